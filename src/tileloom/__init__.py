@@ -1,0 +1,3 @@
+"""Tileloom: a tensor compiler in Python."""
+
+__version__ = "0.1.0"
