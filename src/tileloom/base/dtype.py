@@ -16,7 +16,9 @@ from .errors import DTypeError
 
 Code = Literal["int", "uint", "float", "bfloat", "bool", "handle", "void", "float8"]
 
-_PATTERN = re.compile(r"^(bool|handle|void|(?:int|uint|float|bfloat)\d+(?:_e\dm\d(?:fn)?)?)(?:x(\d+))?$")
+_PATTERN = re.compile(
+    r"^(bool|handle|void|(?:int|uint|float|bfloat)\d+(?:_e\dm\d(?:fn)?)?)(?:x(\d+))?$"
+)
 _WIDTHS: dict[str, tuple[int, ...]] = {
     "int": (1, 4, 8, 16, 32, 64),
     "uint": (1, 4, 8, 16, 32, 64),
@@ -118,7 +120,9 @@ def _parse(name: str) -> DType:
     element, lanes = match.group(1), int(match.group(2) or 1)
     code = re.match(r"[a-z]+", element).group(0)  # type: ignore[union-attr]
     digits = re.search(r"\d+", element)
-    bits = {"bool": 1, "handle": 64, "void": 0}.get(code) if digits is None else int(digits.group(0))
+    bits = (
+        {"bool": 1, "handle": 64, "void": 0}.get(code) if digits is None else int(digits.group(0))
+    )
     if bits is None or lanes < 1 or (code in _WIDTHS and bits not in _WIDTHS[code]):
         raise DTypeError(f"unknown data type {name!r}")
     if code == "float" and bits == 8:

@@ -1,0 +1,95 @@
+"""Visiting and rewriting expressions. Shared sub-expressions are visited once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from .nodes import Expr, Let, Var
+from .reduction import Reduce
+
+
+def post_order(expr: Expr) -> Iterator[Expr]:
+    """Every distinct sub-expression, children before parents.
+
+    >>> x = Var("x"); [str(e) for e in post_order((x + 1) * (x + 1))]
+    ['x', '1', 'x + 1', '(x + 1) * (x + 1)']
+    """
+    seen: set[Expr] = set()
+    stack: list[tuple[Expr, bool]] = [(expr, False)]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            yield node
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(node.children))
+
+
+def rewrite(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:
+    """`expr` with `rule` applied bottom-up once; the rule answers None to leave a node."""
+    return _rewrite(expr, rule, {})
+
+
+def _rewrite(expr: Expr, rule: Callable[[Expr], Expr | None], done: dict[Expr, Expr]) -> Expr:
+    known = done.get(expr)
+    if known is not None:
+        return known
+    children = expr.children
+    result = expr
+    if children:
+        new = tuple(_rewrite(child, rule, done) for child in children)
+        if any(a is not b for a, b in zip(new, children, strict=True)):
+            result = expr.with_children(new)
+    changed = rule(result)
+    if changed is not None:
+        result = changed
+    done[expr] = result
+    return result
+
+
+def free_vars(expr: Expr) -> frozenset[Var]:
+    """The variables of `expr` that it does not bind itself (memoised)."""
+    known = expr.memo.get("free_vars")
+    if known is not None:
+        return known  # type: ignore[no-any-return]
+    result: frozenset[Var]
+    if isinstance(expr, Var):
+        result = frozenset((expr,))
+    else:
+        result = frozenset().union(*(free_vars(child) for child in expr.children))
+        if isinstance(expr, Let):
+            result = free_vars(expr.value) | (free_vars(expr.body) - {expr.var})
+        elif isinstance(expr, Reduce):
+            result -= {axis.var for axis in expr.axis}
+    expr.memo["free_vars"] = result
+    return result
+
+
+def substitute(expr: Expr, values: Mapping[Var, Expr]) -> Expr:
+    """`expr` with variables replaced, without simplification.
+
+    >>> x, y = Var("x"), Var("y"); substitute(x * 2, {x: y + 1})
+    (y + 1) * 2
+    """
+    if not values:
+        return expr
+    return _substitute(expr, values, {})
+
+
+def _substitute(expr: Expr, values: Mapping[Var, Expr], done: dict[Expr, Expr]) -> Expr:
+    if isinstance(expr, Var):
+        return values.get(expr, expr)
+    children = expr.children
+    if not children:
+        return expr
+    known = done.get(expr)
+    if known is not None:
+        return known
+    result = expr
+    if not free_vars(expr).isdisjoint(values):
+        new = tuple(_substitute(child, values, done) for child in children)
+        if any(a is not b for a, b in zip(new, children, strict=True)):
+            result = expr.with_children(new)
+    done[expr] = result
+    return result
