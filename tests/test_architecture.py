@@ -1,0 +1,315 @@
+"""The plan of the house, checked against the sources: imports, walls, sizes, manners."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).resolve().parent.parent / "src" / "tileloom"
+MAX_FILE_LINES = 600
+MAX_FUNCTION_LINES = 60
+
+# Which rooms each room may import; the rooms table of docs/architecture.md.
+ROOMS: dict[str, set[str]] = {
+    "base": set(),
+    "expr": {"base"},
+    "tir": {"base", "expr"},
+    "script": {"base", "expr", "tir"},
+    "compute": {"base", "expr", "tir"},
+    "schedule": {"base", "expr", "tir"},
+    "graph": {"base", "expr", "tir", "compute"},
+    "poly": {"base", "expr", "tir", "schedule"},
+    "sparse": {"base", "expr", "tir", "script", "schedule"},
+    "tile": {"base", "expr", "tir"},
+    "lower": {"base", "expr", "tir"},
+    "codegen": {"base", "expr", "tir"},
+    "runtime": {"base"},
+    "tune": {"base", "expr", "tir", "schedule", "lower", "codegen", "runtime"},
+}
+# driver.py joins the rooms above; the doors stand on it.
+ROOMS["driver"] = set(ROOMS)
+ROOMS["frontend"] = {"base", "expr", "graph", "sparse", "script", "runtime", "driver"}
+ROOMS["compat"] = set(ROOMS)
+ROOMS["report"] = set(ROOMS)
+ROOMS["cli"] = set(ROOMS)
+
+# Third-party packages and where alone they may be imported: a folder, or one file of it.
+WALLS: dict[str, tuple[str, ...]] = {
+    "llvmlite": ("codegen/",),
+    "islpy": ("poly/", "tir/integer_sets.py"),
+    "xgboost": ("tune/",),
+    "cuda": ("runtime/",),
+    "torch": ("frontend/torch.py", "frontend/torch/"),
+    "onnx": ("frontend/onnx.py", "frontend/onnx/"),
+    "scipy": ("frontend/sparse.py", "frontend/sparse/", "sparse/"),
+    "rich": ("cli/", "report/"),
+    "click": ("cli/",),
+    "numpy": ("",),
+    "ml_dtypes": ("",),
+}
+# The command line checks and times against these peers when they are there.
+PEERS = {"torch", "onnx", "onnxruntime"}
+# Importing tileloom must not pull these in.
+HEAVY = ("llvmlite", "onnx", "onnxruntime", "torch", "islpy", "xgboost", "scipy", "rich", "click")
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported name, made absolute: `tileloom.expr.nodes` or `numpy`."""
+
+    target: str
+    line: int
+    inside_function: bool
+
+
+@dataclass(frozen=True)
+class Source:
+    """One source file."""
+
+    path: Path
+
+    @property
+    def relative(self) -> str:
+        return self.path.relative_to(SOURCES).as_posix()
+
+    @property
+    def module(self) -> str:
+        parts = ("tileloom", *self.path.relative_to(SOURCES).with_suffix("").parts)
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    @property
+    def room(self) -> str:
+        """The room's name; empty for the public face: files at the top other than the driver."""
+        parts = self.relative.split("/")
+        if len(parts) > 1:
+            return parts[0]
+        return "driver" if parts[0] == "driver.py" else ""
+
+    @property
+    def tree(self) -> ast.Module:
+        return _parse(self.path)
+
+    def imports(self) -> Iterator[Import]:
+        """Every import of the file, those under `TYPE_CHECKING` and inside functions too."""
+        yield from self._imports(self.tree, False)
+
+    def _imports(self, node: ast.AST, inside: bool) -> Iterator[Import]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import):
+                for alias in child.names:
+                    yield Import(alias.name, child.lineno, inside)
+            elif isinstance(child, ast.ImportFrom):
+                base = self._absolute(child)
+                for alias in child.names:
+                    name = f"{base}.{alias.name}"
+                    target = name if name in modules() else base
+                    yield Import(target, child.lineno, inside)
+            else:
+                is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
+                yield from self._imports(child, inside or is_function)
+
+    def _absolute(self, node: ast.ImportFrom) -> str:
+        if node.level == 0:
+            return node.module or ""
+        package = self.module.split(".")
+        if self.path.name != "__init__.py":
+            package.pop()
+        package = package[: len(package) - (node.level - 1)]
+        return ".".join([*package, *([node.module] if node.module else [])])
+
+
+@cache
+def _parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(), str(path))
+
+
+@cache
+def sources() -> tuple[Source, ...]:
+    return tuple(Source(path) for path in sorted(SOURCES.rglob("*.py")))
+
+
+@cache
+def modules() -> dict[str, Source]:
+    return {source.module: source for source in sources()}
+
+
+def test_there_is_something_to_check() -> None:
+    assert {"tileloom", "tileloom.base"} <= modules().keys()
+
+
+def test_rooms_table_is_a_dag() -> None:
+    order = list(TopologicalSorter(ROOMS).static_order())
+    assert set(order) == set(ROOMS)
+
+
+def room_complaints(source: Source) -> Iterator[str]:
+    if source.room == "":
+        return  # the public face may open every door
+    allowed = ROOMS.get(source.room)
+    if allowed is None:
+        yield f"room {source.room!r} is not in the rooms table"
+        return
+    for found in source.imports():
+        if not found.target.startswith("tileloom"):
+            continue
+        target = modules().get(found.target)
+        if target is None:
+            yield f"line {found.line}: imports {found.target}, which does not exist"
+        elif target.room == "" and target.module != "tileloom":
+            yield f"line {found.line}: imports the public face {found.target} from within"
+        elif target.module == "tileloom" and source.room not in ("cli", "report", "compat"):
+            yield f"line {found.line}: imports the root package from within"
+        elif target.room not in {source.room, "", *allowed}:
+            yield f"line {found.line}: {source.room} must not import {target.room}"
+
+
+def wall_complaints(source: Source) -> Iterator[str]:
+    for found in source.imports():
+        package = found.target.split(".")[0]
+        if package in sys.stdlib_module_names or package in ("tileloom", "__future__"):
+            continue
+        if source.room in ("cli", "report") and package in PEERS and found.inside_function:
+            continue
+        places = WALLS.get(package)
+        if places is None:
+            yield f"line {found.line}: third-party package {package!r} is not in the table of walls"
+        elif not any(source.relative.startswith(place) for place in places):
+            yield f"line {found.line}: {package} belongs into {', '.join(places)} alone"
+
+
+def door_complaints(source: Source) -> Iterator[str]:
+    """Imports inside functions are for doors and for packages that may be missing or slow.
+
+    One more case: a node prints itself, and its printer (`show`) stands above it in the room.
+    """
+    printer = f"tileloom.{source.room}.show"
+    is_door = source.room in ("", "driver", "cli") or source.path.name == "__init__.py"
+    for found in source.imports():
+        package = found.target.split(".")[0]
+        free = package in {*HEAVY, "cuda"} or found.target == printer
+        if found.inside_function and not is_door and not free:
+            yield f"line {found.line}: import of {found.target} inside a function"
+
+
+def manner_complaints(source: Source) -> Iterator[str]:
+    for node in ast.walk(source.tree):
+        match node:
+            case ast.ImportFrom(names=[ast.alias(name="*")]):
+                yield f"line {node.lineno}: star import"
+            case ast.ExceptHandler(type=None):
+                yield f"line {node.lineno}: bare except"
+            case ast.Assert():
+                yield f"line {node.lineno}: assert; raise UserError or InternalError instead"
+            case _:
+                pass
+
+
+def size_complaints(source: Source) -> Iterator[str]:
+    lines = len(source.path.read_text().splitlines())
+    if lines > MAX_FILE_LINES:
+        yield f"{lines} lines in the file (at most {MAX_FILE_LINES})"
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            size = function_lines(node)
+            if size > MAX_FUNCTION_LINES:
+                yield f"line {node.lineno}: {node.name} has {size} lines"
+
+
+def function_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines from `def` to the end, without the docstring."""
+    total = (node.end_lineno or node.lineno) - node.lineno + 1
+    if ast.get_docstring(node) is not None:
+        first = node.body[0]
+        total -= (first.end_lineno or first.lineno) - first.lineno + 1
+    return total
+
+
+@pytest.mark.parametrize(
+    "check",
+    [room_complaints, wall_complaints, door_complaints, manner_complaints, size_complaints],
+    ids=lambda check: check.__name__.removesuffix("_complaints"),
+)
+def test_sources_keep_the_plan(check) -> None:
+    found = [f"{source.relative}: {text}" for source in sources() for text in check(source)]
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    graph = {
+        source.module: {
+            found.target
+            for found in source.imports()
+            if found.target in modules()
+            and found.target != source.module
+            # Deferred imports and the root's namespace are not part of the loading order.
+            and not found.inside_function
+            and found.target != "tileloom"
+        }
+        for source in sources()
+        if source.room != "cli"  # subcommands and their group know of each other
+    }
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail("circular import: " + " -> ".join(error.args[1]))
+
+
+def test_import_is_light() -> None:
+    script = f"import sys, tileloom; print(*[m for m in {HEAVY!r} if m in sys.modules])"
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"PYTHONPATH": str(SOURCES.parent), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert result.stdout.strip() == "", f"import tileloom pulls in {result.stdout.strip()}"
+
+
+@pytest.mark.parametrize(
+    ("check", "text", "complaint"),
+    [
+        (room_complaints, "from ..tir import nodes", "must not import tir"),
+        (room_complaints, "import tileloom.codegen", "must not import codegen"),
+        (room_complaints, "from .. import driver", "must not import driver"),
+        (wall_complaints, "import llvmlite.binding as llvm", "belongs into codegen/"),
+        (wall_complaints, "def f():\n    import torch", "belongs into frontend/"),
+        (wall_complaints, "import requests", "not in the table"),
+        (door_complaints, "def f():\n    from .dtype import dtype", "inside a function"),
+        (manner_complaints, "from x import *", "star import"),
+        (manner_complaints, "try:\n    pass\nexcept:\n    pass", "bare except"),
+        (manner_complaints, "assert True", "assert"),
+        (size_complaints, "x = 1\n" * 601, "601 lines"),
+        (size_complaints, "def f():\n" + "    x = 1\n" * 60, "f has 61 lines"),
+    ],
+)
+def test_a_breach_is_seen(check, text, complaint, tmp_path, monkeypatch) -> None:
+    """Each check finds its own kind of breach in a file planted into `base`."""
+    monkeypatch.setattr(f"{__name__}.SOURCES", tmp_path)
+    planted = {}
+    for name in ("__init__", "driver", "tir/__init__", "tir/nodes", "codegen/__init__"):
+        planted[name] = ""
+    for name, content in {**planted, "base/dtype": "", "base/planted": text}.items():
+        path = tmp_path / f"{name}.py"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content)
+    clear_caches()
+    try:
+        found = list(check(Source(tmp_path / "base" / "planted.py")))
+    finally:
+        monkeypatch.undo()
+        clear_caches()
+    assert any(complaint in text for text in found), found
+
+
+def clear_caches() -> None:
+    for cached in (_parse, sources, modules):
+        cached.cache_clear()
