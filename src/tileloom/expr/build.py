@@ -281,7 +281,12 @@ def _operator(op: type[BinaryOp]) -> Callable[[ExprLike, ExprLike], Expr]:
 
 BUILD.update({op.__name__: _operator(op) for op in _FOLD})
 BUILD.update(
-    {"Div": _true_divide, "invert": _invert, "Neg": lambda a: binary(Sub, const(0, a.dtype), a)}
+    {
+        "cast": cast,
+        "Div": _true_divide,
+        "invert": _invert,
+        "Neg": lambda a: binary(Sub, const(0, a.dtype), a),
+    }
 )
 BUILD.update(
     {name.removeprefix("tir."): lambda a, b, op=name: bitwise(op, a, b) for name in _BIT_FOLD}

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Self
 
 from ..base import DType, dtype
 from ..base.errors import DTypeError, UserError
-from .operators import Operators
+from .operators import BUILD, Operators
 
 _TABLE: dict[tuple[Any, ...], weakref.ref[Any]] = {}
 
@@ -77,7 +77,7 @@ class Expr(Operators):
 
     def astype(self, target: str) -> Expr:
         """A cast to another type, or the expression itself when it has that type."""
-        return cast(target, self)
+        return BUILD["cast"](target, self)  # type: ignore[no-any-return]
 
     def __copy__(self) -> Self:
         return self
