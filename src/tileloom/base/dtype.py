@@ -137,3 +137,15 @@ def _parse(name: str) -> DType:
     result.is_bool = code == "bool"
     result.element = result if lanes == 1 else dtype(element)
     return _CACHE.setdefault(name, result)
+
+
+def wrap_int(value: int, kind: DType) -> int:
+    """`value` reduced to the range of an integer type, as two's complement does."""
+    if kind.is_bool:
+        return int(value != 0)
+    if kind.code == "handle":
+        return value
+    value &= (1 << kind.bits) - 1
+    if kind.code == "int" and value >> (kind.bits - 1):
+        value -= 1 << kind.bits
+    return value

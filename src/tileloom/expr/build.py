@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..base import DType, dtype
+from ..base.dtype import wrap_int
 from ..base.errors import DTypeError, UserError
 from .nodes import (
     EQ,
@@ -35,7 +36,6 @@ from .nodes import (
     StringImm,
     Sub,
     match_lanes,
-    wrap_int,
 )
 from .operators import BUILD, ExprLike
 
@@ -76,7 +76,7 @@ def as_expr(value: ExprLike, dtype_: str | None = None) -> Expr:
         return value
     if isinstance(value, str):
         return StringImm(value)
-    converted = getattr(value, "__tileloom_expr__", None)
+    converted: Any = getattr(value, "__tileloom_expr__", None)
     if converted is not None:
         return converted()  # type: ignore[no-any-return]
     return const(value, dtype_)
@@ -130,17 +130,17 @@ def _number_like(value: Any, kind: DType) -> Expr:
 
 def cast(target: str, value: ExprLike) -> Expr:
     """`value` converted to the element type of `target`, folding constants."""
-    value = as_expr(value)
-    kind = dtype(target).element.with_lanes(value.dtype.lanes)
-    if kind is value.dtype:
-        return value
-    if isinstance(value, IntImm):
-        return const(value.value, kind)
-    if isinstance(value, FloatImm) and kind.is_float:
-        return FloatImm(kind, value.value)
-    if isinstance(value, Broadcast):
-        return Broadcast(cast(kind.element, value.value), value.lanes)
-    return Cast(kind, value)
+    expr = as_expr(value)
+    kind = dtype(target).element.with_lanes(expr.dtype.lanes)
+    if kind is expr.dtype:
+        return expr
+    if isinstance(expr, IntImm):
+        return const(expr.value, kind)
+    if isinstance(expr, FloatImm) and kind.is_float:
+        return FloatImm(kind, expr.value)
+    if isinstance(expr, Broadcast):
+        return Broadcast(cast(kind.element, expr.value), expr.lanes)
+    return Cast(kind, expr)
 
 
 def binary(op: type[BinaryOp], a: ExprLike, b: ExprLike) -> Expr:

@@ -12,8 +12,8 @@
              | ProducerLoad(producer, indices)                 only before tensor IR
 
 Nodes are immutable and interned: two structurally equal expressions are one object, so `a is b` is
-equality, and analyses can be memoised on nodes. A `Var` is equal to itself alone. Constructors build
-exactly what they are told; the operators (`a + b`, `a // 2`, `a < b`) convert Python numbers, match
+equality, and analyses can be memoised on nodes. A `Var` is equal to itself alone. Constructors
+build exactly what they are told; the operators (`a + b`, `a // 2`, `a < b`) convert Python numbers, match
 types and fold constants.
 """
 
@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 from ..base import DType, dtype
+from ..base.dtype import wrap_int
 from ..base.errors import DTypeError, UserError
 from .operators import BUILD, Operators
 
@@ -571,18 +572,6 @@ class Call(Expr):
 
     def with_children(self, children: Sequence[Expr]) -> Expr:
         return Call(self.dtype, self.op, children)
-
-
-def wrap_int(value: int, kind: DType) -> int:
-    """`value` reduced to the range of an integer type, as two's complement does."""
-    if kind.is_bool:
-        return int(value != 0)
-    if kind.code == "handle":
-        return value
-    value &= (1 << kind.bits) - 1
-    if kind.code == "int" and value >> (kind.bits - 1):
-        value -= 1 << kind.bits
-    return value
 
 
 def broadcast_to(value: Expr, lanes: int) -> Expr:

@@ -108,4 +108,6 @@ def _show_call(expr: Expr, names: Callable[[Var], str]) -> str:
         case Let(var, _, _):
             return f"T.Let({show_expr(expr.body, names)}, where={{{names(var)}: {args}}})"
         case _:
-            return f"{type(expr).__name__}({args})"
+            # A load: the node classes of tensor IR and of `compute` are defined above this room.
+            source = getattr(expr, "buffer", None) or getattr(expr, "producer", None)
+            return f"{getattr(source, 'name', type(expr).__name__)}[{args}]"

@@ -1,0 +1,1 @@
+"""Benchmarks: one harness, workloads by peers. Run with `python -m benchmarks.cpu`."""

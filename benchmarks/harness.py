@@ -1,0 +1,253 @@
+"""The one benchmark harness: workloads by peers, interleaved in one process, correctness first.
+
+What it does against the usual ways of fooling oneself:
+
+* Every peer's result is compared with a float64 reference before any is timed; a wrong one is not.
+* Rounds visit the peers in a random order, so that slow drift of the machine hits all alike.
+  Judge ratios inside one run; absolute times move by tens of percent between runs.
+* Before each timed part it waits until the process burns no CPU: the worker threads of OpenMP
+  runtimes spin for up to 50 ms after their last region and would steal a core from the next peer.
+* Then one untimed call warms caches and wakes workers.
+* Medians and minima are kept: two-thread medians under a few milliseconds can be bimodal, the
+  minimum is then the better measure of the kernel.
+* CPU time used by anything else on the machine during a workload is reported beside it.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Call = Callable[[], Any]
+Builder = Callable[..., Call]
+
+
+class Skip(Exception):
+    """A peer cannot take part; the message says why."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One thing to compute, and who computes it.
+
+    Args:
+        name: a short unique name.
+        make_inputs: from a seeded generator to the input arrays.
+        reference: the expected result, computed in float64 from the inputs.
+        peers: name to builder; a builder gets the inputs and returns a call without arguments that
+            computes the result. It raises `Skip` or `ImportError` when the peer is not there.
+        rtol, atol: the tolerance against the reference.
+        flops, moved: operations and compulsory bytes, for the rate column.
+    """
+
+    name: str
+    make_inputs: Callable[[np.random.Generator], tuple[NDArray[Any], ...]]
+    reference: Callable[..., NDArray[Any]]
+    peers: Mapping[str, Builder]
+    rtol: float = 1e-4
+    atol: float = 1e-5
+    flops: int | None = None
+    moved: int | None = None
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long to measure. Slow calls get fewer rounds, but never fewer than `min_rounds`."""
+
+    rounds: int = 15
+    min_rounds: int = 3
+    seconds: float = 30.0
+    sample_seconds: float = 2e-3
+    seed: int = 0
+    idle_limit: float = 0.5
+
+
+@dataclass
+class Cell:
+    """What one peer did on one workload; times in seconds."""
+
+    peer: str
+    status: str = "ok"  # "ok", "skipped", "wrong" or "failed"
+    note: str = ""
+    error: float = math.nan  # largest error relative to the tolerance's scale
+    samples: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        """The median sample, NaN when there is none."""
+        return statistics.median(self.samples) if self.samples else math.nan
+
+    @property
+    def minimum(self) -> float:
+        """The smallest sample, NaN when there is none."""
+        return min(self.samples, default=math.nan)
+
+
+@dataclass
+class Row:
+    """All peers on one workload; `foreign` is the CPU, in cores, that others used meanwhile."""
+
+    workload: Workload
+    cells: dict[str, Cell]
+    foreign: float = math.nan
+
+
+def run(
+    workloads: Sequence[Workload],
+    peers: Sequence[str] | None = None,
+    effort: Effort = Effort(),  # frozen
+    log: Callable[[str], None] = lambda text: None,
+) -> list[Row]:
+    """Measure each workload; `peers` restricts who takes part."""
+    rows = []
+    for workload in workloads:
+        log(f"{workload.name} ...")
+        row = run_one(workload, peers, effort)
+        rows.append(row)
+        log(summary(row))
+    return rows
+
+
+def summary(row: Row) -> str:
+    """One line: each peer's median, or why there is none."""
+    parts = [
+        f"{cell.peer} {cell.median * 1e3:.3g} ms"
+        if cell.status == "ok"
+        else f"{cell.peer} {cell.status} ({cell.note})"
+        for cell in row.cells.values()
+    ]
+    return f"{row.workload.name}: " + ", ".join(parts)
+
+
+def run_one(workload: Workload, peers: Sequence[str] | None, effort: Effort) -> Row:
+    """Build, check and time the peers of one workload."""
+    inputs = workload.make_inputs(np.random.default_rng(effort.seed))
+    expected = np.asarray(workload.reference(*inputs))
+    cells: dict[str, Cell] = {}
+    calls: dict[str, Call] = {}
+    for name, builder in workload.peers.items():
+        if peers is None or name in peers:
+            cells[name], call = _build(name, builder, workload, inputs, expected)
+            if call is not None:
+                calls[name] = call
+    before = cpu_ticks(), time.process_time(), time.perf_counter()
+    for name, samples in interleave(calls, effort).items():
+        cells[name].samples = samples
+    after = cpu_ticks(), time.process_time(), time.perf_counter()
+    return Row(workload, cells, _foreign(before, after))
+
+
+def _build(
+    name: str,
+    builder: Builder,
+    workload: Workload,
+    inputs: tuple[NDArray[Any], ...],
+    expected: NDArray[Any],
+) -> tuple[Cell, Call | None]:
+    try:
+        call = builder(*inputs)
+        # A copy: a peer that keeps its output buffer must not change what was checked.
+        actual = np.array(call(), dtype=np.float64)
+    except (Skip, ImportError) as reason:
+        return Cell(name, "skipped", str(reason)), None
+    except Exception as error:  # a peer's own failure is a finding, not an end of the run
+        first = str(error).splitlines()[0] if str(error) else ""
+        return Cell(name, "failed", f"{type(error).__name__}: {first}"[:160]), None
+    cell = Cell(name)
+    cell.error, cell.note = compare(actual, expected, workload.rtol, workload.atol)
+    if cell.note:
+        cell.status = "wrong"
+        return cell, None
+    return cell, call
+
+
+def compare(
+    actual: NDArray[Any], expected: NDArray[Any], rtol: float, atol: float
+) -> tuple[float, str]:
+    """The largest absolute error, and a complaint when it is out of tolerance."""
+    if actual.shape != expected.shape:
+        return math.nan, f"shape {actual.shape}, expected {expected.shape}"
+    if actual.size == 0:
+        return 0.0, ""
+    both_nan = np.isnan(actual) & np.isnan(expected)
+    gap = np.where(both_nan | (actual == expected), 0.0, np.abs(actual - expected))
+    excess = gap - rtol * np.abs(expected)
+    worst = float(np.max(gap)) if not np.isnan(gap).any() else math.nan
+    if np.isnan(gap).any() or float(np.max(excess)) > atol:
+        return worst, f"largest error {worst:.3g} (rtol {rtol:g}, atol {atol:g})"
+    return worst, ""
+
+
+def interleave(calls: Mapping[str, Call], effort: Effort) -> dict[str, list[float]]:
+    """Seconds per call, sampled in rounds that visit every call once in random order."""
+    order = list(calls)
+    shuffle = random.Random(effort.seed).shuffle
+    repeats = {name: _repeats(call, effort) for name, call in calls.items()}
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    start = time.perf_counter()
+    for done in range(effort.rounds):
+        if done >= effort.min_rounds and time.perf_counter() - start > effort.seconds:
+            break
+        shuffle(order)
+        for name in order:
+            samples[name].append(_sample(calls[name], repeats[name], effort.idle_limit))
+    return samples
+
+
+def _repeats(call: Call, effort: Effort) -> int:
+    """How many calls make one sample, so that the clock's own cost does not show."""
+    call()
+    start = time.perf_counter()
+    call()
+    elapsed = max(time.perf_counter() - start, 1e-7)
+    return max(1, math.ceil(effort.sample_seconds / elapsed))
+
+
+def _sample(call: Call, repeats: int, idle_limit: float) -> float:
+    wait_until_idle(idle_limit)
+    call()
+    start = time.perf_counter()
+    for _ in range(repeats):
+        call()
+    return (time.perf_counter() - start) / repeats
+
+
+def wait_until_idle(limit: float = 0.5, pause: float = 2e-3) -> float:
+    """Sleep until no thread of this process burns CPU, `limit` seconds at most.
+
+    Returns:
+        The seconds waited.
+    """
+    start = time.perf_counter()
+    while True:
+        burnt, at = time.process_time(), time.perf_counter()
+        time.sleep(pause)
+        burnt, passed = time.process_time() - burnt, time.perf_counter() - at
+        waited = time.perf_counter() - start
+        if burnt < 0.15 * passed or waited > limit:
+            return waited
+
+
+def cpu_ticks() -> float:
+    """Seconds of CPU that the whole machine has used since boot; NaN where /proc is missing."""
+    try:
+        with open("/proc/stat") as file:
+            fields = file.readline().split()[1:]
+    except OSError:
+        return math.nan
+    user, nice, system, _idle, _iowait, irq, softirq, *_ = map(int, fields)
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
+def _foreign(before: tuple[float, float, float], after: tuple[float, float, float]) -> float:
+    machine, own, wall = (b - a for a, b in zip(before, after, strict=True))
+    return max(0.0, (machine - own) / wall) if wall > 0 else math.nan

@@ -1,0 +1,5 @@
+"""TVMScript: tensor IR as text, out and in."""
+
+from .show import show
+
+__all__ = ["show"]

@@ -1,0 +1,52 @@
+"""The waist: tensor IR, functions of loops and blocks over buffers."""
+
+from .nodes import (
+    FOR_KINDS,
+    PARALLEL,
+    SERIAL,
+    THREAD_BINDING,
+    UNROLLED,
+    VECTORIZED,
+    Allocate,
+    AllocateConst,
+    AssertStmt,
+    AttrStmt,
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    IRModule,
+    LetStmt,
+    MatchBufferRegion,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    While,
+    is_no_op,
+    make_buffer,
+    seq,
+)
+from .walk import (
+    StmtRewriter,
+    collect,
+    map_exprs,
+    pre_order,
+    stmt_children,
+    stmt_exprs,
+    substitute_stmt,
+)
+
+__all__ = [
+    "FOR_KINDS", "PARALLEL", "SERIAL", "THREAD_BINDING", "UNROLLED", "VECTORIZED", "Allocate",
+    "AllocateConst", "AssertStmt", "AttrStmt", "Block", "BlockRealize", "Buffer", "BufferLoad",
+    "BufferRegion", "BufferStore", "DeclBuffer", "Evaluate", "For", "IRModule", "IfThenElse",
+    "LetStmt", "MatchBufferRegion", "PrimFunc", "SeqStmt", "Stmt", "StmtRewriter", "While",
+    "collect", "is_no_op", "make_buffer", "map_exprs", "pre_order", "seq", "stmt_children",
+    "stmt_exprs", "substitute_stmt",
+]  # fmt: skip

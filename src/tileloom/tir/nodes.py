@@ -1,0 +1,426 @@
+"""Tensor IR, in grammar order: functions of loops and blocks over buffers.
+
+    module ::= IRModule({name: func})
+    func   ::= PrimFunc(params, body, buffer_map, attrs)
+    stmt   ::= For(loop_var, min, extent, kind, body)       kind: see FOR_KINDS
+             | BlockRealize(iter_values, predicate, block)
+             | BufferStore(buffer, value, indices) | SeqStmt(seq) | IfThenElse(condition, a, b)
+             | LetStmt(var, value, body) | AttrStmt(node, key, value, body) | While(condition, body)
+             | AssertStmt(condition, message, body) | Evaluate(value)
+             | Allocate(buffer_var, ...) | AllocateConst(buffer_var, ...) | DeclBuffer(buffer, body)
+    block  ::= Block(iter_vars, reads, writes, name_hint, body, init, alloc_buffers, match_buffers,
+                     annotations)
+    expr   ::= the expressions of `tileloom.expr` | BufferLoad(buffer, indices)
+
+Statements are immutable and compare by identity (a schedule tells two equal loops apart by where
+they stand); `tileloom.tir.structural` compares structure. A block says what it computes over which
+iterations, what it reads and what it writes; loops around it only say when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from ..base import DType, Span, dtype
+from ..expr import Expr, ExprLike, IntImm, IterVar, Range, Var, as_expr, const
+from ..expr.nodes import _intern
+
+SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING = (
+    "serial",
+    "parallel",
+    "vectorized",
+    "unrolled",
+    "thread_binding",
+)
+FOR_KINDS = (SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING)
+NO_ANNOTATIONS: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Buffer:
+    """A multi-dimensional view of memory: element `i...` is `data[elem_offset + sum(i * stride)]`.
+
+    Attributes:
+        data: the pointer; two buffers over one pointer alias each other.
+        dtype: element type (a vector type addresses whole vectors).
+        shape: extents, outermost first.
+        name: for people.
+        strides: in elements; empty means compact row-major.
+        elem_offset: in elements; None means 0.
+        scope: storage: "global", "shared", "shared.dyn", "local", "warp", "wmma.*", ...
+        data_alignment: promised alignment of `data`, in bytes.
+        offset_factor: `elem_offset` is a multiple of it; 0 promises nothing.
+        axis_separators: positions that split the axes into physical dimensions.
+        buffer_type: "default" or "auto_broadcast".
+    """
+
+    data: Var
+    dtype: DType
+    shape: tuple[Expr, ...]
+    name: str
+    strides: tuple[Expr, ...] = ()
+    elem_offset: Expr | None = None
+    scope: str = "global"
+    data_alignment: int = 64
+    offset_factor: int = 0
+    axis_separators: tuple[int, ...] = ()
+    buffer_type: str = "default"
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def static_shape(self) -> tuple[int, ...] | None:
+        """The shape as integers, or None if an extent is symbolic."""
+        if all(isinstance(extent, IntImm) for extent in self.shape):
+            return tuple(extent.value for extent in self.shape)  # type: ignore[attr-defined]
+        return None
+
+    def replace(self, **changes: Any) -> Buffer:
+        """A new buffer with some fields changed; the pointer stays unless `data` is given."""
+        return replace(self, **changes)
+
+    def __getitem__(self, indices: Any) -> Expr:
+        """An element, as an expression."""
+        parts = indices if isinstance(indices, tuple) else (indices,)
+        return BufferLoad(self, [as_expr(i) for i in parts])
+
+    def __repr__(self) -> str:
+        return f"Buffer({self.name}: {self.dtype}{list(self.shape)} in {self.scope})"
+
+
+def make_buffer(
+    shape: Sequence[ExprLike],
+    dtype_: str = "float32",
+    name: str = "buffer",
+    *,
+    scope: str = "global",
+    data: Var | None = None,
+    **fields: Any,
+) -> Buffer:
+    """A buffer with a pointer of its own, unless `data` is given.
+
+    >>> make_buffer((4, 8), "float32", "A")
+    Buffer(A: float32[4, 8] in global)
+    """
+    kind = dtype(dtype_)
+    if data is None:
+        data = Var(name, "handle", (kind, scope))
+    extents = tuple(as_expr(extent) for extent in shape)
+    if "strides" in fields:
+        fields["strides"] = tuple(as_expr(stride) for stride in fields["strides"])
+    return Buffer(data, kind, extents, name, scope=scope, **fields)
+
+
+class BufferLoad(Expr):
+    """An element of a buffer, or a vector of elements when the last index is a vector.
+
+    `predicate` is a vector of bools: lanes where it is false are not read.
+    """
+
+    __slots__ = ("buffer", "indices", "predicate")
+    __match_args__ = ("buffer", "indices", "predicate")
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    predicate: Expr | None
+
+    def __new__(
+        cls, buffer: Buffer, indices: Sequence[Expr], predicate: Expr | None = None
+    ) -> BufferLoad:
+        parts = tuple(indices)
+        lanes = parts[-1].dtype.lanes if parts else 1
+        kind = buffer.dtype if lanes == 1 else buffer.dtype.with_lanes(buffer.dtype.lanes * lanes)
+        key = (id(buffer), id(predicate), *map(id, parts))
+        return _intern(cls, key, (buffer, parts, predicate), kind)  # type: ignore[no-any-return]
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.indices if self.predicate is None else (*self.indices, self.predicate)
+
+    def with_children(self, children: Sequence[Expr]) -> Expr:
+        n = len(self.indices)
+        return BufferLoad(self.buffer, children[:n], children[n] if len(children) > n else None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BufferRegion:
+    """A box of a buffer: one range for each dimension."""
+
+    buffer: Buffer
+    region: tuple[Range, ...]
+
+    @staticmethod
+    def full(buffer: Buffer) -> BufferRegion:
+        """The whole buffer."""
+        return BufferRegion(buffer, tuple(Range.from_extent(extent) for extent in buffer.shape))
+
+    @staticmethod
+    def point(buffer: Buffer, indices: Sequence[Expr]) -> BufferRegion:
+        """One element."""
+        return BufferRegion(buffer, tuple(Range(i, const(1, i.dtype)) for i in indices))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MatchBufferRegion:
+    """A buffer that is another name for a region of `source` inside a block."""
+
+    buffer: Buffer
+    source: BufferRegion
+
+
+# ---------------------------------------------------------------------------- statements
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stmt:
+    """Any statement. `span` is where it was written, if it was."""
+
+    span: Span | None = field(default=None, kw_only=True)
+    __match_args__: ClassVar[tuple[str, ...]] = ()
+
+    def replace(self, **changes: Any) -> Self:
+        """The same statement with some fields changed."""
+        return replace(self, **changes)
+
+    def __str__(self) -> str:
+        from ..script import show  # the printer imports the nodes
+
+        return show(self)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class For(Stmt):
+    """A loop over [min, min + extent)."""
+
+    loop_var: Var
+    min: Expr
+    extent: Expr
+    kind: str
+    body: Stmt
+    thread_binding: IterVar | None = None
+    annotations: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block(Stmt):
+    """A computation over iteration variables with declared reads and writes.
+
+    `init` runs where every reduction variable stands at the start of its domain, before `body`.
+    """
+
+    iter_vars: tuple[IterVar, ...]
+    reads: tuple[BufferRegion, ...]
+    writes: tuple[BufferRegion, ...]
+    name_hint: str
+    body: Stmt
+    init: Stmt | None = None
+    alloc_buffers: tuple[Buffer, ...] = ()
+    match_buffers: tuple[MatchBufferRegion, ...] = ()
+    annotations: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockRealize(Stmt):
+    """A block run for these values of its iteration variables, where the predicate holds."""
+
+    iter_values: tuple[Expr, ...]
+    predicate: Expr
+    block: Block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BufferStore(Stmt):
+    """buffer[indices] = value."""
+
+    buffer: Buffer
+    value: Expr
+    indices: tuple[Expr, ...]
+    predicate: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeqStmt(Stmt):
+    """Statements one after another; build it with `seq`, which flattens."""
+
+    seq: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IfThenElse(Stmt):
+    """A branch."""
+
+    condition: Expr
+    then_case: Stmt
+    else_case: Stmt | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LetStmt(Stmt):
+    """`body` with `var` standing for `value`, which is evaluated once."""
+
+    var: Var
+    value: Expr
+    body: Stmt
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AttrStmt(Stmt):
+    """`body` with a fact or request attached, such as ("thread_extent", iter_var, extent)."""
+
+    node: Any
+    attr_key: str
+    value: Expr
+    body: Stmt
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AssertStmt(Stmt):
+    """`body`, where the condition must hold; the kernel refuses to run otherwise."""
+
+    condition: Expr
+    message: str
+    body: Stmt
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class While(Stmt):
+    """A loop as long as the condition holds."""
+
+    condition: Expr
+    body: Stmt
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evaluate(Stmt):
+    """An expression evaluated for its effect."""
+
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Allocate(Stmt):
+    """Memory for the time of `body` (flat stage); the scope is that of the pointer."""
+
+    buffer_var: Var
+    dtype: DType
+    extents: tuple[Expr, ...]
+    condition: Expr
+    body: Stmt
+    annotations: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AllocateConst(Stmt):
+    """Constant data under a pointer."""
+
+    buffer_var: Var
+    dtype: DType
+    extents: tuple[Expr, ...]
+    data: np.ndarray[Any, Any]
+    body: Stmt
+    annotations: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeclBuffer(Stmt):
+    """A buffer over a pointer that is already there."""
+
+    buffer: Buffer
+    body: Stmt
+
+
+# ---------------------------------------------------------------------------- functions
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrimFunc:
+    """A function over buffers and scalars.
+
+    `params` are variables; a `handle` parameter is a buffer's argument when `buffer_map` has it.
+    Known attributes: "global_symbol" (its name), "tir.noalias" (no two buffers overlap), "target".
+    """
+
+    params: tuple[Var, ...]
+    body: Stmt
+    buffer_map: Mapping[Var, Buffer] = field(default_factory=dict)
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    ret_type: DType = field(default_factory=lambda: dtype("void"))
+    span: Span | None = field(default=None, kw_only=True)
+
+    @property
+    def name(self) -> str:
+        """Its "global_symbol", or "main"."""
+        return str(self.attrs.get("global_symbol", "main"))
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """The buffers of the parameters, in order."""
+        return tuple(self.buffer_map[p] for p in self.params if p in self.buffer_map)
+
+    def replace(self, **changes: Any) -> PrimFunc:
+        """The same function with some fields changed."""
+        return replace(self, **changes)
+
+    def with_attr(self, key: str, value: Any) -> PrimFunc:
+        """The same function with one attribute set."""
+        return replace(self, attrs={**self.attrs, key: value})
+
+    def __str__(self) -> str:
+        from ..script import show  # the printer imports the nodes
+
+        return show(self)
+
+    def show(self) -> None:
+        """Print the TVMScript text."""
+        print(str(self))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IRModule:
+    """Functions by name."""
+
+    functions: Mapping[str, PrimFunc]
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> PrimFunc:
+        return self.functions[name]
+
+    def replace(self, **changes: Any) -> IRModule:
+        """The same module with some fields changed."""
+        return replace(self, **changes)
+
+    def __str__(self) -> str:
+        from ..script import show  # the printer imports the nodes
+
+        return show(self)
+
+    def show(self) -> None:
+        """Print the TVMScript text."""
+        print(str(self))
+
+
+# ---------------------------------------------------------------------------- building
+
+
+def seq(*stmts: Stmt | None) -> Stmt:
+    """Statements in a row, flattened; None is left out, nothing at all is `Evaluate(0)`."""
+    parts: list[Stmt] = []
+    for stmt in stmts:
+        if isinstance(stmt, SeqStmt):
+            parts.extend(stmt.seq)
+        elif stmt is not None and not is_no_op(stmt):
+            parts.append(stmt)
+    if not parts:
+        return Evaluate(const(0))
+    return parts[0] if len(parts) == 1 else SeqStmt(tuple(parts))
+
+
+def is_no_op(stmt: Stmt) -> bool:
+    """Whether the statement evaluates a constant, which does nothing."""
+    return isinstance(stmt, Evaluate) and isinstance(stmt.value, IntImm)
