@@ -13,7 +13,7 @@
 
 Nodes are immutable and interned: two structurally equal expressions are one object, so `a is b` is
 equality, and analyses can be memoised on nodes. A `Var` is equal to itself alone. Constructors
-build exactly what they are told; the operators (`a + b`, `a // 2`, `a < b`) convert Python numbers, match
+build exactly what they are told; the operators (`a + b`, `a < b`) convert Python numbers, match
 types and fold constants.
 """
 
