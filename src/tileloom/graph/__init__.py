@@ -1,0 +1,1 @@
+"""Tensor graphs: ops with shape, dtype and compute rules, rewrites and fusion."""

@@ -1,0 +1,1 @@
+"""Building graphs: one function for each operator, under array-API names where there is one."""
