@@ -1,5 +1,23 @@
 """Tensor expressions (`te`): placeholder, compute, reductions, `create_prim_func`."""
 
+from .combiner import Reducer, comm_reducer
+from .math import accumulator, call, if_then_else, isnan, logical_not, select
+from .reducers import (
+    all,
+    any,
+    argmax,
+    argmin,
+    highest,
+    lowest,
+    max,
+    min,
+    prod,
+    sum,
+)
 from .tensor import ComputeOp, PlaceholderOp, Tensor, compute, placeholder, reduce_axis
 
-__all__ = ["ComputeOp", "PlaceholderOp", "Tensor", "compute", "placeholder", "reduce_axis"]
+__all__ = [
+    "ComputeOp", "PlaceholderOp", "Reducer", "Tensor", "accumulator", "all", "any", "argmax",
+    "argmin", "call", "comm_reducer", "compute", "highest", "if_then_else", "isnan", "logical_not",
+    "lowest", "max", "min", "placeholder", "prod", "reduce_axis", "select", "sum",
+]  # fmt: skip
