@@ -1,0 +1,172 @@
+"""LLVM IR text to machine code: optimise, emit an ELF object or assembly, load an object.
+
+LLVM state is not safe to share between threads, so one lock guards it all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import struct
+import threading
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from ..base.errors import InternalError
+from ..base.target import Target
+from .host import llvm_cpu
+
+_lock = threading.RLock()
+
+
+@cache
+def _initialise(arch: str) -> None:
+    if arch == llvm.get_default_triple().split("-")[0]:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+    else:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+
+
+@cache
+def _machine(target: Target, opt_level: int) -> Any:
+    _initialise(target.arch)
+    cpu, features = llvm_cpu(target)
+    return llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=cpu, features=features, opt=opt_level, reloc="pic", codemodel="small", jit=False
+    )
+
+
+def llvm_version() -> str:
+    """The version of LLVM, such as "22.1.0"; part of what compiled code depends on."""
+    return ".".join(map(str, llvm.llvm_version_info))
+
+
+def _parse(ir_text: str, target: Target, machine: Any) -> Any:
+    try:
+        module = llvm.parse_assembly(ir_text)
+        module.triple = target.triple
+        module.data_layout = str(machine.target_data)
+        module.verify()
+    except RuntimeError as error:
+        raise InternalError(
+            f"LLVM refuses our IR: {error}", _excerpt(ir_text, str(error))
+        ) from None
+    return module
+
+
+def _excerpt(ir_text: str, message: str, around: int = 3) -> str:
+    """The lines of IR that a parse error speaks of; all of it if it names no line."""
+    place = re.search(r"<string>:(\d+):", message)
+    lines = ir_text.splitlines()
+    if place is None:
+        return ir_text
+    line = int(place.group(1)) - 1
+    first = max(0, line - around)
+    return "\n".join(f"{n + 1:5} {lines[n]}" for n in range(first, min(len(lines), line + around)))
+
+
+def _optimise(module: Any, machine: Any, opt_level: int) -> None:
+    options = llvm.create_pipeline_tuning_options(speed_level=opt_level)
+    options.loop_vectorization = opt_level > 1
+    options.slp_vectorization = opt_level > 1
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+
+
+def _optimised(ir_text: str, target: Target, opt_level: int) -> tuple[Any, Any]:
+    machine = _machine(target, opt_level)
+    module = _parse(ir_text, target, machine)
+    _optimise(module, machine, opt_level)
+    return module, machine
+
+
+def compile_ir(ir_text: str, target: Target, opt_level: int = 3) -> bytes:
+    """An ELF object file made from LLVM IR text.
+
+    Raises:
+        InternalError: when LLVM does not accept the text.
+    """
+    with _lock:
+        module, machine = _optimised(ir_text, target, opt_level)
+        return bytes(machine.emit_object(module))
+
+
+def assembly(ir_text: str, target: Target, opt_level: int = 3) -> str:
+    """The assembly text of optimised LLVM IR."""
+    with _lock:
+        module, machine = _optimised(ir_text, target, opt_level)
+        return str(machine.emit_assembly(module))
+
+
+def optimised_ir(ir_text: str, target: Target, opt_level: int = 3) -> str:
+    """LLVM IR after optimisation."""
+    with _lock:
+        return str(_optimised(ir_text, target, opt_level)[0])
+
+
+class LoadedObject:
+    """Machine code in memory; unloaded when the last reference goes."""
+
+    def __init__(self, tracker: Any, names: frozenset[str]) -> None:
+        self._tracker = tracker
+        self.names = names
+
+    def address(self, name: str) -> int:
+        """The address of a function that the object defines."""
+        if name not in self.names:
+            raise InternalError(f"the object does not define {name}")
+        return int(self._tracker[name])
+
+
+@cache
+def _linker() -> Any:
+    _initialise(llvm.get_default_triple().split("-")[0])
+    return llvm.create_lljit_compiler()
+
+
+_numbers = itertools.count()
+
+
+def load_object(data: bytes, symbols: Mapping[str, int] | None = None) -> LoadedObject:
+    """Load an ELF object into this process through LLVM.
+
+    Names that it uses and that are not in `symbols` are looked for in the process itself.
+
+    Args:
+        data: what `compile_ir` gave for a target that this machine can run.
+        symbols: addresses of the external functions that the object calls.
+    """
+    names = defined_functions(data)
+    library = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
+    for symbol, address in (symbols or {}).items():
+        library.import_symbol(symbol, address)
+    for name in names:
+        library.export_symbol(name)
+    with _lock:
+        try:
+            tracker = library.link(_linker(), f"object{next(_numbers)}")
+        except RuntimeError as error:
+            raise InternalError(f"LLVM cannot load our object: {error}") from None
+    return LoadedObject(tracker, names)
+
+
+def defined_functions(data: bytes) -> frozenset[str]:
+    """The global functions that a 64-bit little-endian ELF object defines."""
+    table, count = struct.unpack_from("<Q", data, 40)[0], struct.unpack_from("<H", data, 60)[0]
+    sections = [struct.unpack_from("<IIQQQQIIQQ", data, table + 64 * n) for n in range(count)]
+    names = set()
+    for _, kind, _, _, start, size, link, *_ in sections:
+        if kind != 2:  # SHT_SYMTAB
+            continue
+        text = sections[link][4]
+        for place in range(start, start + size, 24):
+            name, info, _, section = struct.unpack_from("<IBBH", data, place)
+            if info == 0x12 and section != 0:  # STB_GLOBAL, STT_FUNC
+                end = data.index(0, text + name)
+                names.add(data[text + name : end].decode())
+    return frozenset(names)
