@@ -1,0 +1,158 @@
+"""Calls: intrinsics of tensor IR and external functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import llvmlite.ir as ir
+
+from ..base import dtype
+from ..base.errors import UnsupportedError
+from ..expr import Call, StringImm
+from . import arith, vmath
+from .types import I1, I32, filled, like, register_type
+
+if TYPE_CHECKING:
+    from .emit_expr import ExprEmitter
+
+_FLOAT = dtype("float32")
+_EFFECTS = {"tir.call_extern", "tir.call_packed", "tir.prefetch"}
+
+
+def has_effect(op: str) -> bool:
+    """Whether a call must be made exactly where it stands."""
+    return op in _EFFECTS
+
+
+def emit_call(e: ExprEmitter, call: Call) -> ir.Value:
+    """The value of a call."""
+    handler = _HANDLERS.get(call.op)
+    if handler is not None:
+        return handler(e, call)
+    name = call.op.removeprefix("tir.")
+    if call.op.startswith("tir.") and vmath.supported(name) and call.args:
+        return _math(e, call, name)
+    raise UnsupportedError(f"the CPU target has no code for the call {call.op!r}")
+
+
+def _math(e: ExprEmitter, call: Call, name: str) -> ir.Value:
+    b, args = e.builder, [e.value(arg) for arg in call.args]
+    kind = call.args[0].dtype
+    if kind.code == "bfloat":
+        result = vmath.emit(b, name, [arith.widen_bfloat(b, arg) for arg in args])
+        return arith.round_bfloat(b, result) if call.dtype.code == "bfloat" else result
+    if not kind.is_float:
+        raise UnsupportedError(f"{name} needs floating-point arguments, got {kind}")
+    return vmath.emit(b, name, args)
+
+
+def _if_then_else(e: ExprEmitter, call: Call) -> ir.Value:
+    condition, yes, no = call.args
+    return e.where(condition, yes, no)
+
+
+def _likely(e: ExprEmitter, call: Call) -> ir.Value:
+    return e.value(call.args[0])
+
+
+def _bitwise(name: str) -> Callable[[ExprEmitter, Call], ir.Value]:
+    def emit(e: ExprEmitter, call: Call) -> ir.Value:
+        return getattr(e.builder, name)(*(e.value(arg) for arg in call.args))
+
+    return emit
+
+
+def _bitwise_not(e: ExprEmitter, call: Call) -> ir.Value:
+    return e.builder.not_(e.value(call.args[0]))
+
+
+def _shift(e: ExprEmitter, call: Call) -> ir.Value:
+    x, y = (e.value(arg) for arg in call.args)
+    return arith.shift(e.builder, call.op, call.dtype, x, y)
+
+
+def _reinterpret(e: ExprEmitter, call: Call) -> ir.Value:
+    return e.builder.bitcast(e.value(call.args[0]), register_type(call.dtype))
+
+
+def _abs(e: ExprEmitter, call: Call) -> ir.Value:
+    kind, value = call.args[0].dtype, e.value(call.args[0])
+    if kind.is_float:
+        return _math(e, call, "fabs")
+    if kind.is_unsigned or kind.is_bool:
+        return value
+    types = [value.type, I1]
+    return e.builder.call(
+        arith.intrinsic(e.builder, "llvm.abs", value.type, types, (value.type,)), [value, I1(0)]
+    )
+
+
+def _bit_count(name: str) -> Callable[[ExprEmitter, Call], ir.Value]:
+    def emit(e: ExprEmitter, call: Call) -> ir.Value:
+        value = e.value(call.args[0])
+        extra = [I1(0)] if name == "llvm.ctlz" else []
+        types = [value.type, *(x.type for x in extra)]
+        function = arith.intrinsic(e.builder, name, value.type, types, (value.type,))
+        result = e.builder.call(function, [value, *extra])
+        unsigned = dtype(f"uint{call.args[0].dtype.bits}").with_lanes(call.args[0].dtype.lanes)
+        return arith.cast(e.builder, result, unsigned, call.dtype)
+
+    return emit
+
+
+def _fma(e: ExprEmitter, call: Call) -> ir.Value:
+    b, args = e.builder, [e.value(arg) for arg in call.args]
+    if call.dtype.code == "bfloat":
+        wide = [arith.widen_bfloat(b, arg) for arg in args]
+        return arith.round_bfloat(b, b.fadd(b.fmul(*wide[:2]), wide[2]))
+    kind = args[0].type
+    return b.call(arith.intrinsic(b, "llvm.fma", kind, [kind] * 3, (kind,)), args)
+
+
+def _classify(e: ExprEmitter, call: Call) -> ir.Value:
+    """isnan, isinf, isfinite; integers are always finite."""
+    kind, value = call.args[0].dtype, e.value(call.args[0])
+    if not kind.is_float:
+        return filled(like(value, I1), int(call.op == "tir.isfinite"))
+    if kind.code == "bfloat":
+        value = arith.widen_bfloat(e.builder, value)
+    return vmath.emit(e.builder, call.op.removeprefix("tir."), [value])
+
+
+def _extern(e: ExprEmitter, call: Call) -> ir.Value:
+    name, *args = call.args
+    if not isinstance(name, StringImm):
+        raise UnsupportedError(f"an external call needs the function's name: {call}")
+    values = [e.value(arg) for arg in args]
+    void = call.dtype == "void"
+    result = ir.VoidType() if void else register_type(call.dtype)
+    found = e.builder.module.globals.get(name.value)
+    if found is None:
+        signature = ir.FunctionType(result, [value.type for value in values])
+        found = ir.Function(e.builder.module, signature, name.value)
+    value = e.builder.call(found, values)
+    return I32(0) if void else value
+
+
+_HANDLERS: dict[str, Callable[[ExprEmitter, Call], ir.Value]] = {
+    "tir.if_then_else": _if_then_else,
+    "tir.likely": _likely,
+    "tir.bitwise_and": _bitwise("and_"),
+    "tir.bitwise_or": _bitwise("or_"),
+    "tir.bitwise_xor": _bitwise("xor"),
+    "tir.bitwise_not": _bitwise_not,
+    "tir.shift_left": _shift,
+    "tir.shift_right": _shift,
+    "tir.reinterpret": _reinterpret,
+    "tir.abs": _abs,
+    "tir.fabs": _abs,
+    "tir.popcount": _bit_count("llvm.ctpop"),
+    "tir.clz": _bit_count("llvm.ctlz"),
+    "tir.fma": _fma,
+    "tir.isnan": _classify,
+    "tir.isinf": _classify,
+    "tir.isfinite": _classify,
+    "tir.call_extern": _extern,
+    "tir.call_pure_extern": _extern,
+}

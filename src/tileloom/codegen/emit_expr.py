@@ -1,0 +1,300 @@
+"""Expressions to LLVM values.
+
+Index arithmetic (subscripts, loop bounds) is done in 64 bits and assumed not to overflow, which is
+what lets LLVM see strides; the same expression used as data wraps around in its own type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import llvmlite.ir as ir
+
+from ..base import dtype
+from ..base.errors import InternalError, UnsupportedError
+from ..expr import (
+    Add,
+    And,
+    BinaryOp,
+    Broadcast,
+    Call,
+    Cast,
+    Expr,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Let,
+    Mul,
+    Not,
+    Or,
+    Ramp,
+    Select,
+    Shuffle,
+    Sub,
+    Var,
+)
+from ..tir import BufferLoad
+from . import arith, calls, memory
+from .types import I32, I64, constant, filled, lanes_of, register_type, splat
+
+_INT64 = dtype("int64")
+
+
+class ExprEmitter:
+    """Emits expressions at the builder's position; the base of `FunctionEmitter`."""
+
+    def __init__(self, builder: ir.IRBuilder) -> None:
+        self.builder = builder
+        self.env: dict[Var, ir.Value] = {}
+        self.non_negative: set[Var] = set()
+        self.mask: ir.Value | None = None  # lanes in which a vector expression is wanted
+        self._values: list[dict[tuple[Expr, bool, int], ir.Value]] = [{}]
+        self._loads: list[dict[tuple[Expr, bool, int], ir.Value]] = [{}]
+
+    # ------------------------------------------------------------------ scopes
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Values made inside are forgotten at the end: they do not dominate what follows."""
+        self._values.append({})
+        self._loads.append({})
+        try:
+            yield
+        finally:
+            self._values.pop()
+            self._loads.pop()
+
+    def forget_loads(self) -> None:
+        """Memory may have changed: loaded values are not to be used again."""
+        self._loads = [{} for _ in self._values]
+
+    def _remember(self, expr: Expr, as_index: bool, emit: Callable[[], ir.Value]) -> ir.Value:
+        loads = reads_memory(expr)
+        tables = self._loads if loads else self._values
+        # What was loaded under one mask does not serve under another.
+        key = (expr, as_index, id(self.mask) if loads else 0)
+        for table in tables:
+            if key in table:
+                return table[key]
+        value = emit()
+        tables[-1][key] = value
+        return value
+
+    # ------------------------------------------------------------------ values
+
+    def value(self, expr: Expr) -> ir.Value:
+        """The value in the expression's own type."""
+        match expr:
+            case Var():
+                return self.lookup(expr)
+            case IntImm(kind, number) | FloatImm(kind, number):
+                return constant(kind, number)
+            case _:
+                return self._remember(expr, False, lambda: self._emit(expr))
+
+    def lookup(self, var: Var) -> ir.Value:
+        """The value bound to a variable."""
+        found = self.env.get(var)
+        if found is None:
+            raise InternalError(f"variable {var.name!r} is used outside its scope")
+        if var.dtype.is_int and found.type != register_type(var.dtype):
+            return self.builder.trunc(found, register_type(var.dtype))  # a loop variable
+        return found
+
+    def _emit(self, expr: Expr) -> ir.Value:
+        b = self.builder
+        match expr:
+            case BufferLoad():
+                return memory.load(self, expr)
+            case BinaryOp(x, y):
+                return arith.binary(b, type(expr), x.dtype, self.value(x), self.value(y))
+            case Not(x):
+                return b.not_(self.value(x))
+            case Cast(kind, x):
+                return arith.cast(b, self.value(x), x.dtype, kind)
+            case Select(condition, yes, no):
+                return self._select(condition, self.value(yes), self.value(no))
+            case Call():
+                return calls.emit_call(self, expr)
+            case Broadcast(x, lanes):
+                return self._broadcast(x, lanes)
+            case Ramp():
+                return self._ramp(expr)
+            case Shuffle():
+                return self._shuffle(expr)
+            case Let(var, bound, body):
+                self.env[var] = self.value(bound)
+                return self.value(body)
+            case _:
+                raise UnsupportedError(f"no CPU code for {type(expr).__name__}: {expr}")
+
+    def _select(self, condition: Expr, yes: ir.Value, no: ir.Value) -> ir.Value:
+        return self.builder.select(self.value(condition), yes, no)
+
+    def _broadcast(self, x: Expr, lanes: int) -> ir.Value:
+        if x.dtype.lanes == 1:
+            return splat(self.builder, self.value(x), lanes)
+        value, n = self.value(x), x.dtype.lanes
+        picks = ir.Constant(ir.VectorType(I32, n * lanes), list(range(n)) * lanes)
+        return self.builder.shuffle_vector(value, value, picks)
+
+    def _ramp(self, expr: Ramp) -> ir.Value:
+        if expr.base.dtype.lanes != 1:
+            raise UnsupportedError(f"no CPU code for a ramp of vectors: {expr}")
+        b, lanes, kind = self.builder, expr.lanes, register_type(expr.base.dtype)
+        base = splat(b, self.value(expr.base), lanes)
+        if isinstance(expr.stride, IntImm):
+            step = expr.stride.value
+            return b.add(
+                base, ir.Constant(ir.VectorType(kind, lanes), [step * i for i in range(lanes)])
+            )
+        iota = ir.Constant(ir.VectorType(kind, lanes), list(range(lanes)))
+        return b.add(base, b.mul(splat(b, self.value(expr.stride), lanes), iota))
+
+    def _shuffle(self, expr: Shuffle) -> ir.Value:
+        b = self.builder
+        if len(expr.indices) == 1:
+            vector, at = expr.vectors[0], expr.indices[0]
+            for vector in expr.vectors:
+                if at < vector.dtype.lanes:
+                    break
+                at -= vector.dtype.lanes
+            value = self.value(vector)
+            return value if lanes_of(value) == 1 else b.extract_element(value, I32(at))
+        if all(v.dtype.lanes == 1 for v in expr.vectors):
+            result = ir.Constant(register_type(expr.dtype), ir.Undefined)
+            for lane, pick in enumerate(expr.indices):
+                result = b.insert_element(result, self.value(expr.vectors[pick]), I32(lane))
+            return result
+        if len(expr.vectors) > 2 or expr.vectors[0].dtype is not expr.vectors[-1].dtype:
+            raise UnsupportedError(f"no CPU code for a shuffle of these vectors: {expr}")
+        first, last = self.value(expr.vectors[0]), self.value(expr.vectors[-1])
+        picks = ir.Constant(ir.VectorType(I32, len(expr.indices)), list(expr.indices))
+        return b.shuffle_vector(first, last, picks)
+
+    # ------------------------------------------------------------------ indices
+
+    def index(self, expr: Expr) -> ir.Value:
+        """A scalar integer as `i64`, computed without wrapping."""
+        match expr:
+            case IntImm(_, number):
+                return I64(number)
+            case Var():
+                return self.lookup64(expr)
+            case Add() | Sub() | Mul() | FloorDiv() | FloorMod():
+                return self._remember(expr, True, lambda: self._index_binary(expr))
+            case Cast(kind, x) if kind.is_int and x.dtype.is_int and kind.bits >= x.dtype.bits:
+                return self.index(x)
+            case _:
+                return self._remember(expr, True, lambda: self._widen(expr))
+
+    def lookup64(self, var: Var) -> ir.Value:
+        """A variable's value as `i64`."""
+        found = self.env.get(var)
+        if found is None:
+            raise InternalError(f"variable {var.name!r} is used outside its scope")
+        return found if found.type == I64 else self._remember(var, True, lambda: self._widen(var))
+
+    def _widen(self, expr: Expr) -> ir.Value:
+        value = self.value(expr)
+        if value.type == I64:
+            return value
+        extend = self.builder.zext if expr.dtype.code != "int" else self.builder.sext
+        return extend(value, I64)
+
+    def _index_binary(self, expr: BinaryOp) -> ir.Value:
+        b, x, y = self.builder, self.index(expr.a), self.index(expr.b)
+        match expr:
+            case Add():
+                return b.add(x, y, flags=("nsw",))
+            case Sub():
+                return b.sub(x, y, flags=("nsw",))
+            case Mul():
+                return b.mul(x, y, flags=("nsw",))
+        positive = isinstance(expr.b, IntImm) and expr.b.value > 0
+        if positive and self.is_non_negative(expr.a):
+            return b.udiv(x, y) if isinstance(expr, FloorDiv) else b.urem(x, y)
+        return arith.binary(b, type(expr), _INT64, x, y)
+
+    def is_non_negative(self, expr: Expr) -> bool:
+        """Whether an index is known not to be negative."""
+        match expr:
+            case IntImm(_, number):
+                return number >= 0
+            case Var():
+                return expr in self.non_negative
+            case Add(x, y) | Mul(x, y):
+                return self.is_non_negative(x) and self.is_non_negative(y)
+            case FloorDiv(x, IntImm(_, number)):
+                return number > 0 and self.is_non_negative(x)
+            case FloorMod(_, IntImm(_, number)):
+                return number > 0
+            case _:
+                return expr.dtype.is_unsigned
+
+    # ------------------------------------------------------------------ conditions
+
+    def where(self, condition: Expr, yes: Expr, no: Expr) -> ir.Value:
+        """`yes` or `no`, each evaluated only where it is wanted."""
+        if condition.dtype.lanes > 1:
+            return self._where_lanes(condition, yes, no)
+        if is_cheap(yes) and is_cheap(no):
+            return self._select(condition, self.value(yes), self.value(no))
+        b = self.builder
+        test = self.value(condition)
+        with b.if_else(test) as (then, otherwise):
+            with then, self.scope():
+                first = self.value(yes)
+                from_then = b.block
+            with otherwise, self.scope():
+                second = self.value(no)
+                from_else = b.block
+        phi = b.phi(first.type)
+        phi.add_incoming(first, from_then)
+        phi.add_incoming(second, from_else)
+        return phi
+
+    def _where_lanes(self, condition: Expr, yes: Expr, no: Expr) -> ir.Value:
+        b, outer = self.builder, self.mask
+        test = self.value(condition)
+        sides = []
+        for side, lanes in ((yes, test), (no, b.not_(test))):
+            if reads_memory(side):
+                self.mask = lanes if outer is None else b.and_(outer, lanes)
+                sides.append(self.value(side))
+                self.mask = outer
+            else:
+                sides.append(self.value(side))
+        return b.select(test, *sides)
+
+    def truth(self, expr: Expr) -> ir.Value:
+        """A scalar condition, with `and` and `or` short-circuited where that guards memory."""
+        if isinstance(expr, (And, Or)) and reads_memory(expr.b):
+            yes, no = (expr.b, None) if isinstance(expr, And) else (None, expr.b)
+            false, true = IntImm("bool", 0), IntImm("bool", 1)
+            return self.where(expr.a, yes or true, no or false)
+        return self.value(expr)
+
+    def all_lanes(self, lanes: int) -> ir.Value:
+        """A mask that is true everywhere."""
+        return filled(ir.VectorType(ir.IntType(1), lanes), 1)
+
+
+def reads_memory(expr: Expr) -> bool:
+    """Whether the value depends on memory (memoised)."""
+    known = expr.memo.get("reads_memory")
+    if known is None:
+        known = isinstance(expr, BufferLoad) or any(map(reads_memory, expr.children))
+        if isinstance(expr, Call) and calls.has_effect(expr.op):
+            known = True
+        expr.memo["reads_memory"] = known
+    return bool(known)
+
+
+def is_cheap(expr: Expr) -> bool:
+    """Whether evaluating it in vain costs little and cannot fault."""
+    if isinstance(expr, (Call, BufferLoad, Let)):
+        return False
+    return len(expr.children) <= 3 and all(map(is_cheap, expr.children))

@@ -1,0 +1,218 @@
+"""Statements of flat tensor IR to LLVM instructions, inside one LLVM function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llvmlite.ir as ir
+
+from ..base.errors import UnsupportedError
+from ..expr import Expr, IntImm
+from ..tir import (
+    PARALLEL,
+    Allocate,
+    AllocateConst,
+    AssertStmt,
+    AttrStmt,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    While,
+)
+from . import memory
+from .emit_expr import ExprEmitter
+from .types import I8, I32, I64, PTR, element_bytes, memory_type
+
+#: Local arrays up to this many bytes live on the stack; threads have at least 2 MiB of it.
+STACK_LIMIT = 1 << 18
+ALIGNMENT = 64
+
+
+class StmtEmitter(ExprEmitter):
+    """Emits statements; `outline` (a parallel loop to a function) is the subclass's."""
+
+    def __init__(self, builder: ir.IRBuilder, error: ir.Value, messages: list[str]) -> None:
+        super().__init__(builder)
+        self.error = error  # where the number of a failed assertion goes
+        self.messages = messages
+        self.in_parallel = False
+
+    def stmt(self, stmt: Stmt) -> None:
+        """Emit a statement."""
+        self.forget_loads()
+        match stmt:
+            case SeqStmt(seq):
+                for part in seq:
+                    self.stmt(part)
+            case BufferStore():
+                memory.store(self, stmt)
+            case For():
+                self.loop(stmt)
+            case IfThenElse():
+                self._branch(stmt)
+            case LetStmt():
+                self.env[stmt.var] = self.value(stmt.value)
+                if self.is_non_negative(stmt.value):
+                    self.non_negative.add(stmt.var)
+                self.stmt(stmt.body)
+            case AttrStmt() | DeclBuffer():
+                self.stmt(stmt.body)
+            case Evaluate(value):
+                if not isinstance(value, IntImm):
+                    self.value(value)
+            case Allocate():
+                self._allocate(stmt)
+            case AllocateConst():
+                self._constant_data(stmt)
+            case AssertStmt():
+                self._assert(stmt)
+            case While():
+                self._while(stmt)
+            case _:
+                raise UnsupportedError(
+                    f"no CPU code for {type(stmt).__name__}; the function is not in flat form"
+                )
+
+    # ------------------------------------------------------------------ loops
+
+    def loop(self, stmt: For) -> None:
+        """A loop, counted in 64 bits from its own minimum."""
+        if stmt.kind == PARALLEL and not self.in_parallel:
+            self.outline(stmt)
+            return
+        if isinstance(stmt.extent, IntImm) and stmt.extent.value <= 0:
+            return
+        low = self.index(stmt.min)
+        extent = self.index(stmt.extent)
+        high = extent if _is_zero(stmt.min) else self.builder.add(low, extent, flags=("nsw",))
+        self.counted(stmt, low, high, known=isinstance(stmt.extent, IntImm))
+
+    def counted(self, stmt: For, low: ir.Value, high: ir.Value, known: bool) -> None:
+        """The loop over [low, high); `known` says that it runs at least once."""
+        if known:
+            self._rotated(stmt, low, high)
+        else:
+            with self.builder.if_then(self.builder.icmp_signed("<", low, high)):
+                self._rotated(stmt, low, high)
+
+    def _rotated(self, stmt: For, low: ir.Value, high: ir.Value) -> None:
+        b = self.builder
+        before = b.block
+        body = b.append_basic_block(f"loop.{stmt.loop_var.name}")
+        b.branch(body)
+        b.position_at_end(body)
+        phi = b.phi(I64, stmt.loop_var.name)
+        phi.add_incoming(low, before)
+        self.env[stmt.loop_var] = phi
+        if self.is_non_negative(stmt.min):
+            self.non_negative.add(stmt.loop_var)
+        with self.scope():
+            self.stmt(stmt.body)
+        following = b.add(phi, I64(1), flags=("nsw", "nuw") if _is_zero(stmt.min) else ("nsw",))
+        phi.add_incoming(following, b.block)
+        after = b.append_basic_block(f"end.{stmt.loop_var.name}")
+        again = b.icmp_signed("<", following, high)
+        branch = b.cbranch(again, body, after)
+        metadata = self.loop_metadata(stmt)
+        if metadata is not None:
+            branch.set_metadata("llvm.loop", metadata)
+        b.position_at_end(after)
+
+    def loop_metadata(self, stmt: For) -> Any:
+        """What LLVM is told about the loop: nothing here."""
+        return None
+
+    def outline(self, stmt: For) -> None:
+        """Run a parallel loop; overridden where functions can be made."""
+        raise NotImplementedError
+
+    def _while(self, stmt: While) -> None:
+        b = self.builder
+        head, body, after = (b.append_basic_block(name) for name in ("while", "do", "done"))
+        b.branch(head)
+        b.position_at_end(head)
+        with self.scope():
+            b.cbranch(self.truth(stmt.condition), body, after)
+        b.position_at_end(body)
+        with self.scope():
+            self.stmt(stmt.body)
+        b.branch(head)
+        b.position_at_end(after)
+
+    # ------------------------------------------------------------------ branches
+
+    def _branch(self, stmt: IfThenElse) -> None:
+        test = self.truth(stmt.condition)
+        if stmt.else_case is None:
+            with self.builder.if_then(test), self.scope():
+                self.stmt(stmt.then_case)
+            return
+        with self.builder.if_else(test) as (then, otherwise):
+            with then, self.scope():
+                self.stmt(stmt.then_case)
+            with otherwise, self.scope():
+                self.stmt(stmt.else_case)
+
+    def _assert(self, stmt: AssertStmt) -> None:
+        self.messages.append(stmt.message)
+        number = len(self.messages)
+        with self.builder.if_else(self.truth(stmt.condition)) as (then, otherwise):
+            with then, self.scope():
+                self.stmt(stmt.body)
+            with otherwise:
+                self.builder.store(I32(number), self.error)
+
+    # ------------------------------------------------------------------ memory
+
+    def _allocate(self, stmt: Allocate) -> None:
+        kind = stmt.dtype
+        size = element_bytes(kind) * kind.lanes
+        count = 1
+        for extent in stmt.extents:
+            count = count * extent.value if isinstance(extent, IntImm) and count >= 0 else -1
+        if 0 <= count * size <= STACK_LIMIT:
+            with self.builder.goto_entry_block():
+                array = ir.ArrayType(memory_type(kind), max(1, count))
+                pointer = self.builder.alloca(array)
+                pointer.align = ALIGNMENT
+            self.env[stmt.buffer_var] = pointer
+            self.stmt(stmt.body)
+            return
+        pointer = self._heap(self._bytes(stmt.extents, size))
+        self.env[stmt.buffer_var] = pointer
+        self.stmt(stmt.body)
+        self.builder.call(self._external("free", ir.VoidType(), [PTR]), [pointer])
+
+    def _bytes(self, extents: tuple[Expr, ...], size: int) -> ir.Value:
+        b, total = self.builder, I64(size)
+        for extent in extents:
+            total = b.mul(total, self.index(extent))
+        rounded = b.add(total, I64(2 * ALIGNMENT - 1))  # aligned_alloc wants a multiple, never 0
+        return b.and_(rounded, I64(-ALIGNMENT))
+
+    def _heap(self, size: ir.Value) -> ir.Value:
+        allocate = self._external("aligned_alloc", PTR, [I64, I64])
+        return self.builder.call(allocate, [I64(ALIGNMENT), size])
+
+    def _external(self, name: str, result: ir.Type, args: list[ir.Type]) -> ir.Function:
+        found = self.builder.module.globals.get(name)
+        return found or ir.Function(self.builder.module, ir.FunctionType(result, args), name)
+
+    def _constant_data(self, stmt: AllocateConst) -> None:
+        module = self.builder.module
+        raw = bytearray(stmt.data.tobytes())
+        data = ir.Constant(ir.ArrayType(I8, len(raw)), raw)
+        variable = ir.GlobalVariable(module, data.type, module.get_unique_name("constant"))
+        variable.initializer, variable.global_constant = data, True
+        variable.linkage, variable.align = "private", ALIGNMENT
+        self.env[stmt.buffer_var] = variable
+        self.stmt(stmt.body)
+
+
+def _is_zero(expr: Expr) -> bool:
+    return isinstance(expr, IntImm) and expr.value == 0

@@ -1,0 +1,168 @@
+"""Loads and stores: scalars, contiguous vectors, masked ones, gathers and scatters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import llvmlite.ir as ir
+
+from ..base import DType
+from ..base.errors import UnsupportedError
+from ..expr import Broadcast, Expr, IntImm, Ramp
+from ..tir import Buffer, BufferLoad, BufferStore
+from .arith import intrinsic
+from .types import I1, I8, I32, I64, PTR, element_bytes, filled, lanes_of, memory_type, splat
+
+if TYPE_CHECKING:
+    from .emit_expr import ExprEmitter
+
+
+def load(e: ExprEmitter, expr: BufferLoad) -> ir.Value:
+    """The value of a load of one element or of a vector of them."""
+    index = _flat(expr.buffer, expr.indices)
+    mask = e.mask if expr.predicate is None else e.value(expr.predicate)
+    if index.dtype.lanes == 1:
+        lanes = expr.buffer.dtype.lanes
+        value = _load_at(e, expr.buffer, e.index(index), lanes, None)
+    else:
+        value = _load_vector(e, expr.buffer, index, mask)
+    return _to_register(e, expr.buffer.dtype, value)
+
+
+def store(e: ExprEmitter, stmt: BufferStore) -> None:
+    """A store of one element or of a vector of them."""
+    index = _flat(stmt.buffer, stmt.indices)
+    value = _to_memory(e, stmt.buffer.dtype, e.value(stmt.value))
+    mask = None if stmt.predicate is None else e.value(stmt.predicate)
+    if index.dtype.lanes == 1:
+        _store_at(e, stmt.buffer, e.index(index), value, mask)
+        return
+    if lanes_of(value) == 1:
+        value = splat(e.builder, value, index.dtype.lanes)
+    if isinstance(index, Ramp) and _is_one(index.stride):
+        _store_at(e, stmt.buffer, e.index(index.base), value, mask)
+    else:
+        _scatter(e, stmt.buffer, index, value, mask)
+
+
+def _flat(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
+    if len(indices) != 1:
+        raise UnsupportedError(
+            f"buffer {buffer.name!r} has {len(indices)} dimensions; flatten_buffers runs first"
+        )
+    return indices[0]
+
+
+def _is_one(expr: Expr) -> bool:
+    return isinstance(expr, IntImm) and expr.value == 1
+
+
+def address(e: ExprEmitter, buffer: Buffer, index: ir.Value) -> ir.Value:
+    """The address of element `index`."""
+    element = memory_type(buffer.dtype)
+    base = e.lookup(buffer.data)
+    if isinstance(index, ir.Constant) and index.constant == 0:
+        return base
+    return e.builder.gep(base, [index], inbounds=True, source_etype=element)
+
+
+def _load_at(
+    e: ExprEmitter, buffer: Buffer, index: ir.Value, lanes: int, mask: ir.Value | None
+) -> ir.Value:
+    kind = memory_type(buffer.dtype.element.with_lanes(lanes))
+    align = element_bytes(buffer.dtype)
+    pointer = address(e, buffer, index)
+    if mask is None or lanes == 1:
+        return e.builder.load(pointer, align=align, typ=kind)
+    function = intrinsic(
+        e.builder, "llvm.masked.load", kind, [PTR, I32, mask.type, kind], (kind, PTR)
+    )
+    return e.builder.call(function, [pointer, I32(align), mask, ir.Constant(kind, None)])
+
+
+def _load_vector(e: ExprEmitter, buffer: Buffer, index: Expr, mask: ir.Value | None) -> ir.Value:
+    lanes = index.dtype.lanes
+    if mask is not None and lanes_of(mask) != lanes:
+        mask = None
+    if isinstance(index, Broadcast) and mask is None:
+        scalar = _load_at(e, buffer, e.index(index.value), 1, None)
+        return splat(e.builder, scalar, lanes)
+    if isinstance(index, Ramp) and isinstance(index.stride, IntImm):
+        step = index.stride.value
+        if step == 1:
+            return _load_at(e, buffer, e.index(index.base), lanes, mask)
+        if step == -1 and mask is None:
+            first = e.builder.sub(e.index(index.base), I64(lanes - 1))
+            picks = ir.Constant(ir.VectorType(I32, lanes), list(range(lanes - 1, -1, -1)))
+            value = _load_at(e, buffer, first, lanes, None)
+            return e.builder.shuffle_vector(value, value, picks)
+    return _gather(e, buffer, index, mask)
+
+
+def _gather(e: ExprEmitter, buffer: Buffer, index: Expr, mask: ir.Value | None) -> ir.Value:
+    lanes, kind = index.dtype.lanes, memory_type(buffer.dtype.with_lanes(index.dtype.lanes))
+    pointers = _addresses(e, buffer, index)
+    flags = ir.VectorType(I1, lanes)
+    function = intrinsic(
+        e.builder, "llvm.masked.gather", kind, [pointers.type, I32, flags, kind],
+        (kind, ir.VectorType(PTR, lanes)),
+    )  # fmt: skip
+    mask = filled(flags, 1) if mask is None else mask
+    align = I32(element_bytes(buffer.dtype))
+    return e.builder.call(function, [pointers, align, mask, ir.Constant(kind, None)])
+
+
+def _scatter(
+    e: ExprEmitter, buffer: Buffer, index: Expr, value: ir.Value, mask: ir.Value | None
+) -> None:
+    pointers = _addresses(e, buffer, index)
+    flags = ir.VectorType(I1, index.dtype.lanes)
+    function = intrinsic(
+        e.builder, "llvm.masked.scatter", ir.VoidType(), [value.type, pointers.type, I32, flags],
+        (value.type, pointers.type),
+    )  # fmt: skip
+    mask = filled(flags, 1) if mask is None else mask
+    e.builder.call(function, [value, pointers, I32(element_bytes(buffer.dtype)), mask])
+
+
+def _addresses(e: ExprEmitter, buffer: Buffer, index: Expr) -> ir.Value:
+    b, wide = e.builder, ir.VectorType(I64, index.dtype.lanes)
+    value = e.value(index)
+    if value.type != wide:
+        value = b.zext(value, wide) if index.dtype.is_unsigned else b.sext(value, wide)
+    base, element = e.lookup(buffer.data), memory_type(buffer.dtype)
+    pointers = ir.VectorType(PTR, index.dtype.lanes)
+    result = b.gep(base, [value], inbounds=True, source_etype=element)
+    result.type = pointers
+    return result
+
+
+def _store_at(
+    e: ExprEmitter, buffer: Buffer, index: ir.Value, value: ir.Value, mask: ir.Value | None
+) -> None:
+    pointer, align = address(e, buffer, index), element_bytes(buffer.dtype)
+    if mask is None or lanes_of(value) == 1:
+        if mask is None:
+            e.builder.store(value, pointer, align=align)
+            return
+        with e.builder.if_then(mask):
+            e.builder.store(value, pointer, align=align)
+        return
+    function = intrinsic(
+        e.builder, "llvm.masked.store", ir.VoidType(), [value.type, PTR, I32, mask.type],
+        (value.type, PTR),
+    )  # fmt: skip
+    e.builder.call(function, [value, pointer, I32(align), mask])
+
+
+def _to_register(e: ExprEmitter, kind: DType, value: ir.Value) -> ir.Value:
+    if not kind.is_bool:
+        return value
+    return e.builder.icmp_unsigned("!=", value, filled(value.type, 0))
+
+
+def _to_memory(e: ExprEmitter, kind: DType, value: ir.Value) -> ir.Value:
+    if not kind.is_bool:
+        return value
+    lanes = lanes_of(value)
+    return e.builder.zext(value, I8 if lanes == 1 else ir.VectorType(I8, lanes))

@@ -1,0 +1,206 @@
+"""A module of flat functions to LLVM IR text.
+
+Every function becomes two: `name(a, b, ..., scalars...)` with one pointer for each buffer, and
+`name__packed(args)` that takes them from an array of addresses (of the data for a buffer, of the
+value for a scalar). Both return 0, or the number of the assertion that failed.
+
+A parallel loop becomes a function of its own that runs a contiguous share of the iterations;
+`tileloom_parallel(body, context, max_workers)` calls it on every worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import llvmlite.ir as ir
+
+from ..expr import Var, free_vars, post_order
+from ..tir import (
+    Allocate,
+    AllocateConst,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    For,
+    IRModule,
+    LetStmt,
+    PrimFunc,
+    Stmt,
+    pre_order,
+    stmt_exprs,
+)
+from .emit_stmt import StmtEmitter
+from .types import I32, I64, PTR, register_type
+
+PARALLEL_RUNTIME = "tileloom_parallel"
+
+
+@dataclass(frozen=True)
+class EmittedModule:
+    """LLVM IR text and what the loader needs to know beside it."""
+
+    ir_text: str
+    messages: Mapping[str, Sequence[str]]  # by function: the message of assertion k at k - 1
+
+
+def emit_module(module: IRModule) -> EmittedModule:
+    """LLVM IR of all functions of a flat module."""
+    out = ir.Module(name="tileloom")
+    messages = {}
+    for name, func in module.functions.items():
+        messages[name] = tuple(_FunctionEmitter.emit(out, name, func))
+    return EmittedModule(str(out), messages)
+
+
+class _FunctionEmitter(StmtEmitter):
+    """One function of tensor IR, with the functions of its parallel loops."""
+
+    def __init__(
+        self, function: ir.Function, error: ir.Value, messages: list[str], noalias: bool
+    ) -> None:
+        super().__init__(ir.IRBuilder(function.append_basic_block("entry")), error, messages)
+        self.function = function
+        self.noalias = noalias
+
+    @classmethod
+    def emit(cls, module: ir.Module, name: str, func: PrimFunc) -> list[str]:
+        """Add `func` to the module; the messages of its assertions."""
+        types = [PTR if p in func.buffer_map else register_type(p.dtype) for p in func.params]
+        function = ir.Function(module, ir.FunctionType(I32, types), name)
+        noalias = bool(func.attrs.get("tir.noalias", False))
+        messages: list[str] = []
+        self = cls(function, None, messages, noalias)
+        self.error = self.builder.alloca(I32)
+        self.builder.store(I32(0), self.error)
+        for param, value in zip(func.params, function.args, strict=True):
+            buffer = func.buffer_map.get(param)
+            value.name = param.name if buffer is None else buffer.name
+            self.env[param] = value
+            if buffer is not None:
+                self.env[buffer.data] = value
+                if noalias:
+                    value.add_attribute("noalias")
+        self.stmt(func.body)
+        self.builder.ret(self.builder.load(self.error, typ=I32))
+        _emit_packed(module, function, types)
+        return messages
+
+    def outline(self, stmt: For) -> None:
+        captured = [var for var in undefined_vars(stmt.body, stmt.loop_var) if var in self.env]
+        body = self._share_function(stmt, captured)
+        low = self.index(stmt.min)
+        extent = self.index(stmt.extent)
+        values = [self.env[var] for var in captured] + [self.error, low, extent]
+        context, kind = self._pack(values)
+        runner = _trampoline(self.builder.module, body, kind)
+        workers = I32(int(stmt.annotations.get("max_workers", 0)))
+        launch = self._external(PARALLEL_RUNTIME, I32, [PTR, PTR, I32])
+        self.builder.call(launch, [runner, context, workers])
+
+    def _pack(self, values: list[ir.Value]) -> tuple[ir.Value, ir.LiteralStructType]:
+        kind = ir.LiteralStructType([value.type for value in values])
+        with self.builder.goto_entry_block():
+            context = self.builder.alloca(kind)
+        for k, value in enumerate(values):
+            slot = self.builder.gep(context, [I32(0), I32(k)], inbounds=True, source_etype=kind)
+            self.builder.store(value, slot)
+        return context, kind
+
+    def _share_function(self, stmt: For, captured: list[Var]) -> ir.Function:
+        """`void share(captured..., error, low, extent, worker, workers)`."""
+        module = self.builder.module
+        types = [self.env[var].type for var in captured]
+        types = [PTR if isinstance(t, ir.PointerType) else t for t in types]
+        signature = ir.FunctionType(ir.VoidType(), [*types, PTR, I64, I64, I32, I32])
+        name = module.get_unique_name(f"{self.function.name}.{stmt.loop_var.name}")
+        function = ir.Function(module, signature, name)
+        function.linkage = "internal"
+        function.attributes.add("noinline")  # keeps the promise that pointers do not overlap
+        *values, error, low, extent, worker, workers = function.args
+        inner = _FunctionEmitter(function, error, self.messages, self.noalias)
+        inner.in_parallel = True
+        inner.non_negative = set(self.non_negative)
+        for var, value in zip(captured, values, strict=True):
+            inner.env[var] = value
+            value.name = var.name
+            if self.noalias and isinstance(value.type, ir.PointerType):
+                value.add_attribute("noalias")
+        inner.run_share(stmt, (low, extent), (worker, workers))
+        return function
+
+    def run_share(
+        self, stmt: For, span: tuple[ir.Value, ir.Value], who: tuple[ir.Value, ir.Value]
+    ) -> None:
+        """This worker's part of the loop, then return."""
+        b, (low, extent) = self.builder, span
+        worker, workers = (b.zext(value, I64) for value in who)
+
+        def bound(number: ir.Value) -> ir.Value:
+            return b.add(low, b.sdiv(b.mul(extent, number), workers), flags=("nsw",))
+
+        self.counted(stmt, bound(worker), bound(b.add(worker, I64(1))), known=False)
+        b.ret_void()
+
+
+def _trampoline(module: ir.Module, body: ir.Function, kind: ir.LiteralStructType) -> ir.Function:
+    """`void f(context, worker, workers)`, which unpacks the context and calls `body`."""
+    signature = ir.FunctionType(ir.VoidType(), [PTR, I32, I32])
+    function = ir.Function(module, signature, f"{body.name}.run")
+    function.linkage = "internal"
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    context, worker, workers = function.args
+    values = []
+    for k, element in enumerate(kind.elements):
+        slot = b.gep(context, [I32(0), I32(k)], inbounds=True, source_etype=kind)
+        values.append(b.load(slot, typ=element))
+    b.call(body, [*values, worker, workers])
+    b.ret_void()
+    return function
+
+
+def _emit_packed(module: ir.Module, function: ir.Function, types: list[ir.Type]) -> None:
+    packed = ir.Function(module, ir.FunctionType(I32, [PTR]), f"{function.name}__packed")
+    b = ir.IRBuilder(packed.append_basic_block("entry"))
+    values = []
+    for k, kind in enumerate(types):
+        slot = b.gep(packed.args[0], [I64(k)], inbounds=True, source_etype=PTR)
+        pointer = b.load(slot, typ=PTR)
+        values.append(pointer if kind is PTR else _scalar(b, pointer, kind))
+    b.ret(b.call(function, values))
+
+
+def _scalar(b: ir.IRBuilder, pointer: ir.Value, kind: ir.Type) -> ir.Value:
+    if kind == ir.IntType(1):
+        byte = b.load(pointer, typ=ir.IntType(8))
+        return b.icmp_unsigned("!=", byte, ir.IntType(8)(0))
+    return b.load(pointer, typ=kind)
+
+
+def undefined_vars(stmt: Stmt, *bound: Var) -> list[Var]:
+    """Variables that `stmt` uses and does not define, pointers included, in order of use."""
+    defined: set[Var] = set(bound)
+    used: dict[Var, None] = {}
+
+    def touch(buffer: Buffer) -> None:
+        used[buffer.data] = None
+
+    for node in pre_order(stmt):
+        match node:
+            case For():
+                defined.add(node.loop_var)
+            case LetStmt():
+                defined.add(node.var)
+            case Allocate() | AllocateConst():
+                defined.add(node.buffer_var)
+            case BufferStore():
+                touch(node.buffer)
+        for expr in stmt_exprs(node):
+            used.update(dict.fromkeys(sorted(free_vars(expr), key=lambda v: v.name)))
+            for part in post_order(expr):
+                if isinstance(part, BufferLoad):
+                    touch(part.buffer)
+    return [var for var in used if var not in defined]
+
+
+__all__ = ["EmittedModule", "PARALLEL_RUNTIME", "emit_module"]

@@ -1,0 +1,115 @@
+"""How types and constants of tensor IR look in LLVM.
+
+A bool is `i1` in a register and a byte in memory. A bfloat16 is an `i16` everywhere: arithmetic
+widens it to float and rounds back, which every CPU can do exactly.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+import llvmlite.ir as ir
+import numpy as np
+
+from ..base import DType
+from ..base.errors import UnsupportedError
+
+I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
+PTR = ir.PointerType()
+F16, F32, F64 = ir.HalfType(), ir.FloatType(), ir.DoubleType()
+_FLOATS = {16: F16, 32: F32, 64: F64}
+
+
+def register_type(kind: DType) -> ir.Type:
+    """The type of a value of this type in a register."""
+    if kind.is_handle:
+        return PTR
+    if kind.is_bool:
+        element = I1
+    elif kind.code == "bfloat":
+        element = I16
+    elif kind.code == "float":
+        element = _FLOATS[kind.bits]
+    elif kind.is_int and kind.bits in (8, 16, 32, 64):
+        element = ir.IntType(kind.bits)
+    else:
+        raise UnsupportedError(f"the CPU code generator has no type for {kind}")
+    return element if kind.lanes == 1 else ir.VectorType(element, kind.lanes)
+
+
+def memory_type(kind: DType) -> ir.Type:
+    """The type of an element in memory."""
+    if not kind.is_bool:
+        return register_type(kind)
+    return I8 if kind.lanes == 1 else ir.VectorType(I8, kind.lanes)
+
+
+def element_bytes(kind: DType) -> int:
+    """The size of one element in memory."""
+    return max(1, kind.bits // 8)
+
+
+def constant(kind: DType, value: float | int) -> ir.Constant:
+    """A scalar constant."""
+    if kind.code == "bfloat":
+        return ir.Constant(I16, int(np.float32(value).astype(kind.numpy).view(np.uint16)))
+    if kind.is_float:
+        return _float_constant(kind, float(value))
+    if kind.code == "uint" and value >= 1 << (kind.bits - 1):
+        value = int(value) - (1 << kind.bits)
+    return ir.Constant(register_type(kind), int(value))
+
+
+def _float_constant(kind: DType, value: float) -> ir.Constant:
+    with np.errstate(over="ignore"):
+        rounded = float(np.asarray(value).astype(kind.numpy))
+    if math.isfinite(rounded):
+        return ir.Constant(_FLOATS[kind.bits], rounded)
+    return _Special(_FLOATS[kind.bits], rounded)
+
+
+class _Special(ir.Constant):  # type: ignore[misc]
+    """An infinity or NaN, which llvmlite would write in a form that only some types accept."""
+
+    def __init__(self, typ: ir.Type, value: float) -> None:
+        super().__init__(typ, 0.0)
+        double = struct.unpack("<Q", struct.pack("<d", value))[0]
+        self._text = f"0x{double:016X}"
+        if typ is F16:
+            half = struct.unpack("<H", struct.pack("<e", value))[0]
+            self._text = f"0xH{half:04X}"
+
+    def get_reference(self) -> str:
+        """The bits in hexadecimal."""
+        return self._text
+
+
+def splat(builder: ir.IRBuilder, value: ir.Value, lanes: int) -> ir.Value:
+    """A vector of `lanes` copies."""
+    if isinstance(value, ir.Constant) and not isinstance(value, _Special):
+        return ir.Constant(ir.VectorType(value.type, lanes), [value.constant] * lanes)
+    vector = ir.VectorType(value.type, lanes)
+    undef = ir.Constant(vector, ir.Undefined)
+    first = builder.insert_element(undef, value, ir.Constant(I32, 0))
+    zeros = ir.Constant(ir.VectorType(I32, lanes), [0] * lanes)
+    return builder.shuffle_vector(first, undef, zeros)
+
+
+def lanes_of(value: ir.Value) -> int:
+    """The number of lanes of a value."""
+    return value.type.count if isinstance(value.type, ir.VectorType) else 1
+
+
+def like(value: ir.Value, element: ir.Type) -> ir.Type:
+    """`element`, with the lanes of `value`."""
+    lanes = lanes_of(value)
+    return element if lanes == 1 else ir.VectorType(element, lanes)
+
+
+def filled(typ: ir.Type, value: Any) -> ir.Constant:
+    """A constant of a scalar or vector type, the same in each lane."""
+    if isinstance(typ, ir.VectorType):
+        return ir.Constant(typ, [value] * typ.count)
+    return ir.Constant(typ, value)
