@@ -1,0 +1,318 @@
+"""What several passes share: buffer replacement, substitution with folding, fresh copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from ..expr import (
+    And,
+    BinaryOp,
+    Call,
+    Cast,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    IterVar,
+    Let,
+    Mod,
+    Not,
+    Select,
+    Var,
+    binary,
+    cast,
+    free_vars,
+    logical_not,
+)
+from ..tir import (
+    Allocate,
+    AllocateConst,
+    Block,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    DeclBuffer,
+    For,
+    IfThenElse,
+    LetStmt,
+    MatchBufferRegion,
+    PrimFunc,
+    Stmt,
+    StmtRewriter,
+)
+
+_DIVISIONS = (Div, Mod, FloorDiv, FloorMod)
+LIKELY = "tir.likely"
+IF_THEN_ELSE = "tir.if_then_else"
+
+
+def on_body(func: PrimFunc, transform: Callable[[Stmt], Stmt]) -> PrimFunc:
+    """`func` with its body transformed; `func` itself when nothing changed."""
+    body = transform(func.body)
+    return func if body is func.body else func.replace(body=body)
+
+
+def true_value(condition: Expr) -> bool | None:
+    """The value of a constant condition, else None."""
+    while isinstance(condition, Call) and condition.op == LIKELY:
+        condition = condition.args[0]
+    return bool(condition.value) if isinstance(condition, IntImm) else None
+
+
+def rebuild(expr: Expr, children: tuple[Expr, ...]) -> Expr:
+    """`expr` over other children, with constants folded."""
+    if isinstance(expr, BinaryOp):
+        a, b = children
+        if a.dtype is b.dtype and not _traps(expr, b):
+            return binary(type(expr), a, b)
+    elif isinstance(expr, Select):
+        if isinstance(children[0], IntImm):
+            return children[1] if children[0].value else children[2]
+    elif isinstance(expr, Cast):
+        return cast(expr.dtype, children[0])
+    elif isinstance(expr, Not):
+        return logical_not(children[0])
+    elif isinstance(expr, Call):
+        return _rebuild_call(expr, children)
+    return expr.with_children(children)
+
+
+def _traps(expr: BinaryOp, b: Expr) -> bool:
+    # Folding a division by a constant zero is an error; the program may never reach it.
+    return isinstance(expr, _DIVISIONS) and isinstance(b, IntImm) and b.value == 0
+
+
+def _rebuild_call(expr: Call, children: tuple[Expr, ...]) -> Expr:
+    if expr.op == LIKELY and isinstance(children[0], IntImm):
+        return children[0]
+    if expr.op == IF_THEN_ELSE:
+        known = true_value(children[0])
+        if known is not None:
+            return children[1] if known else children[2]
+    return expr.with_children(children)
+
+
+class Replacer(StmtRewriter):
+    """Replaces variables by expressions and buffers by buffers, folding constants on the way.
+
+    Both tables may grow while the walk goes on: definitions inside (`fresh=True`) or overrides in a
+    subclass add to them. The memo of expressions is dropped whenever they do.
+    """
+
+    def __init__(self, values: Mapping[Var, Expr], buffers: Mapping[Buffer, Buffer]) -> None:
+        self.values = dict(values)
+        self.buffers = dict(buffers)
+        self._done: dict[Expr, Expr] = {}
+
+    def define(self, var: Var, value: Expr) -> None:
+        """Replace `var` from now on."""
+        self.values[var] = value
+        self._done = {}
+
+    def define_buffer(self, old: Buffer, new: Buffer) -> None:
+        """Replace a buffer from now on."""
+        self.buffers[old] = new
+        self._done = {}
+
+    def load(self, expr: BufferLoad) -> Expr:
+        """A load whose indices are already rewritten; subclasses override it."""
+        new = self.buffers.get(expr.buffer)
+        return expr if new is None else BufferLoad(new, expr.indices, expr.predicate)
+
+    def visit_expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Var):
+            return self.values.get(expr, expr)
+        children = expr.children
+        if not children:
+            if isinstance(expr, BufferLoad):
+                return self.load(expr)
+            return expr
+        known = self._done.get(expr)
+        if known is not None:
+            return known
+        result = expr
+        if isinstance(expr, Let) and expr.var in self.values:
+            result = self._let(expr)
+        elif self.concerns(expr):
+            new = tuple([self.visit_expr(child) for child in children])
+            if any(a is not b for a, b in zip(new, children, strict=True)):
+                result = rebuild(expr, new)
+            if isinstance(result, BufferLoad):
+                result = self.load(result)
+        self._done[expr] = result
+        return result
+
+    def _let(self, expr: Let) -> Expr:
+        var = self.values[expr.var]
+        new = var if isinstance(var, Var) else expr.var
+        return Let(new, self.visit_expr(expr.value), self.visit_expr(expr.body))
+
+    def concerns(self, expr: Expr) -> bool:
+        """Whether `expr` can change at all; a quick test that may say yes too often."""
+        if has_load(expr):
+            return True
+        return not free_vars(expr).isdisjoint(self.values)
+
+    def visit_buffer(self, buffer: Buffer) -> Buffer:
+        """The buffer with its own expressions rewritten, entered into the table if they changed."""
+        known = self.buffers.get(buffer)
+        if known is not None:
+            return known
+        data = self.values.get(buffer.data, buffer.data)
+        shape = self.all(buffer.shape, self.visit_expr)
+        strides = self.all(buffer.strides, self.visit_expr)
+        offset = None if buffer.elem_offset is None else self.visit_expr(buffer.elem_offset)
+        same = shape is buffer.shape and strides is buffer.strides
+        if same and offset is buffer.elem_offset and data is buffer.data:
+            return buffer
+        if not isinstance(data, Var):
+            data = buffer.data
+        new = replace(buffer, data=data, shape=shape, strides=strides, elem_offset=offset)
+        self.define_buffer(buffer, new)
+        return new
+
+    def visit_region(self, region: BufferRegion) -> BufferRegion:
+        parts = self.all(region.region, self.visit_range)
+        buffer = self.buffers.get(region.buffer, region.buffer)
+        if parts is region.region and buffer is region.buffer:
+            return region
+        return BufferRegion(buffer, parts)
+
+    def visit_match(self, match: MatchBufferRegion) -> MatchBufferRegion:
+        buffer, source = self.visit_buffer(match.buffer), self.visit_region(match.source)
+        if buffer is match.buffer and source is match.source:
+            return match
+        return MatchBufferRegion(buffer, source)
+
+    def visit_Block(self, stmt: Block) -> Stmt:
+        allocated = self.all(stmt.alloc_buffers, self.visit_buffer)
+        result = StmtRewriter.visit_Block(self, stmt)
+        return self.update(result, alloc_buffers=allocated)
+
+    def visit_DeclBuffer(self, stmt: DeclBuffer) -> Stmt:
+        buffer = self.visit_buffer(stmt.buffer)
+        return self.update(stmt, buffer=buffer, body=self.visit(stmt.body))
+
+    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
+        result = StmtRewriter.visit_BufferStore(self, stmt)
+        return self.update(result, buffer=self.buffers.get(stmt.buffer, stmt.buffer))
+
+
+class _FreshCopy(Replacer):
+    """Gives every definition inside a new variable, so that two copies can stand side by side."""
+
+    def visit_For(self, stmt: For) -> Stmt:
+        var = stmt.loop_var.with_name(stmt.loop_var.name)
+        low, extent = self.visit_expr(stmt.min), self.visit_expr(stmt.extent)
+        self.define(stmt.loop_var, var)
+        return stmt.replace(loop_var=var, min=low, extent=extent, body=self.visit(stmt.body))
+
+    def visit_iter_var(self, axis: IterVar) -> IterVar:
+        var = axis.var.with_name(axis.var.name)
+        self.define(axis.var, var)
+        dom = None if axis.dom is None else self.visit_range(axis.dom)
+        return IterVar(dom, var, axis.iter_type, axis.thread_tag)
+
+    def visit_Block(self, stmt: Block) -> Stmt:
+        for buffer in stmt.alloc_buffers:
+            self.define(buffer.data, buffer.data.with_name(buffer.data.name))
+        for match in stmt.match_buffers:
+            self.define(match.buffer.data, match.buffer.data.with_name(match.buffer.data.name))
+        return Replacer.visit_Block(self, stmt)
+
+    def visit_LetStmt(self, stmt: LetStmt) -> Stmt:
+        value, var = self.visit_expr(stmt.value), stmt.var.with_name(stmt.var.name)
+        self.define(stmt.var, var)
+        return stmt.replace(var=var, value=value, body=self.visit(stmt.body))
+
+    def visit_Allocate(self, stmt: Allocate) -> Stmt:
+        var = stmt.buffer_var.with_name(stmt.buffer_var.name)
+        self.define(stmt.buffer_var, var)
+        extents = self.all(stmt.extents, self.visit_expr)
+        condition, body = self.visit_expr(stmt.condition), self.visit(stmt.body)
+        return stmt.replace(buffer_var=var, extents=extents, condition=condition, body=body)
+
+    def visit_AllocateConst(self, stmt: AllocateConst) -> Stmt:
+        var = stmt.buffer_var.with_name(stmt.buffer_var.name)
+        self.define(stmt.buffer_var, var)
+        return stmt.replace(buffer_var=var, body=self.visit(stmt.body))
+
+
+def fresh_copy(stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
+    """A copy of a statement with variables replaced and its definitions renamed."""
+    return _FreshCopy(values, {}).visit(stmt)
+
+
+def replace_vars(stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
+    """`stmt` with variables replaced and constants folded."""
+    return Replacer(values, {}).visit(stmt) if values else stmt
+
+
+def has_load(expr: Expr) -> bool:
+    """Whether a buffer is read somewhere inside (memoised)."""
+    known = expr.memo.get("has_load")
+    if known is None:
+        known = isinstance(expr, BufferLoad) or any(has_load(child) for child in expr.children)
+        expr.memo["has_load"] = known
+    return bool(known)
+
+
+def loaded_buffers(expr: Expr) -> frozenset[Buffer]:
+    """The buffers that `expr` reads (memoised)."""
+    if not has_load(expr):
+        return frozenset()
+    known: frozenset[Buffer] | None = expr.memo.get("loads")
+    if known is None:
+        known = frozenset().union(*(loaded_buffers(child) for child in expr.children))
+        if isinstance(expr, BufferLoad):
+            known |= {expr.buffer}
+        expr.memo["loads"] = known
+    return known
+
+
+def conjuncts(condition: Expr) -> list[Expr]:
+    """The parts of a conjunction; `likely` is kept on each part that was under it."""
+    match condition:
+        case Call(op="tir.likely", args=(inner,)):
+            parts = conjuncts(inner)
+            return [condition] if len(parts) == 1 else [likely(part) for part in parts]
+        case And(a, b):
+            return conjuncts(a) + conjuncts(b)
+        case IntImm() if condition.value:
+            return []
+        case _:
+            return [condition]
+
+
+def conjunction(parts: list[Expr]) -> Expr:
+    """The conjunction of conditions; true when there is none."""
+    result: Expr = IntImm("bool", 1)
+    for part in parts:
+        result = binary(And, result, part)
+    return result
+
+
+def likely(condition: Expr) -> Expr:
+    """The condition with the promise that it holds nearly always."""
+    if isinstance(condition, IntImm) or (isinstance(condition, Call) and condition.op == LIKELY):
+        return condition
+    return Call("bool", LIKELY, (condition,))
+
+
+def unlikely_free(condition: Expr) -> Expr:
+    """The condition without a `likely` around it."""
+    while isinstance(condition, Call) and condition.op == LIKELY:
+        condition = condition.args[0]
+    return condition
+
+
+def branch(condition: Expr, then_case: Stmt, else_case: Stmt | None = None) -> Stmt | None:
+    """A branch, or the side that a constant condition chooses (None for nothing at all)."""
+    known = true_value(condition)
+    if known is None:
+        return IfThenElse(condition, then_case, else_case)
+    return then_case if known else else_case
+
