@@ -26,7 +26,7 @@ from ..tir import (
 )
 from . import memory
 from .emit_expr import ExprEmitter
-from .types import I8, I32, I64, PTR, element_bytes, memory_type
+from .types import I8, I32, I64, PTR, element_bytes, memory_type, opaque
 
 #: Local arrays up to this many bytes live on the stack; threads have at least 2 MiB of it.
 STACK_LIMIT = 1 << 18
@@ -180,7 +180,7 @@ class StmtEmitter(ExprEmitter):
                 array = ir.ArrayType(memory_type(kind), max(1, count))
                 pointer = self.builder.alloca(array)
                 pointer.align = ALIGNMENT
-            self.env[stmt.buffer_var] = pointer
+            self.env[stmt.buffer_var] = opaque(pointer)
             self.stmt(stmt.body)
             return
         pointer = self._heap(self._bytes(stmt.extents, size))
@@ -210,7 +210,7 @@ class StmtEmitter(ExprEmitter):
         variable = ir.GlobalVariable(module, data.type, module.get_unique_name("constant"))
         variable.initializer, variable.global_constant = data, True
         variable.linkage, variable.align = "private", ALIGNMENT
-        self.env[stmt.buffer_var] = variable
+        self.env[stmt.buffer_var] = opaque(variable)
         self.stmt(stmt.body)
 
 

@@ -31,7 +31,7 @@ from ..tir import (
     stmt_exprs,
 )
 from .emit_stmt import StmtEmitter
-from .types import I32, I64, PTR, register_type
+from .types import I32, I64, PTR, opaque, register_type
 
 PARALLEL_RUNTIME = "tileloom_parallel"
 
@@ -71,7 +71,7 @@ class _FunctionEmitter(StmtEmitter):
         noalias = bool(func.attrs.get("tir.noalias", False))
         messages: list[str] = []
         self = cls(function, None, messages, noalias)
-        self.error = self.builder.alloca(I32)
+        self.error = opaque(self.builder.alloca(I32))
         self.builder.store(I32(0), self.error)
         for param, value in zip(func.params, function.args, strict=True):
             buffer = func.buffer_map.get(param)
@@ -101,7 +101,7 @@ class _FunctionEmitter(StmtEmitter):
     def _pack(self, values: list[ir.Value]) -> tuple[ir.Value, ir.LiteralStructType]:
         kind = ir.LiteralStructType([value.type for value in values])
         with self.builder.goto_entry_block():
-            context = self.builder.alloca(kind)
+            context = opaque(self.builder.alloca(kind))
         for k, value in enumerate(values):
             slot = self.builder.gep(context, [I32(0), I32(k)], inbounds=True, source_etype=kind)
             self.builder.store(value, slot)

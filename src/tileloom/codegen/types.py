@@ -113,3 +113,9 @@ def filled(typ: ir.Type, value: Any) -> ir.Constant:
     if isinstance(typ, ir.VectorType):
         return ir.Constant(typ, [value] * typ.count)
     return ir.Constant(typ, value)
+
+
+def opaque(value: ir.Value) -> ir.Value:
+    """A stack slot, global or function as a plain `ptr`, whatever llvmlite says it points to."""
+    value.type = PTR
+    return value
