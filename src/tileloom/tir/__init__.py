@@ -32,6 +32,13 @@ from .nodes import (
     make_buffer,
     seq,
 )
+from .structural import (
+    StructureError,
+    assert_structural_equal,
+    register_structure,
+    structural_equal,
+    structural_hash,
+)
 from .walk import (
     StmtRewriter,
     collect,
@@ -46,7 +53,8 @@ __all__ = [
     "FOR_KINDS", "PARALLEL", "SERIAL", "THREAD_BINDING", "UNROLLED", "VECTORIZED", "Allocate",
     "AllocateConst", "AssertStmt", "AttrStmt", "Block", "BlockRealize", "Buffer", "BufferLoad",
     "BufferRegion", "BufferStore", "DeclBuffer", "Evaluate", "For", "IRModule", "IfThenElse",
-    "LetStmt", "MatchBufferRegion", "PrimFunc", "SeqStmt", "Stmt", "StmtRewriter", "While",
+    "LetStmt", "MatchBufferRegion", "PrimFunc", "SeqStmt", "Stmt", "StmtRewriter", "StructureError", "While",
+    "assert_structural_equal", "register_structure", "structural_equal", "structural_hash",
     "collect", "is_no_op", "make_buffer", "map_exprs", "pre_order", "seq", "stmt_children",
     "stmt_exprs", "substitute_stmt",
 ]  # fmt: skip
