@@ -27,6 +27,7 @@ def _initialise(arch: str) -> None:
     if arch == llvm.get_default_triple().split("-")[0]:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
+        llvm.initialize_native_asmparser()  # for inline assembly
     else:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()

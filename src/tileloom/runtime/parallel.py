@@ -1,0 +1,195 @@
+"""Threads of parallel loops: how many, and by which runtime.
+
+Generated code calls `tileloom_parallel(body, ctx, max_workers)`, whose address is `address()`.
+It runs on the OpenMP runtime that the process already holds (so that we share PyTorch's threads
+instead of competing with them), else on `libgomp.so.1`, else on a small pool of our own.
+
+After a fork the child always uses that pool: libgomp would wait for its parent's threads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..base import machine
+from ..base.errors import ArgumentError
+from ..base.settings import settings
+from . import native
+
+_SERIAL, _OPENMP, _POOL = range(3)
+_LIBRARY = re.compile(r"\s(/\S*/lib(?:gomp|omp|iomp5)[-\w]*\.so[.\d]*)$", re.MULTILINE)
+_OPENMP_FUNCTIONS = (
+    "GOMP_parallel",
+    "omp_get_thread_num",
+    "omp_get_num_threads",
+    "omp_in_parallel",
+)
+# About 20 us of waiting awake: more than the gap between two loops of one kernel, less than a
+# scheduler's time slice. Waking a sleeping thread costs 5 to 50 us.
+_SPINS = 1000
+
+
+class _State(ctypes.Structure):
+    """The head of the state block in the native helper."""
+
+    _fields_ = [
+        ("threads", ctypes.c_int32),
+        ("mode", ctypes.c_int32),
+        ("spins", ctypes.c_int32),
+        ("omp_parallel", ctypes.c_void_p),
+        ("omp_number", ctypes.c_void_p),
+        ("omp_count", ctypes.c_void_p),
+        ("omp_inside", ctypes.c_void_p),
+    ]
+
+
+class _Runtime:
+    """The native helper, once loaded, and the number of threads asked for."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.asked = 0  # by set_num_threads; 0: not asked
+        self.forked = False
+        self.code: native.Loaded | None = None
+        self.state: Any = None
+        self.library = ""
+
+    def start(self) -> native.Loaded:
+        """Load the native helper; the first caller waits, others find it there."""
+        with self.lock:
+            if self.code is None:
+                code = native.load("parallel", {})
+                self.state = _State.from_address(_call(code, "tileloom_parallel_state"))
+                self._choose()
+                self.code = code
+            return self.code
+
+    def _choose(self) -> None:
+        state, wanted = self.state, settings().threading
+        cores = machine.usable_cores()
+        state.spins = _SPINS if cores > 1 else 0
+        state.mode = _SERIAL if wanted == "serial" else _POOL
+        library = None
+        if wanted in ("auto", "omp") and not self.forked:
+            library = _openmp()
+        if library is not None:
+            fields = ("omp_parallel", "omp_number", "omp_count", "omp_inside")
+            for field, name in zip(fields, _OPENMP_FUNCTIONS, strict=True):
+                setattr(state, field, _address(library, name))
+            state.mode = _OPENMP
+            self.library = library._name
+
+    def after_fork(self) -> None:
+        """In the child: no thread but the caller is left."""
+        self.lock = threading.Lock()
+        self.forked = True
+        if self.code is not None:
+            _call(self.code, "tileloom_parallel_forget")
+            if self.state.mode == _OPENMP:
+                self.state.mode = _POOL
+
+
+def _call(code: native.Loaded, name: str) -> int:
+    function = ctypes.CFUNCTYPE(ctypes.c_void_p)(code.address(name))
+    return function() or 0
+
+
+def _address(library: ctypes.CDLL, name: str) -> int:
+    return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+
+
+def _openmp() -> ctypes.CDLL | None:
+    """An OpenMP runtime that speaks GCC's interface: one already loaded, else libgomp."""
+    try:
+        with open("/proc/self/maps") as maps:
+            loaded = dict.fromkeys(_LIBRARY.findall(maps.read()))
+    except OSError:
+        loaded = {}
+    for path in loaded:
+        library = _open(path)
+        if library is not None:
+            return library
+    with _bounded_spinning():
+        return _open("libgomp.so.1")
+
+
+def _open(path: str) -> ctypes.CDLL | None:
+    try:
+        library = ctypes.CDLL(path)
+    except OSError:
+        return None
+    return library if all(hasattr(library, name) for name in _OPENMP_FUNCTIONS) else None
+
+
+@contextmanager
+def _bounded_spinning() -> Iterator[None]:
+    """libgomp reads its settings when it is loaded; by default its idle threads spin for
+    milliseconds, which steals time from whatever runs between two of our loops."""
+    if {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys():
+        yield
+        return
+    os.environ["GOMP_SPINCOUNT"] = str(_SPINS * 10)
+    try:
+        yield
+    finally:
+        del os.environ["GOMP_SPINCOUNT"]
+
+
+_runtime = _Runtime()
+os.register_at_fork(after_in_child=_runtime.after_fork)
+
+
+def address() -> int:
+    """The address of `i32 tileloom_parallel(ptr body, ptr ctx, i32 max_workers)`."""
+    code = _runtime.start()
+    _runtime.state.threads = get_num_threads()
+    return code.address("tileloom_parallel")
+
+
+def get_num_threads() -> int:
+    """Threads that a parallel loop uses.
+
+    What `set_num_threads` said; else TILELOOM_NUM_THREADS; else OMP_NUM_THREADS; else the cores
+    that this process may use, by its affinity and its control group's CPU quota.
+    """
+    if _runtime.asked:
+        return _runtime.asked
+    if settings().num_threads:
+        return settings().num_threads
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if first.isdigit() and int(first) > 0:
+        return int(first)
+    return machine.usable_cores()
+
+
+def set_num_threads(count: int) -> None:
+    """Set the number of threads that parallel loops use from now on; 0 goes back to the default."""
+    if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        raise ArgumentError(f"a number of threads is a positive integer, not {count!r}")
+    _runtime.asked = count
+    if _runtime.code is not None:
+        _runtime.state.threads = get_num_threads()
+
+
+@contextmanager
+def num_threads(count: int) -> Iterator[None]:
+    """Another number of threads for the length of a `with` block."""
+    before = _runtime.asked
+    set_num_threads(count)
+    try:
+        yield
+    finally:
+        set_num_threads(before)
+
+
+def describe() -> str:
+    """Which runtime parallel loops use, for people."""
+    address()
+    mode = ("serial", f"OpenMP ({_runtime.library})", "own pool")[_runtime.state.mode]
+    return f"{mode}, {get_num_threads()} threads"

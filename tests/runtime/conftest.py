@@ -1,0 +1,35 @@
+"""The runtime's native helpers come from the code generator, as the driver would connect them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+
+import pytest
+
+from tileloom.base.target import Target
+from tileloom.codegen import jit, parallel_stub
+from tileloom.runtime import native
+
+
+@cache
+def compiled(text: str) -> bytes:
+    return jit.compile_ir(text, Target.host())
+
+
+def load_native(name: str, symbols: Mapping[str, int]) -> jit.LoadedObject:
+    sources = {"parallel": lambda: parallel_stub.source(Target.host().arch)}
+    return jit.load_object(compiled(sources[name]()), symbols)
+
+
+native.connect(load_native)
+
+
+@pytest.fixture
+def assemble() -> Callable[..., jit.LoadedObject]:
+    """LLVM IR text to loaded code."""
+
+    def run(text: str, symbols: Mapping[str, int] | None = None) -> jit.LoadedObject:
+        return jit.load_object(compiled(text), symbols)
+
+    return run

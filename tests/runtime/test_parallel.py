@@ -1,0 +1,190 @@
+"""Parallel regions: every way of running them, nested, from many threads, and after a fork."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tileloom.base.errors import ArgumentError
+from tileloom.base.settings import override
+from tileloom.runtime import parallel
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# count[worker] += workers; a nested call adds its own to count[worker + 32].
+KERNEL = """
+declare i32 @tileloom_parallel(ptr, ptr, i32)
+define void @count(ptr %ctx, i32 %worker, i32 %workers) {
+  %i = sext i32 %worker to i64
+  %p = getelementptr i32, ptr %ctx, i64 %i
+  %old = atomicrmw add ptr %p, i32 %workers seq_cst
+  ret void
+}
+define void @nest(ptr %ctx, i32 %worker, i32 %workers) {
+  call void @count(ptr %ctx, i32 %worker, i32 %workers)
+  %place = sext i32 %worker to i64
+  %inner = add i64 %place, 32
+  %q = getelementptr i32, ptr %ctx, i64 %inner
+  %r = call i32 @tileloom_parallel(ptr @count, ptr %q, i32 0)
+  ret void
+}
+define i32 @run(ptr %ctx, i32 %max) {
+  %r = call i32 @tileloom_parallel(ptr @count, ptr %ctx, i32 %max)
+  ret i32 %r
+}
+define i32 @run_nested(ptr %ctx) {
+  %r = call i32 @tileloom_parallel(ptr @nest, ptr %ctx, i32 0)
+  ret i32 %r
+}
+"""
+
+
+@pytest.fixture(params=["auto", "pool", "serial"])
+def mode(request, monkeypatch):
+    """A fresh runtime in one mode; the first is OpenMP where there is a library."""
+    monkeypatch.setattr(parallel, "_runtime", parallel._Runtime())
+    with override(threading=request.param):
+        yield request.param
+
+
+@pytest.fixture
+def region(mode, assemble):
+    loaded = assemble(KERNEL, {"tileloom_parallel": parallel.address()})
+    run = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)(loaded.address("run"))
+    nested = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(loaded.address("run_nested"))
+    return loaded, run, nested
+
+
+def counts(function, *rest: int) -> list[int]:
+    result = np.zeros(128, np.int32)
+    assert function(result.ctypes.data, *rest) == 0
+    return result.tolist()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7])
+def test_every_worker_runs_once(mode, region, threads) -> None:
+    parallel.set_num_threads(threads)
+    team = 1 if mode == "serial" else threads
+    for _ in range(50):
+        assert counts(region[1], 0) == [team] * team + [0] * (128 - team)
+
+
+def test_max_workers_limits(mode, region) -> None:
+    parallel.set_num_threads(4)
+    for limit, team in [(1, 1), (2, 2), (9, 4), (-1, 4)]:
+        team = 1 if mode == "serial" else team
+        assert counts(region[1], limit)[: team + 1] == [team] * team + [0]
+
+
+def test_changing_the_number_of_threads_back_and_forth(mode, region) -> None:
+    for threads in [5, 2, 6, 1, 3] * 10:
+        parallel.set_num_threads(threads)
+        team = 1 if mode == "serial" else threads
+        assert counts(region[1], 0)[: team + 1] == [team] * team + [0]
+
+
+def test_nested_regions_run_serially(mode, region) -> None:
+    parallel.set_num_threads(3)
+    result = counts(region[2])
+    team = 1 if mode == "serial" else 3
+    assert result[: team + 1] == [team] * team + [0]
+    assert result[32 : 32 + team + 1] == [1] * team + [0]
+
+
+def test_regions_from_many_python_threads(mode, region) -> None:
+    parallel.set_num_threads(2)
+    wrong = []
+
+    def work() -> None:
+        for _ in range(200):
+            result = counts(region[1], 0)
+            if result not in ([2, 2] + [0] * 126, [1] + [0] * 127):
+                wrong.append(result)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not wrong
+
+
+def fork_and(check) -> int:
+    """The child's exit status: 0 when `check()` holds there."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if check() else 1)
+        finally:
+            os._exit(2)
+    timer = threading.Timer(20, os.kill, (child, 9))
+    timer.start()
+    _, status = os.waitpid(child, 0)
+    timer.cancel()
+    return status
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_works(mode, region) -> None:
+    parallel.set_num_threads(2)
+    counts(region[1], 0)
+    # Forked children are to work while the parent keeps working, and grandchildren too.
+    team = 1 if mode == "serial" else 2
+
+    def works() -> bool:
+        return all(counts(region[1], 0)[:3] == [team] * team + [0] * (3 - team) for _ in range(20))
+
+    # monkeypatch replaced the runtime that the fork handler knows, as at most one lives otherwise.
+    os.register_at_fork(after_in_child=parallel._runtime.after_fork)
+    assert fork_and(works) == 0
+    assert fork_and(lambda: fork_and(works) == 0) == 0
+    assert works()
+
+
+def test_thread_count_comes_from_the_environment() -> None:
+    script = "from tileloom.runtime import parallel; print(parallel.get_num_threads())"
+    for given, expected in [
+        ({"OMP_NUM_THREADS": "3,2"}, "3"),
+        ({"OMP_NUM_THREADS": "3", "TILELOOM_NUM_THREADS": "5"}, "5"),
+        ({"OMP_NUM_THREADS": "nonsense"}, str(len(os.sched_getaffinity(0)))),
+    ]:
+        environment = {"PYTHONPATH": str(ROOT / "src"), **given}
+        shown = subprocess.run(
+            [sys.executable, "-c", script], env=environment, capture_output=True, text=True
+        )
+        assert shown.stdout.strip() == expected, shown.stderr
+
+
+def test_affinity_is_honoured() -> None:
+    script = textwrap.dedent("""
+        import os
+        os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[0]})
+        from tileloom.runtime import parallel
+        print(parallel.get_num_threads())
+    """)
+    environment = {"PYTHONPATH": str(ROOT / "src")}
+    shown = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True
+    )
+    assert shown.stdout.strip() == "1", shown.stderr
+
+
+@pytest.mark.parametrize("count", [-1, 1.5, True, "2", None])
+def test_bad_thread_counts_are_refused(count) -> None:
+    with pytest.raises(ArgumentError, match="number of threads"):
+        parallel.set_num_threads(count)
+
+
+def test_num_threads_in_a_block() -> None:
+    before = parallel.get_num_threads()
+    with parallel.num_threads(before + 3):
+        assert parallel.get_num_threads() == before + 3
+    assert parallel.get_num_threads() == before
