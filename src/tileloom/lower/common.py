@@ -315,4 +315,3 @@ def branch(condition: Expr, then_case: Stmt, else_case: Stmt | None = None) -> S
     if known is None:
         return IfThenElse(condition, then_case, else_case)
     return then_case if known else else_case
-

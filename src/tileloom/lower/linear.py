@@ -78,7 +78,7 @@ class Linear:
             return const(self.const, kind)
         if self.const < 0:
             return total - const(-self.const, kind)  # type: ignore[no-any-return]
-        return total + const(self.const, kind)  # type: ignore[no-any-return]
+        return total + const(self.const, kind)
 
 
 def _add(total: Expr | None, atom: Expr, coefficient: int, kind: DType) -> Expr:
@@ -99,9 +99,9 @@ def linear(expr: Expr) -> Linear:
     >>> linear((i * 8 + j) // 4).to_expr(i.dtype)
     i * 2 + j // 4
     """
-    known = expr.memo.get("linear")
+    known = expr.memo.get("lower.linear")
     if known is None:
-        known = expr.memo["linear"] = _linear(expr)
+        known = expr.memo["lower.linear"] = _linear(expr)
     return known  # type: ignore[no-any-return]
 
 

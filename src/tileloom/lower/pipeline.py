@@ -1,0 +1,96 @@
+"""The pipelines: blocks -> loops -> flat, as lists of passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from ..base.errors import UserError
+from ..tir import IRModule, PrimFunc
+from .convert_blocks_to_opaque import convert_blocks_to_opaque
+from .flatten_buffers import flatten_buffers
+from .lower_init_block import lower_init_block
+from .lower_match_buffer import lower_match_buffer
+from .lower_opaque_block import lower_opaque_block
+from .serialize_nested_parallel import serialize_nested_parallel
+from .unroll_loops import unroll_loops
+from .vectorize_loops import vectorize_loops
+
+Pass = Callable[[PrimFunc], PrimFunc]
+OnStage = Callable[[str, PrimFunc], None]
+Program = TypeVar("Program", PrimFunc, IRModule)
+
+BLOCKS_TO_LOOPS: Sequence[Pass] = (
+    lower_init_block,
+    convert_blocks_to_opaque,
+    lower_match_buffer,
+    lower_opaque_block,
+)
+
+LOOPS_TO_FLAT: Sequence[Pass] = (
+    serialize_nested_parallel,
+    flatten_buffers,
+    vectorize_loops,  # before unrolling: one vector body is cheaper to build than many scalar ones
+    unroll_loops,
+)
+
+PIPELINE: Sequence[Pass] = (*BLOCKS_TO_LOOPS, *LOOPS_TO_FLAT)
+STAGES = {"loops": BLOCKS_TO_LOOPS, "flat": PIPELINE}
+
+
+def lower(
+    program: Program,
+    target: Any = None,
+    until: str | None = None,
+    on_stage: OnStage | None = None,
+) -> Program:
+    """The function, or each function of a module, as flat code.
+
+    Args:
+        program: what to lower, at any stage before flat.
+        target: what it is for; the passes of today do not ask.
+        until: stop after this stage ("loops", "flat") or this pass (by name).
+        on_stage: called with the name of each pass and its result.
+
+    With the environment variable TILELOOM_CHECK=1 the program is verified between passes.
+
+    Raises:
+        UserError: `until` names no stage and no pass.
+        VerifyError: the program is not legal.
+    """
+    passes = passes_until(until)
+    if isinstance(program, PrimFunc):
+        return run_passes(program, passes, on_stage)
+    functions = {
+        name: run_passes(func, passes, on_stage) for name, func in program.functions.items()
+    }
+    return program.replace(functions=functions)
+
+
+def passes_until(until: str | None) -> Sequence[Pass]:
+    """The passes up to a stage or up to a pass, itself included."""
+    if until is None:
+        return PIPELINE
+    if until in STAGES:
+        return STAGES[until]
+    names = [name_of(step) for step in PIPELINE]
+    if until not in names:
+        raise UserError(
+            f"there is no stage and no pass {until!r}",
+            hint=f"one of {', '.join((*STAGES, *names))}",
+        )
+    return PIPELINE[: len(names) - names[::-1].index(until)]
+
+
+def run_passes(func: PrimFunc, passes: Sequence[Pass], on_stage: OnStage | None = None) -> PrimFunc:
+    """`func` through passes, in order."""
+    for step in passes:
+        func = step(func)
+        if on_stage is not None:
+            on_stage(name_of(step), func)
+    return func
+
+
+def name_of(step: Pass) -> str:
+    """The name of a pass."""
+    return str(getattr(step, "__name__", step))
