@@ -78,7 +78,7 @@ class Linear:
             return const(self.const, kind)
         if self.const < 0:
             return total - const(-self.const, kind)  # type: ignore[no-any-return]
-        return total + const(self.const, kind)
+        return total + const(self.const, kind)  # type: ignore[no-any-return]
 
 
 def _add(total: Expr | None, atom: Expr, coefficient: int, kind: DType) -> Expr:
@@ -102,7 +102,7 @@ def linear(expr: Expr) -> Linear:
     known = expr.memo.get("lower.linear")
     if known is None:
         known = expr.memo["lower.linear"] = _linear(expr)
-    return known  # type: ignore[no-any-return]
+    return known
 
 
 def _linear(expr: Expr) -> Linear:

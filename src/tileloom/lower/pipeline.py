@@ -7,11 +7,13 @@ from typing import Any, TypeVar
 
 from ..base.errors import UserError
 from ..tir import IRModule, PrimFunc
+from .compact_buffer_region import compact_buffer_region
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
 from .flatten_buffers import flatten_buffers
 from .lower_init_block import lower_init_block
 from .lower_match_buffer import lower_match_buffer
 from .lower_opaque_block import lower_opaque_block
+from .plan_allocations import plan_and_update_buffer_allocation_location
 from .serialize_nested_parallel import serialize_nested_parallel
 from .unroll_loops import unroll_loops
 from .vectorize_loops import vectorize_loops
@@ -21,8 +23,10 @@ OnStage = Callable[[str, PrimFunc], None]
 Program = TypeVar("Program", PrimFunc, IRModule)
 
 BLOCKS_TO_LOOPS: Sequence[Pass] = (
-    lower_init_block,
+    lower_init_block,  # first: an init apart from its loop decides where its buffer may live
+    plan_and_update_buffer_allocation_location,  # asks the blocks which loops carry a reduction
     convert_blocks_to_opaque,
+    compact_buffer_region,  # before the views go: their offsets are computed from the new strides
     lower_match_buffer,
     lower_opaque_block,
 )

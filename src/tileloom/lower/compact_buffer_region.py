@@ -1,0 +1,135 @@
+"""Buffers shrink to what is used of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..expr import Expr, IntImm, Range, const
+from ..tir import Block, Buffer, BufferLoad, BufferRegion, BufferStore, PrimFunc, Stmt, pre_order
+from .common import Replacer, on_body
+from .linear import Linear, linear
+from .regions import Accesses, Interval, hulls
+
+ALIGN = "buffer_dim_align"
+
+
+def compact_buffer_region(func: PrimFunc) -> PrimFunc:
+    """Every allocated buffer keeps, of each axis, only what one run of its block touches.
+
+    An axis shrinks where the touched part has a constant length below the extent; its indices then
+    count from the start of that part. Buffers reached through their pointer stay whole.
+    A block annotation "buffer_dim_align" (buffer, axis, factor, offset: the stride of the axis is
+    to be `offset` modulo `factor`) gives padded strides.
+
+    Needs: blocks without iteration variables and init; allocations planned.
+    Ensures: the same; every access is inside the new shape if it was inside the old.
+    """
+    found = Accesses.of(func.body)
+    aligned = _alignments(func.body) if found.owners else {}
+    shrunk: dict[Buffer, _Shrunk] = {}
+    for buffer, accesses in found.by_buffer.items():
+        if not accesses or buffer.strides or buffer.elem_offset is not None:
+            continue
+        new = _shrink(buffer, hulls(accesses, len(found.owners[buffer])), aligned.get(buffer, ()))
+        if new is not None:
+            shrunk[buffer] = new
+    return on_body(func, _Rebase(shrunk).visit) if shrunk else func
+
+
+@dataclass(frozen=True, slots=True)
+class _Shrunk:
+    buffer: Buffer
+    starts: tuple[Linear | None, ...]
+
+    def shift(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+        """The indices into the small buffer."""
+        return tuple(
+            index if start is None else linear(index).plus(start, -1).to_expr(index.dtype)
+            for index, start in zip(indices, self.starts, strict=True)
+        )
+
+
+def _shrink(
+    buffer: Buffer, hull: Sequence[Interval | None], aligned: Sequence[tuple[int, int, int]]
+) -> _Shrunk | None:
+    starts: list[Linear | None] = []
+    shape: list[Expr] = []
+    for extent, part in zip(buffer.shape, hull, strict=True):
+        start, size = _axis(extent, part)
+        starts.append(start)
+        shape.append(size)
+    if not aligned and all(start is None for start in starts):
+        return None
+    strides = _padded(shape, aligned) if aligned else ()
+    return _Shrunk(replace(buffer, shape=tuple(shape), strides=strides), tuple(starts))
+
+
+def _axis(extent: Expr, part: Interval | None) -> tuple[Linear | None, Expr]:
+    if part is None:
+        return None, extent
+    low, high = part
+    size = high.plus(low, -1)
+    if size.terms or (isinstance(extent, IntImm) and size.const + 1 >= extent.value):
+        return None, extent
+    return low, const(max(size.const + 1, 1), extent.dtype)
+
+
+def _padded(shape: Sequence[Expr], aligned: Sequence[tuple[int, int, int]]) -> tuple[Expr, ...]:
+    strides: list[Expr] = []
+    step: Expr = const(1, shape[-1].dtype)
+    for axis in range(len(shape) - 1, -1, -1):
+        for which, factor, offset in aligned:
+            if which % len(shape) == axis:
+                step = step + (offset - step) % factor
+        strides.append(step)
+        step = step * shape[axis]
+    return tuple(reversed(strides))
+
+
+def _alignments(stmt: Stmt) -> Mapping[Buffer, list[tuple[int, int, int]]]:
+    result: dict[Buffer, list[tuple[int, int, int]]] = {}
+    for node in pre_order(stmt):
+        if isinstance(node, Block) and ALIGN in node.annotations:
+            for entry in _entries(node.annotations[ALIGN]):
+                index, axis, factor, offset = (int(part) for part in entry)
+                buffer = node.writes[index].buffer
+                result.setdefault(buffer, []).append((axis, factor, offset))
+    return result
+
+
+def _entries(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+class _Rebase(Replacer):
+    def __init__(self, shrunk: Mapping[Buffer, _Shrunk]) -> None:
+        super().__init__({}, {})
+        self.shrunk = shrunk
+
+    def visit_buffer(self, buffer: Buffer) -> Buffer:
+        new = self.shrunk.get(buffer)
+        return super().visit_buffer(buffer) if new is None else new.buffer
+
+    def load(self, expr: BufferLoad) -> Expr:
+        new = self.shrunk.get(expr.buffer)
+        if new is None:
+            return super().load(expr)
+        return BufferLoad(new.buffer, new.shift(expr.indices), expr.predicate)
+
+    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
+        result = super().visit_BufferStore(stmt)
+        new = self.shrunk.get(stmt.buffer)
+        if new is None or not isinstance(result, BufferStore):
+            return result
+        return result.replace(buffer=new.buffer, indices=new.shift(result.indices))
+
+    def visit_region(self, region: BufferRegion) -> BufferRegion:
+        result = super().visit_region(region)
+        new = self.shrunk.get(region.buffer)
+        if new is None:
+            return result
+        lows = new.shift([part.min for part in result.region])
+        extents = [part.extent for part in result.region]
+        return BufferRegion(new.buffer, tuple(map(Range, lows, extents)))

@@ -1,0 +1,238 @@
+"""Which part of a buffer an access reaches while some loops run: intervals of index expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ..expr import Expr, FloorDiv, FloorMod, IntImm, Let, Max, Min, Var, free_vars
+from ..tir import (
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    For,
+    LetStmt,
+    Stmt,
+    While,
+    stmt_children,
+    stmt_exprs,
+)
+from .common import has_load
+from .linear import Linear, linear
+
+Interval = tuple[Linear, Linear]  # both ends belong to it
+Scope = For | BlockRealize | While | LetStmt
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One access to a buffer: the statements around it from the root on, and what it touches.
+
+    `low` and `high` are the first and last index of each axis; None for an access through the
+    pointer, of which nothing is known.
+    """
+
+    buffer: Buffer
+    scopes: tuple[Scope, ...]
+    is_write: bool
+    low: tuple[Expr, ...] | None
+    high: tuple[Expr, ...] | None
+    order: int
+
+
+@dataclass(slots=True)
+class Accesses:
+    """All accesses to the buffers that blocks of a function allocate, in program order."""
+
+    by_buffer: dict[Buffer, list[Access]] = field(default_factory=dict)
+    owners: dict[Buffer, tuple[Scope, ...]] = field(default_factory=dict)
+    _by_data: dict[Var, list[Buffer]] = field(default_factory=dict)
+    _count: int = 0
+
+    @staticmethod
+    def of(stmt: Stmt) -> Accesses:
+        """The accesses of a function's body."""
+        found = Accesses()
+        found._declare(stmt, ())
+        if found.owners:
+            found._visit(stmt, ())
+        return found
+
+    def _declare(self, stmt: Stmt, scopes: tuple[Scope, ...]) -> None:
+        if isinstance(stmt, Block):
+            for buffer in stmt.alloc_buffers:
+                self.owners[buffer] = scopes
+                self.by_buffer[buffer] = []
+                self._by_data.setdefault(buffer.data, []).append(buffer)
+        inner = scopes
+        if isinstance(stmt, Scope):
+            inner = (*scopes, stmt)
+        for child in stmt_children(stmt):
+            self._declare(child, inner)
+
+    def _visit(self, stmt: Stmt, scopes: tuple[Scope, ...]) -> None:
+        if isinstance(stmt, Block):
+            for match in stmt.match_buffers:
+                self._match(match.source.buffer, match.source.region, scopes)
+        else:
+            for expr in stmt_exprs(stmt):
+                self._loads(expr, scopes, set())
+        if isinstance(stmt, BufferStore):
+            self._add(stmt.buffer, scopes, True, stmt.indices, stmt.indices)
+        inner = (*scopes, stmt) if isinstance(stmt, Scope) else scopes
+        for child in stmt_children(stmt):
+            self._visit(child, inner)
+
+    def _match(self, buffer: Buffer, region: Iterable[object], scopes: tuple[Scope, ...]) -> None:
+        lows = tuple(part.min for part in region)  # type: ignore[attr-defined]
+        highs = tuple(part.min + part.extent - 1 for part in region)  # type: ignore[attr-defined]
+        for is_write in (True, False):  # a view may do both
+            self._add(buffer, scopes, is_write, lows, highs)
+
+    def _loads(self, expr: Expr, scopes: tuple[Scope, ...], seen: set[Expr]) -> None:
+        if expr in seen:
+            return
+        seen.add(expr)
+        if isinstance(expr, Var):
+            for buffer in self._by_data.get(expr, ()):
+                self._add(buffer, scopes, True, None, None)
+            return
+        if not has_load(expr) and free_vars(expr).isdisjoint(self._by_data):
+            return
+        if isinstance(expr, BufferLoad):
+            inner_let = any(isinstance(part, Let) for part in expr.indices)
+            indices = None if inner_let else expr.indices
+            self._add(expr.buffer, scopes, False, indices, indices)
+        for child in expr.children:
+            self._loads(child, scopes, seen)
+
+    def _add(
+        self,
+        buffer: Buffer,
+        scopes: tuple[Scope, ...],
+        is_write: bool,
+        low: tuple[Expr, ...] | None,
+        high: tuple[Expr, ...] | None,
+    ) -> None:
+        known = self.by_buffer.get(buffer)
+        if known is None:
+            return
+        self._count += 1
+        known.append(Access(buffer, scopes, is_write, low, high, self._count))
+
+
+# ---------------------------------------------------------------------------- intervals
+
+
+def relaxed(scopes: Iterable[Scope]) -> dict[Var, Interval | None]:
+    """The ranges, over all iterations, of what these nested scopes define; None where unknown."""
+    table: dict[Var, Interval | None] = {}
+    for scope in scopes:
+        if isinstance(scope, For):
+            low, high = interval(scope.min, table), interval(scope.min + scope.extent - 1, table)
+            table[scope.loop_var] = None if low is None or high is None else (low[0], high[1])
+        elif isinstance(scope, LetStmt):
+            table[scope.var] = interval(scope.value, table)
+        elif isinstance(scope, BlockRealize):
+            for axis, value in zip(scope.block.iter_vars, scope.iter_values, strict=True):
+                table[axis.var] = interval(value, table)
+    return table
+
+
+def interval(expr: Expr, table: Mapping[Var, Interval | None]) -> Interval | None:
+    """The smallest and largest value of `expr` while the variables of the table run."""
+    if expr.dtype.lanes != 1:
+        return None
+    if expr.dtype.code != "int":
+        return None if _moves(expr, table) else (linear(expr), linear(expr))
+    value = linear(expr)
+    low = high = Linear({}, value.const)
+    for atom, coefficient in value.terms.items():
+        ends = _atom(atom, table)
+        if ends is None:
+            return None
+        first, last = ends if coefficient > 0 else ends[::-1]
+        low, high = low.plus(first, coefficient), high.plus(last, coefficient)
+    return low, high
+
+
+def _moves(expr: Expr, table: Mapping[Var, Interval | None]) -> bool:
+    return has_load(expr) or not free_vars(expr).isdisjoint(table)
+
+
+def _atom(atom: Expr, table: Mapping[Var, Interval | None]) -> Interval | None:
+    if isinstance(atom, Var) and atom in table:
+        return table[atom]
+    if not _moves(atom, table):
+        same = Linear({atom: 1}, 0)
+        return same, same
+    match atom:
+        case FloorDiv(a, IntImm() as divisor) if divisor.value > 0:
+            ends = interval(a, table)
+            return None if ends is None else (over(ends[0], divisor), over(ends[1], divisor))
+        case FloorMod(a, IntImm() as divisor) if divisor.value > 0:
+            return _remainder(a, divisor, table)
+        case Min(a, b) | Max(a, b):
+            return _extreme(atom, interval(a, table), interval(b, table))
+        case _:
+            return None
+
+
+def over(value: Linear, divisor: IntImm) -> Linear:
+    """`value // divisor`, in the type of the divisor."""
+    return linear(FloorDiv(value.to_expr(divisor.dtype), divisor))
+
+
+def _remainder(a: Expr, divisor: IntImm, table: Mapping[Var, Interval | None]) -> Interval:
+    ends = interval(a, table)
+    if ends is not None:
+        first, last = over(ends[0], divisor), over(ends[1], divisor)
+        if first.same(last):
+            return ends[0].plus(first, -divisor.value), ends[1].plus(last, -divisor.value)
+    return Linear({}, 0), Linear({}, divisor.value - 1)
+
+
+def _extreme(atom: Min | Max, a: Interval | None, b: Interval | None) -> Interval | None:
+    return None if a is None or b is None else (_pick(atom, a[0], b[0]), _pick(atom, a[1], b[1]))
+
+
+def _pick(atom: Min | Max, a: Linear, b: Linear) -> Linear:
+    difference = a.plus(b, -1)
+    if not difference.terms:
+        return a if (difference.const <= 0) == isinstance(atom, Min) else b
+    return Linear({type(atom)(a.to_expr(atom.dtype), b.to_expr(atom.dtype)): 1}, 0)
+
+
+def box(access: Access, depth: int) -> list[Interval | None]:
+    """What an access touches of each axis while the scopes from `depth` on run."""
+    if access.low is None or access.high is None:
+        return [None] * access.buffer.ndim
+    table = relaxed(access.scopes[depth:])
+    return [_span(low, high, table) for low, high in zip(access.low, access.high, strict=True)]
+
+
+def _span(low: Expr, high: Expr, table: Mapping[Var, Interval | None]) -> Interval | None:
+    first = interval(low, table)
+    last = first if high is low else interval(high, table)
+    return None if first is None or last is None else (first[0], last[1])
+
+
+def union(a: Interval | None, b: Interval | None) -> Interval | None:
+    """The interval over both, if their ends compare."""
+    if a is None or b is None:
+        return None
+    low, high = b[0].plus(a[0], -1), b[1].plus(a[1], -1)
+    if low.terms or high.terms:
+        return None
+    return (b[0] if low.const < 0 else a[0]), (b[1] if high.const > 0 else a[1])
+
+
+def hulls(accesses: Iterable[Access], depth: int) -> list[Interval | None]:
+    """The union of what the accesses touch, axis by axis."""
+    parts: Iterator[list[Interval | None]] = (box(access, depth) for access in accesses)
+    result = next(parts)
+    for part in parts:
+        result = [union(a, b) for a, b in zip(result, part, strict=True)]
+    return result
