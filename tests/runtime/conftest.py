@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from tileloom.base.target import Target
-from tileloom.codegen import jit, parallel_stub
+from tileloom.codegen import jit, parallel_stub, pyentry
 from tileloom.runtime import native
 
 
@@ -18,7 +18,10 @@ def compiled(text: str) -> bytes:
 
 
 def load_native(name: str, symbols: Mapping[str, int]) -> jit.LoadedObject:
-    sources = {"parallel": lambda: parallel_stub.source(Target.host().arch)}
+    sources = {
+        "parallel": lambda: parallel_stub.source(Target.host().arch),
+        "entry": pyentry.source,
+    }
     return jit.load_object(compiled(sources[name]()), symbols)
 
 

@@ -1,0 +1,125 @@
+"""Compiled kernels that Python calls."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..base.errors import ArgumentError, UserError
+from .check import Binder
+from .entry import describe, make_builtin
+from .params import ParamSpec
+
+_Packed = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+
+
+class KernelAssertionError(UserError):
+    """An assertion of the program itself that did not hold when it ran."""
+
+
+class _Door:
+    """The slow way into a kernel. It knows no built-in function, so that no cycle arises."""
+
+    def __init__(
+        self,
+        name: str,
+        address: int,
+        params: tuple[ParamSpec, ...],
+        keep_alive: object,
+        messages: Sequence[str],
+    ) -> None:
+        self.name = name
+        self.address = address
+        self.keep_alive = keep_alive
+        self.messages = tuple(messages)
+        self.binder = Binder(name, params)
+        self.packed = _Packed(address)
+
+    def call(self, *arguments: Any) -> None:
+        """Check everything, with reasons, and run."""
+        bound = self.binder.bind(arguments)
+        self.run(bound.pointers)
+
+    def run(self, pointers: Any) -> None:
+        number = self.packed(pointers)
+        if number:
+            self.fail(number)
+
+    def launch(self, *arguments: Any) -> None:
+        """Run on an array of pointers: its address, or a ctypes array."""
+        if len(arguments) != 1:
+            raise ArgumentError(f"{self.name}.launch() takes the address of an array of pointers")
+        table = arguments[0]
+        if isinstance(table, int) and table > 0:
+            return self.run(table)
+        if isinstance(table, ctypes.Array):
+            return self.run(ctypes.addressof(table))
+        raise ArgumentError(f"{self.name}.launch(): {table!r} is no array of pointers")
+
+    def fail(self, number: int) -> None:
+        """Raise for the assertion with this number, counted from one."""
+        if 0 < number <= len(self.messages):
+            raise KernelAssertionError(f"{self.name}: {self.messages[number - 1]}")
+        raise KernelAssertionError(f"{self.name}: assertion {number} of the kernel failed")
+
+
+class Kernel:
+    """A compiled function of arrays, which writes its results into arguments.
+
+    Calling it checks data types, shapes, strides, alignment, that outputs are writable and share
+    no memory with other arguments. NumPy arrays go through native code; PyTorch CPU tensors and
+    other holders of memory are taken without copies on a slower way.
+
+    Args:
+        name: what errors call it.
+        address: of its packed form, `i32 name__packed(ptr args)`: `args` points to one pointer
+            for each parameter, to a buffer's data or to a scalar's value.
+        params: what it takes.
+        keep_alive: whatever must live as long as the machine code is used.
+        assertions: the messages of the kernel's assertions, number one first.
+
+    Raises (when called):
+        ArgumentError: naming the argument, what was expected and what was given.
+        KernelAssertionError: when an assertion in the program does not hold.
+    """
+
+    # Calling finds `__call__` on the type, which is a slot, which holds a built-in function: no
+    # Python code runs on the way.
+    __slots__ = ("__call__", "__weakref__", "_door", "launch", "params")
+
+    __call__: Callable[..., None]
+    launch: Callable[[int], None]  # runs on the address of an array of pointers, unchecked
+    params: tuple[ParamSpec, ...]
+
+    def __init__(
+        self,
+        name: str,
+        address: int,
+        params: Sequence[ParamSpec],
+        keep_alive: object = None,
+        assertions: Sequence[str] = (),
+    ) -> None:
+        self.params = tuple(params)
+        door = self._door = _Door(name, address, self.params, keep_alive, assertions)
+        words = describe(address, self.params)
+
+        def built(function: str, slow: Callable[..., Any]) -> Callable[..., Any]:
+            return make_builtin(name, function, words, slow, door.fail, keep_alive) or slow
+
+        self.__call__ = built("tileloom_entry", door.call)
+        self.launch = built("tileloom_launch", door.launch)
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return self._door.name
+
+    @property
+    def address(self) -> int:
+        """The address of the packed form."""
+        return self._door.address
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"{p.name}: {p}" for p in self.params if not p.implicit)
+        return f"<Kernel {self.name}({inner})>"
