@@ -1,0 +1,190 @@
+"""Compiled code on disk, found again by what it was made from.
+
+A file is a magic word, the payload's SHA-256 and the payload. It is written under another name and
+renamed, so that a reader sees all of it or nothing; whatever is damaged is thrown away and made
+anew. Many processes may share a folder: the worst that a race costs is making something twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+import uuid
+import warnings
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from ..base.settings import settings
+
+_MAGIC = b"TLOOM\x01\r\n"
+_HEAD = len(_MAGIC) + hashlib.sha256().digest_size
+_SUFFIX = ".bin"
+_STALE_SECONDS = 3600  # a temporary file this old was left by a crash
+_TOUCH_SECONDS = 3600  # uses are noted this often, so that hits seldom write
+_PRUNED_TO = 0.8  # of the limit, so that pruning is rare
+
+
+def cache_key(*parts: str | bytes) -> str:
+    """A name for what `parts` determine; give everything that the result depends on.
+
+    >>> cache_key("a", "bc") == cache_key("ab", "c")
+    False
+    """
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+@cache
+def package_stamp(name: str) -> str:
+    """A string that changes when an installed package does; does not import the package."""
+    spec = find_spec(name)
+    if spec is None or spec.origin is None:
+        return f"{name} missing"
+    folder = Path(spec.origin).parent
+    stamps = []
+    for path in sorted([*folder.glob("*.py"), *folder.glob("**/*.so")]):
+        about = path.stat()
+        stamps.append(f"{path.name}:{about.st_size}:{about.st_mtime_ns}")
+    return cache_key(name, *stamps)
+
+
+class ObjectCache:
+    """Bytes by key in a folder, the least recently used thrown out beyond `limit` bytes.
+
+    A folder that cannot be written to is said once, and then memory serves instead.
+    """
+
+    def __init__(self, folder: Path | None, limit: int) -> None:
+        self._folder = folder
+        self._limit = limit
+        self._memory: dict[str, bytes] = {}
+        self._unpruned = limit  # bytes written since the last pruning; the first write prunes
+
+    def get(self, key: str) -> bytes | None:
+        """What was put under this key, or None."""
+        if key in self._memory:
+            return self._memory[key]
+        if self._folder is None:
+            return None
+        path = self._path(self._folder, key)
+        try:
+            data = path.read_bytes()
+        except OSError:
+            return None
+        payload = data[_HEAD:]
+        if data[:_HEAD] != _MAGIC + hashlib.sha256(payload).digest():
+            _remove(path)
+            return None
+        _note_use(path)
+        return payload
+
+    def put(self, key: str, payload: bytes) -> None:
+        """Keep bytes under a key. Never fails: a cache may always forget."""
+        if self._folder is None:
+            self._memory[key] = payload
+            return
+        temporary = self._folder / f".{uuid.uuid4().hex}.tmp"
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            temporary.write_bytes(_MAGIC + hashlib.sha256(payload).digest() + payload)
+            temporary.replace(self._path(self._folder, key))
+        except OSError as error:
+            _remove(temporary)
+            self._give_up(self._folder, error)
+            self._memory[key] = payload
+            return
+        self._unpruned += len(payload)
+        if self._unpruned > self._limit // 16:
+            self.prune()
+
+    def get_or_make(self, key: str, make: Callable[[], bytes]) -> bytes:
+        """What is under the key; made and kept if there is nothing."""
+        found = self.get(key)
+        if found is None:
+            found = make()
+            self.put(key, found)
+        return found
+
+    def prune(self, limit: int | None = None) -> int:
+        """Throw out the least recently used beyond the limit; the bytes that are left."""
+        limit = self._limit if limit is None else limit
+        self._unpruned = 0
+        files = sorted(self._files(), reverse=True)  # the last used first
+        total = sum(size for _, size, _ in files)
+        if total > limit:
+            while files and total > limit * _PRUNED_TO:
+                _, size, path = files.pop()
+                _remove(path)
+                total -= size
+        return total
+
+    def clear(self) -> None:
+        """Throw everything out."""
+        self._memory.clear()
+        self.prune(0)
+
+    def size(self) -> tuple[int, int]:
+        """Files and bytes in the folder."""
+        files = self._files()
+        return len(files), sum(size for _, size, _ in files)
+
+    def _files(self) -> list[tuple[float, int, Path]]:
+        """Last use, size and path of each file; old temporary files are removed on the way."""
+        found: list[tuple[float, int, Path]] = []
+        if self._folder is None or not self._folder.is_dir():
+            return found
+        for path in self._folder.iterdir():
+            try:
+                about = path.stat()
+            except OSError:  # another process removed it
+                continue
+            if path.suffix == _SUFFIX:
+                found.append((about.st_mtime, about.st_size, path))
+            elif path.suffix == ".tmp" and time.time() - about.st_mtime > _STALE_SECONDS:
+                _remove(path)
+        return found
+
+    @staticmethod
+    def _path(folder: Path, key: str) -> Path:
+        return folder / f"{key}{_SUFFIX}"
+
+    def _give_up(self, folder: Path, error: OSError) -> None:
+        self._folder = None
+        warnings.warn(
+            f"cannot write to the kernel cache {folder} ({error.strerror}); compiled kernels are "
+            "kept in memory only. TILELOOM_CACHE_DIR names another folder.",
+            stacklevel=3,
+        )
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        return  # not ours to remove; it is only a cache
+
+
+def _note_use(path: Path) -> None:
+    try:
+        if time.time() - path.stat().st_mtime > _TOUCH_SECONDS:
+            os.utime(path)
+    except OSError:
+        return  # a folder that can only be read is as good
+
+
+@cache
+def _cache_in(folder: Path | None, limit: int) -> ObjectCache:
+    return ObjectCache(folder, limit)
+
+
+def object_cache() -> ObjectCache:
+    """The cache that the settings name."""
+    current = settings()
+    return _cache_in(current.cache_dir if current.cache else None, current.cache_size)
