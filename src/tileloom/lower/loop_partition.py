@@ -1,0 +1,325 @@
+"""Loops are split where a `likely` condition turns, so that the long part runs without it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..expr import (
+    GE,
+    GT,
+    LE,
+    LT,
+    CompareOp,
+    Expr,
+    FloorDiv,
+    IntImm,
+    Max,
+    Min,
+    Var,
+    binary,
+    const,
+    free_vars,
+)
+from ..tir import (
+    PARALLEL,
+    VECTORIZED,
+    For,
+    IfThenElse,
+    LetStmt,
+    PrimFunc,
+    Stmt,
+    StmtRewriter,
+    pre_order,
+    seq,
+    stmt_children,
+)
+from .common import (
+    LIKELY,
+    branch,
+    conjunction,
+    conjuncts,
+    fresh_copy,
+    has_load,
+    on_body,
+    replace_vars,
+    unlikely_free,
+)
+from .linear import Linear, linear
+from .regions import Interval, Scope, interval, relaxed
+
+GROWTH = 600  # statements that one function may gain through copies
+
+
+def loop_partition(func: PrimFunc) -> PrimFunc:
+    """A loop with a guard for imperfect tiles becomes a part without it and a guarded rest.
+
+    The guards are the `likely` conditions of branches inside; each is taken at its worst over the
+    loops within. A serial loop is split in two or three; a parallel one chooses per iteration, so
+    that it stays one region; of a vectorised loop only lanes that never run are cut off.
+
+    Needs: the loops stage or flat code, conditions simplified.
+    Ensures: the same program, fewer conditions evaluated.
+    """
+    return on_body(func, _Partition().visit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Guard:
+    """A condition `excess <= 0` of a branch, with its range over the loops within."""
+
+    condition: Expr
+    ends: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """Where guards hold for all inner iterations: `low <= v < high`, None for no limit."""
+
+    low: Expr | None
+    high: Expr | None
+
+
+class _Partition(StmtRewriter):
+    def __init__(self) -> None:
+        self.guarded: dict[Stmt, bool] = {}
+        self.budget = GROWTH
+        self.settled: set[Var] = set()  # of loops that a symbolic bound would split for ever
+
+    def has_guard(self, stmt: Stmt) -> bool:
+        """Whether some branch below has a `likely` condition (memoised)."""
+        known = self.guarded.get(stmt)
+        if known is None:
+            known = isinstance(stmt, IfThenElse) and _has_likely(stmt.condition)
+            known = known or any(map(self.has_guard, stmt_children(stmt)))
+            self.guarded[stmt] = known
+        return known
+
+    def visit(self, stmt: Stmt) -> Stmt:
+        return super().visit(stmt) if self.has_guard(stmt) else stmt
+
+    def visit_For(self, stmt: For) -> Stmt:
+        if stmt.thread_binding is None and stmt.loop_var not in self.settled:
+            split = self._split(stmt)
+            if split is not None:
+                return self.visit(split)
+        return super().visit_For(stmt)
+
+    def _split(self, loop: For) -> Stmt | None:
+        """The loop in parts, each still to be visited; None if there is nothing to gain."""
+        guards = _guards(loop)
+        loop, dead = _cut_dead(loop, guards)
+        if isinstance(loop.extent, IntImm) and loop.extent.value <= 0:
+            return seq()
+        parts = self._parts(loop, guards)
+        return _single(loop) if parts is None and dead else parts
+
+    def _parts(self, loop: For, guards: Sequence[_Guard]) -> Stmt | None:
+        turning = [(guard, bounds) for guard in guards if (bounds := _where(loop, guard))]
+        if not turning:
+            return None
+        start, end = loop.min, loop.min + loop.extent
+        low = _clamped(Max, [bounds.low for _, bounds in turning], start, start, end)
+        high = _clamped(Min, [bounds.high for _, bounds in turning], end, low, end)
+        main = _strip(loop.body, {guard.condition for guard, _ in turning})
+        if low is start and high is end:
+            return loop.replace(body=main)
+        empty = isinstance(low, IntImm) and isinstance(high, IntImm) and high.value <= low.value
+        cost = sum(1 for _ in pre_order(loop.body))
+        if loop.kind == VECTORIZED or empty or cost > self.budget:
+            return None
+        self.budget -= cost
+        if loop.kind == PARALLEL:
+            self.settled.add(loop.loop_var)
+            return _choose(loop, main, low, high)
+        pieces = _in_parts(loop, main, low, high)
+        self.settled.update(p.loop_var for p in pieces if isinstance(p, For) and not _known(p))
+        return seq(*pieces)
+
+
+def _has_likely(condition: Expr) -> bool:
+    return any(getattr(part, "op", "") == LIKELY for part in conjuncts(condition))
+
+
+def _guards(loop: For) -> list[_Guard]:
+    """The conditions inside that move with the loop, with their worst cases."""
+    found: list[_Guard] = []
+    _collect(loop.body, loop.loop_var, (), found)
+    return found
+
+
+def _collect(stmt: Stmt, var: Var, scopes: tuple[Scope, ...], found: list[_Guard]) -> None:
+    if isinstance(stmt, IfThenElse):
+        for part in conjuncts(stmt.condition):
+            if getattr(part, "op", "") == LIKELY:
+                guard = _guard(part, scopes)
+                if guard is not None:
+                    found.append(guard)
+    inner = (*scopes, stmt) if isinstance(stmt, For | LetStmt) else scopes
+    for child in stmt_children(stmt):
+        _collect(child, var, inner, found)
+
+
+def _guard(condition: Expr, scopes: Sequence[Scope]) -> _Guard | None:
+    excess = _excess(unlikely_free(condition))
+    ends = None if excess is None else interval(excess, relaxed(scopes))
+    return None if ends is None else _Guard(condition, ends)
+
+
+def _excess(condition: Expr) -> Expr | None:
+    """The amount that is positive exactly where the comparison fails."""
+    if not isinstance(condition, CompareOp) or condition.a.dtype.code != "int":
+        return None
+    a, b = condition.a, condition.b
+    if a.dtype.lanes != 1 or has_load(condition):
+        return None
+    match condition:
+        case LT():
+            return a - b + 1  # type: ignore[no-any-return]
+        case LE():
+            return a - b  # type: ignore[no-any-return]
+        case GT():
+            return b - a + 1  # type: ignore[no-any-return]
+        case GE():
+            return b - a  # type: ignore[no-any-return]
+        case _:
+            return None
+
+
+def _solve(loop: For, excess: Linear) -> tuple[int, Linear] | None:
+    """The coefficient of the loop variable and the rest, if the excess is linear in it."""
+    coefficient = excess.terms.get(loop.loop_var)
+    if coefficient is None:
+        return None
+    rest = excess.without(loop.loop_var)
+    if any(loop.loop_var in free_vars(atom) for atom in rest.terms):
+        return None
+    return coefficient, rest
+
+
+def _where(loop: For, guard: _Guard) -> _Bounds | None:
+    solved = _solve(loop, guard.ends[1])
+    if solved is None:
+        return None
+    coefficient, rest = solved
+    kind = loop.loop_var.dtype
+    if coefficient > 0:  # c * v + r <= 0  <=>  v < floor(-r / c) + 1
+        limit = _floor(Linear({}, 0).plus(rest, -1), coefficient, kind).shift(1)
+        return _Bounds(None, limit.to_expr(kind))
+    # r <= d * v  <=>  v >= ceil(r / d), with d = -c
+    limit = _floor(rest.shift(-coefficient - 1), -coefficient, kind)
+    return _Bounds(limit.to_expr(kind), None)
+
+
+def _floor(value: Linear, divisor: int, kind: str) -> Linear:
+    return linear(binary(FloorDiv, value.to_expr(const(0, kind).dtype), const(divisor, kind)))
+
+
+def _cut_dead(loop: For, guards: Sequence[_Guard]) -> tuple[For, bool]:
+    """The loop without iterations in which its whole body is a branch that never runs."""
+    if not isinstance(loop.min, IntImm) or not isinstance(loop.extent, IntImm):
+        return loop, False
+    whole = _branch_conditions(loop.body)
+    first, end = loop.min.value, loop.min.value + loop.extent.value
+    for guard in guards:
+        solved = _solve(loop, guard.ends[0]) if guard.condition in whole else None
+        if solved is None or solved[1].terms:
+            continue
+        coefficient, rest = solved[0], solved[1].const
+        if coefficient > 0:  # runs only where c * v + r <= 0
+            end = min(end, -rest // coefficient + 1)
+        else:
+            first = max(first, -(-rest // -coefficient))
+    if first == loop.min.value and end == loop.min.value + loop.extent.value:
+        return loop, False
+    kind = loop.loop_var.dtype
+    return loop.replace(min=const(first, kind), extent=const(max(end - first, 0), kind)), True
+
+
+def _branch_conditions(stmt: Stmt) -> set[Expr]:
+    """The conditions under which all of a body stands: of branches around everything in it."""
+    found: set[Expr] = set()
+    while True:
+        if isinstance(stmt, IfThenElse) and stmt.else_case is None:
+            found.update(conjuncts(stmt.condition))
+            stmt = stmt.then_case
+        elif isinstance(stmt, For):
+            stmt = stmt.body
+        else:
+            return found
+
+
+def _clamped(
+    op: type[Min] | type[Max], limits: Sequence[Expr | None], whole: Expr, low: Expr, high: Expr
+) -> Expr:
+    """The tightest of the limits, kept within [low, high]."""
+    known = [limit for limit in limits if limit is not None]
+    if not known:
+        return whole
+    result = known[0]
+    for limit in known[1:]:
+        result = binary(op, result, limit)
+    result = binary(Min, binary(Max, result, low), high)
+    return whole if linear(result).same(linear(whole)) else result
+
+
+def _known(loop: For) -> bool:
+    return isinstance(loop.min, IntImm) and isinstance(loop.extent, IntImm)
+
+
+def _in_parts(loop: For, main: Stmt, low: Expr, high: Expr) -> list[Stmt]:
+    start, end = loop.min, loop.min + loop.extent
+    parts: list[Stmt] = []
+    if low is not start:
+        parts.append(_piece(loop, fresh_copy(loop.body, {}), start, low))
+    parts.append(_piece(loop, main, low, high))
+    if high is not end:
+        parts.append(_piece(loop, fresh_copy(loop.body, {}), high, end))
+    return parts
+
+
+def _piece(loop: For, body: Stmt, low: Expr, high: Expr) -> Stmt:
+    extent = linear(high).plus(linear(low), -1).to_expr(loop.loop_var.dtype)
+    var = loop.loop_var.with_name(loop.loop_var.name)
+    body = replace_vars(body, {loop.loop_var: var})
+    return _single(loop.replace(loop_var=var, min=low, extent=extent, body=body))
+
+
+def _single(loop: For) -> Stmt:
+    """The loop, or its body where it has one iteration."""
+    if isinstance(loop.extent, IntImm) and loop.extent.value == 1:
+        return replace_vars(loop.body, {loop.loop_var: loop.min})
+    return loop
+
+
+def _choose(loop: For, main: Stmt, low: Expr, high: Expr) -> Stmt:
+    """Both bodies in one loop, chosen by a condition on its variable."""
+    var, tests = loop.loop_var, []
+    if low is not loop.min:
+        tests.append(binary(GE, var, low))
+    if high is not loop.min + loop.extent:
+        tests.append(binary(LT, var, high))
+    last = linear(loop.min + loop.extent).plus(linear(high), -1)
+    alone = low is loop.min and not last.terms and last.const == 1
+    rest = fresh_copy(loop.body, {var: high} if alone else {})
+    return loop.replace(body=IfThenElse(conjunction(tests), main, rest))
+
+
+class _Strip(StmtRewriter):
+    def __init__(self, known: set[Expr]) -> None:
+        self.known = known
+
+    def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
+        result = super().visit_IfThenElse(stmt)
+        if not isinstance(result, IfThenElse):
+            return result
+        parts = conjuncts(result.condition)
+        kept = [part for part in parts if part not in self.known]
+        if len(kept) == len(parts):
+            return result
+        return branch(conjunction(kept), result.then_case, result.else_case) or seq()
+
+
+def _strip(stmt: Stmt, known: set[Expr]) -> Stmt:
+    """The statement without conditions that are known to hold."""
+    return _Strip(known).visit(stmt)
