@@ -1,0 +1,127 @@
+"""Elementary functions, written inline into LLVM IR for any number of lanes.
+
+`emit` is the one way in. Accuracy is promised in `accuracy.py`, and shown in `docs/math.md`.
+
+>>> import llvmlite.ir as ir
+>>> vector = ir.VectorType(ir.FloatType(), 16)
+>>> function = ir.Function(ir.Module(), ir.FunctionType(vector, [vector]), "f")
+>>> builder = ir.IRBuilder(function.append_basic_block())
+>>> result = emit(builder, "exp", [function.args[0]])
+>>> str(result.type), supported("bessel")
+('<16 x float>', False)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import llvmlite.ir as ir
+
+from ...base.errors import InternalError
+from . import exact, exponential, inverse, logarithm, power, special, trigonometry
+from .lanes import Lanes, Val
+
+_Unary = Callable[[Lanes, Val, bool], Val]
+
+_BITS = {"half": 16, "float": 32, "double": 64}
+
+
+def _exponential(name: str) -> _Unary:
+    return lambda k, x, fast: exponential.exponential(k, name, x, fast)
+
+
+def _logarithm(name: str) -> _Unary:
+    return lambda k, x, fast: logarithm.logarithm(k, name, x, fast)
+
+
+def _rsqrt(k: Lanes, x: Val, fast: bool) -> Val:
+    return 1.0 / k.sqrt(x)
+
+
+#: One argument; written for single and double precision.
+_UNARY: dict[str, _Unary] = {
+    **{name: _exponential(name) for name in ("exp", "exp2", "exp10")},
+    **{name: _logarithm(name) for name in ("log", "log2", "log10")},
+    "expm1": exponential.expm1,
+    "sigmoid": exponential.sigmoid,
+    "tanh": exponential.tanh,
+    "sinh": exponential.sinh,
+    "cosh": exponential.cosh,
+    "log1p": logarithm.log1p,
+    "erf": special.erf,
+    "rsqrt": _rsqrt,
+    "cbrt": power.cbrt,
+    "sin": trigonometry.sin,
+    "cos": trigonometry.cos,
+    "asin": inverse.asin,
+    "acos": inverse.acos,
+    "atan": inverse.atan,
+}
+
+#: One argument; single precision goes through double.
+_WIDE: dict[str, _Unary] = {
+    "asinh": logarithm.asinh,
+    "acosh": logarithm.acosh,
+    "atanh": logarithm.atanh,
+    "erfc": special.erfc,
+    "tan": trigonometry.tan,
+}
+
+#: Two arguments.
+_BINARY: dict[str, Callable[[Lanes, Val, Val, bool], Val]] = {
+    "pow": power.power,
+    "atan2": inverse.atan2,
+}
+
+_ARITY = {
+    **dict.fromkeys([*_UNARY, *_WIDE], 1),
+    **dict.fromkeys(_BINARY, 2),
+    **{name: arity for name, (arity, _) in {**exact.NATIVE, **exact.ROUNDED}.items()},
+}
+
+
+def supported(name: str) -> bool:
+    """Whether `emit` knows the function."""
+    return name in _ARITY
+
+
+def emit(
+    builder: ir.IRBuilder,
+    name: str,
+    args: list[ir.Value],
+    *,
+    fast: bool = False,
+    scalef: bool = False,
+) -> ir.Value:
+    """The function `name` of `args`, all half, float or double, or vectors of one of them.
+
+    `isnan`, `isinf` and `isfinite` give `i1`, all others the type of their arguments. The code may
+    leave the builder in another block, and may add internal functions to the module.
+
+    Args:
+        fast: take the shorter forms that `docs/math.md` lists: no subnormal numbers, an ULP more.
+        scalef: the target has AVX-512, whose scaling instruction spares some others.
+    """
+    if _ARITY.get(name) != len(args):
+        raise InternalError(f"no vector function {name!r} of {len(args)} arguments")
+    typ = args[0].type
+    count = typ.count if isinstance(typ, ir.VectorType) else None
+    element = typ.element if isinstance(typ, ir.VectorType) else typ
+    if str(element) not in _BITS:
+        raise InternalError(f"{name} of {typ}, which is not floating point")
+    k = Lanes(builder, _BITS[str(element)], count, scalef)
+    return _emit(k, name, [k.wrap(arg) for arg in args], fast).value
+
+
+def _emit(k: Lanes, name: str, args: list[Val], fast: bool) -> Val:
+    if name in exact.NATIVE:
+        return exact.NATIVE[name][1](k, *args)
+    if k.bits == 16 or (k.bits == 32 and name in _WIDE):
+        wide = k.at(2 * k.bits)
+        result = _emit(wide, name, [k.convert(x, wide.bits) for x in args], fast)
+        return wide.convert(result, k.bits)
+    if name in exact.ROUNDED:
+        return exact.ROUNDED[name][1](k, *args)
+    if name in _BINARY:
+        return _BINARY[name](k, args[0], args[1], fast)
+    return (_UNARY.get(name) or _WIDE[name])(k, args[0], fast)

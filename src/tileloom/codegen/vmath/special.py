@@ -1,0 +1,51 @@
+"""The error function and its complement."""
+
+from __future__ import annotations
+
+import math
+
+from . import coefficients as table
+from .exponential import LN2, LOG2_E, Reduced, _scale
+from .lanes import Lanes, Val
+
+_SMALL = 1.0  # below it erf is a polynomial in x**2
+
+
+def erf(k: Lanes, x: Val, fast: bool) -> Val:
+    """The error function: a polynomial near zero, one minus a power of two or erfc elsewhere."""
+    a = k.abs(x)
+    z = k.at_most(a, _SMALL)
+    near = k.fma(a, k.poly(z * z, table.ERF[k.bits]), a)
+    far = 1.0 - _tail_single(k, a) if k.bits == 32 else 1.0 - _tail(k, a, 6.0)
+    return k.copysign(k.select(a > _SMALL, far, near), x)
+
+
+def _tail_single(k: Lanes, a: Val) -> Val:
+    """erfc for `1 <= a`, well enough to be taken from 1 in single precision."""
+    exponent = k.poly(k.at_most(a, 4.0), table.ERF_TAIL[32])
+    reduced = Reduced(k, exponent, 1.0, (1.0,))
+    return k.poly(reduced.r, (1.0, *table.EXP2_FAST[32])) * reduced.power(k)
+
+
+def _tail(k: Lanes, a: Val, limit: float) -> Val:
+    """erfc for `0.45 < a`: `exp(-a**2) R(a) / (1 + 2 a)`."""
+    a = k.at_most(a, limit)
+    t = (a - 4.0) / (a + 4.0)
+    square = a * a
+    rest = k.fma(a, a, -square)
+    reduced = Reduced(k, -square, LOG2_E, LN2[64], 2 * k.bias)
+    r = reduced.r - rest
+    p = k.fma(r * r, k.poly(r, table.EXPM1[64]), r)
+    ratio = k.poly(t, table.ERFCX[64]) / k.fma(a, 2.0, 1.0)
+    return _scale(k, k.fma(p, ratio, ratio), reduced)
+
+
+def erfc(k: Lanes, x: Val, fast: bool) -> Val:
+    """`1 - erf(x)` without its cancellation; in double precision."""
+    a = k.abs(x)
+    z = k.at_most(a, 0.5)
+    near = k.fma(x, k.poly(z * z, table.ERF[64]), x)
+    tail = _tail(k, k.at_least(a, 0.5), 27.3)
+    far = k.select(x < 0.0, 2.0 - tail, tail)
+    result = k.select(a < 0.5, 1.0 - near, far)
+    return k.select(a < math.inf, result, k.select(k.is_nan(x), x, far))
