@@ -1,0 +1,230 @@
+"""A group of stages over one iteration domain: which axes it has and in which pass each stage runs.
+
+Reductions that follow each other (the maximum, then the sum of a softmax) run as passes over the
+same data. A stage belongs to the pass after the reductions that it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ... import compute as te
+from ...compute.math import if_then_else
+from ...expr import (
+    Call,
+    Cast,
+    Div,
+    Expr,
+    ProducerLoad,
+    Reduce,
+    Var,
+    free_vars,
+    post_order,
+    substitute,
+)
+from ...tir import Buffer, make_buffer
+from .access import Linear, flat_index
+from .frame import Axis, merge_axes
+from .stages import PlanRefused, Stage
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A stage with its formulas in the variables of the domain.
+
+    Attributes:
+        full: whether it has a value at every point of the domain; else only at every row.
+        level: how many dependent reductions precede its value.
+    """
+
+    stage: Stage
+    body: tuple[Expr, ...]
+    axes: tuple[Var, ...]  # of its output, in the domain's variables
+    full: bool
+    level: int
+
+    @property
+    def tensors(self) -> tuple[te.Tensor, ...]:
+        """Its outputs."""
+        return self.stage.op.outputs
+
+    @property
+    def is_reduction(self) -> bool:
+        """Whether it reduces."""
+        return self.stage.is_reduction
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """Stages over one domain.
+
+    Attributes:
+        spatial: axes that stages have values over, outermost first.
+        reduce: axes that are reduced over.
+        members: the stages, producers first.
+        order: all program axes from the one with the longest step to the shortest.
+    """
+
+    spatial: tuple[Axis, ...]
+    reduce: tuple[Axis, ...]
+    members: tuple[Member, ...]
+    order: tuple[Axis, ...]
+
+    @property
+    def passes(self) -> int:
+        """The number of passes over the data."""
+        return 1 + max((m.level for m in self.members), default=0)
+
+
+def make_cluster(stages: Sequence[Stage]) -> Cluster:
+    """The stages over the domain of their first reduction (or of the first stage).
+
+    Raises:
+        PlanRefused: they do not share a domain.
+    """
+    lead = next((stage for stage in stages if stage.is_reduction), stages[0])
+    order = domain(lead)
+    members: dict[te.Tensor, Member] = {}
+    result = []
+    for stage in stages:
+        member = _place(stage, order, members)
+        members.update((tensor, member) for tensor in member.tensors)
+        result.append(member)
+    merged = _merge(order, result)
+    return Cluster(
+        tuple(axis for axis in merged if not axis.reduce),
+        tuple(axis for axis in merged if axis.reduce),
+        tuple(result),
+        tuple(merged),
+    )
+
+
+def domain(stage: Stage) -> list[Axis]:
+    """The axes of a stage, from the longest step through its main operand to the shortest."""
+    axes = [Axis((v,), (n,)) for v, n in zip(stage.axes, stage.extents, strict=True)]
+    axes += [
+        Axis((v,), (n,), True) for v, n in zip(stage.reduce_axes, stage.reduce_extents, strict=True)
+    ]
+    if not stage.is_reduction:
+        return axes
+    variables = {axis.parts[0] for axis in axes}
+    best: list[int] = [0] * len(axes)
+    for load in stage.loads:
+        form = flat_index(load.indices, load.producer.static_shape, variables)
+        steps = [abs(axis.stride(form) or 0) for axis in axes]
+        if sum(map(bool, steps)) > sum(map(bool, best)):
+            best = steps
+    # Axes that the main operand does not have stay outside, or innermost when reduced over.
+    rank = [step or (0 if axis.reduce else 1 << 62) for step, axis in zip(best, axes, strict=True)]
+    return [axes[k] for k in sorted(range(len(axes)), key=lambda k: -rank[k])]
+
+
+def _place(stage: Stage, order: Sequence[Axis], members: Mapping[te.Tensor, Member]) -> Member:
+    own = domain(stage) if stage.is_reduction else None
+    rows = [axis for axis in order if not axis.reduce]
+    if own is not None:
+        if [(a.extents, a.reduce) for a in own] != [(a.extents, a.reduce) for a in order]:
+            raise PlanRefused(f"{stage.op.name} reduces over another domain")
+        renamed = {a.parts[0]: b.parts[0] for a, b in zip(own, order, strict=True)}
+        full = False
+    else:
+        extents = list(stage.extents)
+        full = extents == [axis.extent for axis in order]
+        target = order if full else rows
+        if extents != [axis.extent for axis in target]:
+            raise PlanRefused(f"{stage.op.name} is over another domain")
+        renamed = dict(zip(stage.axes, (axis.parts[0] for axis in target), strict=True))
+    body = tuple(substitute(part, renamed) for part in stage.body)  # type: ignore[arg-type]
+    axes = tuple(renamed[var] for var in stage.axes)
+    level = 0
+    for load in _loads(body):
+        made = members.get(load.producer)
+        if made is not None:
+            _check_identity(load, made)
+            level = max(level, made.level + made.is_reduction)
+    if not full and own is None and any(a.parts[0] in _vars(body) for a in order if a.reduce):
+        raise PlanRefused(f"{stage.op.name} depends on a reduced axis")
+    return Member(stage, body, axes, full, level)
+
+
+def _loads(body: Iterable[Expr]) -> list[ProducerLoad]:
+
+    return [n for part in body for n in post_order(part) if isinstance(n, ProducerLoad)]
+
+
+def _vars(body: Iterable[Expr]) -> set[Var]:
+
+    return set().union(*(free_vars(part) for part in body))
+
+
+def _check_identity(load: ProducerLoad, made: Member) -> None:
+    """The value must be wanted where it is made: at the same point of the domain."""
+    shape = load.producer.static_shape
+    wanted = [index for index, n in zip(load.indices, shape, strict=True) if n != 1]
+    if len(wanted) != len(made.axes) or any(
+        a is not b for a, b in zip(wanted, made.axes, strict=True)
+    ):
+        raise PlanRefused(f"{made.stage.op.name} is read at another place than it is made")
+
+
+def _merge(order: Sequence[Axis], members: Sequence[Member]) -> list[Axis]:
+    variables = {axis.parts[0] for axis in order}
+    made = {tensor for member in members for tensor in member.tensors}
+    forms: list[Linear] = []
+    for member in members:
+        forms += [
+            flat_index(load.indices, load.producer.static_shape, variables)
+            for load in _loads(member.body)
+            if load.producer not in made
+        ]
+        if not member.is_reduction and member.full:
+            extents = [axis.extent for axis in order]
+            forms.append(flat_index(member.axes, extents, variables))
+    return merge_axes(order, forms)
+
+
+def work(expr: Expr) -> int:
+    """A rough count of simple operations to evaluate a formula once (memoised)."""
+    known = expr.memo.get("plan_work")
+    if known is None:
+        own = 8 if isinstance(expr, (Call, Div)) else 0 if not expr.children else 1
+        inner = () if isinstance(expr, ProducerLoad) else expr.children
+        known = expr.memo["plan_work"] = own + sum(map(work, inner))
+    return int(known)
+
+
+def widest_bits(body: Iterable[Expr]) -> int:
+    """The widest data type that formulas compute in, subscripts aside."""
+    bits, stack = 8, list(body)
+    seen: set[Expr] = set()
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        bits = max(bits, node.dtype.bits)
+        if not isinstance(node, ProducerLoad):
+            stack.extend(node.children)
+            if isinstance(node, Cast):
+                bits = max(bits, node.value.dtype.bits)
+    return bits
+
+
+def flat_buffer(tensor: te.Tensor, name: str) -> Buffer:
+    """The memory of a tensor as one row of elements."""
+    size = 1
+    for extent in tensor.static_shape:
+        size *= extent
+    return make_buffer((size,), tensor.dtype, name)
+
+
+def reduction_source(part: Expr) -> list[Expr]:
+    """What a reduction combines; its identity where its condition does not hold."""
+
+    if not isinstance(part, Reduce):
+        raise PlanRefused("a mixture of reductions and formulas")
+    return [
+        if_then_else(part.condition, value, unit)
+        for value, unit in zip(part.source, part.combiner.identity, strict=True)
+    ]

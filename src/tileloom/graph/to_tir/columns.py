@@ -1,0 +1,201 @@
+"""Kernels that reduce along outer axes, or over windows: vectors run along the last kept axis.
+
+Workers share blocks of columns. A block keeps one partial result for each column, in registers when
+it is narrow and in the nearest cache when it is wide, and sweeps the reduced axes row by row, so
+that memory is read in long contiguous pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ... import compute as te
+from ...expr import Expr, Min, Var, const
+from ...tir import (
+    SERIAL,
+    UNROLLED,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    LetStmt,
+    Stmt,
+    make_buffer,
+    seq,
+)
+from .cluster import Cluster, Member
+from .frame import Axis, Frame, Source
+from .nest import guarded, lanes_for, nest, parallel_nest, vector_loop
+from .reducing import Accumulator, allocate, combine
+
+#: The widest block of columns: its partial results stay in the nearest cache.
+WIDEST = 1024
+#: Blocks of up to this many vectors have their loops written out, to live in registers.
+REGISTERS = 4
+
+
+class ColumnKernel:
+    """The body of a kernel whose vectors run along the last spatial axis."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        buffers: Mapping[te.Tensor, Buffer],
+        outputs: Sequence[te.Tensor],
+        lanes: int,
+    ) -> None:
+        self.cluster = cluster
+        self.buffers = dict(buffers)
+        self.outputs = set(outputs)
+        *self.outer, self.inner = cluster.spatial
+        self.lanes = lanes_for(self.inner.extent, lanes)
+        self.local: dict[te.Tensor, Buffer] = {}
+        self.at: list[Expr] = []
+        self.start: Expr = const(0)
+        self.width = self.inner.extent
+
+    def build(self, parallel: bool, workers: int) -> Stmt:
+        """The whole kernel."""
+        self.width = self._block_width(workers if parallel else 1)
+        blocks = -(-self.inner.extent // self.width)
+        axes = [*self.outer, Axis((Var("block"),), (blocks,))]
+        return parallel_nest(axes, self._block, parallel)
+
+    def _block_width(self, workers: int) -> int:
+        extent = self.inner.extent
+        rows = 1
+        for axis in self.outer:
+            rows *= axis.extent
+        wanted = max(1, -(-2 * workers // rows)) if workers > 1 else 1
+        width = min(extent, WIDEST, max(8 * self.lanes, extent // wanted))
+        if width == extent:
+            return width
+        blocks = -(-extent // width)  # an even share, in whole vectors
+        share = -(-extent // blocks)
+        return min(extent, -(-share // self.lanes) * self.lanes)
+
+    def _block(self, at: list[Expr]) -> Stmt:
+        *self.at, block = at
+        self.local = {}
+        if self.width == self.inner.extent:
+            self.start = const(0)
+            return self._pass(0)
+        # The last block is as wide as the others: it does again some of its neighbour's columns.
+        start = Var("start")
+        self.start = start
+        first = Min(block * self.width, const(self.inner.extent - self.width))
+        return LetStmt(start, first, self._pass(0))
+
+    # ------------------------------------------------------------------ passes
+
+    def _pass(self, level: int) -> Stmt:
+        here = [m for m in self.cluster.members if m.level == level]
+        reductions = [m for m in here if m.is_reduction]
+        formulas = [m for m in here if m.full and not m.is_reduction]
+        rows = [m for m in here if not m.full and not m.is_reduction]
+        accumulators = [Accumulator.make(m.body, self.width) for m in reductions]
+        parts: list[Stmt] = []
+        before, kept = self._columns(rows)
+        parts.append(before)
+        parts += [acc.clear(self.lanes) for acc in accumulators]
+        if formulas or accumulators:
+            parts.append(
+                nest(self.cluster.reduce, lambda at: self._sweep(at, formulas, accumulators))
+            )
+        for member, acc in zip(reductions, accumulators, strict=True):
+            parts.append(self._finish(member, acc))
+        if level + 1 < self.cluster.passes:
+            parts.append(self._pass(level + 1))
+        body = seq(*parts)
+        for acc in accumulators:
+            body = acc.within(body)
+        for buffer in kept:
+            body = allocate(buffer, body)
+        return body
+
+    def _sweep(
+        self,
+        reduced: list[Expr],
+        formulas: Sequence[Member],
+        accumulators: Sequence[Accumulator],
+    ) -> Stmt:
+        """One step of the reduced axes, for all columns of the block."""
+
+        def element(column: Expr, valid: Expr | None) -> Stmt:
+            frame = self._frame(column, reduced)
+            stmts: list[Stmt] = []
+            for member in formulas:
+                for tensor, part in zip(member.tensors, member.body, strict=True):
+                    where = frame.position(member.axes, member.stage.extents)
+                    store = BufferStore(self.buffers[tensor], frame.formula(part), (where,))
+                    stmts.append(guarded(valid, store))
+            for acc in accumulators:
+                values = [frame.formula(value) for value in acc.sources()]
+                stmts.append(acc.take(column, values, valid))
+            return seq(*stmts)
+
+        return self._along(element, overlap=not accumulators)
+
+    def _along(self, element: Callable[[Expr, Expr | None], Stmt], overlap: bool) -> Stmt:
+        kind = UNROLLED if self.width <= REGISTERS * self.lanes else SERIAL
+        return vector_loop(self.width, self.lanes, element, overlap=overlap, kind=kind)
+
+    def _finish(self, member: Member, acc: Accumulator) -> Stmt:
+        """The partial results are the columns' results: keep them, and write outputs."""
+        for tensor, buffer in zip(member.tensors, acc.buffers, strict=True):
+            self.local[tensor] = buffer
+
+        def element(column: Expr, valid: Expr | None) -> Stmt:
+            values: list[Expr] = [BufferLoad(buffer, [column]) for buffer in acc.buffers]
+            if acc.reduce.init:
+                values = combine(acc.combiner, list(acc.reduce.init), values)
+            stores = [
+                BufferStore(buffer, value, (column,))
+                for buffer, value in zip(acc.buffers, values, strict=True)
+                if acc.reduce.init
+            ]
+            where = self._frame(column, None).position(member.axes, member.stage.extents)
+            for tensor, value in zip(member.tensors, values, strict=True):
+                if tensor in self.outputs:
+                    stores.append(BufferStore(self.buffers[tensor], value, (where,)))
+            return guarded(valid, seq(*stores))
+
+        if acc.reduce.init or any(tensor in self.outputs for tensor in member.tensors):
+            return self._along(element, overlap=not acc.reduce.init)
+        return seq()
+
+    def _columns(self, members: Sequence[Member]) -> tuple[Stmt, list[Buffer]]:
+        """Values of whole columns, kept for the passes that follow."""
+        if not members:
+            return seq(), []
+        kept = []
+        for member in members:
+            for tensor in member.tensors:
+                buffer = make_buffer((self.width,), tensor.dtype, tensor.name, scope="local")
+                kept.append(buffer)
+                self.local[tensor] = buffer
+
+        def element(column: Expr, valid: Expr | None) -> Stmt:
+            frame = self._frame(column, None)
+            stmts = []
+            for member in members:
+                where = frame.position(member.axes, member.stage.extents)
+                for tensor, part in zip(member.tensors, member.body, strict=True):
+                    value = frame.formula(part)
+                    stmts.append(BufferStore(self.local[tensor], value, (column,)))
+                    if tensor in self.outputs:
+                        stmts.append(BufferStore(self.buffers[tensor], value, (where,)))
+            return guarded(valid, seq(*stmts))
+
+        return self._along(element, overlap=True), kept
+
+    def _frame(self, column: Expr, reduced: list[Expr] | None) -> Frame:
+        axes: list[Axis] = [*self.outer, self.inner]
+        positions = [*self.at, self.start + column]
+        if reduced is not None:
+            axes += self.cluster.reduce
+            positions += reduced
+        sources: dict[te.Tensor, Source] = {}
+        for tensor, buffer in self.local.items():
+            load = BufferLoad(buffer, [column])
+            sources[tensor] = lambda _, load=load: load
+        return Frame(axes, positions, self.buffers, sources)

@@ -1,0 +1,121 @@
+"""Tensor expressions to one kernel: the choice of a loop template."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ... import compute as te
+from ...expr import Var
+from ...tir import Buffer, PrimFunc, Stmt, seq
+from .cluster import Cluster, flat_buffer, make_cluster, widest_bits, work
+from .columns import ColumnKernel
+from .formulas import formula_kernel
+from .nest import PARALLEL_WORK
+from .reducing import allocate
+from .rows import RowKernel
+from .stages import PlanRefused, Stage, make_stages
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What plans are made for: the width of a vector in bits, and the number of workers."""
+
+    vector_bits: int = 512
+    workers: int = 2
+
+
+def make_kernel(
+    inputs: Sequence[te.Tensor],
+    outputs: Sequence[te.Tensor],
+    name: str,
+    machine: Machine,
+) -> PrimFunc:
+    """A function from `inputs` to `outputs`, with loops laid out for a CPU.
+
+    The arrays are parameters in this order, each as one compact row of elements.
+    """
+    buffers = {tensor: flat_buffer(tensor, tensor.name) for tensor in (*inputs, *outputs)}
+    if any(0 in tensor.static_shape for tensor in outputs):
+        outputs = [tensor for tensor in outputs if 0 not in tensor.static_shape]
+    try:
+        body = _together(make_stages(outputs, reuse=True), buffers, outputs, machine)
+    except PlanRefused:
+        body = _one_by_one(make_stages(outputs, reuse=False), buffers, outputs, machine)
+    params = [Var(buffer.name, "handle") for buffer in buffers.values()]
+    attrs = {"global_symbol": name, "tir.noalias": True}
+    return PrimFunc(tuple(params), body, dict(zip(params, buffers.values(), strict=True)), attrs)
+
+
+def _together(
+    stages: Sequence[Stage],
+    buffers: Mapping[te.Tensor, Buffer],
+    outputs: Sequence[te.Tensor],
+    machine: Machine,
+) -> Stmt:
+    if not stages:
+        return seq()
+    if any(stage.is_reduction for stage in stages):
+        return _nest(make_cluster(stages), buffers, outputs, machine)
+    nests = []
+    by_extents: dict[tuple[int, ...], list[Stage]] = {}
+    for stage in stages:
+        by_extents.setdefault(stage.extents, []).append(stage)
+    made = {tensor for stage in stages for tensor in stage.op.outputs}
+    for same in by_extents.values():
+        if any(load.producer in made for stage in same for load in stage.loads):
+            raise PlanRefused("an output is read by another")
+        nests.append(_nest(make_cluster(same), buffers, outputs, machine))
+    return seq(*nests)
+
+
+def _one_by_one(
+    stages: Sequence[Stage],
+    buffers: Mapping[te.Tensor, Buffer],
+    outputs: Sequence[te.Tensor],
+    machine: Machine,
+) -> Stmt:
+    """Each stage in loops of its own, with intermediates in memory."""
+    known = dict(buffers)
+    temporaries = []
+    for stage in stages:
+        for tensor in stage.op.outputs:
+            if tensor not in known:
+                known[tensor] = flat_buffer(tensor, tensor.name)
+                temporaries.append(known[tensor])
+    body = seq(
+        *(_nest(make_cluster([stage]), known, stage.op.outputs, machine) for stage in stages)
+    )
+    for buffer in reversed(temporaries):
+        body = allocate(buffer, body)
+    return body
+
+
+def _nest(
+    cluster: Cluster,
+    buffers: Mapping[te.Tensor, Buffer],
+    outputs: Sequence[te.Tensor],
+    machine: Machine,
+) -> Stmt:
+    bodies = [part for member in cluster.members for part in member.body]
+    lanes = max(1, machine.vector_bits // widest_bits(bodies))
+    size = 1
+    for axis in (*cluster.spatial, *cluster.reduce):
+        size *= axis.extent
+    parallel = machine.workers > 1 and size * sum(map(work, bodies)) >= PARALLEL_WORK
+    if not any(member.is_reduction for member in cluster.members):
+        return formula_kernel(cluster, buffers, lanes, parallel)
+    if _along_rows(cluster, lanes):
+        return RowKernel(cluster, buffers, outputs, lanes).build(parallel)
+    return ColumnKernel(cluster, buffers, outputs, lanes).build(parallel, machine.workers)
+
+
+def _along_rows(cluster: Cluster, lanes: int) -> bool:
+    """Whether vectors run along the innermost reduced axis rather than the last kept one."""
+    if not cluster.spatial:
+        return True
+    last = cluster.order[-1]
+    if not last.reduce:
+        return False
+    kept = cluster.spatial[-1]
+    return last.extent >= lanes or kept.extent < lanes

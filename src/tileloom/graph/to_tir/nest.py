@@ -1,0 +1,107 @@
+"""Loops: parallel ones over fused axes, vector ones with their tails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...expr import Expr, Var, const
+from ...tir import PARALLEL, SERIAL, UNROLLED, VECTORIZED, For, IfThenElse, LetStmt, Stmt, seq
+from .frame import Axis
+
+#: Loops with less work than this (in simple operations on elements) run on one thread.
+PARALLEL_WORK = 1 << 17
+
+#: Body of a vector loop: the element's position, and the condition of it being there.
+Body = Callable[[Expr, Expr | None], Stmt]
+
+
+def loop(name: str, extent: int, body: Callable[[Expr], Stmt], kind: str = SERIAL) -> Stmt:
+    """A loop from 0; one of extent 1 is only its body."""
+    if extent == 1:
+        return body(const(0))
+    var = Var(name)
+    return For(var, const(0), const(extent), kind, body(var))
+
+
+def nest(axes: Sequence[Axis], body: Callable[[list[Expr]], Stmt], kind: str = SERIAL) -> Stmt:
+    """Serial loops over axes, the first of `kind`; `body` gets the positions."""
+
+    def inner(k: int, at: list[Expr]) -> Stmt:
+        if k == len(axes):
+            return body(at)
+        axis = axes[k]
+        return loop(
+            axis.name, axis.extent, lambda i: inner(k + 1, [*at, i]), kind if k == 0 else SERIAL
+        )
+
+    return inner(0, [])
+
+
+def parallel_nest(axes: Sequence[Axis], body: Callable[[list[Expr]], Stmt], parallel: bool) -> Stmt:
+    """Loops over axes; when parallel, as one loop so that every worker gets its share."""
+    live = [axis for axis in axes if axis.extent != 1]
+    if not parallel or len(live) <= 1:
+        return nest(axes, body, PARALLEL if parallel else SERIAL)
+    fused = Axis(tuple(Var(axis.name) for axis in axes), tuple(axis.extent for axis in axes))
+    var = Var("fused")
+    values = fused.values(var)
+    stmt = body(list(fused.parts))
+    for part in reversed(fused.parts):
+        stmt = LetStmt(part, values[part], stmt)
+    return For(var, const(0), const(fused.extent), PARALLEL, stmt)
+
+
+def lanes_for(extent: int, lanes: int) -> int:
+    """The narrowest power of two that holds `extent`, at most `lanes`."""
+    width = 1
+    while width < min(extent, lanes):
+        width *= 2
+    return width
+
+
+def vector(lanes: int, body: Callable[[Expr], Stmt]) -> Stmt:
+    """A vector loop of exactly `lanes` lanes."""
+    if lanes == 1:
+        return body(const(0))
+    lane = Var("lane")
+    return For(lane, const(0), const(lanes), VECTORIZED, body(lane))
+
+
+def vector_loop(
+    extent: int, lanes: int, body: Body, *, overlap: bool = False, kind: str = SERIAL
+) -> Stmt:
+    """`body` at every position below `extent`, in vectors.
+
+    Args:
+        overlap: the last vector may do again what the one before it did; otherwise it is narrow
+            and, where no power of two fits, conditional.
+        kind: of the loop over the vectors.
+    """
+    width = lanes_for(extent, lanes)
+    whole, rest = divmod(extent, width)
+    main = None
+    if whole:
+        main = loop(
+            "v", whole, lambda v: vector(width, lambda lane: body(v * width + lane, None)), kind
+        )
+    if not rest:
+        return seq(main)
+    if overlap and whole:
+        return seq(main, vector(width, lambda lane: body(const(extent - width) + lane, None)))
+    narrow = lanes_for(rest, lanes)
+
+    def tail(lane: Expr) -> Stmt:
+        here = lane < rest if narrow != rest else None
+        return body(const(whole * width) + lane, here)
+
+    return seq(main, vector(narrow, tail))
+
+
+def guarded(condition: Expr | None, stmt: Stmt) -> Stmt:
+    """`stmt`, where the condition holds."""
+    return stmt if condition is None else IfThenElse(condition, stmt)
+
+
+def unrolled(name: str, extent: int, body: Callable[[Expr], Stmt]) -> Stmt:
+    """A loop written out."""
+    return loop(name, extent, body, UNROLLED)

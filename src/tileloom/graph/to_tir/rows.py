@@ -1,0 +1,245 @@
+"""Kernels that reduce along the innermost axis, and kernels that reduce nothing.
+
+Rows are shared among the workers. Each row is passed over as often as reductions follow each other;
+inside a pass, vectors of partial results are kept, several to hide the latency of adding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ... import compute as te
+from ...expr import Expr, Var, const
+from ...tir import Buffer, BufferLoad, BufferStore, LetStmt, Stmt, make_buffer, seq
+from .cluster import Cluster, Member
+from .frame import Axis, Frame, Source
+from .nest import guarded, lanes_for, loop, nest, parallel_nest, vector, vector_loop
+from .reducing import Accumulator, allocate
+
+#: Vectors of partial results in one pass.
+UNROLL = 4
+#: Rows of intermediates up to this many bytes are kept; they stay in the cache.
+SCRATCH_BYTES = 1 << 17
+
+
+class RowKernel:
+    """The body of a kernel whose vectors run along the innermost reduced axis."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        buffers: Mapping[te.Tensor, Buffer],
+        outputs: Sequence[te.Tensor],
+        lanes: int,
+    ) -> None:
+        self.cluster = cluster
+        self.buffers = dict(buffers)
+        self.outputs = set(outputs)
+        self.lanes = lanes
+        self.sources: dict[te.Tensor, Source] = {}
+        self.scratch: list[Buffer] = []
+        *self.outer, self.inner = cluster.reduce
+        self.row: list[Expr] = []
+
+    def build(self, parallel: bool) -> Stmt:
+        """The whole kernel."""
+        return parallel_nest(self.cluster.spatial, self._one_row, parallel)
+
+    def _one_row(self, at: list[Expr]) -> Stmt:
+        self.row = at
+        self._keep_intermediates()
+        body = self._pass(0)
+        for buffer in self.scratch:
+            body = allocate(buffer, body)
+        return body
+
+    def _keep_intermediates(self) -> None:
+        length = self.inner.extent
+        for axis in self.outer:
+            length *= axis.extent
+        for member in self.cluster.members:
+            if member.full and not member.is_reduction:
+                for tensor in member.tensors:
+                    if tensor not in self.outputs:
+                        scratch = make_buffer((length,), tensor.dtype, tensor.name, scope="local")
+                        self.scratch.append(scratch)
+                        self.buffers[tensor] = scratch
+
+    # ------------------------------------------------------------------ passes
+
+    def _pass(self, level: int) -> Stmt:
+        """Everything from this pass on."""
+        here = [m for m in self.cluster.members if m.level == level]
+        reductions = [m for m in here if m.is_reduction]
+        accumulators = [
+            Accumulator.make(m.body, UNROLL * lanes_for(self.inner.extent, self.lanes))
+            for m in reductions
+        ]
+        formulas = [m for m in here if m.full and not m.is_reduction]
+        rows = [m for m in here if not m.full and not m.is_reduction]
+        before = self._row_values(rows)
+        width = lanes_for(self.inner.extent, self.lanes)
+        clear = [acc.clear(width) for acc in accumulators]
+        sweep = self._sweep(formulas, accumulators)
+        if level + 1 >= self.cluster.passes and not reductions:
+            return before(seq(sweep))
+        body = seq(*clear, sweep, self._finish(reductions, accumulators, level, width))
+        for acc in accumulators:
+            body = acc.within(body)
+        return before(body)
+
+    def _row_values(self, rows: Sequence[Member]):  # type: ignore[no-untyped-def]
+        """A function that puts the values of whole rows before a statement."""
+        axes = self.cluster.spatial
+        bound: list[tuple[Var, Expr]] = []
+        stores: list[Stmt] = []
+        for member in rows:
+            frame = Frame(axes, self.row, self.buffers, self.sources)
+            for tensor, part in zip(member.tensors, member.body, strict=True):
+                var = Var(tensor.name, tensor.dtype)
+                bound.append((var, frame.formula(part)))
+                self.sources[tensor] = lambda _, var=var: var
+                if tensor in self.outputs:
+                    where = frame.position(member.axes, _extents(member))
+                    stores.append(BufferStore(self.buffers[tensor], var, (where,)))
+
+        def wrap(stmt: Stmt) -> Stmt:
+            result = seq(*stores, stmt)
+            for var, value in reversed(bound):
+                result = LetStmt(var, value, result)
+            return result
+
+        return wrap
+
+    def _finish(
+        self,
+        reductions: Sequence[Member],
+        accumulators: Sequence[Accumulator],
+        level: int,
+        width: int,
+    ) -> Stmt:
+        """The results of the reductions, then the passes that need them."""
+        if not reductions:
+            return self._pass(level + 1) if level + 1 < self.cluster.passes else seq()
+        member, acc = reductions[0], accumulators[0]
+
+        def then(results: list[Expr]) -> Stmt:
+            names = [Var(t.name, t.dtype) for t in member.tensors]
+            stores = []
+            frame = Frame(self.cluster.spatial, self.row, self.buffers, self.sources)
+            for tensor, var in zip(member.tensors, names, strict=True):
+                self.sources[tensor] = lambda _, var=var: var
+                if tensor in self.outputs:
+                    where = frame.position(member.axes, _extents(member))
+                    stores.append(BufferStore(self.buffers[tensor], var, (where,)))
+            rest = self._finish(reductions[1:], accumulators[1:], level, width)
+            stmt = seq(*stores, rest)
+            for var, value in zip(reversed(names), reversed(results), strict=True):
+                stmt = LetStmt(var, value, stmt)
+            return stmt
+
+        return acc.finish(width, then)
+
+    # ------------------------------------------------------------------ loops
+
+    def _sweep(self, formulas: Sequence[Member], accumulators: Sequence[Accumulator]) -> Stmt:
+        """One pass over the row."""
+        if not formulas and not accumulators:
+            return seq()
+        return nest(self.outer, lambda at: self._inner(at, formulas, accumulators))
+
+    def _inner(
+        self,
+        outer: list[Expr],
+        formulas: Sequence[Member],
+        accumulators: Sequence[Accumulator],
+    ) -> Stmt:
+        extent = self.inner.extent
+        width = lanes_for(extent, self.lanes)
+
+        def element(position: Expr, slot: Expr, valid: Expr | None) -> Stmt:
+            return self._element([*outer, position], slot, valid, formulas, accumulators)
+
+        if not accumulators:
+            return vector_loop(
+                extent, width, lambda p, valid: element(p, const(0), valid), overlap=True
+            )
+
+        def piece(base: Expr, slot: int, lanes: int, wanted: int) -> Stmt:
+            """`wanted` elements from `base` on, in one vector, into partial results from `slot`."""
+
+            def body(lane: Expr) -> Stmt:
+                valid = None if wanted == lanes else lane < wanted
+                return element(base + lane, const(slot) + lane, valid)
+
+            return vector(lanes, body)
+
+        blocks, rest = divmod(extent, width * UNROLL)
+        start = extent - rest
+        parts: list[Stmt] = []
+        if blocks:
+            parts.append(
+                loop(
+                    "v",
+                    blocks,
+                    lambda v: seq(
+                        *(
+                            piece((v * UNROLL + u) * width, u * width, width, width)
+                            for u in range(UNROLL)
+                        )
+                    ),
+                )
+            )
+        parts += [
+            piece(const(start + u * width), u * width, width, width) for u in range(rest // width)
+        ]
+        left = rest % width
+        if left:
+            slot = rest // width % UNROLL * width
+            parts.append(piece(const(extent - left), slot, lanes_for(left, width), left))
+        return seq(*parts)
+
+    def _element(
+        self,
+        position: list[Expr],
+        slot: Expr,
+        valid: Expr | None,
+        formulas: Sequence[Member],
+        accumulators: Sequence[Accumulator],
+    ) -> Stmt:
+        axes: list[Axis] = [*self.cluster.spatial, *self.outer, self.inner]
+        frame = Frame(axes, [*self.row, *position], self.buffers, self._sources_at(position))
+        stmts: list[Stmt] = []
+        for member in formulas:
+            for tensor, part in zip(member.tensors, member.body, strict=True):
+                if tensor in self.outputs:
+                    where = frame.position(member.axes, _extents(member))
+                else:
+                    where = self._scratch_position(position)
+                store = BufferStore(self.buffers[tensor], frame.formula(part), (where,))
+                stmts.append(guarded(valid, store))
+        for acc in accumulators:
+            values = [frame.formula(value) for value in acc.sources()]
+            stmts.append(acc.take(slot, values, valid))
+        return seq(*stmts)
+
+    def _sources_at(self, position: list[Expr]) -> dict[te.Tensor, Source]:
+
+        found = dict(self.sources)
+        for buffer, tensor in ((b, t) for t, b in self.buffers.items() if b in self.scratch):
+            load = BufferLoad(buffer, [self._scratch_position(position)])
+            found[tensor] = lambda _, load=load: load
+        return found
+
+    def _scratch_position(self, position: list[Expr]) -> Expr:
+        result: Expr = const(0)
+        for axis, at in zip([*self.outer, self.inner], position, strict=True):
+            result = result * axis.extent + at
+        return result
+
+
+def _extents(member: Member) -> tuple[int, ...]:
+    return member.stage.extents
+
+
+__all__ = ["RowKernel"]

@@ -1,0 +1,177 @@
+"""From tensor expressions to stages: what a kernel computes, with everything inlined that may be.
+
+A stage is an output of the kernel, a reduction, or an intermediate that is worth keeping. All
+other tensors disappear into the formulas of those that read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from ... import compute as te
+from ...expr import (
+    Call,
+    Div,
+    Expr,
+    IterVar,
+    ProducerLoad,
+    Range,
+    Reduce,
+    Var,
+    const,
+    post_order,
+    rewrite,
+    substitute,
+)
+from ...expr.analyzer import Analyzer
+
+_COSTLY = {
+    "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf",
+    "erfc", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh",
+    "atanh", "pow", "cbrt", "fmod",
+}  # fmt: skip
+
+
+class PlanRefused(Exception):
+    """This template cannot make the kernel; another must. Carries the reason."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """One `ComputeOp` of the kernel.
+
+    Attributes:
+        op: the operation; its outputs are written, or kept in registers.
+        axes: the variables of the output's axes, and their extents.
+        reduce_axes: those of the reduction, empty for a formula.
+        body: one expression for each output; loads are of inputs and of other stages.
+    """
+
+    op: te.ComputeOp
+    axes: tuple[Var, ...]
+    extents: tuple[int, ...]
+    reduce_axes: tuple[Var, ...]
+    reduce_extents: tuple[int, ...]
+    body: tuple[Expr, ...]
+
+    @property
+    def is_reduction(self) -> bool:
+        """Whether the bodies reduce."""
+        return isinstance(self.body[0], Reduce)
+
+    @property
+    def loads(self) -> list[ProducerLoad]:
+        """Every load that the bodies make, once."""
+        found: dict[ProducerLoad, None] = {}
+        for part in self.body:
+            found.update((n, None) for n in post_order(part) if isinstance(n, ProducerLoad))
+        return list(found)
+
+
+def topological(outputs: Sequence[te.Tensor]) -> list[te.ComputeOp]:
+    """The operations behind `outputs`, producers first."""
+    done: dict[te.ComputeOp, None] = {}
+
+    def visit(op: te.ComputeOp | te.PlaceholderOp) -> None:
+        if isinstance(op, te.ComputeOp) and op not in done:
+            for tensor in op.input_tensors:
+                visit(tensor.op)
+            done[op] = None
+
+    for tensor in outputs:
+        visit(tensor.op)
+    return list(done)
+
+
+def make_stages(outputs: Sequence[te.Tensor], *, reuse: bool) -> list[Stage]:
+    """The stages of a kernel, producers first.
+
+    Args:
+        outputs: what the kernel writes.
+        reuse: keep a costly formula that a reduction and something else both read.
+    """
+    ops = topological(outputs)
+    kept = {tensor.op for tensor in outputs} | {op for op in ops if op.reduce_axis}
+    if reuse:
+        kept |= _worth_keeping(ops)
+    inlined: dict[te.ComputeOp, tuple[Expr, ...]] = {}
+    stages = []
+    for op in ops:
+        inlined[op] = body = tuple(_inline(part, inlined, kept) for part in op.body)
+        if op in kept:
+            stages.append(_stage(op, body))
+    return stages
+
+
+def _worth_keeping(ops: Sequence[te.ComputeOp]) -> set[te.ComputeOp]:
+    readers: dict[te.ComputeOp, list[te.ComputeOp]] = {}
+    for op in ops:
+        for tensor in op.input_tensors:
+            if isinstance(tensor.op, te.ComputeOp):
+                readers.setdefault(tensor.op, []).append(op)
+    return {
+        op
+        for op in ops
+        if not op.reduce_axis
+        and len(readers.get(op, ())) > 1
+        and any(reader.reduce_axis for reader in readers[op])
+        and any(map(_is_costly, op.body))
+    }
+
+
+def _is_costly(expr: Expr) -> bool:
+    return any(
+        (isinstance(node, Call) and node.op.removeprefix("tir.") in _COSTLY)
+        or (isinstance(node, Div) and node.dtype.is_float)
+        for node in post_order(expr)
+    )
+
+
+def _inline(
+    body: Expr,
+    inlined: dict[te.ComputeOp, tuple[Expr, ...]],
+    kept: Collection[te.ComputeOp],
+) -> Expr:
+    def rule(node: Expr) -> Expr | None:
+        if not isinstance(node, ProducerLoad):
+            return None
+        tensor = node.producer
+        if not isinstance(tensor.op, te.ComputeOp) or tensor.op in kept:
+            return None
+        axes = [axis.var for axis in tensor.op.axis]
+        formula = inlined[tensor.op][tensor.value_index]
+        return substitute(formula, dict(zip(axes, node.indices, strict=True)))
+
+    return rewrite(body, rule)
+
+
+def _stage(op: te.ComputeOp, body: tuple[Expr, ...]) -> Stage:
+    """Simplified indices; axes of extent 1 become the constant 0."""
+    axes, extents = _live(op.axis)
+    reduce_axes, reduce_extents = _live(op.reduce_axis)
+    single = {a.var: const(0, a.var.dtype) for a in (*op.axis, *op.reduce_axis) if _size(a) == 1}
+    analyzer = Analyzer()
+    for axis in (*op.axis, *op.reduce_axis):
+        analyzer.bind(axis.var, Range(0, axis.domain.extent))
+    tidy = {}
+
+    def rule(node: Expr) -> Expr | None:
+        if not isinstance(node, ProducerLoad):
+            return None
+        key = tuple(node.indices)
+        if key not in tidy:
+            tidy[key] = tuple(analyzer.simplify(index) for index in key)
+        return ProducerLoad(node.producer, tidy[key])
+
+    parts = (rewrite(substitute(part, single), rule) for part in body)
+    return Stage(op, axes, extents, reduce_axes, reduce_extents, tuple(parts))
+
+
+def _live(axes: Sequence[IterVar]) -> tuple[tuple[Var, ...], tuple[int, ...]]:
+    live = [axis for axis in axes if _size(axis) != 1]
+    return tuple(a.var for a in live), tuple(_size(a) for a in live)
+
+
+def _size(axis: IterVar) -> int:
+    return int(axis.domain.extent)  # type: ignore[call-overload,no-any-return]
