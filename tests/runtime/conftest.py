@@ -9,7 +9,7 @@ import pytest
 
 from tileloom.base.target import Target
 from tileloom.codegen import jit, parallel_stub, pyentry
-from tileloom.runtime import native
+from tileloom.runtime import LoadedObject, load_object, native
 
 
 @cache
@@ -17,22 +17,22 @@ def compiled(text: str) -> bytes:
     return jit.compile_ir(text, Target.host())
 
 
-def load_native(name: str, symbols: Mapping[str, int]) -> jit.LoadedObject:
+def load_native(name: str, symbols: Mapping[str, int]) -> LoadedObject:
     sources = {
         "parallel": lambda: parallel_stub.source(Target.host().arch),
         "entry": pyentry.source,
     }
-    return jit.load_object(compiled(sources[name]()), symbols)
+    return load_object(compiled(sources[name]()), symbols)
 
 
 native.connect(load_native)
 
 
 @pytest.fixture
-def assemble() -> Callable[..., jit.LoadedObject]:
+def assemble() -> Callable[..., LoadedObject]:
     """LLVM IR text to loaded code."""
 
-    def run(text: str, symbols: Mapping[str, int] | None = None) -> jit.LoadedObject:
-        return jit.load_object(compiled(text), symbols)
+    def run(text: str, symbols: Mapping[str, int] | None = None) -> LoadedObject:
+        return load_object(compiled(text), symbols)
 
     return run
