@@ -1,0 +1,239 @@
+"""What the op families share: definitions, checks of types and axes, broadcasting, formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from ... import compute as te
+from ...base import DType, dtype
+from ...base.errors import DTypeError, ShapeError
+from ...expr import Expr, const
+from ..nodes import Tensor, TensorType
+from ..op import Array, Attrs, Compute, Expand, Infer, Kind, Op, Reference, apply1, register
+
+Formula = Callable[..., Any]
+Types = Sequence[TensorType]
+Scalar = bool | int | float
+#: What an op accepts as an operand: a tensor, or a number of the other operands' type.
+Operand = Tensor | Scalar
+DTypeClass = Literal["any", "number", "float", "integer", "bool", "bits"]
+
+_CLASSES: dict[DTypeClass, tuple[str, Callable[[DType], bool]]] = {
+    "any": ("any", lambda kind: True),
+    "number": ("numeric", lambda kind: not kind.is_bool),
+    "float": ("floating-point", lambda kind: kind.is_float),
+    "integer": ("integer", lambda kind: kind.is_int),
+    "bool": ("bool", lambda kind: kind.is_bool),
+    "bits": ("integer or bool", lambda kind: not kind.is_float),
+}
+
+
+def define(
+    name: str,
+    kind: Kind,
+    infer: Infer,
+    reference: Reference,
+    compute: Compute | None = None,
+    expand: Expand | None = None,
+    commutative: bool = False,
+) -> Op:
+    """Register an op; see `Op` for the parts.
+
+    The reference is made to return arrays of exactly the types announced, and to be silent about
+    overflow. The compute rule is not asked for outputs without elements.
+    """
+
+    def exact(arrays: Sequence[Array], attrs: Attrs, types: Types) -> Sequence[Array]:
+        with np.errstate(all="ignore"):
+            results = reference(arrays, attrs, types)
+            return [
+                np.asarray(result).astype(type_.dtype.numpy, copy=False).reshape(type_.shape)
+                for result, type_ in zip(results, types, strict=True)
+            ]
+
+    def formulas(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> Sequence[te.Tensor]:
+        if compute is None or all(type_.size == 0 for type_ in types):
+            return [fill(type_, 0, name) for type_ in types]
+        return compute(inputs, attrs, types)
+
+    rule = None if compute is None else formulas
+    return register(Op(name, kind, infer, exact, rule, expand, commutative))
+
+
+# ---------------------------------------------------------------------------- checks
+
+
+def check_dtype(type_: TensorType, accepted: DTypeClass, what: str = "the operand") -> None:
+    """Refuse a tensor whose element type is not of the class."""
+    words, test = _CLASSES[accepted]
+    if not test(type_.dtype):
+        raise DTypeError(f"{what} must have a {words} type, got {type_}")
+
+
+def check_rank(type_: TensorType, rank: int, what: str = "the operand") -> None:
+    """Refuse a tensor with fewer dimensions than `rank`."""
+    if len(type_.shape) < rank:
+        raise ShapeError(f"{what} needs at least {rank} dimensions, got {type_}")
+
+
+def same_dtype(types: Types) -> DType:
+    """The element type that all of them have."""
+    first = types[0].dtype
+    if any(type_.dtype is not first for type_ in types):
+        found = ", ".join(str(type_) for type_ in types)
+        raise DTypeError(f"operands of different types: {found}", hint="cast them to one type")
+    return first
+
+
+def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
+    """The shape that all of these broadcast to, by NumPy's rule.
+
+    >>> broadcast_shapes((3, 1), (4,), ())
+    (3, 4)
+    """
+    rank = max((len(shape) for shape in shapes), default=0)
+    result = []
+    for position in range(-rank, 0):
+        extents = {s[position] for s in shapes if len(s) >= -position} - {1}
+        if len(extents) > 1:
+            found = " and ".join(str(list(shape)) for shape in shapes)
+            raise ShapeError(f"shapes {found} do not broadcast together")
+        result.append(extents.pop() if extents else 1)
+    return tuple(result)
+
+
+def normalize_axis(axis: int, rank: int) -> int:
+    """A non-negative axis; -1 is the last.
+
+    >>> normalize_axis(-1, 3)
+    2
+    """
+    if not -rank <= axis < rank:
+        raise ShapeError(f"axis {axis} is out of range for {rank} dimensions")
+    return int(axis) % rank
+
+
+def normalize_axes(axes: int | Sequence[int] | None, rank: int) -> tuple[int, ...]:
+    """Sorted non-negative axes; None means all."""
+    if axes is None:
+        return tuple(range(rank))
+    given = (axes,) if isinstance(axes, (int, np.integer)) else tuple(axes)
+    result = tuple(sorted(normalize_axis(axis, rank) for axis in given))
+    if len(set(result)) != len(result):
+        raise ShapeError(f"repeated axis in {list(given)}")
+    return result
+
+
+def product(extents: Sequence[int]) -> int:
+    """The product of extents, 1 of none."""
+    result = 1
+    for extent in extents:
+        result *= int(extent)
+    return result
+
+
+# ---------------------------------------------------------------------------- tensors
+
+
+def constant(value: Any, dtype_: str | None = None) -> Tensor:
+    """A constant tensor from an array, a number or nested lists."""
+    array = np.asarray(value, None if dtype_ is None else dtype(dtype_).numpy)
+    array = np.array(array, order="C")
+    array.flags.writeable = False
+    return apply1("constant", (), value=array)
+
+
+def like(value: Operand, other: Tensor | TensorType) -> Tensor:
+    """`value` as a tensor; a number becomes a 0-d constant of the other's element type."""
+    return value if isinstance(value, Tensor) else constant(value, other.dtype)
+
+
+def operands(*values: Operand) -> tuple[Tensor, ...]:
+    """Tensors, where numbers take the type of the first tensor among them."""
+    model = next((value for value in values if isinstance(value, Tensor)), None)
+    if model is None:
+        return tuple(constant(value, dtype(type(value))) for value in values)
+    return tuple(like(value, model) for value in values)
+
+
+# ---------------------------------------------------------------------------- NumPy
+
+
+def widen(array: Array) -> Array:
+    """Floats narrower than 32 bits as float32, in which NumPy has all functions."""
+    kind = dtype(array.dtype)
+    return array.astype(np.float32) if kind.is_float and kind.bits < 32 else array
+
+
+def double(array: Array) -> Array:
+    """Floats as float64, anything else as it is: the type that references compute in."""
+    return array.astype(np.float64) if dtype(array.dtype).is_float else array
+
+
+# ---------------------------------------------------------------------------- tensor expressions
+
+
+def extents(shape: Sequence[int]) -> tuple[Expr, ...]:
+    """A shape for `compute`: int32, or int64 where a flat index would not fit."""
+    kind = "int64" if product(shape) >= 1 << 31 else "int32"
+    return tuple(const(extent, kind) for extent in shape)
+
+
+def formula(type_: TensorType, body: Formula, name: str) -> te.Tensor:
+    """The tensor whose element `i...` is `body(*i)`."""
+    result: te.Tensor = te.compute(extents(type_.shape), lambda *i: body(*i), name=name)
+    return result
+
+
+def fill(type_: TensorType, value: Scalar, name: str) -> te.Tensor:
+    """A tensor of one value."""
+    return formula(type_, lambda *i: const(value, type_.dtype), name)
+
+
+def element(source: te.Tensor, index: Sequence[Any], shape: Sequence[int]) -> Expr:
+    """The element of `source` that index `i...` of the shape it is broadcast to reads."""
+    inner = source.static_shape
+    skip = len(shape) - len(inner)
+    pairs = zip(inner, shape[skip:], index[skip:], strict=True)
+    return source(*(const(0, i.dtype) if n == 1 and out != 1 else i for n, out, i in pairs))
+
+
+def elementwise(body: Formula, name: str) -> Compute:
+    """The compute rule of an op that applies `body` to the broadcast operands."""
+
+    def compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> Sequence[te.Tensor]:
+        def at(*index: Any) -> Any:
+            return body(*(element(source, index, types[0].shape) for source in inputs))
+
+        return [formula(types[0], at, name)]
+
+    return compute
+
+
+def reduce_axes(sizes: Sequence[int], kind: str = "int32") -> list[Any]:
+    """Reduction axes k0, k1, ... over these extents."""
+    return [
+        te.reduce_axis((const(0, kind), const(size, kind)), f"k{n}") for n, size in enumerate(sizes)
+    ]
+
+
+def accumulate(
+    type_: TensorType, reducer: te.Reducer, source: Formula, axes: Sequence[Any], name: str
+) -> te.Tensor:
+    """The reduction of `source(*i)` over `axes`, in float32 when the type is narrower."""
+    wide = te.accumulator(type_.dtype)
+    total = TensorType(type_.shape, wide)
+    if any(axis.dom.extent is const(0, axis.dom.extent.dtype) for axis in axes):
+        return formula(type_, lambda *i: reducer.combiner(type_.dtype).identity[0], name)
+
+    def body(*index: Any) -> Any:
+        value = source(*index).astype(wide)
+        return reducer(value, axis=axes) if axes else value
+
+    result = formula(total, body, name)
+    if wide is type_.dtype:
+        return result
+    return formula(type_, lambda *i: result(*i).astype(type_.dtype), f"{name}_cast")

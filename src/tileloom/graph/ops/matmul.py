@@ -1,0 +1,130 @@
+"""Matrix products. One canonical op: [batch..., M, K] x [batch..., K, N], batches broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ... import compute as te
+from ...base import DType, dtype
+from ...base.errors import DTypeError, ShapeError
+from ...expr import cast as cast_expr
+from ..nodes import Tensor, TensorType
+from ..op import Array, Attrs, apply1
+from .common import (
+    Types,
+    accumulate,
+    broadcast_shapes,
+    check_dtype,
+    check_rank,
+    define,
+    double,
+    element,
+    reduce_axes,
+    same_dtype,
+)
+from .shape import reshape
+
+
+def result_dtype(types: Types, attrs: Attrs) -> DType:
+    """The type of a product of two tensors: the attribute `out_dtype`, or the operands' type.
+
+    With `out_dtype` the operands may differ (uint8 times int8 into int32).
+    """
+    wanted = attrs.get("out_dtype")
+    if wanted is None:
+        kind = same_dtype(types)
+        check_dtype(types[0], "number", "the operands")
+        return kind
+    kind = dtype(wanted)
+    for type_ in types:
+        check_dtype(type_, "number", "the operands")
+        if type_.dtype.is_float != kind.is_float or type_.dtype.bits > kind.bits:
+            raise DTypeError(f"a product of {type_.dtype} values does not fit {kind}")
+    return kind
+
+
+def _infer(types: Types, attrs: Attrs) -> list[TensorType]:
+    for what, type_ in zip(("the left operand", "the right operand"), types, strict=True):
+        check_rank(type_, 2, what)
+    kind = result_dtype(types, attrs)
+    a, b = (list(type_.shape) for type_ in types)
+    if attrs["transpose_a"]:
+        a[-2:] = a[-1], a[-2]
+    if attrs["transpose_b"]:
+        b[-2:] = b[-1], b[-2]
+    if a[-1] != b[-2]:
+        raise ShapeError(f"{types[0]} and {types[1]} do not fit: {a[-1]} columns, {b[-2]} rows")
+    return [TensorType((*broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1]), kind)]
+
+
+def _reference(arrays: Sequence[Array], attrs: Attrs, types: Types) -> list[Array]:
+    kind = types[0].dtype
+    a, b = (double(x) if kind.is_float else x.astype(kind.numpy) for x in arrays)
+    a = a.swapaxes(-1, -2) if attrs["transpose_a"] else a
+    b = b.swapaxes(-1, -2) if attrs["transpose_b"] else b
+    return [a @ b]
+
+
+def _compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te.Tensor]:
+    a, b = inputs
+    wide = te.accumulator(types[0].dtype)
+    depth = a.static_shape[-2 if attrs["transpose_a"] else -1]
+    (k,) = reduce_axes([depth])
+    shape = types[0].shape
+
+    def source(*index: Any) -> Any:
+        *batch, i, j = index
+        left = (k.var, i) if attrs["transpose_a"] else (i, k.var)
+        right = (j, k.var) if attrs["transpose_b"] else (k.var, j)
+        x = _read(a, batch, left, shape[:-2])
+        y = _read(b, batch, right, shape[:-2])
+        return cast_expr(wide, x) * cast_expr(wide, y)
+
+    return [accumulate(types[0], te.sum, source, [k], "matmul")]
+
+
+def _read(x: te.Tensor, batch: Sequence[Any], at: Sequence[Any], shape: Sequence[int]) -> Any:
+    """The element of a batch that may be broadcast; the last two indices are as given."""
+    inner = x.static_shape
+    return element(x, [*batch, *at], [*shape, *inner[-2:]])
+
+
+define("matmul", "matmul", _infer, _reference, _compute)
+
+
+def matmul(
+    a: Tensor,
+    b: Tensor,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    out_dtype: str | None = None,
+) -> Tensor:
+    """The matrix product as `numpy.matmul` defines it, for one dimension and for batches too.
+
+    The transposes are those of the last two dimensions. `out_dtype` accumulates and answers in
+    a wider type.
+    """
+    for what, x in (("left", a), ("right", b)):
+        if x.ndim == 0:
+            raise ShapeError(f"matmul: the {what} operand has no dimensions")
+    row, column = a.ndim == 1, b.ndim == 1
+    left = reshape(a, (1, a.shape[0])) if row else a
+    right = reshape(b, (b.shape[0], 1)) if column else b
+    attrs: dict[str, Any] = {
+        "transpose_a": bool(transpose_a and not row),
+        "transpose_b": bool(transpose_b and not column),
+        "out_dtype": None if out_dtype is None else dtype(out_dtype),
+    }
+    try:
+        result = apply1("matmul", (left, right), **attrs)
+    except ShapeError as error:
+        if row or column:
+            raise ShapeError(f"matmul: {a.type} and {b.type} do not fit") from error
+        raise
+    shape = list(result.shape)
+    if column:
+        del shape[-1]
+    if row:
+        del shape[len(shape) - (1 if column else 2)]
+    return reshape(result, shape)
