@@ -32,6 +32,7 @@ from .nodes import (
     make_buffer,
     seq,
 )
+from .run import run
 from .structural import (
     StructureError,
     assert_structural_equal,
@@ -50,11 +51,11 @@ from .walk import (
 )
 
 __all__ = [
-    "FOR_KINDS", "PARALLEL", "SERIAL", "THREAD_BINDING", "UNROLLED", "VECTORIZED", "Allocate",
-    "AllocateConst", "AssertStmt", "AttrStmt", "Block", "BlockRealize", "Buffer", "BufferLoad",
-    "BufferRegion", "BufferStore", "DeclBuffer", "Evaluate", "For", "IRModule", "IfThenElse",
-    "LetStmt", "MatchBufferRegion", "PrimFunc", "SeqStmt", "Stmt", "StmtRewriter", "StructureError", "While",
-    "assert_structural_equal", "register_structure", "structural_equal", "structural_hash",
-    "collect", "is_no_op", "make_buffer", "map_exprs", "pre_order", "seq", "stmt_children",
-    "stmt_exprs", "substitute_stmt",
+    "Allocate", "AllocateConst", "AssertStmt", "AttrStmt", "Block", "BlockRealize", "Buffer",
+    "BufferLoad", "BufferRegion", "BufferStore", "DeclBuffer", "Evaluate", "FOR_KINDS", "For",
+    "IRModule", "IfThenElse", "LetStmt", "MatchBufferRegion", "PARALLEL", "PrimFunc", "SERIAL",
+    "SeqStmt", "Stmt", "StmtRewriter", "StructureError", "THREAD_BINDING", "UNROLLED", "VECTORIZED",
+    "While", "assert_structural_equal", "collect", "is_no_op", "make_buffer", "map_exprs",
+    "pre_order", "register_structure", "run", "seq", "stmt_children", "stmt_exprs",
+    "structural_equal", "structural_hash", "substitute_stmt",
 ]  # fmt: skip
