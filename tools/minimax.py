@@ -262,6 +262,14 @@ def _recipes() -> dict[str, tuple[Recipe, str]]:
         root(lambda r: r**2),
     )
     add(
+        "tanh",
+        "tanh(x) = x + x**3 P(x**2), |x| < 0.55",
+        _sinc(mp.tanh, 3, lambda r: r),
+        (0.0, 0.55**2),
+        both(4, 10),
+        root(lambda r: r**3 / mp.tanh(r)),
+    )
+    add(
         "atan",
         "atan(t) = t + t**3 P(t**2)",
         _sinc(mp.atan, 3, lambda r: r),
@@ -290,7 +298,7 @@ def _recipes() -> dict[str, tuple[Recipe, str]]:
         "1 - erf(x) = 2**P(x), 0.95 < x < 4",
         lambda x: mp.log(mp.erfc(x), 2),
         (0.95, 4.0),
-        {32: 7},
+        {32: 6},
         lambda x: mp.erfc(x),
     )
     add(

@@ -18,7 +18,7 @@ from collections.abc import Callable
 import llvmlite.ir as ir
 
 from ...base.errors import InternalError
-from . import exact, exponential, inverse, logarithm, power, special, trigonometry
+from . import exact, exponential, inverse, logarithm, power, remainder, special, trigonometry
 from .lanes import Lanes, Val
 
 _Unary = Callable[[Lanes, Val, bool], Val]

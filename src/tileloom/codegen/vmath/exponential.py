@@ -129,15 +129,15 @@ def sigmoid(k: Lanes, x: Val, fast: bool) -> Val:
 
 
 def tanh(k: Lanes, x: Val, fast: bool) -> Val:
-    """`e / (e + 2)`, or `1 - 2 / (e + 2)`, with `e = exp(2 |x|) - 1 = 2**n q + (2**n - 1)`."""
+    """`1 - 2 / (exp(2 |x|) + 1)`, or a polynomial where that would cancel."""
     size = k.abs(x)
+    z = size * size
+    near = k.fma(size * z, k.poly(z, table.TANH[k.bits]), size)
     double = k.at_most(size + size, {32: 20.0, 64: 40.0}[k.bits])
     reduced = Reduced(k, double, LOG2_E, LN2[k.bits])
-    q, s = _minus_one(k, reduced.r), reduced.power(k)
-    large = size > 0.55
-    above = k.select(large, -2.0, k.fma(s, q, s - 1.0))
-    quotient = above / k.fma(s, q, s + 1.0)
-    return k.copysign(k.select(large, quotient + 1.0, quotient), x)
+    p = k.poly(reduced.r, _polynomial(k, "exp", fast))
+    far = 1.0 - 2.0 / k.fma(p, reduced.power(k), 1.0)
+    return k.copysign(k.select(size < 0.55, near, far), x)
 
 
 def _hyperbolic(k: Lanes, x: Val) -> tuple[Val, Val, Val, Val, Val]:

@@ -40,15 +40,16 @@ def _reduce(k: Lanes, x: Val) -> _Angle:
     r = k.fma(n, -first, x)
     size = k.abs(x)
     huge = (size > _USUAL[k.bits]) & (size < math.inf)
+    far = k.select(huge, x, 2.0**100)  # no lane may be too small there
     if k.bits == 32:
         r = k.fma(n, -third, k.fma(n, -second, r))
-        r, quarter = otherwise(k, huge, [r, quarter], lambda: _huge_single(k, x))
+        r, quarter = otherwise(k, huge, [r, quarter], lambda: _huge_single(k, far))
         return _Angle(r, None, quarter)
     product = n * second
     rest = k.fma(n, second, -product)
     high = r - product
     low = (r - high) - product - k.fma(n, third, rest)
-    high, low, quarter = otherwise(k, huge, [high, low, quarter], lambda: _huge_double(k, x))
+    high, low, quarter = otherwise(k, huge, [high, low, quarter], lambda: _huge_double(k, far))
     return _Angle(high, low, quarter)
 
 
