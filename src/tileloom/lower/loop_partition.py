@@ -48,7 +48,7 @@ from .common import (
 from .linear import Linear, linear
 from .regions import Interval, Scope, interval, relaxed
 
-GROWTH = 600  # statements that one function may gain through copies
+GROWTH = 120  # statements that one function may gain: all of them are compiled
 
 
 def loop_partition(func: PrimFunc) -> PrimFunc:
@@ -124,6 +124,8 @@ class _Partition(StmtRewriter):
         main = _strip(loop.body, {guard.condition for guard, _ in turning})
         if low is start and high is end:
             return loop.replace(body=main)
+        if loop.kind != VECTORIZED and _rest_is_dead(loop, turning):
+            return _piece(loop, main, low, high)
         empty = isinstance(low, IntImm) and isinstance(high, IntImm) and high.value <= low.value
         cost = sum(1 for _ in pre_order(loop.body))
         if loop.kind == VECTORIZED or empty or cost > self.budget:
@@ -234,6 +236,14 @@ def _cut_dead(loop: For, guards: Sequence[_Guard]) -> tuple[For, bool]:
         return loop, False
     kind = loop.loop_var.dtype
     return loop.replace(min=const(first, kind), extent=const(max(end - first, 0), kind)), True
+
+
+def _rest_is_dead(loop: For, turning: Sequence[tuple[_Guard, _Bounds]]) -> bool:
+    """Whether nothing runs where a guard does not hold for all inner iterations."""
+    whole = _branch_conditions(loop.body)
+    return all(
+        guard.condition in whole and guard.ends[0].same(guard.ends[1]) for guard, _ in turning
+    )
 
 
 def _branch_conditions(stmt: Stmt) -> set[Expr]:

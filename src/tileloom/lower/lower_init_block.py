@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from ..expr import EQ, REDUCE, Var, binary, free_vars
 from ..tir import (
     PARALLEL,
     SERIAL,
     Block,
     BlockRealize,
-    Buffer,
+    BufferStore,
     For,
     IfThenElse,
     PrimFunc,
+    SeqStmt,
     Stmt,
     StmtRewriter,
-    pre_order,
     seq,
+    stmt_children,
     stmt_exprs,
 )
 from .common import conjunction, conjuncts, fresh_copy, loaded_buffers, on_body
@@ -25,18 +29,30 @@ def lower_init_block(func: PrimFunc) -> PrimFunc:
     """No block has an init.
 
     Needs: the blocks stage.
-    Ensures: where a reduction's loops hold nothing but its block, the init stands as a block of its
-    own before the outermost of them (so that the hot loop has no branch, and an empty reduction
-    still yields its identity); elsewhere it is an `if` on the reduction variables, at the head of
-    the body.
+    Ensures: the init stands as a block of its own before the outermost loop of the reduction (so
+    that the hot loop has no branch, and an empty reduction still yields its identity) where
+    nothing else in that loop touches what it writes; elsewhere it is an `if` on the reduction
+    variables, at the head of the body.
     """
     return on_body(func, _LowerInit().visit)
 
 
 class _LowerInit(StmtRewriter):
+    def __init__(self) -> None:
+        self.outer: set[Var] = set()  # variables of the loops around
+
     def visit_For(self, stmt: For) -> Stmt:
-        hoisted = _hoist(stmt)
-        return StmtRewriter.visit_For(self, stmt) if hoisted is None else hoisted
+        inits: list[Stmt] = []
+        loop: Stmt = stmt
+        for path in _paths(stmt, ()):
+            init = self._hoisted(path, stmt)
+            if init is not None:
+                inits.append(init)
+                loop = _DropInit(path.realize).visit(loop)
+        self.outer.add(stmt.loop_var)
+        result = super().visit_For(loop) if isinstance(loop, For) else loop
+        self.outer.discard(stmt.loop_var)
+        return seq(*inits, result)
 
     def visit_Block(self, stmt: Block) -> Stmt:
         result = StmtRewriter.visit_Block(self, stmt)
@@ -51,46 +67,96 @@ class _LowerInit(StmtRewriter):
         guarded = IfThenElse(conjunction(starts), init) if starts else init
         return result.replace(init=None, body=seq(guarded, result.body))
 
+    def _hoisted(self, path: _Path, top: For) -> Stmt | None:
+        """The init as loops of its own, if `top` is the outermost loop of the reduction."""
+        reduced = _reduction_vars(path)
+        if reduced is None or top.loop_var not in reduced or not reduced.isdisjoint(self.outer):
+            return None
+        if any(loop.thread_binding for loop in path.loops) or not _is_alone(path, top):
+            return None
+        return _init_nest(path, reduced)
 
-def _hoist(top: For) -> Stmt | None:
-    """Init and update apart, if `top` is the outermost reduction loop of a lone chain of loops."""
-    loops: list[For] = []
-    stmt: Stmt = top
-    while isinstance(stmt, For):
-        loops.append(stmt)
-        stmt = stmt.body
-    if not isinstance(stmt, BlockRealize) or stmt.block.init is None:
-        return None
-    reduced = _reduction_loops(loops, stmt)
-    if reduced is None or top not in reduced or any(loop.thread_binding for loop in loops):
-        return None
-    init = _init_nest(loops, reduced, stmt)
+
+@dataclass(frozen=True, slots=True)
+class _Path:
+    """A block with an init, and the loops down to it."""
+
+    loops: tuple[For, ...]
+    realize: BlockRealize
+
+
+def _paths(stmt: Stmt, loops: tuple[For, ...]) -> Iterator[_Path]:
+    match stmt:
+        case For():
+            yield from _paths(stmt.body, (*loops, stmt))
+        case SeqStmt():
+            for part in stmt.seq:
+                yield from _paths(part, loops)
+        case BlockRealize() if stmt.block.init is not None:
+            yield _Path(loops, stmt)
+        case _:
+            pass
+
+
+class _DropInit(StmtRewriter):
+    def __init__(self, realize: BlockRealize) -> None:
+        self.realize = realize
+
+    def visit_BlockRealize(self, stmt: BlockRealize) -> Stmt:
+        return stmt.replace(block=stmt.block.replace(init=None)) if stmt is self.realize else stmt
+
+
+def _is_alone(path: _Path, top: For) -> bool:
+    """Whether nothing else in the loop touches what the init writes, or writes what it reads."""
+    init = path.realize.block.init
     if init is None:
-        return None
-    block = stmt.block.replace(init=None)
-    update: Stmt = stmt.replace(block=block)
-    for loop in reversed(loops):
-        update = loop.replace(body=update)
-    return seq(init, update)
+        return False
+    read, written = _touched(init, None)
+    others_read, others_written = _touched(top, path.realize)
+    own_written = _touched(path.realize.block.body, None)[1]
+    return written.isdisjoint(others_read | others_written) and read.isdisjoint(
+        others_written | own_written
+    )
 
 
-def _reduction_loops(loops: list[For], realize: BlockRealize) -> list[For] | None:
-    """The loops that feed reduction variables; None if they do more than that."""
+def _touched(stmt: Stmt, skip: Stmt | None) -> tuple[set[Var], set[Var]]:
+    """The pointers of the buffers read and written; what may be either counts as both."""
+    read: set[Var] = set()
+    written: set[Var] = set()
+    if stmt is skip:
+        return read, written
+    if isinstance(stmt, BufferStore):
+        written.add(stmt.buffer.data)
+    elif isinstance(stmt, Block):
+        matched = {match.source.buffer.data for match in stmt.match_buffers}
+        read, written = read | matched, written | matched
+    for expr in stmt_exprs(stmt):
+        read.update(buffer.data for buffer in loaded_buffers(expr))
+        pointers = {var for var in free_vars(expr) if var.dtype.is_handle}
+        read, written = read | pointers, written | pointers
+    for child in stmt_children(stmt):
+        more_read, more_written = _touched(child, skip)
+        read, written = read | more_read, written | more_written
+    return read, written
+
+
+def _reduction_vars(path: _Path) -> set[Var] | None:
+    """The variables that feed the reduction; None if they do more than that."""
     in_reduce: set[Var] = set()
     in_others: set[Var] = set()
+    realize = path.realize
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
         (in_reduce if axis.iter_type == REDUCE else in_others).update(free_vars(value))
-    bounds = [free_vars(bound) for loop in loops for bound in (loop.min, loop.extent)]
+    bounds = [free_vars(bound) for loop in path.loops for bound in (loop.min, loop.extent)]
     parts = [free_vars(part) for part in conjuncts(realize.predicate)]
     mixed = any(not part.isdisjoint(in_reduce) and not part.isdisjoint(in_others) for part in parts)
     if mixed or not in_reduce.isdisjoint(in_others.union(*bounds)):
         return None
-    return [loop for loop in loops if loop.loop_var in in_reduce]
+    return in_reduce
 
 
-def _init_nest(loops: list[For], reduced: list[For], realize: BlockRealize) -> Stmt | None:
-    gone = {loop.loop_var for loop in reduced}
-    block = realize.block
+def _init_nest(path: _Path, reduced: set[Var]) -> Stmt | None:
+    block, realize = path.realize.block, path.realize
     if block.init is None or block.alloc_buffers or block.match_buffers:
         return None
     axes = [
@@ -98,24 +164,19 @@ def _init_nest(loops: list[For], reduced: list[For], realize: BlockRealize) -> S
         for axis, value in zip(block.iter_vars, realize.iter_values, strict=True)
         if axis.iter_type != REDUCE
     ]
-    parts = [p for p in conjuncts(realize.predicate) if free_vars(p).isdisjoint(gone)]
-    read = _read_by(block.init)
+    parts = [p for p in conjuncts(realize.predicate) if free_vars(p).isdisjoint(reduced)]
+    read, _ = _touched(block.init, None)
     init = Block(
         tuple(axis for axis, _ in axes),
-        tuple(region for region in block.reads if region.buffer in read),
+        tuple(region for region in block.reads if region.buffer.data in read),
         block.writes,
         f"{block.name_hint}_init",
         block.init,
         span=block.span,
     )
     nest: Stmt = BlockRealize(tuple(value for _, value in axes), conjunction(parts), init)
-    for loop in reversed(loops):
-        if loop not in reduced:
+    for loop in reversed(path.loops):
+        if loop.loop_var not in reduced:
             kind = SERIAL if loop.kind == PARALLEL else loop.kind
             nest = loop.replace(kind=kind, body=nest, annotations={})
     return fresh_copy(nest, {})
-
-
-def _read_by(stmt: Stmt) -> set[Buffer]:
-    exprs = (expr for node in pre_order(stmt) for expr in stmt_exprs(node))
-    return set().union(*(loaded_buffers(expr) for expr in exprs))
