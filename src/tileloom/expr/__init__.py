@@ -1,6 +1,10 @@
 """Scalar and index algebra: nodes, building, walking, simplification, bounds, iteration maps."""
 
+from .analyzer import Analyzer, is_true, simplify
+from .bounds import ConstIntBound, const_int_bound, is_index, type_range
 from .build import as_expr, binary, cast, const, logical_not, match_types, promote, trunc_div
+from .evaluate import evaluate
+from .modular import ModularSet, modular_set
 from .nodes import (
     EQ,
     GE,
@@ -39,6 +43,9 @@ from .nodes import (
     match_lanes,
 )
 from .operators import ExprLike
+from .ops import Op, find_op, get_op, is_pure_op, register_op
+from .order import order_key
+from .rebuild import is_pure
 from .reduction import (
     OPAQUE,
     ORDERED,
@@ -54,11 +61,14 @@ from .reduction import (
 from .walk import free_vars, post_order, rewrite, substitute
 
 __all__ = [
-    "EQ", "GE", "GT", "LE", "LT", "NE", "OPAQUE", "ORDERED", "REDUCE", "SPATIAL", "THREAD", "Add",
-    "And", "BinaryOp", "Broadcast", "Call", "Cast", "CommReducer", "CompareOp", "Div", "Expr",
-    "ExprLike", "FloatImm", "FloorDiv", "FloorMod", "IntImm", "IterVar", "Let", "Max", "Min", "Mod",
-    "Mul", "Not", "Or", "ProducerLoad", "Ramp", "Range", "Reduce", "Select", "Shuffle", "SizeVar",
-    "StringImm", "Sub", "Var", "as_expr", "binary", "broadcast_to", "cast", "const", "free_vars",
-    "logical_not", "match_lanes", "match_types", "post_order", "promote", "rewrite", "substitute",
-    "trunc_div",
+    "EQ", "GE", "GT", "LE", "LT", "NE", "OPAQUE", "ORDERED", "REDUCE", "SPATIAL", "THREAD",
+    "Add", "Analyzer", "And", "BinaryOp", "Broadcast", "Call", "Cast", "CommReducer",
+    "CompareOp", "ConstIntBound", "Div", "Expr", "ExprLike", "FloatImm", "FloorDiv", "FloorMod",
+    "IntImm", "IterVar", "Let", "Max", "Min", "Mod", "ModularSet", "Mul", "Not", "Op", "Or",
+    "ProducerLoad", "Ramp", "Range", "Reduce", "Select", "Shuffle", "SizeVar", "StringImm",
+    "Sub", "Var", "as_expr", "binary", "broadcast_to", "cast", "const", "const_int_bound",
+    "evaluate", "find_op", "free_vars", "get_op", "is_index", "is_pure", "is_pure_op",
+    "is_true", "logical_not", "match_lanes", "match_types", "modular_set", "order_key",
+    "post_order", "promote", "register_op", "rewrite", "simplify", "substitute", "trunc_div",
+    "type_range",
 ]  # fmt: skip

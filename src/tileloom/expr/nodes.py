@@ -19,6 +19,7 @@ types and fold constants.
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
@@ -107,6 +108,7 @@ class Expr(Operators):
 
 
 _set = object.__setattr__
+_SERIALS = itertools.count()
 
 
 def _intern(cls: type[Any], key: tuple[Any, ...], fields: tuple[Any, ...], kind: DType) -> Any:
@@ -193,9 +195,10 @@ class Var(Expr):
     A pointer (`handle`) may know what it points to: `pointee` is `(element type, storage scope)`.
     """
 
-    __slots__ = ("name", "pointee")
+    __slots__ = ("name", "pointee", "serial")
     __match_args__ = ("name", "dtype")
     name: str
+    serial: int  # grows with every variable made: an order that is the same in every run
     pointee: tuple[DType, str] | None
 
     def __new__(
@@ -205,6 +208,7 @@ class Var(Expr):
         _set(node, "name", name)
         _set(node, "dtype", dtype(dtype_))
         _set(node, "pointee", None if pointee is None else (dtype(pointee[0]), pointee[1]))
+        _set(node, "serial", next(_SERIALS))
         _set(node, "_memo", None)
         return node
 

@@ -1,0 +1,128 @@
+"""Comparisons of index expressions: decided by bounds, or brought into one form.
+
+The form has no common divisor, the added terms left and the subtracted terms right, `<` unless the
+difference of both sides is exactly one.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from ..base import dtype
+from .bounds import type_range
+from .linear import Context, Linear, constant, split_of
+from .nodes import EQ, GE, GT, LE, LT, NE, Expr, FloorDiv, IntImm
+from .order import order_key
+
+TRUE = IntImm(dtype("bool"), 1)
+FALSE = IntImm(dtype("bool"), 0)
+OPPOSITE: dict[type[Expr], type[Expr]] = {LT: GE, GE: LT, GT: LE, LE: GT, EQ: NE, NE: EQ}
+
+
+def truth(value: bool) -> Expr:
+    """A boolean constant."""
+    return TRUE if value else FALSE
+
+
+def compare(ctx: Context, kind: type[Expr], a: Linear, b: Linear) -> Expr:
+    """`a kind b` in canonical form."""
+    if kind in (GT, GE):
+        return compare(ctx, LT if kind is GT else LE, b, a)
+    if kind is EQ or kind is NE:
+        return _equal(ctx, ctx.combine(a, b, -1), kind is EQ)
+    difference = ctx.combine(a, b, -1)
+    return _less(ctx, difference if kind is LT else difference.shifted(-1))
+
+
+def _less(ctx: Context, value: Linear) -> Expr:
+    """`value < 0`."""
+    low, high = ctx.bound(value)
+    if high < 0 or low >= 0:
+        return truth(high < 0)
+    g = gcd(*value.terms.values())
+    if g > 1:
+        scaled = {t: k // g for t, k in value.terms.items()}
+        return _less(ctx, Linear(value.dtype, scaled, value.const // g))
+    limits = type_range(value.dtype)
+    if not limits[0] < value.const < limits[1]:
+        # A constant that has no form: arithmetic does not overflow, so no sum reaches it.
+        return truth(value.const < 0)
+    shorter = _without_low_part(ctx, value) or _without_quotient(ctx, value)
+    return _less(ctx, shorter) if shorter is not None else _write_less(value)
+
+
+def _without_low_part(ctx: Context, value: Linear) -> Linear | None:
+    """`h` such that `value = g * h + low < 0` is `h < 0`, whatever the low terms are."""
+    if len(value.terms) < 2:
+        return None
+    items = sorted(value.terms.items(), key=lambda item: -abs(item[1]))
+    for n in range(len(items) - 1, 0, -1):
+        g = gcd(*(k for _, k in items[:n]))
+        if g == 1:
+            continue
+        least, most = ctx.bound(Linear(value.dtype, dict(items[n:]), value.const))
+        if least // g == most // g:
+            high = {t: k // g for t, k in items[:n]}
+            return Linear(value.dtype, high, least // g)
+    return None
+
+
+def _without_quotient(ctx: Context, value: Linear) -> Linear | None:
+    """`y - limit < 0` for `y // c + const < 0`, and the same for a negated quotient."""
+    if len(value.terms) != 1:
+        return None
+    ((term, k),) = value.terms.items()
+    if type(term) is not FloorDiv or abs(k) != 1 or split_of(term) is None:
+        return None
+    y, c = ctx.linear(term.a), term.b.value  # type: ignore[attr-defined]
+    if k > 0:
+        return y.shifted(value.const * c)
+    # const < y // c  <=>  (const + 1) * c <= y
+    return (-y).shifted((value.const + 1) * c - 1)
+
+
+def _write_less(value: Linear) -> Expr:
+    added, subtracted = _sides(value)
+    kind, const = value.dtype, value.const
+    if not subtracted:
+        return LT(Linear(kind, added, 0).expr, constant(kind, -const).expr)
+    if not added:
+        return LT(constant(kind, const).expr, Linear(kind, subtracted, 0).expr)
+    if const == -1:
+        return LE(Linear(kind, added, 0).expr, Linear(kind, subtracted, 0).expr)
+    left, right = Linear(kind, added, max(const, 0)), Linear(kind, subtracted, max(-const, 0))
+    return LT(left.expr, right.expr)
+
+
+def _sides(value: Linear) -> tuple[dict[Expr, int], dict[Expr, int]]:
+    added = {t: k for t, k in value.terms.items() if k > 0}
+    return added, {t: -k for t, k in value.terms.items() if k < 0}
+
+
+def _equal(ctx: Context, value: Linear, positive: bool) -> Expr:
+    """`value == 0`, or its negation."""
+    low, high = ctx.bound(value)
+    if low == high == 0:
+        return truth(positive)
+    if low > 0 or high < 0:
+        return truth(not positive)
+    g = gcd(*value.terms.values())
+    coeff, base = ctx.remainders(value)
+    if value.const % g or (coeff and base % coeff):
+        return truth(not positive)
+    if coeff == 0:
+        return truth((base == 0) == positive)
+    if g > 1:
+        scaled = {t: k // g for t, k in value.terms.items()}
+        value = Linear(value.dtype, scaled, value.const // g)
+    return _write_equal(value, EQ if positive else NE)
+
+
+def _write_equal(value: Linear, kind: type[Expr]) -> Expr:
+    if value.terms[min(value.terms, key=order_key)] < 0:
+        value = -value
+    added, subtracted = _sides(value)
+    if not added:
+        added, subtracted, value = subtracted, added, -value
+    left = Linear(value.dtype, added, 0)
+    return kind(left.expr, Linear(value.dtype, subtracted, -value.const).expr)  # type: ignore[call-arg]

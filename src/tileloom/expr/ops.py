@@ -1,0 +1,233 @@
+"""The registry of operations that a `Call` can name, with what every room may ask about them.
+
+Evaluation functions take NumPy scalars or arrays of the operands' type and return the result type;
+they are the reference meaning, not the fast one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ..base.errors import UserError
+
+Evaluate = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """What is known of an operation.
+
+    Attributes:
+        name: as in `Call.op`.
+        arity: number of arguments; None for any number.
+        pure: no side effect and the same result for the same arguments: may be moved, merged, or
+            dropped.
+        elementwise: a call on vectors applies it lane by lane.
+        commutative, associative: exactly so (for bit operations; never for floating point).
+        predicate: the result is bool.
+        evaluate: the reference meaning, or None where the operation has none on plain values.
+    """
+
+    name: str
+    arity: int | None = 1
+    pure: bool = True
+    elementwise: bool = True
+    commutative: bool = False
+    associative: bool = False
+    predicate: bool = False
+    evaluate: Evaluate | None = None
+
+
+_OPS: dict[str, Op] = {}
+
+
+def register_op(op: Op) -> Op:
+    """Enter an operation; a name can be entered once."""
+    if _OPS.setdefault(op.name, op) is not op:
+        raise UserError(f"the operation {op.name!r} is registered already")
+    return op
+
+
+def find_op(name: str) -> Op | None:
+    """The operation of that name, or None. What is unknown must be taken for impure.
+
+    >>> find_op("tir.exp").pure, find_op("tir.call_extern").pure, find_op("no.such")
+    (True, False, None)
+    """
+    return _OPS.get(name)
+
+
+def get_op(name: str) -> Op:
+    """The operation of that name.
+
+    Raises:
+        UserError: when there is none.
+    """
+    found = _OPS.get(name)
+    if found is None:
+        raise UserError(f"unknown operation {name!r}")
+    return found
+
+
+def is_pure_op(name: str) -> bool:
+    """Whether calls of that name are known to have no side effect."""
+    found = _OPS.get(name)
+    return found is not None and found.pure
+
+
+def op_names() -> tuple[str, ...]:
+    """The names of all operations, sorted."""
+    return tuple(sorted(_OPS))
+
+
+# ---------------------------------------------------------------------------- meanings
+
+
+def _lanewise(function: Callable[..., Any]) -> Evaluate:
+    """A function of Python scalars, applied to arrays element by element."""
+
+    def evaluate(*args: Any) -> Any:
+        arrays = np.broadcast_arrays(*args)
+        kind = arrays[0].dtype
+        flat = [function(*(x.item() for x in row)) for row in zip(*(a.ravel() for a in arrays))]
+        return np.array(flat, dtype=kind).reshape(arrays[0].shape)[()]
+
+    return evaluate
+
+
+def _in_float64(function: Evaluate) -> Evaluate:
+    """Computed in double precision and rounded once."""
+
+    def evaluate(*args: Any) -> Any:
+        with np.errstate(all="ignore"):
+            result = function(*(np.asarray(a).astype(np.float64) for a in args))
+            return result.astype(np.asarray(args[0]).dtype)[()]
+
+    return evaluate
+
+
+def _quiet(function: Evaluate) -> Evaluate:
+    def evaluate(*args: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return function(*args)
+
+    return evaluate
+
+
+def _fused_multiply_add(a: float, b: float, c: float) -> float:
+    """a * b + c, rounded once to double."""
+    if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
+        return a * b + c
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    if exact == 0:
+        return a * b + c  # the sign of zero
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.copysign(math.inf, exact)
+
+
+def _sigmoid(x: Any) -> Any:
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def _bits(a: Any) -> int:
+    return int(np.asarray(a).dtype.itemsize * 8)
+
+
+def _popcount(a: Any) -> Any:
+    width = _bits(a)
+    return _lanewise(lambda v: (v & ((1 << width) - 1)).bit_count())(a)
+
+
+def _count_leading_zeros(a: Any) -> Any:
+    width = _bits(a)
+    return _lanewise(lambda v: width - (v & ((1 << width) - 1)).bit_length())(a)
+
+
+def _absolute(a: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return np.abs(a)
+
+
+# ---------------------------------------------------------------------------- the table
+
+_ROUNDED: dict[str, Evaluate] = {
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "exp10": lambda x: np.power(10.0, x),
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "expm1": np.expm1,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "erf": _lanewise(math.erf),
+    "erfc": _lanewise(math.erfc),
+    "sigmoid": _sigmoid,
+}
+_EXACT: dict[str, Evaluate] = {
+    "fabs": np.abs,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    # Half to even, as NumPy, ONNX and the default rounding mode of C do.
+    "round": np.rint,
+    "nearbyint": np.rint,
+    "rint": np.rint,
+}
+for _name, _function in _ROUNDED.items():
+    register_op(Op(f"tir.{_name}", evaluate=_in_float64(_function)))
+for _name, _function in _EXACT.items():
+    register_op(Op(f"tir.{_name}", evaluate=_quiet(_function)))
+for _name, _function in {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}.items():
+    register_op(Op(f"tir.{_name}", predicate=True, evaluate=_function))
+_BINARY: dict[str, Evaluate] = {
+    "pow": _in_float64(np.power),
+    "atan2": _in_float64(np.arctan2),
+    "fmod": _quiet(np.fmod),
+    "copysign": np.copysign,
+    "nextafter": np.nextafter,
+    "hypot": _in_float64(np.hypot),
+    "ldexp": lambda a, b: np.ldexp(a, np.asarray(b).astype(np.int32)),
+    "shift_left": np.left_shift,
+    "shift_right": np.right_shift,
+}
+for _name, _function in _BINARY.items():
+    register_op(Op(f"tir.{_name}", 2, evaluate=_function))
+for _name, _function in {
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+}.items():
+    register_op(Op(f"tir.{_name}", 2, commutative=True, associative=True, evaluate=_function))
+register_op(Op("tir.bitwise_not", evaluate=np.bitwise_not))
+register_op(Op("tir.abs", evaluate=_absolute))
+register_op(Op("tir.popcount", evaluate=_popcount))
+register_op(Op("tir.clz", evaluate=_count_leading_zeros))
+register_op(Op("tir.fma", 3, evaluate=_in_float64(_lanewise(_fused_multiply_add))))
+register_op(Op("tir.likely", evaluate=lambda a: a))
+# The branch not taken is not evaluated, so evaluators and code generation treat it on their own.
+register_op(Op("tir.if_then_else", 3, evaluate=lambda c, a, b: a if c else b))
+register_op(Op("tir.reinterpret"))
+register_op(Op("tir.call_extern", None, pure=False, elementwise=False))
+register_op(Op("tir.call_pure_extern", None, elementwise=False))

@@ -1,0 +1,33 @@
+"""Rebuilding nodes over new children, and what is safe to drop."""
+
+from __future__ import annotations
+
+from .build import binary, cast, logical_not
+from .nodes import BinaryOp, Call, Cast, Div, Expr, FloorDiv, FloorMod, IntImm, Mod, Not
+from .ops import is_pure_op
+
+_DIVISIONS = (Div, Mod, FloorDiv, FloorMod)
+
+
+def rebuild(expr: Expr, children: list[Expr]) -> Expr:
+    """The node over other children, with constants folded."""
+    if isinstance(expr, BinaryOp):
+        a, b = children
+        divides_by_zero = isinstance(b, IntImm) and b.value == 0 and type(expr) in _DIVISIONS
+        return expr.with_children(children) if divides_by_zero else binary(type(expr), a, b)
+    if isinstance(expr, Not):
+        return logical_not(children[0])
+    if isinstance(expr, Cast):
+        return cast(expr.dtype, children[0])
+    return expr.with_children(children)
+
+
+def is_pure(expr: Expr) -> bool:
+    """Whether no call in the expression can have a side effect (memoised)."""
+    known = expr.memo.get("pure")
+    if known is None:
+        known = all(is_pure(child) for child in expr.children)
+        if isinstance(expr, Call):
+            known = known and is_pure_op(expr.op)
+        expr.memo["pure"] = known
+    return bool(known)
