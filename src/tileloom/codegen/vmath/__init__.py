@@ -71,6 +71,7 @@ _WIDE: dict[str, _Unary] = {
 _BINARY: dict[str, Callable[[Lanes, Val, Val, bool], Val]] = {
     "pow": power.power,
     "atan2": inverse.atan2,
+    "fmod": remainder.fmod,
 }
 
 _ARITY = {

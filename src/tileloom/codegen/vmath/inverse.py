@@ -41,7 +41,7 @@ def atan2(k: Lanes, y: Val, x: Val, fast: bool) -> Val:
     p = k.select(steep, high - (p - low), p)
     left = k.bits_of(x) < k.integer(0)
     p = k.select(left, 2.0 * high - (p - 2.0 * low), p)
-    return k.select(k.is_nan(x), x, k.copysign(p, y))
+    return k.select(k.is_nan(x), x, k.select(k.is_nan(y), y, k.copysign(p, y)))
 
 
 def _asin(k: Lanes, a: Val) -> tuple[Val, Val]:
