@@ -2,6 +2,7 @@
 
 from .combiner import Reducer, comm_reducer
 from .math import accumulator, call, if_then_else, isnan, logical_not, select
+from .prim_func import create_prim_func
 from .reducers import (
     all,
     any,
@@ -18,6 +19,7 @@ from .tensor import ComputeOp, PlaceholderOp, Tensor, compute, placeholder, redu
 
 __all__ = [
     "ComputeOp", "PlaceholderOp", "Reducer", "Tensor", "accumulator", "all", "any", "argmax",
-    "argmin", "call", "comm_reducer", "compute", "highest", "if_then_else", "isnan", "logical_not",
-    "lowest", "max", "min", "placeholder", "prod", "reduce_axis", "select", "sum",
+    "argmin", "call", "comm_reducer", "compute", "create_prim_func", "highest", "if_then_else",
+    "isnan", "logical_not", "lowest", "max", "min", "placeholder", "prod", "reduce_axis", "select",
+    "sum",
 ]  # fmt: skip

@@ -42,15 +42,15 @@ def define(
 ) -> Op:
     """Register an op; see `Op` for the parts.
 
-    The reference is made to return arrays of exactly the types announced, and to be silent about
-    overflow. The compute rule is not asked for outputs without elements.
+    The reference is made to return compact arrays of exactly the types announced, and to be silent
+    about overflow. The compute rule is not asked for outputs without elements.
     """
 
     def exact(arrays: Sequence[Array], attrs: Attrs, types: Types) -> Sequence[Array]:
         with np.errstate(all="ignore"):
             results = reference(arrays, attrs, types)
             return [
-                np.asarray(result).astype(type_.dtype.numpy, copy=False).reshape(type_.shape)
+                np.asarray(result, type_.dtype.numpy, order="C").reshape(type_.shape)
                 for result, type_ in zip(results, types, strict=True)
             ]
 

@@ -1,0 +1,331 @@
+"""From tensor expressions to tensor IR: one block for each output of an operation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..base.errors import UserError
+from ..expr import (
+    SPATIAL,
+    Expr,
+    IntImm,
+    IterVar,
+    ProducerLoad,
+    Range,
+    Reduce,
+    Var,
+    const,
+    rewrite,
+    substitute,
+)
+from ..tir import (
+    SERIAL,
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    For,
+    LetStmt,
+    PrimFunc,
+    Stmt,
+    make_buffer,
+    seq,
+)
+from .math import if_then_else
+from .regions import read_regions
+from .tensor import ComputeOp, PlaceholderOp, Tensor
+
+Argument = Tensor | Var
+Values = Mapping[Var, Expr]
+
+
+def create_prim_func(
+    args: Sequence[Argument],
+    name: str = "main",
+    attrs: Mapping[str, Any] | None = None,
+    separate_init: bool = False,
+) -> PrimFunc:
+    """The function that computes tensors from tensors.
+
+    Args:
+        args: the parameters in order: placeholders, computed tensors to return, scalar variables.
+            Whatever else is computed on the way is allocated.
+        name: the function's "global_symbol".
+        attrs: further attributes of the function.
+        separate_init: start reductions in a block of its own, `<name>__reduce_init`, before the
+            reduction loops, instead of by the init part of the reduction block.
+
+    Raises:
+        UserError: a placeholder that is needed is not among the parameters.
+
+    >>> from .tensor import compute, placeholder
+    >>> A = placeholder((4,), name="A")
+    >>> f = create_prim_func([A, compute((4,), lambda i: A[i] + 1.0, name="B")])
+    >>> [buffer.name for buffer in f.buffers], dict(f.attrs)
+    (['A', 'B'], {'global_symbol': 'main', 'tir.noalias': True})
+    """
+    return _Builder(args, separate_init).build(name, attrs or {})
+
+
+@dataclass(frozen=True, slots=True)
+class _Nest:
+    """The loops of an operation and the block variables that they drive."""
+
+    loops: tuple[Var, ...]
+    axes: tuple[IterVar, ...]  # of the operation
+    block_vars: tuple[IterVar, ...]
+    values: Values  # of the operation's variables in the block
+
+    @staticmethod
+    def over(axes: Sequence[IterVar]) -> _Nest:
+        loops = tuple(Var(axis.var.name, axis.var.dtype) for axis in axes)
+        block_vars: list[IterVar] = []
+        values: dict[Var, Expr] = {}
+        for axis in axes:
+            # The domain of an inner axis may depend on an outer one.
+            domain = Range(
+                substitute(axis.domain.min, values), substitute(axis.domain.extent, values)
+            )
+            inner = Var(f"v_{axis.var.name}", axis.var.dtype)
+            block_vars.append(IterVar(domain, inner, axis.iter_type))
+            values[axis.var] = inner
+        return _Nest(loops, tuple(axes), tuple(block_vars), values)
+
+    def wrap(self, body: Stmt, count: int | None = None) -> Stmt:
+        """`body` in the loops, or in all but the first `count`."""
+        known = {axis.var: loop for axis, loop in zip(self.axes, self.loops, strict=True)}
+        for axis, loop in reversed(list(zip(self.axes, self.loops, strict=True))[count or 0 :]):
+            low, extent = (substitute(e, known) for e in (axis.domain.min, axis.domain.extent))
+            body = For(loop, low, extent, SERIAL, body)
+        return body
+
+    def realize(self, block: Block) -> BlockRealize:
+        """The block run once in each iteration of the loops."""
+        return BlockRealize(self.loops[: len(block.iter_vars)], const(True), block)
+
+
+class _Builder:
+    def __init__(self, args: Sequence[Argument], separate_init: bool) -> None:
+        self.args = tuple(args)
+        self.separate_init = separate_init
+        self.names: set[str] = set()
+        self.buffers: dict[Tensor, Buffer] = {}
+        self.allocated: list[Buffer] = []
+
+    def build(self, name: str, attrs: Mapping[str, Any]) -> PrimFunc:
+        tensors = [arg for arg in self.args if isinstance(arg, Tensor)]
+        if len({*tensors}) != len(tensors):
+            raise UserError("create_prim_func: a tensor is named twice among the parameters")
+        order = _topological(tensors)
+        for tensor in tensors:
+            self.buffers[tensor] = self._buffer(tensor)
+        params = [
+            arg if isinstance(arg, Var) else Var(f"var_{self.buffers[arg].name}", "handle")
+            for arg in self.args
+        ]
+        pairs = zip(self.args, params, strict=True)
+        buffer_map = {param: self.buffers[t] for t, param in pairs if isinstance(t, Tensor)}
+        stages = [stage for op in order for stage in self._operation(op)]
+        root = Block((), (), (), "root", seq(*stages), alloc_buffers=tuple(self.allocated))
+        body = BlockRealize((), const(True), root)
+        return PrimFunc(
+            tuple(params),
+            body,
+            buffer_map,
+            {"global_symbol": name, "tir.noalias": True, **attrs},
+        )
+
+    def _fresh(self, name: str) -> str:
+        candidate, count = name, 0
+        while candidate in self.names:
+            count += 1
+            candidate = f"{name}_{count}"
+        self.names.add(candidate)
+        return candidate
+
+    def _buffer(self, tensor: Tensor) -> Buffer:
+        return make_buffer(tensor.shape, tensor.dtype, self._fresh(tensor.name))
+
+    def _operation(self, op: PlaceholderOp | ComputeOp) -> list[Stmt]:
+        if isinstance(op, PlaceholderOp):
+            return []
+        for tensor in op.outputs:
+            if tensor not in self.buffers:
+                self.buffers[tensor] = self._buffer(tensor)
+                self.allocated.append(self.buffers[tensor])
+        if isinstance(op.body[0], Reduce):
+            return [self._reduction(op, op.body[0])]
+        return [self._injective(op, k) for k in range(len(op.body))]
+
+    def _load(self, expr: Expr, values: Values) -> Expr:
+        """`expr` with variables replaced and tensors read from their buffers."""
+
+        def rule(node: Expr) -> Expr | None:
+            if isinstance(node, ProducerLoad):
+                return BufferLoad(self.buffers[node.producer], node.indices)
+            if isinstance(node, Reduce):
+                raise UserError(
+                    "a reduction must stand at the top of a compute body",
+                    hint="give the reduction a `compute` of its own",
+                )
+            return None
+
+        return rewrite(substitute(expr, values), rule)
+
+    def _block(
+        self, op: ComputeOp, name: str, axes: Sequence[IterVar], writes: Sequence[BufferRegion],
+        reads: Sequence[BufferRegion], body: Stmt, init: Stmt | None = None,
+    ) -> Block:  # fmt: skip
+        annotations = {key: value for key, value in op.attrs.items() if key != "tag"}
+        return Block(
+            tuple(axes), tuple(reads), tuple(writes), name, body, init, annotations=annotations
+        )
+
+    def _injective(self, op: ComputeOp, k: int) -> Stmt:
+        nest = _Nest.over(op.axis)
+        buffer = self.buffers[op.outputs[k]]
+        value = self._load(op.body[k], nest.values)
+        at = tuple(axis.var for axis in nest.block_vars)
+        name = self._name(op, k)
+        writes = [BufferRegion.point(buffer, at)]
+        body = BufferStore(buffer, value, at)
+        reads = read_regions([value])
+        if nest.block_vars:
+            block = self._block(op, name, nest.block_vars, writes, reads, body)
+            return nest.wrap(nest.realize(block))
+        # A block needs an iteration variable: a 0-d tensor gets one over a single point.
+        unit = IterVar(Range.from_extent(1), Var("vi"), SPATIAL)
+        block = self._block(op, name, [unit], writes, reads, body)
+        return BlockRealize((const(0),), const(True), block)
+
+    def _name(self, op: ComputeOp, k: int) -> str:
+        """Blocks have the names of the buffers they write where they write one."""
+        return self.buffers[op.outputs[k]].name
+
+    def _reduction(self, op: ComputeOp, reduce: Reduce) -> Stmt:
+        parts = [part for part in op.body if isinstance(part, Reduce)]
+        if len(parts) != len(op.body) or any(p.combiner is not reduce.combiner for p in parts):
+            raise UserError(f"the outputs of {op.name!r} are not parts of one reduction")
+        nest = _Nest.over((*op.axis, *reduce.axis))
+        at = tuple(axis.var for axis in nest.block_vars[: len(op.axis)])
+        buffers = self._components(op, parts, reduce)
+        start = [self._load(e, nest.values) for e in reduce.init or reduce.combiner.identity]
+        init = seq(*(BufferStore(b, v, at) for b, v in zip(buffers, start, strict=True)))
+        source = [self._guarded(reduce, k, nest.values) for k in range(len(buffers))]
+        body = _combine(reduce, buffers, source, at)
+        reads = read_regions(source, skip=buffers)
+        writes = [BufferRegion.point(buffer, at) for buffer in buffers]
+        name = op.name if len(buffers) > 1 else buffers[0].name
+        if not self.separate_init:
+            block = self._block(op, name, nest.block_vars, writes, reads, body, init)
+            return nest.wrap(nest.realize(block))
+        return self._separate(op, name, nest, writes, [*writes, *reads], body, init)
+
+    def _components(self, op: ComputeOp, parts: Sequence[Reduce], reduce: Reduce) -> list[Buffer]:
+        """The buffer of each component; those that nobody asked for are allocated."""
+        known = {part.value_index: self.buffers[op.outputs[k]] for k, part in enumerate(parts)}
+        result = []
+        for k, source in enumerate(reduce.source):
+            if k not in known:
+                known[k] = make_buffer(op.outputs[0].shape, source.dtype, self._fresh(op.name))
+                self.allocated.append(known[k])
+            result.append(known[k])
+        return result
+
+    def _guarded(self, reduce: Reduce, k: int, values: Values) -> Expr:
+        """A component of the source; the identity where the condition does not hold."""
+        value = self._load(reduce.source[k], values)
+        if isinstance(reduce.condition, IntImm) and reduce.condition.value:
+            return value
+        condition = self._load(reduce.condition, values)
+        return if_then_else(condition, value, reduce.combiner.identity[k])
+
+    def _separate(
+        self, op: ComputeOp, name: str, nest: _Nest, writes: Sequence[BufferRegion],
+        reads: Sequence[BufferRegion], body: Stmt, init: Stmt,
+    ) -> Stmt:  # fmt: skip
+        """The init in a block of its own, under the spatial loops, before the reduction loops."""
+        count = len(op.axis)
+        outer = _Nest.over(op.axis)
+        moved = {
+            old.var: new.var for old, new in zip(nest.block_vars, outer.block_vars, strict=False)
+        }
+        first = _move_stores(init, moved)
+        first_writes = [
+            BufferRegion.point(region.buffer, [axis.var for axis in outer.block_vars])
+            for region in writes
+        ]
+        start: BlockRealize
+        if count:
+            block = self._block(
+                op, f"{name}__reduce_init", outer.block_vars, first_writes, (), first
+            )
+            start = BlockRealize(nest.loops[:count], const(True), block)
+        else:
+            unit = IterVar(Range.from_extent(1), Var("vi"), SPATIAL)
+            block = self._block(op, f"{name}__reduce_init", [unit], first_writes, (), first)
+            start = BlockRealize((const(0),), const(True), block)
+        update = nest.realize(self._block(op, name, nest.block_vars, writes, reads, body))
+        inner = seq(start, nest.wrap(update, count))
+        return _Nest(nest.loops[:count], nest.axes[:count], (), {}).wrap(inner)
+
+
+def _move_stores(init: Stmt, values: Values) -> Stmt:
+    stores = init.seq if hasattr(init, "seq") else (init,)
+    return seq(
+        *(
+            BufferStore(
+                store.buffer,
+                substitute(store.value, values),
+                tuple(substitute(index, values) for index in store.indices),
+            )
+            for store in stores
+        )
+    )
+
+
+def _combine(
+    reduce: Reduce, buffers: Sequence[Buffer], source: Sequence[Expr], at: Sequence[Expr]
+) -> Stmt:
+    """The stores that combine the source into the buffers."""
+    comb = reduce.combiner
+    values: dict[Var, Expr] = {}
+    for k, buffer in enumerate(buffers):
+        values[comb.lhs[k]] = BufferLoad(buffer, at)
+        values[comb.rhs[k]] = source[k]
+    results = [substitute(part, values) for part in comb.result]
+    if len(results) == 1:
+        return BufferStore(buffers[0], results[0], tuple(at))
+    # All components are computed before the first is stored.
+    names = [Var(f"v_{buffer.name}", buffer.dtype) for buffer in buffers]
+    rows = zip(buffers, names, strict=True)
+    body = seq(*(BufferStore(buffer, name, tuple(at)) for buffer, name in rows))
+    for name, value in reversed(list(zip(names, results, strict=True))):
+        body = LetStmt(name, value, body)
+    return body
+
+
+def _topological(tensors: Sequence[Tensor]) -> list[PlaceholderOp | ComputeOp]:
+    """The operations behind the tensors, producers first."""
+    given = {tensor.op for tensor in tensors if isinstance(tensor.op, PlaceholderOp)}
+    done: dict[PlaceholderOp | ComputeOp, None] = {}
+    stack: list[tuple[Tensor, bool]] = [(tensor, False) for tensor in reversed(tensors)]
+    while stack:
+        tensor, ready = stack.pop()
+        op = tensor.op
+        if op in done:
+            continue
+        if isinstance(op, PlaceholderOp) and op not in given:
+            raise UserError(
+                f"the placeholder {tensor.name!r} is needed but not among the parameters"
+            )
+        if ready:
+            done[op] = None
+            continue
+        stack.append((tensor, True))
+        stack.extend((source, False) for source in reversed(op.input_tensors))
+    return list(done)
