@@ -1,0 +1,1 @@
+"""The doors: where programs come in."""

@@ -1,0 +1,300 @@
+"""Moving elements: reshape, transpose, slice, pad, concatenate, tile, split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ....base.errors import ShapeError, UserError
+from ....graph import ops
+from ....graph.nodes import Tensor
+from ..call import Call
+from ..registry import handler
+from ..values import Array, Value, constant_of
+
+
+def _either(call: Call, graph: Callable[[Tensor], Any], host: Callable[[Array], Any]) -> Any:
+    """Apply to a tensor, or to a value that lives on the host (strings, four-bit integers)."""
+    value = call.inputs[0]
+    return host(value) if isinstance(value, np.ndarray) else graph(call.tensor(0))
+
+
+@handler("Identity")
+def identity(call: Call) -> Value:
+    return call.inputs[0]
+
+
+@handler("Shape")
+def shape(call: Call) -> Tensor:
+    extents = list(shape_of(call, 0))
+    start = call.integer("start", 0)
+    end = call.integer("end", len(extents))
+    return constant_of(np.array(extents[start:end], np.int64))
+
+
+@handler("Size")
+def size(call: Call) -> Tensor:
+    return constant_of(np.array(int(np.prod(shape_of(call, 0), dtype=object)), np.int64))
+
+
+def shape_of(call: Call, index: int) -> Sequence[int]:
+    """The shape of an input, wherever it lives."""
+    value = call.inputs[index] if index < len(call.inputs) else None
+    return value.shape if isinstance(value, np.ndarray) else call.tensor(index).shape
+
+
+# ---------------------------------------------------------------------------- reshaping
+
+
+@handler("Reshape")
+def reshape(call: Call) -> Value:
+    old, wanted = list(shape_of(call, 0)), call.integers(1)
+    if not call.flag("allowzero"):
+        if any(extent == 0 and k >= len(old) for k, extent in enumerate(wanted)):
+            raise ShapeError(f"shape {wanted} copies a dimension that {old} does not have")
+        wanted = [old[k] if extent == 0 else extent for k, extent in enumerate(wanted)]
+    new = resolve_shape(old, wanted)
+    return _either(call, lambda x: ops.reshape(x, new), lambda x: x.reshape(new))
+
+
+def resolve_shape(old: Sequence[int], wanted: Sequence[int]) -> list[int]:
+    """The shape with a -1 replaced by what is left."""
+    total = int(np.prod(old, dtype=object))
+    known = int(np.prod([extent for extent in wanted if extent != -1], dtype=object))
+    free = list(wanted).count(-1)
+    fits = total == known if not free else known != 0 and total % known == 0
+    if free > 1 or min(wanted, default=0) < -1 or not fits:
+        raise ShapeError(f"cannot reshape {list(old)} to {list(wanted)}")
+    return [total // known if extent == -1 else extent for extent in wanted]
+
+
+@handler("Flatten")
+def flatten(call: Call) -> Tensor:
+    x, axis = call.tensor(0), call.integer("axis", 1)
+    if not -x.ndim <= axis <= x.ndim:
+        raise ShapeError(f"axis {axis} is out of range for {x.ndim} dimensions")
+    cut = axis % x.ndim if axis < 0 else axis
+    rows = int(np.prod(x.shape[:cut], dtype=object))
+    return ops.reshape(x, (rows, int(np.prod(x.shape[cut:], dtype=object))))
+
+
+@handler("Squeeze")
+def squeeze_attribute(call: Call) -> Value:
+    return _squeeze(call, call.optional_ints("axes"))
+
+
+@handler("Squeeze", since=13)
+def squeeze(call: Call) -> Value:
+    return _squeeze(call, call.optional_integers(1))
+
+
+def _squeeze(call: Call, axes: list[int] | None) -> Value:
+    picked = None if axes is None else tuple(axes)
+    return _either(call, lambda x: ops.squeeze(x, picked), lambda x: np.squeeze(x, picked))
+
+
+@handler("Unsqueeze")
+def unsqueeze_attribute(call: Call) -> Value:
+    return _unsqueeze(call, call.ints("axes"))
+
+
+@handler("Unsqueeze", since=13)
+def unsqueeze(call: Call) -> Value:
+    return _unsqueeze(call, call.integers(1))
+
+
+def _unsqueeze(call: Call, axes: list[int]) -> Value:
+    return _either(
+        call,
+        lambda x: ops.expand_dims(x, axes),
+        lambda x: np.expand_dims(x, tuple(axes)),
+    )
+
+
+@handler("Expand")
+def expand(call: Call) -> Tensor:
+    x, wanted = call.tensor(0), call.integers(1)
+    return ops.broadcast_to(x, _broadcast(x.shape, wanted))
+
+
+def _broadcast(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    rank = max(len(a), len(b))
+    left, right = [1] * (rank - len(a)) + list(a), [1] * (rank - len(b)) + list(b)
+    if any(m != n and 1 not in (m, n) for m, n in zip(left, right)):
+        raise ShapeError(f"shapes {list(a)} and {list(b)} do not broadcast together")
+    return tuple(n if m == 1 else m for m, n in zip(left, right))
+
+
+@handler("Transpose")
+def transpose(call: Call) -> Value:
+    perm = call.optional_ints("perm")
+    return _either(call, lambda x: ops.transpose(x, perm), lambda x: x.transpose(perm))
+
+
+@handler("DepthToSpace")
+def depth_to_space(call: Call) -> Tensor:
+    mode = call.choice("mode", "DCR", ("DCR", "CRD"))
+    return ops.depth_to_space(call.tensor(0), call.integer("blocksize"), mode)
+
+
+@handler("SpaceToDepth")
+def space_to_depth(call: Call) -> Tensor:
+    mode = call.choice("mode", "DCR", ("DCR", "CRD"))
+    x, block = call.tensor(0), call.integer("blocksize")
+    if mode == "DCR":
+        return ops.space_to_depth(x, block)
+    n, c, h, w = rank_four(x)
+    if block < 1 or h % block or w % block:
+        raise ShapeError(f"block size {block} does not divide {list(x.shape)}")
+    split = ops.reshape(x, (n, c, h // block, block, w // block, block))
+    moved = ops.transpose(split, (0, 1, 3, 5, 2, 4))
+    return ops.reshape(moved, (n, c * block * block, h // block, w // block))
+
+
+def rank_four(x: Tensor) -> tuple[int, int, int, int]:
+    """The extents of a tensor that must have four."""
+    if x.ndim != 4:
+        raise ShapeError(f"the input must have 4 dimensions, not {x.ndim}")
+    n, c, h, w = x.shape
+    return n, c, h, w
+
+
+# ---------------------------------------------------------------------------- pieces
+
+
+@handler("Concat")
+def concat(call: Call) -> Value:
+    axis = call.integer("axis", 1 if call.version < 4 else None)
+    if any(isinstance(value, np.ndarray) for value in call.inputs):
+        return np.concatenate([call.array(k) for k in range(len(call.inputs))], axis)
+    return ops.concat(call.tensors(), axis)
+
+
+@handler("Split")
+def split_attribute(call: Call) -> tuple[Value, ...]:
+    return _split(call, call.optional_ints("split"))
+
+
+@handler("Split", since=13)
+def split(call: Call) -> tuple[Value, ...]:
+    return _split(call, call.optional_integers(1))
+
+
+def _split(call: Call, sizes: list[int] | None) -> tuple[Value, ...]:
+    x, axis = call.tensor(0), call.integer("axis", 0)
+    if not -x.ndim <= axis < x.ndim:
+        raise ShapeError(f"axis {axis} is out of range for {x.ndim} dimensions")
+    extent = x.shape[axis]
+    if sizes is None:
+        count = call.integer("num_outputs", len(call.outputs))
+        if count < 1:
+            raise UserError(f"cannot split into {count} parts")
+        part = -(-extent // count)
+        sizes = [max(min(part, extent - k * part), 0) for k in range(count)]
+    if sum(sizes) != extent or min(sizes, default=0) < 0:
+        raise ShapeError(f"parts of {sizes} do not make up dimension {axis} of {list(x.shape)}")
+    return tuple(ops.split(x, sizes, axis))
+
+
+@handler("Slice")
+def slice_attributes(call: Call) -> Value:
+    starts, ends = call.ints("starts"), call.ints("ends")
+    return _slice(call, starts, ends, call.optional_ints("axes"), None)
+
+
+@handler("Slice", since=10)
+def slice_(call: Call) -> Value:
+    axes, steps = call.optional_integers(3), call.optional_integers(4)
+    return _slice(call, call.integers(1), call.integers(2), axes, steps)
+
+
+def _slice(
+    call: Call,
+    starts: list[int],
+    ends: list[int],
+    axes: list[int] | None,
+    steps: list[int] | None,
+) -> Value:
+    rank = len(shape_of(call, 0))
+    picked = list(range(len(starts))) if axes is None else axes
+    strides = [1] * len(starts) if steps is None else steps
+    if not len(starts) == len(ends) == len(picked) == len(strides):
+        raise UserError(f"starts {starts}, ends {ends}, axes {picked}, steps {strides} differ in length")
+    if any(not -rank <= axis < rank for axis in picked):
+        raise ShapeError(f"axes {picked} are out of range for {rank} dimensions")
+    if 0 in strides:
+        raise UserError("a step is 0")
+
+    def host(x: Array) -> Array:
+        index = [slice(None)] * rank
+        for start, end, axis, step in zip(starts, ends, picked, strides):
+            stop = None if step < 0 and end < -x.shape[axis] else end
+            index[axis] = slice(start, stop, step)
+        return x[tuple(index)]
+
+    return _either(call, lambda x: ops.strided_slice(x, starts, ends, picked, strides), host)
+
+
+@handler("Tile")
+def tile(call: Call) -> Tensor:
+    x, repeats = call.tensor(0), call.integers(1)
+    if len(repeats) != x.ndim or min(repeats, default=0) < 0:
+        raise ShapeError(f"repeats {repeats} do not fit {x.type}")
+    return ops.tile(x, repeats)
+
+
+@handler("Upsample")
+def upsample_attribute(call: Call) -> Tensor:
+    scales = call.numbers("scales") if call.version < 9 else call.array(1).tolist()
+    x = call.tensor(0)
+    if len(scales) != x.ndim:
+        raise ShapeError(f"{len(scales)} scales for {x.ndim} dimensions")
+    sizes = [int(np.floor(n * s)) for n, s in zip(x.shape, scales)]
+    mode = call.choice("mode", "nearest", ("nearest", "linear", "bilinear"))
+    mode = mode.removeprefix("bi")
+    return ops.resize(x, sizes, mode, "asymmetric", scales=scales, nearest="floor")
+
+
+# ---------------------------------------------------------------------------- padding
+
+_PAD_MODES = {"constant": "constant", "reflect": "reflect", "edge": "edge", "wrap": "wrap"}
+
+
+@handler("Pad")
+def pad_attributes(call: Call) -> Tensor:
+    x = call.tensor(0)
+    return _pad(call, x, call.ints("pads"), list(range(x.ndim)), call.number("value", 0.0))
+
+
+@handler("Pad", since=11)
+def pad(call: Call) -> Tensor:
+    x = call.tensor(0)
+    axes = call.optional_integers(3)
+    value = call.scalar(2) if call.has(2) and shape_of(call, 2) != (0,) else 0
+    return _pad(call, x, call.integers(1), list(range(x.ndim)) if axes is None else axes, value)
+
+
+def _pad(call: Call, x: Tensor, pads: list[int], axes: list[int], value: Any) -> Tensor:
+    mode = _PAD_MODES[call.choice("mode", "constant", tuple(_PAD_MODES))]
+    if len(pads) != 2 * len(axes) or any(not -x.ndim <= axis < x.ndim for axis in axes):
+        raise ShapeError(f"pads {pads} along axes {axes} do not fit {x.type}")
+    amounts = [(0, 0)] * x.ndim
+    for k, axis in enumerate(axes):
+        amounts[axis] = (pads[k], pads[k + len(axes)])
+    return ops.pad(x, amounts, mode, value)
+
+
+@handler("CenterCropPad")
+def center_crop_pad(call: Call) -> Tensor:
+    x, wanted = call.tensor(0), call.integers(1)
+    axes = call.ints("axes", list(range(x.ndim)))
+    if len(axes) != len(wanted) or any(not -x.ndim <= axis < x.ndim for axis in axes):
+        raise ShapeError(f"sizes {wanted} of axes {axes} do not fit {x.type}")
+    amounts = [(0, 0)] * x.ndim
+    for axis, extent in zip(axes, wanted):
+        missing = extent - x.shape[axis]
+        before = missing // 2 if missing > 0 else -(-missing // 2)
+        amounts[axis] = (before, missing - before)
+    return ops.pad(x, amounts, "constant", 0)

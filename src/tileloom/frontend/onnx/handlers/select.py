@@ -1,0 +1,193 @@
+"""Picking and placing elements by index: gather, scatter, sort, one-hot, and data-dependent shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....base.errors import ShapeError, UserError
+from ....graph import ops
+from ....graph.nodes import Tensor
+from ..call import Call
+from ..registry import handler
+from ..values import Array, Value, constant_of, value_of
+
+
+@handler("Gather")
+def gather(call: Call) -> Value:
+    axis = call.integer("axis", 0)
+    data = call.inputs[0]
+    if isinstance(data, np.ndarray):
+        return _host_gather(data, call.array(1), axis)
+    return ops.gather(call.tensor(0), call.tensor(1), axis)
+
+
+def _host_gather(data: Array, indices: Array, axis: int) -> Array:
+    if not -data.ndim <= axis < data.ndim or (np.abs(indices) > data.shape[axis]).any():
+        raise ShapeError(f"indices or axis {axis} out of range")
+    return np.asarray(np.take(data, indices, axis))
+
+
+@handler("GatherElements")
+def gather_elements(call: Call) -> Tensor:
+    return ops.gather_elements(call.tensor(0), call.tensor(1), call.integer("axis", 0))
+
+
+@handler("GatherND")
+def gather_nd(call: Call) -> Tensor:
+    return ops.gather_nd(call.tensor(0), call.tensor(1), call.integer("batch_dims", 0))
+
+
+@handler("Scatter", "ScatterElements")
+def scatter_elements(call: Call) -> Tensor:
+    reduction = call.choice("reduction", "none", ("none", "add", "mul", "max", "min"))
+    data, indices, updates = call.tensor(0), call.tensor(1), call.tensor(2)
+    return ops.scatter_elements(data, indices, updates, call.integer("axis", 0), reduction)
+
+
+@handler("ScatterND")
+def scatter_nd(call: Call) -> Tensor:
+    reduction = call.choice("reduction", "none", ("none", "add", "mul", "max", "min"))
+    return ops.scatter_nd(call.tensor(0), call.tensor(1), call.tensor(2), reduction)
+
+
+@handler("TensorScatter")
+def tensor_scatter(call: Call) -> Tensor:
+    """Write `update` into a cache along an axis, at a place for each batch."""
+    cache, update, places = call.tensor(0), call.tensor(1), call.optional(2)
+    axis = call.integer("axis", -2)
+    axis = axis + cache.ndim if axis < 0 else axis
+    circular = call.choice("mode", "linear", ("linear", "circular")) == "circular"
+    if not 0 < axis < cache.ndim or update.ndim != cache.ndim:
+        raise ShapeError(f"cannot write {update.type} into {cache.type} along axis {axis}")
+    along = ops.iota(update.shape, axis)
+    if places is not None:
+        starts = ops.reshape(ops.cast(places, "int64"), [-1] + [1] * (cache.ndim - 1))
+        along = ops.add(along, starts)
+    if circular:
+        along = ops.mod(along, cache.shape[axis])
+    return ops.scatter_elements(cache, along, update, axis, "none")
+
+
+@handler("OneHot")
+def one_hot(call: Call) -> Tensor:
+    indices, depth, values = call.tensor(0), int(call.scalar(1)), call.tensor(2)
+    axis = call.integer("axis", -1)
+    rank = indices.ndim + 1
+    if values.shape != (2,) or not -rank <= axis < rank or depth < 0:
+        raise ShapeError(f"cannot make {values.type} one-hot of depth {depth} along axis {axis}")
+    axis %= rank
+    wide = ops.expand_dims(ops.cast(indices, "int64"), axis)
+    shape = [*indices.shape[:axis], depth, *indices.shape[axis:]]
+    classes = ops.iota([depth if k == axis else 1 for k in range(rank)], axis)
+    wrapped = ops.where(ops.less(wide, 0), ops.add(wide, depth), wide)
+    hot = ops.broadcast_to(ops.equal(wrapped, classes), shape)
+    off, on = (ops.reshape(part, ()) for part in ops.split(values, [1, 1], 0))
+    return ops.where(hot, on, off)
+
+
+@handler("TopK")
+def top_k_attribute(call: Call) -> tuple[Tensor, ...]:
+    return _top_k(call, call.integer("k"))
+
+
+@handler("TopK", since=10)
+def top_k(call: Call) -> tuple[Tensor, ...]:
+    return _top_k(call, int(call.scalar(1)))
+
+
+def _top_k(call: Call, k: int) -> tuple[Tensor, ...]:
+    return ops.topk(call.tensor(0), k, call.integer("axis", -1), call.flag("largest", True))
+
+
+@handler("CumSum", "CumProd")
+def cumulative(call: Call) -> Tensor:
+    operation = ops.cumsum if call.op == "CumSum" else ops.cumprod
+    exclusive, reverse = call.flag("exclusive"), call.flag("reverse")
+    return operation(call.tensor(0), int(call.scalar(1)), exclusive, reverse)
+
+
+@handler("Trilu")
+def trilu(call: Call) -> Tensor:
+    k = int(call.scalar(1)) if call.has(1) else 0
+    operation = ops.triu if call.flag("upper", True) else ops.tril
+    return operation(call.tensor(0), k)
+
+
+@handler("ReverseSequence")
+def reverse_sequence(call: Call) -> Tensor:
+    x, lengths = call.tensor(0), call.tensor(1)
+    time, batch = call.integer("time_axis", 0), call.integer("batch_axis", 1)
+    if {time, batch} != {0, 1} or x.ndim < 2 or lengths.shape != (x.shape[batch],):
+        raise ShapeError(f"lengths {lengths.type} along axes {time}, {batch} do not fit {x.type}")
+    steps = ops.iota(x.shape, time)
+    place = [-1 if k == batch else 1 for k in range(x.ndim)]
+    limit = ops.reshape(ops.cast(lengths, "int64"), place)
+    turned = ops.sub(ops.sub(limit, 1), steps)
+    return ops.gather_elements(x, ops.where(ops.less(steps, limit), turned, steps), time)
+
+
+# ---------------------------------------------------------------------------- shapes by data
+
+
+def _constants(arrays: Sequence[Array]) -> tuple[Value, ...]:
+    return tuple(value_of(array) for array in arrays)
+
+
+@handler("NonZero")
+def nonzero(call: Call) -> Value:
+    return value_of(ops.fold("nonzero", [call.array(0)])[0])
+
+
+@handler("Compress")
+def compress(call: Call) -> Tensor:
+    """A gather, once the condition is known: the data need not be."""
+    x, condition = call.tensor(0), call.array(1)
+    if condition.ndim != 1 or condition.dtype != np.bool_:
+        raise ShapeError("the condition must be a bool vector")
+    if "axis" not in call.attrs:
+        x, axis = ops.reshape(x, (x.type.size,)), 0
+    else:
+        axis = call.integer("axis")
+    if not -x.ndim <= axis < x.ndim or len(condition) > x.shape[axis]:
+        raise ShapeError(f"a condition of {len(condition)} does not fit axis {axis} of {x.type}")
+    return ops.gather(x, constant_of(np.flatnonzero(condition).astype(np.int64)), axis)
+
+
+@handler("Unique")
+def unique(call: Call) -> tuple[Value, ...]:
+    attrs: dict[str, Any] = {"sorted": call.flag("sorted", True)}
+    x = call.array(0)
+    if "axis" in call.attrs:
+        axis = call.integer("axis")
+        if not -x.ndim <= axis < x.ndim:
+            raise ShapeError(f"axis {axis} is out of range for {x.ndim} dimensions")
+        attrs["axis"] = axis % x.ndim
+    return _constants(ops.fold("unique", [x], **attrs))
+
+
+@handler("NonMaxSuppression")
+def non_max_suppression(call: Call) -> Value:
+    boxes, scores = call.array(0), call.array(1)
+    fits = boxes.ndim == scores.ndim == 3 and boxes.shape[2] == 4
+    if not fits or boxes.shape[:2] != (scores.shape[0], scores.shape[2]):
+        raise ShapeError(f"boxes {boxes.shape} and scores {scores.shape} do not fit")
+    attrs: dict[str, Any] = {"center_point_box": call.integer("center_point_box", 0)}
+    names = ("max_output_boxes_per_class", "iou_threshold", "score_threshold")
+    for index, name in enumerate(names, 2):
+        if call.has(index):
+            attrs[name] = call.scalar(index)
+    return value_of(ops.fold("non_max_suppression", [boxes, scores], **attrs)[0])
+
+
+@handler("ArrayFeatureExtractor", domain="ai.onnx.ml")
+def array_feature_extractor(call: Call) -> Tensor:
+    x, picks = call.tensor(0), call.tensor(1)
+    if x.ndim == 1:
+        x = ops.reshape(x, (1, x.shape[0]))
+    return ops.gather(x, ops.reshape(picks, (picks.type.size,)), -1)
+
+
+_ = UserError

@@ -1,0 +1,362 @@
+"""An ONNX model, for given shapes of its inputs, as a graph of tensors with static shapes.
+
+Where the structure of the result depends on a value that is computed from inputs (a Reshape to a
+computed shape, an If), the import cannot go on. It raises `NeedsValue` with the tensor concerned;
+the session computes it and imports again with that value known. See `session.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TypeProto, helper
+
+from ...base import dtype
+from ...base.errors import ShapeError, TileloomError, UnsupportedError, UserError
+from ...graph.nodes import Graph, Tensor, TensorType
+from .call import Call, Services
+from .elements import is_graph_type
+from .fold import Folder, check_size
+from .registry import lookup
+from .schema import body_of
+from .source import Source, normal_domain
+from .tensors import to_array, to_dense
+from .values import Array, Datum, Value, constant_of, tensors_of, value_of
+
+#: Unrolled loops must end somewhere.
+MOST_NODES = 200_000
+
+
+class NeedsValue(Exception):
+    """The import needs the value of `tensor`, known to the session by `key`."""
+
+    def __init__(self, key: str, tensor: Tensor) -> None:
+        super().__init__(key)
+        self.key = key
+        self.tensor = tensor
+
+
+@dataclass(frozen=True)
+class Imported:
+    """The result: values of the model's outputs; `inputs` are the graph inputs in feeding order."""
+
+    inputs: tuple[Tensor, ...]
+    outputs: Mapping[str, Value]
+
+    def graph(self, name: str = "main") -> Graph:
+        """The tensors among the outputs as a graph."""
+        tensors, names = [], []
+        for key, value in self.outputs.items():
+            found = list(tensors_of(value))
+            tensors += found
+            names += [key] if isinstance(value, Tensor) else [f"{key}.{k}" for k in range(len(found))]
+        return Graph(self.inputs, tensors, names, name)
+
+
+class Scope:
+    """Names and what they stand for; inner scopes see the outer ones."""
+
+    def __init__(self, opsets: Mapping[str, int], prefix: str = "", outer: Scope | None = None):
+        self.opsets = opsets
+        self.prefix = prefix
+        self.outer = outer
+        self.values: dict[str, Value] = {}
+
+    def find(self, name: str) -> Value:
+        """The value of a name."""
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.values:
+                return scope.values[name]
+            scope = scope.outer
+        raise UserError(f"value {name!r} is used, but nothing before it makes it")
+
+    def define(self, name: str, value: Value) -> None:
+        """Give a name a value, once."""
+        if name in self.values:
+            raise UserError(f"value {name!r} is made twice")
+        self.values[name] = value
+
+
+class Importer:
+    """One import. `known` maps keys of `NeedsValue` to values."""
+
+    def __init__(self, source: Source, known: Mapping[str, Array]) -> None:
+        self.source = source
+        self.known = known
+        self.folder = Folder()
+        self.inputs: list[Tensor] = []
+        self._keys: dict[Tensor, str] = {}
+        self._nodes = 0
+        self._depth = 0
+
+    def run(self, inputs: Mapping[str, Datum], wanted: Sequence[str]) -> Imported:
+        """Import the main graph.
+
+        Args:
+            inputs: for each model input an array of its shape and type. Its contents do not
+                matter, except for types that the graph does not compute in.
+            wanted: names of the outputs to compute.
+        """
+        scope = Scope(self.source.opsets)
+        given = {name: self._input(name, datum) for name, datum in inputs.items()}
+        graph = self.source.graph
+        self._initialize(graph, scope, skip=given)
+        scope.values.update(given)
+        needed = _needed_nodes(graph.node, wanted)
+        self._run_nodes([node for k, node in enumerate(graph.node) if k in needed], scope)
+        return Imported(tuple(self.inputs), {name: scope.find(name) for name in wanted})
+
+    def _input(self, name: str, datum: Datum) -> Value:
+        if isinstance(datum, list):
+            return [self._input(f"{name}.{k}", item) for k, item in enumerate(datum)]
+        if datum is None or not is_graph_type(datum.dtype):
+            return datum
+        tensor = Tensor(TensorType(datum.shape, dtype(datum.dtype)), name)
+        self.inputs.append(tensor)
+        return self._resolve(f"input {name}", tensor)
+
+    def _initialize(self, graph: GraphProto, scope: Scope, skip: Iterable[str] = ()) -> None:
+        folder = self.source.folder
+        for proto in graph.initializer:
+            if proto.name not in skip:
+                scope.define(proto.name, _named(proto.name, value_of(to_array(proto, folder))))
+        for sparse in graph.sparse_initializer:
+            name = sparse.values.name
+            if name not in skip:
+                scope.define(name, _named(name, value_of(to_dense(sparse, folder))))
+
+    # ------------------------------------------------------------------ nodes
+
+    def _run_nodes(self, nodes: Iterable[NodeProto], scope: Scope) -> None:
+        for node in nodes:
+            self._nodes += 1
+            if self._nodes > MOST_NODES:
+                raise UserError(f"loops of the model unroll to more than {MOST_NODES} nodes")
+            try:
+                results = self._run_node(node, scope)
+                self._bind(node, results, scope)
+            except UserError as error:
+                raise _located(error, node, scope) from error
+
+    def _run_node(self, node: NodeProto, scope: Scope) -> Sequence[Value]:
+        domain = normal_domain(node.domain)
+        inputs = [scope.find(name) if name else None for name in node.input]
+        function = self.source.functions.get((domain, node.op_type))
+        if function is not None:
+            return self._inline(function, node, inputs, scope)
+        version = scope.opsets.get(domain, 0)
+        handler = lookup(domain, node.op_type, version)
+        if handler is None:
+            return self._expand(node, domain, version, inputs, scope)
+        call = Call(
+            node.op_type,
+            domain,
+            version,
+            inputs,
+            list(node.output),
+            {a.name: attribute_value(a) for a in node.attribute},
+            self._services(node, scope),
+        )
+        found = handler(call)
+        return found if isinstance(found, tuple) else (found,)
+
+    def _bind(self, node: NodeProto, results: Sequence[Value], scope: Scope) -> None:
+        for position, name in enumerate(node.output):
+            if not name:
+                continue
+            if position >= len(results):
+                raise UnsupportedError(f"output {position} ({name!r}) is not supported")
+            value = results[position]
+            for tensor in tensors_of(value):
+                check_size(tensor)
+            key = scope.prefix + name
+            scope.define(name, self._resolve(key, value) if isinstance(value, Tensor) else value)
+
+    def _resolve(self, key: str, tensor: Tensor) -> Tensor:
+        """The tensor to go on with: a constant if its value is known or can be computed."""
+        if key in self.known:
+            return _named(tensor.name, constant_of(self.known[key]))
+        result = self.folder.fold(tensor)
+        result.name = result.name or key
+        self._keys.setdefault(result, key)
+        return result
+
+    # ------------------------------------------------------------------ what handlers may ask
+
+    def _services(self, node: NodeProto, scope: Scope) -> Services:
+        label = node.name or (node.output[0] if node.output else node.op_type)
+
+        def array(tensor: Tensor) -> Array:
+            if self.folder.is_constant(tensor):
+                return self.folder.evaluate(tensor)
+            key = self._keys.get(tensor)
+            if key is None:
+                raise UnsupportedError("the value of an intermediate result is needed")
+            raise NeedsValue(key, tensor)
+
+        def run_graph(graph: GraphProto, values: Sequence[Value], step: str) -> list[Value]:
+            inner = Scope(scope.opsets, f"{scope.prefix}{label}/{step}/", scope)
+            return self._run_subgraph(graph, values, inner)
+
+        return Services(array, run_graph, lambda proto: to_array(proto, self.source.folder))
+
+    def _run_subgraph(self, graph: GraphProto, values: Sequence[Value], inner: Scope) -> list[Value]:
+        if len(values) != len(graph.input):
+            raise UserError(
+                f"subgraph {graph.name!r} has {len(graph.input)} inputs, {len(values)} are given"
+            )
+        self._initialize(graph, inner, [formal.name for formal in graph.input])
+        for formal, value in zip(graph.input, values):
+            if isinstance(value, Tensor):
+                value = self._resolve(inner.prefix + formal.name, value)
+            inner.define(formal.name, value)
+        with _Deeper(self):
+            self._run_nodes(graph.node, inner)
+        return [inner.find(output.name) for output in graph.output]
+
+    # ------------------------------------------------------------------ functions
+
+    def _expand(
+        self, node: NodeProto, domain: str, version: int, inputs: list[Value], scope: Scope
+    ) -> Sequence[Value]:
+        """A node without a handler, by ONNX's own definition of its operator."""
+        body = body_of(node, domain, version, [_type_proto(value) for value in inputs])
+        if body is None:
+            raise UnsupportedError("these inputs or attributes are not supported")
+        return self._inline(body, node, inputs, scope)
+
+    def _inline(
+        self, function: FunctionProto, node: NodeProto, inputs: Sequence[Value], scope: Scope
+    ) -> Sequence[Value]:
+        if len(inputs) > len(function.input):
+            raise UserError(f"{len(inputs)} inputs for the {len(function.input)} of the function")
+        opsets = {normal_domain(entry.domain): entry.version for entry in function.opset_import}
+        label = node.name or (node.output[0] if node.output else node.op_type)
+        inner = Scope({**scope.opsets, **opsets}, f"{scope.prefix}{label}/")
+        padded = [*inputs, *[None] * (len(function.input) - len(inputs))]
+        for name, value in zip(function.input, padded):
+            inner.define(name, value)
+        attributes = {a.name: a for a in (*function.attribute_proto, *node.attribute)}
+        with _Deeper(self):
+            self._run_nodes([_bind_attributes(n, attributes) for n in function.node], inner)
+        return [inner.find(name) for name in function.output]
+
+
+class _Deeper:
+    """Counts how deep calls are nested: functions may call themselves."""
+
+    def __init__(self, importer: Importer) -> None:
+        self.importer = importer
+
+    def __enter__(self) -> None:
+        self.importer._depth += 1
+        if self.importer._depth > 50:
+            self.importer._depth = 0
+            raise UserError("functions or subgraphs are nested more than 50 deep")
+
+    def __exit__(self, *_: object) -> None:
+        self.importer._depth -= 1
+
+
+def _named(name: str, value: Any) -> Any:
+    if isinstance(value, Tensor):
+        value.name = value.name or name
+    return value
+
+
+def _needed_nodes(nodes: Sequence[NodeProto], wanted: Iterable[str]) -> set[int]:
+    """Positions of the nodes that the wanted names depend on."""
+    names, needed = set(wanted), set()
+    for position in reversed(range(len(nodes))):
+        node = nodes[position]
+        if names.intersection(node.output):
+            needed.add(position)
+            names.update(node.input)
+            for attribute in node.attribute:
+                for graph in (attribute.g, *attribute.graphs):
+                    names.update(_free_names(graph))
+    return needed
+
+
+def _free_names(graph: GraphProto) -> set[str]:
+    """All names that a subgraph mentions; more than those free in it does no harm."""
+    names = {output.name for output in graph.output}
+    for node in graph.node:
+        names.update(node.input)
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                names.update(_free_names(inner))
+    return names
+
+
+def attribute_value(proto: AttributeProto) -> Any:
+    """An attribute as a Python value; strings are decoded, messages stay."""
+    if proto.ref_attr_name:
+        raise UserError(f"attribute {proto.name!r} refers to {proto.ref_attr_name!r} of no function")
+    try:
+        value = helper.get_attribute_value(proto)
+    except ValueError as error:
+        raise UserError(f"attribute {proto.name!r}: {error}") from None
+    if isinstance(value, bytes):
+        return value.decode("utf-8", errors="replace")
+    if proto.type == AttributeProto.STRINGS:
+        return [item.decode("utf-8", errors="replace") for item in value]
+    return list(value) if proto.type in (AttributeProto.INTS, AttributeProto.FLOATS) else value
+
+
+def _bind_attributes(node: NodeProto, given: Mapping[str, AttributeProto]) -> NodeProto:
+    """A node of a function body with references to the function's attributes replaced."""
+    result = NodeProto()
+    result.CopyFrom(node)
+    del result.attribute[:]
+    for attribute in node.attribute:
+        if attribute.ref_attr_name:
+            actual = given.get(attribute.ref_attr_name)
+            if actual is None:
+                continue
+            bound = AttributeProto()
+            bound.CopyFrom(actual)
+            bound.name = attribute.name
+            result.attribute.append(bound)
+        else:
+            result.attribute.append(_bind_graphs(attribute, given))
+    return result
+
+
+def _bind_graphs(attribute: AttributeProto, given: Mapping[str, AttributeProto]) -> AttributeProto:
+    if attribute.type != AttributeProto.GRAPH:
+        return attribute
+    bound = AttributeProto()
+    bound.CopyFrom(attribute)
+    del bound.g.node[:]
+    bound.g.node.extend(_bind_attributes(node, given) for node in attribute.g.node)
+    return bound
+
+
+def _type_proto(value: Value) -> TypeProto:
+    if isinstance(value, list):
+        element = _type_proto(value[0]) if value else TypeProto()
+        return helper.make_sequence_type_proto(element)
+    if value is None:
+        return TypeProto()
+    kind = value.dtype.numpy if isinstance(value, Tensor) else value.dtype
+    number = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    return helper.make_tensor_type_proto(number, list(value.shape))
+
+
+def _located(error: UserError, node: NodeProto, scope: Scope) -> TileloomError:
+    """The same error, saying at which node; the innermost node speaks for itself."""
+    if getattr(error, "located", False):
+        return error
+    domain = normal_domain(node.domain)
+    version = scope.opsets.get(domain, 0)
+    name = node.name or (node.output[0] if node.output else "")
+    kind = type(error) if isinstance(error, (UnsupportedError, ShapeError)) else UserError
+    what = f"{domain}.{node.op_type}" if domain else node.op_type
+    result = kind(f"node {name!r} ({what}, opset {version}): {error.message}", hint=error.hint)
+    result.located = True  # type: ignore[attr-defined]
+    return result

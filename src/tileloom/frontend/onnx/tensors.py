@@ -1,0 +1,177 @@
+"""TensorProto, SparseTensorProto -> NumPy arrays, trusting nothing that the file says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from onnx import SparseTensorProto, TensorProto, numpy_helper
+
+from ...base.errors import UserError
+from .fold import LARGEST_TENSOR
+from .elements import PACKED_BITS, numpy_type, type_name
+from .values import Array, as_object_array
+
+
+def to_array(proto: TensorProto, folder: Path | None = None) -> Array:
+    """The array of a TensorProto.
+
+    Raises:
+        UserError: when data and dimensions do not agree, or the data cannot be read.
+    """
+    kind = numpy_type(proto.data_type)
+    shape = _shape(proto.dims, f"tensor {proto.name!r}")
+    if proto.data_location == TensorProto.EXTERNAL:
+        return _from_file(proto, kind, shape, folder)
+    count = _count(shape)
+    bits = PACKED_BITS.get(type_name(proto.data_type), kind.itemsize * 8)
+    if kind == np.dtype(object):
+        _expect(proto, len(proto.string_data), count)
+        return as_object_array([_text(item) for item in proto.string_data], shape)
+    if proto.HasField("raw_data"):
+        _expect(proto, len(proto.raw_data), (count * bits + 7) // 8, "bytes")
+        if bits == kind.itemsize * 8:
+            return np.frombuffer(proto.raw_data, _little(kind)).reshape(shape)
+    else:
+        _expect(proto, *_typed_length(proto, count, bits))
+    try:
+        return np.asarray(numpy_helper.to_array(proto)).reshape(shape)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise UserError(f"tensor {proto.name!r} cannot be read: {error}") from None
+
+
+def _typed_length(proto: TensorProto, count: int, bits: int) -> tuple[int, int]:
+    """Entries found in the typed fields, and entries needed."""
+    if bits < 8 or type_name(proto.data_type).startswith("FLOAT8"):
+        return len(proto.int32_data), (count * bits + 7) // 8
+    if proto.data_type in (TensorProto.COMPLEX64, TensorProto.COMPLEX128):
+        return len(proto.float_data) + len(proto.double_data), 2 * count
+    fields = (proto.float_data, proto.int32_data, proto.int64_data, proto.double_data,
+              proto.uint64_data)  # fmt: skip
+    return max(len(field) for field in fields), count
+
+
+def _little(kind: np.dtype[Any]) -> np.dtype[Any]:
+    return kind if kind.kind == "V" else kind.newbyteorder("<")
+
+
+def _text(item: bytes) -> str:
+    return item.decode("utf-8", errors="replace")
+
+
+def _shape(dims: Sequence[int], what: str) -> tuple[int, ...]:
+    shape = tuple(int(extent) for extent in dims)
+    if any(extent < 0 for extent in shape):
+        raise UserError(f"{what} has a negative dimension: {list(shape)}")
+    return shape
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    result = 1
+    for extent in shape:
+        result *= extent
+    return result
+
+
+def _expect(proto: TensorProto, found: int, needed: int, unit: str = "values") -> None:
+    if found != needed:
+        raise UserError(
+            f"tensor {proto.name!r} of shape {list(proto.dims)} and type "
+            f"{type_name(proto.data_type)} needs {needed} {unit}, but the file has {found}"
+        )
+
+
+# ---------------------------------------------------------------------------- external data
+
+
+def _from_file(
+    proto: TensorProto, kind: np.dtype[Any], shape: tuple[int, ...], folder: Path | None
+) -> Array:
+    entries = {entry.key: entry.value for entry in proto.external_data}
+    path = _safe_path(proto.name, entries.get("location", ""), folder)
+    offset = _number(proto.name, entries, "offset", 0)
+    count = _count(shape)
+    bits = PACKED_BITS.get(type_name(proto.data_type), kind.itemsize * 8)
+    needed = (count * bits + 7) // 8
+    length = _number(proto.name, entries, "length", needed)
+    size = path.stat().st_size
+    if kind == np.dtype(object) or length != needed or offset + needed > size:
+        raise UserError(
+            f"external data of tensor {proto.name!r}: needs {needed} bytes at offset {offset} of "
+            f"{path.name!r}, which has {size} bytes; the model says the length is {length}"
+        )
+    if count == 0:
+        return np.zeros(shape, kind)
+    if bits == kind.itemsize * 8:
+        flat = np.memmap(path, np.uint8, "r", offset, (needed,))
+        return flat.view(np.ndarray).view(_little(kind)).reshape(shape)
+    with path.open("rb") as file:
+        file.seek(offset)
+        inline = TensorProto(dims=proto.dims, data_type=proto.data_type, raw_data=file.read(needed))
+    return to_array(inline)
+
+
+def _number(name: str, entries: dict[str, str], key: str, default: int) -> int:
+    text = entries.get(key, "")
+    if text == "":
+        return default
+    if not text.isdecimal():
+        raise UserError(f"external data of tensor {name!r}: {key} {text!r} is not a number")
+    return int(text)
+
+
+def _safe_path(name: str, location: str, folder: Path | None) -> Path:
+    """The data file, which must lie in the model's folder: a model must not read elsewhere."""
+    what = f"external data {location!r} of tensor {name!r}"
+    if folder is None:
+        raise UserError(
+            f"{what} cannot be found: the model was not loaded from a file",
+            hint="load it by its path",
+        )
+    root = folder.resolve()
+    try:
+        path = (root / location).resolve()
+        inside = path.is_relative_to(root) and not Path(location).is_absolute()
+        found = inside and path.is_file()
+    except (ValueError, OSError):
+        raise UserError(f"{what} is not a usable path") from None
+    if not inside:
+        raise UserError(f"{what} lies outside the model's folder")
+    if not found:
+        raise UserError(f"{what} is missing in {str(root)!r}")
+    return path
+
+
+# ---------------------------------------------------------------------------- sparse
+
+
+def to_dense(proto: SparseTensorProto, folder: Path | None = None) -> Array:
+    """The dense array of a SparseTensorProto."""
+    name = proto.values.name
+    shape = _shape(proto.dims, f"sparse tensor {name!r}")
+    values = to_array(proto.values, folder).reshape(-1)
+    indices = to_array(proto.indices, folder)
+    count = _count(shape)
+    if count * max(values.dtype.itemsize, 1) > LARGEST_TENSOR:
+        raise UserError(f"sparse tensor {name!r} of shape {list(shape)} is too large when dense")
+    if indices.ndim == 2 and indices.shape == (len(values), len(shape)):
+        limits = np.asarray(shape, np.int64)
+        _check_places(name, indices, limits)
+        places = np.ravel_multi_index(tuple(indices.T), shape) if len(values) else []
+    elif indices.shape == values.shape:
+        _check_places(name, indices, np.int64(count))
+        places = indices
+    else:
+        raise UserError(
+            f"sparse tensor {name!r}: {len(values)} values, but indices of {indices.shape}"
+        )
+    dense = np.zeros(count, values.dtype)
+    dense[places] = values
+    return dense.reshape(shape)
+
+
+def _check_places(name: str, indices: Array, limits: Any) -> None:
+    if indices.dtype.kind != "i" or (indices < 0).any() or (indices >= limits).any():
+        raise UserError(f"sparse tensor {name!r} has indices outside its shape")
