@@ -33,6 +33,7 @@ from .nodes import (
     seq,
 )
 from .run import run
+from .spec import verify, verify_blocks, verify_flat, verify_loops
 from .structural import (
     StructureError,
     assert_structural_equal,
@@ -57,5 +58,6 @@ __all__ = [
     "SeqStmt", "Stmt", "StmtRewriter", "StructureError", "THREAD_BINDING", "UNROLLED", "VECTORIZED",
     "While", "assert_structural_equal", "collect", "is_no_op", "make_buffer", "map_exprs",
     "pre_order", "register_structure", "run", "seq", "stmt_children", "stmt_exprs",
-    "structural_equal", "structural_hash", "substitute_stmt",
+    "structural_equal", "structural_hash", "substitute_stmt", "verify", "verify_blocks",
+    "verify_flat", "verify_loops",
 ]  # fmt: skip
