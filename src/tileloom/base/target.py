@@ -24,7 +24,8 @@ class Target:
     """A machine to compile for.
 
     `cpu` is LLVM's processor name, or "native" for the machine we run on. `features` are LLVM's
-    feature names that are there, without a plus sign. Sizes are in bytes.
+    feature names that are there, without a plus sign, and `absent` those taken away from what the
+    processor would have. Sizes are in bytes.
 
     >>> t = target("cpu -mcpu=x86-64-v3")
     >>> t.kind, t.vector_bits, t.has("fma"), t.lanes(32)
@@ -40,6 +41,7 @@ class Target:
     l1: int = 32 << 10
     l2: int = 1 << 20
     l3: int = 8 << 20
+    absent: tuple[str, ...] = ()
     identity: str = ""  # tells two "native" machines apart
     max_threads: int = 0  # CUDA: per block
     shared_memory: int = 0  # CUDA: bytes per block
@@ -91,7 +93,8 @@ class Target:
         Cores and caches are not part of it: they steer the planners, which leave their mark in
         the program itself.
         """
-        text = "\n".join((self.kind, self.arch, self.cpu, ",".join(self.features), self.identity))
+        features = ",".join((*self.features, "-", *self.absent))
+        text = "\n".join((self.kind, self.arch, self.cpu, features, self.identity))
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         return f"{self.kind}-{self.arch}-{self.cpu}-{self.vector_bits}-{digest}"
 
@@ -243,11 +246,10 @@ def _named_cpu(arch: str, cpu: str | None, attributes: str) -> Target:
     else:
         features = set()
     features |= set(("neon", "fp-armv8") if arch == "aarch64" else _KNOWN_CPUS.get(cpu or "", ()))
-    for text in filter(None, attributes.split(",")):
-        if text.startswith("-"):
-            features.discard(text[1:])
-        else:
-            features.add(text.removeprefix("+"))
+    given = list(filter(None, attributes.split(",")))
+    absent = {text[1:] for text in given if text.startswith("-")}
+    features |= {text.removeprefix("+") for text in given if not text.startswith("-")}
+    features -= absent
     ordered = tuple(sorted(features))
     return replace(
         host,
@@ -255,8 +257,8 @@ def _named_cpu(arch: str, cpu: str | None, attributes: str) -> Target:
         cpu=cpu or "generic",
         features=ordered,
         vector_bits=_vector_bits(arch, ordered),
-        # The given attributes, removals too, decide the code.
-        identity=(host.identity if cpu == "native" else "") + attributes,
+        absent=tuple(sorted(absent)),
+        identity=host.identity if cpu == "native" else "",
     )
 
 

@@ -28,9 +28,12 @@ def llvm_cpu(target: Target) -> tuple[str, str]:
     if target.is_native:
         name, features = _host_description()
         listed = [features] if features else []
+        added = set(target.features) - set(Target.host().features)
+        listed += [f"+{feature}" for feature in sorted(added)]
     else:
         name = target.cpu
         listed = [f"+{feature}" for feature in target.features]
+    listed += [f"-{feature}" for feature in target.absent]
     if target.arch == "x86_64" and target.vector_bits == 512:
         listed.append("-prefer-256-bit")
     return name, ",".join(listed)

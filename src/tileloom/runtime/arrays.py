@@ -6,10 +6,10 @@ protocol. Nothing is ever copied: an object whose memory cannot be used as it is
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,7 @@ from .pool import empty
 __all__ = ["ArrayView", "as_numpy", "as_view", "empty", "from_dlpack"]
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayView:
+class ArrayView(NamedTuple):
     """Memory that belongs to someone else; strides are in bytes."""
 
     pointer: int
@@ -38,6 +37,8 @@ class ArrayView:
         """The first address that is used and the first past the last; equal when empty."""
         if 0 in self.shape:
             return self.pointer, self.pointer
+        if self.strides == compact_strides(self.shape, self.dtype.bytes):
+            return self.pointer, self.pointer + math.prod(self.shape) * self.dtype.bytes
         reach = [(n - 1) * step for n, step in zip(self.shape, self.strides, strict=True)]
         low = self.pointer + sum(step for step in reach if step < 0)
         return low, self.pointer + sum(step for step in reach if step > 0) + self.dtype.bytes
@@ -45,12 +46,11 @@ class ArrayView:
     @property
     def is_compact(self) -> bool:
         """Whether the elements lie in row-major order without gaps."""
-        return 0 in self.shape or all(
-            n == 1 or step == wanted
-            for n, step, wanted in zip(
-                self.shape, self.strides, compact_strides(self.shape, self.dtype.bytes), strict=True
-            )
-        )
+        wanted = compact_strides(self.shape, self.dtype.bytes)
+        if self.strides == wanted or 0 in self.shape:
+            return True
+        each = zip(self.shape, self.strides, wanted, strict=True)
+        return all(n == 1 or have == step for n, have, step in each)
 
 
 def compact_strides(shape: Sequence[int], item: int) -> tuple[int, ...]:
@@ -75,7 +75,7 @@ def as_view(value: Any) -> ArrayView:
         return _numpy_view(value)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
-        return _torch_view(value)
+        return _torch_view(value, torch)
     if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
         return from_dlpack(value)
     if isinstance(value, np.generic) or not _may_hold_memory(value):
@@ -101,28 +101,43 @@ def _describe(value: Any) -> str:
 def _numpy_view(array: np.ndarray[Any, Any]) -> ArrayView:
     if not array.dtype.isnative:
         raise ArgumentError(f"an array of foreign byte order, {array.dtype.str}")
-    try:
-        kind = dtype(array.dtype)
-    except (DTypeError, TypeError):
-        raise ArgumentError(f"an array of unsupported type {array.dtype}") from None
+    kind = _numpy_types.get(array.dtype) or _numpy_type(array.dtype)
     pointer = array.__array_interface__["data"][0]
     return ArrayView(pointer, array.shape, array.strides, kind, not array.flags.writeable, array)
 
 
-def _torch_view(tensor: Any) -> ArrayView:
-    """A tensor's memory; DLPack would refuse those that require gradients."""
-    device = str(tensor.device)
-    if str(tensor.layout) != "torch.strided":
-        raise ArgumentError(f"a PyTorch tensor of layout {tensor.layout}")
-    if tensor.is_conj() or tensor.is_neg():
-        raise ArgumentError("a PyTorch tensor with a pending conjugation or negation")
+_numpy_types: dict[Any, DType] = {}
+
+
+def _numpy_type(kind: Any) -> DType:
     try:
-        kind = dtype(str(tensor.dtype).removeprefix("torch."))
+        return _numpy_types.setdefault(kind, dtype(kind))
+    except (DTypeError, TypeError):
+        raise ArgumentError(f"an array of unsupported type {kind}") from None
+
+
+def _torch_view(tensor: Any, torch: Any) -> ArrayView:
+    """A tensor's memory; DLPack would refuse those that require gradients."""
+    if tensor.layout is not torch.strided:
+        raise ArgumentError(f"a PyTorch tensor of layout {tensor.layout}")
+    if tensor.is_neg() or tensor.is_conj():
+        raise ArgumentError("a PyTorch tensor with a pending conjugation or negation")
+    kind = _torch_types.get(tensor.dtype) or _torch_type(tensor.dtype)
+    item = kind.bytes
+    strides = tuple([step * item for step in tensor.stride()])
+    if tensor.is_cpu:
+        return ArrayView(tensor.data_ptr(), tuple(tensor.shape), strides, kind, False, tensor)
+    return ArrayView(0, tuple(tensor.shape), strides, kind, False, tensor, str(tensor.device))
+
+
+_torch_types: dict[Any, DType] = {}
+
+
+def _torch_type(kind: Any) -> DType:
+    try:
+        return _torch_types.setdefault(kind, dtype(str(kind).removeprefix("torch.")))
     except DTypeError:
-        raise ArgumentError(f"a PyTorch tensor of unsupported type {tensor.dtype}") from None
-    strides = tuple(step * kind.bytes for step in tensor.stride())
-    pointer = tensor.data_ptr() if tensor.device.type == "cpu" else 0
-    return ArrayView(pointer, tuple(tensor.shape), strides, kind, False, tensor, device)
+        raise ArgumentError(f"a PyTorch tensor of unsupported type {kind}") from None
 
 
 def from_dlpack(value: Any) -> ArrayView:

@@ -56,7 +56,7 @@ class Bound:
         self.params = binder.params
         self.known_symbols = binder.symbols
         self.symbols = symbols  # value, and who bound it
-        self.buffers: list[tuple[ParamSpec, int, ArrayView]] = []
+        self.buffers: list[tuple[ParamSpec, int, tuple[int, int]]] = []
         self.values: dict[str, Any] = {}
         self.pointers: Any = None
         self._slots: list[Any] = []
@@ -81,8 +81,9 @@ class Bound:
         self._check_layout(param, index, view)
         if param.is_written and view.readonly:
             self.refuse(param, index, "is written by the kernel, but the array is read-only")
-        self._check_overlap(param, index, view)
-        self.buffers.append((param, index, view))
+        extent = view.extent
+        self._check_overlap(param, index, extent)
+        self.buffers.append((param, index, extent))
         self.values[param.name] = view.pointer
 
     def _check_shape(self, param: ParamSpec, index: int, view: ArrayView) -> None:
@@ -101,31 +102,9 @@ class Bound:
             self.refuse(param, index, f"{name} is {value} here, but {bound} by {first}")
 
     def _check_layout(self, param: ParamSpec, index: int, view: ArrayView) -> None:
-        item = view.dtype.bytes
-        if param.strides is None:
-            wanted: tuple[int | str, ...] = compact_strides(view.shape, item)
-            fits = view.is_compact
-            name = "contiguous in row-major order"
-        else:
-            steps = [self.symbols.get(s, (s, ""))[0] for s in param.strides if isinstance(s, str)]
-            found = iter(steps)
-            wanted = tuple(
-                (next(found) if isinstance(step, str) else step) for step in param.strides
-            )
-            wanted = tuple(step * item if isinstance(step, int) else step for step in wanted)
-            fits = 0 in view.shape or all(
-                n == 1 or step == have
-                for n, step, have in zip(view.shape, wanted, view.strides, strict=True)
-            )
-            name = "laid out in memory as the kernel was compiled for"
+        fits = view.is_compact if param.strides is None else self._has_strides(param, view)
         if not fits:
-            self.refuse(
-                param,
-                index,
-                f"is not {name}: expected strides {show_shape(wanted)}, "
-                f"got {show_shape(view.strides)} (bytes)",
-                "numpy.ascontiguousarray makes a contiguous copy" if param.access == "r" else None,
-            )
+            self._refuse_layout(param, index, view)
         if view.pointer % param.needed_alignment and 0 not in view.shape:
             self.refuse(
                 param,
@@ -133,10 +112,38 @@ class Bound:
                 f"its address {view.pointer:#x} is not a multiple of {param.needed_alignment}",
             )
 
-    def _check_overlap(self, param: ParamSpec, index: int, view: ArrayView) -> None:
-        low, high = view.extent
-        for other, other_index, other_view in self.buffers:
-            other_low, other_high = other_view.extent
+    def _has_strides(self, param: ParamSpec, view: ArrayView) -> bool:
+        each = zip(view.shape, self._wanted_strides(param, view), view.strides, strict=True)
+        return 0 in view.shape or all(n == 1 or step == have for n, step, have in each)
+
+    def _wanted_strides(self, param: ParamSpec, view: ArrayView) -> tuple[int | str, ...]:
+        """In bytes; a stride that is a symbol binds it, or is what it is bound to."""
+        item = view.dtype.bytes
+        if param.strides is None:
+            return compact_strides(view.shape, item)
+        found: list[int | str] = []
+        for step, have in zip(param.strides, view.strides, strict=True):
+            if isinstance(step, str):
+                step, _ = self.symbols.setdefault(step, (have // item, f"a stride of {param.name}"))
+            found.append(step * item)
+        return tuple(found)
+
+    def _refuse_layout(self, param: ParamSpec, index: int, view: ArrayView) -> NoReturn:
+        if param.strides is None:
+            wanted = "contiguous in row-major order"
+        else:
+            wanted = "laid out in memory as the kernel was compiled for"
+        self.refuse(
+            param,
+            index,
+            f"is not {wanted}: expected strides {show_shape(self._wanted_strides(param, view))}, "
+            f"got {show_shape(view.strides)} (bytes)",
+            "numpy.ascontiguousarray makes a contiguous copy" if param.access == "r" else None,
+        )
+
+    def _check_overlap(self, param: ParamSpec, index: int, extent: tuple[int, int]) -> None:
+        low, high = extent
+        for other, other_index, (other_low, other_high) in self.buffers:
             apart = high <= other_low or other_high <= low or low == high or other_low == other_high
             if apart or not (param.is_written or other.is_written):
                 continue

@@ -67,7 +67,7 @@ def number_symbols(params: tuple[ParamSpec, ...]) -> dict[str, int]:
     """
     symbols: dict[str, int] = {}
     for param in params:
-        for extent in param.shape:
+        for extent in (*param.shape, *(param.strides or ())):
             if isinstance(extent, str):
                 symbols.setdefault(extent, len(symbols))
     for param in params:

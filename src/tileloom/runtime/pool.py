@@ -58,15 +58,20 @@ class Pool:
     def take(self, size: int) -> Any:
         """A block of at least `size` bytes: an object with the buffer protocol."""
         size = size_class(size)
-        kind = self._types.get(size)
-        if kind is None:
-            self._free.setdefault(size, [])
-            kind = self._types.setdefault(size, _block_type(size, self._give))
+        kind = self._type(size)
         try:
             address = self._free[size].pop()
         except IndexError:
             address = self._allocate(size)
         return kind.from_address(address)
+
+    def _type(self, size: int) -> Any:
+        """The type of the blocks of a size class."""
+        kind = self._types.get(size)
+        if kind is None:
+            self._free.setdefault(size, [])
+            kind = self._types.setdefault(size, _block_type(size, self._give))
+        return kind
 
     def _allocate(self, size: int) -> int:
         address = _allocate(size)
@@ -110,6 +115,25 @@ class Pool:
         if size <= 0:
             return np.empty(shape, item)  # which also refuses negative extents
         return np.ndarray(shape, item, self.take(size))
+
+    def allocator(self, shape: Sequence[int], kind: DType) -> Callable[[], np.ndarray[Any, Any]]:
+        """`empty` for one shape and type, with all that can be done beforehand done."""
+        item, shape = _item_type(kind), tuple(shape)
+        whole = math.prod(shape) * item.itemsize
+        if whole <= 0:
+            return lambda: np.empty(shape, item)
+        size = size_class(whole)
+        block_at = self._type(size).from_address
+        free, fresh, array = self._free[size], self._allocate, np.ndarray
+
+        def allocate() -> np.ndarray[Any, Any]:
+            try:
+                address = free.pop()
+            except IndexError:
+                address = fresh(size)
+            return array(shape, item, block_at(address))
+
+        return allocate
 
 
 _item_types: dict[Any, np.dtype[Any]] = {}

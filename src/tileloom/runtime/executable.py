@@ -1,0 +1,144 @@
+"""Programs of several kernels: native segments and host steps over shared tensors."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..base.dtype import DType
+from ..base.errors import ArgumentError
+from .arrays import as_numpy
+from .check import Binder
+from .kernel import Kernel
+from .params import ParamSpec
+from .pool import empty
+
+Array = np.ndarray[Any, Any]
+Host = Callable[[Sequence[Array]], Sequence[Array]]
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor that crosses segments: number `slot` of the program."""
+
+    slot: int
+    shape: tuple[int, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class NativeStep:
+    """A kernel over slots; its last parameter is scratch memory of so many bytes."""
+
+    kernel: Kernel
+    reads: tuple[Value, ...]
+    writes: tuple[Value, ...]
+    arena_bytes: int
+
+
+@dataclass(frozen=True)
+class HostStep:
+    """A NumPy function from slots to slots."""
+
+    function: Host
+    reads: tuple[Value, ...]
+    writes: tuple[Value, ...]
+
+
+class Executable:
+    """A compiled program: called with arrays, it returns new arrays.
+
+    Args:
+        name: what errors call it.
+        inputs: what it takes, in order; slot k holds input k.
+        outputs: which slots it returns, seen with which shapes.
+        steps: in the order in which they run.
+        constants: arrays by slot.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        inputs: Sequence[ParamSpec],
+        outputs: Sequence[Value],
+        steps: Sequence[NativeStep | HostStep],
+        constants: dict[int, Array],
+    ) -> None:
+        self.name = name
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+        self.steps = tuple(steps)
+        self._constants = constants
+        self._binder = Binder(name, self.inputs)
+        self._quick = self._only_step()
+
+    def _only_step(self) -> NativeStep | None:
+        """The one native step, if it takes the inputs and makes the outputs as they are."""
+        if len(self.steps) != 1 or not isinstance(self.steps[0], NativeStep):
+            return None
+        step = self.steps[0]
+        as_given = [value.slot for value in step.reads] == list(range(len(self.inputs)))
+        return step if as_given and step.writes == self.outputs else None
+
+    def __call__(self, *arrays: Any) -> list[Array]:
+        """The outputs for these inputs.
+
+        Raises:
+            ArgumentError: an argument has the wrong type, shape or device.
+        """
+        step = self._quick
+        if step is None:
+            return self._run(self._compact(arrays))
+        results = [empty(value.shape, value.dtype) for value in step.writes]
+        arena = empty((step.arena_bytes,), "uint8")
+        try:
+            step.kernel(*arrays, *results, arena)
+        except ArgumentError:
+            step.kernel(*self._compact(arrays), *results, arena)
+        return results
+
+    def _compact(self, arrays: Sequence[Any]) -> list[Array]:
+        """The inputs as row-major NumPy arrays, copied where they are laid out otherwise."""
+        if len(arrays) != len(self.inputs):
+            self._binder.bind(tuple(arrays))
+        compact = [np.ascontiguousarray(as_numpy(a)).reshape(np.shape(a)) for a in arrays]
+        self._binder.bind(tuple(compact))
+        return compact
+
+    def _run(self, arrays: Sequence[Array]) -> list[Array]:
+        slots: dict[int, Array] = dict(self._constants)
+        slots.update(enumerate(arrays))
+        for step in self.steps:
+            given = [slots[value.slot].reshape(value.shape) for value in step.reads]
+            if isinstance(step, HostStep):
+                made = [_as(v, a) for v, a in zip(step.writes, step.function(given), strict=True)]
+            else:
+                made = [empty(value.shape, value.dtype) for value in step.writes]
+                held = [*given, *made, empty((step.arena_bytes,), "uint8")]
+                pointers = (ctypes.c_void_p * len(held))(*(a.ctypes.data for a in held))
+                step.kernel.launch(ctypes.addressof(pointers))
+            slots.update((v.slot, a) for v, a in zip(step.writes, made, strict=True))
+        return self._results(slots, len(arrays))
+
+    def _results(self, slots: dict[int, Array], inputs: int) -> list[Array]:
+        """Fresh arrays: an output that is an input, a constant or another output is copied."""
+        shared = set(range(inputs)) | set(self._constants)
+        results = []
+        for value in self.outputs:
+            array = slots[value.slot].reshape(value.shape)
+            if value.slot in shared:
+                copy = empty(value.shape, value.dtype)
+                copy[...] = array
+                array = copy
+            shared.add(value.slot)
+            results.append(array)
+        return results
+
+
+def _as(value: Value, array: Array) -> Array:
+    wanted = value.dtype.numpy
+    return np.ascontiguousarray(array, dtype=wanted).reshape(value.shape)

@@ -1,0 +1,174 @@
+"""Targets and what the machine says of itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tileloom.base import machine
+from tileloom.base.errors import UserError
+from tileloom.base.target import Target, current_process_may_run, target
+
+SOURCES = Path(__file__).resolve().parents[2] / "src"
+
+
+def test_host_is_what_we_run_on() -> None:
+    host = Target.host()
+    assert host is Target.host() is target() is target("cpu") is target("llvm") is target(host)
+    assert host.arch == os.uname().machine
+    assert host.is_native and current_process_may_run(host)
+    assert 1 <= host.cores <= (os.cpu_count() or 1)
+    assert 0 < host.l1 <= host.l2 <= host.l3
+    assert host.vector_bits in (128, 256, 512)
+
+
+def test_features_agree_with_llvm() -> None:
+    """Every feature that we read off the system has LLVM's spelling, and LLVM sees it too."""
+    llvm = pytest.importorskip("llvmlite.binding")
+    seen = llvm.get_host_cpu_features()
+    for feature in Target.host().features:
+        assert seen.get(feature), feature
+
+
+@pytest.mark.parametrize(
+    ("text", "bits", "has", "lacks"),
+    [
+        ("cpu -mcpu=x86-64 -mtriple=x86_64-linux-gnu", 128, "sse2", "avx"),
+        ("cpu -mcpu=haswell -mtriple=x86_64-linux-gnu", 256, "fma", "avx512f"),
+        ("cpu -mcpu=znver4 -mtriple=x86_64-linux-gnu", 512, "avx512bf16", "amx-tile"),
+        ("llvm -mcpu=sapphirerapids -mtriple=x86_64-linux-gnu", 512, "amx-int8", "neon"),
+        ("cpu -mtriple=aarch64-linux-gnu", 128, "neon", "sse2"),
+        ("cpu -mtriple=arm64-linux-gnu -mattr=+dotprod,+bf16", 128, "dotprod", "avx"),
+        ("cpu -mtriple=x86_64-linux-gnu -mcpu=znver4 -mattr=-avx512f", 256, "avx2", "avx512f"),
+    ],
+)
+def test_described_targets(text, bits, has, lacks) -> None:
+    found = target(text)
+    assert found.vector_bits == bits
+    assert found.has(has) and not found.has(lacks)
+    assert not found.is_native
+    assert target(text) == found and target(text).key == found.key
+    assert found.lanes(32) == bits // 32
+
+
+def test_keys_tell_targets_apart() -> None:
+    texts = [
+        "cpu",
+        "cpu -mcpu=znver4",
+        "cpu -mcpu=znver3",
+        "cpu -mcpu=znver4 -mattr=+amx-tile",
+        "cpu -mcpu=znver4 -mattr=-fma",
+        "cpu -mtriple=aarch64-linux-gnu",
+        "cuda",
+        "cuda -arch=sm_80",
+    ]
+    assert len({target(text).key for text in texts}) == len(texts)
+    assert target("cpu -num-cores=1").key == target("cpu -num-cores=2").key
+    assert hash(target("cuda")) == hash(target("cuda"))
+
+
+def test_cores_can_be_given() -> None:
+    assert target("cpu -num-cores=3").cores == 3
+    assert target("cpu -num-cores=3").is_native
+
+
+def test_cuda() -> None:
+    found = target("cuda -arch=sm_90a")
+    assert (found.kind, found.sm, found.warp_size, found.max_threads) == ("cuda", 90, 32, 1024)
+    assert found.shared_memory == 227 << 10
+    assert found.triple == "nvptx64-nvidia-cuda"
+    assert str(found) == "cuda -arch=sm_90a" and target(str(found)) == found
+    assert not current_process_may_run(found)
+    assert target("cuda").lanes(16) == 8
+
+
+@pytest.mark.parametrize(
+    ("bad", "text"),
+    [
+        ("", "a target is a string"),
+        (3, "a target is a string"),
+        ("tpu", "unknown target 'tpu'"),
+        ("cpu znver4", "cannot read 'znver4'"),
+        ("cpu -mcpu", "cannot read '-mcpu'"),
+        ("cpu -colour=red", "unknown option -colour"),
+        ("cpu -mtriple=sparc-linux", "unknown architecture"),
+        ("cpu -num-cores=0", "not a positive number"),
+        ("cpu -num-cores=x", "not a positive number"),
+        ("cuda -arch=volta", "unknown GPU architecture"),
+        ("cuda -arch=sm_20", "unknown GPU architecture"),
+        ("cuda -mattr=+x", "unknown option"),
+    ],
+)
+def test_descriptions_that_mean_nothing(bad, text) -> None:
+    with pytest.raises(UserError, match=text):
+        target(bad)
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("files", "membership", "expected"),
+    [
+        ({}, "0::/\n", None),
+        ({"cpu.max": "max 100000\n"}, "0::/\n", None),
+        ({"a/b/cpu.max": "150000 100000\n"}, "0::/a/b\n", 2),
+        ({"a/cpu.max": "100000 100000\n", "a/b/cpu.max": "max 100000\n"}, "0::/a/b\n", 1),
+        ({"a/cpu.max": "10000 100000\n"}, "0::/a\n", 1),
+        (
+            {"cpu,cpuacct/x/cpu.cfs_quota_us": "300000", "cpu,cpuacct/x/cpu.cfs_period_us": "1e5"},
+            "3:cpu,cpuacct:/x\n",
+            None,
+        ),
+        (
+            {
+                "cpu,cpuacct/x/cpu.cfs_quota_us": "300000\n",
+                "cpu,cpuacct/x/cpu.cfs_period_us": "100000\n",
+            },
+            "4:memory:/y\n3:cpu,cpuacct:/x\n0::/\n",
+            3,
+        ),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, "1:cpu:/\n", None),
+        ({"unified/a/cpu.max": "400000 100000\n"}, "0::/a\n", 4),
+    ],
+)
+def test_cpu_quota(tmp_path, files, membership, expected) -> None:
+    for name, text in files.items():
+        write(tmp_path / "cgroup" / name, text)
+    write(tmp_path / "membership", membership)
+    found = machine.cpu_quota(str(tmp_path / "cgroup"), str(tmp_path / "membership"))
+    assert found == expected
+
+
+def test_no_proc_at_all(tmp_path) -> None:
+    assert machine.cpu_quota(str(tmp_path / "no"), str(tmp_path / "none")) is None
+
+
+def test_usable_cores_follow_affinity_and_quota(monkeypatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 2, 4, 6})
+    monkeypatch.setattr(machine, "cpu_quota", lambda: None)
+    assert machine.usable_cores() == 4
+    monkeypatch.setattr(machine, "cpu_quota", lambda: 2)
+    assert machine.usable_cores() == 2
+    monkeypatch.setattr(machine, "cpu_quota", lambda: 64)
+    assert machine.usable_cores() == 4
+
+
+def test_base_does_not_load_llvm() -> None:
+    script = (
+        "import sys; from tileloom.base.target import Target; Target.host().key; "
+        "print('llvmlite' in sys.modules)"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"PYTHONPATH": str(SOURCES)},
+        capture_output=True,
+        text=True,
+    )
+    assert shown.stdout.strip() == "False", shown.stderr
