@@ -20,6 +20,7 @@ from .nodes import (
     Not,
     Or,
     Select,
+    Shuffle,
     Var,
 )
 from .rebuild import is_pure, rebuild
@@ -130,15 +131,26 @@ def _choice(self: LogicContext, expr: Expr, condition: Expr, yes: Expr, no: Expr
     condition = self.simplify(condition)
     if isinstance(condition, IntImm):
         return self.simplify(yes if condition.value else no)
-    if condition.dtype.lanes == 1:
-        yes, no = self.under(condition, yes), self.under(condition, no, False)
-    else:
+    if condition.dtype.lanes != 1 or (isinstance(expr, Select) and has_load(expr)):
+        # Both sides of a Select may be evaluated: its condition must not shape an address.
         yes, no = self.simplify(yes), self.simplify(no)
+    else:
+        yes, no = self.under(condition, yes), self.under(condition, no, False)
     if yes is no and is_pure(condition):
         return yes
     if isinstance(condition, Not):
         condition, yes, no = condition.a, no, yes
     return self.finish(expr.with_children([condition, yes, no]))
+
+
+def has_load(expr: Expr) -> bool:
+    """Whether an element of something is read inside: a node with indices (memoised)."""
+    known = expr.memo.get("has_load")
+    if known is None:
+        known = any(has_load(child) for child in expr.children)
+        known = known or (hasattr(expr, "indices") and not isinstance(expr, Shuffle))
+        expr.memo["has_load"] = known
+    return bool(known)
 
 
 def _call(self: LogicContext, expr: Any) -> Expr:
