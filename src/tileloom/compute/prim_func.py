@@ -95,10 +95,15 @@ class _Nest:
             values[axis.var] = inner
         return _Nest(loops, tuple(axes), tuple(block_vars), values)
 
-    def wrap(self, body: Stmt, count: int | None = None) -> Stmt:
-        """`body` in the loops, or in all but the first `count`."""
-        known = {axis.var: loop for axis, loop in zip(self.axes, self.loops, strict=True)}
-        for axis, loop in reversed(list(zip(self.axes, self.loops, strict=True))[count or 0 :]):
+    def under(self, first: Stmt, second: Stmt, count: int) -> Stmt:
+        """Two statements in a row in the first `count` loops."""
+        return self.wrap(seq(first, second), 0, count)
+
+    def wrap(self, body: Stmt, begin: int = 0, end: int | None = None) -> Stmt:
+        """`body` in the loops, or in those from `begin` to `end`."""
+        pairs = list(zip(self.axes, self.loops, strict=True))
+        known = {axis.var: loop for axis, loop in pairs}
+        for axis, loop in reversed(pairs[begin:end]):
             low, extent = (substitute(e, known) for e in (axis.domain.min, axis.domain.extent))
             body = For(loop, low, extent, SERIAL, body)
         return body
@@ -197,10 +202,7 @@ class _Builder:
         if nest.block_vars:
             block = self._block(op, name, nest.block_vars, writes, reads, body)
             return nest.wrap(nest.realize(block))
-        # A block needs an iteration variable: a 0-d tensor gets one over a single point.
-        unit = IterVar(Range.from_extent(1), Var("vi"), SPATIAL)
-        block = self._block(op, name, [unit], writes, reads, body)
-        return BlockRealize((const(0),), const(True), block)
+        return _once(self._block(op, name, [_unit()], writes, reads, body))
 
     def _name(self, op: ComputeOp, k: int) -> str:
         """Blocks have the names of the buffers they write where they write one."""
@@ -213,17 +215,19 @@ class _Builder:
         nest = _Nest.over((*op.axis, *reduce.axis))
         at = tuple(axis.var for axis in nest.block_vars[: len(op.axis)])
         buffers = self._components(op, parts, reduce)
-        start = [self._load(e, nest.values) for e in reduce.init or reduce.combiner.identity]
-        init = seq(*(BufferStore(b, v, at) for b, v in zip(buffers, start, strict=True)))
         source = [self._guarded(reduce, k, nest.values) for k in range(len(buffers))]
         body = _combine(reduce, buffers, source, at)
         reads = read_regions(source, skip=buffers)
         writes = [BufferRegion.point(buffer, at) for buffer in buffers]
         name = op.name if len(buffers) > 1 else buffers[0].name
         if not self.separate_init:
+            start = [self._load(e, nest.values) for e in reduce.init or reduce.combiner.identity]
+            init = _stores(buffers, start, at)
             block = self._block(op, name, nest.block_vars, writes, reads, body, init)
             return nest.wrap(nest.realize(block))
-        return self._separate(op, name, nest, writes, [*writes, *reads], body, init)
+        update = self._block(op, name, nest.block_vars, writes, [*writes, *reads], body)
+        start_block = self._start(op, reduce, buffers, nest)
+        return nest.under(start_block, nest.wrap(nest.realize(update), len(op.axis)), len(op.axis))
 
     def _components(self, op: ComputeOp, parts: Sequence[Reduce], reduce: Reduce) -> list[Buffer]:
         """The buffer of each component; those that nobody asked for are allocated."""
@@ -244,48 +248,34 @@ class _Builder:
         condition = self._load(reduce.condition, values)
         return if_then_else(condition, value, reduce.combiner.identity[k])
 
-    def _separate(
-        self, op: ComputeOp, name: str, nest: _Nest, writes: Sequence[BufferRegion],
-        reads: Sequence[BufferRegion], body: Stmt, init: Stmt,
-    ) -> Stmt:  # fmt: skip
-        """The init in a block of its own, under the spatial loops, before the reduction loops."""
-        count = len(op.axis)
+    def _start(
+        self, op: ComputeOp, reduce: Reduce, buffers: Sequence[Buffer], nest: _Nest
+    ) -> BlockRealize:
+        """The start of a reduction as a block of its own, for the spatial loops of the nest."""
         outer = _Nest.over(op.axis)
-        moved = {
-            old.var: new.var for old, new in zip(nest.block_vars, outer.block_vars, strict=False)
-        }
-        first = _move_stores(init, moved)
-        first_writes = [
-            BufferRegion.point(region.buffer, [axis.var for axis in outer.block_vars])
-            for region in writes
-        ]
-        start: BlockRealize
-        if count:
-            block = self._block(
-                op, f"{name}__reduce_init", outer.block_vars, first_writes, (), first
-            )
-            start = BlockRealize(nest.loops[:count], const(True), block)
-        else:
-            unit = IterVar(Range.from_extent(1), Var("vi"), SPATIAL)
-            block = self._block(op, f"{name}__reduce_init", [unit], first_writes, (), first)
-            start = BlockRealize((const(0),), const(True), block)
-        update = nest.realize(self._block(op, name, nest.block_vars, writes, reads, body))
-        inner = seq(start, nest.wrap(update, count))
-        return _Nest(nest.loops[:count], nest.axes[:count], (), {}).wrap(inner)
+        values = [self._load(e, outer.values) for e in reduce.init or reduce.combiner.identity]
+        at = [axis.var for axis in outer.block_vars]
+        name = f"{op.name if len(buffers) > 1 else buffers[0].name}__reduce_init"
+        writes = [BufferRegion.point(buffer, at) for buffer in buffers]
+        body = _stores(buffers, values, at)
+        reads = read_regions(values)
+        if at:
+            return nest.realize(self._block(op, name, outer.block_vars, writes, reads, body))
+        return _once(self._block(op, name, [_unit()], writes, reads, body))
 
 
-def _move_stores(init: Stmt, values: Values) -> Stmt:
-    stores = init.seq if hasattr(init, "seq") else (init,)
-    return seq(
-        *(
-            BufferStore(
-                store.buffer,
-                substitute(store.value, values),
-                tuple(substitute(index, values) for index in store.indices),
-            )
-            for store in stores
-        )
-    )
+def _unit() -> IterVar:
+    """A block needs an iteration variable: one over a single point."""
+    return IterVar(Range.from_extent(1), Var("vi"), SPATIAL)
+
+
+def _once(block: Block) -> BlockRealize:
+    return BlockRealize((const(0),), const(True), block)
+
+
+def _stores(buffers: Sequence[Buffer], values: Sequence[Expr], at: Sequence[Expr]) -> Stmt:
+    pairs = zip(buffers, values, strict=True)
+    return seq(*(BufferStore(buffer, value, tuple(at)) for buffer, value in pairs))
 
 
 def _combine(
