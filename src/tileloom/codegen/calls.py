@@ -10,8 +10,9 @@ import llvmlite.ir as ir
 from ..base import dtype
 from ..base.errors import UnsupportedError
 from ..expr import Call, StringImm
-from . import arith, vmath
-from .types import I1, I32, filled, like, register_type
+from ..tir import BufferLoad
+from . import arith, memory, vmath
+from .types import I1, I8, I32, filled, like, opaque, register_type
 
 if TYPE_CHECKING:
     from .emit_expr import ExprEmitter
@@ -135,6 +136,23 @@ def _extern(e: ExprEmitter, call: Call) -> ir.Value:
     return I32(0) if void else value
 
 
+def _address_of(e: ExprEmitter, call: Call) -> ir.Value:
+    load = call.args[0]
+    if not isinstance(load, BufferLoad) or len(load.indices) != 1:
+        raise UnsupportedError(f"address_of needs an element of a flat buffer: {call}")
+    return memory.address(e, load.buffer, e.index(load.indices[0]))
+
+
+def _lookup_param(e: ExprEmitter, call: Call) -> ir.Value:
+    """Constant data that the loader provides under this name."""
+    (name,) = call.args
+    if not isinstance(name, StringImm):
+        raise UnsupportedError(f"lookup_param needs a name: {call}")
+    module = e.builder.module
+    found = module.globals.get(name.value)
+    return found or opaque(ir.GlobalVariable(module, I8, name.value))
+
+
 _HANDLERS: dict[str, Callable[[ExprEmitter, Call], ir.Value]] = {
     "tir.if_then_else": _if_then_else,
     "tir.likely": _likely,
@@ -153,6 +171,8 @@ _HANDLERS: dict[str, Callable[[ExprEmitter, Call], ir.Value]] = {
     "tir.isnan": _classify,
     "tir.isinf": _classify,
     "tir.isfinite": _classify,
+    "tir.address_of": _address_of,
+    "tir.lookup_param": _lookup_param,
     "tir.call_extern": _extern,
     "tir.call_pure_extern": _extern,
 }

@@ -135,7 +135,7 @@ def _place(stage: Stage, order: Sequence[Axis], members: Mapping[te.Tensor, Memb
         if extents != [axis.extent for axis in target]:
             raise PlanRefused(f"{stage.op.name} is over another domain")
         renamed = dict(zip(stage.axes, (axis.parts[0] for axis in target), strict=True))
-    body = tuple(substitute(part, renamed) for part in stage.body)  # type: ignore[arg-type]
+    body = tuple(substitute(part, renamed) for part in stage.body)
     axes = tuple(renamed[var] for var in stage.axes)
     level = 0
     for load in _loads(body):

@@ -23,7 +23,7 @@ from ...tir import (
     seq,
 )
 from .cluster import Cluster, Member
-from .frame import Axis, Frame, Source
+from .frame import Axis, Frame, Source, constantly
 from .nest import guarded, lanes_for, nest, parallel_nest, vector_loop
 from .reducing import Accumulator, allocate, combine
 
@@ -197,5 +197,5 @@ class ColumnKernel:
         sources: dict[te.Tensor, Source] = {}
         for tensor, buffer in self.local.items():
             load = BufferLoad(buffer, [column])
-            sources[tensor] = lambda _, load=load: load
+            sources[tensor] = constantly(load)
         return Frame(axes, positions, self.buffers, sources)

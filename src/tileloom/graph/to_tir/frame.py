@@ -77,6 +77,11 @@ def _chained(outer: Axis, inner: Axis, forms: Sequence[Linear]) -> bool:
 Source = Callable[[tuple[Expr, ...]], Expr]
 
 
+def constantly(value: Expr) -> Source:
+    """A source that is the same whatever the indices."""
+    return lambda _: value
+
+
 class Frame:
     """Formulas at given positions of the loop axes.
 

@@ -13,7 +13,7 @@ from .columns import ColumnKernel
 from .formulas import formula_kernel
 from .nest import PARALLEL_WORK
 from .reducing import allocate
-from .rows import RowKernel
+from .rows import SCRATCH_BYTES, RowKernel
 from .stages import PlanRefused, Stage, make_stages
 
 
@@ -35,28 +35,31 @@ def make_kernel(
 
     The arrays are parameters in this order, each as one compact row of elements.
     """
+    written = len(outputs)
     buffers = {tensor: flat_buffer(tensor, tensor.name) for tensor in (*inputs, *outputs)}
     if any(0 in tensor.static_shape for tensor in outputs):
         outputs = [tensor for tensor in outputs if 0 not in tensor.static_shape]
     try:
-        body = _together(make_stages(outputs, reuse=True), buffers, outputs, machine)
+        body = _together(outputs, buffers, machine)
     except PlanRefused:
         body = _one_by_one(make_stages(outputs, reuse=False), buffers, outputs, machine)
     params = [Var(buffer.name, "handle") for buffer in buffers.values()]
-    attrs = {"global_symbol": name, "tir.noalias": True}
+    attrs = {"global_symbol": name, "tir.noalias": True, "outputs": written}
     return PrimFunc(tuple(params), body, dict(zip(params, buffers.values(), strict=True)), attrs)
 
 
 def _together(
-    stages: Sequence[Stage],
-    buffers: Mapping[te.Tensor, Buffer],
-    outputs: Sequence[te.Tensor],
-    machine: Machine,
+    outputs: Sequence[te.Tensor], buffers: Mapping[te.Tensor, Buffer], machine: Machine
 ) -> Stmt:
-    if not stages:
+    """All stages in one loop nest (formulas: one for each shape)."""
+    if not outputs:
         return seq()
+    stages = make_stages(outputs, reuse=True)
     if any(stage.is_reduction for stage in stages):
-        return _nest(make_cluster(stages), buffers, outputs, machine)
+        cluster = make_cluster(stages)
+        if not _can_keep(cluster, outputs, machine):
+            cluster = make_cluster(make_stages(outputs, reuse=False))
+        return _nest(cluster, buffers, outputs, machine)
     nests = []
     by_extents: dict[tuple[int, ...], list[Stage]] = {}
     for stage in stages:
@@ -67,6 +70,22 @@ def _together(
             raise PlanRefused("an output is read by another")
         nests.append(_nest(make_cluster(same), buffers, outputs, machine))
     return seq(*nests)
+
+
+def _can_keep(cluster: Cluster, outputs: Sequence[te.Tensor], machine: Machine) -> bool:
+    """Whether intermediates of a whole row, if there are any, have a place near the core."""
+    kept = sum(
+        tensor.dtype.bytes
+        for member in cluster.members
+        if member.full and not member.is_reduction
+        for tensor in member.tensors
+        if tensor not in outputs
+    )
+    if not kept:
+        return True
+    for axis in cluster.reduce:
+        kept *= axis.extent
+    return kept <= SCRATCH_BYTES and _along_rows(cluster, machine.vector_bits // 32)
 
 
 def _one_by_one(

@@ -6,13 +6,13 @@ inside a pass, vectors of partial results are kept, several to hide the latency 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ... import compute as te
 from ...expr import Expr, Var, const
 from ...tir import Buffer, BufferLoad, BufferStore, LetStmt, Stmt, make_buffer, seq
 from .cluster import Cluster, Member
-from .frame import Axis, Frame, Source
+from .frame import Axis, Frame, Source, constantly
 from .nest import guarded, lanes_for, loop, nest, parallel_nest, vector, vector_loop
 from .reducing import Accumulator, allocate
 
@@ -88,7 +88,7 @@ class RowKernel:
             body = acc.within(body)
         return before(body)
 
-    def _row_values(self, rows: Sequence[Member]):  # type: ignore[no-untyped-def]
+    def _row_values(self, rows: Sequence[Member]) -> Callable[[Stmt], Stmt]:
         """A function that puts the values of whole rows before a statement."""
         axes = self.cluster.spatial
         bound: list[tuple[Var, Expr]] = []
@@ -98,7 +98,7 @@ class RowKernel:
             for tensor, part in zip(member.tensors, member.body, strict=True):
                 var = Var(tensor.name, tensor.dtype)
                 bound.append((var, frame.formula(part)))
-                self.sources[tensor] = lambda _, var=var: var
+                self.sources[tensor] = constantly(var)
                 if tensor in self.outputs:
                     where = frame.position(member.axes, _extents(member))
                     stores.append(BufferStore(self.buffers[tensor], var, (where,)))
@@ -128,7 +128,7 @@ class RowKernel:
             stores = []
             frame = Frame(self.cluster.spatial, self.row, self.buffers, self.sources)
             for tensor, var in zip(member.tensors, names, strict=True):
-                self.sources[tensor] = lambda _, var=var: var
+                self.sources[tensor] = constantly(var)
                 if tensor in self.outputs:
                     where = frame.position(member.axes, _extents(member))
                     stores.append(BufferStore(self.buffers[tensor], var, (where,)))
@@ -228,7 +228,7 @@ class RowKernel:
         found = dict(self.sources)
         for buffer, tensor in ((b, t) for t, b in self.buffers.items() if b in self.scratch):
             load = BufferLoad(buffer, [self._scratch_position(position)])
-            found[tensor] = lambda _, load=load: load
+            found[tensor] = constantly(load)
         return found
 
     def _scratch_position(self, position: list[Expr]) -> Expr:

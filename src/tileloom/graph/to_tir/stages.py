@@ -92,7 +92,7 @@ def make_stages(outputs: Sequence[te.Tensor], *, reuse: bool) -> list[Stage]:
         reuse: keep a costly formula that a reduction and something else both read.
     """
     ops = topological(outputs)
-    kept = {tensor.op for tensor in outputs} | {op for op in ops if op.reduce_axis}
+    kept: set[object] = {tensor.op for tensor in outputs} | {op for op in ops if op.reduce_axis}
     if reuse:
         kept |= _worth_keeping(ops)
     inlined: dict[te.ComputeOp, tuple[Expr, ...]] = {}
@@ -131,7 +131,7 @@ def _is_costly(expr: Expr) -> bool:
 def _inline(
     body: Expr,
     inlined: dict[te.ComputeOp, tuple[Expr, ...]],
-    kept: Collection[te.ComputeOp],
+    kept: Collection[object],
 ) -> Expr:
     def rule(node: Expr) -> Expr | None:
         if not isinstance(node, ProducerLoad):

@@ -1,0 +1,238 @@
+"""A graph as a program: kernels, the order they run in, and where every tensor lives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..base import dtype
+from ..expr import Call, Expr, StringImm, Var, const
+from ..tir import Buffer, BufferLoad, Evaluate, IRModule, PrimFunc, make_buffer, seq
+from .memory import plan_arena
+from .nodes import Graph, Node, Tensor
+from .optimize import freeze
+from .partition import Group, partition
+from .to_tir.group import group_kernel
+from .to_tir.kernel import Machine
+
+
+@dataclass(frozen=True)
+class KernelCall:
+    """One call of a kernel with these tensors."""
+
+    kernel: str
+    tensors: tuple[Tensor, ...]
+
+
+@dataclass
+class Segment:
+    """Kernels that run one after another as one native function, or one step on the host.
+
+    Attributes:
+        calls: the kernels, in order; empty for a host step.
+        node: what the host computes through the op's NumPy reference.
+        reads, writes: tensors from and for outside, by their storage.
+        arena_bytes: memory for what lives only inside.
+    """
+
+    name: str
+    calls: list[KernelCall] = field(default_factory=list)
+    node: Node | None = None
+    reads: tuple[Tensor, ...] = ()
+    writes: tuple[Tensor, ...] = ()
+    arena_bytes: int = 0
+
+
+@dataclass
+class Program:
+    """What the driver compiles and the runtime runs.
+
+    Attributes:
+        graph: what it computes.
+        module: the kernels, and for each native segment the function that calls them.
+        segments: in order.
+        constants: arrays by the name under which the module looks them up.
+        storage: the tensor whose memory holds a tensor (itself unless it is a view).
+    """
+
+    graph: Graph
+    module: IRModule
+    segments: list[Segment]
+    constants: dict[str, np.ndarray[Any, Any]]
+    storage: dict[Tensor, Tensor]
+
+    @property
+    def kernel_count(self) -> int:
+        """How many kernels one run launches."""
+        return sum(len(segment.calls) for segment in self.segments)
+
+
+def build_program(graph: Graph, machine: Machine) -> Program:
+    """The program of a graph without composite ops."""
+    return _Builder(graph, machine).build()
+
+
+class _Builder:
+    def __init__(self, graph: Graph, machine: Machine) -> None:
+        self.graph = graph
+        self.machine = machine
+        self.functions: dict[str, PrimFunc] = {}
+        self.known: dict[Any, tuple[str, list[int]]] = {}
+        self.constants: dict[str, np.ndarray[Any, Any]] = {}
+        self.constant_names: dict[Tensor, str] = {}
+        self.storage: dict[Tensor, Tensor] = {}
+        self.segments: list[Segment] = []
+
+    def build(self) -> Program:
+        groups = partition(self.graph)
+        self._find_storage(groups)
+        for group in groups:
+            if group.kind == "alone" and group.anchor.op.compute is None:
+                self.segments.append(Segment(f"host{len(self.segments)}", node=group.anchor))
+            elif not group.is_view:
+                self._segment().calls.append(self._call(group))
+        self._connect()
+        for segment in self.segments:
+            if segment.calls:
+                self._emit(segment)
+        return Program(
+            self.graph, IRModule(self.functions), self.segments, self.constants, self.storage
+        )
+
+    # ------------------------------------------------------------------ kernels
+
+    def _segment(self) -> Segment:
+        if not self.segments or self.segments[-1].node is not None:
+            self.segments.append(Segment(f"{self.graph.name}_{len(self.segments)}"))
+        return self.segments[-1]
+
+    def _call(self, group: Group) -> KernelCall:
+        """The kernel of a group; groups that compute the same share one."""
+        key, operands = signature(group)
+        if key not in self.known:
+            name = f"kernel{len(self.functions)}_{label(group)}"
+            func, tensors = group_kernel(group, name, self.machine)
+            self.functions[name] = func
+            self.known[key] = name, [operands.index(t) for t in tensors]
+        name, order = self.known[key]
+        return KernelCall(name, tuple(operands[k] for k in order))
+
+    # ------------------------------------------------------------------ memory
+
+    def _find_storage(self, groups: Sequence[Group]) -> None:
+        for group in groups:
+            if group.is_view:
+                for node in group.nodes:
+                    source = node.inputs[0]
+                    self.storage[node.outputs[0]] = self.storage.get(source, source)
+
+    def home(self, tensor: Tensor) -> Tensor:
+        """The tensor whose memory it is."""
+        return self.storage.get(tensor, tensor)
+
+    def _uses(self, segment: Segment) -> tuple[list[Tensor], list[Tensor]]:
+        """What a segment reads and what it makes, as storage."""
+        if segment.node is not None:
+            node = segment.node
+            return [self.home(t) for t in node.inputs], list(node.outputs)
+        reads: dict[Tensor, None] = {}
+        made: dict[Tensor, None] = {}
+        for call in segment.calls:
+            outputs = self.functions[call.kernel].attrs["outputs"]
+            split = len(call.tensors) - outputs
+            made.update(dict.fromkeys(call.tensors[split:]))
+            reads.update(dict.fromkeys(self.home(t) for t in call.tensors[:split]))
+        return list(reads), list(made)
+
+    def _connect(self) -> None:
+        uses = [self._uses(segment) for segment in self.segments]
+        for k, segment in enumerate(self.segments):
+            reads, made = uses[k]
+            later = {t for other in uses[k + 1 :] for t in other[0]}
+            later |= {self.home(t) for t in self.graph.outputs}
+            inside = set(made)
+            segment.writes = tuple(t for t in made if t in later or segment.node is not None)
+            segment.reads = tuple(
+                t for t in reads if t not in inside and (segment.node or t.value is None)
+            )
+
+    def _emit(self, segment: Segment) -> None:
+        """The native function that runs the kernels of a segment."""
+        outside = (*segment.reads, *segment.writes)
+        sizes: dict[Tensor, int] = {}
+        lifetimes: dict[Tensor, tuple[int, int]] = {}
+        for step, call in enumerate(segment.calls):
+            for tensor in map(self.home, call.tensors):
+                if tensor in outside or tensor.value is not None:
+                    continue
+                sizes[tensor] = tensor.type.nbytes
+                lifetimes[tensor] = (lifetimes.get(tensor, (step, step))[0], step)
+        offsets, segment.arena_bytes = plan_arena(sizes, lifetimes)
+        buffers = [make_buffer((t.type.size,), t.dtype, f"arg{k}") for k, t in enumerate(outside)]
+        arena = make_buffer((segment.arena_bytes,), "uint8", "arena")
+        params = [Var(b.name, "handle") for b in (*buffers, arena)]
+        places: dict[Tensor, Expr] = {t: b.data for t, b in zip(outside, buffers, strict=True)}
+        places |= {t: _address(arena, offset) for t, offset in offsets.items()}
+        calls = [
+            Evaluate(
+                Call(
+                    "int32",
+                    "tir.call_extern",
+                    [StringImm(call.kernel), *(self._pointer(t, places) for t in call.tensors)],
+                )
+            )
+            for call in segment.calls
+        ]
+        self.functions[segment.name] = PrimFunc(
+            tuple(params),
+            seq(*calls),
+            dict(zip(params, (*buffers, arena), strict=True)),
+            {"global_symbol": segment.name},
+        )
+
+    def _pointer(self, tensor: Tensor, places: Mapping[Tensor, Expr]) -> Expr:
+        tensor = self.home(tensor)
+        if tensor in places:
+            return places[tensor]
+        name = self.constant_names.get(tensor)
+        if name is None:
+            name = self.constant_names[tensor] = f"constant{len(self.constants)}"
+            self.constants[name] = np.ascontiguousarray(tensor.value)
+        return Call("handle", "tir.lookup_param", [StringImm(name)])
+
+
+def _address(buffer: Buffer, offset: int) -> Expr:
+    load = BufferLoad(buffer, [const(offset, "int64" if offset >= 1 << 31 else "int32")])
+    return Call(dtype("handle"), "tir.address_of", [load])
+
+
+def label(group: Group) -> str:
+    """A short name that says what a kernel computes."""
+    names = dict.fromkeys(node.op.name.removeprefix("reduce_") for node in group.nodes)
+    return "_".join(list(names)[:6])
+
+
+def signature(group: Group) -> tuple[Any, list[Tensor]]:
+    """What a group computes, apart from which tensors it computes it on; and those tensors."""
+    numbers: dict[Tensor, int] = {}
+    operands: list[Tensor] = []
+    inputs = []
+    for tensor in group.inputs:
+        numbers[tensor] = len(numbers)
+        operands.append(tensor)
+        value = tensor.value
+        literal = value.tobytes() if value is not None and value.size == 1 else None
+        inputs.append((tensor.type, literal))
+    nodes = []
+    for node in group.nodes:
+        wiring = tuple(numbers[t] for t in node.inputs)
+        for tensor in node.outputs:
+            numbers[tensor] = len(numbers)
+        types = tuple(t.type for t in node.outputs)
+        nodes.append((node.op.name, wiring, types, freeze(node.attrs)))
+    operands += group.outputs
+    outputs = tuple(numbers[t] for t in group.outputs)
+    return (group.kind, tuple(inputs), tuple(nodes), outputs), operands
