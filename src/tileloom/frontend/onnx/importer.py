@@ -241,9 +241,12 @@ class Importer:
         for name, value in zip(function.input, padded):
             inner.define(name, value)
         attributes = {a.name: a for a in (*function.attribute_proto, *node.attribute)}
+        results = dict.fromkeys(name for name, used in zip(function.output, node.output) if used)
+        needed = _needed_nodes(function.node, results)
+        body = [_bind_attributes(function.node[k], attributes) for k in sorted(needed)]
         with _Deeper(self):
-            self._run_nodes([_bind_attributes(n, attributes) for n in function.node], inner)
-        return [inner.find(name) for name in function.output]
+            self._run_nodes(body, inner)
+        return [inner.find(name) if name in results else None for name in function.output]
 
 
 class _Deeper:

@@ -14,6 +14,9 @@ FAMILIES = (
     "create",
     "matmul",
     "normalize",
+    "conv",
+    "pool",
+    "resize",
 )
 
 
