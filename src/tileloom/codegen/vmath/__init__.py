@@ -81,6 +81,9 @@ _ARITY = {
 }
 
 
+NAMES = tuple(_ARITY)  # of all functions that `emit` knows
+
+
 def supported(name: str) -> bool:
     """Whether `emit` knows the function."""
     return name in _ARITY
