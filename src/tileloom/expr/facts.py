@@ -88,12 +88,13 @@ def interval(bounds: BoundAnalyzer, value: Linear) -> ConstIntBound:
 class Prover:
     """Bounds of sums by chaining inequalities and looking into minima and maxima."""
 
-    __slots__ = ("bounds", "linear", "sums")
+    __slots__ = ("active", "bounds", "linear", "sums")
 
     def __init__(self, bounds: BoundAnalyzer, facts: Facts, linear: object) -> None:
         self.bounds = bounds
         self.sums = list(facts.sums.values())
         self.linear = linear
+        self.active = False
 
     def bound(self, value: Linear) -> ConstIntBound:
         """The tightest bounds found."""
@@ -102,8 +103,14 @@ class Prover:
             return found
         if not self.sums and not any(type(t) in (Min, Max) for t in value.terms):
             return found
-        high = min(found[1], self._upper(value, DEPTH))
-        low = max(found[0], -self._upper(-value, DEPTH))
+        if self.active:
+            return found  # canonical forms asked for on the way ask for bounds: no proof in a proof
+        self.active = True
+        try:
+            high = min(found[1], self._upper(value, DEPTH))
+            low = max(found[0], -self._upper(-value, DEPTH))
+        finally:
+            self.active = False
         return ConstIntBound(low, high) if low <= high else found
 
     def _upper(self, value: Linear, depth: int) -> int:
