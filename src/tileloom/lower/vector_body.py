@@ -33,7 +33,6 @@ from ..expr import (
     Or,
     Ramp,
     Select,
-    Shuffle,
     Sub,
     Var,
     binary,
@@ -276,6 +275,8 @@ class Vectorizer:
         """The expression for all lanes: a scalar where they agree, else a vector."""
         if isinstance(expr, Var):
             return self.values.get(expr, expr)
+        if expr.dtype.lanes > 1:
+            raise CannotVectorize(f"{expr} is a vector already")
         known = self.done.get(expr)
         if known is None:
             known = self.done[expr] = self._expr(expr) if self._concerns(expr) else expr
@@ -291,8 +292,6 @@ class Vectorizer:
         return any(buffer.data in self.widened_data for buffer in loaded_buffers(expr))
 
     def _expr(self, expr: Expr) -> Expr:
-        if expr.dtype.lanes > 1:
-            raise CannotVectorize(f"{expr} is a vector already")
         match expr:
             case BufferLoad():
                 return self._load(expr)
@@ -310,8 +309,6 @@ class Vectorizer:
                 return Let(wide, new, self.expr(body))
             case Call():
                 return self._call(expr)
-            case Ramp() | Broadcast() | Shuffle():
-                raise CannotVectorize(f"{expr} is a vector already")
             case _:
                 return rebuild(expr, tuple([self.expr(child) for child in expr.children]))
 
