@@ -115,7 +115,9 @@ def test_other_processors(triple: str, kind: str) -> None:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     features = "+avx2,+fma,+f16c" if triple.startswith("x86") else ""
-    machine = llvm.Target.from_triple(triple).create_target_machine(features=features, opt=2)
+    machine = llvm.Target.from_triple(triple).create_target_machine(
+        features=features, opt=2, codemodel="small", reloc="pic"
+    )
     for name in ULPS:
         for width in (1, 4):
             module = build_module(name, kind, width, ARITY.get(name, 1))

@@ -45,16 +45,16 @@ class Reduced:
         return k.from_bits(self.shifted << k.mantissa)
 
 
-def _scale(k: Lanes, p: Val, x: Reduced) -> Val:
+def scale(k: Lanes, p: Val, x: Reduced) -> Val:
     """`p 2**n`, right also where it overflows or is subnormal; `extra` must be twice the bias."""
     if k.scalef and k.count == 512 // k.bits:
-        return _scalef(k, p, x.n)
+        return _scale_by_instruction(k, p, x.n)
     half = x.shifted.shift_right(1)
     rest = x.shifted - half
     return p * k.from_bits(half << k.mantissa) * k.from_bits(rest << k.mantissa)
 
 
-def _scalef(k: Lanes, p: Val, n: Val) -> Val:
+def _scale_by_instruction(k: Lanes, p: Val, n: Val) -> Val:
     module, typ = k.builder.module, k.float_type
     name = f"llvm.x86.avx512.mask.scalef.{'ps' if k.bits == 32 else 'pd'}.512"
     mask, i32 = ir.IntType(512 // k.bits), ir.IntType(32)
@@ -97,7 +97,7 @@ def exponential(k: Lanes, name: str, x: Val, fast: bool) -> Val:
     flush = fast and not k.scalef
     reduced = _reduce(k, name, x, k.bias if flush else 2 * k.bias)
     p = k.poly(reduced.r, _polynomial(k, name, fast))
-    return p * reduced.power(k) if flush else _scale(k, p, reduced)
+    return p * reduced.power(k) if flush else scale(k, p, reduced)
 
 
 def _minus_one(k: Lanes, r: Val) -> Val:
@@ -122,7 +122,7 @@ def sigmoid(k: Lanes, x: Val, fast: bool) -> Val:
     size = k.at_least(-k.abs(x), low)
     reduced = _reduce(k, "exp", size, k.bias if fast else 2 * k.bias)
     p = k.poly(reduced.r, _polynomial(k, "exp", fast))
-    e = p * reduced.power(k) if fast else _scale(k, p, reduced)
+    e = p * reduced.power(k) if fast else scale(k, p, reduced)
     below = e + 1.0
     quotient = k.select(x < 0.0, e, 1.0) / below
     return k.fma(quotient, below - 1.0 - e, quotient)  # makes up for the rounding of 1 + e

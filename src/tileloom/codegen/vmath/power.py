@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from . import coefficients as table
-from .exponential import Reduced, _scale
+from .exponential import Reduced, scale
 from .lanes import Lanes, Val
 from .logarithm import split
 
@@ -57,7 +57,7 @@ def _power_double(k: Lanes, a: Val, y: Val) -> Val:
     reduced = Reduced(k, bounded, 1.0, (1.0,), 2 * k.bias)
     low = k.select(bounded.equals(high), low, 0.0)
     r = reduced.r + low
-    return _scale(k, k.poly(r, (1.0, *table.EXP2[64])), reduced)
+    return scale(k, k.poly(r, (1.0, *table.EXP2[64])), reduced)
 
 
 def _power_single(k: Lanes, a: Val, y: Val) -> Val:

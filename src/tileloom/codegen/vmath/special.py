@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from . import coefficients as table
-from .exponential import LN2, LOG2_E, Reduced, _scale
+from .exponential import LN2, LOG2_E, Reduced, scale
 from .lanes import Lanes, Val
 
 _SMALL = 1.0  # below it erf is a polynomial in x**2
@@ -37,7 +37,7 @@ def _tail(k: Lanes, a: Val, limit: float) -> Val:
     r = reduced.r - rest
     p = k.fma(r * r, k.poly(r, table.EXPM1[64]), r)
     ratio = k.poly(t, table.ERFCX[64]) / k.fma(a, 2.0, 1.0)
-    return _scale(k, k.fma(p, ratio, ratio), reduced)
+    return scale(k, k.fma(p, ratio, ratio), reduced)
 
 
 def erfc(k: Lanes, x: Val, fast: bool) -> Val:
