@@ -9,7 +9,8 @@ from ...expr import const
 from ...tir import PrimFunc
 from ..nodes import Node, Tensor
 from ..partition import Group
-from .kernel import Machine, make_kernel
+from .kernel import Machine, make_kernel, make_product_kernel
+from .products import suits_panels
 
 
 def group_kernel(group: Group, name: str, machine: Machine) -> tuple[PrimFunc, list[Tensor]]:
@@ -21,15 +22,28 @@ def group_kernel(group: Group, name: str, machine: Machine) -> tuple[PrimFunc, l
     inputs: list[Tensor] = []
     for tensor in group.inputs:
         value = tensor.value
-        if value is not None and value.size == 1:
+        if value is not None and value.size == 1 and tensor not in group.anchor.inputs:
             made[tensor] = _literal(tensor)
         else:
             made[tensor] = te.placeholder(tensor.shape, tensor.dtype, f"in{len(inputs)}")
             inputs.append(tensor)
+    anchor = group.anchor if suits_panels(group.anchor) else None
     for node in group.nodes:
-        made.update(zip(node.outputs, _formulas(node, made), strict=True))
-    outputs = [_named(made[t], t, k) for k, t in enumerate(group.outputs)]
-    func = make_kernel([made[t] for t in inputs], outputs, name, machine)
+        if node is anchor:
+            tensor = node.outputs[0]
+            made[tensor] = te.placeholder(tensor.shape, tensor.dtype, "product")
+        else:
+            made.update(zip(node.outputs, _formulas(node, made), strict=True))
+    result = None if anchor is None else made[anchor.outputs[0]]
+    outputs = [
+        made[t] if made[t] is result else _named(made[t], t, k) for k, t in enumerate(group.outputs)
+    ]
+    sources = [made[t] for t in inputs]
+    if anchor is None or result is None:
+        func = make_kernel(sources, outputs, name, machine)
+    else:
+        operands = [made[t] for t in anchor.inputs]
+        func = make_product_kernel(anchor, operands, result, sources, outputs, name, machine)
     return func, [*inputs, *group.outputs]
 
 

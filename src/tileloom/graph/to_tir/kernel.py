@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ... import compute as te
 from ...expr import Var
 from ...tir import Buffer, PrimFunc, Stmt, seq
+from ..nodes import Node
 from .cluster import Cluster, flat_buffer, make_cluster, widest_bits, work
 from .columns import ColumnKernel
 from .formulas import formula_kernel
 from .nest import PARALLEL_WORK
+from .products import Anchored, anchored_kernel
 from .reducing import allocate
 from .rows import SCRATCH_BYTES, RowKernel
 from .stages import PlanRefused, Stage, make_stages
@@ -35,17 +37,56 @@ def make_kernel(
 
     The arrays are parameters in this order, each as one compact row of elements.
     """
-    written = len(outputs)
+    return _finish(name, inputs, outputs, lambda buffers: _plain(outputs, buffers, machine))
+
+
+def make_product_kernel(
+    node: Node,
+    operands: Sequence[te.Tensor],
+    result: te.Tensor,
+    inputs: Sequence[te.Tensor],
+    outputs: Sequence[te.Tensor],
+    name: str,
+    machine: Machine,
+) -> PrimFunc:
+    """The function of a matrix product or convolution `node` with formulas over its result.
+
+    Args:
+        operands: the two operands, among `inputs`.
+        result: what stands for the result in the formulas; it may be an output itself.
+
+    Raises:
+        PlanRefused: the formulas do not fit; the product is better made by itself.
+    """
+
+    def body(buffers: Mapping[te.Tensor, Buffer]) -> Stmt:
+        kernel = Anchored(node, operands, result, buffers, outputs)
+        return anchored_kernel(kernel, machine.vector_bits, machine.workers)
+
+    return _finish(name, inputs, outputs, body)
+
+
+def _finish(
+    name: str,
+    inputs: Sequence[te.Tensor],
+    outputs: Sequence[te.Tensor],
+    make_body: Callable[[Mapping[te.Tensor, Buffer]], Stmt],
+) -> PrimFunc:
     buffers = {tensor: flat_buffer(tensor, tensor.name) for tensor in (*inputs, *outputs)}
-    if any(0 in tensor.static_shape for tensor in outputs):
-        outputs = [tensor for tensor in outputs if 0 not in tensor.static_shape]
-    try:
-        body = _together(outputs, buffers, machine)
-    except PlanRefused:
-        body = _one_by_one(make_stages(outputs, reuse=False), buffers, outputs, machine)
+    body = make_body(buffers)
     params = [Var(buffer.name, "handle") for buffer in buffers.values()]
-    attrs = {"global_symbol": name, "tir.noalias": True, "outputs": written}
+    attrs = {"global_symbol": name, "tir.noalias": True, "outputs": len(outputs)}
     return PrimFunc(tuple(params), body, dict(zip(params, buffers.values(), strict=True)), attrs)
+
+
+def _plain(
+    outputs: Sequence[te.Tensor], buffers: Mapping[te.Tensor, Buffer], machine: Machine
+) -> Stmt:
+    outputs = [tensor for tensor in outputs if 0 not in tensor.static_shape]
+    try:
+        return _together(outputs, buffers, machine)
+    except PlanRefused:
+        return _one_by_one(make_stages(outputs, reuse=False), buffers, outputs, machine)
 
 
 def _together(

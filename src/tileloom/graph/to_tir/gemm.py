@@ -1,0 +1,336 @@
+"""Matrix products in the way of BLIS: packed panels, and a kernel that lives in registers.
+
+A panel is `NR` columns of the right operand over a stretch of the depth, packed so that the
+micro-kernel reads it in order. The micro-kernel keeps `MR x NR` partial sums in registers and
+broadcasts elements of the left operand. Convolutions use the same loops: packing a panel is then
+gathering the windows.
+
+Two ways to share the work: by columns, where each worker packs its own panels and the depth is
+blocked for its cache; or, when there are few columns, by rows over panels that were packed once.
+
+Source: Van Zee and van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...base import DType
+from ...compute.math import if_then_else
+from ...expr import EQ, Expr, Min, Var, const
+from ...tir import (
+    PARALLEL,
+    SERIAL,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    For,
+    IfThenElse,
+    LetStmt,
+    Stmt,
+    make_buffer,
+    seq,
+)
+from .nest import PARALLEL_WORK, loop, vector
+from .reducing import allocate
+
+#: Depth of a packed panel: its columns and a strip of the left operand share the inner caches.
+DEPTH = 512
+#: Panels that one worker packs at a time.
+PANELS = 10
+
+#: An element, given the batch position and two indices.
+Element = Callable[[list[Expr], Expr, Expr], Expr]
+#: Stores a finished element, given the batch position, row, column and value.
+Epilogue = Callable[[list[Expr], Expr, Expr, Expr], Stmt]
+
+
+@dataclass(frozen=True)
+class Product:
+    """`result[b, i, j] = epilogue(sum over k of left[b, i, k] * right[b, k, j])`.
+
+    Attributes:
+        batch: extents that the product is repeated over.
+        rows, columns, depth: extents of i, j and k.
+        dtype: of the accumulators.
+        left, right: elements of the operands, given (batch, i, k) and (batch, k, j).
+        epilogue: stores a finished element.
+        partial: memory where unfinished sums wait between blocks of the depth, and the position
+            in it given (batch, i, j); None: the depth is never blocked.
+    """
+
+    batch: tuple[int, ...]
+    rows: int
+    columns: int
+    depth: int
+    dtype: DType
+    left: Element
+    right: Element
+    epilogue: Epilogue
+    partial: tuple[Buffer, Element] | None = None
+
+
+def product_kernel(product: Product, vector_bits: int, workers: int) -> Stmt:
+    """The loops of a product."""
+    return _Gemm(product, vector_bits, workers).build()
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """A stretch of the depth: block `number` of `blocks`."""
+
+    number: Expr
+    blocks: int
+    start: Expr
+    extent: Expr
+    room: int  # the depth that a packed panel has room for
+
+
+class _Gemm:
+    def __init__(self, product: Product, vector_bits: int, workers: int) -> None:
+        self.p = product
+        self.lanes = max(1, vector_bits // product.dtype.bits)
+        # 24 of 32 registers hold partial sums; with 16 registers, 12 do.
+        self.mr = max(1, min(12 if vector_bits >= 512 else 6, product.rows))
+        self.nr = min(2, -(-product.columns // self.lanes)) * self.lanes
+        self.panels = -(-product.columns // self.nr)
+        self.ragged = product.columns % self.nr != 0
+        self.batch = 1
+        for extent in product.batch:
+            self.batch *= extent
+        work = 2 * self.batch * product.rows * product.columns * product.depth
+        self.workers = workers if work >= PARALLEL_WORK else 1
+
+    def build(self) -> Stmt:
+        few = self.batch * self.panels < 2 * self.workers
+        if self.workers > 1 and few and self.p.rows >= 2 * self.mr:
+            return self._by_rows()
+        return self._by_columns()
+
+    # ------------------------------------------------------------------ sharing the work
+
+    def _by_columns(self) -> Stmt:
+        groups = self._groups()
+        most = -(-self.panels // groups)
+        blocks = 1 if self.p.partial is None else max(1, -(-self.p.depth // DEPTH))
+        room = -(-self.p.depth // blocks)
+
+        def task(number: Expr) -> Stmt:
+            at, group = self._position(number, groups)
+            first, last = Var("first"), Var("last")
+            packed = self._buffer(most * room)
+
+            def block(kb: Expr) -> Stmt:
+                stretch = self._stretch(kb, blocks, room)
+                return seq(
+                    self._pack(at, packed, first, last - first, stretch),
+                    self._multiply(at, packed, first, last - first, stretch, SERIAL),
+                )
+
+            body: Stmt = allocate(packed, loop("kb", blocks, block))
+            body = LetStmt(last, (group + 1) * self.panels // groups, body)
+            return LetStmt(first, group * self.panels // groups, body)
+
+        return loop("task", self.batch * groups, task, PARALLEL if self.workers > 1 else SERIAL)
+
+    def _by_rows(self) -> Stmt:
+        def matrix(number: Expr) -> Stmt:
+            at, _ = self._position(number, 1)
+            packed = self._buffer(self.panels * self.p.depth)
+            stretch = self._stretch(const(0), 1, self.p.depth)
+            panels = const(self.panels)
+            body = seq(
+                self._pack(at, packed, const(0), panels, stretch),
+                self._multiply(at, packed, const(0), panels, stretch, PARALLEL),
+            )
+            return allocate(packed, body)
+
+        return loop("matrix", self.batch, matrix)
+
+    def _groups(self) -> int:
+        """Into how many tasks the panels of one matrix are cut."""
+        groups = -(-self.panels // PANELS)
+        shares = -(-self.workers // self.batch)
+        if self.batch % self.workers:  # let every worker get as many
+            groups = -(-groups // shares) * shares
+        return max(1, min(groups, self.panels))
+
+    def _position(self, number: Expr, groups: int) -> tuple[list[Expr], Expr]:
+        """The batch position and the group of a task."""
+        group = number % groups if groups > 1 else const(0)
+        number = number // groups if groups > 1 else number
+        at, step = [], self.batch
+        for extent in self.p.batch:
+            whole, step = step, step // extent
+            inner = number if whole == self.batch else number % whole
+            at.append(inner // step if step > 1 else inner)
+        return at, group
+
+    def _buffer(self, rows: int) -> Buffer:
+        return make_buffer((max(1, rows * self.nr),), self.p.dtype, "packed", scope="local")
+
+    def _stretch(self, kb: Expr, blocks: int, room: int) -> _Stretch:
+        start, extent = kb * room, const(room)
+        if blocks * room != self.p.depth:
+            extent = Min(const(room), const(self.p.depth) - start)
+        return _Stretch(kb, blocks, start, extent, room)
+
+    # ------------------------------------------------------------------ packing
+
+    def _pack(
+        self, at: list[Expr], packed: Buffer, first: Expr, count: Expr, stretch: _Stretch
+    ) -> Stmt:
+        """Columns of the right operand from panel `first` on, panel by panel."""
+        p, k = Var("p"), Var("k")
+
+        def copy(guard: bool) -> Stmt:
+            def lanes(u: int) -> Stmt:
+                def element(lane: Expr) -> Stmt:
+                    column = (first + p) * self.nr + u * self.lanes + lane
+                    value = self.p.right(at, stretch.start + k, column)
+                    if guard:
+                        value = if_then_else(column < self.p.columns, value, const(0, self.p.dtype))
+                    place = (p * stretch.room + k) * self.nr + u * self.lanes + lane
+                    return BufferStore(packed, value, (place,))
+
+                return vector(self.lanes, element)
+
+            body = seq(*(lanes(u) for u in range(self.nr // self.lanes)))
+            return For(k, const(0), stretch.extent, SERIAL, body)
+
+        return For(p, const(0), count, SERIAL, self._last_or_not(first + p, copy))
+
+    def _last_or_not(self, panel: Expr, make: Callable[[bool], Stmt]) -> Stmt:
+        """`make(True)` where the panel has columns beyond the matrix, else `make(False)`."""
+        if not self.ragged:
+            return make(False)
+        if self.panels == 1:
+            return make(True)
+        return IfThenElse(EQ(panel, const(self.panels - 1)), make(True), make(False))
+
+    # ------------------------------------------------------------------ multiplying
+
+    def _multiply(
+        self,
+        at: list[Expr],
+        packed: Buffer,
+        first: Expr,
+        count: Expr,
+        stretch: _Stretch,
+        kind: str,
+    ) -> Stmt:
+        def strip(row: Expr, height: int) -> Stmt:
+            q = Var("q")
+            panel = self._micro(at, (row, height), packed, (q, first + q), stretch)
+            return For(q, const(0), count, SERIAL, panel)
+
+        whole, rest = divmod(self.p.rows, self.mr)
+        body = None
+        if whole:
+            body = loop("ib", whole, lambda ib: strip(ib * self.mr, self.mr), kind)
+        return seq(body, strip(const(whole * self.mr), rest) if rest else None)
+
+    def _micro(
+        self,
+        at: list[Expr],
+        rows: tuple[Expr, int],
+        packed: Buffer,
+        panel: tuple[Expr, Expr],
+        stretch: _Stretch,
+    ) -> Stmt:
+        """`height` rows times one panel."""
+        (row, height), (local, number) = rows, panel
+        acc = make_buffer((height * self.nr,), self.p.dtype, "acc", scope="local")
+        k = Var("k")
+        step = []
+        for r in range(height):
+            left = Var(f"left{r}", self.p.dtype)
+            adds = [
+                vector(self.lanes, lambda lane, r=r, u=u, left=left: self._add(  # type: ignore[misc]
+                    acc, packed, left, r * self.nr + u * self.lanes + lane,
+                    (local * stretch.room + k) * self.nr + u * self.lanes + lane,
+                ))
+                for u in range(self.nr // self.lanes)
+            ]  # fmt: skip
+            step.append(LetStmt(left, self.p.left(at, row + r, stretch.start + k), seq(*adds)))
+        body = seq(
+            self._begin(at, acc, rows, number, stretch),
+            For(k, const(0), stretch.extent, SERIAL, seq(*step)),
+            self._end(at, acc, rows, number, stretch),
+        )
+        return allocate(acc, body)
+
+    @staticmethod
+    def _add(acc: Buffer, packed: Buffer, left: Expr, slot: Expr, place: Expr) -> Stmt:
+        product = left * BufferLoad(packed, [place])
+        return BufferStore(acc, BufferLoad(acc, [slot]) + product, (slot,))
+
+    def _begin(
+        self, at: list[Expr], acc: Buffer, rows: tuple[Expr, int], panel: Expr, stretch: _Stretch
+    ) -> Stmt:
+        """Zeros, or the sums over the stretches before."""
+
+        def zero(row: Expr, column: Expr, slot: Expr) -> Stmt:
+            return BufferStore(acc, const(0, self.p.dtype), (slot,))
+
+        clear = self._each(rows, panel, zero, guard=False)
+        if stretch.blocks == 1 or self.p.partial is None:
+            return clear
+        memory, place = self.p.partial
+
+        def resume(guard: bool) -> Stmt:
+            def load(row: Expr, column: Expr, slot: Expr) -> Stmt:
+                value: Expr = BufferLoad(memory, [place(at, row, column)])
+                if guard:
+                    value = if_then_else(column < self.p.columns, value, const(0, self.p.dtype))
+                return BufferStore(acc, value, (slot,))
+
+            return self._each(rows, panel, load, guard=False)
+
+        return IfThenElse(EQ(stretch.number, const(0)), clear, self._last_or_not(panel, resume))
+
+    def _end(
+        self, at: list[Expr], acc: Buffer, rows: tuple[Expr, int], panel: Expr, stretch: _Stretch
+    ) -> Stmt:
+        """Results, or sums to go on from."""
+
+        def finished(row: Expr, column: Expr, slot: Expr) -> Stmt:
+            return self.p.epilogue(at, row, column, BufferLoad(acc, [slot]))
+
+        def finish(guard: bool) -> Stmt:
+            return self._each(rows, panel, finished, guard)
+
+        if stretch.blocks == 1 or self.p.partial is None:
+            return self._last_or_not(panel, finish)
+        memory, place = self.p.partial
+
+        def unfinished(row: Expr, column: Expr, slot: Expr) -> Stmt:
+            return BufferStore(memory, BufferLoad(acc, [slot]), (place(at, row, column),))
+
+        def wait(guard: bool) -> Stmt:
+            return self._each(rows, panel, unfinished, guard)
+
+        is_last = EQ(stretch.number, const(stretch.blocks - 1))
+        return IfThenElse(is_last, self._last_or_not(panel, finish), self._last_or_not(panel, wait))
+
+    def _each(
+        self,
+        rows: tuple[Expr, int],
+        panel: Expr,
+        body: Callable[[Expr, Expr, Expr], Stmt],
+        guard: bool,
+    ) -> Stmt:
+        """`body(row, column, slot)` for all partial sums of a micro-kernel."""
+        row, height = rows
+        parts = []
+        for r in range(height):
+            for u in range(self.nr // self.lanes):
+
+                def element(lane: Expr, r: int = r, u: int = u) -> Stmt:
+                    column = panel * self.nr + u * self.lanes + lane
+                    stmt = body(row + r, column, const(r * self.nr + u * self.lanes) + lane)
+                    return IfThenElse(column < self.p.columns, stmt) if guard else stmt
+
+                parts.append(vector(self.lanes, element))
+        return seq(*parts)

@@ -1,0 +1,251 @@
+"""Matrix products and convolutions with their epilogues, as products of packed panels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ... import compute as te
+from ...compute.math import if_then_else
+from ...expr import And, Expr, binary, cast, const
+from ...tir import Buffer, BufferLoad, BufferStore, Stmt, make_buffer, seq
+from ..nodes import Node
+from .access import row_major
+from .frame import Axis, Frame, constantly
+from .gemm import Element, Product, product_kernel
+from .reducing import allocate
+from .stages import PlanRefused, Stage, make_stages
+
+
+class Anchored:
+    """A kernel around a product: its operands, its result's formulas, and their memory.
+
+    Args:
+        node: the matrix product or convolution.
+        result: the tensor expression that stands for its result in the formulas.
+        buffers: memory of the group's inputs and outputs.
+        outputs: the formulas that the kernel stores.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        operands: Sequence[te.Tensor],
+        result: te.Tensor,
+        buffers: Mapping[te.Tensor, Buffer],
+        outputs: Sequence[te.Tensor],
+    ) -> None:
+        self.node = node
+        self.result = result
+        self.buffers = buffers
+        self.operands = [buffers[tensor] for tensor in operands]
+        self.stages = make_stages([t for t in outputs if t is not result], reuse=False)
+        self.raw = result in outputs
+        self.dtype = accumulator_of(node)
+        for stage in self.stages:
+            if stage.is_reduction or [*_whole(stage)] != [*result.static_shape]:
+                raise PlanRefused("an epilogue must have the shape of the product")
+
+    def store(self, position: list[Expr], value: Expr) -> Stmt:
+        """The results at a position of the product, whose sum is `value`."""
+        final = cast(self.result.dtype, value)
+        stmts: list[Stmt] = []
+        if self.raw:
+            where = _flat(position, self.result.static_shape)
+            stmts.append(BufferStore(self.buffers[self.result], final, (where,)))
+        for stage in self.stages:
+            live = [p for p, n in zip(position, self.result.static_shape, strict=True) if n != 1]
+            axes = [Axis((v,), (n,)) for v, n in zip(stage.axes, stage.extents, strict=True)]
+            sources = {self.result: constantly(final)}
+            frame = Frame(axes, live, self.buffers, sources)
+            where = frame.position(stage.axes, stage.extents)
+            for tensor, part in zip(stage.op.outputs, stage.body, strict=True):
+                stmts.append(BufferStore(self.buffers[tensor], frame.formula(part), (where,)))
+        return seq(*stmts)
+
+    def waiting_room(self) -> Buffer:
+        """Memory for unfinished sums: an output of the right size and type, else a new array."""
+        size = 1
+        for extent in self.result.static_shape:
+            size *= extent
+        for stage in self.stages:
+            for tensor in stage.op.outputs:
+                if tensor.dtype is self.dtype:
+                    return self.buffers[tensor]
+        if self.raw and self.result.dtype is self.dtype:
+            return self.buffers[self.result]
+        return make_buffer((size,), self.dtype, "sums")
+
+
+def _whole(stage: Stage) -> Sequence[int]:
+    return [int(a.domain.extent) for a in stage.op.axis]  # type: ignore[call-overload]
+
+
+def accumulator_of(node: Node) -> Any:
+    """The type that a product sums in."""
+    return te.accumulator(node.outputs[0].dtype)
+
+
+def suits_panels(node: Node) -> bool:
+    """Whether packed panels are the right way for a product; else plain loops are."""
+    if node.op.name not in ("matmul", "conv") or not accumulator_of(node).is_float:
+        return False
+    if node.outputs[0].type.size == 0:
+        return False
+    if node.op.name == "matmul":
+        rows, depth, columns = matmul_extents(node)
+        return min(rows, 3) * min(columns, 8) * min(depth, 2) >= 3 * 8 * 2
+    groups = node.attrs["groups"]
+    weight = node.inputs[1].shape
+    return weight[0] // groups >= 4 and len(weight) in (3, 4, 5)
+
+
+def matmul_extents(node: Node) -> tuple[int, int, int]:
+    """Rows, depth and columns."""
+    a = node.inputs[0].shape
+    rows, depth = (a[-1], a[-2]) if node.attrs["transpose_a"] else (a[-2], a[-1])
+    return rows, depth, node.outputs[0].shape[-1]
+
+
+def anchored_kernel(kernel: Anchored, vector_bits: int, workers: int) -> Stmt:
+    """The loops of a product with its epilogue."""
+    product, room = (_matmul if kernel.node.op.name == "matmul" else _conv)(kernel)
+    body = product_kernel(product, vector_bits, workers)
+    return body if room in kernel.buffers.values() else allocate(room, body)
+
+
+def _flat(position: Sequence[Expr], shape: Sequence[int]) -> Expr:
+    total: Expr = const(0)
+    for index, step, extent in zip(position, row_major(shape), shape, strict=True):
+        if extent != 1:
+            total = total + index * step
+    return total
+
+
+# ---------------------------------------------------------------------------- matrix products
+
+
+def _matmul(kernel: Anchored) -> tuple[Product, Buffer]:
+    node = kernel.node
+    rows, depth, columns = matmul_extents(node)
+    batch = node.outputs[0].shape[:-2]
+    left = _operand(kernel, 0, len(batch), node.attrs["transpose_a"])
+    right = _operand(kernel, 1, len(batch), node.attrs["transpose_b"])
+    room = kernel.waiting_room()
+
+    def place(at: list[Expr], i: Expr, j: Expr) -> Expr:
+        return _flat([*at, i, j], node.outputs[0].shape)
+
+    def epilogue(at: list[Expr], i: Expr, j: Expr, value: Expr) -> Stmt:
+        return kernel.store([*at, i, j], value)
+
+    product = Product(
+        batch, rows, columns, depth, kernel.dtype, left, right, epilogue, (room, place)
+    )
+    return product, room
+
+
+def _operand(kernel: Anchored, number: int, rank: int, transposed: bool) -> Element:
+    """Elements of an operand whose batch dimensions may be missing or of extent 1."""
+    buffer, shape = kernel.operands[number], kernel.node.inputs[number].shape
+    own = len(shape) - 2
+
+    def element(at: list[Expr], row: Expr, column: Expr) -> Expr:
+        inner = [column, row] if transposed else [row, column]
+        where = _flat([*at[rank - own :], *inner], shape)
+        return cast(kernel.dtype, BufferLoad(buffer, [where]))
+
+    return element
+
+
+# ---------------------------------------------------------------------------- convolutions
+
+
+def _conv(kernel: Anchored) -> tuple[Product, Buffer]:
+    """Output channels are rows, output pixels are columns, and a window is the depth."""
+    node = kernel.node
+    x, weight = (tensor.shape for tensor in node.inputs)
+    groups = node.attrs["groups"]
+    channels, window = weight[0] // groups, weight[2:]
+    pixels = node.outputs[0].shape[2:]
+    size, depth = _product(pixels), weight[1] * _product(window)
+    patches = _patches(kernel, x, window, pixels)
+    room = kernel.waiting_room()
+
+    def left(at: list[Expr], i: Expr, k: Expr) -> Expr:
+        row = at[1] * channels + i if groups > 1 else i
+        return cast(kernel.dtype, BufferLoad(kernel.operands[1], [row * depth + k]))
+
+    def position(at: list[Expr], i: Expr, j: Expr) -> list[Expr]:
+        channel = at[1] * channels + i if groups > 1 else i
+        return [at[0], channel, j]
+
+    def place(at: list[Expr], i: Expr, j: Expr) -> Expr:
+        return _flat(position(at, i, j), (x[0], weight[0], size))
+
+    def right(at: list[Expr], k: Expr, j: Expr) -> Expr:
+        return patches(at[0], at[1] * weight[1] if groups > 1 else const(0), k, j)
+
+    def epilogue(at: list[Expr], i: Expr, j: Expr, value: Expr) -> Stmt:
+        n, channel, pixel = position(at, i, j)
+        return kernel.store([n, channel, *_split(pixel, pixels)], value)
+
+    product = Product(
+        (x[0], groups), channels, size, depth, kernel.dtype, left, right, epilogue, (room, place)
+    )
+    return product, room
+
+
+def _patches(
+    kernel: Anchored, x: Sequence[int], window: Sequence[int], pixels: Sequence[int]
+) -> Callable[[Expr, Expr, Expr, Expr], Expr]:
+    """Element k of the window at pixel j: of channel `first + k // window`."""
+    node = kernel.node
+    strides, dilations = node.attrs["strides"], node.attrs["dilations"]
+    before = node.attrs["pads"][: len(window)]
+    plain = all(v == 1 for v in (*window, *strides)) and not any(node.attrs["pads"])
+
+    def patch(n: Expr, first: Expr, k: Expr, j: Expr) -> Expr:
+        buffer = kernel.operands[0]
+        if plain:
+            where = _flat([n, first + k, j], (x[0], x[1], _product(pixels)))
+            return cast(kernel.dtype, BufferLoad(buffer, [where]))
+        channel, *offsets = _split(k, (x[1], *window))
+        inside: list[Expr] = []
+        index = []
+        for d, (pixel, offset) in enumerate(zip(_split(j, pixels), offsets, strict=True)):
+            at = pixel * strides[d] + offset * dilations[d] - before[d]
+            index.append(at)
+            if before[d]:
+                inside.append(at >= 0)
+            if (pixels[d] - 1) * strides[d] + (window[d] - 1) * dilations[d] - before[d] >= x[
+                2 + d
+            ]:
+                inside.append(at < x[2 + d])
+        value = cast(kernel.dtype, BufferLoad(buffer, [_flat([n, first + channel, *index], x)]))
+        if not inside:
+            return value
+        condition = inside[0]
+        for part in inside[1:]:
+            condition = binary(And, condition, part)
+        return if_then_else(condition, value, const(0, kernel.dtype))
+
+    return patch
+
+
+def _split(position: Expr, extents: Sequence[int]) -> list[Expr]:
+    """A flat position as one index for each extent."""
+    found = []
+    step = _product(extents)
+    for k, extent in enumerate(extents):
+        step //= max(1, extent)
+        index = position // step if step != 1 else position
+        found.append(index % extent if k else index)
+    return found
+
+
+def _product(extents: Sequence[int]) -> int:
+    total = 1
+    for extent in extents:
+        total *= extent
+    return total
