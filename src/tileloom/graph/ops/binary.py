@@ -107,17 +107,25 @@ def _integer_division(op: type[BinaryOp]) -> Formula:
 
 def _float_mod(a: Expr, b: Expr) -> Expr:
     """The remainder with the sign of `b`."""
-    rest, zero = te.call("fmod", a, b), const(0.0, a.dtype)
-    other_sign = binary(NE, binary(LT, rest, zero), binary(LT, b, zero))
-    exact = te.call("copysign", zero, b)
-    return te.select(binary(EQ, rest, zero), exact, te.select(other_sign, rest + b, rest))
+    rest = te.call("fmod", a, b)
+    exact = te.call("copysign", const(0.0, a.dtype), b)
+    shifted = te.select(_other_sign(rest, b), rest + b, rest)
+    return te.select(binary(EQ, rest, const(0.0, a.dtype)), exact, shifted)
+
+
+def _other_sign(a: Expr, b: Expr) -> Expr:
+    """Whether one is negative and the other not; `a` is not 0 where the answer matters."""
+    zero = const(0.0, a.dtype)
+    return binary(NE, binary(LT, a, zero), binary(LT, b, zero))
 
 
 def _float_floor_divide(a: Expr, b: Expr) -> Expr:
-    """floor(a / b) computed through the remainder: a / b itself may round up to an integer."""
-    quotient = (a - _float_mod(a, b)) / b
-    nearest = te.call("nearbyint", quotient)
-    return te.select(binary(EQ, b, const(0.0, b.dtype)), a / b, nearest)
+    """floor(a / b) through the remainder: the quotient itself may round up to an integer."""
+    zero, rest = const(0.0, a.dtype), te.call("fmod", a, b)
+    down = _other_sign(rest, b) & binary(NE, rest, zero)
+    quotient = te.call("nearbyint", (a - rest) / b)
+    result = te.select(down, quotient - const(1.0, a.dtype), quotient)
+    return te.select(binary(EQ, b, zero), a / b, result)
 
 
 def _by_class(of_floats: Formula, of_integers: Formula) -> Formula:
@@ -185,7 +193,9 @@ def _order(op: type[BinaryOp]) -> Formula:
 def _reference_power(a: Array, b: Array) -> Array:
     if a.dtype.kind == "f":
         return np.power(a, b)
-    positive = np.power(a, np.maximum(b, b.dtype.type(0)))
+    positive: Array = np.power(a, np.maximum(b, b.dtype.type(0)))
+    if a.dtype.kind == "u":
+        return positive
     inverse = np.where(a == 1, 1, np.where(a == -1, np.where(b & 1, -1, 1), 0))
     return np.where(b < 0, inverse, positive)
 

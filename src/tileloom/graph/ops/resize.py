@@ -50,7 +50,9 @@ def coordinates(extent: int, axis: Axis, mode: str) -> Array:
         case "pytorch_half_pixel":
             return (x + 0.5) / scale - 0.5 if size > 1 else x * 0
         case "align_corners":
-            return x * ((extent - 1) / (size - 1)) if size > 1 else x * 0
+            # Of the exact scale, which the size may have been rounded down from.
+            last = scale * extent - 1
+            return x * ((extent - 1) / last) if size > 1 and last > 0 else x * 0
         case "asymmetric":
             return x / scale
         case _:
@@ -80,8 +82,9 @@ def taps(extent: int, axis: Axis, attrs: dict[str, Any]) -> tuple[Array, Array]:
     first = np.floor(x) - np.ceil(reach) + 1
     place = first + np.arange(int(2 * np.ceil(reach)))[:, None]
     weights = _filter((place - x) * scale, attrs["mode"], attrs["cubic"])
-    if attrs["exclude_outside"] or attrs["antialias"]:
+    if attrs["exclude_outside"]:
         weights = np.where((place >= 0) & (place < extent), weights, 0.0)
+    if attrs["exclude_outside"] or attrs["antialias"]:
         weights = weights / weights.sum(axis=0)
     return np.clip(place, 0, extent - 1).astype(np.int64), weights
 
