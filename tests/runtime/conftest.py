@@ -22,7 +22,7 @@ def load_native(name: str, symbols: Mapping[str, int]) -> LoadedObject:
         "parallel": lambda: parallel_stub.source(Target.host().arch),
         "entry": pyentry.source,
     }
-    return load_object(compiled(sources[name]()), symbols)
+    return load_object(jit.compile_ir(sources[name](), Target.host(), 0), symbols)
 
 
 native.connect(load_native)

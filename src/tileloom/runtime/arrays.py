@@ -78,18 +78,22 @@ def as_view(value: Any) -> ArrayView:
         return _torch_view(value, torch)
     if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
         return from_dlpack(value)
-    if isinstance(value, np.generic) or not _may_hold_memory(value):
-        raise ArgumentError(f"not an array but {_describe(value)}")
     try:
-        return _numpy_view(np.asarray(value, copy=False))
+        return _numpy_view(np.asarray(_holder(value), copy=False))
     except (ValueError, TypeError, RuntimeError, BufferError) as error:
         raise ArgumentError(f"{_describe(value)} gives no memory without a copy: {error}") from None
 
 
-def _may_hold_memory(value: Any) -> bool:
+def _holder(value: Any) -> Any:
+    """What NumPy makes an array of without looking at elements."""
+    if isinstance(value, np.generic):
+        raise ArgumentError(f"not an array but {_describe(value)}")
     if hasattr(value, "__array_interface__") or hasattr(value, "__array__"):
-        return True
-    return isinstance(value, bytes | bytearray | memoryview) or hasattr(value, "__buffer__")
+        return value
+    try:
+        return memoryview(value)
+    except TypeError:
+        raise ArgumentError(f"not an array but {_describe(value)}") from None
 
 
 def _describe(value: Any) -> str:

@@ -10,7 +10,8 @@ import ctypes
 from dataclasses import dataclass
 from typing import Any
 
-from ..base.errors import ArgumentError
+from ..base.dtype import dtype
+from ..base.errors import ArgumentError, DTypeError
 
 _CPU, _CUDA_HOST = 1, 3
 _DEVICES = {
@@ -102,8 +103,10 @@ def read(value: Any) -> Found:
 
 
 def _named_dtype(value: Any) -> str:
-    name = str(getattr(value, "dtype", "void")).rsplit(".", 1)[-1]
-    return name if name.isidentifier() else "void"
+    try:
+        return dtype(str(getattr(value, "dtype", "void")).rsplit(".", 1)[-1])
+    except DTypeError:
+        return "void"
 
 
 def _capsule(value: Any) -> Any:
@@ -119,6 +122,8 @@ def _capsule(value: Any) -> Any:
 
 
 def _read_capsule(capsule: Any, device: str) -> Found:
+    if type(capsule).__name__ != "PyCapsule":
+        raise ArgumentError(f"__dlpack__ gave no capsule but {type(capsule).__qualname__}")
     name = _get_name(capsule)
     if name == b"dltensor_versioned":
         managed = _Versioned.from_address(_get_pointer(capsule, name))
