@@ -125,7 +125,7 @@ class _Partition(StmtRewriter):
         if low is start and high is end:
             return loop.replace(body=main)
         if loop.kind != VECTORIZED and _rest_is_dead(loop, turning):
-            return _piece(loop, main, low, high)
+            return _piece(loop.replace(body=main), low, high)
         empty = isinstance(low, IntImm) and isinstance(high, IntImm) and high.value <= low.value
         cost = sum(1 for _ in pre_order(loop.body))
         if loop.kind == VECTORIZED or empty or cost > self.budget:
@@ -281,18 +281,21 @@ def _in_parts(loop: For, main: Stmt, low: Expr, high: Expr) -> list[Stmt]:
     start, end = loop.min, loop.min + loop.extent
     parts: list[Stmt] = []
     if low is not start:
-        parts.append(_piece(loop, fresh_copy(loop.body, {}), start, low))
-    parts.append(_piece(loop, main, low, high))
+        parts.append(_piece(_renamed(loop), start, low))
+    parts.append(_piece(loop.replace(body=main), low, high))
     if high is not end:
-        parts.append(_piece(loop, fresh_copy(loop.body, {}), high, end))
+        parts.append(_piece(_renamed(loop), high, end))
     return parts
 
 
-def _piece(loop: For, body: Stmt, low: Expr, high: Expr) -> Stmt:
-    extent = linear(high).plus(linear(low), -1).to_expr(loop.loop_var.dtype)
+def _renamed(loop: For) -> For:
     var = loop.loop_var.with_name(loop.loop_var.name)
-    body = replace_vars(body, {loop.loop_var: var})
-    return _single(loop.replace(loop_var=var, min=low, extent=extent, body=body))
+    return loop.replace(loop_var=var, body=fresh_copy(loop.body, {loop.loop_var: var}))
+
+
+def _piece(loop: For, low: Expr, high: Expr) -> Stmt:
+    extent = linear(high).plus(linear(low), -1).to_expr(loop.loop_var.dtype)
+    return _single(loop.replace(min=low, extent=extent))
 
 
 def _single(loop: For) -> Stmt:

@@ -11,6 +11,7 @@ from .compact_buffer_region import compact_buffer_region
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
 from .flatten_buffers import flatten_buffers
 from .hoist_if import hoist_if
+from .legalize_parallel import legalize_parallel
 from .loop_partition import loop_partition
 from .lower_init_block import lower_init_block
 from .lower_match_buffer import lower_match_buffer
@@ -18,7 +19,6 @@ from .lower_opaque_block import lower_opaque_block
 from .narrow_index_dtype import narrow_index_dtype
 from .plan_allocations import plan_and_update_buffer_allocation_location
 from .remove_no_op import remove_no_op
-from .serialize_nested_parallel import serialize_nested_parallel
 from .simplify import simplify
 from .unroll_loops import unroll_loops
 from .vectorize_loops import vectorize_loops
@@ -37,7 +37,7 @@ BLOCKS_TO_LOOPS: Sequence[Pass] = (
 )
 
 LOOPS_TO_FLAT: Sequence[Pass] = (
-    serialize_nested_parallel,
+    legalize_parallel,
     flatten_buffers,
     simplify,  # brings guards and indices into the form that the next passes read
     narrow_index_dtype,
