@@ -30,7 +30,7 @@ _NEAREST: dict[str, Callable[[Array], Array]] = {
 }
 _COORDINATES = (
     "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-    "tf_crop_and_resize",
+    "tf_crop_and_resize", "tf_half_pixel_for_nn",
 )  # fmt: skip
 
 Axis = tuple[int, int, float, float, float]  # axis, output extent, scale, roi start, roi end
@@ -53,6 +53,8 @@ def coordinates(extent: int, axis: Axis, mode: str) -> Array:
             # Of the exact scale, which the size may have been rounded down from.
             last = scale * extent - 1
             return x * ((extent - 1) / last) if size > 1 and last > 0 else x * 0
+        case "tf_half_pixel_for_nn":
+            return (x + 0.5) / scale
         case "asymmetric":
             return x / scale
         case _:
