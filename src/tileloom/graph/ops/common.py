@@ -22,12 +22,12 @@ Operand = Tensor | Scalar
 DTypeClass = Literal["any", "number", "float", "integer", "bool", "bits"]
 
 _CLASSES: dict[DTypeClass, tuple[str, Callable[[DType], bool]]] = {
-    "any": ("any", lambda kind: True),
-    "number": ("numeric", lambda kind: not kind.is_bool),
-    "float": ("floating-point", lambda kind: kind.is_float),
-    "integer": ("integer", lambda kind: kind.is_int),
-    "bool": ("bool", lambda kind: kind.is_bool),
-    "bits": ("integer or bool", lambda kind: not kind.is_float),
+    "any": ("an any", lambda kind: True),
+    "number": ("a numeric", lambda kind: not kind.is_bool),
+    "float": ("a floating-point", lambda kind: kind.is_float),
+    "integer": ("an integer", lambda kind: kind.is_int),
+    "bool": ("a bool", lambda kind: kind.is_bool),
+    "bits": ("an integer or bool", lambda kind: not kind.is_float),
 }
 
 
@@ -70,7 +70,7 @@ def check_dtype(type_: TensorType, accepted: DTypeClass, what: str = "the operan
     """Refuse a tensor whose element type is not of the class."""
     words, test = _CLASSES[accepted]
     if not test(type_.dtype):
-        raise DTypeError(f"{what} must have a {words} type, got {type_}")
+        raise DTypeError(f"{what} must have {words} type, got {type_}")
 
 
 def check_rank(type_: TensorType, rank: int, what: str = "the operand") -> None:

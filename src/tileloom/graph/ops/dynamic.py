@@ -39,8 +39,8 @@ def fold(name: str, arrays: Sequence[Array], **attrs: Any) -> list[Array]:
 
 
 def _nonzero(arrays: Sequence[Array], attrs: Attrs) -> list[Array]:
-    found = np.nonzero(np.atleast_1d(arrays[0]))
-    return [np.array(found[: arrays[0].ndim], np.int64).reshape(arrays[0].ndim, -1)]
+    found = np.argwhere(arrays[0])  # of a 0-d array: one empty row, or none
+    return [np.ascontiguousarray(found.T, np.int64)]
 
 
 def _unique(arrays: Sequence[Array], attrs: Attrs) -> list[Array]:
