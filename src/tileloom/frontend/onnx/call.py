@@ -24,12 +24,14 @@ class Services:
 
     Attributes:
         array: the value of a tensor; may end this import, to be resumed when the value is known.
+        array_of: the same of a tensor that the handler made itself; once for each node.
         run_graph: import a subgraph, with values for its inputs; its outputs. The label tells
             the names of one run from those of another.
         to_array: the array of a TensorProto, external data included.
     """
 
     array: Callable[[Tensor], Array]
+    array_of: Callable[[Tensor], Array]
     run_graph: Callable[[GraphProto, Sequence[Value], str], list[Value]]
     to_array: Callable[[TensorProto], Array]
 

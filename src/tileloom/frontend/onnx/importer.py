@@ -202,7 +202,16 @@ class Importer:
             inner = Scope(scope.opsets, f"{scope.prefix}{label}/{step}/", scope)
             return self._run_subgraph(graph, values, inner)
 
-        return Services(array, run_graph, lambda proto: to_array(proto, self.source.folder))
+        def array_of(tensor: Tensor) -> Array:
+            key = f"{scope.prefix}{label}:value"
+            if key in self.known:
+                return self.known[key]
+            if self.folder.is_constant(tensor):
+                return self.folder.evaluate(tensor)
+            raise NeedsValue(key, tensor)
+
+        read = self.source.folder
+        return Services(array, array_of, run_graph, lambda proto: to_array(proto, read))
 
     def _run_subgraph(self, graph: GraphProto, values: Sequence[Value], inner: Scope) -> list[Value]:
         if len(values) != len(graph.input):

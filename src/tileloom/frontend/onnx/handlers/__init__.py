@@ -17,6 +17,10 @@ FAMILIES = (
     "conv",
     "pool",
     "resize",
+    "quant",
+    "rnn",
+    "control",
+    "sequence",
 )
 
 

@@ -1,0 +1,207 @@
+"""Quantised arithmetic: exact integer products, and conversions between scales."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....base.errors import DTypeError, ShapeError, UserError
+from ....graph import ops
+from ....graph.nodes import Tensor
+from ..call import Call
+from ..elements import integer_range, is_float, is_graph_type, is_integer, numpy_type
+from ..registry import handler
+from ..values import Array, Value, value_of
+from .conversion import convert_array
+from .conv import convolve
+
+
+def along(x: Sequence[int], part: Tensor, axis: int, block: int = 0) -> Tensor:
+    """A scale or zero point of `x`, shaped so that it broadcasts: per tensor, axis, or block."""
+    rank = len(x)
+    if part.type.size == 1 and part.ndim <= 1:
+        return ops.reshape(part, (1,) * rank)
+    if not -rank <= axis < rank:
+        raise ShapeError(f"axis {axis} is out of range for {rank} dimensions")
+    if part.ndim == 1:
+        if part.shape[0] != x[axis]:
+            raise ShapeError(f"a scale of {part.type} does not fit axis {axis} of {list(x)}")
+        return ops.reshape(part, [-1 if k == axis % rank else 1 for k in range(rank)])
+    if part.ndim != rank:
+        raise ShapeError(f"a scale of {part.type} does not fit {list(x)}")
+    size = block or -(-x[axis] // max(part.shape[axis], 1))
+    repeated = ops.repeat(part, size, axis % rank)
+    return ops.strided_slice(repeated, [0], [x[axis]], [axis])
+
+
+# ---------------------------------------------------------------------------- QuantizeLinear
+
+
+@handler("QuantizeLinear")
+def quantize_linear(call: Call) -> Value:
+    x, scale = call.tensor(0), call.tensor(1)
+    kind = _quantized_type(call)
+    axis, block = call.integer("axis", 1), call.integer("block_size", 0)
+    precision = call.integer("precision", 0)
+    wide = numpy_type(precision).name if precision else _precision(x, scale)
+    factor = along(x.shape, ops.cast(scale, wide), axis, block)
+    scaled = ops.div(ops.cast(x, wide), factor)
+    if is_float(kind):
+        return _quantize_to_float(call, scaled, kind)
+    zero: Tensor | int = 0
+    if call.has(2):
+        zero = along(x.shape, _zero_point(call, 2, wide), axis, block)
+    low, high = integer_range(kind)
+    # NaN has no quantised value; ONNX leaves it open.
+    rounded = ops.add(ops.round(scaled), zero)
+    bounded = ops.clip(rounded, float(low), float(high))
+    return _narrow(call, bounded, kind)
+
+
+def _precision(x: Tensor, scale: Tensor) -> str:
+    """Products of narrow floats are made in float32."""
+    return "float64" if "float64" in (x.dtype, scale.dtype) else "float32"
+
+
+def _zero_point(call: Call, index: int, kind: str) -> Tensor:
+    value = call.inputs[index]
+    if isinstance(value, np.ndarray):
+        return ops.constant(value.astype(np.float32), kind)
+    return ops.cast(call.tensor(index), kind)
+
+
+def _quantized_type(call: Call) -> np.dtype[Any]:
+    kind: np.dtype[Any] = np.dtype(np.uint8)
+    number = call.integer("output_dtype", 0)
+    if number:
+        kind = numpy_type(number)
+    if call.has(2):
+        value = call.inputs[2]
+        found = value.dtype if isinstance(value, np.ndarray) else call.tensor(2).dtype.numpy
+        if number and found != kind:
+            raise DTypeError(f"output_dtype {kind.name} disagrees with the zero point's {found.name}")
+        kind = found
+    if not is_integer(kind) and not is_float(kind):
+        raise DTypeError(f"cannot quantise to {kind.name}")
+    return kind
+
+
+def _quantize_to_float(call: Call, scaled: Tensor, kind: np.dtype[Any]) -> Value:
+    array = call.services.array_of(scaled)
+    return value_of(convert_array(array, kind, call.flag("saturate", True)))
+
+
+def _narrow(call: Call, bounded: Tensor, kind: np.dtype[Any]) -> Value:
+    if is_graph_type(kind):
+        return ops.cast(bounded, kind.name)
+    return value_of(convert_array(call.services.array_of(bounded), kind))
+
+
+# ---------------------------------------------------------------------------- DequantizeLinear
+
+
+@handler("DequantizeLinear")
+def dequantize_linear(call: Call) -> Value:
+    value, scale = call.inputs[0], call.tensor(1)
+    number = call.integer("output_dtype", 0)
+    kind = numpy_type(number).name if number else scale.dtype
+    x = _numbers(value) if isinstance(value, np.ndarray) else call.tensor(0)
+    axis, block = call.integer("axis", 1), call.integer("block_size", 0)
+    wide = "float64" if scale.dtype == "float64" else "float32"
+    whole = x.dtype.is_int
+    if call.has(2) and whole:
+        x = ops.cast(x, "int64" if x.dtype.bits >= 32 else "int32")
+        zero = call.inputs[2]
+        point = _numbers(zero) if isinstance(zero, np.ndarray) else call.tensor(2)
+        x = ops.sub(x, along(x.shape, ops.cast(point, x.dtype), axis, block))
+    factor = along(x.shape, ops.cast(scale, wide), axis, block)
+    return ops.cast(ops.mul(ops.cast(x, wide), factor), kind)
+
+
+def _numbers(array: Array) -> Tensor:
+    """A constant of a type the graph lacks, in one that holds its values."""
+    if is_integer(array.dtype):
+        return ops.constant(array.astype(np.int8 if array.dtype.name[0] == "i" else np.uint8))
+    if is_float(array.dtype):
+        return ops.constant(array.astype(np.float32))
+    raise DTypeError(f"cannot dequantise {array.dtype}")
+
+
+@handler("DynamicQuantizeLinear")
+def dynamic_quantize_linear(call: Call) -> tuple[Tensor, ...]:
+    x = call.tensor(0)
+    high = ops.maximum(ops.max(x, empty_ok=True), 0.0)
+    low = ops.minimum(ops.min(x, empty_ok=True), 0.0)
+    span = ops.div(ops.sub(high, low), 255.0)
+    scale = ops.where(ops.equal(span, 0.0), 1.0, span)
+    zero = ops.round(ops.clip(ops.div(ops.neg(low), scale), 0.0, 255.0))
+    quantized = ops.clip(ops.add(ops.round(ops.div(x, scale)), zero), 0.0, 255.0)
+    return ops.cast(quantized, "uint8"), span, ops.cast(zero, "uint8")
+
+
+# ---------------------------------------------------------------------------- integer products
+
+
+def _shifted(x: Tensor, zero: Tensor | None, axis: int) -> Tensor:
+    """`x` - zero point in int32."""
+    wide = ops.cast(x, "int32")
+    if zero is None:
+        return wide
+    if zero.ndim > 1 or zero.type.size == 1:
+        point = zero if zero.type.size != 1 else ops.reshape(zero, ())
+        return ops.sub(wide, ops.cast(point, "int32"))
+    return ops.sub(wide, along(x.shape, ops.cast(zero, "int32"), axis))
+
+
+@handler("MatMulInteger")
+def matmul_integer(call: Call) -> Tensor:
+    a, b = call.tensor(0), call.tensor(1)
+    left = _shifted(a, call.optional(2), -2 if a.ndim > 1 else -1)
+    return ops.matmul(left, _shifted(b, call.optional(3), -1))
+
+
+@handler("ConvInteger")
+def conv_integer(call: Call) -> Tensor:
+    x = _shifted(call.tensor(0), call.optional(2), 1)
+    return convolve(call, x, _shifted(call.tensor(1), call.optional(3), 0), None)
+
+
+@handler("QLinearMatMul")
+def qlinear_matmul(call: Call) -> Tensor:
+    a, b, y_zero = call.tensor(0), call.tensor(3), call.tensor(7)
+    rows = -2 if a.ndim > 1 else -1
+    left = _shifted(a, call.tensor(2), rows)
+    product = ops.matmul(left, _shifted(b, call.tensor(5), -1))
+    a_scale = along(a.shape, ops.cast(call.tensor(1), "float32"), rows)
+    b_scale = along(b.shape, ops.cast(call.tensor(4), "float32"), -1)
+    y_scale = ops.cast(call.tensor(6), "float32")
+    factor = ops.div(ops.mul(_drop(a_scale, product), _drop(b_scale, product)), y_scale)
+    return _requantize(product, factor, y_zero)
+
+
+def _drop(scale: Tensor, product: Tensor) -> Tensor:
+    """A scale with no more dimensions than the product."""
+    if scale.ndim <= product.ndim:
+        return scale
+    return ops.reshape(scale, scale.shape[scale.ndim - product.ndim :])
+
+
+def _requantize(product: Tensor, factor: Tensor, zero: Tensor) -> Tensor:
+    if not zero.dtype.is_int or zero.type.size != 1:
+        raise UserError(f"an output zero point of {zero.type}")
+    low, high = integer_range(zero.dtype.numpy)
+    scaled = ops.round(ops.mul(ops.cast(product, "float32"), factor))
+    moved = ops.add(scaled, ops.reshape(ops.cast(zero, "float32"), ()))
+    return ops.cast(ops.clip(moved, float(low), float(high)), zero.dtype)
+
+
+@handler("QLinearConv")
+def qlinear_conv(call: Call) -> Tensor:
+    x = _shifted(call.tensor(0), call.tensor(2), 1)
+    weight = _shifted(call.tensor(3), call.tensor(5), 0)
+    product = convolve(call, x, weight, call.optional(8))
+    scale = ops.mul(ops.reshape(call.tensor(1), ()), call.tensor(4))
+    factor = ops.div(scale, ops.reshape(call.tensor(6), ()))
+    return _requantize(product, along(product.shape, factor, 1), call.tensor(7))
