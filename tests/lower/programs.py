@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tileloom.expr import REDUCE, And, Call, Expr, IterVar, Range, Var, binary, const
-from tileloom.lower.pipeline import PIPELINE
+from tileloom.lower.pipeline import ENSURES, PIPELINE, verify_result
 from tileloom.tir import (
     Block,
     BlockRealize,
@@ -160,9 +160,12 @@ def check(func: PrimFunc, seed: int = 0, tolerance: float = 1e-5) -> PrimFunc:
     """The flat form; every pass on the way has kept the results, or its name is told."""
     args = arrays(func, seed)
     expected = outputs(func, args)
-    last = func
+    last, stage = func, "blocks"
     for step in PIPELINE:
         new = step(last)
+        stage = ENSURES.get(step, stage)
+        if stage is not None:
+            verify_result(new, stage, step.__name__)
         if new is not last:
             got = outputs(new, args)
             for have, want in zip(got, expected, strict=True):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ..base.errors import UserError
+from ..base.errors import InternalError, UserError, VerifyError
 from ..tir import IRModule, PrimFunc
+from ..tir.spec import verify
 from .compact_buffer_region import compact_buffer_region
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
 from .flatten_buffers import flatten_buffers
@@ -50,6 +52,13 @@ LOOPS_TO_FLAT: Sequence[Pass] = (
 )
 
 PIPELINE: Sequence[Pass] = (*BLOCKS_TO_LOOPS, *LOOPS_TO_FLAT)
+# The spec that a pass's result obeys, where that changes. None: between two stages, where blocks
+# stand still but may use the variables of the loops around them.
+ENSURES: Mapping[Pass, str | None] = {
+    plan_and_update_buffer_allocation_location: None,
+    lower_opaque_block: "loops",
+    vectorize_loops: "flat",
+}
 STAGES = {"loops": BLOCKS_TO_LOOPS, "flat": PIPELINE}
 
 
@@ -97,13 +106,34 @@ def passes_until(until: str | None) -> Sequence[Pass]:
     return PIPELINE[: len(names) - names[::-1].index(until)]
 
 
-def run_passes(func: PrimFunc, passes: Sequence[Pass], on_stage: OnStage | None = None) -> PrimFunc:
-    """`func` through passes, in order."""
+def run_passes(
+    func: PrimFunc,
+    passes: Sequence[Pass],
+    on_stage: OnStage | None = None,
+    check: bool | None = None,
+) -> PrimFunc:
+    """`func` through passes, in order; verified in between if `check`, or TILELOOM_CHECK, says so."""
+    if check is None:
+        check = os.environ.get("TILELOOM_CHECK", "0") not in ("", "0")
+    if check:
+        verify(func, "blocks")  # which allows what the later stages do
+    stage: str | None = "blocks"
     for step in passes:
         func = step(func)
+        stage = ENSURES.get(step, stage)
+        if check and stage is not None:
+            verify_result(func, stage, name_of(step))
         if on_stage is not None:
             on_stage(name_of(step), func)
     return func
+
+
+def verify_result(func: PrimFunc, stage: str, step: str) -> None:
+    """Complain about a pass whose result is not legal; that is our defect, not the user's."""
+    try:
+        verify(func, stage)
+    except VerifyError as error:
+        raise InternalError(f"{step} made an illegal program: {error}", str(func)) from error
 
 
 def name_of(step: Pass) -> str:
