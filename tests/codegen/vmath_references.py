@@ -51,6 +51,7 @@ UNARY: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 BINARY: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = {
     "pow": (np.power, mp.power),
     "atan2": (np.arctan2, mp.atan2),
+    "hypot": (np.hypot, mp.hypot),
 }
 
 #: Where the arguments of a function lie.

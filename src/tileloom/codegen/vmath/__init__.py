@@ -18,7 +18,17 @@ from collections.abc import Callable
 import llvmlite.ir as ir
 
 from ...base.errors import InternalError
-from . import exact, exponential, inverse, logarithm, power, remainder, special, trigonometry
+from . import (
+    exact,
+    exponential,
+    inverse,
+    logarithm,
+    power,
+    remainder,
+    scaling,
+    special,
+    trigonometry,
+)
 from .lanes import Lanes, Val
 
 _Unary = Callable[[Lanes, Val, bool], Val]
@@ -58,7 +68,7 @@ _UNARY: dict[str, _Unary] = {
     "atan": inverse.atan,
 }
 
-#: One argument; single precision goes through double.
+#: One argument; written for double precision.
 _WIDE: dict[str, _Unary] = {
     "asinh": logarithm.asinh,
     "acosh": logarithm.acosh,
@@ -72,16 +82,20 @@ _BINARY: dict[str, Callable[[Lanes, Val, Val, bool], Val]] = {
     "pow": power.power,
     "atan2": inverse.atan2,
     "fmod": remainder.fmod,
+    "ldexp": scaling.ldexp,
+    "hypot": scaling.hypot,
 }
+
+#: What single precision leaves to double.
+_THROUGH_DOUBLE = {*_WIDE, "hypot"}
 
 _ARITY = {
     **dict.fromkeys([*_UNARY, *_WIDE], 1),
     **dict.fromkeys(_BINARY, 2),
     **{name: arity for name, (arity, _) in {**exact.NATIVE, **exact.ROUNDED}.items()},
 }
-
-
-NAMES = tuple(_ARITY)  # of all functions that `emit` knows
+#: All functions that `emit` knows.
+NAMES = tuple(_ARITY)
 
 
 def supported(name: str) -> bool:
@@ -99,6 +113,7 @@ def emit(
 ) -> ir.Value:
     """The function `name` of `args`, all half, float or double, or vectors of one of them.
 
+    Only the second argument of `ldexp` may be integer, of any width.
     `isnan`, `isinf` and `isfinite` give `i1`, all others the type of their arguments. The code may
     leave the builder in another block, and may add internal functions to the module.
 
@@ -120,9 +135,9 @@ def emit(
 def _emit(k: Lanes, name: str, args: list[Val], fast: bool) -> Val:
     if name in exact.NATIVE:
         return exact.NATIVE[name][1](k, *args)
-    if k.bits == 16 or (k.bits == 32 and name in _WIDE):
+    if k.bits == 16 or (k.bits == 32 and name in _THROUGH_DOUBLE):
         wide = k.at(2 * k.bits)
-        result = _emit(wide, name, [k.convert(x, wide.bits) for x in args], fast)
+        result = _emit(wide, name, [x if x.is_int else k.convert(x, wide.bits) for x in args], fast)
         return wide.convert(result, k.bits)
     if name in exact.ROUNDED:
         return exact.ROUNDED[name][1](k, *args)

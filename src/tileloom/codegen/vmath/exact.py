@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 
 from .lanes import Lanes, Val
+from .scaling import nextafter
 
 
 def _intrinsic(name: str, flags: tuple[str, ...] = ()) -> Callable[..., Val]:
@@ -35,6 +36,7 @@ _MAXIMUM = _intrinsic("maximum", ("nsz",))
 NATIVE: dict[str, tuple[int, Callable[..., Val]]] = {
     "fabs": (1, _intrinsic("fabs")),
     "copysign": (2, _intrinsic("copysign")),
+    "nextafter": (2, nextafter),
     "min": (2, _MINIMUM),
     "max": (2, _MAXIMUM),
     "isnan": (1, _isnan),
