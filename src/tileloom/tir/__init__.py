@@ -1,5 +1,16 @@
 """The waist: tensor IR, functions of loops and blocks over buffers."""
 
+from .analysis import (
+    BlockGraph,
+    access_regions,
+    allocated_buffers,
+    block_graph,
+    detect_buffer_lca,
+    infer_block_access,
+    undefined_vars,
+    union_regions,
+    used_buffers,
+)
 from .nodes import (
     FOR_KINDS,
     PARALLEL,
@@ -34,6 +45,7 @@ from .nodes import (
 )
 from .run import run
 from .spec import verify, verify_blocks, verify_flat, verify_loops
+from .specialize import specialize
 from .structural import (
     StructureError,
     assert_structural_equal,
@@ -52,12 +64,13 @@ from .walk import (
 )
 
 __all__ = [
-    "Allocate", "AllocateConst", "AssertStmt", "AttrStmt", "Block", "BlockRealize", "Buffer",
-    "BufferLoad", "BufferRegion", "BufferStore", "DeclBuffer", "Evaluate", "FOR_KINDS", "For",
-    "IRModule", "IfThenElse", "LetStmt", "MatchBufferRegion", "PARALLEL", "PrimFunc", "SERIAL",
-    "SeqStmt", "Stmt", "StmtRewriter", "StructureError", "THREAD_BINDING", "UNROLLED", "VECTORIZED",
-    "While", "assert_structural_equal", "collect", "is_no_op", "make_buffer", "map_exprs",
-    "pre_order", "register_structure", "run", "seq", "stmt_children", "stmt_exprs",
-    "structural_equal", "structural_hash", "substitute_stmt", "verify", "verify_blocks",
-    "verify_flat", "verify_loops",
+    "Allocate", "AllocateConst", "AssertStmt", "AttrStmt", "Block", "BlockGraph", "BlockRealize",
+    "Buffer", "BufferLoad", "BufferRegion", "BufferStore", "DeclBuffer", "Evaluate", "FOR_KINDS",
+    "For", "IRModule", "IfThenElse", "LetStmt", "MatchBufferRegion", "PARALLEL", "PrimFunc",
+    "SERIAL", "SeqStmt", "Stmt", "StmtRewriter", "StructureError", "THREAD_BINDING", "UNROLLED",
+    "VECTORIZED", "While", "access_regions", "allocated_buffers", "assert_structural_equal",
+    "block_graph", "collect", "detect_buffer_lca", "infer_block_access", "is_no_op", "make_buffer",
+    "map_exprs", "pre_order", "register_structure", "run", "seq", "specialize", "stmt_children",
+    "stmt_exprs", "structural_equal", "structural_hash", "substitute_stmt", "undefined_vars",
+    "union_regions", "used_buffers", "verify", "verify_blocks", "verify_flat", "verify_loops",
 ]  # fmt: skip

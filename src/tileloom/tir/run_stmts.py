@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from ..base import DType, dtype
 from ..base.errors import UnsupportedError, VerifyError
 from ..expr import REDUCE, Call, Expr, IntImm, IterVar, Var, free_vars, post_order
+from .analysis import used_buffers
 from .nodes import (
     THREAD_BINDING,
     Allocate,
@@ -33,7 +34,7 @@ from .nodes import (
     While,
 )
 from .run_exprs import ExprCompiler, Val, View, int_range
-from .walk import pre_order, stmt_exprs
+from .walk import pre_order
 
 # CPython allows 20 nested loops in one function.
 _LOOPS_IN_A_FUNCTION = 15
@@ -70,19 +71,6 @@ def head_variables(func: PrimFunc) -> tuple[Var, ...]:
         for expr in (*buffer.shape, *buffer.strides, *offset):
             found.update(dict.fromkeys(sorted(free_vars(expr), key=lambda v: v.name)))
     return tuple(found)
-
-
-def used_buffers(stmt: Stmt) -> Iterator[Buffer]:
-    """The buffers that a statement loads from or stores to, each once, in program order."""
-    seen: dict[Buffer, None] = {}
-    for node in pre_order(stmt):
-        if isinstance(node, BufferStore):
-            seen.setdefault(node.buffer)
-        for expr in stmt_exprs(node):
-            for part in post_order(expr):
-                if isinstance(part, BufferLoad):
-                    seen.setdefault(part.buffer)
-    yield from seen
 
 
 class StmtCompiler(ExprCompiler):

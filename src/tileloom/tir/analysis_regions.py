@@ -1,0 +1,255 @@
+"""The regions of buffers that blocks and statements read and write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..expr import Call, Expr, IterVar, Let, Range, Var, const, substitute
+from ..expr.analyzer import Analyzer
+from .analysis_intervals import Interval, Intervals
+from .nodes import (
+    AttrStmt,
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    For,
+    IfThenElse,
+    LetStmt,
+    Stmt,
+)
+from .walk import pre_order, stmt_children, stmt_exprs
+
+Regions = tuple[BufferRegion, ...]
+_CHOICE = "tir.if_then_else"
+_ADDRESS = ("tir.address_of", "tir.tvm_access_ptr")
+
+
+def infer_block_access(block: Block, buffers: Iterable[Buffer] = ()) -> tuple[Regions, Regions]:
+    """The regions that a block reads and writes, in order of first appearance.
+
+    Each is the least box that covers all accesses while the loops inside run, cut off at the
+    buffer's shape; an access to one element stays as it is. Inner blocks count by what they
+    declare. What the block allocates does not count; what it writes counts as read only if it has
+    no `init`.
+
+    Args:
+        block: the block; what it declares is not looked at.
+        buffers: buffers that the block may reach through their pointers; all of such a buffer
+            counts as read and written.
+    """
+    domains = {axis.var: axis.domain for axis in block.iter_vars}
+    found = _Accesses(Intervals(domains), buffers)
+    own = set(block.alloc_buffers)
+    for match in block.match_buffers:
+        found.views[match.buffer] = match.source
+    if block.init is not None:
+        found.stmt(block.init)
+    found.stmt(block.body)
+    reads, writes = found.regions(found.reads, own), found.regions(found.writes, own)
+    if block.init is not None:
+        written = {region.buffer for region in writes}
+        reads = tuple(region for region in reads if region.buffer not in written)
+    return reads, writes
+
+
+def access_regions(stmt: Stmt, domains: dict[Var, Range] | None = None) -> tuple[Regions, Regions]:
+    """The regions that a statement reads and writes while its loops run.
+
+    Args:
+        stmt: any statement.
+        domains: ranges of variables defined outside, which stay as they are in the result.
+    """
+    found = _Accesses(Intervals(domains), ())
+    found.stmt(stmt)
+    own = set(allocated_buffers(stmt))
+    return found.regions(found.reads, own), found.regions(found.writes, own)
+
+
+def union_regions(
+    a: BufferRegion, b: BufferRegion, analyzer: Analyzer | None = None
+) -> BufferRegion:
+    """The least box of one buffer that covers two."""
+    intervals = Intervals()
+    if analyzer is not None:
+        intervals.outside = analyzer
+    parts = []
+    for x, y in zip(a.region, b.region, strict=True):
+        ends = [Interval(part.min, part.min + part.extent - 1) for part in (x, y)]
+        whole = intervals.union(*ends)
+        if x.min is y.min and x.extent is y.extent:
+            parts.append(x)
+        elif whole is not None:
+            parts.append(Range(whole.low, whole.extent(intervals.outside)))
+    return BufferRegion(a.buffer, tuple(parts))
+
+
+Box = list[Interval | None]
+
+
+class _Accesses:
+    """Walks a statement and collects a box for each buffer, for reads and for writes."""
+
+    def __init__(self, intervals: Intervals, pointers: Iterable[Buffer]) -> None:
+        self.intervals = intervals
+        self.reads: dict[Buffer, Box] = {}
+        self.writes: dict[Buffer, Box] = {}
+        self.views: dict[Buffer, BufferRegion] = {}
+        self.pointers = {buffer.data: buffer for buffer in pointers}
+        self.lets: dict[Var, Expr] = {}
+
+    # ------------------------------------------------------------------ statements
+
+    def stmt(self, stmt: Stmt) -> None:
+        match stmt:
+            case For():
+                self.loop(stmt.loop_var, Range(stmt.min, stmt.extent), stmt.body)
+            case AttrStmt() if stmt.attr_key == "thread_extent" and isinstance(stmt.node, IterVar):
+                self.loop(stmt.node.var, Range(const(0, stmt.value.dtype), stmt.value), stmt.body)
+            case IfThenElse():
+                self.branch(stmt)
+            case LetStmt():
+                self.expr(stmt.value)
+                self.lets[stmt.var] = substitute(stmt.value, self.lets)
+                self.stmt(stmt.body)
+            case BufferStore():
+                self.access(self.writes, stmt.buffer, stmt.indices)
+                self.expr(stmt.value)
+                for index in stmt.indices:
+                    self.expr(index)
+            case BlockRealize():
+                self.realize(stmt)
+            case _:
+                for expr in stmt_exprs(stmt):
+                    self.expr(expr)
+                for child in stmt_children(stmt):
+                    self.stmt(child)
+
+    def loop(self, var: Var, domain: Range, body: Stmt) -> None:
+        self.expr(domain.min)
+        self.expr(domain.extent)
+        low, extent = (substitute(e, self.lets) for e in (domain.min, domain.extent))
+        self.intervals.run(var, Range(low, extent))
+        self.stmt(body)
+
+    def branch(self, stmt: IfThenElse) -> None:
+        self.expr(stmt.condition)
+        condition = substitute(stmt.condition, self.lets)
+        with self.intervals.under(condition):
+            self.stmt(stmt.then_case)
+        if stmt.else_case is not None:
+            with self.intervals.under(_negated(condition)):
+                self.stmt(stmt.else_case)
+
+    def realize(self, stmt: BlockRealize) -> None:
+        """A block inside counts by what it declares, for the values that it is run for."""
+        for value in stmt.iter_values:
+            self.expr(value)
+        block = stmt.block
+        values = {
+            axis.var: substitute(value, self.lets)
+            for axis, value in zip(block.iter_vars, stmt.iter_values, strict=True)
+        }
+        with self.intervals.under(substitute(stmt.predicate, self.lets)):
+            for table, regions in ((self.reads, block.reads), (self.writes, block.writes)):
+                for region in regions:
+                    low = [substitute(part.min, values) for part in region.region]
+                    last = [
+                        substitute(part.min + part.extent - 1, values) for part in region.region
+                    ]
+                    self.box(table, region.buffer, low, last)
+
+    # ------------------------------------------------------------------ expressions
+
+    def expr(self, expr: Expr) -> None:
+        """The loads of an expression, outer ones first."""
+        match expr:
+            case BufferLoad():
+                self.access(self.reads, expr.buffer, expr.indices)
+            case Var() if expr in self.pointers:
+                self.opaque(self.pointers[expr])
+                return
+            case Call(_, op, (condition, yes, no)) if op == _CHOICE:
+                self.choice(condition, yes, no)
+                return
+            case Call(_, op, args) if op in _ADDRESS and isinstance(args[0], BufferLoad):
+                self.opaque(args[0].buffer)
+                return
+            case Let(var, value, body):
+                self.expr(value)
+                self.lets[var] = substitute(value, self.lets)
+                self.expr(body)
+                return
+        for child in expr.children:
+            self.expr(child)
+
+    def choice(self, condition: Expr, yes: Expr, no: Expr) -> None:
+        self.expr(condition)
+        condition = substitute(condition, self.lets)
+        with self.intervals.under(condition):
+            self.expr(yes)
+        with self.intervals.under(_negated(condition)):
+            self.expr(no)
+
+    # ------------------------------------------------------------------ boxes
+
+    def opaque(self, buffer: Buffer) -> None:
+        for table in (self.reads, self.writes):
+            table[buffer] = [None] * buffer.ndim
+
+    def access(self, table: dict[Buffer, Box], buffer: Buffer, indices: Sequence[Expr]) -> None:
+        self.box(table, buffer, indices, indices)
+
+    def box(
+        self, table: dict[Buffer, Box], buffer: Buffer, low: Sequence[Expr], last: Sequence[Expr]
+    ) -> None:
+        view = self.views.get(buffer)
+        if view is not None:
+            starts = [part.min for part in view.region]
+            lead = len(starts) - buffer.ndim
+            low = [*starts[:lead], *(s + i for s, i in zip(starts[lead:], low))]
+            last = [*starts[:lead], *(s + i for s, i in zip(starts[lead:], last))]
+            self.box(table, view.buffer, low, last)
+            return
+        new: Box = []
+        for first, end in zip(low, last, strict=True):
+            a = self.intervals.of(substitute(first, self.lets))
+            b = a if end is first else self.intervals.of(substitute(end, self.lets))
+            new.append(None if a is None or b is None else Interval(a.low, b.high))
+        known = table.get(buffer)
+        if known is not None:
+            new = [self.intervals.union(a, b) for a, b in zip(known, new, strict=True)]
+        table[buffer] = new
+
+    def regions(self, table: dict[Buffer, Box], without: set[Buffer]) -> Regions:
+        return tuple(self.region(b, box) for b, box in table.items() if b not in without)
+
+    def region(self, buffer: Buffer, box: Box) -> BufferRegion:
+        """A box as a region, cut off where it leaves the buffer."""
+        parts = []
+        outside = self.intervals.outside
+        for interval, size in zip(box, buffer.shape, strict=True):
+            if interval is None:
+                parts.append(Range.from_extent(size))
+                continue
+            if interval.is_point:
+                parts.append(Range(interval.low, const(1, interval.low.dtype)))
+                continue
+            low, high = interval
+            end = (size - 1).astype(high.dtype)
+            low = self.intervals.most(low, const(0, low.dtype))
+            high = self.intervals.least(high, end)
+            parts.append(Range(low, Interval(low, high).extent(outside)))
+        return BufferRegion(buffer, tuple(parts))
+
+
+def _negated(condition: Expr) -> Expr:
+    return ~condition  # type: ignore[no-any-return]
+
+
+def allocated_buffers(stmt: Stmt) -> tuple[Buffer, ...]:
+    """The buffers that blocks inside allocate, in program order."""
+    blocks = (node for node in pre_order(stmt) if isinstance(node, Block))
+    return tuple(buffer for block in blocks for buffer in block.alloc_buffers)
