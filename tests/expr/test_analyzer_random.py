@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from expr.random_exprs import Generator, value_or_none
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from expr.random_exprs import Generator, value_or_none
 from tileloom.expr import Analyzer, Range, Var, const_int_bound, modular_set
 
 X, Y, Z = VARIABLES = [Var(name) for name in "xyz"]
 RANGES = {X: (0, 7), Y: (-5, 6), Z: (3, 18)}
-FREE = {v: (-40, 40) for v in VARIABLES}
+FREE = dict.fromkeys(VARIABLES, (-40, 40))
 SEEDS = st.integers(0, 1 << 40)
 
 
@@ -85,7 +85,7 @@ def test_wrapping_types_keep_the_value(kind) -> None:
         generator = Generator(seed, variables, values)
         expr = generator.either()
         simple = Analyzer().simplify(expr)
-        environments = generator.environments({v: values for v in variables}, 4)
+        environments = generator.environments(dict.fromkeys(variables, values), 4)
         check_same(expr, simple, environments)
         for env in environments:
             value = value_or_none(expr, env)

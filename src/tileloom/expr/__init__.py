@@ -1,9 +1,22 @@
 """Scalar and index algebra: nodes, building, walking, simplification, bounds, iteration maps."""
 
+from . import intrin
 from .analyzer import Analyzer, is_true, simplify
 from .bounds import ConstIntBound, const_int_bound, is_index, type_range
 from .build import as_expr, binary, cast, const, logical_not, match_types, promote, trunc_div
 from .evaluate import evaluate
+from .index_map import IndexMap
+from .int_set import IntSet
+from .itermap import (
+    IterMapResult,
+    IterMark,
+    IterSplitExpr,
+    IterSumExpr,
+    detect_iter_map,
+    inverse_affine_iter_map,
+    iter_map_simplify,
+    normalize_iter_map_to_expr,
+)
 from .modular import ModularSet, modular_set
 from .nodes import (
     EQ,
@@ -58,17 +71,20 @@ from .reduction import (
     Range,
     Reduce,
 )
+from .subspace import Division, SubspaceDivision, subspace_divide
 from .walk import free_vars, post_order, rewrite, substitute
 
 __all__ = [
     "EQ", "GE", "GT", "LE", "LT", "NE", "OPAQUE", "ORDERED", "REDUCE", "SPATIAL", "THREAD",
     "Add", "Analyzer", "And", "BinaryOp", "Broadcast", "Call", "Cast", "CommReducer",
-    "CompareOp", "ConstIntBound", "Div", "Expr", "ExprLike", "FloatImm", "FloorDiv", "FloorMod",
-    "IntImm", "IterVar", "Let", "Max", "Min", "Mod", "ModularSet", "Mul", "Not", "Op", "Or",
-    "ProducerLoad", "Ramp", "Range", "Reduce", "Select", "Shuffle", "SizeVar", "StringImm",
-    "Sub", "Var", "as_expr", "binary", "broadcast_to", "cast", "const", "const_int_bound",
-    "evaluate", "find_op", "free_vars", "get_op", "is_index", "is_pure", "is_pure_op",
-    "is_true", "logical_not", "match_lanes", "match_types", "modular_set", "order_key",
-    "post_order", "promote", "register_op", "rewrite", "simplify", "substitute", "trunc_div",
-    "type_range",
+    "CompareOp", "ConstIntBound", "Div", "Division", "Expr", "ExprLike", "FloatImm", "FloorDiv",
+    "FloorMod", "IndexMap", "IntImm", "IntSet", "IterMapResult", "IterMark", "IterSplitExpr",
+    "IterSumExpr", "IterVar", "Let", "Max", "Min", "Mod", "ModularSet", "Mul", "Not", "Op",
+    "Or", "ProducerLoad", "Ramp", "Range", "Reduce", "Select", "Shuffle", "SizeVar",
+    "StringImm", "Sub", "SubspaceDivision", "Var", "as_expr", "binary", "broadcast_to", "cast",
+    "const", "const_int_bound", "detect_iter_map", "evaluate", "find_op", "free_vars", "get_op",
+    "intrin", "inverse_affine_iter_map", "is_index", "is_pure", "is_pure_op",
+    "is_true", "iter_map_simplify", "logical_not", "match_lanes", "match_types", "modular_set",
+    "normalize_iter_map_to_expr", "order_key", "post_order", "promote", "register_op",
+    "rewrite", "simplify", "subspace_divide", "substitute", "trunc_div", "type_range",
 ]  # fmt: skip

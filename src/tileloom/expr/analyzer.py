@@ -9,6 +9,7 @@ from .assume import assume
 from .bounds import ConstIntBound, is_index
 from .build import as_expr, binary
 from .facts import Facts
+from .int_set import Domains, IntSet, int_set
 from .modular import ModularSet, modular
 from .nodes import EQ, GE, GT, LE, LT, Call, Expr, IntImm, Var
 from .operators import ExprLike
@@ -77,6 +78,12 @@ class Analyzer:
         facts.modular[var] = modular(coeff, base)
         self._enter(facts)
 
+    def copy(self) -> Analyzer:
+        """An analyzer that knows the same and can be told more."""
+        result = Analyzer()
+        result._facts, result._simplifier = self._facts, self._simplifier
+        return result
+
     def _enter(self, facts: Facts) -> None:
         self._facts = facts
         self._simplifier = Simplifier(facts)
@@ -128,6 +135,14 @@ class Analyzer:
         if node.dtype.lanes == 1 and is_index(node.dtype):
             found = found.intersect(self._simplifier.bound(self._simplifier.linear(node)))
         return found
+
+    def int_set(self, expr: ExprLike, domains: Domains) -> IntSet:
+        """The interval of the value while variables run over their domains, with symbolic ends.
+
+        >>> i, n = Var("i"), Var("n"); Analyzer().int_set(i * 2 + n, {i: Range(0, 8)})
+        IntSet(min_value=n, max_value=n + 14)
+        """
+        return int_set(self, as_expr(expr), domains)
 
     def modular_set(self, expr: ExprLike) -> ModularSet:
         """What is known of the value modulo something."""

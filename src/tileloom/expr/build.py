@@ -275,6 +275,13 @@ def _invert(a: Expr) -> Expr:
     return logical_not(a) if a.dtype.element.is_bool else Call(a.dtype, "tir.bitwise_not", (a,))
 
 
+def _negate(a: Expr) -> Expr:
+    if isinstance(a, FloatImm):
+        return FloatImm(a.dtype, -a.value)
+    # -0.0 - x is -x for zeros as well.
+    return binary(Sub, const(-0.0 if a.dtype.is_float else 0, a.dtype), a)
+
+
 def _operator(op: type[BinaryOp]) -> Callable[[ExprLike, ExprLike], Expr]:
     return lambda a, b: binary(op, a, b)
 
@@ -285,7 +292,7 @@ BUILD.update(
         "cast": cast,
         "Div": _true_divide,
         "invert": _invert,
-        "Neg": lambda a: binary(Sub, const(0, a.dtype), a),
+        "Neg": _negate,
     }
 )
 BUILD.update(

@@ -1,0 +1,220 @@
+"""Index maps: a layout as a function from old indices to new ones."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from math import lcm
+
+from ..base.errors import UserError
+from .analyzer import Analyzer
+from .build import as_expr, binary, const
+from .itermap import detect_iter_map, domain_analyzer, inverse_affine_iter_map
+from .nodes import GE, Expr, FloorDiv, FloorMod, IntImm, Or, Var
+from .operators import ExprLike
+from .reduction import Range
+from .walk import post_order, substitute
+
+
+class IndexMap:
+    """`final_indices` as a function of the variables `initial_indices`.
+
+    `inverse_index_map` may be given by hand where it cannot be derived.
+
+    >>> tiles = IndexMap.from_func(lambda i, j: [i // 4, j, i % 4])
+    >>> tiles.map_indices([9, 2]), tiles.map_shape([16, 8]), tiles.inverse([16, 8])
+    ([2, 2, 1], [4, 8, 4], IndexMap((axis0, axis1, axis2) -> (axis0 * 4 + axis2, axis1)))
+    """
+
+    __slots__ = ("final_indices", "initial_indices", "inverse_index_map")
+
+    def __init__(
+        self,
+        initial_indices: Sequence[Var],
+        final_indices: Sequence[ExprLike],
+        inverse_index_map: IndexMap | None = None,
+    ) -> None:
+        self.initial_indices = tuple(initial_indices)
+        self.final_indices = tuple(as_expr(index) for index in final_indices)
+        self.inverse_index_map = inverse_index_map
+
+    @staticmethod
+    def from_func(
+        function: Callable[..., Sequence[ExprLike] | ExprLike],
+        ndim: int | None = None,
+        inverse: Callable[..., Sequence[ExprLike] | ExprLike] | None = None,
+        dtype: str = "int32",
+    ) -> IndexMap:
+        """The map that a Python function computes; `ndim` is how many `*args` it gets."""
+        variables = _parameters(function, ndim, dtype)
+        result = function(*variables)
+        finals = list(result) if isinstance(result, (list, tuple)) else [result]
+        back = None if inverse is None else IndexMap.from_func(inverse, len(finals), dtype=dtype)
+        return IndexMap(variables, finals, back)
+
+    def _values(self, indices: Sequence[ExprLike]) -> dict[Var, Expr]:
+        if len(indices) != len(self.initial_indices):
+            count = len(self.initial_indices)
+            raise UserError(f"the index map {self} takes {count} indices, got {len(indices)}")
+        values = (as_expr(index) for index in indices)
+        return dict(zip(self.initial_indices, values, strict=True))
+
+    def map_indices(
+        self, indices: Sequence[ExprLike], analyzer: Analyzer | None = None
+    ) -> list[Expr]:
+        """The new indices of an element."""
+        analyzer = analyzer or Analyzer()
+        values = self._values(indices)
+        return [analyzer.simplify(substitute(final, values)) for final in self.final_indices]
+
+    def map_ranges(self, ranges: Sequence[Range], analyzer: Analyzer | None = None) -> list[Range]:
+        """The ranges of the new indices; where the map is affine they are exact."""
+        if len(ranges) != len(self.initial_indices):
+            self._values([r.min for r in ranges])
+        domains = dict(zip(self.initial_indices, ranges, strict=True))
+        known = domain_analyzer(domains) if analyzer is None else analyzer.copy()
+        for var, domain in domains.items() if analyzer is not None else ():
+            known.bind(var, domain)
+        found = detect_iter_map(self.final_indices, domains, analyzer=analyzer)
+        if found and all(_unit_scale(total.args) for total in found.indices):
+            one = const(1)
+            return [
+                Range(total.base, total.args[0].extent if total.args else one)
+                for total in found.indices
+            ]
+        return [self._hull(final, domains, known) for final in self.final_indices]
+
+    def _hull(self, final: Expr, domains: Mapping[Var, Range], known: Analyzer) -> Range:
+        interval = known.int_set(final, domains)
+        if interval.min_value is None or interval.max_value is None:
+            raise UserError(f"no bounds are known for the index {final} of {self}")
+        extent = known.simplify(interval.max_value - interval.min_value + 1)
+        return Range(interval.min_value, extent)
+
+    def map_shape(self, shape: Sequence[ExprLike], analyzer: Analyzer | None = None) -> list[Expr]:
+        """The new shape of a buffer."""
+        ranges = [Range.from_extent(extent) for extent in shape]
+        known = analyzer or Analyzer()
+        return [known.simplify(r.min + r.extent) for r in self.map_ranges(ranges, analyzer)]
+
+    def inverse(
+        self, shape: Sequence[ExprLike | Range], analyzer: Analyzer | None = None
+    ) -> IndexMap:
+        """The map back, for a bijective map of a buffer of this shape.
+
+        Raises:
+            UserError: when the map is not bijective on the shape; says why.
+        """
+        if self.inverse_index_map is not None:
+            return self.inverse_index_map
+        domains = self._domains(shape)
+        found = detect_iter_map(self.final_indices, domains, True, "bijective", analyzer)
+        if not found:
+            raise UserError(f"the index map {self} is not bijective: {found.errors[0]}")
+        outputs = [Var(f"axis{i}", final.dtype) for i, final in enumerate(self.final_indices)]
+        known = analyzer.copy() if analyzer is not None else Analyzer()
+        for output, extent in zip(outputs, self.map_ranges(list(domains.values()), analyzer)):
+            known.bind(output, extent)
+        back = inverse_affine_iter_map(found.indices, outputs, known)
+        fixed = {v: known.simplify(domain.min) for v, domain in domains.items()}
+        return IndexMap(outputs, [back.get(v, fixed[v]) for v in self.initial_indices])
+
+    def _domains(self, shape: Sequence[ExprLike | Range]) -> dict[Var, Range]:
+        ranges = [s if isinstance(s, Range) else Range.from_extent(s) for s in shape]
+        if len(ranges) != len(self.initial_indices):
+            self._values([r.min for r in ranges])
+        return dict(zip(self.initial_indices, ranges, strict=True))
+
+    def non_surjective_inverse(
+        self, shape: Sequence[ExprLike], analyzer: Analyzer | None = None
+    ) -> tuple[IndexMap, Expr]:
+        """The map back and the condition on the new indices under which they are padding.
+
+        >>> tiles = IndexMap.from_func(lambda i: [i // 4, i % 4])
+        >>> back, padding = tiles.non_surjective_inverse([14]); back, padding
+        (IndexMap((axis0, axis1) -> (axis0 * 4 + axis1)), 13 < axis0 * 4 + axis1)
+
+        Raises:
+            UserError: when two elements may go to one place.
+        """
+        sizes = [as_expr(extent) for extent in shape]
+        domains = self._domains(sizes)
+        exact = detect_iter_map(self.final_indices, domains, True, "bijective", analyzer)
+        if exact or self.inverse_index_map is not None:
+            return self.inverse(sizes, analyzer), const(False)
+        known = analyzer or Analyzer()
+        step = const(self._common_divisor(), sizes[0].dtype)
+        padded = [known.simplify((size + (step - 1)) // step * step) for size in sizes]
+        back = self._inverse_of_padded(sizes, padded, analyzer)
+        return back, self._padding(back, sizes, padded, analyzer)
+
+    def _inverse_of_padded(
+        self, sizes: Sequence[Expr], padded: Sequence[Expr], analyzer: Analyzer | None
+    ) -> IndexMap:
+        """The inverse over the least padded shape that makes the map bijective."""
+        last: UserError | None = None
+        for mask in range(1, 1 << len(sizes)):
+            shape = [p if mask >> i & 1 else s for i, (s, p) in enumerate(zip(sizes, padded))]
+            try:
+                return self.inverse(shape, analyzer)
+            except UserError as error:
+                last = error
+        raise last or UserError(f"the index map {self} has no inverse")
+
+    def _padding(
+        self,
+        back: IndexMap,
+        sizes: Sequence[Expr],
+        padded: Sequence[Expr],
+        analyzer: Analyzer | None,
+    ) -> Expr:
+        ranges = self.map_ranges([Range.from_extent(extent) for extent in padded], analyzer)
+        known = analyzer.copy() if analyzer is not None else Analyzer()
+        for var, domain in zip(back.initial_indices, ranges):
+            known.bind(var, domain)
+        outside = const(False)
+        for old, size in zip(back.final_indices, sizes):
+            outside = binary(Or, outside, binary(GE, old, size))
+        return known.simplify(outside)
+
+    def _common_divisor(self) -> int:
+        nodes = (node for final in self.final_indices for node in post_order(final))
+        divisors = (node.b for node in nodes if isinstance(node, (FloorDiv, FloorMod)))
+        return lcm(*(max(1, b.value) for b in divisors if isinstance(b, IntImm)))
+
+    def is_equivalent(self, other: IndexMap) -> bool:
+        """Whether both compute the same function.
+
+        >>> a = IndexMap.from_func(lambda i: [i // 4 * 4 + i % 4])
+        >>> a.is_equivalent(IndexMap.from_func(lambda k: [k]))
+        True
+        """
+        if len(self.initial_indices) != len(other.initial_indices):
+            return False
+        if len(self.final_indices) != len(other.final_indices):
+            return False
+        mine, theirs = (
+            self.map_indices(self.initial_indices),
+            other.map_indices(self.initial_indices),
+        )
+        return all(a is b for a, b in zip(mine, theirs, strict=True))
+
+    def __repr__(self) -> str:
+        before = ", ".join(v.name for v in self.initial_indices)
+        return f"IndexMap(({before}) -> ({', '.join(map(str, self.final_indices))}))"
+
+
+def _unit_scale(args: Sequence[object]) -> bool:
+    return not args or str(getattr(args[0], "scale", "")) in ("1", "T.int64(1)")
+
+
+def _parameters(function: Callable[..., object], ndim: int | None, dtype: str) -> list[Var]:
+    names: list[str] = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            if ndim is None:
+                raise UserError(f"how many indices are *{parameter.name}?", hint="pass ndim")
+            names.extend(f"{parameter.name}_{i}" for i in range(ndim - len(names)))
+        else:
+            names.append(parameter.name)
+    return [Var(name, dtype) for name in names]
