@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from ..base.dtype import DType
+from ..base.dtype import DType, dtype
 from ..base.errors import ArgumentError
 from .arrays import as_numpy
 from .check import Binder
 from .kernel import Kernel
 from .params import ParamSpec
-from .pool import empty
+from .pool import empty, pool
 
 Array = np.ndarray[Any, Any]
+_BYTE = dtype("uint8")
 Host = Callable[[Sequence[Array]], Sequence[Array]]
 
 
@@ -75,6 +76,9 @@ class Executable:
         self._constants = constants
         self._binder = Binder(name, self.inputs)
         self._quick = self._only_step()
+        makers = self._quick.writes if self._quick else ()
+        self._allocate = [pool.allocator(value.shape, value.dtype) for value in makers]
+        self._arena = pool.allocator((self._quick.arena_bytes if self._quick else 0,), _BYTE)
 
     def _only_step(self) -> NativeStep | None:
         """The one native step, if it takes the inputs and makes the outputs as they are."""
@@ -93,8 +97,8 @@ class Executable:
         step = self._quick
         if step is None:
             return self._run(self._compact(arrays))
-        results = [empty(value.shape, value.dtype) for value in step.writes]
-        arena = empty((step.arena_bytes,), "uint8")
+        results = [allocate() for allocate in self._allocate]
+        arena = self._arena()
         try:
             step.kernel(*arrays, *results, arena)
         except ArgumentError:

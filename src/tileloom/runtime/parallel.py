@@ -30,9 +30,11 @@ _OPENMP_FUNCTIONS = (
     "omp_get_num_threads",
     "omp_in_parallel",
 )
-# About 20 us of waiting awake: more than the gap between two loops of one kernel, less than a
-# scheduler's time slice. Waking a sleeping thread costs 5 to 50 us.
-_SPINS = 1000
+# About 20 us of waiting awake, by both kinds of threads: more than the gap between two loops of one
+# program, and not much more than what sleeping and waking costs (8 us), so that little is lost
+# when the thread waited for has no core to run on. Longer is a risk: with 10000 rounds, a loop on
+# two busy cores took 500 us.
+_SPINS = 400
 
 
 class _State(ctypes.Structure):
@@ -134,7 +136,7 @@ def _bounded_spinning() -> Iterator[None]:
     if {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys():
         yield
         return
-    os.environ["GOMP_SPINCOUNT"] = str(_SPINS * 10)
+    os.environ["GOMP_SPINCOUNT"] = str(_SPINS)
     try:
         yield
     finally:
