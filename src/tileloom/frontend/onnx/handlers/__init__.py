@@ -21,6 +21,10 @@ FAMILIES = (
     "rnn",
     "control",
     "sequence",
+    "signal",
+    "text",
+    "training",
+    "refused",
 )
 
 
