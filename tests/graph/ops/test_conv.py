@@ -1,0 +1,126 @@
+"""Convolutions against loops, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from graph.ops.checks import check, graph_of, values
+from tileloom.base.errors import DTypeError, ShapeError
+from tileloom.graph import ops
+from tileloom.graph.expand import expand
+
+
+def direct(x, w, strides, pads, dilations, groups):
+    """The defining sum, one term at a time, over a padded copy."""
+    rank = x.ndim - 2
+    x = np.pad(x, [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:], strict=True)])
+    sizes = [
+        (x.shape[2 + k] - (w.shape[2 + k] - 1) * dilations[k] - 1) // strides[k] + 1
+        for k in range(rank)
+    ]
+    result = np.zeros((x.shape[0], w.shape[0], *sizes))
+    depth, count = w.shape[1], w.shape[0] // groups
+    spaces = [range(n) for n in (*result.shape, depth, *w.shape[2:])]
+    for n, o, *rest in itertools.product(*spaces):
+        at, c, offset = rest[:rank], rest[rank], rest[rank + 1 :]
+        place = [at[k] * strides[k] + offset[k] * dilations[k] for k in range(rank)]
+        result[(n, o, *at)] += x[(n, o // count * depth + c, *place)] * w[(o, c, *offset)]
+    return result
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "strides", "pads", "dilations", "groups"),
+    [
+        ((1, 1, 5), (1, 1, 3), (1,), (0, 0), (1,), 1),
+        ((2, 3, 7), (4, 3, 2), (2,), (1, 0), (3,), 1),
+        ((1, 2, 5, 4), (3, 2, 3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1),
+        ((2, 4, 5, 6), (6, 2, 3, 2), (2, 1), (0, 1, 2, 0), (1, 2), 2),
+        ((1, 3, 4, 4), (6, 1, 2, 2), (1, 1), (0, 0, 0, 0), (1, 1), 3),
+        ((1, 2, 3, 4, 3), (2, 2, 2, 1, 3), (1, 2, 1), (1, 0, 1, 0, 0, 1), (1, 1, 1), 1),
+        ((1, 2, 3, 3), (2, 2, 1, 1), (2, 2), (0, 0, 0, 0), (1, 1), 1),
+    ],
+)
+def test_conv(x, w, strides, pads, dilations, groups, rng) -> None:
+    a, b = rng.integers(-4, 5, x).astype("float32"), rng.integers(-4, 5, w).astype("float32")
+    found = check(lambda s, t: ops.conv(s, t, None, strides, pads, dilations, groups), a, b)
+    np.testing.assert_array_equal(found, direct(a, b, strides, pads, dilations, groups))
+
+
+def test_bias_and_amounts_for_all_dimensions(rng) -> None:
+    x, w, b = rng.random((1, 2, 6, 6)), rng.random((3, 2, 3, 3)), rng.random(3)
+    found = check(lambda *t: ops.conv(*t, strides=2, pads=1), x, w, b)
+    plain = direct(x, w, (2, 2), (1, 1, 1, 1), (1, 1), 1)
+    np.testing.assert_allclose(found, plain + b[:, None, None])
+
+
+def test_empty_tensors() -> None:
+    x, w = np.zeros((0, 2, 4), "float32"), np.ones((3, 2, 3), "float32")
+    assert check(ops.conv, x, w).shape == (0, 3, 2)
+    x, w = np.zeros((1, 0, 4), "float32"), np.ones((3, 0, 3), "float32")
+    assert (check(ops.conv, x, w) == np.zeros((1, 3, 2))).all()
+
+
+def test_integers_into_a_wider_type() -> None:
+    x, w = np.full((1, 1, 3), 255, "uint8"), np.full((1, 1, 3), -128, "int8")
+    found = check(lambda a, b: ops.conv(a, b, out_dtype="int32"), x, w)
+    assert found.tolist() == [[[-3 * 255 * 128]]]
+
+
+def test_half_precision(rng) -> None:
+    x, w = rng.random((1, 3, 5, 5)).astype("float16"), rng.random((2, 3, 3, 3)).astype("float16")
+    assert check(lambda a, b: ops.conv(a, b, pads=1), x, w).dtype == np.float16
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("strides", [(1, 1), (2, 3)])
+@pytest.mark.parametrize("dilations", [(1, 1), (2, 1)])
+def test_conv_transpose_is_the_transpose(groups, strides, dilations, rng) -> None:
+    """<conv(x), y> = <x, conv_transpose(y)> for all x and y."""
+    w = rng.integers(-4, 5, (4, 6 // groups, 3, 2)).astype("float64")
+    pads = (1, 0, 0, 1)
+    y = rng.integers(-4, 5, (1, 4, 3, 4)).astype("float64")
+    back = check(
+        lambda a, b: ops.conv_transpose(a, b, None, strides, pads, dilations, groups), y, w
+    )
+    x = rng.integers(-4, 5, back.shape).astype("float64")
+    forth = values(lambda a, b: ops.conv(a, b, None, strides, pads, dilations, groups), x, w)
+    assert (forth * y).sum() == (x * back).sum()
+
+
+def test_conv_transpose_output_padding_and_bias(rng) -> None:
+    x, w, b = rng.random((1, 2, 3)), rng.random((2, 2, 3)), rng.random(2)
+    plain = check(lambda *t: ops.conv_transpose(*t, strides=2), x, w)
+    more = check(lambda *t: ops.conv_transpose(*t, strides=2, output_padding=1), x, w, b)
+    assert (plain.shape, more.shape) == ((1, 2, 7), (1, 2, 8))
+    np.testing.assert_allclose(more[..., :7], plain + b[:, None])
+
+
+def test_conv_transpose_becomes_conv() -> None:
+    graph = graph_of(lambda a, b: ops.conv_transpose(a, b, strides=2),
+                     np.zeros((1, 2, 3, 3)), np.zeros((2, 3, 2, 2)))  # fmt: skip
+    names = [node.op.name for node in expand(graph).nodes]
+    assert names.count("conv") == 1 and "conv_transpose" not in names
+
+
+def test_mistakes_are_told() -> None:
+    x, w = np.zeros((1, 4, 5, 5)), np.zeros((6, 4, 3, 3))
+    for build, words in [
+        (lambda a, b: ops.conv(a, b, groups=2), "takes 8 channels in 2 groups, the input"),
+        (lambda a, b: ops.conv(a, b, groups=3), "3 groups do not divide 4 and 6 channels"),
+        (lambda a, b: ops.conv(a, b, dilations=3), "a window of 7 does not fit spatial dim"),
+        (lambda a, b: ops.conv(a, b, strides=0), "must be positive"),
+        (lambda a, b: ops.conv(a, b, strides=(1, 1, 1)), "strides needs one value for each of 2"),
+        (lambda a, b: ops.conv(a, b, pads=(1, 1, 1)), "pads needs two values for each of 2"),
+        (lambda a, b: ops.conv(a, ops.reshape(b, (6, 4, 9))), "as many dimensions as the input"),
+        (lambda a, b: ops.conv(a, b, ops.zeros((5,), "float64")), "the bias"),
+    ]:
+        with pytest.raises(ShapeError, match=words) as caught:
+            values(build, x, w)
+        assert str(caught.value).startswith("conv: ")
+    with pytest.raises(DTypeError, match="conv: operands of different types"):
+        values(ops.conv, x, w.astype("float32"))
+    with pytest.raises(ShapeError, match="conv_transpose: the weight"):
+        values(ops.conv_transpose, x, w)

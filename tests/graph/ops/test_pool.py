@@ -1,0 +1,90 @@
+"""Pooling: windows by hand, indices, counting of padding, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from graph.ops.checks import check, values
+from tileloom.base.errors import DTypeError, ShapeError
+from tileloom.graph import ops
+
+LINE = np.array([[[3, 1, 2, 5, 4]]], "float32")
+
+
+def test_windows_of_a_line() -> None:
+    assert check(lambda x: ops.max_pool(x, [2]), LINE).tolist() == [[[3, 2, 5, 5]]]
+    assert check(lambda x: ops.max_pool(x, [2], 2), LINE).tolist() == [[[3, 5]]]
+    assert check(lambda x: ops.max_pool(x, [2], 2, ceil_mode=True), LINE).tolist() == [[[3, 5, 4]]]
+    assert check(lambda x: ops.max_pool(x, [3], 1, 1), LINE).tolist() == [[[3, 3, 5, 5, 5]]]
+    assert check(lambda x: ops.max_pool(x, [2], 1, 0, 2), LINE).tolist() == [[[3, 5, 4]]]
+    assert check(lambda x: ops.sum_pool(x, [2], 3), LINE).tolist() == [[[4, 9]]]
+
+
+def test_padding_never_wins() -> None:
+    x = np.full((1, 1, 3), -7, "int8")
+    assert check(lambda t: ops.max_pool(t, [2], 1, 1), x).tolist() == [[[-7] * 4]]
+
+
+def test_means_count_what_is_there() -> None:
+    def mean(**more):
+        return check(lambda x: ops.avg_pool(x, [2], 2, **more), LINE).tolist()[0][0]
+
+    assert mean() == [2, 3.5]
+    assert mean(ceil_mode=True) == [2, 3.5, 4]
+    assert mean(pads=(1, 0)) == [3, 1.5, 4.5]
+    assert mean(pads=(1, 0), count_include_pad=True) == [1.5, 1.5, 4.5]
+    # The window past the end counts the padding asked for, not what rounding up added.
+    assert mean(ceil_mode=True, count_include_pad=True) == [2, 3.5, 4]
+
+
+@pytest.mark.parametrize("kind", ["float32", "int8", "float16"])
+def test_indices(kind, rng) -> None:
+    x = rng.integers(-5, 5, (2, 3, 5, 4)).astype(kind)
+    best, places = check(
+        lambda t: ops.max_pool_with_indices(t, (3, 2), 2, (1, 0, 1, 1), ceil_mode=True), x
+    )
+    np.testing.assert_array_equal(x.reshape(-1)[places], best)
+    np.testing.assert_array_equal(
+        best, values(lambda t: ops.max_pool(t, (3, 2), 2, (1, 0, 1, 1), ceil_mode=True), x)
+    )
+
+
+def test_indices_of_ties_and_of_the_worst_value() -> None:
+    x = np.full((1, 2, 3), -np.inf, "float32")
+    _, places = check(lambda t: ops.max_pool_with_indices(t, [3], 3, 1), x)
+    assert places.tolist() == [[[0], [3]]]
+
+
+def test_nan_wins() -> None:
+    x = np.array([[[1, np.nan, 3, 2]]], "float32")
+    found = check(lambda t: ops.max_pool(t, [2]), x)
+    np.testing.assert_array_equal(found, [[[np.nan, np.nan, 3]]])
+
+
+def test_norms_and_global_pooling(rng) -> None:
+    x = rng.standard_normal((2, 3, 4, 5))
+    np.testing.assert_allclose(
+        check(lambda t: ops.lp_pool(t, (4, 5), p=3), x)[..., 0, 0],
+        (np.abs(x) ** 3).sum((2, 3)) ** (1 / 3),
+    )
+    one = {"axis": (2, 3), "keepdims": True}
+    np.testing.assert_array_equal(check(ops.global_max_pool, x), x.max(**one))
+    np.testing.assert_allclose(check(ops.global_avg_pool, x), x.mean(**one))
+    np.testing.assert_allclose(check(ops.global_lp_pool, x), np.sqrt((x**2).sum(**one)))
+
+
+def test_empty_batches() -> None:
+    assert check(lambda t: ops.max_pool(t, [2]), np.zeros((0, 2, 3))).shape == (0, 2, 2)
+    assert check(lambda t: ops.avg_pool(t, [2]), np.zeros((0, 2, 3))).shape == (0, 2, 2)
+
+
+def test_mistakes_are_told() -> None:
+    with pytest.raises(ShapeError, match="max_pool: a window of 6 does not fit"):
+        values(lambda x: ops.max_pool(x, [6]), LINE)
+    with pytest.raises(ShapeError, match="max_pool: kernel needs one value for each of 1"):
+        values(lambda x: ops.max_pool(x, [2, 2]), LINE)
+    with pytest.raises(DTypeError, match="avg_pool: the operand must have a floating-point"):
+        values(lambda x: ops.avg_pool(x, [2]), LINE.astype("int32"))
+    with pytest.raises(ShapeError, match="global pooling needs spatial dimensions"):
+        values(ops.global_max_pool, np.zeros((2, 3)))
