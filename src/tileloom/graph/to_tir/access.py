@@ -30,7 +30,8 @@ class Linear:
                 result = result + var * factor
         for term, factor in self.opaque:
             result = result + term.astype("int64" if term.dtype.bits > 32 else "int32") * factor
-        return result + self.offset
+        total: Expr = result + self.offset
+        return total
 
 
 def linear(expr: Expr, variables: Collection[Var], factor: int = 1) -> Linear:

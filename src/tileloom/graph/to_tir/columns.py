@@ -60,6 +60,11 @@ class ColumnKernel:
         axes = [*self.outer, Axis((Var("block"),), (blocks,))]
         return parallel_nest(axes, self._block, parallel)
 
+    @property
+    def room(self) -> int:
+        """Elements that whole vectors over a block reach."""
+        return -(-self.width // self.lanes) * self.lanes
+
     def _block_width(self, workers: int) -> int:
         extent = self.inner.extent
         rows = 1
@@ -92,7 +97,7 @@ class ColumnKernel:
         reductions = [m for m in here if m.is_reduction]
         formulas = [m for m in here if m.full and not m.is_reduction]
         rows = [m for m in here if not m.full and not m.is_reduction]
-        accumulators = [Accumulator.make(m.body, self.width) for m in reductions]
+        accumulators = [Accumulator.make(m.body, self.room) for m in reductions]
         parts: list[Stmt] = []
         before, kept = self._columns(rows)
         parts.append(before)
@@ -170,7 +175,7 @@ class ColumnKernel:
         kept = []
         for member in members:
             for tensor in member.tensors:
-                buffer = make_buffer((self.width,), tensor.dtype, tensor.name, scope="local")
+                buffer = make_buffer((self.room,), tensor.dtype, tensor.name, scope="local")
                 kept.append(buffer)
                 self.local[tensor] = buffer
 

@@ -13,6 +13,7 @@ from ... import compute as te
 from ...expr import Expr, ProducerLoad, Var, const
 from ...tir import Buffer, BufferLoad
 from .access import Linear, flat_index
+from .stages import Flattened
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +132,8 @@ class Frame:
 
     def load(self, tensor: te.Tensor, indices: Sequence[Expr]) -> Expr:
         """An element of a tensor in memory."""
-        return BufferLoad(self.buffers[tensor], [self.position(indices, tensor.static_shape)])
+        memory = self.buffers[tensor.base if isinstance(tensor, Flattened) else tensor]
+        return BufferLoad(memory, [self.position(indices, tensor.static_shape)])
 
     def position(self, indices: Sequence[Expr], shape: Sequence[int]) -> Expr:
         """Where an element lies in its row of elements."""
@@ -149,7 +151,8 @@ class Frame:
                         result = result + self.values[part] * factor
         for term, factor in form.opaque:
             result = result + self.formula(term).astype("int32") * factor
-        return result + form.offset
+        total: Expr = result + form.offset
+        return total
 
 
 def _walks_as_one(axis: Axis, form: Linear) -> bool:

@@ -16,6 +16,7 @@ from .nest import PARALLEL_WORK
 from .products import Anchored, anchored_kernel
 from .reducing import allocate
 from .rows import SCRATCH_BYTES, RowKernel
+from .split import split_reduction
 from .stages import PlanRefused, Stage, make_stages
 
 
@@ -156,6 +157,8 @@ def _nest(
     buffers: Mapping[te.Tensor, Buffer],
     outputs: Sequence[te.Tensor],
     machine: Machine,
+    *,
+    may_split: bool = True,
 ) -> Stmt:
     bodies = [part for member in cluster.members for part in member.body]
     lanes = max(1, machine.vector_bits // widest_bits(bodies))
@@ -163,11 +166,61 @@ def _nest(
     for axis in (*cluster.spatial, *cluster.reduce):
         size *= axis.extent
     parallel = machine.workers > 1 and size * sum(map(work, bodies)) >= PARALLEL_WORK
+    if may_split and parallel and _lacks_rows(cluster, lanes, machine.workers):
+        try:
+            return _in_parts(cluster, buffers, outputs, machine)
+        except PlanRefused:
+            pass  # it runs, on few workers
     if not any(member.is_reduction for member in cluster.members):
         return formula_kernel(cluster, buffers, lanes, parallel)
     if _along_rows(cluster, lanes):
         return RowKernel(cluster, buffers, outputs, lanes).build(parallel)
     return ColumnKernel(cluster, buffers, outputs, lanes).build(parallel, machine.workers)
+
+
+def _lacks_rows(cluster: Cluster, lanes: int, workers: int) -> bool:
+    """Whether a reduction has too few results to share them among the workers."""
+    if not any(member.is_reduction for member in cluster.members):
+        return False
+    if any(member.full and not member.is_reduction for member in cluster.members):
+        return False
+    rows = 1
+    for axis in cluster.spatial:
+        rows *= axis.extent
+    if not _along_rows(cluster, lanes):
+        rows //= 4 * lanes
+    return rows < 2 * workers
+
+
+def _in_parts(
+    cluster: Cluster,
+    buffers: Mapping[te.Tensor, Buffer],
+    outputs: Sequence[te.Tensor],
+    machine: Machine,
+) -> Stmt:
+    """The reductions of the first pass in parts; then the parts combined, and what follows."""
+    if any(member.is_reduction and member.level for member in cluster.members):
+        raise PlanRefused("reductions follow each other")
+    known = dict(buffers)
+    early, late, temporaries = [], [], []
+    for member in cluster.members:
+        if not member.is_reduction:
+            late.append(member.stage)
+            continue
+        first, second = split_reduction(member.stage, machine.workers)
+        early.append(first)
+        late.append(second)
+        for tensor in first.op.outputs:
+            known[tensor] = flat_buffer(tensor, tensor.name)
+            temporaries.append(known[tensor])
+    made = [tensor for stage in early for tensor in stage.op.outputs]
+    body = seq(
+        _nest(make_cluster(early), known, made, machine, may_split=False),
+        _nest(make_cluster(late), known, outputs, Machine(machine.vector_bits, 1)),
+    )
+    for buffer in temporaries:
+        body = allocate(buffer, body)
+    return body
 
 
 def _along_rows(cluster: Cluster, lanes: int) -> bool:

@@ -14,6 +14,8 @@ from ...expr import (
     Call,
     Div,
     Expr,
+    FloorDiv,
+    FloorMod,
     IterVar,
     ProducerLoad,
     Range,
@@ -25,6 +27,7 @@ from ...expr import (
     substitute,
 )
 from ...expr.analyzer import Analyzer
+from .access import flat_index
 
 _COSTLY = {
     "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf",
@@ -97,10 +100,11 @@ def make_stages(outputs: Sequence[te.Tensor], *, reuse: bool) -> list[Stage]:
         kept |= _worth_keeping(ops)
     inlined: dict[te.ComputeOp, tuple[Expr, ...]] = {}
     stages = []
+    rows: dict[te.Tensor, Flattened] = {}
     for op in ops:
         inlined[op] = body = tuple(_inline(part, inlined, kept) for part in op.body)
         if op in kept:
-            stages.append(_stage(op, body))
+            stages.append(_stage(op, body, rows))
     return stages
 
 
@@ -146,7 +150,7 @@ def _inline(
     return rewrite(body, rule)
 
 
-def _stage(op: te.ComputeOp, body: tuple[Expr, ...]) -> Stage:
+def _stage(op: te.ComputeOp, body: tuple[Expr, ...], rows: dict[te.Tensor, Flattened]) -> Stage:
     """Simplified indices; axes of extent 1 become the constant 0."""
     axes, extents = _live(op.axis)
     reduce_axes, reduce_extents = _live(op.reduce_axis)
@@ -162,10 +166,38 @@ def _stage(op: te.ComputeOp, body: tuple[Expr, ...]) -> Stage:
         key = tuple(node.indices)
         if key not in tidy:
             tidy[key] = tuple(analyzer.simplify(index) for index in key)
-        return ProducerLoad(node.producer, tidy[key])
+        source, indices = node.producer, tidy[key]
+        if isinstance(source.op, te.PlaceholderOp) and any(map(_cuts, indices)):
+            shape = source.static_shape
+            flat = flat_index(indices, shape, axes + reduce_axes).expr()
+            row = rows.setdefault(source, rows.get(source) or Flattened.of(source))
+            return ProducerLoad(row, [analyzer.simplify(flat)])
+        return ProducerLoad(source, indices)
 
     parts = (rewrite(substitute(part, single), rule) for part in body)
     return Stage(op, axes, extents, reduce_axes, reduce_extents, tuple(parts))
+
+
+class Flattened(te.Tensor):
+    """An input seen as one row of elements, where what a reshape of it reads is a plain step."""
+
+    __slots__ = ("base",)
+    base: te.Tensor
+
+    @staticmethod
+    def of(tensor: te.Tensor) -> Flattened:
+        """`tensor` as one row."""
+        size = 1
+        for extent in tensor.static_shape:
+            size *= extent
+        row = Flattened(tensor.op, tensor.value_index, (const(size),), tensor.dtype, tensor.name)
+        row.base = tensor
+        return row
+
+
+def _cuts(index: Expr) -> bool:
+    """Whether an index is taken apart: the two halves of a reshape."""
+    return any(isinstance(node, (FloorDiv, FloorMod)) for node in post_order(index))
 
 
 def _live(axes: Sequence[IterVar]) -> tuple[tuple[Var, ...], tuple[int, ...]]:
