@@ -1,0 +1,59 @@
+"""Calls by their names in the `T` namespace: which there are, and the type of their result.
+
+What `expr.ops` registers is known by itself; the table adds the built-ins of TVM that only lowering
+and code generation give a meaning to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..base import DType, dtype
+from ..expr import Expr
+from ..expr.ops import find_op, op_names
+
+# Written `T.name("dtype", args...)`.
+DTYPE_FIRST = frozenset({
+    "call_extern", "call_pure_extern", "call_llvm_intrin", "call_llvm_pure_intrin",
+    "call_intrin", "reinterpret", "ptx_mma", "ptx_mma_sp", "ptx_ldmatrix", "mma_store", "mma_fill",
+    "tvm_struct_get", "vscale_like",
+})  # fmt: skip
+
+# Result types that do not follow from the first argument.
+_HANDLE = ["tvm_access_ptr", "address_of", "tvm_stack_alloca", "tvm_stack_make_shape", "tvm_stack_make_array", "lookup_param", "tvm_tuple", "tvm_load_matrix_sync", "tvm_store_matrix_sync", "tvm_fill_fragment", "tvm_mma_sync", "tvm_bmma_sync", "make_filled_simdgroup_matrix", "simdgroup_load", "simdgroup_store", "simdgroup_multiply_accumulate", "tvm_thread_allreduce", "tvm_warp_activemask", "ptx_cp_async", "ptx_cp_async_bulk", "ptx_commit_group", "ptx_wait_group", "type_annotation", "create_barriers", "tvm_context_id", "tvm_call_packed_lowered", "tvm_call_cpacked"]
+_INT32 = ["tvm_storage_sync", "tvm_call_packed", "call_packed", "tvm_static_handle", "tvm_struct_set", "assume", "tvm_throw_last_error", "undef", "start_profile_intrinsic", "end_profile_intrinsic", "ret", "call_cpacked", "continue_loop", "break_loop", "vscale", "prefetch", "tvm_check_return", "atomic_add_return"]
+_BOOL = ["isnullptr", "any_true", "all_true", "any", "all"]
+_AS_ARGUMENT = ["likely", "tvm_warp_shuffle", "tvm_warp_shuffle_up", "tvm_warp_shuffle_down", "q_multiply_shift", "q_multiply_shift_per_axis", "large_uint_imm", "vectorlow", "vectorhigh", "vectorcombine", "atomic_add", "dp4a", "ignore_loop_partition"]
+
+_RESULT: dict[str, str] = {
+    **dict.fromkeys(_HANDLE, "handle"),
+    **dict.fromkeys(_INT32, "int32"),
+    **dict.fromkeys(_BOOL, "bool"),
+}
+_KNOWN = frozenset({*_RESULT, *_AS_ARGUMENT, *DTYPE_FIRST})
+
+
+def is_intrinsic(name: str) -> bool:
+    """Whether `T.name(...)` is a call of the operation `tir.name`."""
+    return name in _KNOWN or find_op(f"tir.{name}") is not None
+
+
+def intrinsic_names() -> list[str]:
+    """All of them, sorted."""
+    registered = (name.removeprefix("tir.") for name in op_names() if name.startswith("tir."))
+    return sorted({*_KNOWN, *registered})
+
+
+def result_type(name: str, args: Sequence[Expr]) -> DType:
+    """The type of `T.name(*args)` where none is given."""
+    fixed = _RESULT.get(name)
+    if fixed is not None:
+        return dtype(fixed)
+    if not args:
+        return dtype("void")
+    if name == "if_then_else" and len(args) == 3:
+        return args[1].dtype
+    op = find_op(f"tir.{name}")
+    if op is not None and op.predicate:
+        return dtype("bool").with_lanes(args[0].dtype.lanes)
+    return args[0].dtype

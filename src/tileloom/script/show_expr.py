@@ -1,0 +1,271 @@
+"""Expressions as TVMScript text that reads back as the very same expression.
+
+The operators of the language match types and fold constants. Where folding would change what is
+printed, the node's own name is written instead: `T.Add(x, 0)`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..base import DType
+from ..base.errors import UserError
+from ..base.target import Target
+from ..expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    BinaryOp,
+    Broadcast,
+    Call,
+    Cast,
+    Div,
+    Expr,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    IterVar,
+    Let,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    ProducerLoad,
+    Ramp,
+    Range,
+    Reduce,
+    Select,
+    Shuffle,
+    StringImm,
+    Sub,
+    Var,
+    binary,
+)
+from ..tir import Buffer, BufferLoad, BufferRegion
+from .intrinsics import DTYPE_FIRST, is_intrinsic, result_type
+from .names import Names
+
+_COMPARE, _NOT, _CLOSED = 4, 3, 9
+_LEVEL: dict[type[Expr], int] = {
+    Or: 1, And: 2, EQ: 4, NE: 4, LT: 4, LE: 4, GT: 4, GE: 4, Add: 5, Sub: 5, Mul: 6, Div: 6,
+    FloorDiv: 6, FloorMod: 6,
+}  # fmt: skip
+_FUNCTIONS: dict[type[Expr], str] = {Min: "min", Max: "max", Mod: "truncmod"}
+_Text = tuple[str, int]  # the text and how tightly its outermost operator binds
+
+
+class ExprPrinter:
+    """Prints expressions and attribute values with the names of one `Names`."""
+
+    def __init__(self, names: Names | None = None) -> None:
+        self.names = names or Names()
+        self._print: dict[type[Any], Callable[[Any], _Text]] = {
+            IntImm: lambda e: (show_int(e.dtype, e.value), _CLOSED),
+            FloatImm: lambda e: (f"T.{e.dtype}({show_float(e.value)})", _CLOSED),
+            StringImm: lambda e: (show_string(e.value), _CLOSED),
+            BufferLoad: self._load,
+            Not: self._not,
+            Call: self._call,
+            Let: self._let,
+            Reduce: self._reduce,
+            **dict.fromkeys((*_LEVEL, *_FUNCTIONS), self._binary),
+        }
+
+    def __call__(self, expr: Expr) -> str:
+        """The text of an expression."""
+        return self.text(expr)[0]
+
+    def text(self, expr: Expr) -> _Text:
+        """The text of an expression and how tightly it binds."""
+        if isinstance(expr, Var):
+            return self.names.get(expr) or expr.name, _CLOSED
+        handler = self._print.get(type(expr))
+        return (self._plain(expr), _CLOSED) if handler is None else handler(expr)
+
+    def list(self, exprs: Sequence[Expr]) -> str:
+        """Expressions with commas."""
+        return ", ".join([self.text(expr)[0] for expr in exprs])
+
+    def tuple(self, exprs: Sequence[Expr]) -> str:
+        """Expressions as a Python tuple."""
+        return f"({self(exprs[0])},)" if len(exprs) == 1 else f"({self.list(exprs)})"
+
+    def buffer(self, buffer: Buffer) -> str:
+        """The name of a buffer."""
+        return self.names.get(buffer) or buffer.name
+
+    def index(self, indices: Sequence[Expr]) -> str:
+        """Indices between brackets; a vector of consecutive positions as a slice."""
+        return ", ".join([self._index(index) for index in indices]) or "()"
+
+    def region(self, region: BufferRegion) -> str:
+        """A box of a buffer."""
+        parts = ", ".join([self._range(item) for item in region.region])
+        return f"{self.buffer(region.buffer)}[{parts or '()'}]"
+
+    def value(self, value: Any) -> str:
+        """An attribute's value: a literal, an expression, a buffer, or containers of these."""
+        match value:
+            case Expr():
+                return self(value)
+            case DType():
+                return show_string(value)
+            case str():
+                return show_string(value)
+            case None | bool() | int():
+                return repr(value)
+            case float():
+                return repr(value) if math.isfinite(value) else f'float("{value}")'
+            case Buffer():
+                return self.buffer(value)
+            case BufferRegion():
+                return self.region(value)
+            case IterVar():
+                return self.names.get(value.var) or value.var.name
+            case Mapping():
+                items = (f"{self.value(k)}: {self.value(v)}" for k, v in value.items())
+                return f"{{{', '.join(items)}}}"
+            case list():
+                return f"[{', '.join(map(self.value, value))}]"
+            case tuple():
+                comma = "," if len(value) == 1 else ""
+                return f"({', '.join(map(self.value, value))}{comma})"
+            case Target():
+                return f"T.target({show_string(str(value))})"
+            case np.ndarray() | np.generic():
+                return self.value(value.tolist())
+            case _:
+                return repr(value)
+
+    # ------------------------------------------------------------------------ nodes
+
+    def _index(self, index: Expr) -> str:
+        if isinstance(index, Ramp) and index.lanes > 1 and index.base.dtype.lanes == 1:
+            step = index.stride
+            if isinstance(step, IntImm) and step.dtype is index.base.dtype and step.value > 0:
+                stop = binary(Add, index.base, index.lanes * step.value)
+                tail = "" if step.value == 1 else f":{step.value}"
+                return f"{self(index.base)}:{self(stop)}{tail}"
+        return self(index)
+
+    def _range(self, item: Range) -> str:
+        if isinstance(item.extent, IntImm) and item.extent.value == 1:
+            return self(item.min)
+        return f"{self(item.min)}:{self(binary(Add, item.min, item.extent))}"
+
+    def _load(self, expr: BufferLoad) -> _Text:
+        buffer = self.buffer(expr.buffer)
+        if expr.predicate is None:
+            return f"{buffer}[{self.index(expr.indices)}]", _CLOSED
+        indices, mask = self.list(expr.indices), self(expr.predicate)
+        return f"{buffer}.vload([{indices}], predicate={mask})", _CLOSED
+
+    def _binary(self, expr: BinaryOp) -> _Text:
+        kind = type(expr)
+        if _folds(expr):
+            return f"T.{kind.__name__}({self(expr.a)}, {self(expr.b)})", _CLOSED
+        if kind in _FUNCTIONS:
+            return f"T.{_FUNCTIONS[kind]}({self(expr.a)}, {self(expr.b)})", _CLOSED
+        level = _LEVEL[kind]
+        left, left_level = self.text(expr.a)
+        right, right_level = self.text(expr.b)
+        # Comparisons do not associate: Python would read a < b < c as a chain.
+        if left_level < level or level == left_level == _COMPARE:
+            left = f"({left})"
+        if right_level <= level:
+            right = f"({right})"
+        return f"{left} {kind.symbol} {right}", level
+
+    def _not(self, expr: Not) -> _Text:
+        if isinstance(expr.a, IntImm):
+            return f"T.Not({self(expr.a)})", _CLOSED
+        text, level = self.text(expr.a)
+        return f"not {text}" if level == _CLOSED else f"not ({text})", _NOT
+
+    def _call(self, expr: Call) -> _Text:
+        name = expr.op.removeprefix("tir.")
+        args = [self(arg) for arg in expr.args]
+        if not expr.op.startswith("tir.") or not is_intrinsic(name):
+            args = [f'"{expr.dtype}"', show_string(expr.op), *args]
+            return f"T.Call({', '.join(args)})", _CLOSED
+        if name in DTYPE_FIRST:
+            args = [f'"{expr.dtype}"', *args]
+        elif result_type(name, expr.args) is not expr.dtype:
+            args.append(f'dtype="{expr.dtype}"')
+        return f"T.{name}({', '.join(args)})", _CLOSED
+
+    def _let(self, expr: Let) -> _Text:
+        value = self(expr.value)
+        self.names.push()
+        name = self.names.define(expr.var, expr.var.name)
+        text = f"T.Let({self(expr.body)}, where={{{name}: {value}}})"
+        self.names.pop()
+        return text, _CLOSED
+
+    def _reduce(self, expr: Reduce) -> _Text:
+        axes = ", ".join(f"{axis.var.name}: {self._range(axis.domain)}" for axis in expr.axis)
+        source, result = self.list(expr.source), self.list(expr.combiner.result)
+        tail = "" if expr.value_index == 0 else f", value_index={expr.value_index}"
+        return f"T.Reduce({source}, axis=[{axes}], combiner=({result}){tail})", _CLOSED
+
+    def _plain(self, expr: Expr) -> str:
+        args = self.list(expr.children)
+        match expr:
+            case Cast(kind, _):
+                return f'T.Cast("{kind}", {args})'
+            case Select():
+                return f"T.Select({args})"
+            case Ramp(_, _, lanes) | Broadcast(_, lanes):
+                return f"T.{type(expr).__name__}({args}, {lanes})"
+            case Shuffle(_, indices):
+                return f"T.Shuffle([{args}], {list(indices)})"
+            case ProducerLoad(producer, _):
+                return f"{producer.name}[{args}]"
+            case _:
+                return str(expr)  # a node of a room above
+
+
+def _folds(expr: BinaryOp) -> bool:
+    """Whether the operator, applied to the operands, gives something else than the node."""
+    a, b = expr.a, expr.b
+    kind = type(expr)
+    if kind is Div and not expr.dtype.is_float:
+        return True
+    if isinstance(a, IntImm | FloatImm) or isinstance(b, IntImm | FloatImm) or a.dtype.is_bool:
+        try:
+            return binary(kind, a, b) is not expr
+        except UserError:
+            return True  # such as a division by zero
+    return False
+
+
+def show_int(kind: DType, value: int) -> str:
+    """An integer constant; `int32` needs no type."""
+    if kind == "int32":
+        return str(value)
+    if kind.is_bool:
+        return f"T.bool({bool(value)})"
+    return f'T.IntImm("{kind}", {value})' if kind.is_handle else f"T.{kind}({value})"
+
+
+def show_float(value: float) -> str:
+    """A float that reads back exactly; infinities and NaN as strings."""
+    return repr(value) if math.isfinite(value) else f'"{value}"'
+
+
+def show_string(value: str) -> str:
+    """A string literal in double quotes."""
+    return json.dumps(value, ensure_ascii=False)

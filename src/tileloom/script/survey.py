@@ -1,0 +1,155 @@
+"""What a printer must know of a function before its first line: what it uses but never binds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ..expr import Expr, IterVar, Reduce, Var, free_vars, post_order
+from ..tir import (
+    Allocate,
+    AllocateConst,
+    AttrStmt,
+    Block,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    DeclBuffer,
+    For,
+    LetStmt,
+    PrimFunc,
+    Stmt,
+    pre_order,
+    stmt_exprs,
+)
+
+
+class Survey:
+    """The variables and buffers of a function: which it uses, and which have a binding statement.
+
+    Attributes:
+        used: every variable that occurs in an expression or as an attribute's node.
+        bound: those that a parameter, loop, block or statement binds.
+        buffers: every buffer that is loaded from, stored to, or named by a region.
+        declared: those that a parameter, block or statement declares.
+        launches: how many `thread_extent` attributes there are for a thread's variable.
+        pointers: how many buffers there are over a pointer.
+    """
+
+    def __init__(self, func: PrimFunc) -> None:
+        self.used: dict[Var, None] = {}
+        self.bound: set[Var] = set(func.params)
+        self.buffers: dict[Buffer, None] = {}
+        self.declared: dict[Buffer, None] = {}
+        self.launches: dict[Var, int] = {}
+        self.pointers: dict[Var, int] = {}
+        self._seen: set[Expr] = set()
+        for buffer in func.buffer_map.values():
+            self._declare(buffer)
+        for stmt in pre_order(func.body):
+            self._visit(stmt)
+        for buffer in self.buffers:
+            self._use_all(buffer_exprs(buffer))
+        for buffer in {**self.buffers, **self.declared}:
+            self.pointers[buffer.data] = self.pointers.get(buffer.data, 0) + 1
+
+    def undeclared(self) -> list[Buffer]:
+        """The buffers that are used without a declaration, in order of appearance."""
+        return [buffer for buffer in self.buffers if buffer not in self.declared]
+
+    def free(self) -> list[Var]:
+        """The variables, other than pointers of buffers, that nothing binds."""
+        known = {*self.bound, *self.pointers}
+        shapes = {v for b in self.declared for extent in b.shape for v in free_vars(extent)}
+        for buffer in self.declared:
+            known |= own_vars(buffer) - shapes
+        return [var for var in self.used if var not in known]
+
+    def _visit(self, stmt: Stmt) -> None:
+        for expr in stmt_exprs(stmt):
+            self._use(expr)
+        match stmt:
+            case For():
+                self.bound.add(stmt.loop_var)
+            case LetStmt():
+                self.bound.add(stmt.var)
+            case Allocate() | AllocateConst():
+                self.bound.add(stmt.buffer_var)
+            case Block():
+                self._block(stmt)
+            case DeclBuffer():
+                self._declare(stmt.buffer)
+            case BufferStore():
+                self.buffers[stmt.buffer] = None
+            case AttrStmt():
+                self._attr(stmt)
+            case _:
+                pass
+
+    def _block(self, block: Block) -> None:
+        self.bound.update(axis.var for axis in block.iter_vars)
+        for region in (*block.reads, *block.writes):
+            self._region(region)
+        for match in block.match_buffers:
+            self._declare(match.buffer)
+            self._region(match.source)
+        for buffer in block.alloc_buffers:
+            self._declare(buffer)
+            self.bound.add(buffer.data)
+
+    def _region(self, region: BufferRegion) -> None:
+        self.buffers[region.buffer] = None
+        for item in region.region:
+            self._use_all((item.min, item.extent))
+
+    def _attr(self, stmt: AttrStmt) -> None:
+        node = stmt.node
+        if isinstance(node, IterVar):
+            if stmt.attr_key == "thread_extent":
+                self.launches[node.var] = self.launches.get(node.var, 0) + 1
+                self.bound.add(node.var)
+        elif isinstance(node, Buffer):
+            self.buffers[node] = None
+        elif isinstance(node, Expr):
+            self._use(node)
+
+    def _declare(self, buffer: Buffer) -> None:
+        self.declared[buffer] = None
+        self._use_all(buffer_exprs(buffer))
+
+    def _use_all(self, exprs: Iterable[Expr]) -> None:
+        for expr in exprs:
+            self._use(expr)
+
+    def _use(self, expr: Expr) -> None:
+        if expr in self._seen:
+            return
+        for node in post_order(expr):
+            if node in self._seen:
+                continue
+            self._seen.add(node)
+            if isinstance(node, BufferLoad):
+                self.buffers[node.buffer] = None
+        bound = {axis.var for r in _reductions(expr) for axis in r.axis}
+        self.used.update((var, None) for var in _ordered_free_vars(expr) if var not in bound)
+
+
+def _reductions(expr: Expr) -> Iterator[Reduce]:
+    return (node for node in post_order(expr) if isinstance(node, Reduce))
+
+
+def _ordered_free_vars(expr: Expr) -> Iterator[Var]:
+    free = free_vars(expr)
+    return (node for node in post_order(expr) if isinstance(node, Var) and node in free)
+
+
+def buffer_exprs(buffer: Buffer) -> tuple[Expr, ...]:
+    """The shape, the strides and the offset."""
+    offset = () if buffer.elem_offset is None else (buffer.elem_offset,)
+    return (*buffer.shape, *buffer.strides, *offset)
+
+
+def own_vars(buffer: Buffer) -> set[Var]:
+    """Strides and offset that are bare variables: a declaration may bind them."""
+    own = {stride for stride in buffer.strides if isinstance(stride, Var)}
+    return own | ({buffer.elem_offset} if isinstance(buffer.elem_offset, Var) else set())
