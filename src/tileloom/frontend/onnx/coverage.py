@@ -12,20 +12,21 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import onnx
 from onnx.backend.test.loader import load_model_tests
-from onnx.backend.test.runner import Runner
 
 from ...base.errors import UnsupportedError, UserError
 from .backend import BackendRep, datum
 from .session import load
 
-Status = Literal["pass", "unsupported", "refused", "wrong", "error"]
+#: "close" is right but for rounding, beyond what the suite allows; "refused" is a UserError.
+Status = Literal["pass", "close", "unsupported", "refused", "wrong", "error"]
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,12 @@ def run_case(case: Any, target: str = "cpu") -> Outcome:
     operator = operator_of(case)
     try:
         model = BackendRep(load(case.model, target=target))
+        status: Status = "pass"
         for inputs, expected in case.data_sets:
             results = model.run([datum(item) for item in inputs])
             wanted = [datum(item) for item in expected]
-            Runner.assert_similar_outputs(wanted, results, case.rtol, case.atol)
+            if not compare(wanted, list(results), case.rtol, case.atol):
+                status = "close"
     except UnsupportedError as error:
         return Outcome(case.name, operator, "unsupported", error.message)
     except UserError as error:
@@ -62,25 +65,61 @@ def run_case(case: Any, target: str = "cpu") -> Outcome:
         return Outcome(case.name, operator, "wrong", " ".join(str(error).split())[:300])
     except Exception as error:  # whatever it is, the table must say so
         return Outcome(case.name, operator, "error", f"{type(error).__name__}: {error}"[:300])
-    return Outcome(case.name, operator, "pass")
+    reason = "differs from ONNX's own result by rounding only" if status == "close" else ""
+    return Outcome(case.name, operator, status, reason)
+
+
+def compare(expected: Any, found: Any, rtol: float, atol: float) -> bool:
+    """Whether a result is within the suite's tolerance; False if it is off by rounding alone.
+
+    Rounding means a few units in the last place of the largest element: some expected values are
+    the noise of ONNX's reference (an inverse Fourier transform whose exact imaginary part is 0).
+
+    Raises:
+        AssertionError: the result is wrong.
+    """
+    if expected is None or isinstance(expected, list):
+        same = type(expected) is type(found)
+        np.testing.assert_(same, f"{type(found).__name__}, not {type(expected).__name__}")
+        if expected is None:
+            return True
+        np.testing.assert_equal(len(found), len(expected))
+        return all([compare(e, f, rtol, atol) for e, f in zip(expected, found)])
+    expected = np.asarray(expected)
+    np.testing.assert_equal(found.shape, expected.shape)
+    if expected.dtype.kind in "OU":
+        np.testing.assert_array_equal(found, expected)
+        return True
+    np.testing.assert_equal(found.dtype, expected.dtype)
+    if expected.dtype.kind == "V":
+        rtol = max(rtol, 2**-6) if expected.dtype.name == "bfloat16" else rtol
+        expected, found = expected.astype(np.float32), found.astype(np.float32)
+    if np.allclose(found, expected, rtol, atol, equal_nan=True):
+        return True
+    if expected.dtype.kind == "f":
+        unit = float(np.finfo(expected.dtype).eps)
+        most = float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0))
+        if np.allclose(found, expected, max(rtol, 2 * unit), 4 * unit * most, equal_nan=True):
+            return False
+    np.testing.assert_allclose(found, expected, rtol, atol)
+    return True
+
+
+_EXPANDED = re.compile(r"_expanded(_ver\d+)?$")
 
 
 def operator_of(case: Any) -> str:
-    """The operator under test; expanded cases stand under the operator that they define."""
-    name = re.sub(r"_expanded(_ver\d+)?$", "", case.name)
-    nodes = case.model.graph.node
-    if name == case.name and len(nodes) >= 1:
-        return _main_node(nodes)
-    _BY_NAME.setdefault("", "")
-    return _BY_NAME.get(name, _main_node(nodes))
-
-
-def _main_node(nodes: Sequence[Any]) -> str:
-    node = nodes[-1]
-    return f"{node.domain}.{node.op_type}" if node.domain else str(node.op_type)
-
-
-_BY_NAME: dict[str, str] = {}
+    """The operator under test; a case that expands it stands under its name all the same."""
+    base = _EXPANDED.sub("", case.name)
+    if base == case.name:
+        node = case.model.graph.node[-1]
+        return f"{node.domain}.{node.op_type}" if node.domain else str(node.op_type)
+    # Expanded nodes are named "<Operator>_<case>_function_<name>".
+    for node in case.model.graph.node:
+        for name in (*node.output, *node.input):
+            if f"_{case.name}_function_" in name:
+                return str(name.split(f"_{case.name}_function_")[0])
+    return str(case.model.graph.node[-1].op_type)
 
 
 def run_all(words: Sequence[str] = (), target: str = "cpu") -> list[Outcome]:
@@ -113,7 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def page(outcomes: Iterable[Outcome]) -> str:
+def page(outcomes: Sequence[Outcome]) -> str:
     """The documentation page."""
     return "\n".join(f"{o.name} {o.status}" for o in outcomes)
 

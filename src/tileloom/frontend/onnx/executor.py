@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from ...graph.nodes import Graph, Tensor
-from .fold import Folder
-from .values import Array, constant_of
+from ...driver import compile_graph
+from ...graph.nodes import Graph
+from ...graph.run import run
+from .values import Array
 
 #: Takes the arrays of the graph's inputs, gives those of its outputs.
-Executable: TypeAlias = Callable[..., "list[Array]"]
+Executable: TypeAlias = "Callable[..., list[Array]]"
+
+#: The target that means: interpret the graph in NumPy.
+REFERENCE = "reference"
+#: A stage with less data than this is interpreted: compiling it would cost more.
+_SMALL_STAGE = 1 << 20
 
 
 def make_executable(graph: Graph, target: str) -> Executable:
-    """Compile a graph for a target; "reference" interprets it in NumPy."""
-    return lambda *arrays: _interpret(graph, arrays)
+    """Compile a graph for a target; `REFERENCE` interprets it in NumPy."""
+    if target == REFERENCE or not graph.outputs:
+        return lambda *arrays: run(graph, arrays)
+    compiled: Executable = compile_graph(graph, target)
+    return compiled
 
 
-def _interpret(graph: Graph, arrays: tuple[Any, ...]) -> list[Array]:
-    folder = Folder()
-    folder.assume(dict(zip(graph.inputs, arrays, strict=True)))
-    return [folder.evaluate(tensor) for tensor in graph.outputs]
-
-
-
+def make_stage(graph: Graph, target: str) -> Executable:
+    """The same for a graph that computes a value on which the structure of another depends."""
+    work = sum(output.type.nbytes for node in graph.nodes for output in node.outputs)
+    return make_executable(graph, REFERENCE if work < _SMALL_STAGE else target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -57,10 +57,6 @@ class Folder:
                     )
             known = self._constant[tensor.node]
         return known
-
-    def assume(self, values: Mapping[Tensor, Array]) -> None:
-        """Take these values for given."""
-        self._values.update(values)
 
     def evaluate(self, tensor: Tensor) -> Array:
         """The value of a constant expression."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...base.errors import ArgumentError, UserError
 from ...graph.nodes import Graph
-from .executor import Executable, make_executable
+from .executor import Executable, make_executable, make_stage
 from .feeds import Dim, ValueInfo, read_feeds, suggest, value_info
 from .importer import Imported, Importer, NeedsValue
 from .source import Source, read_source
@@ -200,12 +200,9 @@ class Model:
             imported = importer.run(data, names)
         except NeedsValue as needed:
             graph = Graph(importer.inputs, [needed.tensor], [needed.key], "stage")
-            return _Ask(needed.key, graph, self._executable(graph))
+            return _Ask(needed.key, graph, make_stage(graph, self._target))
         graph = imported.graph(self._source.graph.name or "main")
-        return _Ready(imported, graph, self._executable(graph))
-
-    def _executable(self, graph: Graph) -> Executable:
-        return make_executable(graph, self._target)
+        return _Ready(imported, graph, make_executable(graph, self._target))
 
     def _cached(
         self, table: OrderedDict[Any, _Plan], key: Any, make: Callable[[], _Plan]
