@@ -47,11 +47,13 @@ define i32 @run_nested(ptr %ctx) {
 """
 
 
-@pytest.fixture(params=["auto", "pool", "serial"])
+@pytest.fixture(params=["omp", "pool", "serial"])
 def mode(request, monkeypatch):
-    """A fresh runtime in one mode; the first is OpenMP where there is a library."""
+    """A fresh runtime in one mode."""
     monkeypatch.setattr(parallel, "_runtime", parallel._Runtime())
     with override(threading=request.param):
+        if request.param == "omp" and "OpenMP" not in parallel.describe():
+            pytest.skip("no OpenMP runtime here")
         yield request.param
 
 
@@ -188,3 +190,54 @@ def test_num_threads_in_a_block() -> None:
     with parallel.num_threads(before + 3):
         assert parallel.get_num_threads() == before + 3
     assert parallel.get_num_threads() == before
+
+
+def describe(*statements: str) -> str:
+    """What a fresh process says of its threads after these statements."""
+    script = "\n".join(
+        [
+            "from tileloom.base.target import Target",
+            "from tileloom.codegen import jit, parallel_stub",
+            "from tileloom.runtime import load_object, native, parallel",
+            "make = lambda n, s: load_object(jit.compile_ir(parallel_stub.source(",
+            "    Target.host().arch), Target.host(), 0), s)",
+            "native.connect(make)",
+            *statements,
+            "print(parallel.describe())",
+        ]
+    )
+    environment = {"PYTHONPATH": str(ROOT / "src")}
+    shown = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True
+    )
+    return shown.stdout + shown.stderr
+
+
+def test_a_loaded_openmp_runtime_is_shared() -> None:
+    try:
+        ctypes.CDLL("libgomp.so.1")
+    except OSError:
+        pytest.skip("no libgomp here")
+    assert describe().startswith("own pool")
+    assert "libgomp" in describe("import ctypes; ctypes.CDLL('libgomp.so.1')")
+    # One that comes along with PyTorch later, too.
+    late = "import ctypes, sys; ctypes.CDLL('libgomp.so.1'); sys.modules['torch'] = sys"
+    assert "libgomp" in describe("parallel.address()", late)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_workers_keep_off_the_core_of_the_caller(region, mode) -> None:
+    if mode != "pool":
+        pytest.skip("about the pool")
+    parallel.set_num_threads(2)
+    allowed = os.sched_getaffinity(0)
+    before = set(os.listdir("/proc/self/task"))
+    counts(region[1], 0)
+    [worker] = set(os.listdir("/proc/self/task")) - before
+    try:
+        for core in sorted(allowed)[:2] * 2:
+            os.sched_setaffinity(0, {core})
+            counts(region[1], 0)
+            assert os.sched_getaffinity(int(worker)) == allowed - {core}
+    finally:
+        os.sched_setaffinity(0, allowed)
