@@ -112,7 +112,7 @@ def run_passes(
     on_stage: OnStage | None = None,
     check: bool | None = None,
 ) -> PrimFunc:
-    """`func` through passes, in order; verified in between if `check`, or TILELOOM_CHECK, says so."""
+    """`func` through passes, in order, verified in between if `check` (or the environment) says."""
     if check is None:
         check = os.environ.get("TILELOOM_CHECK", "0") not in ("", "0")
     if check:

@@ -219,22 +219,33 @@ class Vectorizer:
         if condition.dtype.lanes == 1:
             no = None if stmt.else_case is None else self.visit(stmt.else_case)
             return branch(condition, self.visit(stmt.then_case), no) or seq()
-        yes = self._under(self._conditions(stmt.condition), stmt.then_case)
-        if stmt.else_case is None:
-            return yes
-        return seq(yes, self._under([negate(condition)], stmt.else_case))
+        parts, names = self._conditions(stmt.condition)
+        body = self._under(parts, stmt.then_case)
+        if stmt.else_case is not None:
+            body = seq(body, self._under([negate(_together(parts))], stmt.else_case))
+        for name, value in reversed(names):
+            body = LetStmt(name, value, body)
+        return body
 
-    def _conditions(self, condition: Expr) -> list[Expr]:
-        """The conjuncts in vector form; each is evaluated only where those before it hold."""
+    def _conditions(self, condition: Expr) -> tuple[list[Expr], list[tuple[Var, Expr]]]:
+        """The conjuncts in vector form; each is evaluated only where those before it hold.
+
+        A mask that reads memory gets a name, as the code under it may write there.
+        """
         parts: list[Expr] = []
+        names: list[tuple[Var, Expr]] = []
         outer = self.mask, self.any_lane
         for part in conjuncts(condition):
             value = self.expr(unlikely_free(part))
+            if has_load(value):
+                name = Var("mask", value.dtype)
+                names.append((name, value))
+                value = name
             parts.append(value)
             if value.dtype.lanes > 1:
                 self._narrow(value, False)
         self._restore(outer)
-        return parts
+        return parts, names
 
     def _under(self, conditions: list[Expr], stmt: Stmt) -> Stmt:
         """A statement for the lanes in which the conditions hold."""
@@ -401,6 +412,13 @@ def negate(condition: Expr) -> Expr:
     if other is not None and isinstance(condition, CompareOp) and condition.a.dtype.element.is_int:
         return other(condition.a, condition.b)
     return logical_not(condition)
+
+
+def _together(parts: list[Expr]) -> Expr:
+    result = parts[0]
+    for part in parts[1:]:
+        result = And(*match_lanes(result, part))
+    return result
 
 
 def any_lane(condition: Expr) -> Expr | None:

@@ -1,0 +1,279 @@
+"""From blocks to loops: init, allocation, compaction, views."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lower.programs import (
+    TRUE,
+    arrays,
+    axis,
+    check,
+    function,
+    matmul,
+    nest,
+    outputs,
+    points,
+    tiled_matmul,
+)
+from tileloom.base.errors import InternalError, UserError, VerifyError
+from tileloom.expr import REDUCE, Range, Var, const
+from tileloom.lower import lower
+from tileloom.lower.compact_buffer_region import compact_buffer_region
+from tileloom.lower.convert_blocks_to_opaque import convert_blocks_to_opaque
+from tileloom.lower.lower_init_block import lower_init_block
+from tileloom.lower.lower_match_buffer import lower_match_buffer
+from tileloom.lower.lower_opaque_block import lower_opaque_block
+from tileloom.lower.pipeline import PIPELINE, run_passes
+from tileloom.lower.plan_allocations import plan_and_update_buffer_allocation_location
+from tileloom.tir import (
+    Allocate,
+    Block,
+    BlockRealize,
+    BufferRegion,
+    BufferStore,
+    DeclBuffer,
+    For,
+    IfThenElse,
+    IRModule,
+    MatchBufferRegion,
+    SeqStmt,
+    StmtRewriter,
+    collect,
+    make_buffer,
+    seq,
+)
+
+
+def loops_around(func, wanted) -> list[str]:
+    """The names of the loops around a statement of the function's body."""
+
+    def find(stmt, names):
+        if stmt is wanted:
+            return names
+        inner = [*names, stmt.loop_var.name] if isinstance(stmt, For) else names
+        for name in ("body", "block", "init", "then_case", "else_case"):
+            child = getattr(stmt, name, None)
+            if child is not None:
+                found = find(child, inner)
+                if found is not None:
+                    return found
+        for child in getattr(stmt, "seq", ()):
+            found = find(child, inner)
+            if found is not None:
+                return found
+        return None
+
+    return find(func.body, [])
+
+
+# ---------------------------------------------------------------------------- init
+
+
+def test_init_leaves_the_reduction_loop():
+    func = lower_init_block(matmul(4, 5, 6))
+    init, update = collect(func.body, Block)[1:]
+    assert (init.name_hint, init.init, update.init) == ("matmul_init", None, None)
+    assert [a.iter_type for a in init.iter_vars] == [0, 0]
+    assert loops_around(func, init) == ["i", "j"]
+    assert loops_around(func, update) == ["i", "j", "k"]
+    assert not collect(func.body, IfThenElse)
+    assert not {a.var for a in init.iter_vars} & {a.var for a in update.iter_vars}
+
+
+def test_init_before_an_outer_reduction_loop_with_other_work_in_it():
+    func = lower_init_block(tiled_matmul(8, 8, 8, (4, 4, 4)))
+    init = next(b for b in collect(func.body, Block) if b.name_hint == "update_init")
+    assert loops_around(func, init) == ["io", "jo", "ii", "jj"]
+
+
+def test_init_stays_where_the_partial_result_is_used():
+    """A second block reads the sum so far within the reduction loop."""
+    A, S, P = (
+        make_buffer((6,), "int32", "A"),
+        make_buffer((1,), "int32", "S"),
+        make_buffer((6,), "int32", "P"),
+    )
+    vk, vp = axis(6, "vk", REDUCE), axis(6, "vp")
+    zero = const(0)
+    total = Block(
+        (vk,),
+        points((A, (vk.var,))),
+        points((S, (zero,))),
+        "sum",
+        BufferStore(S, S[0] + A[vk.var], (zero,)),
+        BufferStore(S, const(7), (zero,)),
+    )
+    prefix = Block(
+        (vp,),
+        points((S, (zero,))),
+        points((P, (vp.var,))),
+        "prefix",
+        BufferStore(P, S[0], (vp.var,)),
+    )
+    k = Var("k")
+    body = nest(seq(BlockRealize((k,), TRUE, total), BlockRealize((k,), TRUE, prefix)), (k, 6))
+    func = function(body, A, S, P)
+    lowered = lower_init_block(func)
+    assert len(collect(lowered.body, IfThenElse)) == 1
+    check(func)
+
+
+def test_an_empty_reduction_gives_the_identity():
+    func = lower(matmul(3, 4, 0))
+    a, b, c = np.zeros((3, 0), "f"), np.zeros((0, 4), "f"), np.full((3, 4), 9, "f")
+    assert not outputs(func, [a, b, c])[2].any()
+
+
+# ---------------------------------------------------------------------------- allocation
+
+
+def opaque(func):
+    passes = (
+        lower_init_block,
+        plan_and_update_buffer_allocation_location,
+        convert_blocks_to_opaque,
+        compact_buffer_region,
+        lower_match_buffer,
+        lower_opaque_block,
+    )
+    return run_passes(func, passes)
+
+
+def test_buffers_move_inward_and_shrink():
+    func = opaque(tiled_matmul(32, 48, 24, (8, 16, 4)))
+    local, cached = collect(func.body, Allocate)
+    assert (local.buffer_var.name, local.extents) == ("L", (8, 16))
+    assert (cached.buffer_var.name, cached.extents) == ("AC", (8, 4))
+    assert loops_around(func, local) == ["io", "jo"]
+    assert loops_around(func, cached) == ["io", "jo", "ko"]
+
+
+def producer_consumer(read_offset: int):
+    """B[i] = A[i]; C[i] = B[i - read_offset] in one loop."""
+    A, B, C = (make_buffer((8,), "int32", name) for name in "ABC")
+    v, w, i = axis(8, "v"), axis(8, "w"), Var("i")
+    make = Block(
+        (v,),
+        points((A, (v.var,))),
+        points((B, (v.var,))),
+        "make",
+        BufferStore(B, A[v.var], (v.var,)),
+    )
+    at = w.var - read_offset
+    value = B[at] if read_offset == 0 else (B[at] + 0)
+    body = BufferStore(C, value, (w.var,))
+    if read_offset:
+        body = IfThenElse(w.var >= read_offset, body, BufferStore(C, const(0), (w.var,)))
+    use = Block((w,), points((B, (at,))), points((C, (w.var,))), "use", body)
+    loop = nest(seq(BlockRealize((i,), TRUE, make), BlockRealize((i,), TRUE, use)), (i, 8))
+    return function(loop, A, C, alloc=(B,))
+
+
+@pytest.mark.parametrize(("offset", "extent", "loops"), [(0, 1, ["i"]), (1, 8, []), (3, 8, [])])
+def test_what_another_iteration_wrote_stays_outside(offset, extent, loops):
+    func = producer_consumer(offset)
+    lowered = opaque(func)
+    (allocated,) = collect(lowered.body, Allocate)
+    assert allocated.extents == (extent,)
+    assert loops_around(lowered, allocated) == loops
+    check(func)
+
+
+def test_padded_strides():
+    func = tiled_matmul(16, 16, 8, (8, 8, 4), "serial")
+    block = next(b for b in collect(func.body, Block) if b.name_hint == "cache")
+    noted = block.replace(annotations={"buffer_dim_align": [(0, 0, 8, 3)]})
+
+    class Note(StmtRewriter):
+        def visit_Block(self, stmt):
+            return noted if stmt is block else super().visit_Block(stmt)
+
+    func = func.replace(body=Note().visit(func.body))
+    declared = next(d for d in collect(opaque(func).body, DeclBuffer) if d.buffer.name == "AC")
+    assert declared.buffer.strides == (11, 1)
+    check(func)
+
+
+# ---------------------------------------------------------------------------- views
+
+
+def view_program(strides: bool, extent: int = 4):
+    """Row tiles of A doubled through a view with its own offset and strides."""
+    A = make_buffer((8, 12), "float32", "A")
+    s0, s1, offset = Var("s0"), Var("s1"), Var("offset")
+    fields = {"strides": (s0, s1), "elem_offset": offset} if strides else {}
+    view = make_buffer((2, extent), "float32", "V", **fields)
+    vi, vj, io, jo = axis(4, "vi"), axis(3, "vj"), Var("io"), Var("jo")
+    region = BufferRegion(A, (Range(vi.var * 2, const(2)), Range(vj.var * 4, const(4))))
+    x, y = Var("x"), Var("y")
+    body = nest(BufferStore(view, view[x, y] * 2.0 + 1.0, (x, y)), (x, 2), (y, 4))
+    block = Block(
+        (vi, vj),
+        (region,),
+        (region,),
+        "double",
+        body,
+        match_buffers=(MatchBufferRegion(view, region),),
+    )
+    return function(nest(BlockRealize((io, jo), TRUE, block), (io, 4), (jo, 3)), A)
+
+
+@pytest.mark.parametrize("strides", [False, True])
+def test_a_view_becomes_its_source(strides):
+    func = view_program(strides)
+    flat = check(func)
+    (a,) = arrays(func)
+    np.testing.assert_allclose(outputs(flat, [a])[0], a * 2 + 1, rtol=1e-6)
+    assert {s.buffer.name for s in collect(flat.body, BufferStore)} == {"A"}
+
+
+def test_a_view_that_does_not_fit():
+    with pytest.raises(VerifyError, match="view V declares shape 5, but its source has 4"):
+        lower(view_program(False, 5))
+
+
+# ---------------------------------------------------------------------------- pipeline
+
+
+def test_unit_loops_go_and_thread_loops_stay():
+    B = make_buffer((1, 4), "int32", "B")
+    i, t = Var("i"), Var("t")
+    inner = BufferStore(B, t, (i, t))
+    thread = axis(4, "threadIdx.x")
+    thread.thread_tag = "threadIdx.x"
+    loop = For(t, const(0), const(4), "thread_binding", inner, thread)
+    func = function(nest(loop, (i, 1)), B)
+    (kept,) = collect(lower(func).body, For)
+    assert kept.kind == "thread_binding"
+
+
+def test_until_and_on_stage():
+    func, seen = matmul(2, 3, 4), []
+    flat = lower(func, on_stage=lambda name, result: seen.append((name, result)))
+    assert [name for name, _ in seen] == [step.__name__ for step in PIPELINE]
+    assert seen[-1][1] is flat
+    assert collect(lower(func, until="lower_init_block").body, Block)
+    assert not collect(lower(func, until="loops").body, Block)
+    module = lower(IRModule({"f": func, "g": func}))
+    assert set(module.functions) == {"f", "g"}
+    with pytest.raises(UserError, match="no stage and no pass 'nonsense'"):
+        lower(func, until="nonsense")
+
+
+def test_checks_between_passes(monkeypatch):
+    monkeypatch.setenv("TILELOOM_CHECK", "1")
+    lower(tiled_matmul(9, 9, 9, (4, 4, 4)))
+
+    def broken(func):
+        return func.replace(body=BufferStore(make_buffer((1,)), const(1.0), (const(0),)))
+
+    with pytest.raises(InternalError, match="broken made an illegal program"):
+        run_passes(matmul(2, 2, 2), (broken,))
+
+
+def test_a_program_that_is_not_changed_is_the_same():
+    flat = lower(matmul(4, 4, 4))
+    assert all(step(flat) is flat for step in PIPELINE[:5])
+    assert isinstance(flat.body, For | SeqStmt)
