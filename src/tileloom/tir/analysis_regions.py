@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..expr import Call, Expr, IterVar, Let, Range, Var, const, substitute
+from ..base.errors import InternalError
+from ..expr import Call, Expr, IterVar, Let, Max, Min, Range, Var, binary, const, substitute
 from ..expr.analyzer import Analyzer
-from .analysis_intervals import Interval, Intervals
+from ..expr.int_set import EVERYTHING, IntSet, union
+from .analysis_intervals import Intervals
 from .nodes import (
     AttrStmt,
     Block,
@@ -72,21 +74,21 @@ def union_regions(
     a: BufferRegion, b: BufferRegion, analyzer: Analyzer | None = None
 ) -> BufferRegion:
     """The least box of one buffer that covers two."""
-    intervals = Intervals()
-    if analyzer is not None:
-        intervals.outside = analyzer
+    analyzer = analyzer or Analyzer()
     parts = []
     for x, y in zip(a.region, b.region, strict=True):
-        ends = [Interval(part.min, part.min + part.extent - 1) for part in (x, y)]
-        whole = intervals.union(*ends)
         if x.min is y.min and x.extent is y.extent:
             parts.append(x)
-        elif whole is not None:
-            parts.append(Range(whole.low, whole.extent(intervals.outside)))
+            continue
+        ends = (IntSet(part.min, part.min + part.extent - 1) for part in (x, y))
+        low, high = union(analyzer, *ends)
+        if low is None or high is None:
+            raise InternalError(f"the union of {x} and {y} has no ends")
+        parts.append(Range(low, analyzer.simplify(high - low + 1)))
     return BufferRegion(a.buffer, tuple(parts))
 
 
-Box = list[Interval | None]
+Box = list[IntSet]
 
 
 class _Accesses:
@@ -197,7 +199,7 @@ class _Accesses:
 
     def opaque(self, buffer: Buffer) -> None:
         for table in (self.reads, self.writes):
-            table[buffer] = [None] * buffer.ndim
+            table[buffer] = [EVERYTHING] * buffer.ndim
 
     def access(self, table: dict[Buffer, Box], buffer: Buffer, indices: Sequence[Expr]) -> None:
         self.box(table, buffer, indices, indices)
@@ -217,7 +219,7 @@ class _Accesses:
         for first, end in zip(low, last, strict=True):
             a = self.intervals.of(substitute(first, self.lets))
             b = a if end is first else self.intervals.of(substitute(end, self.lets))
-            new.append(None if a is None or b is None else Interval(a.low, b.high))
+            new.append(IntSet(a.min_value, b.max_value))
         known = table.get(buffer)
         if known is not None:
             new = [self.intervals.union(a, b) for a, b in zip(known, new, strict=True)]
@@ -230,18 +232,15 @@ class _Accesses:
         """A box as a region, cut off where it leaves the buffer."""
         parts = []
         outside = self.intervals.outside
-        for interval, size in zip(box, buffer.shape, strict=True):
-            if interval is None:
-                parts.append(Range.from_extent(size))
+        for (low, high), size in zip(box, buffer.shape, strict=True):
+            if low is not None and low is high:
+                parts.append(Range(low, const(1, low.dtype)))
                 continue
-            if interval.is_point:
-                parts.append(Range(interval.low, const(1, interval.low.dtype)))
-                continue
-            low, high = interval
-            end = (size - 1).astype(high.dtype)
-            low = self.intervals.most(low, const(0, low.dtype))
-            high = self.intervals.least(high, end)
-            parts.append(Range(low, Interval(low, high).extent(outside)))
+            kind = size.dtype if low is None else low.dtype
+            first, end = const(0, kind), (size - 1).astype(kind)
+            low = first if low is None else outside.simplify(binary(Max, low, first))
+            high = end if high is None else outside.simplify(binary(Min, high, end))
+            parts.append(Range(low, outside.simplify(high - low + 1)))
         return BufferRegion(buffer, tuple(parts))
 
 
