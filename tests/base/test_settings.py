@@ -114,3 +114,8 @@ def test_table_lists_all() -> None:
 def test_bad_sizes(text) -> None:
     with pytest.raises(ValueError):
         parse_size(text)
+
+
+def test_the_documentation_shows_the_table() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
+    assert table() in page.read_text()
