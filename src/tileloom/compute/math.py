@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from ..base import DType, dtype
-from ..base.errors import DTypeError
-from ..expr import Call, Expr, ExprLike, IntImm, Not, Select, as_expr, match_types
+from ..expr import Call, Expr, ExprLike, as_expr, logical_not
+from ..expr.intrin import if_then_else, isnan, select
+
+__all__ = ["accumulator", "call", "if_then_else", "isnan", "logical_not", "select"]
 
 
 def call(name: str, *args: ExprLike, kind: str | None = None) -> Expr:
@@ -15,42 +17,6 @@ def call(name: str, *args: ExprLike, kind: str | None = None) -> Expr:
     """
     parts = tuple(as_expr(arg) for arg in args)
     return Call(parts[0].dtype if kind is None else kind, f"tir.{name}", parts)
-
-
-def if_then_else(condition: ExprLike, yes: ExprLike, no: ExprLike) -> Expr:
-    """A choice that evaluates only the side it takes: it may guard a load from being made."""
-    test, a, b = _choice(condition, yes, no)
-    if isinstance(test, IntImm):
-        return a if test.value else b
-    return Call(a.dtype, "tir.if_then_else", (test, a, b))
-
-
-def select(condition: ExprLike, yes: ExprLike, no: ExprLike) -> Expr:
-    """A choice of two values that both may be evaluated."""
-    test, a, b = _choice(condition, yes, no)
-    if isinstance(test, IntImm):
-        return a if test.value else b
-    return Select(test, a, b)
-
-
-def _choice(condition: ExprLike, yes: ExprLike, no: ExprLike) -> tuple[Expr, Expr, Expr]:
-    test = as_expr(condition)
-    if not test.dtype.element.is_bool:
-        raise DTypeError(f"the condition of a choice must be bool, got {test.dtype}")
-    return test, *match_types(yes, no)
-
-
-def isnan(value: ExprLike) -> Expr:
-    """Whether a float is NaN; never true of an integer."""
-    expr = as_expr(value)
-    if not expr.dtype.is_float:
-        return IntImm("bool", 0)
-    return Call("bool", "tir.isnan", (expr,))
-
-
-def logical_not(value: Expr) -> Expr:
-    """The negation of a bool; True and False are folded."""
-    return IntImm("bool", not value.value) if isinstance(value, IntImm) else Not(value)
 
 
 def accumulator(kind: DType) -> DType:

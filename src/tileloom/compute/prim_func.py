@@ -26,17 +26,16 @@ from ..tir import (
     BlockRealize,
     Buffer,
     BufferLoad,
-    BufferRegion,
     BufferStore,
     For,
     LetStmt,
     PrimFunc,
     Stmt,
+    infer_block_access,
     make_buffer,
     seq,
 )
 from .math import if_then_else
-from .regions import read_regions
 from .tensor import ComputeOp, PlaceholderOp, Tensor
 
 Argument = Tensor | Var
@@ -95,10 +94,6 @@ class _Nest:
             values[axis.var] = inner
         return _Nest(loops, tuple(axes), tuple(block_vars), values)
 
-    def under(self, first: Stmt, second: Stmt, count: int) -> Stmt:
-        """Two statements in a row in the first `count` loops."""
-        return self.wrap(seq(first, second), 0, count)
-
     def wrap(self, body: Stmt, begin: int = 0, end: int | None = None) -> Stmt:
         """`body` in the loops, or in those from `begin` to `end`."""
         pairs = list(zip(self.axes, self.loops, strict=True))
@@ -109,8 +104,12 @@ class _Nest:
         return body
 
     def realize(self, block: Block) -> BlockRealize:
-        """The block run once in each iteration of the loops."""
-        return BlockRealize(self.loops[: len(block.iter_vars)], const(True), block)
+        """The block run once in each iteration of the loops that its variables take."""
+        if block.iter_vars:
+            return BlockRealize(self.loops[: len(block.iter_vars)], const(True), block)
+        # A block needs an iteration variable: it gets one over a single point.
+        unit = IterVar(Range.from_extent(1), Var("vi"), SPATIAL)
+        return BlockRealize((const(0),), const(True), block.replace(iter_vars=(unit,)))
 
 
 class _Builder:
@@ -118,6 +117,7 @@ class _Builder:
         self.args = tuple(args)
         self.separate_init = separate_init
         self.names: set[str] = set()
+        self.block_names: set[str] = set()
         self.buffers: dict[Tensor, Buffer] = {}
         self.allocated: list[Buffer] = []
 
@@ -144,16 +144,16 @@ class _Builder:
             {"global_symbol": name, "tir.noalias": True, **attrs},
         )
 
-    def _fresh(self, name: str) -> str:
+    def _fresh(self, name: str, names: set[str]) -> str:
         candidate, count = name, 0
-        while candidate in self.names:
+        while candidate in names:
             count += 1
             candidate = f"{name}_{count}"
-        self.names.add(candidate)
+        names.add(candidate)
         return candidate
 
     def _buffer(self, tensor: Tensor) -> Buffer:
-        return make_buffer(tensor.shape, tensor.dtype, self._fresh(tensor.name))
+        return make_buffer(tensor.shape, tensor.dtype, self._fresh(tensor.name, self.names))
 
     def _operation(self, op: PlaceholderOp | ComputeOp) -> list[Stmt]:
         if isinstance(op, PlaceholderOp):
@@ -182,52 +182,54 @@ class _Builder:
         return rewrite(substitute(expr, values), rule)
 
     def _block(
-        self, op: ComputeOp, name: str, axes: Sequence[IterVar], writes: Sequence[BufferRegion],
-        reads: Sequence[BufferRegion], body: Stmt, init: Stmt | None = None,
-    ) -> Block:  # fmt: skip
+        self,
+        op: ComputeOp,
+        name: str,
+        axes: Sequence[IterVar],
+        body: Stmt,
+        init: Stmt | None = None,
+    ) -> Block:
+        """The block, with what it reads and writes found out."""
         annotations = {key: value for key, value in op.attrs.items() if key != "tag"}
-        return Block(
-            tuple(axes), tuple(reads), tuple(writes), name, body, init, annotations=annotations
-        )
+        block = Block(tuple(axes), (), (), name, body, init, annotations=annotations)
+        reads, writes = infer_block_access(block)
+        return block.replace(reads=reads, writes=writes)
 
     def _injective(self, op: ComputeOp, k: int) -> Stmt:
         nest = _Nest.over(op.axis)
         buffer = self.buffers[op.outputs[k]]
-        value = self._load(op.body[k], nest.values)
         at = tuple(axis.var for axis in nest.block_vars)
-        name = self._name(op, k)
-        writes = [BufferRegion.point(buffer, at)]
-        body = BufferStore(buffer, value, at)
-        reads = read_regions([value])
-        if nest.block_vars:
-            block = self._block(op, name, nest.block_vars, writes, reads, body)
-            return nest.wrap(nest.realize(block))
-        return _once(self._block(op, name, [_unit()], writes, reads, body))
-
-    def _name(self, op: ComputeOp, k: int) -> str:
-        """Blocks have the names of the buffers they write where they write one."""
-        return self.buffers[op.outputs[k]].name
+        body = BufferStore(buffer, self._load(op.body[k], nest.values), at)
+        return nest.wrap(nest.realize(self._block(op, buffer.name, nest.block_vars, body)))
 
     def _reduction(self, op: ComputeOp, reduce: Reduce) -> Stmt:
         parts = [part for part in op.body if isinstance(part, Reduce)]
         if len(parts) != len(op.body) or any(p.combiner is not reduce.combiner for p in parts):
             raise UserError(f"the outputs of {op.name!r} are not parts of one reduction")
+        count = len(op.axis)
         nest = _Nest.over((*op.axis, *reduce.axis))
-        at = tuple(axis.var for axis in nest.block_vars[: len(op.axis)])
+        at = [axis.var for axis in nest.block_vars[:count]]
         buffers = self._components(op, parts, reduce)
         source = [self._guarded(reduce, k, nest.values) for k in range(len(buffers))]
         body = _combine(reduce, buffers, source, at)
-        reads = read_regions(source, skip=buffers)
-        writes = [BufferRegion.point(buffer, at) for buffer in buffers]
-        name = op.name if len(buffers) > 1 else buffers[0].name
+        name = self._fresh(op.name, self.block_names) if len(buffers) > 1 else buffers[0].name
         if not self.separate_init:
-            start = [self._load(e, nest.values) for e in reduce.init or reduce.combiner.identity]
-            init = _stores(buffers, start, at)
-            block = self._block(op, name, nest.block_vars, writes, reads, body, init)
-            return nest.wrap(nest.realize(block))
-        update = self._block(op, name, nest.block_vars, writes, [*writes, *reads], body)
-        start_block = self._start(op, reduce, buffers, nest)
-        return nest.under(start_block, nest.wrap(nest.realize(update), len(op.axis)), len(op.axis))
+            init = self._start(reduce, buffers, nest.values, at)
+            return nest.wrap(nest.realize(self._block(op, name, nest.block_vars, body, init)))
+        outer = _Nest.over(op.axis)
+        place = [axis.var for axis in outer.block_vars]
+        start = self._start(reduce, buffers, outer.values, place)
+        first = self._block(op, f"{name}__reduce_init", outer.block_vars, start)
+        update = self._block(op, name, nest.block_vars, body)
+        rows = seq(nest.realize(first), nest.wrap(nest.realize(update), count))
+        return nest.wrap(rows, 0, count)
+
+    def _start(
+        self, reduce: Reduce, buffers: Sequence[Buffer], values: Values, at: Sequence[Expr]
+    ) -> Stmt:
+        """The stores that a reduction starts with."""
+        start = [self._load(e, values) for e in reduce.init or reduce.combiner.identity]
+        return _stores(buffers, start, at)
 
     def _components(self, op: ComputeOp, parts: Sequence[Reduce], reduce: Reduce) -> list[Buffer]:
         """The buffer of each component; those that nobody asked for are allocated."""
@@ -235,7 +237,9 @@ class _Builder:
         result = []
         for k, source in enumerate(reduce.source):
             if k not in known:
-                known[k] = make_buffer(op.outputs[0].shape, source.dtype, self._fresh(op.name))
+                known[k] = make_buffer(
+                    op.outputs[0].shape, source.dtype, self._fresh(op.name, self.names)
+                )
                 self.allocated.append(known[k])
             result.append(known[k])
         return result
@@ -247,30 +251,6 @@ class _Builder:
             return value
         condition = self._load(reduce.condition, values)
         return if_then_else(condition, value, reduce.combiner.identity[k])
-
-    def _start(
-        self, op: ComputeOp, reduce: Reduce, buffers: Sequence[Buffer], nest: _Nest
-    ) -> BlockRealize:
-        """The start of a reduction as a block of its own, for the spatial loops of the nest."""
-        outer = _Nest.over(op.axis)
-        values = [self._load(e, outer.values) for e in reduce.init or reduce.combiner.identity]
-        at = [axis.var for axis in outer.block_vars]
-        name = f"{op.name if len(buffers) > 1 else buffers[0].name}__reduce_init"
-        writes = [BufferRegion.point(buffer, at) for buffer in buffers]
-        body = _stores(buffers, values, at)
-        reads = read_regions(values)
-        if at:
-            return nest.realize(self._block(op, name, outer.block_vars, writes, reads, body))
-        return _once(self._block(op, name, [_unit()], writes, reads, body))
-
-
-def _unit() -> IterVar:
-    """A block needs an iteration variable: one over a single point."""
-    return IterVar(Range.from_extent(1), Var("vi"), SPATIAL)
-
-
-def _once(block: Block) -> BlockRealize:
-    return BlockRealize((const(0),), const(True), block)
 
 
 def _stores(buffers: Sequence[Buffer], values: Sequence[Expr], at: Sequence[Expr]) -> Stmt:

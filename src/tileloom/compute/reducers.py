@@ -17,12 +17,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import ml_dtypes
-import numpy as np
-
 from ..base import DType, dtype
 from ..base.errors import DTypeError
 from ..expr import And, Expr, Max, Min, Or, binary, const
+from ..expr.intrin import max_value, min_value
 from .combiner import Reducer, comm_reducer
 from .math import isnan, select
 
@@ -30,27 +28,21 @@ from .math import isnan, select
 def lowest(kind: str) -> Expr:
     """The least value of a type: -inf for floats, so it is the identity of `max`.
 
-    >>> lowest("int8"), lowest("uint8")
-    (T.int8(-128), T.uint8(0))
+    >>> lowest("int8"), lowest("uint8"), lowest("float16")
+    (T.int8(-128), T.uint8(0), T.float16("-inf"))
     """
-    return _bound(dtype(kind), -math.inf, "min")
+    element = dtype(kind)
+    return const(-math.inf, element) if _has_infinity(element) else min_value(element)
 
 
 def highest(kind: str) -> Expr:
     """The greatest value of a type: inf for floats, so it is the identity of `min`."""
-    return _bound(dtype(kind), math.inf, "max")
+    element = dtype(kind)
+    return const(math.inf, element) if _has_infinity(element) else max_value(element)
 
 
-def _bound(kind: DType, infinite: float, side: str) -> Expr:
-    if kind.is_bool:
-        return const(side == "max", kind)
-    if kind.code == "float8":
-        return const(float(getattr(ml_dtypes.finfo(kind.numpy), side)), kind)
-    if kind.is_float:
-        return const(infinite, kind)
-    if kind.bits < 8:
-        return const(int(getattr(ml_dtypes.iinfo(kind.numpy), side)), kind)
-    return const(int(getattr(np.iinfo(kind.numpy), side)), kind)
+def _has_infinity(kind: DType) -> bool:
+    return kind.is_float and kind.code != "float8"
 
 
 def _number(what: str, fcombine: Callable[[Any, Any], Any], identity: int) -> Reducer:
