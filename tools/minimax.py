@@ -128,9 +128,14 @@ def _sinc(series: Function, order: int, head: Function) -> Function:
 
 
 def _erfcx(t: Real) -> Real:
-    """`exp(a**2) erfc(a) (1 + 2 a)` with `t = (a - 4) / (a + 4)`."""
+    """`exp(a**2) erfc(a)` with `t = (a - 4) / (a + 4)`."""
     a = 4 * (1 + t) / (1 - t)
-    return mp.exp(a * a) * mp.erfc(a) * (1 + 2 * a)
+    return mp.exp(a * a) * mp.erfc(a)
+
+
+def _flat_erfcx(t: Real) -> Real:
+    """The same times `1 + 2 a`: it varies little, so that no terms cancel."""
+    return _erfcx(t) * (1 + 8 * (1 + t) / (1 - t))
 
 
 def _atanh_log2(z: Real) -> Real:
@@ -303,10 +308,18 @@ def _recipes() -> dict[str, tuple[Recipe, str]]:
     )
     add(
         "erfcx",
-        "exp(a**2) erfc(a) (1 + 2 a) = P((a - 4) / (a + 4)), 0.45 < a < 28",
-        _erfcx,
-        (-0.7978, 0.76),
+        "exp(a**2) erfc(a) (1 + 2 a) = P((a - 4) / (a + 4)), 0.5 <= a < 27.3",
+        _flat_erfcx,
+        (-0.7782, 0.7446),
         {64: 22},
+        lambda t: 1 / _flat_erfcx(t),
+    )
+    add(
+        "erfcx_single",
+        "exp(a**2) erfc(a) = P((a - 4) / (a + 4)), 0.5 <= a < 10.2",
+        _erfcx,
+        (-0.7782, 0.4366),
+        {64: 11},
         lambda t: 1 / _erfcx(t),
     )
     add(

@@ -59,6 +59,7 @@ _UNARY: dict[str, _Unary] = {
     "cosh": exponential.cosh,
     "log1p": logarithm.log1p,
     "erf": special.erf,
+    "erfc": special.erfc,
     "rsqrt": _rsqrt,
     "cbrt": power.cbrt,
     "sin": trigonometry.sin,
@@ -73,7 +74,6 @@ _WIDE: dict[str, _Unary] = {
     "asinh": logarithm.asinh,
     "acosh": logarithm.acosh,
     "atanh": logarithm.atanh,
-    "erfc": special.erfc,
     "tan": trigonometry.tan,
 }
 
