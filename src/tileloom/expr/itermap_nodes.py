@@ -22,7 +22,7 @@ class IterMark:
     extent: Expr
 
     def __repr__(self) -> str:
-        return f"IterMark({self.source}, extent={self.extent})"
+        return f"({self.source})" if isinstance(self.source, IterSumExpr) else str(self.source)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +44,12 @@ class IterSplitExpr:
         return id(self.source), self.lower_factor, self.extent
 
     def __repr__(self) -> str:
-        return f"({self.source} // {self.lower_factor} % {self.extent} * {self.scale})"
+        text = str(self.source)
+        if not is_int(self.lower_factor, 1):
+            text += f" // {self.lower_factor}"
+        if self.extent is not self.source.extent:
+            text += f" % {self.extent}"
+        return text if is_int(self.scale, 1) else f"{text} * {self.scale}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +60,8 @@ class IterSumExpr:
     base: Expr
 
     def __repr__(self) -> str:
-        return " + ".join(map(str, (*self.args, self.base)))
+        parts = self.args if is_int(self.base, 0) and self.args else (*self.args, self.base)
+        return " + ".join(map(str, parts))
 
 
 @dataclass(frozen=True, slots=True)

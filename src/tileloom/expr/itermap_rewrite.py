@@ -139,12 +139,12 @@ class IterMapRewriter:
     def _cut_sum(self, total: IterSumExpr, low: Expr | None, high: Expr | None) -> None:
         total = self._with_constrained(total)
         fused = self.fuse(total)
-        if not fused.args or not is_int(fused.base, 0):
-            raise NotAffine(f"the predicate bounds {total}, which is not contiguous")
-        split = fused.args[0]
+        if not fused.args:
+            raise NotAffine(f"the predicate bounds {total}, which is constant")
+        split, base = fused.args[0], fused.base
         mark, scale = split.source, split.scale
-        low = None if low is None else self._simple((low + scale - 1) // scale)
-        high = None if high is None else self._simple((high + scale - 1) // scale)
+        low = None if low is None else self._simple((low - base + scale - 1) // scale)
+        high = None if high is None else self._simple((high - base + scale - 1) // scale)
         start, end = self._clip(mark.extent, low, high)
         if is_int(start, 0) and end is mark.extent:
             return
@@ -152,6 +152,11 @@ class IterMapRewriter:
         if isinstance(source, IterSumExpr) and not is_int(start, 0):
             source = IterSumExpr(source.args, self._simple(source.base - start))
         cut = IterMark(source, self._simple(end - start))
+        for i, (flattened, known) in enumerate(self.constrained):
+            if known is mark:
+                first = self._simple(flattened.base + start)
+                self.constrained[i] = IterSumExpr(flattened.args, first), cut
+                return
         step = tuple(s.scaled(self._simple(s.scale // scale)) for s in total.args)
         self.constrained.append((IterSumExpr(step, start), cut))
 

@@ -1,0 +1,289 @@
+"""Iteration maps against enumeration: what is called surjective or bijective must be so."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tileloom.expr import (
+    Analyzer,
+    Range,
+    SizeVar,
+    Var,
+    const,
+    detect_iter_map,
+    evaluate,
+    intrin,
+    inverse_affine_iter_map,
+    iter_map_simplify,
+    normalize_iter_map_to_expr,
+    subspace_divide,
+)
+
+I, J, K, L = VARIABLES = [Var(name) for name in "ijkl"]
+
+
+def domains(*extents, start=0):
+    return {v: Range(start, e) for v, e in zip(VARIABLES, extents)}
+
+
+def environments(dom_map, predicate=True):
+    ranges = [range(int(r.min), int(r.min) + int(r.extent)) for r in (dom_map[v] for v in dom_map)]
+    for values in itertools.product(*ranges):
+        env = dict(zip(dom_map, values))
+        if predicate is True or evaluate(predicate, env):
+            yield env
+
+
+def check(result, indices, dom_map, predicate=True, level="surjective") -> None:
+    """The sums have the values of the indices, and the image is as claimed."""
+    exprs = [normalize_iter_map_to_expr(total) for total in result.indices]
+    image = []
+    for env in environments(dom_map, predicate):
+        values = tuple(evaluate(index, env) for index in indices)
+        assert tuple(evaluate(e, env) for e in exprs) == values
+        image.append(values)
+    size = 1
+    for total in result.indices:
+        assert len(total.args) <= 1
+        size *= int(total.args[0].extent) if total.args else 1
+    assert len(set(image)) == size, (indices, len(set(image)), size)
+    if level == "bijective":
+        assert len(image) == size
+
+
+ACCEPTED = [
+    ([I, J], (8, 4), True, "bijective"),
+    ([J, I], (8, 4), True, "bijective"),
+    ([I * 4 + J], (8, 4), True, "bijective"),
+    ([I + 3], (8,), True, "bijective"),
+    ([I // 4, I % 4], (8,), True, "bijective"),
+    ([I % 4, I // 4], (8,), True, "bijective"),
+    ([I // 4], (10,), True, "surjective"),
+    ([I % 4], (10,), True, "surjective"),
+    ([I // 2 % 3, J], (12, 5), True, "surjective"),
+    ([(I * 4 + J) // 8, (I * 4 + J) % 8], (8, 4), True, "bijective"),
+    ([(I * 10 + J) // 4, (I * 10 + J) % 4], (8, 10), True, "bijective"),
+    ([I * 12 + J * 4 + K], (2, 3, 4), True, "bijective"),
+    ([(I * 12 + J * 4 + K) // 6, (I * 12 + J * 4 + K) % 6], (2, 3, 4), True, "bijective"),
+    ([I // 4 * 4 + I % 4], (8,), True, "bijective"),
+    ([I * 4 + J], (4, 4), I * 4 + J < 13, "bijective"),
+    ([(I * 4 + J) // 13, K], (4, 4, 3), I * 4 + J < 13, "surjective"),
+    ([I * 4 + J, K], (4, 4, 2), intrin.likely(I * 4 + J < 13), "bijective"),
+    ([I], (10,), I < 7, "bijective"),
+    ([I], (10,), intrin.all(I < 7, I >= 2), "bijective"),
+    ([I * 4 + J], (4, 4), intrin.all(I * 4 + J < 13, I * 4 + J >= 3), "bijective"),
+    ([I * 2 + J], (6, 3), True, "surjective"),
+    ([I * 16 + J * 4 + K], (2, 4, 4), I * 16 + J * 4 + K < 30, "bijective"),
+    ([I, I * 0 + J], (3, 5), True, "bijective"),
+    ([I + J * 0], (1, 1), True, "surjective"),
+    ([I * 2], (5,), True, "surjective"),
+    ([I * 4 + J, K * 3 + L], (2, 4, 4, 3), intrin.all(K * 3 + L < 10, I * 4 + J < 7), "bijective"),
+]
+
+
+@pytest.mark.parametrize(("indices", "extents", "predicate", "level"), ACCEPTED)
+def test_affine_maps_are_found(indices, extents, predicate, level) -> None:
+    dom_map = domains(*extents)
+    result = detect_iter_map(indices, dom_map, predicate, level)
+    assert result, result.errors
+    check(result, indices, dom_map, predicate, level)
+
+
+REFUSED = [
+    ([I, I], (8,), True, "surjective", "overlap"),
+    ([I + J], (8, 4), True, "bijective", "scale"),
+    ([I * 5 + J], (8, 4), True, "surjective", "scale"),
+    ([I * J], (8, 4), True, "surjective", "product"),
+    ([I // 4, I % 4], (10,), True, "surjective", "beyond"),
+    ([I // 4], (8,), True, "bijective", "no index"),
+    ([I], (8, 4), True, "bijective", "no index"),
+    ([I % 6, I // 4], (24,), True, "surjective", "overlap"),
+    ([J - I], (8, 9), True, "surjective", "backwards"),
+    ([I // J], (8, 4), True, "surjective", "divides by an iterator"),
+    ([intrin.min(I, J)], (8, 4), True, "surjective", "not affine"),
+    ([(I + 1) // 4], (8,), True, "surjective", "evenly"),
+    ([I % 4 // 3], (8,), True, "surjective", "does not divide"),
+    ([I, J], (4, 4), I * 4 + J < 13, "surjective", "predicate"),
+    ([I], (8,), I != 3, "surjective", "comparison"),
+]
+
+
+@pytest.mark.parametrize(("indices", "extents", "predicate", "level", "reason"), REFUSED)
+def test_other_maps_are_refused_with_a_reason(indices, extents, predicate, level, reason) -> None:
+    result = detect_iter_map(indices, domains(*extents), predicate, level)
+    assert not result
+    assert result.indices == ()
+    assert reason in result.errors[0], result.errors
+
+
+def test_level_none_gives_the_decomposition_alone() -> None:
+    assert detect_iter_map([I, I], domains(8), check_level="none")
+
+
+def test_ranges_that_do_not_start_at_zero() -> None:
+    dom_map = domains(8, 3, start=4)
+    for indices in ([I, J], [I // 4, J], [I * 3 + J]):
+        result = detect_iter_map(indices, dom_map)
+        assert result, result.errors
+        check(result, indices, dom_map)
+
+
+def test_symbolic_extents() -> None:
+    n, m = SizeVar("n"), SizeVar("m")
+    dom_map = {I: Range(0, n), J: Range(0, m)}
+    analyzer = Analyzer()
+    analyzer.bind_bound(m, 1, 1 << 20)
+    for index in ([I, J], [I * m + J], [I * m + J + 5]):
+        result = detect_iter_map(index, dom_map, True, "bijective", analyzer)
+        assert result, (index, result.errors)
+    assert not detect_iter_map([I * n + J], dom_map, True, "bijective", analyzer)
+
+
+def test_int64_and_empty_domains() -> None:
+    i, j = Var("i", "int64"), Var("j", "int64")
+    dom_map = {i: Range(0, const(6, "int64")), j: Range(0, const(7, "int64"))}
+    result = detect_iter_map([i * 7 + j], dom_map, True, "bijective")
+    assert result, result.errors
+    assert detect_iter_map([], {}).indices == ()
+
+
+def random_chain(pick: random.Random):
+    """Loops made by random splits and fusions, and the original variables in terms of them."""
+    loops: list[tuple[Var, int]] = []
+    values, extents = [], []
+    for _ in range(pick.randint(1, 3)):
+        extent = pick.choice([1, 2, 3, 4, 6, 8, 12])
+        var = Var(f"v{len(loops)}")
+        loops.append((var, extent))
+        values.append(var)
+        extents.append(extent)
+    for step in range(pick.randint(0, 5)):
+        n = pick.randrange(len(loops))
+        var, extent = loops[n]
+        if pick.random() < 0.5:
+            factor = pick.choice([f for f in (1, 2, 3, 4, 6, 8, 12) if extent % f == 0])
+            outer, inner = Var(f"o{step}"), Var(f"s{step}")
+            loops[n : n + 1] = [(outer, extent // factor), (inner, factor)]
+            new = {var: outer * factor + inner}
+        elif n + 1 < len(loops):
+            (other, count) = loops[n + 1]
+            fused = Var(f"f{step}")
+            loops[n : n + 2] = [(fused, extent * count)]
+            new = {var: fused // count, other: fused % count}
+        else:
+            continue
+        from tileloom.expr import substitute
+
+        values = [substitute(value, new) for value in values]
+    return {v: Range(0, e) for v, e in loops}, values, extents
+
+
+@settings(max_examples=250)
+@given(st.integers(0, 1 << 40))
+def test_random_splits_and_fusions_stay_bijective(seed) -> None:
+    dom_map, values, extents = random_chain(random.Random(seed))
+    result = detect_iter_map(values, dom_map, True, "bijective")
+    assert result, (values, dom_map, result.errors)
+    check(result, values, dom_map, True, "bijective")
+    outputs = [Var(f"out{i}") for i in range(len(values))]
+    known = Analyzer({v: Range(0, e) for v, e in zip(outputs, extents)})
+    back = inverse_affine_iter_map(result.indices, outputs, known)
+    for env in environments(dom_map):
+        reached = {out: evaluate(value, env) for out, value in zip(outputs, values)}
+        for var, expr in back.items():
+            assert evaluate(expr, reached) == env[var]
+
+
+def random_indices(pick: random.Random):
+    indices = []
+    for _ in range(pick.randint(1, 2)):
+        total = const(0)
+        for var in pick.sample([I, J, K], pick.randint(1, 3)):
+            term = var
+            for _ in range(pick.randint(0, 2)):
+                c = pick.randint(1, 6)
+                term = pick.choice([term // c, term % c, term * c, term + c])
+            total = total + term * pick.randint(1, 6)
+        indices.append(
+            pick.choice([total, total // pick.randint(1, 6), total % pick.randint(1, 6)])
+        )
+    return indices
+
+
+@settings(max_examples=500)
+@given(st.integers(0, 1 << 40))
+def test_what_is_accepted_is_true(seed) -> None:
+    pick = random.Random(seed)
+    dom_map = domains(*(pick.choice([1, 2, 3, 4, 5, 6, 8]) for _ in range(3)))
+    indices = random_indices(pick)
+    predicate = True
+    if pick.random() < 0.4:
+        bound = pick.randint(3, 30)
+        predicate = pick.choice([bound > I * 4 + J, bound // 4 + 1 > I, indices[0] < bound])
+    level = pick.choice(["surjective", "bijective"])
+    result = detect_iter_map(indices, dom_map, predicate, level)
+    if result and any(True for _ in environments(dom_map, predicate)):
+        check(result, indices, dom_map, predicate, level)
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 1 << 40))
+def test_iter_map_simplify_keeps_the_values(seed) -> None:
+    pick = random.Random(seed)
+    dom_map = domains(*(pick.choice([1, 2, 3, 4, 5, 6, 8]) for _ in range(3)))
+    indices = random_indices(pick)
+    simple = iter_map_simplify(indices, dom_map)
+    for env in environments(dom_map):
+        assert [evaluate(e, env) for e in simple] == [evaluate(e, env) for e in indices]
+
+
+@pytest.mark.parametrize(
+    ("bindings", "extents", "inner", "expected"),
+    [
+        ([I * 4 + J], (8, 4), [J], [("i", 8, "j", 4)]),
+        ([I, J], (8, 4), [J], [("i", 8, "0", 1), ("0", 1, "j", 4)]),
+        ([I * 12 + J * 4 + K], (2, 3, 4), [J, K], [("i", 2, "j * 4 + k", 12)]),
+        ([I * 12 + J * 4 + K], (2, 3, 4), [K], [("i * 3 + j", 6, "k", 4)]),
+        ([I * 4 + J, K], (8, 4, 3), [J, K], [("i", 8, "j", 4), ("0", 1, "k", 3)]),
+    ],
+)
+def test_subspace_divide(bindings, extents, inner, expected) -> None:
+    result = subspace_divide(bindings, domains(*extents), inner)
+    assert result, result.errors
+    got = [
+        (str(d.outer), int(d.outer_extent), str(d.inner), int(d.inner_extent))
+        for d in result.divisions
+    ]
+    assert got == expected
+
+
+def test_subspace_divide_of_predicates() -> None:
+    result = subspace_divide([I, J], domains(8, 4), [J], intrin.all(I < 7, J < 3))
+    assert str(result.outer_predicate) == "i < 7"
+    assert str(result.inner_predicate) == "j < 3"
+    assert [int(d.outer_extent) for d in result.divisions] == [7, 1]
+    refused = subspace_divide([I * 4 + J], domains(4, 4), [J], I * 4 + J < 13)
+    assert not refused
+    assert "ties" in refused.errors[0]
+    assert not subspace_divide([J * 8 + I], domains(8, 4), [J])
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 1 << 40))
+def test_divisions_recompose(seed) -> None:
+    pick = random.Random(seed)
+    dom_map, values, _ = random_chain(pick)
+    loops = list(dom_map)
+    inner = loops[pick.randint(0, len(loops)) :]
+    result = subspace_divide(values, dom_map, inner)
+    if not result:
+        return
+    for env in environments(dom_map):
+        for value, part in zip(values, result.divisions):
+            outer, low = evaluate(part.outer, env), evaluate(part.inner, env)
+            assert outer * int(part.inner_extent) + low == evaluate(value, env)
