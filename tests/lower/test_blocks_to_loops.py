@@ -10,6 +10,7 @@ from lower.programs import (
     arrays,
     axis,
     check,
+    conjunction,
     function,
     matmul,
     nest,
@@ -18,7 +19,7 @@ from lower.programs import (
     tiled_matmul,
 )
 from tileloom.base.errors import InternalError, UserError, VerifyError
-from tileloom.expr import REDUCE, Range, Var, const
+from tileloom.expr import REDUCE, Call, IterVar, Range, Var, const
 from tileloom.lower import lower
 from tileloom.lower.compact_buffer_region import compact_buffer_region
 from tileloom.lower.convert_blocks_to_opaque import convert_blocks_to_opaque
@@ -34,16 +35,19 @@ from tileloom.tir import (
     BufferRegion,
     BufferStore,
     DeclBuffer,
+    Evaluate,
     For,
     IfThenElse,
     IRModule,
     MatchBufferRegion,
+    PrimFunc,
     SeqStmt,
     StmtRewriter,
     collect,
     make_buffer,
     seq,
 )
+from tileloom.tir.run import run
 
 
 def loops_around(func, wanted) -> list[str]:
@@ -277,3 +281,61 @@ def test_a_program_that_is_not_changed_is_the_same():
     flat = lower(matmul(4, 4, 4))
     assert all(step(flat) is flat for step in PIPELINE[:5])
     assert isinstance(flat.body, For | SeqStmt)
+
+
+# ---------------------------------------------------------------------------- unknown shapes
+
+
+def symbolic_matmul():
+    n, m, k = Var("n"), Var("m"), Var("k")
+    A, B, C = (
+        make_buffer(s, "float32", x) for s, x in (((n, k), "A"), ((k, m), "B"), ((n, m), "C"))
+    )
+    axes = [
+        IterVar(Range.from_extent(size), Var(name), kind)
+        for size, name, kind in ((n, "vi", 0), (m, "vj", 0), (k, "vk", REDUCE))
+    ]
+    i, j, r = (a.var for a in axes)
+    block = Block(
+        tuple(axes),
+        points((A, (i, r)), (B, (r, j))),
+        points((C, (i, j))),
+        "matmul",
+        BufferStore(C, C[i, j] + A[i, r] * B[r, j], (i, j)),
+        BufferStore(C, const(0.0), (i, j)),
+    )
+    io, ii, jo, jj, ko, ki = (Var(x) for x in ("io", "ii", "jo", "jj", "ko", "ki"))
+    places = (io * 4 + ii, jo * 8 + jj, ko * 4 + ki)
+    guard = conjunction(places[0] < n, places[1] < m, places[2] < k)
+    body = nest(
+        BlockRealize(places, guard, block),
+        (io, (n + 3) // 4, "parallel"),
+        (jo, (m + 7) // 8),
+        (ko, (k + 3) // 4),
+        (ki, 4),
+        (ii, 4, "unrolled"),
+        (jj, 8, "vectorized"),
+    )
+    handles = [Var(x, "handle") for x in "abc"]
+    root = BlockRealize((), TRUE, Block((), (), (), "root", body))
+    return PrimFunc((*handles, n, m, k), root, dict(zip(handles, (A, B, C), strict=True)))
+
+
+def test_symbolic_shapes():
+    flat = lower(symbolic_matmul())
+    rng = np.random.default_rng(0)
+    for n, m, k in ((5, 9, 6), (4, 8, 4), (1, 1, 1), (8, 16, 3), (0, 3, 2), (3, 7, 0)):
+        a, b = rng.random((n, k), "f"), rng.random((k, m), "f")
+        c = np.full(n * m, 9, "f")
+        run(flat, a.reshape(-1), b.reshape(-1), c, n, m, k)
+        np.testing.assert_allclose(c.reshape(n, m), a @ b, rtol=1e-4, atol=1e-5)
+
+
+def test_a_buffer_whose_address_is_taken_stays_whole():
+    A, B = make_buffer((8,), "int32", "A"), make_buffer((8,), "int32", "B")
+    v, i = axis(8, "v"), Var("i")
+    taken = Evaluate(Call("int32", "tir.call_extern", (Call("handle", "tir.address_of", (B[i],)),)))
+    block = Block((v,), (), points((B, (v.var,))), "b", BufferStore(B, A[v.var], (v.var,)))
+    loop = nest(seq(BlockRealize((i,), TRUE, block), taken), (i, 8))
+    (allocated,) = collect(opaque(function(loop, A, alloc=(B,))).body, Allocate)
+    assert allocated.extents == (8,)

@@ -47,6 +47,7 @@ from ..tir import (
 _DIVISIONS = (Div, Mod, FloorDiv, FloorMod)
 LIKELY = "tir.likely"
 IF_THEN_ELSE = "tir.if_then_else"
+ADDRESS_OF = "tir.address_of"
 
 
 def on_body(func: PrimFunc, transform: Callable[[Stmt], Stmt]) -> PrimFunc:

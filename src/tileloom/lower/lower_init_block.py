@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..expr import EQ, REDUCE, Var, binary, free_vars
+from ..expr import EQ, REDUCE, Call, Var, binary, free_vars, post_order
 from ..tir import (
     PARALLEL,
     SERIAL,
@@ -22,7 +22,15 @@ from ..tir import (
     stmt_children,
     stmt_exprs,
 )
-from .common import conjunction, conjuncts, fresh_copy, loaded_buffers, on_body
+from .common import (
+    ADDRESS_OF,
+    conjunction,
+    conjuncts,
+    fresh_copy,
+    has_load,
+    loaded_buffers,
+    on_body,
+)
 
 
 def lower_init_block(func: PrimFunc) -> PrimFunc:
@@ -133,6 +141,9 @@ def _touched(stmt: Stmt, skip: Stmt | None) -> tuple[set[Var], set[Var]]:
     for expr in stmt_exprs(stmt):
         read.update(buffer.data for buffer in loaded_buffers(expr))
         pointers = {var for var in free_vars(expr) if var.dtype.is_handle}
+        for part in post_order(expr) if has_load(expr) else ():
+            if isinstance(part, Call) and part.op == ADDRESS_OF:
+                pointers.update(buffer.data for buffer in loaded_buffers(part))
         read, written = read | pointers, written | pointers
     for child in stmt_children(stmt):
         more_read, more_written = _touched(child, skip)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ..expr import Expr, FloorDiv, FloorMod, IntImm, Let, Max, Min, Var, free_vars
+from ..expr import Call, Expr, FloorDiv, FloorMod, IntImm, Let, Max, Min, Var, free_vars
 from ..tir import (
     Block,
     BlockRealize,
@@ -19,7 +19,7 @@ from ..tir import (
     stmt_children,
     stmt_exprs,
 )
-from .common import has_load
+from .common import ADDRESS_OF, has_load, loaded_buffers
 from .linear import Linear, linear
 
 Interval = tuple[Linear, Linear]  # both ends belong to it
@@ -101,6 +101,9 @@ class Accesses:
             return
         if not has_load(expr) and free_vars(expr).isdisjoint(self._by_data):
             return
+        if isinstance(expr, Call) and expr.op == ADDRESS_OF:
+            for buffer in loaded_buffers(expr):
+                self._add(buffer, scopes, True, None, None)
         if isinstance(expr, BufferLoad):
             inner_let = any(isinstance(part, Let) for part in expr.indices)
             indices = None if inner_let else expr.indices
