@@ -99,24 +99,33 @@ def kernel(name: str, kind: str, width: int, arity: int = 1, **options: bool) ->
     return Kernel(name, kind, width, arity, **options)
 
 
+def _last_place(exact: Any, kind: Any) -> Any:
+    """The unit of the last place of `kind` at each value."""
+    limits = np.finfo(kind)
+    if exact.dtype == np.float64:  # the power of two below, by clearing the mantissa
+        power = (exact.view(np.int64) & (0x7FF << 52)).view(np.float64)
+    else:
+        power = np.ldexp(np.ones_like(exact), np.frexp(exact)[1] - 1)
+    least = np.ldexp(exact.dtype.type(1), int(limits.minexp))
+    return np.maximum(power, least) * exact.dtype.type(2.0**-limits.nmant)
+
+
 def ulps(result: Any, exact: Any) -> Any:
     """Distance from `exact` (of a wider type) in units of its last place in `result`'s type.
 
-    Zero where both are NaN, or the same infinity or zero; infinite where they differ in kind.
+    Zero where both are NaN or the same infinity; infinite where they differ in kind.
     """
     kind = result.dtype.type
-    limits = np.finfo(kind)
     with np.errstate(all="ignore"):
-        target = exact.astype(kind)
-        smallest = float(limits.smallest_subnormal)
-        exponent = np.frexp(np.abs(exact))[1].astype(np.int64) - 1
-        ulp = np.ldexp(np.ones_like(exact), np.maximum(exponent, limits.minexp) - limits.nmant)
-        error = np.abs(result.astype(exact.dtype) - exact) / np.maximum(ulp, smallest)
+        error = np.abs(result - exact) / _last_place(exact, kind)
+        odd = np.flatnonzero(~np.isfinite(error) | (np.abs(exact) > np.finfo(kind).max))
+        error[odd] = _odd_distance(result[odd], exact[odd].astype(kind))
+    return error
+
+
+def _odd_distance(result: Any, target: Any) -> Any:
+    """0 for the same, 1 between the largest finite number and infinity, else infinite."""
     same = (np.isnan(result) & np.isnan(target)) | (result == target)
-    odd = ~(np.isfinite(result) & np.isfinite(target))
-    # The largest finite number for an infinity, or the other way round, is one step off.
-    top = limits.max
-    near = odd & (np.abs(np.nan_to_num(result)) >= top) & (np.abs(np.nan_to_num(target)) >= top)
-    error = np.where(odd, np.where(near & (np.sign(result) == np.sign(target)), 1.0, np.inf), error)
-    # Within half a step of an overflow or of zero an exact result is the only judge.
-    return np.where(same, np.where(odd, 0.0, np.where(np.isfinite(error), error, 0.0)), error)
+    top = np.finfo(result.dtype).max
+    near = (np.abs(result) >= top) & (np.abs(target) >= top) & (result * target > 0)
+    return np.where(same, 0.0, np.where(near, 1.0, np.inf))
