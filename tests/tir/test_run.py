@@ -671,6 +671,21 @@ def test_very_deep_expressions() -> None:
     assert value_of(Let(y, expr, y + expr), x=5) == 310
 
 
+def test_shared_parts_are_evaluated_once() -> None:
+    x = Var("x", "int64")
+    expr = x
+    for _ in range(60):  # a tree of 2^60 nodes
+        expr = expr + expr
+    assert value_of(expr, x=1) == 2**60
+    part = x
+    for _ in range(12):
+        part = FloorDiv(part + part, const(1, "int64"))
+    safe = Call("int64", "tir.if_then_else", [x.__ne__(const(0, "int64")), FloorDiv(part, x), part])
+    assert [value_of(safe + safe, x=v) for v in (0, 3)] == [0, 8192]
+    y = Var("y", "int64")
+    assert value_of(Let(y, part, y * part + y), x=1) == 4096 * 4096 + 4096
+
+
 def test_speed(rng) -> None:
     """Far below what is wanted, so that a busy machine does not fail: no per-node overhead."""
     from time import perf_counter

@@ -6,7 +6,6 @@ floats are NumPy scalars, which round after every operation; vectors are NumPy a
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,24 +43,16 @@ from ..expr import (
     StringImm,
     Sub,
     Var,
-    trunc_div,
+    post_order,
 )
+from ..expr.bounds import type_range
 from ..expr.ops import find_op
 from . import run_support as support
 from .nodes import Buffer, BufferLoad
+from .run_ints import INT_CALLS, INT_DIVISIONS, INT_RULES, NEVER_OVERFLOWS, Val, wrap
 
+_LARGEST = 400  # nodes of an expression written out as a tree, beyond which parts are shared
 _DEEPEST = 40  # nested parentheses in one Python expression; the parser allows about 200
-
-
-@dataclass(frozen=True, slots=True)
-class Val:
-    """Python source of a value; for scalar integers an interval that holds it."""
-
-    code: str
-    lo: int = 0
-    hi: int = 0
-    depth: int = 0
-    extent: Expr | None = None  # the value is below this expression, whatever that is
 
 
 @dataclass(slots=True)
@@ -71,15 +62,6 @@ class View:
     name: str
     shape: tuple[str, ...]
     written: str | None
-
-
-def int_range(kind: DType) -> tuple[int, int]:
-    """The least and the greatest value of an integer type or bool."""
-    if kind.is_bool:
-        return 0, 1
-    if kind.code == "int":
-        return -(1 << (kind.bits - 1)), (1 << (kind.bits - 1)) - 1
-    return 0, (1 << kind.bits) - 1
 
 
 class ExprCompiler:
@@ -94,6 +76,7 @@ class ExprCompiler:
         self.views: dict[Buffer, View] = {}
         self._count = 0
         self._constants: dict[Any, str] = {}
+        self._shared: dict[Expr, Val | None] = {}  # parts to evaluate once, and their source
 
     # ------------------------------------------------------------------ source
 
@@ -114,8 +97,39 @@ class ExprCompiler:
                 self._constants[key] = found
         return found
 
+    def whole(self, expr: Expr) -> Val:
+        """The source of an expression that is evaluated once each time its statement runs.
+
+        As a tree, an expression can be exponentially larger than it is with its parts shared.
+        """
+        if _tree_size(expr) <= _LARGEST:
+            return self.compile(expr)
+        self._shared = dict.fromkeys(_shared_parts(expr))
+        value = self.compile(expr)
+        self._shared = {}
+        return value
+
     def compile(self, expr: Expr) -> Val:
         """The source of an expression's value."""
+        if expr not in self._shared:
+            return self.compile_node(expr)
+        known = self._shared[expr]
+        if known is None:
+            known = self._shared[expr] = self.once(self.compile_node(expr))
+        return known
+
+    def once(self, value: Val) -> Val:
+        """The same value through a local function that keeps it; evaluated only if it is needed."""
+        name = self.fresh("_part")
+        cell = f"{name}_kept"
+        self.emit(f"{cell} = []")
+        self.emit(f"def {name}():")
+        self.emit(f" if not {cell}: {cell}.append({value.code})")
+        self.emit(f" return {cell}[0]")
+        return Val(f"{name}()", value.lo, value.hi)
+
+    def compile_node(self, expr: Expr) -> Val:
+        """The source of one node over that of its parts."""
         kind = type(expr)
         rule = _RULES.get(kind) or next((_RULES[k] for k in kind.__mro__ if k in _RULES), None)
         if rule is None:
@@ -130,18 +144,6 @@ class ExprCompiler:
         name = self.fresh("_part")
         self.emit(f"def {name}(): return {value.code}")
         return Val(f"{name}()", value.lo, value.hi)
-
-    def wrap(self, code: str, lo: int, hi: int, kind: DType, depth: int) -> Val:
-        """An integer result reduced to its type, if it can leave it."""
-        low, high = int_range(kind)
-        if kind.is_bool:
-            return Val(f"({code} != 0)", 0, 1, depth + 1)
-        if low <= lo and hi <= high:
-            return Val(code, lo, hi, depth)
-        mask = (1 << kind.bits) - 1
-        if low == 0:
-            return Val(f"({code} & {mask})", low, high, depth + 1)
-        return Val(f"(({code} + {-low} & {mask}) - {-low})", low, high, depth + 2)
 
     def typed(self, kind: DType, code: str) -> str:
         """`code` as a NumPy scalar, for functions that want one."""
@@ -199,7 +201,7 @@ class ExprCompiler:
             return Val(access, depth=depth)
         if kind.is_bool:
             return Val(f"bool({access})", 0, 1, depth + 1)
-        return Val(f"int({access})", *int_range(kind), depth + 1)
+        return Val(f"int({access})", *type_range(kind), depth + 1)
 
     def dtype(self, kind: DType) -> str:
         return self.constant(kind, kind)
@@ -244,7 +246,7 @@ class ExprCompiler:
             return self.vector_binary(expr, a, b, depth)
         if kind.is_float:
             return self.float_binary(expr, a, b, depth)
-        return _INT_RULES[type(expr)](self, kind, a, b, depth)
+        return INT_RULES[type(expr)](kind, a, b, depth)
 
     def float_binary(self, expr: BinaryOp, a: Val, b: Val, depth: int) -> Val:
         kind = expr.dtype
@@ -271,7 +273,7 @@ class ExprCompiler:
                 support.float_function(_FLOAT_FUNCTIONS[op], kind.element), kind
             )
         else:
-            function = support.divide_lanes(_INT_DIVISIONS[op], kind)
+            function = support.divide_lanes(INT_DIVISIONS[op], kind)
         return Val(f"{self.constant(function)}({a.code}, {b.code})", depth=depth)
 
     def negation(self, expr: Not) -> Val:
@@ -294,9 +296,9 @@ class ExprCompiler:
             return Val(f"{self.constant(convert, key)}({value.code})", depth=depth)
         if source.is_float:
             name = self.constant(support.to_int(target), ("to_int", target))
-            return Val(f"{name}({value.code})", *int_range(target), depth)
+            return Val(f"{name}({value.code})", *type_range(target), depth)
         code = f"int({value.code})" if source.is_bool else value.code
-        result = self.wrap(code, value.lo, value.hi, target, depth)
+        result = wrap(code, value.lo, value.hi, target, depth)
         if result.code == value.code:
             return value  # still below the same extent
         return result
@@ -360,13 +362,13 @@ class ExprCompiler:
         if expr.op == "tir.reinterpret":
             name = self.constant(support.reinterpret(expr.args[0].dtype, kind))
             return Val(f"{name}({args[0].code})", *_default_range(kind), depth)
-        simple = _INT_CALLS.get(expr.op) if kind.is_int and kind.lanes == 1 else None
+        simple = INT_CALLS.get(expr.op) if kind.is_int and kind.lanes == 1 else None
         if simple is not None:
-            whole = int_range(kind)
+            whole = type_range(kind)
             code = f"({simple.format(*(arg.code for arg in args))})"
-            if expr.op in _NEVER_OVERFLOWS:
+            if expr.op in NEVER_OVERFLOWS:
                 return Val(code, *whole, depth)
-            return self.wrap(code, whole[0] - 1, whole[1] + 1, kind, depth)
+            return wrap(code, whole[0] - 1, whole[1] + 1, kind, depth)
         return self.general_call(expr, args, depth)
 
     def general_call(self, expr: Call, args: list[Val], depth: int) -> Val:
@@ -379,6 +381,26 @@ class ExprCompiler:
             name = self.constant(_lane_call(op.evaluate, expr), key)
         typed = (self.typed(e.dtype, arg.code) for e, arg in zip(expr.args, args, strict=True))
         return Val(f"{name}({', '.join(typed)})", *_default_range(kind), depth)
+
+
+def _tree_size(expr: Expr) -> int:
+    """How many nodes an expression has if it is written out."""
+    known = expr.memo.get("tree_size")
+    if known is None:
+        for part in post_order(expr):
+            if "tree_size" not in part.memo:
+                part.memo["tree_size"] = 1 + sum(_tree_size(child) for child in part.children)
+        known = expr.memo["tree_size"]
+    return int(known)
+
+
+def _shared_parts(expr: Expr) -> list[Expr]:
+    """The nodes that occur in several places and are worth keeping."""
+    uses: dict[Expr, int] = {}
+    for part in post_order(expr):
+        for child in part.children:
+            uses[child] = uses.get(child, 0) + 1
+    return [part for part, count in uses.items() if count > 1 and _tree_size(part) > 8]
 
 
 def _lane_call(evaluate: Callable[..., Any], expr: Call) -> Callable[..., Any]:
@@ -402,89 +424,14 @@ def _lane_call(evaluate: Callable[..., Any], expr: Call) -> Callable[..., Any]:
 
 
 def _default_range(kind: DType) -> tuple[int, int]:
-    return int_range(kind) if (kind.is_int or kind.is_bool) and kind.lanes == 1 else (0, 0)
+    return type_range(kind) if (kind.is_int or kind.is_bool) and kind.lanes == 1 else (0, 0)
 
 
-# ---------------------------------------------------------------------------- integers
-
-
-def _corners(function: Callable[[int, int], int], a: Val, b: Val) -> tuple[int, int]:
-    values = [function(x, y) for x in (a.lo, a.hi) for y in (b.lo, b.hi)]
-    return min(values), max(values)
-
-
-def _plain(symbol: str, function: Callable[[int, int], int]) -> Callable[..., Val]:
-    def rule(self: ExprCompiler, kind: DType, a: Val, b: Val, depth: int) -> Val:
-        lo, hi = _corners(function, a, b)
-        return self.wrap(f"({a.code} {symbol} {b.code})", lo, hi, kind, depth)
-
-    return rule
-
-
-def _extreme(name: str, function: Callable[..., int]) -> Callable[..., Val]:
-    def rule(self: ExprCompiler, kind: DType, a: Val, b: Val, depth: int) -> Val:
-        lo, hi = function(a.lo, b.lo), function(a.hi, b.hi)
-        return Val(f"{name}({a.code}, {b.code})", lo, hi, depth)
-
-    return rule
-
-
-def _quotient(truncated: bool) -> Callable[..., Val]:
-    def rule(self: ExprCompiler, kind: DType, a: Val, b: Val, depth: int) -> Val:
-        floor = f"({a.code} // {b.code})"
-        if b.lo > 0 and (a.lo >= 0 or not truncated):
-            return Val(floor, *_corners(operator.floordiv, a, b), depth)
-        code = f"_tdiv({a.code}, {b.code})" if truncated else floor
-        low, high = int_range(kind)
-        return self.wrap(code, low, high + (a.lo == low), kind, depth)  # -min / -1 overflows
-
-    return rule
-
-
-def _remainder(truncated: bool) -> Callable[..., Val]:
-    def rule(self: ExprCompiler, kind: DType, a: Val, b: Val, depth: int) -> Val:
-        floor = f"({a.code} % {b.code})"
-        if b.lo > 0 and (a.lo >= 0 or not truncated):
-            return Val(floor, 0, min(b.hi - 1, a.hi) if a.lo >= 0 else b.hi - 1, depth)
-        code = f"_tmod({a.code}, {b.code})" if truncated else floor
-        return Val(code, *int_range(kind), depth)
-
-    return rule
-
-
-_INT_RULES: dict[type[Expr], Callable[..., Val]] = {
-    Add: _plain("+", operator.add),
-    Sub: _plain("-", operator.sub),
-    Mul: _plain("*", operator.mul),
-    Div: _quotient(True),
-    FloorDiv: _quotient(False),
-    Mod: _remainder(True),
-    FloorMod: _remainder(False),
-    Min: _extreme("min", min),
-    Max: _extreme("max", max),
-}
-_INT_DIVISIONS: dict[type[Expr], Callable[[int, int], int]] = {
-    Div: trunc_div,
-    Mod: support.truncated_mod,
-    FloorDiv: operator.floordiv,
-    FloorMod: operator.mod,
-}
 _FLOAT_FUNCTIONS: dict[type[Expr], Any] = {
     Mod: np.fmod,
     FloorDiv: np.floor_divide,
     FloorMod: np.mod,
 }
-_INT_CALLS = {
-    "tir.bitwise_and": "{} & {}",
-    "tir.bitwise_or": "{} | {}",
-    "tir.bitwise_xor": "{} ^ {}",
-    "tir.bitwise_not": "~{}",
-    "tir.shift_left": "_shl({}, {})",
-    "tir.shift_right": "{} >> {}",
-    "tir.abs": "abs({})",
-    "tir.pow": "{} ** {}",
-}
-_NEVER_OVERFLOWS = {"tir.bitwise_and", "tir.bitwise_or", "tir.bitwise_xor", "tir.shift_right"}
 _RULES: dict[type[Any], Callable[[Any, Any], Val]] = {
     Var: ExprCompiler.variable,
     IntImm: ExprCompiler.integer,

@@ -10,6 +10,7 @@ import numpy as np
 from ..base import DType, dtype
 from ..base.errors import UnsupportedError, VerifyError
 from ..expr import REDUCE, Call, Expr, IntImm, IterVar, Var, free_vars, post_order
+from ..expr.bounds import type_range
 from .analysis import used_buffers
 from .nodes import (
     THREAD_BINDING,
@@ -33,7 +34,8 @@ from .nodes import (
     Stmt,
     While,
 )
-from .run_exprs import ExprCompiler, Val, View, int_range
+from .run_exprs import ExprCompiler, View
+from .run_ints import Val
 from .walk import pre_order
 
 # CPython allows 20 nested loops in one function.
@@ -102,7 +104,7 @@ class StmtCompiler(ExprCompiler):
         for var in head_variables(self.func):
             name = self.fresh(var.name)
             self.emit(f"{name} = given[{self.constant(var)}]")
-            low, high = int_range(var.dtype) if not var.dtype.is_float else (0, 0)
+            low, high = type_range(var.dtype) if not var.dtype.is_float else (0, 0)
             self.vars[var] = Val(name, low, high)
         for param in self.func.params:
             if param.dtype.is_handle and param not in self.func.buffer_map:
@@ -255,14 +257,14 @@ class StmtCompiler(ExprCompiler):
             self.stmt(part)
 
     def run_IfThenElse(self, stmt: IfThenElse) -> None:
-        condition = self.compile(stmt.condition).code
+        condition = self.whole(stmt.condition).code
         self.inside(f"if {condition}:", lambda: self.stmt(stmt.then_case))
         if stmt.else_case is not None:
             no = stmt.else_case
             self.inside("else:", lambda: self.stmt(no))
 
     def run_LetStmt(self, stmt: LetStmt) -> None:
-        value = self.compile(stmt.value)
+        value = self.whole(stmt.value)
         name = self.fresh(stmt.var.name)
         self.emit(f"{name} = {value.code}")
         self.vars[stmt.var] = Val(name, value.lo, value.hi, extent=value.extent)
@@ -327,7 +329,7 @@ class StmtCompiler(ExprCompiler):
             raise VerifyError(
                 f"a {stmt.value.dtype} is stored into buffer {buffer.name!r} of {buffer.dtype}"
             )
-        value = self.compile(stmt.value).code
+        value = self.whole(stmt.value).code
         if stmt.value.dtype.lanes > buffer.dtype.lanes or stmt.predicate is not None:
             mask = "None" if stmt.predicate is None else self.compile(stmt.predicate).code
             where = f"{buffer.name!r}, {self.vector_indices(stmt.indices)}"
@@ -418,7 +420,7 @@ class StmtCompiler(ExprCompiler):
         if isinstance(expr, Var) and expr not in self.vars:
             name = self.fresh(expr.name)
             self.emit(f"{name} = {code}")
-            self.vars[expr] = Val(name, *int_range(expr.dtype))
+            self.vars[expr] = Val(name, *type_range(expr.dtype))
         else:
             self.emit(f"_expect({code}, {self.compile(expr).code}, {what!r})")
 
