@@ -76,7 +76,8 @@ def _optimise(module: Any, machine: Any, opt_level: int) -> None:
         return
     options = llvm.create_pipeline_tuning_options(speed_level=opt_level)
     options.loop_vectorization = opt_level > 1
-    options.slp_vectorization = opt_level > 1
+    # Generated code is in vectors already where that pays, so there is little left to pair up.
+    options.slp_vectorization = opt_level > 2
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
 
@@ -88,7 +89,7 @@ def _optimised(ir_text: str, target: Target, opt_level: int) -> tuple[Any, Any]:
     return module, machine
 
 
-def compile_ir(ir_text: str, target: Target, opt_level: int = 3) -> bytes:
+def compile_ir(ir_text: str, target: Target, opt_level: int = 2) -> bytes:
     """An ELF object file made from LLVM IR text.
 
     Args:
@@ -105,14 +106,14 @@ def compile_ir(ir_text: str, target: Target, opt_level: int = 3) -> bytes:
         return bytes(machine.emit_object(module))
 
 
-def assembly(ir_text: str, target: Target, opt_level: int = 3) -> str:
+def assembly(ir_text: str, target: Target, opt_level: int = 2) -> str:
     """The assembly text of optimised LLVM IR."""
     with _lock:
         module, machine = _optimised(ir_text, target, opt_level)
         return str(machine.emit_assembly(module))
 
 
-def optimised_ir(ir_text: str, target: Target, opt_level: int = 3) -> str:
+def optimised_ir(ir_text: str, target: Target, opt_level: int = 2) -> str:
     """LLVM IR after optimisation."""
     with _lock:
         return str(_optimised(ir_text, target, opt_level)[0])
