@@ -32,16 +32,16 @@ from .tir import BufferStore, IRModule, PrimFunc, pre_order
 def _native_helper(name: str, symbols: Mapping[str, int]) -> LoadedObject:
     host = Target.host()
     text = parallel_stub.source(host.arch) if name == "parallel" else pyentry.source()
-    return load_object(_object(text, host), symbols)
+    return load_object(_object(text, host, opt_level=0), symbols)
 
 
 native.connect(_native_helper)
 
 
-def _object(ir_text: str, target: Target) -> bytes:
+def _object(ir_text: str, target: Target, opt_level: int = 2) -> bytes:
     """Machine code for LLVM IR text, from the cache if it was made before."""
-    key = cache_key(ir_text, target.key, __version__, jit.llvm_version())
-    return object_cache().get_or_make(key, lambda: jit.compile_ir(ir_text, target))
+    key = cache_key(ir_text, target.key, str(opt_level), __version__, jit.llvm_version())
+    return object_cache().get_or_make(key, lambda: jit.compile_ir(ir_text, target, opt_level))
 
 
 def compile_module(
