@@ -47,7 +47,7 @@ class Call:
     outputs: Sequence[str]
     attrs: dict[str, Any]
     services: Services
-    
+
     # ------------------------------------------------------------------ inputs
 
     def has(self, index: int) -> bool:
@@ -119,7 +119,8 @@ class Call:
 
     def integer(self, name: str, default: int | None = None) -> int:
         """An integer attribute."""
-        return self._attr(name, int, default)
+        found: int = self._attr(name, int, default)
+        return found
 
     def flag(self, name: str, default: bool = False) -> bool:
         """An integer attribute that says yes or no."""
@@ -131,7 +132,8 @@ class Call:
 
     def text(self, name: str, default: str | None = None) -> str:
         """A string attribute."""
-        return self._attr(name, str, default)
+        found: str = self._attr(name, str, default)
+        return found
 
     def ints(self, name: str, default: Sequence[int] | None = None) -> list[int]:
         """A list-of-integers attribute."""

@@ -1,7 +1,7 @@
 """Which of ONNX's own node tests pass, and why the others do not: docs/onnx-operators.md.
 
-    python -m tileloom.frontend.onnx.coverage            # writes the page
-    python -m tileloom.frontend.onnx.coverage conv lstm  # runs the cases whose names hold these
+python -m tileloom.frontend.onnx.coverage            # writes the page
+python -m tileloom.frontend.onnx.coverage conv lstm  # runs the cases whose names hold these
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ def compare(expected: Any, found: Any, rtol: float, atol: float) -> bool:
         if expected is None:
             return True
         np.testing.assert_equal(len(found), len(expected))
-        return all([compare(e, f, rtol, atol) for e, f in zip(expected, found)])
+        verdicts = [compare(e, f, rtol, atol) for e, f in zip(expected, found)]
+        return all(verdicts)
     expected = np.asarray(expected)
     np.testing.assert_equal(found.shape, expected.shape)
     if expected.dtype.kind in "OU":

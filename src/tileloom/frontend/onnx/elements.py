@@ -14,11 +14,13 @@ from ...base.errors import UnsupportedError
 #: The types that tensors of the graph may have. Values of other types (strings, four-bit numbers,
 #: narrow floats, complex numbers) live on the host; see `values.py`.
 GRAPH_TYPES = frozenset(
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
-    "float16 bfloat16 float32 float64".split()
-)
+    {
+        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+        "float16", "bfloat16", "float32", "float64",
+    }
+)  # fmt: skip
 _BY_NUMBER: dict[int, np.dtype[Any]] = {}
-for _name, _number in TensorProto.DataType.items():
+for _number in TensorProto.DataType.values():
     try:
         _BY_NUMBER[_number] = np.dtype(helper.tensor_dtype_to_np_dtype(_number))
     except (KeyError, TypeError):
@@ -55,7 +57,8 @@ def is_graph_type(kind: np.dtype[Any]) -> bool:
 
 def type_name(elem_type: int) -> str:
     """What ONNX calls the type: "FLOAT", "STRING", ..."""
-    return _NAMES.get(elem_type, f"number {elem_type}")
+    name: str = _NAMES.get(elem_type, f"number {elem_type}")
+    return name
 
 
 def display_name(elem_type: int) -> str:

@@ -174,7 +174,9 @@ def read_feeds(
     if missing:
         raise ArgumentError(f"missing input {', '.join(map(repr, missing))}")
     dims = dict.fromkeys(bound, ("load(shapes=...)", 0))
-    symbols = {name: (extent, where[0]) for (name, where), extent in zip(dims.items(), bound.values())}
+    symbols = {
+        name: (extent, where[0]) for (name, where), extent in zip(dims.items(), bound.values())
+    }
     result: dict[str, Datum] = {}
     for info in infos:
         if info.name in feeds:

@@ -52,7 +52,9 @@ class Imported:
         for key, value in self.outputs.items():
             found = list(tensors_of(value))
             tensors += found
-            names += [key] if isinstance(value, Tensor) else [f"{key}.{k}" for k in range(len(found))]
+            names += (
+                [key] if isinstance(value, Tensor) else [f"{key}.{k}" for k in range(len(found))]
+            )
         return Graph(self.inputs, tensors, names, name)
 
 
@@ -179,8 +181,9 @@ class Importer:
     def _resolve(self, key: str, tensor: Tensor) -> Tensor:
         """The tensor to go on with: a constant if its value is known or can be computed."""
         if key in self.known:
-            return _named(tensor.name, constant_of(self.known[key]))
-        result = self.folder.fold(tensor)
+            result = constant_of(self.known[key])
+        else:
+            result = self.folder.fold(tensor)
         result.name = result.name or key
         self._keys.setdefault(result, key)
         return result
@@ -213,7 +216,9 @@ class Importer:
         read = self.source.folder
         return Services(array, array_of, run_graph, lambda proto: to_array(proto, read))
 
-    def _run_subgraph(self, graph: GraphProto, values: Sequence[Value], inner: Scope) -> list[Value]:
+    def _run_subgraph(
+        self, graph: GraphProto, values: Sequence[Value], inner: Scope
+    ) -> list[Value]:
         if len(values) != len(graph.input):
             raise UserError(
                 f"subgraph {graph.name!r} has {len(graph.input)} inputs, {len(values)} are given"
@@ -274,7 +279,7 @@ class _Deeper:
         self.importer._depth -= 1
 
 
-def _named(name: str, value: Any) -> Any:
+def _named(name: str, value: Value) -> Value:
     if isinstance(value, Tensor):
         value.name = value.name or name
     return value
@@ -308,7 +313,9 @@ def _free_names(graph: GraphProto) -> set[str]:
 def attribute_value(proto: AttributeProto) -> Any:
     """An attribute as a Python value; strings are decoded, messages stay."""
     if proto.ref_attr_name:
-        raise UserError(f"attribute {proto.name!r} refers to {proto.ref_attr_name!r} of no function")
+        raise UserError(
+            f"attribute {proto.name!r} refers to {proto.ref_attr_name!r} of no function"
+        )
     try:
         value = helper.get_attribute_value(proto)
     except ValueError as error:

@@ -19,9 +19,7 @@ def schema_of(domain: str, name: str, version: int) -> defs.OpSchema | None:
 def has_body(domain: str, name: str, version: int) -> bool:
     """Whether ONNX defines the operator by others, so that it needs no handler."""
     schema = schema_of(domain, name, version)
-    return schema is not None and bool(
-        schema.has_function or schema.has_context_dependent_function
-    )
+    return schema is not None and bool(schema.has_function or schema.has_context_dependent_function)
 
 
 def body_of(

@@ -18,11 +18,11 @@ import numpy as np
 
 from ...base.errors import ArgumentError, UserError
 from ...graph.nodes import Graph
+from .elements import is_graph_type
 from .executor import Executable, make_executable, make_stage
 from .feeds import Dim, ValueInfo, read_feeds, suggest, value_info
 from .importer import Imported, Importer, NeedsValue
 from .source import Source, read_source
-from .elements import is_graph_type
 from .values import Array, Datum, fill_in, fingerprint, signature
 
 #: Specialisations kept for each model and for each value asked for.
@@ -204,9 +204,7 @@ class Model:
         graph = imported.graph(self._source.graph.name or "main")
         return _Ready(imported, graph, make_executable(graph, self._target))
 
-    def _cached(
-        self, table: OrderedDict[Any, _Plan], key: Any, make: Callable[[], _Plan]
-    ) -> _Plan:
+    def _cached(self, table: OrderedDict[Any, _Plan], key: Any, make: Callable[[], _Plan]) -> _Plan:
         with self._lock:
             if key not in table:
                 table[key] = make()
@@ -269,6 +267,3 @@ def load(
         UnsupportedError: an operator, a type or an opset is not supported; it is named.
     """
     return Model(read_source(model, folder), shapes, target)
-
-
-

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import onnx
-from google.protobuf.message import DecodeError, Message
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from ...base.errors import UnsupportedError, UserError
@@ -70,6 +69,7 @@ def read_source(model: Any, folder: str | os.PathLike[str] | None = None) -> Sou
         raise UserError(
             f"a model is a path, bytes or a ModelProto, not {type(model).__name__}",
         )
+    _check_text(model)
     load_handlers()
     source = Source(
         model,
@@ -100,7 +100,7 @@ def _parse(data: bytes, path: Path | None) -> ModelProto:
     what = "the bytes are" if path is None else f"{str(path)!r} is"
     try:
         model = onnx.load_model_from_string(data)
-    except (DecodeError, ValueError, RuntimeError) as error:
+    except Exception as error:  # protobuf's errors have no narrower root of ours or Python's
         raise UserError(f"{what} not an ONNX model, or truncated: {error}") from None
     if not model.HasField("graph"):
         raise UserError(f"{what} not an ONNX model: there is no graph in it")
@@ -117,9 +117,26 @@ def _opsets(imports: Iterable[Any], what: str) -> dict[str, int]:
             raise UnsupportedError(
                 f"{what} imports opset {entry.version} of domain {domain or 'ai.onnx'!r}; "
                 f"opsets {known[0]} to {known[1]} are supported",
-                hint="convert it with onnx.version_converter.convert_version" if not domain else None,
+                hint="convert it with onnx.version_converter.convert_version"
+                if not domain
+                else None,
             )
     return result
+
+
+def _check_text(message: Any, depth: int = 0) -> None:
+    """Refuse text that is not UTF-8: protobuf would hand it on as bytes, a surprise to all."""
+    if depth > 4 * _DEEPEST:
+        raise UserError("the model is malformed: messages are nested too deeply")
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_STRING:
+            texts = [value] if isinstance(value, (str, bytes)) else value
+            for text in texts:
+                if isinstance(text, bytes):
+                    raise UserError(f"the model is malformed: {field.name} {text!r:.60} is no text")
+        elif field.type == field.TYPE_MESSAGE:
+            for inner in [value] if hasattr(value, "ListFields") else value:
+                _check_text(inner, depth + 1)
 
 
 # ---------------------------------------------------------------------------- nodes
@@ -176,15 +193,14 @@ def _complaint(source: Source, node: NodeProto, opsets: dict[str, int]) -> str |
 
 def _check_with_onnx(source: Source, path: Path | None) -> None:
     """ONNX's checker: attributes, arities, names, order. Cheap beside compilation."""
-    model: Message = source.model
     try:
-        if model.ByteSize() < _CHECKER_LIMIT:
+        if source.model.ByteSize() < _CHECKER_LIMIT:
             onnx.checker.check_model(_for_checker(source.model))
         elif path is not None:
             onnx.checker.check_model(str(path))
     except onnx.checker.ValidationError as error:
         raise UserError(f"the model is malformed: {_first_lines(str(error))}") from None
-    except (ValueError, RuntimeError, DecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RuntimeError) as error:
         raise UserError(f"the model cannot be checked: {_first_lines(str(error))}") from None
 
 
@@ -197,12 +213,15 @@ def _for_checker(model: ModelProto) -> ModelProto:
     light.graph.node.extend(model.graph.node)
     light.graph.input.extend(model.graph.input)
     light.graph.output.extend(model.graph.output)
+    for value in light.graph.input:
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.shape.SetInParent()  # a tensor of unknown rank is fine with us
     known = {value.name for value in model.graph.input}
     initial = [tensor.name for tensor in model.graph.initializer]
     initial += [tensor.values.name for tensor in model.graph.sparse_initializer]
     for name in initial:
         if name not in known:
-            light.graph.input.append(onnx.helper.make_tensor_value_info(name, 1, None))
+            light.graph.input.append(onnx.helper.make_tensor_value_info(name, 1, []))
     return light
 
 

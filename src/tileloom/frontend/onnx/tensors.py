@@ -10,8 +10,8 @@ import numpy as np
 from onnx import SparseTensorProto, TensorProto, numpy_helper
 
 from ...base.errors import UserError
-from .fold import LARGEST_TENSOR
 from .elements import PACKED_BITS, numpy_type, type_name
+from .fold import LARGEST_TENSOR
 from .values import Array, as_object_array
 
 

@@ -72,9 +72,7 @@ def scan(call: Call) -> tuple[Value, ...]:
     axes = call.ints("scan_input_axes", [0] * count)
     backwards = call.ints("scan_input_directions", [0] * count)
     sources = [_moved(call.tensor(states + k), axis) for k, axis in enumerate(axes)]
-    pieces = [
-        ops.unstack(ops.flip(x, 0) if back else x, 0) for x, back in zip(sources, backwards)
-    ]
+    pieces = [ops.unstack(ops.flip(x, 0) if back else x, 0) for x, back in zip(sources, backwards)]
     if len({len(line) for line in pieces}) != 1:
         raise ShapeError("the scan inputs differ in length")
     state, lines = _scan(call, body, list(call.inputs[:states]), pieces)

@@ -11,6 +11,7 @@ from ....graph import ops
 from ....graph.nodes import Tensor
 from ..call import Call
 from ..registry import handler
+from ..values import Array
 
 
 def windows(call: Call, x: Tensor, kernel: Sequence[int]) -> tuple[list[int], ...]:
@@ -87,9 +88,7 @@ def conv_transpose(call: Call) -> Tensor:
         raise ShapeError(f"strides, dilations and output_padding need {rank} entries each")
     pads = _transposed_pads(call, x, kernel, strides, dilations, extra)
     groups = call.integer("group", 1)
-    return ops.conv_transpose(
-        x, weight, call.optional(2), strides, pads, dilations, groups, extra
-    )
+    return ops.conv_transpose(x, weight, call.optional(2), strides, pads, dilations, groups, extra)
 
 
 def _transposed_pads(
@@ -132,7 +131,7 @@ def deform_conv(call: Call) -> Tensor:
     strides, pads, dilations = windows(call, x, kernel)
     groups = call.integer("group", 1)
     shifts = call.integer("offset_group", 1)
-    n, c, h, w = x.shape
+    n, c = x.shape[:2]
     taps = kernel[0] * kernel[1]
     rows, columns = offset.shape[2:]
     if offset.shape[:2] != (n, shifts * taps * 2) or shifts < 1 or c % shifts:
@@ -160,11 +159,14 @@ def _window_places(
     pads: Sequence[int],
     dilations: Sequence[int],
     outputs: Sequence[int],
-) -> np.ndarray:
+) -> Array:
     """Row and column that each tap reads for each output: [1, 1, taps, 2, rows, columns]."""
     taps = np.indices(kernel).reshape(2, -1).T * np.array(dilations)
-    places = np.indices(outputs) * np.array(strides)[:, None, None] - np.array(pads[:2])[:, None, None]
-    return (taps[:, :, None, None] + places)[None, None]
+    places = (
+        np.indices(outputs) * np.array(strides)[:, None, None] - np.array(pads[:2])[:, None, None]
+    )
+    result: Array = (taps[:, :, None, None] + places)[None, None]
+    return result
 
 
 def bilinear(x: Tensor, y: Tensor, z: Tensor) -> Tensor:

@@ -50,7 +50,9 @@ def convert_array(
         return _parse(array, kind)
     if kind == np.dtype(object):
         return as_object_array([_text(item) for item in array.reshape(-1)], array.shape)
-    wide = array.astype(np.float32) if is_float(array.dtype) and array.dtype != np.float64 else array
+    wide = (
+        array.astype(np.float32) if is_float(array.dtype) and array.dtype != np.float64 else array
+    )
     with np.errstate(all="ignore"):
         if kind.name == "float8_e8m0fnu":
             mode = call.text("round_mode", "up") if call is not None else "up"

@@ -24,9 +24,9 @@ def constant(call: Call) -> Value:
     if value is not None:
         return value_of(value)
     if "value_float" in call.attrs:
-        return constant_of(np.float32(call.number("value_float")).reshape(()))
+        return constant_of(np.array(call.number("value_float"), np.float32))
     if "value_int" in call.attrs:
-        return constant_of(np.int64(call.integer("value_int")).reshape(()))
+        return constant_of(np.array(call.integer("value_int"), np.int64))
     if "value_floats" in call.attrs:
         return constant_of(np.array(call.numbers("value_floats"), np.float32))
     if "value_ints" in call.attrs:

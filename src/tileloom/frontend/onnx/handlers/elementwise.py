@@ -92,7 +92,7 @@ def total(call: Call) -> Tensor:
 
 @handler("Mean")
 def mean(call: Call) -> Tensor:
-    return ops.div(total(call), len(call.inputs))
+    return ops.div(reduce(ops.add, call.tensors()), len(call.inputs))
 
 
 @handler("IsInf")

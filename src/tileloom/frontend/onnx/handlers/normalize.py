@@ -10,7 +10,7 @@ from ....graph.nodes import Tensor
 from ..call import Call
 from ..elements import graph_dtype
 from ..registry import handler
-from ..values import Value, constant_of
+from ..values import Value
 from .reduction import lp_norm
 
 _SOFTMAX = {"Softmax": ops.softmax, "LogSoftmax": ops.log_softmax}
@@ -64,8 +64,8 @@ def _batch_norm(
     x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor, eps: float
 ) -> Tensor:
     kind = x.dtype
-    given = (ops.cast(part, kind) for part in (scale, bias, mean, var))
-    return ops.batch_norm(x, *given, eps)
+    scale, bias = ops.cast(scale, kind), ops.cast(bias, kind)
+    return ops.batch_norm(x, scale, bias, ops.cast(mean, kind), ops.cast(var, kind), eps)
 
 
 @handler("InstanceNormalization")
@@ -92,9 +92,7 @@ def group_normalization(call: Call) -> Tensor:
     x, groups = call.tensor(0), call.integer("num_groups")
     if x.ndim < 3 or groups < 1 or x.shape[1] % groups:
         raise ShapeError(f"{groups} groups do not fit {x.type}")
-    return ops.group_norm(
-        x, groups, call.tensor(1), call.tensor(2), call.number("epsilon", 1e-5)
-    )
+    return ops.group_norm(x, groups, call.tensor(1), call.tensor(2), call.number("epsilon", 1e-5))
 
 
 @handler("LayerNormalization")
@@ -127,13 +125,8 @@ def _first_axis(call: Call, x: Tensor) -> int:
 def lp_normalization(call: Call) -> Tensor:
     x, axis = call.tensor(0), call.integer("axis", -1)
     norm = lp_norm(x, call.integer("p", 2), [axis])
-    return ops.where(ops.equal(norm, 0), 0.0, ops.div(x, norm)) if False else _safe_div(x, norm)
-
-
-def _safe_div(x: Tensor, norm: Tensor) -> Tensor:
-    """x / norm, and 0 where the norm is 0."""
-    zero = ops.equal(norm, 0)
-    return ops.where(zero, ops.mul(norm, 0.0), ops.div(x, norm))
+    # 0 where the norm is 0.
+    return ops.where(ops.equal(norm, 0), ops.mul(norm, 0.0), ops.div(x, norm))
 
 
 @handler("MeanVarianceNormalization")
@@ -167,6 +160,3 @@ def dropout(call: Call) -> tuple[Value, ...]:
     if training and ratio > 0:
         call.unsupported("randomness (dropout in training mode)")
     return x, ops.ones(x.shape, "bool")
-
-
-_ = constant_of

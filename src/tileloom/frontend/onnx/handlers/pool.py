@@ -63,7 +63,12 @@ def max_unpool(call: Call) -> Tensor:
     kernel = call.ints("kernel_shape")
     rank = len(kernel)
     strides, pads = call.ints("strides", [1] * rank), call.ints("pads", [0] * (2 * rank))
-    if x.ndim != rank + 2 or x.shape != indices.shape or len(strides) != rank or len(pads) != 2 * rank:
+    if (
+        x.ndim != rank + 2
+        or x.shape != indices.shape
+        or len(strides) != rank
+        or len(pads) != 2 * rank
+    ):
         raise ShapeError(f"a kernel of {kernel} does not fit {x.type} and {indices.type}")
     sizes = [
         (n - 1) * s - pads[k] - pads[k + rank] + w

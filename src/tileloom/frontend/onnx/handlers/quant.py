@@ -14,8 +14,8 @@ from ..call import Call
 from ..elements import integer_range, is_float, is_graph_type, is_integer, numpy_type
 from ..registry import handler
 from ..values import Array, Value, value_of
-from .conversion import convert_array
 from .conv import convolve
+from .conversion import convert_array
 
 
 def along(x: Sequence[int], part: Tensor, axis: int, block: int = 0) -> Tensor:
@@ -81,7 +81,9 @@ def _quantized_type(call: Call) -> np.dtype[Any]:
         value = call.inputs[2]
         found = value.dtype if isinstance(value, np.ndarray) else call.tensor(2).dtype.numpy
         if number and found != kind:
-            raise DTypeError(f"output_dtype {kind.name} disagrees with the zero point's {found.name}")
+            raise DTypeError(
+                f"output_dtype {kind.name} disagrees with the zero point's {found.name}"
+            )
         kind = found
     if not is_integer(kind) and not is_float(kind):
         raise DTypeError(f"cannot quantise to {kind.name}")

@@ -15,10 +15,11 @@ from ..registry import handler
 from ..values import Array, Value, constant_of
 
 
-def _either(call: Call, graph: Callable[[Tensor], Any], host: Callable[[Array], Any]) -> Any:
+def _either(call: Call, graph: Callable[[Tensor], Any], host: Callable[[Array], Any]) -> Value:
     """Apply to a tensor, or to a value that lives on the host (strings, four-bit integers)."""
     value = call.inputs[0]
-    return host(value) if isinstance(value, np.ndarray) else graph(call.tensor(0))
+    result: Value = host(value) if isinstance(value, np.ndarray) else graph(call.tensor(0))
+    return result
 
 
 @handler("Identity")
@@ -221,7 +222,9 @@ def _slice(
     picked = list(range(len(starts))) if axes is None else axes
     strides = [1] * len(starts) if steps is None else steps
     if not len(starts) == len(ends) == len(picked) == len(strides):
-        raise UserError(f"starts {starts}, ends {ends}, axes {picked}, steps {strides} differ in length")
+        raise UserError(
+            f"starts {starts}, ends {ends}, axes {picked}, steps {strides} differ in length"
+        )
     if any(not -rank <= axis < rank for axis in picked):
         raise ShapeError(f"axes {picked} are out of range for {rank} dimensions")
     if 0 in strides:

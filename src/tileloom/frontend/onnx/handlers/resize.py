@@ -82,7 +82,9 @@ def _sizes(call: Call, x: Tensor, axes: list[int]) -> tuple[list[int], list[floa
     wanted = call.integers(3)
     if len(wanted) != len(axes) or min(wanted, default=0) < 0:
         raise ShapeError(f"sizes {wanted} for {len(axes)} axes")
-    policy = call.choice("keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
+    policy = call.choice(
+        "keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller")
+    )
     sizes = list(x.shape)
     if policy == "stretch":
         for axis, size in zip(axes, wanted):
@@ -92,7 +94,7 @@ def _sizes(call: Call, x: Tensor, axes: list[int]) -> tuple[list[int], list[floa
     scale = pick(size / x.shape[axis] for axis, size in zip(axes, wanted))
     full = [1.0] * x.ndim
     for axis in axes:
-        sizes[axis] = int(math.floor(x.shape[axis] * scale + 0.5))
+        sizes[axis] = math.floor(x.shape[axis] * scale + 0.5)
         full[axis] = scale
     return sizes, full
 
@@ -180,7 +182,9 @@ def _taps(place: Tensor, mode: str) -> list[tuple[Tensor, Tensor]]:
     rest = ops.sub(place, low)
     if mode == "linear":
         return [(low, ops.sub(1.0, rest)), (ops.add(low, 1.0), rest)]
-    return [(ops.add(low, float(k)), _cubic(ops.abs(ops.sub(rest, float(k))))) for k in range(-1, 3)]
+    return [
+        (ops.add(low, float(k)), _cubic(ops.abs(ops.sub(rest, float(k))))) for k in range(-1, 3)
+    ]
 
 
 def _cubic(d: Tensor, a: float = -0.75) -> Tensor:

@@ -112,7 +112,9 @@ def _activations(call: Call, defaults: Sequence[str], directions: int) -> list[l
 # ---------------------------------------------------------------------------- time
 
 
-def _run(layer: _Layer, initial: Sequence[int], steps: Sequence[Step], parts: int) -> tuple[Tensor, ...]:
+def _run(
+    layer: _Layer, initial: Sequence[int], steps: Sequence[Step], parts: int
+) -> tuple[Tensor, ...]:
     """All directions: Y, and the last value of each part of the state."""
     outputs, finals = [], []
     for direction in range(layer.directions):

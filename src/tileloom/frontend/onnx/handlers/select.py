@@ -1,4 +1,4 @@
-"""Picking and placing elements by index: gather, scatter, sort, one-hot, and data-dependent shapes."""
+"""Picking and placing elements by index: gather, scatter, sort; shapes that depend on data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ....base.errors import ShapeError, UserError
+from ....base.errors import ShapeError
 from ....graph import ops
 from ....graph.nodes import Tensor
 from ..call import Call
@@ -188,6 +188,3 @@ def array_feature_extractor(call: Call) -> Tensor:
     if x.ndim == 1:
         x = ops.reshape(x, (1, x.shape[0]))
     return ops.gather(x, ops.reshape(picks, (picks.type.size,)), -1)
-
-
-_ = UserError

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,8 @@ def string_normalizer(call: Call) -> Value:
     if x.ndim not in (1, 2) or (x.ndim == 2 and x.shape[0] != 1):
         raise ShapeError(f"the strings must be a list, not of shape {list(x.shape)}")
     action = call.choice("case_change_action", "NONE", ("NONE", "LOWER", "UPPER"))
-    change = {"LOWER": str.lower, "UPPER": str.upper, "NONE": str}[action]
+    changes: dict[str, Callable[[str], str]] = {"LOWER": str.lower, "UPPER": str.upper}
+    change = changes.get(action, str)
     stop = set(call.texts("stopwords", []))
     words = [_without_accents(word) for word in x.reshape(-1).tolist()]
     if call.flag("is_case_sensitive"):
@@ -136,7 +138,11 @@ def tf_idf_vectorizer(call: Call) -> Value:
         raise ShapeError(f"the input must have 1 or 2 dimensions, not {x.ndim}")
     grams = _grams(call)
     indexes = call.ints("ngram_indexes")
-    if len(grams) != len(indexes) or min(indexes, default=0) < 0 or max(indexes, default=0) > 1 << 24:
+    if (
+        len(grams) != len(indexes)
+        or min(indexes, default=0) < 0
+        or max(indexes, default=0) > 1 << 24
+    ):
         raise UserError(f"{len(indexes)} ngram_indexes for {len(grams)} n-grams")
     size = max(indexes, default=-1) + 1
     rows = [_count(call, row, grams, indexes, size) for row in np.atleast_2d(x).tolist()]
@@ -158,7 +164,7 @@ def _grams(call: Call) -> list[tuple[Any, ...]]:
     )
     starts = [*call.ints("ngram_counts"), len(pool)]
     result = []
-    for size, (start, stop) in enumerate(zip(starts, starts[1:]), 1):
+    for size, (start, stop) in enumerate(pairwise(starts), 1):
         if not 0 <= start <= stop <= len(pool):
             raise UserError(f"ngram_counts {starts[:-1]} do not cut a pool of {len(pool)}")
         result += [tuple(pool[k : k + size]) for k in range(start, stop - size + 1, size)]
@@ -178,7 +184,9 @@ def _count(
         # Skipping makes no difference to single items.
         for distance in range(1, (1 if length == 1 else skips + 1) + 1):
             for start in range(len(row) - distance * (length - 1)):
-                place = places.get(tuple(row[start : start + distance * length : distance][:length]))
+                place = places.get(
+                    tuple(row[start : start + distance * length : distance][:length])
+                )
                 if place is not None:
                     counts[place] += 1
     return counts

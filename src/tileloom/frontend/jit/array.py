@@ -1,0 +1,194 @@
+"""The arrays that a traced function sees: shapes and types, no values."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...base import DType, Span, dtype
+from ...base.errors import DTypeError, UserError
+from ...graph import ops
+from ...graph.nodes import Tensor
+
+_PACKAGE = str(Path(__file__).parents[2])
+Number = bool | int | float
+
+
+class TraceError(UserError):
+    """The function asks for what is not known before it runs: the values of an array."""
+
+
+class Array:
+    """An array while a function is traced: operators and array-API functions record nodes.
+
+    `weak` arrays stand for Python numbers, which take the type of what they meet.
+    """
+
+    __slots__ = ("tensor", "weak")
+    __array_priority__ = 1000
+
+    def __init__(self, tensor: Tensor, weak: bool = False) -> None:
+        self.tensor = tensor
+        self.weak = weak
+
+    # ------------------------------------------------------------------ facts
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents."""
+        return self.tensor.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type, as NumPy's."""
+        return self.tensor.dtype.numpy
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self.tensor.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.tensor.type.size
+
+    @property
+    def device(self) -> str:
+        """Where it lives."""
+        return "cpu"
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an array without dimensions")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"Array({self.tensor.type})"
+
+    # ------------------------------------------------------------------ refusals
+
+    def _refuse(self, what: str, hint: str) -> NoReturn:
+        raise TraceError(
+            f"{what} of a traced array {self.tensor.type} is not known before the function runs",
+            span=caller(),
+            hint=hint,
+        )
+
+    def __bool__(self) -> bool:
+        self._refuse(
+            "the truth value",
+            "choose elements with tileloom.where(condition, a, b); a Python number that decides "
+            "the flow of the program can be named in static_argnames",
+        )
+
+    def __int__(self) -> int:
+        self._refuse("the integer value", "name the argument in static_argnames")
+
+    __index__ = __int__
+
+    def __float__(self) -> float:
+        self._refuse("the value", "name the argument in static_argnames")
+
+    def item(self) -> float:
+        """Not known while tracing."""
+        self._refuse("the value", "return the array, and read it outside")
+
+    def tolist(self) -> list[Any]:
+        """Not known while tracing."""
+        self._refuse("the list", "return the array, and read it outside")
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        self._refuse("the contents", "use the functions of tileloom, or NumPy's by the same names")
+
+    def __setitem__(self, key: Any, value: Any) -> NoReturn:
+        raise TraceError(
+            "arrays are immutable while a function is traced",
+            span=caller(),
+            hint="build the new array with tileloom.where or tileloom.concat",
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def caller() -> Span | None:
+    """The line outside this package that is running."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    name, line = frame.f_code.co_filename, frame.f_lineno
+    text = linecache.getline(name, line).rstrip("\n")
+    start = len(text) - len(text.lstrip()) + 1
+    return Span(name, line, start, line, max(start + 1, len(text) + 1), text)
+
+
+# ---------------------------------------------------------------------------- types
+
+
+def lift(value: Any) -> Array:
+    """A traced array of a value: numbers are weak, other arrays become constants."""
+    if isinstance(value, Array):
+        return value
+    if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):
+        return Array(ops.constant(np.asarray(value)), weak=True)
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise DTypeError(f"cannot make an array of {type(value).__name__}: {error}") from None
+    if array.dtype.kind not in "biufV" or array.dtype.names:
+        raise DTypeError(f"arrays of {array.dtype} are not supported")
+    return Array(ops.constant(array))
+
+
+def promote(*arrays: Array) -> DType:
+    """The type of a result, by NumPy's rules: a Python number has no width of its own.
+
+    >>> one = lift(np.float32([1])); promote(one, lift(0.5)), promote(one, lift(np.int64(1)))
+    ('float32', 'float64')
+    """
+    strong = [a.tensor.dtype for a in arrays if not a.weak]
+    weak = [_python_number(a.tensor.dtype) for a in arrays if a.weak]
+    if not strong:
+        return dtype(np.result_type(*(type(number) for number in weak)))
+    kind = strong[0]
+    for other in strong[1:]:
+        kind = _wider(kind, other)
+    for number in weak:
+        if not (kind.is_float and kind.bits <= 16):
+            kind = dtype(np.result_type(kind.numpy, number))
+    return kind
+
+
+def _python_number(kind: DType) -> Number:
+    return 0.0 if kind.is_float else False if kind.is_bool else 0
+
+
+def _wider(a: DType, b: DType) -> DType:
+    if a is b:
+        return a
+    if "bfloat16" in (a, b):
+        other = b if a == "bfloat16" else a
+        if other.is_float:
+            return dtype("float32") if other.bits <= 32 else other
+        return dtype("bfloat16")
+    return dtype(np.result_type(a.numpy, b.numpy))
+
+
+def as_type(array: Array, kind: DType) -> Tensor:
+    """The tensor with elements of a type."""
+    tensor = array.tensor
+    return tensor if tensor.dtype is kind else ops.cast(tensor, kind)
+
+
+def floating(array: Array) -> DType:
+    """The type in which NumPy computes functions of real numbers of this type."""
+    kind = array.tensor.dtype
+    if kind.is_float:
+        return dtype("float64") if array.weak else kind
+    if array.weak:
+        return dtype("float64")
+    return dtype(np.sqrt.resolve_dtypes((kind.numpy, None))[1])

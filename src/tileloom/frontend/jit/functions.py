@@ -1,0 +1,356 @@
+"""Array-API functions on traced arrays, under their standard names.
+
+Each function works on traced arrays inside a traced function; on ordinary arrays it is compiled by
+itself and run (see `public`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+
+from ...base import dtype
+from ...base.errors import ShapeError
+from ...graph import ops
+from .array import Array, as_type, floating, lift, promote
+
+Axis = int | Sequence[int] | None
+PUBLIC: dict[str, Callable[..., Any]] = {}
+#: Compiles and runs a function on ordinary arrays; `trace` sets it.
+_EAGER: list[Callable[..., Any]] = []
+
+
+def public(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Register a function under its name; on ordinary arrays it runs at once."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if any(map(_is_traced, args)) or any(map(_is_traced, kwargs.values())):
+            return function(*args, **kwargs)
+        if not any(map(_is_data, args)) and not any(map(_is_data, kwargs.values())):
+            return _without_arrays(function, args, kwargs)
+        return _EAGER[0](function)(*args, **kwargs)
+
+    PUBLIC[function.__name__] = call
+    return call
+
+
+def _is_traced(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_is_traced, value))
+    return isinstance(value, Array)
+
+
+def _is_data(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_is_data, value))
+    return hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
+
+
+def _without_arrays(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """Creation functions: inside a trace they make constants, outside arrays."""
+    if tracing():
+        return function(*args, **kwargs)
+    result = function(*args, **kwargs)
+    value = result.tensor.value if isinstance(result, Array) else None
+    return _EAGER[0](function)(*args, **kwargs) if value is None else value
+
+
+_DEPTH = [0]
+
+
+def tracing() -> bool:
+    """Whether a function is being traced."""
+    return _DEPTH[0] > 0
+
+
+# ---------------------------------------------------------------------------- elementwise
+
+
+def _unary(name: str, build: Callable[..., Any], *, real: bool, same: bool = True) -> None:
+    def function(x: Any, /) -> Array:
+        array = lift(x)
+        kind = floating(array) if real else array.tensor.dtype
+        return Array(build(as_type(array, kind)), weak=array.weak and same)
+
+    function.__name__ = name
+    function.__doc__ = f"Elementwise `{name}`; the type of the result is NumPy's."
+    public(function)
+
+
+for _name in (
+    "acos acosh asin asinh atan atanh cos cosh erf exp exp2 expm1 log log10 log1p log2 reciprocal "
+    "rsqrt sigmoid sin sinh sqrt tan tanh gelu silu mish softplus softsign elu selu celu "
+    "hard_sigmoid hard_swish leaky_relu"
+).split():
+    _unary(_name, getattr(ops, _name), real=True)
+for _name in ("abs", "sign", "square", "relu", "bitwise_invert"):
+    _unary(_name, getattr(ops, _name), real=False)
+_unary("negative", ops.neg, real=False)
+for _name in ("isfinite", "isinf", "isnan"):
+    _unary(_name, getattr(ops, _name), real=True, same=False)
+
+
+def _integral(name: str) -> None:
+    build = getattr(ops, name)
+    _unary(name, lambda t: build(t) if t.dtype.is_float else t, real=False)
+
+
+for _name in ("ceil", "floor", "round", "trunc"):
+    _integral(_name)
+
+
+@public
+def positive(x: Any, /) -> Array:
+    """The array itself."""
+    return lift(x)
+
+
+@public
+def logical_not(x: Any, /) -> Array:
+    """Whether elements are zero."""
+    return Array(ops.logical_not(as_type(lift(x), dtype("bool"))))
+
+
+@public
+def signbit(x: Any, /) -> Array:
+    """Whether the sign bit is set, of -0.0 too."""
+    array = lift(x)
+    one = ops.constant(1.0, floating(array))
+    below = ops.atan2(ops.mul(one, 0.0), as_type(array, floating(array)))
+    return Array(ops.logical_or(ops.less(array.tensor, 0), ops.greater(below, 3.0)))
+
+
+def _binary(name: str, build: Callable[..., Any], *, real: bool = False) -> None:
+    def function(x1: Any, x2: Any, /) -> Array:
+        a, b = lift(x1), lift(x2)
+        kind = promote(a, b)
+        if real and not kind.is_float:
+            kind = dtype("float64")
+        return Array(build(as_type(a, kind), as_type(b, kind)), weak=a.weak and b.weak)
+
+    function.__name__ = name
+    function.__doc__ = f"Elementwise `{name}` with broadcasting; types are promoted as in NumPy."
+    public(function)
+
+
+for _name, _build in {
+    "add": ops.add, "subtract": ops.sub, "multiply": ops.mul, "pow": ops.pow,
+    "maximum": ops.maximum, "minimum": ops.minimum, "remainder": ops.mod,
+    "floor_divide": ops.floor_divide, "fmod": ops.fmod,
+    "bitwise_and": ops.bitwise_and, "bitwise_or": ops.bitwise_or, "bitwise_xor": ops.bitwise_xor,
+    "bitwise_left_shift": ops.shift_left, "bitwise_right_shift": ops.shift_right,
+}.items():  # fmt: skip
+    _binary(_name, _build)
+_binary("divide", ops.div, real=True)
+_binary("atan2", ops.atan2, real=True)
+
+
+def _comparison(name: str) -> None:
+    build = getattr(ops, name)
+
+    def function(x1: Any, x2: Any, /) -> Array:
+        a, b = lift(x1), lift(x2)
+        kind = promote(a, b)
+        return Array(build(as_type(a, kind), as_type(b, kind)))
+
+    function.__name__ = name
+    function.__doc__ = f"Elementwise `{name}` with broadcasting, as bool."
+    public(function)
+
+
+for _name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"):
+    _comparison(_name)
+
+
+def _logical(name: str) -> None:
+    build = getattr(ops, name)
+
+    def function(x1: Any, x2: Any, /) -> Array:
+        truth = dtype("bool")
+        return Array(build(as_type(lift(x1), truth), as_type(lift(x2), truth)))
+
+    function.__name__ = name
+    function.__doc__ = f"Elementwise `{name}` of truth values."
+    public(function)
+
+
+for _name in ("logical_and", "logical_or", "logical_xor"):
+    _logical(_name)
+
+
+@public
+def hypot(x1: Any, x2: Any, /) -> Array:
+    """sqrt(x1² + x2²), without avoidable overflow."""
+    a, b = PUBLIC["abs"](lift(x1)), PUBLIC["abs"](lift(x2))
+    large, small = PUBLIC["maximum"](a, b), PUBLIC["minimum"](a, b)
+    ratio = PUBLIC["divide"](small, where(large == 0, 1.0, large))
+    return large * PUBLIC["sqrt"](ratio * ratio + 1.0)
+
+
+@public
+def logaddexp(x1: Any, x2: Any, /) -> Array:
+    """log(exp(x1) + exp(x2)), without overflow."""
+    a, b = lift(x1), lift(x2)
+    top = PUBLIC["maximum"](a, b)
+    gap = PUBLIC["abs"](a - b)
+    return where(a == b, top + math.log(2.0), top + PUBLIC["log1p"](PUBLIC["exp"](-gap)))
+
+
+@public
+def where(condition: Any, x1: Any, x2: Any, /) -> Array:
+    """`x1` where the condition holds, else `x2`."""
+    a, b = lift(x1), lift(x2)
+    kind = promote(a, b)
+    test = as_type(lift(condition), dtype("bool"))
+    return Array(ops.where(test, as_type(a, kind), as_type(b, kind)))
+
+
+@public
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:
+    """Elements kept between two bounds."""
+    array = lift(x)
+    if min is not None:
+        array = PUBLIC["maximum"](array, min)
+    return array if max is None else PUBLIC["minimum"](array, max)
+
+
+@public
+def astype(x: Any, dtype_: Any, /, *, copy: bool = True) -> Array:
+    """The elements converted as C does."""
+    return Array(as_type(lift(x), dtype(dtype_)))
+
+
+# ---------------------------------------------------------------------------- reductions
+
+
+def _axes(axis: Axis) -> tuple[int, ...] | None:
+    if axis is None:
+        return None
+    return tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)  # type: ignore[arg-type]
+
+
+def _sum_type(array: Array, wanted: Any) -> Any:
+    if wanted is not None:
+        return dtype(wanted)
+    kind = array.tensor.dtype
+    if kind.is_float:
+        return kind
+    return dtype("uint64" if kind.is_unsigned else "int64")
+
+
+@public
+def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
+    """The sum over axes; integers are summed in 64 bits."""
+    array = lift(x)
+    return Array(ops.sum(as_type(array, _sum_type(array, dtype)), _axes(axis), keepdims))
+
+
+@public
+def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
+    """The product over axes; integers are multiplied in 64 bits."""
+    array = lift(x)
+    return Array(ops.prod(as_type(array, _sum_type(array, dtype)), _axes(axis), keepdims))
+
+
+@public
+def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+    """The largest element over axes; NaN if there is one."""
+    return Array(ops.max(lift(x).tensor, _axes(axis), keepdims))
+
+
+@public
+def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+    """The smallest element over axes; NaN if there is one."""
+    return Array(ops.min(lift(x).tensor, _axes(axis), keepdims))
+
+
+@public
+def mean(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+    """The arithmetic mean over axes."""
+    array = lift(x)
+    kind = array.tensor.dtype if array.tensor.dtype.is_float else dtype("float64")
+    return Array(ops.mean(as_type(array, kind), _axes(axis), keepdims))
+
+
+def _spread(x: Any, axis: Axis, correction: float, keepdims: bool) -> Array:
+    array = lift(x)
+    kind = array.tensor.dtype if array.tensor.dtype.is_float else dtype("float64")
+    axes = _axes(axis)
+    value = as_type(array, kind)
+    deviation = ops.square(ops.sub(value, ops.mean(value, axes, True)))
+    chosen = range(array.ndim) if axes is None else axes
+    count = math.prod(array.shape[a] for a in chosen)
+    scale = 1.0 / (count - correction) if count != correction else math.inf
+    return Array(ops.mul(ops.sum(deviation, axes, keepdims), scale))
+
+
+@public
+def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
+    """The variance over axes."""
+    return _spread(x, axis, correction, keepdims)
+
+
+@public
+def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
+    """The standard deviation over axes."""
+    return Array(ops.sqrt(_spread(x, axis, correction, keepdims).tensor))
+
+
+@public
+def all(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+    """Whether all elements are true."""
+    return Array(ops.all(as_type(lift(x), dtype("bool")), _axes(axis), keepdims))
+
+
+@public
+def any_(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+    """Whether any element is true."""
+    return Array(ops.any(as_type(lift(x), dtype("bool")), _axes(axis), keepdims))
+
+
+PUBLIC["any"] = PUBLIC.pop("any_")
+
+
+def _arg(name: str) -> None:
+    build = getattr(ops, name)
+
+    def function(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+        tensor = lift(x).tensor
+        if axis is None:
+            flat = build(ops.reshape(tensor, (tensor.type.size,)), axis=0)
+            return Array(ops.reshape(flat, (1,) * tensor.ndim if keepdims else ()))
+        return Array(build(tensor, axis=axis, keepdims=keepdims))
+
+    function.__name__ = name
+    function.__doc__ = f"The index of the first `{name[3:]}` along an axis (of all elements: None)."
+    public(function)
+
+
+_arg("argmax")
+_arg("argmin")
+
+
+@public
+def softmax(x: Any, /, *, axis: int = -1) -> Array:
+    """exp(x) / sum(exp(x)) along an axis, without overflow."""
+    array = lift(x)
+    return Array(ops.softmax(as_type(array, floating(array)), axis))
+
+
+@public
+def log_softmax(x: Any, /, *, axis: int = -1) -> Array:
+    """The logarithm of the softmax."""
+    array = lift(x)
+    return Array(ops.log_softmax(as_type(array, floating(array)), axis))
+
+
+def check_rank(array: Array, rank: int, what: str) -> None:
+    """Refuse an array with too few dimensions."""
+    if array.ndim < rank:
+        raise ShapeError(f"{what} needs at least {rank} dimensions, got {array.tensor.type}")
+
+
