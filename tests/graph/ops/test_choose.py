@@ -66,3 +66,23 @@ def test_mistakes_are_told() -> None:
         values(ops.where, np.zeros(2, bool), np.zeros(3), np.zeros(2))
     with pytest.raises(DTypeError, match="unknown data type"):
         values(lambda t: ops.cast(t, "float33"), np.zeros(2))
+
+
+def test_numbers_must_fit_the_tensor() -> None:
+    x = np.zeros(2, "int8")
+    for number, words in [
+        (0.5, "0.5 is no value of int8"),
+        (300, "int8 constant of 300"),
+        (np.inf, "inf is no"),
+    ]:
+        with pytest.raises(DTypeError, match=words):
+            values(lambda t, n=number: ops.add(t, n), x)
+    with pytest.raises(DTypeError, match="int32 constant of nan"):
+        ops.constant(np.nan, "int32")
+    with pytest.raises(DTypeError, match="unknown data type"):
+        ops.constant(["a"])
+
+
+def test_constants_are_native() -> None:
+    tensor = ops.constant(np.array([1, 2], ">f4"))
+    assert tensor.dtype == "float32" and tensor.value.dtype.isnative

@@ -74,6 +74,11 @@ def test_gather_nd_with_batches(rng) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+def test_one_hot_of_narrow_indices() -> None:
+    found = check(lambda i: ops.one_hot(i, 300), np.array([255], "uint8"))
+    assert found[0].argmax() == 255 and found.sum() == 1
+
+
 def test_one_hot() -> None:
     found = check(lambda i: ops.one_hot(i, 3), np.array([0, 2, -1, 5]))
     assert found.tolist() == [[1, 0, 0], [0, 0, 1], [0, 0, 1], [0, 0, 0]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -139,16 +140,29 @@ def product(extents: Sequence[int]) -> int:
 
 
 def constant(value: Any, dtype_: str | None = None) -> Tensor:
-    """A constant tensor from an array, a number or nested lists."""
-    array = np.asarray(value, None if dtype_ is None else dtype(dtype_).numpy)
-    array = np.array(array, order="C")
+    """A constant tensor from an array, a number or nested lists; it is a copy.
+
+    Raises:
+        DTypeError: the values have no type here, or do not convert to the type named.
+    """
+    given = np.asarray(value)
+    kind = dtype(given.dtype if dtype_ is None else dtype_)
+    try:
+        array = np.array(value, kind.numpy, order="C")
+    except (OverflowError, TypeError, ValueError) as error:
+        raise DTypeError(f"cannot make a {kind} constant of {value!r}: {error}") from None
     array.flags.writeable = False
     return apply1("constant", (), value=array)
 
 
 def like(value: Operand, other: Tensor | TensorType) -> Tensor:
     """`value` as a tensor; a number becomes a 0-d constant of the other's element type."""
-    return value if isinstance(value, Tensor) else constant(value, other.dtype)
+    if isinstance(value, Tensor):
+        return value
+    kind = other.dtype
+    if not kind.is_float and (not math.isfinite(value) or int(value) != value):
+        raise DTypeError(f"{value!r} is no value of {kind}", hint="cast the tensor first")
+    return constant(value, kind)
 
 
 def operands(*values: Operand) -> tuple[Tensor, ...]:

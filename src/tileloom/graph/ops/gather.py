@@ -17,7 +17,7 @@ from ...expr import LT, Expr, Max, Min, binary, const
 from ..nodes import Tensor, TensorType
 from ..op import Array, Attrs, apply1
 from .binary import add, equal, less
-from .choose import where
+from .choose import cast, where
 from .common import (
     Scalar,
     Types,
@@ -207,8 +207,10 @@ def one_hot(
 ) -> Tensor:  # fmt: skip
     """`on` at the index along a new axis, `off` elsewhere; indices out of range have no `on`."""
     k = normalize_axis(axis, indices.ndim + 1)
-    wrapped = where(less(indices, 0), add(indices, depth), indices)
+    check_dtype(indices.type, "integer", "the indices")
+    wide = cast(indices, "int64")
+    wrapped = where(less(wide, 0), add(wide, depth), wide)
     shape = [1] * (indices.ndim + 1)
     shape[k] = depth
-    hit = equal(expand_dims(wrapped, k), iota(shape, k, indices.dtype))
+    hit = equal(expand_dims(wrapped, k), iota(shape, k))
     return where(hit, constant(on, dtype_), constant(off, dtype_))
