@@ -134,6 +134,9 @@ class Simplifier:
             least, most = self.bounds.of(expr)
             if least == most and is_pure(expr):
                 return IntImm(expr.dtype, least)
+            coeff, base = self.moduli.of(expr)
+            if coeff == 0 and is_pure(expr):
+                return IntImm(expr.dtype, base)
         return expr
 
     # ------------------------------------------------------------------ nodes
