@@ -10,7 +10,7 @@ from tileloom.expr import SizeVar
 from tileloom.tir import For, make_buffer, map_exprs, run
 from tileloom.tir.run import run as interpret
 from tir.programs import func, load, loops, matmul, softmax, store
-from tower import TowerError, check_lowering, check_tower, random_inputs
+from tower import TowerError, check_compiled, check_lowering, check_tower, random_inputs
 
 
 def numpy_softmax(x, y):
@@ -42,6 +42,13 @@ def test_softmax_stands_with_a_kernel(rng) -> None:
         y[...] = numpy_softmax(x, y)
 
     check_lowering(program, random_inputs(program, rng), numpy_softmax, [("numpy", kernel)])
+
+
+@pytest.mark.parametrize("kinds", [("float32", "float32"), ("int8", "int32")])
+def test_machine_code_stands(rng, kinds) -> None:
+    program = matmul(5, 7, 3, *kinds)
+    inputs = random_inputs(program, rng)
+    check_compiled(program, inputs, lambda a, b, c: a.astype(c.dtype) @ b.astype(c.dtype))
 
 
 def test_the_wrong_floor_is_named(rng) -> None:

@@ -2,6 +2,7 @@
 
     check_tower(func, inputs, expected, [("tiled", scheduled), ("flat", flat), ("kernel", kernel)])
     check_lowering(func, inputs, expected)        # a floor after each pass of the pipeline
+    check_compiled(func, inputs, expected)        # and the machine code above them
 
 The ground floor is the program itself under the reference interpreter. Each further floor is a
 program, which is interpreted too, or a compiled kernel, which is called with the arrays in place.
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tileloom.base import dtype
+from tileloom.driver import build
 from tileloom.expr import Var, free_vars
 from tileloom.expr.evaluate import evaluate
 from tileloom.lower.pipeline import ENSURES, PIPELINE, name_of
@@ -110,11 +112,17 @@ def check_lowering(
     return check_tower(func, inputs, expected, [*floors, *kernels], **options)
 
 
+def check_compiled(
+    func: PrimFunc, inputs: Sequence[Any], expected: Expected = None, **options: Any
+) -> list[Any]:
+    """`check_lowering` with the machine code for this processor on top."""
+    return check_lowering(func, inputs, expected, [("machine code", build(func))], **options)
+
+
 def random_inputs(
     func: PrimFunc, rng: np.random.Generator, sizes: Mapping[str, int] | None = None
 ) -> list[Any]:
     """Arrays and numbers for the parameters of `func`; symbolic sizes by the variable's name."""
-
     named = dict(sizes or {})
     arguments: list[Any] = []
     for param in func.params:
