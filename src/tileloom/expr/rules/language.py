@@ -144,6 +144,8 @@ def compile_pattern(pattern: Expr) -> Matcher:
         return _wild_matcher(pattern)
     if isinstance(pattern, IntImm):
         value = pattern.value
+        if pattern.dtype.is_bool:  # a truth value is not the number one
+            return lambda expr, _: expr is pattern
         return lambda expr, _: isinstance(expr, IntImm) and expr.value == value
     kind, parts = type(pattern), [compile_pattern(child) for child in pattern.children]
     if len(parts) == 2:
