@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
+import ctypes.util
 import os
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 from pathlib import Path
@@ -213,16 +214,47 @@ def describe(*statements: str) -> str:
     return shown.stdout + shown.stderr
 
 
+@pytest.mark.skipif(ctypes.util.find_library("gomp") is None, reason="no libgomp here")
 def test_a_loaded_openmp_runtime_is_shared() -> None:
-    try:
-        ctypes.CDLL("libgomp.so.1")
-    except OSError:
-        pytest.skip("no libgomp here")
     assert describe().startswith("own pool")
     assert "libgomp" in describe("import ctypes; ctypes.CDLL('libgomp.so.1')")
     # One that comes along with PyTorch later, too.
     late = "import ctypes, sys; ctypes.CDLL('libgomp.so.1'); sys.modules['torch'] = sys"
     assert "libgomp" in describe("parallel.address()", late)
+
+
+@pytest.mark.skipif(ctypes.util.find_library("gomp") is None, reason="no libgomp here")
+def test_a_worker_that_was_forked_before_we_were_there_uses_the_pool() -> None:
+    program = textwrap.dedent("""
+        import multiprocessing, sys
+        def work():
+            {}
+        if __name__ == "__main__":
+            worker = multiprocessing.get_context(sys.argv[1]).Process(target=work)
+            worker.start()
+            worker.join(60)
+    """)
+    inner = [
+        "import ctypes; ctypes.CDLL('libgomp.so.1')",
+        "from tileloom.base.target import Target",
+        "from tileloom.codegen import jit, parallel_stub",
+        "from tileloom.runtime import load_object, native, parallel",
+        "native.connect(lambda n, s: load_object(jit.compile_ir(parallel_stub.source("
+        "Target.host().arch), Target.host(), 0), s))",
+        "print(parallel.describe())",
+    ]
+    text = program.format("\n    ".join(inner))
+    for method, expected in [("fork", "own pool"), ("spawn", "OpenMP")]:
+        with tempfile.NamedTemporaryFile("w", suffix=".py") as file:
+            file.write(text)
+            file.flush()
+            shown = subprocess.run(
+                [sys.executable, file.name, method],
+                env={"PYTHONPATH": str(ROOT / "src")},
+                capture_output=True,
+                text=True,
+            )
+        assert shown.stdout.startswith(expected), shown.stderr
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")

@@ -40,6 +40,15 @@ _OPENMP_FUNCTIONS = (
 _SPINS = 400
 
 
+def _is_forked_worker() -> bool:
+    """Whether multiprocessing forked this process, maybe before we could watch: after that, an
+    OpenMP runtime that the parent used is of no use, whoever loaded it."""
+    process = sys.modules.get("multiprocessing.process")
+    if process is None or process.parent_process() is None:
+        return False
+    return "--multiprocessing-fork" not in sys.orig_argv  # which, in spite of its name, is spawn's
+
+
 class _State(ctypes.Structure):
     """The head of the state block in the native helper."""
 
@@ -60,7 +69,7 @@ class _Runtime:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.asked = 0  # by set_num_threads; 0: not asked
-        self.forked = False
+        self.forked = _is_forked_worker()
         self.code: native.Loaded | None = None
         self.state: Any = None
         self.library = ""
