@@ -1,3 +1,61 @@
-"""Tileloom: a tensor compiler in Python."""
+"""Tileloom: a tensor compiler in Python.
+
+>>> import numpy as np, tileloom
+>>> @tileloom.jit
+... def normalise(x):
+...     return x / tileloom.sum(x, axis=-1, keepdims=True)
+>>> normalise(np.ones((2, 4), "float32"))[0]
+array([0.25, 0.25, 0.25, 0.25], dtype=float32)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
 
 __version__ = "0.1.0"
+
+#: Public names by the module that holds them: importing the package alone stays quick.
+_MODULES = {
+    "jit": "frontend.jit", "TraceError": "frontend.jit", "build": "driver",
+    "assembly": "driver", "compile_graph": "driver", "lower": "lower",
+    "set_num_threads": "runtime.parallel", "get_num_threads": "runtime.parallel",
+    "UserError": "base.errors", "InternalError": "base.errors", "Target": "base",
+    "IRModule": "tir", "PrimFunc": "tir",
+}  # fmt: skip
+_ROOMS = (
+    "base",
+    "compute",
+    "driver",
+    "expr",
+    "frontend",
+    "graph",
+    "onnx",
+    "runtime",
+    "script",
+    "tir",
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Public names, loaded when they are first used."""
+    if name in _ROOMS:
+        return import_module(f".{name}", __name__)
+    if name == "te":
+        value: Any = import_module(".compute", __name__)
+    elif name in _MODULES:
+        value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    elif name.startswith("_"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    else:
+        functions = import_module(".frontend.jit", __name__).PUBLIC
+        if name not in functions:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = functions[name]
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    functions = import_module(".frontend.jit", __name__).PUBLIC
+    return sorted({*globals(), *_MODULES, *_ROOMS, "te", *functions})

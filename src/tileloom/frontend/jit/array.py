@@ -79,7 +79,7 @@ class Array:
             hint=hint,
         )
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> bool:  # noqa: PLE0304
         self._refuse(
             "the truth value",
             "choose elements with tileloom.where(condition, a, b); a Python number that decides "

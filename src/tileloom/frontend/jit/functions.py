@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
-
 from ...base import dtype
 from ...base.errors import ShapeError
 from ...graph import ops
@@ -81,11 +80,13 @@ def _unary(name: str, build: Callable[..., Any], *, real: bool, same: bool = Tru
     public(function)
 
 
-for _name in (
-    "acos acosh asin asinh atan atanh cos cosh erf exp exp2 expm1 log log10 log1p log2 reciprocal "
-    "rsqrt sigmoid sin sinh sqrt tan tanh gelu silu mish softplus softsign elu selu celu "
-    "hard_sigmoid hard_swish leaky_relu"
-).split():
+_REAL = (
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "exp2",
+    "expm1", "log", "log10", "log1p", "log2", "reciprocal", "rsqrt", "sigmoid", "sin", "sinh",
+    "sqrt", "tan", "tanh", "gelu", "silu", "mish", "softplus", "softsign", "elu", "selu", "celu",
+    "hard_sigmoid", "hard_swish", "leaky_relu",
+)  # fmt: skip
+for _name in _REAL:
     _unary(_name, getattr(ops, _name), real=True)
 for _name in ("abs", "sign", "square", "relu", "bitwise_invert"):
     _unary(_name, getattr(ops, _name), real=False)
@@ -230,7 +231,7 @@ def astype(x: Any, dtype_: Any, /, *, copy: bool = True) -> Array:
 def _axes(axis: Axis) -> tuple[int, ...] | None:
     if axis is None:
         return None
-    return tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)  # type: ignore[arg-type]
+    return (axis,) if isinstance(axis, int) else tuple(axis)
 
 
 def _sum_type(array: Array, wanted: Any) -> Any:
@@ -352,5 +353,3 @@ def check_rank(array: Array, rank: int, what: str) -> None:
     """Refuse an array with too few dimensions."""
     if array.ndim < rank:
         raise ShapeError(f"{what} needs at least {rank} dimensions, got {array.tensor.type}")
-
-

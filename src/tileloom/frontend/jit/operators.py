@@ -1,0 +1,178 @@
+"""Operators, methods, indexing and NumPy's protocols of traced arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...base.errors import ShapeError, UnsupportedError
+from ...graph import ops
+from ...graph.nodes import Tensor
+from . import shapes
+from .array import Array, lift
+from .functions import PUBLIC
+
+_BINARY = {
+    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "mod": "remainder",
+    "floordiv": "floor_divide", "pow": "pow", "matmul": "matmul", "and": "bitwise_and",
+    "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}  # fmt: skip
+_COMPARE = {
+    "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater",
+    "ge": "greater_equal",
+}  # fmt: skip
+_UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
+_METHODS = (
+    "sum", "prod", "max", "min", "mean", "var", "std", "all", "any", "argmax", "argmin", "reshape",
+    "squeeze", "transpose", "clip", "round", "astype", "take", "repeat", "swapaxes",
+)  # fmt: skip
+_REDUCTIONS = frozenset(_METHODS[:11])
+#: NumPy's names for functions that the array API calls otherwise.
+_NUMPY_NAMES = {
+    "concatenate": "concat", "power": "pow", "true_divide": "divide", "arccos": "acos",
+    "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
+    "arctanh": "atanh", "absolute": "abs", "left_shift": "bitwise_left_shift", "rint": "round",
+    "right_shift": "bitwise_right_shift", "invert": "bitwise_invert", "amax": "max", "amin": "min",
+    "cumsum": "cumulative_sum", "mod": "remainder",
+}  # fmt: skip
+
+
+def _forward(name: str) -> Callable[[Any, Any], Any]:
+    return lambda self, other: _operate(name, self, other)
+
+
+def _backward(name: str) -> Callable[[Any, Any], Any]:
+    return lambda self, other: _operate(name, other, self)
+
+
+def _operate(name: str, a: Any, b: Any) -> Any:
+    if isinstance(a, str) or isinstance(b, str) or a is None or b is None:
+        return NotImplemented
+    return PUBLIC[name](a, b)
+
+
+def _method(name: str) -> Callable[..., Any]:
+    function = PUBLIC[name]
+
+    def method(self: Array, *args: Any, **kwargs: Any) -> Any:
+        if name in _REDUCTIONS and args:
+            kwargs.setdefault("axis", args[0])
+            args = args[1:]
+        if name == "reshape" and len(args) != 1:
+            args = (args,)
+        if name == "transpose" and args and isinstance(args[0], int):
+            args = (args,)
+        return function(self, *args, **kwargs)
+
+    method.__name__, method.__doc__ = name, function.__doc__
+    return method
+
+
+def _getitem(self: Array, key: Any) -> Array:
+    """Slices, integers, None, `...`, and one array of integers."""
+    parts = key if isinstance(key, tuple) else (key,)
+    given = sum(part is not None and part is not Ellipsis for part in parts)
+    if given > self.ndim:
+        raise ShapeError(f"{given} indices for {self.tensor.type}")
+    filled: list[Any] = []
+    for part in parts:
+        if part is Ellipsis:
+            filled += [slice(None)] * (self.ndim - given)
+        else:
+            filled.append(part)
+    if Ellipsis not in [p for p in parts if p is Ellipsis]:
+        filled += [slice(None)] * (self.ndim - given)
+    return Array(_index(self.tensor, filled))
+
+
+def _index(tensor: Tensor, parts: list[Any]) -> Tensor:
+    axis = 0
+    dropped: list[int] = []
+    for part in parts:
+        if part is None:
+            tensor = ops.expand_dims(tensor, axis)
+        elif isinstance(part, slice):
+            tensor = _slice(tensor, part, axis)
+        elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
+            tensor = _slice(tensor, _one(int(part), tensor.shape[axis], axis), axis)
+            dropped.append(axis)
+        else:
+            at = lift(part).tensor
+            if not at.dtype.is_int:
+                raise UnsupportedError(
+                    f"indexing with {at.type} is not supported",
+                    hint="choose elements with tileloom.where; masks give data-dependent shapes",
+                )
+            tensor = ops.gather(tensor, at, axis)
+            axis += at.ndim - 1
+        axis += 1
+    return ops.squeeze(tensor, dropped) if dropped else tensor
+
+
+def _one(index: int, extent: int, axis: int) -> slice:
+    if not -extent <= index < extent:
+        raise ShapeError(f"index {index} is out of range for axis {axis} with extent {extent}")
+    index %= extent
+    return slice(index, index + 1)
+
+
+def _slice(tensor: Tensor, part: slice, axis: int) -> Tensor:
+    start, stop, step = part.indices(tensor.shape[axis])
+    if (start, stop, step) == (0, tensor.shape[axis], 1):
+        return tensor
+    if step < 0 and stop < 0:
+        stop = -(tensor.shape[axis] + 1)
+    return ops.strided_slice(tensor, (start,), (stop,), (axis,), (step,))
+
+
+def _array_ufunc(self: Array, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """`numpy.exp(x)` and the like, on a traced array."""
+    name = _NUMPY_NAMES.get(ufunc.__name__, ufunc.__name__)
+    if method != "__call__" or name not in PUBLIC or kwargs:
+        raise UnsupportedError(f"numpy.{ufunc.__name__} cannot be traced in this form")
+    return PUBLIC[name](*inputs)
+
+
+def _array_function(self: Array, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """`numpy.sum(x)` and the like, on a traced array."""
+    name = _NUMPY_NAMES.get(func.__name__, func.__name__)
+    if name not in PUBLIC:
+        raise UnsupportedError(f"numpy.{func.__name__} cannot be traced")
+    if "dim" not in kwargs and len(args) > 1 and name in ("sum", "mean", "max", "min", "prod"):
+        kwargs = {"axis": args[1], **kwargs}
+        args = args[:1]
+    return PUBLIC[name](*args, **kwargs)
+
+
+def _namespace(self: Array, api_version: str | None = None) -> Any:
+    """The functions of this array's library: the array API's entry point."""
+    import tileloom
+
+    return tileloom
+
+
+def install() -> None:
+    """Give `Array` its operators and methods."""
+    cls: Any = Array
+    for op, name in _BINARY.items():
+        setattr(cls, f"__{op}__", _forward(name))
+        setattr(cls, f"__r{op}__", _backward(name))
+    for op, name in _COMPARE.items():
+        setattr(cls, f"__{op}__", _forward(name))
+    for op, name in _UNARY.items():
+        setattr(cls, f"__{op}__", lambda self, name=name: PUBLIC[name](self))
+    for name in _METHODS:
+        setattr(cls, name, _method(name))
+    cls.T = property(lambda self: shapes.transpose(self))
+    cls.mT = property(lambda self: shapes.matrix_transpose(self))
+    cls.flatten = cls.ravel = lambda self: shapes.reshape(self, (-1,))
+    cls.__getitem__ = _getitem
+    cls.__array_ufunc__ = _array_ufunc
+    cls.__array_function__ = _array_function
+    cls.__array_namespace__ = _namespace
+
+
+install()

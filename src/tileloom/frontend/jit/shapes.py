@@ -1,0 +1,376 @@
+"""Array-API functions that move, make and multiply arrays, and those of neural networks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...base import dtype
+from ...base.errors import ShapeError
+from ...graph import ops
+from ...graph.nodes import Tensor
+from .array import Array, as_type, floating, lift, promote
+from .functions import Axis, public
+
+Shape = int | Sequence[int]
+
+
+def _shape(shape: Shape) -> tuple[int, ...]:
+    return (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(map(int, shape))
+
+
+def _together(arrays: Sequence[Any]) -> list[Tensor]:
+    lifted = [lift(a) for a in arrays]
+    kind = promote(*lifted)
+    return [as_type(a, kind) for a in lifted]
+
+
+# ---------------------------------------------------------------------------- moving
+
+
+@public
+def reshape(x: Any, /, shape: Shape) -> Array:
+    """The elements in row-major order, under another shape; one extent may be -1."""
+    return Array(ops.reshape(lift(x).tensor, _shape(shape)))
+
+
+@public
+def permute_dims(x: Any, /, axes: Sequence[int]) -> Array:
+    """The dimensions in another order."""
+    return Array(ops.transpose(lift(x).tensor, tuple(axes)))
+
+
+@public
+def transpose(x: Any, /, axes: Sequence[int] | None = None) -> Array:
+    """The dimensions in another order; reversed unless told."""
+    return Array(ops.transpose(lift(x).tensor, None if axes is None else tuple(axes)))
+
+
+@public
+def matrix_transpose(x: Any, /) -> Array:
+    """The last two dimensions exchanged."""
+    return Array(ops.swapaxes(lift(x).tensor, -1, -2))
+
+
+@public
+def moveaxis(x: Any, source: int, destination: int, /) -> Array:
+    """A dimension moved to another place."""
+    return Array(ops.moveaxis(lift(x).tensor, source, destination))
+
+
+@public
+def swapaxes(x: Any, axis1: int, axis2: int, /) -> Array:
+    """Two dimensions exchanged."""
+    return Array(ops.swapaxes(lift(x).tensor, axis1, axis2))
+
+
+@public
+def expand_dims(x: Any, /, *, axis: int | Sequence[int] = 0) -> Array:
+    """Dimensions of extent 1 inserted."""
+    return Array(ops.expand_dims(lift(x).tensor, axis))
+
+
+@public
+def squeeze(x: Any, /, axis: Axis = None) -> Array:
+    """Dimensions of extent 1 taken out."""
+    return Array(ops.squeeze(lift(x).tensor, axis))
+
+
+@public
+def broadcast_to(x: Any, /, shape: Shape) -> Array:
+    """The array repeated along dimensions of extent 1 and new ones."""
+    return Array(ops.broadcast_to(lift(x).tensor, _shape(shape)))
+
+
+@public
+def broadcast_arrays(*arrays: Any) -> list[Array]:
+    """All arrays under the one shape that they broadcast to."""
+    return [Array(t) for t in ops.broadcast_arrays(*(lift(a).tensor for a in arrays))]
+
+
+@public
+def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Array:
+    """Arrays one after another along an axis; None flattens them first."""
+    tensors = _together(arrays)
+    if axis is None:
+        tensors = [ops.reshape(t, (t.type.size,)) for t in tensors]
+    return Array(ops.concat(tensors, axis or 0))
+
+
+@public
+def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Array:
+    """Arrays along a new axis."""
+    return Array(ops.stack(_together(arrays), axis))
+
+
+@public
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """The slices along an axis."""
+    return tuple(Array(t) for t in ops.unstack(lift(x).tensor, axis))
+
+
+@public
+def split(x: Any, parts: int | Sequence[int], /, *, axis: int = 0) -> list[Array]:
+    """Equal parts along an axis, or parts that end before the given positions (as in NumPy)."""
+    tensor = lift(x).tensor
+    if isinstance(parts, int):
+        return [Array(t) for t in ops.split(tensor, parts, axis)]
+    ends = [*parts, tensor.shape[axis]]
+    sizes = [end - begin for begin, end in zip([0, *parts], ends, strict=True)]
+    return [Array(t) for t in ops.split(tensor, sizes, axis)]
+
+
+@public
+def flip(x: Any, /, *, axis: Axis = None) -> Array:
+    """The order of elements reversed along axes."""
+    return Array(ops.flip(lift(x).tensor, axis))
+
+
+@public
+def roll(x: Any, /, shift: int | Sequence[int], *, axis: Axis = None) -> Array:
+    """Elements moved along axes, round the end."""
+    return Array(ops.roll(lift(x).tensor, shift, axis))
+
+
+@public
+def tile(x: Any, repetitions: Sequence[int], /) -> Array:
+    """The array repeated as a whole."""
+    return Array(ops.tile(lift(x).tensor, tuple(repetitions)))
+
+
+@public
+def repeat(x: Any, repeats: int, /, *, axis: int | None = None) -> Array:
+    """Each element repeated."""
+    return Array(ops.repeat(lift(x).tensor, repeats, axis))
+
+
+@public
+def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: float = 0) -> Array:
+    """Elements added before and after each axis (modes constant, edge, reflect, wrap)."""
+    array = lift(x)
+    widths = np.broadcast_to(np.asarray(pad_width), (array.ndim, 2)).tolist()
+    return Array(ops.pad(array.tensor, [tuple(w) for w in widths], mode, constant_values))
+
+
+@public
+def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Array:
+    """Slices at the given positions; negative ones count from the end."""
+    return Array(ops.take(lift(x).tensor, lift(indices).tensor, axis))
+
+
+@public
+def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Array:
+    """For each position along the other axes, the elements at the given indices."""
+    return Array(ops.take_along_axis(lift(x).tensor, lift(indices).tensor, axis))
+
+
+@public
+def tril(x: Any, /, *, k: int = 0) -> Array:
+    """Zeros above the k-th diagonal."""
+    return Array(ops.tril(lift(x).tensor, k))
+
+
+@public
+def triu(x: Any, /, *, k: int = 0) -> Array:
+    """Zeros below the k-th diagonal."""
+    return Array(ops.triu(lift(x).tensor, k))
+
+
+@public
+def sort(x: Any, /, *, axis: int = -1, descending: bool = False) -> Array:
+    """The elements in order along an axis."""
+    return Array(ops.sort(lift(x).tensor, axis, descending))
+
+
+@public
+def argsort(x: Any, /, *, axis: int = -1, descending: bool = False) -> Array:
+    """The positions of the elements in order along an axis."""
+    return Array(ops.argsort(lift(x).tensor, axis, descending))
+
+
+@public
+def cumulative_sum(x: Any, /, *, axis: int | None = None) -> Array:
+    """Running sums along an axis."""
+    tensor = lift(x).tensor
+    if not tensor.dtype.is_float:
+        tensor = ops.cast(tensor, "uint64" if tensor.dtype.is_unsigned else "int64")
+    if axis is None and tensor.ndim != 1:
+        raise ShapeError("cumulative_sum of several dimensions needs an axis")
+    return Array(ops.cumsum(tensor, axis or 0))
+
+
+# ---------------------------------------------------------------------------- making
+
+
+def _creation(name: str, value: float) -> None:
+    def make(shape: Shape, *, dtype: Any = "float32") -> Array:
+        return Array(ops.full(_shape(shape), value, str(_kind(dtype))))
+
+    def make_like(x: Any, /, *, dtype: Any = None) -> Array:
+        array = lift(x)
+        kind = array.tensor.dtype if dtype is None else _kind(dtype)
+        return Array(ops.full(array.shape, value, str(kind)))
+
+    make.__name__, make_like.__name__ = name, f"{name}_like"
+    make.__doc__ = f"An array of {name}."
+    make_like.__doc__ = f"An array of {name} with the shape of `x`, and its type unless told."
+    public(make)
+    public(make_like)
+
+
+def _kind(spec: Any) -> Any:
+    return dtype(spec)
+
+
+_creation("zeros", 0)
+_creation("ones", 1)
+
+
+@public
+def full(shape: Shape, fill_value: float, *, dtype: Any = None) -> Array:
+    """An array of one value."""
+    kind = lift(fill_value).tensor.dtype if dtype is None else _kind(dtype)
+    return Array(ops.full(_shape(shape), fill_value, str(kind)))
+
+
+@public
+def full_like(x: Any, /, fill_value: float, *, dtype: Any = None) -> Array:
+    """An array of one value with the shape of `x`, and its type unless told."""
+    array = lift(x)
+    kind = array.tensor.dtype if dtype is None else _kind(dtype)
+    return Array(ops.full(array.shape, fill_value, str(kind)))
+
+
+@public
+def arange(
+    start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None
+) -> Array:
+    """Evenly spaced values."""
+    kind = None if dtype is None else _kind(dtype).numpy
+    bounds: tuple[Any, ...] = (start,) if stop is None else (start, stop, step)
+    if stop is None and step != 1:
+        bounds = (0, start, step)
+    return Array(ops.constant(np.arange(*bounds, dtype=kind)))
+
+
+@public
+def linspace(start: float, stop: float, /, num: int, *, dtype: Any = None) -> Array:
+    """`num` evenly spaced values, both ends included."""
+    kind = None if dtype is None else _kind(dtype).numpy
+    return Array(ops.constant(np.linspace(start, stop, num, dtype=kind)))
+
+
+@public
+def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = "float32") -> Array:
+    """Ones on the k-th diagonal."""
+    return Array(ops.eye(n_rows, n_cols, k, str(_kind(dtype))))
+
+
+@public
+def asarray(x: Any, /, *, dtype: Any = None) -> Array:
+    """The value as an array."""
+    array = lift(x)
+    return array if dtype is None else Array(as_type(array, _kind(dtype)))
+
+
+# ---------------------------------------------------------------------------- products
+
+
+@public
+def matmul(x1: Any, x2: Any, /) -> Array:
+    """The matrix product, with batches broadcast."""
+    a, b = _together([x1, x2])
+    return Array(ops.matmul(a, b))
+
+
+@public
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
+    """The sum of products along an axis."""
+    a, b = _together([x1, x2])
+    return Array(ops.sum(ops.mul(a, b), (axis,), False))
+
+
+@public
+def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Array:
+    """The sum of products over pairs of axes."""
+    a, b = _together([x1, x2])
+    if isinstance(axes, int):
+        axes = (list(range(a.ndim - axes, a.ndim)), list(range(axes)))
+    left, right = ([n % t.ndim for n in side] for t, side in zip((a, b), axes, strict=True))
+    keep_a = [n for n in range(a.ndim) if n not in left]
+    keep_b = [n for n in range(b.ndim) if n not in right]
+    depth = math.prod(a.shape[n] for n in left)
+    rows = ops.reshape(ops.transpose(a, keep_a + left), (-1, depth))
+    columns = ops.reshape(ops.transpose(b, right + keep_b), (depth, -1))
+    shape = [a.shape[n] for n in keep_a] + [b.shape[n] for n in keep_b]
+    return Array(ops.reshape(ops.matmul(rows, columns), shape))
+
+
+@public
+def einsum(equation: str, /, *operands: Any) -> Array:
+    """Einstein's summation."""
+    return Array(ops.einsum(equation, *_together(operands)))
+
+
+# ---------------------------------------------------------------------------- networks
+
+
+@public
+def layer_norm(
+    x: Any, scale: Any = None, bias: Any = None, /, *, axis: int = -1, eps: float = 1e-5
+) -> Array:
+    """(x - mean) / sqrt(variance + eps) over the axes from `axis` on, scaled and shifted."""
+    array = lift(x)
+    kind = floating(array)
+    factor, shift = (None if p is None else as_type(lift(p), kind) for p in (scale, bias))
+    return Array(ops.layer_norm(as_type(array, kind), factor, shift, axis=axis, eps=eps))
+
+
+@public
+def rms_norm(x: Any, scale: Any = None, /, *, axis: int = -1, eps: float = 1e-5) -> Array:
+    """x / sqrt(mean(x²) + eps) over the axes from `axis` on, scaled."""
+    array = lift(x)
+    kind = floating(array)
+    factor = None if scale is None else as_type(lift(scale), kind)
+    return Array(ops.rms_norm(as_type(array, kind), factor, axis=axis, eps=eps))
+
+
+@public
+def logsumexp(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+    """log(sum(exp(x))) over axes, without overflow."""
+    array = lift(x)
+    return Array(ops.logsumexp(as_type(array, floating(array)), axis, keepdims))
+
+
+@public
+def conv(
+    x: Any, weight: Any, bias: Any = None, /, *, strides: Any = 1, pads: Any = 0,
+    dilations: Any = 1, groups: int = 1,
+) -> Array:  # fmt: skip
+    """The correlation of [N, C, spatial...] with [O, C / groups, window...]."""
+    image, kernel, *rest = _together([x, weight] if bias is None else [x, weight, bias])
+    shift = rest[0] if rest else None
+    return Array(ops.conv(image, kernel, shift, strides, pads, dilations, groups))
+
+
+@public
+def max_pool(x: Any, kernel: Any, /, *, strides: Any = None, pads: Any = 0) -> Array:
+    """The largest element of each window of [N, C, spatial...]."""
+    return Array(ops.max_pool(lift(x).tensor, kernel, strides=strides, pads=pads))
+
+
+@public
+def avg_pool(x: Any, kernel: Any, /, *, strides: Any = None, pads: Any = 0) -> Array:
+    """The mean of each window of [N, C, spatial...]."""
+    return Array(ops.avg_pool(lift(x).tensor, kernel, strides=strides, pads=pads))
+
+
+@public
+def attention(q: Any, k: Any, v: Any, /, mask: Any = None, *, causal: bool = False) -> Array:
+    """softmax(q kᵀ / sqrt(d) + mask) v over [..., tokens, d]."""
+    queries, keys, values = _together([q, k, v])
+    extra = None if mask is None else lift(mask).tensor
+    return Array(ops.attention(queries, keys, values, mask=extra, causal=causal))

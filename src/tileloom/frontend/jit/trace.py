@@ -1,0 +1,212 @@
+"""`jit`: a NumPy-style function, traced and compiled for each combination of shapes and types."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import cache, update_wrapper
+from typing import Any
+
+import numpy as np
+
+from ... import driver
+from ...base import dtype
+from ...base.errors import ArgumentError
+from ...graph.nodes import Graph, Tensor, TensorType
+from . import functions
+from .array import Array
+from .tree import Leaf, flatten, unflatten
+
+
+class Compiled:
+    """A function under `jit`. Calling it compiles once for each new kind of arguments.
+
+    Attributes:
+        function: as it was written.
+        compilations: how many kinds of arguments were compiled for.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], target: Any, static_argnames: Sequence[str]
+    ) -> None:
+        self.function = function
+        self.target = target
+        self.static = frozenset(static_argnames)
+        self._known: dict[Any, tuple[Any, Any]] = {}
+        self._lock = threading.Lock()
+        self._signature = inspect.signature(function) if static_argnames else None
+        update_wrapper(self, function)
+        self._check_static()
+
+    def _check_static(self) -> None:
+        if self._signature is None:
+            return
+        missing = self.static - set(self._signature.parameters)
+        if missing:
+            name = getattr(self.function, "__name__", "the function")
+            raise ArgumentError(f"{name} has no parameters {sorted(missing)} to be static")
+
+    @property
+    def compilations(self) -> int:
+        """How many kinds of arguments were compiled for."""
+        return len(self._known)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's result for these arguments, computed by compiled code.
+
+        Raises:
+            TraceError: the function wants to know values while it is traced.
+            ArgumentError: an argument is of no supported type.
+        """
+        leaves, tree, arrays = self._arguments(args, kwargs)
+        key = (tree, leaves)
+        found = self._known.get(key)
+        if found is None:
+            with self._lock:
+                found = self._known.get(key)
+                if found is None:
+                    found = self._known[key] = self._compile(tree, leaves)
+        run, build = found
+        return build(run(*arrays), arrays)
+
+    def graph(self, *args: Any, **kwargs: Any) -> Graph:
+        """What is traced for these arguments."""
+        leaves, tree, _ = self._arguments(args, kwargs)
+        return self._trace(tree, leaves)[0]
+
+    def _arguments(self, args: Any, kwargs: Any) -> tuple[Any, Any, list[Any]]:
+        if self._signature is not None:
+            bound = self._signature.bind(*args, **kwargs)
+            named = bound.arguments
+            fixed = tuple((n, _Static(v)) for n, v in named.items() if n in self.static)
+            free = {n: v for n, v in named.items() if n not in self.static}
+            leaves, tree, arrays = flatten(((), free))
+            return leaves, (tree, fixed), arrays
+        leaves, tree, arrays = flatten((args, kwargs))
+        return leaves, (tree, ()), arrays
+
+    def _trace(self, key: Any, leaves: tuple[Leaf, ...]) -> tuple[Graph, Any]:
+        tree, fixed = key
+        inputs = [Tensor(TensorType(leaf.shape, leaf.dtype), leaf.name) for leaf in leaves]
+        traced = [Array(tensor, leaf.weak) for tensor, leaf in zip(inputs, leaves, strict=True)]
+        args, kwargs = unflatten(tree, iter(traced))
+        functions._DEPTH[0] += 1
+        try:
+            if self._signature is not None:
+                values = {**kwargs, **{name: value.value for name, value in fixed}}
+                order = [name for name in self._signature.parameters if name in values]
+                bound = inspect.BoundArguments(
+                    self._signature, OrderedDict((name, values[name]) for name in order)
+                )
+                args, kwargs = bound.args, bound.kwargs
+            result = self.function(*args, **kwargs)
+        finally:
+            functions._DEPTH[0] -= 1
+        return _finish(result, inputs, getattr(self.function, "__name__", "main"))
+
+    def _compile(self, tree: Any, leaves: tuple[Leaf, ...]) -> tuple[Any, Any]:
+        graph, structure = self._trace(tree, leaves)
+        run = driver.compile_graph(graph, self.target)
+        torch = any(leaf.torch for leaf in leaves)
+
+        def build(results: list[Any], arrays: Sequence[Any]) -> Any:
+            return unflatten(structure, map(_as_torch, results) if torch else iter(results))
+
+        if structure == "leaf" and not torch:
+            return run, lambda results, _: results[0]
+        return run, build
+
+
+class _Static:
+    """An argument that is part of the program: compared by value."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        try:
+            return hash(self.value)
+        except TypeError:
+            raise ArgumentError(
+                f"a static argument must be hashable, got {type(self.value).__name__}"
+            ) from None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Static) and bool(self.value == other.value)
+
+
+def _finish(result: Any, inputs: Sequence[Tensor], name: str) -> tuple[Graph, Any]:
+    outputs: list[Tensor] = []
+
+    def leaf(value: Any) -> Any:
+        if isinstance(value, Array):
+            outputs.append(value.tensor)
+            return True
+        return False
+
+    structure = _structure(result, leaf)
+    return Graph(inputs, outputs, name=name), structure
+
+
+def _structure(value: Any, leaf: Callable[[Any], bool]) -> Any:
+    if leaf(value):
+        return "leaf"
+    if isinstance(value, dict):
+        items = tuple((key, _structure(part, leaf)) for key, part in value.items())
+        return ("dict", items)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return ("named", type(value), tuple(_structure(part, leaf) for part in value))
+    if isinstance(value, (tuple, list)):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return (kind, tuple(_structure(part, leaf) for part in value))
+    return ("value", value)
+
+
+def _as_torch(array: np.ndarray[Any, Any]) -> Any:
+    torch = sys.modules["torch"]
+    if array.dtype == dtype("bfloat16").numpy:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    target: Any = "cpu",
+    static_argnames: str | Sequence[str] = (),
+) -> Any:
+    """Compile a NumPy-style function.
+
+    The function is traced once for each combination of shapes and types: it may use Python
+    freely, as long as no decision depends on the values of arrays. Arrays may come as NumPy
+    arrays, PyTorch CPU tensors or anything with `__dlpack__` or `__array_interface__`, in nested
+    tuples, lists and dictionaries; results are NumPy arrays (tensors, if tensors came in).
+    Python floats are traced; integers, strings, booleans and None are part of the program.
+
+    Args:
+        function: of arrays and Python values.
+        target: what to compile for.
+        static_argnames: parameters that are part of the program: a new value compiles anew.
+
+    >>> import numpy as np, tileloom
+    >>> @tileloom.jit
+    ... def scale(x, by):
+    ...     return tileloom.exp(x) * by
+    >>> scale(np.zeros(3, "float32"), 2.0)
+    array([2., 2., 2.], dtype=float32)
+    """
+    names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+    if function is None:
+        return lambda inner: Compiled(inner, target, names)
+    return Compiled(function, target, names)
+
+
+@cache
+def _eager(function: Callable[..., Any]) -> Compiled:
+    return Compiled(function, "cpu", ())
+
+
+functions._EAGER[:] = [_eager]

@@ -1,0 +1,106 @@
+"""Nested arguments as a row of arrays and what remains of them: the tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...base import DType, dtype
+from ...base.errors import ArgumentError
+from ...runtime.arrays import as_numpy
+
+
+class Leaf(NamedTuple):
+    """What is compiled for: the kind of one array argument."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+    weak: bool = False
+    torch: bool = False
+    name: str = ""
+
+
+_FLOAT = Leaf((), dtype("float64"), weak=True)
+_LEAF = "leaf"
+
+
+def flatten(value: Any) -> tuple[tuple[Leaf, ...], Any, list[Any]]:
+    """The kinds of the arrays in a nest, its tree (hashable), and the arrays."""
+    leaves: list[Leaf] = []
+    arrays: list[Any] = []
+    tree = _flatten(value, leaves, arrays)
+    return tuple(leaves), tree, arrays
+
+
+def _flatten(value: Any, leaves: list[Leaf], arrays: list[Any]) -> Any:
+    kind = type(value)
+    if kind is np.ndarray:
+        leaves.append(Leaf(value.shape, _dtype(value.dtype)))
+        arrays.append(value)
+        return _LEAF
+    if kind is float:
+        leaves.append(_FLOAT)
+        arrays.append(np.asarray(value))
+        return _LEAF
+    if kind is tuple or kind is list:
+        parts = tuple(_flatten(part, leaves, arrays) for part in value)
+        return ("tuple" if kind is tuple else "list", parts)
+    if kind is dict:
+        return ("dict", tuple((k, _flatten(v, leaves, arrays)) for k, v in value.items()))
+    if value is None or kind in (int, bool, str):
+        return ("value", value, kind)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return ("named", kind, tuple(_flatten(part, leaves, arrays) for part in value))
+    return _other(value, leaves, arrays)
+
+
+def _other(value: Any, leaves: list[Leaf], arrays: list[Any]) -> Any:
+    if any(hasattr(value, name) for name in ("__dlpack__", "__array_interface__", "__array__")):
+        array = as_numpy(value)
+        leaf = Leaf(array.shape, _dtype(array.dtype), torch=kind_of(value) == "torch")
+        leaves.append(leaf)
+        arrays.append(array)
+        return _LEAF
+    try:
+        hash(value)
+    except TypeError:
+        raise ArgumentError(
+            f"an argument of type {type(value).__name__} is neither an array nor hashable",
+            hint="pass arrays, numbers, or tuples, lists and dictionaries of them",
+        ) from None
+    return ("value", value, type(value))
+
+
+def kind_of(value: Any) -> str:
+    """The library that an array comes from."""
+    return type(value).__module__.partition(".")[0]
+
+
+_KNOWN: dict[Any, DType] = {}
+
+
+def _dtype(kind: Any) -> DType:
+    found = _KNOWN.get(kind)
+    if found is None:
+        found = _KNOWN[kind] = dtype(kind)
+    return found
+
+
+def unflatten(tree: Any, leaves: Iterator[Any]) -> Any:
+    """The nest again, with other leaves."""
+    if tree == _LEAF:
+        return next(leaves)
+    kind, *rest = tree
+    match kind:
+        case "tuple":
+            return tuple(unflatten(part, leaves) for part in rest[0])
+        case "list":
+            return [unflatten(part, leaves) for part in rest[0]]
+        case "dict":
+            return {key: unflatten(part, leaves) for key, part in rest[0]}
+        case "named":
+            return rest[0](*(unflatten(part, leaves) for part in rest[1]))
+        case _:
+            return rest[0]
