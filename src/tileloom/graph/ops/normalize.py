@@ -175,9 +175,12 @@ def _per_channel(x: Tensor, values: Tensor, what: str) -> Tensor:
 def _batch_norm(
     x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor, *, eps: float
 ) -> Tensor:
+    for what, values in {"scale": scale, "bias": bias, "mean": mean, "var": var}.items():
+        _per_channel(x, values, what)
+    # As a product and a sum, which fold into a convolution before it.
     factor = mul(scale, rsqrt(add(var, eps)))
-    centred = sub(x, _per_channel(x, mean, "mean"))
-    return add(mul(centred, _per_channel(x, factor, "scale")), _per_channel(x, bias, "bias"))
+    shift = sub(bias, mul(mean, factor))
+    return add(mul(x, _per_channel(x, factor, "scale")), _per_channel(x, shift, "bias"))
 
 
 def _column(x: Array, values: Array) -> Array:
