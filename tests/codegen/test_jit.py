@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 import subprocess
 import sys
@@ -82,24 +81,6 @@ def test_features_that_a_cpu_lacks_are_not_used() -> None:
 def test_lower_levels_do_less() -> None:
     assert "<16 x float>" not in jit.optimised_ir(SAXPY, Target.host(), 0)
     assert " x float>" in jit.optimised_ir(SAXPY, Target.host())
-
-
-def test_objects_run_through_llvm_too() -> None:
-    text = """
-    declare i32 @ext(i32)
-    define i32 @f(i32 %x) {
-      %r = call i32 @ext(i32 %x)
-      ret i32 %r
-    }
-    """
-    kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int)
-    external = kind(lambda x: x + 5)
-    data = jit.compile_ir(text, Target.host())
-    assert jit.defined_functions(data) == {"f"}
-    loaded = jit.load_object(data, {"ext": ctypes.cast(external, ctypes.c_void_p).value})
-    assert kind(loaded.address("f"))(2) == 7
-    with pytest.raises(InternalError, match="does not define g"):
-        loaded.address("g")
 
 
 def test_bad_ir_is_our_defect_and_shown_in_part() -> None:

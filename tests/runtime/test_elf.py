@@ -8,6 +8,7 @@ import math
 import struct
 from itertools import pairwise
 
+import llvmlite.binding as llvm
 import pytest
 
 from tileloom.base.target import Target, target
@@ -103,7 +104,26 @@ def program() -> bytes:
     return jit.compile_ir(PROGRAM, Target.host(), 1)
 
 
-@pytest.fixture(params=[elf.load_object, jit.load_object], ids=["ours", "llvm"])
+class LoadedByLlvm:
+    """The same through LLVM's own linker, the oracle."""
+
+    names = ("look", "count", "through", "root", "back", "choose")
+
+    def __init__(self, data: bytes, symbols: dict[str, int]) -> None:
+        jit.compile_ir("", Target.host())  # initialises LLVM
+        self.linker = llvm.create_lljit_compiler()
+        library = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
+        for name, address in symbols.items():
+            library.import_symbol(name, address)
+        for name in self.names:
+            library.export_symbol(name)
+        self.tracker = library.link(self.linker, "program")
+
+    def address(self, name: str) -> int:
+        return self.tracker[name]
+
+
+@pytest.fixture(params=[elf.load_object, LoadedByLlvm], ids=["ours", "llvm"])
 def loaded(request, program):
     return request.param(program, SYMBOLS)
 

@@ -1,15 +1,12 @@
-"""LLVM IR text to machine code: optimise, emit an ELF object or assembly, load an object.
+"""LLVM IR text to machine code: optimise, emit an ELF object or assembly.
 
 LLVM state is not safe to share between threads, so one lock guards it all.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
-import struct
 import threading
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -117,66 +114,3 @@ def optimised_ir(ir_text: str, target: Target, opt_level: int = 2) -> str:
     """LLVM IR after optimisation."""
     with _lock:
         return str(_optimised(ir_text, target, opt_level)[0])
-
-
-class LoadedObject:
-    """Machine code in memory; unloaded when the last reference goes."""
-
-    def __init__(self, tracker: Any, names: frozenset[str]) -> None:
-        self._tracker = tracker
-        self.names = names
-
-    def address(self, name: str) -> int:
-        """The address of a function that the object defines."""
-        if name not in self.names:
-            raise InternalError(f"the object does not define {name}")
-        return int(self._tracker[name])
-
-
-@cache
-def _linker() -> Any:
-    _initialise(llvm.get_default_triple().split("-")[0])
-    return llvm.create_lljit_compiler()
-
-
-_numbers = itertools.count()
-
-
-def load_object(data: bytes, symbols: Mapping[str, int] | None = None) -> LoadedObject:
-    """Load an ELF object into this process through LLVM.
-
-    Names that it uses and that are not in `symbols` are looked for in the process itself.
-
-    Args:
-        data: what `compile_ir` gave for a target that this machine can run.
-        symbols: addresses of the external functions that the object calls.
-    """
-    names = defined_functions(data)
-    library = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
-    for symbol, address in (symbols or {}).items():
-        library.import_symbol(symbol, address)
-    for name in names:
-        library.export_symbol(name)
-    with _lock:
-        try:
-            tracker = library.link(_linker(), f"object{next(_numbers)}")
-        except RuntimeError as error:
-            raise InternalError(f"LLVM cannot load our object: {error}") from None
-    return LoadedObject(tracker, names)
-
-
-def defined_functions(data: bytes) -> frozenset[str]:
-    """The global functions that a 64-bit little-endian ELF object defines."""
-    table, count = struct.unpack_from("<Q", data, 40)[0], struct.unpack_from("<H", data, 60)[0]
-    sections = [struct.unpack_from("<IIQQQQIIQQ", data, table + 64 * n) for n in range(count)]
-    names = set()
-    for _, kind, _, _, start, size, link, *_ in sections:
-        if kind != 2:  # SHT_SYMTAB
-            continue
-        text = sections[link][4]
-        for place in range(start, start + size, 24):
-            name, info, _, section = struct.unpack_from("<IBBH", data, place)
-            if info == 0x12 and section != 0:  # STB_GLOBAL, STT_FUNC
-                end = data.index(0, text + name)
-                names.add(data[text + name : end].decode())
-    return frozenset(names)
