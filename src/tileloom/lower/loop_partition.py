@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..expr import (
@@ -107,7 +107,7 @@ class _Partition(StmtRewriter):
 
     def _split(self, loop: For) -> Stmt | None:
         """The loop in parts, each still to be visited; None if there is nothing to gain."""
-        guards = _guards(loop)
+        guards = _GuardFinder(loop, self.has_guard).found
         loop, dead = _cut_dead(loop, guards)
         if isinstance(loop.extent, IntImm) and loop.extent.value <= 0:
             return seq()
@@ -143,28 +143,45 @@ def _has_likely(condition: Expr) -> bool:
     return any(getattr(part, "op", "") == LIKELY for part in conjuncts(condition))
 
 
-def _guards(loop: For) -> list[_Guard]:
-    """The conditions inside that move with the loop, with their worst cases."""
-    found: list[_Guard] = []
-    _collect(loop.body, loop.loop_var, (), found)
-    return found
+class _GuardFinder:
+    """Finds the conditions below a loop that move with it, with their worst cases."""
 
+    def __init__(self, loop: For, has_guard: Callable[[Stmt], bool]) -> None:
+        self.has_guard = has_guard
+        self.moving = {loop.loop_var}
+        self.found: list[_Guard] = []
+        self.visit(loop.body, ())
 
-def _collect(stmt: Stmt, var: Var, scopes: tuple[Scope, ...], found: list[_Guard]) -> None:
-    if isinstance(stmt, IfThenElse):
-        for part in conjuncts(stmt.condition):
-            if getattr(part, "op", "") == LIKELY:
-                guard = _guard(part, scopes)
-                if guard is not None:
-                    found.append(guard)
-    inner = (*scopes, stmt) if isinstance(stmt, For | LetStmt) else scopes
-    for child in stmt_children(stmt):
-        _collect(child, var, inner, found)
+    def visit(self, stmt: Stmt, scopes: tuple[Scope, ...]) -> None:
+        if isinstance(stmt, IfThenElse):
+            for part in conjuncts(stmt.condition):
+                if getattr(part, "op", "") == LIKELY and self.moves(part):
+                    guard = _guard(part, scopes)
+                    if guard is not None:
+                        self.found.append(guard)
+        elif isinstance(stmt, For):
+            scopes = (*scopes, stmt)
+            if self.moves(stmt.min) or self.moves(stmt.extent):
+                self.moving.add(stmt.loop_var)
+        elif isinstance(stmt, LetStmt):
+            scopes = (*scopes, stmt)
+            if self.moves(stmt.value):
+                self.moving.add(stmt.var)
+        for child in stmt_children(stmt):
+            if self.has_guard(child):
+                self.visit(child, scopes)
+
+    def moves(self, expr: Expr) -> bool:
+        return not free_vars(expr).isdisjoint(self.moving)
 
 
 def _guard(condition: Expr, scopes: Sequence[Scope]) -> _Guard | None:
     excess = _excess(unlikely_free(condition))
-    ends = None if excess is None else interval(excess, relaxed(scopes))
+    if excess is None:
+        return None
+    own = free_vars(excess)
+    inner = any(not isinstance(scope, For) or scope.loop_var in own for scope in scopes)
+    ends = interval(excess, relaxed(scopes) if inner else {})
     return None if ends is None else _Guard(condition, ends)
 
 
