@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Literal
 
 import numpy as np
 
-from . import __version__
 from .base import Target, dtype
 from .base.errors import UnsupportedError, UserError
 from .base.target import target as parse_target
@@ -27,6 +27,8 @@ from .runtime.executable import Executable, HostStep, NativeStep, Value
 from .runtime.kernel import Kernel
 from .runtime.params import ParamSpec
 from .tir import BufferStore, IRModule, PrimFunc, pre_order
+
+_VERSION: str = sys.modules[__name__.partition(".")[0]].__version__
 
 
 def _native_helper(name: str, symbols: Mapping[str, int]) -> LoadedObject:

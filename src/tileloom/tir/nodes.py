@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -189,9 +190,7 @@ class Stmt:
         return replace(self, **changes)
 
     def __str__(self) -> str:
-        from ..script import show  # the printer imports the nodes
-
-        return show(self)
+        return text_of(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -372,9 +371,7 @@ class PrimFunc:
         return replace(self, attrs={**self.attrs, key: value})
 
     def __str__(self) -> str:
-        from ..script import show  # the printer imports the nodes
-
-        return show(self)
+        return text_of(self)
 
     def show(self) -> None:
         """Print the TVMScript text."""
@@ -396,13 +393,17 @@ class IRModule:
         return replace(self, **changes)
 
     def __str__(self) -> str:
-        from ..script import show  # the printer imports the nodes
-
-        return show(self)
+        return text_of(self)
 
     def show(self) -> None:
         """Print the TVMScript text."""
         print(str(self))
+
+
+def text_of(node: Stmt | PrimFunc | IRModule) -> str:
+    """TVMScript text. The printer is a room above this one, looked up only when it is asked for."""
+    script: Any = import_module("tileloom.script")
+    return str(script.show(node))
 
 
 # ---------------------------------------------------------------------------- building

@@ -189,7 +189,7 @@ def hypot(x1: Any, x2: Any, /) -> Array:
     a, b = PUBLIC["abs"](lift(x1)), PUBLIC["abs"](lift(x2))
     large, small = PUBLIC["maximum"](a, b), PUBLIC["minimum"](a, b)
     ratio = PUBLIC["divide"](small, where(large == 0, 1.0, large))
-    return large * PUBLIC["sqrt"](ratio * ratio + 1.0)
+    return Array((large * PUBLIC["sqrt"](ratio * ratio + 1.0)).tensor)
 
 
 @public
@@ -197,8 +197,10 @@ def logaddexp(x1: Any, x2: Any, /) -> Array:
     """log(exp(x1) + exp(x2)), without overflow."""
     a, b = lift(x1), lift(x2)
     top = PUBLIC["maximum"](a, b)
-    gap = PUBLIC["abs"](a - b)
-    return where(a == b, top + math.log(2.0), top + PUBLIC["log1p"](PUBLIC["exp"](-gap)))
+    gap = PUBLIC["abs"](PUBLIC["subtract"](a, b))
+    beyond = PUBLIC["log1p"](PUBLIC["exp"](PUBLIC["negative"](gap)))
+    same = PUBLIC["equal"](a, b)  # infinities have no gap
+    return Array(where(same, top + math.log(2.0), top + beyond).tensor)
 
 
 @public

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -149,9 +150,7 @@ def _array_function(self: Array, func: Any, types: Any, args: Any, kwargs: Any) 
 
 def _namespace(self: Array, api_version: str | None = None) -> Any:
     """The functions of this array's library: the array API's entry point."""
-    import tileloom
-
-    return tileloom
+    return sys.modules[__name__.partition(".")[0]]
 
 
 def install() -> None:
