@@ -12,7 +12,7 @@ from ..nodes import Tensor
 from ..op import Array
 from .binary import add, less_equal, mul
 from .choose import where
-from .common import like
+from .common import builder, like
 from .composite import build, composite
 from .constants import iota
 from .matmul import matmul
@@ -55,6 +55,7 @@ def _reference(
 composite("attention", _attention, _reference)
 
 
+@builder
 def attention(
     q: Tensor,
     k: Tensor,
@@ -68,6 +69,6 @@ def attention(
     A bool mask says which scores count; any other is added. The scale defaults to 1 / sqrt(D).
     """
     if q.ndim == 0:
-        raise ShapeError("attention: queries, keys and values need two dimensions each")
+        raise ShapeError("queries, keys and values need two dimensions each")
     factor = 1.0 / math.sqrt(max(q.shape[-1], 1)) if scale is None else float(scale)
     return build("attention", q, k, v, mask, scale=factor, causal=bool(causal))

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from functools import wraps
+from typing import Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 
 from ... import compute as te
 from ...base import DType, dtype
-from ...base.errors import DTypeError, ShapeError
+from ...base.errors import DTypeError, ShapeError, UserError
 from ...expr import Expr, const
 from ..nodes import Tensor, TensorType
 from ..op import Array, Attrs, Compute, Expand, Infer, Kind, Op, Reference, apply1, register
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Formula = Callable[..., Any]
 Types = Sequence[TensorType]
 Scalar = bool | int | float
@@ -62,6 +66,32 @@ def define(
 
     rule = None if compute is None else formulas
     return register(Op(name, kind, infer, exact, rule, expand, commutative))
+
+
+_NAMED = re.compile(r"\w+: ")
+
+
+def builder(function: Callable[P, R]) -> Callable[P, R]:
+    """A builder whose complaints start with its name, unless an op inside has named itself.
+
+    >>> @builder
+    ... def last(axis: int) -> int:
+    ...     return normalize_axis(axis, 1)
+    >>> last(3)
+    Traceback (most recent call last):
+    tileloom.base.errors.ShapeError: last: axis 3 is out of range for 1 dimensions
+    """
+
+    @wraps(function)
+    def build(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except UserError as error:
+            if _NAMED.match(error.message):
+                raise
+            raise type(error)(f"{function.__name__}: {error.message}", hint=error.hint) from None
+
+    return build
 
 
 # ---------------------------------------------------------------------------- checks

@@ -11,7 +11,7 @@ from ...base import DType, dtype
 from ...base.errors import InternalError
 from ..nodes import Tensor, TensorType
 from ..op import Array, Attrs, apply1
-from .common import Scalar, Types, constant, define, fill, formula, normalize_axis
+from .common import Scalar, Types, builder, constant, define, fill, formula, normalize_axis
 from .shape import broadcast_to
 
 __all__ = ["arange", "constant", "eye", "full", "full_like", "iota", "ones", "zeros"]
@@ -56,6 +56,7 @@ def _compute_iota(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> li
 define("iota", "injective", _infer_iota, _reference_iota, _compute_iota)
 
 
+@builder
 def iota(shape: Sequence[int], axis: int = 0, dtype_: str = "int64") -> Tensor:
     """The index along one axis."""
     return apply1("iota", (), shape=tuple(shape), axis=normalize_axis(axis, len(shape)),

@@ -11,7 +11,7 @@ from ...base.errors import ShapeError, UserError
 from ..nodes import Tensor
 from . import reduce
 from .binary import mul
-from .common import product
+from .common import builder, product
 from .composite import build, composite
 from .matmul import matmul
 from .rearrange import diagonal
@@ -142,8 +142,9 @@ def _einsum(*tensors: Tensor, equation: str) -> Tensor:
 composite("einsum", _einsum, lambda *arrays, equation: np.einsum(equation, *arrays))
 
 
+@builder
 def einsum(equation: str, *tensors: Tensor) -> Tensor:
     """The sum of products that an equation such as "bij,bjk->bik" describes."""
     if not tensors:
-        raise UserError("einsum: needs at least one operand")
+        raise UserError("needs at least one operand")
     return build("einsum", *tensors, equation=equation)

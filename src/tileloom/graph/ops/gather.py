@@ -21,6 +21,7 @@ from .choose import cast, where
 from .common import (
     Scalar,
     Types,
+    builder,
     check_dtype,
     check_rank,
     constant,
@@ -166,6 +167,7 @@ def _compute_nd(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list
 define("gather_nd", "injective", _infer_nd, _reference_nd, _compute_nd)
 
 
+@builder
 def gather(data: Tensor, indices: Tensor, axis: int = 0) -> Tensor:
     """`data` at the indices along an axis; the index's dimensions stand where the axis was."""
     return apply1("gather", (data, indices), axis=normalize_axis(axis, data.ndim))
@@ -178,11 +180,13 @@ def take(data: Tensor, indices: Tensor, axis: int | None = None) -> Tensor:
     return gather(data, indices, axis)
 
 
+@builder
 def gather_elements(data: Tensor, indices: Tensor, axis: int = 0) -> Tensor:
     """out[i, j, k] = data[i, indices[i, j, k], k] for axis 1, and so on."""
     return apply1("gather_elements", (data, indices), axis=normalize_axis(axis, data.ndim))
 
 
+@builder
 def take_along_axis(data: Tensor, indices: Tensor, axis: int = -1) -> Tensor:
     """`gather_elements` of operands broadcast against each other outside the axis."""
     k = normalize_axis(axis, data.ndim)
@@ -201,6 +205,7 @@ def gather_nd(data: Tensor, indices: Tensor, batch_dims: int = 0) -> Tensor:
     return apply1("gather_nd", (data, indices), batch_dims=int(batch_dims))
 
 
+@builder
 def one_hot(
     indices: Tensor, depth: int, on: Scalar = 1, off: Scalar = 0,
     axis: int = -1, dtype_: str = "float32",

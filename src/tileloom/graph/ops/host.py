@@ -16,6 +16,7 @@ from ..nodes import Tensor, TensorType
 from ..op import Array, Attrs, apply, apply1
 from .common import (
     Types,
+    builder,
     check_dtype,
     check_rank,
     define,
@@ -61,12 +62,14 @@ _scan("cumsum", np.cumsum, 0)
 _scan("cumprod", np.cumprod, 1)
 
 
+@builder
 def cumsum(x: Tensor, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
     """The running sum along an axis; `exclusive` leaves out the element itself."""
     return apply1("cumsum", (x,), axis=normalize_axis(axis, x.ndim), exclusive=bool(exclusive),
                   reverse=bool(reverse))  # fmt: skip
 
 
+@builder
 def cumprod(x: Tensor, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
     """The running product along an axis; `exclusive` leaves out the element itself."""
     return apply1("cumprod", (x,), axis=normalize_axis(axis, x.ndim), exclusive=bool(exclusive),
@@ -119,18 +122,21 @@ define(
 define("topk", "opaque", _infer_topk, _reference_topk)
 
 
+@builder
 def sort(x: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
     """The elements in order along an axis."""
     k = normalize_axis(axis, x.ndim)
     return apply1("sort", (x,), axis=k, descending=bool(descending))
 
 
+@builder
 def argsort(x: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
     """The indices that sort along an axis, as int64; equal elements keep their order."""
     k = normalize_axis(axis, x.ndim)
     return apply1("argsort", (x,), axis=k, descending=bool(descending))
 
 
+@builder
 def topk(x: Tensor, k: int, axis: int = -1, largest: bool = True) -> tuple[Tensor, Tensor]:
     """The k largest (or smallest) elements along an axis in order, and their indices."""
     place = normalize_axis(axis, x.ndim)
@@ -202,6 +208,7 @@ define("scatter_elements", "opaque", _infer_scatter_elements, _reference_scatter
 define("scatter_nd", "opaque", _infer_scatter_nd, _reference_scatter_nd)
 
 
+@builder
 def scatter_elements(
     data: Tensor, indices: Tensor, updates: Tensor, axis: int = 0, reduction: str = "none"
 ) -> Tensor:

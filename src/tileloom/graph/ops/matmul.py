@@ -15,6 +15,7 @@ from .common import (
     Types,
     accumulate,
     broadcast_shapes,
+    builder,
     check_dtype,
     check_rank,
     define,
@@ -93,6 +94,7 @@ def _read(x: te.Tensor, batch: Sequence[Any], at: Sequence[Any], shape: Sequence
 define("matmul", "matmul", _infer, _reference, _compute)
 
 
+@builder
 def matmul(
     a: Tensor,
     b: Tensor,
@@ -107,7 +109,7 @@ def matmul(
     """
     for what, x in (("left", a), ("right", b)):
         if x.ndim == 0:
-            raise ShapeError(f"matmul: the {what} operand has no dimensions")
+            raise ShapeError(f"the {what} operand has no dimensions")
     row, column = a.ndim == 1, b.ndim == 1
     left = reshape(a, (1, a.shape[0])) if row else a
     right = reshape(b, (b.shape[0], 1)) if column else b
@@ -120,7 +122,7 @@ def matmul(
         result = apply1("matmul", (left, right), **attrs)
     except ShapeError as error:
         if row or column:
-            raise ShapeError(f"matmul: {a.type} and {b.type} do not fit") from error
+            raise ShapeError(f"{a.type} and {b.type} do not fit") from error
         raise
     shape = list(result.shape)
     if column:

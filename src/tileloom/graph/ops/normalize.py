@@ -14,7 +14,7 @@ from ..op import Array
 from . import reduce
 from .binary import add, div, mul, pow, sub
 from .choose import where
-from .common import check_dtype, normalize_axes, normalize_axis, product
+from .common import builder, check_dtype, normalize_axes, normalize_axis, product
 from .composite import build, composite
 from .pool import sum_pool
 from .shape import reshape
@@ -239,38 +239,45 @@ composite("lrn", _lrn, _lrn_reference)
 # ---------------------------------------------------------------------------- builders
 
 
+@builder
 def mean(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The arithmetic mean over axes; NaN of nothing."""
     return build("mean", x, axis=normalize_axes(axis, x.ndim), keepdims=bool(keepdims))
 
 
+@builder
 def var(x: Tensor, axis: Axes = None, keepdims: bool = False, correction: float = 0.0) -> Tensor:
     """The mean squared distance from the mean; the sum is divided by the count - correction."""
     axes = normalize_axes(axis, x.ndim)
     return build("var", x, axis=axes, keepdims=bool(keepdims), correction=float(correction))
 
 
+@builder
 def std(x: Tensor, axis: Axes = None, keepdims: bool = False, correction: float = 0.0) -> Tensor:
     """The square root of `var`."""
     axes = normalize_axes(axis, x.ndim)
     return build("std", x, axis=axes, keepdims=bool(keepdims), correction=float(correction))
 
 
+@builder
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
     """exp(x) / sum(exp(x)) along an axis, without overflow."""
     return build("softmax", x, axis=normalize_axis(axis, x.ndim))
 
 
+@builder
 def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
     """log(softmax(x)), without overflow."""
     return build("log_softmax", x, axis=normalize_axis(axis, x.ndim))
 
 
+@builder
 def logsumexp(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """log(sum(exp(x))) over axes, without overflow."""
     return build("logsumexp", x, axis=normalize_axes(axis, x.ndim), keepdims=bool(keepdims))
 
 
+@builder
 def layer_norm(
     x: Tensor,
     scale: Tensor | None = None,
@@ -280,10 +287,11 @@ def layer_norm(
 ) -> Tensor:
     """`x` with mean 0 and variance 1 over the axes from `axis` on, then scaled and shifted."""
     if bias is not None and scale is None:
-        raise DTypeError("layer_norm: a bias needs a scale")
+        raise DTypeError("a bias needs a scale")
     return build("layer_norm", x, scale, bias, axis=normalize_axis(axis, x.ndim), eps=float(eps))
 
 
+@builder
 def rms_norm(x: Tensor, scale: Tensor | None = None, axis: int = -1, eps: float = 1e-5) -> Tensor:
     """`x` divided by its root mean square over the axes from `axis` on, then scaled."""
     return build("rms_norm", x, scale, axis=normalize_axis(axis, x.ndim), eps=float(eps))
@@ -301,10 +309,11 @@ def group_norm(x: Tensor, groups: int, scale: Tensor, bias: Tensor, eps: float =
     return build("group_norm", x, scale, bias, groups=int(groups), eps=float(eps))
 
 
+@builder
 def instance_norm(x: Tensor, scale: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:
     """`group_norm` with each channel on its own."""
     if x.ndim < 2:
-        raise ShapeError(f"instance_norm: needs a batch and a channel dimension, got {x.type}")
+        raise ShapeError(f"needs a batch and a channel dimension, got {x.type}")
     return group_norm(x, x.shape[1], scale, bias, eps)
 
 

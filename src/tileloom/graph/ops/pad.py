@@ -12,7 +12,7 @@ from ...base.errors import ShapeError, UserError
 from ...expr import GE, LT, Expr, Max, Min, binary, const
 from ..nodes import Tensor, TensorType
 from ..op import Array, Attrs, apply1
-from .common import Scalar, Types, define, formula
+from .common import Scalar, Types, builder, define, formula
 from .shape import strided_slice
 
 Pads = Sequence[tuple[int, int]]
@@ -107,6 +107,7 @@ def pad_with(source: te.Tensor, pads: Pads, value: Expr, type_: TensorType, name
 define("pad", "injective", _infer, _reference, _compute)
 
 
+@builder
 def pad(x: Tensor, pads: Pads, mode: str = "constant", value: Scalar = 0) -> Tensor:
     """`x` with (before, after) elements added along each axis; negative amounts cut off.
 
@@ -117,7 +118,7 @@ def pad(x: Tensor, pads: Pads, mode: str = "constant", value: Scalar = 0) -> Ten
         starts = [max(0, -low) for low, _ in amounts]
         ends = [n - max(0, -high) for n, (_, high) in zip(x.shape, amounts, strict=True)]
         if any(end < start for start, end in zip(starts, ends, strict=True)):
-            raise ShapeError(f"pad: {amounts} cuts off more than {x.type} has")
+            raise ShapeError(f"{amounts} cuts off more than {x.type} has")
         x = strided_slice(x, starts, ends)
     grown = tuple((max(0, low), max(0, high)) for low, high in amounts)
     if len(grown) == x.ndim and not any(any(pair) for pair in grown):

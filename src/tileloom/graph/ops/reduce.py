@@ -17,6 +17,7 @@ from .common import (
     DTypeClass,
     Types,
     accumulate,
+    builder,
     check_dtype,
     define,
     double,
@@ -163,48 +164,55 @@ def _reduce(name: str, x: Tensor, axis: Axes, keepdims: bool) -> Tensor:
     return apply1(name, (x,), axis=normalize_axes(axis, x.ndim), keepdims=bool(keepdims))
 
 
+@builder
 def sum(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The sum over axes, in the type of `x` (narrow floats are accumulated in float32)."""
     return _reduce("reduce_sum", x, axis, keepdims)
 
 
+@builder
 def prod(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The product over axes, in the type of `x`."""
     return _reduce("reduce_prod", x, axis, keepdims)
 
 
+@builder
 def max(x: Tensor, axis: Axes = None, keepdims: bool = False, empty_ok: bool = False) -> Tensor:
     """The maximum over axes; NaN if there is one.
 
     The maximum of nothing is refused, or with `empty_ok` the least value of the type.
     """
-    _check_not_empty("max", x, axis, empty_ok)
+    _check_not_empty(x, axis, empty_ok)
     return _reduce("reduce_max", x, axis, keepdims)
 
 
+@builder
 def min(x: Tensor, axis: Axes = None, keepdims: bool = False, empty_ok: bool = False) -> Tensor:
     """The minimum over axes; NaN if there is one. See `max` for the minimum of nothing."""
-    _check_not_empty("min", x, axis, empty_ok)
+    _check_not_empty(x, axis, empty_ok)
     return _reduce("reduce_min", x, axis, keepdims)
 
 
-def _check_not_empty(name: str, x: Tensor, axis: Axes, empty_ok: bool) -> None:
+def _check_not_empty(x: Tensor, axis: Axes, empty_ok: bool) -> None:
     axes = normalize_axes(axis, x.ndim)
     over = product([x.shape[k] for k in axes])
     if over == 0 and product(reduced_shape(x.shape, axes, False)) and not empty_ok:
-        raise ShapeError(f"{name}: {x.type} has no elements along axis {list(axes)}")
+        raise ShapeError(f"{x.type} has no elements along axis {list(axes)}")
 
 
+@builder
 def any(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Whether a bool holds somewhere along axes."""
     return _reduce("reduce_any", x, axis, keepdims)
 
 
+@builder
 def all(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Whether a bool holds everywhere along axes."""
     return _reduce("reduce_all", x, axis, keepdims)
 
 
+@builder
 def argmax(
     x: Tensor, axis: int | None = None, keepdims: bool = False, last: bool = False
 ) -> Tensor:
@@ -212,6 +220,7 @@ def argmax(
     return _arg_builder("argmax", x, axis, keepdims, last)
 
 
+@builder
 def argmin(
     x: Tensor, axis: int | None = None, keepdims: bool = False, last: bool = False
 ) -> Tensor:

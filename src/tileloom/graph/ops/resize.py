@@ -16,7 +16,7 @@ from ..nodes import Tensor
 from ..op import Array
 from .binary import add, mul
 from .choose import where
-from .common import check_dtype, constant
+from .common import builder, check_dtype, constant
 from .composite import build, composite
 from .gather import gather
 from .rearrange import repeat
@@ -162,6 +162,7 @@ def _reference(x: Array, **attrs: Any) -> Array:
 composite("resize", _resize, _reference)
 
 
+@builder
 def resize(
     x: Tensor,
     sizes: Sequence[int],
@@ -192,7 +193,7 @@ def resize(
         roi: starts, then ends, for "tf_crop_and_resize".
     """
     if len(sizes) != x.ndim or min(sizes, default=0) < 0:
-        raise ShapeError(f"resize: needs one size for each dimension of {x.type}: {list(sizes)}")
+        raise ShapeError(f"needs one size for each dimension of {x.type}: {list(sizes)}")
     axes = []
     for k, (extent, size) in enumerate(zip(x.shape, sizes, strict=True)):
         scale = size / extent if scales is None and extent else (scales or [1.0] * x.ndim)[k]

@@ -19,6 +19,7 @@ from ..op import Array, Attrs, apply1
 from .common import (
     Types,
     broadcast_shapes,
+    builder,
     define,
     element,
     formula,
@@ -102,13 +103,14 @@ define(
 )
 
 
+@builder
 def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
     """The same elements in another shape; one extent may be -1."""
     wanted = [int(extent) for extent in shape]
     if wanted.count(-1) == 1:
         rest = product([extent for extent in wanted if extent != -1])
         if rest == 0 or x.type.size % rest:
-            raise ShapeError(f"reshape: cannot reshape {x.type} to {wanted}")
+            raise ShapeError(f"cannot reshape {x.type} to {wanted}")
         wanted[wanted.index(-1)] = x.type.size // rest
     if tuple(wanted) == x.shape:
         return x
@@ -140,6 +142,7 @@ define(
 )
 
 
+@builder
 def transpose(x: Tensor, perm: Sequence[int] | None = None) -> Tensor:
     """Axis k of the result is axis perm[k] of `x`; without `perm` the axes are reversed."""
     if perm is None:
@@ -213,6 +216,7 @@ def _compute_slice(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> l
 define("slice", "injective", _infer_slice, _reference_slice, _compute_slice)
 
 
+@builder
 def strided_slice(
     x: Tensor,
     starts: Sequence[int],
@@ -281,9 +285,10 @@ define(
 )
 
 
+@builder
 def concat(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     """The tensors one after another along an axis."""
     if not tensors:
-        raise ShapeError("concat: needs at least one tensor")
+        raise ShapeError("needs at least one tensor")
     k = normalize_axis(axis, tensors[0].ndim)
     return tensors[0] if len(tensors) == 1 else apply1("concat", tensors, axis=k)
