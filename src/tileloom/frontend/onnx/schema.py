@@ -39,6 +39,10 @@ def body_of(
         return None
     function = FunctionProto()
     function.ParseFromString(text)
+    known = {attribute.name for attribute in function.attribute_proto}
+    for name, attribute in schema.attributes.items():
+        if attribute.default_value.name and name not in known:
+            function.attribute_proto.append(attribute.default_value)
     return function
 
 

@@ -205,23 +205,20 @@ def _check_with_onnx(source: Source, path: Path | None) -> None:
 
 
 def _for_checker(model: ModelProto) -> ModelProto:
-    """The model without its initialisers' data, which `tensors.to_array` checks itself."""
+    """The model without its initialisers' data, which `tensors.to_array` checks."""
     light = ModelProto(ir_version=model.ir_version)
     light.opset_import.extend(model.opset_import)
     light.functions.extend(model.functions)
     light.graph.name = model.graph.name or "main"
     light.graph.node.extend(model.graph.node)
-    light.graph.input.extend(model.graph.input)
-    light.graph.output.extend(model.graph.output)
-    for value in light.graph.input:
-        if value.type.HasField("tensor_type"):
-            value.type.tensor_type.shape.SetInParent()  # a tensor of unknown rank is fine with us
-    known = {value.name for value in model.graph.input}
     initial = [tensor.name for tensor in model.graph.initializer]
     initial += [tensor.values.name for tensor in model.graph.sparse_initializer]
-    for name in initial:
-        if name not in known:
-            light.graph.input.append(onnx.helper.make_tensor_value_info(name, 1, []))
+    # Types of inputs and outputs are our business: we need less of them than the checker.
+    inputs = [value.name for value in model.graph.input]
+    for name in dict.fromkeys([*inputs, *initial]):
+        light.graph.input.append(onnx.helper.make_tensor_value_info(name, 1, []))
+    for value in model.graph.output:
+        light.graph.output.append(onnx.helper.make_tensor_value_info(value.name, 1, []))
     return light
 
 

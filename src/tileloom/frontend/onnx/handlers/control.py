@@ -40,7 +40,17 @@ def loop(call: Call) -> tuple[Value, ...]:
         for line, value in zip(collected, results[len(state) + 1 :]):
             line.append(_tensor(value))
         iteration += 1
-    return (*state, *(_stacked(call, line, k) for k, line in enumerate(collected)))
+    if iteration == 0 and collected:
+        return (*state, *_empty_scans(call, going, state))
+    return (*state, *map(_stacked, collected))
+
+
+def _empty_scans(call: Call, going: bool, state: list[Value]) -> list[Tensor]:
+    """Scan outputs of a loop that never runs: the body is imported for their types alone."""
+    given = [constant_of(np.array(0, np.int64)), constant_of(np.array(going, np.bool_)), *state]
+    values = call.services.run_graph(call.graph("body"), given, "types")
+    types = [_tensor(value).type for value in values[len(state) + 1 :]]
+    return [ops.zeros((0, *type_.shape), type_.dtype) for type_ in types]
 
 
 def _known(call: Call, value: Value) -> bool:
@@ -55,17 +65,17 @@ def _tensor(value: Value) -> Tensor:
     return value
 
 
-def _stacked(call: Call, line: list[Tensor], index: int) -> Tensor:
-    if line:
-        if any(item.shape != line[0].shape for item in line):
-            raise ShapeError("a scan output changes its shape between iterations")
-        return ops.stack(line, 0)
-    return call.unsupported(f"scan output {index} of a loop without iterations")
+def _stacked(line: list[Tensor]) -> Tensor:
+    if not line:
+        raise ShapeError("a scan over nothing")
+    if any(item.shape != line[0].shape for item in line):
+        raise ShapeError("a scan output changes its shape between iterations")
+    return ops.stack(line, 0)
 
 
 @handler("Scan", since=9)
 def scan(call: Call) -> tuple[Value, ...]:
-    body, count = call.graph("body"), call.integer("num_scan_inputs")
+    count = call.integer("num_scan_inputs")
     if not 1 <= count <= len(call.inputs):
         raise UserError(f"num_scan_inputs is {count} of {len(call.inputs)} inputs")
     states = len(call.inputs) - count
@@ -75,13 +85,13 @@ def scan(call: Call) -> tuple[Value, ...]:
     pieces = [ops.unstack(ops.flip(x, 0) if back else x, 0) for x, back in zip(sources, backwards)]
     if len({len(line) for line in pieces}) != 1:
         raise ShapeError("the scan inputs differ in length")
-    state, lines = _scan(call, body, list(call.inputs[:states]), pieces)
+    state, lines = _scan(call, list(call.inputs[:states]), pieces)
     outs = len(lines)
     out_axes = call.ints("scan_output_axes", [0] * outs)
     reverse = call.ints("scan_output_directions", [0] * outs)
     results = []
-    for k, (line, axis, back) in enumerate(zip(lines, out_axes, reverse)):
-        stacked = _stacked(call, line[::-1] if back else line, k)
+    for line, axis, back in zip(lines, out_axes, reverse):
+        stacked = _stacked(line[::-1] if back else line)
         results.append(ops.moveaxis(stacked, 0, axis % stacked.ndim))
     return (*state, *results)
 
@@ -95,7 +105,7 @@ def _moved(x: Tensor, axis: int) -> Tensor:
 
 
 def _scan(
-    call: Call, body: object, state: list[Value], pieces: list[list[Tensor]]
+    call: Call, state: list[Value], pieces: list[list[Tensor]]
 ) -> tuple[list[Value], list[list[Tensor]]]:
     graph = call.graph("body")
     lines: list[list[Tensor]] = [[] for _ in graph.output[len(state) :]]
@@ -130,6 +140,6 @@ def scan_batched(call: Call) -> tuple[Value, ...]:
             state = results[:states]
             for line, value in zip(lines, results[states:]):
                 line.append(_tensor(value))
-        stacked = [_stacked(call, line, k) for k, line in enumerate(lines)]
+        stacked = [_stacked(line) for line in lines]
         everything.append([*map(_tensor, state), *stacked])
     return tuple(ops.stack(list(parts), 0) for parts in zip(*everything))

@@ -1,0 +1,58 @@
+"""Small models as text, and running them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.parser
+from onnx import helper
+
+from tileloom.frontend.onnx import Model, load
+
+
+def model(text: str, opset: int = 17, extra: str = "", functions: str = "") -> onnx.ModelProto:
+    """A model from ONNX's text syntax."""
+    return onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}{extra}]>\n{text}\n{functions}')
+
+
+def one_node(
+    op: str, arrays: Sequence[Any], opset: int = 17, outputs: int = 1, domain: str = "", **attrs: Any
+) -> onnx.ModelProto:
+    """A model of one node whose inputs have these arrays' types; None is an absent input."""
+    names = [f"x{k}" if array is not None else "" for k, array in enumerate(arrays)]
+    results = [f"y{k}" for k in range(outputs)]
+    node = helper.make_node(op, names, results, name="the_node", domain=domain, **attrs)
+    formals = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        for n, a in zip(names, arrays, strict=True)
+        if a is not None
+    ]
+    graph = helper.make_graph(
+        [node], "one", formals, [helper.make_empty_tensor_value_info(r) for r in results]
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, opset)], ir_version=8)
+
+
+def run(proto: Any, *arrays: Any, target: str = "reference", **options: Any) -> tuple[Any, ...]:
+    """The outputs of a model for inputs in order."""
+    return load(proto, target=target, **options)(*arrays)
+
+
+def run_node(op: str, *arrays: Any, opset: int = 17, outputs: int = 1, **attrs: Any) -> Any:
+    """The outputs of one node; the only one if there is one."""
+    proto = one_node(op, arrays, opset, outputs, **attrs)
+    results = run(proto, *(array for array in arrays if array is not None))
+    return results[0] if outputs == 1 else results
+
+
+def interpret(proto: Any, **options: Any) -> Model:
+    """The model, interpreted."""
+    return load(proto, target="reference", **options)
+
+
+def f32(*values: Any) -> np.ndarray:
+    """A float32 array."""
+    return np.array(values, np.float32)
