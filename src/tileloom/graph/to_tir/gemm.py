@@ -182,9 +182,11 @@ class _Gemm:
         self, at: list[Expr], packed: Buffer, first: Expr, count: Expr, stretch: _Stretch
     ) -> Stmt:
         """Columns of the right operand from panel `first` on, panel by panel."""
-        p, k = Var("p"), Var("k")
+        p = Var("p")
 
         def copy(guard: bool) -> Stmt:
+            k = Var("k")
+
             def lanes(u: int) -> Stmt:
                 def element(lane: Expr) -> Stmt:
                     column = (first + p) * self.nr + u * self.lanes + lane
