@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..base.errors import InternalError, UserError, VerifyError
+from ..base.settings import settings
 from ..tir import IRModule, PrimFunc
 from ..tir.spec import verify
 from .compact_buffer_region import compact_buffer_region
@@ -76,7 +76,7 @@ def lower(
         until: stop after this stage ("loops", "flat") or this pass (by name).
         on_stage: called with the name of each pass and its result.
 
-    With the environment variable TILELOOM_CHECK=1 the program is verified between passes.
+    With the setting `verify` (TILELOOM_VERIFY=1) the program is checked between passes.
 
     Raises:
         UserError: `until` names no stage and no pass.
@@ -112,9 +112,9 @@ def run_passes(
     on_stage: OnStage | None = None,
     check: bool | None = None,
 ) -> PrimFunc:
-    """`func` through passes, in order, verified in between if `check` (or the environment) says."""
+    """`func` through passes, in order, verified in between if `check` (or the settings) says."""
     if check is None:
-        check = os.environ.get("TILELOOM_CHECK", "0") not in ("", "0")
+        check = settings().verify
     if check:
         verify(func, "blocks")  # which allows what the later stages do
     stage: str | None = "blocks"
