@@ -42,7 +42,7 @@ native.connect(_native_helper)
 
 def _object(ir_text: str, target: Target, opt_level: int = 2) -> bytes:
     """Machine code for LLVM IR text, from the cache if it was made before."""
-    key = cache_key(ir_text, target.key, str(opt_level), __version__, jit.llvm_version())
+    key = cache_key(ir_text, target.key, str(opt_level), _VERSION, jit.llvm_version())
     return object_cache().get_or_make(key, lambda: jit.compile_ir(ir_text, target, opt_level))
 
 
