@@ -141,7 +141,8 @@ class Frame:
         result: Expr = const(0)
         for axis, at in zip(self.axes, self.positions, strict=True):
             if _walks_as_one(axis, form):
-                step = axis.stride(form)
+                # Not `stride`, which knows none where an opaque term depends on the axis too.
+                step = form.coefficients.get(axis.parts[-1], 0)
                 if step:
                     result = result + at * step
             else:
