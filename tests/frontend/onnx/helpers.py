@@ -15,11 +15,18 @@ from tileloom.frontend.onnx import Model, load
 
 def model(text: str, opset: int = 17, extra: str = "", functions: str = "") -> onnx.ModelProto:
     """A model from ONNX's text syntax."""
-    return onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}{extra}]>\n{text}\n{functions}')
+    return onnx.parser.parse_model(
+        f'<ir_version: 8, opset_import: ["": {opset}{extra}]>\n{text}\n{functions}'
+    )
 
 
 def one_node(
-    op: str, arrays: Sequence[Any], opset: int = 17, outputs: int = 1, domain: str = "", **attrs: Any
+    op: str,
+    arrays: Sequence[Any],
+    opset: int = 17,
+    outputs: int = 1,
+    domain: str = "",
+    **attrs: Any,
 ) -> onnx.ModelProto:
     """A model of one node whose inputs have these arrays' types; None is an absent input."""
     names = [f"x{k}" if array is not None else "" for k, array in enumerate(arrays)]
@@ -33,7 +40,9 @@ def one_node(
     graph = helper.make_graph(
         [node], "one", formals, [helper.make_empty_tensor_value_info(r) for r in results]
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, opset)], ir_version=8)
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid(domain, opset)], ir_version=8
+    )
 
 
 def run(proto: Any, *arrays: Any, target: str = "reference", **options: Any) -> tuple[Any, ...]:

@@ -144,7 +144,9 @@ def test_torch_tensors():
 
 
 def test_a_default_input_need_not_be_fed():
-    proto = model("add (float[2] a, float[2] b) => (float[2] c) <float[2] b = {1, 2}> { c = Add(a, b) }")
+    proto = model(
+        "add (float[2] a, float[2] b) => (float[2] c) <float[2] b = {1, 2}> { c = Add(a, b) }"
+    )
     assert {value.name for value in proto.graph.input} == {"a", "b"}
     session = interpret(proto)
     assert [info.name for info in session.get_inputs()] == ["a"]
@@ -194,7 +196,9 @@ def test_sequences_in_and_out():
 
 def test_importing_tileloom_does_not_import_onnx_but_the_door_does():
     source = Path(__file__).parents[3] / "src"
-    script = "import sys, tileloom; assert 'onnx' not in sys.modules; import tileloom.onnx as o; o.load"
+    script = (
+        "import sys, tileloom; assert 'onnx' not in sys.modules; import tileloom.onnx as o; o.load"
+    )
     subprocess.run([sys.executable, "-c", script], env={"PYTHONPATH": str(source)}, check=True)
 
 

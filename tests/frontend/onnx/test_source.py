@@ -40,7 +40,13 @@ def test_unknown_operators_are_all_named():
     text = "f (float[2] x) => (float[2] y) { a = Frob(x) b = Nicate(a) y = other.Thing(b) }"
     with pytest.raises(UnsupportedError) as raised:
         load(model(text, extra=', "other": 3'))
-    for part in ("'Frob' of domain 'ai.onnx'", "opset 17", "'Nicate'", "'Thing' of domain 'other'", "['a']"):
+    for part in (
+        "'Frob' of domain 'ai.onnx'",
+        "opset 17",
+        "'Nicate'",
+        "'Thing' of domain 'other'",
+        "['a']",
+    ):
         assert part in str(raised.value)
 
 
@@ -304,7 +310,9 @@ def test_truncated_files(length):
     try_to_run(TINY[:length])
 
 
-@given(st.lists(st.tuples(st.integers(0, len(TINY) - 1), st.integers(0, 255)), min_size=1, max_size=3))
+@given(
+    st.lists(st.tuples(st.integers(0, len(TINY) - 1), st.integers(0, 255)), min_size=1, max_size=3)
+)
 @settings(max_examples=1500)
 def test_changed_bytes(changes):
     data = bytearray(TINY)

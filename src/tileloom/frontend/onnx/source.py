@@ -128,13 +128,13 @@ def _check_text(message: Any, depth: int = 0) -> None:
     """Refuse text that is not UTF-8: protobuf would hand it on as bytes, a surprise to all."""
     if depth > 4 * _DEEPEST:
         raise UserError("the model is malformed: messages are nested too deeply")
-    for field, value in message.ListFields():
-        if field.type == field.TYPE_STRING:
+    for kind, value in message.ListFields():
+        if kind.type == kind.TYPE_STRING:
             texts = [value] if isinstance(value, (str, bytes)) else value
             for text in texts:
                 if isinstance(text, bytes):
-                    raise UserError(f"the model is malformed: {field.name} {text!r:.60} is no text")
-        elif field.type == field.TYPE_MESSAGE:
+                    raise UserError(f"the model is malformed: {kind.name} {text!r:.60} is no text")
+        elif kind.type == kind.TYPE_MESSAGE:
             for inner in [value] if hasattr(value, "ListFields") else value:
                 _check_text(inner, depth + 1)
 

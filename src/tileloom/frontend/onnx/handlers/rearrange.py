@@ -137,16 +137,18 @@ def transpose(call: Call) -> Value:
 @handler("DepthToSpace")
 def depth_to_space(call: Call) -> Tensor:
     mode = call.choice("mode", "DCR", ("DCR", "CRD"))
-    return ops.depth_to_space(call.tensor(0), call.integer("blocksize"), mode)
+    x = call.tensor(0)
+    rank_four(x)
+    return ops.depth_to_space(x, call.integer("blocksize"), mode)
 
 
 @handler("SpaceToDepth")
 def space_to_depth(call: Call) -> Tensor:
     mode = call.choice("mode", "DCR", ("DCR", "CRD"))
     x, block = call.tensor(0), call.integer("blocksize")
+    n, c, h, w = rank_four(x)
     if mode == "DCR":
         return ops.space_to_depth(x, block)
-    n, c, h, w = rank_four(x)
     if block < 1 or h % block or w % block:
         raise ShapeError(f"block size {block} does not divide {list(x.shape)}")
     split = ops.reshape(x, (n, c, h // block, block, w // block, block))

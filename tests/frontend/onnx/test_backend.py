@@ -1,0 +1,124 @@
+"""ONNX's own node tests, through the backend, compiled and interpreted.
+
+What each case is expected to do is in docs/onnx-operators.md, which
+`python -m tileloom.frontend.onnx.coverage --write` makes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from tileloom.base.errors import ArgumentError
+from tileloom.frontend import onnx as backend
+from tileloom.frontend.onnx import coverage
+
+from frontend.onnx.helpers import f32
+
+PAGE = Path(__file__).parents[3] / coverage.PAGE
+VERSION, EXCEPTIONS = coverage.read_page(PAGE.read_text())
+CASES = coverage.node_cases()
+CHUNKS = 24
+
+
+def run_chunk(cases, target: str) -> list[coverage.Outcome]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [coverage.run_case(case, target) for case in cases]
+
+
+def complaints(outcomes: list[coverage.Outcome], strict: bool) -> list[str]:
+    """Outcomes that are not those of the page; for another onnx only what is never right."""
+    found = []
+    for outcome in outcomes:
+        listed = EXCEPTIONS.get(outcome.name)
+        fine = outcome.status == "pass" or (outcome.status == "close" and not strict)
+        if outcome.status in ("unsupported", "refused", "close"):
+            fine = fine or listed is not None or onnx.__version__ != VERSION
+        if not fine:
+            found.append(f"{outcome.name}: {outcome.status}: {outcome.reason}")
+    return found
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_node_cases_compiled(chunk):
+    outcomes = run_chunk(CASES[chunk::CHUNKS], "cpu")
+    assert not complaints(outcomes, strict=True), "\n".join(complaints(outcomes, strict=True))
+
+
+@pytest.mark.parametrize("chunk", range(4))
+def test_node_cases_interpreted(chunk):
+    outcomes = run_chunk(CASES[chunk::4], "reference")
+    assert not complaints(outcomes, strict=False), "\n".join(complaints(outcomes, strict=False))
+
+
+def test_enough_cases_pass():
+    assert len(CASES) - len(EXCEPTIONS) >= 450
+    if onnx.__version__ == VERSION:
+        assert EXCEPTIONS.keys() <= {case.name for case in CASES}
+        assert len(EXCEPTIONS) <= 0.05 * len(CASES)
+
+
+def test_reasons_are_given():
+    assert all(why.strip() for why in EXCEPTIONS.values())
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "verdict"),
+    [
+        (f32(1, 2), f32(1, 2.0001), True),
+        (f32(0, 8), f32(1e-6, 8), False),
+        ([f32(1), [f32(2)]], [f32(1), [f32(2)]], True),
+        (None, None, True),
+        (f32(np.nan, np.inf), f32(np.nan, np.inf), True),
+    ],
+)
+def test_compare(expected, found, verdict):
+    assert coverage.compare(expected, found, 1e-3, 1e-7) is verdict
+
+
+@pytest.mark.parametrize(
+    ("expected", "found"),
+    [
+        (f32(1, 2), f32(1, 2.1)),
+        (f32(1, 2), f32(1)),
+        (f32(1), np.float64([1])),
+        ([f32(1)], [f32(1), f32(2)]),
+        ([f32(1)], None),
+        (None, f32(1)),
+        (f32(np.nan), f32(0)),
+    ],
+)
+def test_compare_sees_what_is_wrong(expected, found):
+    with pytest.raises(AssertionError):
+        coverage.compare(expected, found, 1e-3, 1e-7)
+
+
+def test_page_can_be_read_back():
+    outcomes = [
+        coverage.Outcome("test_a", "A", "pass"),
+        coverage.Outcome("test_b", "x.y.B", "unsupported", "has | in\nit"),
+        coverage.Outcome("test_c", "C", "close", "rounding"),
+    ]
+    version, rows = coverage.read_page(coverage.page(outcomes))
+    assert version == onnx.__version__
+    assert rows.keys() == {"test_b", "test_c"} and "in it" in rows["test_b"]
+
+
+def test_backend_interface():
+    assert backend.supports_device("CPU") and not backend.supports_device("CUDA")
+    node = helper.make_node("Clip", ["x", "", "high"], ["y"])
+    (y,) = backend.run_node(node, [f32(-1, 5), np.float32(2)])
+    np.testing.assert_array_equal(y, f32(-1, 2))
+    (y,) = backend.run_node(node, [f32(-1, 5), np.float32(2)], opset_version=13)
+    np.testing.assert_array_equal(y, f32(-1, 2))
+    case = next(case for case in CASES if case.name == "test_add")
+    inputs, (expected,) = case.data_sets[0]
+    np.testing.assert_allclose(backend.run_model(case.model, inputs)[0], expected)
+    with pytest.raises(ArgumentError, match="'CUDA'"):
+        backend.prepare(case.model, "CUDA")
