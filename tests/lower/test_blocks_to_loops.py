@@ -146,6 +146,13 @@ def opaque(func):
     return run_passes(func, passes)
 
 
+def allocation_loops(func) -> list[str]:
+    """The names of the loops around the only allocation."""
+    lowered = opaque(func)
+    (allocated,) = collect(lowered.body, Allocate)
+    return loops_around(lowered, allocated)
+
+
 def test_buffers_move_inward_and_shrink():
     func = opaque(tiled_matmul(32, 48, 24, (8, 16, 4)))
     local, cached = collect(func.body, Allocate)
@@ -184,6 +191,21 @@ def test_what_another_iteration_wrote_stays_outside(offset, extent, loops):
     assert allocated.extents == (extent,)
     assert loops_around(lowered, allocated) == loops
     check(func)
+
+
+def test_what_an_unknown_iteration_wrote_stays_outside():
+    """B[perm[i]] may be of any iteration."""
+    A, P, B, C = (make_buffer((8,), "int32", name) for name in "APBC")
+    v, w, i, j = axis(8, "v"), axis(8, "w"), Var("i"), Var("j")
+    make = Block((v,), (), points((B, (v.var,))), "make", BufferStore(B, A[v.var], (v.var,)))
+    use = Block((w,), (), points((C, (w.var,))), "use", BufferStore(C, B[P[w.var]], (w.var,)))
+    first, second = BlockRealize((i,), TRUE, make), BlockRealize((i,), TRUE, use)
+    func = function(nest(seq(first, second), (i, 8)), A, P, C, alloc=(B,))
+    assert allocation_loops(func) == []
+    # Where an iteration fills all of B, it is the iteration's own.
+    fill = BlockRealize((j,), TRUE, make)
+    func = function(nest(seq(nest(fill, (j, 8)), second), (i, 8)), A, P, C, alloc=(B,))
+    assert allocation_loops(func) == ["i"]
 
 
 def test_padded_strides():

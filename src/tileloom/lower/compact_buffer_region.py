@@ -32,6 +32,8 @@ def compact_buffer_region(func: PrimFunc) -> PrimFunc:
     for buffer, accesses in found.by_buffer.items():
         if not accesses or buffer.strides or buffer.elem_offset is not None:
             continue
+        if any(access.by_pointer for access in accesses):
+            continue
         new = _shrink(buffer, hulls(accesses, len(found.owners[buffer])), aligned.get(buffer, ()))
         if new is not None:
             shrunk[buffer] = new

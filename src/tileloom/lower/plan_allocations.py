@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ..expr import SPATIAL, const, free_vars
+from ..expr import SPATIAL, Expr, Max, Min, const, free_vars, post_order
 from ..tir import Block, BlockRealize, Buffer, For, PrimFunc, Stmt, StmtRewriter, While
 from .common import on_body
+from .linear import Linear, linear
 from .regions import Access, Accesses, Interval, Scope, hulls
 
 
@@ -98,19 +99,32 @@ def _self_contained(
     if min(reads, key=_order).order < min(writes, key=_order).order:
         return False  # it reads what an iteration before has left
     written, read = hulls(writes, depth), hulls(reads, depth)
-    return all(_may_cover(w, r) for w, r in zip(written, read, strict=True))
+    shape = accesses[0].buffer.shape
+    return all(_covers(w, r, e) for w, r, e in zip(written, read, shape, strict=True))
 
 
 def _order(access: Access) -> int:
     return access.order
 
 
-def _may_cover(written: Interval | None, read: Interval | None) -> bool:
-    """False where some read index is provably outside what was written."""
-    if written is None or read is None:
-        return True
+def _covers(written: Interval | None, read: Interval | None, extent: Expr) -> bool:
+    """Whether what is read of an axis has been written.
+
+    Bounds that were clipped (min, max) are taken to be clipped alike on both sides, as regions
+    that `compute_at` works out are.
+    """
+    if written is None:
+        return False
+    if read is None:
+        read = Linear({}, 0), linear(extent).shift(-1)
     low, high = read[0].plus(written[0], -1), read[1].plus(written[1], -1)
-    return (bool(low.terms) or low.const >= 0) and (bool(high.terms) or high.const <= 0)
+    return _not_negative(low) and _not_negative(Linear({}, 0).plus(high, -1))
+
+
+def _not_negative(value: Linear) -> bool:
+    if not value.terms:
+        return value.const >= 0
+    return any(isinstance(part, Min | Max) for atom in value.terms for part in post_order(atom))
 
 
 class _Move(StmtRewriter):

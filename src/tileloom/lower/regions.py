@@ -30,8 +30,8 @@ Scope = For | BlockRealize | While | LetStmt
 class Access:
     """One access to a buffer: the statements around it from the root on, and what it touches.
 
-    `low` and `high` are the first and last index of each axis; None for an access through the
-    pointer, of which nothing is known.
+    `low` and `high` are the first and last index of each axis, None where that is not known. An
+    access `by_pointer` touches what the block around it declares, and minds the strides.
     """
 
     buffer: Buffer
@@ -40,6 +40,7 @@ class Access:
     low: tuple[Expr, ...] | None
     high: tuple[Expr, ...] | None
     order: int
+    by_pointer: bool = False
 
 
 @dataclass(slots=True)
@@ -97,19 +98,35 @@ class Accesses:
         seen.add(expr)
         if isinstance(expr, Var):
             for buffer in self._by_data.get(expr, ()):
-                self._add(buffer, scopes, True, None, None)
+                self._pointer(buffer, scopes)
             return
         if not has_load(expr) and free_vars(expr).isdisjoint(self._by_data):
             return
         if isinstance(expr, Call) and expr.op == ADDRESS_OF:
             for buffer in loaded_buffers(expr):
-                self._add(buffer, scopes, True, None, None)
+                self._pointer(buffer, scopes)
         if isinstance(expr, BufferLoad):
             inner_let = any(isinstance(part, Let) for part in expr.indices)
             indices = None if inner_let else expr.indices
             self._add(expr.buffer, scopes, False, indices, indices)
         for child in expr.children:
             self._loads(child, scopes, seen)
+
+    def _pointer(self, buffer: Buffer, scopes: tuple[Scope, ...]) -> None:
+        """An access through the pointer: of the regions that the innermost block declares."""
+        for scope in reversed(scopes):
+            if not isinstance(scope, BlockRealize):
+                continue
+            reads = [r for r in scope.block.reads if r.buffer is buffer]
+            writes = [r for r in scope.block.writes if r.buffer is buffer]
+            for region in (*writes, *reads):
+                lows = tuple(part.min for part in region.region)
+                highs = tuple(part.min + part.extent - 1 for part in region.region)
+                self._add(buffer, scopes, region in writes, lows, highs, by_pointer=True)
+            if reads or writes:
+                return
+        for is_write in (True, False):
+            self._add(buffer, scopes, is_write, None, None, by_pointer=True)
 
     def _add(
         self,
@@ -118,12 +135,13 @@ class Accesses:
         is_write: bool,
         low: tuple[Expr, ...] | None,
         high: tuple[Expr, ...] | None,
+        by_pointer: bool = False,
     ) -> None:
         known = self.by_buffer.get(buffer)
         if known is None:
             return
         self._count += 1
-        known.append(Access(buffer, scopes, is_write, low, high, self._count))
+        known.append(Access(buffer, scopes, is_write, low, high, self._count, by_pointer))
 
 
 # ---------------------------------------------------------------------------- intervals
