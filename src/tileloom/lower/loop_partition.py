@@ -48,7 +48,7 @@ from .common import (
 from .linear import Linear, linear
 from .regions import Interval, Scope, interval, relaxed
 
-GROWTH = 120  # statements that one function may gain: all of them are compiled
+GROWTH = 64  # statements that one function may gain: all of them are compiled
 
 
 def loop_partition(func: PrimFunc) -> PrimFunc:
