@@ -48,34 +48,52 @@ def internal(
     return function
 
 
+def _scratch(k: Lanes, typ: ir.Type) -> ir.Value:
+    """Room for a vector in the frame of the function, aligned to a cache line."""
+    entry = k.builder.function.entry_basic_block
+    b = ir.IRBuilder(entry)
+    b.position_at_start(entry)
+    place = b.alloca(typ)
+    place.align = 64
+    return place
+
+
 def each_lane(
     k: Lanes, name: str, args: list[Val], scalar: Callable[[Lanes], ir.Function], outputs: int
 ) -> list[Val]:
-    """Calls the scalar function that returns `outputs` values of its own types in each lane."""
-    one = Lanes(k.builder, k.bits, None)
-    function = scalar(one)
+    """Calls the scalar function that returns `outputs` values of its own types in each lane.
+
+    The results come back through memory. That makes the caller align its stack, or else LLVM may
+    spill a register of 512 bits across two cache lines, by luck on every turn of the usual path.
+    """
+    function = scalar(Lanes(k.builder, k.bits, None))
     if k.count is None:
         packed = k.builder.call(function, [x.value for x in args])
         return [k.wrap(k.builder.extract_value(packed, i)) for i in range(outputs)]
     parts = function.function_type.return_type.elements
     vectors = [ir.VectorType(part, k.count) for part in parts]
-    structure = ir.LiteralStructType(vectors)
+    types = [x.value.type for x in args]
 
     def body(b: ir.IRBuilder) -> None:
-        results = [ir.Constant(vector, ir.Undefined) for vector in vectors]
-        for lane in range(k.count or 1):
-            index = ir.IntType(32)(lane)
-            values = [b.extract_element(x, index) for x in b.function.args]
-            packed = b.call(function, values)
-            for i in range(outputs):
-                results[i] = b.insert_element(results[i], b.extract_value(packed, i), index)
-        total = ir.Constant(structure, ir.Undefined)
-        for i, vector in enumerate(results):
-            total = b.insert_value(total, vector, i)
-        b.ret(total)
+        _unrolled(b, function, vectors, len(args))
 
-    types = [x.value.type for x in args]
+    pointers = [ir.PointerType()] * outputs
     full = f"tileloom.{name}.{mangle(types[0])}"
-    whole = internal(k, full, structure, types, body)
-    packed = k.builder.call(whole, [x.value for x in args])
-    return [k.wrap(k.builder.extract_value(packed, i)) for i in range(outputs)]
+    whole = internal(k, full, ir.VoidType(), [*types, *pointers], body)
+    places = [_scratch(k, vector) for vector in vectors]
+    k.builder.call(whole, [x.value for x in args] + places)
+    pairs = zip(places, vectors, strict=True)
+    return [k.wrap(k.builder.load(place, typ=vector, align=64)) for place, vector in pairs]
+
+
+def _unrolled(b: ir.IRBuilder, function: ir.Function, vectors: list[ir.Type], arity: int) -> None:
+    results = [ir.Constant(vector, ir.Undefined) for vector in vectors]
+    inputs, places = b.function.args[:arity], b.function.args[arity:]
+    for lane in range(vectors[0].count):
+        index = ir.IntType(32)(lane)
+        packed = b.call(function, [b.extract_element(x, index) for x in inputs])
+        for i, result in enumerate(results):
+            results[i] = b.insert_element(result, b.extract_value(packed, i), index)
+    for result, place in zip(results, places, strict=True):
+        b.store(result, place, align=64)
+    b.ret_void()
