@@ -119,6 +119,11 @@ def test_a_wrong_rule_is_caught(wrong) -> None:
             test_rule(rule)
 
 
+def test_numbers_are_no_truth_values() -> None:
+    x, y = Var("x"), Var("y")
+    assert str(Analyzer().simplify(Select(x != y, const(1), const(0)))) == "T.Select(x != y, 1, 0)"
+
+
 def test_dispatch_finds_the_rules_of_a_node() -> None:
     dispatch = Dispatch([rule for rules in FAMILIES.values() for rule in rules])
     x, y = Var("x", "int8"), Var("y", "int8")

@@ -108,50 +108,59 @@ def _was_cast(term: Expr, kind: DType) -> bool:
 
 
 def _linear_extremum(self: Context, e: Any) -> Linear:
-    kind = type(e)
-    a, b = self.linear(e.a), self.linear(e.b)
-    least, most = self.bound(self.combine(a, b, -1))
-    if most <= 0 or least >= 0:
-        return a if (most <= 0) == (kind is Min) else b
-    common = Linear(a.dtype, {t: k for t, k in a.terms.items() if b.terms.get(t) == k}, 0)
-    if a.const == b.const:
-        common = common.shifted(a.const)
-    if common.terms or common.const:
-        inner = kind(a.plus(common, -1).expr, b.plus(common, -1).expr)
-        return self.combine(common, self.linear(inner))
-    g = gcd(a.const, b.const, *a.terms.values(), *b.terms.values())
+    return _extremum(self, type(e), [self.linear(e.a), self.linear(e.b)])
+
+
+def _extremum(self: Context, kind: type[Expr], sums: list[Linear]) -> Linear:
+    """The extremum without needless operands; what all have in common stands outside."""
+    parts = _without_needless(self, kind, [part for a in sums for part in _operands(self, kind, a)])
+    if len(parts) == 1:
+        return parts[0]
+    first, rest = parts[0], parts[1:]
+    shared = {t: k for t, k in first.terms.items() if all(b.terms.get(t) == k for b in rest)}
+    offset = first.const if all(b.const == first.const for b in rest) else 0
+    if shared or offset:
+        common = Linear(first.dtype, shared, offset)
+        return self.combine(common, _extremum(self, kind, [b.plus(common, -1) for b in parts]))
+    g = gcd(*(b.const for b in parts), *(k for b in parts for k in b.terms.values()))
     if g > 1:
-        a, b = _shrunk(a, g), _shrunk(b, g)
-        return self.linear(kind(a.expr, b.expr)).scaled(g)
-    return _chain(self, kind, a, b)
+        return _extremum(self, kind, [_shrunk(b, g) for b in parts]).scaled(g)
+    return _chain(self, kind, [b.expr for b in parts])
 
 
 def _shrunk(a: Linear, g: int) -> Linear:
     return Linear(a.dtype, {t: k // g for t, k in a.terms.items()}, a.const // g)
 
 
-def _operands(kind: type[Expr], expr: Expr) -> list[Expr]:
-    """The operands of a chain of one operator."""
-    if type(expr) is not kind:
-        return [expr]
-    return [*_operands(kind, expr.a), *_operands(kind, expr.b)]  # type: ignore[attr-defined]
+def _operands(self: Context, kind: type[Expr], value: Linear) -> list[Linear]:
+    """The operands of a chain of one operator; a sum over one chain is a chain of sums."""
+    chains = [t for t, k in value.terms.items() if type(t) is kind and k > 0]
+    if len(chains) != 1:
+        return [value]
+    chain, k = chains[0], value.terms[chains[0]]
+    rest = value.plus(atom(chain), -k)
+    sides = [self.linear(side) for side in chain.children]
+    return [part for side in sides for part in _operands(self, kind, self.combine(rest, side, k))]
 
 
-def _chain(self: Context, kind: type[Expr], a: Linear, b: Linear) -> Linear:
-    """The extremum of all operands, without those that another makes needless; constants last."""
-    kept: list[Expr] = []
-    for part in [*_operands(kind, a.expr), *_operands(kind, b.expr)]:
-        bounds = [self.bound(self.combine(self.linear(part), self.linear(k), -1)) for k in kept]
+def _without_needless(self: Context, kind: type[Expr], parts: list[Linear]) -> list[Linear]:
+    """The operands that no other one makes needless."""
+    kept: list[Linear] = []
+    for part in parts:
+        bounds = [self.bound(self.combine(part, k, -1)) for k in kept]
         if kind is Max:
             bounds = [ConstIntBound(-high, -low) for low, high in bounds]
         if any(low >= 0 for low, _ in bounds):
             continue
         kept = [k for k, (_, high) in zip(kept, bounds, strict=True) if high > 0] + [part]
-    kept.sort(key=lambda part: (isinstance(part, IntImm), order_key(part)))
-    if len(kept) == 1:
-        return self.linear(kept[0])
-    result = kept[0]
-    for part in kept[1:]:
+    return kept
+
+
+def _chain(self: Context, kind: type[Expr], parts: list[Expr]) -> Linear:
+    """The extremum of several operands as a term, constants last."""
+    parts = sorted(parts, key=lambda part: (isinstance(part, IntImm), order_key(part)))
+    result = parts[0]
+    for part in parts[1:]:
         result = kind(result, part)  # type: ignore[call-arg]
     changed = self.apply_rules(result)
     return atom(result) if changed is None else self.linear(changed)

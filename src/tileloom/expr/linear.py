@@ -59,7 +59,7 @@ class Linear:
             if total:
                 terms[term] = total
             else:
-                del terms[term]
+                terms.pop(term, None)
         return Linear(self.dtype, terms, self.const + other.const * factor)
 
     def same_as(self, other: Linear) -> bool:
