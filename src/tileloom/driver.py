@@ -1,61 +1,97 @@
-"""Joins the rooms: programs in, machine code out."""
+"""Joins the rooms: programs in, machine code out.
+
+What was compiled before is found on disk by the program itself, so that neither the planners nor
+LLVM are loaded for it: they are imported when something new must be made.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
+import uuid
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from .base import Target, dtype
+from .base import Target
 from .base.errors import UnsupportedError, UserError
 from .base.target import target as parse_target
-from .codegen import jit, parallel_stub, pyentry
-from .codegen.module import PARALLEL_RUNTIME, EmittedModule, emit_module
 from .expr import Var
-from .graph.expand import expand
 from .graph.nodes import Graph, Node, Tensor
-from .graph.optimize import optimize
-from .graph.program import Program, Segment, build_program
-from .graph.to_tir.kernel import Machine
-from .lower import lower
-from .runtime import LoadedObject, load_object, native, parallel
+from .runtime import LoadedObject, load_object, native, package_stamp, parallel
 from .runtime.cache import cache_key, object_cache
-from .runtime.executable import Executable, HostStep, NativeStep, Value
+from .runtime.executable import Array, Executable, Value
 from .runtime.kernel import Kernel
 from .runtime.params import ParamSpec
+from .runtime.recipe import Recipe, Step, digest
 from .tir import BufferStore, IRModule, PrimFunc, pre_order
 
-_VERSION: str = sys.modules[__name__.partition(".")[0]].__version__
+if TYPE_CHECKING:
+    from .codegen.module import EmittedModule
+    from .graph.program import Program, Segment
+
+_PARALLEL_RUNTIME = "tileloom_parallel"
+
+
+@cache
+def _stamp() -> str:
+    """A string that changes when Tileloom or LLVM does, found without loading either."""
+    parts = [sys.modules[__name__.partition(".")[0]].__version__, package_stamp("llvmlite")]
+    folders = [os.path.dirname(__file__)]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    folders.append(entry.path)
+                elif entry.name.endswith(".py"):
+                    about = entry.stat()
+                    parts.append(f"{entry.path}:{about.st_size}:{about.st_mtime_ns}")
+    return cache_key(*sorted(parts))
 
 
 def _native_helper(name: str, symbols: Mapping[str, int]) -> LoadedObject:
     host = Target.host()
-    text = parallel_stub.source(host.arch) if name == "parallel" else pyentry.source()
-    return load_object(_object(text, host, opt_level=0), symbols)
+
+    def make() -> bytes:
+        from .codegen import jit, parallel_stub, pyentry
+
+        text = parallel_stub.source(host.arch) if name == "parallel" else pyentry.source()
+        return jit.compile_ir(text, host, opt_level=0)
+
+    key = cache_key("helper", name, host.key, _stamp(), sys.version)
+    return load_object(object_cache().get_or_make(key, make), symbols)
 
 
 native.connect(_native_helper)
 
 
-def _object(ir_text: str, target: Target, opt_level: int = 2) -> bytes:
-    """Machine code for LLVM IR text, from the cache if it was made before."""
-    key = cache_key(ir_text, target.key, str(opt_level), _VERSION, jit.llvm_version())
-    return object_cache().get_or_make(key, lambda: jit.compile_ir(ir_text, target, opt_level))
+def _object(module: IRModule, target: Target) -> tuple[bytes, EmittedModule]:
+    """Machine code for a module at any stage; the part after emission may come from the cache."""
+    from .codegen import jit
+    from .codegen.module import emit_module
+    from .lower import lower
+
+    emitted = emit_module(lower(module, target))
+    key = cache_key(emitted.ir_text, target.key, _stamp())
+    made = object_cache().get_or_make(key, lambda: jit.compile_ir(emitted.ir_text, target))
+    return made, emitted
 
 
 def compile_module(
     module: IRModule, target: Target, symbols: Mapping[str, int] | None = None
 ) -> tuple[LoadedObject, EmittedModule]:
     """Lower, compile and load a module for this process."""
-    emitted = emit_module(lower(module, target))
-    data = _object(emitted.ir_text, target)
-    known = dict(symbols or {})
-    if PARALLEL_RUNTIME in emitted.ir_text:
-        known[PARALLEL_RUNTIME] = parallel.address()
-    return load_object(data, known), emitted
+    data, emitted = _object(module, target)
+    return _linked(data, symbols or {}, _PARALLEL_RUNTIME in emitted.ir_text), emitted
+
+
+def _linked(data: bytes, symbols: Mapping[str, int], needs_threads: bool) -> LoadedObject:
+    known = dict(symbols)
+    if needs_threads:
+        known[_PARALLEL_RUNTIME] = parallel.address()
+    return load_object(data, known)
 
 
 # ---------------------------------------------------------------------------- functions
@@ -113,6 +149,10 @@ def runnable(target: Any) -> Target:
 
 def assembly(program: PrimFunc | IRModule, target: Any = "cpu") -> str:
     """The assembly text of a program for a CPU target, which need not be this machine."""
+    from .codegen import jit
+    from .codegen.module import emit_module
+    from .lower import lower
+
     wanted = parse_target(target)
     module = IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
     return jit.assembly(emit_module(lower(module, wanted)).ir_text, wanted)
@@ -147,44 +187,112 @@ def _extent(extent: Any) -> int | str:
 def compile_graph(graph: Graph, target: Any = "cpu") -> Executable:
     """A graph compiled for a target: a callable from arrays to a list of arrays."""
     host = runnable(target)
-    program = plan_graph(graph, host)
-    return _load(program, host)
+    given = {digest(array): array for array in _constants(graph)}
+    key = cache_key("graph", host.key, str(_threads(host)), _stamp(), graph_key(graph, given))
+    found = object_cache().get(key)
+    if found is not None:
+        recipe, data = Recipe.from_bytes(found, given)
+    else:
+        recipe, data = _make(graph, host)
+        kept = recipe.to_bytes(given, data)
+        if kept is not None:
+            object_cache().put(key, kept)
+    code: LoadedObject | None = None
+    if data:
+        pointers = {name: array.ctypes.data for name, array in recipe.symbols.items()}
+        code = _linked(data, pointers, recipe.needs_threads)
+    return recipe.executable(code)
 
 
 def plan_graph(graph: Graph, target: Target) -> Program:
     """The kernels of a graph, before lowering."""
-    machine = Machine(target.vector_bits, min(target.cores, parallel.get_num_threads()))
-    return build_program(optimize(expand(graph)), machine)
+    from .graph.expand import expand
+    from .graph.optimize import optimize
+    from .graph.program import build_program
+    from .graph.to_tir.kernel import Machine
+
+    return build_program(optimize(expand(graph)), Machine(target.vector_bits, _threads(target)))
 
 
-@cache
-def _host_function(node: Node) -> Any:
-    types = [tensor.type for tensor in node.outputs]
-    return lambda arrays: node.op.reference(arrays, node.attrs, types)
+def _threads(target: Target) -> int:
+    return min(target.cores, parallel.get_num_threads())
 
 
-def _load(program: Program, target: Target) -> Executable:
-    pointers = {name: array.ctypes.data for name, array in program.constants.items()}
-    code: LoadedObject | None = None
-    if program.module.functions:
-        code, _ = compile_module(program.module, target, pointers)
+def _constants(graph: Graph) -> list[Array]:
+    found = (node.outputs[0].value for node in graph.nodes if node.op.name == "constant")
+    return [array for array in found if array is not None]
+
+
+def graph_key(graph: Graph, given: Mapping[str, Array]) -> str:
+    """Text that is equal for graphs that compute the same in the same way.
+
+    Args:
+        given: the graph's constants by their digests.
+    """
+    digests = {id(array): name for name, array in given.items()}
+    numbers = {tensor: k for k, tensor in enumerate(graph.inputs)}
+    lines = [f"{graph.name} {[(t.name, t.type) for t in graph.inputs]}"]
+    for node in graph.nodes:
+        value = node.outputs[0].value
+        attrs = digests[id(value)] if value is not None else _plain(node.attrs)
+        wiring = [numbers[tensor] for tensor in node.inputs]
+        for tensor in node.outputs:
+            numbers[tensor] = len(numbers)
+        lines.append(f"{node.op.name} {wiring} {attrs} {[t.type for t in node.outputs]}")
+    lines.append(str([numbers[tensor] for tensor in graph.outputs]))
+    return "\n".join(lines)
+
+
+def _plain(value: Any) -> str:
+    """An attribute as text that says all of it."""
+    if isinstance(value, Mapping):
+        return str(sorted((name, _plain(part)) for name, part in value.items()))
+    if isinstance(value, (list, tuple)):
+        return str([type(value).__name__, *map(_plain, value)])
+    if isinstance(value, (np.ndarray, np.generic)):
+        return digest(np.asarray(value))
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return f"{type(value).__name__} {value!r}"
+    return f"{type(value).__name__} {uuid.uuid4()}"  # unknown: like nothing that was seen before
+
+
+def _make(graph: Graph, target: Target) -> tuple[Recipe, bytes]:
+    program = plan_graph(graph, target)
     slots = _number(program)
 
     def value(tensor: Tensor) -> Value:
         home = program.storage.get(tensor, tensor)
         return Value(slots[home], tensor.shape, tensor.dtype)
 
-    keep = (code, program.constants)
-    steps = [_step(segment, code, keep, value) for segment in program.segments]
-    constants = {k: np.ascontiguousarray(t.value) for t, k in slots.items() if t.value is not None}
-    inputs = [_param(t, k) for k, t in enumerate(program.graph.inputs)]
-    return Executable(
-        program.graph.name, inputs, [value(t) for t in program.graph.outputs], steps, constants
+    data, needs_threads = b"", False
+    if program.module.functions:
+        data, emitted = _object(program.module, target)
+        needs_threads = _PARALLEL_RUNTIME in emitted.ir_text
+    recipe = Recipe(
+        program.graph.name,
+        tuple((t.name, value(t)) for t in program.graph.inputs),
+        tuple(map(value, program.graph.outputs)),
+        tuple(_step(segment, value) for segment in program.segments),
+        {k: np.ascontiguousarray(t.value) for t, k in slots.items() if t.value is not None},
+        program.constants,
+        needs_threads,
     )
+    return recipe, data
 
 
-def _param(tensor: Tensor, k: int) -> ParamSpec:
-    return ParamSpec(tensor.name or f"argument{k}", "buffer", tensor.dtype, tensor.shape)
+def _step(segment: Segment, value: Any) -> Step:
+    if segment.node is not None:
+        reads = tuple(value(t) for t in segment.node.inputs)
+        host = _host_function(segment.node)
+        return Step(segment.name, reads, tuple(map(value, segment.writes)), host=host)
+    reads, writes = (tuple(map(value, part)) for part in (segment.reads, segment.writes))
+    return Step(segment.name, reads, writes, segment.arena_bytes)
+
+
+@cache
+def _host_function(node: Node) -> Any:
+    types = [tensor.type for tensor in node.outputs]
+    return lambda arrays: node.op.reference(arrays, node.attrs, types)
 
 
 def _number(program: Program) -> dict[Tensor, int]:
@@ -197,26 +305,6 @@ def _number(program: Program) -> dict[Tensor, int]:
     for tensor in outside:
         slots.setdefault(tensor, len(slots))
     return slots
-
-
-def _step(
-    segment: Segment, code: LoadedObject | None, keep: object, value: Any
-) -> NativeStep | HostStep:
-    if segment.node is not None:
-        reads = tuple(value(t) for t in segment.node.inputs)
-        return HostStep(_host_function(segment.node), reads, tuple(map(value, segment.writes)))
-    if code is None:
-        raise UserError("a program without kernels has a native segment")
-    params = [_param(t, k) for k, t in enumerate(segment.reads)]
-    params += [
-        ParamSpec(f"output{k}", "buffer", t.dtype, t.shape, access="w")
-        for k, t in enumerate(segment.writes)
-    ]
-    arena = ParamSpec("arena", "buffer", dtype("uint8"), (segment.arena_bytes,), access="w")
-    params.append(arena)
-    kernel = Kernel(segment.name, code.address(f"{segment.name}__packed"), params, keep)
-    reads, writes = (tuple(map(value, part)) for part in (segment.reads, segment.writes))
-    return NativeStep(kernel, reads, writes, segment.arena_bytes)
 
 
 __all__: Sequence[str] = ("assembly", "build", "compile_graph", "compile_module", "plan_graph")
