@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import llvmlite.ir as ir
 
@@ -12,10 +11,8 @@ from ..base.errors import UnsupportedError
 from ..expr import Call, StringImm
 from ..tir import BufferLoad
 from . import arith, memory, vmath
+from .emitter import Emitter
 from .types import I1, I8, I32, filled, like, opaque, register_type
-
-if TYPE_CHECKING:
-    from .emit_expr import ExprEmitter
 
 _FLOAT = dtype("float32")
 _EFFECTS = {"tir.call_extern", "tir.call_packed", "tir.prefetch"}
@@ -26,7 +23,7 @@ def has_effect(op: str) -> bool:
     return op in _EFFECTS
 
 
-def emit_call(e: ExprEmitter, call: Call) -> ir.Value:
+def emit_call(e: Emitter, call: Call) -> ir.Value:
     """The value of a call."""
     handler = _HANDLERS.get(call.op)
     if handler is not None:
@@ -37,7 +34,7 @@ def emit_call(e: ExprEmitter, call: Call) -> ir.Value:
     raise UnsupportedError(f"the CPU target has no code for the call {call.op!r}")
 
 
-def _math(e: ExprEmitter, call: Call, name: str) -> ir.Value:
+def _math(e: Emitter, call: Call, name: str) -> ir.Value:
     b, args = e.builder, [e.value(arg) for arg in call.args]
     kind = call.args[0].dtype
     if kind.code == "bfloat":
@@ -48,36 +45,36 @@ def _math(e: ExprEmitter, call: Call, name: str) -> ir.Value:
     return vmath.emit(b, name, args)
 
 
-def _if_then_else(e: ExprEmitter, call: Call) -> ir.Value:
+def _if_then_else(e: Emitter, call: Call) -> ir.Value:
     condition, yes, no = call.args
     return e.where(condition, yes, no)
 
 
-def _likely(e: ExprEmitter, call: Call) -> ir.Value:
+def _likely(e: Emitter, call: Call) -> ir.Value:
     return e.value(call.args[0])
 
 
-def _bitwise(name: str) -> Callable[[ExprEmitter, Call], ir.Value]:
-    def emit(e: ExprEmitter, call: Call) -> ir.Value:
+def _bitwise(name: str) -> Callable[[Emitter, Call], ir.Value]:
+    def emit(e: Emitter, call: Call) -> ir.Value:
         return getattr(e.builder, name)(*(e.value(arg) for arg in call.args))
 
     return emit
 
 
-def _bitwise_not(e: ExprEmitter, call: Call) -> ir.Value:
+def _bitwise_not(e: Emitter, call: Call) -> ir.Value:
     return e.builder.not_(e.value(call.args[0]))
 
 
-def _shift(e: ExprEmitter, call: Call) -> ir.Value:
+def _shift(e: Emitter, call: Call) -> ir.Value:
     x, y = (e.value(arg) for arg in call.args)
     return arith.shift(e.builder, call.op, call.dtype, x, y)
 
 
-def _reinterpret(e: ExprEmitter, call: Call) -> ir.Value:
+def _reinterpret(e: Emitter, call: Call) -> ir.Value:
     return e.builder.bitcast(e.value(call.args[0]), register_type(call.dtype))
 
 
-def _abs(e: ExprEmitter, call: Call) -> ir.Value:
+def _abs(e: Emitter, call: Call) -> ir.Value:
     kind, value = call.args[0].dtype, e.value(call.args[0])
     if kind.is_float:
         return _math(e, call, "fabs")
@@ -89,8 +86,8 @@ def _abs(e: ExprEmitter, call: Call) -> ir.Value:
     )
 
 
-def _bit_count(name: str) -> Callable[[ExprEmitter, Call], ir.Value]:
-    def emit(e: ExprEmitter, call: Call) -> ir.Value:
+def _bit_count(name: str) -> Callable[[Emitter, Call], ir.Value]:
+    def emit(e: Emitter, call: Call) -> ir.Value:
         value = e.value(call.args[0])
         extra = [I1(0)] if name == "llvm.ctlz" else []
         types = [value.type, *(x.type for x in extra)]
@@ -102,7 +99,7 @@ def _bit_count(name: str) -> Callable[[ExprEmitter, Call], ir.Value]:
     return emit
 
 
-def _fma(e: ExprEmitter, call: Call) -> ir.Value:
+def _fma(e: Emitter, call: Call) -> ir.Value:
     b, args = e.builder, [e.value(arg) for arg in call.args]
     if call.dtype.code == "bfloat":
         wide = [arith.widen_bfloat(b, arg) for arg in args]
@@ -111,7 +108,7 @@ def _fma(e: ExprEmitter, call: Call) -> ir.Value:
     return b.call(arith.intrinsic(b, "llvm.fma", kind, [kind] * 3, (kind,)), args)
 
 
-def _classify(e: ExprEmitter, call: Call) -> ir.Value:
+def _classify(e: Emitter, call: Call) -> ir.Value:
     """isnan, isinf, isfinite; integers are always finite."""
     kind, value = call.args[0].dtype, e.value(call.args[0])
     if not kind.is_float:
@@ -121,7 +118,7 @@ def _classify(e: ExprEmitter, call: Call) -> ir.Value:
     return vmath.emit(e.builder, call.op.removeprefix("tir."), [value])
 
 
-def _extern(e: ExprEmitter, call: Call) -> ir.Value:
+def _extern(e: Emitter, call: Call) -> ir.Value:
     name, *args = call.args
     if not isinstance(name, StringImm):
         raise UnsupportedError(f"an external call needs the function's name: {call}")
@@ -136,14 +133,14 @@ def _extern(e: ExprEmitter, call: Call) -> ir.Value:
     return I32(0) if void else value
 
 
-def _address_of(e: ExprEmitter, call: Call) -> ir.Value:
+def _address_of(e: Emitter, call: Call) -> ir.Value:
     load = call.args[0]
     if not isinstance(load, BufferLoad) or len(load.indices) != 1:
         raise UnsupportedError(f"address_of needs an element of a flat buffer: {call}")
     return memory.address(e, load.buffer, e.index(load.indices[0]))
 
 
-def _lookup_param(e: ExprEmitter, call: Call) -> ir.Value:
+def _lookup_param(e: Emitter, call: Call) -> ir.Value:
     """Constant data that the loader provides under this name."""
     (name,) = call.args
     if not isinstance(name, StringImm):
@@ -153,7 +150,7 @@ def _lookup_param(e: ExprEmitter, call: Call) -> ir.Value:
     return found or opaque(ir.GlobalVariable(module, I8, name.value))
 
 
-_HANDLERS: dict[str, Callable[[ExprEmitter, Call], ir.Value]] = {
+_HANDLERS: dict[str, Callable[[Emitter, Call], ir.Value]] = {
     "tir.if_then_else": _if_then_else,
     "tir.likely": _likely,
     "tir.bitwise_and": _bitwise("and_"),

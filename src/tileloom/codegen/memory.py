@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import llvmlite.ir as ir
 
 from ..base import DType
@@ -11,13 +9,11 @@ from ..base.errors import UnsupportedError
 from ..expr import Broadcast, Expr, IntImm, Ramp
 from ..tir import Buffer, BufferLoad, BufferStore
 from .arith import intrinsic
+from .emitter import Emitter
 from .types import I1, I8, I32, I64, PTR, element_bytes, filled, lanes_of, memory_type, splat
 
-if TYPE_CHECKING:
-    from .emit_expr import ExprEmitter
 
-
-def load(e: ExprEmitter, expr: BufferLoad) -> ir.Value:
+def load(e: Emitter, expr: BufferLoad) -> ir.Value:
     """The value of a load of one element or of a vector of them."""
     index = _flat(expr.buffer, expr.indices)
     mask = e.mask if expr.predicate is None else e.value(expr.predicate)
@@ -29,7 +25,7 @@ def load(e: ExprEmitter, expr: BufferLoad) -> ir.Value:
     return _to_register(e, expr.buffer.dtype, value)
 
 
-def store(e: ExprEmitter, stmt: BufferStore) -> None:
+def store(e: Emitter, stmt: BufferStore) -> None:
     """A store of one element or of a vector of them."""
     index = _flat(stmt.buffer, stmt.indices)
     value = _to_memory(e, stmt.buffer.dtype, e.value(stmt.value))
@@ -57,7 +53,7 @@ def _is_one(expr: Expr) -> bool:
     return isinstance(expr, IntImm) and expr.value == 1
 
 
-def address(e: ExprEmitter, buffer: Buffer, index: ir.Value) -> ir.Value:
+def address(e: Emitter, buffer: Buffer, index: ir.Value) -> ir.Value:
     """The address of element `index`."""
     element = memory_type(buffer.dtype)
     base = e.lookup(buffer.data)
@@ -67,7 +63,7 @@ def address(e: ExprEmitter, buffer: Buffer, index: ir.Value) -> ir.Value:
 
 
 def _load_at(
-    e: ExprEmitter, buffer: Buffer, index: ir.Value, lanes: int, mask: ir.Value | None
+    e: Emitter, buffer: Buffer, index: ir.Value, lanes: int, mask: ir.Value | None
 ) -> ir.Value:
     kind = memory_type(buffer.dtype.element.with_lanes(lanes))
     align = element_bytes(buffer.dtype)
@@ -80,7 +76,7 @@ def _load_at(
     return e.builder.call(function, [pointer, I32(align), mask, ir.Constant(kind, None)])
 
 
-def _load_vector(e: ExprEmitter, buffer: Buffer, index: Expr, mask: ir.Value | None) -> ir.Value:
+def _load_vector(e: Emitter, buffer: Buffer, index: Expr, mask: ir.Value | None) -> ir.Value:
     lanes = index.dtype.lanes
     if mask is not None and lanes_of(mask) != lanes:
         mask = None
@@ -99,7 +95,7 @@ def _load_vector(e: ExprEmitter, buffer: Buffer, index: Expr, mask: ir.Value | N
     return _gather(e, buffer, index, mask)
 
 
-def _gather(e: ExprEmitter, buffer: Buffer, index: Expr, mask: ir.Value | None) -> ir.Value:
+def _gather(e: Emitter, buffer: Buffer, index: Expr, mask: ir.Value | None) -> ir.Value:
     lanes, kind = index.dtype.lanes, memory_type(buffer.dtype.with_lanes(index.dtype.lanes))
     pointers = _addresses(e, buffer, index)
     flags = ir.VectorType(I1, lanes)
@@ -113,7 +109,7 @@ def _gather(e: ExprEmitter, buffer: Buffer, index: Expr, mask: ir.Value | None) 
 
 
 def _scatter(
-    e: ExprEmitter, buffer: Buffer, index: Expr, value: ir.Value, mask: ir.Value | None
+    e: Emitter, buffer: Buffer, index: Expr, value: ir.Value, mask: ir.Value | None
 ) -> None:
     pointers = _addresses(e, buffer, index)
     flags = ir.VectorType(I1, index.dtype.lanes)
@@ -125,7 +121,7 @@ def _scatter(
     e.builder.call(function, [value, pointers, I32(element_bytes(buffer.dtype)), mask])
 
 
-def _addresses(e: ExprEmitter, buffer: Buffer, index: Expr) -> ir.Value:
+def _addresses(e: Emitter, buffer: Buffer, index: Expr) -> ir.Value:
     b, wide = e.builder, ir.VectorType(I64, index.dtype.lanes)
     value = e.value(index)
     if value.type != wide:
@@ -138,7 +134,7 @@ def _addresses(e: ExprEmitter, buffer: Buffer, index: Expr) -> ir.Value:
 
 
 def _store_at(
-    e: ExprEmitter, buffer: Buffer, index: ir.Value, value: ir.Value, mask: ir.Value | None
+    e: Emitter, buffer: Buffer, index: ir.Value, value: ir.Value, mask: ir.Value | None
 ) -> None:
     pointer, align = address(e, buffer, index), element_bytes(buffer.dtype)
     if mask is None or lanes_of(value) == 1:
@@ -155,13 +151,13 @@ def _store_at(
     e.builder.call(function, [value, pointer, I32(align), mask])
 
 
-def _to_register(e: ExprEmitter, kind: DType, value: ir.Value) -> ir.Value:
+def _to_register(e: Emitter, kind: DType, value: ir.Value) -> ir.Value:
     if not kind.is_bool:
         return value
     return e.builder.icmp_unsigned("!=", value, filled(value.type, 0))
 
 
-def _to_memory(e: ExprEmitter, kind: DType, value: ir.Value) -> ir.Value:
+def _to_memory(e: Emitter, kind: DType, value: ir.Value) -> ir.Value:
     if not kind.is_bool:
         return value
     lanes = lanes_of(value)

@@ -1,0 +1,28 @@
+"""What loads, stores and calls need of the emitter of expressions, which uses them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import llvmlite.ir as ir
+
+from ..expr import Expr, Var
+
+
+class Emitter(Protocol):
+    """A place in an LLVM function, and the values known there."""
+
+    builder: ir.IRBuilder
+    mask: ir.Value | None
+
+    def value(self, expr: Expr) -> ir.Value:
+        """The value in the expression's own type."""
+
+    def index(self, expr: Expr) -> ir.Value:
+        """A scalar integer as `i64`."""
+
+    def lookup(self, var: Var) -> ir.Value:
+        """The value bound to a variable."""
+
+    def where(self, condition: Expr, yes: Expr, no: Expr) -> ir.Value:
+        """One of two values, each evaluated only where it is wanted."""
