@@ -20,10 +20,28 @@ DTYPE_FIRST = frozenset({
 })  # fmt: skip
 
 # Result types that do not follow from the first argument.
-_HANDLE = ["tvm_access_ptr", "address_of", "tvm_stack_alloca", "tvm_stack_make_shape", "tvm_stack_make_array", "lookup_param", "tvm_tuple", "tvm_load_matrix_sync", "tvm_store_matrix_sync", "tvm_fill_fragment", "tvm_mma_sync", "tvm_bmma_sync", "make_filled_simdgroup_matrix", "simdgroup_load", "simdgroup_store", "simdgroup_multiply_accumulate", "tvm_thread_allreduce", "tvm_warp_activemask", "ptx_cp_async", "ptx_cp_async_bulk", "ptx_commit_group", "ptx_wait_group", "type_annotation", "create_barriers", "tvm_context_id", "tvm_call_packed_lowered", "tvm_call_cpacked"]
-_INT32 = ["tvm_storage_sync", "tvm_call_packed", "call_packed", "tvm_static_handle", "tvm_struct_set", "assume", "tvm_throw_last_error", "undef", "start_profile_intrinsic", "end_profile_intrinsic", "ret", "call_cpacked", "continue_loop", "break_loop", "vscale", "prefetch", "tvm_check_return", "atomic_add_return"]
+_HANDLE = [
+    "tvm_access_ptr", "address_of", "tvm_stack_alloca", "tvm_stack_make_shape",
+    "tvm_stack_make_array", "lookup_param", "tvm_tuple", "tvm_load_matrix_sync",
+    "tvm_store_matrix_sync", "tvm_fill_fragment", "tvm_mma_sync", "tvm_bmma_sync",
+    "make_filled_simdgroup_matrix", "simdgroup_load", "simdgroup_store",
+    "simdgroup_multiply_accumulate", "tvm_thread_allreduce", "tvm_warp_activemask",
+    "ptx_cp_async", "ptx_cp_async_bulk", "ptx_commit_group", "ptx_wait_group",
+    "type_annotation", "create_barriers", "tvm_context_id", "tvm_call_packed_lowered",
+    "tvm_call_cpacked",
+]  # fmt: skip
+_INT32 = [
+    "tvm_storage_sync", "tvm_call_packed", "call_packed", "tvm_static_handle", "tvm_struct_set",
+    "assume", "tvm_throw_last_error", "undef", "start_profile_intrinsic",
+    "end_profile_intrinsic", "ret", "call_cpacked", "continue_loop", "break_loop", "vscale",
+    "prefetch", "tvm_check_return", "atomic_add_return",
+]  # fmt: skip
 _BOOL = ["isnullptr", "any_true", "all_true", "any", "all"]
-_AS_ARGUMENT = ["likely", "tvm_warp_shuffle", "tvm_warp_shuffle_up", "tvm_warp_shuffle_down", "q_multiply_shift", "q_multiply_shift_per_axis", "large_uint_imm", "vectorlow", "vectorhigh", "vectorcombine", "atomic_add", "dp4a", "ignore_loop_partition"]
+_AS_ARGUMENT = [
+    "likely", "tvm_warp_shuffle", "tvm_warp_shuffle_up", "tvm_warp_shuffle_down",
+    "q_multiply_shift", "q_multiply_shift_per_axis", "large_uint_imm", "vectorlow",
+    "vectorhigh", "vectorcombine", "atomic_add", "dp4a", "ignore_loop_partition",
+]  # fmt: skip
 
 _RESULT: dict[str, str] = {
     **dict.fromkeys(_HANDLE, "handle"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..expr import Expr, IntImm, SizeVar, Var
+from ..expr import Expr, SizeVar, Var
 from ..tir import Buffer
 from .show_expr import ExprPrinter, show_string
 
@@ -12,18 +12,13 @@ def is_simple(buffer: Buffer) -> bool:
     return (
         not buffer.strides
         and buffer.static_shape is not None
-        and is_zero(buffer.elem_offset)
+        and buffer.elem_offset is None
         and buffer.scope == "global"
         and buffer.data_alignment == 64
         and buffer.offset_factor in (0, 1)
         and buffer.buffer_type == "default"
         and not buffer.axis_separators
     )
-
-
-def is_zero(offset: Expr | None) -> bool:
-    """Whether an element offset is nothing."""
-    return offset is None or (isinstance(offset, IntImm) and offset.value == 0)
 
 
 def type_text(var: Var) -> str:
@@ -35,6 +30,12 @@ def type_text(var: Var) -> str:
     if isinstance(var, SizeVar):
         return f"T.{var.dtype}(is_size_var=True)"
     return f"T.{var.dtype}"
+
+
+def declaration(var: Var) -> str:
+    """What makes a new variable of the same type: `T.int32()`."""
+    text = type_text(var)
+    return text if text.endswith(")") else f"{text}()"
 
 
 class BufferPrinter:
@@ -74,12 +75,10 @@ class BufferPrinter:
             ]
             comma = "," if len(strides) == 1 else ""
             parts.append(f"strides=({', '.join(strides)}{comma})")
-        offset = buffer.elem_offset
-        if offset is not None and not self._binds_offset(buffer, f"{name}.elem_offset"):
-            if not is_zero(offset) or buffer.offset_factor:
-                parts.append(f"elem_offset={self.expr(offset)}")
-        elif offset is None and buffer.offset_factor:
-            parts.append("elem_offset=0")
+        if buffer.elem_offset is None:
+            parts += ["elem_offset=None"] if buffer.offset_factor else []
+        elif not self._binds_offset(buffer, f"{name}.elem_offset"):
+            parts.append(f"elem_offset={self._own(buffer.elem_offset, f'{name}.elem_offset')}")
         if buffer.scope != "global" and not (over_data and _scope_of(buffer.data) == buffer.scope):
             parts.append(f"scope={show_string(buffer.scope)}")
         if buffer.data_alignment != 64:
@@ -94,16 +93,24 @@ class BufferPrinter:
         return parts
 
     def _stride(self, stride: Expr, place: str) -> str:
-        if isinstance(stride, Var) and stride not in self.names:
+        if type(stride) is Var and stride.dtype == "int32" and stride not in self.names:
             self.names.alias(stride, place)
-            typed = stride.dtype == "int32" and not isinstance(stride, SizeVar)
-            return show_string(stride.name) if typed else f"{type_text(stride)}"
-        return self.expr(stride)
+            return show_string(stride.name)
+        return self._own(stride, place)
+
+    def _own(self, expr: Expr, place: str) -> str:
+        """An expression, or the type of a variable that is new here."""
+        if isinstance(expr, Var) and expr not in self.names:
+            self.names.alias(expr, place)
+            return declaration(expr)
+        return self.expr(expr)
 
     def _binds_offset(self, buffer: Buffer, place: str) -> bool:
         """Whether the offset is a new variable, which an offset factor brings about."""
         offset = buffer.elem_offset
-        if isinstance(offset, Var) and offset not in self.names and buffer.offset_factor:
+        kind = buffer.shape[0].dtype if buffer.shape else "int32"
+        plain = type(offset) is Var and offset.dtype == kind
+        if isinstance(offset, Var) and plain and offset not in self.names and buffer.offset_factor:
             self.names.alias(offset, place)
             return True
         return False

@@ -55,7 +55,8 @@ from ..expr import (
     binary,
 )
 from ..tir import Buffer, BufferLoad, BufferRegion
-from .intrinsics import DTYPE_FIRST, is_intrinsic, result_type
+from .builders import lookup
+from .intrinsics import DTYPE_FIRST, is_intrinsic
 from .names import Names
 
 _COMPARE, _NOT, _CLOSED = 4, 3, 9
@@ -199,13 +200,15 @@ class ExprPrinter:
         name = expr.op.removeprefix("tir.")
         args = [self(arg) for arg in expr.args]
         if not expr.op.startswith("tir.") or not is_intrinsic(name):
-            args = [f'"{expr.dtype}"', show_string(expr.op), *args]
-            return f"T.Call({', '.join(args)})", _CLOSED
+            return self._any_call(expr, args), _CLOSED
         if name in DTYPE_FIRST:
             args = [f'"{expr.dtype}"', *args]
-        elif result_type(name, expr.args) is not expr.dtype:
-            args.append(f'dtype="{expr.dtype}"')
+        elif not _reads_back(name, expr):
+            return self._any_call(expr, args), _CLOSED
         return f"T.{name}({', '.join(args)})", _CLOSED
+
+    def _any_call(self, expr: Call, args: Sequence[str]) -> str:
+        return f"T.Call({', '.join([show_string(expr.dtype), show_string(expr.op), *args])})"
 
     def _let(self, expr: Let) -> _Text:
         value = self(expr.value)
@@ -250,6 +253,14 @@ def _folds(expr: BinaryOp) -> bool:
         except UserError:
             return True  # such as a division by zero
     return False
+
+
+def _reads_back(name: str, expr: Call) -> bool:
+    """Whether `T.name(args)` is the very same call: nothing folds, and the type follows."""
+    try:
+        return lookup(name)(*expr.args) is expr
+    except (UserError, TypeError):
+        return False
 
 
 def show_int(kind: DType, value: int) -> str:

@@ -32,7 +32,7 @@ from ..tir import (
 )
 from .names import Names
 from .show_block import axis_lines, implicit_root, unbound_axis_lines
-from .show_buffer import BufferPrinter, is_simple, type_text
+from .show_buffer import BufferPrinter, declaration, is_simple, type_text
 from .show_expr import ExprPrinter, show_string
 from .survey import Survey, buffer_exprs
 
@@ -51,7 +51,6 @@ class FunctionPrinter:
         self._indent = "    " * indent
         self._loops: dict[Var, For] = {}  # those around the current statement
         self._waiting: list[Buffer] = []  # undeclared buffers over pointers not bound yet
-        self._threads: dict[Var, str] = {}  # those that the head of the function defines
         self._print: dict[type[Stmt], Callable[[Any, bool], None]] = {
             For: self._for,
             BlockRealize: lambda s, _: self._block(s.block, s),
@@ -111,7 +110,7 @@ class FunctionPrinter:
         params, matches = [], []
         for param in func.params:
             buffer = func.buffer_map.get(param)
-            plain = buffer is not None and is_simple(buffer)
+            plain = buffer is not None and is_simple(buffer) and param.pointee is None
             if buffer and plain and param not in survey.used and survey.pointers[buffer.data] == 1:
                 params.append(f"{self.buffers.define(buffer)}: {self.buffers.annotation(buffer)}")
                 continue
@@ -122,13 +121,13 @@ class FunctionPrinter:
 
     def _head(self, survey: Survey, matches: list[tuple[Var, Buffer]]) -> None:
         for var in survey.free():
-            kind = type_text(var)
-            self._define(var, kind if kind.endswith(")") else f"{kind}()")
+            self._define(var, declaration(var))
         for param, buffer in matches:
             self._define_buffer(buffer, "T.match_buffer", self.expr(param))
         for var, count in survey.launches.items():
             if count > 1:
-                self._threads[var] = self.names.define(var, var.name)
+                tag = f'"{survey.tags[var]}"' + ("" if var.dtype == "int32" else f', "{var.dtype}"')
+                self._define(var, f"T.env_thread({tag})")
         for buffer in survey.undeclared():
             if buffer.data not in survey.bound and buffer.data not in self.names:
                 self._define_buffer(buffer, "T.Buffer")
@@ -155,6 +154,8 @@ class FunctionPrinter:
     def _define_buffer(
         self, buffer: Buffer, function: str, *leading: str, data: Expr | None = None
     ) -> None:
+        if data is None and buffer.data in self.names:
+            data = buffer.data  # an alias of what has a name
         name = self.buffers.define(buffer)
         text = self.buffers.call(function, *leading, buffer=buffer, data=data)
         self.line(f"{name} = {text}")

@@ -32,7 +32,8 @@ class Survey:
         bound: those that a parameter, loop, block or statement binds.
         buffers: every buffer that is loaded from, stored to, or named by a region.
         declared: those that a parameter, block or statement declares.
-        launches: how many `thread_extent` attributes there are for a thread's variable.
+        launches: how many launches there are for a thread's variable.
+        tags: the tags of the threads.
         pointers: how many buffers there are over a pointer.
     """
 
@@ -42,6 +43,7 @@ class Survey:
         self.buffers: dict[Buffer, None] = {}
         self.declared: dict[Buffer, None] = {}
         self.launches: dict[Var, int] = {}
+        self.tags: dict[Var, str] = {}
         self.pointers: dict[Var, int] = {}
         self._seen: set[Expr] = set()
         for buffer in func.buffer_map.values():
@@ -105,7 +107,8 @@ class Survey:
     def _attr(self, stmt: AttrStmt) -> None:
         node = stmt.node
         if isinstance(node, IterVar):
-            if stmt.attr_key == "thread_extent":
+            if stmt.attr_key in ("thread_extent", "virtual_thread"):
+                self.tags[node.var] = node.thread_tag
                 self.launches[node.var] = self.launches.get(node.var, 0) + 1
                 self.bound.add(node.var)
         elif isinstance(node, Buffer):

@@ -1,0 +1,26 @@
+"""How far apart two expressions are: the extent that `low:high` or `range(low, high)` means."""
+
+from __future__ import annotations
+
+from ..expr import Add, Expr, ExprLike, IntImm, Sub, as_expr, binary, match_types
+from ..expr.analyzer import simplify
+
+
+def length(low: ExprLike, high: ExprLike) -> Expr:
+    """`high - low`; exactly `n` where `high` is `low + n`, so that what is printed reads back.
+
+    >>> from tileloom.expr import Var
+    >>> i, n = Var("i"), Var("n")
+    >>> length(i, i + (n + 0)), length(4 * i, 4 * (i + 2))
+    (n, 8)
+    """
+    a, b = match_types(low, high)
+    if isinstance(b, Add):
+        if b.a is a:
+            return b.b
+        if b.b is a:
+            return b.a
+    if a is b:
+        return as_expr(0, a.dtype)
+    result = binary(Sub, b, a)
+    return result if isinstance(a, IntImm) else simplify(result)

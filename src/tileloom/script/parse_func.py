@@ -1,0 +1,148 @@
+"""Functions and modules of a script."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from ..base import DType, UserError, dtype
+from ..expr import Var, const
+from ..tir import Block, BlockRealize, IRModule, PrimFunc, Stmt
+from .notes import BufferNote, Kind, VarNote
+from .parse_buffer import make_buffer
+from .parser import StatementParser
+from .source import Source
+
+
+def parse_function(
+    node: ast.FunctionDef, source: Source, captured: Mapping[str, Any], private: bool = False
+) -> PrimFunc:
+    """The function that a `def` describes."""
+    return _FunctionParser(source, captured).function(node, private)
+
+
+def parse_module(node: ast.ClassDef, source: Source, captured: Mapping[str, Any]) -> IRModule:
+    """The module that a class describes: its functions, and `I.module_attrs`."""
+    functions: dict[str, PrimFunc] = {}
+    attrs: dict[str, Any] = {}
+    known = dict(captured)
+    for item in node.body:
+        parser = _FunctionParser(source, known)
+        match item:
+            case ast.FunctionDef():
+                private = is_private(item, parser)
+                functions[item.name] = parser.function(item, private)
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                known[name] = parser.evaluate.value(item.value)
+            case ast.Expr(value=ast.Call(func=ast.Attribute(attr="module_attrs"), args=[arg])):
+                attrs.update(parser.evaluate.value(arg))
+            case ast.Pass() | ast.Expr(value=ast.Constant()):
+                pass
+            case _:
+                source.error(item, "a module holds functions, constants and I.module_attrs")
+    return IRModule(functions, attrs)
+
+
+def is_private(node: ast.FunctionDef, parser: StatementParser) -> bool:
+    """Whether `@T.prim_func(private=True)` stands over a function; another decorator is refused."""
+    private = False
+    for decorator in node.decorator_list:
+        call = isinstance(decorator, ast.Call)
+        head = decorator.func if isinstance(decorator, ast.Call) else decorator
+        name = head.attr if isinstance(head, ast.Attribute) else getattr(head, "id", "")
+        if name != "prim_func":
+            parser.error(decorator, "a function of a module must be decorated with T.prim_func")
+        if call and isinstance(decorator, ast.Call):
+            options = {k.arg: parser.evaluate.value(k.value) for k in decorator.keywords}
+            private = bool(options.get("private", False))
+    return private
+
+
+class _FunctionParser(StatementParser):
+    def function(self, node: ast.FunctionDef, private: bool) -> PrimFunc:
+        """Parse a `def`."""
+        args = node.args
+        if args.vararg or args.kwarg or args.kwonlyargs or args.defaults:
+            self.error(node, "a function of a script has plain parameters only")
+        params = self._parameters([*args.posonlyargs, *args.args])
+        returns = self._returns(node)
+        body = self._with_root(self.suite(node.body))
+        attrs = {**({} if private else {"global_symbol": node.name}), **self.attrs}
+        unknown = [var for var in self.buffer_map if var not in params]
+        if unknown:
+            self.error(node, f"match_buffer of {unknown[0].name}, which is no parameter")
+        span = self.source.head(node)
+        return PrimFunc(tuple(params), body, self.buffer_map, attrs, returns, span=span)
+
+    def _parameters(self, args: list[ast.arg]) -> list[Var]:
+        # Scalars first: the shapes of buffers may name them.
+        params: dict[str, Var] = {}
+        for arg in args:
+            if arg.annotation is None:
+                self.error(arg, f"parameter {arg.arg!r} has no type", "write `A: T.Buffer(...)`")
+            if not _is_buffer(arg.annotation):
+                params[arg.arg] = self._scalar(arg, self._annotation(arg.annotation))
+        for arg in args:
+            if arg.arg not in params and arg.annotation is not None:
+                params[arg.arg] = self._scalar(arg, self._annotation(arg.annotation))
+        return [params[arg.arg] for arg in args]
+
+    def _annotation(self, node: ast.expr) -> Any:
+        """What an annotation means; a string is the name of a type, or an expression."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            try:
+                return Kind(node.value)
+            except UserError:
+                inner = self.source.parse(node.value.strip()).body
+            if len(inner) != 1 or not isinstance(inner[0], ast.Expr):
+                self.error(node, f"not a type: {node.value!r}")
+            for part in ast.walk(inner[0]):
+                ast.copy_location(part, node)
+            return self.evaluate.value(inner[0].value)
+        return self.evaluate.value(node)
+
+    def _scalar(self, arg: ast.arg, kind: Any) -> Var:
+        name = arg.arg
+        if isinstance(kind, BufferNote):
+            param = Var(f"{name}_handle", "handle")
+            with self.evaluate.at(arg):
+                buffer = make_buffer(kind, name, self.define)
+            self.buffer_map[param] = buffer
+            self.buffers.append(buffer)
+            self.define(name, buffer)
+            return param
+        if isinstance(kind, VarNote):
+            var = kind.named(name)
+        elif isinstance(kind, Kind):
+            var = Var(name, kind.dtype)
+        elif isinstance(kind, DType):
+            var = Var(name, kind)
+        else:
+            self.error(arg, f"parameter {name!r} has no type of a script: {kind!r}")
+        self.define(name, var)
+        return var
+
+    def _returns(self, node: ast.FunctionDef) -> DType:
+        if node.returns is None:
+            return dtype("void")
+        kind = self._annotation(node.returns)
+        if kind is None:
+            return dtype("void")
+        if not isinstance(kind, Kind):
+            self.error(node.returns, "a function returns a scalar type, such as T.int32")
+        return kind.dtype
+
+    def _with_root(self, body: Stmt) -> Stmt:
+        """The body in a root block, unless it is one or needs none."""
+        is_root = isinstance(body, BlockRealize) and not body.block.iter_vars
+        if not self.root_allocs and (is_root or not self.has_block):
+            return body
+        root = Block((), (), (), "root", body, alloc_buffers=tuple(self.root_allocs))
+        return BlockRealize((), const(True), root)
+
+
+def _is_buffer(annotation: ast.expr) -> bool:
+    if isinstance(annotation, ast.Constant):
+        return isinstance(annotation.value, str) and "Buffer" in annotation.value
+    return isinstance(annotation, ast.Call) and "Buffer" in ast.unparse(annotation.func)
