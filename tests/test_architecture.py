@@ -68,6 +68,7 @@ class Import:
     target: str
     line: int
     inside_function: bool
+    only_types: bool = False
 
 
 @dataclass(frozen=True)
@@ -99,22 +100,23 @@ class Source:
 
     def imports(self) -> Iterator[Import]:
         """Every import of the file, those under `TYPE_CHECKING` and inside functions too."""
-        yield from self._imports(self.tree, False)
+        yield from self._imports(self.tree, False, False)
 
-    def _imports(self, node: ast.AST, inside: bool) -> Iterator[Import]:
+    def _imports(self, node: ast.AST, inside: bool, only_types: bool) -> Iterator[Import]:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.Import):
                 for alias in child.names:
-                    yield Import(alias.name, child.lineno, inside)
+                    yield Import(alias.name, child.lineno, inside, only_types)
             elif isinstance(child, ast.ImportFrom):
                 base = self._absolute(child)
                 for alias in child.names:
                     name = f"{base}.{alias.name}"
                     target = name if name in modules() else base
-                    yield Import(target, child.lineno, inside)
+                    yield Import(target, child.lineno, inside, only_types)
             else:
                 is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
-                yield from self._imports(child, inside or is_function)
+                types = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
+                yield from self._imports(child, inside or is_function, only_types or types)
 
     def _absolute(self, node: ast.ImportFrom) -> str:
         if node.level == 0:
@@ -251,6 +253,7 @@ def test_no_module_imports_itself_in_a_circle() -> None:
             and found.target != source.module
             # Deferred imports and the root's namespace are not part of the loading order.
             and not found.inside_function
+            and not found.only_types
             and found.target != "tileloom"
         }
         for source in sources()

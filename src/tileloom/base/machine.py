@@ -107,6 +107,7 @@ def usable_cores() -> int:
     return max(1, min(cores, cpu_quota() or cores))
 
 
+@cache
 def cpu_quota(root: str = "/sys/fs/cgroup", membership: str = "/proc/self/cgroup") -> int | None:
     """Whole cores that the control group of this process may use, if it is limited.
 
