@@ -135,7 +135,7 @@ def _place(stage: Stage, order: Sequence[Axis], members: Mapping[te.Tensor, Memb
         if extents != [axis.extent for axis in target]:
             raise PlanRefused(f"{stage.op.name} is over another domain")
         renamed = dict(zip(stage.axes, (axis.parts[0] for axis in target), strict=True))
-    body = tuple(substitute(part, renamed) for part in stage.body)
+    body = tuple(_rename(part, renamed) for part in stage.body)
     axes = tuple(renamed[var] for var in stage.axes)
     level = 0
     for load in _loads(body):
@@ -146,6 +146,13 @@ def _place(stage: Stage, order: Sequence[Axis], members: Mapping[te.Tensor, Memb
     if not full and own is None and any(a.parts[0] in _vars(body) for a in order if a.reduce):
         raise PlanRefused(f"{stage.op.name} depends on a reduced axis")
     return Member(stage, body, axes, full, level)
+
+
+def _rename(part: Expr, renamed: Mapping[Var, Var]) -> Expr:
+    """The formula over other variables, also where a reduction binds them itself."""
+    if isinstance(part, Reduce):
+        return part.with_children([substitute(child, renamed) for child in part.children])
+    return substitute(part, renamed)
 
 
 def _loads(body: Iterable[Expr]) -> list[ProducerLoad]:

@@ -127,7 +127,7 @@ def _can_keep(cluster: Cluster, outputs: Sequence[te.Tensor], machine: Machine) 
         return True
     for axis in cluster.reduce:
         kept *= axis.extent
-    return kept <= SCRATCH_BYTES and _along_rows(cluster, machine.vector_bits // 32)
+    return kept <= SCRATCH_BYTES and _along_rows(cluster, _lanes(cluster, machine))
 
 
 def _one_by_one(
@@ -161,7 +161,7 @@ def _nest(
     may_split: bool = True,
 ) -> Stmt:
     bodies = [part for member in cluster.members for part in member.body]
-    lanes = max(1, machine.vector_bits // widest_bits(bodies))
+    lanes = _lanes(cluster, machine)
     size = 1
     for axis in (*cluster.spatial, *cluster.reduce):
         size *= axis.extent
@@ -176,6 +176,12 @@ def _nest(
     if _along_rows(cluster, lanes):
         return RowKernel(cluster, buffers, outputs, lanes).build(parallel)
     return ColumnKernel(cluster, buffers, outputs, lanes).build(parallel, machine.workers)
+
+
+def _lanes(cluster: Cluster, machine: Machine) -> int:
+    """The elements of a vector in the widest type that the formulas compute in."""
+    bodies = [part for member in cluster.members for part in member.body]
+    return max(1, machine.vector_bits // widest_bits(bodies))
 
 
 def _lacks_rows(cluster: Cluster, lanes: int, workers: int) -> bool:

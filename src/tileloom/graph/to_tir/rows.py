@@ -38,7 +38,8 @@ class RowKernel:
         self.lanes = lanes
         self.sources: dict[te.Tensor, Source] = {}
         self.scratch: list[Buffer] = []
-        *self.outer, self.inner = cluster.reduce
+        # A reduction over unit axes alone has none left.
+        *self.outer, self.inner = cluster.reduce or (Axis((Var("k"),), (1,), reduce=True),)
         self.row: list[Expr] = []
 
     def build(self, parallel: bool) -> Stmt:
