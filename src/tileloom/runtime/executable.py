@@ -78,7 +78,8 @@ class Executable:
         self._quick = self._only_step()
         makers = self._quick.writes if self._quick else ()
         self._allocate = [pool.allocator(value.shape, value.dtype) for value in makers]
-        self._arena = pool.allocator((self._quick.arena_bytes if self._quick else 0,), _BYTE)
+        self._arena = _scratch(self._quick.arena_bytes if self._quick else 0)
+        self.single = self._make_single()
 
     def _only_step(self) -> NativeStep | None:
         """The one native step, if it takes the inputs and makes the outputs as they are."""
@@ -87,6 +88,22 @@ class Executable:
         step = self.steps[0]
         as_given = [value.slot for value in step.reads] == list(range(len(self.inputs)))
         return step if as_given and step.writes == self.outputs else None
+
+    def _make_single(self) -> Callable[..., Array]:
+        """The program as a function that returns its first output alone."""
+        if self._quick is None or len(self._allocate) != 1:
+            return lambda *arrays: self(*arrays)[0]
+        kernel, allocate, arena = self._quick.kernel.__call__, self._allocate[0], self._arena
+
+        def single(*arrays: Any) -> Array:
+            result, scratch = allocate(), arena()
+            try:
+                kernel(*arrays, result, scratch)
+            except ArgumentError:
+                kernel(*self._compact(arrays), result, scratch)
+            return result
+
+        return single
 
     def __call__(self, *arrays: Any) -> list[Array]:
         """The outputs for these inputs.
@@ -141,6 +158,14 @@ class Executable:
             shared.add(value.slot)
             results.append(array)
         return results
+
+
+def _scratch(size: int) -> Callable[[], Array]:
+    """What gives scratch memory of so many bytes; nothing at all can be shared."""
+    if size:
+        return pool.allocator((size,), _BYTE)
+    nothing = np.empty(0, np.uint8)
+    return lambda: nothing
 
 
 def _as(value: Value, array: Array) -> Array:

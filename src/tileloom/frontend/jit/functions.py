@@ -7,7 +7,9 @@ itself and run (see `public`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
@@ -58,12 +60,28 @@ def _without_arrays(function: Callable[..., Any], args: Any, kwargs: Any) -> Any
     return _EAGER[0](function)(*args, **kwargs) if value is None else value
 
 
-_DEPTH = [0]
+class _Traces(threading.local):
+    """How many functions this thread is tracing, one inside the other."""
+
+    depth = 0
+
+
+_traces = _Traces()
 
 
 def tracing() -> bool:
-    """Whether a function is being traced."""
-    return _DEPTH[0] > 0
+    """Whether this thread is tracing a function."""
+    return _traces.depth > 0
+
+
+@contextmanager
+def trace() -> Iterator[None]:
+    """While a function is traced."""
+    _traces.depth += 1
+    try:
+        yield
+    finally:
+        _traces.depth -= 1
 
 
 # ---------------------------------------------------------------------------- elementwise

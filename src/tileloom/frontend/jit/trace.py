@@ -35,8 +35,9 @@ class Compiled:
         self.function = function
         self.target = target
         self.static = frozenset(static_argnames)
-        self._known: dict[Any, tuple[Any, Any]] = {}
-        self._lock = threading.Lock()
+        self._known: dict[Any, Callable[..., Any]] = {}
+        self._quick: dict[Any, Callable[..., Any]] = {}  # the same, where all arguments are arrays
+        self._lock = threading.RLock()
         self._signature = inspect.signature(function) if static_argnames else None
         update_wrapper(self, function)
         self._check_static()
@@ -61,16 +62,30 @@ class Compiled:
             TraceError: the function wants to know values while it is traced.
             ArgumentError: an argument is of no supported type.
         """
+        kinds = None if kwargs else _kinds(args)
+        if kinds is not None:
+            run = self._quick.get(kinds)
+            if run is not None:
+                return run(*args)
+        if functions.tracing() and _has_traced((args, kwargs)):
+            return self.function(*args, **kwargs)  # becomes part of the function being traced
         leaves, tree, arrays = self._arguments(args, kwargs)
+        run = self._runner(tree, leaves)
+        result = run(*arrays)
+        if kinds is not None:
+            self._quick[kinds] = run
+        return result
+
+    def _runner(self, tree: Any, leaves: tuple[Leaf, ...]) -> Callable[..., Any]:
+        """The compiled function of the arrays for these kinds of arguments."""
         key = (tree, leaves)
-        found = self._known.get(key)
-        if found is None:
+        run = self._known.get(key)
+        if run is None:
             with self._lock:
-                found = self._known.get(key)
-                if found is None:
-                    found = self._known[key] = self._compile(tree, leaves)
-        run, build = found
-        return build(run(*arrays), arrays)
+                run = self._known.get(key)
+                if run is None:
+                    run = self._known[key] = self._compile(tree, leaves)
+        return run
 
     def graph(self, *args: Any, **kwargs: Any) -> Graph:
         """What is traced for these arguments."""
@@ -93,8 +108,7 @@ class Compiled:
         inputs = [Tensor(TensorType(leaf.shape, leaf.dtype), leaf.name) for leaf in leaves]
         traced = [Array(tensor, leaf.weak) for tensor, leaf in zip(inputs, leaves, strict=True)]
         args, kwargs = unflatten(tree, iter(traced))
-        functions._DEPTH[0] += 1
-        try:
+        with functions.trace():
             if self._signature is not None:
                 values = {**kwargs, **{name: value.value for name, value in fixed}}
                 order = [name for name in self._signature.parameters if name in values]
@@ -103,21 +117,35 @@ class Compiled:
                 )
                 args, kwargs = bound.args, bound.kwargs
             result = self.function(*args, **kwargs)
-        finally:
-            functions._DEPTH[0] -= 1
         return _finish(result, inputs, getattr(self.function, "__name__", "main"))
 
-    def _compile(self, tree: Any, leaves: tuple[Leaf, ...]) -> tuple[Any, Any]:
+    def _compile(self, tree: Any, leaves: tuple[Leaf, ...]) -> Callable[..., Any]:
         graph, structure = self._trace(tree, leaves)
-        run = driver.compile_graph(graph, self.target)
-        torch = any(leaf.torch for leaf in leaves)
+        executable = driver.compile_graph(graph, self.target)
+        if any(leaf.torch for leaf in leaves):
+            return lambda *arrays: unflatten(structure, map(_as_torch, executable(*arrays)))
+        if structure == "leaf":
+            return executable.single
+        return lambda *arrays: unflatten(structure, iter(executable(*arrays)))
 
-        def build(results: list[Any], arrays: Sequence[Any]) -> Any:
-            return unflatten(structure, map(_as_torch, results) if torch else iter(results))
 
-        if structure == "leaf" and not torch:
-            return run, lambda results, _: results[0]
-        return run, build
+def _kinds(values: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Shapes and types of NumPy arrays, found quickly; None if something else is among them."""
+    kinds: list[Any] = []
+    for value in values:
+        if type(value) is not np.ndarray:
+            return None
+        kinds.append(value.shape)
+        kinds.append(value.dtype)
+    return tuple(kinds)
+
+
+def _has_traced(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_traced, value.values()))
+    if isinstance(value, (list, tuple)):
+        return any(map(_has_traced, value))
+    return isinstance(value, Array)
 
 
 class _Static:
