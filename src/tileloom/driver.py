@@ -187,14 +187,16 @@ def _extent(extent: Any) -> int | str:
 def compile_graph(graph: Graph, target: Any = "cpu") -> Executable:
     """A graph compiled for a target: a callable from arrays to a list of arrays."""
     host = runnable(target)
-    given = {digest(array): array for array in _constants(graph)}
-    key = cache_key("graph", host.key, str(_threads(host)), _stamp(), graph_key(graph, given))
+    digests = {id(array): digest(array) for array in _constants(graph)}
+    given = {digests[id(array)]: array for array in _constants(graph)}
+    key = cache_key("graph", host.key, str(_threads(host)), _stamp(), graph_key(graph, digests))
     found = object_cache().get(key)
     if found is not None:
+        given = {digests[id(array)]: array for array in constants}
         recipe, data = Recipe.from_bytes(found, given)
     else:
         recipe, data = _make(graph, host)
-        kept = recipe.to_bytes(given, data)
+        kept = recipe.to_bytes(digests, data)
         if kept is not None:
             object_cache().put(key, kept)
     code: LoadedObject | None = None
@@ -223,13 +225,13 @@ def _constants(graph: Graph) -> list[Array]:
     return [array for array in found if array is not None]
 
 
-def graph_key(graph: Graph, given: Mapping[str, Array]) -> str:
+def graph_key(graph: Graph, digests: Mapping[int, str]) -> str:
     """Text that is equal for graphs that compute the same in the same way.
 
     Args:
-        given: the graph's constants by their digests.
+        digests: those of the graph's constants, by the identity of the array. Several constants
+            may be equal.
     """
-    digests = {id(array): name for name, array in given.items()}
     numbers = {tensor: k for k, tensor in enumerate(graph.inputs)}
     lines = [f"{graph.name} {[(t.name, t.type) for t in graph.inputs]}"]
     for node in graph.nodes:
