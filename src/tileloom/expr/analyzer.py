@@ -13,6 +13,7 @@ from .int_set import Domains, IntSet, int_set
 from .modular import ModularSet, modular
 from .nodes import EQ, GE, GT, LE, LT, Call, Expr, IntImm, Var
 from .operators import ExprLike
+from .rebuild import is_pure
 from .reduction import Range
 from .simplifier import Simplifier
 from .walk import rewrite
@@ -93,7 +94,9 @@ class Analyzer:
         """A scope in which the condition holds."""
         outer = self._facts, self._simplifier
         facts = self._facts.copy()
-        assume(self._simplifier, facts, self.simplify(as_expr(condition)))
+        simple = self.simplify(as_expr(condition))
+        if is_pure(simple):
+            assume(self._simplifier, facts, simple)
         self._enter(facts)
         try:
             yield
@@ -132,7 +135,7 @@ class Analyzer:
         """Constant bounds, also through cancellation: `i - i` is in [0, 0]."""
         node = as_expr(expr)
         found = self._simplifier.bound_of(node)
-        if node.dtype.lanes == 1 and is_index(node.dtype):
+        if node.dtype.lanes == 1 and is_index(node.dtype) and is_pure(node):
             found = found.intersect(self._simplifier.bound(self._simplifier.linear(node)))
         return found
 
@@ -147,7 +150,7 @@ class Analyzer:
     def modular_set(self, expr: ExprLike) -> ModularSet:
         """What is known of the value modulo something."""
         node = as_expr(expr)
-        if node.dtype.lanes == 1 and is_index(node.dtype):
+        if node.dtype.lanes == 1 and is_index(node.dtype) and is_pure(node):
             return self._simplifier.remainders(self._simplifier.linear(node))
         return self._simplifier.moduli.of(node)
 

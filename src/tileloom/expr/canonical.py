@@ -104,6 +104,10 @@ def _mod(ctx: Context, x: Linear, c: int) -> Linear:
     least, most = ctx.bound(rest)
     if least // c == most // c:
         return rest.shifted(-(least // c) * c)
+    if ctx.knows_moduli:
+        coeff, base = ctx.remainders(rest)
+        if coeff % c == 0:
+            return constant(x.dtype, base % c)
     unwrapped = _without_inner_mod(ctx, rest, c)
     if unwrapped is not None:
         return _mod(ctx, unwrapped, c)
@@ -191,14 +195,14 @@ _COMBINING = (FloorDiv, FloorMod, Min, Max)
 
 def recombine(ctx: Context, x: Linear) -> Linear:
     """`x` with pieces of one source merged, and sums drawn into minima where terms cancel."""
-    if len(x.terms) < 2 and not x.const:
+    if len(x.terms) < 2 and not ctx.knows_moduli:
         return x
     for term, k in x.terms.items():
         kind = type(term)
         if kind not in _COMBINING:
             continue
         if kind is Min or kind is Max:
-            merged = _into_extremum(ctx, x, term, k)
+            merged = _into_extremum(ctx, x, term, k) or _sum_of_extrema(ctx, x, term, k)
         else:
             merged = _merge_piece(ctx, x, term, k)
         if merged is not None:
@@ -225,6 +229,12 @@ def _merge_piece(ctx: Context, x: Linear, term: Expr, k: int) -> Linear | None:
         return None
     # y - y // c * c  ->  y % c
     whole, factor = ctx.linear(source), -(k // lower)
+    if ctx.knows_moduli:
+        # y // c * c  ->  y - r  where y % c == r is known
+        coeff, base = ctx.remainders(whole)
+        if coeff % lower == 0:
+            rest = x.plus(atom(term), -k)
+            return combine(ctx, rest, whole.shifted(-(base % lower)), -factor)
     if not contains_multiple(x.terms, whole.terms, factor):
         return None
     rest = x.plus(atom(term), -k).plus(whole, -factor)
@@ -262,15 +272,25 @@ def _merge_symbolic(ctx: Context, x: Linear, term: Expr, k: int) -> Linear | Non
     return combine(ctx, rest, ctx.linear(source), k)
 
 
+def _sum_of_extrema(ctx: Context, x: Linear, term: Expr, k: int) -> Linear | None:
+    """`min(a, b) + max(a, b)  ->  a + b`, times `k`."""
+    a, b = term.children
+    other = Max(a, b) if type(term) is Min else Min(a, b)
+    if x.terms.get(other) != k:
+        return None
+    rest = x.plus(atom(term), -k).plus(atom(other), -k)
+    return combine(ctx, combine(ctx, rest, ctx.linear(a), k), ctx.linear(b), k)
+
+
 def _into_extremum(ctx: Context, x: Linear, term: Expr, k: int) -> Linear | None:
     """`min(a, b) + t  ->  min(a + t, b + t)` for those terms that cancel in a side."""
-    if abs(k) != 1 or len(x.terms) < 2:
+    if len(x.terms) < 2:
         return None
     a, b = ctx.linear(term.a), ctx.linear(term.b)  # type: ignore[attr-defined]
     drawn = {
-        t: m * k
+        t: m // k
         for t, m in x.terms.items()
-        if t is not term and (a.terms.get(t) == -m * k or b.terms.get(t) == -m * k)
+        if t is not term and m % k == 0 and -(m // k) in (a.terms.get(t), b.terms.get(t))
     }
     if not drawn:
         return None

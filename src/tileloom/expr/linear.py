@@ -73,6 +73,8 @@ class Linear:
 class Context(Protocol):
     """What the canonical forms ask of the simplifier that uses them."""
 
+    knows_moduli: bool  # whether there are facts about remainders
+
     def simplify(self, expr: Expr) -> Expr:
         """The simplest known form."""
 

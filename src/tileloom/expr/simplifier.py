@@ -24,6 +24,10 @@ from .rules import apply_rules
 from .walk import free_vars
 
 
+class Impure(Exception):
+    """A call with side effects is in an index sum, where terms are merged and dropped freely."""
+
+
 class Simplifier:
     """Simplification under fixed facts."""
 
@@ -33,6 +37,7 @@ class Simplifier:
         self.moduli = ModularAnalyzer(facts.modular)
         self._prover = Prover(self.bounds, facts, self.linear)
         self._plain = not facts.sums
+        self.knows_moduli = bool(facts.modular)
         self._simple: dict[Expr, Expr] = {}
         self._linear: dict[Expr, Linear] = {}
 
@@ -79,10 +84,13 @@ class Simplifier:
         found = self._simple.get(expr)
         if found is None:
             kind = expr.dtype
-            if kind.lanes == 1 and is_index(kind):
-                found = self.linear(expr).expr
-            else:
-                found = self._generic(expr)
+            try:
+                if kind.lanes == 1 and is_index(kind):
+                    found = self.linear(expr).expr
+                else:
+                    found = self._generic(expr)
+            except Impure:
+                found = self.with_simple_children(expr)
             self._simple[expr] = found
         return found
 
@@ -102,6 +110,8 @@ class Simplifier:
     def opaque(self, expr: Expr) -> Linear:
         """Of a node that is no arithmetic: its own simplification, then a term or a sum."""
         simple = self._generic(expr)
+        if not is_pure(simple):
+            raise Impure
         if simple is not expr and type(simple) in LINEAR:
             return self.linear(simple)
         least, most = self.bounds.of(simple)
@@ -127,15 +137,17 @@ class Simplifier:
 
     def finish(self, expr: Expr) -> Expr:
         """`expr`, whose children are simple, after the rules of its class."""
+        if not is_pure(expr):
+            return expr
         changed = apply_rules(expr, self)
         if changed is not None and changed is not expr:
             return self.simplify(changed)
         if expr.dtype.lanes == 1 and expr.children and (expr.dtype.is_int or expr.dtype.is_bool):
             least, most = self.bounds.of(expr)
-            if least == most and is_pure(expr):
+            if least == most:
                 return IntImm(expr.dtype, least)
             coeff, base = self.moduli.of(expr)
-            if coeff == 0 and is_pure(expr):
+            if coeff == 0:
                 return IntImm(expr.dtype, base)
         return expr
 
@@ -156,6 +168,8 @@ class Simplifier:
     def under(self, condition: Expr, expr: Expr, holds: bool = True) -> Expr:
         """`expr` simplified where the simplified condition holds (or does not)."""
         if isinstance(expr, (IntImm, FloatImm)) or not share_terms(condition, expr):
+            return self.simplify(expr)
+        if not is_pure(condition):
             return self.simplify(expr)
         facts = self.facts.copy()
         assume(self, facts, condition, holds)
