@@ -17,6 +17,7 @@ import numpy as np
 
 from .base import Target
 from .base.errors import UnsupportedError, UserError
+from .base.settings import settings
 from .base.target import target as parse_target
 from .expr import Var
 from .graph.nodes import Graph, Node, Tensor
@@ -187,8 +188,9 @@ def _extent(extent: Any) -> int | str:
 def compile_graph(graph: Graph, target: Any = "cpu") -> Executable:
     """A graph compiled for a target: a callable from arrays to a list of arrays."""
     host = runnable(target)
-    digests = {id(array): digest(array) for array in _constants(graph)}
-    given = {digests[id(array)]: array for array in _constants(graph)}
+    print_stages(graph, host)
+    constants = _constants(graph)
+    digests = {id(array): digest(array) for array in constants}
     key = cache_key("graph", host.key, str(_threads(host)), _stamp(), graph_key(graph, digests))
     found = object_cache().get(key)
     if found is not None:
@@ -309,4 +311,68 @@ def _number(program: Program) -> dict[Tensor, int]:
     return slots
 
 
-__all__: Sequence[str] = ("assembly", "build", "compile_graph", "compile_module", "plan_graph")
+# ---------------------------------------------------------------------------- stages
+
+STAGES = ("graph", "groups", "tir", "loops", "flat", "llvm", "asm")
+
+
+def show_stage(program: Graph | PrimFunc | IRModule, stage: str, target: Any = "cpu") -> str:
+    """The text of a program at a stage on its way to machine code.
+
+    Args:
+        program: a graph, or tensor IR (which has no graph and no groups).
+        stage: one of `STAGES`.
+        target: a CPU target, not only this machine.
+
+    >>> from tileloom import compute as te
+    >>> A = te.placeholder((4,), name="A")
+    >>> f = te.create_prim_func([A, te.compute((4,), lambda i: A[i] + 1.0, name="B")])
+    >>> "fadd" in show_stage(f, "llvm"), "T.block" in show_stage(f, "flat")
+    (True, False)
+    """
+    from .codegen import jit
+    from .codegen.module import emit_module
+    from .graph.show import show_groups
+    from .lower import lower
+    from .script.show import show
+
+    wanted = parse_target(target)
+    if stage not in STAGES:
+        raise UserError(f"there is no stage {stage!r}", hint=f"one of {', '.join(STAGES)}")
+    if isinstance(program, Graph):
+        if stage == "graph":
+            return str(program)
+        planned = plan_graph(program, wanted)
+        if stage == "groups":
+            return show_groups(planned)
+        module = planned.module
+    elif stage in ("graph", "groups"):
+        raise UserError(f"tensor IR has no stage {stage!r}", hint="begin with tir")
+    else:
+        module = IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
+    match stage:
+        case "tir":
+            return show(module)
+        case "loops" | "flat":
+            return show(lower(module, wanted, stage))
+        case "llvm":
+            return jit.optimised_ir(emit_module(lower(module, wanted)).ir_text, wanted)
+        case _:
+            return jit.assembly(emit_module(lower(module, wanted)).ir_text, wanted)
+
+
+def print_stages(graph: Graph, target: Target) -> None:
+    """Print the stages that TILELOOM_PRINT_IR names; write all to TILELOOM_DUMP_DIR."""
+    wanted, folder = settings().print_ir, settings().dump_dir
+    for stage in STAGES if folder else wanted:
+        text = show_stage(graph, stage, target)
+        if stage in wanted:
+            print(f"# {graph.name}: {stage}\n{text}\n", file=sys.stderr)
+        if folder:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{graph.name}.{stage}.txt").write_text(text)
+
+
+__all__: Sequence[str] = (
+    "STAGES", "assembly", "build", "compile_graph", "compile_module", "plan_graph", "show_stage",
+)  # fmt: skip

@@ -100,7 +100,10 @@ class Settings:
     )
     verify: bool = _setting("TILELOOM_VERIFY", _parse_switch, False, "check the IR after each pass")
     print_ir: tuple[str, ...] = _setting(
-        "TILELOOM_PRINT_IR", _parse_names, (), "stages to print: graph, tir, lowered, llvm, asm"
+        "TILELOOM_PRINT_IR",
+        _parse_names,
+        (),
+        "stages to print: graph, groups, tir, loops, flat, llvm, asm",
     )
     dump_dir: Path | None = _setting(  # noqa: RUF009
         "TILELOOM_DUMP_DIR", _parse_path, None, "folder that receives every stage of each kernel"

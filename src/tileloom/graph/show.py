@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .nodes import Graph, Tensor
+
+if TYPE_CHECKING:
+    from .program import Program
 
 
 def show_graph(graph: Graph) -> str:
@@ -24,6 +29,31 @@ def show_graph(graph: Graph) -> str:
         lines.append(f"  {results} = {node.op.name}({', '.join(inputs + attrs)})")
     lines.append(f"  return {', '.join(name(t) for t in graph.outputs)}")
     return "\n".join(lines)
+
+
+def show_groups(program: Program) -> str:
+    """The kernels of a program in the order in which they run, each with what is fused in it."""
+    names = {t: t.name or f"argument{k}" for k, t in enumerate(program.graph.inputs)}
+    results = dict(zip(program.graph.outputs, program.graph.output_names, strict=True))
+    lines = []
+    for segment in program.segments:
+        if segment.node is not None:
+            lines.append(f"host {segment.node.op.name}{_types(segment.writes)}")
+        else:
+            lines.append(f"segment {segment.name}: {segment.arena_bytes} bytes of scratch memory")
+        for call in segment.calls:
+            *operands, result = call.tensors
+            shown = [
+                names.get(t) or ("constant" if t.value is not None else str(t.type))
+                for t in operands
+            ]
+            end = f"  -> {results[result]}" if result in results else ""
+            lines.append(f"  {call.kernel}({', '.join(shown)}): {result.type}{end}")
+    return "\n".join(lines)
+
+
+def _types(tensors: tuple[Tensor, ...]) -> str:
+    return f" -> {', '.join(str(t.type) for t in tensors)}"
 
 
 def _brief(value: object) -> str:

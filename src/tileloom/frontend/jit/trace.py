@@ -117,7 +117,8 @@ class Compiled:
                 )
                 args, kwargs = bound.args, bound.kwargs
             result = self.function(*args, **kwargs)
-        return _finish(result, inputs, getattr(self.function, "__name__", "main"))
+        name = getattr(self.function, "__name__", "")
+        return _finish(result, inputs, name if name.isidentifier() else "main")
 
     def _compile(self, tree: Any, leaves: tuple[Leaf, ...]) -> Callable[..., Any]:
         graph, structure = self._trace(tree, leaves)
