@@ -16,7 +16,7 @@ class Names:
 
     def __init__(self) -> None:
         self._text: dict[int, str] = {}
-        self._used: dict[str, int] = {}  # name -> last suffix tried, while it is in scope
+        self._used: set[str] = set()
         self._scopes: list[list[tuple[Any, str | None]]] = [[]]
 
     def push(self) -> None:
@@ -28,21 +28,18 @@ class Names:
         for thing, name in self._scopes.pop():
             self._text.pop(id(thing), None)
             if name is not None:
-                self._used.pop(name, None)
+                self._used.discard(name)
 
     def define(self, thing: Any, wanted: str) -> str:
         """A name for `thing`, as near to `wanted` as the scope allows."""
         base = _NOT_IN_IDENTIFIERS.sub("_", wanted) or "v"
         if base[0].isdigit():
             base = "v" + base
-        name = base
-        number = self._used.get(base, 0)
+        name, number = base, 0
         while name in self._used or name in _RESERVED:
             number += 1
             name = f"{base}_{number}"
-        if base in self._used:
-            self._used[base] = number
-        self._used[name] = 0
+        self._used.add(name)
         # The scope keeps the object alive, so that its id is not given to another one.
         self._scopes[-1].append((thing, name))
         self._text[id(thing)] = name

@@ -338,7 +338,6 @@ class StatementParser:
                 return self._let(node, name or "v", fields["value"], fields["type"])
             case "attr":
                 place, key, fact = fields["node"], fields["key"], fields["value"]
-                place = self._threads.get(place, place) if isinstance(place, Var) else place
                 return lambda body: AttrStmt(place, key, fact, body, span=span)
             case "assert":
                 condition, text = fields["condition"], fields["message"]

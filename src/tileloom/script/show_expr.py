@@ -245,22 +245,28 @@ def _folds(expr: BinaryOp) -> bool:
     """Whether the operator, applied to the operands, gives something else than the node."""
     a, b = expr.a, expr.b
     kind = type(expr)
-    if kind is Div and not expr.dtype.is_float:
-        return True
+    if kind in (Div, Mod) and (kind is Div) != expr.dtype.is_float:
+        return True  # `/` is of floats alone, T.truncmod of integers
     if isinstance(a, IntImm | FloatImm) or isinstance(b, IntImm | FloatImm) or a.dtype.is_bool:
         try:
             return binary(kind, a, b) is not expr
-        except UserError:
+        except (UserError, ValueError, ArithmeticError):
             return True  # such as a division by zero
     return False
 
 
 def _reads_back(name: str, expr: Call) -> bool:
     """Whether `T.name(args)` is the very same call: nothing folds, and the type follows."""
+    args = [arg.value if _is_bare(arg) else arg for arg in expr.args]  # type: ignore[attr-defined]
     try:
-        return lookup(name)(*expr.args) is expr
-    except (UserError, TypeError):
+        return lookup(name)(*args) is expr
+    except (UserError, TypeError, ValueError, ArithmeticError):
         return False
+
+
+def _is_bare(expr: Expr) -> bool:
+    """Whether it is written as a Python number or string."""
+    return (isinstance(expr, IntImm) and expr.dtype == "int32") or isinstance(expr, StringImm)
 
 
 def show_int(kind: DType, value: int) -> str:

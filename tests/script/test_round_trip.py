@@ -1,0 +1,44 @@
+"""What is printed reads back as an equal program, and prints as the same text again."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tileloom.script import parse, show
+from tileloom.tir import IRModule, assert_structural_equal
+
+from script.random_programs import Programs
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.randoms(use_true_random=False), st.booleans())
+def test_random_functions_round_trip(random: Random, sugar: bool) -> None:
+    func = Programs(random).function()
+    text = show(func, syntax_sugar=sugar)
+    again = parse(text)
+    assert_structural_equal(func, again)
+    assert show(again, syntax_sugar=sugar) == text
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.randoms(use_true_random=False))
+def test_random_modules_round_trip(random: Random) -> None:
+    functions = {name: Programs(random).function(2) for name in ("main", "other")}
+    module = IRModule(functions, {"system_lib_prefix": "x", "list": [1, 2.5, float("inf")]})
+    text = show(module)
+    again = parse(text)
+    assert_structural_equal(module, again)
+    assert show(again) == text
+
+
+@pytest.mark.slow
+@settings(max_examples=3000, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.randoms(use_true_random=False))
+def test_many_random_functions_round_trip(random: Random) -> None:
+    func = Programs(random).function(5)
+    text = show(func)
+    assert_structural_equal(func, parse(text))
