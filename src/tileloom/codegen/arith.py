@@ -32,7 +32,7 @@ from ..expr import (
     Sub,
 )
 from . import vmath
-from .types import F32, I16, I32, filled, like, register_type
+from .types import F32, I16, I32, filled, known_integer, like, register_type
 
 #: A product may be fused into a following sum: one rounding less.
 CONTRACT = ("contract",)
@@ -93,7 +93,7 @@ def _int_binary(b: Builder, op: type[Expr], kind: DType, x: ir.Value, y: ir.Valu
 def _divide(b: Builder, op: type[Expr], signed: bool, x: ir.Value, y: ir.Value) -> ir.Value:
     zero, one = filled(x.type, 0), filled(x.type, 1)
     remainder = op in (Mod, FloorMod)
-    constant = isinstance(y, ir.Constant)
+    constant = known_integer(y) not in (None, 0, -1)
     if not constant:  # a user's zero must not end the process
         bad = b.icmp_unsigned("==", y, zero)
         y = b.select(bad, one, y)

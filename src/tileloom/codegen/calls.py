@@ -15,12 +15,6 @@ from .emitter import Emitter
 from .types import I1, I8, I32, filled, like, opaque, register_type
 
 _FLOAT = dtype("float32")
-_EFFECTS = {"tir.call_extern", "tir.call_packed", "tir.prefetch"}
-
-
-def has_effect(op: str) -> bool:
-    """Whether a call must be made exactly where it stands."""
-    return op in _EFFECTS
 
 
 def emit_call(e: Emitter, call: Call) -> ir.Value:

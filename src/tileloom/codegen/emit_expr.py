@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import llvmlite.ir as ir
 
-from ..base import dtype
+from ..base import DType, dtype
 from ..base.errors import InternalError, UnsupportedError
 from ..expr import (
     Add,
@@ -34,12 +34,15 @@ from ..expr import (
     Shuffle,
     Sub,
     Var,
+    is_pure_op,
 )
 from ..tir import BufferLoad
 from . import arith, calls, memory
-from .types import I32, I64, constant, filled, lanes_of, register_type, splat
+from .types import I32, I64, constant, lanes_of, register_type, splat
 
 _INT64 = dtype("int64")
+# Values already computed: by expression, as an index or not, and the mask they were loaded under.
+_Known = dict[tuple[Expr, bool, ir.Value | None], ir.Value]
 
 
 class ExprEmitter:
@@ -50,8 +53,8 @@ class ExprEmitter:
         self.env: dict[Var, ir.Value] = {}
         self.non_negative: set[Var] = set()
         self.mask: ir.Value | None = None  # lanes in which a vector expression is wanted
-        self._values: list[dict[tuple[Expr, bool, int], ir.Value]] = [{}]
-        self._loads: list[dict[tuple[Expr, bool, int], ir.Value]] = [{}]
+        self._values: list[_Known] = [{}]
+        self._loads: list[_Known] = [{}]
 
     # ------------------------------------------------------------------ scopes
 
@@ -66,6 +69,19 @@ class ExprEmitter:
             self._values.pop()
             self._loads.pop()
 
+    @contextmanager
+    def bound(self, var: Var, value: ir.Value) -> Iterator[None]:
+        """`var` means `value` inside, whatever it means elsewhere: copies of code share names."""
+        tables = self._values, self._loads
+        if var in self.env:
+            self._values, self._loads = [{}], [{}]
+        self.env[var] = value
+        try:
+            with self.scope():
+                yield
+        finally:
+            self._values, self._loads = tables
+
     def forget_loads(self) -> None:
         """Memory may have changed: loaded values are not to be used again."""
         self._loads = [{} for _ in self._values]
@@ -73,8 +89,7 @@ class ExprEmitter:
     def _remember(self, expr: Expr, as_index: bool, emit: Callable[[], ir.Value]) -> ir.Value:
         loads = reads_memory(expr)
         tables = self._loads if loads else self._values
-        # What was loaded under one mask does not serve under another.
-        key = (expr, as_index, id(self.mask) if loads else 0)
+        key = (expr, as_index, self.mask if loads else None)
         for table in tables:
             if key in table:
                 return table[key]
@@ -100,7 +115,8 @@ class ExprEmitter:
         if found is None:
             raise InternalError(f"variable {var.name!r} is used outside its scope")
         if var.dtype.is_int and found.type != register_type(var.dtype):
-            return self.builder.trunc(found, register_type(var.dtype))  # a loop variable
+            narrow = register_type(var.dtype)  # a loop variable
+            return self._remember(var, False, lambda: self.builder.trunc(found, narrow))
         return found
 
     def _emit(self, expr: Expr) -> ir.Value:
@@ -108,6 +124,8 @@ class ExprEmitter:
         match expr:
             case BufferLoad():
                 return memory.load(self, expr)
+            case And() | Or() if expr.dtype.lanes == 1 and reads_memory(expr.b):
+                return self._guarded(expr)
             case BinaryOp(x, y):
                 return arith.binary(b, type(expr), x.dtype, self.value(x), self.value(y))
             case Not(x):
@@ -125,8 +143,8 @@ class ExprEmitter:
             case Shuffle():
                 return self._shuffle(expr)
             case Let(var, bound, body):
-                self.env[var] = self.value(bound)
-                return self.value(body)
+                with self.bound(var, self.value(bound)):
+                    return self.value(body)
             case _:
                 raise UnsupportedError(f"no CPU code for {type(expr).__name__}: {expr}")
 
@@ -185,7 +203,7 @@ class ExprEmitter:
                 return self.lookup64(expr)
             case Add() | Sub() | Mul() | FloorDiv() | FloorMod():
                 return self._remember(expr, True, lambda: self._index_binary(expr))
-            case Cast(kind, x) if kind.is_int and x.dtype.is_int and kind.bits >= x.dtype.bits:
+            case Cast(kind, x) if _keeps_value(x.dtype, kind):
                 return self.index(x)
             case _:
                 return self._remember(expr, True, lambda: self._widen(expr))
@@ -269,32 +287,37 @@ class ExprEmitter:
                 sides.append(self.value(side))
         return b.select(test, *sides)
 
-    def truth(self, expr: Expr) -> ir.Value:
-        """A scalar condition, with `and` and `or` short-circuited where that guards memory."""
-        if isinstance(expr, (And, Or)) and reads_memory(expr.b):
-            yes, no = (expr.b, None) if isinstance(expr, And) else (None, expr.b)
-            false, true = IntImm("bool", 0), IntImm("bool", 1)
-            return self.where(expr.a, yes or true, no or false)
-        return self.value(expr)
+    def _guarded(self, expr: And | Or) -> ir.Value:
+        """`and` or `or` of scalars whose second part may fault where the first decides."""
+        if isinstance(expr, And):
+            return self.where(expr.a, expr.b, IntImm("bool", 0))
+        return self.where(expr.a, IntImm("bool", 1), expr.b)
 
-    def all_lanes(self, lanes: int) -> ir.Value:
-        """A mask that is true everywhere."""
-        return filled(ir.VectorType(ir.IntType(1), lanes), 1)
+
+def _keeps_value(source: DType, target: DType) -> bool:
+    """Whether a cast between integer types never changes a value."""
+    if not (source.is_int and target.is_int):
+        return False
+    if source.is_unsigned == target.is_unsigned:
+        return target.bits >= source.bits
+    return source.is_unsigned and target.bits > source.bits
 
 
 def reads_memory(expr: Expr) -> bool:
-    """Whether the value depends on memory (memoised)."""
+    """Whether the value depends on memory, or may (memoised)."""
     known = expr.memo.get("reads_memory")
     if known is None:
         known = isinstance(expr, BufferLoad) or any(map(reads_memory, expr.children))
-        if isinstance(expr, Call) and calls.has_effect(expr.op):
+        if isinstance(expr, Call) and not is_pure_op(expr.op):
             known = True
         expr.memo["reads_memory"] = known
     return bool(known)
 
 
 def is_cheap(expr: Expr) -> bool:
-    """Whether evaluating it in vain costs little and cannot fault."""
-    if isinstance(expr, (Call, BufferLoad, Let)):
-        return False
-    return len(expr.children) <= 3 and all(map(is_cheap, expr.children))
+    """Whether evaluating it in vain costs little and cannot fault (memoised)."""
+    known = expr.memo.get("is_cheap")
+    if known is None:
+        known = not isinstance(expr, (Call, BufferLoad, Let)) and all(map(is_cheap, expr.children))
+        expr.memo["is_cheap"] = known
+    return bool(known)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import llvmlite.ir as ir
 
 from ..base.errors import UnsupportedError
-from ..expr import Expr, IntImm
+from ..expr import Expr, IntImm, Var
 from ..tir import (
     PARALLEL,
     Allocate,
@@ -28,8 +26,10 @@ from . import memory
 from .emit_expr import ExprEmitter
 from .types import I8, I32, I64, PTR, element_bytes, memory_type, opaque
 
-#: Local arrays up to this many bytes live on the stack; threads have at least 2 MiB of it.
+#: Local arrays up to this many bytes live on the stack, as long as all of a function's are not more
+#: than the total; threads have at least 2 MiB of it.
 STACK_LIMIT = 1 << 18
+STACK_TOTAL = 1 << 20
 ALIGNMENT = 64
 
 
@@ -41,6 +41,8 @@ class StmtEmitter(ExprEmitter):
         self.error = error  # where the number of a failed assertion goes
         self.messages = messages
         self.in_parallel = False
+        self.stack_bytes = 0
+        self.views: set[Var] = set()  # pointers into the memory of others
 
     def stmt(self, stmt: Stmt) -> None:
         """Emit a statement."""
@@ -56,10 +58,7 @@ class StmtEmitter(ExprEmitter):
             case IfThenElse():
                 self._branch(stmt)
             case LetStmt():
-                self.env[stmt.var] = self.value(stmt.value)
-                if self.is_non_negative(stmt.value):
-                    self.non_negative.add(stmt.var)
-                self.stmt(stmt.body)
+                self._let(stmt)
             case AttrStmt() | DeclBuffer():
                 self.stmt(stmt.body)
             case Evaluate(value):
@@ -77,6 +76,17 @@ class StmtEmitter(ExprEmitter):
                 raise UnsupportedError(
                     f"no CPU code for {type(stmt).__name__}; the function is not in flat form"
                 )
+
+    def _let(self, stmt: LetStmt) -> None:
+        value = self.value(stmt.value)
+        if stmt.var.dtype.is_handle:
+            self.views.add(stmt.var)
+        if self.is_non_negative(stmt.value):
+            self.non_negative.add(stmt.var)
+        else:
+            self.non_negative.discard(stmt.var)
+        with self.bound(stmt.var, value):
+            self.stmt(stmt.body)
 
     # ------------------------------------------------------------------ loops
 
@@ -108,24 +118,18 @@ class StmtEmitter(ExprEmitter):
         b.position_at_end(body)
         phi = b.phi(I64, stmt.loop_var.name)
         phi.add_incoming(low, before)
-        self.env[stmt.loop_var] = phi
         if self.is_non_negative(stmt.min):
             self.non_negative.add(stmt.loop_var)
-        with self.scope():
+        else:
+            self.non_negative.discard(stmt.loop_var)
+        with self.bound(stmt.loop_var, phi):
             self.stmt(stmt.body)
         following = b.add(phi, I64(1), flags=("nsw", "nuw") if _is_zero(stmt.min) else ("nsw",))
         phi.add_incoming(following, b.block)
         after = b.append_basic_block(f"end.{stmt.loop_var.name}")
         again = b.icmp_signed("<", following, high)
-        branch = b.cbranch(again, body, after)
-        metadata = self.loop_metadata(stmt)
-        if metadata is not None:
-            branch.set_metadata("llvm.loop", metadata)
+        b.cbranch(again, body, after)
         b.position_at_end(after)
-
-    def loop_metadata(self, stmt: For) -> Any:
-        """What LLVM is told about the loop: nothing here."""
-        return None
 
     def outline(self, stmt: For) -> None:
         """Run a parallel loop; overridden where functions can be made."""
@@ -137,7 +141,7 @@ class StmtEmitter(ExprEmitter):
         b.branch(head)
         b.position_at_end(head)
         with self.scope():
-            b.cbranch(self.truth(stmt.condition), body, after)
+            b.cbranch(self.value(stmt.condition), body, after)
         b.position_at_end(body)
         with self.scope():
             self.stmt(stmt.body)
@@ -147,7 +151,7 @@ class StmtEmitter(ExprEmitter):
     # ------------------------------------------------------------------ branches
 
     def _branch(self, stmt: IfThenElse) -> None:
-        test = self.truth(stmt.condition)
+        test = self.value(stmt.condition)
         if stmt.else_case is None:
             with self.builder.if_then(test), self.scope():
                 self.stmt(stmt.then_case)
@@ -161,7 +165,7 @@ class StmtEmitter(ExprEmitter):
     def _assert(self, stmt: AssertStmt) -> None:
         self.messages.append(stmt.message)
         number = len(self.messages)
-        with self.builder.if_else(self.truth(stmt.condition)) as (then, otherwise):
+        with self.builder.if_else(self.value(stmt.condition)) as (then, otherwise):
             with then, self.scope():
                 self.stmt(stmt.body)
             with otherwise:
@@ -175,7 +179,9 @@ class StmtEmitter(ExprEmitter):
         count = 1
         for extent in stmt.extents:
             count = count * extent.value if isinstance(extent, IntImm) and count >= 0 else -1
-        if 0 <= count * size <= STACK_LIMIT:
+        fits = 0 <= count * size <= STACK_LIMIT
+        if fits and self.stack_bytes + count * size <= STACK_TOTAL:
+            self.stack_bytes += count * size
             with self.builder.goto_entry_block():
                 array = ir.ArrayType(memory_type(kind), max(1, count))
                 pointer = self.builder.alloca(array)

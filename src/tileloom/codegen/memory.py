@@ -15,14 +15,40 @@ from .types import I1, I8, I32, I64, PTR, element_bytes, filled, lanes_of, memor
 
 def load(e: Emitter, expr: BufferLoad) -> ir.Value:
     """The value of a load of one element or of a vector of them."""
-    index = _flat(expr.buffer, expr.indices)
-    mask = e.mask if expr.predicate is None else e.value(expr.predicate)
-    if index.dtype.lanes == 1:
-        lanes = expr.buffer.dtype.lanes
-        value = _load_at(e, expr.buffer, e.index(index), lanes, None)
+    index, mask = _flat(expr.buffer, expr.indices), e.mask
+    if expr.predicate is not None:
+        own = e.value(expr.predicate)
+        mask = own if mask is None or mask.type != own.type else e.builder.and_(own, mask)
+    lanes = index.dtype.lanes
+    if mask is not None and (lanes == 1 or lanes_of(mask) != lanes):
+        value = _load_if(e, expr, mask)
+    elif lanes == 1:
+        value = _load_at(e, expr.buffer, e.index(index), expr.buffer.dtype.lanes, None)
     else:
         value = _load_vector(e, expr.buffer, index, mask)
     return _to_register(e, expr.buffer.dtype, value)
+
+
+def _load_if(e: Emitter, expr: BufferLoad, mask: ir.Value) -> ir.Value:
+    """What serves several lanes at once, loaded if any of them wants it; else zeros."""
+    b, index = e.builder, expr.indices[0]
+    wanted = mask
+    if lanes_of(mask) > 1:
+        reduce = intrinsic(b, "llvm.vector.reduce.or", I1, [mask.type], (mask.type,))
+        wanted = b.call(reduce, [mask])
+    scalar = index.dtype.lanes == 1
+    place = e.index(index) if scalar else e.value(index)  # has the guard of its own loads
+    before = b.block
+    with b.if_then(wanted):
+        if scalar:
+            value = _load_at(e, expr.buffer, place, expr.buffer.dtype.lanes, None)
+        else:
+            value = _gather(e, expr.buffer, place, index.dtype, None)
+        inside = b.block
+    phi = b.phi(value.type)
+    phi.add_incoming(value, inside)
+    phi.add_incoming(ir.Constant(value.type, None), before)
+    return phi
 
 
 def store(e: Emitter, stmt: BufferStore) -> None:
@@ -78,8 +104,6 @@ def _load_at(
 
 def _load_vector(e: Emitter, buffer: Buffer, index: Expr, mask: ir.Value | None) -> ir.Value:
     lanes = index.dtype.lanes
-    if mask is not None and lanes_of(mask) != lanes:
-        mask = None
     if isinstance(index, Broadcast) and mask is None:
         scalar = _load_at(e, buffer, e.index(index.value), 1, None)
         return splat(e.builder, scalar, lanes)
@@ -92,12 +116,15 @@ def _load_vector(e: Emitter, buffer: Buffer, index: Expr, mask: ir.Value | None)
             picks = ir.Constant(ir.VectorType(I32, lanes), list(range(lanes - 1, -1, -1)))
             value = _load_at(e, buffer, first, lanes, None)
             return e.builder.shuffle_vector(value, value, picks)
-    return _gather(e, buffer, index, mask)
+    return _gather(e, buffer, e.value(index), index.dtype, mask)
 
 
-def _gather(e: Emitter, buffer: Buffer, index: Expr, mask: ir.Value | None) -> ir.Value:
-    lanes, kind = index.dtype.lanes, memory_type(buffer.dtype.with_lanes(index.dtype.lanes))
-    pointers = _addresses(e, buffer, index)
+def _gather(
+    e: Emitter, buffer: Buffer, index: ir.Value, index_type: DType, mask: ir.Value | None
+) -> ir.Value:
+    lanes = index_type.lanes
+    kind = memory_type(buffer.dtype.with_lanes(lanes))
+    pointers = _addresses(e, buffer, index, index_type)
     flags = ir.VectorType(I1, lanes)
     function = intrinsic(
         e.builder, "llvm.masked.gather", kind, [pointers.type, I32, flags, kind],
@@ -111,7 +138,7 @@ def _gather(e: Emitter, buffer: Buffer, index: Expr, mask: ir.Value | None) -> i
 def _scatter(
     e: Emitter, buffer: Buffer, index: Expr, value: ir.Value, mask: ir.Value | None
 ) -> None:
-    pointers = _addresses(e, buffer, index)
+    pointers = _addresses(e, buffer, e.value(index), index.dtype)
     flags = ir.VectorType(I1, index.dtype.lanes)
     function = intrinsic(
         e.builder, "llvm.masked.scatter", ir.VoidType(), [value.type, pointers.type, I32, flags],
@@ -121,13 +148,12 @@ def _scatter(
     e.builder.call(function, [value, pointers, I32(element_bytes(buffer.dtype)), mask])
 
 
-def _addresses(e: Emitter, buffer: Buffer, index: Expr) -> ir.Value:
-    b, wide = e.builder, ir.VectorType(I64, index.dtype.lanes)
-    value = e.value(index)
+def _addresses(e: Emitter, buffer: Buffer, value: ir.Value, kind: DType) -> ir.Value:
+    b, wide = e.builder, ir.VectorType(I64, kind.lanes)
     if value.type != wide:
-        value = b.zext(value, wide) if index.dtype.is_unsigned else b.sext(value, wide)
+        value = b.zext(value, wide) if kind.is_unsigned else b.sext(value, wide)
     base, element = e.lookup(buffer.data), memory_type(buffer.dtype)
-    pointers = ir.VectorType(PTR, index.dtype.lanes)
+    pointers = ir.VectorType(PTR, kind.lanes)
     result = b.gep(base, [value], inbounds=True, source_etype=element)
     result.type = pointers
     return result

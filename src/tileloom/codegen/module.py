@@ -15,21 +15,8 @@ from dataclasses import dataclass
 
 import llvmlite.ir as ir
 
-from ..expr import Var, free_vars, post_order
-from ..tir import (
-    Allocate,
-    AllocateConst,
-    Buffer,
-    BufferLoad,
-    BufferStore,
-    For,
-    IRModule,
-    LetStmt,
-    PrimFunc,
-    Stmt,
-    pre_order,
-    stmt_exprs,
-)
+from ..expr import Var
+from ..tir import For, IRModule, PrimFunc, undefined_vars
 from .emit_stmt import StmtEmitter
 from .types import I32, I64, PTR, opaque, register_type
 
@@ -87,7 +74,8 @@ class _FunctionEmitter(StmtEmitter):
         return messages
 
     def outline(self, stmt: For) -> None:
-        captured = [var for var in undefined_vars(stmt.body, stmt.loop_var) if var in self.env]
+        needed = (var for var in undefined_vars(stmt.body) if var is not stmt.loop_var)
+        captured = [var for var in needed if var in self.env]
         body = self._share_function(stmt, captured)
         low = self.index(stmt.min)
         extent = self.index(stmt.extent)
@@ -118,13 +106,14 @@ class _FunctionEmitter(StmtEmitter):
         function.linkage = "internal"
         function.attributes.add("noinline")  # keeps the promise that pointers do not overlap
         *values, error, low, extent, worker, workers = function.args
-        inner = _FunctionEmitter(function, error, self.messages, self.noalias)
+        noalias = self.noalias and self.views.isdisjoint(captured)
+        inner = _FunctionEmitter(function, error, self.messages, noalias)
         inner.in_parallel = True
         inner.non_negative = set(self.non_negative)
         for var, value in zip(captured, values, strict=True):
             inner.env[var] = value
             value.name = var.name
-            if self.noalias and isinstance(value.type, ir.PointerType):
+            if noalias and isinstance(value.type, ir.PointerType):
                 value.add_attribute("noalias")
         inner.run_share(stmt, (low, extent), (worker, workers))
         return function
@@ -175,32 +164,6 @@ def _scalar(b: ir.IRBuilder, pointer: ir.Value, kind: ir.Type) -> ir.Value:
         byte = b.load(pointer, typ=ir.IntType(8))
         return b.icmp_unsigned("!=", byte, ir.IntType(8)(0))
     return b.load(pointer, typ=kind)
-
-
-def undefined_vars(stmt: Stmt, *bound: Var) -> list[Var]:
-    """Variables that `stmt` uses and does not define, pointers included, in order of use."""
-    defined: set[Var] = set(bound)
-    used: dict[Var, None] = {}
-
-    def touch(buffer: Buffer) -> None:
-        used[buffer.data] = None
-
-    for node in pre_order(stmt):
-        match node:
-            case For():
-                defined.add(node.loop_var)
-            case LetStmt():
-                defined.add(node.var)
-            case Allocate() | AllocateConst():
-                defined.add(node.buffer_var)
-            case BufferStore():
-                touch(node.buffer)
-        for expr in stmt_exprs(node):
-            used.update(dict.fromkeys(sorted(free_vars(expr), key=lambda v: v.name)))
-            for part in post_order(expr):
-                if isinstance(part, BufferLoad):
-                    touch(part.buffer)
-    return [var for var in used if var not in defined]
 
 
 __all__ = ["EmittedModule", "PARALLEL_RUNTIME", "emit_module"]

@@ -86,15 +86,34 @@ class _Special(ir.Constant):  # type: ignore[misc]
         return self._text
 
 
+class _Splat(ir.Constant):  # type: ignore[misc]
+    """The same constant in each lane; llvmlite would write it out lane by lane."""
+
+    def __init__(self, scalar: ir.Constant, lanes: int) -> None:
+        super().__init__(ir.VectorType(scalar.type, lanes), None)
+        self.scalar = scalar
+
+    def get_reference(self) -> str:
+        """LLVM's short form."""
+        return f"splat ({self.scalar.type} {self.scalar.get_reference()})"
+
+
 def splat(builder: ir.IRBuilder, value: ir.Value, lanes: int) -> ir.Value:
     """A vector of `lanes` copies."""
-    if isinstance(value, ir.Constant) and not isinstance(value, _Special):
-        return ir.Constant(ir.VectorType(value.type, lanes), [value.constant] * lanes)
+    if isinstance(value, ir.Constant):
+        return _Splat(value, lanes)
     vector = ir.VectorType(value.type, lanes)
     undef = ir.Constant(vector, ir.Undefined)
-    first = builder.insert_element(undef, value, ir.Constant(I32, 0))
-    zeros = ir.Constant(ir.VectorType(I32, lanes), [0] * lanes)
-    return builder.shuffle_vector(first, undef, zeros)
+    first = builder.insert_element(undef, value, I32(0))
+    return builder.shuffle_vector(first, undef, filled(ir.VectorType(I32, lanes), 0))
+
+
+def known_integer(value: ir.Value) -> int | None:
+    """The number that an integer constant is in each lane; None for what is not constant."""
+    if isinstance(value, _Splat):
+        value = value.scalar
+    number = value.constant if isinstance(value, ir.Constant) else None
+    return number if isinstance(number, int) else None
 
 
 def lanes_of(value: ir.Value) -> int:
@@ -111,7 +130,7 @@ def like(value: ir.Value, element: ir.Type) -> ir.Type:
 def filled(typ: ir.Type, value: Any) -> ir.Constant:
     """A constant of a scalar or vector type, the same in each lane."""
     if isinstance(typ, ir.VectorType):
-        return ir.Constant(typ, [value] * typ.count)
+        return _Splat(ir.Constant(typ.element, value), typ.count)
     return ir.Constant(typ, value)
 
 
