@@ -8,10 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from script.random_programs import Programs
 from tileloom.script import parse, show
 from tileloom.tir import IRModule, assert_structural_equal
-
-from script.random_programs import Programs
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))

@@ -243,6 +243,10 @@ class StatementParser:
                 self.define(name, var)
             case MetaVar():
                 self.define(name, value.value)
+            case [AxisNote()]:
+                self._axis(node, name, value[0])
+            case [AxisNote(), *_]:
+                self.error(node, f"1 name for {len(value)} axes")
             case Buffer() | str() | None | DType() | Kind() | Mapping() | Sequence():
                 self.define(name, value)
             case Operators() | bool() | int() | float() | np.generic():
