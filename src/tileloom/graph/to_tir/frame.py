@@ -91,6 +91,7 @@ class Frame:
         positions: where each of them stands.
         buffers: the memory of tensors, as rows of elements.
         sources: tensors that live elsewhere (a scalar, a local array).
+        loads: values of single loads.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Frame:
         positions: Sequence[Expr],
         buffers: Mapping[te.Tensor, Buffer],
         sources: Mapping[te.Tensor, Source] | None = None,
+        loads: Mapping[ProducerLoad, Expr] | None = None,
     ) -> None:
         self.axes = tuple(axes)
         self.positions = tuple(positions)
@@ -108,7 +110,7 @@ class Frame:
         self.values: dict[Var, Expr] = {}
         for axis, position in zip(axes, positions, strict=True):
             self.values.update(axis.values(position))
-        self._known: dict[Expr, Expr] = {}
+        self._known: dict[Expr, Expr] = {**(loads or {})}
 
     def formula(self, expr: Expr) -> Expr:
         """`expr` with its variables and loads put in place."""

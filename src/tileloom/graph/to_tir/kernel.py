@@ -18,6 +18,7 @@ from .reducing import allocate
 from .rows import SCRATCH_BYTES, RowKernel
 from .split import split_reduction
 from .stages import PlanRefused, Stage, make_stages
+from .tiles import TileKernel, turned_axis
 
 
 @dataclass(frozen=True)
@@ -172,6 +173,9 @@ def _nest(
         except PlanRefused:
             pass  # it runs, on few workers
     if not any(member.is_reduction for member in cluster.members):
+        turned = turned_axis(cluster, lanes)
+        if turned is not None:
+            return TileKernel(cluster, buffers, lanes, turned).build(parallel)
         return formula_kernel(cluster, buffers, lanes, parallel)
     if _along_rows(cluster, lanes):
         return RowKernel(cluster, buffers, outputs, lanes).build(parallel)
