@@ -70,7 +70,9 @@ def _tokens(length: int) -> dict[str, np.ndarray]:
     generator = np.random.default_rng(1)
     return {
         "input_ids": generator.integers(0, 2000, (2, length)),
-        "attention_mask": (np.arange(length) < np.array([[length], [length // 2]])).astype(np.int64),
+        "attention_mask": (np.arange(length) < np.array([[length], [length // 2]])).astype(
+            np.int64
+        ),
     }
 
 

@@ -14,11 +14,10 @@ import onnx
 import pytest
 from onnx import helper
 
+from frontend.onnx.helpers import f32
 from tileloom.base.errors import ArgumentError
 from tileloom.frontend import onnx as backend
 from tileloom.frontend.onnx import coverage
-
-from frontend.onnx.helpers import f32
 
 PAGE = Path(__file__).parents[3] / coverage.PAGE
 VERSION, EXCEPTIONS = coverage.read_page(PAGE.read_text())

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from frontend.onnx.helpers import f32, interpret, model, run, run_node
 from tileloom.base.errors import ShapeError, UnsupportedError, UserError
 from tileloom.frontend.onnx import importer, load
-
-from frontend.onnx.helpers import f32, interpret, model, run, run_node
 
 
 def ops_of(session, feeds=None) -> list[str]:

@@ -10,10 +10,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from frontend.onnx.helpers import f32, interpret, model
 from tileloom.base.errors import ArgumentError, DTypeError, ShapeError, UserError
 from tileloom.frontend.onnx import load
-
-from frontend.onnx.helpers import f32, interpret, model
 
 AFFINE = model("affine (float[batch, 3] x, float[3] bias) => (float[batch, 3] y, float[batch, 3] z) {"
                " y = Add(x, bias) z = Mul(y, y) }")  # fmt: skip

@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
+from frontend.onnx.helpers import f32, interpret, model, one_node, run
 from tileloom.base.errors import UnsupportedError, UserError
 from tileloom.frontend.onnx import load
-
-from frontend.onnx.helpers import f32, interpret, model, one_node, run
 
 ADD = model("add (float[2] a) => (float[2] c) <float[2] b = {1, 2}> { c = Add(a, b) }")
 

@@ -48,15 +48,24 @@ class Folder:
         """Whether the tensor depends on no graph input."""
         if tensor.node is None:
             return False
-        known = self._constant.get(tensor.node)
-        if known is None:
-            for node in reachable([tensor]):
-                if node not in self._constant:
-                    self._constant[node] = all(
-                        t.node is not None and self._constant[t.node] for t in node.inputs
-                    )
-            known = self._constant[tensor.node]
-        return known
+        if tensor.node not in self._constant:
+            for node in self._unjudged(tensor.node):
+                self._constant[node] = all(
+                    t.node is not None and self._constant[t.node] for t in node.inputs
+                )
+        return self._constant[tensor.node]
+
+    def _unjudged(self, node: Node) -> list[Node]:
+        """The node and those before it that have not been looked at, producers first."""
+        seen = {node}
+        stack = [node]
+        while stack:
+            for tensor in stack.pop().inputs:
+                before = tensor.node
+                if before is not None and before not in seen and before not in self._constant:
+                    seen.add(before)
+                    stack.append(before)
+        return sorted(seen, key=lambda found: found.serial)
 
     def evaluate(self, tensor: Tensor) -> Array:
         """The value of a constant expression."""
