@@ -41,3 +41,15 @@ def test_many_random_functions_round_trip(random: Random) -> None:
     func = Programs(random).function(5)
     text = show(func)
     assert_structural_equal(func, parse(text))
+
+
+def test_long_programs_do_not_nest_calls() -> None:
+    lets = "".join(f"    x{i}: T.int32 = {f'x{i - 1}' if i else 'n'} + 1\n" for i in range(1500))
+    text = f"@T.prim_func\ndef main(n: T.int32):\n{lets}    T.evaluate(x1499)"
+    assert show(parse(text)).partition("\n\n")[2] == text
+
+
+def test_long_sums_do_not_nest_calls() -> None:
+    total = " + ".join(f"A[{i}]" for i in range(600))
+    text = f'@T.prim_func\ndef main(A: T.Buffer((600,), "float32")):\n    A[0] = {total}'
+    assert show(parse(text)).partition("\n\n")[2] == text

@@ -267,11 +267,21 @@ class Evaluator:
     # ------------------------------------------------------------------------ operators
 
     def _binary(self, node: ast.BinOp) -> Any:
+        # Down the left side in a loop: sums of many terms are deep there.
+        spine = [node]
+        while isinstance(spine[-1].left, ast.BinOp):
+            spine.append(spine[-1].left)
+        left = self.value(spine[-1].left)
+        for part in reversed(spine):
+            left = self._one_binary(part, left)
+        return left
+
+    def _one_binary(self, node: ast.BinOp, left: Any) -> Any:
         function = BINARY.get(type(node.op))
         if function is None:
             hint = "use T.pow" if isinstance(node.op, ast.Pow) else None
             self.source.error(node, f"operator {type(node.op).__name__} is not supported", hint)
-        left, right = self.value(node.left), self.value(node.right)
+        right = self.value(node.right)
         for side, value in ((node.left, left), (node.right, right)):
             if isinstance(value, Buffer):
                 self.as_expr(side, value)

@@ -173,7 +173,11 @@ def _is_in_class(function: Callable[..., Any]) -> bool:
 
 
 def _captured(function: Any, frame: FrameType | None) -> Mapping[str, Any]:
-    """What the names around a function stand for: closure, then frames outside, then globals."""
+    """What the names around a function stand for: closure, then scopes outside, then globals.
+
+    The closure lacks what annotations alone name, so the running functions and classes that the
+    function stands in are looked at too.
+    """
     cells: dict[str, Any] = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
@@ -182,7 +186,8 @@ def _captured(function: Any, frame: FrameType | None) -> Mapping[str, Any]:
             continue  # not assigned yet
     maps = [cells]
     while frame is not None and frame.f_globals is function.__globals__:
-        maps.append(dict(frame.f_locals))
+        if function.__qualname__.startswith(f"{frame.f_code.co_qualname}."):
+            maps.append(dict(frame.f_locals))
         frame = frame.f_back
     return ChainMap(*maps, function.__globals__)
 

@@ -175,13 +175,22 @@ class ExprPrinter:
         return f"{buffer}.vload([{indices}], predicate={mask})", _CLOSED
 
     def _binary(self, expr: BinaryOp) -> _Text:
+        # Down the left side in a loop: sums of many terms are deep there.
+        spine = [expr]
+        while type(spine[-1].a) in _LEVEL and not _folds(spine[-1]):
+            spine.append(spine[-1].a)  # type: ignore[arg-type]
+        text, level = self._one_binary(spine.pop(), None)
+        while spine:
+            text, level = self._one_binary(spine.pop(), (text, level))
+        return text, level
+
+    def _one_binary(self, expr: BinaryOp, left_text: _Text | None) -> _Text:
         kind = type(expr)
-        if _folds(expr):
-            return f"T.{kind.__name__}({self(expr.a)}, {self(expr.b)})", _CLOSED
-        if kind in _FUNCTIONS:
-            return f"T.{_FUNCTIONS[kind]}({self(expr.a)}, {self(expr.b)})", _CLOSED
+        if kind not in _LEVEL or _folds(expr):
+            name = kind.__name__ if _folds(expr) else _FUNCTIONS[kind]
+            return f"T.{name}({self(expr.a)}, {self(expr.b)})", _CLOSED
         level = _LEVEL[kind]
-        left, left_level = self.text(expr.a)
+        left, left_level = left_text or self.text(expr.a)
         right, right_level = self.text(expr.b)
         # Comparisons do not associate: Python would read a < b < c as a chain.
         if left_level < level or level == left_level == _COMPARE:

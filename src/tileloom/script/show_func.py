@@ -51,10 +51,10 @@ class FunctionPrinter:
         self._indent = "    " * indent
         self._loops: dict[Var, For] = {}  # those around the current statement
         self._waiting: list[Buffer] = []  # undeclared buffers over pointers not bound yet
-        self._print: dict[type[Stmt], Callable[[Any, bool], None]] = {
+        self._print: dict[type[Stmt], Callable[[Any, bool], Stmt | None]] = {
             For: self._for,
-            BlockRealize: lambda s, _: self._block(s.block, s),
-            Block: lambda s, _: self._block(s, None),
+            BlockRealize: self._realize,
+            Block: self._bare_block,
             BufferStore: self._store,
             SeqStmt: self._seq,
             IfThenElse: self._if,
@@ -74,11 +74,15 @@ class FunctionPrinter:
 
     def stmt(self, stmt: Stmt, tail: bool) -> None:
         """Print a statement; `tail` says that nothing follows it in its scope."""
-        handler = self._print.get(type(stmt))
-        if handler is None:
-            self.line(f"# {type(stmt).__name__}: {object.__repr__(stmt)}")  # of a room above
-        else:
-            handler(stmt, tail)
+        rest: Stmt | None = stmt
+        # Printers give back a last statement of their own scope, so that long chains of
+        # declarations do not nest calls.
+        while rest is not None:
+            handler = self._print.get(type(rest))
+            if handler is None:
+                self.line(f"# {type(rest).__name__}: {object.__repr__(rest)}")  # of a room above
+                return
+            rest = handler(rest, tail)
 
     def function(self, func: PrimFunc, name: str) -> None:
         """Print a function under a name."""
@@ -177,26 +181,32 @@ class FunctionPrinter:
         self.stmt(body, True)
         self._close()
 
-    def _scoped(self, text: str, var: Var, body: Stmt, tail: bool, concise: str = "") -> None:
+    def _scoped(
+        self, text: str, var: Var, body: Stmt, tail: bool, concise: str = ""
+    ) -> Stmt | None:
         """`var = text` with the rest of the scope as body; `with text as var:` where more comes."""
         if tail:
             self.line(concise or f"{self.names.define(var, var.name)} = {text}")
             self._declare_ready()
-            self.stmt(body, True)
-            return
+            return body
         self._open()
         name = self.names.define(var, var.name)
         self.lines.append(f"{self._indent[4:]}with {text} as {name}:")
         self._declare_ready()
         self.stmt(body, True)
         self._close()
+        return None
 
     # ------------------------------------------------------------------------ statements
 
-    def _seq(self, stmt: SeqStmt, tail: bool) -> None:
+    def _seq(self, stmt: SeqStmt, tail: bool) -> Stmt | None:
+        last = stmt.seq[-1]
         for part in stmt.seq[:-1]:
             self.stmt(part, False)
-        self.stmt(stmt.seq[-1], tail)
+        if tail:
+            return last
+        self.stmt(last, False)
+        return None
 
     def _for(self, stmt: For, _tail: bool) -> None:
         nest = [stmt]
@@ -234,6 +244,12 @@ class FunctionPrinter:
         if loop.kind == SERIAL:
             return f"T.serial({bounds}{extras})" if extras else f"range({bounds})"
         return f"T.{_LOOPS[loop.kind]}({bounds}{extras})"
+
+    def _realize(self, stmt: BlockRealize, _tail: bool) -> None:
+        self._block(stmt.block, stmt)
+
+    def _bare_block(self, stmt: Block, _tail: bool) -> None:
+        self._block(stmt, None)
 
     def _block(self, block: Block, realize: BlockRealize | None) -> None:
         bare = "" if realize is not None else ", no_realize=True"
@@ -288,53 +304,50 @@ class FunctionPrinter:
     def _while(self, stmt: While, _tail: bool) -> None:
         self._suite(f"while {self.expr(stmt.condition)}:", stmt.body)
 
-    def _let(self, stmt: LetStmt, tail: bool) -> None:
+    def _let(self, stmt: LetStmt, tail: bool) -> Stmt | None:
         value = self.expr(stmt.value)
         if tail:
             name = self.names.define(stmt.var, stmt.var.name)
             concise = f"{name}: {type_text(stmt.var)} = {value}"
-            self._scoped("", stmt.var, stmt.body, True, concise)
-        else:
-            self._scoped(f"T.LetStmt({value})", stmt.var, stmt.body, False)
+            return self._scoped("", stmt.var, stmt.body, True, concise)
+        return self._scoped(f"T.LetStmt({value})", stmt.var, stmt.body, False)
 
-    def _attr(self, stmt: AttrStmt, tail: bool) -> None:
+    def _attr(self, stmt: AttrStmt, tail: bool) -> Stmt | None:
         node = stmt.node
         if isinstance(node, IterVar) and stmt.attr_key == _launch_key(node):
-            self._launch(node, stmt, tail)
-            return
+            return self._launch(node, stmt, tail)
         key = show_string(stmt.attr_key)
         text = f"T.attr({self.expr.value(node)}, {key}, {self.expr(stmt.value)})"
-        self._plain_scope(text, stmt.body, tail)
+        return self._plain_scope(text, stmt.body, tail)
 
-    def _plain_scope(self, text: str, body: Stmt, tail: bool) -> None:
+    def _plain_scope(self, text: str, body: Stmt, tail: bool) -> Stmt | None:
         if tail:
             self.line(text)
-            self.stmt(body, True)
-        else:
-            self._suite(f"with {text}:", body)
+            return body
+        self._suite(f"with {text}:", body)
+        return None
 
-    def _launch(self, node: IterVar, stmt: AttrStmt, tail: bool) -> None:
+    def _launch(self, node: IterVar, stmt: AttrStmt, tail: bool) -> Stmt | None:
         extent = self.expr(stmt.value)
         known = self.names.get(node.var)
         if known is not None:
-            self._plain_scope(f"T.launch_thread({known}, {extent})", stmt.body, tail)
-            return
+            return self._plain_scope(f"T.launch_thread({known}, {extent})", stmt.body, tail)
         text = f"T.launch_thread({show_string(node.thread_tag)}, {extent})"
-        self._scoped(text, node.var, stmt.body, tail)
+        return self._scoped(text, node.var, stmt.body, tail)
 
-    def _assert(self, stmt: AssertStmt, tail: bool) -> None:
+    def _assert(self, stmt: AssertStmt, tail: bool) -> Stmt | None:
         condition, message = self.expr(stmt.condition), show_string(stmt.message)
         if tail:
             self.line(f"assert {condition}, {message}")
-            self.stmt(stmt.body, True)
-        else:
-            self._suite(f"with T.Assert({condition}, {message}):", stmt.body)
+            return stmt.body
+        self._suite(f"with T.Assert({condition}, {message}):", stmt.body)
+        return None
 
     def _evaluate(self, stmt: Evaluate, _tail: bool) -> None:
         text = self.expr(stmt.value)
         self.line(text if isinstance(stmt.value, Call) else f"T.evaluate({text})")
 
-    def _allocate(self, stmt: Allocate, tail: bool) -> None:
+    def _allocate(self, stmt: Allocate, tail: bool) -> Stmt | None:
         parts = [f"[{self.expr.list(stmt.extents)}]", f'"{stmt.dtype}"']
         parts.append(
             show_string(stmt.buffer_var.pointee[1] if stmt.buffer_var.pointee else "global")
@@ -342,29 +355,31 @@ class FunctionPrinter:
         if not _is_true(stmt.condition):
             parts.append(f"condition={self.expr(stmt.condition)}")
         parts += self._annotations(stmt.annotations)
-        self._scoped(f"T.allocate({', '.join(parts)})", stmt.buffer_var, stmt.body, tail)
+        return self._scoped(f"T.allocate({', '.join(parts)})", stmt.buffer_var, stmt.body, tail)
 
-    def _allocate_const(self, stmt: AllocateConst, tail: bool) -> None:
+    def _allocate_const(self, stmt: AllocateConst, tail: bool) -> Stmt | None:
         data = _numbers(stmt.data.reshape(-1).tolist())
         parts = [data, f'"{stmt.dtype}"', f"[{self.expr.list(stmt.extents)}]"]
         parts += self._annotations(stmt.annotations)
-        self._scoped(f"T.allocate_const({', '.join(parts)})", stmt.buffer_var, stmt.body, tail)
+        return self._scoped(
+            f"T.allocate_const({', '.join(parts)})", stmt.buffer_var, stmt.body, tail
+        )
 
     def _annotations(self, annotations: Any) -> list[str]:
         return [f"annotations={self.expr.value(annotations)}"] if annotations else []
 
-    def _decl_buffer(self, stmt: DeclBuffer, tail: bool) -> None:
+    def _decl_buffer(self, stmt: DeclBuffer, tail: bool) -> Stmt | None:
         buffer = stmt.buffer
         if tail:
             self._define_buffer(buffer, "T.decl_buffer", data=buffer.data)
-            self.stmt(stmt.body, True)
-            return
+            return stmt.body
         self._open()
         name = self.buffers.define(buffer)
         text = self.buffers.call("T.decl_buffer", buffer=buffer, data=buffer.data)
         self.lines.append(f"{self._indent[4:]}with {text} as {name}:")
         self.stmt(stmt.body, True)
         self._close()
+        return None
 
 
 def _is_grid(loop: For) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from ..expr import Expr, IterVar, Reduce, Var, free_vars, post_order
+from ..expr import Expr, IterVar, Let, Reduce, Var, free_vars, post_order
 from ..tir import (
     Allocate,
     AllocateConst,
@@ -131,19 +131,17 @@ class Survey:
             if node in self._seen:
                 continue
             self._seen.add(node)
-            if isinstance(node, BufferLoad):
-                self.buffers[node.buffer] = None
-        bound = {axis.var for r in _reductions(expr) for axis in r.axis}
-        self.used.update((var, None) for var in _ordered_free_vars(expr) if var not in bound)
-
-
-def _reductions(expr: Expr) -> Iterator[Reduce]:
-    return (node for node in post_order(expr) if isinstance(node, Reduce))
-
-
-def _ordered_free_vars(expr: Expr) -> Iterator[Var]:
-    free = free_vars(expr)
-    return (node for node in post_order(expr) if isinstance(node, Var) and node in free)
+            match node:
+                case Var():
+                    self.used[node] = None
+                case BufferLoad():
+                    self.buffers[node.buffer] = None
+                case Let():
+                    self.bound.add(node.var)
+                case Reduce():
+                    self.bound.update(axis.var for axis in node.axis)
+                case _:
+                    pass
 
 
 def buffer_exprs(buffer: Buffer) -> tuple[Expr, ...]:
