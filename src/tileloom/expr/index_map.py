@@ -10,6 +10,7 @@ from ..base.errors import UserError
 from .analyzer import Analyzer
 from .build import as_expr, binary, const
 from .itermap import detect_iter_map, domain_analyzer, inverse_affine_iter_map
+from .itermap_nodes import IterSplitExpr, is_int
 from .nodes import GE, Expr, FloorDiv, FloorMod, IntImm, Or, Var
 from .operators import ExprLike
 from .reduction import Range
@@ -204,8 +205,8 @@ class IndexMap:
         return f"IndexMap(({before}) -> ({', '.join(map(str, self.final_indices))}))"
 
 
-def _unit_scale(args: Sequence[object]) -> bool:
-    return not args or str(getattr(args[0], "scale", "")) in ("1", "T.int64(1)")
+def _unit_scale(args: Sequence[IterSplitExpr]) -> bool:
+    return not args or is_int(args[0].scale, 1)
 
 
 def _parameters(function: Callable[..., object], ndim: int | None, dtype: str) -> list[Var]:
