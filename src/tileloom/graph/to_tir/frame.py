@@ -110,7 +110,8 @@ class Frame:
         self.values: dict[Var, Expr] = {}
         for axis, position in zip(axes, positions, strict=True):
             self.values.update(axis.values(position))
-        self._known: dict[Expr, Expr] = {**(loads or {})}
+        self._known: dict[Expr, Expr] = {}
+        self._known.update(loads or {})
 
     def formula(self, expr: Expr) -> Expr:
         """`expr` with its variables and loads put in place."""
