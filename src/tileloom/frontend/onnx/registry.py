@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Handler: TypeAlias = "Callable[[Call], Value | tuple[Value, ...]]"
 
 #: The versions of the default domain whose semantics the handlers know.
-OLDEST, NEWEST = 7, 28
+OLDEST, NEWEST = 1, 28
 #: Versions of the other domains that are understood.
 DOMAINS = {
     "": (OLDEST, NEWEST),

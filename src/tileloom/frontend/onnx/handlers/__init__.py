@@ -24,6 +24,7 @@ FAMILIES = (
     "signal",
     "text",
     "training",
+    "legacy",
     "refused",
 )
 

@@ -41,7 +41,7 @@ def leaky_relu(call: Call) -> Tensor:
     return ops.leaky_relu(call.tensor(0), call.number("alpha", 0.01))
 
 
-@handler("PRelu")
+@handler("PRelu", since=7)
 def prelu(call: Call) -> Tensor:
     return ops.prelu(call.tensor(0), call.tensor(1))
 

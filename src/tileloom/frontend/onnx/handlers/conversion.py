@@ -15,7 +15,7 @@ from ..registry import handler
 from ..values import Array, Value, as_object_array, value_of
 
 
-@handler("Cast")
+@handler("Cast", since=6)
 def cast(call: Call) -> Value:
     return convert(call, numpy_type(call.integer("to")), call.flag("saturate", True))
 

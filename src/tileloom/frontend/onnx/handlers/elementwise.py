@@ -22,7 +22,7 @@ _UNARY: dict[str, Callable[[Tensor], Tensor]] = {
     "Reciprocal": ops.reciprocal, "Round": ops.round, "Sigmoid": ops.sigmoid, "Sign": ops.sign,
     "Sin": ops.sin, "Sinh": ops.sinh, "Sqrt": ops.sqrt, "Tan": ops.tan, "Tanh": ops.tanh,
 }  # fmt: skip
-_BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "Add": ops.add, "And": ops.logical_and, "BitwiseAnd": ops.bitwise_and,
     "BitwiseOr": ops.bitwise_or, "BitwiseXor": ops.bitwise_xor, "Greater": ops.greater,
     "GreaterOrEqual": ops.greater_equal, "Less": ops.less, "LessOrEqual": ops.less_equal,
@@ -35,21 +35,25 @@ def unary(call: Call) -> Tensor:
     return _UNARY[call.op](call.tensor(0))
 
 
-@handler(*_BINARY)
+@handler(*BINARY, since=7)
 def binary(call: Call) -> Tensor:
-    return _BINARY[call.op](call.tensor(0), call.tensor(1))
+    return BINARY[call.op](call.tensor(0), call.tensor(1))
 
 
-@handler("Equal")
+@handler("Equal", since=7)
 def equal(call: Call) -> Value:
     if any(isinstance(value, np.ndarray) for value in call.inputs):
         return constant_of(np.asarray(call.array(0) == call.array(1), np.bool_))
     return ops.equal(call.tensor(0), call.tensor(1))
 
 
-@handler("Div")
+@handler("Div", since=7)
 def div(call: Call) -> Tensor:
-    a, b = call.tensor(0), call.tensor(1)
+    return divide(call.tensor(0), call.tensor(1))
+
+
+def divide(a: Tensor, b: Tensor) -> Tensor:
+    """Integers are divided toward zero."""
     return ops.div(a, b) if a.dtype.is_float else ops.trunc_div(a, b)
 
 
@@ -59,9 +63,13 @@ def mod(call: Call) -> Tensor:
     return operation(call.tensor(0), call.tensor(1))
 
 
-@handler("Pow")
+@handler("Pow", since=7)
 def power(call: Call) -> Tensor:
-    base, exponent = call.tensor(0), call.tensor(1)
+    return power_of(call.tensor(0), call.tensor(1))
+
+
+def power_of(base: Tensor, exponent: Tensor) -> Tensor:
+    """The result has the type of the base."""
     if base.dtype.is_int and exponent.dtype.is_float:
         wide = ops.pow(ops.cast(base, "float64"), ops.cast(exponent, "float64"))
         return ops.cast(wide, base.dtype)

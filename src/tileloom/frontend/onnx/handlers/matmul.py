@@ -14,8 +14,13 @@ def matmul(call: Call) -> Tensor:
     return ops.matmul(call.tensor(0), call.tensor(1))
 
 
-@handler("Gemm")
+@handler("Gemm", since=7)
 def gemm(call: Call) -> Tensor:
+    return general_product(call)
+
+
+def general_product(call: Call) -> Tensor:
+    """alpha * a b + beta * c, where c broadcasts."""
     a, b, c = call.tensor(0), call.tensor(1), call.optional(2)
     if a.ndim != 2 or b.ndim != 2:
         raise ShapeError(f"the operands must be matrices, not {a.type} and {b.type}")

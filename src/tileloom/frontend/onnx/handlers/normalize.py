@@ -42,14 +42,14 @@ def _normalized(op: str, x: Tensor, axis: int) -> Tensor:
     return ops.cast(ops.equal(ops.iota(x.shape, axis % x.ndim), best), x.dtype)
 
 
-@handler("BatchNormalization")
+@handler("BatchNormalization", since=7)
 def batch_normalization(call: Call) -> Tensor | tuple[Tensor, ...]:
     x, scale, bias, mean, var = (call.tensor(k) for k in range(5))
     eps = call.number("epsilon", 1e-5)
     if not call.flag("training_mode"):
         if call.version < 14 and any(call.wants(k) for k in range(1, 5)):
             call.unsupported("training of batch normalisation")
-        return _batch_norm(x, scale, bias, mean, var, eps)
+        return normalize_batch(x, scale, bias, mean, var, eps)
     axes = [k for k in range(x.ndim) if k != 1]
     now, spread = ops.mean(x, axes), ops.var(x, axes)
     momentum = call.number("momentum", 0.9)
@@ -57,12 +57,13 @@ def batch_normalization(call: Call) -> Tensor | tuple[Tensor, ...]:
         ops.add(ops.mul(old, momentum), ops.mul(ops.cast(new, old.dtype), 1 - momentum))
         for old, new in ((mean, now), (var, spread))
     ]
-    return (_batch_norm(x, scale, bias, now, spread, eps), *running)
+    return (normalize_batch(x, scale, bias, now, spread, eps), *running)
 
 
-def _batch_norm(
+def normalize_batch(
     x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor, eps: float
 ) -> Tensor:
+    """With the given statistics, whatever their types."""
     kind = x.dtype
     scale, bias = ops.cast(scale, kind), ops.cast(bias, kind)
     return ops.batch_norm(x, scale, bias, ops.cast(mean, kind), ops.cast(var, kind), eps)
@@ -143,7 +144,7 @@ def lrn(call: Call) -> Tensor:
     return ops.lrn(call.tensor(0), call.integer("size"), alpha, beta, call.number("bias", 1.0))
 
 
-@handler("Dropout")
+@handler("Dropout", since=7)
 def dropout_inference(call: Call) -> tuple[Value, ...]:
     x = call.tensor(0)
     kind = "bool" if call.version >= 10 else x.dtype

@@ -49,7 +49,7 @@ def shape_of(call: Call, index: int) -> Sequence[int]:
 # ---------------------------------------------------------------------------- reshaping
 
 
-@handler("Reshape")
+@handler("Reshape", since=5)
 def reshape(call: Call) -> Value:
     old, wanted = list(shape_of(call, 0)), call.integers(1)
     if not call.flag("allowzero"):
@@ -242,7 +242,7 @@ def _slice(
     return _either(call, lambda x: ops.strided_slice(x, starts, ends, picked, strides), host)
 
 
-@handler("Tile")
+@handler("Tile", since=6)
 def tile(call: Call) -> Tensor:
     x, repeats = call.tensor(0), call.integers(1)
     if len(repeats) != x.ndim or min(repeats, default=0) < 0:
@@ -250,7 +250,7 @@ def tile(call: Call) -> Tensor:
     return ops.tile(x, repeats)
 
 
-@handler("Upsample")
+@handler("Upsample", since=7)
 def upsample_attribute(call: Call) -> Tensor:
     scales = call.numbers("scales") if call.version < 9 else call.array(1).tolist()
     x = call.tensor(0)
@@ -267,10 +267,10 @@ def upsample_attribute(call: Call) -> Tensor:
 _PAD_MODES = {"constant": "constant", "reflect": "reflect", "edge": "edge", "wrap": "wrap"}
 
 
-@handler("Pad")
+@handler("Pad", since=2)
 def pad_attributes(call: Call) -> Tensor:
     x = call.tensor(0)
-    return _pad(call, x, call.ints("pads"), list(range(x.ndim)), call.number("value", 0.0))
+    return pad_by(call, x, call.ints("pads"), list(range(x.ndim)), call.number("value", 0.0))
 
 
 @handler("Pad", since=11)
@@ -278,10 +278,11 @@ def pad(call: Call) -> Tensor:
     x = call.tensor(0)
     axes = call.optional_integers(3)
     value = call.scalar(2) if call.has(2) and shape_of(call, 2) != (0,) else 0
-    return _pad(call, x, call.integers(1), list(range(x.ndim)) if axes is None else axes, value)
+    return pad_by(call, x, call.integers(1), list(range(x.ndim)) if axes is None else axes, value)
 
 
-def _pad(call: Call, x: Tensor, pads: list[int], axes: list[int], value: Any) -> Tensor:
+def pad_by(call: Call, x: Tensor, pads: list[int], axes: list[int], value: Any) -> Tensor:
+    """Pads before all axes, then after all."""
     mode = _PAD_MODES[call.choice("mode", "constant", tuple(_PAD_MODES))]
     if len(pads) != 2 * len(axes) or any(not -x.ndim <= axis < x.ndim for axis in axes):
         raise ShapeError(f"pads {pads} along axes {axes} do not fit {x.type}")

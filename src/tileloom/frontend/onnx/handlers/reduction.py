@@ -75,7 +75,8 @@ def arg_extreme(call: Call) -> Tensor:
     return operation(call.tensor(0), call.integer("axis", 0), keep, last)
 
 
-@handler("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
+@handler("GlobalAveragePool", "GlobalMaxPool")
+@handler("GlobalLpPool", since=2)
 def global_pool(call: Call) -> Tensor:
     x = call.tensor(0)
     if x.ndim < 3:
