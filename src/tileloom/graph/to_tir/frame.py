@@ -111,7 +111,8 @@ class Frame:
         for axis, position in zip(axes, positions, strict=True):
             self.values.update(axis.values(position))
         self._known: dict[Expr, Expr] = {}
-        self._known.update(loads or {})
+        for load, value in (loads or {}).items():
+            self._known[load] = value
 
     def formula(self, expr: Expr) -> Expr:
         """`expr` with its variables and loads put in place."""
