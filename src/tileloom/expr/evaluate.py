@@ -190,7 +190,9 @@ def convert(value: Any, source: DType, target: DType) -> Value:
         return 0
     high = (1 << (target.bits - (not target.is_unsigned))) - 1
     low = 0 if target.is_unsigned else -high - 1
-    return max(low, min(high, math.trunc(value) if math.isfinite(value) else int(value > 0) * high))
+    if math.isinf(value):
+        return high if value > 0 else low
+    return max(low, min(high, math.trunc(value)))
 
 
 def _cast(expr: Any, env: Environment) -> Value:
