@@ -72,15 +72,17 @@ class ExprEmitter:
     @contextmanager
     def bound(self, var: Var, value: ir.Value) -> Iterator[None]:
         """`var` means `value` inside, whatever it means elsewhere: copies of code share names."""
-        tables = self._values, self._loads
-        if var in self.env:
+        tables, before = (self._values, self._loads), self.env.get(var)
+        if before is not None:
             self._values, self._loads = [{}], [{}]
         self.env[var] = value
         try:
             with self.scope():
                 yield
         finally:
-            self._values, self._loads = tables
+            if before is not None:
+                self._values, self._loads = tables
+                self.env[var] = before
 
     def forget_loads(self) -> None:
         """Memory may have changed: loaded values are not to be used again."""
