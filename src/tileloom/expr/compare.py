@@ -6,12 +6,13 @@ difference of both sides is exactly one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import gcd
 
 from ..base import dtype
 from .bounds import type_range
 from .linear import Context, Linear, constant, split_of
-from .nodes import EQ, GE, GT, LE, LT, NE, Expr, FloorDiv, IntImm
+from .nodes import EQ, GE, GT, LE, LT, NE, Cast, Expr, FloorDiv, IntImm, Not
 from .order import order_key
 
 TRUE = IntImm(dtype("bool"), 1)
@@ -39,6 +40,9 @@ def _less(ctx: Context, value: Linear) -> Expr:
     low, high = ctx.bound(value)
     if high < 0 or low >= 0:
         return truth(high < 0)
+    condition = _of_condition(ctx, value, lambda v: v < 0)
+    if condition is not None:
+        return condition
     g = gcd(*value.terms.values())
     if g > 1:
         scaled = {t: k // g for t, k in value.terms.items()}
@@ -49,6 +53,19 @@ def _less(ctx: Context, value: Linear) -> Expr:
         return truth(value.const < 0)
     shorter = _without_low_part(ctx, value) or _without_quotient(ctx, value)
     return _less(ctx, shorter) if shorter is not None else _write_less(value)
+
+
+def _of_condition(ctx: Context, value: Linear, holds: Callable[[int], bool]) -> Expr | None:
+    """The condition itself, where one converted to a number is compared with a constant."""
+    if len(value.terms) != 1:
+        return None
+    ((term, k),) = value.terms.items()
+    if type(term) is not Cast or not term.value.dtype.is_bool:
+        return None
+    when_false, when_true = holds(value.const), holds(value.const + k)
+    if when_false == when_true:
+        return truth(when_true)
+    return term.value if when_true else ctx.simplify(Not(term.value))
 
 
 def _without_low_part(ctx: Context, value: Linear) -> Linear | None:
@@ -106,6 +123,9 @@ def _equal(ctx: Context, value: Linear, positive: bool) -> Expr:
         return truth(positive)
     if low > 0 or high < 0:
         return truth(not positive)
+    condition = _of_condition(ctx, value, lambda v: (v == 0) == positive)
+    if condition is not None:
+        return condition
     g = gcd(*value.terms.values())
     coeff, base = ctx.remainders(value)
     if value.const % g or (coeff and base % coeff):
