@@ -1,0 +1,5 @@
+"""`python -m tileloom`: the command line."""
+
+from .cli import main
+
+main()
