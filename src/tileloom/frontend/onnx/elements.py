@@ -14,10 +14,11 @@ from ...base.errors import UnsupportedError
 #: The types that tensors of the graph may have. Values of other types (strings, four-bit numbers,
 #: narrow floats, complex numbers) live on the host; see `values.py`.
 GRAPH_TYPES = frozenset(
-    {
+    dtype(name).numpy
+    for name in (
         "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
         "float16", "bfloat16", "float32", "float64",
-    }
+    )
 )  # fmt: skip
 _BY_NUMBER: dict[int, np.dtype[Any]] = {}
 for _number in TensorProto.DataType.values():
@@ -52,7 +53,7 @@ def graph_dtype(elem_type: int) -> DType:
 
 def is_graph_type(kind: np.dtype[Any]) -> bool:
     """Whether tensors of the graph may have this type."""
-    return kind.name in GRAPH_TYPES
+    return kind in GRAPH_TYPES
 
 
 def type_name(elem_type: int) -> str:

@@ -75,7 +75,7 @@ def signature(datum: Datum) -> Any:
         return tuple(signature(item) for item in datum)
     if not is_graph_type(datum.dtype):
         return fingerprint(datum)
-    return (datum.dtype.name, datum.shape)
+    return (datum.dtype, datum.shape)
 
 
 def as_object_array(items: Sequence[Any], shape: tuple[int, ...] | None = None) -> Array:
