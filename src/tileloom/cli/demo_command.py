@@ -69,7 +69,9 @@ def fused(trial: Trial) -> str:
     names = [kernel.partition("_")[2].replace("_", " ") for kernel in calls]
     counts = Counter(names)
     inner = "; ".join(f"{count}x \\[{name}]" for name, count in counts.items())
-    return f"{trial.program.name} was fused into {len(calls)} kernels: {inner}"
+    return (
+        f"{trial.program.name} was fused into {len(calls)} kernel{'s' * (len(calls) != 1)}: {inner}"
+    )
 
 
 def _speed(trial: Trial, peer: str) -> str:

@@ -16,6 +16,7 @@ import tileloom
 
 from ..base import Target
 from ..base.settings import Settings, settings
+from ..driver import runnable
 from ..runtime import object_cache, parallel
 from .console import out, table
 
@@ -43,7 +44,7 @@ def command() -> None:
 
 def facts() -> Iterator[tuple[str, str]]:
     """Name and text of everything that matters."""
-    target = Target.host()
+    target = runnable("cpu")
     yield "tileloom", f"{tileloom.__version__} in {os.path.dirname(tileloom.__file__)}"
     yield "python", f"{platform.python_version()} at {sys.executable}"
     yield "system", f"{platform.system()} {platform.release()} {platform.machine()}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ def read_script(path: str) -> Any:
     from ..script.parse import parse
 
     try:
-        text = click.get_text_stream("stdin").read() if path == "-" else Path(path).read_text()
+        text = sys.stdin.read() if path == "-" else Path(path).read_text()
     except UnicodeDecodeError:
         raise UserError(f"{path} is not text") from None
     return parse(text, filename=path)

@@ -1,0 +1,227 @@
+"""The command line, called as users call it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from tileloom.base.settings import override
+from tileloom.cli import trial
+from tileloom.cli.app import cli
+
+onnx = pytest.importorskip("onnx")
+parser = pytest.importorskip("onnx.parser")
+
+SOURCES = Path(__file__).resolve().parents[2] / "src"
+SCRIPT = """
+@T.prim_func
+def double(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("b"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v] * T.float32(2)
+"""
+
+
+def call(*arguments: object, text: str | None = None):
+    return CliRunner().invoke(cli, [str(a) for a in arguments], input=text)
+
+
+@pytest.fixture
+def model(tmp_path) -> Path:
+    path = tmp_path / "mlp.onnx"
+    weights = ",".join(str(0.1 * k) for k in range(32))
+    text = f"""<ir_version: 8, opset_import: ["": 17]>
+    mlp (float[batch, 8] x) => (float[batch, 4] y)
+    <float[8,4] w = {{{weights}}}> {{ h = MatMul(x, w)  y = Softmax(h) }}"""
+    onnx.save(parser.parse_model(text), path)
+    return path
+
+
+@pytest.fixture
+def script(tmp_path) -> Path:
+    path = tmp_path / "double.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+# ---------------------------------------------------------------------------- run
+
+
+def test_run_describes_outputs_and_compares(model):
+    result = call("run", model, "--dim", "batch=3", "--compare")
+    assert result.exit_code == 0, result.output
+    assert "[3, 4]" in result.output and "equal" in result.output
+
+
+def test_run_reads_and_saves_arrays(model, tmp_path):
+    x = np.eye(8, dtype=np.float32)[:2]
+    np.save(tmp_path / "x.npy", x)
+    saved = tmp_path / "out.npz"
+    result = call("run", model, "--input", f"x={tmp_path / 'x.npy'}", "--save", saved)
+    assert result.exit_code == 0, result.output
+    weights = np.arange(32).reshape(8, 4) * 0.1
+    expected = np.exp(x @ weights)
+    expected /= expected.sum(-1, keepdims=True)
+    np.testing.assert_allclose(np.load(saved)["y"], expected, rtol=1e-5)
+
+
+def test_run_fails_when_the_comparison_does(model):
+    result = call("run", model, "--compare", "--rtol", "-1")
+    assert result.exit_code in (0, 1)  # exact agreement is agreement at any tolerance
+    if result.exit_code == 1:
+        assert "different" in result.output
+
+
+def test_run_measures(model):
+    result = call("run", model, "--time")
+    assert result.exit_code == 0 and "tileloom" in result.output and "1.00x" in result.output
+
+
+# ---------------------------------------------------------------------------- compile, opt
+
+
+@pytest.mark.parametrize(
+    ("stage", "text"),
+    [
+        ("graph", "softmax"),
+        ("groups", "matmul"),
+        ("tir", "@T.prim_func"),
+        ("loops", "@T.prim_func"),
+        ("flat", "@T.prim_func"),
+        ("llvm", "define"),
+        ("asm", ".globl"),
+    ],
+)
+def test_compile_shows_each_stage(model, stage, text):
+    result = call("compile", model, "--stage", stage)
+    assert result.exit_code == 0, result.output
+    assert text in result.output
+
+
+def test_compile_writes_one_file_or_a_folder(model, script, tmp_path):
+    one = tmp_path / "one.txt"
+    assert call("compile", script, "-o", one).exit_code == 0
+    assert "T.block" not in one.read_text() and "def double" in one.read_text()
+    folder = tmp_path / "all"
+    assert call("compile", model, "--stage", "tir", "--stage", "asm", "-o", folder).exit_code == 0
+    assert sorted(path.name for path in folder.iterdir()) == ["asm.txt", "tir.txt"]
+
+
+def test_compile_for_another_machine(script):
+    arm = call("compile", script, "--stage", "asm", "--target", "cpu -mtriple=aarch64-linux-gnu")
+    assert arm.exit_code == 0, arm.output
+    assert "ret" in arm.output and "vmulps" not in arm.output
+
+
+def test_what_compile_prints_goes_through_opt(model, tmp_path):
+    text = call("compile", model, "--stage", "tir").output
+    result = call("opt", "-", "--until", "flat", text=text)
+    assert result.exit_code == 0, result.output
+    assert result.output.count("@T.prim_func") == text.count("@T.prim_func")
+
+
+def test_opt_runs_named_passes(script):
+    assert "T.block" in call("opt", script).output
+    until = call("opt", script, "--until", "loops", "--verify").output
+    assert "T.block" not in until and "B[i] = A[i]" in until
+    every = call("opt", script, "--until", "flat", "--print-all").output
+    assert "# ---- flatten_buffers" in every
+    named = call("opt", script, "--pass", "lower_init_block", "--pass", "simplify")
+    assert named.exit_code == 0 and "T.block" in named.output
+    assert "flatten_buffers" in call("opt", "list").output
+
+
+# ---------------------------------------------------------------------------- the others
+
+
+def test_bench(model):
+    result = call("bench", model, "--dim", "batch=2")
+    assert result.exit_code == 0 and "tileloom" in result.output
+    assert "softmax" in call("bench", "list").output
+
+
+def test_doctor():
+    result = call("doctor")
+    assert result.exit_code == 0, result.output
+    for word in ("target", "threads", "llvmlite", "cache", "works"):
+        assert word in result.output
+
+
+def test_demo_checks_and_times():
+    result = call("demo", "--only", "column_sums", "--seconds", "0.01", "--show")
+    assert result.exit_code == 0, result.output
+    assert "column_sums" in result.output and "x numpy" in result.output
+    assert "fused into 1 kernel" in result.output
+
+
+def test_demo_says_what_is_wrong(monkeypatch):
+    monkeypatch.setattr(trial.Trial, "is_right", property(lambda self: False))
+    result = call("demo", "--only", "column_sums")
+    assert result.exit_code == 1 and "wrong: column_sums" in result.output
+
+
+@pytest.mark.slow
+def test_the_whole_demo():
+    result = call("demo", "--seconds", "0.01")
+    assert result.exit_code == 0, result.output
+    assert "encoder" in result.output
+
+
+# ---------------------------------------------------------------------------- mistakes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("run", "missing.onnx"), "does not exist"),
+        (("run", __file__), "ONNX"),
+        (("run", "MODEL", "--input", "z=random"), "no input 'z'"),
+        (("run", "MODEL", "--input", "x"), "NAME=VALUE"),
+        (("run", "MODEL", "--input", "x=missing.npy"), "missing.npy"),
+        (("run", "MODEL", "--input", f"x={__file__}"), "holds no array"),
+        (("run", "MODEL", "--dim", "batch=two"), "no extent"),
+        (("run", "MODEL", "--dim", "batches=2"), "batches"),
+        (("compile", "MODEL", "--stage", "nothing"), "nothing"),
+        (("compile", "SCRIPT", "--stage", "graph"), "begin with tir"),
+        (("compile", "SCRIPT", "--target", "toaster"), "toaster"),
+        (("compile", __file__), "-->"),
+        (("opt", "missing.py"), "missing.py"),
+        (("opt", "SCRIPT", "--pass", "fly"), "no pass 'fly'"),
+        (("opt", "SCRIPT", "--until", "nowhere"), "nowhere"),
+        (("bench", "nothing"), "built-in program 'nothing'"),
+        (("demo", "--only", "nothing"), "nothing"),
+        (("nothing",), "nothing"),
+    ],
+)
+def test_mistakes_end_in_one_message(arguments, complaint, model, script):
+    places = {"MODEL": model, "SCRIPT": script}
+    result = call(*(places.get(a, a) for a in arguments))
+    assert result.exit_code == 2, (result.output, result.exception)
+    assert complaint in result.output
+    assert "Traceback" not in result.output and "internal" not in result.output
+
+
+def test_wrong_shape_is_a_message(model, tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((2, 9), np.float32))
+    result = call("run", model, "--input", f"x={tmp_path / 'x.npy'}")
+    assert result.exit_code == 2 and "fixed to 8" in result.output
+
+
+def test_full_traceback_is_for_those_who_ask():
+    with override(full_traceback=True):
+        result = call("bench", "nothing")
+    assert result.exception is not None and "nothing" in str(result.exception)
+
+
+def test_as_a_module():
+    command = [sys.executable, "-m", "tileloom", "--version"]
+    done = subprocess.run(
+        command, env={"PYTHONPATH": str(SOURCES)}, capture_output=True, text=True, check=True
+    )
+    assert "tileloom, version" in done.stdout
