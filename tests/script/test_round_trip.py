@@ -35,10 +35,10 @@ def test_random_modules_round_trip(random: Random) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=3000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False))
 def test_many_random_functions_round_trip(random: Random) -> None:
-    func = Programs(random).function(5)
+    func = Programs(random).function(4)
     text = show(func)
     assert_structural_equal(func, parse(text))
 

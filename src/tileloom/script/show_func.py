@@ -75,14 +75,19 @@ class FunctionPrinter:
     def stmt(self, stmt: Stmt, tail: bool) -> None:
         """Print a statement; `tail` says that nothing follows it in its scope."""
         rest: Stmt | None = stmt
-        # Printers give back a last statement of their own scope, so that long chains of
-        # declarations do not nest calls.
         while rest is not None:
-            handler = self._print.get(type(rest))
-            if handler is None:
-                self.line(f"# {type(rest).__name__}: {object.__repr__(rest)}")  # of a room above
-                return
-            rest = handler(rest, tail)
+            rest = self.print_one(rest, tail)
+
+    def print_one(self, stmt: Stmt, tail: bool) -> Stmt | None:
+        """Print a statement up to a last one in the same scope, which is given back.
+
+        So long chains of declarations do not nest calls.
+        """
+        handler = self._print.get(type(stmt))
+        if handler is not None:
+            return handler(stmt, tail)
+        self.line(f"# {type(stmt).__name__}: {object.__repr__(stmt)}")  # of a room above
+        return None
 
     def function(self, func: PrimFunc, name: str) -> None:
         """Print a function under a name."""

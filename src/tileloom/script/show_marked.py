@@ -32,11 +32,11 @@ class MarkingPrinter(FunctionPrinter):
         self.marks = marks
         self.found: dict[int, str] = {}
 
-    def stmt(self, stmt: Stmt, tail: bool) -> None:
+    def print_one(self, stmt: Stmt, tail: bool) -> Stmt | None:
         target = stmt.block if isinstance(stmt, BlockRealize) else stmt
         if target in self.marks:
             self.found[len(self.lines)] = self.marks[target]
-        super().stmt(stmt, tail)
+        return super().print_one(stmt, tail)
 
 
 def _underlined(printer: MarkingPrinter) -> list[str]:
