@@ -48,6 +48,8 @@ _DIVISIONS = (Div, Mod, FloorDiv, FloorMod)
 LIKELY = "tir.likely"
 IF_THEN_ELSE = "tir.if_then_else"
 ADDRESS_OF = "tir.address_of"
+THREAD_EXTENT, VIRTUAL_THREAD = "thread_extent", "virtual_thread"
+THREAD_KEYS = (THREAD_EXTENT, VIRTUAL_THREAD)  # attributes of code that a thread variable runs in
 
 
 def on_body(func: PrimFunc, transform: Callable[[Stmt], Stmt]) -> PrimFunc:

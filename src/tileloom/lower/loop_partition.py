@@ -49,6 +49,7 @@ from .linear import Linear, linear
 from .regions import Interval, Scope, interval, relaxed
 
 GROWTH = 64  # statements that one function may gain: all of them are compiled
+WORTH = 8  # a rest of at least 1/8 of its loop may be split as well
 
 
 def loop_partition(func: PrimFunc) -> PrimFunc:
@@ -102,17 +103,32 @@ class _Partition(StmtRewriter):
         if stmt.thread_binding is None and stmt.loop_var not in self.settled:
             split = self._split(stmt)
             if split is not None:
-                return self.visit(split)
+                return split
         return super().visit_For(stmt)
 
+    def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
+        # In program order: what comes first is the part without guards, which may spend first.
+        yes = self.visit(stmt.then_case)
+        no = None if stmt.else_case is None else self.visit(stmt.else_case)
+        return self.update(stmt, then_case=yes, else_case=no)
+
+    def rest(self, stmt: Stmt, worth: bool) -> Stmt:
+        """A part that few iterations reach; unless it is worth it, it is not split further."""
+        if worth:
+            return self.visit(stmt)
+        budget, self.budget = self.budget, 0
+        result = self.visit(stmt)
+        self.budget = budget
+        return result
+
     def _split(self, loop: For) -> Stmt | None:
-        """The loop in parts, each still to be visited; None if there is nothing to gain."""
+        """The loop in parts, each of them done; None if there is nothing to gain."""
         guards = _GuardFinder(loop, self.has_guard).found
         loop, dead = _cut_dead(loop, guards)
         if isinstance(loop.extent, IntImm) and loop.extent.value <= 0:
             return seq()
         parts = self._parts(loop, guards)
-        return _single(loop) if parts is None and dead else parts
+        return self.visit(_single(loop)) if parts is None and dead else parts
 
     def _parts(self, loop: For, guards: Sequence[_Guard]) -> Stmt | None:
         turning = [(guard, bounds) for guard in guards if (bounds := _where(loop, guard))]
@@ -123,20 +139,27 @@ class _Partition(StmtRewriter):
         high = _clamped(Min, [bounds.high for _, bounds in turning], end, low, end)
         main = _strip(loop.body, {guard.condition for guard, _ in turning})
         if low is start and high is end:
-            return loop.replace(body=main)
+            return self.visit(loop.replace(body=main))
         if loop.kind != VECTORIZED and _rest_is_dead(loop, turning):
-            return _piece(loop.replace(body=main), low, high)
+            return self.visit(_piece(loop.replace(body=main), low, high))
         empty = isinstance(low, IntImm) and isinstance(high, IntImm) and high.value <= low.value
         cost = sum(1 for _ in pre_order(loop.body))
         if loop.kind == VECTORIZED or empty or cost > self.budget:
             return None
         self.budget -= cost
+        worth = _is_worth(loop, low, high)
         if loop.kind == PARALLEL:
             self.settled.add(loop.loop_var)
-            return _choose(loop, main, low, high)
-        pieces = _in_parts(loop, main, low, high)
-        self.settled.update(p.loop_var for p in pieces if isinstance(p, For) and not _known(p))
-        return seq(*pieces)
+            body, condition, rest = _choose(loop, main, low, high)
+            return loop.replace(
+                body=IfThenElse(condition, self.visit(body), self.rest(rest, worth))
+            )
+        before, body, after = _in_parts(loop, main, low, high)
+        pieces = (p for p in (before, body, after) if isinstance(p, For))
+        self.settled.update(p.loop_var for p in pieces if not _known(p))
+        body = self.visit(body)
+        rests = [None if part is None else self.rest(part, worth) for part in (before, after)]
+        return seq(rests[0], body, rests[1])
 
 
 def _has_likely(condition: Expr) -> bool:
@@ -294,15 +317,22 @@ def _known(loop: For) -> bool:
     return isinstance(loop.min, IntImm) and isinstance(loop.extent, IntImm)
 
 
-def _in_parts(loop: For, main: Stmt, low: Expr, high: Expr) -> list[Stmt]:
+def _is_worth(loop: For, low: Expr, high: Expr) -> bool:
+    """Whether the parts with guards have a good share of the loop's iterations."""
+    main = linear(high).plus(linear(low), -1)
+    if main.terms or not isinstance(loop.extent, IntImm):
+        return False
+    return (loop.extent.value - main.const) * WORTH >= loop.extent.value
+
+
+def _in_parts(
+    loop: For, main: Stmt, low: Expr, high: Expr
+) -> tuple[Stmt | None, Stmt, Stmt | None]:
     start, end = loop.min, loop.min + loop.extent
-    parts: list[Stmt] = []
-    if low is not start:
-        parts.append(_piece(_renamed(loop), start, low))
-    parts.append(_piece(loop.replace(body=main), low, high))
-    if high is not end:
-        parts.append(_piece(_renamed(loop), high, end))
-    return parts
+    before = None if low is start else _piece(_renamed(loop), start, low)
+    body = _piece(loop.replace(body=main), low, high)
+    after = None if high is end else _piece(_renamed(loop), high, end)
+    return before, body, after
 
 
 def _renamed(loop: For) -> For:
@@ -322,8 +352,8 @@ def _single(loop: For) -> Stmt:
     return loop
 
 
-def _choose(loop: For, main: Stmt, low: Expr, high: Expr) -> Stmt:
-    """Both bodies in one loop, chosen by a condition on its variable."""
+def _choose(loop: For, main: Stmt, low: Expr, high: Expr) -> tuple[Stmt, Expr, Stmt]:
+    """Both bodies for one loop, and the condition on its variable that chooses the first."""
     var, tests = loop.loop_var, []
     if low is not loop.min:
         tests.append(binary(GE, var, low))
@@ -332,7 +362,7 @@ def _choose(loop: For, main: Stmt, low: Expr, high: Expr) -> Stmt:
     last = linear(loop.min + loop.extent).plus(linear(high), -1)
     alone = low is loop.min and not last.terms and last.const == 1
     rest = fresh_copy(loop.body, {var: high} if alone else {})
-    return loop.replace(body=IfThenElse(conjunction(tests), main, rest))
+    return main, conjunction(tests), rest
 
 
 class _Strip(StmtRewriter):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..base.errors import InternalError, UserError, VerifyError
 from ..base.settings import settings
-from ..tir import IRModule, PrimFunc
+from ..tir import Block, IRModule, PrimFunc, Stmt, stmt_children
 from ..tir.spec import verify
 from .compact_buffer_region import compact_buffer_region
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
@@ -59,6 +60,7 @@ ENSURES: Mapping[Pass, str | None] = {
     lower_opaque_block: "loops",
     vectorize_loops: "flat",
 }
+_FRAMES_OF_A_LEVEL, _SPARE_FRAMES = 8, 600  # of Python, in the walks over statements
 STAGES = {"loops": BLOCKS_TO_LOOPS, "flat": PIPELINE}
 
 
@@ -115,6 +117,7 @@ def run_passes(
     """`func` through passes, in order, verified in between if `check` (or the settings) says."""
     if check is None:
         check = settings().verify
+    allow_depth(func)
     if check:
         verify(func, "blocks")  # which allows what the later stages do
     stage: str | None = "blocks"
@@ -126,6 +129,26 @@ def run_passes(
         if on_stage is not None:
             on_stage(name_of(step), func)
     return func
+
+
+def allow_depth(func: PrimFunc) -> None:
+    """Let Python recurse as deep as the statements of a function will nest.
+
+    Every allocation is a level (two, with its declaration). The limit is not lowered again: code
+    generation walks the same nest, and other threads may be at theirs.
+    """
+    depth = deepest = 0
+    buffers = 0
+    stack: list[tuple[Stmt, int]] = [(func.body, 1)]
+    while stack:
+        stmt, depth = stack.pop()
+        deepest = max(deepest, depth)
+        if isinstance(stmt, Block):
+            buffers += len(stmt.alloc_buffers)
+        stack.extend((child, depth + 1) for child in stmt_children(stmt))
+    needed = _SPARE_FRAMES + _FRAMES_OF_A_LEVEL * (deepest + 2 * buffers)
+    if needed > sys.getrecursionlimit():
+        sys.setrecursionlimit(needed)
 
 
 def verify_result(func: PrimFunc, stage: str, step: str) -> None:

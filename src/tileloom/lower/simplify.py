@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 
-from ..expr import Expr, FloatImm, IntImm, Range, Var, logical_not
+from ..expr import Expr, FloatImm, IntImm, Min, Range, Var, const, logical_not
 from ..expr.analyzer import Analyzer
-from ..tir import AssertStmt, For, IfThenElse, LetStmt, PrimFunc, Stmt, StmtRewriter, collect, seq
-from .common import conjunction, conjuncts, has_load, on_body, replace_vars, true_value
+from ..tir import (
+    AssertStmt,
+    AttrStmt,
+    For,
+    IfThenElse,
+    LetStmt,
+    PrimFunc,
+    Stmt,
+    StmtRewriter,
+    pre_order,
+    seq,
+)
+from .common import (
+    THREAD_KEYS,
+    conjunction,
+    conjuncts,
+    has_load,
+    on_body,
+    replace_vars,
+    true_value,
+)
+
+_HUGE = 1 << 31  # bounds of what nothing is known of
 
 
 def simplify(func: PrimFunc) -> PrimFunc:
@@ -22,23 +44,38 @@ def simplify(func: PrimFunc) -> PrimFunc:
 
 
 def analyzer_of(stmt: Stmt) -> Analyzer:
-    """An analyzer that knows the constant ranges of all loops of a function.
+    """An analyzer that knows the constant ranges of all loops and threads of a function.
 
     Such a range says something of its own variable alone, so it may be known everywhere.
     """
     analyzer = Analyzer()
-    loops = collect(stmt, For)
-    times = Counter(loop.loop_var for loop in loops)
-    for loop in loops:
-        if times[loop.loop_var] == 1 and _is_constant(loop):
-            low = loop.min.value  # type: ignore[attr-defined]
-            high = low + loop.extent.value - 1  # type: ignore[attr-defined]
-            analyzer.bind_bound(loop.loop_var, low, max(low, high))
+    times = Counter(var for var, _, _ in _ranges(stmt))
+    for var, low, extent in _ranges(stmt):
+        if times[var] == 1:
+            ends = _constant_ends(analyzer, low, extent)
+            if ends is not None:
+                analyzer.bind_bound(var, *ends)
     return analyzer
 
 
-def _is_constant(loop: For) -> bool:
-    return isinstance(loop.min, IntImm) and isinstance(loop.extent, IntImm)
+def _ranges(stmt: Stmt) -> Iterator[tuple[Var, Expr, Expr]]:
+    """The variables that run, with their starts and extents, outer ones first."""
+    for node in pre_order(stmt):
+        if isinstance(node, For):
+            yield node.loop_var, node.min, node.extent
+        elif isinstance(node, AttrStmt) and node.attr_key in THREAD_KEYS:
+            yield node.node.var, const(0, node.value.dtype), node.value
+
+
+def _constant_ends(analyzer: Analyzer, low: Expr, extent: Expr) -> tuple[int, int] | None:
+    if isinstance(low, IntImm) and isinstance(extent, IntImm):
+        return low.value, max(low.value, low.value + extent.value - 1)
+    if not isinstance(extent, Min | IntImm):
+        return None
+    first, last = analyzer.const_int_bound(low), analyzer.const_int_bound(low + extent)
+    if last.max_value >= _HUGE or first.min_value <= -_HUGE:
+        return None
+    return first.min_value, max(first.min_value, last.max_value - 1)
 
 
 class _Simplify(StmtRewriter):
@@ -65,7 +102,8 @@ class _Simplify(StmtRewriter):
         return self.update(stmt, min=low, extent=extent, body=body)
 
     def _loop(self, var: Var, domain: Range) -> AbstractContextManager[None]:
-        if isinstance(domain.min, IntImm) and isinstance(domain.extent, IntImm):
+        # A minimum comes from a split loop, whose guards are gone: its constant ends will do.
+        if isinstance(domain.min, IntImm) and isinstance(domain.extent, IntImm | Min):
             return nullcontext()
         end = domain.min + domain.extent
         return self.where(conjunction([var >= domain.min, var < end]))
