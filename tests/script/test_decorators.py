@@ -297,3 +297,43 @@ def test_constants_of_numpy() -> None:
 
     assert "T.allocate_const([1, 2, 3]" in show(func)
     assert_structural_equal(parse(show(func)), func)
+
+
+def test_tensor_intrinsics_as_written_for_tvm() -> None:
+    @T.prim_func
+    def func(a: T.handle, b: T.handle):
+        A = T.match_buffer(a, (16, 16), "uint8", offset_factor=1, strides=[T.int32(), 1])
+        B = T.match_buffer(b, (16,), dtype="int32", offset_factor=1)
+        with T.block("root"):
+            T.reads(A[0:16, 0:16], B[0:16])
+            T.writes(B[0:16])
+            lanes = A.vload([0, 0], "uint8x4")
+            word = T.reinterpret("int32", lanes)
+            B[T.ramp(T.int32(0), 1, 16)] = T.call_llvm_pure_intrin(
+                "int32x16", T.uint32(3), T.int32x16(0), T.broadcast(word, 16)
+            )
+            T.evaluate(
+                T.tvm_load_matrix_sync(
+                    *(B.data, 16, 16, 16, B.elem_offset // 256),
+                    *(A.access_ptr("r"), A.strides[0], "row_major"),
+                    dtype="handle",
+                )
+            )
+
+    text = show(func)
+    assert_structural_equal(parse(text), func)
+    assert 'strides=("A_s0", 1)' in text
+    assert "lanes: T.uint8x4 = A[0, 0:4]" in text
+    assert "B[0:16] = T.call_llvm_pure_intrin(" in text
+    assert 'T.tvm_access_ptr(T.type_annotation("uint8"), A.data, A.elem_offset, 256, 1)' in text
+
+
+def test_targets_and_odd_attributes() -> None:
+    @T.prim_func(private=True)
+    def func(n: T.int32):
+        T.func_attr({"target": T.target("cuda -arch=sm_80"), "none": None, "f": 1.5})
+        T.evaluate(n)
+
+    again = parse(show(func))
+    assert again.attrs == func.attrs
+    assert str(again.attrs["target"]) == "cuda -arch=sm_80"

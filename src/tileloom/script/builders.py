@@ -515,6 +515,7 @@ _NAMES: dict[str, Any] = {
     "broadcast": Broadcast_,
     "Shuffle": Shuffle_,
     "Call": Call_,
+    "call_intrin": Call_,
     "IntImm": IntImm_,
     "FloatImm": FloatImm_,
     "Range": lambda low, high: _bounds(low, high),

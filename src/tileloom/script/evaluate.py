@@ -23,15 +23,17 @@ from ..expr import (
     Expr,
     Let,
     Or,
+    Ramp,
     Var,
     as_expr,
     binary,
+    const,
     logical_not,
 )
 from ..expr.operators import Operators
 from ..tir import Buffer, BufferLoad
 from . import builders
-from .notes import Sliced, StoreNote, VarNote
+from .notes import Sliced, StoreNote, VarNote, as_dtype
 from .source import Source, close_name
 
 BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -220,8 +222,8 @@ class Evaluator:
     def _buffer_attribute(self, node: ast.Attribute, buffer: Buffer, name: str) -> Any:
         methods: dict[str, Callable[..., Any]] = {
             "access_ptr": lambda *args, **rest: builders.access_ptr(buffer, *args, **rest),
-            "vload": lambda indices, dtype=None, predicate=None: BufferLoad(
-                buffer, [as_expr(i) for i in indices], predicate
+            "vload": lambda indices, dtype=None, predicate=None: _vector_load(
+                buffer, indices, dtype, predicate
             ),
             "vstore": lambda indices, value, predicate=None: StoreNote(
                 buffer, tuple(as_expr(i) for i in indices), value, predicate
@@ -421,6 +423,15 @@ class Evaluator:
         for var, value in reversed(bindings):
             body = Let(var, value, body)
         return body
+
+
+def _vector_load(buffer: Buffer, indices: Any, kind: Any, predicate: Expr | None) -> BufferLoad:
+    """`A.vload([i], "float32x4")`: as many elements from `i` on as the type has lanes."""
+    parts = [as_expr(index) for index in indices]
+    lanes = 1 if kind is None else as_dtype(kind).lanes // buffer.dtype.lanes
+    if lanes > 1 and parts and parts[-1].dtype.lanes == 1:
+        parts[-1] = Ramp(parts[-1], const(1, parts[-1].dtype), lanes)
+    return BufferLoad(buffer, parts, predicate)
 
 
 def _position(index: Any) -> Any:

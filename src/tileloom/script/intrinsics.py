@@ -15,8 +15,8 @@ from ..expr.ops import find_op, op_names
 # Written `T.name("dtype", args...)`.
 DTYPE_FIRST = frozenset({
     "call_extern", "call_pure_extern", "call_llvm_intrin", "call_llvm_pure_intrin",
-    "call_intrin", "reinterpret", "ptx_mma", "ptx_mma_sp", "ptx_ldmatrix", "mma_store", "mma_fill",
-    "tvm_struct_get", "vscale_like",
+    "type_annotation", "reinterpret", "ptx_mma", "ptx_mma_sp", "ptx_ldmatrix", "mma_store",
+    "mma_fill", "tvm_struct_get", "vscale_like",
 })  # fmt: skip
 
 # Result types that do not follow from the first argument.
@@ -27,7 +27,7 @@ _HANDLE = [
     "make_filled_simdgroup_matrix", "simdgroup_load", "simdgroup_store",
     "simdgroup_multiply_accumulate", "tvm_thread_allreduce", "tvm_warp_activemask",
     "ptx_cp_async", "ptx_cp_async_bulk", "ptx_commit_group", "ptx_wait_group",
-    "type_annotation", "create_barriers", "tvm_context_id", "tvm_call_packed_lowered",
+    "create_barriers", "tvm_context_id", "tvm_call_packed_lowered",
     "tvm_call_cpacked",
 ]  # fmt: skip
 _INT32 = [
