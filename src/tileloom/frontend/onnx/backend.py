@@ -16,6 +16,7 @@ from onnx import ModelProto, NodeProto, SparseTensorProto, TensorProto, defs, he
 from onnx.backend import base
 
 from ...base.errors import ArgumentError
+from .elements import elem_type_of
 from .registry import NEWEST
 from .session import Model, load
 from .tensors import to_array, to_dense
@@ -66,9 +67,7 @@ class Backend(base.Backend):  # type: ignore[misc]
         arrays = [np.asarray(datum(item)) for item in inputs]
         names = [name for name in node.input if name]
         formals = [
-            helper.make_tensor_value_info(
-                name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
-            )
+            helper.make_tensor_value_info(name, elem_type_of(array.dtype), array.shape)
             for name, array in zip(names, arrays, strict=True)
         ]
         outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]

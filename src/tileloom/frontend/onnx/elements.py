@@ -6,7 +6,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from ...base import DType, dtype
 from ...base.errors import UnsupportedError
@@ -20,13 +20,29 @@ GRAPH_TYPES = frozenset(
         "float16", "bfloat16", "float32", "float64",
     )
 )  # fmt: skip
-_BY_NUMBER: dict[int, np.dtype[Any]] = {}
-for _number in TensorProto.DataType.values():
+#: NumPy types by ONNX's names where they differ; what this ml_dtypes lacks is not supported.
+_SPECIAL = {
+    "FLOAT": "float32", "DOUBLE": "float64", "STRING": "object", "BFLOAT16": "bfloat16",
+    "FLOAT8E4M3FN": "float8_e4m3fn", "FLOAT8E4M3FNUZ": "float8_e4m3fnuz",
+    "FLOAT8E5M2": "float8_e5m2", "FLOAT8E5M2FNUZ": "float8_e5m2fnuz",
+    "FLOAT8E8M0": "float8_e8m0fnu", "FLOAT4E2M1": "float4_e2m1fn",
+    "FLOAT6E2M3": "float6_e2m3fn", "FLOAT6E3M2": "float6_e3m2fn",
+}  # fmt: skip
+
+
+def _find_type(name: str) -> np.dtype[Any] | None:
+    special = _SPECIAL.get(name, name.lower())
     try:
-        _BY_NUMBER[_number] = np.dtype(helper.tensor_dtype_to_np_dtype(_number))
-    except (KeyError, TypeError):
-        continue
+        return np.dtype(getattr(ml_dtypes, special, special))
+    except TypeError:
+        return None
+
+
 _NAMES = {number: name for name, number in TensorProto.DataType.items()}
+_BY_NUMBER = {
+    number: kind for number, name in _NAMES.items() if (kind := _find_type(name)) is not None
+}
+_NUMBERS = {kind: number for number, kind in _BY_NUMBER.items()}
 #: Bits of one element where storage packs several into a byte.
 PACKED_BITS = {"INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "INT2": 2, "UINT2": 2}
 
@@ -40,6 +56,18 @@ def numpy_type(elem_type: int) -> np.dtype[Any]:
     found = _BY_NUMBER.get(elem_type)
     if found is None:
         raise UnsupportedError(f"element type {type_name(elem_type)} of ONNX is not supported")
+    return found
+
+
+def elem_type_of(kind: np.dtype[Any]) -> int:
+    """ONNX's number of a NumPy type.
+
+    >>> elem_type_of(np.dtype("float32"))
+    1
+    """
+    found: int | None = _NUMBERS.get(kind)
+    if found is None:
+        raise UnsupportedError(f"ONNX has no element type for {kind}")
     return found
 
 

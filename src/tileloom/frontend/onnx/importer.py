@@ -18,7 +18,7 @@ from ...base import dtype
 from ...base.errors import ShapeError, TileloomError, UnsupportedError, UserError
 from ...graph.nodes import Graph, Tensor, TensorType
 from .call import Call, Services
-from .elements import is_graph_type
+from .elements import elem_type_of, is_graph_type
 from .fold import Folder, check_size
 from .registry import lookup
 from .schema import body_of
@@ -363,8 +363,7 @@ def _type_proto(value: Value) -> TypeProto:
     if value is None:
         return TypeProto()
     kind = value.dtype.numpy if isinstance(value, Tensor) else value.dtype
-    number = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
-    return helper.make_tensor_type_proto(number, list(value.shape))
+    return helper.make_tensor_type_proto(elem_type_of(np.dtype(kind)), list(value.shape))
 
 
 def _located(error: UserError, node: NodeProto, scope: Scope) -> TileloomError:

@@ -7,10 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onnx import SparseTensorProto, TensorProto, numpy_helper
+from onnx import SparseTensorProto, TensorProto
 
 from ...base.errors import UserError
-from .elements import PACKED_BITS, numpy_type, type_name
+from .elements import (
+    PACKED_BITS,
+    integer_range,
+    is_float,
+    is_integer,
+    numpy_type,
+    type_name,
+)
 from .fold import LARGEST_TENSOR
 from .values import Array, as_object_array
 
@@ -32,25 +39,48 @@ def to_array(proto: TensorProto, folder: Path | None = None) -> Array:
         return as_object_array([_text(item) for item in proto.string_data], shape)
     if proto.HasField("raw_data"):
         _expect(proto, len(proto.raw_data), (count * bits + 7) // 8, "bytes")
-        if bits == kind.itemsize * 8:
-            return np.frombuffer(proto.raw_data, _little(kind)).reshape(shape)
-    else:
-        _expect(proto, *_typed_length(proto, count, bits))
-    try:
-        return np.asarray(numpy_helper.to_array(proto)).reshape(shape)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise UserError(f"tensor {proto.name!r} cannot be read: {error}") from None
+        stored = np.frombuffer(proto.raw_data, np.uint8)
+        return _unpack(stored, kind, bits, count).reshape(shape)
+    return _from_fields(proto, kind, bits, count).reshape(shape)
 
 
-def _typed_length(proto: TensorProto, count: int, bits: int) -> tuple[int, int]:
-    """Entries found in the typed fields, and entries needed."""
-    if bits < 8 or type_name(proto.data_type).startswith("FLOAT8"):
-        return len(proto.int32_data), (count * bits + 7) // 8
-    if proto.data_type in (TensorProto.COMPLEX64, TensorProto.COMPLEX128):
-        return len(proto.float_data) + len(proto.double_data), 2 * count
-    fields = (proto.float_data, proto.int32_data, proto.int64_data, proto.double_data,
-              proto.uint64_data)  # fmt: skip
-    return max(len(field) for field in fields), count
+def _unpack(stored: Array, kind: np.dtype[Any], bits: int, count: int) -> Array:
+    """Elements from bytes; those of a few bits lie low bits first."""
+    if bits == kind.itemsize * 8:
+        return stored.view(_little(kind))
+    parts = [(stored >> shift) & ((1 << bits) - 1) for shift in range(0, 8, bits)]
+    codes = np.stack(parts, -1).reshape(-1)[:count]
+    if not is_integer(kind):
+        return codes.view(kind)
+    low, high = integer_range(kind)
+    return np.where(codes > high, codes.astype(np.int8) + 2 * low, codes).astype(kind)
+
+
+_WIDE_FIELDS = {
+    "FLOAT": "float_data", "DOUBLE": "double_data", "INT64": "int64_data",
+    "UINT64": "uint64_data", "UINT32": "uint64_data", "COMPLEX64": "float_data",
+    "COMPLEX128": "double_data",
+}  # fmt: skip
+
+
+def _from_fields(proto: TensorProto, kind: np.dtype[Any], bits: int, count: int) -> Array:
+    """Elements from the typed fields; narrow ones are in `int32_data`, floats as bit patterns."""
+    name = type_name(proto.data_type)
+    field = _WIDE_FIELDS.get(name, "int32_data")
+    values = getattr(proto, field)
+    if kind.kind == "c":
+        _expect(proto, len(values), 2 * count)
+        return np.array(values, np.float64).view(np.complex128).astype(kind)
+    packed = bits < 8
+    _expect(proto, len(values), (count * bits + 7) // 8 if packed else count)
+    if field != "int32_data":
+        return np.array(values, kind)
+    numbers = np.array(values, np.int32)
+    if packed:
+        return _unpack(numbers.astype(np.uint8), kind, bits, count)
+    if is_float(kind):
+        return numbers.astype(np.uint16 if kind.itemsize == 2 else np.uint8).view(kind)
+    return numbers.astype(kind)
 
 
 def _little(kind: np.dtype[Any]) -> np.dtype[Any]:
@@ -107,10 +137,8 @@ def _from_file(
     if bits == kind.itemsize * 8:
         flat = np.memmap(path, np.uint8, "r", offset, (needed,))
         return flat.view(np.ndarray).view(_little(kind)).reshape(shape)
-    with path.open("rb") as file:
-        file.seek(offset)
-        inline = TensorProto(dims=proto.dims, data_type=proto.data_type, raw_data=file.read(needed))
-    return to_array(inline)
+    stored = np.fromfile(path, np.uint8, needed, offset=offset)
+    return _unpack(stored, kind, bits, count).reshape(shape)
 
 
 def _number(name: str, entries: dict[str, str], key: str, default: int) -> int:

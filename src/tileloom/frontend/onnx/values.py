@@ -27,8 +27,7 @@ Datum: TypeAlias = "Array | list[Datum] | None"
 
 def constant_of(array: Array) -> Tensor:
     """A constant of the graph; shares the array's memory where it can."""
-    compact = np.ascontiguousarray(array).reshape(array.shape)
-    view = compact.view()
+    view = np.require(array, requirements=["C", "A"]).reshape(array.shape).view()
     view.flags.writeable = False
     return apply1("constant", (), value=view)
 

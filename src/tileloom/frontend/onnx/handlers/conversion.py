@@ -56,7 +56,7 @@ def convert_array(
     with np.errstate(all="ignore"):
         if kind.name == "float8_e8m0fnu":
             mode = call.text("round_mode", "up") if call is not None else "up"
-            return _to_e8m0(wide.astype(np.float32), saturate, mode)
+            return _to_e8m0(wide.astype(np.float32), saturate, mode).view(kind)
         if is_float(kind):
             return _to_float(wide, kind, saturate)
         if is_integer(kind) and kind.name in ("int4", "uint4", "int2", "uint2"):
@@ -95,7 +95,7 @@ def _to_e8m0(array: Array, saturate: bool, mode: str) -> Array:
     limit = 254 if saturate else 255
     exponent = np.minimum(exponent, limit)
     exponent = np.where(np.isnan(array), 255, exponent)
-    return exponent.astype(np.uint8).view(numpy_type(24))
+    return exponent.astype(np.uint8)
 
 
 def _parse(array: Array, kind: np.dtype[Any]) -> Array:
