@@ -69,19 +69,18 @@ class Recipe:
 
     # ------------------------------------------------------------------ as bytes
 
-    def to_bytes(self, given: Mapping[str, Array], code: bytes) -> bytes | None:
+    def to_bytes(self, digests: Mapping[int, str], code: bytes) -> bytes | None:
         """The recipe and its code, or None if it cannot be kept.
 
         Args:
-            given: by digest, the constants that the reader will have.
+            digests: of constants that the reader will have, by the array's identity.
             code: the object file; empty if there is none.
         """
         own: list[Array] = []
-        place = {id(array): key for key, array in given.items()}
 
         def constant(array: Array) -> Any:
-            if id(array) in place:
-                return place[id(array)]
+            if id(array) in digests:
+                return digests[id(array)]
             own.append(array)
             return [str(dtype(array.dtype)), array.shape]
 
@@ -102,7 +101,7 @@ class Recipe:
 
     @staticmethod
     def from_bytes(data: bytes, given: Mapping[str, Array]) -> tuple[Recipe, bytes]:
-        """The recipe and the object file in what `to_bytes` made."""
+        """The recipe and the object file in what `to_bytes` made; `given` is by digest."""
         end = data.index(b"\n")
         header = json.loads(data[:end])
         offset = end + 1
