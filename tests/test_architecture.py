@@ -24,7 +24,7 @@ ROOMS: dict[str, set[str]] = {
     "tir": {"base", "expr"},
     "script": {"base", "expr", "tir"},
     "compute": {"base", "expr", "tir"},
-    "schedule": {"base", "expr", "tir"},
+    "schedule": {"base", "expr", "tir", "script"},
     "graph": {"base", "expr", "tir", "compute"},
     "poly": {"base", "expr", "tir", "schedule"},
     "sparse": {"base", "expr", "tir", "script", "schedule"},

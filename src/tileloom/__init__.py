@@ -21,7 +21,7 @@ _MODULES = {
     "assembly": "driver", "compile_graph": "driver", "lower": "lower",
     "set_num_threads": "runtime.parallel", "get_num_threads": "runtime.parallel",
     "UserError": "base.errors", "InternalError": "base.errors", "Target": "base",
-    "IRModule": "tir", "PrimFunc": "tir",
+    "IRModule": "tir", "PrimFunc": "tir", "Schedule": "schedule", "ScheduleError": "schedule",
 }  # fmt: skip
 _ROOMS = (
     "base",
@@ -32,6 +32,7 @@ _ROOMS = (
     "graph",
     "onnx",
     "runtime",
+    "schedule",
     "script",
     "tir",
 )

@@ -1,0 +1,137 @@
+"""Affine bindings: whether the loops around a block visit each of its instances once, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...expr import (
+    Add,
+    Expr,
+    IntImm,
+    IterSumExpr,
+    Mul,
+    Range,
+    Sub,
+    Var,
+    detect_iter_map,
+    free_vars,
+)
+from ..sref import StmtSRef
+from ..state import ScheduleState
+from .tree import is_one, loops_above
+
+Term = tuple[Var, int]
+
+
+def affine_binding(state: ScheduleState, block: StmtSRef) -> bool:
+    """Whether the values of a block's iteration variables are an affine map of the loops around.
+
+    Then different iterations of the loops run different instances of the block, and no instance
+    between the first and the last is left out.
+    """
+    return _affine_under(state, block, loops_above(block))
+
+
+def partial_affine_binding(state: ScheduleState, block: StmtSRef, top: StmtSRef) -> bool:
+    """Whether the part of the values that the loops from `top` inwards make is an affine map."""
+    loops = loops_above(block)
+    if top in loops:
+        loops = loops[loops.index(top) :]
+    return _affine_under(state, block, loops, partial=True)
+
+
+def _affine_under(
+    state: ScheduleState, block: StmtSRef, loops: Sequence[StmtSRef], partial: bool = False
+) -> bool:
+    realize = state.realize(block)
+    domains = tuple((s.loop.loop_var, s.loop.min, s.loop.extent) for s in loops)
+    # Nothing but these decides it, so a step that moves the block leaves the answer known.
+    key = (_affine_under, realize.iter_values, realize.predicate, frozenset(domains), partial)
+    known = state.memo.get(key)
+    if known is None:
+        ranges = {var: Range(low, extent) for var, low, extent in domains}
+        known = is_affine(realize.iter_values, ranges, realize.predicate, partial)
+        state.memo[key] = known
+    return known  # type: ignore[no-any-return]
+
+
+def is_affine(
+    values: Sequence[Expr], domains: Mapping[Var, Range], predicate: Expr, partial: bool = False
+) -> bool:
+    """Whether values are an affine map of the variables of the domains where a predicate holds."""
+    if partial:
+        inside = [v for v in values if not free_vars(v).isdisjoint(domains)]
+        values = [v for v in inside if free_vars(v) <= domains.keys()]
+        if len(values) != len(inside):
+            return False
+    if is_one(predicate) and _plainly_affine(values, domains):
+        return True
+    found = detect_iter_map(values, domains, predicate, "surjective")
+    return bool(found) and all(map(_starts_at_one, found.indices))
+
+
+def _starts_at_one(total: IterSumExpr) -> bool:
+    """Whether the innermost digit of a sum has scale 1."""
+    return not total.args or is_one(total.args[-1].scale)
+
+
+def _plainly_affine(values: Sequence[Expr], domains: Mapping[Var, Range]) -> bool:
+    """A quick yes for sums of loop variables times numbers, each variable used once."""
+    used: set[Var] = set()
+    for value in values:
+        terms = linear_terms(value)
+        if terms is None:
+            return False
+        reach = 1
+        for var, scale in sorted(terms, key=lambda term: term[1]):
+            domain = domains.get(var)
+            if var in used or domain is None or not isinstance(domain.extent, IntImm):
+                return False
+            used.add(var)
+            if domain.extent.value == 1:
+                continue
+            if scale != reach or not isinstance(domain.min, IntImm):
+                return False
+            reach *= domain.extent.value
+    return True
+
+
+def linear_terms(value: Expr) -> tuple[Term, ...] | None:
+    """The variables of `sum(var * scale) + number` with their scales; None for anything else."""
+    form = linear_form(value)
+    return None if form is None else form[0]
+
+
+def linear_form(value: Expr) -> tuple[tuple[Term, ...], int] | None:
+    """`sum(var * scale) + number` as terms and number, each variable once; None otherwise.
+
+    >>> i, j = Var("i"), Var("j"); linear_form(i * 4 + j + 3)
+    (((i, 4), (j, 1)), 3)
+    """
+    memo = value.memo
+    if "schedule.linear" in memo:
+        return memo["schedule.linear"]  # type: ignore[no-any-return]
+    result = memo["schedule.linear"] = _linear_form(value)
+    return result
+
+
+def _linear_form(value: Expr) -> tuple[tuple[Term, ...], int] | None:
+    if isinstance(value, Var):
+        return ((value, 1),), 0
+    if isinstance(value, IntImm):
+        return (), value.value
+    if isinstance(value, (Add, Sub)):
+        left, right = linear_form(value.a), linear_form(value.b)
+        if left is None or right is None:
+            return None
+        sign = 1 if isinstance(value, Add) else -1
+        terms = dict(left[0])
+        for var, scale in right[0]:
+            terms[var] = terms.get(var, 0) + sign * scale
+        return tuple(t for t in terms.items() if t[1]), left[1] + sign * right[1]
+    if isinstance(value, Mul) and isinstance(value.b, IntImm):
+        form, factor = linear_form(value.a), value.b.value
+        if form is None or factor == 0:
+            return None if form is None else ((), 0)
+        return tuple((var, scale * factor) for var, scale in form[0]), form[1] * factor
+    return None

@@ -1,0 +1,230 @@
+"""Kinds of blocks: complete, reduction, output; and what makes a loop safe to run in any order.
+
+The functions `..._fault` answer with the condition that does not hold, in words, or None.
+"""
+
+from __future__ import annotations
+
+from ...expr import OPAQUE, REDUCE, SPATIAL, Expr, Var, free_vars, post_order
+from ...tir import (
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    For,
+    collect,
+    pre_order,
+    stmt_exprs,
+)
+from ..errors import name_of, refuse
+from ..sref import StmtSRef
+from ..state import ScheduleState
+from .affine import affine_binding
+from .memo import memoised
+from .scope import BlockScope, block_scope
+from .tree import child_blocks, child_realizes, is_zero, scope_root
+
+
+def _dominance_fault(scope: BlockScope, block: Block) -> str | None:
+    """Whether a block is the only one to write what it writes."""
+    for region in block.writes:
+        writers = scope.writers.get(region.buffer, ())
+        other = next((writer for writer in writers if writer is not block), None)
+        if other is not None:
+            return (
+                f"it is not the only block to write {region.buffer.name!r}: "
+                f"{other.name_hint!r} does too"
+            )
+    return None
+
+
+def complete_fault(state: ScheduleState, block: StmtSRef, within: StmtSRef) -> str | None:
+    """Why a block is not complete in a scope (or, locally, under a loop); None if it is.
+
+    A complete block has data-parallel iterations only, is the only one to write what it writes,
+    and reads nothing of that.
+    """
+    stmt = block.block
+    for axis in stmt.iter_vars:
+        if axis.iter_type != SPATIAL:
+            return f"its iteration variable {axis.var.name!r} is not data-parallel"
+    written = {region.buffer for region in stmt.writes}
+    for region in stmt.reads:
+        if region.buffer in written:
+            return f"it both reads and writes {region.buffer.name!r}"
+    return _dominance_fault(block_scope(state, _stmt(within)), stmt)
+
+
+def reduction_fault(state: ScheduleState, block: StmtSRef, within: StmtSRef) -> str | None:
+    """Why a block is not a reduction in a scope (or, locally, under a loop); None if it is.
+
+    A reduction block has an `init`, affine bindings, data-parallel and reduction iterations only,
+    is the only one to write what it writes, and places its results by data-parallel ones alone.
+    """
+    stmt = block.block
+    if stmt.init is None:
+        return "it has no T.init()"
+    if not affine_binding(state, block):
+        return "the values of its iteration variables are not affine in the loops around it"
+    for axis in stmt.iter_vars:
+        if axis.iter_type not in (SPATIAL, REDUCE):
+            return f"its iteration variable {axis.var.name!r} is neither data-parallel nor reduced"
+    fault = _dominance_fault(block_scope(state, _stmt(within)), stmt)
+    return fault or _output_index_fault(state, stmt)
+
+
+@memoised
+def _output_index_fault(state: ScheduleState, block: Block) -> str | None:
+    reduced = {axis.var for axis in block.iter_vars if axis.iter_type == REDUCE}
+    written = {region.buffer for region in block.writes}
+    for node in pre_order(block):
+        if isinstance(node, BufferStore) and node.buffer in written:
+            for index in node.indices:
+                bad = free_vars(index) & reduced
+                if bad:
+                    names = ", ".join(sorted(repr(var.name) for var in bad))
+                    return f"the reduction variable {names} is in the index of what it writes"
+    return None
+
+
+def _stmt(sref: StmtSRef) -> For | Block:
+    return sref.loop if sref.is_loop else sref.block
+
+
+def is_complete(state: ScheduleState, block: StmtSRef, within: StmtSRef | None = None) -> bool:
+    """Whether a block is complete in its scope, or locally under a loop."""
+    return complete_fault(state, block, within or scope_root(block)) is None
+
+
+def is_reduction(state: ScheduleState, block: StmtSRef, within: StmtSRef | None = None) -> bool:
+    """Whether a block is a reduction in its scope, or locally under a loop."""
+    return reduction_fault(state, block, within or scope_root(block)) is None
+
+
+def check_complete(state: ScheduleState, block: StmtSRef) -> None:
+    """Refuse a block that is not complete in its scope."""
+    fault = complete_fault(state, block, scope_root(block))
+    if fault is not None:
+        raise refuse(f"{name_of(block)} is not a complete block: {fault}", at=[block])
+
+
+def check_reduction(state: ScheduleState, block: StmtSRef) -> None:
+    """Refuse a block that is not a reduction in its scope."""
+    fault = reduction_fault(state, block, scope_root(block))
+    if fault is not None:
+        raise refuse(f"{name_of(block)} is not a reduction block: {fault}", at=[block])
+
+
+def check_complete_or_reduction(state: ScheduleState, block: StmtSRef) -> None:
+    """Refuse a block that is neither complete nor a reduction in its scope."""
+    within = scope_root(block)
+    complete = complete_fault(state, block, within)
+    if complete is None:
+        return
+    reduction = reduction_fault(state, block, within)
+    if reduction is not None:
+        raise refuse(
+            f"{name_of(block)} is neither a complete block ({complete}) "
+            f"nor a reduction block ({reduction})",
+            at=[block],
+        )
+
+
+def check_compact_dataflow(state: ScheduleState, loop: StmtSRef) -> None:
+    """Refuse a loop that holds a block which is neither complete nor a reduction within it."""
+    for block in child_blocks(state, loop):
+        complete = complete_fault(state, block, loop)
+        if complete is None:
+            continue
+        reduction = reduction_fault(state, block, loop)
+        if reduction is not None:
+            raise refuse(
+                f"{name_of(loop)} holds {name_of(block)}, which is neither complete ({complete}) "
+                f"nor a reduction ({reduction}) within it",
+                at=[loop, block],
+                notes=["", "here"],
+                fast="the subtree has no compact dataflow",
+            )
+
+
+def is_output(state: ScheduleState, block: StmtSRef) -> bool:
+    """Whether a block writes a buffer that its scope does not allocate."""
+    local = set(scope_root(block).block.alloc_buffers)
+    return any(region.buffer not in local for region in block.block.writes)
+
+
+def check_not_output(state: ScheduleState, block: StmtSRef) -> None:
+    """Refuse a block that writes what is seen outside of its scope."""
+    if is_output(state, block):
+        local = set(scope_root(block).block.alloc_buffers)
+        names = [r.buffer.name for r in block.block.writes if r.buffer not in local]
+        raise refuse(
+            f"{name_of(block)} writes {names[0]!r}, a result of its scope", at=[block]
+        )
+
+
+def has_trivial_binding(state: ScheduleState, block: StmtSRef) -> bool:
+    """Whether each iteration variable stands for exactly one loop, in the order of the loops."""
+    values = state.realize(block).iter_values
+    loops = []
+    for outer in block.ancestors():
+        if not outer.is_loop:
+            break
+        loops.append(outer.loop.loop_var)
+    loops.reverse()
+    return len(values) == len(loops) and all(a is b for a, b in zip(values, loops))
+
+
+def check_trivial_binding(state: ScheduleState, block: StmtSRef) -> None:
+    """Refuse a block whose iteration variables are not plainly the loops around it."""
+    if not has_trivial_binding(state, block):
+        raise refuse(
+            f"the iteration variables of {name_of(block)} are not plainly the loops around it",
+            at=[block],
+        )
+
+
+def loop_iter_type(state: ScheduleState, loop: StmtSRef) -> int:
+    """What a loop is for the blocks in it: SPATIAL, REDUCE, or OPAQUE for anything else or both."""
+    var = loop.loop.loop_var
+    types: set[int] = set()
+    for realize in child_realizes(state, loop.loop):
+        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+            if var in free_vars(value):
+                types.add(axis.iter_type)
+    if not types:
+        return SPATIAL
+    return types.pop() if len(types) == 1 and types <= {SPATIAL, REDUCE} else OPAQUE
+
+
+def leaf_store(block: Block) -> BufferStore | None:
+    """The store that is all of a block's body, if it is."""
+    return block.body if isinstance(block.body, BufferStore) else None
+
+
+def loaded_buffers(expr: Expr) -> list[Buffer]:
+    """The buffers that an expression reads, each once."""
+    return list(
+        dict.fromkeys(node.buffer for node in post_order(expr) if isinstance(node, BufferLoad))
+    )
+
+
+def holds_blocks(block: Block) -> bool:
+    """Whether there are blocks inside a block."""
+    return bool(collect(block.body, BlockRealize))
+
+
+def loop_vars_used(realize: BlockRealize) -> frozenset[Var]:
+    """The variables that the values and the predicate of a block use."""
+    return frozenset().union(
+        *(free_vars(expr) for expr in stmt_exprs(realize)),
+    )
+
+
+__all__ = [
+    "check_compact_dataflow", "check_complete", "check_complete_or_reduction", "check_not_output",
+    "check_reduction", "check_trivial_binding", "complete_fault", "has_trivial_binding",
+    "holds_blocks", "is_complete", "is_output", "is_reduction", "is_zero", "leaf_store",
+    "loaded_buffers", "loop_iter_type", "loop_vars_used", "reduction_fault",
+]  # fmt: skip

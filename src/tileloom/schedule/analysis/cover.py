@@ -1,0 +1,251 @@
+"""Region cover: whether what a block reads has been written by then; and the stage pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...expr import Analyzer, Expr, IntImm, IntSet, Range, Var, substitute
+from ...expr.int_set import intersect
+from ...expr.int_set import union as union_sets
+from ...tir import Block, Buffer, BufferRegion, For
+from ..errors import name_of, refuse
+from ..sref import StmtSRef
+from ..state import ScheduleState
+from .affine import linear_form
+from .regions import Box, lower_bound, path_domains, upper_bound
+from .scope import BlockScope, DepKind, block_scope
+from .tree import child_blocks, lowest_common_ancestor, scope_root
+
+# A dimension as (variables with scales, least, most): see `_quick_box`.
+QuickBox = tuple[tuple[frozenset[tuple[Var, int]], int, int], ...]
+
+
+def region_cover_fault(state: ScheduleState, consumer: StmtSRef) -> str | None:
+    """What a block may read before its producers in the scope have written it; None if nothing.
+
+    At each loop or block that is the innermost one around the consumer and some producer, what the
+    producers there write at least must hold what the consumer reads at most. Buffers that nobody
+    in the scope writes are not asked about.
+    """
+    scope = block_scope(state, scope_root(consumer).block)
+    found = scope.producers(consumer.block)
+    if not found:
+        return None
+    producers = [state.sref(block) for block in found]
+    key = (region_cover_fault, scope_root(consumer).block, consumer.block)
+    if key not in state.memo:
+        state.memo[key] = _cover_fault(state, consumer, producers)
+    return state.memo[key]  # type: ignore[no-any-return]
+
+
+def _cover_fault(
+    state: ScheduleState, consumer: StmtSRef, producers: Sequence[StmtSRef]
+) -> str | None:
+    for region in consumer.block.reads:
+        writers = [p for p in producers if any(w.buffer is region.buffer for w in p.block.writes)]
+        if not writers:
+            continue
+        groups: dict[StmtSRef, list[StmtSRef]] = {}
+        for writer in writers:
+            place = lowest_common_ancestor([consumer, writer])
+            groups.setdefault(place, []).append(writer)
+        for place, group in groups.items():
+            if not _covered(state, place, group, consumer, region):
+                names = ", ".join(repr(writer.block.name_hint) for writer in group)
+                return f"what {names} writes to {region.buffer.name!r} may not hold all it reads"
+    return None
+
+
+def _covered(
+    state: ScheduleState,
+    place: StmtSRef,
+    producers: Sequence[StmtSRef],
+    consumer: StmtSRef,
+    read: BufferRegion,
+) -> bool:
+    """Whether the producers write what the consumer reads in one iteration of `place`."""
+    buffer = read.buffer
+    inner = path_domains(consumer, place)
+    relaxed = path_domains(consumer, place, buffer.scope)
+    realize = state.realize(consumer)
+    values = _bindings(realize.block, realize.iter_values)
+    consumed = _substituted(read.region, values)
+    analyzer = Analyzer(_outer_domains(place, relaxed))
+    wanted: Box | None = None
+    produced: Box | None = None
+    for producer in producers:
+        writer = state.realize(producer)
+        domains = path_domains(producer, place)
+        where = _bindings(writer.block, writer.iter_values)
+        for region in producer.block.writes:
+            if region.buffer is not buffer:
+                continue
+            written = _substituted(region.region, where)
+            if inner.keys() == relaxed.keys() and _quickly_covered(
+                written, domains, writer.predicate, consumed, inner, buffer
+            ):
+                return True
+            box = lower_bound(written, domains, writer.predicate, analyzer)
+            if box is not None:
+                produced = box if produced is None else _union(analyzer, produced, box)
+    if produced is None:
+        return False
+    wanted = upper_bound(consumed, relaxed, realize.predicate, analyzer)
+    return _contains(analyzer, produced, wanted, buffer)
+
+
+def _bindings(block: Block, values: Sequence[Expr]) -> dict[Var, Expr]:
+    return {axis.var: value for axis, value in zip(block.iter_vars, values, strict=True)}
+
+
+def _substituted(region: Sequence[Range], values: Mapping[Var, Expr]) -> list[Range]:
+    return [Range(substitute(p.min, values), substitute(p.extent, values)) for p in region]
+
+
+def _outer_domains(place: StmtSRef, inside: Mapping[Var, Range]) -> dict[Var, Range]:
+    """The ranges of the loops around, `place` included."""
+    result = {}
+    for sref in [place, *place.ancestors()]:
+        if not isinstance(sref.stmt, For):
+            break
+        loop = sref.stmt
+        if loop.loop_var not in inside:
+            result[loop.loop_var] = Range(loop.min, loop.extent)
+    return result
+
+
+def _union(analyzer: Analyzer, a: Box, b: Box) -> Box:
+    return [union_sets(analyzer, x, y) for x, y in zip(a, b, strict=True)]
+
+
+def _contains(analyzer: Analyzer, outer: Box, inner: Box, buffer: Buffer) -> bool:
+    for big, small, size in zip(outer, inner, buffer.shape, strict=True):
+        whole = IntSet(size * 0, size - 1)
+        held, asked = intersect(analyzer, big, whole), intersect(analyzer, small, whole)
+        if not _at_most(analyzer, held.min_value, asked.min_value):
+            return False
+        if not _at_most(analyzer, asked.max_value, held.max_value):
+            return False
+    return True
+
+
+def _at_most(analyzer: Analyzer, a: Expr | None, b: Expr | None) -> bool:
+    if a is None or b is None:
+        return False
+    return a is b or analyzer.can_prove_less_equal(a, b)
+
+
+# ---------------------------------------------------------------------------- numbers only
+
+
+def _quickly_covered(
+    written: Sequence[Range],
+    producer_domains: Mapping[Var, Range],
+    predicate: Expr,
+    consumed: Sequence[Range],
+    consumer_domains: Mapping[Var, Range],
+    buffer: Buffer,
+) -> bool:
+    """A quick yes where all indices are sums of variables times numbers."""
+    if not (isinstance(predicate, IntImm) and predicate.value):
+        return False
+    held = _quick_box(written, producer_domains, exact=True)
+    asked = _quick_box(consumed, consumer_domains, exact=False) if held is not None else None
+    if held is None or asked is None:
+        return False
+    for (rest, low, high), (other, least, most), size in zip(held, asked, buffer.shape):
+        if rest != other:
+            return False
+        if not rest and isinstance(size, IntImm):
+            least, most = max(least, 0), min(most, size.value - 1)
+        if low > least or most > high:
+            return False
+    return True
+
+
+def _quick_box(
+    region: Sequence[Range], domains: Mapping[Var, Range], exact: bool
+) -> QuickBox | None:
+    """Each dimension as what stays fixed and numbers; `exact` asks that all between is reached."""
+    box = []
+    used: set[Var] = set()
+    for part in region:
+        form = linear_form(part.min)
+        if form is None or not isinstance(part.extent, IntImm):
+            return None
+        rest = []
+        low = high = form[1]
+        reach = part.extent.value
+        for var, scale in sorted(form[0], key=lambda term: abs(term[1])):
+            domain = domains.get(var)
+            if domain is None:
+                rest.append((var, scale))
+                continue
+            if not (isinstance(domain.min, IntImm) and isinstance(domain.extent, IntImm)):
+                return None
+            first, last = domain.min.value, domain.min.value + domain.extent.value - 1
+            low += min(first * scale, last * scale)
+            high += max(first * scale, last * scale)
+            if exact and last > first and (var in used or scale < 0 or scale > reach):
+                return None
+            used.add(var)
+            reach += (last - first) * abs(scale)
+        box.append((frozenset(rest), low, high + part.extent.value - 1))
+    return tuple(box)
+
+
+# ---------------------------------------------------------------------------- pipeline
+
+
+def check_region_cover(state: ScheduleState, block: StmtSRef) -> None:
+    """Refuse a block that may read what its producers have not written."""
+    fault = region_cover_fault(state, block)
+    if fault is not None:
+        raise refuse(f"{name_of(block)} has no region cover: {fault}", at=[block])
+
+
+def stage_pipeline_fault(state: ScheduleState, scope: StmtSRef) -> tuple[str, StmtSRef] | None:
+    """Why a scope is no stage pipeline, and the block that breaks it; None if it is.
+
+    In a stage pipeline every block reads only what has been written, and nothing is overwritten
+    after it was read.
+    """
+    key = (stage_pipeline_fault, scope.block)
+    if key in state.memo:
+        text, block = state.memo[key]
+        return None if text is None else (text, state.sref(block))
+    found = _pipeline_fault(state, scope, block_scope(state, scope.block))
+    state.memo[key] = (None, None) if found is None else (found[0], found[1].stmt)
+    return found
+
+
+def _pipeline_fault(
+    state: ScheduleState, scope: StmtSRef, graph: BlockScope
+) -> tuple[str, StmtSRef] | None:
+    for edges in graph.by_dst.values():
+        for edge in edges:
+            if edge.kind is DepKind.WAR:
+                text = f"it overwrites what {edge.src.name_hint!r} has read"
+                return text, state.sref(edge.dst)
+    for block in child_blocks(state, scope):
+        fault = region_cover_fault(state, block)
+        if fault is not None:
+            return fault, block
+    return None
+
+
+def check_stage_pipeline(state: ScheduleState, scope: StmtSRef) -> None:
+    """Refuse a scope that is no stage pipeline; nothing is checked with `enable_check=False`."""
+    if not state.enable_check:
+        return
+    fault = stage_pipeline_fault(state, scope)
+    if fault is not None:
+        text, block = fault
+        raise refuse(
+            f"the scope {scope.block.name_hint!r} is not a stage pipeline: "
+            f"{name_of(block)}: {text}",
+            at=[scope, block],
+            fast="the scope is not a stage pipeline",
+        )
+
+

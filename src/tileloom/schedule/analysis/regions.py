@@ -1,0 +1,98 @@
+"""What a block touches while some of the loops around it run: at least, and at most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...expr import Analyzer, Expr, IntSet, Range, Var, detect_iter_map
+from ...expr.int_set import int_set
+from ...tir import THREAD_BINDING, For
+from ..sref import StmtSRef
+from .tree import is_one
+
+Box = list[IntSet]
+
+_STORAGE_RANKS = {"global": 0, "shared": 1, "warp": 2, "local": 3}
+_WARP = 2
+
+
+def storage_rank(scope: str) -> int:
+    """How private memory is: 0 for all threads, 1 for a block of threads, 2 a warp, 3 a thread."""
+    return _STORAGE_RANKS.get(scope.split(".")[0], 4)
+
+
+def thread_rank(tag: str) -> int:
+    """0 for an index of blocks of threads, 1 for an index of threads."""
+    return 0 if tag.startswith("blockIdx") else 1
+
+
+def shared_over(scope: str, tag: str) -> bool:
+    """Whether the threads that run along a thread axis see the same memory of a scope."""
+    rank = storage_rank(scope)
+    if rank == _WARP:
+        return tag == "threadIdx.x"
+    return rank <= thread_rank(tag)
+
+
+def path_domains(
+    block: StmtSRef, place: StmtSRef, storage_scope: str | None = None
+) -> dict[Var, Range]:
+    """The ranges of the loops around a block that are inside of `place`.
+
+    With a storage scope, also those of the loops further out whose threads share such memory.
+    """
+    result: dict[Var, Range] = {}
+    inside = True
+    for sref in block.ancestors():
+        if sref is place:
+            inside = False
+        stmt = sref.stmt
+        if not isinstance(stmt, For):
+            break
+        binding = stmt.thread_binding
+        if inside or (
+            storage_scope is not None
+            and stmt.kind == THREAD_BINDING
+            and binding is not None
+            and shared_over(storage_scope, binding.thread_tag)
+        ):
+            result[stmt.loop_var] = Range(stmt.min, stmt.extent)
+    return result
+
+
+def upper_bound(
+    region: Sequence[Range], domains: Mapping[Var, Range], predicate: Expr, analyzer: Analyzer
+) -> Box:
+    """A box that holds all that is touched while the variables run over their domains."""
+    known = analyzer.copy()
+    for var, domain in domains.items():
+        known.bind(var, domain)
+    box = []
+    with known.constraint(predicate):
+        for part in region:
+            low = int_set(known, part.min, domains).min_value
+            high = int_set(known, part.min + part.extent - 1, domains).max_value
+            box.append(IntSet(low, high))
+    return box
+
+
+def lower_bound(
+    region: Sequence[Range], domains: Mapping[Var, Range], predicate: Expr, analyzer: Analyzer
+) -> Box | None:
+    """A box that is touched completely while the variables run over their domains, or None."""
+    indices = [part.min for part in region]
+    found = detect_iter_map(indices, domains, predicate, "surjective", analyzer)
+    if not found:
+        return None
+    box = []
+    for total, part in zip(found.indices, region, strict=True):
+        last = part.extent - 1
+        if not total.args:
+            box.append(IntSet(total.base, analyzer.simplify(total.base + last)))
+            continue
+        step, outer = total.args[-1].scale, total.args[0]
+        if not is_one(step) and not analyzer.can_prove(part.extent >= step):
+            return None
+        reach = outer.extent * outer.scale - step
+        box.append(IntSet(total.base, analyzer.simplify(total.base + reach + last)))
+    return box

@@ -1,0 +1,57 @@
+"""annotate, unannotate: notes on loops and blocks for later passes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import name_of, refuse
+from ..instruction import PlaceRef, ValueRef, primitive
+from ..sref import StmtSRef
+from ..state import ScheduleState
+
+
+@primitive("Annotate")
+def annotate(
+    state: ScheduleState, block_or_loop: PlaceRef, ann_key: str, ann_val: ValueRef
+) -> None:
+    """Attach a note to a loop or block; nothing happens if it has one under this key.
+
+    Args:
+        ann_key: the key.
+        ann_val: a number, a number variable, a string, or lists and dictionaries of such.
+    """
+    known = _annotations(block_or_loop)
+    if ann_key not in known:
+        _set(state, block_or_loop, {**known, ann_key: _kept(ann_val)})
+
+
+@primitive("Unannotate")
+def unannotate(state: ScheduleState, block_or_loop: PlaceRef, ann_key: str) -> None:
+    """Take a note away."""
+    known = _annotations(block_or_loop)
+    if ann_key not in known:
+        there = ", ".join(map(repr, known)) or "none"
+        raise refuse(
+            f"{name_of(block_or_loop)} has no annotation {ann_key!r}",
+            at=[block_or_loop],
+            hint=f"its annotations: {there}",
+            fast="The annotation key is not found",
+        )
+    _set(state, block_or_loop, {k: v for k, v in known.items() if k != ann_key})
+
+
+def _annotations(place: StmtSRef) -> Mapping[str, Any]:
+    return place.loop.annotations if place.is_loop else place.block.annotations
+
+
+def _set(state: ScheduleState, place: StmtSRef, annotations: dict[str, Any]) -> None:
+    stmt = place.loop if place.is_loop else place.block
+    state.replace(place, stmt.replace(annotations=annotations))
+
+
+def _kept(value: Any) -> Any:
+    """A copy of its own: what a program holds does not change."""
+    if isinstance(value, Mapping):
+        return {key: _kept(item) for key, item in value.items()}
+    return list(map(_kept, value)) if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,69 @@
+"""sample_compute_location: draw the loop under which a block is computed."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from ...expr import SPATIAL
+from ..analysis import scope
+from ..analysis.blocks import loop_iter_type
+from ..analysis.tree import const_extent, loops_above, lowest_common_ancestor
+from ..instruction import BlockRef, LoopRef, Sampled, can, primitive
+from ..sref import INLINE_MARK, ROOT_MARK, StmtSRef
+from ..state import ScheduleState
+
+_INLINE, _ROOT = -2, -1
+
+
+@primitive("SampleComputeLocation")
+def sample_compute_location(
+    state: ScheduleState, block: BlockRef, decision: int | None = None
+) -> LoopRef:
+    """A loop of the consumers under which `compute_at` may move a block.
+
+    The decision is the index of the loop among those around the first consumer; -1 stands for
+    leaving the block where it is and -2 for inlining it. A decision that is not possible here falls
+    back to the nearest smaller one.
+    """
+    places = candidates(state, block)
+    indices = list(places)
+    if decision is None:
+        chosen = indices[state.random.integer(0, len(indices))]
+    else:
+        at = bisect_left(indices, int(decision))
+        if at < len(indices) and indices[at] == int(decision):
+            chosen = indices[at]
+        else:
+            chosen = indices[at - 1] if at else _ROOT
+    return Sampled(places.get(chosen, ROOT_MARK), chosen)  # type: ignore[return-value]
+
+
+def candidates(state: ScheduleState, block: StmtSRef) -> dict[int, StmtSRef]:
+    """The possible places by their decisions, in increasing order."""
+    found: dict[int, StmtSRef] = {}
+    if can(state, "ComputeInline", block):
+        found[_INLINE] = INLINE_MARK
+    found[_ROOT] = ROOT_MARK
+    consumers = scope.consumers(state, block)
+    if not consumers:
+        return found
+    boundary = consumers[0].parent if len(consumers) == 1 else lowest_common_ancestor(consumers)
+    loops = loops_above(consumers[0])
+    if boundary not in loops:
+        return found
+    loops = loops[: loops.index(boundary) + 1]
+    spatial = [loop_iter_type(state, loop) == SPATIAL for loop in loops]
+    last_spatial = max((i for i, yes in enumerate(spatial) if yes), default=-1)
+    reducing = False
+    for i, loop in enumerate(loops):
+        # Not worth it: unit loops, data-parallel loops below reducing ones, the last reducing ones.
+        if const_extent(loop.loop) == 1:
+            continue
+        if spatial[i] and reducing:
+            break
+        reducing = reducing or not spatial[i]
+        if reducing and i > last_spatial:
+            break
+        if can(state, "ComputeAt", block, loop, preserve_unit_loops=True):
+            found[i] = loop
+    return found

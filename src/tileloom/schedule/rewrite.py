@@ -1,0 +1,182 @@
+"""Building the statements that primitives put in place: substitution, bindings, predicates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ..expr import (
+    Add,
+    And,
+    Expr,
+    IntImm,
+    Mul,
+    Range,
+    Var,
+    binary,
+    free_vars,
+    iter_map_simplify,
+    substitute,
+)
+from ..tir import (
+    SERIAL,
+    Block,
+    BlockRealize,
+    For,
+    SeqStmt,
+    Stmt,
+    StmtRewriter,
+    seq,
+)
+from .analysis.affine import linear_form
+from .analysis.tree import is_one
+from .state import copy_loop
+
+#: Makes a new realize of one; the same object means no change.
+RealizeRule = Callable[[BlockRealize], BlockRealize]
+
+
+class LoopVarSubstitution(StmtRewriter):
+    """Puts expressions in place of loop variables.
+
+    Only what stands outside of blocks may use loop variables, so blocks stay the objects they are,
+    except those without iteration variables, whose bodies may use the loops around them.
+
+    Attributes:
+        block_map: blocks that had to change, for `ScheduleState.replace`.
+    """
+
+    def __init__(self, values: Mapping[Var, Expr], realize: RealizeRule | None = None) -> None:
+        self.values = values
+        self.realize = realize
+        self.block_map: dict[Block, Block] = {}
+
+    def visit_expr(self, expr: Expr) -> Expr:
+        return substitute(expr, self.values)
+
+    def visit_For(self, stmt: For) -> Stmt:
+        low, extent, body = self.visit_expr(stmt.min), self.visit_expr(stmt.extent), stmt.body
+        new = self.visit(body)
+        if low is stmt.min and extent is stmt.extent:
+            return stmt if new is body else copy_loop(stmt, new)
+        return stmt.replace(min=low, extent=extent, body=new)
+
+    def visit_BlockRealize(self, stmt: BlockRealize) -> Stmt:
+        values = self.all(stmt.iter_values, self.visit_expr)
+        predicate = self.visit_expr(stmt.predicate)
+        block = stmt.block
+        if not block.iter_vars:
+            changed = self._opaque(block)
+            if changed is not block:
+                self.block_map[block] = changed
+                block = changed
+        if values is not stmt.iter_values or predicate is not stmt.predicate or (
+            block is not stmt.block
+        ):
+            stmt = BlockRealize(values, predicate, block, span=stmt.span)
+        return stmt if self.realize is None else self.realize(stmt)
+
+    def _opaque(self, block: Block) -> Block:
+        rule, self.realize = self.realize, None
+        changed = super().visit_Block(block)
+        self.realize = rule
+        if not isinstance(changed, Block):
+            return block
+        return changed
+
+
+def simplify_bindings(
+    realize: BlockRealize,
+    domains: Mapping[Var, Range],
+    preserve_unit_iters: bool = True,
+    only: frozenset[Var] | None = None,
+) -> BlockRealize:
+    """The realize with the values of its iteration variables simplified.
+
+    Args:
+        realize: the block with its values.
+        domains: the ranges of all loops around it, up to the scope.
+        preserve_unit_iters: keep loops of extent one in the values.
+        only: simplify just the values that use one of these variables.
+    """
+    values = list(realize.iter_values)
+    todo = [
+        i
+        for i, value in enumerate(values)
+        if (only is None or not free_vars(value).isdisjoint(only)) and not _is_normal(value)
+    ]
+    if not todo and (preserve_unit_iters or not _unit_vars(values, domains)):
+        return realize
+    if is_one(realize.predicate):
+        # Without a predicate the values do not bear on each other.
+        if not preserve_unit_iters:
+            units = _unit_vars(values, domains)
+            todo = [i for i, v in enumerate(values) if i in todo or free_vars(v) & units]
+        used = frozenset[Var]().union(*(free_vars(values[i]) for i in todo))
+        domains = {var: domain for var, domain in domains.items() if var in used}
+    else:
+        todo = list(range(len(values)))
+    simple = iter_map_simplify(
+        [values[i] for i in todo],
+        domains,
+        realize.predicate,
+        "surjective",
+        simplify_trivial_iterators=not preserve_unit_iters,
+    )
+    for i, value in zip(todo, simple, strict=True):
+        values[i] = value
+    if all(a is b for a, b in zip(values, realize.iter_values)):
+        return realize
+    return BlockRealize(tuple(values), realize.predicate, realize.block, span=realize.span)
+
+
+def _unit_vars(values: Sequence[Expr], domains: Mapping[Var, Range]) -> frozenset[Var]:
+    used = frozenset[Var]().union(*map(free_vars, values)) if values else frozenset()
+    return frozenset(var for var in used if var in domains and is_one(domains[var].extent))
+
+
+def _is_normal(value: Expr) -> bool:
+    """Whether a value is a sum of different variables times numbers, which is simple already."""
+    if isinstance(value, Var):
+        return True
+    form = linear_form(value)
+    return form is not None and form[1] == 0 and _count_leaves(value) == len(form[0])
+
+
+def _count_leaves(value: Expr) -> int:
+    if isinstance(value, Add):
+        return _count_leaves(value.a) + _count_leaves(value.b)
+    if isinstance(value, Mul) and isinstance(value.a, Var) and isinstance(value.b, IntImm):
+        return 1
+    return 1 if isinstance(value, Var) else 1 << 30
+
+
+def add_predicate(realize: BlockRealize, condition: Expr) -> BlockRealize:
+    """The realize, run only where the condition holds as well."""
+    predicate = binary(And, realize.predicate, condition)
+    return BlockRealize(realize.iter_values, predicate, realize.block, span=realize.span)
+
+
+def nest(loops: Sequence[tuple[Var, Expr]], body: Stmt, kind: str = SERIAL) -> Stmt:
+    """Loops from zero around a body, the first one outermost."""
+    for var, extent in reversed(loops):
+        body = For(var, IntImm(var.dtype, 0), extent, kind, body)
+    return body
+
+
+def without_stmt(stmt: Stmt, gone: Stmt) -> Stmt | None:
+    """`stmt` without a statement in it; None when nothing is left. Loops without a body go too.
+
+    `gone` is a block (then what runs it goes) or any statement.
+    """
+    if stmt is gone or (isinstance(stmt, BlockRealize) and stmt.block is gone):
+        return None
+    if isinstance(stmt, For):
+        body = without_stmt(stmt.body, gone)
+        return stmt if body is stmt.body else None if body is None else copy_loop(stmt, body)
+    if isinstance(stmt, SeqStmt):
+        parts = [without_stmt(part, gone) for part in stmt.seq]
+        if all(a is b for a, b in zip(parts, stmt.seq)):
+            return stmt
+        left = [part for part in parts if part is not None]
+        return seq(*left) if left else None
+    return stmt

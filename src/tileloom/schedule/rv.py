@@ -1,0 +1,34 @@
+"""Random variables: the names that a trace has for blocks, loops and numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..expr import Var
+
+
+class BlockRV:
+    """A block, as the steps of a trace call it."""
+
+    __slots__ = ()
+
+
+class LoopRV:
+    """A loop, as the steps of a trace call it."""
+
+    __slots__ = ()
+
+
+#: A number, as the steps of a trace call it: a variable that expressions can be made of.
+ExprRV = Var
+RV = BlockRV | LoopRV | Var
+
+
+def expr_rv() -> Var:
+    """A new number variable."""
+    return Var("v", "int32")
+
+
+def is_rv(value: Any) -> bool:
+    """Whether a value is a random variable."""
+    return isinstance(value, (BlockRV, LoopRV, Var))

@@ -1,0 +1,363 @@
+"""The schedule: a program, the steps taken on it, and a method for each primitive."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..base.errors import InternalError, UserError
+from ..expr import Expr, IntImm, const, free_vars, simplify, substitute
+from ..tir import Block, Buffer, For, IRModule, PrimFunc
+from . import primitives
+from .analysis.debug import verify_analyses
+from .errors import LEVELS, ScheduleError, name_of, refuse
+from .instruction import Arguments, Instruction, InstructionKind, Parameter, Sampled, kinds
+from .rv import RV, BlockRV, LoopRV, Var, expr_rv, is_rv
+from .sref import StmtSRef
+from .state import ScheduleState
+from .text import to_python
+from .trace import Trace
+
+_DEBUG = {"none": 0, "all": 3}
+_VERIFY_REFERENCES, _VERIFY_ANALYSES = 1, 2
+
+
+class Schedule:
+    """A program that is transformed step by step, each step checked, none changing what it means.
+
+    The methods have the names and the meaning that they have in TVM's `tir.Schedule`; see
+    `tileloom.schedule.primitives` for the steps. Blocks may be named by strings.
+
+    Args:
+        mod: what to schedule: a module, or a function, which is called "main" then.
+        seed: of the sampling steps, from 1 to 2**31 - 1; None takes one at random.
+        debug_mask: "all" derives everything anew after every step and compares; "none" does not.
+        error_render_level: how much refusals show: "detail", "fast" or "none".
+        enable_check: False skips the checks that TVM skips then.
+        trace: False records no steps.
+    """
+
+    def __init__(
+        self,
+        mod: IRModule | PrimFunc,
+        *,
+        seed: int | None = None,
+        debug_mask: str | int = "none",
+        error_render_level: str = "detail",
+        enable_check: bool = True,
+        trace: bool = True,
+    ) -> None:
+        if error_render_level not in LEVELS:
+            raise UserError(f"error_render_level is one of {', '.join(LEVELS)}")
+        if isinstance(debug_mask, str) and debug_mask not in _DEBUG:
+            raise UserError(f"debug_mask is a number or one of {', '.join(_DEBUG)}")
+        if isinstance(mod, PrimFunc):
+            mod = IRModule({"main": mod})
+        if not isinstance(mod, IRModule):
+            raise UserError(f"cannot schedule {type(mod).__name__}: pass an IRModule or PrimFunc")
+        mask = _DEBUG[debug_mask] if isinstance(debug_mask, str) else debug_mask
+        self._state = ScheduleState(
+            mod, debug_mask=mask, enable_check=enable_check, seed=-1 if seed is None else seed
+        )
+        if len(mod.functions) == 1:
+            self._state.func_working_on = next(iter(mod.functions))
+        elif "main" in mod.functions:
+            self._state.func_working_on = "main"
+        self._level = error_render_level
+        self._values: dict[RV, StmtSRef | int] = {}
+        self._trace: Trace | None = Trace() if trace else None
+
+    # ------------------------------------------------------------------ looking
+
+    @property
+    def mod(self) -> IRModule:
+        """The program as it is now."""
+        return self._state.mod
+
+    @property
+    def state(self) -> ScheduleState:
+        """The program with its references."""
+        return self._state
+
+    @property
+    def trace(self) -> Trace | None:
+        """The steps taken so far."""
+        return self._trace
+
+    @property
+    def func_working_on(self) -> str | None:
+        """The function in which names of blocks are looked up."""
+        return self._state.func_working_on
+
+    def work_on(self, func_name: str) -> None:
+        """Look names of blocks up in this function from now on."""
+        if func_name not in self.mod.functions:
+            known = ", ".join(self.mod.functions)
+            raise UserError(f"no function is called {func_name!r}", hint=f"there are {known}")
+        self._state.func_working_on = func_name
+
+    def get(self, rv_or_sref: Any) -> Any:
+        """What a variable or a reference stands for now: a block, a loop, or a number."""
+        if isinstance(rv_or_sref, StmtSRef):
+            return rv_or_sref.stmt
+        if isinstance(rv_or_sref, (BlockRV, LoopRV)):
+            sref = self.get_sref(rv_or_sref)
+            return sref if sref.stmt is None else sref.stmt
+        return self._number(rv_or_sref)
+
+    def get_sref(self, rv_or_stmt: Any) -> StmtSRef:
+        """The reference to what a variable stands for, or to a loop or block of the program."""
+        if isinstance(rv_or_stmt, (Block, For)):
+            return self._state.sref(rv_or_stmt)
+        return self._place(rv_or_stmt, "place")
+
+    def remove_rv(self, rv: RV) -> None:
+        """Forget a variable."""
+        if self._values.pop(rv, None) is None:
+            raise UserError("the variable is not one of this schedule")
+
+    def show(self) -> None:
+        """Print the program and the steps."""
+        self.mod.show()
+        if self._trace is not None:
+            self._trace.show()
+
+    def __str__(self) -> str:
+        return str(self.mod) if self._trace is None else f"{self.mod}\n\n{self._trace}"
+
+    # ------------------------------------------------------------------ forks
+
+    def copy(self) -> Schedule:
+        """A schedule that goes its own way from here; the variables hold in both."""
+        other = object.__new__(Schedule)
+        other._state, twins = self._state.copy()
+        other._level = self._level
+        other._values = {
+            rv: twins.get(value, value) if isinstance(value, StmtSRef) else value
+            for rv, value in self._values.items()
+        }
+        other._trace = None if self._trace is None else self._trace.copy()
+        return other
+
+    def seed(self, seed: int) -> None:
+        """Start a new stream of random numbers."""
+        self._state.random.seed(seed)
+
+    def fork_seed(self) -> int:
+        """A seed for another schedule."""
+        return self._state.random.fork_seed()
+
+    # ------------------------------------------------------------------ steps
+
+    def perform(
+        self, kind: InstructionKind, inputs: Sequence[Any], attrs: Sequence[Any], decision: Any
+    ) -> list[RV]:
+        """Take the step of a trace and return the variables it defines."""
+        arguments = kind.unpack(inputs, attrs)
+        if decision is not None:
+            arguments["decision"] = decision
+        result = self._step(kind, arguments)
+        return [] if result is None else result if isinstance(result, list) else [result]
+
+    def _call(self, kind: InstructionKind, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The method of a primitive."""
+        given = kind.bind(args, kwargs)
+        for p in kind.front_parameters:
+            if p.role in ("block", "place"):
+                given[p.name] = self._by_name(given[p.name])
+        if kind.front is None:
+            return self._step(kind, given)
+        try:
+            changed = kind.front(self._state, **self._resolved(kind.front_parameters, given))
+        except ScheduleError as error:
+            self._complete(error, kind, given)
+            raise
+        names = [p.name for p in kind.parameters]
+        return self._step(kind, {k: v for k, v in {**given, **changed}.items() if k in names})
+
+    def _by_name(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.get_block(value)
+        return [self._by_name(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+    def _step(self, kind: InstructionKind, arguments: Arguments) -> Any:
+        try:
+            actual = self._resolved(kind.parameters, arguments)
+            for p in kind.parameters:
+                if p.role in ("read_index", "write_index"):
+                    arguments[p.name] = actual[p.name]
+            if kind.parameters and kind.parameters[0].variadic:
+                first = kind.parameters[0].name
+                result = kind.func(self._state, *actual.pop(first), **actual)
+            else:
+                result = kind.func(self._state, **actual)
+        except ScheduleError as error:
+            self._complete(error, kind, arguments)
+            raise
+        decision = None
+        if isinstance(result, Sampled):
+            result, decision = result
+        outputs = self._defined(kind, result)
+        if self._trace is not None:
+            inputs, attrs = kind.pack(arguments)
+            defined = outputs if isinstance(outputs, list) else [] if outputs is None else [outputs]
+            self._trace.append(Instruction(kind, inputs, attrs, defined), decision)
+        self._debug()
+        return outputs
+
+    def _defined(self, kind: InstructionKind, result: Any) -> Any:
+        """New variables for what a primitive returns."""
+        if kind.returns is None:
+            return None
+        role, listed = kind.returns
+        if listed:
+            return [self._define(role, value) for value in result]
+        return self._define(role, result)
+
+    def _define(self, role: str, value: Any) -> RV:
+        rv: RV
+        if role == "int":
+            rv = expr_rv()
+        else:
+            rv = BlockRV() if role == "block" else LoopRV()
+        self._values[rv] = value
+        return rv
+
+    def _debug(self) -> None:
+        mask = self._state.debug_mask
+        if mask & _VERIFY_REFERENCES:
+            self._state.verify_references()
+        if mask & _VERIFY_ANALYSES:
+            verify_analyses(self._state)
+
+    def _complete(self, error: ScheduleError, kind: InstructionKind, arguments: Arguments) -> None:
+        if error.mod is not None:
+            return
+        number = 1 + (len(self._trace.insts) if self._trace is not None else 0)
+        parts = [f"{name}={self._shown(value)}" for name, value in arguments.items()]
+        step = f"step {number}: {kind.method}({', '.join(parts)})"
+        error.complete(self.mod, kind.method, step, self._level)
+
+    def _shown(self, value: Any) -> str:
+        if isinstance(value, (list, tuple)):
+            return "[" + ", ".join(map(self._shown, value)) + "]"
+        if is_rv(value):
+            found = self._values.get(value)
+            if isinstance(found, StmtSRef) and found.stmt is not None:
+                return name_of(found)
+            return "<gone>" if found is None or isinstance(found, StmtSRef) else str(found)
+        return to_python(value, {})
+
+    # ------------------------------------------------------------------ arguments
+
+    def _resolved(self, parameters: Sequence[Parameter], given: Arguments) -> Arguments:
+        """The arguments as the primitive wants them: references and numbers for variables."""
+        actual = dict(given)
+        for p in parameters:
+            value = actual.get(p.name)
+            if value is None or p.role in ("attr", "decision"):
+                continue
+            if p.role in ("read_index", "write_index"):
+                actual[p.name] = _buffer_index(actual["block"].block, p.role, value)
+            elif p.listed or p.variadic:
+                actual[p.name] = [self._one(item, p.role) for item in value]
+            else:
+                actual[p.name] = self._one(value, p.role)
+        return actual
+
+    def _one(self, value: Any, role: str) -> Any:
+        if role == "int":
+            return None if value is None else self._number(value)
+        if role == "value":
+            return self._value(value)
+        return self._place(value, role)
+
+    def _place(self, rv: Any, role: str) -> StmtSRef:
+        kinds_wanted = {"block": BlockRV, "loop": LoopRV}.get(role, (BlockRV, LoopRV))
+        if not isinstance(rv, kinds_wanted):
+            wanted = {"block": "a block", "loop": "a loop"}.get(role, "a block or a loop")
+            raise refuse(f"{wanted} is needed, got {rv!r} ({type(rv).__name__})")
+        found = self._values.get(rv)
+        if not isinstance(found, StmtSRef):
+            raise refuse("the block or loop is not one of this schedule")
+        if found.stmt is None and type(found) is StmtSRef:
+            raise refuse(
+                "the loop or block is no longer in the program: a step before has replaced it",
+                hint="look it up again with get_block or get_loops",
+                fast="the loop or block is no longer in the program",
+            )
+        return found
+
+    def _number(self, value: Any) -> int | Expr:
+        if isinstance(value, Expr):
+            used = free_vars(value)
+            known = {v: const(self._values[v]) for v in used if v in self._values}
+            value = simplify(substitute(value, known)) if known else value
+            return value.value if isinstance(value, IntImm) else value
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise refuse(f"a number is needed, got {value!r}")
+        return int(value)
+
+    def _value(self, value: Any) -> Any:
+        """Data with numbers for the number variables in it."""
+        if isinstance(value, Var) and value in self._values:
+            return self._values[value]
+        if isinstance(value, Expr):
+            return self._number(value) if value.dtype.is_int else value
+        if isinstance(value, Mapping):
+            return {key: self._value(item) for key, item in value.items()}
+        return [self._value(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Callable[..., Any]:
+            """The methods of the primitives, which their registration adds."""
+
+
+def _buffer_index(block: Block, role: str, value: Any) -> int:
+    """The index of a buffer among the reads or writes, given by index, name or buffer."""
+    word = "reads" if role == "read_index" else "writes"
+    regions = block.reads if role == "read_index" else block.writes
+    if isinstance(value, (str, Buffer)):
+        for i, region in enumerate(regions):
+            if value is region.buffer or value == region.buffer.name:
+                return i
+        name = value if isinstance(value, str) else value.name
+        known = ", ".join(repr(r.buffer.name) for r in regions) or "nothing"
+        raise refuse(
+            f"the block {block.name_hint!r} {word} no buffer {name!r}",
+            at=[block],
+            hint=f"it {word} {known}",
+        )
+    if not 0 <= int(value) < len(regions):
+        raise refuse(
+            f"the block {block.name_hint!r} has {len(regions)} buffers that it {word}, "
+            f"so there is no index {value}",
+            at=[block],
+        )
+    return int(value)
+
+
+def _method(kind: InstructionKind) -> Callable[..., Any]:
+    def method(self: Schedule, *args: Any, **kwargs: Any) -> Any:
+        return self._call(kind, args, kwargs)
+
+    shown = kind.front or kind.func
+    functools.update_wrapper(method, kind.func)
+    method.__doc__ = kind.func.__doc__ or shown.__doc__
+    method.__signature__ = kind.signature  # type: ignore[attr-defined]
+    method.__name__ = kind.method
+    return method
+
+
+def _add_methods() -> None:
+    if not primitives.LOADED:
+        raise InternalError("no schedule primitives were found")
+    for name, kind in kinds().items():
+        if hasattr(Schedule, name):
+            raise InternalError(f"Schedule has a method {name} already")
+        setattr(Schedule, name, _method(kind))
+
+
+_add_methods()
