@@ -25,6 +25,11 @@ def vector_index(base: Expr, lanes: int) -> Expr:
     return base if lanes == 1 else Ramp(base, const(1, base.dtype), lanes)
 
 
+def ramp(base: Expr | int, lanes: int, stride: int = 1) -> Expr:
+    base = const(base) if isinstance(base, int) else base
+    return Ramp(base, const(stride, base.dtype), lanes)
+
+
 def mapped(
     kinds: Sequence[str], formulas: Sequence[Formula], lanes: int, size: int, **attrs: Any
 ) -> PrimFunc:

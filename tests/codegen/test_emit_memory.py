@@ -13,6 +13,7 @@ from codegen.emitting import (
     at_page_end,
     compare,
     loaded,
+    ramp,
     results_of,
     same,
     stored,
@@ -58,11 +59,6 @@ KINDS = ("bool", *INTEGERS, *FLOATS)
 
 def choose(condition, yes, no):
     return Call(yes.dtype, "tir.if_then_else", [condition, yes, no])
-
-
-def ramp(base, lanes: int, stride: int = 1):
-    base = const(base) if isinstance(base, int) else base
-    return Ramp(base, const(stride, base.dtype), lanes)
 
 
 def sample(kind: str, size: int, rng) -> np.ndarray:
