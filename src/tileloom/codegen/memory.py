@@ -8,6 +8,7 @@ from ..base import DType
 from ..base.errors import UnsupportedError
 from ..expr import Broadcast, Expr, IntImm, Ramp
 from ..tir import Buffer, BufferLoad, BufferStore
+from . import strided
 from .arith import intrinsic
 from .emitter import Emitter
 from .types import I1, I8, I32, I64, PTR, element_bytes, filled, lanes_of, memory_type, splat
@@ -116,6 +117,14 @@ def _load_vector(e: Emitter, buffer: Buffer, index: Expr, mask: ir.Value | None)
             picks = ir.Constant(ir.VectorType(I32, lanes), list(range(lanes - 1, -1, -1)))
             value = _load_at(e, buffer, first, lanes, None)
             return e.builder.shuffle_vector(value, value, picks)
+        if strided.pays(step, lanes):
+            base = e.index(index.base)
+
+            def piece(offset: int, wanted: ir.Value | None) -> ir.Value:
+                start = e.builder.add(base, I64(offset), flags=("nsw",)) if offset else base
+                return _load_at(e, buffer, start, lanes, wanted)
+
+            return strided.load_strided(e.builder, piece, step, lanes, mask)
     return _gather(e, buffer, e.value(index), index.dtype, mask)
 
 
