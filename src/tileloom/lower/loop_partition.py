@@ -10,7 +10,6 @@ from ..expr import (
     GT,
     LE,
     LT,
-    CompareOp,
     Expr,
     FloorDiv,
     IntImm,
@@ -46,9 +45,9 @@ from .common import (
     unlikely_free,
 )
 from .linear import Linear, linear
-from .regions import Interval, Scope, interval, relaxed
+from .regions import Interval, Scope, interval_of, relaxed
 
-GROWTH = 64  # statements that one function may gain: all of them are compiled
+GROWTH = 40  # statements that one function may gain: all of them are compiled
 WORTH = 8  # a rest of at least 1/8 of its loop may be split as well
 
 
@@ -137,7 +136,7 @@ class _Partition(StmtRewriter):
         start, end = loop.min, loop.min + loop.extent
         low = _clamped(Max, [bounds.low for _, bounds in turning], start, start, end)
         high = _clamped(Min, [bounds.high for _, bounds in turning], end, low, end)
-        main = _strip(loop.body, {guard.condition for guard, _ in turning})
+        main = _Strip({guard.condition for guard, _ in turning}, self.has_guard).visit(loop.body)
         if low is start and high is end:
             return self.visit(loop.replace(body=main))
         if loop.kind != VECTORIZED and _rest_is_dead(loop, turning):
@@ -199,33 +198,30 @@ class _GuardFinder:
 
 
 def _guard(condition: Expr, scopes: Sequence[Scope]) -> _Guard | None:
-    excess = _excess(unlikely_free(condition))
+    excess = _excess(condition)
     if excess is None:
         return None
-    own = free_vars(excess)
+    own = free_vars(condition)
     inner = any(not isinstance(scope, For) or scope.loop_var in own for scope in scopes)
-    ends = interval(excess, relaxed(scopes) if inner else {})
+    ends = interval_of(excess, relaxed(scopes)) if inner else (excess, excess)
     return None if ends is None else _Guard(condition, ends)
 
 
-def _excess(condition: Expr) -> Expr | None:
-    """The amount that is positive exactly where the comparison fails."""
-    if not isinstance(condition, CompareOp) or condition.a.dtype.code != "int":
+def _excess(condition: Expr) -> Linear | None:
+    """The amount that is positive exactly where the comparison fails (memoised)."""
+    if "lower.excess" not in condition.memo:
+        condition.memo["lower.excess"] = _new_excess(unlikely_free(condition))
+    return condition.memo["lower.excess"]  # type: ignore[no-any-return]
+
+
+def _new_excess(condition: Expr) -> Linear | None:
+    if not isinstance(condition, LT | LE | GT | GE) or condition.a.dtype.code != "int":
         return None
-    a, b = condition.a, condition.b
-    if a.dtype.lanes != 1 or has_load(condition):
+    if condition.a.dtype.lanes != 1 or has_load(condition):
         return None
-    match condition:
-        case LT():
-            return a - b + 1  # type: ignore[no-any-return]
-        case LE():
-            return a - b  # type: ignore[no-any-return]
-        case GT():
-            return b - a + 1  # type: ignore[no-any-return]
-        case GE():
-            return b - a  # type: ignore[no-any-return]
-        case _:
-            return None
+    a, b = linear(condition.a), linear(condition.b)
+    excess = a.plus(b, -1) if isinstance(condition, LT | LE) else b.plus(a, -1)
+    return excess.shift(1) if isinstance(condition, LT | GT) else excess
 
 
 def _solve(loop: For, excess: Linear) -> tuple[int, Linear] | None:
@@ -366,8 +362,12 @@ def _choose(loop: For, main: Stmt, low: Expr, high: Expr) -> tuple[Stmt, Expr, S
 
 
 class _Strip(StmtRewriter):
-    def __init__(self, known: set[Expr]) -> None:
+    def __init__(self, known: set[Expr], has_guard: Callable[[Stmt], bool]) -> None:
         self.known = known
+        self.has_guard = has_guard
+
+    def visit(self, stmt: Stmt) -> Stmt:
+        return super().visit(stmt) if self.has_guard(stmt) else stmt
 
     def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
         result = super().visit_IfThenElse(stmt)
@@ -378,8 +378,3 @@ class _Strip(StmtRewriter):
         if len(kept) == len(parts):
             return result
         return branch(conjunction(kept), result.then_case, result.else_case) or seq()
-
-
-def _strip(stmt: Stmt, known: set[Expr]) -> Stmt:
-    """The statement without conditions that are known to hold."""
-    return _Strip(known).visit(stmt)

@@ -168,7 +168,11 @@ def interval(expr: Expr, table: Mapping[Var, Interval | None]) -> Interval | Non
         return None
     if expr.dtype.code != "int":
         return None if _moves(expr, table) else (linear(expr), linear(expr))
-    value = linear(expr)
+    return interval_of(linear(expr), table)
+
+
+def interval_of(value: Linear, table: Mapping[Var, Interval | None]) -> Interval | None:
+    """`interval` of a sum."""
     low = high = Linear({}, value.const)
     for atom, coefficient in value.terms.items():
         ends = _atom(atom, table)

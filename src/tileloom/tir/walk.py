@@ -132,10 +132,11 @@ class StmtRewriter:
     @staticmethod
     def all(items: tuple[T, ...], visit: Callable[[T], T]) -> tuple[T, ...]:
         """`visit` of each item; the very same tuple when nothing changed."""
-        new = tuple(visit(item) for item in items)
-        if all(a is b for a, b in zip(new, items, strict=True)):
-            return items
-        return new
+        new = tuple([visit(item) for item in items])
+        for a, b in zip(new, items, strict=True):
+            if a is not b:
+                return new
+        return items
 
     @staticmethod
     def update(stmt: T, **fields: Any) -> T:
