@@ -1,0 +1,88 @@
+"""How peers run a workload: builders that a `Workload` takes.
+
+Weights are constants for all who can use that (a captured array in Tileloom, a parameter of a
+PyTorch module, an initialiser in ONNX); everything else is an argument of each call.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .harness import Builder, Call, Skip
+
+Function = Callable[..., Any]
+
+
+def tileloom(function: Function) -> Builder:
+    """A NumPy-style function under `tileloom.jit`."""
+
+    def build(*inputs: Any) -> Call:
+        from tileloom import jit
+
+        compiled = jit(function)
+        return lambda: compiled(*inputs)
+
+    return build
+
+
+def numpy(function: Function) -> Builder:
+    """The function as it stands."""
+    return lambda *inputs: lambda: function(*inputs)
+
+
+def torch(make: Callable[[Any], Function]) -> Builder:
+    """PyTorch eager, without gradients; `make` gets the torch module."""
+
+    def build(*inputs: Any) -> Call:
+        try:
+            import torch as library
+        except ModuleNotFoundError:
+            raise Skip("not installed") from None
+        library.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+        tensors = [library.from_numpy(x) for x in inputs]
+        function = make(library)
+
+        def call() -> Any:
+            with library.inference_mode():
+                return function(*tensors)
+
+        return call
+
+    return build
+
+
+def onnxruntime(
+    nodes: Callable[[Any], Sequence[Any]], constants: Sequence[np.ndarray[Any, Any]] = ()
+) -> Builder:
+    """ONNX Runtime on a graph from inputs x0, x1, ... and constants w0, w1, ... to y."""
+
+    def build(*inputs: Any) -> Call:
+        try:
+            import onnx
+            import onnxruntime as library
+        except ModuleNotFoundError:
+            raise Skip("not installed") from None
+        helper = onnx.helper
+        value = helper.make_tensor_value_info
+        given = [
+            value(f"x{k}", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+            for k, x in enumerate(inputs)
+        ]
+        fixed = [onnx.numpy_helper.from_array(w, f"w{k}") for k, w in enumerate(constants)]
+        result = value("y", onnx.TensorProto.FLOAT, None)
+        graph = helper.make_graph(nodes(helper.make_node), "main", given, [result], fixed)
+        opset = [helper.make_opsetid("", 20)]
+        model = helper.make_model(graph, opset_imports=opset, ir_version=9)
+        options = library.SessionOptions()
+        options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS", "1"))
+        session = library.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        feeds = {f"x{k}": x for k, x in enumerate(inputs)}
+        return lambda: session.run(None, feeds)[0]
+
+    return build

@@ -1,0 +1,71 @@
+"""Writes RESULTS.md: kernels against peers, bars, and how long starting takes."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from . import harness, harness_cli, harness_report, startup
+from .harness import Row, Workload
+
+_HEAD = """# Results on a CPU
+
+Made by `python -m benchmarks.cpu --results`; nothing is edited by hand.
+
+Machine: {machine}
+
+All peers of a row run in turns within one process, in random order, each checked against float64
+first. Cells: median ms (in multiples of the row's best). `tileloom : peer`: how many times as fast
+as the peer, by medians (by minima). Absolute times drift with the machine; judge the ratios, and
+call 10% a tie. `foreign`: cores that other processes kept busy meanwhile; a row is only as good
+as that is small. NumPy, PyTorch and Tileloom return new arrays on each call.
+
+"""
+
+
+def write(
+    path: Path,
+    make: Callable[[Sequence[str]], list[Workload]],
+    bars: Mapping[str, float],
+    arguments: Sequence[str],
+) -> int:
+    """Measure everything and write the page; the samples go beside it as JSON."""
+    options = harness_cli.parser("writes RESULTS.md").parse_args(arguments)
+    harness_cli.with_threads(options.threads)
+    starts = startup.measure()
+    print(startup.markdown(starts), file=sys.stderr)
+    effort = harness.Effort(rounds=options.rounds, seconds=options.seconds, seed=options.seed)
+    chosen = harness_cli.select(make(()), options.only)
+    rows = harness.run(chosen, None, effort, log=lambda text: print(text, file=sys.stderr))
+    facts = harness_report.machine()
+    page = _HEAD.format(machine=harness_report.describe(facts))
+    page += "## Kernels\n\n" + harness_report.markdown(rows)
+    page += "\n## Bars against PyTorch eager\n\n" + bar_table(rows, bars)
+    page += "\n## Starting\n\nMedians over fresh processes that have imported NumPy.\n\n"
+    path.write_text(page + startup.markdown(starts))
+    record = json.loads(harness_report.to_json(rows, facts))
+    path.with_suffix(".json").write_text(json.dumps(record, indent=1) + "\n")
+    return int(any(c.status in ("wrong", "failed") for row in rows for c in row.cells.values()))
+
+
+def bar_table(rows: Sequence[Row], bars: Mapping[str, float], peer: str = "torch") -> str:
+    """Which bars are met, by medians."""
+    lines = ["| workload | asked | measured | |", "|---|---|---|---|"]
+    for row in rows:
+        bar = next((b for p, b in bars.items() if fnmatch.fnmatch(row.workload.name, p)), None)
+        ours, theirs = row.cells.get("tileloom"), row.cells.get(peer)
+        if bar is None or ours is None or theirs is None:
+            continue
+        if not (ours.samples and theirs.samples):
+            lines.append(f"| {row.workload.name} | {bar} | {ours.status} | |")
+            continue
+        ratio = theirs.median / ours.median
+        verdict = "met" if ratio >= bar else "**missed**"
+        lines.append(f"| {row.workload.name} | {bar} | {ratio:.2f} | {verdict} |")
+    return "\n".join(lines) + "\n"
+
+
+__all__ = ["bar_table", "write"]
