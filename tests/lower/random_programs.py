@@ -1,4 +1,4 @@
-"""Random programs for lowering, each made from a seed."""
+"""Random programs for lowering, each made by a source of choices."""
 
 from __future__ import annotations
 
@@ -218,15 +218,13 @@ def _allocate(buffer: Buffer, body: Stmt) -> Stmt:
     return Allocate(buffer.data, buffer.dtype, buffer.shape, TRUE, DeclBuffer(buffer, body))
 
 
-def loop_program(seed: int) -> PrimFunc:
+def loop_program(random: Random) -> PrimFunc:
     """A program at the loops stage."""
-    random = Random(seed)
     return Maker(random, random.choice(["int32", "int32", "int64"])).function()
 
 
-def stencil_program(seed: int) -> PrimFunc:
+def stencil_program(random: Random) -> PrimFunc:
     """C[i, j] = sum of B over a window, B computed for each tile of C, all tiles imperfect."""
-    random = Random(seed)
 
     def pick(*choices: Any) -> Any:
         return random.choice(choices)

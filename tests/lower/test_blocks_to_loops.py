@@ -131,6 +131,90 @@ def test_an_empty_reduction_gives_the_identity():
     assert not outputs(func, [a, b, c])[2].any()
 
 
+def partial_sums(k: int, inner: int):
+    """S[i] = 7 + a sum, P[i, k] the sums on the way: the init cannot leave the loop."""
+    A, S, P = (
+        make_buffer((3, 6), "int32", "A"),
+        make_buffer((3,), "int32", "S"),
+        make_buffer((3, 6), "int32", "P"),
+    )
+    vi, vk = axis(3, "vi"), axis(k * inner, "vk", REDUCE)
+    wi, wk = axis(3, "wi"), axis(6, "wk")
+    at = (vi.var, vk.var)
+    total = Block(
+        (vi, vk),
+        points((A, at)),
+        points((S, (vi.var,))),
+        "sum",
+        BufferStore(S, S[vi.var] + A[at], (vi.var,)),
+        BufferStore(S, const(7), (vi.var,)),
+    )
+    prefix = Block(
+        (wi, wk),
+        points((S, (wi.var,))),
+        points((P, (wi.var, wk.var))),
+        "prefix",
+        BufferStore(P, S[wi.var], (wi.var, wk.var)),
+    )
+    i, o, r = Var("i"), Var("o"), Var("r")
+    sums = nest(BlockRealize((i, o * inner + r), TRUE, total), (r, inner))
+    body = nest(seq(sums, BlockRealize((i, o), TRUE, prefix)), (i, 3), (o, k))
+    return function(body, A, S, P)
+
+
+@pytest.mark.parametrize(("k", "inner"), [(0, 2), (2, 0), (2, 3)])
+def test_an_empty_reduction_that_keeps_its_init(k, inner):
+    """An init with other work in its loop still reaches results of no iteration."""
+    func = partial_sums(k, inner)
+    rng = np.random.default_rng(0)
+    a, s, p = rng.integers(0, 9, (3, 6)).astype("i"), np.zeros(3, "i"), np.zeros((3, 6), "i")
+    _, sums, prefix = outputs(lower(func), [a, s, p])
+    np.testing.assert_array_equal(sums, 7 + a[:, : k * inner].sum(1))
+    for step in range(k):
+        np.testing.assert_array_equal(prefix[:, step], 7 + a[:, : (step + 1) * inner].sum(1))
+
+
+def test_an_empty_reduction_of_unknown_length():
+    """One loop that is spatial and reduction at once, of n iterations."""
+    n = Var("n")
+    A, S = make_buffer((n,), "int32", "A"), make_buffer((4,), "int32", "S")
+    vi = axis(4, "vi")
+    vk = IterVar(Range.from_extent(n), Var("vk"), REDUCE)
+    f = Var("f")
+    total = Block(
+        (vi, vk),
+        points((A, (vk.var,))),
+        points((S, (vi.var,))),
+        "sum",
+        BufferStore(S, S[vi.var] + A[vk.var] * (vi.var + 1), (vi.var,)),
+        BufferStore(S, vi.var, (vi.var,)),
+    )
+    body = nest(BlockRealize((f // n, f % n), TRUE, total), (f, n * 4))
+    root = BlockRealize((), TRUE, Block((), (), (), "root", body))
+    func = PrimFunc((a := Var("a", "handle"), s := Var("s", "handle"), n), root, {a: A, s: S})
+    flat = lower(func)
+    for size in (0, 1, 5):
+        given, out = np.arange(size, dtype="i"), np.full(4, -1, "i")
+        run(flat, given, out, size)
+        np.testing.assert_array_equal(out, np.arange(4) + given.sum() * np.arange(1, 5))
+
+
+def test_many_buffers_in_a_chain():
+    """Two hundred allocations nest deeper than Python recurses by itself."""
+    buffers = [make_buffer((4,), "int32", f"B{k}") for k in range(202)]
+    parts = []
+    for k in range(201):
+        v, i = axis(4, "v"), Var("i")
+        store = BufferStore(buffers[k + 1], buffers[k][v.var] + 1, (v.var,))
+        reads = points((buffers[k], (v.var,)))
+        block = Block((v,), reads, points((buffers[k + 1], (v.var,))), f"b{k}", store)
+        parts.append(nest(BlockRealize((i,), TRUE, block), (i, 4)))
+    func = function(seq(*parts), buffers[0], buffers[-1], alloc=buffers[1:-1])
+    out = np.zeros(4, "i")
+    run(lower(func), np.arange(4, dtype="i"), out)
+    assert out.tolist() == [201, 202, 203, 204]
+
+
 # ---------------------------------------------------------------------------- allocation
 
 

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 from lower.programs import check
 from lower.random_programs import loop_program, stencil_program
 
+RANDOMS = st.randoms(use_true_random=False)
+# Shrinking runs hundreds of programs through every pass; the seed of a failure is enough here.
+FEW = settings(
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink),
+)
 
-@pytest.mark.parametrize("first", range(0, 100, 20))
-def test_loops_to_flat_keeps_results(first) -> None:
-    for seed in range(first, first + 20):
-        check(loop_program(seed))
+
+@settings(FEW, max_examples=100)
+@given(RANDOMS)
+def test_loops_to_flat_keeps_results(random: Random) -> None:
+    check(loop_program(random))
 
 
-@pytest.mark.parametrize("first", range(0, 40, 20))
-def test_blocks_to_flat_keeps_results(first) -> None:
-    for seed in range(first, first + 20):
-        check(stencil_program(seed))
+@settings(FEW, max_examples=40)
+@given(RANDOMS)
+def test_blocks_to_flat_keeps_results(random: Random) -> None:
+    check(stencil_program(random))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program", [loop_program, stencil_program])
-def test_many_programs(program) -> None:
-    for seed in range(1000, 3000):
-        check(program(seed))
+@settings(FEW, max_examples=2000)
+@given(RANDOMS, st.booleans())
+def test_many_programs(random: Random, blocks: bool) -> None:
+    check((stencil_program if blocks else loop_program)(random))

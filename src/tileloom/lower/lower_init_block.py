@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..expr import EQ, REDUCE, Call, Var, binary, free_vars, post_order
+from ..expr import EQ, LE, REDUCE, Call, Expr, IntImm, Or, Var, binary, const, free_vars, post_order
 from ..tir import (
     PARALLEL,
     SERIAL,
@@ -40,7 +40,8 @@ def lower_init_block(func: PrimFunc) -> PrimFunc:
     Ensures: the init stands as a block of its own before the outermost loop of the reduction (so
     that the hot loop has no branch, and an empty reduction still yields its identity) where
     nothing else in that loop touches what it writes; elsewhere it is an `if` on the reduction
-    variables, at the head of the body.
+    variables, at the head of the body, and where the reduction may be empty a second copy before
+    the loop, for that case alone.
     """
     return on_body(func, _LowerInit().visit)
 
@@ -57,6 +58,10 @@ class _LowerInit(StmtRewriter):
             if init is not None:
                 inits.append(init)
                 loop = _DropInit(path.realize).visit(loop)
+            else:
+                empty = self._when_empty(path, stmt)
+                if empty is not None:
+                    inits.append(empty)
         self.outer.add(stmt.loop_var)
         result = super().visit_For(loop) if isinstance(loop, For) else loop
         self.outer.discard(stmt.loop_var)
@@ -82,7 +87,25 @@ class _LowerInit(StmtRewriter):
             return None
         if any(loop.thread_binding for loop in path.loops) or not _is_alone(path, top):
             return None
-        return _init_nest(path, reduced)
+        return _init_nest(path, reduced, [])
+
+    def _when_empty(self, path: _Path, top: For) -> Stmt | None:
+        """The init for a reduction that may have no iteration, which no `if` inside would see."""
+        carriers = _carriers(path) & (_own_vars(path) | self.outer)
+        if top.loop_var not in carriers or not carriers.isdisjoint(self.outer):
+            return None
+        sizes = [loop.extent for loop in path.loops if loop.loop_var in carriers]
+        conditions = [binary(LE, size, const(0, size.dtype)) for size in sizes]
+        empty = conditions[0]
+        for condition in conditions[1:]:
+            empty = binary(Or, empty, condition)
+        if (isinstance(empty, IntImm) and not empty.value) or not free_vars(empty).isdisjoint(
+            carriers
+        ):
+            return None
+        if _reduction_vars(path) is not None:
+            return _init_nest(path, carriers, [empty])
+        return None if free_vars(empty) & _own_vars(path) else _init_everywhere(path, empty)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +189,31 @@ def _reduction_vars(path: _Path) -> set[Var] | None:
     return in_reduce
 
 
-def _init_nest(path: _Path, reduced: set[Var]) -> Stmt | None:
+def _carriers(path: _Path) -> set[Var]:
+    pairs = zip(path.realize.block.iter_vars, path.realize.iter_values, strict=True)
+    return set().union(*(free_vars(value) for axis, value in pairs if axis.iter_type == REDUCE))
+
+
+def _own_vars(path: _Path) -> set[Var]:
+    return {loop.loop_var for loop in path.loops}
+
+
+def _init_everywhere(path: _Path, condition: Expr) -> Stmt | None:
+    """The init over the block's whole domain, where loops do not tell spatial from reduction."""
+    block = path.realize.block
+    if block.init is None or block.alloc_buffers or block.match_buffers:
+        return None
+    axes = [axis for axis in block.iter_vars if axis.iter_type != REDUCE]
+    loops = [axis.var.with_name(axis.var.name) for axis in axes]
+    init = Block(tuple(axes), (), block.writes, f"{block.name_hint}_init", block.init)
+    nest: Stmt = BlockRealize(tuple(loops), condition, init)
+    for axis, var in reversed(list(zip(axes, loops, strict=True))):
+        nest = For(var, axis.domain.min, axis.domain.extent, SERIAL, nest)
+    return fresh_copy(nest, {})
+
+
+def _init_nest(path: _Path, reduced: set[Var], conditions: list[Expr]) -> Stmt | None:
+    """The init under the spatial loops, where the conditions hold."""
     block, realize = path.realize.block, path.realize
     if block.init is None or block.alloc_buffers or block.match_buffers:
         return None
@@ -176,6 +223,7 @@ def _init_nest(path: _Path, reduced: set[Var]) -> Stmt | None:
         if axis.iter_type != REDUCE
     ]
     parts = [p for p in conjuncts(realize.predicate) if free_vars(p).isdisjoint(reduced)]
+    parts += conditions
     read, _ = _touched(block.init, None)
     init = Block(
         tuple(axis for axis, _ in axes),
