@@ -1,4 +1,4 @@
-"""Models of well-known architectures with random weights, from the packages people take them from."""
+"""Well-known architectures with random weights, from the packages people take them from."""
 
 from __future__ import annotations
 

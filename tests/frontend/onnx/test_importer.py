@@ -139,7 +139,8 @@ def test_loop_with_trip_count_and_condition(trips, last, expected):
 
 
 def test_a_loop_may_end_by_its_data():
-    text = """halve (float x) => (float y, int64 n) <int64 zero = {0}, int64 one = {1}, float two = {2}, float half = {0.5}, bool yes = {1}>
+    text = """halve (float x) => (float y, int64 n) <int64 zero = {0}, int64 one = {1},
+      float two = {2}, float half = {0.5}, bool yes = {1}>
     {
       y, n = Loop(, yes, x, zero) <body = step (int64 i, bool go, float v, int64 k) =>
         (bool on, float w, int64 k2) { w = Mul(v, half) k2 = Add(k, one) on = Greater(w, two) }>
@@ -153,7 +154,8 @@ def test_a_loop_may_end_by_its_data():
 def test_a_loop_without_end_is_refused(monkeypatch):
     monkeypatch.setattr("tileloom.frontend.onnx.handlers.control.MOST_ITERATIONS", 50)
     text = """loop (float x) => (float y) <bool c = {1}>
-    { y = Loop(, c, x) <body = step (int64 i, bool go, float v) => (bool go, float w) { w = Add(v, v) }> }"""
+    { y = Loop(, c, x)
+      <body = step (int64 i, bool go, float v) => (bool go, float w) { w = Add(v, v) }> }"""
     with pytest.raises(UserError, match="more than 50 iterations"):
         run(model(text), np.float32(1))
 
@@ -161,7 +163,8 @@ def test_a_loop_without_end_is_refused(monkeypatch):
 def test_scan_sums():
     text = """scan (float[2] s, float[n, 2] x) => (float[2] last, float[2, n] all)
     { last, all = Scan<num_scan_inputs = 1, scan_output_axes = [1], scan_input_directions = [1],
-        body = add (float[2] a, float[2] b) => (float[2] c, float[2] d) { c = Add(a, b) d = Identity(c) }>(s, x) }"""
+        body = add (float[2] a, float[2] b) => (float[2] c, float[2] d)
+        { c = Add(a, b) d = Identity(c) }>(s, x) }"""
     x = np.arange(6, dtype=np.float32).reshape(3, 2)
     last, every = run(model(text), f32(0, 0), x)
     np.testing.assert_allclose(last, x.sum(0))

@@ -14,7 +14,8 @@ from frontend.onnx.helpers import f32, interpret, model
 from tileloom.base.errors import ArgumentError, DTypeError, ShapeError, UserError
 from tileloom.frontend.onnx import load
 
-AFFINE = model("affine (float[batch, 3] x, float[3] bias) => (float[batch, 3] y, float[batch, 3] z) {"
+AFFINE = model("affine (float[batch, 3] x, float[3] bias) => (float[batch, 3] y, "
+               "float[batch, 3] z) {"
                " y = Add(x, bias) z = Mul(y, y) }")  # fmt: skip
 
 
@@ -154,7 +155,8 @@ def test_a_default_input_need_not_be_fed():
 
 
 def test_outputs_that_are_inputs_or_constants_or_repeated():
-    text = "same (float[2] a) => (float[2] a, float[2] b, float[2] c, float[2] d) <float[2] c = {1, 2}>" \
+    text = "same (float[2] a) => (float[2] a, float[2] b, float[2] c, float[2] d) " \
+           "<float[2] c = {1, 2}>" \
            "{ b = Identity(a) d = Identity(c) }"  # fmt: skip
     a = f32(5, 6)
     for target in ("cpu", "reference"):

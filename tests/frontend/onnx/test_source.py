@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from frontend.onnx.helpers import f32, interpret, model, one_node, run
 from tileloom.base.errors import UnsupportedError, UserError
 from tileloom.frontend.onnx import load
+from tileloom.frontend.onnx.tensors import to_array
 
 ADD = model("add (float[2] a) => (float[2] c) <float[2] b = {1, 2}> { c = Add(a, b) }")
 
@@ -50,8 +51,8 @@ def test_unknown_operators_are_all_named():
 
 
 def test_unknown_operators_in_subgraphs_and_functions():
-    inner = "g (float[2] x, bool c) => (float[2] y) { y = If(c) <then_branch = a () => (float[2] t) " \
-            "{ t = Frob(x) }, else_branch = b () => (float[2] e) { e = Neg(x) }> }"  # fmt: skip
+    inner = "g (float[2] x, bool c) => (float[2] y) { y = If(c) <then_branch = a () => " \
+            "(float[2] t) { t = Frob(x) }, else_branch = b () => (float[2] e) { e = Neg(x) }> }"  # fmt: skip
     function = '<domain: "local", opset_import: ["": 17]> f (x) => (y) { y = Frob(x) }'
     call = "g (float[2] x) => (float[2] y) { y = local.f(x) }"
     for proto in (model(inner), model(call, extra=', "local": 1', functions=function)):
@@ -142,25 +143,50 @@ def test_typed_and_raw_data(tensor):
     np.testing.assert_array_equal(run(with_initializer(tensor), f32(0, 0))[0], f32(1.5, 2.5))
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["bool", "int8", "uint8", "int16", "uint16", "int32", "int64", "uint32", "uint64", "float16",
-     "bfloat16", "float32", "float64"],
-)  # fmt: skip
+NUMBERS = {
+    "BOOL": "bool", "INT8": "int8", "UINT8": "uint8", "INT16": "int16", "UINT16": "uint16",
+    "INT32": "int32", "INT64": "int64", "UINT32": "uint32", "UINT64": "uint64",
+    "FLOAT16": "float16", "FLOAT": "float32", "DOUBLE": "float64",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("raw", [True, False])
 def test_all_types_of_initializers(name, raw):
-    number = helper.np_dtype_to_tensor_dtype(onnx.helper.tensor_dtype_to_np_dtype(
-        getattr(TensorProto, {"float32": "FLOAT", "float64": "DOUBLE"}.get(name, name.upper()))))  # fmt: skip
-    kind = helper.tensor_dtype_to_np_dtype(number)
-    array = np.array([[0, 1, 1]]).astype(kind)
+    array = np.array([[0, 1, 1]], NUMBERS[name])
+    number = getattr(TensorProto, name)
     tensor = (
         numpy_helper.from_array(array, "w")
         if raw
-        else helper.make_tensor("w", number, [1, 3], array.astype(np.float64).reshape(-1).tolist())
+        else helper.make_tensor("w", number, [1, 3], array.reshape(-1).tolist())
     )
     proto = model("f () => (float[1, 3] y) { y = Cast<to = 1>(w) }")
     proto.graph.initializer.append(tensor)
     np.testing.assert_array_equal(run(proto)[0], [[0, 1, 1]])
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "expected"),
+    [
+        ("INT4", b"\x21\x8f\x07", [1, 2, -1, -8, 7]),
+        ("UINT4", b"\x21\x8f\x07", [1, 2, 15, 8, 7]),
+        ("INT2", b"\xe4\x03", [0, 1, -2, -1, -1]),
+        ("UINT2", b"\xe4\x03", [0, 1, 2, 3, 3]),
+        ("FLOAT4E2M1", b"\x21\xf7\x08", [0.5, 1, 6, -6, -0.0]),
+        ("FLOAT8E4M3FN", b"\x00\x38\x40\xb8\x7e", [0, 1, 2, -1, 448]),
+        ("FLOAT8E5M2", b"\x00\x3c\x40\xbc\x7c", [0, 1, 2, -1, np.inf]),
+        ("BFLOAT16", b"\x00\x00\x80\x3f\x00\x40\x80\xbf\x80\x7f", [0, 1, 2, -1, np.inf]),
+    ],
+)
+@pytest.mark.parametrize("raw", [True, False])
+def test_narrow_types_of_initializers(name, data, expected, raw):
+    number = getattr(TensorProto, name)
+    tensor = TensorProto(dims=[5], data_type=number)
+    if raw:
+        tensor.raw_data = data
+    else:
+        tensor.int32_data.extend(np.frombuffer(data, "<u2" if name == "BFLOAT16" else "u1"))
+    np.testing.assert_array_equal(to_array(tensor).astype(np.float32), np.float32(expected))
 
 
 def sparse(indices: list[int], dims: list[int], shape: list[int]) -> onnx.ModelProto:
@@ -256,7 +282,8 @@ def test_external_data_that_must_not_be_read(tmp_path, entries, text):
 )
 def test_huge_tensors_are_refused_before_they_are_made(body):
     text = f"""f (float[1] x) => (float[n] y)
-    <int64[2] huge = {{4000000000, 4000000000}}, int64[1] one = {{4000000000000000}}> {{ {body} }}"""
+    <int64[2] huge = {{4000000000, 4000000000}}, int64[1] one = {{4000000000000000}}>
+    {{ {body} }}"""
     with pytest.raises(UserError, match=r"would need|too large|too many"):
         run(model(text), f32(1))
 
