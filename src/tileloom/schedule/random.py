@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from ..base.errors import UserError
 
@@ -24,7 +24,7 @@ class Random:
         seed: from 1 to 2**31 - 2; -1 takes one from the operating system.
 
     >>> Random(42).next(), Random(42).fork_seed()
-    (2027382, 428694077)
+    (2027382, 431226885)
     """
 
     __slots__ = ("state",)
@@ -136,7 +136,7 @@ class Random:
             return [int(i == slot) for i in range(n)]
         bars = sorted(self.choose(count + n - 1, n - 1))
         ends = [-1, *bars, count + n - 1]
-        return [b - a - 1 for a, b in zip(ends, ends[1:])]
+        return [b - a - 1 for a, b in pairwise(ends)]
 
 
 def factorize(number: int) -> list[tuple[int, int]]:

@@ -69,8 +69,10 @@ class LoopVarSubstitution(StmtRewriter):
             if changed is not block:
                 self.block_map[block] = changed
                 block = changed
-        if values is not stmt.iter_values or predicate is not stmt.predicate or (
-            block is not stmt.block
+        if (
+            values is not stmt.iter_values
+            or predicate is not stmt.predicate
+            or (block is not stmt.block)
         ):
             stmt = BlockRealize(values, predicate, block, span=stmt.span)
         return stmt if self.realize is None else self.realize(stmt)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 from ..expr import Var
 
@@ -29,6 +29,6 @@ def expr_rv() -> Var:
     return Var("v", "int32")
 
 
-def is_rv(value: Any) -> bool:
+def is_rv(value: Any) -> TypeGuard[RV]:
     """Whether a value is a random variable."""
     return isinstance(value, (BlockRV, LoopRV, Var))

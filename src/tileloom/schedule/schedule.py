@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import InternalError, UserError
-from ..expr import Expr, IntImm, const, free_vars, simplify, substitute
+from ..expr import Expr, IntImm, Var, const, free_vars, simplify, substitute
 from ..tir import Block, Buffer, For, IRModule, PrimFunc
 from . import primitives
 from .analysis.debug import verify_analyses
 from .errors import LEVELS, ScheduleError, name_of, refuse
 from .instruction import Arguments, Instruction, InstructionKind, Parameter, Sampled, kinds
-from .rv import RV, BlockRV, LoopRV, Var, expr_rv, is_rv
+from .rv import RV, BlockRV, LoopRV, expr_rv, is_rv
 from .sref import StmtSRef
 from .state import ScheduleState
 from .text import to_python

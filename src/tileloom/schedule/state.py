@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 from ..base.errors import InternalError, UserError
@@ -136,7 +136,9 @@ class ScheduleState:
         else:
             self._replace_in(parent, old, new)
 
-    def replace_realize(self, block: StmtSRef, new: Stmt, block_map: BlockMap | None = None) -> None:
+    def replace_realize(
+        self, block: StmtSRef, new: Stmt, block_map: BlockMap | None = None
+    ) -> None:
         """Put a statement where a block is run: other values, another predicate, loops around it.
 
         Args:
@@ -198,7 +200,7 @@ class ScheduleState:
         self._replace_root(old, new)
 
     def update_function(self, name: str, func: PrimFunc) -> None:
-        """Change parameters, buffers or attributes of a function; the body stays the same object."""
+        """Change parameters, buffers or attributes of a function, but not its body."""
         if func.body is not self.mod[name].body:
             raise InternalError("update_function must not change the body; use replace")
         self.mod = self.mod.replace(functions={**self.mod.functions, name: func})
@@ -262,7 +264,7 @@ def _identity(block: Block) -> tuple[Any, ...]:
 
 
 def fresh_nodes(
-    stmt: Stmt, known: Mapping[Stmt, Any] | set[Stmt]
+    stmt: Stmt, known: Container[object]
 ) -> Iterator[tuple[For | Block, For | Block | None]]:
     """The loops and blocks of a statement, each with the one around it, outer ones first.
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..base.errors import UserError
-from ..expr import Expr, FloatImm, IntImm, StringImm, free_vars, substitute
+from ..expr import Expr, FloatImm, IntImm, StringImm, Var, free_vars, substitute
 from .instruction import InstructionKind
-from .rv import RV, BlockRV, LoopRV, Var, is_rv
+from .rv import RV, BlockRV, LoopRV, is_rv
 
 Names = dict[RV, str]
 

@@ -148,7 +148,9 @@ class Trace:
         for i, inst in enumerate(self._steps(remove_postproc)):
             inputs = [input_to_json(value, names) for value in inst.inputs]
             attrs = attrs_to_json(inst.kind, inst.attrs)
-            steps.append([inst.kind.name, inputs, attrs, [define(names, rv) for rv in inst.outputs]])
+            steps.append(
+                [inst.kind.name, inputs, attrs, [define(names, rv) for rv in inst.outputs]]
+            )
             if inst in self.decisions:
                 decisions.append([i, self.decisions[inst]])
         return [steps, decisions]

@@ -52,7 +52,7 @@ def _affine_under(
         ranges = {var: Range(low, extent) for var, low, extent in domains}
         known = is_affine(realize.iter_values, ranges, realize.predicate, partial)
         state.memo[key] = known
-    return known  # type: ignore[no-any-return]
+    return known
 
 
 def is_affine(

@@ -159,9 +159,7 @@ def check_not_output(state: ScheduleState, block: StmtSRef) -> None:
     if is_output(state, block):
         local = set(scope_root(block).block.alloc_buffers)
         names = [r.buffer.name for r in block.block.writes if r.buffer not in local]
-        raise refuse(
-            f"{name_of(block)} writes {names[0]!r}, a result of its scope", at=[block]
-        )
+        raise refuse(f"{name_of(block)} writes {names[0]!r}, a result of its scope", at=[block])
 
 
 def has_trivial_binding(state: ScheduleState, block: StmtSRef) -> bool:

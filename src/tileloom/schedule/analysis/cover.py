@@ -247,5 +247,3 @@ def check_stage_pipeline(state: ScheduleState, scope: StmtSRef) -> None:
             at=[scope, block],
             fast="the scope is not a stage pipeline",
         )
-
-

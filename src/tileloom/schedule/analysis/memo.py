@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from functools import update_wrapper
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from ..state import ScheduleState
 
@@ -21,7 +21,6 @@ def memoised(
     whose statements change.
     """
 
-    @wraps(func)
     def lookup(state: ScheduleState, *args: P.args, **kwargs: P.kwargs) -> T:
         key = (func, *args)
         memo = state.memo
@@ -30,4 +29,4 @@ def memoised(
         result = memo[key] = func(state, *args, **kwargs)
         return result
 
-    return lookup
+    return cast(Callable[Concatenate[ScheduleState, P], T], update_wrapper(lookup, func))

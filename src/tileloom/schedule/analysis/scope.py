@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -50,8 +51,8 @@ class BlockScope:
         return _each_once(d.dst for d in self.by_src[block] if d.kind is DepKind.RAW)
 
 
-def _each_once(blocks: object) -> list[Block]:
-    return list(dict.fromkeys(blocks))  # type: ignore[call-overload, no-any-return]
+def _each_once(blocks: Iterable[Block]) -> list[Block]:
+    return list(dict.fromkeys(blocks))
 
 
 @memoised

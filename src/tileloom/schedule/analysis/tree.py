@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...base.errors import InternalError
 from ...expr import Expr, IntImm, Range, Var, free_vars
-from ...tir import THREAD_BINDING, Block, BlockRealize, For, SeqStmt, Stmt, stmt_children
+from ...tir import THREAD_BINDING, BlockRealize, For, SeqStmt, Stmt, stmt_children
 from ..errors import name_of, refuse
 from ..sref import StmtSRef
 from ..state import ScheduleState

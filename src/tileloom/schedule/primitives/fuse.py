@@ -13,7 +13,7 @@ from ..instruction import LoopRef, primitive
 from ..rewrite import LoopVarSubstitution, simplify_bindings
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from .split import _add_inner_domains
+from .split import add_inner_domains
 
 
 @primitive("Fuse", int_bools=True)
@@ -40,12 +40,11 @@ def fuse(state: ScheduleState, *loops: LoopRef, preserve_unit_iters: bool = True
     if not isinstance(total, IntImm):
         total = Analyzer().simplify(total)
     values = {
-        sref.loop.loop_var: value
-        for sref, value in zip(loops, _digits(var, extents), strict=True)
+        sref.loop.loop_var: value for sref, value in zip(loops, _digits(var, extents), strict=True)
     }
     domains = domains_above(loops[0])
     domains[var] = Range(const(0, kind), total)
-    _add_inner_domains(last, domains)
+    add_inner_domains(last, domains)
     only = frozenset((var,))
 
     def rule(realize: BlockRealize) -> BlockRealize:

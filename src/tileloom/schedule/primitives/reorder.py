@@ -60,8 +60,7 @@ def _chain(loops: Sequence[StmtSRef]) -> list[StmtSRef]:
     for outer, inner in zip(path[first:], path[first + 1 :]):
         if outer.loop.body is not inner.stmt:
             raise refuse(
-                f"{name_of(outer)} holds more than {name_of(inner)}, "
-                "so nothing can move across it",
+                f"{name_of(outer)} holds more than {name_of(inner)}, so nothing can move across it",
                 at=[outer, inner],
                 hint="only loops with nothing between them can change places",
                 fast="The loops are not in a single-branch chain",

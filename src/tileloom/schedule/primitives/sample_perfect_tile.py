@@ -48,7 +48,7 @@ def sample_partitioned_tile(
     innerpart_factor: int = 1,
     decision: list[int] | None = None,
 ) -> list[IntRef]:
-    """`n` factors of a loop's extent, those from a position on with a product that a factor divides.
+    """`n` factors of a loop's extent; a factor divides the product of those from a position on.
 
     Args:
         loop: the loop to be split.

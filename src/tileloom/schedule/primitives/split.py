@@ -7,7 +7,7 @@ from math import prod
 
 from ...expr import Analyzer, Expr, IntImm, Range, Var, as_expr, binary, const
 from ...expr.nodes import LT, Add, Mul
-from ...tir import BlockRealize, For
+from ...tir import BlockRealize, For, stmt_children
 from ..analysis.tree import domains_above, require_plain_loop, require_zero_start
 from ..errors import name_of, refuse
 from ..instruction import IntRef, LoopRef, primitive
@@ -53,7 +53,7 @@ def split(
     condition = None if disable_predication else _overrun(old, variables, extents, value)
     domains = domains_above(loop)
     domains.update(zip(variables, (Range(const(0, kind), extent) for extent in extents)))
-    _add_inner_domains(old, domains)
+    add_inner_domains(old, domains)
     new_vars = frozenset(variables)
 
     def rule(realize: BlockRealize) -> BlockRealize:
@@ -76,7 +76,7 @@ def _new_loops(state: ScheduleState, stmt: object, count: int) -> list[StmtSRef]
     return found
 
 
-def _add_inner_domains(loop: For, domains: dict[Var, Range]) -> None:
+def add_inner_domains(loop: For, domains: dict[Var, Range]) -> None:
     """The ranges of the loops inside, down to where they branch."""
     stack = [loop.body]
     while stack:
@@ -85,15 +85,7 @@ def _add_inner_domains(loop: For, domains: dict[Var, Range]) -> None:
             domains[node.loop_var] = Range(node.min, node.extent)
             stack.append(node.body)
         elif not isinstance(node, BlockRealize):
-            stack.extend(_children(node))
-
-
-def _children(stmt: object) -> Sequence[object]:
-    return getattr(stmt, "seq", None) or [
-        child
-        for name in ("body", "then_case", "else_case")
-        if (child := getattr(stmt, name, None)) is not None
-    ]
+            stack.extend(stmt_children(node))
 
 
 def _inferred(loop: StmtSRef, factors: Sequence[Factor | None]) -> list[Factor]:
