@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+
 import tileloom as tl
 from frontend.jit.helpers import BF16, FLOATS, INTS, SPECIAL, check, wide
 from tileloom.frontend.jit import PUBLIC
@@ -159,7 +160,7 @@ KINDS = (np.dtype(bool), *INTS, *FLOATS[:3])
 def test_types_are_promoted_as_in_numpy(a, b):
     x, y = np.ones(2, a), np.ones(2, b)
     traced = tl.jit(lambda x, y: (x + y, x * y, tl.where(x == y, x, y), tl.maximum(x, y)))
-    if a == b == bool:
+    if a.kind == b.kind == "b":
         return  # what + of truth values is, is asked below
     for output in traced.graph(x, y).outputs:
         assert output.dtype.numpy == np.result_type(a, b)

@@ -52,7 +52,8 @@ def test_unknown_operators_are_all_named():
 
 def test_unknown_operators_in_subgraphs_and_functions():
     inner = "g (float[2] x, bool c) => (float[2] y) { y = If(c) <then_branch = a () => " \
-            "(float[2] t) { t = Frob(x) }, else_branch = b () => (float[2] e) { e = Neg(x) }> }"  # fmt: skip
+            "(float[2] t) { t = Frob(x) }, " \
+            "else_branch = b () => (float[2] e) { e = Neg(x) }> }"  # fmt: skip
     function = '<domain: "local", opset_import: ["": 17]> f (x) => (y) { y = Frob(x) }'
     call = "g (float[2] x) => (float[2] y) { y = local.f(x) }"
     for proto in (model(inner), model(call, extra=', "local": 1', functions=function)):
