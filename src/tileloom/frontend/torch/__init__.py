@@ -1,0 +1,14 @@
+"""PyTorch: `torch.compile(model, backend="tileloom")`.
+
+backend      what `torch.compile` calls; AOTAutograd traces, takes apart, differentiates
+parts        the graph cut by operators without a rule   (registry, call, ops/)
+assemble     parts compiled and joined                   (layout, kernel)
+specialize   symbolic shapes made static
+report       what was left to PyTorch
+"""
+
+from .backend import tileloom
+from .registry import operators
+from .report import Record, report
+
+__all__ = ["Record", "operators", "report", "tileloom"]

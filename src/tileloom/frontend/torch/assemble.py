@@ -1,0 +1,159 @@
+"""The parts of a partition compiled, and joined with PyTorch's operators into one function."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import fx
+
+from ...graph.nodes import Graph, reachable
+from .kernel import CompiledPart, Export
+from .layout import export
+from .parts import Part, Partition, is_literal, is_view, literal
+from .report import report
+
+_aten = torch.ops.aten
+#: A tensor that Tileloom made may have other strides than a view could be taken of.
+_SAFE = {_aten.view.default: _aten.reshape.default, _aten._unsafe_view.default: _aten.reshape.default}
+
+
+def assemble(module: fx.GraphModule) -> fx.GraphModule:
+    """A module that computes the same, with compiled parts.
+
+    Args:
+        module: a functional graph of ATen operators with static shapes in `meta["val"]`.
+    """
+    report().graphs += 1
+    return _Joiner(module, Partition(module.graph)).join()
+
+
+class _Joiner:
+    def __init__(self, module: fx.GraphModule, partition: Partition) -> None:
+        self.module = module
+        self.partition = partition
+        self.graph = fx.Graph()
+        self.made: dict[fx.Node, fx.Node] = {}
+        self.outputs = [node for node in module.graph.nodes if node.op == "output"]
+
+    def join(self) -> fx.GraphModule:
+        self._find_exports()
+        for node in self.module.graph.nodes:
+            if node.op in ("placeholder", "get_attr"):
+                self.made[node] = self.graph.node_copy(node)
+        for level in self.partition.levels:
+            part = self.partition.parts.get(level)
+            if part is not None and part.exports:
+                self._add_part(part)
+            for node in self.partition.eager.get(level, ()):
+                self._add_eager(node)
+        for node in self.outputs:
+            self.graph.output(fx.map_arg(node.args[0], self._outside))
+        return fx.GraphModule(self.module, self.graph)
+
+    # ------------------------------------------------------------------ what leaves the parts
+
+    def _find_exports(self) -> None:
+        """From the end to the beginning, as a part without exports needs no inputs."""
+        for node in self.outputs:
+            self._want(node)
+        for level in reversed(list(self.partition.levels)):
+            for node in self.partition.eager.get(level, ()):
+                self._want(node)
+            part = self.partition.parts.get(level)
+            if part is not None and part.exports:
+                for source in self._read(part):
+                    self._export(source)
+
+    def _want(self, node: fx.Node) -> None:
+        for source in node.all_input_nodes:
+            if not is_literal(source):
+                self._export(source)
+
+    def _export(self, node: fx.Node) -> None:
+        if not self.partition.is_native(node):
+            return
+        if self._is_outer_view(node):
+            self._export(node.all_input_nodes[0])
+        else:
+            self._home(node).exports[node] = None
+
+    def _home(self, node: fx.Node) -> Part:
+        return self.partition.parts[self.partition.level(node)]
+
+    def _is_outer_view(self, node: fx.Node) -> bool:
+        """Whether PyTorch makes this view: if what it views exists anyway, or is as large."""
+        if not is_view(node):
+            return False
+        source = node.all_input_nodes[0]
+        if not self.partition.is_native(self.partition.base(node)):
+            return True
+        return math.prod(source.meta["val"].shape) == math.prod(node.meta["val"].shape)
+
+    def _read(self, part: Part) -> list[fx.Node]:
+        """The inputs that the exports depend on."""
+        wanted = [part.values[node] for node in part.exports]
+        used = {tensor for node in reachable(wanted) for tensor in node.inputs} | set(wanted)
+        return [node for node, tensor in part.inputs.items() if tensor in used]
+
+    # ------------------------------------------------------------------ the joined graph
+
+    def _outside(self, node: fx.Node) -> Any:
+        """A node's value in the joined graph."""
+        if is_literal(node):
+            return literal(node)
+        if node not in self.made:
+            self.made[node] = self._copy(node)
+        return self.made[node]
+
+    def _copy(self, node: fx.Node) -> fx.Node:
+        copied = self.graph.node_copy(node, self._outside)
+        copied.target = _SAFE.get(copied.target, copied.target)
+        return copied
+
+    def _add_eager(self, node: fx.Node) -> None:
+        self.made[node] = self._copy(node)
+
+    def _add_part(self, part: Part) -> None:
+        inputs, nodes = self._read(part), list(part.exports)
+        exports = [export(part.values[node], node.meta["val"]) for node in nodes]
+        graph = Graph([part.inputs[node] for node in inputs], [item.tensor for item in exports])
+        report().parts += 1
+        run = self._compile(graph, exports, inputs, nodes)
+        made = self.graph.call_function(run, tuple(map(self._outside, inputs)))
+        for k, node in enumerate(nodes):
+            self.made[node] = self.graph.call_function(operator.getitem, (made, k))
+
+    def _compile(
+        self, graph: Graph, exports: list[Export], inputs: list[fx.Node], nodes: list[fx.Node]
+    ) -> Callable[..., Any]:
+        try:
+            return CompiledPart(graph, exports)
+        except Exception as error:  # a defect of ours must not stop the user
+            report().fall_back("a whole part", f"{type(error).__name__}: {error}")
+            return EagerPart(inputs, nodes)
+
+
+class EagerPart:
+    """A part that could not be compiled, run by PyTorch."""
+
+    def __init__(self, inputs: list[fx.Node], outputs: list[fx.Node]) -> None:
+        self.__name__ = "eager_part"
+        graph = fx.Graph()
+        made: dict[fx.Node, Any] = {node: graph.placeholder(node.name) for node in inputs}
+
+        def value(node: fx.Node) -> Any:
+            if is_literal(node):
+                return literal(node)
+            if node not in made:
+                made[node] = graph.node_copy(node, value)
+            return made[node]
+
+        graph.output(tuple(value(node) for node in outputs))
+        self._run = fx.GraphModule(torch.nn.Module(), graph).forward
+
+    def __call__(self, *tensors: torch.Tensor) -> Any:
+        return self._run(*tensors)

@@ -1,0 +1,83 @@
+"""The backend of `torch.compile`: graphs in, functions out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import make_boxed_func
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from ...base.errors import UserError
+from . import ops  # noqa: F401  (registers the handlers)
+from .assemble import assemble
+from .decompositions import table
+from .report import report
+from .specialize import Specialized, has_symbols
+
+
+def tileloom(module: fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
+    """Compile a graph of `torch.compile(..., backend="tileloom")`.
+
+    Operators that Tileloom does not know, and devices and types that it does not have, are left to
+    PyTorch one by one; `report()` lists them.
+    """
+    given = {**options, **(options.get("options") or {})}
+    unknown = sorted(set(given) - {"mode", "options"})
+    if unknown:
+        raise UserError(f"the backend 'tileloom' has no option {unknown[0]!r}")
+    # The fused kernels for attention would be operators of their own; this is their definition.
+    with sdpa_kernel(SDPBackend.MATH):
+        compiled: Callable[..., Any] = _compiler()(module, list(inputs))
+    return compiled
+
+
+@cache
+def _compiler() -> Any:
+    return aot_autograd(
+        fw_compiler=compile_traced,
+        decompositions=table(),
+        partition_fn=min_cut_rematerialization_partition,
+    )
+
+
+def compile_traced(module: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    """A functional graph of ATen operators as a function of a list of arguments."""
+    try:
+        if has_symbols(module):
+            return Specialized(module, compile_static)
+    except Exception as error:
+        report().fall_back("a whole graph", f"{type(error).__name__}: {error}")
+        return boxed(module)
+    return compile_static(module)
+
+
+def compile_static(module: fx.GraphModule) -> Callable[..., Any]:
+    """The same, of a graph with known shapes."""
+    try:
+        return boxed(assemble(module))
+    except Exception as error:  # never in the user's way
+        report().fall_back("a whole graph", f"{type(error).__name__}: {error}")
+        return boxed(module)
+
+
+def boxed(module: fx.GraphModule) -> Callable[..., Any]:
+    """The module as a function that empties its list of arguments, so that they can be freed."""
+    codegen = getattr(torch.fx.graph, "_BoxedCodeGen", None)
+    if codegen is None:
+        function: Callable[..., Any] = make_boxed_func(module.forward)
+        return function
+    module.graph.set_codegen(codegen())
+    module.recompile()
+    forward = module.forward
+
+    def run(args: list[Any]) -> Any:
+        return forward(args)
+
+    run._boxed_call = True  # type: ignore[attr-defined]
+    return run

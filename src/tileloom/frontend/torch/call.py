@@ -1,0 +1,81 @@
+"""One application of an ATen operator, as its handler sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ...base import DType
+from ...base.errors import UnsupportedError
+from ...graph import ops
+from ...graph.nodes import Tensor, TensorType
+from .types import kind_of, type_of
+
+
+class Call:
+    """What is known of a call besides its arguments.
+
+    Attributes:
+        name: the overload's full name.
+        fakes: the arguments as PyTorch traced them; tensors without data.
+        value: the traced result.
+    """
+
+    __slots__ = ("_types", "fakes", "name", "value")
+
+    def __init__(self, name: str, fakes: Sequence[Any], value: Any) -> None:
+        self.name = name
+        self.fakes = fakes
+        self.value = value
+        self._types: tuple[TensorType, ...] | None = None
+
+    @property
+    def types(self) -> tuple[TensorType, ...]:
+        """The types of the results."""
+        if self._types is None:
+            several = isinstance(self.value, (list, tuple))
+            self._types = tuple(map(type_of, self.value if several else [self.value]))
+        return self._types
+
+    @property
+    def dtype(self) -> DType:
+        """The element type of the (first) result."""
+        return self.types[0].dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the (first) result."""
+        return self.types[0].shape
+
+    def promoted(self, first: int = 0, second: int = 1) -> DType:
+        """The type in which two of the arguments meet, by PyTorch's rules."""
+        return kind_of(torch.result_type(self.fakes[first], self.fakes[second]))
+
+    def cast(self, x: Any, kind: DType | str | None = None) -> Tensor:
+        """A tensor or number as a tensor of a type: that of the result, unless given."""
+        return as_tensor(x, self.dtype if kind is None else kind)
+
+    def to_result(self, x: Tensor) -> Tensor:
+        """Broadcast to the shape, and cast to the type, of the result."""
+        return ops.broadcast_to(as_tensor(x, self.dtype), self.shape)
+
+
+def as_tensor(x: Any, kind: DType | str) -> Tensor:
+    """A tensor cast to a type, or a number as a constant of it."""
+    if isinstance(x, Tensor):
+        return ops.cast(x, kind)
+    if not isinstance(x, (bool, int, float)):
+        raise UnsupportedError(f"an operand of type {type(x).__name__}")
+    return ops.constant(x, kind)
+
+
+def wide(kind: DType) -> DType:
+    """The type in which PyTorch computes functions of a type.
+
+    >>> from tileloom.base import dtype
+    >>> wide(dtype("bfloat16")), wide(dtype("float64"))
+    ('float32', 'float64')
+    """
+    return kind_of(torch.float32) if kind.is_float and kind.bits < 32 else kind

@@ -1,0 +1,20 @@
+"""The rules for ATen operators, by family; each registers its own as it is loaded."""
+
+from . import (
+    arithmetic,
+    backward,
+    contract,
+    create,
+    index,
+    normalize,
+    pool,
+    reduce,
+    resample,
+    shape,
+    unary,
+)
+
+__all__ = [
+    "arithmetic", "backward", "contract", "create", "index", "normalize", "pool", "reduce",
+    "resample", "shape", "unary",
+]  # fmt: skip

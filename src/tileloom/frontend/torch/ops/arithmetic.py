@@ -1,0 +1,207 @@
+"""Functions of two or three tensors, element by element: arithmetic, comparison, logic, bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ....base.errors import UnsupportedError
+from ....graph import ops
+from ....graph.nodes import Tensor
+from ..call import Call, as_tensor
+from ..registry import add, aten
+
+Rule = Callable[[Tensor, Tensor], Tensor]
+
+# ---------------------------------------------------------------------------- arithmetic
+
+
+def scaled(x: Tensor, alpha: Any) -> Tensor:
+    """alpha * x."""
+    return x if alpha == 1 else ops.mul(x, as_tensor(alpha, x.dtype))
+
+
+@aten("add.Tensor", "add.Scalar")
+def plus(call: Call, a: Any, b: Any, alpha: Any = 1) -> Tensor:
+    """a + alpha * b; of bools, or."""
+    x, y = call.cast(a), call.cast(b)
+    if call.dtype.is_bool:
+        return ops.logical_or(x, y if alpha else ops.constant(False))
+    return ops.add(x, scaled(y, alpha))
+
+
+@aten("sub.Tensor", "sub.Scalar")
+def minus(call: Call, a: Any, b: Any, alpha: Any = 1) -> Tensor:
+    """a - alpha * b."""
+    return ops.sub(call.cast(a), scaled(call.cast(b), alpha))
+
+
+@aten("rsub.Tensor", "rsub.Scalar")
+def minus_reversed(call: Call, a: Any, b: Any, alpha: Any = 1) -> Tensor:
+    """b - alpha * a."""
+    return ops.sub(call.cast(b), scaled(call.cast(a), alpha))
+
+
+@aten("mul.Tensor", "mul.Scalar")
+def times(call: Call, a: Any, b: Any) -> Tensor:
+    """a * b; of bools, and."""
+    rule = ops.logical_and if call.dtype.is_bool else ops.mul
+    return rule(call.cast(a), call.cast(b))
+
+
+@aten("div.Tensor", "div.Scalar")
+def divide(call: Call, a: Any, b: Any) -> Tensor:
+    """a / b."""
+    return ops.div(call.cast(a), call.cast(b))
+
+
+@aten("div.Tensor_mode", "div.Scalar_mode")
+def divide_rounded(call: Call, a: Any, b: Any, rounding_mode: str | None = None) -> Tensor:
+    """a / b, rounded down or toward zero."""
+    if rounding_mode is None:
+        return divide(call, a, b)
+    _check_divisor(call, b)
+    rule = ops.floor_divide if rounding_mode == "floor" else ops.trunc_div
+    return rule(call.cast(a), call.cast(b))
+
+
+def _check_divisor(call: Call, b: Any) -> None:
+    """PyTorch stops at an integer 0 among divisors, compiled code would not."""
+    if not call.dtype.is_float and (isinstance(b, Tensor) or b == 0):
+        raise UnsupportedError("division of integers by a tensor may find zeros")
+
+
+@aten("remainder.Tensor", "remainder.Scalar", "remainder.Scalar_Tensor")
+def remainder(call: Call, a: Any, b: Any) -> Tensor:
+    """a - b * floor(a / b)."""
+    _check_divisor(call, b)
+    x, y = call.cast(a), call.cast(b)
+    if not call.dtype.is_float:
+        return ops.mod(x, y)
+    # A remainder of 0 keeps the sign of a here, which `mod` gives the sign of b.
+    rest = ops.fmod(x, y)
+    other_sign = ops.not_equal(ops.less(rest, 0.0), ops.less(y, 0.0))
+    return ops.where(ops.logical_and(ops.not_equal(rest, 0.0), other_sign), ops.add(rest, y), rest)
+
+
+@aten("fmod.Tensor", "fmod.Scalar")
+def fmod(call: Call, a: Any, b: Any) -> Tensor:
+    """a - b * trunc(a / b)."""
+    _check_divisor(call, b)
+    return ops.fmod(call.cast(a), call.cast(b))
+
+
+@aten("pow.Tensor_Scalar", "pow.Tensor_Tensor", "pow.Scalar")
+def power(call: Call, a: Any, b: Any) -> Tensor:
+    """a to the power b."""
+    x = call.cast(a)
+    exact = {1: lambda v: v, 2: ops.square, 3: lambda v: ops.mul(ops.square(v), v)}
+    if isinstance(b, (int, float)) and b in exact and not call.dtype.is_bool:
+        return exact[int(b)](x)
+    floats = {0.5: ops.sqrt, -0.5: ops.rsqrt, -1: ops.reciprocal}
+    if isinstance(b, (int, float)) and b in floats and call.dtype.is_float:
+        return floats[b](x)
+    return ops.pow(x, call.cast(b))
+
+
+@aten("addcmul.default")
+def addcmul(call: Call, x: Tensor, a: Tensor, b: Tensor, *, value: Any = 1) -> Tensor:
+    """x + value * a * b."""
+    product = ops.mul(scaled(call.cast(a), value), call.cast(b))
+    return ops.add(call.cast(x), product)
+
+
+@aten("maximum.default")
+def maximum(call: Call, a: Tensor, b: Tensor) -> Tensor:
+    """The larger; NaN if one is."""
+    return ops.maximum(call.cast(a), call.cast(b))
+
+
+@aten("minimum.default")
+def minimum(call: Call, a: Tensor, b: Tensor) -> Tensor:
+    """The smaller; NaN if one is."""
+    return ops.minimum(call.cast(a), call.cast(b))
+
+
+@aten("fmax.default")
+def fmax(call: Call, a: Tensor, b: Tensor) -> Tensor:
+    """The larger of those that are numbers."""
+    return _of_numbers(ops.maximum, call.cast(a), call.cast(b))
+
+
+@aten("fmin.default")
+def fmin(call: Call, a: Tensor, b: Tensor) -> Tensor:
+    """The smaller of those that are numbers."""
+    return _of_numbers(ops.minimum, call.cast(a), call.cast(b))
+
+
+def _of_numbers(rule: Rule, x: Tensor, y: Tensor) -> Tensor:
+    if not x.dtype.is_float:
+        return rule(x, y)
+    return ops.where(ops.isnan(x), y, ops.where(ops.isnan(y), x, rule(x, y)))
+
+
+@aten("atan2.default")
+def atan2(call: Call, a: Tensor, b: Tensor) -> Tensor:
+    """The angle of the point (b, a)."""
+    return ops.atan2(call.cast(a), call.cast(b))
+
+
+@aten("where.self")
+def where(call: Call, condition: Tensor, a: Any, b: Any) -> Tensor:
+    """a where the condition holds, else b."""
+    return ops.where(as_tensor(condition, "bool"), call.cast(a), call.cast(b))
+
+
+# ---------------------------------------------------------------------------- comparison, logic
+
+
+def _comparison(rule: Rule) -> Callable[[Call, Any, Any], Tensor]:
+    def compare(call: Call, a: Any, b: Any) -> Tensor:
+        kind = call.promoted()
+        return rule(as_tensor(a, kind), as_tensor(b, kind))
+
+    return compare
+
+
+for _name, _rule in {
+    "eq": ops.equal, "ne": ops.not_equal, "lt": ops.less, "le": ops.less_equal,
+    "gt": ops.greater, "ge": ops.greater_equal,
+}.items():  # fmt: skip
+    for _overload in ("Tensor", "Scalar"):
+        add(f"aten.{_name}.{_overload}", _comparison(_rule))
+
+
+def _logical(rule: Rule) -> Callable[[Call, Any, Any], Tensor]:
+    return lambda call, a, b: rule(as_tensor(a, "bool"), as_tensor(b, "bool"))
+
+
+for _name, _rule in {
+    "and": ops.logical_and, "or": ops.logical_or, "xor": ops.logical_xor,
+}.items():  # fmt: skip
+    add(f"aten.logical_{_name}.default", _logical(_rule))
+
+
+def _bitwise(of_bools: Rule, of_integers: Rule) -> Callable[[Call, Any, Any], Tensor]:
+    def combine(call: Call, a: Any, b: Any) -> Tensor:
+        rule = of_bools if call.dtype.is_bool else of_integers
+        return rule(call.cast(a), call.cast(b))
+
+    return combine
+
+
+for _name, _pair in {
+    "and": (ops.logical_and, ops.bitwise_and), "or": (ops.logical_or, ops.bitwise_or),
+    "xor": (ops.logical_xor, ops.bitwise_xor),
+}.items():  # fmt: skip
+    for _overload in ("Tensor", "Scalar", "Scalar_Tensor"):
+        add(f"aten.bitwise_{_name}.{_overload}", _bitwise(*_pair))
+
+
+def _shift(rule: Rule) -> Callable[[Call, Any, Any], Tensor]:
+    return lambda call, a, b: rule(call.cast(a), call.cast(b))
+
+
+for _name, _rule in {"left": ops.shift_left, "right": ops.shift_right}.items():
+    for _overload in ("Tensor", "Tensor_Scalar", "Scalar_Tensor"):
+        add(f"aten.bitwise_{_name}_shift.{_overload}", _shift(_rule))

@@ -1,0 +1,3 @@
+"""Gradients that arrive whole: those of pooling."""
+
+from __future__ import annotations

@@ -1,0 +1,170 @@
+"""Reductions over dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ....base.errors import UnsupportedError
+from ....graph import ops
+from ....graph.nodes import Tensor
+from ....graph.ops.common import normalize_axes, product
+from ..call import Call, as_tensor, wide
+from ..registry import aten
+
+Dims = int | Sequence[int] | None
+
+
+def dims_of(x: Tensor, dims: Dims, empty_is_all: bool = True) -> tuple[int, ...]:
+    """The axes that PyTorch means: an empty list is all of them; a scalar has one, 0."""
+    if dims is None or (empty_is_all and not isinstance(dims, int) and len(dims) == 0):
+        return tuple(range(x.ndim))
+    if x.ndim == 0:
+        return ()
+    return normalize_axes(dims, x.ndim)
+
+
+@aten("sum.dim_IntList", "sum.default")
+def total(
+    call: Call, x: Tensor, dims: Dims = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
+    """The sum, of integers in 64 bits."""
+    return ops.sum(call.cast(x), dims_of(x, dims), keepdim)
+
+
+@aten("mean.dim", "mean.default")
+def mean(
+    call: Call, x: Tensor, dims: Dims = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
+    """The arithmetic mean."""
+    return ops.mean(call.cast(x), dims_of(x, dims), keepdim)
+
+
+@aten("prod.default")
+def product_of_all(call: Call, x: Tensor, *, dtype: Any = None) -> Tensor:
+    """The product of all elements."""
+    return ops.prod(call.cast(x))
+
+
+@aten("prod.dim_int")
+def product_along(
+    call: Call, x: Tensor, dim: int, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
+    """The product along a dimension."""
+    return ops.prod(call.cast(x), dims_of(x, dim), keepdim)
+
+
+@aten("amax.default", "max.default")
+def amax(call: Call, x: Tensor, dims: Dims = None, keepdim: bool = False) -> Tensor:
+    """The maximum; NaN if there is one."""
+    return ops.max(x, dims_of(x, dims), keepdim)
+
+
+@aten("amin.default", "min.default")
+def amin(call: Call, x: Tensor, dims: Dims = None, keepdim: bool = False) -> Tensor:
+    """The minimum; NaN if there is one."""
+    return ops.min(x, dims_of(x, dims), keepdim)
+
+
+@aten("any.default", "any.dim", "any.dims")
+def any_of(call: Call, x: Tensor, dims: Dims = None, keepdim: bool = False) -> Tensor:
+    """Whether an element is not 0."""
+    axes = dims_of(x, dims, empty_is_all=call.name != "aten.any.dims")
+    return call.cast(ops.any(as_tensor(x, "bool"), axes, keepdim))
+
+
+@aten("all.default", "all.dim", "all.dims")
+def all_of(call: Call, x: Tensor, dims: Dims = None, keepdim: bool = False) -> Tensor:
+    """Whether no element is 0."""
+    axes = dims_of(x, dims, empty_is_all=call.name != "aten.all.dims")
+    return call.cast(ops.all(as_tensor(x, "bool"), axes, keepdim))
+
+
+# ---------------------------------------------------------------------------- moments
+
+
+def _moments(
+    call: Call, x: Tensor, dims: Dims, correction: Any, keepdim: bool
+) -> tuple[Tensor, Tensor]:
+    axes = dims_of(x, dims)
+    exact = as_tensor(x, wide(x.dtype))
+    count = product([x.shape[k] for k in axes])
+    middle = ops.div(ops.sum(exact, axes, True), float(count))
+    squares = ops.sum(ops.square(ops.sub(exact, middle)), axes, keepdim)
+    freedom = max(0.0, count - float(1 if correction is None else correction))
+    shape = call.types[-1].shape
+    return ops.div(squares, freedom), ops.reshape(middle, shape)
+
+
+@aten("var.correction")
+def var(
+    call: Call, x: Tensor, dims: Dims = None, *, correction: Any = None, keepdim: bool = False
+) -> Tensor:
+    """The mean squared distance from the mean."""
+    return call.cast(_moments(call, x, dims, correction, keepdim)[0])
+
+
+@aten("var_mean.correction")
+def var_mean(
+    call: Call, x: Tensor, dims: Dims = None, *, correction: Any = None, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    """The variance and the mean."""
+    spread, middle = _moments(call, x, dims, correction, keepdim)
+    return call.cast(spread), call.cast(middle)
+
+
+# ---------------------------------------------------------------------------- places
+
+
+def _place(rule: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def find(call: Call, x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+        if x.ndim == 0:
+            return ops.zeros((), "int64")
+        return rule(as_tensor(x, "uint8") if x.dtype.is_bool else x, dim, keepdim)
+
+    return find
+
+
+aten("argmax.default")(_place(ops.argmax))
+aten("argmin.default")(_place(ops.argmin))
+
+
+def _extreme(
+    rule: Callable[..., Tensor], find: Callable[..., Tensor]
+) -> Callable[..., tuple[Tensor, Tensor]]:
+    def both(call: Call, x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+        if x.dtype.is_bool:
+            raise UnsupportedError("places of bools")
+        if x.ndim == 0:
+            return x, ops.zeros((), "int64")
+        return rule(x, dim, keepdim), find(x, dim, keepdim)
+
+    return both
+
+
+aten("max.dim")(_extreme(ops.max, ops.argmax))
+aten("min.dim")(_extreme(ops.min, ops.argmin))
+
+
+# ---------------------------------------------------------------------------- running sums
+
+#: Up to this many elements each running sum is summed by itself.
+_LONGEST_SCAN = 512
+
+
+@aten("cumsum.default")
+def cumsum(call: Call, x: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """The running sum along a dimension, of short rows."""
+    if x.ndim == 0:
+        return call.cast(x)
+    axis = dim % x.ndim
+    extent = x.shape[axis]
+    if extent > _LONGEST_SCAN:
+        raise UnsupportedError("running sums of long rows")
+    last = ops.moveaxis(call.cast(x), axis, x.ndim - 1)
+    rows = ops.reshape(last, [product(last.shape[:-1]), 1, extent])
+    before = ops.less_equal(
+        ops.iota((1, extent, extent), 2, "int32"), ops.iota((1, extent, extent), 1, "int32")
+    )
+    sums = ops.sum(ops.where(before, rows, as_tensor(0, call.dtype)), 2)
+    return ops.moveaxis(ops.reshape(sums, last.shape), x.ndim - 1, axis)

@@ -1,0 +1,185 @@
+"""Views and rearrangements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ....base.errors import UnsupportedError
+from ....graph import ops
+from ....graph.nodes import Tensor
+from ....graph.ops.common import product
+from ..call import Call
+from ..registry import aten
+
+_END = (1 << 63) - 1
+
+
+@aten("view.default", "_unsafe_view.default", "reshape.default", "squeeze.default", "squeeze.dim",
+      "squeeze.dims", "unsqueeze.default", "_reshape_copy.default", "view_copy.default")  # fmt: skip
+def view(call: Call, x: Tensor, *about: Any) -> Tensor:
+    """The same elements in another shape, which the trace knows."""
+    if call.dtype is not x.dtype:
+        raise UnsupportedError("bits seen as another type")
+    return ops.reshape(x, call.shape)
+
+
+@aten("permute.default")
+def permute(call: Call, x: Tensor, dims: Sequence[int]) -> Tensor:
+    """Dimensions in another order."""
+    return ops.transpose(x, dims)
+
+
+@aten("transpose.int")
+def transpose(call: Call, x: Tensor, first: int, second: int) -> Tensor:
+    """Two dimensions exchanged."""
+    return x if x.ndim == 0 else ops.swapaxes(x, first, second)
+
+
+@aten("t.default")
+def turned(call: Call, x: Tensor) -> Tensor:
+    """The transpose of a matrix."""
+    return x if x.ndim < 2 else ops.swapaxes(x, 0, 1)
+
+
+@aten("expand.default")
+def expand(call: Call, x: Tensor, shape: Sequence[int], *, implicit: bool = False) -> Tensor:
+    """Repeated along new and unit dimensions."""
+    return ops.broadcast_to(x, call.shape)
+
+
+@aten("slice.Tensor")
+def cut(
+    call: Call, x: Tensor, dim: int = 0, start: int | None = None, end: int | None = None,
+    step: int = 1,
+) -> Tensor:  # fmt: skip
+    """Every `step`-th element from start to end along a dimension."""
+    return ops.strided_slice(x, [start or 0], [_END if end is None else end], [dim], [step])
+
+
+@aten("select.int")
+def select(call: Call, x: Tensor, dim: int, index: int) -> Tensor:
+    """The slice at an index, without the dimension."""
+    place = index % x.shape[dim]
+    return ops.reshape(ops.strided_slice(x, [place], [place + 1], [dim]), call.shape)
+
+
+@aten("diagonal.default")
+def diagonal(call: Call, x: Tensor, offset: int = 0, first: int = 0, second: int = 1) -> Tensor:
+    """Elements whose two indices differ by the offset, as a last dimension."""
+    a, b = first % x.ndim, second % x.ndim
+    starts = [(a, -offset)] if offset < 0 else [(b, offset)]
+    for axis, start in starts:
+        start = min(start, x.shape[axis])
+        x = ops.strided_slice(x, [start], [_END], [axis])
+    if 0 in x.shape:
+        return ops.zeros(call.shape, x.dtype)
+    return ops.diagonal(x, a, b)
+
+
+@aten("cat.default")
+def cat(call: Call, tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """One after another; empty tensors of one dimension are passed over."""
+    real = [call.cast(t) for t in tensors if t.shape != (0,)]
+    return ops.concat(real, dim) if real else ops.zeros(call.shape, call.dtype)
+
+
+@aten("stack.default")
+def stack(call: Call, tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Along a new dimension."""
+    return ops.stack([call.cast(t) for t in tensors], dim)
+
+
+@aten("repeat.default")
+def repeat(call: Call, x: Tensor, counts: Sequence[int]) -> Tensor:
+    """Repeated whole."""
+    return ops.tile(x, counts) if product(call.shape) else ops.zeros(call.shape, call.dtype)
+
+
+@aten("flip.default")
+def flip(call: Call, x: Tensor, dims: Sequence[int]) -> Tensor:
+    """The order reversed."""
+    return ops.flip(x, dims) if dims and x.ndim else x
+
+
+@aten("roll.default")
+def roll(call: Call, x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
+    """What leaves at one end comes in at the other."""
+    if not x.type.size:
+        return x
+    return ops.roll(x, shifts, dims) if dims else ops.roll(x, shifts[0])
+
+
+@aten("constant_pad_nd.default")
+def pad(call: Call, x: Tensor, pads: Sequence[int], value: Any = 0) -> Tensor:
+    """Padded by a value; the amounts begin with the last dimension."""
+    pairs = [(0, 0)] * x.ndim
+    for k in range(len(pads) // 2):
+        pairs[x.ndim - 1 - k] = (pads[2 * k], pads[2 * k + 1])
+    kind = x.dtype
+    fill = bool(value) if kind.is_bool else float(value) if kind.is_float else int(value)
+    return ops.pad(x, pairs, value=fill)
+
+
+@aten("tril.default")
+def tril(call: Call, x: Tensor, offset: int = 0) -> Tensor:
+    """On and below a diagonal."""
+    return ops.tril(x, offset)
+
+
+@aten("triu.default")
+def triu(call: Call, x: Tensor, offset: int = 0) -> Tensor:
+    """On and above a diagonal."""
+    return ops.triu(x, offset)
+
+
+@aten("unfold.default")
+def unfold(call: Call, x: Tensor, dim: int, size: int, step: int) -> Tensor:
+    """Windows along a dimension, as a last dimension."""
+    if x.ndim == 0:
+        return ops.reshape(x, call.shape)
+    axis = dim % x.ndim
+    count = call.shape[axis]
+    starts = ops.mul(ops.iota((count, size), 0), step)
+    places = ops.add(starts, ops.iota((count, size), 1))
+    windows = ops.gather(x, places, axis)  # [..., count, size, ...]
+    return ops.moveaxis(windows, axis + 1, x.ndim)
+
+
+# ---------------------------------------------------------------------------- written views
+
+
+@aten("slice_scatter.default")
+def slice_scatter(
+    call: Call, x: Tensor, source: Tensor, dim: int = 0, start: int | None = None,
+    end: int | None = None, step: int = 1,
+) -> Tensor:  # fmt: skip
+    """The tensor with a slice of it replaced."""
+    axis = dim % x.ndim
+    extent = x.shape[axis]
+    picked = range(extent)[slice(start, end, step)]
+    source = ops.broadcast_to(call.cast(source), [
+        len(picked) if k == axis else n for k, n in enumerate(x.shape)
+    ])  # fmt: skip
+    if not picked:
+        return x
+    if step == 1:
+        before = ops.strided_slice(x, [0], [picked.start], [axis])
+        after = ops.strided_slice(x, [picked.stop], [extent], [axis])
+        pieces = [t for t in (before, source, after) if t.shape[axis]]
+        return ops.concat(pieces, axis)
+    line = ops.iota([extent if k == axis else 1 for k in range(x.ndim)], axis)
+    offset = ops.sub(line, picked.start)
+    inside = ops.logical_and(ops.equal(ops.mod(offset, step), 0), ops.greater_equal(offset, 0))
+    inside = ops.logical_and(inside, ops.less(line, picked.stop))
+    flat = ops.reshape(ops.floor_divide(offset, step), [extent])
+    return ops.where(inside, ops.gather(source, ops.clip(flat, 0, len(picked) - 1), axis), x)
+
+
+@aten("select_scatter.default")
+def select_scatter(call: Call, x: Tensor, source: Tensor, dim: int, index: int) -> Tensor:
+    """The tensor with the slice at an index replaced."""
+    axis = dim % x.ndim
+    line = ops.iota([x.shape[axis] if k == axis else 1 for k in range(x.ndim)], axis)
+    here = ops.equal(line, index % x.shape[axis])
+    return ops.where(here, ops.expand_dims(call.cast(source), axis), x)

@@ -1,0 +1,162 @@
+"""Functions of one tensor, element by element, and conversions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ....base.errors import UnsupportedError
+from ....graph import ops
+from ....graph.nodes import Tensor
+from ..call import Call, as_tensor, wide
+from ..registry import add, aten
+
+Rule = Callable[[Tensor], Tensor]
+
+#: Of floats; integers are converted first.
+_OF_FLOATS: dict[str, Rule] = {
+    "acos": ops.acos, "acosh": ops.acosh, "asin": ops.asin, "asinh": ops.asinh, "atan": ops.atan,
+    "atanh": ops.atanh, "cos": ops.cos, "cosh": ops.cosh, "erf": ops.erf, "exp": ops.exp,
+    "exp2": ops.exp2, "expm1": ops.expm1, "log": ops.log, "log10": ops.log10, "log1p": ops.log1p,
+    "log2": ops.log2, "mish": ops.mish, "reciprocal": ops.reciprocal, "rsqrt": ops.rsqrt,
+    "sigmoid": ops.sigmoid, "silu": ops.silu, "sin": ops.sin, "sinh": ops.sinh, "sqrt": ops.sqrt,
+    "tan": ops.tan, "tanh": ops.tanh,
+}  # fmt: skip
+
+#: Of any numbers, which keep their type.
+_OF_NUMBERS: dict[str, Rule] = {
+    "abs": ops.abs, "ceil": ops.ceil, "floor": ops.floor, "neg": ops.neg, "relu": ops.relu,
+    "round": ops.round, "sign": ops.sign, "square": ops.square, "trunc": ops.trunc,
+}  # fmt: skip
+
+
+def _simple(rule: Rule) -> Callable[[Call, Tensor], Tensor]:
+    return lambda call, x: rule(call.cast(x))
+
+
+for _name, _rule in {**_OF_FLOATS, **_OF_NUMBERS}.items():
+    add(f"aten.{_name}.default", _simple(_rule))
+
+
+@aten("isnan.default")
+def isnan(call: Call, x: Tensor) -> Tensor:
+    """Whether x is NaN."""
+    return ops.isnan(x) if x.dtype.is_float else ops.full(x.shape, False, "bool")
+
+
+@aten("isinf.default")
+def isinf(call: Call, x: Tensor) -> Tensor:
+    """Whether x is infinite."""
+    return ops.isinf(x) if x.dtype.is_float else ops.full(x.shape, False, "bool")
+
+
+@aten("isfinite.default")
+def isfinite(call: Call, x: Tensor) -> Tensor:
+    """Whether x is neither."""
+    return ops.isfinite(x) if x.dtype.is_float else ops.full(x.shape, True, "bool")
+
+
+@aten("logical_not.default")
+def logical_not(call: Call, x: Tensor) -> Tensor:
+    """Whether x is 0."""
+    return ops.logical_not(as_tensor(x, "bool"))
+
+
+@aten("bitwise_not.default")
+def bitwise_not(call: Call, x: Tensor) -> Tensor:
+    """All bits flipped."""
+    return ops.logical_not(x) if x.dtype.is_bool else ops.bitwise_invert(x)
+
+
+@aten("clone.default", "alias.default", "detach.default", "lift_fresh_copy.default",
+      "_to_copy.default", "lift_fresh.default")  # fmt: skip
+def copied(call: Call, x: Tensor, **options: Any) -> Tensor:
+    """The same elements, in another type where one is asked for."""
+    if x.dtype.is_float and call.dtype.is_unsigned:
+        # Negative floats have no defined conversion to unsigned integers; PyTorch goes by int64.
+        return ops.cast(ops.cast(x, "int64"), call.dtype)
+    return call.cast(x)
+
+
+@aten("copy.default")
+def copy(call: Call, x: Tensor, source: Tensor, *rest: Any) -> Tensor:
+    """The second tensor in the shape and type of the first."""
+    return call.to_result(source)
+
+
+# ---------------------------------------------------------------------------- activations
+
+
+def in_wide(call: Call, x: Tensor, rule: Rule) -> Tensor:
+    """A rule applied in float32 where the type is narrower, as PyTorch does."""
+    return ops.cast(rule(as_tensor(x, wide(call.dtype))), call.dtype)
+
+
+@aten("gelu.default")
+def gelu(call: Call, x: Tensor, *, approximate: str = "none") -> Tensor:
+    """x times the normal distribution function."""
+    return ops.gelu(x, approximate)
+
+
+@aten("hardswish.default")
+def hardswish(call: Call, x: Tensor) -> Tensor:
+    """x * hardsigmoid(x)."""
+    return ops.hard_swish(x)
+
+
+@aten("hardsigmoid.default")
+def hardsigmoid(call: Call, x: Tensor) -> Tensor:
+    """A line between 0 and 1."""
+    return ops.hard_sigmoid(x, 1 / 6, 0.5)
+
+
+@aten("hardtanh.default")
+def hardtanh(call: Call, x: Tensor, low: float = -1.0, high: float = 1.0) -> Tensor:
+    """x between two bounds."""
+    return ops.clip(x, low, high)
+
+
+@aten("leaky_relu.default")
+def leaky_relu(call: Call, x: Tensor, slope: float = 0.01) -> Tensor:
+    """x, or slope * x where it is not positive."""
+    return in_wide(call, x, lambda v: ops.where(ops.greater(v, 0.0), v, ops.mul(v, slope)))
+
+
+@aten("elu.default")
+def elu(
+    call: Call, x: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0
+) -> Tensor:
+    """scale * (x, or alpha * (exp(input_scale * x) - 1) where x is not positive)."""
+
+    def rule(v: Tensor) -> Tensor:
+        below = ops.mul(ops.expm1(ops.mul(ops.minimum(v, 0.0), input_scale)), alpha)
+        return ops.mul(ops.where(ops.greater(v, 0.0), v, below), scale)
+
+    return in_wide(call, x, rule)
+
+
+@aten("softplus.default")
+def softplus(call: Call, x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """log(1 + exp(beta x)) / beta, or x where beta x is beyond the threshold."""
+
+    def rule(v: Tensor) -> Tensor:
+        scaled = ops.mul(v, beta)
+        soft = ops.div(ops.log1p(ops.exp(ops.minimum(scaled, threshold))), beta)
+        return ops.where(ops.greater(scaled, threshold), v, soft)
+
+    return in_wide(call, x, rule)
+
+
+# ---------------------------------------------------------------------------- bounds
+
+
+@aten("clamp.default", "clamp.Tensor")
+def clamp(call: Call, x: Tensor, low: Any = None, high: Any = None) -> Tensor:
+    """min(max(x, low), high); NaN if one of them is."""
+    result = call.cast(x)
+    if isinstance(low, float) and math.isnan(low) or isinstance(high, float) and math.isnan(high):
+        raise UnsupportedError("bounds that are not numbers")
+    if low is not None:
+        result = ops.maximum(result, call.cast(low))
+    return result if high is None else ops.minimum(result, call.cast(high))

@@ -1,0 +1,215 @@
+"""A traced graph cut into parts that Tileloom compiles and operators left to PyTorch.
+
+Every operator gets a level, so that running part 0, PyTorch's operators of level 0, part 1, ...
+respects all dependences; this needs the fewest parts. Views and operators without tensor arguments
+cost nothing or little: each part makes its own of those it reads, and outside PyTorch makes them.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import fx
+
+from ...base.errors import InternalError, TileloomError, UnsupportedError
+from ...graph.nodes import Tensor
+from . import registry
+from .call import Call
+from .report import report
+from .types import is_static, type_of
+
+#: Operators whose result shares its argument's memory.
+VIEWS = frozenset({
+    "aten.alias.default", "aten.detach.default", "aten.diagonal.default", "aten.expand.default",
+    "aten.permute.default", "aten.select.int", "aten.slice.Tensor", "aten.squeeze.default",
+    "aten.squeeze.dim", "aten.squeeze.dims", "aten.t.default", "aten.transpose.int",
+    "aten.unsqueeze.default", "aten.view.default",
+})  # fmt: skip
+
+
+class Part:
+    """A part that is compiled.
+
+    Attributes:
+        inputs: values from outside by their nodes.
+        values: what was made of nodes: tensors, or tuples of them.
+        exports: nodes whose values are wanted outside.
+    """
+
+    def __init__(self) -> None:
+        self.inputs: dict[fx.Node, Tensor] = {}
+        self.values: dict[fx.Node, Any] = {}
+        self.exports: dict[fx.Node, None] = {}
+
+
+class Partition:
+    """Where each node of a graph went.
+
+    Attributes:
+        parts: by level.
+        eager: PyTorch's operators by level, in their order.
+    """
+
+    def __init__(self, graph: fx.Graph) -> None:
+        self.graph = graph
+        self.parts: dict[int, Part] = {}
+        self.eager: dict[int, list[fx.Node]] = {}
+        self._level: dict[fx.Node, int] = {}  # of those that run, not of inputs and literals
+        self._native: set[fx.Node] = set()
+        self._last_effect = 0
+        for node in graph.nodes:
+            if node.op == "call_function" and not is_literal(node):
+                self._place(node)
+
+    @property
+    def levels(self) -> Iterator[int]:
+        """In the order in which they run."""
+        return iter(sorted({*self.parts, *self.eager}))
+
+    # ------------------------------------------------------------------ placing
+
+    def _place(self, node: fx.Node) -> None:
+        level = max((self._ready(source) for source in node.all_input_nodes), default=0)
+        try:
+            self._convert(self.parts.setdefault(level, Part()), node)
+        except Exception as error:  # whatever goes wrong here, PyTorch can do it
+            if not (is_getitem(node) and node.args[0] not in self._native):
+                report().fall_back(name_of(node), _reason(error))
+            self._leave(node)
+            return
+        self._level[node] = level
+        self._native.add(node)
+        if not is_getitem(node):
+            report().compiled[name_of(node)] += 1
+
+    def _ready(self, source: fx.Node) -> int:
+        """The level from which on a part can read a value."""
+        base = self.base(source)
+        level = self._level.get(base, -1)
+        return level if base in self._native and level >= 0 else level + 1
+
+    def _leave(self, node: fx.Node) -> None:
+        """PyTorch runs the operator, as early as it can."""
+        sources = map(self.base, node.all_input_nodes)
+        level = max((self._level.get(source, 0) for source in sources), default=0)
+        if has_effect(node):  # these keep their order
+            level = self._last_effect = max(level, self._last_effect)
+        self._level[node] = level
+        self.eager.setdefault(level, []).append(node)
+
+    def base(self, node: fx.Node) -> fx.Node:
+        """The node whose value must exist for this one: what a compiled view is a view of."""
+        while node in self._native and is_view(node):
+            node = node.all_input_nodes[0]
+        return node
+
+    def is_native(self, node: fx.Node) -> bool:
+        """Whether Tileloom makes the value."""
+        return node in self._native
+
+    def level(self, node: fx.Node) -> int:
+        """The level of an operator."""
+        return self._level[node]
+
+    # ------------------------------------------------------------------ converting
+
+    def _convert(self, part: Part, node: fx.Node) -> None:
+        if is_getitem(node):
+            self._pick(part, node)
+            return
+        handler = registry.lookup(name_of(node))
+        if handler is None:
+            raise UnsupportedError("there is no rule for this operator")
+        value = node.meta.get("val")
+        fakes = fx.map_arg(node.args, lambda source: source.meta.get("val"))
+        call = Call(name_of(node), fakes, value)
+        wanted = call.types
+        args, kwargs = self._arguments(part, (node.args, node.kwargs))
+        made = handler(call, *args, **kwargs)
+        results = made if isinstance(made, tuple) else (made,)
+        for result, type_ in zip(results, wanted, strict=True):
+            if result.type != type_:
+                raise InternalError(f"{call.name} gives {type_}, its rule {result.type}")
+        part.values[node] = made if isinstance(value, (list, tuple)) else results[0]
+
+    def _pick(self, part: Part, node: fx.Node) -> None:
+        source, index = node.args
+        if source not in self._native:
+            raise UnsupportedError("its operator is left to PyTorch")
+        part.values[node] = part.values[source][index]  # type: ignore[index]
+
+    def _arguments(self, part: Part, args: Any) -> Any:
+        def argument(value: Any) -> Any:
+            if isinstance(value, fx.Node):
+                return literal(value) if is_literal(value) else self.tensor(part, value)
+            if isinstance(value, (list, tuple)):
+                return [argument(item) for item in value]
+            if isinstance(value, dict):
+                return {key: argument(item) for key, item in value.items()}
+            return value
+
+        return argument(args)
+
+    def tensor(self, part: Part, node: fx.Node) -> Tensor:
+        """A node's value inside a part."""
+        if node not in part.values:
+            if node in self._native and (is_view(node) or is_creation(node)):
+                self._convert(part, node)
+            else:
+                fresh = Tensor(type_of(node.meta.get("val")), node.name)
+                part.inputs[node] = part.values[node] = fresh
+        found: Tensor = part.values[node]
+        return found
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TileloomError):
+        return str(error)
+    return f"{type(error).__name__}: {error}"
+
+
+def name_of(node: fx.Node) -> str:
+    """The full name of what a node calls: "aten.add.Tensor"."""
+    target = node.target
+    if isinstance(target, torch._ops.OpOverload):
+        return str(target)
+    return getattr(target, "__name__", str(target))
+
+
+def is_getitem(node: fx.Node) -> bool:
+    """Whether a node picks a result of an operator."""
+    return node.target is operator.getitem
+
+
+def is_view(node: fx.Node) -> bool:
+    """Whether a node's result shares its argument's memory."""
+    return node.op == "call_function" and name_of(node) in VIEWS
+
+
+def is_creation(node: fx.Node) -> bool:
+    """Whether a node makes its result from nothing."""
+    return not any(isinstance(s.meta.get("val"), torch.Tensor) for s in node.all_input_nodes)
+
+
+def is_literal(node: fx.Node) -> bool:
+    """Whether a node's value is a Python number known while compiling."""
+    value = node.meta.get("val")
+    return isinstance(value, (bool, int, float)) and is_static(value)
+
+
+def literal(node: fx.Node) -> bool | int | float:
+    """The number that a node stands for."""
+    value: bool | int | float = node.meta["val"]
+    return value
+
+
+def has_effect(node: fx.Node) -> bool:
+    """Whether the order among such operators matters: randomness, mutation, output."""
+    target = node.target
+    if isinstance(target, torch._ops.OpOverload):
+        random = torch.Tag.nondeterministic_seeded in target.tags
+        return random or bool(target._schema.is_mutable)
+    return not is_getitem(node)

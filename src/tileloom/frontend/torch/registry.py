@@ -1,0 +1,52 @@
+"""The table of ATen operators: one decorated function for each family of overloads.
+
+>>> @aten("frobnicate.default")
+... def frobnicate(call, x): ...
+>>> lookup("aten.frobnicate.default") is frobnicate
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from ...base.errors import InternalError
+
+
+#: Takes the call and its arguments, tensors of the graph where PyTorch has tensors; gives one
+#: tensor, or a tuple of them for operators with several results.
+Handler: TypeAlias = "Callable[..., Any]"
+
+_HANDLERS: dict[str, Handler] = {}
+
+
+def aten(*names: str, namespace: str = "aten") -> Callable[[Handler], Handler]:
+    """Register a handler for overloads: "add.Tensor", "relu.default"."""
+
+    def decorate(function: Handler) -> Handler:
+        for name in names:
+            add(f"{namespace}.{name}", function)
+        return function
+
+    return decorate
+
+
+def add(name: str, function: Handler) -> None:
+    """Register a handler for an overload by its full name."""
+    if name in _HANDLERS:
+        raise InternalError(f"two handlers for {name}")
+    _HANDLERS[name] = function
+
+
+def lookup(name: str) -> Handler | None:
+    """The handler of an overload by its full name, "aten.add.Tensor"."""
+    return _HANDLERS.get(name)
+
+
+def operators() -> list[str]:
+    """The overloads that are compiled, by name."""
+    return sorted(_HANDLERS)
+
+
+__all__ = ["Handler", "add", "aten", "lookup", "operators"]

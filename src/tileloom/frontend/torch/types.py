@@ -1,0 +1,60 @@
+"""Element types and shapes of PyTorch as the graph knows them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+
+from ...base import DType, dtype
+from ...base.errors import DTypeError, UnsupportedError
+from ...graph.nodes import TensorType
+
+
+@cache
+def kind_of(kind: Any) -> DType:
+    """The element type of a PyTorch type.
+
+    >>> kind_of(torch.bfloat16)
+    'bfloat16'
+
+    Raises:
+        UnsupportedError: there is no such type here (complex and quantised numbers).
+    """
+    name = str(kind).removeprefix("torch.")
+    try:
+        return dtype(name)
+    except DTypeError:
+        raise UnsupportedError(f"tensors of {name}") from None
+
+
+def type_of(value: Any) -> TensorType:
+    """Shape and element type of a (fake) tensor.
+
+    Raises:
+        UnsupportedError: it is no dense tensor of static shape in the CPU's memory.
+    """
+    if not isinstance(value, torch.Tensor):
+        raise UnsupportedError(f"a value of type {type(value).__name__}")
+    if value.device.type != "cpu":
+        raise UnsupportedError(f"tensors on {value.device.type}")
+    if value.layout is not torch.strided:
+        raise UnsupportedError(f"tensors of layout {value.layout}")
+    if value.is_neg() or value.is_conj():
+        raise UnsupportedError("tensors with a pending negation or conjugation")
+    if any(not isinstance(extent, int) for extent in value.shape):
+        raise UnsupportedError("shapes that depend on data")
+    return TensorType(tuple(value.shape), kind_of(value.dtype))
+
+
+def is_static(value: Any) -> bool:
+    """Whether a value of a traced graph has no symbols in it."""
+    if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        return False
+    if isinstance(value, (list, tuple)):
+        return all(map(is_static, value))
+    if isinstance(value, torch.Tensor) and value.layout is torch.strided:
+        sizes = (*value.shape, *value.stride(), value.storage_offset())
+        return not any(isinstance(size, torch.SymInt) for size in sizes)
+    return True
