@@ -1,4 +1,4 @@
-"""Real models: needs `pip install torch timm transformers`, besides the extra `dev`.
+"""Real models: needs `pip install torch timm transformers onnxscript` besides the extra `dev`.
 
 timm imports torchvision, whose package index build does not load its operators beside a torch for
 the CPU; what timm and transformers need of them is their declaration alone.

@@ -112,16 +112,13 @@ def randomize(model: Any) -> None:
 
 
 def export(case: Case, opset: int = 17) -> bytes:
-    """The model as the bytes of an ONNX file."""
+    """The model as the bytes of an ONNX file, by the exporter that traces."""
     torch = pytest.importorskip("torch")
-    torch.manual_seed(0)
-    model = case.make().eval()
-    randomize(model)
     file = io.BytesIO()
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         torch.onnx.export(
-            model,
+            _ready(case),
             tuple(torch.from_numpy(array) for array in case.feeds.values()),
             file,
             input_names=list(case.feeds),
@@ -130,3 +127,28 @@ def export(case: Case, opset: int = 17) -> bytes:
             dynamo=False,
         )
     return file.getvalue()
+
+
+def export_by_dynamo(case: Case) -> bytes:
+    """The same by the exporter that is PyTorch's default, in the opset that it likes best."""
+    pytest.importorskip("onnxscript")
+    torch = pytest.importorskip("torch")
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        program = torch.onnx.export(
+            _ready(case),
+            tuple(torch.from_numpy(array) for array in case.feeds.values()),
+            input_names=list(case.feeds),
+            dynamo=True,
+            verbose=False,
+        )
+    data: bytes = program.model_proto.SerializeToString()
+    return data
+
+
+def _ready(case: Case) -> Any:
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    model = case.make().eval()
+    randomize(model)
+    return model

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 
-from corpus.models import CASES, export
+from corpus.models import CASES, export, export_by_dynamo
 from tileloom.frontend.onnx import load
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -36,6 +36,12 @@ def check(found, wanted) -> None:
 def test_matches_onnx_runtime(exported):
     case, data = exported
     check(load(data).run(None, case.feeds), expected(data, case.feeds))
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_default_exporter(name, torchvision_operators):
+    data = export_by_dynamo(CASES[name])
+    check(load(data).run(None, CASES[name].feeds), expected(data, CASES[name].feeds))
 
 
 def test_other_extents_of_symbolic_dimensions(exported):
