@@ -72,15 +72,20 @@ class _Partition:
         self.nodes = graph.nodes
         self.group_of: dict[Node, Group] = {}
         self.groups: list[Group] = []
+        self.count = 0
+        self.wanted = set(graph.outputs)
+        self.readers: dict[Tensor, list[Node]] = {}
+        for node in self.nodes:
+            for tensor in node.inputs:
+                self.readers.setdefault(tensor, []).append(node)
 
     def run(self) -> list[Group]:
         for node in self.nodes:
             if node.op.name == "constant":
                 continue
             self._place(node)
-        live = [group for group in self.groups if group.nodes]
-        self._finish(live)
-        return _in_order(live)
+        self._finish()
+        return _in_order(self.groups)
 
     def _place(self, node: Node) -> None:
         producers = self._producers(node)
@@ -90,7 +95,8 @@ class _Partition:
                 self._merge_others(group, producers - {group})
                 return
         kind = _kind(node)
-        group = Group(kind, [node], domain_of(node), bit=1 << len(self.groups))
+        group = Group(kind, [node], domain_of(node), bit=1 << self.count)
+        self.count += 1
         group.before = _union(p.before | p.bit for p in producers)
         self.groups.append(group)
         self.group_of[node] = group
@@ -105,16 +111,12 @@ class _Partition:
     # ------------------------------------------------------------------ rules
 
     def _may_join(self, node: Node, group: Group) -> bool:
-        if len(group.nodes) >= MAX_NODES or self._operands(node, group) > MAX_OPERANDS:
+        if len(group.nodes) >= MAX_NODES or _operands([*group.nodes, node]) > MAX_OPERANDS:
             return False
         others = self._producers(node) - {group}
         if any(other.before & group.bit for other in others):
             return False  # what the node also needs comes after the group
         return suits(node, group)
-
-    def _operands(self, node: Node, group: Group) -> int:
-        inside = set(group.nodes)
-        return len({t for n in (*group.nodes, node) for t in n.inputs if t.node not in inside})
 
     def _join(self, node: Node, group: Group) -> None:
         others = self._producers(node) - {group}
@@ -125,6 +127,8 @@ class _Partition:
         self._now_needs(group, _union(p.before | p.bit for p in others))
 
     def _now_needs(self, group: Group, bits: int) -> None:
+        if not bits & ~group.before:
+            return
         group.before |= bits
         for other in self.groups:
             if other.before & group.bit:
@@ -133,33 +137,40 @@ class _Partition:
     def _merge_others(self, group: Group, others: set[Group]) -> None:
         """Groups of formulas whose only purpose was this group's new node join it too."""
         for other in sorted(others, key=lambda g: g.nodes[0].serial):
-            if other.kind != "formulas" or len(other.nodes) + len(group.nodes) > MAX_NODES:
-                continue
-            if not self._feeds_only(other, group) or self._between(other, group):
-                continue
-            if not all(suits(node, group) for node in other.nodes):
+            if not self._may_merge(other, group):
                 continue
             group.nodes = sorted([*other.nodes, *group.nodes], key=lambda n: n.serial)
             if group.kind in ("matmul", "conv"):
                 group.nodes.sort(key=lambda n: _kind(n) != group.kind)
             for node in other.nodes:
                 self.group_of[node] = group
-            other.nodes = []
+            self.groups.remove(other)
             before = other.before & ~other.bit
             self._now_needs(group, before)
             self._replace_bit(other.bit, group.bit)
 
-    def _feeds_only(self, other: Group, group: Group) -> bool:
-        inside = {*other.nodes, *group.nodes}
-        made = {tensor for node in other.nodes for tensor in node.outputs}
-        if made & set(self.graph.outputs):
+    def _may_merge(self, other: Group, group: Group) -> bool:
+        nodes = [*other.nodes, *group.nodes]
+        if other.kind != "formulas" or len(nodes) > MAX_NODES or _operands(nodes) > MAX_OPERANDS:
             return False
+        if not self._feeds_only(other, nodes) or self._between(other, group):
+            return False
+        product = group.kind in ("matmul", "conv")
+        # A product's operands are read many times: they are made before it.
+        if product and any(tensor.node in other.nodes for tensor in group.anchor.inputs):
+            return False
+        return all(suits(node, group) for node in other.nodes)
+
+    def _feeds_only(self, other: Group, nodes: Sequence[Node]) -> bool:
+        inside = set(nodes)
+        made = [tensor for node in other.nodes for tensor in node.outputs]
         return not any(
-            tensor in made for node in self.nodes if node not in inside for tensor in node.inputs
+            tensor in self.wanted or not inside.issuperset(self.readers.get(tensor, ()))
+            for tensor in made
         )
 
     def _between(self, other: Group, group: Group) -> bool:
-        return any(g.before & other.bit and group.before & g.bit for g in self.groups if g.nodes)
+        return any(g.before & other.bit and group.before & g.bit for g in self.groups)
 
     def _replace_bit(self, old: int, new: int) -> None:
         for group in self.groups:
@@ -170,27 +181,27 @@ class _Partition:
 
     # ------------------------------------------------------------------ results
 
-    def _finish(self, groups: Sequence[Group]) -> None:
-        wanted = set(self.graph.outputs)
-        readers: dict[Tensor, set[Group]] = {}
-        for group in groups:
-            for node in group.nodes:
-                for tensor in node.inputs:
-                    readers.setdefault(tensor, set()).add(group)
-        for group in groups:
+    def _finish(self) -> None:
+        for group in self.groups:
             inside = set(group.nodes)
-            found: dict[Tensor, None] = {}
-            for node in group.nodes:
-                for tensor in node.inputs:
-                    if tensor.node not in inside:
-                        found[tensor] = None
-            group.inputs = tuple(found)
+            group.inputs = tuple(_outside(group.nodes))
             group.outputs = tuple(
                 tensor
                 for node in group.nodes
                 for tensor in node.outputs
-                if tensor in wanted or readers.get(tensor, set()) - {group}
+                if tensor in self.wanted or not inside.issuperset(self.readers.get(tensor, ()))
             )
+
+
+def _outside(nodes: Sequence[Node]) -> dict[Tensor, None]:
+    """What the nodes read and do not make, in order."""
+    inside = set(nodes)
+    return {t: None for node in nodes for t in node.inputs if t.node not in inside}
+
+
+def _operands(nodes: Sequence[Node]) -> int:
+    """How many arrays a kernel of these nodes reads; single numbers are written into its code."""
+    return sum(t.value is None or t.type.size > 1 for t in _outside(nodes))
 
 
 def _union(bits: Iterable[int]) -> int:

@@ -1,0 +1,157 @@
+"""Random graphs: chains, diamonds, shared parts, products with epilogues, several outputs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from tileloom.graph import ops
+from tileloom.graph.nodes import Graph, Tensor, tensor_type
+
+SHAPES = [(4, 6), (1, 6), (4, 1), (6,), (), (3, 4, 6), (2, 1, 17), (24,), (5,), (0, 6), (1, 1)]
+UNARY = ["relu", "neg", "tanh", "sigmoid", "square", "abs", "exp", "erf", "sin"]
+BINARY = ["add", "sub", "mul", "maximum", "minimum"]
+#: How often each kind of step is taken.
+STEPS = {"unary": 5, "binary": 6, "reduce": 3, "shape": 3, "product": 2, "norm": 1, "constant": 1,
+         "gather": 1, "where": 1}  # fmt: skip
+REDUCTIONS = ["sum", "max", "min", "mean"]
+
+
+def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    try:
+        np.broadcast_shapes(a, b)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass
+class Maker:
+    """Builds one graph; values stay small, so that nothing overflows."""
+
+    random: Random
+    inputs: list[Tensor] = field(default_factory=list)
+    known: list[Tensor] = field(default_factory=list)
+
+    def graph(self, steps: int) -> Graph:
+        for k in range(self.random.randint(1, 3)):
+            self.inputs.append(Tensor(tensor_type(self.random.choice(SHAPES), "float32"), f"x{k}"))
+        self.known = list(self.inputs)
+        for _ in range(steps):
+            self.known.append(self.step())
+        count = self.random.randint(1, 4)
+        made = [t for t in self.known if t not in self.inputs][-4:]
+        outputs = [self.random.choice([*made, *self.known]) for _ in range(count)]
+        return Graph(self.inputs, [self.known[-1], *outputs])
+
+    def pick(self) -> Tensor:
+        """A known tensor, mostly a late one."""
+        recent = self.random.random() < 0.7
+        return self.random.choice(self.known[-3:] if recent else self.known)
+
+    def step(self) -> Tensor:
+        kinds = [
+            "unary",
+            "binary",
+            "reduce",
+            "shape",
+            "product",
+            "norm",
+            "constant",
+            "gather",
+            "where",
+        ]
+        kind = self.random.choices(kinds, [5, 6, 3, 3, 2, 1, 1, 1, 1])[0]
+        found: Tensor | None = getattr(self, f"make_{kind}")(self.pick())
+        return self.make_unary(self.pick()) if found is None else found
+
+    def make_unary(self, x: Tensor) -> Tensor:
+        name = self.random.choice(UNARY)
+        if name in ("exp", "square"):
+            x = ops.tanh(x)
+        return getattr(ops, name)(x)
+
+    def make_binary(self, x: Tensor) -> Tensor:
+        name = self.random.choice(BINARY)
+        if self.random.random() < 0.25:
+            return getattr(ops, name)(x, self.random.choice([0.5, -1.25, 2.0]))
+        others = [t for t in self.known if broadcast(t.shape, x.shape)]
+        a, b = ops.tanh(x) if name == "mul" else x, self.random.choice(others)
+        return getattr(ops, name)(*self.random.sample([a, b], 2))
+
+    def make_reduce(self, x: Tensor) -> Tensor | None:
+        if not x.shape or 0 in x.shape:
+            return None
+        axes = self.random.sample(range(x.ndim), self.random.randint(1, x.ndim))
+        name, keep = self.random.choice(REDUCTIONS), self.random.random() < 0.5
+        return ops.tanh(getattr(ops, name)(x, tuple(sorted(axes)), keep))
+
+    def make_shape(self, x: Tensor) -> Tensor:
+        size = x.type.size
+        choices: list[Any] = [lambda: ops.reshape(x, (size,))]
+        if x.ndim > 1:
+            perm = self.random.sample(range(x.ndim), x.ndim)
+            choices.append(lambda: ops.transpose(x, perm))
+            choices.append(lambda: ops.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:])))
+        if size == 24:
+            choices.append(lambda: ops.reshape(x, (4, 6)))
+        if x.ndim and x.shape[-1] > 1:
+            choices.append(lambda: ops.strided_slice(x, [1], [x.shape[-1]], [-1]))
+            choices.append(lambda: ops.concat([x, ops.neg(x)], -1))
+        if x.ndim < 3:
+            choices.append(lambda: ops.broadcast_to(x, (2, *x.shape)))
+        return self.random.choice(choices)()
+
+    def make_product(self, x: Tensor) -> Tensor | None:
+        if x.ndim == 0 or 0 in x.shape:
+            return None
+        if x.ndim == 3 and self.random.random() < 0.5:
+            weight = self.weights(5, x.shape[1], 3)
+            product = ops.conv(x, weight, pads=1)
+            product = ops.add(product, self.weights(5, 1))
+        else:
+            n = self.random.choice([1, 5, 16])
+            product = ops.add(ops.matmul(x, self.weights(x.shape[-1], n)), self.weights(n))
+        return self.random.choice([ops.relu, ops.gelu, ops.tanh])(product)
+
+    def make_norm(self, x: Tensor) -> Tensor | None:
+        if x.ndim == 0 or 0 in x.shape:
+            return None
+        axis = self.random.randrange(x.ndim)
+        wide = ops.tanh(x)
+        return self.random.choice(
+            [lambda: ops.softmax(wide, axis), lambda: ops.layer_norm(ops.add(x, self.noise(x)))]
+        )()
+
+    def make_constant(self, x: Tensor) -> Tensor:
+        return ops.constant(np.full(x.shape, 0.5, "float32"))
+
+    def make_gather(self, x: Tensor) -> Tensor | None:
+        if x.ndim == 0 or x.shape[0] == 0:
+            return None
+        return ops.gather(x, ops.constant(np.array([0, -1, 0])))
+
+    def make_where(self, x: Tensor) -> Tensor:
+        return ops.where(ops.greater(x, 0.25), ops.sigmoid(x), x)
+
+    def noise(self, x: Tensor) -> Tensor:
+        """Keeps rows from being constant, where normalising would blow rounding up."""
+        size = x.type.size
+        return ops.constant(np.linspace(-3, 4, size).reshape(x.shape).astype("float32"))
+
+    def weights(self, *shape: int) -> Tensor:
+        rng = np.random.default_rng(self.random.randrange(1 << 30))
+        scale = max(1, shape[0] if len(shape) > 1 else 1) ** -0.5
+        return ops.constant((rng.standard_normal(shape) * scale).astype("float32"))
+
+
+def random_graph(seed: int, steps: int = 12) -> Graph:
+    return Maker(Random(seed)).graph(steps)
+
+
+def random_arrays(graph: Graph, seed: int = 0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [np.asarray(rng.standard_normal(t.shape)).astype(t.dtype.numpy) for t in graph.inputs]
