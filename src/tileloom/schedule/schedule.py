@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..base.errors import InternalError, UserError
 from ..expr import Expr, IntImm, Var, const, free_vars, simplify, substitute
@@ -278,7 +278,7 @@ class Schedule:
         if not isinstance(rv, kinds_wanted):
             wanted = {"block": "a block", "loop": "a loop"}.get(role, "a block or a loop")
             raise refuse(f"{wanted} is needed, got {rv!r} ({type(rv).__name__})")
-        found = self._values.get(rv)
+        found = self._values.get(cast(RV, rv))
         if not isinstance(found, StmtSRef):
             raise refuse("the block or loop is not one of this schedule")
         if found.stmt is None and type(found) is StmtSRef:

@@ -1,4 +1,4 @@
-"""Affine bindings: whether the loops around a block visit each of its instances once, in order."""
+"""Affine bindings: whether the loops around a block run a full box of its instances."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ Term = tuple[Var, int]
 def affine_binding(state: ScheduleState, block: StmtSRef) -> bool:
     """Whether the values of a block's iteration variables are an affine map of the loops around.
 
-    Then different iterations of the loops run different instances of the block, and no instance
-    between the first and the last is left out.
+    Then the loops run every instance in a box of the iteration space, and leave none in it out.
     """
     return _affine_under(state, block, loops_above(block))
 

@@ -65,32 +65,29 @@ def _covered(
 ) -> bool:
     """Whether the producers write what the consumer reads in one iteration of `place`."""
     buffer = read.buffer
-    inner = path_domains(consumer, place)
-    relaxed = path_domains(consumer, place, buffer.scope)
+    domains = path_domains(consumer, place, buffer.scope)
     realize = state.realize(consumer)
     values = _bindings(realize.block, realize.iter_values)
     consumed = _substituted(read.region, values)
-    analyzer = Analyzer(_outer_domains(place, relaxed))
-    wanted: Box | None = None
+    outer = _outer_domains(place, domains)
+    analyzer = Analyzer(outer)
     produced: Box | None = None
     for producer in producers:
         writer = state.realize(producer)
-        domains = path_domains(producer, place)
+        running = path_domains(producer, place, buffer.scope)
         where = _bindings(writer.block, writer.iter_values)
         for region in producer.block.writes:
             if region.buffer is not buffer:
                 continue
             written = _substituted(region.region, where)
-            if inner.keys() == relaxed.keys() and _quickly_covered(
-                written, domains, writer.predicate, consumed, inner, buffer
-            ):
+            if _quickly_covered(written, running, writer.predicate, consumed, domains, buffer):
                 return True
-            box = lower_bound(written, domains, writer.predicate, analyzer)
+            box = lower_bound(written, running, writer.predicate, analyzer)
             if box is not None:
                 produced = box if produced is None else _union(analyzer, produced, box)
     if produced is None:
         return False
-    wanted = upper_bound(consumed, relaxed, realize.predicate, analyzer)
+    wanted = upper_bound(consumed, domains, realize.predicate, outer)
     return _contains(analyzer, produced, wanted, buffer)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...expr import Analyzer, Expr, IntSet, Range, Var, detect_iter_map
-from ...expr.int_set import int_set
 from ...tir import THREAD_BINDING, For
+from ...tir.analysis_intervals import Intervals
 from ..sref import StmtSRef
 from .tree import is_one
 
@@ -37,11 +37,11 @@ def shared_over(scope: str, tag: str) -> bool:
 def path_domains(
     block: StmtSRef, place: StmtSRef, storage_scope: str | None = None
 ) -> dict[Var, Range]:
-    """The ranges of the loops around a block that are inside of `place`.
+    """The ranges of the loops around a block that are inside of `place`, outer ones first.
 
     With a storage scope, also those of the loops further out whose threads share such memory.
     """
-    result: dict[Var, Range] = {}
+    found: list[tuple[Var, Range]] = []
     inside = True
     for sref in block.ancestors():
         if sref is place:
@@ -56,22 +56,28 @@ def path_domains(
             and binding is not None
             and shared_over(storage_scope, binding.thread_tag)
         ):
-            result[stmt.loop_var] = Range(stmt.min, stmt.extent)
-    return result
+            found.append((stmt.loop_var, Range(stmt.min, stmt.extent)))
+    return dict(reversed(found))
 
 
 def upper_bound(
-    region: Sequence[Range], domains: Mapping[Var, Range], predicate: Expr, analyzer: Analyzer
+    region: Sequence[Range],
+    domains: Mapping[Var, Range],
+    predicate: Expr,
+    outer: Mapping[Var, Range],
 ) -> Box:
-    """A box that holds all that is touched while the variables run over their domains."""
-    known = analyzer.copy()
+    """A box that holds all that is touched while the variables run over their domains.
+
+    `outer` has ranges of variables that stay as they are.
+    """
+    intervals = Intervals(outer)
     for var, domain in domains.items():
-        known.bind(var, domain)
+        intervals.run(var, domain)
     box = []
-    with known.constraint(predicate):
+    with intervals.under(predicate):
         for part in region:
-            low = int_set(known, part.min, domains).min_value
-            high = int_set(known, part.min + part.extent - 1, domains).max_value
+            low = intervals.of(part.min).min_value
+            high = intervals.of(part.min + part.extent - 1).max_value
             box.append(IntSet(low, high))
     return box
 

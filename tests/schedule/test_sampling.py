@@ -1,0 +1,102 @@
+"""Sampling: TVM's numbers, draw for draw; decisions and how they are mended."""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+
+from schedule.common import ELEMENTWISE, MATMUL, check_trace, refused, schedule
+from tileloom import UserError
+from tileloom.schedule.random import Random, factorize
+
+# (seed, extent, n, limit, factors) as TVM draws them.
+TILES = [
+    (1100, 512, 4, 64, [1, 1, 16, 32]),
+]
+
+
+@pytest.mark.parametrize(("seed", "extent", "n", "limit", "factors"), TILES)
+def test_tiles_are_those_of_tvm(seed, extent, n, limit, factors):
+    assert Random(seed).perfect_tile(extent, n, limit) == factors
+
+
+def test_a_whole_candidate_is_that_of_tvm():
+    """Tiles and an unroll depth, drawn one after another from one stream."""
+    stream = Random(1100)
+    assert stream.perfect_tile(512, 4, 64) == [1, 1, 16, 32]
+    assert stream.perfect_tile(512, 4, 64) == [1, 128, 1, 4]
+    assert stream.perfect_tile(512, 2, 64) == [16, 32]
+    assert stream.categorical([0.25] * 4) == 0
+
+
+@pytest.mark.parametrize("extent", [1, 2, 7, 12, 97, 360, 1024, 1 << 20])
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_tiles_multiply_to_the_extent(extent, n):
+    stream = Random(7)
+    for _ in range(20):
+        tile = stream.perfect_tile(extent, n)
+        assert prod(tile) == extent and len(tile) == n and min(tile) >= 1
+
+
+def test_every_tile_is_drawn():
+    stream = Random(3)
+    assert len({tuple(stream.perfect_tile(8, 3)) for _ in range(300)}) == 10
+    assert {stream.integer(3, 6) for _ in range(50)} == {3, 4, 5}
+    assert {tuple(sorted(stream.choose(5, 3))) for _ in range(300)} == {
+        (a, b, c) for a in range(5) for b in range(a + 1, 5) for c in range(b + 1, 5)
+    }
+
+
+def test_seeds():
+    assert Random(5).fork_seed() == Random(5).fork_seed() != Random(6).fork_seed()
+    assert 1 <= Random(-1).state < 1 << 31
+    with pytest.raises(UserError):
+        Random(0)
+    with pytest.raises(UserError):
+        Random(1).integer(3, 3)
+    assert factorize(1) == [] and factorize(97) == [(97, 1)]
+
+
+def test_perfect_tile():
+    sch = schedule(MATMUL)
+    i, j, k = sch.get_loops("C")
+    tile = [sch.get(v) for v in sch.sample_perfect_tile(i, n=4, max_innermost_factor=8)]
+    assert prod(tile) == 128 and tile[-1] <= 8
+    mended = sch.sample_perfect_tile(j, n=3, decision=[1, 4, 5])
+    assert [sch.get(v) for v in mended] == [1, 1, 64]
+    sch.split(k, sch.sample_perfect_tile(k, n=2))
+    check_trace(sch, MATMUL)
+    refused(sch, "not n=2", "sample_perfect_tile", i, n=2, decision=[1, 2, 64])
+    refused(sch, "at least one", "sample_perfect_tile", i, n=0)
+    refused(sch, "max_innermost_factor", "sample_perfect_tile", i, n=2, max_innermost_factor=0)
+
+
+def test_partitioned_tile():
+    sch = schedule(MATMUL)
+    i, _, k = sch.get_loops("C")
+    for _ in range(10):
+        tile = [sch.get(v) for v in sch.sample_partitioned_tile(k, 3, 1, 8)]
+        assert prod(tile) == 96 and tile[1] * tile[2] % 8 == 0
+    odd = [sch.get(v) for v in sch.sample_partitioned_tile(i, 3, 1, 5)]
+    assert odd == [-1, 1, 1]
+    sch.split(i, sch.sample_partitioned_tile(i, 2, 0, 3))
+    check_trace(sch, MATMUL)
+    refused(sch, "partition_pos", "sample_partitioned_tile", k, 3, 3, 2)
+
+
+def test_categorical():
+    sch = schedule(MATMUL)
+    found = {sch.get(sch.sample_categorical([3, 5, 7], [0.2, 0.0, 0.8])) for _ in range(40)}
+    assert found == {3, 7}
+    check_trace(sch, MATMUL)
+    refused(sch, "no index", "sample_categorical", [1, 2], [0.5, 0.5], decision=2)
+    refused(sch, "one probability", "sample_categorical", [1, 2], [1.0])
+
+
+def test_compute_location_of_an_output():
+    sch = schedule(ELEMENTWISE)
+    sch.sample_compute_location("C")
+    sch.sample_compute_location("C", decision=5)
+    assert [sch.trace.get_decision(inst) for inst in sch.trace.insts[1::2]] == [-1, -1]
+    check_trace(sch, ELEMENTWISE)

@@ -1,0 +1,309 @@
+"""split, fuse, reorder, add_unit_loop."""
+
+from __future__ import annotations
+
+import pytest
+
+from schedule.common import (
+    ELEMENTWISE,
+    MATMUL,
+    check_same,
+    check_trace,
+    parse,
+    refused,
+    same_text,
+    schedule,
+)
+from tileloom import ScheduleError
+from tileloom.expr import const
+
+
+def extents(sch, block):
+    return [sch.get(loop).extent for loop in sch.get_loops(block)]
+
+
+def test_split_exactly():
+    sch = schedule(ELEMENTWISE)
+    _i, j = sch.get_loops("B")
+    sch.split(j, [2, None])
+    same_text(
+        sch,
+        """
+@T.prim_func
+def main(A: T.Buffer((13, 8), "float32"), C: T.Buffer((13, 8), "float32")):
+    B = T.alloc_buffer((13, 8))
+    for i, j_0, j_1 in T.grid(13, 2, 4):
+        with T.block("B"):
+            vi = T.axis.spatial(13, i)
+            vj = T.axis.spatial(8, j_0 * 4 + j_1)
+            B[vi, vj] = A[vi, vj] * 2.0
+    for i, j in T.grid(13, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] + 1.0
+""",
+    )
+    check_trace(sch, ELEMENTWISE)
+    check_same(sch, ELEMENTWISE)
+
+
+def test_split_of_a_prime_extent_runs_under_a_condition():
+    sch = schedule(ELEMENTWISE)
+    i, _ = sch.get_loops("B")
+    sch.split(i, [None, 3, 2])
+    text = str(sch.mod)
+    assert "T.where(i_0 * 6 + i_1 * 2 + i_2 < 13)" in text
+    assert extents(sch, "B") == [3, 3, 2, 8]
+    check_same(sch, ELEMENTWISE)
+    check_trace(sch, ELEMENTWISE)
+
+
+def test_split_without_the_condition():
+    sch = schedule(ELEMENTWISE)
+    sch.split(sch.get_loops("B")[0], [2, 7], disable_predication=True)
+    assert "T.where" not in str(sch.mod)
+    check_trace(sch, ELEMENTWISE)
+
+
+@pytest.mark.parametrize("preserve", [True, False])
+def test_unit_iterators(preserve):
+    sch = schedule(ELEMENTWISE)
+    sch.split(sch.get_loops("B")[1], [8, 1], preserve_unit_iters=preserve)
+    assert ("j_0 + j_1" in str(sch.mod)) == preserve
+    check_same(sch, ELEMENTWISE)
+
+
+def test_split_with_number_variables():
+    sch = schedule(MATMUL)
+    i = sch.get_loops("C")[0]
+    v = sch.sample_categorical([2, 4], [0.5, 0.5], decision=1)
+    sch.split(i, [None, v])
+    assert extents(sch, "C")[:2] == [32, 4]
+    check_trace(sch, MATMUL)
+
+
+def test_split_of_an_unknown_extent():
+    text = """
+@T.prim_func
+def main(a: T.handle, b: T.handle, n: T.int32):
+    A = T.match_buffer(a, (n,))
+    B = T.match_buffer(b, (n,))
+    for i in range(n):
+        with T.block("B"):
+            vi = T.axis.spatial(n, i)
+            B[vi] = A[vi] + 1.0
+"""
+    sch = schedule(text)
+    sch.split(sch.get_loops("B")[0], [None, 4])
+    assert "T.where(i_0 * 4 + i_1 < n)" in str(sch.mod)
+    check_trace(sch, text)
+
+
+@pytest.mark.parametrize(
+    ("factors", "match"),
+    [
+        ([None, None], "only one factor"),
+        ([2, 3], "do not reach the extent 13"),
+        ([0, 13], "must be positive"),
+        ([-2, None], "must be positive"),
+        ([], "at least one"),
+        ([True, None], "a number is needed"),
+        (["x", None], "a number is needed"),
+    ],
+)
+def test_split_refuses(factors, match):
+    sch = schedule(ELEMENTWISE)
+    refused(sch, match, "split", sch.get_loops("B")[0], factors)
+
+
+def test_split_refuses_bound_and_annotated_loops():
+    sch = schedule(ELEMENTWISE)
+    i, j = sch.get_loops("B")
+    sch.bind(i, "threadIdx.x")
+    refused(sch, "bound to threadIdx.x", "split", i, [None, 2])
+    sch.annotate(j, "pragma", 1)
+    refused(sch, "without annotations", "split", j, [None, 2])
+    text = str(refused(sch, "bound", "fuse", i, j))
+    assert "^^^" in text and "bound to threadIdx.x" in text
+
+
+def test_split_refuses_a_loop_from_elsewhere():
+    loop = parse(
+        """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32")):
+    for i in range(2, 8):
+        with T.block("A"):
+            vi = T.axis.spatial(8, i)
+            A[vi] = 1.0
+"""
+    )
+    sch = schedule(loop)
+    refused(sch, "starts at 2", "split", sch.get_loops("A")[0], [None, 2])
+
+
+def test_fuse():
+    sch = schedule(ELEMENTWISE)
+    sch.fuse(*sch.get_loops("B"))
+    same_text(
+        sch,
+        """
+@T.prim_func
+def main(A: T.Buffer((13, 8), "float32"), C: T.Buffer((13, 8), "float32")):
+    B = T.alloc_buffer((13, 8))
+    for i_j_fused in range(104):
+        with T.block("B"):
+            vi = T.axis.spatial(13, i_j_fused // 8)
+            vj = T.axis.spatial(8, i_j_fused % 8)
+            B[vi, vj] = A[vi, vj] * 2.0
+    for i, j in T.grid(13, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] + 1.0
+""",
+    )
+    check_trace(sch, ELEMENTWISE)
+    check_same(sch, ELEMENTWISE)
+
+
+def test_fuse_undoes_split():
+    sch = schedule(ELEMENTWISE)
+    i, _j = sch.get_loops("B")
+    outer, inner = sch.split(i, [None, 4])
+    fused = sch.fuse(outer, inner)
+    assert sch.get(fused).extent is const(16)
+    assert "vi = T.axis.spatial(13, i_0_i_1_fused)" in str(sch.mod)
+    check_same(sch, ELEMENTWISE)
+
+
+def test_fuse_refuses():
+    sch = schedule(MATMUL)
+    i, j, k = sch.get_loops("C")
+    refused(sch, "not directly inside", "fuse", i, k)
+    refused(sch, "not directly inside", "fuse", j, i)
+    refused(sch, "at least one", "fuse")
+
+
+def test_fuse_one_loop_renames_it():
+    sch = schedule(MATMUL)
+    i, _, _ = sch.get_loops("C")
+    assert sch.get(sch.fuse(i)).loop_var.name == "i_fused"
+
+
+def test_fuse_refuses_siblings_and_dependent_extents():
+    sch = schedule(
+        """
+@T.prim_func
+def main(A: T.Buffer((8, 8), "float32"), B: T.Buffer((8, 8), "float32")):
+    for i in range(8):
+        for j in range(i + 1):
+            with T.block("A"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                A[vi, vj] = 1.0
+        for j in range(8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = 1.0
+"""
+    )
+    i, j = sch.get_loops("B")
+    refused(sch, "only thing", "fuse", i, j)
+    refused(sch, "holds more than", "reorder", j, i)
+    i, j = sch.get_loops("A")
+    refused(sch, "only thing", "fuse", i, j)
+
+
+def test_reorder():
+    sch = schedule(MATMUL)
+    i, _j, k = sch.get_loops("C")
+    sch.reorder(k, i)  # j stays in the middle
+    assert [sch.get(loop).loop_var.name for loop in sch.get_loops("C")] == ["k", "j", "i"]
+    assert sch.get(i).loop_var.name == "i"
+    check_trace(sch, MATMUL)
+
+
+def test_reorder_keeps_results():
+    sch = schedule(ELEMENTWISE)
+    i, j = sch.get_loops("C")
+    i0, i1 = sch.split(i, [None, 4])
+    sch.reorder(j, i1, i0)
+    check_same(sch, ELEMENTWISE)
+    check_trace(sch, ELEMENTWISE)
+
+
+def test_reorder_refuses():
+    sch = schedule(ELEMENTWISE)
+    i, _j = sch.get_loops("B")
+    k, _ = sch.get_loops("C")
+    refused(sch, "more than once", "reorder", i, i)
+    refused(sch, "not in one chain", "reorder", i, k)
+    refused(sch, "at least one", "reorder")
+
+
+def test_reorder_refuses_dependent_ranges():
+    sch = schedule(
+        """
+@T.prim_func
+def main(A: T.Buffer((8, 8), "float32")):
+    for i in range(8):
+        for j in range(i + 1):
+            with T.block("A"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                A[vi, vj] = 1.0
+"""
+    )
+    i, j = sch.get_loops("A")
+    refused(sch, "depends on loop 'i'", "reorder", j, i)
+    refused(sch, "depends on loop 'i'", "fuse", i, j)
+
+
+def test_reorder_refuses_bindings_that_are_not_affine():
+    sch = schedule(
+        """
+@T.prim_func
+def main(A: T.Buffer((64,), "float32")):
+    for i, j in T.grid(8, 3):
+        with T.block("A"):
+            vi = T.axis.spatial(64, i * 8 + j)
+            A[vi] = 1.0
+"""
+    )
+    i, j = sch.get_loops("A")
+    refused(sch, "not affine", "reorder", j, i)
+
+
+def test_reorder_refuses_opaque_variables():
+    sch = schedule(
+        """
+@T.prim_func
+def main(A: T.Buffer((8, 8), "float32")):
+    for i, j in T.grid(8, 8):
+        with T.block("A"):
+            vi = T.axis.spatial(8, i)
+            vj = T.axis.opaque(8, j)
+            A[vi, vj] = 1.0
+"""
+    )
+    i, j = sch.get_loops("A")
+    refused(sch, "'vj' of block 'A' is neither", "reorder", j, i)
+
+
+def test_add_unit_loop():
+    sch = schedule(ELEMENTWISE)
+    block = sch.get_block("B")
+    unit = sch.add_unit_loop(block)
+    outer = sch.add_unit_loop(sch.get_loops(block)[0])
+    assert sch.get(unit).extent is const(1) and extents(sch, block) == [1, 13, 8, 1]
+    assert sch.get_sref(sch.get_loops(block)[0]) is sch.get_sref(outer)
+    refused(sch, "root block", "add_unit_loop", sch.get_block("root"))
+    check_trace(sch, ELEMENTWISE)
+    check_same(sch, ELEMENTWISE)
+
+
+def test_references_expire():
+    sch = schedule(ELEMENTWISE)
+    i, j = sch.get_loops("B")
+    sch.fuse(i, j)
+    with pytest.raises(ScheduleError, match="no longer in the program"):
+        sch.get(i)
+    refused(sch, "no longer", "split", i, [None, 2])
