@@ -27,6 +27,7 @@ from typing import Any, ClassVar, Self
 from ..base import DType, dtype
 from ..base.dtype import wrap_int
 from ..base.errors import DTypeError, UserError
+from .op_name import OpName, op_name
 from .operators import BUILD, Operators
 
 _TABLE: dict[tuple[Any, ...], weakref.ref[Any]] = {}
@@ -563,12 +564,13 @@ class Call(Expr):
 
     __slots__ = ("args", "op")
     __match_args__ = ("dtype", "op", "args")
-    op: str
+    op: OpName
     args: tuple[Expr, ...]
 
     def __new__(cls, dtype_: str, op: str, args: Sequence[Expr]) -> Call:
         kind, parts = dtype(dtype_), tuple(args)
-        return _intern(cls, (kind, op, *map(id, parts)), (kind, op, parts), kind)  # type: ignore[no-any-return]
+        name = op_name(op)
+        return _intern(cls, (kind, name, *map(id, parts)), (kind, name, parts), kind)  # type: ignore[no-any-return]
 
     @property
     def children(self) -> tuple[Expr, ...]:

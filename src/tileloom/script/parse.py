@@ -185,6 +185,8 @@ def _captured(function: Any, frame: FrameType | None) -> Mapping[str, Any]:
         except ValueError:
             continue  # not assigned yet
     maps = [cells]
+    while frame is not None and frame.f_globals is not function.__globals__:
+        frame = frame.f_back  # a decorator that calls ours
     while frame is not None and frame.f_globals is function.__globals__:
         if function.__qualname__.startswith(f"{frame.f_code.co_qualname}."):
             maps.append(dict(frame.f_locals))

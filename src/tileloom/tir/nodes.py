@@ -42,6 +42,18 @@ FOR_KINDS = (SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING)
 NO_ANNOTATIONS: Mapping[str, Any] = {}
 
 
+class StorageScope(str):
+    """The name of a kind of memory; `buffer.scope()`, as TVM has it, is `buffer.scope`."""
+
+    __slots__ = ()
+
+    def __call__(self) -> str:
+        return str(self)
+
+
+_SCOPES: dict[str, StorageScope] = {}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Buffer:
     """A multi-dimensional view of memory: element `i...` is `data[elem_offset + sum(i * stride)]`.
@@ -72,6 +84,10 @@ class Buffer:
     axis_separators: tuple[int, ...] = ()
     buffer_type: str = "default"
 
+    def __post_init__(self) -> None:
+        scope = _SCOPES.get(self.scope) or _SCOPES.setdefault(self.scope, StorageScope(self.scope))
+        object.__setattr__(self, "scope", scope)
+
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
@@ -87,6 +103,10 @@ class Buffer:
     def replace(self, **changes: Any) -> Buffer:
         """A new buffer with some fields changed; the pointer stays unless `data` is given."""
         return replace(self, **changes)
+
+    def same_as(self, other: object) -> bool:
+        """Whether both are one buffer."""
+        return self is other
 
     def __getitem__(self, indices: Any) -> Expr:
         """An element, as an expression."""
@@ -184,8 +204,29 @@ def _field_names(cls: type[Any]) -> frozenset[str]:
     return frozenset(part.name for part in fields(cls))
 
 
+class Scripted:
+    """What has a text as a script."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return text_of(self)  # type: ignore[arg-type]
+
+    def script(self, **_looks: Any) -> str:
+        """The TVMScript text. Options for its looks, as TVM has them, are accepted."""
+        return text_of(self)  # type: ignore[arg-type]
+
+    def show(self, *_style: Any, **_looks: Any) -> None:
+        """Print the TVMScript text."""
+        print(self.script())
+
+    def same_as(self, other: object) -> bool:
+        """Whether both are one object."""
+        return self is other
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Stmt:
+class Stmt(Scripted):
     """Any statement. `span` is where it was written, if it was."""
 
     span: Span | None = field(default=None, kw_only=True)
@@ -203,9 +244,6 @@ class Stmt:
             value = changes[name] if name in changes else getattr(self, name)
             object.__setattr__(new, name, value)
         return new
-
-    def __str__(self) -> str:
-        return text_of(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -353,7 +391,7 @@ class DeclBuffer(Stmt):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PrimFunc:
+class PrimFunc(Scripted):
     """A function over buffers and scalars.
 
     `params` are variables; a `handle` parameter is a buffer's argument when `buffer_map` has it.
@@ -381,20 +419,27 @@ class PrimFunc:
         """The same function with some fields changed."""
         return replace(self, **changes)
 
-    def with_attr(self, key: str, value: Any) -> PrimFunc:
-        """The same function with one attribute set."""
-        return replace(self, attrs={**self.attrs, key: value})
+    def with_attr(self, key: str | Mapping[str, Any], value: Any = None) -> PrimFunc:
+        """The same function with one attribute set, or with those of a mapping."""
+        changes = key if isinstance(key, Mapping) else {key: value}
+        return replace(self, attrs={**self.attrs, **changes})
 
-    def __str__(self) -> str:
-        return text_of(self)
+    def without_attr(self, key: str) -> PrimFunc:
+        """The same function without one attribute."""
+        return replace(self, attrs={k: v for k, v in self.attrs.items() if k != key})
 
-    def show(self) -> None:
-        """Print the TVMScript text."""
-        print(str(self))
+    def with_body(self, body: Stmt) -> PrimFunc:
+        """The same function with another body."""
+        return replace(self, body=body)
+
+    def specialize(self, values: Mapping[Any, Any]) -> PrimFunc:
+        """The function for given sizes, scalars and buffers: `tir.specialize(self, values)`."""
+        above: Any = import_module("tileloom.tir.specialize")
+        return above.specialize(self, values)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IRModule:
+class IRModule(Scripted):
     """Functions by name."""
 
     functions: Mapping[str, PrimFunc]
@@ -406,13 +451,6 @@ class IRModule:
     def replace(self, **changes: Any) -> IRModule:
         """The same module with some fields changed."""
         return replace(self, **changes)
-
-    def __str__(self) -> str:
-        return text_of(self)
-
-    def show(self) -> None:
-        """Print the TVMScript text."""
-        print(str(self))
 
 
 def text_of(node: Stmt | PrimFunc | IRModule) -> str:
