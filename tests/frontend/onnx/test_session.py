@@ -38,8 +38,8 @@ def test_runs_compiled_by_name_and_by_position():
 def test_describes_inputs_and_outputs():
     session = interpret(AFFINE)
     assert [(i.name, i.shape, i.type) for i in session.get_inputs()] == [
-        ("x", ("batch", 3), "tensor(float32)"),
-        ("bias", (3,), "tensor(float32)"),
+        ("x", ("batch", 3), "tensor(float)"),
+        ("bias", (3,), "tensor(float)"),
     ]
     assert [i.name for i in session.get_outputs()] == ["y", "z"]
 

@@ -90,12 +90,13 @@ def type_name(elem_type: int) -> str:
     return name
 
 
+_SHORT = {"FLOAT": "float", "DOUBLE": "double"}
+
+
 def display_name(elem_type: int) -> str:
-    """The type as `get_inputs` shows it: "float32", "string", ..."""
-    found = _BY_NUMBER.get(elem_type)
-    if found is None:
-        return type_name(elem_type)
-    return "string" if found == np.dtype(object) else found.name
+    """The type as ONNX Runtime's `get_inputs` shows it: "float", "double", "int64", "string"."""
+    name = type_name(elem_type)
+    return _SHORT.get(name, name.lower())
 
 
 def is_float(kind: np.dtype[Any]) -> bool:

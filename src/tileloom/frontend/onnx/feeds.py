@@ -26,7 +26,7 @@ class ValueInfo:
         name: its name.
         shape: integers, names of symbolic dimensions, None where nothing is said of a dimension;
             None altogether where nothing is said of the rank.
-        type: as ONNX Runtime writes it, "tensor(float32)", "seq(tensor(int64))".
+        type: as ONNX Runtime writes it, "tensor(float)", "seq(tensor(int64))".
         elem_type: ONNX's number of the element type.
         kind: whether this is a tensor, a sequence of them, or may be absent.
     """
