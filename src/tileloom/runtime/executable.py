@@ -75,6 +75,7 @@ class Executable:
         self.steps = tuple(steps)
         self._constants = constants
         self._binder = Binder(name, self.inputs)
+        self._dead = self._last_uses()
         self._quick = self._only_step()
         makers = self._quick.writes if self._quick else ()
         self._allocate = [pool.allocator(value.shape, value.dtype) for value in makers]
@@ -105,6 +106,16 @@ class Executable:
 
         return single
 
+    def _last_uses(self) -> list[list[int]]:
+        """For each step the slots that nothing needs after it."""
+        kept = {value.slot for value in self.outputs} | set(self._constants)
+        dead: list[list[int]] = []
+        for step in reversed(self.steps):
+            last = {value.slot for value in (*step.reads, *step.writes)} - kept
+            dead.append(sorted(last))
+            kept |= last
+        return dead[::-1]
+
     def __call__(self, *arrays: Any) -> list[Array]:
         """The outputs for these inputs.
 
@@ -126,23 +137,25 @@ class Executable:
         """The inputs as row-major NumPy arrays, copied where they are laid out otherwise."""
         if len(arrays) != len(self.inputs):
             self._binder.bind(tuple(arrays))
-        compact = [np.ascontiguousarray(as_numpy(a)).reshape(np.shape(a)) for a in arrays]
+        compact = [np.require(as_numpy(a), requirements=("C", "A")) for a in arrays]
         self._binder.bind(tuple(compact))
         return compact
 
     def _run(self, arrays: Sequence[Array]) -> list[Array]:
         slots: dict[int, Array] = dict(self._constants)
         slots.update(enumerate(arrays))
-        for step in self.steps:
+        for step, dead in zip(self.steps, self._dead, strict=True):
             given = [slots[value.slot].reshape(value.shape) for value in step.reads]
             if isinstance(step, HostStep):
-                made = [_as(v, a) for v, a in zip(step.writes, step.function(given), strict=True)]
+                made = _made_by_host(step, given)
             else:
                 made = [empty(value.shape, value.dtype) for value in step.writes]
                 held = [*given, *made, empty((step.arena_bytes,), "uint8")]
                 pointers = (ctypes.c_void_p * len(held))(*(a.ctypes.data for a in held))
                 step.kernel.launch(ctypes.addressof(pointers))
             slots.update((v.slot, a) for v, a in zip(step.writes, made, strict=True))
+            for slot in dead:
+                del slots[slot]
         return self._results(slots, len(arrays))
 
     def _results(self, slots: dict[int, Array], inputs: int) -> list[Array]:
@@ -168,6 +181,12 @@ def _scratch(size: int) -> Callable[[], Array]:
     return lambda: nothing
 
 
-def _as(value: Value, array: Array) -> Array:
-    wanted = value.dtype.numpy
-    return np.ascontiguousarray(array, dtype=wanted).reshape(value.shape)
+def _made_by_host(step: HostStep, given: Sequence[Array]) -> list[Array]:
+    """What a NumPy function returns, laid out as promised and in memory of its own."""
+    made: list[Array] = []
+    for value, result in zip(step.writes, step.function(given), strict=True):
+        array = np.ascontiguousarray(result, dtype=value.dtype.numpy).reshape(value.shape)
+        if any(np.may_share_memory(array, other) for other in (*given, *made)):
+            array = array.copy()
+        made.append(array)
+    return made

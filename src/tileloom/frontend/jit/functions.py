@@ -16,6 +16,8 @@ from typing import Any
 from ...base import dtype
 from ...base.errors import ShapeError
 from ...graph import ops
+from ...graph.nodes import Graph
+from ...graph.run import run
 from .array import Array, as_type, floating, lift, promote
 
 Axis = int | Sequence[int] | None
@@ -33,7 +35,9 @@ def public(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **kwargs)
         if not any(map(_is_data, args)) and not any(map(_is_data, kwargs.values())):
             return _without_arrays(function, args, kwargs)
-        return _EAGER[0](function)(*args, **kwargs)
+        fixed = {name: _hashable(v) for name, v in kwargs.items() if not _is_data(v)}
+        named = {name: value for name, value in kwargs.items() if name not in fixed}
+        return _EAGER[0](function, tuple(fixed.items()))(*args, **named)
 
     PUBLIC[function.__name__] = call
     return call
@@ -51,13 +55,23 @@ def _is_data(value: Any) -> bool:
     return hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
 
 
+def _hashable(value: Any) -> Any:
+    return tuple(map(_hashable, value)) if isinstance(value, (list, tuple)) else value
+
+
 def _without_arrays(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Creation functions: inside a trace they make constants, outside arrays."""
-    if tracing():
-        return function(*args, **kwargs)
     result = function(*args, **kwargs)
-    value = result.tensor.value if isinstance(result, Array) else None
-    return _EAGER[0](function)(*args, **kwargs) if value is None else value
+    if tracing():
+        return result
+    if isinstance(result, (list, tuple)):
+        return type(result)(map(_value, result))
+    return _value(result)
+
+
+def _value(array: Array) -> Any:
+    """The array's elements; it depends on no argument."""
+    return run(Graph([], [array.tensor]), [])[0]
 
 
 class _Traces(threading.local):
@@ -143,13 +157,26 @@ def signbit(x: Any, /) -> Array:
     return Array(ops.logical_or(ops.less(array.tensor, 0), ops.greater(below, 3.0)))
 
 
+#: What NumPy computes of truth values under the names of arithmetic.
+_OF_TRUTH = {
+    "add": ops.logical_or, "multiply": ops.logical_and, "maximum": ops.logical_or,
+    "minimum": ops.logical_and,
+}  # fmt: skip
+#: These take truth values for numbers.
+_OF_SMALL_NUMBERS = frozenset({"pow", "remainder", "floor_divide", "fmod"})
+
+
 def _binary(name: str, build: Callable[..., Any], *, real: bool = False) -> None:
     def function(x1: Any, x2: Any, /) -> Array:
         a, b = lift(x1), lift(x2)
-        kind = promote(a, b)
+        kind, compute = promote(a, b), build
         if real and not kind.is_float:
             kind = dtype("float64")
-        return Array(build(as_type(a, kind), as_type(b, kind)), weak=a.weak and b.weak)
+        elif kind.is_bool and name in _OF_SMALL_NUMBERS:
+            kind = dtype("int8")
+        elif kind.is_bool:
+            compute = _OF_TRUTH.get(name, build)
+        return Array(compute(as_type(a, kind), as_type(b, kind)), weak=a.weak and b.weak)
 
     function.__name__ = name
     function.__doc__ = f"Elementwise `{name}` with broadcasting; types are promoted as in NumPy."
@@ -207,7 +234,23 @@ def hypot(x1: Any, x2: Any, /) -> Array:
     a, b = PUBLIC["abs"](lift(x1)), PUBLIC["abs"](lift(x2))
     large, small = PUBLIC["maximum"](a, b), PUBLIC["minimum"](a, b)
     ratio = PUBLIC["divide"](small, where(large == 0, 1.0, large))
-    return Array((large * PUBLIC["sqrt"](ratio * ratio + 1.0)).tensor)
+    result = large * PUBLIC["sqrt"](ratio * ratio + 1.0)
+    endless = PUBLIC["logical_or"](PUBLIC["isinf"](a), PUBLIC["isinf"](b))
+    return Array(PUBLIC["where"](endless, math.inf, result).tensor)
+
+
+@public
+def copysign(x1: Any, x2: Any, /) -> Array:
+    """|x1| with the sign of x2."""
+    size = PUBLIC["abs"](as_type_of(x1, x2))
+    return Array(PUBLIC["where"](PUBLIC["signbit"](x2), PUBLIC["negative"](size), size).tensor)
+
+
+def as_type_of(x1: Any, x2: Any) -> Array:
+    """The first array with the floating type that both are promoted to."""
+    a, b = lift(x1), lift(x2)
+    kind = promote(a, b)
+    return Array(as_type(a, kind if kind.is_float else dtype("float64")))
 
 
 @public
@@ -334,6 +377,13 @@ def any_(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
 
 
 PUBLIC["any"] = PUBLIC.pop("any_")
+
+
+@public
+def count_nonzero(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+    """How many elements are not zero."""
+    true = as_type(lift(x), dtype("bool"))
+    return Array(ops.sum(ops.cast(true, "int64"), _axes(axis), keepdims))
 
 
 def _arg(name: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...base import dtype
-from ...base.errors import ShapeError
+from ...base.errors import ArgumentError, ShapeError
 from ...graph import ops
 from ...graph.nodes import Tensor
 from .array import Array, as_type, floating, lift, promote
@@ -117,6 +117,8 @@ def split(x: Any, parts: int | Sequence[int], /, *, axis: int = 0) -> list[Array
     """Equal parts along an axis, or parts that end before the given positions (as in NumPy)."""
     tensor = lift(x).tensor
     if isinstance(parts, int):
+        if parts < 1 or tensor.shape[axis] % parts:
+            raise ShapeError(f"{tensor.type} has no {parts} equal parts along axis {axis}")
         return [Array(t) for t in ops.split(tensor, parts, axis)]
     ends = [*parts, tensor.shape[axis]]
     sizes = [end - begin for begin, end in zip([0, *parts], ends, strict=True)]
@@ -200,6 +202,42 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None) -> Array:
     if axis is None and tensor.ndim != 1:
         raise ShapeError("cumulative_sum of several dimensions needs an axis")
     return Array(ops.cumsum(tensor, axis or 0))
+
+
+@public
+def diff(x: Any, /, *, axis: int = -1, n: int = 1) -> Array:
+    """Differences of neighbours along an axis, `n` times over."""
+    array = lift(x)
+    for _ in range(n):
+        extent = array.shape[axis]
+        if extent == 0:
+            raise ShapeError(f"diff along an axis of no elements: {array.tensor.type}")
+        later, earlier = (
+            ops.strided_slice(array.tensor, (start,), (start + extent - 1,), (axis,), (1,))
+            for start in (1, 0)
+        )
+        array = Array(ops.sub(later, earlier))
+    return array
+
+
+@public
+def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Array]:
+    """One array for each coordinate, over the grid of all combinations."""
+    tensors = [lift(a).tensor for a in arrays]
+    if indexing not in ("xy", "ij"):
+        raise ArgumentError(f"indexing is 'xy' or 'ij', not {indexing!r}")
+    places = list(range(len(tensors)))
+    if indexing == "xy" and len(tensors) > 1:
+        places[:2] = [1, 0]
+    shape = [0] * len(tensors)
+    for place, tensor in zip(places, tensors, strict=True):
+        shape[place] = tensor.type.size
+    grids = []
+    for place, tensor in zip(places, tensors, strict=True):
+        ones = [1] * len(shape)
+        ones[place] = shape[place]
+        grids.append(Array(ops.broadcast_to(ops.reshape(tensor, ones), shape)))
+    return grids
 
 
 # ---------------------------------------------------------------------------- making
@@ -358,14 +396,20 @@ def conv(
 
 @public
 def max_pool(x: Any, kernel: Any, /, *, strides: Any = None, pads: Any = 0) -> Array:
-    """The largest element of each window of [N, C, spatial...]."""
-    return Array(ops.max_pool(lift(x).tensor, kernel, strides=strides, pads=pads))
+    """The largest element of each window of [N, C, spatial...]; strides are 1 unless told."""
+    image = lift(x).tensor
+    return Array(ops.max_pool(image, _window(kernel, image), strides=strides, pads=pads))
+
+
+def _window(kernel: Any, image: Tensor) -> Sequence[int]:
+    return [kernel] * max(image.ndim - 2, 0) if isinstance(kernel, int) else list(kernel)
 
 
 @public
 def avg_pool(x: Any, kernel: Any, /, *, strides: Any = None, pads: Any = 0) -> Array:
-    """The mean of each window of [N, C, spatial...]."""
-    return Array(ops.avg_pool(lift(x).tensor, kernel, strides=strides, pads=pads))
+    """The mean of each window of [N, C, spatial...]; strides are 1 unless told."""
+    image = lift(x).tensor
+    return Array(ops.avg_pool(image, _window(kernel, image), strides=strides, pads=pads))
 
 
 @public

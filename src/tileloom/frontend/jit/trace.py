@@ -7,7 +7,7 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import cache, update_wrapper
+from functools import lru_cache, partial, update_wrapper
 from typing import Any
 
 import numpy as np
@@ -233,9 +233,9 @@ def jit(
     return Compiled(function, target, names)
 
 
-@cache
-def _eager(function: Callable[..., Any]) -> Compiled:
-    return Compiled(function, "cpu", ())
+@lru_cache(4096)
+def _eager(function: Callable[..., Any], fixed: tuple[tuple[str, Any], ...]) -> Compiled:
+    return Compiled(partial(function, **dict(fixed)) if fixed else function, "cpu", ())
 
 
 functions._EAGER[:] = [_eager]

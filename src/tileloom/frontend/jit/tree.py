@@ -57,6 +57,8 @@ def _flatten(value: Any, leaves: list[Leaf], arrays: list[Any]) -> Any:
 
 
 def _other(value: Any, leaves: list[Leaf], arrays: list[Any]) -> Any:
+    if isinstance(value, np.generic):
+        value = np.asarray(value)
     if any(hasattr(value, name) for name in ("__dlpack__", "__array_interface__", "__array__")):
         array = as_numpy(value)
         leaf = Leaf(array.shape, _dtype(array.dtype), torch=kind_of(value) == "torch")

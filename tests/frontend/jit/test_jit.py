@@ -1,0 +1,291 @@
+"""`jit` itself: specialisation, nests of arguments, static ones, tensors, errors, overhead."""
+
+from __future__ import annotations
+
+import threading
+import timeit
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+import tileloom as tl
+from frontend.jit.helpers import BF16, check, wide
+from tileloom.base.errors import ArgumentError, UserError
+
+ONE = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def test_one_compilation_for_each_shape_and_type():
+    f = tl.jit(lambda x: x + 1)
+    for x in (ONE, ONE * 2, ONE[:, ::-1], np.asfortranarray(ONE)):
+        check(f(x), x + 1)
+    assert f.compilations == 1
+    check(f(ONE.astype("float64")), wide(ONE) + 1)
+    check(f(ONE[:1]), ONE[:1] + 1)
+    assert f.compilations == 3
+
+
+def test_results_are_new_arrays():
+    f = tl.jit(lambda x: (x, x + 0, x.T, x.reshape(-1)))
+    results = f(ONE)
+    for k, result in enumerate(results):
+        assert not np.shares_memory(result, ONE)
+        assert not any(np.shares_memory(result, other) for other in results[k + 1 :])
+        result[...] = -1
+    assert ONE[0, 1] == 1
+    first, second = f(ONE)[1], f(ONE)[1]
+    assert not np.shares_memory(first, second)
+
+
+def test_nests_of_arguments_and_results():
+    Point = namedtuple("Point", "x y")
+
+    @tl.jit
+    def f(pair, table, *, named, rest=None):
+        a, (b, c) = pair
+        inner = {"sum": a + b, "list": [c, table["k"] * 2]}
+        return Point(inner, (named.x - named.y, rest, "text", 3))
+
+    found = f((ONE, [ONE + 1, ONE + 2]), {"k": ONE}, named=Point(ONE, ONE / 2))
+    assert isinstance(found, Point)
+    check(found.x["sum"], 2 * ONE + 1)
+    check(found.x["list"][1], ONE * 2)
+    check(found.y[0], ONE / 2)
+    assert found.y[1:] == (None, "text", 3)
+
+
+def test_keywords_and_defaults():
+    @tl.jit
+    def f(x, y=2.0, *, z=0.5):
+        return x * y + z
+
+    check(f(ONE), ONE * 2 + np.float32(0.5))
+    check(f(x=ONE, y=3.0), ONE * 3 + np.float32(0.5))
+    check(f(ONE, z=ONE), ONE * 2 + ONE)
+    with pytest.raises(TypeError):
+        f(ONE, w=1)
+    with pytest.raises(TypeError):
+        f()
+
+
+def test_python_values_are_part_of_the_program():
+    f = tl.jit(lambda x, n, name: tl.concat([x] * n) if name == "many" else x)
+    assert f(ONE, 3, "many").shape == (6, 3)
+    assert f(ONE, 2, "many").shape == (4, 3)
+    assert f(ONE, 2, "one").shape == (2, 3)
+    assert f.compilations == 3
+
+
+def test_static_arguments():
+    @tl.jit(static_argnames=("power", "axes"))
+    def f(x, power, axes=(0,)):
+        return tl.sum(x**power, axis=axes) if power > 1.5 else x
+
+    check(f(ONE, 2.0), np.sum(ONE**2, 0))
+    check(f(ONE, power=2.0, axes=(1,)), np.sum(ONE**2, 1))
+    check(f(ONE, 1.0), ONE)
+    assert f.compilations == 3
+    with pytest.raises(ArgumentError, match="hashable"):
+        f(ONE, 2.0, axes=[1])
+    with pytest.raises(ArgumentError, match="nothing"):
+        tl.jit(lambda x: x, static_argnames="nothing")
+    check(tl.jit(lambda x, k: x[k], static_argnames="k")(ONE, 1), ONE[1])
+
+
+def test_constants_are_captured():
+    weights = np.ones((3, 4), np.float32)
+    f = tl.jit(lambda x: x @ weights)
+    check(f(ONE), ONE @ weights)
+    assert f.compilations == 1
+
+
+def test_numpys_functions_are_traced_as_well():
+    def f(x):
+        shifted = np.exp(x - np.max(x, axis=-1, keepdims=True))
+        mean = np.mean(x, axis=0)
+        parts = np.concatenate([shifted, x, np.stack([mean, mean])])
+        return np.where(parts > 0.1, parts, np.tanh(parts)), np.transpose(x).sum(0), x.T.mean(1)
+
+    for ours, theirs in zip(tl.jit(f)(ONE), f(wide(ONE)), strict=True):
+        check(ours, theirs, np.float32)
+    with pytest.raises(UserError, match="median"):
+        tl.jit(lambda x: np.median(x))(ONE)
+    with pytest.raises(UserError, match="add"):
+        tl.jit(lambda x: np.add.reduce(x))(ONE)
+
+
+def test_operators_and_methods():
+    def f(x, y):
+        methods = (
+            x.sum(),
+            x.mean(axis=0),
+            x.max(1),
+            x.reshape(3, 2),
+            x.transpose(),
+            x.T,
+            x.flatten(),
+        )
+        operators = (
+            -x,
+            +x,
+            abs(x),
+            x // y,
+            x % y,
+            x**2,
+            2**x,
+            1 / y,
+            x < y,
+            x >= 1,
+            x == y,
+            x != y,
+        )
+        return (*methods, *operators, x.astype("int32"), x.clip(0, 2), x.std(), (x > 2).any())
+
+    y = ONE + 1
+    for ours, theirs in zip(tl.jit(f)(ONE, y), f(ONE, y), strict=True):
+        check(ours, np.asarray(theirs), np.asarray(theirs).dtype)
+
+
+def test_functions_under_jit_call_each_other():
+    inner = tl.jit(lambda x, *, k=1.0: tl.exp(x) * k)
+    outer = tl.jit(lambda x: inner(x, k=2.0) + inner(x))
+    check(outer(ONE), 3 * np.exp(wide(ONE)), np.float32)
+    assert inner.compilations == 0 and outer.compilations == 1
+
+
+def test_outputs_that_are_inputs_constants_or_repeated():
+    a, b, c, d = tl.jit(lambda x: (x, 1.0 * tl.ones(2), x, np.float32([1, 2])[0] + x * 0))(ONE)
+    check(a, ONE)
+    check(b, np.ones(2, np.float32))
+    check(c, ONE)
+    check(d, np.ones((2, 3), np.float32))
+    assert tl.jit(lambda x: None)(ONE) is None
+    assert tl.jit(lambda: tl.zeros(3))().tolist() == [0, 0, 0]
+
+
+def test_without_arrays_and_eagerly():
+    check(tl.exp(ONE), np.exp(wide(ONE)), np.float32)
+    check(tl.add(ONE, 1), ONE + 1)
+    assert isinstance(tl.sum(ONE), np.ndarray)
+
+
+@pytest.mark.parametrize("kind", ["float16", BF16, "float64", "int8", "uint64", "bool"])
+def test_other_types_as_arguments(kind):
+    x = np.array([0, 1, 1, 0, 1]).astype(kind)
+    check(tl.jit(lambda x: tl.where(x == 1, x, x))(x), x)
+
+
+def test_numpy_scalars_and_scalars_of_arrays():
+    f = tl.jit(lambda x, s: x * s)
+    check(f(ONE, np.float32(3)), ONE * 3)
+    check(f(ONE, np.array(3, np.float32)), ONE * 3)
+    assert f(ONE, np.float64(3)).dtype == np.float64
+
+
+def test_threads_share_a_function():
+    f = tl.jit(lambda x: tl.tanh(x) + tl.ones(3))
+    results = []
+
+    def work():
+        results.append(f(ONE))
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 6 and f.compilations == 1
+    for result in results:
+        check(result, np.tanh(wide(ONE)) + 1, np.float32)
+
+
+# ---------------------------------------------------------------------------- tensors
+
+
+def test_tensors_in_tensors_out():
+    torch = pytest.importorskip("torch")
+    f = tl.jit(lambda x, y: {"sum": x + y, "exp": tl.exp(x)})
+    x = torch.arange(6.0).reshape(2, 3)
+    found = f(x, torch.ones(2, 3))
+    assert isinstance(found["sum"], torch.Tensor)
+    torch.testing.assert_close(found["sum"], x + 1)
+    torch.testing.assert_close(found["exp"], torch.exp(x))
+    torch.testing.assert_close(f(x.T, torch.ones(3, 2))["sum"], x.T + 1)
+    half = tl.jit(lambda x: x * 2)(x.to(torch.bfloat16))
+    assert half.dtype == torch.bfloat16 and half[0, 1] == 2
+    mixed = tl.jit(lambda x, y: x + y)(x, ONE)
+    torch.testing.assert_close(mixed, x + torch.from_numpy(ONE))
+
+
+# ---------------------------------------------------------------------------- refusals
+
+
+def _branch(x):
+    if x > 0:
+        return x
+    return -x
+
+
+def _loop(x):
+    while x.sum() > 1:
+        x = x / 2
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (_branch, ("if x > 0", "truth value", "where")),
+        (_loop, ("while x.sum() > 1", "truth value")),
+        (lambda x: float(x[0, 0]), ("value",)),
+        (lambda x: int(x[0, 0]), ("integer value",)),
+        (lambda x: x[0, 0].item(), ("value",)),
+        (lambda x: x.tolist(), ("list",)),
+        (lambda x: np.asarray(x), ("contents",)),
+        (lambda x: list(range(x[0, 0])), ("integer value", "static_argnames")),
+        (lambda x: x.__setitem__(0, 1), ("immutable",)),
+    ],
+)
+def test_decisions_that_need_values_are_refused_at_their_line(function, words):
+    with pytest.raises(tl.TraceError) as raised:
+        tl.jit(function)(ONE)
+    text = str(raised.value)
+    assert "test_jit.py" in text and "^" in text
+    for word in words:
+        assert word in text
+
+
+def test_a_failed_trace_leaves_nothing_behind():
+    f = tl.jit(_branch)
+    for _ in range(2):
+        with pytest.raises(tl.TraceError):
+            f(ONE)
+    check(tl.ones(2), np.ones(2, np.float32))  # outside of a trace again
+    assert f.compilations == 0
+
+
+@pytest.mark.parametrize(
+    "argument",
+    [np.array(["a"]), np.array([1j]), np.array([object()]), np.zeros(2, "M8[s]"), {1, 2}],
+)
+def test_arguments_that_are_no_arrays_of_numbers(argument):
+    with pytest.raises(UserError):
+        tl.jit(lambda x: x)(argument)
+
+
+def test_names_that_do_not_exist():
+    with pytest.raises(AttributeError, match="no_such_function"):
+        _ = tl.no_such_function
+    with pytest.raises(AttributeError):
+        tl.jit(lambda x: x.no_such_method())(ONE)
+
+
+# ---------------------------------------------------------------------------- overhead
+
+
+@pytest.mark.benchmark
+def test_a_call_costs_little():
+    f, x = tl.jit(lambda a, b: a + b), np.ones(16, np.float32)
+    f(x, x)
+    assert min(timeit.repeat(lambda: f(x, x), number=10_000, repeat=7)) / 10_000 < 4e-6
