@@ -12,6 +12,8 @@ from .op import REGISTRY
 
 #: Constants above this many bytes are not made by folding smaller ones.
 FOLD_LIMIT = 1 << 24
+#: Constants up to this many bytes are compared by content to find equal ones.
+BYTES_COMPARED = 1 << 12
 
 
 def optimize(graph: Graph) -> Graph:
@@ -77,12 +79,21 @@ def _key(node: Node, inputs: list[Tensor]) -> Any:
 
 
 def freeze(value: Any) -> Any:
-    """Attributes as a hashable key."""
+    """Attributes as a hashable key; equal keys mean the same while the values are alive.
+
+    Large arrays are known by identity: a key must not outlive the node that it describes.
+
+    >>> freeze(0.0) == freeze(-0.0), freeze(float("nan")) == freeze(float("nan"))
+    (False, True)
+    """
     if isinstance(value, Mapping):
         return tuple(sorted((key, freeze(part)) for key, part in value.items()))
     if isinstance(value, (list, tuple)):
         return tuple(freeze(part) for part in value)
-    if isinstance(value, np.ndarray):
-        small = value.nbytes <= 4096
-        return (value.dtype.str, value.shape, value.tobytes() if small else id(value))
+    if isinstance(value, (np.ndarray, np.generic)):
+        array = np.asarray(value)
+        content = array.tobytes() if array.nbytes <= BYTES_COMPARED else id(value)
+        return (array.dtype.name, array.shape, content)
+    if isinstance(value, float):
+        return value.hex()
     return (type(value).__name__, value)

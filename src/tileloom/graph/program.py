@@ -148,16 +148,15 @@ class _Builder:
         return list(reads), list(made)
 
     def _connect(self) -> None:
-        uses = [self._uses(segment) for segment in self.segments]
-        for k, segment in enumerate(self.segments):
-            reads, made = uses[k]
-            later = {t for other in uses[k + 1 :] for t in other[0]}
-            later |= {self.home(t) for t in self.graph.outputs}
+        later = {self.home(t) for t in self.graph.outputs}
+        for segment in reversed(self.segments):
+            reads, made = self._uses(segment)
             inside = set(made)
             segment.writes = tuple(t for t in made if t in later or segment.node is not None)
             segment.reads = tuple(
                 t for t in reads if t not in inside and (segment.node or t.value is None)
             )
+            later.update(reads)
 
     def _emit(self, segment: Segment) -> None:
         """The native function that runs the kernels of a segment."""
