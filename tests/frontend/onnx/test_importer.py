@@ -66,7 +66,7 @@ def test_an_input_may_decide_the_shape(target):
         np.testing.assert_array_equal(y, x.reshape(shape))
     with pytest.raises(ShapeError, match=r"cannot reshape \[6\] to \[4, 4\]"):
         session(x, np.array([4, 4]))
-    with pytest.raises(UserError, match="depends on the value of 'input shape'"):
+    with pytest.raises(UserError, match="depends on the value of 'shape'"):
         interpret(RESHAPE, shapes={"n": 6, "k": 2}).graph()
 
 
@@ -149,6 +149,24 @@ def test_a_loop_may_end_by_its_data():
     for x, steps in ((100.0, 6), (2.5, 1), (9.0, 3)):
         y, n = session(np.float32(x))
         assert n == steps and y == x / 2**steps
+
+
+def test_nodes_of_one_name_are_told_apart():
+    text = """twice (float x) => (float y, float z) <int64 two = {2}, float limit = {9}>
+    {
+      go = Less(x, limit)
+      y = Loop(two, go, x) <body = a (int64 i, bool c, float v) => (bool d, float w)
+        { w = Add(v, v) d = Less(w, limit) }>
+      down = Neg(y)
+      z = Loop(two, go, down) <body = b (int64 i, bool c, float v) => (bool d, float w)
+        { w = Add(v, v) d = Less(w, limit) }>
+    }"""
+    proto = model(text)
+    for node in proto.graph.node:
+        node.name = "the same"
+    session = interpret(proto)
+    assert [float(value) for value in session(np.float32(3))] == [12, -48]
+    assert [float(value) for value in session(np.float32(5))] == [10, -40]
 
 
 def test_a_loop_without_end_is_refused(monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import ml_dtypes
@@ -214,3 +215,23 @@ def test_the_door_names_the_missing_package():
         check=False,
     )
     assert "pip install 'tileloom[onnx]'" in result.stderr
+
+
+def test_threads_may_share_a_model():
+    session = load(AFFINE)
+    x = [np.full((k % 4 + 1, 3), k, np.float32) for k in range(40)]
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda a: session(a, f32(1, 2, 3)), x))
+    for a, (y, z) in zip(x, results, strict=True):
+        np.testing.assert_array_equal(y, a + f32(1, 2, 3))
+        np.testing.assert_array_equal(z, y * y)
+
+
+def test_too_little_memory_is_said(monkeypatch):
+    def exhausted(*_: object) -> list[np.ndarray]:
+        raise MemoryError
+
+    session = interpret(AFFINE)
+    monkeypatch.setattr("tileloom.frontend.onnx.session._execute", exhausted)
+    with pytest.raises(UserError, match="not enough memory: .* 48 bytes"):
+        session(np.ones((2, 3), np.float32), f32(1, 2, 3))

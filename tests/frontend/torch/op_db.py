@@ -156,9 +156,10 @@ def run_all(names: list[str], most: int, out: Path) -> None:
     while left:
         command = [sys.executable, __file__, "--worker", "--samples", str(most), *left]
         begun = None
-        with out.open("a") as file, subprocess.Popen(
-            command, stdout=subprocess.PIPE, text=True
-        ) as worker:
+        with (
+            out.open("a") as file,
+            subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as worker,
+        ):
             for line in worker.stdout or ():
                 if not line.startswith("{"):
                     continue
@@ -186,9 +187,7 @@ def summary(found: list[dict[str, Any]]) -> str:
     """The numbers, and what stands most often in the way."""
     right = sum(row["right"] for row in found)
     whole = sum(row["right"] and row["whole"] for row in found)
-    reasons = Counter(
-        text for row in found for text in row["why"] if not text.startswith("WRONG")
-    )
+    reasons = Counter(text for row in found for text in row["why"] if not text.startswith("WRONG"))
     lines = [
         f"{len(found)} entries: {right} right ({right / len(found):.1%}), "
         f"{whole} wholly compiled ({whole / len(found):.1%})",

@@ -77,9 +77,13 @@ class Folder:
 
     def _run(self, tensor: Tensor) -> None:
         values: dict[Tensor, Array] = {}
-        for node in self._unknown([tensor]):
-            for output in node.outputs:
-                check_size(output)
+        nodes = self._unknown([tensor])
+        total = sum(output.type.nbytes for node in nodes for output in node.outputs)
+        if total > LARGEST_TENSOR:
+            raise UserError(
+                f"constants of {total:,} bytes do not fit into this machine's {LARGEST_TENSOR:,}"
+            )
+        for node in nodes:
             arrays = [self._lookup(t, values) for t in node.inputs]
             types = [output.type for output in node.outputs]
             results = node.op.reference(arrays, node.attrs, types)

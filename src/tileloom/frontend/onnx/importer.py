@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TypeProto, helper
@@ -30,10 +30,14 @@ from .values import Array, Datum, Value, constant_of, tensors_of, value_of
 MOST_NODES = 200_000
 
 
+#: What a value is known by: its name, after the nodes and steps that it is inside of.
+Key: TypeAlias = tuple[str, ...]
+
+
 class NeedsValue(Exception):
     """The import needs the value of `tensor`, known to the session by `key`."""
 
-    def __init__(self, key: str, tensor: Tensor) -> None:
+    def __init__(self, key: Key, tensor: Tensor) -> None:
         super().__init__(key)
         self.key = key
         self.tensor = tensor
@@ -61,9 +65,9 @@ class Imported:
 class Scope:
     """Names and what they stand for; inner scopes see the outer ones."""
 
-    def __init__(self, opsets: Mapping[str, int], prefix: str = "", outer: Scope | None = None):
+    def __init__(self, opsets: Mapping[str, int], path: Key = (), outer: Scope | None = None):
         self.opsets = opsets
-        self.prefix = prefix
+        self.path = path
         self.outer = outer
         self.values: dict[str, Value] = {}
 
@@ -86,12 +90,12 @@ class Scope:
 class Importer:
     """One import. `known` maps keys of `NeedsValue` to values."""
 
-    def __init__(self, source: Source, known: Mapping[str, Array]) -> None:
+    def __init__(self, source: Source, known: Mapping[Key, Array]) -> None:
         self.source = source
         self.known = known
         self.folder = Folder()
         self.inputs: list[Tensor] = []
-        self._keys: dict[Tensor, str] = {}
+        self._keys: dict[Tensor, Key] = {}
         self._nodes = 0
         self._depth = 0
 
@@ -119,7 +123,7 @@ class Importer:
             return datum
         tensor = Tensor(TensorType(datum.shape, dtype(datum.dtype)), name)
         self.inputs.append(tensor)
-        return self._resolve(f"input {name}", tensor)
+        return self._resolve((name,), tensor)
 
     def _initialize(self, graph: GraphProto, scope: Scope, skip: Iterable[str] = ()) -> None:
         folder = self.source.folder
@@ -175,23 +179,23 @@ class Importer:
             value = results[position]
             for tensor in tensors_of(value):
                 check_size(tensor)
-            key = scope.prefix + name
+            key = (*scope.path, name)
             scope.define(name, self._resolve(key, value) if isinstance(value, Tensor) else value)
 
-    def _resolve(self, key: str, tensor: Tensor) -> Tensor:
+    def _resolve(self, key: Key, tensor: Tensor) -> Tensor:
         """The tensor to go on with: a constant if its value is known or can be computed."""
         if key in self.known:
             result = constant_of(self.known[key])
         else:
             result = self.folder.fold(tensor)
-        result.name = result.name or key
+        result.name = result.name or "/".join(key)
         self._keys.setdefault(result, key)
         return result
 
     # ------------------------------------------------------------------ what handlers may ask
 
     def _services(self, node: NodeProto, scope: Scope) -> Services:
-        label = node.name or (node.output[0] if node.output else node.op_type)
+        label = _label(node)
 
         def array(tensor: Tensor) -> Array:
             if self.folder.is_constant(tensor):
@@ -202,11 +206,11 @@ class Importer:
             raise NeedsValue(key, tensor)
 
         def run_graph(graph: GraphProto, values: Sequence[Value], step: str) -> list[Value]:
-            inner = Scope(scope.opsets, f"{scope.prefix}{label}/{step}/", scope)
+            inner = Scope(scope.opsets, (*scope.path, label, step), scope)
             return self._run_subgraph(graph, values, inner)
 
         def array_of(tensor: Tensor) -> Array:
-            key = f"{scope.prefix}{label}:value"
+            key = (*scope.path, label, "value")
             if key in self.known:
                 return self.known[key]
             if self.folder.is_constant(tensor):
@@ -226,7 +230,7 @@ class Importer:
         self._initialize(graph, inner, [formal.name for formal in graph.input])
         for formal, value in zip(graph.input, values):
             if isinstance(value, Tensor):
-                value = self._resolve(inner.prefix + formal.name, value)
+                value = self._resolve((*inner.path, formal.name), value)
             inner.define(formal.name, value)
         with _Deeper(self):
             self._run_nodes(graph.node, inner)
@@ -249,8 +253,7 @@ class Importer:
         if len(inputs) > len(function.input):
             raise UserError(f"{len(inputs)} inputs for the {len(function.input)} of the function")
         opsets = {normal_domain(entry.domain): entry.version for entry in function.opset_import}
-        label = node.name or (node.output[0] if node.output else node.op_type)
-        inner = Scope({**scope.opsets, **opsets}, f"{scope.prefix}{label}/")
+        inner = Scope({**scope.opsets, **opsets}, (*scope.path, _label(node)))
         padded = [*inputs, *[None] * (len(function.input) - len(inputs))]
         for name, value in zip(function.input, padded):
             inner.define(name, value)
@@ -261,6 +264,12 @@ class Importer:
         with _Deeper(self):
             self._run_nodes(body, inner)
         return [inner.find(name) if name in results else None for name in function.output]
+
+
+def _label(node: NodeProto) -> str:
+    """What tells a node from the others of its graph; names of nodes need not."""
+    label: str = next((name for name in node.output if name), node.name)
+    return label
 
 
 class _Deeper:

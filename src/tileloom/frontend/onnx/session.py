@@ -21,7 +21,7 @@ from ...graph.nodes import Graph
 from .elements import is_graph_type
 from .executor import Executable, make_executable, make_stage
 from .feeds import Dim, ValueInfo, read_feeds, suggest, value_info
-from .importer import Imported, Importer, NeedsValue
+from .importer import Imported, Importer, Key, NeedsValue
 from .source import Source, read_source
 from .values import Array, Datum, fill_in, fingerprint, signature
 
@@ -44,7 +44,7 @@ class _Ready:
 class _Ask:
     """The value of a tensor must be computed first."""
 
-    key: str
+    key: Key
     graph: Graph
     executable: Executable
     answers: OrderedDict[Any, _Plan] = field(default_factory=OrderedDict)
@@ -106,7 +106,8 @@ class Model:
             plan = self._root(data, self._names(None))
             if isinstance(plan, _Ready):
                 return plan.graph
-            raise UserError(f"the graph depends on the value of {plan.key!r}", hint="pass feeds")
+            name = "/".join(plan.key)
+            raise UserError(f"the graph depends on the value of {name!r}", hint="pass feeds")
         data = read_feeds(self._inputs, self._defaults, feeds, self._bound)
         return self._ready(data, self._names(None)).graph
 
@@ -117,7 +118,13 @@ class Model:
         names = self._names(output_names)
         data = read_feeds(self._inputs, self._defaults, feeds, self._bound)
         plan = self._ready(data, names)
-        results = iter(_execute(plan.executable, data))
+        try:
+            results = iter(_execute(plan.executable, data))
+        except MemoryError:
+            needed = sum(t.type.nbytes for node in plan.graph.nodes for t in node.outputs)
+            raise UserError(
+                f"not enough memory: the model makes up to {needed:,} bytes of tensors"
+            ) from None
         return [fill_in(plan.imported.outputs[name], lambda _: next(results)) for name in names]
 
     def __call__(self, *arrays: Any, **named: Any) -> tuple[Any, ...]:
@@ -182,7 +189,7 @@ class Model:
 
     def _ready(self, data: Mapping[str, Datum], names: tuple[str, ...]) -> _Ready:
         plan = self._root(data, names)
-        known: dict[str, Array] = {}
+        known: dict[Key, Array] = {}
         for _ in range(MOST_STAGES):
             if isinstance(plan, _Ready):
                 return plan
@@ -193,13 +200,13 @@ class Model:
         raise UserError(f"the structure of the model depends on more than {MOST_STAGES} values")
 
     def _plan(
-        self, data: Mapping[str, Datum], names: tuple[str, ...], known: dict[str, Array]
+        self, data: Mapping[str, Datum], names: tuple[str, ...], known: dict[Key, Array]
     ) -> _Plan:
         importer = Importer(self._source, known)
         try:
             imported = importer.run(data, names)
         except NeedsValue as needed:
-            graph = Graph(importer.inputs, [needed.tensor], [needed.key], "stage")
+            graph = Graph(importer.inputs, [needed.tensor], ["/".join(needed.key)], "stage")
             return _Ask(needed.key, graph, make_stage(graph, self._target))
         graph = imported.graph(self._source.graph.name or "main")
         return _Ready(imported, graph, make_executable(graph, self._target))
