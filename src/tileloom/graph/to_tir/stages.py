@@ -161,6 +161,8 @@ def _stage(op: te.ComputeOp, body: tuple[Expr, ...], rows: dict[te.Tensor, Flatt
     tidy = {}
 
     def rule(node: Expr) -> Expr | None:
+        if isinstance(node, Var):  # argmax combines the position itself
+            return single.get(node)
         if not isinstance(node, ProducerLoad):
             return None
         key = tuple(node.indices)
