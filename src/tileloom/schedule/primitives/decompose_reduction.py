@@ -1,0 +1,180 @@
+"""decompose_reduction: the start of a reduction becomes a block of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...expr import (
+    REDUCE,
+    SPATIAL,
+    And,
+    Expr,
+    IterVar,
+    Range,
+    Var,
+    binary,
+    const,
+    free_vars,
+    substitute,
+)
+from ...tir import (
+    Block,
+    BlockRealize,
+    BufferRegion,
+    For,
+    Stmt,
+    StmtRewriter,
+    seq,
+    substitute_stmt,
+)
+from ..analysis.blocks import check_reduction
+from ..analysis.tree import is_ancestor, loops_above
+from ..errors import name_of, refuse
+from ..instruction import BlockRef, LoopRef, primitive
+from ..sref import StmtSRef
+from ..state import ScheduleState
+
+
+@primitive("DecomposeReduction")
+def decompose_reduction(state: ScheduleState, block: BlockRef, loop: LoopRef) -> BlockRef:
+    """Move the `T.init()` of a reduction into a block that runs before a loop.
+
+    The block becomes `<name>_update`, the new one is `<name>_init`. Loops inside of `loop` that
+    place the results are repeated around the new block; loops that only reduce are not.
+
+    Args:
+        block: a reduction block.
+        loop: a loop around it, with no reduction loop of the block outside of it.
+
+    Returns:
+        The new block.
+
+    >>> import tileloom
+    >>> from tileloom import te
+    >>> A = te.placeholder((4, 8), name="A"); k = te.reduce_axis((0, 8), "k")
+    >>> B = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    >>> sch = tileloom.Schedule(te.create_prim_func([A, B]))
+    >>> i, k = sch.get_loops("B")
+    >>> init = sch.decompose_reduction("B", k)
+    >>> sch.get(init).name_hint, [sch.get(b).name_hint for b in sch.get_child_blocks(i)]
+    ('B_init', ['B_init', 'B_update'])
+    """
+    if state.enable_check:
+        check_reduction(state, block)
+    if not is_ancestor(loop, block):
+        raise refuse(
+            f"{name_of(loop)} is not around {name_of(block)}",
+            at=[loop, block],
+            hint="use one of get_loops(block)",
+            fast="The input loop is required to be an ancestor of the block",
+        )
+    _check_no_reduction_outside(state, block, loop)
+    realize, target = state.realize(block), block.block
+    init = _init_realize(realize)
+    inside = [outer for outer in loops_above(block) if outer is loop or is_ancestor(loop, outer)]
+    nest = _loops_around(init, realize, inside)
+    update = _update_block(target)
+    changed = _Swap(target, update).visit(loop.loop)
+    state.replace(loop, seq(nest, changed), {target: update})
+    return state.sref(init.block)
+
+
+def _check_no_reduction_outside(state: ScheduleState, block: StmtSRef, loop: StmtSRef) -> None:
+    realize = state.realize(block)
+    reduced: set[Var] = set()
+    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        if axis.iter_type == REDUCE:
+            reduced |= free_vars(value)
+    for outer in loops_above(block):
+        if outer is loop:
+            return
+        if outer.loop.loop_var in reduced:
+            raise refuse(
+                f"{name_of(outer)} reduces and is outside of {name_of(loop)}: the results would "
+                "be started again in each of its iterations",
+                at=[outer, loop],
+                hint=f"decompose at {name_of(outer)}, or reorder it inside",
+                fast="The decompose loop is required to be higher than all the reduction loops",
+            )
+
+
+def _init_realize(realize: BlockRealize) -> BlockRealize:
+    """The block that starts the results, over copies of the data-parallel variables."""
+    block = realize.block
+    if block.init is None:
+        raise refuse(f"the block {block.name_hint!r} has no T.init()", at=[block])
+    renamed: dict[Var, Expr] = {}
+    axes, values = [], []
+    for axis, value in zip(block.iter_vars, realize.iter_values, strict=True):
+        if axis.iter_type == SPATIAL:
+            var = Var(f"{axis.var.name}_init", axis.var.dtype)
+            renamed[axis.var] = var
+            axes.append(IterVar(axis.dom, var, axis.iter_type, axis.thread_tag))
+            values.append(value)
+    start = Block(
+        tuple(axes),
+        (),
+        tuple(_region(region, renamed) for region in block.writes),
+        f"{block.name_hint}_init",
+        substitute_stmt(block.init, renamed),
+    )
+    return BlockRealize(tuple(values), realize.predicate, start)
+
+
+def _region(region: BufferRegion, renamed: Mapping[Var, Expr]) -> BufferRegion:
+    parts = (
+        Range(substitute(r.min, renamed), substitute(r.extent, renamed)) for r in region.region
+    )
+    return BufferRegion(region.buffer, tuple(parts))
+
+
+def _loops_around(init: BlockRealize, realize: BlockRealize, inside: list[StmtSRef]) -> Stmt:
+    """Copies of the loops that the new block's variables need; the others are left out."""
+    needed = set().union(*(free_vars(value) for value in init.iter_values))
+    kept = [outer.loop for outer in inside if outer.loop.loop_var in needed]
+    gone = {outer.loop.loop_var for outer in inside} - needed
+    renamed: dict[Var, Expr] = {
+        loop.loop_var: Var(f"{loop.loop_var.name}_init", loop.loop_var.dtype) for loop in kept
+    }
+    stmt: Stmt = BlockRealize(
+        tuple(substitute(value, renamed) for value in init.iter_values),
+        substitute(_without(realize.predicate, gone), renamed),
+        init.block,
+    )
+    for loop in reversed(kept):
+        var = renamed[loop.loop_var]
+        if not isinstance(var, Var):
+            continue
+        low, extent = substitute(loop.min, renamed), substitute(loop.extent, renamed)
+        stmt = For(var, low, extent, loop.kind, stmt, loop.thread_binding, dict(loop.annotations))
+    return stmt
+
+
+def _without(predicate: Expr, gone: set[Var]) -> Expr:
+    """The parts of a condition that do not speak of loops left out."""
+    if isinstance(predicate, And):
+        return binary(And, _without(predicate.a, gone), _without(predicate.b, gone))
+    return const(True) if free_vars(predicate) & gone else predicate
+
+
+def _update_block(block: Block) -> Block:
+    """The block without its start; it reads what it adds to."""
+    read = {region.buffer for region in block.reads}
+    own = tuple(region for region in block.writes if region.buffer not in read)
+    return block.replace(
+        name_hint=f"{block.name_hint}_update", init=None, reads=(*own, *block.reads)
+    )
+
+
+class _Swap(StmtRewriter):
+    """One block in place of another."""
+
+    def __init__(self, old: Block, new: Block) -> None:
+        self.old, self.new = old, new
+
+    def visit_Block(self, stmt: Block) -> Stmt:
+        return self.new if stmt is self.old else stmt
+
+    def visit_BlockRealize(self, stmt: BlockRealize) -> Stmt:
+        block = self.visit(stmt.block)
+        return stmt if block is stmt.block else stmt.replace(block=block)

@@ -1,0 +1,69 @@
+"""decompose_reduction: before and after, the trace, the refusals."""
+
+from __future__ import annotations
+
+from schedule.common import MATMUL, check_same, check_trace, refused, same_text, schedule
+
+
+def test_before_the_reduction_loop() -> None:
+    sch = schedule(MATMUL)
+    _, _, k = sch.get_loops("C")
+    init = sch.decompose_reduction("C", k)
+    assert sch.get(init).name_hint == "C_init"
+    same_text(
+        sch,
+        """
+@T.prim_func
+def main(
+    A: T.Buffer((128, 96), "float32"),
+    B: T.Buffer((96, 64), "float32"),
+    C: T.Buffer((128, 64), "float32"),
+):
+    for i, j in T.grid(128, 64):
+        with T.block("C_init"):
+            vi_init, vj_init = T.axis.remap("SS", [i, j])
+            T.reads()
+            T.writes(C[vi_init, vj_init])
+            C[vi_init, vj_init] = T.float32(0)
+        for k in range(96):
+            with T.block("C_update"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                T.reads(C[vi, vj], A[vi, vk], B[vk, vj])
+                T.writes(C[vi, vj])
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+""",
+    )
+    check_trace(sch, MATMUL)
+    check_same(sch, MATMUL)
+
+
+def test_loops_that_place_results_are_repeated() -> None:
+    sch = schedule(MATMUL)
+    i, j, k = sch.get_loops("C")
+    j0, j1 = sch.split(j, [None, 24])  # leaves a condition that the new block keeps
+    k0, k1 = sch.split(k, [8, None])
+    sch.reorder(i, j0, k0, j1, k1)
+    sch.decompose_reduction("C", k0)
+    assert [sch.get(loop).extent for loop in sch.get_loops("C_init")] == [128, 3, 24]
+    check_trace(sch, MATMUL)
+    check_same(sch, MATMUL)
+
+
+def test_parallel_and_vector_loops_stay_what_they_are() -> None:
+    sch = schedule(MATMUL)
+    i, j, k = sch.get_loops("C")
+    sch.reorder(k, j)
+    sch.parallel(i)
+    sch.vectorize(j)
+    sch.decompose_reduction("C", k)
+    assert [sch.get(loop).kind for loop in sch.get_loops("C_init")] == ["parallel", "vectorized"]
+    check_same(sch, MATMUL)
+
+
+def test_refusals() -> None:
+    sch = schedule(MATMUL)
+    _, j, k = sch.get_loops("C")
+    sch.reorder(k, j)
+    refused(sch, "reduces and is outside", "decompose_reduction", sch.get_block("C"), j)
+    sch.decompose_reduction("C", k)
+    refused(sch, "no T.init", "decompose_reduction", sch.get_block("C_update"), k)
