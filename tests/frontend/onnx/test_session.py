@@ -233,5 +233,5 @@ def test_too_little_memory_is_said(monkeypatch):
 
     session = interpret(AFFINE)
     monkeypatch.setattr("tileloom.frontend.onnx.session._execute", exhausted)
-    with pytest.raises(UserError, match="not enough memory: .* 48 bytes"):
+    with pytest.raises(UserError, match=r"not enough memory: .* 48 bytes"):
         session(np.ones((2, 3), np.float32), f32(1, 2, 3))
