@@ -41,8 +41,8 @@ from . import arith, calls, memory
 from .types import I32, I64, constant, lanes_of, register_type, splat
 
 _INT64 = dtype("int64")
-# Values already computed: by expression, as an index or not, and the mask they were loaded under.
-_Known = dict[tuple[Expr, bool, ir.Value | None], ir.Value]
+# A value already computed: an expression, as an index or not, and the mask it was loaded under.
+_Key = tuple[Expr, bool, ir.Value | None]
 
 
 class ExprEmitter:
@@ -53,51 +53,54 @@ class ExprEmitter:
         self.env: dict[Var, ir.Value] = {}
         self.non_negative: set[Var] = set()
         self.mask: ir.Value | None = None  # lanes in which a vector expression is wanted
-        self._values: list[_Known] = [{}]
-        self._loads: list[_Known] = [{}]
+        self._values: dict[_Key, ir.Value] = {}
+        self._loads: dict[_Key, ir.Value] = {}
+        self._made: list[_Key] = []  # the keys in both, in order: what a scope forgets
 
     # ------------------------------------------------------------------ scopes
 
     @contextmanager
     def scope(self) -> Iterator[None]:
         """Values made inside are forgotten at the end: they do not dominate what follows."""
-        self._values.append({})
-        self._loads.append({})
+        start = len(self._made)
         try:
             yield
         finally:
-            self._values.pop()
-            self._loads.pop()
+            for key in self._made[start:]:
+                self._values.pop(key, None)
+                self._loads.pop(key, None)
+            del self._made[start:]
 
     @contextmanager
     def bound(self, var: Var, value: ir.Value) -> Iterator[None]:
         """`var` means `value` inside, whatever it means elsewhere: copies of code share names."""
-        tables, before = (self._values, self._loads), self.env.get(var)
+        before, tables = self.env.get(var), (self._values, self._loads, self._made)
         if before is not None:
-            self._values, self._loads = [{}], [{}]
+            self._values, self._loads, self._made = {}, {}, []
         self.env[var] = value
         try:
             with self.scope():
                 yield
         finally:
-            if before is not None:
-                self._values, self._loads = tables
+            if before is None:
+                del self.env[var]
+            else:
+                self._values, self._loads, self._made = tables
                 self.env[var] = before
 
     def forget_loads(self) -> None:
         """Memory may have changed: loaded values are not to be used again."""
-        self._loads = [{} for _ in self._values]
+        self._loads.clear()
 
     def _remember(self, expr: Expr, as_index: bool, emit: Callable[[], ir.Value]) -> ir.Value:
         loads = reads_memory(expr)
-        tables = self._loads if loads else self._values
         key = (expr, as_index, self.mask if loads else None)
-        for table in tables:
-            if key in table:
-                return table[key]
-        value = emit()
-        tables[-1][key] = value
-        return value
+        known = (self._loads if loads else self._values).get(key)
+        if known is None:
+            known = emit()  # which may replace the tables for a while
+            (self._loads if loads else self._values)[key] = known
+            self._made.append(key)
+        return known
 
     # ------------------------------------------------------------------ values
 
