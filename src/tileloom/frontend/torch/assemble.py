@@ -13,7 +13,7 @@ from torch import fx
 from ...graph.nodes import Graph, reachable
 from .kernel import CompiledPart, Export
 from .layout import export
-from .parts import Part, Partition, is_literal, is_view, literal
+from .parts import Part, Partition, is_literal, is_split, is_view, literal
 from .report import report
 
 _aten = torch.ops.aten
@@ -89,8 +89,10 @@ class _Joiner:
         if not is_view(node):
             return False
         source = node.all_input_nodes[0]
-        if not self.partition.is_native(self.partition.base(node)):
+        if is_split(node) or not self.partition.is_native(self.partition.base(node)):
             return True
+        if is_split(source):
+            return False
         return math.prod(source.meta["val"].shape) == math.prod(node.meta["val"].shape)
 
     def _read(self, part: Part) -> list[fx.Node]:
@@ -131,7 +133,12 @@ class _Joiner:
         self, graph: Graph, exports: list[Export], inputs: list[fx.Node], nodes: list[fx.Node]
     ) -> Callable[..., Any]:
         try:
-            return CompiledPart(graph, exports)
+            made_by_torch = [
+                k
+                for k, node in enumerate(inputs)
+                if node.op == "call_function" and not self.partition.is_native(node)
+            ]
+            return CompiledPart(graph, exports, made_by_torch)
         except Exception as error:  # a defect of ours must not stop the user
             report().fall_back("a whole part", f"{type(error).__name__}: {error}")
             return EagerPart(inputs, nodes)

@@ -16,17 +16,17 @@ _FURTHER = (
     "_native_batch_norm_legit", "_native_batch_norm_legit_functional",
     "_native_batch_norm_legit_no_training", "native_batch_norm", "_batch_norm_with_update",
     "_batch_norm_with_update_functional", "_batch_norm_no_update", "batch_norm_backward",
-    "native_layer_norm", "native_group_norm", "_addmm_activation", "addmv", "split_with_sizes",
-    "narrow_copy", "slice_scatter", "diagonal_scatter", "unbind_copy", "view_copy", "permute_copy",
-    "native_dropout", "hypot", "copysign", "signbit", "fmax", "fmin", "ldexp", "dist",
-    "tril_indices", "triu_indices", "round.decimals", "upsample_bilinear2d", "lift", "gcd", "lcm",
-    "linalg_vector_norm", "unfold", "adaptive_max_pool2d", "grid_sampler_2d", "heaviside",
+    "native_layer_norm", "native_group_norm", "_addmm_activation", "addmv",
+    "narrow_copy", "slice_scatter", "unbind_copy", "view_copy", "permute_copy",
+    "native_dropout", "ldexp", "dist",
+    "tril_indices", "triu_indices", "upsample_bilinear2d", "lift", "gcd", "lcm",
+    "linalg_vector_norm", "unfold", "grid_sampler_2d", "heaviside",
 )  # fmt: skip
 
 #: Of the core set: these have rules of their own.
 _KEPT = (
     "silu", "stack", "hardswish", "hardsigmoid", "t", "transpose", "baddbmm", "mv", "dot",
-    "tril", "triu", "roll", "square", "_unsafe_view",
+    "tril", "triu", "roll", "square", "_unsafe_view", "split", "split_with_sizes",
 )  # fmt: skip
 
 

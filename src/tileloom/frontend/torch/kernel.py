@@ -11,6 +11,7 @@ import torch
 
 from ... import driver
 from ...base import DType, dtype
+from ...base.errors import InternalError
 from ...graph.nodes import Graph
 from ...runtime.arrays import as_numpy
 from ...runtime.executable import Executable, NativeStep, Value
@@ -28,15 +29,23 @@ class CompiledPart:
 
     Shapes, types and devices are those it was traced with, which PyTorch's guards see to; strides
     may differ where PyTorch computed an argument.
+
+    Args:
+        graph: what to compile.
+        exports: how its outputs are seen.
+        unsure: inputs that operators of PyTorch make; their traced types may be wrong.
     """
 
-    def __init__(self, graph: Graph, exports: Sequence[Export]) -> None:
+    def __init__(
+        self, graph: Graph, exports: Sequence[Export], unsure: Sequence[int] = ()
+    ) -> None:
         # The name under which the joined function finds this object.
         self.__name__ = f"part_{next(_numbers)}"
         self.graph = graph
         executable = driver.compile_graph(graph)
         views = [(e.shape, e.strides) if e.strides is not None else None for e in exports]
-        self._run = _direct(executable, views) or _through_arrays(executable, views)
+        run = _direct(executable, views) or _through_arrays(executable, views)
+        self._run = _conforming(run, graph, unsure) if unsure else run
 
     def __call__(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
         return self._run(*tensors)
@@ -91,6 +100,25 @@ def _direct(executable: Executable, views: Sequence[Any]) -> Callable[..., Any] 
         return made if plain else _seen(made, views)
 
     return run
+
+
+def _conforming(
+    run: Callable[..., Any], graph: Graph, unsure: Sequence[int]
+) -> Callable[..., Any]:
+    """The same, with arguments made what they were traced as."""
+    wanted = [(k, graph.inputs[k].shape, getattr(torch, graph.inputs[k].dtype)) for k in unsure]
+
+    def conform(*tensors: torch.Tensor) -> list[torch.Tensor]:
+        given = list(tensors)
+        for k, shape, kind in wanted:
+            value = given[k]
+            if value.dtype is not kind or value.is_neg():
+                value = given[k] = value.resolve_neg().to(kind)
+            if value.shape != shape:
+                raise InternalError(f"an argument of shape {list(value.shape)}, traced as {shape}")
+        return run(*given)
+
+    return conform
 
 
 def _through_arrays(executable: Executable, views: Sequence[Any]) -> Callable[..., Any]:

@@ -26,8 +26,10 @@ VIEWS = frozenset({
     "aten.alias.default", "aten.detach.default", "aten.diagonal.default", "aten.expand.default",
     "aten.permute.default", "aten.select.int", "aten.slice.Tensor", "aten.squeeze.default",
     "aten.squeeze.dim", "aten.squeeze.dims", "aten.t.default", "aten.transpose.int",
-    "aten.unsqueeze.default", "aten.view.default",
+    "aten.unsqueeze.default", "aten.view.default", "aten.as_strided.default",
 })  # fmt: skip
+#: The same with several results, each of which is such a view.
+SPLITS = frozenset({"aten.split.Tensor", "aten.split_with_sizes.default"})
 
 
 class Part:
@@ -139,6 +141,8 @@ class Partition:
         source, index = node.args
         if source not in self._native:
             raise UnsupportedError("its operator is left to PyTorch")
+        if source not in part.values:
+            self._convert(part, source)
         part.values[node] = part.values[source][index]  # type: ignore[index]
 
     def _arguments(self, part: Part, args: Any) -> Any:
@@ -186,7 +190,16 @@ def is_getitem(node: fx.Node) -> bool:
 
 def is_view(node: fx.Node) -> bool:
     """Whether a node's result shares its argument's memory."""
-    return node.op == "call_function" and name_of(node) in VIEWS
+    if node.op != "call_function":
+        return False
+    if is_getitem(node):
+        return is_split(node.all_input_nodes[0])
+    return name_of(node) in VIEWS or is_split(node)
+
+
+def is_split(node: fx.Node) -> bool:
+    """Whether a node's results are all views of its argument."""
+    return node.op == "call_function" and name_of(node) in SPLITS
 
 
 def is_creation(node: fx.Node) -> bool:

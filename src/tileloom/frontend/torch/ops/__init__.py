@@ -10,11 +10,13 @@ from . import (
     pool,
     reduce,
     resample,
+    scan,
     shape,
+    special,
     unary,
 )
 
 __all__ = [
     "arithmetic", "backward", "contract", "create", "index", "normalize", "pool", "reduce",
-    "resample", "shape", "unary",
+    "resample", "scan", "shape", "special", "unary",
 ]  # fmt: skip

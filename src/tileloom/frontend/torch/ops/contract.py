@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,14 +21,42 @@ def matmul(call: Call, a: Tensor, b: Tensor) -> Tensor:
 
 
 @aten("addmm.default", "baddbmm.default")
-def addmm(
-    call: Call, x: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1
-) -> Tensor:
+def addmm(call: Call, x: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * x + alpha * (a b)."""
     result = scaled(ops.matmul(a, b), alpha)
     if beta == 0:
         return ops.broadcast_to(result, call.shape)
     return ops.add(result, scaled(call.cast(x), beta))
+
+
+@aten("addbmm.default")
+def addbmm(call: Call, x: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * x + alpha * (the sum of the products of a batch)."""
+    result = scaled(ops.sum(ops.matmul(a, b), 0), alpha)
+    return result if beta == 0 else ops.add(result, scaled(call.cast(x), beta))
+
+
+@aten("_trilinear.default")
+def trilinear(
+    call: Call, a: Tensor, b: Tensor, c: Tensor, expand_a: Sequence[int], expand_b: Sequence[int],
+    expand_c: Sequence[int], sum_dims: Sequence[int], unroll: int = 1,
+) -> Tensor:  # fmt: skip
+    """The product of three tensors with new dimensions, summed over some."""
+    pairs = ((a, expand_a), (b, expand_b), (c, expand_c))
+    x, y, z = (ops.expand_dims(t, list(dims)) if dims else t for t, dims in pairs)
+    return ops.sum(ops.mul(ops.mul(x, y), z), list(sum_dims))
+
+
+@aten("_cdist_forward.default")
+def cdist(call: Call, a: Tensor, b: Tensor, p: float, mode: int | None = None) -> Tensor:
+    """Distances between the rows of two matrices, in the 1-, 2- or maximum norm."""
+    if p not in (1.0, 2.0, math.inf) or not a.type.size or not b.type.size:
+        raise UnsupportedError(f"distances in the {p}-norm")
+    x, y = ops.expand_dims(a, a.ndim - 1), ops.expand_dims(b, b.ndim - 2)
+    gap = ops.abs(ops.sub(x, y))
+    if p == 2.0:
+        return ops.sqrt(ops.sum(ops.square(gap), -1))
+    return ops.sum(gap, -1) if p == 1.0 else ops.max(gap, -1)
 
 
 # ---------------------------------------------------------------------------- convolution

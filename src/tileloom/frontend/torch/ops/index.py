@@ -17,10 +17,10 @@ from ..registry import aten
 
 
 @aten("gather.default")
-def gather(
-    call: Call, x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False
-) -> Tensor:
+def gather(call: Call, x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """out[i, j] = x[i, index[i, j]] for dimension 1."""
+    if not index.type.size:
+        return ops.zeros(call.shape, call.dtype)
     if x.ndim == 0 or index.ndim == 0:
         flat = ops.reshape(x, [x.type.size])
         return ops.reshape(ops.gather(flat, ops.reshape(index, [-1]), 0), call.shape)

@@ -78,7 +78,7 @@ aten("avg_pool3d.default")(_avg_pool(3))
 def _adaptive_avg_pool(rank: int) -> Callable[..., Tensor]:
     def pool(call: Call, x: Tensor, sizes: Sequence[int]) -> Tensor:
         if not product(call.shape):
-            raise UnsupportedError("pooling of nothing")
+            return ops.zeros(call.shape, call.dtype)
         source = batched(as_tensor(x, wide(x.dtype)), rank)
         for axis, size in enumerate(call.shape[-rank:], 2):
             source = _average(source, axis, size)
@@ -109,3 +109,18 @@ def _average(x: Tensor, axis: int, size: int) -> Tensor:
 
 aten("_adaptive_avg_pool2d.default")(_adaptive_avg_pool(2))
 aten("_adaptive_avg_pool3d.default")(_adaptive_avg_pool(3))
+
+
+def _adaptive_max_pool(rank: int) -> Callable[..., tuple[Tensor, Tensor]]:
+    def pool(call: Call, x: Tensor, sizes: Sequence[int]) -> tuple[Tensor, Tensor]:
+        inner = x.shape[-rank:]
+        if not product(call.shape) or any(m % n for m, n in zip(inner, sizes, strict=True)):
+            raise UnsupportedError("adaptive pooling with windows of several sizes")
+        window = [m // n for m, n in zip(inner, sizes, strict=True)]
+        return _max_pool(rank)(call, x, window)
+
+    return pool
+
+
+aten("adaptive_max_pool2d.default")(_adaptive_max_pool(2))
+aten("adaptive_max_pool3d.default")(_adaptive_max_pool(3))

@@ -144,27 +144,3 @@ def _extreme(
 
 aten("max.dim")(_extreme(ops.max, ops.argmax))
 aten("min.dim")(_extreme(ops.min, ops.argmin))
-
-
-# ---------------------------------------------------------------------------- running sums
-
-#: Up to this many elements each running sum is summed by itself.
-_LONGEST_SCAN = 512
-
-
-@aten("cumsum.default")
-def cumsum(call: Call, x: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """The running sum along a dimension, of short rows."""
-    if x.ndim == 0:
-        return call.cast(x)
-    axis = dim % x.ndim
-    extent = x.shape[axis]
-    if extent > _LONGEST_SCAN:
-        raise UnsupportedError("running sums of long rows")
-    last = ops.moveaxis(call.cast(x), axis, x.ndim - 1)
-    rows = ops.reshape(last, [product(last.shape[:-1]), 1, extent])
-    before = ops.less_equal(
-        ops.iota((1, extent, extent), 2, "int32"), ops.iota((1, extent, extent), 1, "int32")
-    )
-    sums = ops.sum(ops.where(before, rows, as_tensor(0, call.dtype)), 2)
-    return ops.moveaxis(ops.reshape(sums, last.shape), x.ndim - 1, axis)

@@ -64,6 +64,47 @@ def select(call: Call, x: Tensor, dim: int, index: int) -> Tensor:
     return ops.reshape(ops.strided_slice(x, [place], [place + 1], [dim]), call.shape)
 
 
+@aten("split.Tensor")
+def split(call: Call, x: Tensor, size: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Pieces of a size; the last may be smaller."""
+    axis = dim % x.ndim
+    return tuple(ops.split(x, [type_.shape[axis] for type_ in call.types], axis))
+
+
+@aten("split_with_sizes.default")
+def split_with_sizes(
+    call: Call, x: Tensor, sizes: Sequence[int], dim: int = 0
+) -> tuple[Tensor, ...]:
+    """Pieces of these sizes."""
+    return tuple(ops.split(x, sizes, dim))
+
+
+@aten("as_strided.default")
+def as_strided(
+    call: Call, x: Tensor, shape: Sequence[int], strides: Sequence[int], offset: int | None = None
+) -> Tensor:
+    """Any elements of a compact tensor, by strides."""
+    traced = call.fakes[0]
+    if not traced.is_contiguous():
+        raise UnsupportedError("strides over a tensor that is not compact")
+    start = 0 if offset is None else offset - traced.storage_offset()
+    if product(call.shape) == 0:
+        return ops.zeros(call.shape, x.dtype)
+    flat = ops.reshape(x, [-1])
+    last = start + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
+    if start < 0 or last >= x.type.size:
+        raise UnsupportedError("memory outside the tensor")
+    compact = [product(shape[k + 1 :]) for k in range(len(shape))]
+    pairs = zip(shape, strides, compact, strict=True)
+    if all(n == 1 or step == wanted for n, step, wanted in pairs):
+        return ops.reshape(ops.strided_slice(flat, [start], [last + 1], [0]), shape)
+    place = ops.constant(start)
+    for k, step in enumerate(strides):
+        line = ops.iota([n if j == k else 1 for j, n in enumerate(shape)], k)
+        place = ops.add(place, ops.mul(line, step))
+    return ops.gather(flat, place, 0)
+
+
 @aten("diagonal.default")
 def diagonal(call: Call, x: Tensor, offset: int = 0, first: int = 0, second: int = 1) -> Tensor:
     """Elements whose two indices differ by the offset, as a last dimension."""

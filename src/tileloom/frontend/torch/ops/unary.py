@@ -148,6 +148,25 @@ def softplus(call: Call, x: Tensor, beta: float = 1.0, threshold: float = 20.0) 
     return in_wide(call, x, rule)
 
 
+@aten("round.decimals")
+def round_decimals(call: Call, x: Tensor, *, decimals: int = 0) -> Tensor:
+    """Rounded to this many digits after the point."""
+    if decimals == 0 or not x.dtype.is_float:
+        return ops.round(x)
+    factor = 10.0 ** abs(decimals)
+    if decimals > 0:
+        return ops.div(ops.round(ops.mul(x, factor)), factor)
+    return ops.mul(ops.round(ops.div(x, factor)), factor)
+
+
+@aten("angle.default")
+def angle(call: Call, x: Tensor) -> Tensor:
+    """0, pi of negative numbers; NaN of NaN."""
+    v = call.cast(x)
+    half_turn = ops.where(ops.less(v, 0.0), math.pi, ops.zeros((), v.dtype))
+    return ops.where(ops.isnan(v), v, half_turn)
+
+
 # ---------------------------------------------------------------------------- bounds
 
 
