@@ -6,11 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..expr import Expr, IntImm, Range, const
-from ..tir import Block, Buffer, BufferLoad, BufferRegion, BufferStore, PrimFunc, Stmt, pre_order
+from ..expr import Expr, IntImm, Range, Var, const, free_vars, substitute
+from ..tir import (
+    Block,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    For,
+    PrimFunc,
+    Stmt,
+    pre_order,
+)
 from .common import Replacer, on_body
 from .linear import Linear, linear
-from .regions import Accesses, Interval, hulls
+from .regions import Accesses, Interval, hulls, thread_number
 
 ALIGN = "buffer_dim_align"
 
@@ -24,6 +34,8 @@ def compact_buffer_region(func: PrimFunc) -> PrimFunc:
     to be `offset` modulo `factor`) gives padded strides.
 
     Needs: blocks without iteration variables and init; allocations planned.
+    Memory that every thread has for itself keeps what one thread touches.
+
     Ensures: the same; every access is inside the new shape if it was inside the old.
     """
     found = Accesses.of(func.body)
@@ -45,12 +57,18 @@ class _Shrunk:
     buffer: Buffer
     starts: tuple[Linear | None, ...]
 
-    def shift(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-        """The indices into the small buffer."""
+    def shift(self, indices: Sequence[Expr], threads: Mapping[Var, Var]) -> tuple[Expr, ...]:
+        """The indices into the small buffer, where thread numbers are these variables."""
         return tuple(
-            index if start is None else linear(index).plus(start, -1).to_expr(index.dtype)
+            index if start is None else _minus(index, start, threads)
             for index, start in zip(indices, self.starts, strict=True)
         )
+
+
+def _minus(index: Expr, start: Linear, threads: Mapping[Var, Var]) -> Expr:
+    if threads and any(not free_vars(atom).isdisjoint(threads) for atom in start.terms):
+        start = linear(substitute(start.to_expr(index.dtype), threads))
+    return linear(index).plus(start, -1).to_expr(index.dtype)
 
 
 def _shrink(
@@ -109,6 +127,17 @@ class _Rebase(Replacer):
     def __init__(self, shrunk: Mapping[Buffer, _Shrunk]) -> None:
         super().__init__({}, {})
         self.shrunk = shrunk
+        self.threads: dict[Var, Var] = {}  # of the thread loops around, by their numbers
+
+    def visit_For(self, stmt: For) -> Stmt:
+        if stmt.thread_binding is None:
+            return super().visit_For(stmt)
+        outer, tag = dict(self.threads), stmt.thread_binding.thread_tag
+        self.threads[thread_number(tag, stmt.loop_var.dtype)] = stmt.loop_var
+        self._done = {}
+        result = super().visit_For(stmt)
+        self.threads, self._done = outer, {}
+        return result
 
     def visit_buffer(self, buffer: Buffer) -> Buffer:
         new = self.shrunk.get(buffer)
@@ -118,20 +147,20 @@ class _Rebase(Replacer):
         new = self.shrunk.get(expr.buffer)
         if new is None:
             return super().load(expr)
-        return BufferLoad(new.buffer, new.shift(expr.indices), expr.predicate)
+        return BufferLoad(new.buffer, new.shift(expr.indices, self.threads), expr.predicate)
 
     def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
         result = super().visit_BufferStore(stmt)
         new = self.shrunk.get(stmt.buffer)
         if new is None or not isinstance(result, BufferStore):
             return result
-        return result.replace(buffer=new.buffer, indices=new.shift(result.indices))
+        return result.replace(buffer=new.buffer, indices=new.shift(result.indices, self.threads))
 
     def visit_region(self, region: BufferRegion) -> BufferRegion:
         result = super().visit_region(region)
         new = self.shrunk.get(region.buffer)
         if new is None:
             return result
-        lows = new.shift([part.min for part in result.region])
+        lows = new.shift([part.min for part in result.region], self.threads)
         extents = [part.extent for part in result.region]
         return BufferRegion(new.buffer, tuple(map(Range, lows, extents)))

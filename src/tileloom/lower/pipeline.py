@@ -16,13 +16,18 @@ from .flatten_buffers import flatten_buffers
 from .hoist_if import hoist_if
 from .legalize_parallel import legalize_parallel
 from .loop_partition import loop_partition
+from .lower_cross_thread_reduction import lower_cross_thread_reduction
 from .lower_init_block import lower_init_block
 from .lower_match_buffer import lower_match_buffer
 from .lower_opaque_block import lower_opaque_block
+from .lower_thread_allreduce import lower_thread_allreduce
+from .lower_thread_binding import lower_thread_binding
 from .narrow_index_dtype import narrow_index_dtype
 from .plan_allocations import plan_and_update_buffer_allocation_location
 from .remove_no_op import remove_no_op
 from .simplify import simplify
+from .thread_storage_sync import thread_storage_sync
+from .unify_thread_binding import unify_thread_binding
 from .unroll_loops import unroll_loops
 from .vectorize_loops import vectorize_loops
 
@@ -56,11 +61,33 @@ PIPELINE: Sequence[Pass] = (*BLOCKS_TO_LOOPS, *LOOPS_TO_FLAT)
 # The spec that a pass's result obeys, where that changes. None: between two stages, where blocks
 # stand still but may use the variables of the loops around them.
 ENSURES: Mapping[Pass, str | None] = {
+    lower_cross_thread_reduction: None,
     plan_and_update_buffer_allocation_location: None,
     lower_opaque_block: "loops",
     vectorize_loops: "flat",
 }
 _FRAMES_OF_A_LEVEL, _SPARE_FRAMES = 8, 600  # of Python, in the walks over statements
+GPU_PIPELINE: Sequence[Pass] = (
+    lower_cross_thread_reduction,  # first: it asks the blocks which loops carry a reduction
+    lower_init_block,
+    plan_and_update_buffer_allocation_location,
+    convert_blocks_to_opaque,
+    compact_buffer_region,  # thread loops still stand around what they run: see the next line
+    unify_thread_binding,  # after compaction, which reads there what each thread has of a buffer
+    lower_match_buffer,
+    lower_opaque_block,
+    lower_thread_binding,
+    flatten_buffers,
+    simplify,
+    narrow_index_dtype,
+    vectorize_loops,
+    unroll_loops,
+    hoist_if,
+    simplify,
+    remove_no_op,
+    thread_storage_sync,  # after the last pass that moves or merges memory
+    lower_thread_allreduce,  # which sets its own barriers
+)
 STAGES = {"loops": BLOCKS_TO_LOOPS, "flat": PIPELINE}
 
 

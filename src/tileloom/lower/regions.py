@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
+from ..base import DType
 from ..expr import Call, Expr, FloorDiv, FloorMod, IntImm, Let, Max, Min, Var, free_vars
 from ..tir import (
     Block,
@@ -21,6 +23,7 @@ from ..tir import (
 )
 from .common import ADDRESS_OF, has_load, loaded_buffers
 from .linear import Linear, linear
+from .threads import is_virtual, shared_over
 
 Interval = tuple[Linear, Linear]  # both ends belong to it
 Scope = For | BlockRealize | While | LetStmt
@@ -147,11 +150,30 @@ class Accesses:
 # ---------------------------------------------------------------------------- intervals
 
 
-def relaxed(scopes: Iterable[Scope]) -> dict[Var, Interval | None]:
-    """The ranges, over all iterations, of what these nested scopes define; None where unknown."""
+def own_thread(buffer: Buffer, scope: Scope) -> Var | None:
+    """The number of the threads of a loop, if each has its own copy of the buffer."""
+    if not isinstance(scope, For) or scope.thread_binding is None:
+        return None
+    tag = scope.thread_binding.thread_tag
+    if shared_over(buffer.scope, tag) or is_virtual(tag):
+        return None
+    zero = isinstance(scope.min, IntImm) and scope.min.value == 0
+    return thread_number(tag, scope.loop_var.dtype) if zero else None
+
+
+def relaxed(
+    scopes: Iterable[Scope], numbers: Mapping[Scope, Var] | None = None
+) -> dict[Var, Interval | None]:
+    """The ranges, over all iterations, of what these nested scopes define; None where unknown.
+
+    The variable of a loop in `numbers` stays one value, the number given.
+    """
     table: dict[Var, Interval | None] = {}
     for scope in scopes:
-        if isinstance(scope, For):
+        if numbers and scope in numbers and isinstance(scope, For):
+            number = Linear({numbers[scope]: 1}, 0)
+            table[scope.loop_var] = number, number
+        elif isinstance(scope, For):
             low, high = interval(scope.min, table), interval(scope.min + scope.extent - 1, table)
             table[scope.loop_var] = None if low is None or high is None else (low[0], high[1])
         elif isinstance(scope, LetStmt):
@@ -230,11 +252,23 @@ def _pick(atom: Min | Max, a: Linear, b: Linear) -> Linear:
     return Linear({type(atom)(a.to_expr(atom.dtype), b.to_expr(atom.dtype)): 1}, 0)
 
 
+@cache
+def thread_number(tag: str, kind: DType) -> Var:
+    """The variable that stands for a thread's number, whichever loop is bound to it."""
+    return Var(tag, kind)
+
+
 def box(access: Access, depth: int) -> list[Interval | None]:
-    """What an access touches of each axis while the scopes from `depth` on run."""
+    """What an access touches of each axis while the scopes from `depth` on run.
+
+    Threads that have each their own copy of the buffer do not run: the box is that of one thread,
+    in terms of its `thread_number`.
+    """
     if access.low is None or access.high is None:
         return [None] * access.buffer.ndim
-    table = relaxed(access.scopes[depth:])
+    scopes = access.scopes[depth:]
+    numbers = {scope: own_thread(access.buffer, scope) for scope in scopes}
+    table = relaxed(scopes, {loop: var for loop, var in numbers.items() if var is not None})
     return [_span(low, high, table) for low, high in zip(access.low, access.high, strict=True)]
 
 

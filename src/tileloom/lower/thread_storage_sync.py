@@ -1,0 +1,340 @@
+"""Barriers between threads that touch the same shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..base.errors import VerifyError
+from ..expr import Call, Expr, IntImm, Ramp, Var, free_vars, post_order
+from ..tir import (
+    AttrStmt,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    StmtRewriter,
+    While,
+    seq,
+    stmt_exprs,
+)
+from .common import ADDRESS_OF, has_load, loaded_buffers, on_body
+from .linear import Linear, linear
+from .threads import is_sync, kernels, pointer_scope, storage_rank, sync
+
+_ACCESS_PTR = "tir.tvm_access_ptr"
+
+
+def thread_storage_sync(func: PrimFunc) -> PrimFunc:
+    """A barrier stands wherever a thread may read what another wrote, or overwrite what it reads.
+
+    Between two accesses of one shared buffer, one of them a write, there is a barrier unless the
+    index tells the thread: then each thread meets only what it touched itself. Barriers that are
+    there already count. The end of a loop's body meets its beginning again.
+
+    Needs: flat code whose thread loops are attributes.
+    Ensures: `tvm_storage_sync("shared")` in all those places, never under a condition that threads
+    may take differently.
+
+    Raises:
+        VerifyError: a barrier is needed inside such a condition.
+    """
+    roots = {kernel.root: kernel.threads for kernel in kernels(func.body)}
+    if not roots:
+        return func
+    return on_body(func, _Kernels(roots).visit)
+
+
+class _Kernels(StmtRewriter):
+    def __init__(self, roots: Mapping[AttrStmt, Mapping[str, tuple[Var, Expr]]]) -> None:
+        self.roots = roots
+
+    def visit_AttrStmt(self, stmt: AttrStmt) -> Stmt:
+        threads = self.roots.get(stmt)
+        if threads is None:
+            return super().visit_AttrStmt(stmt)
+        own = {v: e for tag, (v, e) in threads.items() if tag.startswith("threadIdx")}
+        return _Planner(own).plan(stmt).stmt
+
+
+@dataclass(frozen=True, slots=True)
+class _Touch:
+    """An access to shared memory; `index` is None where anything may be touched."""
+
+    data: Var
+    is_write: bool
+    index: Expr | None
+    ranges: dict[Var, Expr]  # the loops around, inside the kernel
+
+
+@dataclass(slots=True)
+class _Part:
+    """A statement with its barriers: what is touched before the first and after the last one."""
+
+    stmt: Stmt
+    head: list[_Touch] = field(default_factory=list)
+    tail: list[_Touch] = field(default_factory=list)
+    synced: bool = False
+
+
+class _Planner:
+    def __init__(self, threads: dict[Var, Expr]) -> None:
+        self.threads = threads
+        self.loops: dict[Var, Expr] = {}
+        self.divergent: set[Var] = set(threads)  # variables that threads may differ in
+        self.apart: str = ""  # the condition we are in that threads may differ in
+
+    # ------------------------------------------------------------------ statements
+
+    def plan(self, stmt: Stmt) -> _Part:
+        match stmt:
+            case SeqStmt():
+                return self._sequence(stmt)
+            case For():
+                return self._loop(stmt)
+            case While():
+                return self._while(stmt)
+            case IfThenElse():
+                return self._branch(stmt)
+            case _ if is_sync(stmt):
+                return _Part(stmt, synced=True)
+            case BufferStore() | Evaluate():
+                return self._leaf(stmt)
+            case _:
+                return self._wrapper(stmt)
+
+    def _leaf(self, stmt: Stmt) -> _Part:
+        touches = self._touches(stmt)
+        return _Part(stmt, touches, touches)
+
+    def _wrapper(self, stmt: Stmt) -> _Part:
+        """A statement around one other: allocations, names, attributes."""
+        if isinstance(stmt, LetStmt):
+            self.loops[stmt.var] = stmt.var  # it may be another value the next time
+            if not self._uniform(stmt.value):
+                self.divergent.add(stmt.var)
+        first = self._touches(stmt)
+        part = self.plan(stmt.body)  # type: ignore[attr-defined]
+        if isinstance(stmt, LetStmt):
+            del self.loops[stmt.var]
+        if part.stmt is not stmt.body:  # type: ignore[attr-defined]
+            part.stmt = stmt.replace(body=part.stmt)
+        else:
+            part.stmt = stmt
+        return self._after(first, part)
+
+    @staticmethod
+    def _after(first: list[_Touch], part: _Part) -> _Part:
+        if first:
+            part.head = first + part.head
+            part.tail = part.tail if part.synced else part.head
+        return part
+
+    def _sequence(self, stmt: SeqStmt) -> _Part:
+        result = _Part(stmt)
+        parts: list[Stmt] = []
+        for child in stmt.seq:
+            part = self.plan(child)
+            if self._conflict(result.tail, part.head):
+                self._need(child)
+                parts.append(sync("shared"))
+                result.synced, result.tail = True, []
+            parts.append(part.stmt)
+            if not result.synced:
+                result.head = result.head + part.head
+            result.tail = part.tail if part.synced else result.tail + part.tail
+            result.synced = result.synced or part.synced
+        same = all(a is b for a, b in zip(parts, stmt.seq, strict=False))
+        result.stmt = stmt if same and len(parts) == len(stmt.seq) else seq(*parts)
+        return result
+
+    def _loop(self, stmt: For) -> _Part:
+        first = self._touches(stmt)
+        uniform = self._uniform(stmt.min) and self._uniform(stmt.extent)
+        if not uniform:
+            self.divergent.add(stmt.loop_var)
+        self.loops[stmt.loop_var] = stmt.extent
+        part = self._under(uniform, f"loop {stmt.loop_var.name!r}", stmt.body)
+        del self.loops[stmt.loop_var]
+        part.stmt = self._repeated(stmt, part, _may_repeat(stmt))
+        if not isinstance(stmt.extent, IntImm) or stmt.extent.value <= 0:
+            part = _perhaps(part)
+        return self._after(first, part)
+
+    def _while(self, stmt: While) -> _Part:
+        first = self._touches(stmt)
+        part = self._under(self._uniform(stmt.condition), "while loop", stmt.body)
+        part.head = first + part.head
+        part.tail = part.tail + first
+        part.stmt = self._repeated(stmt, part, True)
+        return _perhaps(part)
+
+    def _repeated(self, stmt: For | While, part: _Part, again: bool) -> Stmt:
+        """The loop; its body ends in a barrier if the next iteration collides with it."""
+        body = part.stmt
+        if again and self._conflict(part.tail, part.head):
+            self._need(stmt)
+            body = seq(body, sync("shared"))
+            part.synced, part.tail = True, []
+        return stmt if body is stmt.body else stmt.replace(body=body)
+
+    def _branch(self, stmt: IfThenElse) -> _Part:
+        first = self._touches(stmt)
+        uniform = self._uniform(stmt.condition)
+        yes = self._under(uniform, f"branch {stmt.condition}", stmt.then_case)
+        no = None
+        if stmt.else_case is not None:
+            no = self._under(uniform, f"branch {stmt.condition}", stmt.else_case)
+        result = stmt
+        if yes.stmt is not stmt.then_case or (no is not None and no.stmt is not stmt.else_case):
+            result = stmt.replace(then_case=yes.stmt, else_case=None if no is None else no.stmt)
+        # Either side may have run, or none: what is pending before a branch stays so after it.
+        sides = [yes] if no is None else [yes, no]
+        head = [touch for side in sides for touch in side.head]
+        tail = [touch for side in sides for touch in side.tail]
+        synced = no is not None and yes.synced and no.synced
+        if not synced and any(side.synced for side in sides):
+            tail = tail + head
+        return self._after(first, _Part(result, head, tail, synced))
+
+    def _under(self, uniform: bool, what: str, stmt: Stmt) -> _Part:
+        outer = self.apart
+        self.apart = outer or ("" if uniform else what)
+        part = self.plan(stmt)
+        self.apart = outer
+        return part
+
+    def _need(self, stmt: Stmt) -> None:
+        if self.apart:
+            raise VerifyError(
+                f"a barrier is needed inside of the {self.apart}, which not all threads may reach:"
+                f" {str(stmt).splitlines()[0]}"
+            )
+
+    # ------------------------------------------------------------------ accesses
+
+    def _touches(self, stmt: Stmt) -> list[_Touch]:
+        found: list[_Touch] = []
+        for expr in stmt_exprs(stmt):
+            self._reads(expr, found)
+        if isinstance(stmt, BufferStore):
+            self._touch(stmt.buffer, stmt.indices, True, found)
+        return found
+
+    def _reads(self, expr: Expr, found: list[_Touch]) -> None:
+        pointers = [v for v in free_vars(expr) if v.dtype.is_handle]
+        for var in pointers:
+            self._anything(var, found)
+        if not has_load(expr):
+            return
+        for node in post_order(expr):
+            if isinstance(node, BufferLoad):
+                self._touch(node.buffer, node.indices, False, found)
+            elif isinstance(node, Call) and node.op in (ADDRESS_OF, _ACCESS_PTR):
+                for buffer in loaded_buffers(node):
+                    self._anything(buffer.data, found)
+
+    def _anything(self, data: Var, found: list[_Touch]) -> None:
+        if storage_rank(pointer_scope(data)) == 1:
+            found.append(_Touch(data, True, None, {}))
+
+    def _touch(
+        self, buffer: Buffer, indices: Sequence[Expr], write: bool, found: list[_Touch]
+    ) -> None:
+        if storage_rank(pointer_scope(buffer.data)) == 1:
+            index = indices[0] if len(indices) == 1 else None
+            found.append(_Touch(buffer.data, write, index, dict(self.loops)))
+
+    def _uniform(self, expr: Expr) -> bool:
+        """Whether all threads of a block find the same value."""
+        if not free_vars(expr).isdisjoint(self.divergent):
+            return False
+        return all(storage_rank(b.scope) == 0 for b in loaded_buffers(expr))
+
+    def _conflict(self, before: Iterable[_Touch], after: Sequence[_Touch]) -> bool:
+        return any(self._collide(a, b) for a in before for b in after)
+
+    def _collide(self, a: _Touch, b: _Touch) -> bool:
+        if a.data is not b.data or not (a.is_write or b.is_write):
+            return False
+        first, second = self._digits(a), self._digits(b)
+        if first is None or second is None or not first.fixed.same(second.fixed):
+            return True
+        return not self._tell_threads(first, second)
+
+    def _digits(self, touch: _Touch) -> _Digits | None:
+        """An index as a fixed part, thread numbers and loop variables, each with its factor."""
+        if touch.index is None:
+            return None
+        base, moving = touch.index, list[tuple[int, int]]()
+        if isinstance(base, Ramp):
+            if not isinstance(base.stride, IntImm):
+                return None
+            moving.append((base.stride.value, base.lanes))
+            base = base.base
+        if base.dtype.lanes != 1:
+            return None
+        value = linear(base)
+        threads: dict[Var, int] = {}
+        fixed: dict[Expr, int] = {}
+        for atom, factor in value.terms.items():
+            if atom in self.threads:
+                threads[atom] = factor  # type: ignore[index]
+            elif isinstance(atom, Var) and atom in touch.ranges and atom not in self.loops:
+                extent = touch.ranges[atom]
+                if not isinstance(extent, IntImm):
+                    return None
+                moving.append((factor, extent.value))
+            elif self._same_for_all(atom, touch):
+                fixed[atom] = factor
+            else:
+                return None
+        return _Digits(Linear(fixed, value.const), threads, tuple(moving))
+
+    def _same_for_all(self, atom: Expr, touch: _Touch) -> bool:
+        """Whether it has one value at both accesses: it depends on loops around both, or none."""
+        inner = free_vars(atom) & (touch.ranges.keys() - self.loops.keys())
+        return not inner and not has_load(atom) and self._uniform(atom)
+
+    def _tell_threads(self, a: _Digits, b: _Digits) -> bool:
+        """Whether equal indices mean equal threads: the factors are places of a number system."""
+        if a.threads != b.threads:
+            return False
+        digits: dict[int, int] = {}
+        for factor, count in (*a.moving, *b.moving):
+            digits[factor] = max(digits.get(factor, 1), count)
+        for var, extent in self.threads.items():
+            if isinstance(extent, IntImm) and extent.value == 1:
+                continue
+            factor = a.threads.get(var, 0)
+            if factor in digits or not isinstance(extent, IntImm) or factor <= 0:
+                return False
+            digits[factor] = extent.value
+        reach = 0  # the largest number that the lower places give
+        for factor in sorted(digits):
+            if factor <= reach:
+                return False
+            reach += factor * (digits[factor] - 1)
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _Digits:
+    fixed: Linear
+    threads: dict[Var, int]
+    moving: tuple[tuple[int, int], ...]
+
+
+def _perhaps(part: _Part) -> _Part:
+    """The part where it may not be run at all: its barriers do not count outside."""
+    return _Part(part.stmt, part.head, part.head + part.tail) if part.synced else part
+
+
+def _may_repeat(loop: For) -> bool:
+    return not isinstance(loop.extent, IntImm) or loop.extent.value > 1
