@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .base import Target
+from .base.collector import without_collection
 from .base.errors import UnsupportedError, UserError
 from .base.settings import settings
 from .base.target import target as parse_target
@@ -68,6 +69,7 @@ def _native_helper(name: str, symbols: Mapping[str, int]) -> LoadedObject:
 native.connect(_native_helper)
 
 
+@without_collection
 def _object(module: IRModule, target: Target) -> tuple[bytes, EmittedModule]:
     """Machine code for a module at any stage; the part after emission may come from the cache."""
     from .codegen import jit
@@ -123,12 +125,13 @@ def build(program: PrimFunc | IRModule, target: Any = "cpu") -> Any:
     """
     host = runnable(target)
     module = IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
-    code, emitted = compile_module(module, host)
+    closed = {name: with_symbols(func) for name, func in module.functions.items()}
+    code, emitted = compile_module(module.replace(functions=closed), host)
     kernels = {
         name: Kernel(
             name,
             code.address(f"{name}__packed"),
-            parameters(func),
+            parameters(closed[name], len(func.params)),
             keep_alive=code,
             assertions=emitted.messages[name],
         )
@@ -159,18 +162,32 @@ def assembly(program: PrimFunc | IRModule, target: Any = "cpu") -> str:
     return jit.assembly(emit_module(lower(module, wanted)).ir_text, wanted)
 
 
-def parameters(func: PrimFunc) -> list[ParamSpec]:
-    """What a function takes, as the runtime checks it."""
+def with_symbols(func: PrimFunc) -> PrimFunc:
+    """The function with the symbols of its shapes as further parameters.
+
+    Callers do not pass them: they are read off the arguments' shapes.
+    """
+    symbols: dict[Var, None] = {}
+    for buffer in func.buffer_map.values():
+        for extent in (*buffer.shape, *buffer.strides):
+            if isinstance(extent, Var) and extent not in func.params:
+                symbols[extent] = None
+    return func.replace(params=(*func.params, *symbols)) if symbols else func
+
+
+def parameters(func: PrimFunc, passed: int) -> list[ParamSpec]:
+    """What a function takes, as the runtime checks it; callers pass the first `passed`."""
     written = {node.buffer.data for node in pre_order(func.body) if isinstance(node, BufferStore)}
     specs = []
-    for param in func.params:
+    for k, param in enumerate(func.params):
         buffer = func.buffer_map.get(param)
         if buffer is None:
-            specs.append(ParamSpec(param.name, "scalar", param.dtype))
+            specs.append(ParamSpec(param.name, "scalar", param.dtype, implicit=k >= passed))
             continue
         shape = tuple(_extent(extent) for extent in buffer.shape)
         access: Literal["r", "rw"] = "rw" if buffer.data in written else "r"
-        specs.append(ParamSpec(buffer.name, "buffer", buffer.dtype, shape, access=access))
+        strides = tuple(_extent(stride) for stride in buffer.strides) or None
+        specs.append(ParamSpec(buffer.name, "buffer", buffer.dtype, shape, strides, access))
     return specs
 
 
@@ -208,6 +225,7 @@ def compile_graph(graph: Graph, target: Any = "cpu") -> Executable:
     return recipe.executable(code)
 
 
+@without_collection
 def plan_graph(graph: Graph, target: Target) -> Program:
     """The kernels of a graph, before lowering."""
     from .graph.expand import expand
@@ -260,6 +278,7 @@ def _plain(value: Any) -> str:
     return f"{type(value).__name__} {uuid.uuid4()}"  # unknown: like nothing that was seen before
 
 
+@without_collection
 def _make(graph: Graph, target: Target) -> tuple[Recipe, bytes]:
     program = plan_graph(graph, target)
     slots = _number(program)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import re
+import tempfile
+from collections.abc import Callable
 from functools import cache
 
 import llvmlite.binding as llvm
 
+from ..base.errors import UserError
 from ..base.target import Target
+
+_COMPLAINT = re.compile(r"'(\S+)' is not a recognized (processor|feature)")
 
 
 @cache
@@ -37,3 +44,38 @@ def llvm_cpu(target: Target) -> tuple[str, str]:
     if target.arch == "x86_64" and target.vector_bits == 512:
         listed.append("-prefer-256-bit")
     return name, ",".join(listed)
+
+
+@cache
+def check_names(target: Target) -> None:
+    """Refuse a processor or a feature that LLVM does not know.
+
+    LLVM has no way to ask: it writes a complaint to standard error and goes on, and may then end
+    the process over code that its generic processor cannot run. So this reads what it writes.
+    """
+    if target.is_native and target.features == Target.host().features:
+        return
+    cpu, features = llvm_cpu(target)
+    if target.arch == "x86_64":
+        features += ",+64bit"
+    said = _said_by(lambda: llvm.Target.from_triple(target.triple).create_target_machine(
+        cpu=cpu, features=features
+    ))  # fmt: skip
+    found = _COMPLAINT.search(said)
+    if found is not None:
+        name, kind = found.group(1).lstrip("+-"), found.group(2)
+        raise UserError(f"LLVM knows no {kind} {name!r} of {target.arch}")
+
+
+def _said_by(call: Callable[[], object]) -> str:
+    """What a call writes to standard error, past Python."""
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            call()
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+        file.seek(0)
+        return file.read().decode(errors="replace")

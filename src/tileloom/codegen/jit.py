@@ -14,7 +14,7 @@ import llvmlite.binding as llvm
 
 from ..base.errors import InternalError
 from ..base.target import Target
-from .host import llvm_cpu
+from .host import check_names, llvm_cpu
 
 _lock = threading.RLock()
 
@@ -33,6 +33,7 @@ def _initialise(arch: str) -> None:
 @cache
 def _machine(target: Target, opt_level: int) -> Any:
     _initialise(target.arch)
+    check_names(target)
     cpu, features = llvm_cpu(target)
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=cpu, features=features, opt=max(1, opt_level), reloc="pic", codemodel="small", jit=False

@@ -1,0 +1,209 @@
+"""The driver: building, caching whole programs, stages, several segments."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tileloom
+from tileloom import driver, te
+from tileloom.base.errors import UserError
+from tileloom.base.settings import override
+from tileloom.driver import STAGES, compile_graph, graph_key, plan_graph, show_stage
+from tileloom.expr import Var
+from tileloom.graph import ops
+from tileloom.graph.nodes import Graph, Tensor, tensor_type
+from tileloom.runtime.recipe import Recipe, digest
+from tileloom.tir import BufferLoad, BufferStore, For, PrimFunc, make_buffer
+
+
+def softmax_graph(rows: int = 4, name: str = "main") -> Graph:
+    x = Tensor(tensor_type((rows, 8), "float32"), "x")
+    return Graph([x], [ops.softmax(ops.mul(x, 2.0), 1)], name=name)
+
+
+def weighted(weight) -> Graph:
+    x = Tensor(tensor_type((2, 3), "float32"), "x")
+    return Graph([x], [ops.matmul(x, ops.constant(weight))])
+
+
+def key(graph: Graph) -> str:
+    digests = {id(array): digest(array) for array in driver._constants(graph)}
+    return graph_key(graph, digests)
+
+
+# ---------------------------------------------------------------------------- keys
+
+
+def test_equal_graphs_have_equal_keys():
+    assert key(softmax_graph()) == key(softmax_graph())
+    weight = np.ones((3, 5), np.float32)
+    assert key(weighted(weight)) == key(weighted(weight.copy()))
+
+
+def test_graphs_that_differ_have_other_keys():
+    x = Tensor(tensor_type((4, 8), "float32"), "x")
+    y = Tensor(tensor_type((4, 8), "float32"), "y")
+    half = Tensor(tensor_type((4, 8), "float16"), "x")
+    keys = [
+        key(Graph([x], [ops.softmax(x, 1)])),
+        key(Graph([x], [ops.softmax(x, 0)])),
+        key(Graph([x], [ops.exp(x)])),
+        key(Graph([half], [ops.exp(half)])),
+        key(Graph([x, y], [ops.sub(x, y)])),
+        key(Graph([x, y], [ops.sub(y, x)])),
+        key(Graph([x], [ops.exp(x), ops.exp(x)])),
+        key(weighted(np.ones((3, 5), np.float32))),
+        key(weighted(np.full((3, 5), 2, np.float32))),
+        key(weighted(np.ones((3, 6), np.float32))),
+        key(Graph([x], [ops.mul(x, 2.0)])),
+        key(Graph([x], [ops.mul(x, 3.0)])),
+    ]
+    assert len(set(keys)) == len(keys)
+
+
+def test_attributes_nobody_knows_are_never_equal():
+    assert driver._plain(object()) != driver._plain(object())
+    assert driver._plain([1, True, "a", None, 2.5]) == driver._plain([1, True, "a", None, 2.5])
+    assert driver._plain([1]) != driver._plain([True]) != driver._plain([1.0])
+
+
+# ---------------------------------------------------------------------------- the cache
+
+
+@pytest.fixture
+def counted(monkeypatch, tmp_path):
+    """How often a program was made, with a cache of its own."""
+    made = []
+    make = driver._make
+    monkeypatch.setattr(driver, "_make", lambda *a: made.append(1) or make(*a))
+    with override(cache_dir=tmp_path / "cache"):
+        yield made
+
+
+def test_programs_are_found_again(counted, rng):
+    x = rng.standard_normal((4, 8)).astype(np.float32)
+    first, second = (compile_graph(softmax_graph())(x)[0] for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    assert len(counted) == 1
+    compile_graph(softmax_graph(5))
+    assert len(counted) == 2
+
+
+def test_programs_with_constants_are_found_again(counted, rng):
+    weight = rng.standard_normal((3, 5)).astype(np.float32)
+    x = rng.standard_normal((2, 3)).astype(np.float32)
+    for array in (weight, weight.copy(), weight + 1):
+        np.testing.assert_allclose(compile_graph(weighted(array))(x)[0], x @ array, rtol=1e-5)
+    assert len(counted) == 2
+
+
+def test_equal_constants_twice(counted, rng):
+    x = Tensor(tensor_type((4,), "float32"), "x")
+    parts = [ops.constant(np.arange(4, dtype=np.float32)) for _ in range(2)]
+    graph = Graph([x], [ops.add(ops.mul(x, parts[0]), parts[1])])
+    for _ in range(2):
+        result = compile_graph(graph)(np.ones(4, np.float32))[0]
+        np.testing.assert_array_equal(result, 2 * np.arange(4))
+    assert len(counted) == 1
+
+
+def test_programs_of_the_host_are_made_anew(counted):
+    x = Tensor(tensor_type((3, 2), "float32"), "x")
+    graph = Graph([x], [ops.sort(x, 0)])
+    value = np.float32([[3, 1], [2, 5], [1, 4]])
+    for _ in range(2):
+        np.testing.assert_array_equal(compile_graph(graph)(value)[0], np.sort(value, 0))
+
+
+def test_a_damaged_cache_is_made_anew(counted, tmp_path):
+    compile_graph(softmax_graph())
+    for path in (tmp_path / "cache").iterdir():
+        path.write_bytes(path.read_bytes()[:40])
+    x = np.zeros((4, 8), np.float32)
+    np.testing.assert_allclose(compile_graph(softmax_graph())(x)[0], 0.125)
+    assert len(counted) == 2
+
+
+def test_threads_are_part_of_the_key(counted):
+    compile_graph(softmax_graph(64))
+    with override(num_threads=1):
+        compile_graph(softmax_graph(64))
+    assert len(counted) == (2 if tileloom.Target.host().cores > 1 else 1)
+
+
+def test_recipes_survive_the_way_to_disk():
+    recipe, code = driver._make(weighted(np.ones((3, 5), np.float32)), tileloom.Target.host())
+    data = recipe.to_bytes({}, code)
+    again, code_again = Recipe.from_bytes(data, {})
+    assert code_again == code
+    assert again.steps == recipe.steps and again.inputs == recipe.inputs
+    assert again.outputs == recipe.outputs and again.needs_threads == recipe.needs_threads
+    for name, array in recipe.symbols.items():
+        np.testing.assert_array_equal(again.symbols[name], array)
+
+
+# ---------------------------------------------------------------------------- stages
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_each_stage_has_text(stage):
+    text = show_stage(softmax_graph(), stage)
+    assert ("softmax" in text) if stage == "graph" else text
+
+
+def test_stages_of_tensor_ir():
+    A = te.placeholder((4,), name="A")
+    f = te.create_prim_func([A, te.compute((4,), lambda i: A[i] * 2.0, name="B")])
+    assert "T.block" in show_stage(f, "tir") and "T.block" not in show_stage(f, "loops")
+    assert "fmul" in show_stage(f, "llvm")
+    for stage, words in (("graph", "begin with tir"), ("soup", "flat")):
+        with pytest.raises(UserError, match=words):
+            show_stage(f, stage)
+
+
+def test_stages_are_printed_and_written(tmp_path, capsys):
+    with override(print_ir=("groups", "asm"), dump_dir=tmp_path / "dump"):
+        compile_graph(softmax_graph(name="noisy"))
+    shown = capsys.readouterr().err
+    assert "# noisy: groups" in shown and "# noisy: asm" in shown and "# noisy: tir" not in shown
+    written = {path.name for path in (tmp_path / "dump").iterdir()}
+    assert written == {f"noisy.{stage}.txt" for stage in STAGES}
+
+
+def test_one_kernel_for_what_belongs_together():
+    program = plan_graph(softmax_graph(), tileloom.Target.host())
+    assert program.kernel_count == 1
+
+
+# ---------------------------------------------------------------------------- build
+
+
+def test_build_of_a_module():
+    def scale(name, by):
+        A = te.placeholder((4,), name="A")
+        function = te.create_prim_func([A, te.compute((4,), lambda i: A[i] * by, name="B")])
+        return function.with_attr("global_symbol", name)
+
+    functions = {name: scale(name, by) for name, by in (("double", 2.0), ("triple", 3.0))}
+    kernels = tileloom.build(tileloom.IRModule(functions))
+    x, y = np.ones(4, np.float32), np.zeros(4, np.float32)
+    for name, by in (("double", 2), ("triple", 3)):
+        kernels[name](x, y)
+        assert (y == by).all()
+
+
+def test_strides_and_symbols_are_parameters():
+    n = Var("n", "int32")
+    A = make_buffer((4, 6), "float32", "A", strides=(12, 2))
+    B = make_buffer((n,), "float32", "B")
+    i = Var("i", "int32")
+    body = For(i, 0, n, BufferStore(B, BufferLoad(A, [i, 1]) + 1.0, [i]))
+    a, b = Var("a", "handle"), Var("b", "handle")
+    kernel = tileloom.build(PrimFunc((a, b), body, {a: A, b: B}, {"global_symbol": "column"}))
+    wide = np.arange(48, dtype=np.float32).reshape(4, 12)
+    found = np.zeros(3, np.float32)
+    kernel(wide[:, ::2], found)
+    np.testing.assert_array_equal(found, wide[:3, 2] + 1)
+    with pytest.raises(UserError, match="strides"):
+        kernel(wide[:, :6].copy(), found)

@@ -1,0 +1,94 @@
+"""The public face: what `tileloom` offers, and that it loads nothing before it is used."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tileloom
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_every_listed_name_is_there():
+    for name in dir(tileloom):
+        if name != "onnx":  # an extra
+            assert getattr(tileloom, name) is not None, name
+
+
+def test_names_that_are_not_there():
+    for name in ("no_such_thing", "_private"):
+        with pytest.raises(AttributeError, match=name):
+            getattr(tileloom, name)
+
+
+def test_the_example_of_the_front_page():
+    @tileloom.jit
+    def normalise(x):
+        return x / tileloom.sum(x, axis=-1, keepdims=True)
+
+    x = np.ones((2, 4), np.float32)
+    assert normalise(x).tolist() == [[0.25] * 4] * 2
+
+
+def test_what_is_loaded_when():
+    """LLVM is loaded when something must be compiled, and NumPy not by the import alone."""
+    script = """
+import sys, tileloom
+print('numpy' in sys.modules, 'llvmlite' in sys.modules)
+import numpy as np
+double = tileloom.jit(lambda x: x * 2)
+print('llvmlite' in sys.modules)
+double(np.ones(3, 'float32'))
+print('llvmlite' in sys.modules)
+"""
+    found = [run(script, name).split() for name in ("cold", "cold")]
+    assert found[0][:3] == ["False", "False", "False"]
+    assert found[1] == ["False", "False", "False", "False"], "a warm start needs no LLVM"
+
+
+def run(script: str, cache: str) -> str:
+    environment = {
+        "PYTHONPATH": str(ROOT / "src"),
+        "TILELOOM_CACHE_DIR": str(run.folder / cache),  # type: ignore[attr-defined]
+        "PATH": "",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path):
+    run.folder = tmp_path  # type: ignore[attr-defined]
+
+
+def test_errors_survive_pickling():
+    error = tileloom.UserError("what", hint="this")
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == str(error) or "what" in str(again)
+
+
+def test_missing_extra_is_named():
+    script = """
+import sys
+sys.modules['onnx'] = None
+import tileloom
+try:
+    tileloom.onnx
+except ImportError as error:
+    print(error)
+"""
+    assert "tileloom[onnx]" in run(script, "none")
+
+
+def test_the_version_is_one():
+    text = (ROOT / "src/tileloom/__init__.py").read_text()
+    assert re.search(r'__version__ = "(.*)"', text).group(1) == tileloom.__version__
