@@ -44,7 +44,7 @@ ROOMS["cli"] = set(ROOMS)
 # Third-party packages and where alone they may be imported: a folder, or one file of it.
 WALLS: dict[str, tuple[str, ...]] = {
     "llvmlite": ("codegen/",),
-    "islpy": ("poly/", "tir/integer_sets.py"),
+    "islpy": ("poly/", "schedule/integer_sets.py"),
     "xgboost": ("tune/",),
     "cuda": ("runtime/",),
     "torch": ("frontend/torch.py", "frontend/torch/"),

@@ -1,0 +1,490 @@
+"""From a function in blocks form to its `Model`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from ..base import DType
+from ..expr import (
+    EQ,
+    REDUCE,
+    And,
+    Call,
+    Cast,
+    Expr,
+    Let,
+    Not,
+    Or,
+    Ramp,
+    Reduce,
+    Var,
+    const,
+    find_op,
+    free_vars,
+    post_order,
+    substitute,
+)
+from ..tir import (
+    THREAD_BINDING,
+    AssertStmt,
+    AttrStmt,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    While,
+    is_no_op,
+)
+from .integer_sets import Integers, Space
+from .verify_model import BODY, INIT, READ, WRITE, Access, Dim, Instance, Memory, Model, Step
+
+_HARMLESS = {"tir.assume", "tir.prefetch", "tir.undef"}
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Where the walk stands."""
+
+    dims: tuple[Dim, ...]
+    space: Space
+    domain: Any
+    exact: bool
+    path: tuple[Step, ...]
+    values: Mapping[Var, Expr]
+    place: Instance | None = None
+    role: str = BODY
+
+    def at(self, position: int) -> Frame:
+        """A place in a row of statements."""
+        return replace(self, path=(*self.path, ("at", position)))
+
+    def where(self, condition: Expr) -> Frame:
+        """Only where a condition holds; where it may hold, if that cannot be said exactly."""
+        match condition:
+            case And(a, b):
+                return self.where(a).where(b)
+            case _:
+                known = self.space.condition(condition)
+                if known is None:
+                    return replace(self, exact=False)
+                return replace(self, domain=self.domain.intersect(known))
+
+    def maybe(self) -> Frame:
+        """What happens here may also not happen."""
+        return replace(self, exact=False)
+
+    def expr(self, expr: Expr) -> Expr:
+        """An expression over the loops around."""
+        return substitute(expr, self.values)
+
+
+@dataclass(slots=True)
+class Statement:
+    """The loads of one statement are counted."""
+
+    number: int
+    ordinal: int
+    loads: dict[BufferLoad, int]
+    inexact: set[BufferLoad]
+
+
+@cache
+def placeholder(kind: str, position: int, dtype: DType) -> Var:
+    """The same variable for the same position, in every program."""
+    return Var(f"{kind}{position}", dtype)
+
+
+def extract(func: PrimFunc, integers: Integers) -> Model:
+    """The model of a function whose symbolic integers are `integers.params`."""
+    model = Model(func, integers)
+    _Walk(model).run()
+    return model
+
+
+def symbolic_params(func: PrimFunc) -> tuple[Var, ...]:
+    """Scalar integer parameters and the variables of buffer shapes."""
+    found = {p: None for p in func.params if p.dtype.is_int}
+    for buffer in func.buffers:
+        for extent in buffer.shape:
+            found.update(dict.fromkeys(sorted(free_vars(extent), key=lambda var: var.serial)))
+    return tuple(found)
+
+
+class _Walk:
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.memories: dict[Buffer, Memory] = {}
+        self.pointers: dict[Var, Buffer] = {}
+        self.views: dict[Buffer, tuple[Buffer, tuple[Expr, ...]]] = {}
+        self.statements = 0
+        self.ordinals: dict[tuple[Instance | None, str], int] = {}
+
+    def run(self) -> None:
+        model = self.model
+        space = model.integers.space(())
+        domain = space.universe
+        for k, buffer in enumerate(model.func.buffers):
+            self.allocate(buffer, k, ())
+            for extent in buffer.shape:
+                known = space.condition(extent >= 0)
+                domain = domain if known is None else domain.intersect(known)
+        model.parameters = domain
+        self.stmt(model.func.body, Frame((), space, domain, True, (), {}))
+
+    def allocate(self, buffer: Buffer, param: int | None, dims: tuple[Dim, ...]) -> None:
+        if self.pointers.setdefault(buffer.data, buffer) is not buffer:
+            self.model.doubt(f"buffer {buffer.name!r} shares its memory with another one")
+        memory = Memory(len(self.model.memories), buffer, param, len(dims))
+        self.memories[buffer] = memory
+        self.model.memories.append(memory)
+
+    # ------------------------------------------------------------------ statements
+
+    def stmt(self, stmt: Stmt, frame: Frame) -> None:
+        match stmt:
+            case For():
+                self.loop(stmt, frame)
+            case SeqStmt():
+                for k, part in enumerate(stmt.seq):
+                    self.stmt(part, frame.at(k))
+            case BlockRealize():
+                self.block(stmt, frame)
+            case BufferStore():
+                self.store(stmt, frame)
+            case IfThenElse():
+                condition = self.evaluate(stmt.condition, frame.at(0))
+                self.stmt(stmt.then_case, frame.where(condition).at(1))
+                if stmt.else_case is not None:
+                    self.stmt(stmt.else_case, frame.where(Not(condition)).at(1))
+            case LetStmt():
+                value = self.evaluate(stmt.value, frame.at(0))
+                if not any(isinstance(part, BufferLoad) for part in post_order(value)):
+                    frame = replace(frame, values={**frame.values, stmt.var: value})
+                self.stmt(stmt.body, frame.at(1))
+            case AssertStmt():
+                condition = self.evaluate(stmt.condition, frame.at(0))
+                self.stmt(stmt.body, frame.where(condition).at(1))
+            case While():
+                self.model.doubt("a while loop runs an unknown number of times")
+                self.evaluate(stmt.condition, frame.maybe().at(0))
+                self.stmt(stmt.body, frame.maybe().at(1))
+            case Evaluate() if not is_no_op(stmt):
+                if not (isinstance(stmt.value, Call) and stmt.value.op in _HARMLESS):
+                    self.evaluate(stmt.value, frame, for_effect=True)
+            case AttrStmt() if stmt.attr_key not in ("thread_extent", "virtual_thread"):
+                self.stmt(stmt.body, frame)
+            case Evaluate():
+                pass
+            case _:
+                self.model.doubt(f"{type(stmt).__name__} is not part of the blocks form")
+
+    def loop(self, loop: For, frame: Frame) -> None:
+        low, extent = self.evaluate(loop.min, frame), self.evaluate(loop.extent, frame)
+        binding = loop.thread_binding
+        tag = binding.thread_tag if binding is not None and loop.kind == THREAD_BINDING else ""
+        dim = Dim(loop.loop_var.with_name(loop.loop_var.name), loop, tag)
+        dims = (*frame.dims, dim)
+        space = self.model.integers.space([d.var for d in dims])
+        domain = frame.domain.add_dims(self.model.integers.set_dim, 1)
+        number = space.number(dim.var)
+        within = space.between(low, number, extent)
+        if within is None:
+            self.model.doubt(f"the range of loop {dim.name!r} is not affine")
+        else:
+            domain = domain.intersect(within)
+        for other in frame.dims:
+            # A thread has one number, however many loops ask for it.
+            if tag and other.tag == tag:
+                domain = domain.intersect(space.condition(EQ(dim.var, other.var)))
+        values = {**frame.values, loop.loop_var: dim.var}
+        if binding is not None:
+            values[binding.var] = dim.var
+        path = frame.path if dim.is_lane else (*frame.path, ("loop", len(dims) - 1))
+        exact = frame.exact and within is not None
+        inner = replace(
+            frame, dims=dims, space=space, domain=domain, exact=exact, path=path, values=values
+        )
+        self.stmt(loop.body, inner)
+
+    def block(self, realize: BlockRealize, frame: Frame) -> None:
+        block = realize.block
+        values = tuple(self.evaluate(value, frame.at(0)) for value in realize.iter_values)
+        frame = frame.where(self.evaluate(realize.predicate, frame.at(0))).at(1)
+        place = Instance(
+            block, frame.place, values, len(frame.dims), frame.path, frame.domain, frame.exact,
+            frame.space,
+        )  # fmt: skip
+        self.model.places.append(place)
+        # The body sees the iteration variables, not the loops.
+        seen = {v: e for v, e in frame.values.items() if v not in _loop_vars(frame)}
+        seen.update((a.var, v) for a, v in zip(block.iter_vars, values, strict=True))
+        frame = replace(frame, values=seen, place=place, role=BODY)
+        for buffer in block.alloc_buffers:
+            self.allocate(buffer, None, frame.dims)
+        for match in block.match_buffers:
+            lows = tuple(frame.expr(part.min) for part in match.source.region)
+            self.views[match.buffer] = (match.source.buffer, lows)
+            sizes = [frame.expr(part.extent) for part in match.source.region]
+            for extent, size in zip(reversed(match.buffer.shape), reversed(sizes)):
+                if isinstance(extent, Var) and extent not in seen:
+                    seen[extent] = size
+        if block.init is not None:
+            start = frame
+            for axis in block.iter_vars:
+                if axis.iter_type == REDUCE:
+                    start = start.where(frame.expr(EQ(axis.var, axis.domain.min)))
+            self.stmt(block.init, replace(start.at(0), role=INIT))
+        self.stmt(block.body, frame.at(1))
+
+    def store(self, stmt: BufferStore, frame: Frame) -> None:
+        statement = self.begin(frame)
+        for expr in (stmt.value, *stmt.indices):
+            self.loads(expr, frame.at(0), statement)
+        if stmt.predicate is not None:
+            self.loads(stmt.predicate, frame.at(0), statement)
+            frame = frame.maybe()
+        indices = [frame.expr(index) for index in stmt.indices]
+        access = self.access(WRITE, stmt.buffer, indices, frame.at(1), statement)
+        if access is not None:
+            access.pattern = self.pattern(stmt.value, frame, statement)
+            plain = isinstance(stmt.value, BufferLoad) and stmt.value.dtype is stmt.buffer.dtype
+            access.is_copy = plain and frame.role == BODY and stmt.predicate is None
+            access.span = stmt.span
+
+    def begin(self, frame: Frame) -> Statement:
+        key = (frame.place, frame.role)
+        ordinal = self.ordinals.get(key, 0)
+        self.ordinals[key] = ordinal + 1
+        self.statements += 1
+        return Statement(self.statements, ordinal, {}, set())
+
+    def evaluate(self, expr: Expr, frame: Frame, for_effect: bool = False) -> Expr:
+        """The expression over the loops; what it loads is loaded now."""
+        if for_effect or any(isinstance(part, BufferLoad | Call) for part in post_order(expr)):
+            self.loads(expr, frame, self.begin(frame))
+        return frame.expr(expr)
+
+    # ------------------------------------------------------------------ expressions
+
+    def loads(self, expr: Expr, frame: Frame, statement: Statement) -> None:
+        match expr:
+            case BufferLoad():
+                for index in expr.indices:
+                    self.loads(index, frame, statement)
+                self.load(expr, frame, statement)
+            case Call(_, "tir.if_then_else", (condition, yes, no)):
+                self.loads(condition, frame, statement)
+                holds = frame.expr(condition)
+                self.loads(yes, frame.where(holds), statement)
+                self.loads(no, frame.where(Not(holds)), statement)
+            case Call() if _is_opaque(expr):
+                self.opaque(expr, frame)
+            case And(a, b):
+                self.loads(a, frame, statement)
+                self.loads(b, frame.where(frame.expr(a)).maybe(), statement)
+            case Or(a, b):
+                self.loads(a, frame, statement)
+                self.loads(b, frame.where(Not(frame.expr(a))).maybe(), statement)
+            case Let(var, value, body):
+                self.loads(substitute(body, {var: value}), frame, statement)
+            case Reduce():
+                self.model.doubt("a Reduce expression stands in a program of blocks")
+            case _:
+                for child in expr.children:
+                    self.loads(child, frame, statement)
+
+    def load(self, load: BufferLoad, frame: Frame, statement: Statement) -> None:
+        # Every occurrence is an access of its own, as guards differ; the first names the load.
+        slot = statement.loads.setdefault(load, len(statement.loads))
+        if load.predicate is not None:
+            self.loads(load.predicate, frame, statement)
+            frame = frame.maybe()
+        indices = [frame.expr(index) for index in load.indices]
+        access = self.access(READ, load.buffer, indices, frame, statement)
+        if access is not None:
+            access.slot = slot
+            if not access.exact:
+                statement.inexact.add(load)
+
+    def opaque(self, call: Call, frame: Frame) -> None:
+        """An intrinsic that may touch memory by itself: the block's declared regions count."""
+        name = frame.place.name if frame.place is not None else "the function"
+        self.model.doubt(f"{call.op} in block {name!r} is taken at what the block declares")
+        if frame.place is None:
+            return
+        block, statement = frame.place.block, self.begin(frame)
+        for kind, regions in ((READ, block.reads), (WRITE, block.writes)):
+            for region in regions:
+                outer, bounds = frame, []
+                for part in region.region:
+                    extent = frame.expr(part.extent)
+                    var = Var("e", part.min.dtype)
+                    outer = self.inside(outer, var, extent)
+                    bounds.append(frame.expr(part.min) + outer.dims[-1].var)
+                self.access(kind, region.buffer, bounds, outer.at(kind), statement)
+
+    def inside(self, frame: Frame, var: Var, extent: Expr) -> Frame:
+        """One more dimension of instances that is not a loop of the program."""
+        dim = Dim(var, For(var, const(0, var.dtype), extent, "serial", Evaluate(const(0))))
+        dims = (*frame.dims, dim)
+        space = self.model.integers.space([d.var for d in dims])
+        domain = frame.domain.add_dims(self.model.integers.set_dim, 1)
+        within = space.between(const(0, var.dtype), space.number(var), extent)
+        if within is None:
+            return replace(frame, dims=dims, space=space, domain=domain, exact=False)
+        return replace(frame, dims=dims, space=space, domain=domain.intersect(within))
+
+    def access(
+        self,
+        kind: int,
+        buffer: Buffer,
+        indices: Sequence[Expr],
+        frame: Frame,
+        statement: Statement,
+    ) -> Access | None:
+        indices = list(indices)
+        for k, index in enumerate(indices):
+            if isinstance(index, Ramp):
+                frame = self.inside(frame, Var("lane", index.base.dtype), const(index.lanes))
+                lane = frame.dims[-1].var
+                indices[k] = index.base + index.stride * lane
+        outside = frame.space.universe.complement()
+        while buffer in self.views:
+            outside = outside.union(self.outside(buffer, indices, frame))
+            buffer, lows = self.views[buffer]
+            padded = [const(0, low.dtype) for low in lows[: len(lows) - len(indices)]] + indices
+            indices = [low + index for low, index in zip(lows, padded, strict=True)]
+        memory = self.memories.get(buffer)
+        if memory is None:
+            self.model.doubt(f"buffer {buffer.name!r} is not declared by the function or a block")
+            return None
+        outside = outside.union(self.outside(buffer, indices, frame))
+        return self.record(kind, memory, indices, frame, statement, outside)
+
+    def record(
+        self,
+        kind: int,
+        memory: Memory,
+        indices: Sequence[Expr],
+        frame: Frame,
+        statement: Statement,
+        outside: Any,
+    ) -> Access:
+        integers = self.model.integers
+        name = f"S{len(self.model.accesses)}"
+        element, exact = self.element(memory, indices, frame)
+        place = frame.place
+        iters = None if place is None else self.iters(place, frame.space)
+        access = Access(
+            name, kind, memory, place, frame.role, frame.dims, frame.path,
+            frame.domain.set_tuple_name(name),
+            element.set_tuple_name(integers.in_dim, name).intersect_domain(
+                frame.domain.set_tuple_name(name)
+            ),
+            frame.domain.intersect(outside).set_tuple_name(name),
+            frame.exact, frame.exact and exact, statement.number, statement.ordinal, 0,
+            None if iters is None else iters.set_tuple_name(integers.in_dim, name),
+        )  # fmt: skip
+        self.model.accesses.append(access)
+        memory.accesses.append(access)
+        return access
+
+    def iters(self, place: Instance, space: Space) -> Any | None:
+        numbers = [space.number(value) for _, _, _, value in place.axes()]
+        return None if any(number is None for number in numbers) else space.map(numbers)
+
+    def element(self, memory: Memory, indices: Sequence[Expr], frame: Frame) -> tuple[Any, bool]:
+        """Which elements an access may touch, and whether it touches no others."""
+        isl, space, exact = self.model.integers.isl, frame.space, True
+        result = isl.Map.from_domain(space.universe)
+        for index, extent in zip(indices, memory.buffer.shape, strict=True):
+            number = space.number(index)
+            if number is not None:
+                part = isl.Map.from_pw_aff(number)
+            else:
+                part, exact = self.anywhere(extent, space), False
+                self.not_affine(memory, index, frame)
+            result = result.flat_range_product(part)
+        return result, exact
+
+    def anywhere(self, extent: Expr, space: Space) -> Any:
+        """From any instance to every index of an axis."""
+        var = Var("x", extent.dtype)
+        wider = self.model.integers.space([*space.variables, var])
+        within = wider.between(const(0, extent.dtype), wider.number(var), extent)
+        points = wider.universe if within is None else within
+        dims, last = self.model.integers, len(space.variables)
+        return (
+            self.model.integers.isl.Map.from_domain(points)
+            .move_dims(dims.out_dim, 0, dims.in_dim, last, 1)
+        )  # fmt: skip
+
+    def not_affine(self, memory: Memory, index: Expr, frame: Frame) -> None:
+        block = frame.place.name if frame.place is not None else "the function"
+        what = f"an index of {memory.name!r} in block {block!r}"
+        if any(isinstance(part, BufferLoad) for part in post_order(index)):
+            self.model.note(f"{what} depends on data: any element is assumed, bounds unchecked")
+        else:
+            self.model.doubt(f"{what} is not affine: {index}")
+
+    def outside(self, buffer: Buffer, indices: Sequence[Expr], frame: Frame) -> Any:
+        space = frame.space
+        bad = space.universe.complement()
+        for index, extent in zip(indices, buffer.shape, strict=True):
+            number = space.number(index)
+            if number is None:
+                continue
+            within = space.between(const(0, extent.dtype), number, frame.expr(extent))
+            if within is None:
+                self.model.doubt(f"an extent of {buffer.name!r} is not affine: {extent}")
+            else:
+                bad = bad.union(space.universe.subtract(within))
+        return bad
+
+    def pattern(self, value: Expr, frame: Frame, statement: Statement) -> Expr:
+        """The value with its loads and iteration variables replaced by numbered placeholders."""
+        axes: dict[Expr, Expr] = {}
+        if frame.place is not None:
+            for k, (_, _, axis, _) in enumerate(frame.place.axes()):
+                axes[axis.var] = placeholder("iter", k, axis.var.dtype)
+        return _pattern(value, statement, axes)
+
+
+def _pattern(expr: Expr, statement: Statement, axes: Mapping[Expr, Expr]) -> Expr:
+    if expr in axes:
+        return axes[expr]
+    if isinstance(expr, BufferLoad):
+        slot = placeholder("load", statement.loads.get(expr, -1), expr.dtype)
+        if expr not in statement.inexact:
+            return slot
+        parts = [_pattern(index, statement, axes) for index in expr.indices]
+        return Call(expr.dtype, "tir.load", (slot, *parts))
+    children = expr.children
+    return (
+        expr.with_children([_pattern(c, statement, axes) for c in children]) if children else expr
+    )
+
+
+def _loop_vars(frame: Frame) -> set[Var]:
+    found = {dim.loop.loop_var for dim in frame.dims}
+    for dim in frame.dims:
+        if dim.loop.thread_binding is not None:
+            found.add(dim.loop.thread_binding.var)
+    return found
+
+
+def _is_opaque(call: Call) -> bool:
+    op = find_op(call.op)
+    if op is None or not op.pure:
+        return True
+    return any(arg.dtype.is_handle and not isinstance(arg, Cast) for arg in call.args)

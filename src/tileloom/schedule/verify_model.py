@@ -1,0 +1,190 @@
+"""What a program does, as integer sets: accesses with their instances, elements and times.
+
+An *access* is one load or store of the text. Its instances are the values of the loops around it
+for which it runs; `cell` says which memory each instance touches; `time` places instances in
+lexicographic order. Sets and maps are objects of isl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..base import Span
+from ..expr import REDUCE, Expr, Var
+from ..tir import PARALLEL, THREAD_BINDING, VECTORIZED, Block, Buffer, For, PrimFunc
+from .integer_sets import Integers
+
+_LANES = ("threadIdx", "vthread")  # threads that wait for each other between statements
+READ, WRITE = 0, 1
+BODY, INIT = "body", "init"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dim:
+    """A loop around an access; `var` belongs to this place alone."""
+
+    var: Var
+    loop: For
+    tag: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the loop variable."""
+        return self.var.name
+
+    @property
+    def is_lane(self) -> bool:
+        """Whether it is a thread within a thread block."""
+        return self.tag.startswith(_LANES)
+
+    @property
+    def is_unordered(self) -> bool:
+        """Whether its iterations may run in any order or at once, with no waiting in between."""
+        kind = self.loop.kind
+        return kind in (PARALLEL, VECTORIZED) or (kind == THREAD_BINDING and not self.is_lane)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Instance:
+    """A place where a block runs: the blocks around it, outermost first, and what they bind."""
+
+    block: Block
+    outer: Instance | None
+    values: tuple[Expr, ...]  # of the block's own iteration variables, over loops
+    depth: int  # the number of loops around it
+    path: tuple[Step, ...]
+    domain: Any  # where it runs, over the loops around it
+    exact: bool
+    space: Any
+
+    @property
+    def name(self) -> str:
+        """The name of the block."""
+        return self.block.name_hint
+
+    def chain(self) -> tuple[Instance, ...]:
+        """The blocks around it that have iteration variables, and itself."""
+        outer = () if self.outer is None else self.outer.chain()
+        return (*outer, self)
+
+    def axes(self) -> Iterator[tuple[str, bool, Any, Expr]]:
+        """Name, whether it reduces, iteration variable, value: of all blocks of the chain."""
+        for place in self.chain():
+            for axis, value in zip(place.block.iter_vars, place.values, strict=True):
+                yield axis.var.name, axis.iter_type == REDUCE, axis, value
+
+
+# A step of a time: a fixed position, or the loop with this number.
+Step = tuple[str, int]
+
+
+@dataclass(eq=False, slots=True)
+class Memory:
+    """A buffer that is allocated or passed in, under all its names."""
+
+    index: int
+    buffer: Buffer
+    param: int | None  # its place among the buffer parameters
+    depth: int  # the number of loops around its allocation
+    accesses: list[Access] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The name of the buffer."""
+        return self.buffer.name
+
+
+@dataclass(eq=False, slots=True)
+class Access:
+    """One load or store of the text.
+
+    Attributes:
+        name: of its space: instances are `name[loops...]`.
+        domain: its instances; all that may be, if it is not `sure`.
+        element: from instances to the indices into the buffer.
+        cell: from instances to memory: private copies are different memory.
+        outside: the instances whose indices are out of bounds.
+        sure: whether `domain` is what really happens, not more.
+        exact: the same of `domain` and `element`.
+        statement: the number of the statement it belongs to.
+        slot: its place among the loads (or stores) of that statement.
+        pattern: of a store: its value with loads and iteration variables numbered.
+    """
+
+    name: str
+    kind: int
+    memory: Memory
+    place: Instance | None
+    role: str
+    dims: tuple[Dim, ...]
+    path: tuple[Step, ...]
+    domain: Any
+    element: Any
+    outside: Any
+    sure: bool
+    exact: bool
+    statement: int
+    ordinal: int
+    slot: int
+    iters: Any  # from instances to the values of the chain's iteration variables; None if unknown
+    pattern: Expr | None = None
+    is_copy: bool = False
+    span: Span | None = None
+    cell: Any = None
+    time: Any = None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it loads."""
+        return self.kind == READ
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it stores."""
+        return self.kind == WRITE
+
+    @property
+    def block(self) -> str:
+        """The name of the block it belongs to."""
+        return "" if self.place is None else self.place.name
+
+    @property
+    def reduces(self) -> tuple[bool, ...]:
+        """Which of the chain's iteration variables reduce."""
+        if self.place is None:
+            return ()
+        return tuple(reduces for _, reduces, _, _ in self.place.axes())
+
+
+@dataclass(eq=False, slots=True)
+class Model:
+    """A whole program."""
+
+    func: PrimFunc
+    integers: Integers
+    accesses: list[Access] = field(default_factory=list)
+    memories: list[Memory] = field(default_factory=list)
+    places: list[Instance] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)  # why a verdict may be impossible
+    notes: list[str] = field(default_factory=list)
+    parameters: Any = None  # what is known about the symbolic parameters
+
+    def doubt(self, reason: str) -> None:
+        """Remember why the program cannot be judged in full."""
+        if reason not in self.unknown:
+            self.unknown.append(reason)
+
+    def note(self, text: str) -> None:
+        """Remember an assumption."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def reads(self) -> Iterator[Access]:
+        """All loads."""
+        return (access for access in self.accesses if access.is_read)
+
+    def writes(self) -> Iterator[Access]:
+        """All stores."""
+        return (access for access in self.accesses if access.is_write)
