@@ -10,11 +10,11 @@ from tileloom import driver, te
 from tileloom.base.errors import UserError
 from tileloom.base.settings import override
 from tileloom.driver import STAGES, compile_graph, graph_key, plan_graph, show_stage
-from tileloom.expr import Var
+from tileloom.expr import Var, const
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.runtime.recipe import Recipe, digest
-from tileloom.tir import BufferLoad, BufferStore, For, PrimFunc, make_buffer
+from tileloom.tir import SERIAL, BufferLoad, BufferStore, For, PrimFunc, make_buffer
 
 
 def softmax_graph(rows: int = 4, name: str = "main") -> Graph:
@@ -198,7 +198,8 @@ def test_strides_and_symbols_are_parameters():
     A = make_buffer((4, 6), "float32", "A", strides=(12, 2))
     B = make_buffer((n,), "float32", "B")
     i = Var("i", "int32")
-    body = For(i, 0, n, BufferStore(B, BufferLoad(A, [i, 1]) + 1.0, [i]))
+    value = BufferLoad(A, [i, const(1)]) + 1.0
+    body = For(i, const(0), n, SERIAL, BufferStore(B, value, [i]))
     a, b = Var("a", "handle"), Var("b", "handle")
     kernel = tileloom.build(PrimFunc((a, b), body, {a: A, b: B}, {"global_symbol": "column"}))
     wide = np.arange(48, dtype=np.float32).reshape(4, 12)
