@@ -1,0 +1,311 @@
+"""rfactor: a reduction loop becomes an axis of an intermediate buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...expr import (
+    REDUCE,
+    SPATIAL,
+    Expr,
+    IterVar,
+    Range,
+    Var,
+    const,
+    free_vars,
+    substitute,
+)
+from ...tir import (
+    SERIAL,
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    For,
+    LetStmt,
+    Stmt,
+    infer_block_access,
+    make_buffer,
+    seq,
+)
+from ..analysis.blocks import check_reduction
+from ..analysis.cover import check_stage_pipeline
+from ..analysis.tree import child_blocks, is_one, loops_above, scope_root
+from ..errors import name_of, refuse
+from ..instruction import BlockRef, LoopRef, primitive
+from ..sref import StmtSRef
+from ..state import ScheduleState
+from ._reducers import Reduction, reduction_of
+
+
+@primitive("RFactor")
+def rfactor(state: ScheduleState, loop: LoopRef, factor_axis: int) -> BlockRef:
+    """Reduce each iteration of a loop by itself, then combine the iterations.
+
+    The partial results go to a buffer `<name>.rf` with one more axis, written by the block
+    `<name>_rf`; the block itself then reduces over that axis.
+
+    Args:
+        loop: a serial reduction loop around one reduction block.
+        factor_axis: where the new axis stands in the buffer; negative ones count from the end.
+
+    Returns:
+        The block of the partial results.
+
+    >>> import tileloom
+    >>> from tileloom import te
+    >>> A = te.placeholder((4, 8), name="A"); k = te.reduce_axis((0, 8), "k")
+    >>> B = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    >>> sch = tileloom.Schedule(te.create_prim_func([A, B]))
+    >>> i, k = sch.get_loops("B")
+    >>> outer, inner = sch.split(k, [2, None])
+    >>> partial = sch.rfactor(outer, factor_axis=0)
+    >>> [sch.get(b).name_hint for b in sch.get_child_blocks(sch.get_block("root"))]
+    ['B_rf', 'B']
+    """
+    return _RFactor(state, loop, factor_axis).run()
+
+
+class _RFactor:
+    def __init__(self, state: ScheduleState, loop: StmtSRef, factor_axis: int) -> None:
+        self.state = state
+        self.loop = loop
+        self.block = _only_block(state, loop)
+        self.scope = scope_root(self.block)
+        self.loops = loops_above(self.block)
+        self.realize = state.realize(self.block)
+        if state.enable_check:
+            check_stage_pipeline(state, self.scope)
+            check_reduction(state, self.block)
+        self._check_loops()
+        self.reduction: Reduction = reduction_of(self.block.block)
+        ranks = {store.buffer.ndim for store in self.reduction.stores}
+        rank = max(ranks)
+        if not -(rank + 1) <= factor_axis <= rank:
+            raise refuse(
+                f"factor_axis {factor_axis} is out of range for results of {rank} dimensions",
+                at=[self.block],
+                hint=f"between {-(rank + 1)} and {rank}",
+                fast="The input factor_axis is out of range",
+            )
+        self.axis = factor_axis % (rank + 1)
+
+    def _check_loops(self) -> None:
+        node = self.loop.loop
+        if node.kind != SERIAL:
+            raise refuse(
+                f"{name_of(self.loop)} is {node.kind}; rfactor takes a serial loop",
+                at=[self.loop],
+                fast="The input loop is required to be serial",
+            )
+        spatial, reduced = self._touched(SPATIAL), self._touched(REDUCE)
+        if node.loop_var in spatial:
+            raise refuse(
+                f"{name_of(self.loop)} places results, it does not reduce",
+                at=[self.loop],
+                fast="The rfactor loop is touched by data-parallel block iterators",
+            )
+        for outer in self.loops:
+            if outer.loop.loop_var in spatial & reduced:
+                raise refuse(f"{name_of(outer)} both places results and reduces", at=[outer])
+            unbound = outer.loop.loop_var not in spatial | reduced
+            if unbound and not is_one(outer.loop.extent):
+                raise refuse(
+                    f"{name_of(outer)} is used by no iteration variable of {name_of(self.block)}",
+                    at=[outer],
+                )
+
+    def _touched(self, kind: int) -> set[Var]:
+        found: set[Var] = set()
+        pairs = zip(self.realize.block.iter_vars, self.realize.iter_values, strict=True)
+        for axis, value in pairs:
+            if axis.iter_type == kind:
+                found |= free_vars(value)
+        return found
+
+    def run(self) -> StmtSRef:
+        buffers = [self._buffer(store.buffer) for store in self.reduction.stores]
+        partial = self._partial(buffers)
+        final = self._final(buffers)
+        top = self.loops[0]
+        skipped = self._touched(REDUCE) - {self.loop.loop.loop_var}
+        back = _rebuild(self.loops, final, skipped)
+        new_top = seq(partial, back)
+        scope = self.scope.block
+        body = _swap(scope.body, top.loop, new_top)
+        allocated = (*scope.alloc_buffers, *buffers)
+        changed = scope.replace(alloc_buffers=allocated, body=body)
+        self.state.replace(self.scope, changed, {scope: changed, self.block.block: final.block})
+        return self.state.sref(self._rf_block)
+
+    def _buffer(self, buffer: Buffer) -> Buffer:
+        shape: list[Expr] = list(buffer.shape)
+        shape.insert(self.axis, self.loop.loop.extent)
+        return make_buffer(shape, buffer.dtype, f"{buffer.name}.rf", scope=buffer.scope)
+
+    def _place(self, indices: tuple[Expr, ...], at: Expr) -> tuple[Expr, ...]:
+        return (*indices[: self.axis], at, *indices[self.axis :])
+
+    # ------------------------------------------------------------------ the partial results
+
+    def _partial(self, buffers: list[Buffer]) -> Stmt:
+        """Loops and block that reduce each iteration of the loop by itself."""
+        fresh: dict[Var, Expr] = {
+            outer.loop.loop_var: Var(outer.loop.loop_var.name, outer.loop.loop_var.dtype)
+            for outer in self.loops
+        }
+        own = self._iter_var(self.loop.loop, SPATIAL)
+        axes: list[IterVar] = [own]
+        values: list[Expr] = [self.loop.loop.loop_var]
+        of_loop: dict[Var, Expr] = {self.loop.loop.loop_var: own.var}
+        renamed: dict[Var, Expr] = {}
+        block = self.realize.block
+        for axis, value in zip(block.iter_vars, self.realize.iter_values, strict=True):
+            if axis.iter_type == SPATIAL or self.loop.loop.loop_var not in free_vars(value):
+                copy = IterVar(axis.dom, Var(axis.var.name, axis.var.dtype), axis.iter_type)
+                axes.append(copy)
+                values.append(value)
+                renamed[axis.var] = copy.var
+                continue
+            for outer in self.loops:
+                place = outer.loop.loop_var
+                if place in free_vars(value) and place not in of_loop:
+                    added = self._iter_var(outer.loop, REDUCE)
+                    axes.append(added)
+                    values.append(place)
+                    of_loop[place] = added.var
+            renamed[axis.var] = substitute(value, of_loop)
+        self._rf_block = self._partial_block(buffers, axes, own.var, renamed)
+        stmt: Stmt = BlockRealize(
+            tuple(substitute(v, fresh) for v in values),
+            substitute(self.realize.predicate, fresh),
+            self._rf_block,
+        )
+        for outer in reversed(self.loops):
+            loop = outer.loop
+            var = fresh[loop.loop_var]
+            if isinstance(var, Var):
+                low, extent = substitute(loop.min, fresh), substitute(loop.extent, fresh)
+                stmt = For(
+                    var, low, extent, loop.kind, stmt, loop.thread_binding, dict(loop.annotations)
+                )
+        return stmt
+
+    def _iter_var(self, loop: For, kind: int) -> IterVar:
+        var = Var(f"v{loop.loop_var.name}", loop.loop_var.dtype)
+        return IterVar(Range(loop.min, loop.extent), var, kind)
+
+    def _partial_block(
+        self, buffers: list[Buffer], axes: list[IterVar], at: Var, renamed: Mapping[Var, Expr]
+    ) -> Block:
+        r = self.reduction
+        places = [
+            self._place(tuple(substitute(i, renamed) for i in store.indices), at)
+            for store in r.stores
+        ]
+        old = [BufferLoad(b, p) for b, p in zip(buffers, places, strict=True)]
+        new = [substitute(value, renamed) for value in r.new]
+        start = [substitute(value, renamed) for value in r.start]
+        init = seq(*(BufferStore(b, v, p) for b, v, p in zip(buffers, start, places, strict=True)))
+        body = _store_all(buffers, r.combine(old, new), places)
+        old_block = self.realize.block
+        mine = set(buffers)
+        bare = Block(
+            tuple(axes), (), (), f"{old_block.name_hint}_rf", body, init,
+            annotations=dict(old_block.annotations),
+        )  # fmt: skip
+        reads, writes = infer_block_access(bare)
+        return bare.replace(
+            reads=tuple(region for region in reads if region.buffer not in mine), writes=writes
+        )
+
+    # ------------------------------------------------------------------ the combination
+
+    def _final(self, buffers: list[Buffer]) -> BlockRealize:
+        """The block that combines the iterations of the loop."""
+        r, block = self.reduction, self.realize.block
+        own = self._iter_var(self.loop.loop, REDUCE)
+        axes: list[IterVar] = [own]
+        values: list[Expr] = [self.loop.loop.loop_var]
+        renamed: dict[Var, Expr] = {}
+        for axis, value in zip(block.iter_vars, self.realize.iter_values, strict=True):
+            if axis.iter_type == SPATIAL:
+                copy = IterVar(axis.dom, Var(axis.var.name, axis.var.dtype), SPATIAL)
+                axes.append(copy)
+                values.append(value)
+                renamed[axis.var] = copy.var
+        places = [tuple(substitute(i, renamed) for i in s.indices) for s in r.stores]
+        targets = [store.buffer for store in r.stores]
+        old = [BufferLoad(b, p) for b, p in zip(targets, places, strict=True)]
+        new: list[Expr] = [
+            BufferLoad(b, self._place(p, own.var)) for b, p in zip(buffers, places, strict=True)
+        ]
+        start = [substitute(value, renamed) for value in r.start]
+        init = seq(*(BufferStore(b, v, p) for b, v, p in zip(targets, start, places, strict=True)))
+        body = _store_all(targets, r.combine(old, new), places)
+        one = [BufferRegion.point(b, p) for b, p in zip(targets, places, strict=True)]
+        final = Block(
+            tuple(axes),
+            tuple(
+                BufferRegion.point(b, self._place(p, own.var))
+                for b, p in zip(buffers, places, strict=True)
+            ),
+            tuple(one),
+            block.name_hint,
+            body,
+            init,
+            annotations=dict(block.annotations),
+        )
+        gone = self._touched(REDUCE) - {self.loop.loop.loop_var}
+        predicate = self.realize.predicate
+        if free_vars(predicate) & gone:
+            predicate = const(True)
+        return BlockRealize(tuple(values), predicate, final)
+
+
+def _only_block(state: ScheduleState, loop: StmtSRef) -> StmtSRef:
+    blocks = child_blocks(state, loop)
+    if len(blocks) != 1:
+        raise refuse(
+            f"{name_of(loop)} holds {len(blocks)} blocks; rfactor needs exactly one",
+            at=[loop, *blocks],
+            fast="The loop is required to have exactly one child block",
+        )
+    return blocks[0]
+
+
+def _store_all(buffers: list[Buffer], values: list[Expr], places: list[tuple[Expr, ...]]) -> Stmt:
+    """Stores of values that may read what the other stores write."""
+    if len(buffers) == 1:
+        return BufferStore(buffers[0], values[0], places[0])
+    names = [Var(f"v_{b.name.replace('.', '_')}", v.dtype) for b, v in zip(buffers, values)]
+    stmt: Stmt = seq(
+        *(BufferStore(b, v, p) for b, v, p in zip(buffers, names, places, strict=True))
+    )
+    for name, value in zip(reversed(names), reversed(values), strict=True):
+        stmt = LetStmt(name, value, stmt)
+    return stmt
+
+
+def _rebuild(loops: list[StmtSRef], inner: BlockRealize, skipped: set[Var]) -> Stmt:
+    """The loops around the block again, without those that only reduced."""
+    stmt: Stmt = inner
+    for outer in reversed(loops):
+        if outer.loop.loop_var not in skipped:
+            stmt = outer.loop.replace(body=stmt)
+    return stmt
+
+
+def _swap(body: Stmt, old: Stmt, new: Stmt) -> Stmt:
+    """`body` with one of its parts replaced."""
+    if body is old:
+        return new
+    parts = getattr(body, "seq", None)
+    if parts is not None:
+        return seq(*(_swap(part, old, new) for part in parts))
+    inner = getattr(body, "body", None)
+    if inner is None or isinstance(body, (For, BlockRealize)):
+        return body
+    return body.replace(body=_swap(inner, old, new))
