@@ -33,10 +33,11 @@ class Call:
 
     @property
     def types(self) -> tuple[TensorType, ...]:
-        """The types of the results."""
+        """The types of the results that there are."""
         if self._types is None:
             several = isinstance(self.value, (list, tuple))
-            self._types = tuple(map(type_of, self.value if several else [self.value]))
+            values = self.value if several else [self.value]
+            self._types = tuple(type_of(v) for v in values if v is not None)
         return self._types
 
     @property

@@ -132,7 +132,8 @@ class Partition:
         args, kwargs = self._arguments(part, (node.args, node.kwargs))
         made = handler(call, *args, **kwargs)
         results = made if isinstance(made, tuple) else (made,)
-        for result, type_ in zip(results, wanted, strict=True):
+        present = [result for result in results if result is not None]
+        for result, type_ in zip(present, wanted, strict=True):
             if result.type != type_:
                 raise InternalError(f"{call.name} gives {type_}, its rule {result.type}")
         part.values[node] = made if isinstance(value, (list, tuple)) else results[0]
