@@ -46,9 +46,36 @@ def write(
     page += "\n## Bars against PyTorch eager\n\n" + bar_table(rows, bars)
     page += "\n## Starting\n\nMedians over fresh processes that have imported NumPy.\n\n"
     path.write_text(page + startup.markdown(starts))
+    write_readme(path.parents[1] / "README.md", rows)
     record = json.loads(harness_report.to_json(rows, facts))
     path.with_suffix(".json").write_text(json.dumps(record, indent=1) + "\n")
     return int(any(c.status in ("wrong", "failed") for row in rows for c in row.cells.values()))
+
+
+_BEGIN = "<!-- results: written by `python -m benchmarks.cpu --results` -->\n"
+_END = "<!-- end of results -->"
+
+
+def write_readme(path: Path, rows: Sequence[Row]) -> None:
+    """Put the speeds into the front page, between its two marks."""
+    head, _, rest = path.read_text().partition(_BEGIN)
+    tail = rest.partition(_END)[2]
+    path.write_text(head + _BEGIN + "\n" + speed_table(rows) + "\n" + _END + tail)
+
+
+def speed_table(rows: Sequence[Row], subject: str = "tileloom") -> str:
+    """How many times as fast as each peer, by medians."""
+    peers = list(dict.fromkeys(p for row in rows for p in row.cells if p != subject))
+    lines = [f"| | ms | {' | '.join(f'x {peer}' for peer in peers)} |"]
+    lines.append("|---" * (len(peers) + 2) + "|")
+    for row in rows:
+        ours = row.cells[subject]
+        if not ours.samples:
+            continue
+        cells = [row.cells.get(peer) for peer in peers]
+        speeds = [f"{c.median / ours.median:.2f}" if c and c.samples else "" for c in cells]
+        lines.append(f"| {row.workload.name} | {ours.median * 1e3:.3g} | {' | '.join(speeds)} |")
+    return "\n".join(lines) + "\n"
 
 
 def bar_table(rows: Sequence[Row], bars: Mapping[str, float], peer: str = "torch") -> str:
