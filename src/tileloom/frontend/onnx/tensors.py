@@ -166,7 +166,10 @@ def _safe_path(name: str, location: str, folder: Path | None) -> Path:
     except (ValueError, OSError):
         raise UserError(f"{what} is not a usable path") from None
     if not inside:
-        raise UserError(f"{what} lies outside the model's folder")
+        raise UserError(
+            f"{what} lies outside the model's folder",
+            hint="links that lead out of it are not followed either: put a copy there",
+        )
     if not found:
         raise UserError(f"{what} is missing in {str(root)!r}")
     return path
