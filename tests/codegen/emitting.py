@@ -103,16 +103,17 @@ def pairs(*kinds: str, multiple: int = 64) -> list[np.ndarray]:
     return [np.resize(array, size) for array in flat]
 
 
-def at_page_end(array: np.ndarray) -> np.ndarray:
-    """A copy whose last byte is the last one that may be touched: what follows faults."""
+def at_page_end(array: np.ndarray, start: bool = False) -> np.ndarray:
+    """A copy that ends (or starts) with a page; what lies behind (and before) the pages faults."""
     page = mmap.PAGESIZE
     size = -(-max(1, array.nbytes) // page) * page
-    memory = mmap.mmap(-1, size + page)
-    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    memory = mmap.mmap(-1, size + 2 * page)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     libc = ctypes.CDLL(None, use_errno=True)
-    assert libc.mprotect(ctypes.c_void_p(start + size), ctypes.c_size_t(page), 0) == 0
-    place = np.frombuffer(memory, array.dtype, array.size, size - array.nbytes)
-    result = place.reshape(array.shape)
+    for place in (base, base + page + size):
+        assert libc.mprotect(ctypes.c_void_p(place), ctypes.c_size_t(page), 0) == 0
+    offset = page if start else page + size - array.nbytes
+    result = np.frombuffer(memory, array.dtype, array.size, offset).reshape(array.shape)
     result[...] = array
     return result
 

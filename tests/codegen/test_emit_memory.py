@@ -20,6 +20,7 @@ from codegen.emitting import (
     vector_index,
 )
 from tileloom.base import dtype
+from tileloom.base.errors import UserError
 from tileloom.driver import build
 from tileloom.expr import (
     EQ,
@@ -377,6 +378,33 @@ def test_an_allocation_of_symbolic_size() -> None:
         y = np.zeros(size, "i4")
         kernel(x, y, size)
         np.testing.assert_array_equal(y, x[::-1] * 2)
+
+
+def test_memory_that_is_not_to_be_had_is_an_error() -> None:
+    n, b = Var("n", "int64"), make_buffer((1,), "int64", "B")
+    body = local(n, "int64", lambda own: seq(stored(own, n - 1, n), stored(b, 0, n)))
+    kernel, y = build(func([b, n], body)), np.zeros(1, "i8")
+    kernel(y, 1000)
+    assert y[0] == 1000
+    with pytest.raises(UserError, match="no memory for 'L'"):
+        kernel(y, 1 << 50)
+    assert y[0] == 1000
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 4, -1, -2, -3])
+@pytest.mark.parametrize("kind", ["bool", "float16", "float32", "float64"])
+@pytest.mark.parametrize("lanes", [4, 16])
+def test_strided_loads_stay_inside(step, kind, lanes, rng) -> None:
+    """Nothing before the first element and behind the last is touched."""
+    size = (lanes - 1) * abs(step) + 1
+    a, b = make_buffer((size,), kind, "A"), make_buffer((lanes,), kind, "B")
+    first = 0 if step > 0 else size - 1
+    program = func([a, b], stored(b, ramp(0, lanes), loaded(a, ramp(first, lanes, step))))
+    x, kernel = sample(kind, size, rng), build(program)
+    for start in (True, False):
+        y = np.zeros(lanes, dtype(kind).numpy)
+        kernel(at_page_end(x, start), y)
+        same(y, x[::step])
 
 
 @pytest.mark.parametrize("kind", KINDS)

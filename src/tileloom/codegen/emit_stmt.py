@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import llvmlite.ir as ir
 
 from ..base.errors import UnsupportedError
@@ -163,11 +166,17 @@ class StmtEmitter(ExprEmitter):
                 self.stmt(stmt.else_case)
 
     def _assert(self, stmt: AssertStmt) -> None:
-        self.messages.append(stmt.message)
+        with self._unless_failed(self.value(stmt.condition), stmt.message):
+            self.stmt(stmt.body)
+
+    @contextmanager
+    def _unless_failed(self, condition: ir.Value, message: str) -> Iterator[None]:
+        """What is emitted inside runs if the condition holds; else the message is due."""
+        self.messages.append(message)
         number = len(self.messages)
-        with self.builder.if_else(self.value(stmt.condition)) as (then, otherwise):
+        with self.builder.if_else(condition) as (then, otherwise):
             with then, self.scope():
-                self.stmt(stmt.body)
+                yield
             with otherwise:
                 self.builder.store(I32(number), self.error)
 
@@ -191,8 +200,10 @@ class StmtEmitter(ExprEmitter):
             return
         pointer = self._heap(self._bytes(stmt.extents, size))
         self.env[stmt.buffer_var] = pointer
-        self.stmt(stmt.body)
-        self.builder.call(self._external("free", ir.VoidType(), [PTR]), [pointer])
+        there = self.builder.icmp_unsigned("!=", pointer, ir.Constant(PTR, None))
+        with self._unless_failed(there, f"no memory for {stmt.buffer_var.name!r}"):
+            self.stmt(stmt.body)
+            self.builder.call(self._external("free", ir.VoidType(), [PTR]), [pointer])
 
     def _bytes(self, extents: tuple[Expr, ...], size: int) -> ir.Value:
         b, total = self.builder, I64(size)
