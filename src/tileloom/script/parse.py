@@ -22,11 +22,18 @@ from .source import Source
 _I = SimpleNamespace(ir_module=None, module_attrs=None)
 
 
-def parse(text: str, *, filename: str = "<script>") -> PrimFunc | IRModule:
+def parse(
+    text: str, *, filename: str = "<script>", names: Mapping[str, Any] | None = None
+) -> PrimFunc | IRModule:
     """The module or function that a text describes, as `show` prints it.
 
     Import lines are read for the names they give to `T` and `I`; other statements of the text may
     define constants and macros. Several functions are a module.
+
+    Args:
+        text: the program.
+        filename: where errors say that it is from.
+        names: further names that the text may use, with their values.
 
     Raises:
         ParseError: with the place in the text.
@@ -44,6 +51,7 @@ def parse(text: str, *, filename: str = "<script>") -> PrimFunc | IRModule:
     tree = source.parse(text)
     space = Namespace()
     known: dict[str, Any] = {"T": space, "I": _I, "tvm": SimpleNamespace(tir=space, script=_I)}
+    known.update(names or {})
     found: dict[str, PrimFunc] = {}
     for node in tree.body:
         result = _top_level(node, source, known)

@@ -1,0 +1,142 @@
+"""TVM v0.20's names for Tileloom: `from tileloom.compat import tvm`.
+
+Scripts written for TVM run unchanged: either say `import tileloom.compat.tvm as tvm`, or call
+`tileloom.compat.tvm.install()` once, after which `import tvm`, `from tvm.script import tir as T`,
+`from tvm.tir.schedule.testing import verify_trace_roundtrip` and so on find these modules; or run
+`python -m tileloom.compat.tvm script.py`. Nothing is computed here: names are mapped. What is not
+provided says so when it is asked for.
+
+>>> from tileloom.compat import tvm
+>>> x = tvm.tir.Var("x", "int32")
+>>> tvm.arith.Analyzer().simplify((x * 4 + 3) // 4)
+x
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from ...base.errors import UserError
+from . import arith, driver, error, ir, runtime, script, target, te, testing, tir
+from ._names import missing
+from .driver import build, compile, lower
+from .error import TVMError
+from .ir import IRModule, transform
+from .runtime import DataType, Module, NDArray, cpu, cuda, device, ndarray
+from .runtime import ndarray as nd
+from .target import Target
+
+__version__ = "0.20.0"
+gpu = cuda
+
+# Where TVM keeps things in files that we do not have, or have elsewhere.
+_ALIASES: dict[str, ModuleType] = {
+    "nd": ndarray,
+    "transform": transform,
+    "ir.base": ir,
+    "ir.expr": ir,
+    "ir.function": ir,
+    "ir.op": ir,
+    "ir.type": ir,
+    "runtime.packed_func": runtime.module,
+    "script.tir": script.tir,
+    "script.parser": script,
+    "target.target": target,
+    "te.operation": te,
+    "te.tensor": te,
+    "tir.generic": tir.op,
+    "tir.analysis.analysis": tir.analysis,
+    "tir.transform.transform": tir.transform,
+    "arith.pattern": arith,
+    "driver.build_module": driver,
+    "testing.utils": testing,
+    "_ffi.base": error,
+}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {}
+
+
+_SCHEDULE = ("schedule.schedule", "schedule.state", "schedule.trace", "schedule.instruction",
+             "block_scope")  # fmt: skip
+
+
+def _modules() -> dict[str, ModuleType]:
+    """Every module by its name below this one."""
+    prefix = f"{__name__}."
+    schedule = import_module(".tir.schedule.testing", __name__) and tir.schedule
+    aliases = {**_ALIASES, **{f"tir.{name}": schedule for name in _SCHEDULE}}
+    own = {
+        name.removeprefix(prefix): module
+        for name, module in sys.modules.items()
+        if name.startswith(prefix)
+    }
+    return {**own, **aliases}
+
+
+def _enter_aliases() -> None:
+    """Make `import tileloom.compat.tvm.nd` and the like find the modules they mean."""
+    for name, module in _ALIASES.items():
+        sys.modules[f"{__name__}.{name}"] = module
+
+
+def install(name: str = "tvm") -> None:
+    """Let `import tvm` mean this module, and likewise all modules below.
+
+    Raises:
+        UserError: TVM itself has been imported.
+    """
+    this = sys.modules[__name__]
+    if sys.modules.get(name, this) is not this:
+        raise UserError(
+            f"another module {name!r} has been imported already",
+            hint="call tileloom.compat.tvm.install() before anything imports tvm",
+        )
+    sys.modules[name] = this
+    for below, module in _modules().items():
+        if not below.rpartition(".")[2].startswith("__"):
+            sys.modules[f"{name}.{below}"] = module
+
+
+def uninstall(name: str = "tvm") -> None:
+    """Undo `install`."""
+    if sys.modules.get(name) is sys.modules[__name__]:
+        for known in [k for k in sys.modules if k == name or k.startswith(f"{name}.")]:
+            del sys.modules[known]
+
+
+def register_func(func_name: Any, f: Any = None, override: bool = False) -> Any:
+    """Keep a Python function under a name; also as a decorator."""
+    if callable(func_name):
+        func_name, f = func_name.__name__, func_name
+
+    def register(func: Callable[..., Any]) -> Callable[..., Any]:
+        if func_name in _FUNCTIONS and not override:
+            raise UserError(f"a function {func_name!r} is registered already", hint="override=True")
+        _FUNCTIONS[func_name] = func
+        return func
+
+    return register if f is None else register(f)
+
+
+register_global_func = register_func
+
+
+def get_global_func(name: str, allow_missing: bool = False) -> Any:
+    """A function that `register_func` has kept."""
+    found = _FUNCTIONS.get(name)
+    if found is None and not allow_missing:
+        raise ValueError(f"cannot find the global function {name!r}")
+    return found
+
+
+_enter_aliases()
+__all__ = [
+    "DataType", "IRModule", "Module", "NDArray", "TVMError", "Target", "arith", "build", "compile",
+    "cpu", "cuda", "device", "driver", "error", "get_global_func", "gpu", "install", "ir", "lower",
+    "nd", "register_func", "register_global_func", "runtime", "script", "target", "te", "testing",
+    "tir", "transform", "uninstall",
+]  # fmt: skip
+__getattr__ = missing(__name__)

@@ -1,0 +1,196 @@
+"""`tvm.nd`: arrays in the memory of a device, which here is the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ....base import dtype as as_dtype
+from ....base.errors import UnsupportedError
+from ....runtime import as_numpy
+from ....runtime import empty as _empty
+from .._names import missing
+
+_DEVICE_TYPES = {
+    "cpu": 1, "llvm": 1, "c": 1, "cuda": 2, "nvptx": 2, "cuda_host": 3, "opencl": 4, "vulkan": 7,
+    "metal": 8, "rocm": 10, "hexagon": 16, "webgpu": 15,
+}  # fmt: skip
+_NAMES = {1: "cpu", 2: "cuda", 3: "cuda_host", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm"}
+
+
+class Device:
+    """A device by kind and number: `tvm.cpu(0)`.
+
+    >>> Device("llvm", 0), Device("cuda", 0).exist
+    (cpu(0), False)
+    """
+
+    def __init__(self, device_type: str | int, device_id: int = 0) -> None:
+        if isinstance(device_type, str):
+            kind = device_type.split()[0]
+            if kind not in _DEVICE_TYPES:
+                raise ValueError(f"unknown device {device_type!r}")
+            device_type = _DEVICE_TYPES[kind]
+        self.device_type, self.device_id = int(device_type), int(device_id)
+
+    @property
+    def exist(self) -> bool:
+        """Whether arrays can be put there."""
+        return self.device_type == 1
+
+    def sync(self, stream: Any = None) -> None:
+        """Wait for what runs: on a CPU nothing does."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Device) and self._key == other._key
+
+    @property
+    def _key(self) -> tuple[int, int]:
+        return self.device_type, self.device_id
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __repr__(self) -> str:
+        return f"{_NAMES.get(self.device_type, self.device_type)}({self.device_id})"
+
+    __str__ = __repr__
+
+
+def device(dev: Any, dev_id: int = 0) -> Device:
+    """A device by name (or by target) and number; "cpu:1" has both in one."""
+    name = str(dev)
+    if ":" in name and " " not in name:
+        name, _, number = name.partition(":")
+        dev_id = int(number)
+    return Device(name, dev_id)
+
+
+def cpu(dev_id: int = 0) -> Device:
+    """The CPU."""
+    return Device(1, dev_id)
+
+
+def cuda(dev_id: int = 0) -> Device:
+    """A GPU; it has a name, but arrays cannot be put there yet."""
+    return Device(2, dev_id)
+
+
+gpu = cuda
+
+
+class NDArray:
+    """An array that kernels take; NumPy's array stands behind it."""
+
+    def __init__(self, data: np.ndarray[Any, Any], device: Device) -> None:
+        if not device.exist:
+            raise UnsupportedError(
+                f"arrays cannot be put on {device}: tileloom.compat.tvm runs on the CPU",
+                hint="use tvm.cpu(0)",
+            )
+        self._data, self.device = data, device
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents."""
+        return tuple(self._data.shape)
+
+    @property
+    def dtype(self) -> str:
+        """The element type."""
+        return as_dtype(self._data.dtype)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._data.ndim
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """A copy as NumPy's array."""
+        return self._data.copy()
+
+    asnumpy = numpy
+
+    def copyfrom(self, source: Any) -> NDArray:
+        """Take over the elements of another array of the shape."""
+        values = source._data if isinstance(source, NDArray) else np.asarray(source)
+        if values.shape != self.shape:
+            raise ValueError(f"array shape {values.shape} does not fit {self.shape}")
+        self._data[...] = values
+        return self
+
+    def copyto(self, target: Any, mem_scope: str | None = None) -> NDArray:
+        """Copy into another array, or into a new one on a device."""
+        if isinstance(target, NDArray):
+            return target.copyfrom(self)
+        return array(self._data, target)
+
+    def same_as(self, other: object) -> bool:
+        """Whether both are one array."""
+        return self is other
+
+    def _create_view(self, shape: Sequence[int], dtype: str | None = None) -> NDArray:
+        kind = self._data.dtype if dtype is None else as_dtype(dtype).numpy
+        return NDArray(self._data.view(kind).reshape(tuple(shape)), self.device)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._data[index] = value._data if isinstance(value, NDArray) else value
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._data[index]
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        return np.array(self._data, dtype, copy=copy)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._data.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+    def __repr__(self) -> str:
+        return f"<NDArray shape={self.shape}, {self.device}>\n{self._data!r}"
+
+
+def array(arr: Any, device: Device | None = None, mem_scope: str | None = None) -> NDArray:
+    """A copy of an array on a device.
+
+    >>> array(np.arange(3, dtype="float32")).numpy()
+    array([0., 1., 2.], dtype=float32)
+    """
+    source = arr._data if isinstance(arr, NDArray) else np.asarray(arr)
+    made = empty(source.shape, source.dtype, device)
+    made._data[...] = source
+    return made
+
+
+def empty(
+    shape: Sequence[int] | int,
+    dtype: Any = "float32",
+    device: Device | None = None,
+    mem_scope: str | None = None,
+) -> NDArray:
+    """A new array with whatever is in the memory."""
+    extents = tuple(int(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,)))
+    where = cpu(0) if device is None else device
+    if not where.exist:
+        return NDArray(np.empty(0), where)  # which says why
+    return NDArray(_empty(extents, as_dtype(dtype)), where)
+
+
+def from_dlpack(value: Any) -> NDArray:
+    """The memory of an array of another library."""
+    return NDArray(as_numpy(value), cpu(0))
+
+
+def numpyasarray(np_data: np.ndarray[Any, Any]) -> NDArray:
+    """An array over NumPy's memory."""
+    return NDArray(np_data, cpu(0))
+
+
+__getattr__ = missing(__name__)

@@ -1,0 +1,44 @@
+"""`tvm.tir`: tensor IR, its nodes under TVM's names and with TVM's constructors."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from .. import ir
+from .._names import missing
+from . import analysis, buffer, expr, function, op, stmt, stmt_functor, transform
+
+__all__ = [
+    "analysis", "buffer", "expr", "function", "op", "schedule", "stmt", "stmt_functor", "transform",
+]  # fmt: skip
+# Where names of this module are defined; the schedule last, as it takes the longest to load.
+_HOMES = (expr, stmt, buffer, function, op)
+_SCHEDULE = f"{__name__}.schedule"
+_missing = missing(__name__)
+
+
+def _find(name: str) -> Any:
+    for home in _HOMES:
+        if name in home.__all__:
+            return getattr(home, name)
+    if name == "Range":
+        return ir.Range
+    if name == "schedule" or name in import_module(_SCHEDULE).__all__:
+        found = import_module(_SCHEDULE)
+        return found if name == "schedule" else getattr(found, name)
+    try:
+        return getattr(op, name)  # intrinsics that have no function of their own
+    except AttributeError:
+        return _missing(name)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        return _missing(name)
+    found = globals()[name] = _find(name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), "schedule", *(name for home in _HOMES for name in home.__all__)})

@@ -1,0 +1,55 @@
+"""`tvm.tir.schedule`: schedules, traces, and their errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..... import schedule
+from .....schedule import (
+    BlockRV,
+    ExprRV,
+    Instruction,
+    InstructionKind,
+    LoopRV,
+    ScheduleError,
+    ScheduleState,
+    StmtSRef,
+    Trace,
+)
+from .....tir import IRModule, PrimFunc
+from ..._names import NodeType, missing
+from ...ir.module import IRModule as Module
+from ...ir.module import as_module
+
+
+class ScheduleDebugMask:
+    """What a schedule checks after each step: bits of `debug_mask`."""
+
+    VERIFY_SREF_TREE = 1
+    VERIFY_CACHED_FLAGS = 2
+
+
+class Schedule(metaclass=NodeType, node=schedule.Schedule):
+    """`Schedule(mod, seed=..., debug_mask=..., error_render_level=..., enable_check=...)`."""
+
+    @staticmethod
+    def build(mod: PrimFunc | IRModule, **options: Any) -> schedule.Schedule:
+        """A schedule of a function or module."""
+        if options.get("seed") == -1:
+            options["seed"] = None
+        if options.get("debug_mask") is None:
+            options.pop("debug_mask", None)
+        program = Module({"main": mod}) if isinstance(mod, PrimFunc) else as_module(mod)
+        return schedule.Schedule(program, **options)
+
+    @staticmethod
+    def _create_non_traced(mod: PrimFunc | IRModule, **options: Any) -> schedule.Schedule:
+        """A schedule that records no steps."""
+        return Schedule.build(mod, trace=False, **options)
+
+
+__all__ = [
+    "BlockRV", "ExprRV", "Instruction", "InstructionKind", "LoopRV", "Schedule",
+    "ScheduleDebugMask", "ScheduleError", "ScheduleState", "StmtSRef", "Trace",
+]  # fmt: skip
+__getattr__ = missing(__name__)
