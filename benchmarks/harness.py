@@ -61,7 +61,11 @@ class Workload:
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to measure. Slow calls get fewer rounds, but never fewer than `min_rounds`."""
+    """How long to measure. Slow calls get fewer rounds, but never fewer than `min_rounds`.
+
+    Rounds during which others kept more than `noise` cores busy are made again while there is time;
+    where too few are quiet, the quietest half is kept.
+    """
 
     rounds: int = 15
     min_rounds: int = 3
@@ -69,6 +73,7 @@ class Effort:
     sample_seconds: float = 2e-3
     seed: int = 0
     idle_limit: float = 0.5
+    noise: float = math.inf
 
 
 @dataclass
@@ -139,11 +144,10 @@ def run_one(workload: Workload, peers: Sequence[str] | None, effort: Effort) -> 
             cells[name], call = _build(name, builder, workload, inputs, expected)
             if call is not None:
                 calls[name] = call
-    before = cpu_ticks(), time.process_time(), time.perf_counter()
-    for name, samples in interleave(calls, effort).items():
-        cells[name].samples = samples
-    after = cpu_ticks(), time.process_time(), time.perf_counter()
-    return Row(workload, cells, _foreign(before, after))
+    rounds = kept(interleave(calls, effort), effort)
+    for name in calls:
+        cells[name].samples = [one.samples[name] for one in rounds]
+    return Row(workload, cells, statistics.fmean(one.foreign for one in rounds) if rounds else 0.0)
 
 
 def _build(
@@ -189,20 +193,44 @@ def compare(
     return worst, ""
 
 
-def interleave(calls: Mapping[str, Call], effort: Effort) -> dict[str, list[float]]:
+@dataclass
+class Round:
+    """One visit of every call: seconds by name, and the cores that others kept busy meanwhile."""
+
+    samples: dict[str, float]
+    foreign: float
+
+
+def interleave(calls: Mapping[str, Call], effort: Effort) -> list[Round]:
     """Seconds per call, sampled in rounds that visit every call once in random order."""
     order = list(calls)
     shuffle = random.Random(effort.seed).shuffle
     repeats = {name: _repeats(call, effort) for name, call in calls.items()}
-    samples: dict[str, list[float]] = {name: [] for name in calls}
+    rounds: list[Round] = []
+    quiet = 0
     start = time.perf_counter()
-    for done in range(effort.rounds):
-        if done >= effort.min_rounds and time.perf_counter() - start > effort.seconds:
+    while calls and quiet < effort.rounds:
+        if len(rounds) >= effort.min_rounds and time.perf_counter() - start > effort.seconds:
             break
         shuffle(order)
-        for name in order:
-            samples[name].append(_sample(calls[name], repeats[name], effort.idle_limit))
-    return samples
+        before = _clocks()
+        samples = {name: _sample(calls[name], repeats[name], effort.idle_limit) for name in order}
+        rounds.append(Round(samples, _foreign(before, _clocks())))
+        quiet += not rounds[-1].foreign > effort.noise
+    return rounds
+
+
+def kept(rounds: Sequence[Round], effort: Effort) -> list[Round]:
+    """The quiet rounds; where there are too few, the quietest half."""
+    quiet = [one for one in rounds if not one.foreign > effort.noise]
+    if len(quiet) >= effort.min_rounds:
+        return quiet
+    half = max(effort.min_rounds, len(rounds) // 2)
+    return sorted(rounds, key=lambda one: one.foreign)[:half]
+
+
+def _clocks() -> tuple[float, float, float]:
+    return cpu_ticks(), time.process_time(), time.perf_counter()
 
 
 def _repeats(call: Call, effort: Effort) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 
 import numpy as np
 import pytest
 
-from benchmarks import harness, harness_cli, harness_report
+from benchmarks import harness, harness_cli, harness_report, results
 from benchmarks.harness import Cell, Effort, Row, Skip, Workload, compare
 
 QUICK = Effort(rounds=4, sample_seconds=1e-5, idle_limit=0.01)
@@ -93,7 +94,7 @@ def test_rounds_visit_each_peer_in_changing_order():
 
 def test_time_limit_cuts_rounds_but_not_below_the_minimum():
     effort = Effort(rounds=50, min_rounds=2, seconds=0.0, sample_seconds=0.0, idle_limit=0.0)
-    assert len(harness.interleave({"a": lambda: None}, effort)["a"]) == 2
+    assert len(harness.interleave({"a": lambda: None}, effort)) == 2
 
 
 def test_short_calls_are_repeated_within_a_sample():
@@ -105,6 +106,25 @@ def test_short_calls_are_repeated_within_a_sample():
 
     harness.interleave({"a": call}, Effort(rounds=1, sample_seconds=1e-3, idle_limit=0.0))
     assert count > 20
+
+
+def test_noisy_rounds_are_left_out_if_enough_are_quiet():
+    rounds = [harness.Round({"a": float(k)}, noise) for k, noise in enumerate([0, 2, 0.1, 1, 3])]
+
+    def chosen(**changes):
+        effort = Effort(**{"min_rounds": 2, "noise": 0.2, **changes})
+        return [one.samples["a"] for one in harness.kept(rounds, effort)]
+
+    assert chosen() == [0, 2]
+    assert chosen(min_rounds=3) == [0, 2, 3]
+    assert chosen(noise=math.inf) == [0, 1, 2, 3, 4]
+
+
+def test_noisy_rounds_are_made_again(monkeypatch):
+    noise = iter([1.0, 0.0, 1.0, 0.0, 0.0])
+    monkeypatch.setattr(harness, "_foreign", lambda before, after: next(noise))
+    effort = Effort(rounds=3, sample_seconds=0.0, idle_limit=0.0, noise=0.5)
+    assert len(harness.interleave({"a": lambda: None}, effort)) == 5
 
 
 def test_waits_for_spinning_threads():
@@ -187,3 +207,17 @@ def test_command_line_fails_on_a_wrong_peer(monkeypatch):
     workloads = [doubling(liar=lambda x: lambda: x)]
     assert harness_cli.main("test", lambda extra: workloads, ["--rounds", "1"]) == 1
     assert harness_cli.main("test", lambda extra: workloads, ["--only", "nothing"]) == 2
+
+
+def test_bars_and_front_page(tmp_path):
+    table = results.bar_table(rows(), {"doub*": 2.5})
+    assert "| doubling | 2.5 | 2.00 | 3.00 | **missed** |" in table
+    noisy = rows()
+    noisy[0].foreign = 1.0
+    assert "| met ~ |" in results.bar_table(noisy, {"doub*": 2.5})
+    page = tmp_path / "README.md"
+    page.write_text(f"before\n{results._BEGIN}old\n{results._END}\nafter\n")
+    results.write_readme(page, rows())
+    text = page.read_text()
+    assert text.startswith("before") and text.endswith("after\n") and "old" not in text
+    assert "| doubling | 2 | 2.00 |" in text
