@@ -77,17 +77,25 @@ class Integers:
     Args:
         params: the symbolic integers.
         max_operations: how much work isl may do until `TooHardError`; 0 sets no limit.
+        context: isl's context, if there is one already.
     """
 
-    def __init__(self, params: Sequence[Var] = (), max_operations: int = 0) -> None:
+    def __init__(
+        self, params: Sequence[Var] = (), max_operations: int = 0, context: Any = None
+    ) -> None:
         self.isl = load_isl()
-        self.context = self.isl.Context()
+        self.context = self.isl.Context() if context is None else context
         self.params = tuple(params)
-        self.context.set_max_operations(max_operations)
+        if context is None:
+            self.context.set_max_operations(max_operations)
         self.set_dim = self.isl.dim_type.set
         self.param_dim = self.isl.dim_type.param
         self.in_dim = self.isl.dim_type.in_
         self.out_dim = self.isl.dim_type.out
+
+    def renamed(self, params: Sequence[Var]) -> Integers:
+        """The same workspace where other variables stand for the parameters, in order."""
+        return Integers(params, context=self.context)
 
     @contextmanager
     def limited(self) -> Iterator[None]:

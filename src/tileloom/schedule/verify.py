@@ -1,7 +1,27 @@
-"""Exact checks of programs through isl: an independent judge of every schedule step."""
+"""Exact checks of programs through isl: an independent judge of every schedule step.
+
+`verify_program` looks at nothing but the text of the program: which instances of which statement
+touch which memory, and in which order. It shares no analysis with the primitives.
+
+What is proven for a function in blocks form (see `Violation.kind` for what is reported):
+
+* no access is out of bounds, no block runs outside the domain of its iteration variables;
+* whatever is read has been written before, or was given to the function;
+* a block that writes a result runs for its whole domain; one that accumulates runs once for each
+  iteration, over all of the reduction, after its init and before anybody reads the result; any
+  other may run repeatedly if it computes the same value again;
+* iterations of parallel, vectorized and thread-bound loops do not meet in memory, except that
+  threads reduce together. A buffer that is used within such a loop alone has a copy for each
+  iteration, as lowering makes them;
+* with the original at hand: blocks of the same name get the same values, so do the results.
+
+Index arithmetic is exact over quasi-affine expressions, also with symbolic sizes. Other indices
+may be anything; whatever then cannot be shown makes the verdict "unknown", never "ok".
+"""
 
 from __future__ import annotations
 
+from ..base.errors import UserError
 from ..tir import PrimFunc
 from .integer_sets import Integers, TooHardError
 from .verify_checks import (
@@ -12,30 +32,81 @@ from .verify_checks import (
     check_races,
     check_reductions,
 )
+from .verify_compare import compare
 from .verify_extract import extract, symbolic_params
 from .verify_flow import Flow, complete
-from .verify_model import Model
 from .verify_report import Findings, Point, Report, Violation
 
 __all__ = ["Point", "Report", "Violation", "verify_program"]
 
-# About ten seconds of isl's work.
+# Some ten seconds of isl's work.
 MAX_OPERATIONS = 50_000_000
 
 
 def verify_program(
-    func: PrimFunc, *, original: PrimFunc | None = None, max_operations: int = MAX_OPERATIONS
+    func: PrimFunc,
+    *,
+    original: PrimFunc | None = None,
+    max_operations: int = MAX_OPERATIONS,
 ) -> Report:
+    """What can be proven about a function in blocks form.
+
+    Args:
+        func: the function.
+        original: a function that it must agree with, as the one that was scheduled.
+        max_operations: how long isl may think before the verdict is "unknown"; 0 sets no limit.
+
+    Raises:
+        UnsupportedError: when the package `islpy` is missing (extra `poly`).
+
+    >>> from tileloom.script import tir as T
+    >>> @T.prim_func
+    ... def shift(X: T.Buffer((8,), "float32"), Y: T.Buffer((8,), "float32")):
+    ...     for i in T.parallel(8):
+    ...         with T.block("Y"):
+    ...             v = T.axis.spatial(8, i)
+    ...             Y[v] = X[v + 1]
+    >>> print(verify_program(shift))
+    wrong
+    out-of-bounds: a load from 'X' in block 'Y' is out of bounds
+      for example block 'Y' at X[8] (v=7) (i=7)
+    """
+    if not isinstance(func, PrimFunc):
+        raise UserError(f"verify_program needs a PrimFunc, got {type(func).__name__}")
     integers = Integers(symbolic_params(func), max_operations)
-    model = extract(func, integers)
-    findings = Findings(model)
-    with integers.limited():
-        complete(model)
-        flow = Flow(model)
-        check_bounds(model, findings)
-        check_domains(model, findings)
-        check_cover(flow, findings)
-        check_instances(flow, findings)
-        check_reductions(flow, findings)
-        check_races(model, findings, flow)
+    findings: Findings | None = None
+    try:
+        with integers.limited():
+            findings = Findings(extract(func, integers))
+            flow = _check(findings)
+            if original is not None:
+                _compare(findings, flow, original)
+    except TooHardError as error:
+        if findings is None:
+            return Report(unknown=(str(error),))
+        findings.model.doubt(str(error))
+    model = findings.model
     return Report(tuple(findings.violations), tuple(model.unknown), tuple(model.notes))
+
+
+def _check(findings: Findings) -> Flow:
+    model = findings.model
+    complete(model)
+    flow = Flow(model)
+    check_bounds(model, findings)
+    check_domains(model, findings)
+    check_cover(flow, findings)
+    check_instances(flow, findings)
+    check_reductions(flow, findings)
+    check_races(model, findings, flow)
+    return flow
+
+
+def _compare(findings: Findings, flow: Flow, original: PrimFunc) -> None:
+    model, params = findings.model, symbolic_params(original)
+    if len(params) != len(model.integers.params):
+        model.doubt("not comparable with the original: the parameters differ")
+        return
+    origin = extract(original, model.integers.renamed(params))
+    complete(origin)
+    compare(flow, Flow(origin), findings)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..expr import IterVar, Var
-from .verify_flow import Flow, Update, reducing_lanes, values_of
+from .verify_flow import Flow, Update, made_by, reducing_lanes, values_of
 from .verify_model import INIT, Access, Dim, Instance, Memory, Model
 from .verify_report import Findings
 
@@ -224,7 +224,7 @@ def _check_repetition(flow: Flow, findings: Findings, write: Access) -> None:
             flow.model.doubt(f"block {write.block!r} runs repeatedly, perhaps on other values")
             continue
         back = read.iters.intersect_domain(read.domain).reverse().to_union_map()
-        values = values_of(flow, read)
+        values = values_of(flow, read, lambda store: made_by(flow, store, store.name))
         if back.apply_range(values).is_single_valued():
             continue
         same = read.iters.apply_range(read.iters.reverse()).to_union_map()

@@ -392,7 +392,7 @@ class _Walk:
                 frame.domain.set_tuple_name(name)
             ),
             frame.domain.intersect(outside).set_tuple_name(name),
-            frame.exact, frame.exact and exact, statement.number, statement.ordinal, 0,
+            frame.exact, exact, statement.number, statement.ordinal, 0,
             None if iters is None else iters.set_tuple_name(integers.in_dim, name),
         )  # fmt: skip
         self.model.accesses.append(access)

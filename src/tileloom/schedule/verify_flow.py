@@ -239,40 +239,50 @@ class Flow:
         return None
 
 
-def values_of(
-    flow: Flow, read: Access, key: Callable[[Access], str | None] = lambda write: write.name
-) -> Any:
-    """From instances of a load to what is loaded: the place that made it, and its iterations.
+Made = Callable[[Access], Any]
 
-    Values that the function was given are `G<memory>[element]`. Of a reduction all iterations make
-    the value together, so only the other variables tell its values apart. `key` names the places
-    that write; None leaves a place out.
+
+def values_of(flow: Flow, read: Access, made: Made) -> Any:
+    """From instances of a load to what is loaded.
+
+    `made` gives, for a store, a union of maps from its instances to names of what they store.
+    Values that the function was given are `G<parameter>[element]`.
     """
     integers = flow.model.integers
     sources = flow.sources(read.memory)
-    result = integers.no_maps()
     last = sources.last.intersect_domain(read.domain.to_union_set())
-    for write in read.memory.accesses:
-        name = key(write) if write.is_write else None
-        made = None if name is None else made_by(flow, write, str(name))
-        if made is not None:
-            result = result.union(last.apply_range(made.to_union_map()))
+    result = follow(flow, last, read.memory, made)
     if read.memory.param is not None:
         given = read.element.set_tuple_name(integers.out_dim, f"G{read.memory.param}")
         result = result.union(given.to_union_map().intersect_domain(sources.unwritten))
     return result
 
 
-def made_by(flow: Flow, write: Access, name: str) -> Any | None:
-    """From instances of a store to the iterations that tell its values apart, under a name."""
+def follow(flow: Flow, last: Any, memory: Memory, made: Made) -> Any:
+    """From whatever `last` maps to stores of a memory, to what they stored."""
+    result = flow.model.integers.no_maps()
+    for write in memory.accesses:
+        if write.is_write:
+            reached = last.intersect_range(write.domain.to_union_set())
+            if not reached.is_empty():
+                result = result.union(reached.apply_range(made(write)))
+    return result
+
+
+def made_by(flow: Flow, write: Access, name: str) -> Any:
+    """From instances of a store to the iterations that tell its values apart, under a name.
+
+    Of a reduction all iterations make the value together: only the other variables count.
+    """
+    integers = flow.model.integers
     if write.iters is None:
-        return None
-    integers, result = flow.model.integers, write.iters.intersect_domain(write.domain)
+        return write.domain.identity().set_tuple_name(integers.out_dim, name).to_union_map()
+    result = write.iters.intersect_domain(write.domain)
     if write.role == INIT or write in flow.updates:
         for k in reversed(range(len(write.reduces))):
             if write.reduces[k]:
                 result = result.project_out(integers.out_dim, k, 1)
-    return result.set_tuple_name(integers.out_dim, name)
+    return result.set_tuple_name(integers.out_dim, name).to_union_map()
 
 
 def union(parts: Iterable[Any], kind: Any) -> Any:

@@ -107,7 +107,7 @@ class Access:
         cell: from instances to memory: private copies are different memory.
         outside: the instances whose indices are out of bounds.
         sure: whether `domain` is what really happens, not more.
-        exact: the same of `domain` and `element`.
+        affine: whether `element` is what really happens, not more.
         statement: the number of the statement it belongs to.
         slot: its place among the loads (or stores) of that statement.
         pattern: of a store: its value with loads and iteration variables numbered.
@@ -124,7 +124,7 @@ class Access:
     element: Any
     outside: Any
     sure: bool
-    exact: bool
+    affine: bool
     statement: int
     ordinal: int
     slot: int
@@ -134,6 +134,11 @@ class Access:
     span: Span | None = None
     cell: Any = None
     time: Any = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is known exactly what happens."""
+        return self.sure and self.affine
 
     @property
     def is_read(self) -> bool:

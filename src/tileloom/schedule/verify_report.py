@@ -36,9 +36,8 @@ class Point:
         parts = [f"block {self.block!r}" if self.block else "the function"]
         if self.buffer:
             parts.append(f"{self.buffer}[{', '.join(map(str, self.element))}]")
-        for values in (self.iters, self.loops, self.params):
-            if values:
-                parts.append(", ".join(f"{name}={value}" for name, value in values.items()))
+        groups = (values for values in (self.iters, self.loops, self.params) if values)
+        parts += [", ".join(f"{name}={value}" for name, value in v.items()) for v in groups]
         return " at ".join(parts[:2]) + "".join(f" ({part})" for part in parts[2:])
 
 
