@@ -1,0 +1,257 @@
+"""Which iterations of a block cover a region: what compute_at and its reverse share.
+
+One instance of the block touches a small region, which depends on its iteration variables. Given
+the region that is needed altogether, the domain of each variable follows by inverting the index
+expressions: exactly where they are a bijective affine map, else dimension by dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...expr import (
+    Analyzer,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    IntSet,
+    IterVar,
+    Mul,
+    Range,
+    Var,
+    const,
+    detect_iter_map,
+    free_vars,
+    inverse_affine_iter_map,
+)
+from ...expr.int_set import intersect, union
+from ...tir import Buffer
+from ..analysis.tree import is_one
+from ..errors import Place, refuse
+
+Box = Sequence[IntSet]
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """What a variable runs over: `dom`, and in it only what is in `bound`; None says nothing."""
+
+    dom: IntSet | None = None
+    bound: IntSet | None = None
+
+    def joined(self, other: Domain, analyzer: Analyzer) -> Domain:
+        """The hull of two."""
+        return Domain(
+            _hull(analyzer, self.dom, other.dom), _hull(analyzer, self.bound, other.bound)
+        )
+
+
+def _hull(analyzer: Analyzer, a: IntSet | None, b: IntSet | None) -> IntSet | None:
+    if a is None or b is None or a == b:
+        return b if a is None else a
+    return union(analyzer, a, b)
+
+
+class Inversion:
+    """Collects what regions ask of the iteration variables of a block.
+
+    Args:
+        axes: the iteration variables.
+        analyzer: knows the loops outside.
+        at: what to show in a refusal.
+    """
+
+    def __init__(self, axes: Sequence[IterVar], analyzer: Analyzer, at: Sequence[Place]) -> None:
+        self.axes = axes
+        self.analyzer = analyzer
+        self.at = at
+        self.found: dict[Var, Domain] = {axis.var: Domain() for axis in axes}
+
+    def domains(self) -> list[Domain]:
+        """The domain of each variable; its own where no region asks for less."""
+        return [self._settled(axis) for axis in self.axes]
+
+    def _settled(self, axis: IterVar) -> Domain:
+        info = self.found[axis.var]
+        own = _interval(axis.domain)
+        bound = own if info.bound is None else intersect(self.analyzer, info.bound, own)
+        if info.dom is None:
+            return Domain(bound)
+        if _is_within(self.analyzer, info.dom, bound):
+            return Domain(info.dom)
+        both = intersect(self.analyzer, info.dom, bound)
+        same = self._same
+        if same(both.min_value, info.dom.min_value) and same(both.max_value, info.dom.max_value):
+            return Domain(info.dom)
+        if same(both.min_value, bound.min_value) and same(both.max_value, bound.max_value):
+            return Domain(bound)
+        if isinstance(both.min_value, IntImm) and isinstance(both.max_value, IntImm):
+            return Domain(both)
+        return Domain(info.dom, bound)
+
+    def _same(self, a: Expr | None, b: Expr | None) -> bool:
+        if a is None or b is None:
+            return a is b
+        return a is b or self.analyzer.can_prove_equal(a, b)
+
+    def require(self, buffer: Buffer, provided: Sequence[Range], required: Box) -> None:
+        """Take account of a buffer: one instance has the region, the box is needed."""
+        whole = [
+            IntSet(const(0, s.dtype), self.analyzer.simplify(s - 1 if not _is_zero(s) else s))
+            for s in buffer.shape
+        ]
+        if all(is_one(part.extent) for part in provided) and self._affine(
+            [part.min for part in provided], required, whole
+        ):
+            return
+        for part, wanted, limit in zip(provided, required, whole, strict=True):
+            self._dimension(buffer, part, wanted, limit)
+
+    # ------------------------------------------------------------------ bijective maps
+
+    def _affine(self, indices: Sequence[Expr], required: Box, whole: Box) -> bool:
+        if self._plain(indices):
+            for index, wanted, limit in zip(indices, required, whole, strict=True):
+                assert isinstance(index, Var)
+                self._note(index, Domain(wanted, limit))
+            return True
+        if not set().union(*map(free_vars, indices)) <= self.found.keys():
+            return False
+        doms = {axis.var: axis.domain for axis in self.axes}
+        found = detect_iter_map(indices, doms, True, "bijective")
+        if not found:
+            return False
+        outputs = [Var(f"o{i}", index.dtype) for i, index in enumerate(indices)]
+        back = inverse_affine_iter_map(found.indices, outputs)
+        for var, value in back.items():
+            if var in self.found:
+                dom = self.analyzer.int_set(value, dict(zip(outputs, required, strict=True)))
+                bound = self.analyzer.int_set(value, dict(zip(outputs, whole, strict=True)))
+                self._note(var, Domain(dom, bound))
+        return True
+
+    def _plain(self, indices: Sequence[Expr]) -> bool:
+        """Whether all indices are different iteration variables."""
+        return len(set(indices)) == len(indices) and all(
+            isinstance(i, Var) and i in self.found for i in indices
+        )
+
+    def _note(self, var: Var, domain: Domain) -> None:
+        self.found[var] = self.found[var].joined(domain, self.analyzer)
+
+    # ------------------------------------------------------------------ one dimension
+
+    def _dimension(self, buffer: Buffer, part: Range, required: IntSet, limit: IntSet) -> None:
+        simple = self.analyzer.simplify
+        low, high = simple(part.min), simple(part.min + part.extent - 1)
+        if free_vars(low).isdisjoint(self.found) and free_vars(high).isdisjoint(self.found):
+            # It does not depend on the instance, so all instances must have what is needed.
+            if not self._holds(IntSet(low, high), intersect(self.analyzer, required, limit)):
+                raise self._stuck(buffer, low)
+            return
+        solved = self._solve(low, is_point=low is high, required=required, limit=limit)
+        if solved is None:
+            raise self._stuck(buffer, low)
+        var, domain = solved
+        if var in self.found:
+            self._note(var, domain)
+
+    def _holds(self, big: IntSet, small: IntSet) -> bool:
+        return (
+            big.min_value is not None
+            and big.max_value is not None
+            and small.min_value is not None
+            and small.max_value is not None
+            and self.analyzer.can_prove_less_equal(big.min_value, small.min_value)
+            and self.analyzer.can_prove_less_equal(small.max_value, big.max_value)
+        )
+
+    def _stuck(self, buffer: Buffer, index: Expr) -> Exception:
+        return refuse(
+            f"the index {index} of {buffer.name!r} cannot be solved for the iteration variables",
+            at=self.at,
+            hint="an index can be a variable, a variable times a number, or digits of variables",
+            fast="BufferRegion pattern match failed",
+        )
+
+    def _solve(
+        self, index: Expr, is_point: bool, required: IntSet, limit: IntSet
+    ) -> tuple[Var, Domain] | None:
+        """The variable in an index, and the values for which the index is in the interval."""
+        match index:
+            case Mul(Var() as var, e) | Mul(e, Var() as var) if isinstance(e, IntImm):
+                if e.value <= 0:
+                    return None
+                return var, Domain(self._divided(required, e), self._divided(limit, e))
+            case Var() as var if is_point:
+                return var, Domain(required, limit)
+            case FloorDiv(inner, e) if is_point and self.analyzer.can_prove(e >= 1):
+                wide, most = self._times(required, e), self._times(limit, e)
+                return self._solve(inner, True, wide, most)
+            case FloorMod(Var() as var, _) if is_point:
+                return var, Domain()
+            case _:
+                return None
+
+    def _divided(self, interval: IntSet, e: Expr) -> IntSet:
+        low, high = interval
+        simple = self.analyzer.simplify
+        return IntSet(
+            None if low is None else simple(low // e), None if high is None else simple(high // e)
+        )
+
+    def _times(self, interval: IntSet, e: Expr) -> IntSet:
+        """All x with x // e in the interval."""
+        low, high = interval
+        simple = self.analyzer.simplify
+        return IntSet(
+            None if low is None else simple(low * e),
+            None if high is None else simple(high * e + e - 1),
+        )
+
+
+def _interval(part: Range) -> IntSet:
+    low, extent = part.min, part.extent
+    if isinstance(low, IntImm) and isinstance(extent, IntImm):
+        return IntSet(low, IntImm(low.dtype, low.value + extent.value - 1))
+    return IntSet(low, low + extent - 1)
+
+
+def _is_within(analyzer: Analyzer, small: IntSet, big: IntSet) -> bool:
+    """A quick yes where the outer interval has numbers as ends."""
+    (low, high), (first, last) = small, big
+    if low is None or high is None:
+        return False
+    if not (isinstance(first, IntImm) and isinstance(last, IntImm)):
+        return False
+    return (
+        analyzer.const_int_bound(low)[0] >= first.value
+        and analyzer.const_int_bound(high)[1] <= last.value
+    )
+
+
+def _is_zero(extent: Expr) -> bool:
+    return isinstance(extent, IntImm) and extent.value == 0
+
+
+def hull_of(analyzer: Analyzer, boxes: Sequence[Box]) -> Box:
+    """The least box that holds all of them."""
+    result = list(boxes[0])
+    for box in boxes[1:]:
+        result = [a if a == b else union(analyzer, a, b) for a, b in zip(result, box, strict=True)]
+    return result
+
+
+def covering(analyzer: Analyzer, interval: IntSet, own: Range) -> Range:
+    """An interval as a range; the variable's own domain if an end is open."""
+    low, high = interval
+    if low is None or high is None:
+        return own
+    if low is high:
+        return Range(low, const(1, low.dtype))
+    return Range(low, analyzer.simplify(high - low + 1))
+
+
+

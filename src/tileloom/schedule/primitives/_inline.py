@@ -1,0 +1,171 @@
+"""Putting the computation of one block into another: what both directions of inlining share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ...expr import (
+    Analyzer,
+    Expr,
+    IterVar,
+    Range,
+    Var,
+    detect_iter_map,
+    free_vars,
+    inverse_affine_iter_map,
+    rewrite,
+    substitute,
+)
+from ...tir import (
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    Stmt,
+    StmtRewriter,
+    infer_block_access,
+    pre_order,
+    stmt_exprs,
+)
+from ..analysis.tree import is_one
+from ..errors import ScheduleError, name_of, refuse
+from ..sref import StmtSRef
+
+Rule = Callable[[Expr], Expr | None]
+
+
+class Inliner(StmtRewriter):
+    """Rewrites the blocks of a scope that use a buffer, which nobody will use afterwards.
+
+    Attributes:
+        block_map: the blocks that changed, for `ScheduleState.replace`.
+    """
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        gone: Block,
+        load: Rule,
+        store: Callable[[BufferStore], Stmt] | None = None,
+        finish: Callable[[Block], Block] | None = None,
+    ) -> None:
+        self.buffer = buffer
+        self.gone = gone
+        self.load = load
+        self.store = store
+        self.finish = finish
+        self.block_map: dict[Block, Block] = {}
+        self.in_block = False
+
+    def visit_expr(self, expr: Expr) -> Expr:
+        return rewrite(expr, self.load)
+
+    def visit_region(self, region: BufferRegion) -> BufferRegion:
+        return region  # inferred anew where it changes
+
+    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
+        new = super().visit_BufferStore(stmt)
+        if isinstance(new, BufferStore) and new.buffer is self.buffer and self.store is not None:
+            return self.store(new)
+        return new
+
+    def visit_BlockRealize(self, stmt: BlockRealize) -> Stmt:
+        return stmt if stmt.block is self.gone else super().visit_BlockRealize(stmt)
+
+    def visit_Block(self, stmt: Block) -> Stmt:
+        if not uses_buffer(stmt, self.buffer):
+            return stmt
+        check_plain_uses(stmt, self.buffer)
+        new = super().visit_Block(stmt)
+        if not isinstance(new, Block) or new is stmt:
+            return new
+        reads, writes = infer_block_access(new, opaque_buffers(new))
+        new = new.replace(reads=reads, writes=writes)
+        if self.finish is not None:
+            new = self.finish(new)
+        self.block_map[stmt] = new
+        return new
+
+
+def uses_buffer(block: Block, buffer: Buffer) -> bool:
+    """Whether a block declares that it reads or writes a buffer."""
+    return any(region.buffer is buffer for region in (*block.reads, *block.writes))
+
+
+def check_plain_uses(block: Block, buffer: Buffer) -> None:
+    """Refuse a block that reaches a buffer through its pointer or another name."""
+    matched = any(match.source.buffer is buffer for match in block.match_buffers)
+    if matched or any(
+        buffer.data in free_vars(expr) for node in pre_order(block.body) for expr in stmt_exprs(node)
+    ):
+        how = "gives a part of it another name" if matched else "uses its pointer"
+        raise refuse(
+            f"{buffer.name!r} cannot be inlined: {name_of(block)} {how}",
+            at=[block],
+            fast="The buffer to be inlined has opaque access (e.g. `B.data`), or its subregion is "
+            "matched into other blocks",
+        )
+
+
+def opaque_buffers(block: Block) -> list[Buffer]:
+    """The buffers of a block that it reaches through their pointers."""
+    pointers: set[Var] = set()
+    for node in pre_order(block.body):
+        for expr in stmt_exprs(node):
+            pointers.update(var for var in free_vars(expr) if var.dtype.is_handle)
+    if not pointers:
+        return []
+    regions = (*block.reads, *block.writes)
+    return list(dict.fromkeys(r.buffer for r in regions if r.buffer.data in pointers))
+
+
+def body_refusal(block: StmtSRef, why: str) -> ScheduleError:
+    """The refusal of a block whose body is not of the form that can be inlined."""
+    return refuse(
+        f"{name_of(block)} cannot be inlined: {why}",
+        at=[block],
+        fast="The block cannot be inlined because its body pattern does not meet the condition for "
+        "inlining",
+    )
+
+
+def solved_for(
+    axes: Sequence[IterVar], indices: Sequence[Expr], values: Sequence[Expr], level: str
+) -> dict[Var, Expr] | None:
+    """The iteration variables for which the indices have these values; None if not affine."""
+    domains: dict[Var, Range] = {axis.var: axis.domain for axis in axes}
+    result = {axis.var: axis.domain.min for axis in axes if is_one(axis.domain.extent)}
+    if all(isinstance(index, Var) and index in domains for index in indices):
+        # Plain variables; a variable that is there twice leaves another one open or fails below.
+        if len(set(indices)) == len(indices):
+            found = dict(zip(indices, values, strict=True))
+            result.update((v, e) for v, e in found.items() if isinstance(v, Var))
+            return result if len(result) == len(axes) else None
+        return None
+    sums = detect_iter_map(indices, domains, True, level)
+    if not sums:
+        return None
+    result.update(inverse_affine_iter_map(sums.indices, values))
+    return result if result.keys() >= domains.keys() else None
+
+
+def same_under(analyzer: Analyzer, pairs: Sequence[tuple[Expr, Expr]]) -> bool:
+    """Whether the two of each pair are always equal."""
+    return all(a is b or analyzer.can_prove_equal(a, b) for a, b in pairs)
+
+
+def without_loads(expr: Expr, buffer: Buffer, value: Expr) -> Expr:
+    """`expr` with a value in place of every load of a buffer."""
+
+    def rule(node: Expr) -> Expr | None:
+        return value if isinstance(node, BufferLoad) and node.buffer is buffer else None
+
+    return rewrite(expr, rule)
+
+
+__all__ = [
+    "Inliner", "body_refusal", "check_plain_uses", "same_under", "solved_for", "substitute",
+    "uses_buffer", "without_loads",
+]  # fmt: skip

@@ -1,0 +1,377 @@
+"""Moving a block under a loop of the blocks it gives to, or takes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...expr import (
+    GE,
+    LT,
+    REDUCE,
+    SPATIAL,
+    Add,
+    Analyzer,
+    And,
+    Expr,
+    IntImm,
+    IntSet,
+    Range,
+    Var,
+    binary,
+    const,
+    detect_iter_map,
+    free_vars,
+    substitute,
+)
+from ...tir import (
+    PARALLEL,
+    SERIAL,
+    UNROLLED,
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferRegion,
+    For,
+    SeqStmt,
+    Stmt,
+    seq,
+    union_regions,
+)
+from ..analysis.blocks import check_complete_or_reduction, check_not_output, is_output
+from ..analysis.cover import check_stage_pipeline
+from ..analysis.regions import lower_bound, path_domains, upper_bound
+from ..analysis.scope import consumers, producers
+from ..analysis.tree import (
+    child_realizes,
+    is_one,
+    loops_above,
+    lowest_common_ancestor,
+    scope_root,
+)
+from ..errors import name_of, refuse
+from ..rewrite import nest
+from ..sref import StmtSRef
+from ..state import ScheduleState, copy_loop
+from ._domains import Box, Domain, Inversion, covering, hull_of
+from ._rebuild import rebuilt
+
+_TRUE = const(True)
+Move = tuple[StmtSRef, Stmt]
+
+
+def plan_move(
+    state: ScheduleState,
+    block: StmtSRef,
+    loop: StmtSRef,
+    preserve_unit_loops: bool,
+    index: int,
+    *,
+    forward: bool,
+) -> Move:
+    """What to replace by what so that a block is run inside a loop.
+
+    Args:
+        forward: the loop holds the consumers of the block; otherwise its producers.
+    """
+    scope = scope_root(block)
+    check_stage_pipeline(state, scope)
+    check_complete_or_reduction(state, block)
+    _check_places(block, loop, scope)
+    if forward:
+        check_not_output(state, block)
+    givers, takers = producers(state, block), consumers(state, block)
+    position = _position(state, block, loop, givers, takers, index, forward)
+    if not forward:
+        _check_runs_all(state, block)
+    outer = {s.loop.loop_var: Range(s.loop.min, s.loop.extent) for s in [*loops_above(loop), loop]}
+    analyzer = Analyzer(outer)
+    needed = takers if forward else givers
+    domains = _iteration_domains(state, block, loop, needed, outer, analyzer, forward)
+    realize, loops = _realize(block.block, domains, analyzer, preserve_unit_loops)
+    if not forward:
+        _check_once(block, loop, realize, loops, outer)
+    body = nest(loops, realize)
+    parts = _parts(loop.loop.body)
+    new_loop = copy_loop(loop.loop, seq(*parts[:position], body, *parts[position:]))
+    top = lowest_common_ancestor([block, loop])
+    return top, _moved(top, block, loop, new_loop)
+
+
+# ---------------------------------------------------------------------------- places
+
+
+def _check_places(block: StmtSRef, loop: StmtSRef, scope: StmtSRef) -> None:
+    above = [s for s in [loop, *loop.ancestors()] if s.is_block]
+    if above[:1] != [scope] or loop in loops_above(block):
+        why = "is around it" if loop in loops_above(block) else "is in another scope"
+        raise refuse(
+            f"{name_of(block)} cannot be moved under {name_of(loop)}, which {why}",
+            at=[block, loop],
+            fast="Expected the block and loop to be under the same block scope, and loop not to be "
+            "the ancestor of block",
+        )
+
+
+def _parts(body: Stmt) -> tuple[Stmt, ...]:
+    return body.seq if isinstance(body, SeqStmt) else (body,)
+
+
+def _position(
+    state: ScheduleState,
+    block: StmtSRef,
+    loop: StmtSRef,
+    givers: Sequence[StmtSRef],
+    takers: Sequence[StmtSRef],
+    index: int,
+    forward: bool,
+) -> int:
+    """Where in the loop's body the block goes: after all it takes from, before all it gives to."""
+    before, after = {s.block for s in givers}, {s.block for s in takers}
+    seen: set[Block] = set()
+    parts = _parts(loop.loop.body)
+    first, last = 0, len(parts)
+    for i, part in enumerate(parts):
+        inside = {r.block for r in _realizes(state, part)}
+        seen |= inside
+        if inside & before:
+            first = i + 1
+        if inside & after and last == len(parts):
+            last = i
+    required = takers if forward else givers
+    missing = [s for s in required if s.block not in seen]
+    if missing:
+        word = "consumer" if forward else "producer"
+        names = ", ".join(repr(s.block.name_hint) for s in missing)
+        raise refuse(
+            f"{name_of(loop)} does not hold all blocks that {name_of(block)} "
+            f"{'gives to' if forward else 'takes from'}: the {word} {names} is elsewhere",
+            at=[loop, *missing],
+            hint=f"choose a loop around all {word}s, or move the others under it first",
+            fast="Not all required blocks are under the loop scope",
+        )
+    if first > last:
+        raise refuse(
+            f"there is no place for {name_of(block)} in {name_of(loop)}: what it takes from comes "
+            "after what it gives to",
+            at=[loop, block],
+        )
+    if index == -1:
+        return last
+    if index == -2:
+        return first
+    if not first <= index <= last:
+        raise refuse(
+            f"{name_of(block)} cannot be statement {index} of {name_of(loop)}",
+            at=[loop, block],
+            hint=f"index can be -1, -2, or from {first} to {last}",
+            fast=f"Valid index:(-1, -2, [{first}, {last}]), current index={index}",
+        )
+    return index
+
+
+def _realizes(state: ScheduleState, part: Stmt) -> tuple[BlockRealize, ...]:
+    return (part,) if isinstance(part, BlockRealize) else child_realizes(state, part)
+
+
+def _moved(top: StmtSRef, block: StmtSRef, loop: StmtSRef, new_loop: For) -> Stmt:
+    """The statement of `top` without the block where it was, with the loop's new body."""
+    path = {s.stmt for s in (*block.ancestors(), *loop.ancestors()) if s.stmt is not None}
+    stmt = top.loop if top.is_loop else top.block
+    body = rebuilt(stmt.body, path, {block.block: None, loop.loop: new_loop})
+    if body is None:
+        raise refuse(f"{name_of(block)} is the only block of its scope", at=[block])
+    return copy_loop(stmt, body) if isinstance(stmt, For) else stmt.replace(body=body)
+
+
+# ---------------------------------------------------------------------------- domains
+
+
+def _iteration_domains(
+    state: ScheduleState,
+    block: StmtSRef,
+    loop: StmtSRef,
+    needed: Sequence[StmtSRef],
+    outer: dict[Var, Range],
+    analyzer: Analyzer,
+    forward: bool,
+) -> list[Domain]:
+    """What each iteration variable runs over in one iteration of the loop."""
+    stmt = block.block
+    inversion = Inversion(stmt.iter_vars, analyzer, [block, loop, *needed])
+    for buffer, provided in _by_buffer(stmt.writes if forward else stmt.reads).items():
+        boxes = [
+            box
+            for other in needed
+            for box in _touched(state, other, loop, buffer, outer, reads=forward)
+        ]
+        if boxes:
+            required = hull_of(analyzer, boxes)
+            if not forward:
+                _check_aligned(analyzer, block, provided, required, buffer)
+            inversion.require(buffer, provided.region, required)
+    return inversion.domains()
+
+
+def _by_buffer(regions: Sequence[BufferRegion]) -> dict[Buffer, BufferRegion]:
+    found: dict[Buffer, BufferRegion] = {}
+    for region in regions:
+        known = found.get(region.buffer)
+        found[region.buffer] = region if known is None else union_regions(known, region)
+    return found
+
+
+def _touched(
+    state: ScheduleState,
+    other: StmtSRef,
+    loop: StmtSRef,
+    buffer: Buffer,
+    outer: dict[Var, Range],
+    reads: bool,
+) -> list[Box]:
+    """The boxes that a block below the loop touches in one iteration of it.
+
+    What a block of threads shares is needed by all its threads, also where their loops are outside.
+    """
+    stmt = other.block
+    regions = [r for r in (stmt.reads if reads else stmt.writes) if r.buffer is buffer]
+    if not regions:
+        return []
+    domains = path_domains(other, loop, buffer.scope if reads else None)
+    fixed = {var: domain for var, domain in outer.items() if var not in domains}
+    values = dict(zip((a.var for a in stmt.iter_vars), state.realize(other).iter_values))
+    return [
+        upper_bound(
+            [Range(substitute(p.min, values), substitute(p.extent, values)) for p in r.region],
+            domains,
+            _TRUE,
+            fixed,
+        )
+        for r in regions
+    ]
+
+
+def _check_aligned(
+    analyzer: Analyzer, block: StmtSRef, provided: BufferRegion, required: Box, buffer: Buffer
+) -> None:
+    """A consumer that reads several elements at once must find all of them there."""
+    for part, (low, high), size in zip(provided.region, required, buffer.shape, strict=True):
+        if is_one(part.extent) or free_vars(part.min).isdisjoint(
+            axis.var for axis in block.block.iter_vars
+        ):
+            continue
+        if low is None or high is None:
+            continue
+        at_end = analyzer.can_prove(high + 1 >= size)
+        if analyzer.can_prove(low % part.extent <= 0) and (
+            at_end or analyzer.can_prove((high + 1) % part.extent <= 0)
+        ):
+            continue
+        raise refuse(
+            f"one instance of {name_of(block)} reads {part.extent} elements of {buffer.name!r} at "
+            "once, not all of which an iteration of the loop makes",
+            at=[block],
+            hint="choose a loop further out, or tile the producer by a multiple",
+        )
+
+
+def _realize(
+    block: Block, domains: Sequence[Domain], analyzer: Analyzer, preserve_unit_loops: bool
+) -> tuple[BlockRealize, list[tuple[Var, Expr]]]:
+    """The block run over the domains, and the loops for that."""
+    loops: list[tuple[Var, Expr]] = []
+    values: list[Expr] = []
+    bounded: list[tuple[Expr, IntSet]] = []
+    for axis, info in zip(block.iter_vars, domains, strict=True):
+        dom = axis.domain if info.dom is None else covering(analyzer, info.dom, axis.domain)
+        if preserve_unit_loops or not is_one(dom.extent):
+            bits = max(dom.min.dtype.bits, dom.extent.dtype.bits)
+            var = Var(f"ax{len(loops)}", f"int{bits}")
+            loops.append((var, dom.extent.astype(var.dtype)))
+            values.append(binary(Add, dom.min, var))
+            if info.bound is not None:
+                analyzer.bind(var, Range(const(0, var.dtype), dom.extent))
+        else:
+            values.append(dom.min)
+        if info.bound is not None:
+            bounded.append((values[-1], info.bound))
+    predicate: Expr = _TRUE
+    for value, (low, high) in bounded:
+        conditions = [] if low is None else [binary(GE, value, low)]
+        conditions += [] if high is None else [binary(LT, value, high + 1)]
+        for condition in conditions:
+            if not analyzer.can_prove(condition):
+                predicate = binary(And, predicate, condition)
+    if bounded:
+        predicate = analyzer.simplify(predicate)
+    values = [v.astype(a.var.dtype) for v, a in zip(values, block.iter_vars, strict=True)]
+    return BlockRealize(tuple(values), predicate, block), loops
+
+
+# ---------------------------------------------------------------------------- consumers
+
+
+def _check_runs_all(state: ScheduleState, block: StmtSRef) -> None:
+    """Refuse a consumer that runs only some of its instances: moved, it might run more of them."""
+    stmt = block.block
+    if not is_output(state, block) and all(a.iter_type == SPATIAL for a in stmt.iter_vars):
+        return  # more elements of a buffer that only later blocks look at
+    realize = state.realize(block)
+    domains = {s.loop.loop_var: Range(s.loop.min, s.loop.extent) for s in loops_above(block)}
+    analyzer = Analyzer()
+    points = [Range(value, const(1, value.dtype)) for value in realize.iter_values]
+    box = lower_bound(points, domains, realize.predicate, analyzer)
+    if box is not None and all(
+        low is not None
+        and high is not None
+        and analyzer.can_prove_less_equal(low, axis.domain.min)
+        and analyzer.can_prove_less_equal(axis.domain.min + axis.domain.extent - 1, high)
+        for (low, high), axis in zip(box, stmt.iter_vars, strict=True)
+    ):
+        return
+    raise refuse(
+        f"the loops around {name_of(block)} may leave out some of its instances, which would run "
+        "under another loop",
+        at=[block],
+        hint="let the loops and the predicate run the whole domain of its iteration variables",
+    )
+
+
+def _check_once(
+    block: StmtSRef,
+    loop: StmtSRef,
+    realize: BlockRealize,
+    loops: Sequence[tuple[Var, Expr]],
+    outer: dict[Var, Range],
+) -> None:
+    """Refuse a reduction that would take some of its steps twice, or in any order."""
+    reduced = [
+        (axis, value)
+        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
+        if axis.iter_type == REDUCE and not free_vars(value).isdisjoint(outer)
+    ]
+    if not reduced:
+        return
+    inside = {var: Range(const(0, var.dtype), extent) for var, extent in loops}
+    found = detect_iter_map(
+        realize.iter_values, {**outer, **inside}, realize.predicate, "bijective"
+    )
+    if not found:
+        raise refuse(
+            f"under {name_of(loop)}, {name_of(block)} would add up some elements more than once "
+            f"({found.errors[0]})",
+            at=[block, loop],
+            hint="choose a loop that no other block runs again, or one outside of the reduction",
+        )
+    carrying = frozenset[Var]().union(*(free_vars(value) for _, value in reduced))
+    for sref in [loop, *loop.ancestors()]:
+        if not sref.is_loop:
+            break
+        if sref.loop.loop_var in carrying and sref.loop.kind not in (SERIAL, UNROLLED):
+            kind = "parallel" if sref.loop.kind == PARALLEL else sref.loop.kind
+            raise refuse(
+                f"{name_of(sref)} is {kind}, so {name_of(block)} cannot be reduced along it",
+                at=[block, sref],
+            )
+
+
+

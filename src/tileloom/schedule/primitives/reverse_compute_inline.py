@@ -1,0 +1,267 @@
+"""reverse_compute_inline: compute what a block makes of its input where that input is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...expr import (
+    GE,
+    LT,
+    Analyzer,
+    And,
+    Expr,
+    Range,
+    Var,
+    binary,
+    const,
+    is_true,
+    post_order,
+    substitute,
+)
+from ...tir import Block, Buffer, BufferLoad, BufferStore, IfThenElse, Stmt
+from ..analysis.affine import affine_binding
+from ..analysis.blocks import check_complete, complete_fault, holds_blocks, leaf_store
+from ..analysis.cover import check_stage_pipeline
+from ..analysis.scope import block_scope, consumers
+from ..analysis.tree import child_blocks, scope_root
+from ..errors import name_of, refuse
+from ..instruction import BlockRef, primitive
+from ..rewrite import without_stmt
+from ..sref import StmtSRef
+from ..state import ScheduleState
+from ._inline import Inliner, body_refusal, same_under, solved_for, without_loads
+
+_FAST = (
+    "The consumer block to be inlined is required to have only a single producer block, and the "
+    "producer block should be a complete block who has only a single consumer"
+)
+_TRUE = const(True)
+
+
+def _check(state: ScheduleState, block: BlockRef) -> None:
+    _plan(state, block)
+
+
+@primitive("ReverseComputeInline", check=_check)
+def reverse_compute_inline(state: ScheduleState, block: BlockRef) -> None:
+    """Put what a block computes into the one block that makes its input.
+
+    Args:
+        block: a complete block whose body is one store, which reads one element of one buffer that
+            is made in the scope, at indices that tell all its iteration variables.
+
+    >>> import tileloom
+    >>> from tileloom import te
+    >>> A = te.placeholder((8,), name="A"); B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    >>> C = te.compute((8,), lambda i: B[i] * 2.0, name="C")
+    >>> sch = tileloom.Schedule(te.create_prim_func([A, C])); sch.reverse_compute_inline("C")
+    >>> print(sch.get(sch.get_block("B")).body)
+    C[v_i0] = (A[v_i0] + T.float32(1)) * T.float32(2)
+    """
+    scope, new, block_map = _plan(state, block)
+    state.replace(scope, new, block_map)
+
+
+def _plan(state: ScheduleState, block: StmtSRef) -> tuple[StmtSRef, Block, dict[Block, Block]]:
+    stmt, scope = block.block, scope_root(block)
+    if stmt.init is not None:
+        raise refuse(f"{name_of(block)} has T.init(), so it cannot be inlined", at=[block])
+    check_stage_pipeline(state, scope)
+    buffer = _only_input(state, block)
+    check_complete(state, block)
+    producer = _only_producer(state, block, buffer, scope)
+    store = _consumer_store(state, block)
+    made = _producer_store(producer)
+    back = _inverse(block, producer, store, made, buffer)
+    value = _consumer_value(store, buffer, back, made)
+    finish = _guard(block, producer, back)
+    inliner = Inliner(
+        buffer,
+        stmt,
+        lambda node: None,
+        lambda new: value(new),
+        lambda new: finish(new) if new.iter_vars == producer.block.iter_vars else new,
+    )
+    rest = without_stmt(scope.block.body, stmt)
+    if rest is None:
+        raise refuse(f"{name_of(block)} is the only block of its scope", at=[block])
+    left = tuple(b for b in scope.block.alloc_buffers if b is not buffer)
+    new = scope.block.replace(body=inliner.visit(rest), alloc_buffers=left)
+    return scope, new, inliner.block_map
+
+
+# ---------------------------------------------------------------------------- who takes part
+
+
+def _only_input(state: ScheduleState, block: StmtSRef) -> Buffer:
+    """The one buffer that the block reads and the scope writes."""
+    writers = block_scope(state, scope_root(block).block).writers
+    found = list(dict.fromkeys(r.buffer for r in block.block.reads if r.buffer in writers))
+    if len(found) != 1:
+        names = ", ".join(repr(b.name) for b in found) or "none"
+        raise refuse(
+            f"{name_of(block)} must read one buffer that is made in its scope, but reads {names}",
+            at=[block],
+            fast="The block is expected to read only one buffer",
+        )
+    return found[0]
+
+
+def _only_producer(
+    state: ScheduleState, block: StmtSRef, buffer: Buffer, scope: StmtSRef
+) -> StmtSRef:
+    """The leaf block that makes the buffer; nobody but `block` may read it."""
+    if buffer not in scope.block.alloc_buffers:
+        raise refuse(f"{buffer.name!r} is a result of the scope, so it must stay", at=[block])
+    found = _leaf_writers(state, scope, buffer)
+    if len(found) != 1:
+        raise refuse(
+            f"{len(found)} blocks make {buffer.name!r}, not one", at=[block, *found], fast=_FAST
+        )
+    fault = complete_fault(state, found[0], scope_root(found[0]))
+    if fault is not None:
+        raise refuse(
+            f"{name_of(found[0])}, which makes {buffer.name!r}, is not a complete block: {fault}",
+            at=[found[0], block],
+            fast=_FAST,
+        )
+    outer = next(s for s in (found[0], *found[0].ancestors()) if _is_in(s, scope))
+    others = [
+        reader
+        for reader in consumers(state, outer)
+        if reader is not block and any(r.buffer is buffer for r in reader.block.reads)
+    ]
+    if others:
+        raise refuse(
+            f"{name_of(others[0])} reads {buffer.name!r} too", at=[block, *others], fast=_FAST
+        )
+    return found[0]
+
+
+def _is_in(sref: StmtSRef, scope: StmtSRef) -> bool:
+    return sref.is_block and scope_root(sref) is scope
+
+
+def _leaf_writers(state: ScheduleState, scope: StmtSRef, buffer: Buffer) -> list[StmtSRef]:
+    found: list[StmtSRef] = []
+    for child in child_blocks(state, scope):
+        if any(region.buffer is buffer for region in child.block.writes):
+            inner = _leaf_writers(state, child, buffer) if holds_blocks(child.block) else []
+            found += inner or [child]
+    return found
+
+
+def _consumer_store(state: ScheduleState, block: StmtSRef) -> BufferStore:
+    realize = state.realize(block)
+    if not is_true(realize.predicate):
+        raise body_refusal(block, f"it runs under the condition {realize.predicate}")
+    if not affine_binding(state, block):
+        raise body_refusal(block, "its iterations are not affine in the loops around it")
+    store = leaf_store(block.block)
+    if store is None or store.predicate is not None:
+        raise body_refusal(block, "its body is not one store")
+    return store
+
+
+def _producer_store(producer: StmtSRef) -> BufferStore:
+    body: Stmt = producer.block.body
+    if isinstance(body, IfThenElse) and body.else_case is None:
+        body = body.then_case
+    if not isinstance(body, BufferStore) or body.predicate is not None:
+        raise body_refusal(producer, "its body is not one store")
+    return body
+
+
+# ---------------------------------------------------------------------------- what is computed
+
+
+def _inverse(
+    block: StmtSRef, producer: StmtSRef, store: BufferStore, made: BufferStore, buffer: Buffer
+) -> dict[Var, Expr]:
+    """The consumer's iteration variables in terms of the producer's."""
+    stmt = block.block
+    loads = {
+        node.indices
+        for expr in (store.value, *store.indices)
+        for node in post_order(expr)
+        if isinstance(node, BufferLoad) and node.buffer is buffer
+    }
+    if len(loads) != 1:
+        raise body_refusal(block, f"it reads {len(loads)} different elements of {buffer.name!r}")
+    (indices,) = loads
+    back = solved_for(stmt.iter_vars, indices, made.indices, "none")
+    if back is None:
+        raise body_refusal(block, "the element it reads does not tell its iterations")
+    # What it reads must tell the iteration, ...
+    again = solved_for(stmt.iter_vars, indices, indices, "none") or {}
+    mine = Analyzer({axis.var: axis.domain for axis in stmt.iter_vars})
+    if not same_under(mine, [(var, value) for var, value in again.items()]):
+        raise body_refusal(block, "several of its iterations read one element")
+    # ... and every element that is made must be read by the iteration it tells.
+    theirs = Analyzer({axis.var: axis.domain for axis in producer.block.iter_vars})
+    with theirs.constraint(_in_domain(stmt, back, theirs)):
+        pairs = [(substitute(i, back), made_at) for i, made_at in zip(indices, made.indices)]
+        if not same_under(theirs, pairs):
+            raise body_refusal(block, f"it does not read all elements of {buffer.name!r}")
+    _check_covered(block, producer, back)
+    return back
+
+
+def _check_covered(block: StmtSRef, producer: StmtSRef, back: dict[Var, Expr]) -> None:
+    """The producer must run for every iteration of the consumer."""
+    domains: dict[Var, Range] = {axis.var: axis.domain for axis in producer.block.iter_vars}
+    analyzer = Analyzer()
+    for axis in block.block.iter_vars:
+        low, high = analyzer.int_set(back[axis.var], domains)
+        last = axis.domain.min + axis.domain.extent - 1
+        if (low is not None and analyzer.can_prove(low > axis.domain.min)) or (
+            high is not None and analyzer.can_prove(high < last)
+        ):
+            raise refuse(
+                f"{name_of(producer)} does not make everything that {name_of(block)} reads",
+                at=[block, producer],
+            )
+
+
+def _consumer_value(
+    store: BufferStore, buffer: Buffer, back: dict[Var, Expr], made: BufferStore
+) -> Callable[[BufferStore], Stmt]:
+    def changed(new: BufferStore) -> Stmt:
+        value = without_loads(store.value, buffer, Var("made", made.value.dtype))
+        # First the consumer's variables, then the producer's value, which has variables alike.
+        placeholder = Var("made", made.value.dtype)
+        value = substitute(without_loads(store.value, buffer, placeholder), back)
+        value = substitute(value, {placeholder: new.value})
+        indices = tuple(substitute(index, back) for index in store.indices)
+        return BufferStore(store.buffer, value, indices, span=new.span)
+
+    return changed
+
+
+def _in_domain(block: Block, back: dict[Var, Expr], analyzer: Analyzer) -> Expr:
+    """Where the consumer has an iteration for what the producer makes."""
+    condition: Expr = _TRUE
+    for axis in block.iter_vars:
+        value, domain = back[axis.var], axis.domain
+        condition = binary(And, condition, binary(GE, value, domain.min))
+        condition = binary(And, condition, binary(LT, value, domain.min + domain.extent))
+    return analyzer.simplify(condition)
+
+
+def _guard(
+    block: StmtSRef, producer: StmtSRef, back: dict[Var, Expr]
+) -> Callable[[Block], Block]:
+    analyzer = Analyzer({axis.var: axis.domain for axis in producer.block.iter_vars})
+    condition = _in_domain(block.block, back, analyzer)
+
+    def finish(new: Block) -> Block:
+        if is_true(condition):
+            return new
+        body, both = new.body, condition
+        if isinstance(body, IfThenElse):
+            known = analyzer.simplify(body.condition)
+            both = both if known is both else analyzer.simplify(binary(And, both, known))
+            body = body.then_case
+        return new.replace(body=IfThenElse(both, body))
+
+    return finish
