@@ -45,7 +45,7 @@ def _stamp() -> str:
     while folders:
         with os.scandir(folders.pop()) as entries:
             for entry in entries:
-                if entry.is_dir():
+                if entry.is_dir() and entry.name != "__pycache__":
                     folders.append(entry.path)
                 elif entry.name.endswith(".py"):
                     about = entry.stat()
@@ -208,7 +208,8 @@ def compile_graph(graph: Graph, target: Any = "cpu") -> Executable:
     print_stages(graph, host)
     constants = _constants(graph)
     digests = {id(array): digest(array) for array in constants}
-    key = cache_key("graph", host.key, str(_threads(host)), _stamp(), graph_key(graph, digests))
+    machine = f"{host.key} {_threads(host)} {host.l1} {host.l2} {host.l3}"
+    key = cache_key("graph", machine, _stamp(), graph_key(graph, digests))
     found = object_cache().get(key)
     if found is not None:
         given = {digests[id(array)]: array for array in constants}
