@@ -12,7 +12,11 @@ from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 
 SHAPES = [(4, 6), (1, 6), (4, 1), (6,), (), (3, 4, 6), (2, 1, 17), (24,), (5,), (0, 6), (1, 1)]
+#: Long enough for full vectors, unrolled loops and threads.
+LARGE = [(64, 96), (1, 96), (64, 1), (96,), (), (3, 64, 96), (2, 1, 515), (6144,), (1031,),
+         (129, 257), (700, 33)]  # fmt: skip
 UNARY = ["relu", "neg", "tanh", "sigmoid", "square", "abs", "exp", "erf", "sin"]
+INT_UNARY = ["relu", "neg", "square", "abs", "sign"]
 BINARY = ["add", "sub", "mul", "maximum", "minimum"]
 #: How often each kind of step is taken.
 STEPS = {"unary": 5, "binary": 6, "reduce": 3, "shape": 3, "product": 2, "norm": 1, "constant": 1,
@@ -33,12 +37,16 @@ class Maker:
     """Builds one graph; values stay small, so that nothing overflows."""
 
     random: Random
+    kind: str = "float32"
+    shapes: list[tuple[int, ...]] = field(default_factory=lambda: SHAPES)
     inputs: list[Tensor] = field(default_factory=list)
     known: list[Tensor] = field(default_factory=list)
 
     def graph(self, steps: int) -> Graph:
         for k in range(self.random.randint(1, 3)):
-            self.inputs.append(Tensor(tensor_type(self.random.choice(SHAPES), "float32"), f"x{k}"))
+            self.inputs.append(
+                Tensor(tensor_type(self.random.choice(self.shapes), self.kind), f"x{k}")
+            )
         self.known = list(self.inputs)
         for _ in range(steps):
             self.known.append(self.step())
@@ -53,41 +61,40 @@ class Maker:
         return self.random.choice(self.known[-3:] if recent else self.known)
 
     def step(self) -> Tensor:
-        kinds = [
-            "unary",
-            "binary",
-            "reduce",
-            "shape",
-            "product",
-            "norm",
-            "constant",
-            "gather",
-            "where",
-        ]
-        kind = self.random.choices(kinds, [5, 6, 3, 3, 2, 1, 1, 1, 1])[0]
+        steps = STEPS if self.is_float else {k: n for k, n in STEPS.items() if k != "norm"}
+        kind = self.random.choices(list(steps), list(steps.values()))[0]
         found: Tensor | None = getattr(self, f"make_{kind}")(self.pick())
         return self.make_unary(self.pick()) if found is None else found
 
+    @property
+    def is_float(self) -> bool:
+        return self.kind.startswith("float")
+
+    def small(self, x: Tensor) -> Tensor:
+        """Kept from growing, where that would end in infinity; integers wrap."""
+        return ops.tanh(x) if self.is_float else x
+
     def make_unary(self, x: Tensor) -> Tensor:
-        name = self.random.choice(UNARY)
+        name = self.random.choice(UNARY if self.is_float else INT_UNARY)
         if name in ("exp", "square"):
-            x = ops.tanh(x)
+            x = self.small(x)
         return getattr(ops, name)(x)
 
     def make_binary(self, x: Tensor) -> Tensor:
         name = self.random.choice(BINARY)
         if self.random.random() < 0.25:
-            return getattr(ops, name)(x, self.random.choice([0.5, -1.25, 2.0]))
+            return getattr(ops, name)(x, self.random.choice(self.scalars))
         others = [t for t in self.known if broadcast(t.shape, x.shape)]
-        a, b = ops.tanh(x) if name == "mul" else x, self.random.choice(others)
+        a, b = self.small(x) if name == "mul" else x, self.random.choice(others)
         return getattr(ops, name)(*self.random.sample([a, b], 2))
 
     def make_reduce(self, x: Tensor) -> Tensor | None:
         if not x.shape or 0 in x.shape:
             return None
         axes = self.random.sample(range(x.ndim), self.random.randint(1, x.ndim))
-        name, keep = self.random.choice(REDUCTIONS), self.random.random() < 0.5
-        return ops.tanh(getattr(ops, name)(x, tuple(sorted(axes)), keep))
+        names = REDUCTIONS if self.is_float else REDUCTIONS[:3]
+        name, keep = self.random.choice(names), self.random.random() < 0.5
+        return self.small(getattr(ops, name)(x, tuple(sorted(axes)), keep))
 
     def make_shape(self, x: Tensor) -> Tensor:
         size = x.type.size
@@ -96,8 +103,8 @@ class Maker:
             perm = self.random.sample(range(x.ndim), x.ndim)
             choices.append(lambda: ops.transpose(x, perm))
             choices.append(lambda: ops.reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:])))
-        if size == 24:
-            choices.append(lambda: ops.reshape(x, (4, 6)))
+        if size == np.prod(self.shapes[0]):
+            choices.append(lambda: ops.reshape(x, self.shapes[0]))
         if x.ndim and x.shape[-1] > 1:
             choices.append(lambda: ops.strided_slice(x, [1], [x.shape[-1]], [-1]))
             choices.append(lambda: ops.concat([x, ops.neg(x)], -1))
@@ -115,7 +122,8 @@ class Maker:
         else:
             n = self.random.choice([1, 5, 16])
             product = ops.add(ops.matmul(x, self.weights(x.shape[-1], n)), self.weights(n))
-        return self.random.choice([ops.relu, ops.gelu, ops.tanh])(product)
+        epilogues = [ops.relu, ops.gelu, ops.tanh] if self.is_float else [ops.relu, ops.neg]
+        return self.random.choice(epilogues)(product)
 
     def make_norm(self, x: Tensor) -> Tensor | None:
         if x.ndim == 0 or 0 in x.shape:
@@ -127,7 +135,7 @@ class Maker:
         )()
 
     def make_constant(self, x: Tensor) -> Tensor:
-        return ops.constant(np.full(x.shape, 0.5, "float32"))
+        return ops.constant(np.full(x.shape, self.random.choice(self.scalars), self.kind))
 
     def make_gather(self, x: Tensor) -> Tensor | None:
         if x.ndim == 0 or x.shape[0] == 0:
@@ -135,23 +143,31 @@ class Maker:
         return ops.gather(x, ops.constant(np.array([0, -1, 0])))
 
     def make_where(self, x: Tensor) -> Tensor:
-        return ops.where(ops.greater(x, 0.25), ops.sigmoid(x), x)
+        test = self.random.choice([ops.greater, ops.less_equal, ops.not_equal])
+        return ops.where(test(x, self.random.choice(self.scalars)), ops.neg(x), x)
+
+    @property
+    def scalars(self) -> list[Any]:
+        return [0.5, -1.25, 2.0] if self.is_float else [0, -3, 7]
 
     def noise(self, x: Tensor) -> Tensor:
         """Keeps rows from being constant, where normalising would blow rounding up."""
         size = x.type.size
-        return ops.constant(np.linspace(-3, 4, size).reshape(x.shape).astype("float32"))
+        return ops.constant(np.linspace(-3, 4, size).reshape(x.shape).astype(self.kind))
 
     def weights(self, *shape: int) -> Tensor:
         rng = np.random.default_rng(self.random.randrange(1 << 30))
-        scale = max(1, shape[0] if len(shape) > 1 else 1) ** -0.5
-        return ops.constant((rng.standard_normal(shape) * scale).astype("float32"))
+        scale = max(1, shape[0] if len(shape) > 1 else 1) ** -0.5 if self.is_float else 5
+        return ops.constant((rng.standard_normal(shape) * scale).astype(self.kind))
 
 
-def random_graph(seed: int, steps: int = 12) -> Graph:
-    return Maker(Random(seed)).graph(steps)
+def random_graph(seed: int, steps: int = 12, kind: str = "float32", large: bool = False) -> Graph:
+    return Maker(Random(seed), kind, LARGE if large else SHAPES).graph(steps)
 
 
 def random_arrays(graph: Graph, seed: int = 0) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
-    return [np.asarray(rng.standard_normal(t.shape)).astype(t.dtype.numpy) for t in graph.inputs]
+    return [
+        np.asarray(rng.standard_normal(t.shape) * (1 if t.dtype.is_float else 9), t.dtype.numpy)
+        for t in graph.inputs
+    ]

@@ -16,6 +16,9 @@ from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.run import run
 
+KINDS = ["float32", "float64", "int32", "int8"]
+TOLERANCE = {"float32": (1e-4, 2e-5), "float64": (1e-10, 1e-11), "int32": (0, 0), "int8": (0, 0)}
+
 
 def check(graph: Graph, seed: int = 0) -> None:
     arrays = random_arrays(graph, seed)
@@ -24,20 +27,29 @@ def check(graph: Graph, seed: int = 0) -> None:
     assert len(found) == len(wanted)
     for k, (a, b) in enumerate(zip(found, wanted, strict=True)):
         assert a.dtype == b.dtype and a.shape == b.shape
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-5, err_msg=f"output {k} of\n{graph}")
+        rtol, atol = TOLERANCE[str(b.dtype)]
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=atol, err_msg=f"output {k} of\n{graph}")
 
 
 @settings(max_examples=40)
-@given(st.integers(0, 1 << 30), st.integers(1, 25))
-def test_random_graphs(seed, steps) -> None:
-    check(random_graph(seed, steps), seed)
+@given(st.integers(0, 1 << 30), st.integers(1, 25), st.sampled_from(KINDS))
+def test_random_graphs(seed, steps, kind) -> None:
+    check(random_graph(seed, steps, kind), seed)
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 1 << 30), st.integers(1, 15))
+def test_random_graphs_of_large_tensors(seed, steps) -> None:
+    check(random_graph(seed, steps, large=True), seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 1000, 100))
-def test_many_random_graphs(first) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("large", [False, True])
+def test_many_random_graphs(first, kind, large) -> None:
     for seed in range(first, first + 100):
-        check(random_graph(seed, 5 + seed % 30), seed)
+        check(random_graph(seed, 5 + seed % 30, kind, large), seed)
 
 
 def matrix(*shape: int, name: str = "x") -> Tensor:
