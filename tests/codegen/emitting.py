@@ -59,10 +59,12 @@ def results_of(program: PrimFunc, inputs: Sequence[Any], kernel: Any = None) -> 
     return outputs
 
 
-def compare(program: PrimFunc, *inputs: Any, tolerance: float = 0.0) -> list[np.ndarray]:
+def compare(
+    program: PrimFunc, *inputs: Any, tolerance: float = 0.0, target: str = "cpu"
+) -> list[np.ndarray]:
     """The outputs of machine code, after a check that they are the interpreter's."""
     wanted = results_of(program, inputs)
-    found = results_of(program, inputs, build(program))
+    found = results_of(program, inputs, build(program, target))
     for k, (a, b) in enumerate(zip(wanted, found, strict=True)):
         same(b, a, tolerance, f"output {k}")
     return found
