@@ -1,0 +1,171 @@
+"""merge: loop nests of one shape, one after another, become one nest."""
+
+from __future__ import annotations
+
+from ...expr import REDUCE, Expr, Var, free_vars
+from ...tir import For, SeqStmt, Stmt, seq
+from ..analysis.cover import stage_pipeline_fault
+from ..analysis.tree import (
+    child_blocks,
+    lowest_common_ancestor,
+    only_child_chain,
+    require_plain_loop,
+    require_zero_start,
+    scope_root,
+)
+from ..errors import name_of, refuse
+from ..instruction import LoopRef, primitive
+from ..rewrite import LoopVarSubstitution
+from ..sref import StmtSRef
+from ..state import ScheduleState
+
+
+@primitive("Merge")
+def merge(state: ScheduleState, *loops: LoopRef) -> LoopRef:
+    """Run loop nests that follow each other in one nest, their bodies one after another.
+
+    Each nest reaches from below the common ancestor of the loops down to one of them; loops of
+    nests of other shapes, or whose interleaving would change a result, are refused.
+
+    Args:
+        loops: the innermost loops to merge, at least two.
+
+    Returns:
+        The innermost merged loop.
+
+    >>> import tileloom
+    >>> from tileloom import te
+    >>> A = te.placeholder((4, 8), name="A")
+    >>> B = te.compute((4, 8), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((4, 8), lambda i, j: A[i, j] + 1.0, name="C")
+    >>> sch = tileloom.Schedule(te.create_prim_func([A, B, C]))
+    >>> merged = sch.merge(sch.get_loops("B")[1], sch.get_loops("C")[1])
+    >>> [sch.get(b).name_hint for b in sch.get_child_blocks(merged)]
+    ['B', 'C']
+    """
+    nests = _nests(loops)
+    _check_sums_are_whole(state, nests)
+    above = nests[0][0].parent
+    if above is None:
+        raise refuse("the loops have no common ancestor", at=loops)
+    scope = scope_root(loops[0])
+    trial, twins = state.copy()
+    _apply(trial, [[twins[loop] for loop in nest] for nest in nests], twins[above])
+    fault = stage_pipeline_fault(trial, twins[scope])
+    if fault is not None and stage_pipeline_fault(state, scope) is None:
+        raise refuse(
+            f"interleaving the nests changes what is computed: {fault[0]}",
+            at=loops,
+            hint="merge nests that do not wait for each other's results",
+        )
+    return state.sref(_apply(state, nests, above))
+
+
+def _nests(loops: tuple[StmtSRef, ...]) -> list[list[StmtSRef]]:
+    """Each loop with those around it, below the common ancestor, outermost first."""
+    if len(loops) < 2:
+        raise refuse(
+            f"merge needs at least two loops, got {len(loops)}",
+            at=loops,
+            fast="The loops to be merged must be at least two",
+        )
+    if len(set(loops)) != len(loops):
+        raise refuse("two of the loops are in one nest: they are the same", at=loops)
+    common = lowest_common_ancestor(loops)
+    nests = []
+    for loop in loops:
+        chain = [loop]
+        while chain[0].parent is not common:
+            parent = chain[0].parent
+            if parent is None or not parent.is_loop:
+                raise refuse(f"{name_of(loop)} is in a block of its own", at=[loop])
+            chain.insert(0, parent)
+        if not only_child_chain(chain[0], loop):
+            raise refuse(
+                f"a loop around {name_of(loop)} holds more than the next loop", at=[chain[0]]
+            )
+        for outer in chain:
+            require_plain_loop(outer, "merge")
+            require_zero_start(outer, "merge")
+        nests.append(chain)
+    _check_shapes(nests)
+    return nests
+
+
+def _check_shapes(nests: list[list[StmtSRef]]) -> None:
+    first = [outer.loop.extent for outer in nests[0]]
+    for nest in nests[1:]:
+        extents = [outer.loop.extent for outer in nest]
+        if len(extents) != len(first) or any(a is not b for a, b in zip(extents, first)):
+            raise refuse(
+                f"the nest of {name_of(nest[-1])} has the extents "
+                f"{', '.join(map(str, extents))}, that of {name_of(nests[0][-1])} "
+                f"{', '.join(map(str, first))}",
+                at=[nests[0][0], nest[0]],
+                fast="The loops to be merged must have the same extents",
+            )
+    tops = [nest[0] for nest in nests]
+    if len(set(tops)) != len(tops):
+        raise refuse("two of the loops are in one nest", at=tops)
+
+
+def _check_sums_are_whole(state: ScheduleState, nests: list[list[StmtSRef]]) -> None:
+    """No nest may read, within a merged loop, what another one still reduces over that loop."""
+    for nest in nests:
+        merged = {outer.loop.loop_var for outer in nest}
+        for block in child_blocks(state, nest[-1]):
+            realize = state.realize(block)
+            pairs = zip(realize.block.iter_vars, realize.iter_values, strict=True)
+            reduced = [v for axis, v in pairs if axis.iter_type == REDUCE]
+            if not any(free_vars(value) & merged for value in reduced):
+                continue
+            made = {region.buffer for region in realize.block.writes}
+            for other in nests:
+                for reader in [] if other is nest else child_blocks(state, other[-1]):
+                    if made & {region.buffer for region in reader.block.reads}:
+                        raise refuse(
+                            f"interleaving the nests lets {name_of(reader)} read what "
+                            f"{name_of(block)} has not reduced to the end",
+                            at=[block, reader],
+                            hint="merge only loops that place results",
+                        )
+
+
+def _apply(state: ScheduleState, nests: list[list[StmtSRef]], above: StmtSRef) -> For:
+    """The merged innermost loop, put where the first nest stands."""
+    fresh = [Var(f"{outer.loop.loop_var.name}_m", outer.loop.loop_var.dtype) for outer in nests[0]]
+    bodies = []
+    block_map = {}
+    for nest in nests:
+        values: dict[Var, Expr] = {
+            outer.loop.loop_var: var for outer, var in zip(nest, fresh, strict=True)
+        }
+        substitution = LoopVarSubstitution(values)
+        bodies.append(substitution.visit(nest[-1].loop.body))
+        block_map.update(substitution.block_map)
+    stmt: Stmt = seq(*bodies)
+    innermost: For | None = None
+    for outer, var in zip(reversed(nests[0]), reversed(fresh), strict=True):
+        stmt = For(var, outer.loop.min, outer.loop.extent, outer.loop.kind, stmt)
+        innermost = innermost or stmt
+    tops = [nest[0].loop for nest in nests]
+    holder = above.loop if above.is_loop else above.block
+    body = _without(holder.body, tops, stmt)
+    changed = holder.replace(body=body)
+    if above.is_block:
+        block_map[above.block] = changed  # type: ignore[assignment]
+    state.replace(above, changed, block_map)
+    if innermost is None:
+        raise refuse("nothing to merge")
+    return innermost
+
+
+def _without(body: Stmt, tops: list[For], merged: Stmt) -> Stmt:
+    parts = body.seq if isinstance(body, SeqStmt) else (body,)
+    result: list[Stmt] = []
+    for part in parts:
+        if part is tops[0]:
+            result.append(merged)
+        elif not any(part is top for top in tops):
+            result.append(part)
+    return seq(*result)
