@@ -154,16 +154,16 @@ def test_doctor():
 
 
 def test_demo_checks_and_times():
-    result = call("demo", "--only", "column_sums", "--seconds", "0.01", "--show")
+    result = call("demo", "--only", "col_sums", "--seconds", "0.01", "--show")
     assert result.exit_code == 0, result.output
-    assert "column_sums" in result.output and "x numpy" in result.output
+    assert "col_sums" in result.output and "x numpy" in result.output
     assert "fused into 1 kernel" in result.output
 
 
 def test_demo_says_what_is_wrong(monkeypatch):
     monkeypatch.setattr(trial.Trial, "is_right", property(lambda self: False))
-    result = call("demo", "--only", "column_sums")
-    assert result.exit_code == 1 and "wrong: column_sums" in result.output
+    result = call("demo", "--only", "col_sums")
+    assert result.exit_code == 1 and "wrong: col_sums" in result.output
 
 
 @pytest.mark.slow

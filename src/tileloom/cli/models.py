@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+import tileloom
+
 from ..base.errors import ArgumentError, UserError
 
 if TYPE_CHECKING:
@@ -37,9 +39,7 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def load(path: str, dims: Mapping[str, int]) -> Model:
     """The model in a file, specialised to these dimensions where they are known."""
-    from ..frontend.onnx import load as load_onnx
-
-    model: Model = load_onnx(path, shapes=dims or None)
+    model: Model = tileloom.onnx.load(path, shapes=dims or None)
     return model
 
 

@@ -160,7 +160,7 @@ PROGRAMS = (
         lambda torch: lambda x, y: torch.tanh(torch.abs(x * y + x) - 0.5) * torch.exp(-(y * y)),
     ),
     Program(
-        "column_sums", "4096x2048", column_sums, _normal((4096, 2048)),
+        "col_sums", "4096x2048", column_sums, _normal((4096, 2048)),
         lambda torch: lambda x: torch.sum(x, 0), rtol=1e-4,
     ),
     Program(
@@ -168,7 +168,7 @@ PROGRAMS = (
         lambda torch: lambda x, w, b: torch.relu(torch.addmm(b, x, w)),
     ),
     Program(
-        "encoder", "4 layers, 128x512", encoder, _encoder_arguments(4, 128, 512),
+        "encoder", "4x128x512", encoder, _encoder_arguments(4, 128, 512),
         _torch_encoder, rtol=1e-4,
     ),
 )  # fmt: skip
