@@ -116,6 +116,8 @@ class Thread:
         self.tags = tags
         self.env = dict(env)
         self.own: dict[Var, Memory] = {}
+        self.copies: list[Callable[[], None]] = []  # asynchronous, of no group yet
+        self.groups: list[list[Callable[[], None]]] = []
 
     # ------------------------------------------------------------------ memory
 
@@ -255,9 +257,39 @@ class Thread:
             if expr.op.startswith("tir.tvm_warp_shuffle"):
                 args = [self.eval(a) for a in expr.args[1:4]]
                 return (yield ("shuffle", expr.op, *args))
-            if expr.op in ("tir.ptx_commit_group", "tir.ptx_wait_group"):
+            if expr.op == "tir.ptx_cp_async":
+                self.copy_later(expr)
+                return 0
+            if expr.op == "tir.ptx_commit_group":
+                self.groups.append(self.copies)
+                self.copies = []
+                return 0
+            if expr.op == "tir.ptx_wait_group":
+                while len(self.groups) > self.eval(expr.args[0]):
+                    for copy in self.groups.pop(0):
+                        copy()
                 return 0
         return self.eval(expr) if expr.children else 0
+
+    def copy_later(self, expr: Call) -> None:
+        """An asynchronous copy arrives no sooner than it is waited for."""
+        to, start, source, first, size = expr.args[:5]
+        memory = self.block.shared[to]
+        from_memory = self.block.grid.memory[source]
+        at, begin = self.eval(start), self.eval(first)
+        count = size.value // memory.array.itemsize
+        if len(expr.args) > 5 and not self.eval(expr.args[5]):
+            values = np.zeros(count, memory.array.dtype)
+        else:
+            values = from_memory.array[begin : begin + count].copy()
+        assert len(values) == count and at % count == 0, "an unaligned or wild copy"
+
+        def arrive() -> None:
+            for lane in range(count):
+                memory.touch(at + lane, self.number, True, to.name)
+            memory.array[at : at + count] = values
+
+        self.copies.append(arrive)
 
     def allocate(self, stmt: Allocate) -> None:
         size = 1

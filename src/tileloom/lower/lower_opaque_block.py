@@ -22,6 +22,7 @@ from ..tir import (
 from .common import Replacer, branch, on_body
 from .flatten_buffers import buffer_span
 
+DOUBLE_BUFFER = "double_buffer_scope"
 _TRUE = const(True)
 
 
@@ -30,8 +31,9 @@ def lower_opaque_block(func: PrimFunc) -> PrimFunc:
 
     Needs: blocks without iteration variables, init and match_buffers.
     Ensures: the loops stage. A loop of one iteration is replaced by its body unless it is bound to
-    a thread. Block annotations that begin with "pragma_" become attributes of the body; the
-    others have been consumed by the passes before, and go.
+    a thread. Block annotations that begin with "pragma_" become attributes of the body, and so does
+    "double_buffer_scope" (the number of the block's write); the others have been consumed by the
+    passes before, and go.
     """
     return on_body(func, _LowerBlocks({}, {}).visit)
 
@@ -46,6 +48,9 @@ class _LowerBlocks(Replacer):
         body = branch(predicate, self.visit(block.body)) or seq()
         for key, value in block.annotations.items():
             body = _pragma(key, value, body)
+        if DOUBLE_BUFFER in block.annotations and block.writes:
+            written = block.writes[int(block.annotations[DOUBLE_BUFFER])].buffer
+            body = AttrStmt(self.visit_buffer(written).data, DOUBLE_BUFFER, const(1), body)
         for buffer in reversed(buffers):
             body = allocate(buffer, body)
         return body

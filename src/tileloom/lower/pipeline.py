@@ -14,6 +14,10 @@ from .compact_buffer_region import compact_buffer_region
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
 from .flatten_buffers import flatten_buffers
 from .hoist_if import hoist_if
+from .inject_double_buffer import inject_double_buffer
+from .inject_ptx_async_copy import inject_ptx_async_copy
+from .inject_software_pipeline import inject_software_pipeline
+from .inject_virtual_thread import inject_virtual_thread
 from .legalize_parallel import legalize_parallel
 from .loop_partition import loop_partition
 from .lower_cross_thread_reduction import lower_cross_thread_reduction
@@ -26,6 +30,7 @@ from .narrow_index_dtype import narrow_index_dtype
 from .plan_allocations import plan_and_update_buffer_allocation_location
 from .remove_no_op import remove_no_op
 from .simplify import simplify
+from .storage_rewrite import storage_rewrite
 from .thread_storage_sync import thread_storage_sync
 from .unify_thread_binding import unify_thread_binding
 from .unroll_loops import unroll_loops
@@ -41,6 +46,7 @@ BLOCKS_TO_LOOPS: Sequence[Pass] = (
     convert_blocks_to_opaque,
     compact_buffer_region,  # before the views go: their offsets are computed from the new strides
     lower_match_buffer,
+    inject_software_pipeline,  # when views are gone: their buffers get versions
     lower_opaque_block,
 )
 
@@ -51,6 +57,8 @@ LOOPS_TO_FLAT: Sequence[Pass] = (
     narrow_index_dtype,
     loop_partition,  # before vectors: a scalar guard is easier to take apart than a mask
     vectorize_loops,  # before unrolling: one vector body is cheaper to build than many scalar ones
+    inject_double_buffer,
+    storage_rewrite,
     unroll_loops,
     hoist_if,
     simplify,  # of what partition, lanes and copies have made constant
@@ -75,16 +83,21 @@ GPU_PIPELINE: Sequence[Pass] = (
     compact_buffer_region,  # thread loops still stand around what they run: see the next line
     unify_thread_binding,  # after compaction, which reads there what each thread has of a buffer
     lower_match_buffer,
+    inject_software_pipeline,
     lower_opaque_block,
     lower_thread_binding,
     flatten_buffers,
     simplify,
     narrow_index_dtype,
     vectorize_loops,
+    inject_virtual_thread,  # makes loops to unroll
+    inject_double_buffer,
+    storage_rewrite,
     unroll_loops,
     hoist_if,
     simplify,
     remove_no_op,
+    inject_ptx_async_copy,  # before barriers, which belong after the waits
     thread_storage_sync,  # after the last pass that moves or merges memory
     lower_thread_allreduce,  # which sets its own barriers
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..base.errors import VerifyError
-from ..expr import Call, Expr, IntImm, Ramp, Var, free_vars, post_order
+from ..expr import Call, Expr, FloorMod, IntImm, Ramp, Var, const, free_vars, post_order
 from ..tir import (
     AttrStmt,
     Buffer,
@@ -21,11 +21,13 @@ from ..tir import (
     Stmt,
     StmtRewriter,
     While,
+    collect,
     seq,
     stmt_exprs,
 )
 from .common import ADDRESS_OF, has_load, loaded_buffers, on_body
-from .linear import Linear, linear
+from .inject_ptx_async_copy import CP_ASYNC, WAIT_GROUP
+from .linear import Linear, constant_difference, linear
 from .threads import is_sync, kernels, pointer_scope, storage_rank, sync
 
 _ACCESS_PTR = "tir.tvm_access_ptr"
@@ -60,7 +62,14 @@ class _Kernels(StmtRewriter):
         if threads is None:
             return super().visit_AttrStmt(stmt)
         own = {v: e for tag, (v, e) in threads.items() if tag.startswith("threadIdx")}
-        return _Planner(own).plan(stmt).stmt
+        return _Planner(own, _copied(stmt)).plan(stmt).stmt
+
+
+def _copied(stmt: Stmt) -> list[Var]:
+    """The pointers that asynchronous copies write to."""
+    calls = (node.value for node in collect(stmt, Evaluate))
+    found = {c.args[0]: None for c in calls if isinstance(c, Call) and c.op == CP_ASYNC}
+    return [data for data in found if isinstance(data, Var)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +80,7 @@ class _Touch:
     is_write: bool
     index: Expr | None
     ranges: dict[Var, Expr]  # the loops around, inside the kernel
+    arrives: bool = False  # what an asynchronous copy has written, where it is waited for
 
 
 @dataclass(slots=True)
@@ -84,8 +94,9 @@ class _Part:
 
 
 class _Planner:
-    def __init__(self, threads: dict[Var, Expr]) -> None:
+    def __init__(self, threads: dict[Var, Expr], copied: list[Var]) -> None:
         self.threads = threads
+        self.copied = copied
         self.loops: dict[Var, Expr] = {}
         self.divergent: set[Var] = set(threads)  # variables that threads may differ in
         self.apart: str = ""  # the condition we are in that threads may differ in
@@ -228,6 +239,11 @@ class _Planner:
         return found
 
     def _reads(self, expr: Expr, found: list[_Touch]) -> None:
+        if isinstance(expr, Call) and expr.op == CP_ASYNC:
+            return self._async_copy(expr, found)
+        if isinstance(expr, Call) and expr.op == WAIT_GROUP:
+            found.extend(_Touch(data, True, None, {}, True) for data in self.copied)
+            return None
         pointers = [v for v in free_vars(expr) if v.dtype.is_handle]
         for var in pointers:
             self._anything(var, found)
@@ -239,6 +255,15 @@ class _Planner:
             elif isinstance(node, Call) and node.op in (ADDRESS_OF, _ACCESS_PTR):
                 for buffer in loaded_buffers(node):
                     self._anything(buffer.data, found)
+
+    def _async_copy(self, call: Call, found: list[_Touch]) -> None:
+        """Adjoining elements are written; where they come from is no shared memory."""
+        data, start, _, _, size = call.args[:5]
+        if not isinstance(data, Var) or data.pointee is None or not isinstance(size, IntImm):
+            raise VerifyError(f"an asynchronous copy to an unknown place: {call}")
+        lanes = size.value * 8 // data.pointee[0].bits
+        index = Ramp(start, const(1, start.dtype), lanes) if lanes > 1 else start
+        found.append(_Touch(data, True, index, dict(self.loops)))
 
     def _anything(self, data: Var, found: list[_Touch]) -> None:
         if storage_rank(pointer_scope(data)) == 1:
@@ -261,12 +286,41 @@ class _Planner:
         return any(self._collide(a, b) for a in before for b in after)
 
     def _collide(self, a: _Touch, b: _Touch) -> bool:
-        if a.data is not b.data or not (a.is_write or b.is_write):
-            return False
+        if a.data is not b.data or not (a.is_write or b.is_write) or b.arrives:
+            return False  # an arrival has been in order since the copy began
         first, second = self._digits(a), self._digits(b)
-        if first is None or second is None or not first.fixed.same(second.fixed):
+        if first is None or second is None:
             return True
+        if not first.fixed.same(second.fixed):
+            return not self._other_versions(first, second)
         return not self._tell_threads(first, second)
+
+    def _other_versions(self, a: _Digits, b: _Digits) -> bool:
+        """Whether the accesses are to different versions of a buffer: `x % n` and `(x + 1) % n`."""
+        difference = a.fixed.plus(b.fixed, -1)
+        (first, size), (second, other) = (*difference.terms.items(), (None, 0), (None, 0))[:2]
+        if not isinstance(first, FloorMod) or not isinstance(second, FloorMod):
+            return False
+        apart = constant_difference(first.a, second.a)
+        count = first.b
+        if size != -other or count is not second.b or apart is None or len(difference.terms) > 2:
+            return False
+        if not isinstance(count, IntImm) or apart % count.value == 0:
+            return False
+        low, high = difference.const, difference.const
+        for part, sign in ((a, 1), (b, -1)):
+            for factor, reach in self._reaches(part):
+                if reach is None:
+                    return False
+                ends = 0, sign * factor * (reach - 1)
+                low, high = low + min(ends), high + max(ends)
+        return max(-low, high) < abs(size)
+
+    def _reaches(self, part: _Digits) -> Iterable[tuple[int, int | None]]:
+        yield from part.moving
+        for var, factor in part.threads.items():
+            extent = self.threads[var]
+            yield factor, extent.value if isinstance(extent, IntImm) else None
 
     def _digits(self, touch: _Touch) -> _Digits | None:
         """An index as a fixed part, thread numbers and loop variables, each with its factor."""
