@@ -18,7 +18,10 @@ from .report import report
 
 _aten = torch.ops.aten
 #: A tensor that Tileloom made may have other strides than a view could be taken of.
-_SAFE = {_aten.view.default: _aten.reshape.default, _aten._unsafe_view.default: _aten.reshape.default}
+_SAFE = {
+    _aten.view.default: _aten.reshape.default,
+    _aten._unsafe_view.default: _aten.reshape.default,
+}
 
 
 def assemble(module: fx.GraphModule) -> fx.GraphModule:
@@ -67,6 +70,17 @@ class _Joiner:
             if part is not None and part.exports:
                 for source in self._read(part):
                     self._export(source)
+
+        for part in self.partition.parts.values():
+            for node in [n for n in part.exports if is_view(n)]:
+                if self._exists(node.all_input_nodes[0]):
+                    del part.exports[node]
+
+    def _exists(self, node: fx.Node) -> bool:
+        """Whether a value can be had outside without computing more."""
+        if not self.partition.is_native(node) or node in self._home(node).exports:
+            return True
+        return is_view(node) and self._exists(node.all_input_nodes[0])
 
     def _want(self, node: fx.Node) -> None:
         for source in node.all_input_nodes:

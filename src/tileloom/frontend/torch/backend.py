@@ -18,7 +18,7 @@ from . import ops  # noqa: F401  (registers the handlers)
 from .assemble import assemble
 from .decompositions import table
 from .report import report
-from .specialize import Specialized, has_symbols
+from .specialize import has_symbols, specialized
 
 
 def tileloom(module: fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
@@ -50,7 +50,7 @@ def compile_traced(module: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..
     """A functional graph of ATen operators as a function of a list of arguments."""
     try:
         if has_symbols(module):
-            return Specialized(module, compile_static)
+            return specialized(module, compile_static)
     except Exception as error:
         report().fall_back("a whole graph", f"{type(error).__name__}: {error}")
         return boxed(module)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -36,9 +37,7 @@ class CompiledPart:
         unsure: inputs that operators of PyTorch make; their traced types may be wrong.
     """
 
-    def __init__(
-        self, graph: Graph, exports: Sequence[Export], unsure: Sequence[int] = ()
-    ) -> None:
+    def __init__(self, graph: Graph, exports: Sequence[Export], unsure: Sequence[int] = ()) -> None:
         # The name under which the joined function finds this object.
         self.__name__ = f"part_{next(_numbers)}"
         self.graph = graph
@@ -53,6 +52,8 @@ class CompiledPart:
 
 def maker(shape: Sequence[int], kind: DType) -> Make:
     """What gives uninitialised tensors in pooled memory."""
+    if 0 in shape:  # NumPy would give strides of 0
+        return partial(torch.empty, tuple(shape), dtype=getattr(torch, kind))
     carrier = _CARRIERS.get(kind)
     allocate, wrap = pool.allocator(tuple(shape), dtype(carrier or kind)), torch.from_numpy
     if carrier is None:
@@ -102,9 +103,7 @@ def _direct(executable: Executable, views: Sequence[Any]) -> Callable[..., Any] 
     return run
 
 
-def _conforming(
-    run: Callable[..., Any], graph: Graph, unsure: Sequence[int]
-) -> Callable[..., Any]:
+def _conforming(run: Callable[..., Any], graph: Graph, unsure: Sequence[int]) -> Callable[..., Any]:
     """The same, with arguments made what they were traced as."""
     wanted = [(k, graph.inputs[k].shape, getattr(torch, graph.inputs[k].dtype)) for k in unsure]
 

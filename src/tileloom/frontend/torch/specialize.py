@@ -9,7 +9,9 @@ from typing import Any
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+from .report import report
 from .types import is_static
 
 Run = Callable[[list[Any]], Any]
@@ -20,22 +22,29 @@ def has_symbols(module: fx.GraphModule) -> bool:
     return not all(is_static(node.meta.get("val")) for node in module.graph.nodes)
 
 
-class Specialized:
+def specialized(module: fx.GraphModule, compile_static: Callable[[fx.GraphModule], Run]) -> Run:
     """A function of a list of arguments, which it empties; it compiles once for each shapes."""
+    known: dict[Any, Run] = {}
 
-    _boxed_call = True  # PyTorch's name for this manner of being called
-
-    def __init__(self, module: fx.GraphModule, compile_static: Callable[[fx.GraphModule], Run]):
-        self.module = module
-        self._compile = compile_static
-        self._known: dict[Any, Run] = {}
-
-    def __call__(self, args: list[Any]) -> Any:
+    def run(args: list[Any]) -> Any:
         key = tuple([_kind(value) for value in args])
-        run = self._known.get(key)
-        if run is None:
-            run = self._known[key] = self._compile(concrete(self.module, args))
-        return run(args)
+        function = known.get(key)
+        if function is None:
+            function = known[key] = _compiled(module, args, compile_static)
+        return function(args)
+
+    run._boxed_call = True  # type: ignore[attr-defined]  # PyTorch's name for this way of calling
+    return run
+
+
+def _compiled(
+    module: fx.GraphModule, args: Sequence[Any], compile_static: Callable[[fx.GraphModule], Run]
+) -> Run:
+    try:
+        return compile_static(concrete(module, args))
+    except Exception as error:  # shapes that even PyTorch cannot foresee
+        report().fall_back("a whole graph", f"{type(error).__name__}: {error}")
+        return lambda given: module(*given)
 
 
 def _kind(value: Any) -> Any:
@@ -47,8 +56,12 @@ def _kind(value: Any) -> Any:
 def concrete(module: fx.GraphModule, args: Sequence[Any]) -> fx.GraphModule:
     """A copy of a graph, with the shapes that follow from these arguments in `meta["val"]`."""
     copied = fx.GraphModule(module, copy.deepcopy(module.graph))
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
-        fakes = [mode.from_tensor(a) if isinstance(a, torch.Tensor) else a for a in args]
+    # The environment is for sizes that depend on data, which stay symbols.
+    with FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv()) as mode:
+        fakes = [
+            mode.from_tensor(a, static_shapes=True) if isinstance(a, torch.Tensor) else a
+            for a in args
+        ]
         _Shapes(copied).run(*fakes)
     return copied
 
