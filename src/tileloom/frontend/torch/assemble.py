@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -11,10 +10,11 @@ import torch
 from torch import fx
 
 from ...graph.nodes import Graph, reachable
-from .kernel import CompiledPart, Export
-from .layout import export
+from .kernel import CompiledPart
+from .layout import Export, export
 from .parts import Part, Partition, is_literal, is_split, is_view, literal
 from .report import report
+from .types import type_of
 
 _aten = torch.ops.aten
 #: A tensor that Tileloom made may have other strides than a view could be taken of.
@@ -107,7 +107,7 @@ class _Joiner:
             return True
         if is_split(source):
             return False
-        return math.prod(source.meta["val"].shape) == math.prod(node.meta["val"].shape)
+        return type_of(source.meta["val"]).size == type_of(node.meta["val"]).size
 
     def _read(self, part: Part) -> list[fx.Node]:
         """The inputs that the exports depend on."""

@@ -23,6 +23,7 @@ _numbers = count()
 #: Types that NumPy does not have, and as which of its types it carries them.
 _CARRIERS = {"bfloat16": "int16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
 Make = Callable[[], torch.Tensor]
+Run = Callable[..., list[torch.Tensor]]
 
 
 class CompiledPart:
@@ -43,7 +44,7 @@ class CompiledPart:
         self.graph = graph
         executable = driver.compile_graph(graph)
         views = [(e.shape, e.strides) if e.strides is not None else None for e in exports]
-        run = _direct(executable, views) or _through_arrays(executable, views)
+        run: Run = _direct(executable, views) or _through_arrays(executable, views)
         self._run = _conforming(run, graph, unsure) if unsure else run
 
     def __call__(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
@@ -76,7 +77,7 @@ def _seen(made: list[torch.Tensor], views: Sequence[Any]) -> list[torch.Tensor]:
     return made
 
 
-def _direct(executable: Executable, views: Sequence[Any]) -> Callable[..., Any] | None:
+def _direct(executable: Executable, views: Sequence[Any]) -> Run | None:
     """The program as a launch of its one kernel on pointers, if it has just one."""
     if len(executable.steps) != 1 or not isinstance(executable.steps[0], NativeStep):
         return None
@@ -103,7 +104,7 @@ def _direct(executable: Executable, views: Sequence[Any]) -> Callable[..., Any] 
     return run
 
 
-def _conforming(run: Callable[..., Any], graph: Graph, unsure: Sequence[int]) -> Callable[..., Any]:
+def _conforming(run: Run, graph: Graph, unsure: Sequence[int]) -> Run:
     """The same, with arguments made what they were traced as."""
     wanted = [(k, graph.inputs[k].shape, getattr(torch, graph.inputs[k].dtype)) for k in unsure]
 
@@ -120,7 +121,7 @@ def _conforming(run: Callable[..., Any], graph: Graph, unsure: Sequence[int]) ->
     return conform
 
 
-def _through_arrays(executable: Executable, views: Sequence[Any]) -> Callable[..., Any]:
+def _through_arrays(executable: Executable, views: Sequence[Any]) -> Run:
     outputs = executable.outputs
 
     def run(*tensors: torch.Tensor) -> list[torch.Tensor]:

@@ -144,7 +144,7 @@ class Partition:
             raise UnsupportedError("its operator is left to PyTorch")
         if source not in part.values:
             self._convert(part, source)
-        part.values[node] = part.values[source][index]  # type: ignore[index]
+        part.values[node] = part.values[source][index]
 
     def _arguments(self, part: Part, args: Any) -> Any:
         def argument(value: Any) -> Any:

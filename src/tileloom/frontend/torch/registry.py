@@ -9,22 +9,22 @@ True
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from ...base.errors import InternalError
-
 
 #: Takes the call and its arguments, tensors of the graph where PyTorch has tensors; gives one
 #: tensor, or a tuple of them for operators with several results.
 Handler: TypeAlias = "Callable[..., Any]"
 
+F = TypeVar("F", bound=Handler)
 _HANDLERS: dict[str, Handler] = {}
 
 
-def aten(*names: str, namespace: str = "aten") -> Callable[[Handler], Handler]:
+def aten(*names: str, namespace: str = "aten") -> Callable[[F], F]:
     """Register a handler for overloads: "add.Tensor", "relu.default"."""
 
-    def decorate(function: Handler) -> Handler:
+    def decorate(function: F) -> F:
         for name in names:
             add(f"{namespace}.{name}", function)
         return function

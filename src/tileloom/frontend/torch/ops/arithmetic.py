@@ -91,16 +91,22 @@ def fmod(call: Call, a: Any, b: Any) -> Tensor:
     return ops.fmod(call.cast(a), call.cast(b))
 
 
+_POWERS: dict[float, Callable[[Tensor], Tensor]] = {
+    1: lambda x: x, 2: ops.square, 3: lambda x: ops.mul(ops.square(x), x),
+}  # fmt: skip
+_FLOAT_POWERS: dict[float, Callable[[Tensor], Tensor]] = {
+    0.5: ops.sqrt, -0.5: ops.rsqrt, -1: ops.reciprocal,
+}  # fmt: skip
+
+
 @aten("pow.Tensor_Scalar", "pow.Tensor_Tensor", "pow.Scalar")
 def power(call: Call, a: Any, b: Any) -> Tensor:
     """a to the power b."""
     x = call.cast(a)
-    exact = {1: lambda v: v, 2: ops.square, 3: lambda v: ops.mul(ops.square(v), v)}
-    if isinstance(b, (int, float)) and b in exact and not call.dtype.is_bool:
-        return exact[int(b)](x)
-    floats = {0.5: ops.sqrt, -0.5: ops.rsqrt, -1: ops.reciprocal}
-    if isinstance(b, (int, float)) and b in floats and call.dtype.is_float:
-        return floats[b](x)
+    if isinstance(b, (int, float)) and not call.dtype.is_bool:
+        rule = _POWERS.get(b) or (_FLOAT_POWERS.get(b) if call.dtype.is_float else None)
+        if rule is not None:
+            return rule(x)
     return ops.pow(x, call.cast(b))
 
 

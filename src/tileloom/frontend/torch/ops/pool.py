@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -59,13 +58,17 @@ def _avg_pool(rank: int) -> Callable[..., Tensor]:
         divisor_override: int | None = None,
     ) -> Tensor:  # fmt: skip
         window, pads = spread(kernel, rank), spread(padding, rank)
-        about: tuple[Any, ...] = (window, spread(stride or kernel, rank), [*pads, *pads], None,
-                                  ceil_mode)  # fmt: skip
+        strides, around = spread(stride or kernel, rank), [*pads, *pads]
         source = batched(as_tensor(x, wide(x.dtype)), rank)
         if divisor_override is None:
-            result = ops.avg_pool(source, *about, count_include_pad=count_include_pad)
+            result = ops.avg_pool(
+                source, window, strides, around, None, ceil_mode, count_include_pad
+            )
         else:
-            result = ops.div(ops.sum_pool(source, *about), float(divisor_override))
+            result = ops.div(
+                ops.sum_pool(source, window, strides, around, None, ceil_mode),
+                float(divisor_override),
+            )
         return call.cast(ops.reshape(result, call.shape))
 
     return pool

@@ -16,7 +16,7 @@ _END = (1 << 63) - 1
 
 
 @aten("view.default", "_unsafe_view.default", "reshape.default", "squeeze.default", "squeeze.dim",
-      "squeeze.dims", "unsqueeze.default", "_reshape_copy.default", "view_copy.default")  # fmt: skip
+      "squeeze.dims", "unsqueeze.default")  # fmt: skip
 def view(call: Call, x: Tensor, *about: Any) -> Tensor:
     """The same elements in another shape, which the trace knows."""
     if call.dtype is not x.dtype:
