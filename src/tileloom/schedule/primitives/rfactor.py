@@ -161,9 +161,10 @@ class _RFactor:
         values: list[Expr] = [self.loop.loop.loop_var]
         of_loop: dict[Var, Expr] = {self.loop.loop.loop_var: own.var}
         renamed: dict[Var, Expr] = {}
+        taken = self._taken_apart()
         block = self.realize.block
         for axis, value in zip(block.iter_vars, self.realize.iter_values, strict=True):
-            if axis.iter_type == SPATIAL or self.loop.loop.loop_var not in free_vars(value):
+            if axis.iter_type == SPATIAL or not free_vars(value) & taken:
                 copy = IterVar(axis.dom, Var(axis.var.name, axis.var.dtype), axis.iter_type)
                 axes.append(copy)
                 values.append(value)
@@ -192,6 +193,17 @@ class _RFactor:
                     var, low, extent, loop.kind, stmt, loop.thread_binding, dict(loop.annotations)
                 )
         return stmt
+
+    def _taken_apart(self) -> set[Var]:
+        """The loops of iteration variables that depend on the loop, or share a loop with such."""
+        taken = {self.loop.loop.loop_var}
+        pairs = zip(self.realize.block.iter_vars, self.realize.iter_values, strict=True)
+        used = [free_vars(value) for axis, value in pairs if axis.iter_type == REDUCE]
+        while True:
+            more = {var for part in used if part & taken for var in part} - taken
+            if not more:
+                return taken
+            taken |= more
 
     def _iter_var(self, loop: For, kind: int) -> IterVar:
         var = Var(f"v{loop.loop_var.name}", loop.loop_var.dtype)
