@@ -1,0 +1,319 @@
+"""Copies of buffers: where they are made, the blocks that make them, and who uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ...expr import (
+    SPATIAL,
+    Add,
+    Analyzer,
+    Expr,
+    IterVar,
+    Range,
+    Var,
+    binary,
+    const,
+    rewrite,
+    substitute,
+)
+from ...tir import (
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    For,
+    MatchBufferRegion,
+    SeqStmt,
+    Stmt,
+    StmtRewriter,
+    make_buffer,
+    seq,
+)
+from ..analysis.regions import path_domains, upper_bound
+from ..analysis.scope import block_scope
+from ..analysis.tree import is_zero, lowest_common_ancestor, scope_root
+from ..errors import name_of, refuse
+from ..rewrite import nest
+from ..sref import StmtSRef
+from ..state import ScheduleState, copy_loop
+from ._domains import covering
+from ._rebuild import rebuilt
+
+_TRUE = const(True)
+Indices = tuple[Expr, ...]
+Region = tuple[Range, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place in the body of a loop or of a scope: before the statement of this index."""
+
+    place: StmtSRef
+    index: int
+
+
+# ---------------------------------------------------------------------------- where
+
+
+def only_writer(state: ScheduleState, scope: StmtSRef, buffer: Buffer) -> StmtSRef | None:
+    """The block of a scope that writes a buffer; refuses several."""
+    writers = block_scope(state, scope.block).writers.get(buffer, ())
+    if len(writers) > 1:
+        names = ", ".join(repr(writer.name_hint) for writer in writers)
+        raise refuse(
+            f"{len(writers)} blocks write {buffer.name!r}: {names}",
+            at=[state.sref(writer) for writer in writers],
+            fast="The buffer is allowed to be written by single block.",
+        )
+    return state.sref(writers[0]) if writers else None
+
+
+def before_first(
+    writer: StmtSRef, readers: Sequence[StmtSRef], scope: StmtSRef, order: Sequence[Block]
+) -> Location:
+    """After the writer and before the first of the readers; at the end if there is none."""
+    place_of = {block: i for i, block in enumerate(order)}
+    after = [r for r in readers if place_of[r.block] > place_of[writer.block]]
+    if not after:
+        body = scope.block.body
+        return Location(scope, len(body.seq) if isinstance(body, SeqStmt) else 1)
+    first = min(after, key=lambda r: place_of[r.block])
+    place = lowest_common_ancestor([writer, first])
+    return Location(place, _index_of(place, first))
+
+
+def _index_of(place: StmtSRef, inner: StmtSRef) -> int:
+    """Which statement of the body of `place` holds a block."""
+    child = inner
+    while child.parent is not None and child.parent is not place:
+        child = child.parent
+    stmt = place.loop if place.is_loop else place.block
+    if isinstance(stmt.body, SeqStmt):
+        for i, part in enumerate(stmt.body.seq):
+            if part is child.stmt or (isinstance(part, BlockRealize) and part.block is child.stmt):
+                return i
+    return 0
+
+
+def written_region(
+    state: ScheduleState, block: StmtSRef, region: BufferRegion, place: StmtSRef
+) -> Region:
+    """The region that a block touches in one iteration of a loop around, cut off at the shape."""
+    realize = state.realize(block)
+    values = dict(zip((axis.var for axis in realize.block.iter_vars), realize.iter_values))
+    inside = path_domains(block, place)
+    outer = {
+        s.loop.loop_var: Range(s.loop.min, s.loop.extent)
+        for s in [place, *place.ancestors()]
+        if s.is_loop
+    }
+    parts = [Range(substitute(p.min, values), substitute(p.extent, values)) for p in region.region]
+    box = upper_bound(parts, inside, realize.predicate, outer)
+    analyzer = Analyzer()
+    return tuple(
+        covering(analyzer, interval, Range.from_extent(size))
+        for interval, size in zip(box, region.buffer.shape, strict=True)
+    )
+
+
+def region_of(regions: Sequence[BufferRegion], buffer: Buffer) -> BufferRegion | None:
+    """The region of a buffer among those of a block."""
+    return next((region for region in regions if region.buffer is buffer), None)
+
+
+# ---------------------------------------------------------------------------- the copy
+
+
+def cache_buffer(buffer: Buffer, scope: str, shape: Sequence[Expr] | None = None) -> Buffer:
+    """A buffer for the copy, in another storage scope."""
+    name = f"{buffer.name}_{scope}"
+    extents = buffer.shape if shape is None else tuple(shape)
+    return make_buffer(
+        extents, str(buffer.dtype), name, scope=scope, data_alignment=buffer.data_alignment
+    )
+
+
+def copy_stage(
+    region: Region, source: Buffer, target: Buffer, name: str, offset_in: Buffer | None
+) -> tuple[Stmt, Block]:
+    """Loops and a block that copy a region from one buffer to another.
+
+    Args:
+        offset_in: the one of the two that holds the region where it lies; the other one holds just
+            the region. None: both hold it where it lies.
+    """
+    loops: list[tuple[Var, Expr]] = []
+    axes: list[IterVar] = []
+    values: list[Expr] = []
+    offset: list[Expr] = []
+    for i, (part, size) in enumerate(zip(region, source.shape, strict=True)):
+        kind = part.extent.dtype
+        var = Var(f"ax{i}", kind)
+        loops.append((var, part.extent))
+        whole = size if offset_in is None else part.extent
+        axis = IterVar(Range(const(0, whole.dtype), whole), Var(f"v{i}", kind), SPATIAL)
+        axes.append(axis)
+        values.append(binary(Add, part.min, var) if offset_in is None else var)
+        offset.append(axis.var if offset_in is None else binary(Add, part.min, axis.var))
+    plain = [axis.var for axis in axes]
+    read = offset if source is offset_in else plain
+    write = offset if target is offset_in else plain
+    block = copy_block(axes, source, read, target, write, name)
+    return nest(loops, BlockRealize(tuple(values), _TRUE, block)), block
+
+
+def copy_block(
+    axes: Sequence[IterVar],
+    source: Buffer,
+    read: Sequence[Expr],
+    target: Buffer,
+    write: Sequence[Expr],
+    name: str,
+) -> Block:
+    """A block that copies one element."""
+    return Block(
+        tuple(axes),
+        (BufferRegion.point(source, read),),
+        (BufferRegion.point(target, write),),
+        name,
+        BufferStore(target, BufferLoad(source, read), tuple(write)),
+    )
+
+
+# ---------------------------------------------------------------------------- who uses it
+
+
+class UseInstead(StmtRewriter):
+    """Puts accesses of a cache in place of those of a buffer.
+
+    Args:
+        indices: the indices into the cache for those into the buffer.
+        region: the same for regions.
+        writes: whether stores change too.
+
+    Attributes:
+        block_map: the blocks that changed, for `ScheduleState.replace`.
+    """
+
+    def __init__(
+        self,
+        old: Buffer,
+        new: Buffer,
+        indices: Callable[[Indices], Indices] | None = None,
+        region: Callable[[Region], Region] | None = None,
+        writes: bool = False,
+    ) -> None:
+        self.old, self.new = old, new
+        self.indices = indices or (lambda given: given)
+        self.region = region or (lambda given: given)
+        self.writes = writes
+        self.block_map: dict[Block, Block] = {}
+
+    def _rule(self, expr: Expr) -> Expr | None:
+        if isinstance(expr, BufferLoad) and expr.buffer is self.old:
+            return BufferLoad(self.new, self.indices(expr.indices), expr.predicate)
+        return self.new.data if expr is self.old.data else None
+
+    def visit_expr(self, expr: Expr) -> Expr:
+        return rewrite(expr, self._rule)
+
+    def visit_region(self, region: BufferRegion) -> BufferRegion:
+        region = super().visit_region(region)
+        if region.buffer is not self.old:
+            return region
+        return BufferRegion(self.new, self.region(region.region))
+
+    def visit_match(self, match: MatchBufferRegion) -> MatchBufferRegion:
+        source = self.visit_region(match.source)
+        return match if source is match.source else MatchBufferRegion(match.buffer, source)
+
+    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
+        new = super().visit_BufferStore(stmt)
+        if self.writes and isinstance(new, BufferStore) and new.buffer is self.old:
+            return new.replace(buffer=self.new, indices=self.indices(new.indices))
+        return new
+
+    def visit_Block(self, stmt: Block) -> Stmt:
+        new = super().visit_Block(stmt)
+        if isinstance(new, Block) and not self.writes and new.writes is not stmt.writes:
+            new = new.replace(writes=stmt.writes)
+        if isinstance(new, Block) and new is not stmt:
+            self.block_map[stmt] = new
+        return new
+
+
+def offset_rules(
+    region: Region,
+) -> tuple[Callable[[Indices], Indices] | None, Callable[[Region], Region] | None]:
+    """Rules for a cache that holds just a region."""
+    if all(is_zero(part.min) for part in region):
+        return None, None
+    analyzer = Analyzer()
+
+    def move(index: Expr, start: Expr) -> Expr:
+        return index if is_zero(start) else analyzer.simplify(index - start)
+
+    def indices(given: Indices) -> Indices:
+        return tuple(move(index, part.min) for index, part in zip(given, region, strict=True))
+
+    def moved(given: Region) -> Region:
+        return tuple(
+            Range(move(p.min, start.min), p.extent) for p, start in zip(given, region, strict=True)
+        )
+
+    return indices, moved
+
+
+def insert_cache(
+    state: ScheduleState,
+    scope: StmtSRef,
+    location: Location,
+    stages: Sequence[tuple[int, Stmt]],
+    users: Sequence[StmtSRef],
+    rewriter: UseInstead,
+    alloc: Buffer,
+) -> None:
+    """Put copies into the scope, let the users use them, allocate the buffer.
+
+    Args:
+        stages: how far after the location, counted in statements of the body as it is, and what.
+        users: blocks directly in the scope.
+    """
+    changes: dict[Stmt, Stmt | None] = {}
+    path: set[Stmt] = set()
+    for sref in [location.place, *users]:
+        path.update(s.stmt for s in [sref, *sref.ancestors()] if s.stmt is not None)
+    for user in users:
+        changes[user.block] = rewriter.visit(user.block)
+    place = location.place.loop if location.place.is_loop else location.place.block
+    body = rebuilt(place.body, path, changes)
+    if body is None:
+        raise refuse("nothing is left of the scope", at=[scope])
+    parts = list(body.seq) if isinstance(body, SeqStmt) else [body]
+    for after, stage in sorted(stages, key=lambda stage: -stage[0]):
+        parts.insert(location.index + after, stage)
+    body = seq(*parts)
+    if isinstance(place, For):
+        changes[place] = copy_loop(place, body)
+        body = rebuilt(scope.block.body, path, changes) or body
+    old = scope.block
+    new = old.replace(body=body, alloc_buffers=(*old.alloc_buffers, alloc))
+    state.replace(scope, new, rewriter.block_map)
+
+
+def consumers_in(
+    state: ScheduleState, block: StmtSRef, listed: Sequence[StmtSRef] | None
+) -> list[StmtSRef]:
+    """The consumers that the user has listed, which must be in the block's scope."""
+    scope = scope_root(block)
+    for consumer in listed or ():
+        if consumer.parent is None or scope_root(consumer) is not scope:
+            raise refuse(
+                f"{name_of(consumer)} is not in the same scope as {name_of(block)}",
+                at=[block, consumer],
+            )
+    return list(dict.fromkeys(listed or ()))

@@ -1,0 +1,88 @@
+"""cache_read: copy a buffer into other memory before blocks read it."""
+
+from __future__ import annotations
+
+from ...tir import Block, Buffer, BufferRegion
+from ..analysis.cover import check_region_cover
+from ..analysis.scope import block_scope, consumers
+from ..analysis.tree import child_blocks, scope_root
+from ..instruction import BlockRef, ReadIndex, primitive
+from ..sref import StmtSRef
+from ..state import ScheduleState
+from ._cache import (
+    Location,
+    UseInstead,
+    before_first,
+    cache_buffer,
+    consumers_in,
+    copy_stage,
+    insert_cache,
+    offset_rules,
+    only_writer,
+    region_of,
+    written_region,
+)
+from ._storage import check_scope
+
+
+@primitive("CacheRead", skip_empty=["consumer_blocks"])
+def cache_read(
+    state: ScheduleState,
+    block: BlockRef,
+    read_buffer_index: ReadIndex,
+    storage_scope: str,
+    consumer_blocks: list[BlockRef] | None = None,
+) -> BlockRef:
+    """Copy a buffer that a block reads into a buffer of another storage scope; answer the copy.
+
+    The copy comes after the block that writes the buffer, or at the start of the scope.
+
+    Args:
+        read_buffer_index: which of the buffers that the block reads.
+        storage_scope: of the new buffer.
+        consumer_blocks: the blocks that read the copy; all that read the buffer if none is given.
+
+    >>> import tileloom
+    >>> from tileloom import te
+    >>> A = te.placeholder((8,), name="A"); B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    >>> sch = tileloom.Schedule(te.create_prim_func([A, B]))
+    >>> copy = sch.cache_read("B", "A", "shared")
+    >>> print(sch.get(copy).body)
+    A_shared[v0] = A[v0]
+    """
+    check_scope(storage_scope, block)
+    buffer = block.block.reads[read_buffer_index].buffer
+    scope = scope_root(block)
+    readers = [s for s in child_blocks(state, scope) if region_of(s.block.reads, buffer)]
+    for reader in readers:
+        check_region_cover(state, reader)
+    listed = consumers_in(state, block, consumer_blocks)
+    location, region = _source(state, scope, buffer, listed)
+    own = location.place is scope
+    cache = cache_buffer(
+        buffer, storage_scope, [p.extent for p in region.region] if own else None
+    )
+    stage, copy = copy_stage(
+        region.region, buffer, cache, f"{buffer.name}_{storage_scope}", buffer if own else None
+    )
+    indices, regions = offset_rules(region.region) if own else (None, None)
+    rewriter = UseInstead(buffer, cache, indices, regions)
+    users = [s for s in listed or readers if region_of(s.block.writes, buffer) is None]
+    insert_cache(state, scope, location, [(0, stage)], users, rewriter, cache)
+    return state.sref(copy)
+
+
+def _source(
+    state: ScheduleState, scope: StmtSRef, buffer: Buffer, listed: list[StmtSRef]
+) -> tuple[Location, BufferRegion]:
+    """Where the copy is made, and of what."""
+    writer = only_writer(state, scope, buffer)
+    root: Block = scope.block
+    if writer is None:
+        whole = region_of(root.reads, buffer) or BufferRegion.full(buffer)
+        return Location(scope, 0), whole
+    order = block_scope(state, root).blocks
+    location = before_first(writer, listed or consumers(state, writer), scope, order)
+    written = region_of(writer.block.writes, buffer) or BufferRegion.full(buffer)
+    box = written_region(state, writer, written, location.place)
+    return location, BufferRegion(buffer, box)

@@ -1,0 +1,102 @@
+"""cache_write: let a block write into other memory, and copy the result to where it belongs."""
+
+from __future__ import annotations
+
+from ...expr import Analyzer, Range, substitute
+from ...tir import Buffer, BufferRegion, For
+from ..analysis.regions import lower_bound, path_domains
+from ..analysis.scope import block_scope, consumers
+from ..analysis.tree import scope_root
+from ..errors import name_of, refuse
+from ..instruction import BlockRef, WriteIndex, primitive
+from ..sref import StmtSRef
+from ..state import ScheduleState
+from ._cache import (
+    Region,
+    UseInstead,
+    before_first,
+    cache_buffer,
+    consumers_in,
+    copy_stage,
+    insert_cache,
+    offset_rules,
+    only_writer,
+    written_region,
+)
+from ._storage import check_scope
+
+
+@primitive("CacheWrite", skip_empty=["consumer_blocks"])
+def cache_write(
+    state: ScheduleState,
+    block: BlockRef,
+    write_buffer_index: WriteIndex,
+    storage_scope: str,
+    consumer_blocks: list[BlockRef] | None = None,
+) -> BlockRef:
+    """Let a block write a buffer of another storage scope, and copy that back; answer the copy.
+
+    Args:
+        write_buffer_index: which of the buffers that the block writes; no other block of the scope
+            may write it.
+        storage_scope: of the new buffer.
+        consumer_blocks: blocks that read the new buffer; the others read the copy.
+
+    >>> import tileloom
+    >>> from tileloom import te
+    >>> A = te.placeholder((8,), name="A"); B = te.compute((8,), lambda i: A[i] + 1.0, name="B")
+    >>> sch = tileloom.Schedule(te.create_prim_func([A, B]))
+    >>> copy = sch.cache_write("B", 0, "local")
+    >>> print(sch.get(copy).body)
+    B[v0] = B_local[v0]
+    """
+    check_scope(storage_scope, block)
+    written = block.block.writes[write_buffer_index]
+    buffer, scope = written.buffer, scope_root(block)
+    only_writer(state, scope, buffer)
+    listed = consumers_in(state, block, consumer_blocks)
+    others = [s for s in consumers(state, block) if s not in listed]
+    order = block_scope(state, scope.block).blocks
+    location = before_first(block, others, scope, order)
+    region = written_region(state, block, written, location.place)
+    if buffer not in scope.block.alloc_buffers:
+        _check_all_written(state, block, written, location.place, region)
+    own = location.place is scope
+    cache = cache_buffer(buffer, storage_scope, [p.extent for p in region] if own else None)
+    name = f"{buffer.name}_{storage_scope}"
+    stage, copy = copy_stage(region, cache, buffer, name, buffer if own else None)
+    indices, regions = offset_rules(region) if own else (None, None)
+    rewriter = UseInstead(buffer, cache, indices, regions, writes=True)
+    insert_cache(state, scope, location, [(0, stage)], [block, *listed], rewriter, cache)
+    return state.sref(copy)
+
+
+def _check_all_written(
+    state: ScheduleState, block: StmtSRef, written: BufferRegion, place: StmtSRef, region: Region
+) -> None:
+    """Refuse where the copy would put what was never written over what is seen outside."""
+    realize = state.realize(block)
+    values = dict(zip((axis.var for axis in block.block.iter_vars), realize.iter_values))
+    parts = [
+        Range(substitute(p.min, values), substitute(p.extent, values)) for p in written.region
+    ]
+    analyzer = Analyzer()
+    for sref in [place, *place.ancestors()]:
+        if isinstance(sref.stmt, For):
+            analyzer.bind(sref.loop.loop_var, Range(sref.loop.min, sref.loop.extent))
+    box = lower_bound(parts, path_domains(block, place), realize.predicate, analyzer)
+    if box is not None and all(
+        low is not None
+        and high is not None
+        and analyzer.can_prove_less_equal(low, part.min)
+        and analyzer.can_prove_less_equal(part.min + part.extent - 1, high)
+        for (low, high), part in zip(box, region, strict=True)
+    ):
+        return
+    buffer: Buffer = written.buffer
+    raise refuse(
+        f"{name_of(block)} may leave elements of {buffer.name!r} unwritten, which a copy of the "
+        "whole region would overwrite",
+        at=[block],
+        hint="only a region that is written completely can be cached",
+    )
