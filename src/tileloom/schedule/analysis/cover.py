@@ -80,7 +80,7 @@ def _covered(
             if region.buffer is not buffer:
                 continue
             written = _substituted(region.region, where)
-            if _quickly_covered(written, running, writer.predicate, consumed, domains, buffer):
+            if quickly_covered(written, running, writer.predicate, consumed, domains, buffer):
                 return True
             box = lower_bound(written, running, writer.predicate, analyzer)
             if box is not None:
@@ -135,7 +135,7 @@ def _at_most(analyzer: Analyzer, a: Expr | None, b: Expr | None) -> bool:
 # ---------------------------------------------------------------------------- numbers only
 
 
-def _quickly_covered(
+def quickly_covered(
     written: Sequence[Range],
     producer_domains: Mapping[Var, Range],
     predicate: Expr,
