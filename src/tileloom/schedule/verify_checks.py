@@ -283,7 +283,7 @@ def _check_not_erased(
     flow: Flow, findings: Findings, memory: Memory, updates: list[Update]
 ) -> None:
     """What is there at the end is not what a store left that knew nothing of the reduction."""
-    last = flow.sources(memory).last
+    last = flow.final(memory)
     readers = {access.place for access in memory.accesses if access.is_read}
     for write in memory.accesses:
         if not write.is_write or write in flow.updates or write.place in readers:

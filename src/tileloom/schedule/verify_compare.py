@@ -15,7 +15,7 @@ from typing import Any
 from ..base.errors import InternalError
 from ..expr import Expr, Var, post_order
 from .verify_checks import declared_domain, executed
-from .verify_flow import Flow, Sources, follow, made_by, union, values_of
+from .verify_flow import Flow, follow, made_by, union, values_of
 from .verify_model import BODY, Access, Instance, Memory, Model
 from .verify_report import Findings, Point, Violation
 
@@ -95,13 +95,7 @@ class _Side:
 
     def outputs(self, memory: Memory) -> Any:
         """From elements of a parameter to names of what they hold at the end."""
-        end = memory.buffer.ndim
-        sources: Sources = self.flow.sources(memory)
-        integers = self.flow.model.integers
-        whole = f"{{ E{memory.index}[{','.join(f'd{k}' for k in range(end))}] }}"
-        last = sources.last.intersect_domain(integers.isl.UnionSet.read_from_str(
-            integers.context, whole))  # fmt: skip
-        return follow(self.flow, last, memory, self.made)
+        return follow(self.flow, self.flow.final(memory), memory, self.made)
 
 
 def _fixed(pattern: Expr) -> bool:

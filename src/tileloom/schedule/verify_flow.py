@@ -170,10 +170,10 @@ class Flow:
     def end(self, memory: Memory) -> tuple[Any, Any]:
         """A pretended read of all that was written, after the end: its cells and its time."""
         integers = self.model.integers
-        written = union(
-            (a.cell.range() for a in memory.accesses if a.is_write), integers.isl.UnionSet
-        )
-        cells = written.get_set_list().get_at(0)
+        written = [access.cell.range() for access in memory.accesses if access.is_write]
+        cells = written[0]
+        for more in written[1:]:
+            cells = cells.union(more)
         name = f"E{memory.index}"
         cell = cells.identity().set_tuple_name(integers.in_dim, name)
         length = max(len(access.path) for access in self.model.accesses)
@@ -210,6 +210,11 @@ class Flow:
         dims = [f"t{k}" for k in range(length)]
         text = f"{{ [{','.join(dims)}] -> [{','.join('-' + d for d in dims)}] }}"
         return self.model.integers.map(text).to_union_map()
+
+    def final(self, memory: Memory) -> Any:
+        """From elements `E<memory>[...]` of a parameter to the stores that leave their values."""
+        elements, _ = self.end(memory)
+        return self.sources(memory).last.intersect_domain(elements.domain().to_union_set())
 
     @cached_property
     def updates(self) -> dict[Access, Update]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..expr import IntImm, substitute
+from ..expr import IntImm, simplify, substitute
 from .verify_model import Access, Instance, Model
 
 OK, WRONG, UNKNOWN = "ok", "wrong", "unknown"
@@ -178,7 +178,7 @@ def _iters(place: Instance, values: Mapping[Any, int]) -> dict[str, int]:
     given = {var: IntImm(var.dtype, value) for var, value in values.items()}
     result = {}
     for name, _, _, value in place.axes():
-        number = substitute(value, given)
+        number = simplify(substitute(value, given))
         if isinstance(number, IntImm):
             result[name] = number.value
     return result
