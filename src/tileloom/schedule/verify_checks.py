@@ -68,7 +68,7 @@ def check_cover(flow: Flow, findings: Findings) -> None:
         for read in reads:
             if memory.param is not None and not _initialised(read, flow):
                 continue
-            bare = unwritten.intersect(read.domain.to_union_set())
+            bare = unwritten.intersect(read.domain.subtract(read.outside).to_union_set())
             if bare.is_empty():
                 continue
             what = f"{memory.name!r} is read in block {read.block!r} before it is written"

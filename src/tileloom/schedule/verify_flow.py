@@ -41,7 +41,9 @@ def _cell(model: Model, access: Access, private: list[int]) -> Any:
     copies = model.integers.map(f"{{ {_head(access)} -> [{text}] }}")
     whole = copies.flat_range_product(access.element.reset_tuple_id(model.integers.out_dim))
     name = f"M{access.memory.index}"
-    return whole.set_tuple_name(model.integers.out_dim, name).intersect_domain(access.domain)
+    # What is out of bounds is reported as such, and as nothing else.
+    within = access.domain.subtract(access.outside)
+    return whole.set_tuple_name(model.integers.out_dim, name).intersect_domain(within)
 
 
 def _private_dims(model: Model, memory: Memory) -> Callable[[Access], list[int]]:
