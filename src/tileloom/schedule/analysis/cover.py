@@ -141,16 +141,20 @@ def quickly_covered(
     predicate: Expr,
     consumed: Sequence[Range],
     consumer_domains: Mapping[Var, Range],
-    buffer: Buffer,
+    buffer: Buffer | None = None,
 ) -> bool:
-    """A quick yes where all indices are sums of variables times numbers."""
+    """A quick yes where all indices are sums of variables times numbers.
+
+    With a buffer, what is read beyond its shape does not count.
+    """
     if not (isinstance(predicate, IntImm) and predicate.value):
         return False
     held = _quick_box(written, producer_domains, exact=True)
     asked = _quick_box(consumed, consumer_domains, exact=False) if held is not None else None
     if held is None or asked is None:
         return False
-    for (rest, low, high), (other, least, most), size in zip(held, asked, buffer.shape):
+    sizes: Sequence[Expr | None] = [None] * len(held) if buffer is None else buffer.shape
+    for (rest, low, high), (other, least, most), size in zip(held, asked, sizes, strict=True):
         if rest != other:
             return False
         if not rest and isinstance(size, IntImm):

@@ -33,13 +33,14 @@ from ...tir import (
     make_buffer,
     seq,
 )
-from ..analysis.regions import path_domains, upper_bound
+from ..analysis.regions import path_domains
 from ..analysis.scope import block_scope
 from ..analysis.tree import is_zero, lowest_common_ancestor, scope_root
 from ..errors import name_of, refuse
 from ..rewrite import nest
 from ..sref import StmtSRef
 from ..state import ScheduleState, copy_loop
+from ._boxes import touched_box
 from ._domains import covering
 from ._rebuild import rebuilt
 
@@ -112,7 +113,7 @@ def written_region(
         if s.is_loop
     }
     parts = [Range(substitute(p.min, values), substitute(p.extent, values)) for p in region.region]
-    box = upper_bound(parts, inside, realize.predicate, outer)
+    box = touched_box(parts, inside, realize.predicate, outer)
     analyzer = Analyzer()
     return tuple(
         covering(analyzer, interval, Range.from_extent(size))

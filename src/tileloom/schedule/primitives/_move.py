@@ -38,8 +38,8 @@ from ...tir import (
     union_regions,
 )
 from ..analysis.blocks import check_complete_or_reduction, check_not_output, is_output
-from ..analysis.cover import check_stage_pipeline
-from ..analysis.regions import lower_bound, path_domains, upper_bound
+from ..analysis.cover import check_stage_pipeline, quickly_covered
+from ..analysis.regions import lower_bound, path_domains
 from ..analysis.scope import consumers, producers
 from ..analysis.tree import (
     child_realizes,
@@ -52,6 +52,7 @@ from ..errors import name_of, refuse
 from ..rewrite import nest
 from ..sref import StmtSRef
 from ..state import ScheduleState, copy_loop
+from ._boxes import touched_box
 from ._domains import Box, Domain, Inversion, covering, hull_of
 from ._rebuild import rebuilt
 
@@ -240,7 +241,7 @@ def _touched(
     fixed = {var: domain for var, domain in outer.items() if var not in domains}
     values = dict(zip((a.var for a in stmt.iter_vars), state.realize(other).iter_values))
     return [
-        upper_bound(
+        touched_box(
             [Range(substitute(p.min, values), substitute(p.extent, values)) for p in r.region],
             domains,
             _TRUE,
@@ -317,8 +318,11 @@ def _check_runs_all(state: ScheduleState, block: StmtSRef) -> None:
         return  # more elements of a buffer that only later blocks look at
     realize = state.realize(block)
     domains = {s.loop.loop_var: Range(s.loop.min, s.loop.extent) for s in loops_above(block)}
-    analyzer = Analyzer()
     points = [Range(value, const(1, value.dtype)) for value in realize.iter_values]
+    own = [axis.domain for axis in stmt.iter_vars]
+    if quickly_covered(points, domains, realize.predicate, own, {}):
+        return
+    analyzer = Analyzer()
     box = lower_bound(points, domains, realize.predicate, analyzer)
     if box is not None and all(
         low is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...expr import Analyzer, Range, substitute
 from ...tir import Buffer, BufferRegion, For
+from ..analysis.cover import quickly_covered
 from ..analysis.regions import lower_bound, path_domains
 from ..analysis.scope import block_scope, consumers
 from ..analysis.tree import scope_root
@@ -80,11 +81,14 @@ def _check_all_written(
     parts = [
         Range(substitute(p.min, values), substitute(p.extent, values)) for p in written.region
     ]
+    inside = path_domains(block, place)
+    if quickly_covered(parts, inside, realize.predicate, region, {}, written.buffer):
+        return
     analyzer = Analyzer()
     for sref in [place, *place.ancestors()]:
         if isinstance(sref.stmt, For):
             analyzer.bind(sref.loop.loop_var, Range(sref.loop.min, sref.loop.extent))
-    box = lower_bound(parts, path_domains(block, place), realize.predicate, analyzer)
+    box = lower_bound(parts, inside, realize.predicate, analyzer)
     if box is not None and all(
         low is not None
         and high is not None

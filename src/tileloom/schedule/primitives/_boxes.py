@@ -1,0 +1,51 @@
+"""Boxes that blocks touch, quickly where all indices are sums of variables times numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...expr import Add, Expr, IntImm, IntSet, Mul, Range, Var, binary
+from ..analysis.affine import linear_form
+from ..analysis.regions import Box, upper_bound
+from ..analysis.tree import is_one
+
+
+def touched_box(
+    region: Sequence[Range],
+    domains: Mapping[Var, Range],
+    predicate: Expr,
+    outer: Mapping[Var, Range],
+) -> Box:
+    """As `upper_bound`: a box that holds all that is touched while variables run."""
+    if is_one(predicate):
+        quick = [_quick(part, domains) for part in region]
+        found = [interval for interval in quick if interval is not None]
+        if len(found) == len(quick):
+            return found
+    return upper_bound(region, domains, predicate, outer)
+
+
+def _quick(part: Range, domains: Mapping[Var, Range]) -> IntSet | None:
+    form = linear_form(part.min)
+    if form is None or not isinstance(part.extent, IntImm):
+        return None
+    terms, low = form
+    high = low + part.extent.value - 1
+    rest: Expr | None = None
+    kind = part.min.dtype
+    for var, scale in terms:
+        domain = domains.get(var)
+        if domain is None:
+            term = var if scale == 1 else binary(Mul, var, IntImm(var.dtype, scale))
+            rest = term if rest is None else binary(Add, rest, term)
+            continue
+        if not (isinstance(domain.min, IntImm) and isinstance(domain.extent, IntImm)):
+            return None
+        first = domain.min.value * scale
+        last = first + (domain.extent.value - 1) * scale
+        low, high = low + min(first, last), high + max(first, last)
+    ends = [IntImm(kind, value) for value in (low, high)]
+    if rest is None:
+        return IntSet(ends[0], ends[0] if low == high else ends[1])
+    start = binary(Add, rest, ends[0])
+    return IntSet(start, start if low == high else binary(Add, rest, ends[1]))
