@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from codegen.emitting import compare, loaded, results_of, stored
-from tileloom.base.errors import UserError
+from tileloom.base.errors import UnsupportedError, UserError
 from tileloom.base.target import Target
 from tileloom.driver import build, compile_module
 from tileloom.expr import EQ, GT, LT, And, Call, Cast, Let, Mul, StringImm, Var, const
@@ -309,6 +309,32 @@ def test_functions_of_one_module_call_each_other() -> None:
     x, y = np.arange(8, dtype="i4"), np.zeros(8, "i4")
     kernels["main"](x, y)
     assert y.tolist() == [5, 6, 7, 8, 1, 2, 3, 4]
+
+
+def call_of(name: str, *args):
+    return Evaluate(Call("int32", "tir.call_extern", [StringImm(name), *args]))
+
+
+def test_a_function_fails_where_one_that_it_calls_does() -> None:
+    """And it may call one that comes after it."""
+    (a,), n = buffers(4), Var("n")
+    checked = AssertStmt(GT(n, const(0)), "n must be positive", stored(a, 0, n))
+    inner = func([a, n], checked, "inner")
+    b, m = make_buffer((4,), "int32", "B"), Var("m")
+    outer = func([b, m], seq(call_of("inner", b.data, m), stored(b, 1, 5)))
+    kernels = build(IRModule({"main": outer, "inner": inner}))
+    x = np.zeros(4, "i4")
+    kernels["main"](x, 3)
+    assert x.tolist() == [3, 5, 0, 0]
+    with pytest.raises(UserError, match="inner failed"):
+        kernels["main"](x, -3)
+
+
+def test_one_function_has_one_type() -> None:
+    (a,) = buffers(4)
+    body = seq(call_of("f", a.data), call_of("f", const(1)))
+    with pytest.raises(UnsupportedError, match="'f' is called with arguments of other types"):
+        build(func([a], body))
 
 
 def test_data_that_the_loader_provides() -> None:

@@ -119,10 +119,12 @@ def _extern(e: Emitter, call: Call) -> ir.Value:
     values = [e.value(arg) for arg in args]
     void = call.dtype == "void"
     result = ir.VoidType() if void else register_type(call.dtype)
+    signature = ir.FunctionType(result, [value.type for value in values])
     found = e.builder.module.globals.get(name.value)
     if found is None:
-        signature = ir.FunctionType(result, [value.type for value in values])
         found = ir.Function(e.builder.module, signature, name.value)
+    elif not isinstance(found, ir.Function) or str(found.function_type) != str(signature):
+        raise UnsupportedError(f"{name.value!r} is called with arguments of other types: {call}")
     value = e.builder.call(found, values)
     return I32(0) if void else value
 

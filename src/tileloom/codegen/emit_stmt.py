@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 
 import llvmlite.ir as ir
 
 from ..base.errors import UnsupportedError
-from ..expr import Expr, IntImm, Var
+from ..expr import Call, Expr, IntImm, StringImm, Var
 from ..tir import (
     PARALLEL,
     Allocate,
@@ -39,10 +39,17 @@ ALIGNMENT = 64
 class StmtEmitter(ExprEmitter):
     """Emits statements; `outline` (a parallel loop to a function) is the subclass's."""
 
-    def __init__(self, builder: ir.IRBuilder, error: ir.Value, messages: list[str]) -> None:
+    def __init__(
+        self,
+        builder: ir.IRBuilder,
+        error: ir.Value,
+        messages: list[str],
+        kernels: Container[str],
+    ) -> None:
         super().__init__(builder)
         self.error = error  # where the number of a failed assertion goes
         self.messages = messages
+        self.kernels = kernels  # the functions of this module, by name
         self.in_parallel = False
         self.stack_bytes = 0
         self.views: set[Var] = set()  # pointers into the memory of others
@@ -65,8 +72,7 @@ class StmtEmitter(ExprEmitter):
             case AttrStmt() | DeclBuffer():
                 self.stmt(stmt.body)
             case Evaluate(value):
-                if not isinstance(value, IntImm):
-                    self.value(value)
+                self._evaluate(value)
             case Allocate():
                 self._allocate(stmt)
             case AllocateConst():
@@ -79,6 +85,15 @@ class StmtEmitter(ExprEmitter):
                 raise UnsupportedError(
                     f"no CPU code for {type(stmt).__name__}; the function is not in flat form"
                 )
+
+    def _evaluate(self, value: Expr) -> None:
+        if isinstance(value, IntImm):
+            return
+        result = self.value(value)
+        match value:
+            case Call(op="tir.call_extern", args=[StringImm(name), *_]) if name in self.kernels:
+                with self.builder.if_then(self.builder.icmp_signed("!=", result, I32(0))):
+                    self._fail(f"{name} failed")
 
     def _let(self, stmt: LetStmt) -> None:
         value = self.value(stmt.value)
@@ -172,13 +187,15 @@ class StmtEmitter(ExprEmitter):
     @contextmanager
     def _unless_failed(self, condition: ir.Value, message: str) -> Iterator[None]:
         """What is emitted inside runs if the condition holds; else the message is due."""
-        self.messages.append(message)
-        number = len(self.messages)
         with self.builder.if_else(condition) as (then, otherwise):
             with then, self.scope():
                 yield
             with otherwise:
-                self.builder.store(I32(number), self.error)
+                self._fail(message)
+
+    def _fail(self, message: str) -> None:
+        self.messages.append(message)
+        self.builder.store(I32(len(self.messages)), self.error)
 
     # ------------------------------------------------------------------ memory
 

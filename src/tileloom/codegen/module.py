@@ -10,7 +10,7 @@ A parallel loop becomes a function of its own that runs a contiguous share of th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 import llvmlite.ir as ir
@@ -34,30 +34,40 @@ class EmittedModule:
 def emit_module(module: IRModule) -> EmittedModule:
     """LLVM IR of all functions of a flat module."""
     out = ir.Module(name="tileloom")
+    for name, func in module.functions.items():  # first: they may call each other
+        ir.Function(out, ir.FunctionType(I32, _parameter_types(func)), name)
     messages = {}
     for name, func in module.functions.items():
-        messages[name] = tuple(_FunctionEmitter.emit(out, name, func))
+        messages[name] = tuple(_FunctionEmitter.emit(out.globals[name], func, module.functions))
     return EmittedModule(str(out), messages)
+
+
+def _parameter_types(func: PrimFunc) -> list[ir.Type]:
+    return [PTR if p in func.buffer_map else register_type(p.dtype) for p in func.params]
 
 
 class _FunctionEmitter(StmtEmitter):
     """One function of tensor IR, with the functions of its parallel loops."""
 
     def __init__(
-        self, function: ir.Function, error: ir.Value, messages: list[str], noalias: bool
+        self,
+        function: ir.Function,
+        error: ir.Value,
+        messages: list[str],
+        kernels: Container[str],
+        noalias: bool,
     ) -> None:
-        super().__init__(ir.IRBuilder(function.append_basic_block("entry")), error, messages)
+        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        super().__init__(builder, error, messages, kernels)
         self.function = function
         self.noalias = noalias
 
     @classmethod
-    def emit(cls, module: ir.Module, name: str, func: PrimFunc) -> list[str]:
-        """Add `func` to the module; the messages of its assertions."""
-        types = [PTR if p in func.buffer_map else register_type(p.dtype) for p in func.params]
-        function = ir.Function(module, ir.FunctionType(I32, types), name)
+    def emit(cls, function: ir.Function, func: PrimFunc, kernels: Container[str]) -> list[str]:
+        """Give `function` the body of `func`; the messages of its assertions."""
         noalias = bool(func.attrs.get("tir.noalias", False))
         messages: list[str] = []
-        self = cls(function, None, messages, noalias)
+        self = cls(function, None, messages, kernels, noalias)
         self.error = opaque(self.builder.alloca(I32))
         self.builder.store(I32(0), self.error)
         for param, value in zip(func.params, function.args, strict=True):
@@ -70,7 +80,7 @@ class _FunctionEmitter(StmtEmitter):
                     value.add_attribute("noalias")
         self.stmt(func.body)
         self.builder.ret(self.builder.load(self.error, typ=I32))
-        _emit_packed(module, function, types)
+        _emit_packed(function.module, function, _parameter_types(func))
         return messages
 
     def outline(self, stmt: For) -> None:
@@ -107,7 +117,7 @@ class _FunctionEmitter(StmtEmitter):
         function.attributes.add("noinline")  # keeps the promise that pointers do not overlap
         *values, error, low, extent, worker, workers = function.args
         noalias = self.noalias and self.views.isdisjoint(captured)
-        inner = _FunctionEmitter(function, error, self.messages, noalias)
+        inner = _FunctionEmitter(function, error, self.messages, self.kernels, noalias)
         inner.in_parallel = True
         inner.non_negative = set(self.non_negative)
         for var, value in zip(captured, values, strict=True):
