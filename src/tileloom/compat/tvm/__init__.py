@@ -59,21 +59,16 @@ _ALIASES: dict[str, ModuleType] = {
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}
 
 
-_SCHEDULE = ("schedule.schedule", "schedule.state", "schedule.trace", "schedule.instruction",
-             "block_scope")  # fmt: skip
-
-
 def _modules() -> dict[str, ModuleType]:
     """Every module by its name below this one."""
     prefix = f"{__name__}."
-    schedule = import_module(".tir.schedule.testing", __name__) and tir.schedule
-    aliases = {**_ALIASES, **{f"tir.{name}": schedule for name in _SCHEDULE}}
+    import_module(".tir.schedule.testing", __name__)
     own = {
         name.removeprefix(prefix): module
         for name, module in sys.modules.items()
         if name.startswith(prefix)
     }
-    return {**own, **aliases}
+    return {**own, **_ALIASES}
 
 
 def _enter_aliases() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from ..... import schedule
@@ -20,6 +21,7 @@ from .....tir import IRModule, PrimFunc
 from ..._names import NodeType, missing
 from ...ir.module import IRModule as Module
 from ...ir.module import as_module
+from ..block_scope import BlockDependenceInfo, BlockScope, Dependency, DepKind
 
 
 class ScheduleDebugMask:
@@ -48,8 +50,13 @@ class Schedule(metaclass=NodeType, node=schedule.Schedule):
         return Schedule.build(mod, trace=False, **options)
 
 
+# TVM spreads these over files.
+for _file in ("schedule", "state", "trace", "instruction"):
+    sys.modules[f"{__name__}.{_file}"] = sys.modules[__name__]
+
 __all__ = [
-    "BlockRV", "ExprRV", "Instruction", "InstructionKind", "LoopRV", "Schedule",
-    "ScheduleDebugMask", "ScheduleError", "ScheduleState", "StmtSRef", "Trace",
+    "BlockDependenceInfo", "BlockRV", "BlockScope", "DepKind", "Dependency", "ExprRV",
+    "Instruction", "InstructionKind", "LoopRV", "Schedule", "ScheduleDebugMask", "ScheduleError",
+    "ScheduleState", "StmtSRef", "Trace",
 ]  # fmt: skip
 __getattr__ = missing(__name__)
