@@ -21,6 +21,7 @@ from schedule.verify_programs import (
     update,
 )
 from tileloom.base.errors import UnsupportedError, UserError
+from tileloom.schedule import Schedule
 from tileloom.schedule.verify import verify_program
 from tir.programs import softmax
 
@@ -572,3 +573,18 @@ def test_a_tiled_matmul_is_checked_within_a_second() -> None:
     report = verify_program(func)
     assert report.ok, report
     assert time.process_time() - started < 1
+
+
+# ---------------------------------------------------------------------------- schedules
+
+
+def test_a_schedule_verifies_itself() -> None:
+    schedule = Schedule(MATMUL)
+    i, j, k = schedule.get_loops("C")
+    i0, i1 = schedule.split(i, [None, 4])
+    k0, k1 = schedule.split(k, [None, 2])
+    schedule.reorder(i0, k0, j, k1, i1)
+    assert schedule.verify().ok
+    assert schedule.copy().verify("main").ok
+    with pytest.raises(UserError, match="name the function"):
+        schedule.verify("other")

@@ -18,6 +18,7 @@ from .sref import StmtSRef
 from .state import ScheduleState
 from .text import to_python
 from .trace import Trace
+from .verify import Report, verify_program
 
 _DEBUG = {"none": 0, "all": 3}
 _VERIFY_REFERENCES, _VERIFY_ANALYSES = 1, 2
@@ -65,6 +66,7 @@ class Schedule:
         elif "main" in mod.functions:
             self._state.func_working_on = "main"
         self._level = error_render_level
+        self._original = mod
         self._values: dict[RV, StmtSRef | int] = {}
         self._trace: Trace | None = Trace() if trace else None
 
@@ -126,6 +128,21 @@ class Schedule:
     def __str__(self) -> str:
         return str(self.mod) if self._trace is None else f"{self.mod}\n\n{self._trace}"
 
+    def verify(self, func_name: str | None = None) -> Report:
+        """What can be proven about a function, by itself and next to what it was at the start.
+
+        This is exact integer arithmetic through isl, independent of the checks of the primitives;
+        see `tileloom.schedule.verify`. It needs the extra `poly`.
+
+        Args:
+            func_name: the function; by default the one that is worked on.
+        """
+        name = self.func_working_on if func_name is None else func_name
+        if name is None or name not in self.mod.functions:
+            known = ", ".join(self.mod.functions)
+            raise UserError("name the function to verify", hint=f"there are {known}")
+        return verify_program(self.mod[name], original=self._original.functions.get(name))
+
     # ------------------------------------------------------------------ forks
 
     def copy(self) -> Schedule:
@@ -133,6 +150,7 @@ class Schedule:
         other = object.__new__(Schedule)
         other._state, twins = self._state.copy()
         other._level = self._level
+        other._original = self._original
         other._values = {
             rv: twins.get(value, value) if isinstance(value, StmtSRef) else value
             for rv, value in self._values.items()

@@ -206,7 +206,7 @@ def _check_init_used(flow: Flow, findings: Findings, update: Update) -> None:
     started = update.base.range()
     for init in update.write.memory.accesses:
         if init.is_write and init.role == INIT and init.place is update.write.place:
-            left = init.domain.to_union_set().subtract(started)
+            left = init.cell.domain().to_union_set().subtract(started)
             if not left.is_empty():
                 message = f"block {init.block!r} initialises {init.memory.name!r} too late"
                 findings.add("late-init", message, (init, left.get_set_list().get_at(0)))
