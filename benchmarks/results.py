@@ -9,7 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from . import harness, harness_cli, harness_report, startup
-from .harness import Cell, Row, Workload
+from .harness import Row, Workload
+
+_WARNING = """**Other work kept the machine busy during this run**, see the last column: ratios of rows
+in which that is more than a fraction of a core are for orientation only.
+
+"""
 
 #: Cores that others may keep busy in a round that counts as quiet.
 QUIET = 0.2
@@ -46,6 +51,8 @@ def write(
     rows = harness.run(chosen, None, effort, log=lambda text: print(text, file=sys.stderr))
     facts = harness_report.machine()
     page = _HEAD.format(machine=harness_report.describe(facts), quiet=QUIET)
+    if any(row.foreign > QUIET for row in rows):
+        page += _WARNING
     page += "## Kernels\n\n" + harness_report.markdown(rows)
     page += "\n## Bars against PyTorch eager\n\n" + bar_table(rows, bars)
     page += "\n## Starting\n\nMedians over fresh processes that have imported NumPy.\n\n"
@@ -68,7 +75,10 @@ def write_readme(path: Path, rows: Sequence[Row]) -> None:
 
 
 def speed_table(rows: Sequence[Row], subject: str = "tileloom") -> str:
-    """How many times as fast as each peer, by medians (by minima where it was not quiet)."""
+    """How many times as fast as each peer, by medians, of the rows that were measured in quiet."""
+    rows = [row for row in rows if row.foreign <= QUIET]
+    if not rows:
+        return "The last run was on a busy machine and says nothing worth a front page.\n"
     peers = list(dict.fromkeys(p for row in rows for p in row.cells if p != subject))
     lines = [f"| | ms | {' | '.join(f'x {peer}' for peer in peers)} |"]
     lines.append("|---" * (len(peers) + 2) + "|")
@@ -76,19 +86,10 @@ def speed_table(rows: Sequence[Row], subject: str = "tileloom") -> str:
         ours = row.cells[subject]
         if not ours.samples:
             continue
-        time = _minimum if row.foreign > QUIET else _median
         cells = [row.cells.get(peer) for peer in peers]
-        speeds = [f"{time(c) / time(ours):.2f}" if c and c.samples else "" for c in cells]
-        lines.append(f"| {row.workload.name} | {time(ours) * 1e3:.3g} | {' | '.join(speeds)} |")
+        speeds = [f"{c.median / ours.median:.2f}" if c and c.samples else "" for c in cells]
+        lines.append(f"| {row.workload.name} | {ours.median * 1e3:.3g} | {' | '.join(speeds)} |")
     return "\n".join(lines) + "\n"
-
-
-def _median(cell: Cell) -> float:
-    return cell.median
-
-
-def _minimum(cell: Cell) -> float:
-    return cell.minimum
 
 
 def bar_table(rows: Sequence[Row], bars: Mapping[str, float], peer: str = "torch") -> str:
