@@ -285,6 +285,36 @@ def test_indices_of_every_type(index_type, lanes, rng) -> None:
     compare(program, sample("int32", 256, rng), rng.integers(n - 60, n, 8).astype(index_type))
 
 
+@pytest.mark.parametrize("kind", ["int32", "int64", "uint32"])
+def test_hashes_wrap_before_they_are_indices(kind, rng) -> None:
+    a, p = make_buffer((13,), "int32", "A"), make_buffer((64,), kind, "P")
+    b = make_buffer((64,), "int32", "B")
+    prime = const(1000003, kind)
+
+    def body(i):
+        hashed = loaded(p, i) * prime + 7
+        return stored(b, i, loaded(a, FloorMod(hashed, const(13, kind))))
+
+    limits = np.iinfo(kind)
+    x = rng.integers(limits.min, limits.max, 64, kind)
+    compare(func([a, p, b], loops((64,), body)), np.arange(13, dtype="i4"), x)
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_a_single_select_guards_what_it_takes(lanes) -> None:
+    """As in the interpreter, the other side is not evaluated."""
+    a, b = make_buffer((16,), "float32", "A"), make_buffer((40,), "float32", "B")
+
+    def body(i):
+        at = vector_index(i * lanes, lanes)
+        return stored(b, at, Select(i * lanes < 16, loaded(a, at), broadcast_to(const(2.0), lanes)))
+
+    x = np.arange(16, dtype="f4")
+    y = np.zeros(40, "f4")
+    build(func([a, b], loops((40 // lanes,), body)))(at_page_end(x), y)
+    assert y.tolist() == [*range(16), *[2.0] * 24]
+
+
 def test_a_cast_in_an_index_keeps_its_meaning() -> None:
     a, p, b = (
         make_buffer((300,), "int32", "A"),

@@ -1,7 +1,8 @@
 """Expressions to LLVM values.
 
 Index arithmetic (subscripts, loop bounds) is done in 64 bits and assumed not to overflow, which is
-what lets LLVM see strides; the same expression used as data wraps around in its own type.
+what lets LLVM see strides; the same expression used as data wraps around in its own type, and so do
+hashes of data that serve as indices.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ class ExprEmitter:
             case Cast(kind, x):
                 return arith.cast(b, self.value(x), x.dtype, kind)
             case Select(condition, yes, no):
-                return self._select(condition, self.value(yes), self.value(no))
+                return self._select(condition, yes, no)
             case Call():
                 return calls.emit_call(self, expr)
             case Broadcast(x, lanes):
@@ -153,8 +154,11 @@ class ExprEmitter:
             case _:
                 raise UnsupportedError(f"no CPU code for {type(expr).__name__}: {expr}")
 
-    def _select(self, condition: Expr, yes: ir.Value, no: ir.Value) -> ir.Value:
-        return self.builder.select(self.value(condition), yes, no)
+    def _select(self, condition: Expr, yes: Expr, no: Expr) -> ir.Value:
+        """Both sides are there for the taking, unless a single condition may guard a load."""
+        if condition.dtype.lanes == 1 and (reads_memory(yes) or reads_memory(no)):
+            return self.where(condition, yes, no)
+        return self.builder.select(self.value(condition), self.value(yes), self.value(no))
 
     def _broadcast(self, x: Expr, lanes: int) -> ir.Value:
         if x.dtype.lanes == 1:
@@ -206,6 +210,9 @@ class ExprEmitter:
                 return I64(number)
             case Var():
                 return self.lookup64(expr)
+            case FloorDiv(x) | FloorMod(x) if reads_memory(x):
+                # Hashes of data wrap in their own type before they are reduced.
+                return self._remember(expr, True, lambda: self._widen(expr))
             case Add() | Sub() | Mul() | FloorDiv() | FloorMod():
                 return self._remember(expr, True, lambda: self._index_binary(expr))
             case Cast(kind, x) if _keeps_value(x.dtype, kind):
@@ -264,7 +271,7 @@ class ExprEmitter:
         if condition.dtype.lanes > 1:
             return self._where_lanes(condition, yes, no)
         if is_cheap(yes) and is_cheap(no):
-            return self._select(condition, self.value(yes), self.value(no))
+            return self._select(condition, yes, no)
         b = self.builder
         test = self.value(condition)
         with b.if_else(test) as (then, otherwise):
