@@ -11,8 +11,8 @@ from pathlib import Path
 from . import harness, harness_cli, harness_report, startup
 from .harness import Row, Workload
 
-_WARNING = """**Other work kept the machine busy during this run**, see the last column: ratios of rows
-in which that is more than a fraction of a core are for orientation only.
+_WARNING = """**Other work kept the machine busy during this run**, see the last column: ratios of
+rows in which that is more than a fraction of a core are for orientation only.
 
 """
 
