@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from lower.simt import simulate
-from tileloom.lower.pipeline import ENSURES, GPU_PIPELINE, Pass, name_of, run_passes, verify_result
+from tileloom.lower.pipeline import GPU_PIPELINE, Pass, run_passes
 from tileloom.script import tir as T
 from tileloom.tir import PrimFunc
 
@@ -104,7 +104,13 @@ def softmax(rows: int, columns: int, threads: int) -> PrimFunc:
     return func
 
 
-def tiled_matmul(n: int = 16, tile: int = 8, step: int = 4, annotations: dict | None = None):
+def tiled_matmul(
+    n: int = 16,
+    tile: int = 8,
+    step: int = 4,
+    annotations: dict | None = None,
+    scope: str = "shared",
+) -> PrimFunc:
     """C = A @ B, tiles of A and B in shared memory, C in registers; tile x tile / 2 threads."""
     half = tile // 2
     notes = annotations or {}
@@ -115,8 +121,8 @@ def tiled_matmul(n: int = 16, tile: int = 8, step: int = 4, annotations: dict | 
         B: T.Buffer((n, n), "float32"),
         C: T.Buffer((n, n), "float32"),
     ):
-        A_shared = T.alloc_buffer((n, n), "float32", scope="shared")
-        B_shared = T.alloc_buffer((n, n), "float32", scope="shared")
+        A_shared = T.alloc_buffer((n, n), "float32", scope=scope)
+        B_shared = T.alloc_buffer((n, n), "float32", scope=scope)
         C_local = T.alloc_buffer((n, n), "float32", scope="local")
         for by in T.thread_binding(n // tile, thread="blockIdx.y"):
             for bx in T.thread_binding(n // tile, thread="blockIdx.x"):
@@ -173,15 +179,3 @@ def tiled_matmul(n: int = 16, tile: int = 8, step: int = 4, annotations: dict | 
                                 C[vi, vj] = C_local[vi, vj]
 
     return func
-
-
-__all__ = [
-    "ENSURES",
-    "check_gpu",
-    "gpu_lower",
-    "name_of",
-    "row_sum",
-    "softmax",
-    "tiled_matmul",
-    "verify_result",
-]

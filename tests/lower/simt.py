@@ -84,11 +84,19 @@ class Memory:
         self.writers.clear()
         self.readers.clear()
 
-    def touch(self, index: int, thread: int, write: bool, name: str) -> None:
-        if not 0 <= index < len(self.array):
-            raise SimulationError(f"{name}[{index}] is outside of {len(self.array)} elements")
-        if not self.watched:
-            return
+    def view(self, buffer: Buffer) -> np.ndarray:
+        kind = buffer.dtype.element.numpy
+        return self.array if self.array.dtype == kind else self.array.view(kind)
+
+    def touch(self, index: int, thread: int, write: bool, buffer: Buffer) -> None:
+        array, name = self.view(buffer), buffer.name
+        if not 0 <= index < len(array):
+            raise SimulationError(f"{name}[{index}] is outside of {len(array)} elements")
+        if self.watched:
+            for byte in range(index * array.itemsize, (index + 1) * array.itemsize):
+                self.note(byte, thread, write, f"{name}[{index}]")
+
+    def note(self, index: int, thread: int, write: bool, name: str) -> None:
         others = {self.writers[index]} if index in self.writers else set()
         if write:
             others |= self.readers.get(index, set())
@@ -96,7 +104,7 @@ class Memory:
         else:
             self.readers.setdefault(index, set()).add(thread)
         if others - {thread}:
-            raise SimulationError(f"threads {thread} and {others} race for {name}[{index}]")
+            raise SimulationError(f"threads {thread} and {others} race for {name}")
 
 
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
@@ -141,23 +149,24 @@ class Thread:
     def load(self, expr: BufferLoad) -> Any:
         memory, at = self.memory(expr.buffer), self.place(expr.buffer, expr.indices)
         mask = None if expr.predicate is None else np.asarray(self.eval(expr.predicate))
+        array = memory.view(expr.buffer)
         if isinstance(at, np.ndarray):
-            result = np.zeros(len(at), memory.array.dtype)
+            result = np.zeros(len(at), array.dtype)
             for lane, index in enumerate(at):
                 if mask is None or mask[lane]:
-                    memory.touch(int(index), self.number, False, expr.buffer.name)
-                    result[lane] = memory.array[index]
+                    memory.touch(int(index), self.number, False, expr.buffer)
+                    result[lane] = array[index]
             return result
-        memory.touch(int(at), self.number, False, expr.buffer.name)
-        return memory.array[int(at)]
+        memory.touch(int(at), self.number, False, expr.buffer)
+        return array[int(at)]
 
     def store(self, buffer: Buffer, indices: tuple[Expr, ...], value: Any, mask: Any) -> None:
         memory, at = self.memory(buffer), np.atleast_1d(self.place(buffer, indices))
         values = np.broadcast_to(value, at.shape)
         for lane, index in enumerate(at):
             if mask is None or np.atleast_1d(mask)[lane]:
-                memory.touch(int(index), self.number, True, buffer.name)
-                memory.array[index] = values[lane]
+                memory.touch(int(index), self.number, True, buffer)
+                memory.view(buffer)[index] = values[lane]
 
     # ------------------------------------------------------------------ expressions
 
@@ -269,25 +278,23 @@ class Thread:
                     for copy in self.groups.pop(0):
                         copy()
                 return 0
-        return self.eval(expr) if expr.children else 0
+        return self.eval(expr)
 
     def copy_later(self, expr: Call) -> None:
         """An asynchronous copy arrives no sooner than it is waited for."""
         to, start, source, first, size = expr.args[:5]
-        memory = self.block.shared[to]
-        from_memory = self.block.grid.memory[source]
-        at, begin = self.eval(start), self.eval(first)
-        count = size.value // memory.array.itemsize
+        memory, given = self.block.shared[to], self.block.grid.memory[source].array
+        unit, begin = memory.array.itemsize, self.eval(first)
+        values = given[begin : begin + size.value // given.itemsize].copy()
         if len(expr.args) > 5 and not self.eval(expr.args[5]):
-            values = np.zeros(count, memory.array.dtype)
-        else:
-            values = from_memory.array[begin : begin + count].copy()
-        assert len(values) == count and at % count == 0, "an unaligned or wild copy"
+            values = np.zeros(size.value // given.itemsize, given.dtype)
+        at = self.eval(start) * unit
+        assert values.nbytes == size.value and at % size.value == 0, "an unaligned or wild copy"
 
         def arrive() -> None:
-            for lane in range(count):
-                memory.touch(at + lane, self.number, True, to.name)
-            memory.array[at : at + count] = values
+            for byte in range(at, at + size.value):
+                memory.note(byte, self.number, True, to.name)
+            memory.array.view(np.uint8)[at : at + size.value] = values.view(np.uint8)
 
         self.copies.append(arrive)
 

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from ..base.errors import UserError
 from ..expr import IterVar, Range
-from ..tir import THREAD_BINDING, AttrStmt, For, PrimFunc, Stmt
+from ..tir import (
+    THREAD_BINDING,
+    Allocate,
+    AttrStmt,
+    DeclBuffer,
+    For,
+    PrimFunc,
+    Stmt,
+    StmtRewriter,
+    collect,
+)
 from .common import THREAD_EXTENT, VIRTUAL_THREAD, Replacer, on_body
-from .threads import is_virtual, tag_of
+from .storage_rewrite import touched_pointers
+from .threads import is_virtual, kernels, scope_of, storage_rank, tag_of
 
 
 def lower_thread_binding(func: PrimFunc) -> PrimFunc:
@@ -13,10 +25,67 @@ def lower_thread_binding(func: PrimFunc) -> PrimFunc:
 
     A virtual thread becomes the attribute "virtual_thread", which `inject_virtual_thread` takes.
 
+    Memory that threads have for themselves or share in a block, but that stands around the launch,
+    moves into it.
+
     Needs: the loops stage.
-    Ensures: no loop is bound to a thread.
+    Ensures: no loop is bound to a thread; device memory is allocated inside of a kernel.
+
+    Raises:
+        UserError: two kernels use one piece of such memory.
     """
-    return on_body(func, _Lower({}, {}).visit)
+    return on_body(func, lambda body: _sunk(_Lower({}, {}).visit(body)))
+
+
+def _sunk(body: Stmt) -> Stmt:
+    inside = {node for kernel in kernels(body) for node in collect(kernel.root, Allocate)}
+    outside = [
+        node
+        for node in collect(body, Allocate)
+        if storage_rank(scope_of(node)) > 0 and node not in inside
+    ]
+    homes: dict[AttrStmt, list[Allocate]] = {}
+    for node in outside:
+        users = [k.root for k in kernels(node.body) if node.buffer_var in touched_pointers(k.root)]
+        if len(users) > 1:
+            raise UserError(
+                f"{node.buffer_var.name!r}, memory of one kernel, is used by {len(users)}",
+                hint='give it the scope "global"',
+            )
+        for root in users:
+            homes.setdefault(root, []).append(node)
+    return _Sink(homes).visit(body) if homes else body
+
+
+class _Sink(StmtRewriter):
+    def __init__(self, homes: dict[AttrStmt, list[Allocate]]) -> None:
+        self.homes = homes
+        self.moved = {node for nodes in homes.values() for node in nodes}
+        self.declared = {node.buffer_var: list[DeclBuffer]() for node in self.moved}
+
+    def visit_Allocate(self, stmt: Allocate) -> Stmt:
+        return self.visit(stmt.body) if stmt in self.moved else super().visit_Allocate(stmt)
+
+    def visit_DeclBuffer(self, stmt: DeclBuffer) -> Stmt:
+        if stmt.buffer.data not in self.declared:
+            return super().visit_DeclBuffer(stmt)
+        self.declared[stmt.buffer.data].append(stmt)
+        return self.visit(stmt.body)
+
+    def visit_AttrStmt(self, stmt: AttrStmt) -> Stmt:
+        result = super().visit_AttrStmt(stmt)
+        if stmt not in self.homes or not isinstance(result, AttrStmt):
+            return result
+        return self._inside(result, self.homes[stmt])
+
+    def _inside(self, stmt: Stmt, memory: list[Allocate]) -> Stmt:
+        if isinstance(stmt, AttrStmt) and stmt.attr_key == THREAD_EXTENT:
+            return stmt.replace(body=self._inside(stmt.body, memory))
+        for node in memory:
+            for declaration in self.declared[node.buffer_var]:
+                stmt = declaration.replace(body=stmt)
+            stmt = node.replace(body=stmt)
+        return stmt
 
 
 class _Lower(Replacer):

@@ -26,6 +26,7 @@ from .lower_match_buffer import lower_match_buffer
 from .lower_opaque_block import lower_opaque_block
 from .lower_thread_allreduce import lower_thread_allreduce
 from .lower_thread_binding import lower_thread_binding
+from .merge_shared_memory import merge_shared_memory_allocations
 from .narrow_index_dtype import narrow_index_dtype
 from .plan_allocations import plan_and_update_buffer_allocation_location
 from .remove_no_op import remove_no_op
@@ -100,6 +101,7 @@ GPU_PIPELINE: Sequence[Pass] = (
     inject_ptx_async_copy,  # before barriers, which belong after the waits
     thread_storage_sync,  # after the last pass that moves or merges memory
     lower_thread_allreduce,  # which sets its own barriers
+    merge_shared_memory_allocations,  # after barriers: one pointer for all would ask for too many
 )
 STAGES = {"loops": BLOCKS_TO_LOOPS, "flat": PIPELINE}
 

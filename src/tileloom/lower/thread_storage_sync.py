@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..base.errors import VerifyError
-from ..expr import Call, Expr, FloorMod, IntImm, Ramp, Var, const, free_vars, post_order
+from ..expr import Call, Expr, FloorMod, IntImm, Ramp, Range, Var, const, free_vars, post_order
+from ..expr.analyzer import Analyzer
 from ..tir import (
     AttrStmt,
     Buffer,
@@ -28,8 +29,10 @@ from ..tir import (
 from .common import ADDRESS_OF, has_load, loaded_buffers, on_body
 from .inject_ptx_async_copy import CP_ASYNC, WAIT_GROUP
 from .linear import Linear, constant_difference, linear
+from .simplify import analyzer_of
 from .threads import is_sync, kernels, pointer_scope, storage_rank, sync
 
+_UNBOUNDED = (1 << 31) - 1  # the span of what nothing is known of
 _ACCESS_PTR = "tir.tvm_access_ptr"
 
 
@@ -62,7 +65,7 @@ class _Kernels(StmtRewriter):
         if threads is None:
             return super().visit_AttrStmt(stmt)
         own = {v: e for tag, (v, e) in threads.items() if tag.startswith("threadIdx")}
-        return _Planner(own, _copied(stmt)).plan(stmt).stmt
+        return _Planner(own, _copied(stmt), analyzer_of(stmt)).plan(stmt).stmt
 
 
 def _copied(stmt: Stmt) -> list[Var]:
@@ -79,7 +82,7 @@ class _Touch:
     data: Var
     is_write: bool
     index: Expr | None
-    ranges: dict[Var, Expr]  # the loops around, inside the kernel
+    ranges: dict[Var, Range | None]  # loops and names around, inside the kernel
     arrives: bool = False  # what an asynchronous copy has written, where it is waited for
 
 
@@ -94,10 +97,11 @@ class _Part:
 
 
 class _Planner:
-    def __init__(self, threads: dict[Var, Expr], copied: list[Var]) -> None:
+    def __init__(self, threads: dict[Var, Expr], copied: list[Var], analyzer: Analyzer) -> None:
         self.threads = threads
         self.copied = copied
-        self.loops: dict[Var, Expr] = {}
+        self.analyzer = analyzer
+        self.loops: dict[Var, Range | None] = {}
         self.divergent: set[Var] = set(threads)  # variables that threads may differ in
         self.apart: str = ""  # the condition we are in that threads may differ in
 
@@ -127,7 +131,7 @@ class _Planner:
     def _wrapper(self, stmt: Stmt) -> _Part:
         """A statement around one other: allocations, names, attributes."""
         if isinstance(stmt, LetStmt):
-            self.loops[stmt.var] = stmt.var  # it may be another value the next time
+            self.loops[stmt.var] = None  # it may be another value the next time
             if not self._uniform(stmt.value):
                 self.divergent.add(stmt.var)
         first = self._touches(stmt)
@@ -170,7 +174,7 @@ class _Planner:
         uniform = self._uniform(stmt.min) and self._uniform(stmt.extent)
         if not uniform:
             self.divergent.add(stmt.loop_var)
-        self.loops[stmt.loop_var] = stmt.extent
+        self.loops[stmt.loop_var] = Range(stmt.min, stmt.extent)
         part = self._under(uniform, f"loop {stmt.loop_var.name!r}", stmt.body)
         del self.loops[stmt.loop_var]
         part.stmt = self._repeated(stmt, part, _may_repeat(stmt))
@@ -291,36 +295,28 @@ class _Planner:
         first, second = self._digits(a), self._digits(b)
         if first is None or second is None:
             return True
-        if not first.fixed.same(second.fixed):
-            return not self._other_versions(first, second)
-        return not self._tell_threads(first, second)
+        same = first.fixed.same(second.fixed)
+        return not (self._tell_threads(first, second) if same else self._apart(first, second))
 
-    def _other_versions(self, a: _Digits, b: _Digits) -> bool:
-        """Whether the accesses are to different versions of a buffer: `x % n` and `(x + 1) % n`."""
+    def _apart(self, a: _Digits, b: _Digits) -> bool:
+        """Whether the accesses never meet: constants keep them apart, or `x % n`, `(x + 1) % n`."""
         difference = a.fixed.plus(b.fixed, -1)
-        (first, size), (second, other) = (*difference.terms.items(), (None, 0), (None, 0))[:2]
-        if not isinstance(first, FloorMod) or not isinstance(second, FloorMod):
-            return False
-        apart = constant_difference(first.a, second.a)
-        count = first.b
-        if size != -other or count is not second.b or apart is None or len(difference.terms) > 2:
-            return False
-        if not isinstance(count, IntImm) or apart % count.value == 0:
-            return False
         low, high = difference.const, difference.const
         for part, sign in ((a, 1), (b, -1)):
-            for factor, reach in self._reaches(part):
-                if reach is None:
-                    return False
-                ends = 0, sign * factor * (reach - 1)
+            for factor, least, most in self._reaches(part):
+                ends = sign * factor * least, sign * factor * most
                 low, high = low + min(ends), high + max(ends)
-        return max(-low, high) < abs(size)
+        if not difference.terms:
+            return low > 0 or high < 0
+        step = _version_step(difference)
+        return step is not None and max(-low, high) < step
 
-    def _reaches(self, part: _Digits) -> Iterable[tuple[int, int | None]]:
-        yield from part.moving
+    def _reaches(self, part: _Digits) -> Iterable[tuple[int, int, int]]:
+        """What moves an index: a factor, and the least and largest number it stands before."""
+        yield from ((factor, 0, count - 1) for factor, count in part.moving)
+        yield from part.loose
         for var, factor in part.threads.items():
-            extent = self.threads[var]
-            yield factor, extent.value if isinstance(extent, IntImm) else None
+            yield factor, *self.analyzer.const_int_bound(var)
 
     def _digits(self, touch: _Touch) -> _Digits | None:
         """An index as a fixed part, thread numbers and loop variables, each with its factor."""
@@ -335,21 +331,29 @@ class _Planner:
         if base.dtype.lanes != 1:
             return None
         value = linear(base)
+        first = value.const
         threads: dict[Var, int] = {}
         fixed: dict[Expr, int] = {}
+        loose: list[tuple[int, int, int]] = []
         for atom, factor in value.terms.items():
             if atom in self.threads:
                 threads[atom] = factor  # type: ignore[index]
             elif isinstance(atom, Var) and atom in touch.ranges and atom not in self.loops:
-                extent = touch.ranges[atom]
-                if not isinstance(extent, IntImm):
+                domain = touch.ranges[atom]
+                if domain is None or not isinstance(domain.extent, IntImm):
                     return None
-                moving.append((factor, extent.value))
+                if not isinstance(domain.min, IntImm):
+                    return None
+                first += factor * domain.min.value
+                moving.append((factor, domain.extent.value))
             elif self._same_for_all(atom, touch):
                 fixed[atom] = factor
             else:
-                return None
-        return _Digits(Linear(fixed, value.const), threads, tuple(moving))
+                low, high = self.analyzer.const_int_bound(atom)
+                if has_load(atom) or high - low >= _UNBOUNDED:
+                    return None
+                loose.append((factor, low, high))
+        return _Digits(Linear(fixed, first), threads, tuple(moving), tuple(loose))
 
     def _same_for_all(self, atom: Expr, touch: _Touch) -> bool:
         """Whether it has one value at both accesses: it depends on loops around both, or none."""
@@ -358,7 +362,7 @@ class _Planner:
 
     def _tell_threads(self, a: _Digits, b: _Digits) -> bool:
         """Whether equal indices mean equal threads: the factors are places of a number system."""
-        if a.threads != b.threads:
+        if a.threads != b.threads or a.loose or b.loose:
             return False
         digits: dict[int, int] = {}
         for factor, count in (*a.moving, *b.moving):
@@ -380,9 +384,28 @@ class _Planner:
 
 @dataclass(frozen=True, slots=True)
 class _Digits:
+    """An index: what is the same for all, and factors of what is not.
+
+    `moving` are (factor, count) of inner loops, `loose` (factor, least, largest) of other terms.
+    """
+
     fixed: Linear
     threads: dict[Var, int]
     moving: tuple[tuple[int, int], ...]
+    loose: tuple[tuple[int, int, int], ...]
+
+
+def _version_step(difference: Linear) -> int | None:
+    """How far apart two versions are, for `step * (x % n) - step * (y % n)` that never is zero."""
+    if len(difference.terms) != 2:
+        return None
+    (first, size), (second, other) = difference.terms.items()
+    if not isinstance(first, FloorMod) or not isinstance(second, FloorMod) or size != -other:
+        return None
+    apart, count = constant_difference(first.a, second.a), first.b
+    if count is not second.b or not isinstance(count, IntImm) or apart is None:
+        return None
+    return abs(size) if apart % count.value else None
 
 
 def _perhaps(part: _Part) -> _Part:
