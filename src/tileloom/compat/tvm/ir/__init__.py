@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .... import expr
@@ -54,6 +55,24 @@ class Op(metaclass=NodeType, node=OpName):
         if expr.find_op(name) is None and not is_intrinsic(name.removeprefix("tir.")):
             raise ValueError(f"there is no operation {name!r}")
         return op_name(name)
+
+
+class Array(metaclass=NodeType, node=(list, tuple)):
+    """Sequences in nodes: ours are Python's."""
+
+    @staticmethod
+    def build(items: Iterable[Any] = ()) -> list[Any]:
+        """A list."""
+        return list(items)
+
+
+class Map(metaclass=NodeType, node=Mapping):
+    """Mappings in nodes: ours are Python's."""
+
+    @staticmethod
+    def build(items: Mapping[Any, Any]) -> dict[Any, Any]:
+        """A dictionary."""
+        return dict(items)
 
 
 class PrimType:
@@ -121,8 +140,8 @@ def get_first_structural_mismatch(lhs: Any, rhs: Any, map_free_vars: bool = Fals
 
 
 __all__ = [
-    "BaseExpr", "BaseFunc", "EnvFunc", "GlobalVar", "IRModule", "Node", "Op", "PointerType",
-    "PrimExpr", "PrimType", "Range", "StructuralMismatch", "assert_structural_equal",
+    "Array", "BaseExpr", "BaseFunc", "EnvFunc", "GlobalVar", "IRModule", "Map", "Node", "Op",
+    "PointerType", "PrimExpr", "PrimType", "Range", "StructuralMismatch", "assert_structural_equal",
     "get_first_structural_mismatch", "structural_equal", "structural_hash", "transform",
 ]  # fmt: skip
 __getattr__ = missing(__name__)

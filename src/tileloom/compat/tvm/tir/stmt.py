@@ -11,7 +11,7 @@ import numpy as np
 from .... import tir
 from ....expr import Expr, ExprLike, Range, StringImm, as_expr, const
 from ....tir import Buffer, Stmt
-from .._names import missing, node_type
+from .._names import NodeType, missing, node_type
 
 
 class ForKind(StrEnum):
@@ -118,13 +118,6 @@ BufferStore = node_type(
         buffer, as_expr(value, buffer.dtype), _exprs(indices), predicate
     ),
 )
-BufferRegion = node_type(
-    tir.BufferRegion,
-    lambda buffer, region: tir.BufferRegion(
-        buffer,
-        tuple(part if isinstance(part, Range) else Range(part, const(1)) for part in region),
-    ),
-)
 MatchBufferRegion = node_type(tir.MatchBufferRegion)
 SeqStmt = node_type(tir.SeqStmt, lambda seq: tir.SeqStmt(tuple(seq)))
 IfThenElse = node_type(
@@ -143,6 +136,26 @@ AttrStmt = node_type(
 While = node_type(tir.While, lambda condition, body: tir.While(as_expr(condition), body))
 Evaluate = node_type(tir.Evaluate, lambda value: tir.Evaluate(as_expr(value)))
 DeclBuffer = node_type(tir.DeclBuffer)
+
+
+class BufferRegion(metaclass=NodeType, node=tir.BufferRegion):
+    """A box of a buffer; an index stands for the range of one element."""
+
+    @staticmethod
+    def build(buffer: Buffer, region: Sequence[Any]) -> tir.BufferRegion:
+        """The box of some ranges and indices."""
+        parts = (part if isinstance(part, Range) else Range(part, 1) for part in region)
+        return tir.BufferRegion(buffer, tuple(parts))
+
+    @staticmethod
+    def full_region(buffer: Buffer) -> tir.BufferRegion:
+        """The whole buffer."""
+        return tir.BufferRegion.full(buffer)
+
+    @staticmethod
+    def from_point(buffer: Buffer, indices: Sequence[ExprLike]) -> tir.BufferRegion:
+        """One element."""
+        return tir.BufferRegion.point(buffer, _exprs(indices))
 
 
 def stmt_seq(*args: Any) -> Stmt:

@@ -13,7 +13,6 @@ from .....schedule import (
     InstructionKind,
     LoopRV,
     ScheduleError,
-    ScheduleState,
     StmtSRef,
     Trace,
 )
@@ -22,13 +21,7 @@ from ..._names import NodeType, missing
 from ...ir.module import IRModule as Module
 from ...ir.module import as_module
 from ..block_scope import BlockDependenceInfo, BlockScope, Dependency, DepKind
-
-
-class ScheduleDebugMask:
-    """What a schedule checks after each step: bits of `debug_mask`."""
-
-    VERIFY_SREF_TREE = 1
-    VERIFY_CACHED_FLAGS = 2
+from .state import CachedFlags, ScheduleDebugMask, ScheduleState
 
 
 class Schedule(metaclass=NodeType, node=schedule.Schedule):
@@ -51,12 +44,12 @@ class Schedule(metaclass=NodeType, node=schedule.Schedule):
 
 
 # TVM spreads these over files.
-for _file in ("schedule", "state", "trace", "instruction"):
+for _file in ("schedule", "trace", "instruction"):
     sys.modules[f"{__name__}.{_file}"] = sys.modules[__name__]
 
 __all__ = [
-    "BlockDependenceInfo", "BlockRV", "BlockScope", "DepKind", "Dependency", "ExprRV",
-    "Instruction", "InstructionKind", "LoopRV", "Schedule", "ScheduleDebugMask", "ScheduleError",
-    "ScheduleState", "StmtSRef", "Trace",
+    "BlockDependenceInfo", "BlockRV", "BlockScope", "CachedFlags", "DepKind", "Dependency",
+    "ExprRV", "Instruction", "InstructionKind", "LoopRV", "Schedule", "ScheduleDebugMask",
+    "ScheduleError", "ScheduleState", "StmtSRef", "Trace",
 ]  # fmt: skip
 __getattr__ = missing(__name__)
