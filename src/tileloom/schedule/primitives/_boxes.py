@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...expr import Add, Expr, IntImm, IntSet, Mul, Range, Var, binary
+from ...expr import Add, Expr, IntImm, IntSet, Mul, Range, Var, binary, post_order
+from ...tir import BufferLoad
 from ..analysis.affine import linear_form
 from ..analysis.regions import Box, upper_bound
 from ..analysis.tree import is_one
@@ -49,3 +50,10 @@ def _quick(part: Range, domains: Mapping[Var, Range]) -> IntSet | None:
         return IntSet(ends[0], ends[0] if low == high else ends[1])
     start = binary(Add, rest, ends[0])
     return IntSet(start, start if low == high else binary(Add, rest, ends[1]))
+
+
+def first_load(expr: Expr) -> BufferLoad | None:
+    """An element of a buffer that a number depends on, if it does."""
+    if isinstance(expr, (IntImm, Var)) or linear_form(expr) is not None:
+        return None
+    return next((node for node in post_order(expr) if isinstance(node, BufferLoad)), None)

@@ -7,7 +7,7 @@ expressions: exactly where they are a bijective affine map, else dimension by di
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...expr import (
@@ -114,12 +114,13 @@ class Inversion:
     def _affine(self, indices: Sequence[Expr], required: Box, whole: Box) -> bool:
         if self._plain(indices):
             for index, wanted, limit in zip(indices, required, whole, strict=True):
-                assert isinstance(index, Var)
-                self._note(index, Domain(wanted, limit))
+                if isinstance(index, Var):
+                    self._note(index, Domain(wanted, limit))
             return True
-        if not set().union(*map(free_vars, indices)) <= self.found.keys():
+        used: set[Var] = set().union(*map(free_vars, indices))
+        if not used <= self.found.keys():
             return False
-        doms = {axis.var: axis.domain for axis in self.axes}
+        doms = {axis.var: axis.domain for axis in self.axes if axis.var in used}
         found = detect_iter_map(indices, doms, True, "bijective")
         if not found:
             return False
@@ -252,6 +253,3 @@ def covering(analyzer: Analyzer, interval: IntSet, own: Range) -> Range:
     if low is high:
         return Range(low, const(1, low.dtype))
     return Range(low, analyzer.simplify(high - low + 1))
-
-
-

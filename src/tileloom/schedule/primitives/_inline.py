@@ -98,7 +98,9 @@ def check_plain_uses(block: Block, buffer: Buffer) -> None:
     """Refuse a block that reaches a buffer through its pointer or another name."""
     matched = any(match.source.buffer is buffer for match in block.match_buffers)
     if matched or any(
-        buffer.data in free_vars(expr) for node in pre_order(block.body) for expr in stmt_exprs(node)
+        buffer.data in free_vars(expr)
+        for node in pre_order(block.body)
+        for expr in stmt_exprs(node)
     ):
         how = "gives a part of it another name" if matched else "uses its pointer"
         raise refuse(

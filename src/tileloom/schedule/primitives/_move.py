@@ -13,7 +13,6 @@ from ...expr import (
     Analyzer,
     And,
     Expr,
-    IntImm,
     IntSet,
     Range,
     Var,
@@ -52,7 +51,7 @@ from ..errors import name_of, refuse
 from ..rewrite import nest
 from ..sref import StmtSRef
 from ..state import ScheduleState, copy_loop
-from ._boxes import touched_box
+from ._boxes import first_load, touched_box
 from ._domains import Box, Domain, Inversion, covering, hull_of
 from ._rebuild import rebuilt
 
@@ -207,6 +206,7 @@ def _iteration_domains(
         ]
         if boxes:
             required = hull_of(analyzer, boxes)
+            _check_known(block, required, buffer, needed)
             if not forward:
                 _check_aligned(analyzer, block, provided, required, buffer)
             inversion.require(buffer, provided.region, required)
@@ -249,6 +249,22 @@ def _touched(
         )
         for r in regions
     ]
+
+
+def _check_known(
+    block: StmtSRef, required: Box, buffer: Buffer, needed: Sequence[StmtSRef]
+) -> None:
+    """Refuse where data says which elements are needed."""
+    for interval in required:
+        for end in interval:
+            load = None if end is None else first_load(end)
+            if load is not None:
+                raise refuse(
+                    f"which part of {buffer.name!r} is needed depends on data, the elements of "
+                    f"{load.buffer.name!r}, so {name_of(block)} cannot make just that part",
+                    at=[block, *needed],
+                    hint="move the block to where all of the buffer is needed, or inline it",
+                )
 
 
 def _check_aligned(
@@ -376,6 +392,3 @@ def _check_once(
                 f"{name_of(sref)} is {kind}, so {name_of(block)} cannot be reduced along it",
                 at=[block, sref],
             )
-
-
-

@@ -49,7 +49,7 @@ def rebuilt(stmt: Stmt, path: Container[Stmt], changes: Changes) -> Stmt | None:
 
 def _realize(stmt: BlockRealize, path: Container[Stmt], changes: Changes) -> Stmt | None:
     block = stmt.block
-    new = changes[block] if block in changes else block
+    new = changes.get(block, block)
     if new is block:
         return stmt
     if isinstance(new, Block):

@@ -59,9 +59,7 @@ def cache_read(
     listed = consumers_in(state, block, consumer_blocks)
     location, region = _source(state, scope, buffer, listed)
     own = location.place is scope
-    cache = cache_buffer(
-        buffer, storage_scope, [p.extent for p in region.region] if own else None
-    )
+    cache = cache_buffer(buffer, storage_scope, [p.extent for p in region.region] if own else None)
     stage, copy = copy_stage(
         region.region, buffer, cache, f"{buffer.name}_{storage_scope}", buffer if own else None
     )

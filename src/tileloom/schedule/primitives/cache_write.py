@@ -78,9 +78,7 @@ def _check_all_written(
     """Refuse where the copy would put what was never written over what is seen outside."""
     realize = state.realize(block)
     values = dict(zip((axis.var for axis in block.block.iter_vars), realize.iter_values))
-    parts = [
-        Range(substitute(p.min, values), substitute(p.extent, values)) for p in written.region
-    ]
+    parts = [Range(substitute(p.min, values), substitute(p.extent, values)) for p in written.region]
     inside = path_domains(block, place)
     if quickly_covered(parts, inside, realize.predicate, region, {}, written.buffer):
         return

@@ -248,9 +248,7 @@ def _in_domain(block: Block, back: dict[Var, Expr], analyzer: Analyzer) -> Expr:
     return analyzer.simplify(condition)
 
 
-def _guard(
-    block: StmtSRef, producer: StmtSRef, back: dict[Var, Expr]
-) -> Callable[[Block], Block]:
+def _guard(block: StmtSRef, producer: StmtSRef, back: dict[Var, Expr]) -> Callable[[Block], Block]:
     analyzer = Analyzer({axis.var: axis.domain for axis in producer.block.iter_vars})
     condition = _in_domain(block.block, back, analyzer)
 

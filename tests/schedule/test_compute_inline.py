@@ -1,0 +1,243 @@
+"""compute_inline, reverse_compute_inline."""
+
+from __future__ import annotations
+
+import pytest
+
+from schedule.common import ELEMENTWISE, check_same, check_trace, refused, same_text, schedule
+from schedule.moving import BLUR, CONV, GATHER, GEMM, PAIRS, TILES, TRANSPOSED
+from tileloom import ScheduleError
+from tileloom.schedule.instruction import can
+
+INLINED = """
+@T.prim_func
+def main(A: T.Buffer((13, 8), "float32"), C: T.Buffer((13, 8), "float32")):
+    for i, j in T.grid(13, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj] * 2.0 + 1.0
+"""
+
+
+@pytest.mark.parametrize("step", [("compute_inline", "B"), ("reverse_compute_inline", "C")])
+def test_both_directions(step):
+    sch = schedule(ELEMENTWISE)
+    getattr(sch, step[0])(step[1])
+    same_text(sch, INLINED)
+    check_same(sch, ELEMENTWISE)
+    check_trace(sch, ELEMENTWISE)
+
+
+@pytest.mark.parametrize(("text", "block", "consumer"), [*PAIRS, (GATHER, "B", "C")])
+def test_wherever_it_is_possible_the_result_stays(text, block, consumer):
+    for method, name in (("compute_inline", block), ("reverse_compute_inline", consumer)):
+        sch = schedule(text)
+        try:
+            getattr(sch, method)(name)
+        except ScheduleError:
+            continue
+        check_same(sch, text)
+        check_trace(sch, text)
+
+
+def test_into_a_reduction():
+    sch = schedule(CONV)
+    sch.compute_inline("P")
+    block = sch.get(sch.get_block("Y"))
+    assert [region.buffer.name for region in block.reads] == ["X", "W"]
+    assert [buffer.name for buffer in sch.get(sch.get_block("root")).alloc_buffers] == ["Y"]
+    check_same(sch, CONV)
+
+
+def test_indices_are_solved_for():
+    """What is stored at a regrouped index is found by the inverse map."""
+    text = """
+@T.prim_func
+def main(A: T.Buffer((3, 4), "float32"), C: T.Buffer((12,), "float32")):
+    B = T.alloc_buffer((12,))
+    for i, j in T.grid(3, 4):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi * 4 + vj] = A[vi, vj] * 2.0
+    for i in range(12):
+        with T.block("C"):
+            vi = T.axis.spatial(12, i)
+            C[vi] = B[vi] + 1.0
+"""
+    after = """
+@T.prim_func
+def main(A: T.Buffer((3, 4), "float32"), C: T.Buffer((12,), "float32")):
+    for i in range(12):
+        with T.block("C"):
+            vi = T.axis.spatial(12, i)
+            C[vi] = A[vi // 4, vi % 4] * 2.0 + 1.0
+"""
+    sch = schedule(text)
+    sch.compute_inline("B")
+    same_text(sch, after)
+    check_same(sch, text)
+
+
+def test_reverse_through_a_regrouping():
+    sch = schedule(TILES)
+    sch.reverse_compute_inline("C")
+    same_text(
+        sch,
+        """
+@T.prim_func
+def main(A: T.Buffer((12, 10), "float32"), C: T.Buffer((3, 4, 10), "float32")):
+    for i, j in T.grid(12, 10):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi // 4, vi % 4, vj] = A[vi, vj] * 2.0 + 1.0
+""",
+    )
+    check_same(sch, TILES)
+
+
+OVERCOMPUTED = """
+@T.prim_func
+def main(A: T.Buffer((13, 8), "float32"), C: T.Buffer((11, 7), "float32")):
+    B = T.alloc_buffer((13, 8))
+    for i, j in T.grid(13, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * 2.0
+    for i, j in T.grid(11, 7):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] + 1.0
+"""
+
+
+def test_reverse_under_a_condition():
+    sch = schedule(OVERCOMPUTED)
+    sch.reverse_compute_inline("C")
+    same_text(
+        sch,
+        """
+@T.prim_func
+def main(A: T.Buffer((13, 8), "float32"), C: T.Buffer((11, 7), "float32")):
+    for i, j in T.grid(13, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            if vi < 11 and vj < 7:
+                C[vi, vj] = A[vi, vj] * 2.0 + 1.0
+""",
+    )
+    check_same(sch, OVERCOMPUTED)
+    check_trace(sch, OVERCOMPUTED)
+
+
+def test_reverse_does_not_write_what_is_not_read():
+    """Only the even elements are read; the odd ones must not land on them."""
+    text = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((4,), "float32")):
+    B = T.alloc_buffer((8,))
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] * 2.0
+    for i in range(4):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            C[vi] = B[vi * 2] + 1.0
+"""
+    sch = schedule(text)
+    refused(sch, "does not read all elements", "reverse_compute_inline", sch.get_block("C"))
+    sch.compute_inline("B")
+    check_same(sch, text)
+
+
+def test_predicates_are_inlined_too():
+    text = ELEMENTWISE.replace(
+        """vi, vj = T.axis.remap("SS", [i, j])
+            C[""",
+        """vi, vj = T.axis.remap("SS", [i, j])
+            T.where(B[i, j] < 3.0)
+            C[""",
+    )
+    sch = schedule(text)
+    sch.compute_inline("B")
+    assert "T.where(A[i, j] * T.float32(2.0) < T.float32(3.0))" in str(sch.mod)
+    check_same(sch, text)
+
+
+def test_split_producers():
+    sch = schedule(ELEMENTWISE)
+    sch.split(sch.get_loops("B")[0], [None, 4])
+    sch.reverse_compute_inline("C")
+    assert "T.where(i_0 * 4 + i_1 < 13)" in str(sch.mod)
+    check_same(sch, ELEMENTWISE)
+
+
+def test_chains():
+    sch = schedule(CONV)
+    sch.compute_inline("P")
+    i = sch.get_loops("R")[0]
+    sch.compute_at("Y", i)
+    check_same(sch, CONV)
+
+
+def test_transposed():
+    sch = schedule(TRANSPOSED)
+    sch.reverse_compute_inline("C")
+    check_same(sch, TRANSPOSED)
+
+
+def test_refusals():
+    sch = schedule(GEMM)
+    refused(sch, r"has T.init\(\)", "compute_inline", sch.get_block("C"))
+    refused(sch, "is not a complete block", "reverse_compute_inline", sch.get_block("D"))
+    refused(sch, "a result of its scope", "compute_inline", sch.get_block("D"))
+    sch = schedule(BLUR)
+    refused(sch, "reads 3 different elements", "reverse_compute_inline", sch.get_block("C"))
+    refused(sch, "must read one buffer", "reverse_compute_inline", sch.get_block("B"))
+    sch = schedule(GATHER)
+    refused(sch, "does not tell its iterations", "reverse_compute_inline", sch.get_block("C"))
+
+
+def test_opaque_accesses_are_refused():
+    text = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,))
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] * 2.0
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            T.reads(B[0:8])
+            T.writes(C[vi])
+            T.evaluate(B.access_ptr("r", extent=8))
+            C[vi] = B[vi] + 1.0
+"""
+    sch = schedule(text)
+    refused(sch, "uses its pointer", "compute_inline", sch.get_block("B"))
+    matched = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,))
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] * 2.0
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            D = T.match_buffer(B[vi:vi + 1], (1,))
+            C[vi] = D[0] + 1.0
+"""
+    sch = schedule(matched)
+    refused(sch, "gives a part of it another name", "compute_inline", sch.get_block("B"))
+
+
+def test_check():
+    sch = schedule(GEMM)
+    assert not can(sch.state, "ComputeInline", sch.get_sref(sch.get_block("C")))
+    sch = schedule(ELEMENTWISE)
+    assert can(sch.state, "ComputeInline", sch.get_sref(sch.get_block("B")))
+    assert can(sch.state, "ReverseComputeInline", sch.get_sref(sch.get_block("C")))
