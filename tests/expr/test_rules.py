@@ -111,7 +111,7 @@ def test_rule(rule: Rule) -> None:
         language.rule(LT(x + c1, y + c1), LT(x, y)),
         language.rule(Add(f, g), f, lambda g: g == 0),
     ],
-    ids=str,
+    ids=lambda rules: str(rules[0].pattern),
 )
 def test_a_wrong_rule_is_caught(wrong) -> None:
     with pytest.raises(AssertionError):
