@@ -69,20 +69,28 @@ AXES: list[tuple[tuple[int, ...], Any]] = [
 ]  # fmt: skip
 
 
+def spread(kinds: Sequence[Any], shapes: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """All shapes in the main type, the last one in the others: each makes a kernel."""
+    main = "float32" if "float32" in kinds else kinds[0]
+    return [(k, s) for k in kinds for s in (shapes if k == main else shapes[-1:])]
+
+
 def unary(
     name: str, kinds: Sequence[Any], shapes: Sequence[tuple[int, ...]] = SHAPES
 ) -> list[Case]:
     low, high = NEAR.get(name, (-3, 3))
     build = getattr(ops, name)
-    return [(build, [random(*s, kind=k, low=low, high=high)]) for k in kinds for s in shapes]
+    return [
+        (build, [random(*shape, kind=kind, low=low, high=high)])
+        for kind, shape in spread(kinds, shapes)
+    ]
 
 
 def binary(name: str, kinds: Sequence[Any], low: float = -3, high: float = 3) -> list[Case]:
     build = getattr(ops, name)
     return [
-        (build, [random(*a, kind=k, low=low, high=high), random(*b, kind=k, low=low, high=high)])
-        for k in kinds
-        for a, b in PAIRS
+        (build, [random(*s, kind=kind, low=low, high=high) for s in shapes])
+        for kind, shapes in spread(kinds, PAIRS)
     ]
 
 
@@ -94,8 +102,7 @@ def reductions(name: str, kinds: Sequence[Any]) -> list[Case]:
     build = getattr(ops, name)
     return [
         (lambda t, a=axis, k=keep: build(t, a, k), [random(*shape, kind=kind)])
-        for kind in kinds
-        for keep, (shape, axis) in enumerate(AXES)
+        for kind, (keep, (shape, axis)) in spread(kinds, list(enumerate(AXES)))
         if 0 not in shape or name not in ("max", "min")
     ]
 
