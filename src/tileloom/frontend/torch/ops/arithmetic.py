@@ -244,3 +244,5 @@ def _shift(rule: Rule) -> Callable[[Call, Any, Any], Tensor]:
 for _name, _rule in {"left": ops.shift_left, "right": ops.shift_right}.items():
     for _overload in ("Tensor", "Tensor_Scalar", "Scalar_Tensor"):
         add(f"aten.bitwise_{_name}_shift.{_overload}", _shift(_rule))
+    for _overload in ("Tensor", "Scalar"):
+        add(f"aten.__{_name[0]}shift__.{_overload}", _shift(_rule))

@@ -26,6 +26,7 @@ def full_like(call: Call, x: Tensor, value: Any, **options: Any) -> Tensor:
     return ops.broadcast_to(as_tensor(value, call.dtype), call.shape)
 
 
+@aten("scalar_tensor.default", namespace="prims")
 @aten("scalar_tensor.default")
 def scalar_tensor(call: Call, value: Any, **options: Any) -> Tensor:
     """A number."""

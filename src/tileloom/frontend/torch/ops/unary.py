@@ -26,7 +26,7 @@ _OF_FLOATS: dict[str, Rule] = {
 #: Of any numbers, which keep their type.
 _OF_NUMBERS: dict[str, Rule] = {
     "abs": ops.abs, "ceil": ops.ceil, "floor": ops.floor, "neg": ops.neg, "relu": ops.relu,
-    "round": ops.round, "sign": ops.sign, "square": ops.square, "trunc": ops.trunc,
+    "round": ops.round, "square": ops.square, "trunc": ops.trunc,
 }  # fmt: skip
 
 
@@ -36,6 +36,13 @@ def _simple(rule: Rule) -> Callable[[Call, Tensor], Tensor]:
 
 for _name, _rule in {**_OF_FLOATS, **_OF_NUMBERS}.items():
     add(f"aten.{_name}.default", _simple(_rule))
+
+
+@aten("sign.default")
+def sign(call: Call, x: Tensor) -> Tensor:
+    """-1, 0 or 1; 0 of NaN."""
+    result = ops.sign(x)
+    return ops.where(ops.isnan(x), 0, result) if x.dtype.is_float else result
 
 
 @aten("isnan.default")
