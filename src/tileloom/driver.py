@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .base import Target
-from .base.collector import without_collection
+from .base.compiling import compiling
 from .base.errors import UnsupportedError, UserError
 from .base.settings import settings
 from .base.target import target as parse_target
@@ -69,7 +69,7 @@ def _native_helper(name: str, symbols: Mapping[str, int]) -> LoadedObject:
 native.connect(_native_helper)
 
 
-@without_collection
+@compiling
 def _object(module: IRModule, target: Target) -> tuple[bytes, EmittedModule]:
     """Machine code for a module at any stage; the part after emission may come from the cache."""
     from .codegen import jit
@@ -226,7 +226,7 @@ def compile_graph(graph: Graph, target: Any = "cpu") -> Executable:
     return recipe.executable(code)
 
 
-@without_collection
+@compiling
 def plan_graph(graph: Graph, target: Target) -> Program:
     """The kernels of a graph, before lowering."""
     from .graph.expand import expand
@@ -279,7 +279,7 @@ def _plain(value: Any) -> str:
     return f"{type(value).__name__} {uuid.uuid4()}"  # unknown: like nothing that was seen before
 
 
-@without_collection
+@compiling
 def _make(graph: Graph, target: Target) -> tuple[Recipe, bytes]:
     program = plan_graph(graph, target)
     slots = _number(program)

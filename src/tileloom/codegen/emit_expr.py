@@ -98,10 +98,13 @@ class ExprEmitter:
         key = (expr, as_index, self.mask if loads else None)
         known = (self._loads if loads else self._values).get(key)
         if known is None:
-            known = emit()  # which may replace the tables for a while
-            (self._loads if loads else self._values)[key] = known
-            self._made.append(key)
+            known = emit()
+            self._keep(key, loads, known)
         return known
+
+    def _keep(self, key: _Key, loads: bool, value: ir.Value) -> None:
+        (self._loads if loads else self._values)[key] = value
+        self._made.append(key)
 
     # ------------------------------------------------------------------ values
 
@@ -112,8 +115,13 @@ class ExprEmitter:
                 return self.lookup(expr)
             case IntImm(kind, number) | FloatImm(kind, number):
                 return constant(kind, number)
-            case _:
-                return self._remember(expr, False, lambda: self._emit(expr))
+        loads = reads_memory(expr)  # not `_remember`: expressions are deep, and Python's stack not
+        key = (expr, False, self.mask if loads else None)
+        known = (self._loads if loads else self._values).get(key)
+        if known is None:
+            known = self._emit(expr)
+            self._keep(key, loads, known)
+        return known
 
     def lookup(self, var: Var) -> ir.Value:
         """The value bound to a variable."""

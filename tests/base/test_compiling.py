@@ -1,19 +1,20 @@
-"""Holding the garbage collector back."""
+"""Holding the garbage collector back, and recursing deeply."""
 
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 
 import pytest
 
-from tileloom.base.collector import without_collection
+from tileloom.base.compiling import compiling
 
 
 def test_it_resumes_after_errors_and_nesting() -> None:
-    @without_collection
+    @compiling
     def fail() -> None:
-        without_collection(lambda: None)()
+        compiling(lambda: None)()
         assert not gc.isenabled()
         raise KeyError
 
@@ -25,7 +26,7 @@ def test_it_resumes_after_errors_and_nesting() -> None:
 def test_it_stays_off_where_it_was_off() -> None:
     gc.disable()
     try:
-        without_collection(lambda: None)()
+        compiling(lambda: None)()
         assert not gc.isenabled()
     finally:
         gc.enable()
@@ -34,7 +35,7 @@ def test_it_stays_off_where_it_was_off() -> None:
 def test_the_last_of_several_threads_resumes() -> None:
     inside, go_on = threading.Event(), threading.Event()
 
-    @without_collection
+    @compiling
     def wait() -> None:
         inside.set()
         go_on.wait()
@@ -42,8 +43,17 @@ def test_the_last_of_several_threads_resumes() -> None:
     thread = threading.Thread(target=wait)
     thread.start()
     inside.wait()
-    without_collection(lambda: None)()
+    compiling(lambda: None)()
     assert not gc.isenabled()
     go_on.set()
     thread.join()
     assert gc.isenabled()
+
+
+def test_recursion_goes_deep_and_the_limit_returns() -> None:
+    def depth(n: int) -> int:
+        return 0 if n == 0 else 1 + depth(n - 1)
+
+    before = sys.getrecursionlimit()
+    assert compiling(depth)(3000) == 3000
+    assert sys.getrecursionlimit() == before
