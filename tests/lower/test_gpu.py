@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from lower.gpu_programs import check_gpu, gpu_lower, row_sum, softmax, tiled_matmul
 from lower.simt import SimulationError, simulate
 from tileloom.base import Target
 from tileloom.base.errors import UserError, VerifyError
+from tileloom.expr import IterVar, Range, Var, const
 from tileloom.lower import lower
 from tileloom.lower.lower_cross_thread_reduction import lower_cross_thread_reduction
+from tileloom.lower.lower_opaque_block import allocate
 from tileloom.lower.pipeline import GPU_PIPELINE
 from tileloom.lower.split_host_device import split_host_device
 from tileloom.lower.thread_storage_sync import thread_storage_sync
@@ -25,9 +29,13 @@ from tileloom.tir import (
     BufferStore,
     Evaluate,
     For,
+    IfThenElse,
+    PrimFunc,
     collect,
+    make_buffer,
     pre_order,
     run,
+    seq,
     verify_flat,
 )
 
@@ -469,3 +477,55 @@ def test_limits_of_a_target():
 def test_every_store_is_legal_after_each_pass():
     flat = gpu_lower(softmax(3, 40, 32))
     assert all(len(store.indices) == 1 for store in collect(flat.body, BufferStore))
+
+
+# ---------------------------------------------------------------------------- random programs
+
+_INDICES = {
+    "own": lambda t, k: t,
+    "next": lambda t, k: (t + 1) % 8,
+    "pair": lambda t, k: t // 2,
+    "mirror": lambda t, k: 7 - t,
+    "far": lambda t, k: t + 8,
+    "turn": lambda t, k: k % 2 * 8 + t,
+    "other": lambda t, k: (k + 1) % 2 * 8 + 7 - t,
+    "row": lambda t, k: t + k * 8,
+    "strided": lambda t, k: t * 3 + k,
+    "one": lambda t, k: k,
+}
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_random_accesses_are_kept_apart(data):
+    """Stores and loads at random places, in loops, never race once barriers are in."""
+    S = make_buffer((32,), "int32", "S", scope="shared")
+    out = make_buffer((8,), "int32", "out")
+    t = Var("t")
+    size = data.draw(st.integers(2, 3))
+
+    def leaf(k):
+        index = data.draw(st.sampled_from(sorted(_INDICES)))
+        at = _INDICES[index](t, k)
+        if data.draw(st.booleans()):
+            only = index in ("pair", "one")  # else threads would write one element at once
+            store = BufferStore(S, t + k, (at,))
+            return IfThenElse(t % 8 == 0, store) if only else store
+        return BufferStore(out, out[t] + S[at], (t,))
+
+    def block(depth, k):
+        parts = []
+        for _ in range(data.draw(st.integers(1, 3))):
+            if depth and data.draw(st.integers(0, 2)) == 0:
+                var = Var("k")
+                low = const(data.draw(st.integers(0, 1)))
+                parts.append(For(var, low, const(size), "serial", block(depth - 1, var)))
+            else:
+                parts.append(leaf(k))
+        return seq(*parts)
+
+    axis = IterVar(Range(0, 8), t, 1, "threadIdx.x")
+    body = AttrStmt(axis, "thread_extent", const(8), allocate(S, block(2, const(0))))
+    p = Var("p", "handle")
+    func = thread_storage_sync(PrimFunc((p,), body, {p: out}))
+    simulate(func, np.zeros(8, "i"))

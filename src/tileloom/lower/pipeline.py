@@ -6,8 +6,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from ..base import Target
 from ..base.errors import InternalError, UserError, VerifyError
 from ..base.settings import settings
+from ..base.target import target as parse_target
 from ..tir import Block, IRModule, PrimFunc, Stmt, stmt_children
 from ..tir.spec import verify
 from .compact_buffer_region import compact_buffer_region
@@ -103,7 +105,7 @@ GPU_PIPELINE: Sequence[Pass] = (
     lower_thread_allreduce,  # which sets its own barriers
     merge_shared_memory_allocations,  # after barriers: one pointer for all would ask for too many
 )
-STAGES = {"loops": BLOCKS_TO_LOOPS, "flat": PIPELINE}
+STAGES = ("loops", "flat")
 
 
 def lower(
@@ -116,7 +118,8 @@ def lower(
 
     Args:
         program: what to lower, at any stage before flat.
-        target: what it is for; the passes of today do not ask.
+        target: what it is for, as a `Target` or its text: "cuda" takes the GPU pipeline, anything
+            else the one for CPUs.
         until: stop after this stage ("loops", "flat") or this pass (by name).
         on_stage: called with the name of each pass and its result.
 
@@ -126,7 +129,7 @@ def lower(
         UserError: `until` names no stage and no pass.
         VerifyError: the program is not legal.
     """
-    passes = passes_until(until)
+    passes = passes_until(until, pipeline_of(target))
     if isinstance(program, PrimFunc):
         return run_passes(program, passes, on_stage)
     functions = {
@@ -135,19 +138,27 @@ def lower(
     return program.replace(functions=functions)
 
 
-def passes_until(until: str | None) -> Sequence[Pass]:
-    """The passes up to a stage or up to a pass, itself included."""
-    if until is None:
+def pipeline_of(target: Any) -> Sequence[Pass]:
+    """The passes for a target; None is a CPU."""
+    if target is None:
         return PIPELINE
-    if until in STAGES:
-        return STAGES[until]
-    names = [name_of(step) for step in PIPELINE]
-    if until not in names:
+    known = target if isinstance(target, Target) else parse_target(target)
+    return GPU_PIPELINE if known.kind == "cuda" else PIPELINE
+
+
+def passes_until(until: str | None, pipeline: Sequence[Pass] | None = None) -> Sequence[Pass]:
+    """The passes up to a stage or up to a pass, itself included."""
+    passes = PIPELINE if pipeline is None else pipeline
+    if until is None or until == "flat":
+        return passes
+    names = [name_of(step) for step in passes]
+    last = "lower_opaque_block" if until == "loops" else until
+    if last not in names:
         raise UserError(
             f"there is no stage and no pass {until!r}",
             hint=f"one of {', '.join((*STAGES, *names))}",
         )
-    return PIPELINE[: len(names) - names[::-1].index(until)]
+    return passes[: len(names) - names[::-1].index(last)]
 
 
 def run_passes(
