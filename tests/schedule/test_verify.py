@@ -186,6 +186,16 @@ for i in range(1, 7):
         v = T.axis.opaque((1, 7), i)
         Y[v] = Y[v - 1] + X[v]
 """
+INSIDE = """
+for i in T.parallel(4):
+    with T.block("Y"):
+        v = T.axis.spatial(4, i)
+        for j in range(6):
+            Y[v, j] = X[v, 5 - j]
+        Z[v] = T.float32(0)
+        for j in range(6):
+            Z[v] = Z[v] + Y[v, j]
+"""
 RIGHT = {
     "padded, strided convolution": ("X: 7; W: 3; Y: 4", CONV),
     "transposed": (
@@ -198,6 +208,7 @@ RIGHT = {
     "threads that share": ("X: 8; Y: 4, 4", THREADS),
     "reduced over threads": ("X: 6, 12; S: 6", CROSS_THREAD),
     "scan": ("X: 7; Y: 7", SCAN),
+    "loops inside a block": ("X: 4, 6; Y: 4, 6; Z: 4", INSIDE),
     "one element": ("X: 1; Y: 1", nest("i:1:parallel", 'with T.block("Y"):\n'
                     "    v = T.axis.spatial(1, i)\n    Y[v] = X[v]\n")),
     "no element": ("X: 0; Y: 0", nest("i:0:parallel", 'with T.block("Y"):\n'
@@ -492,6 +503,32 @@ def test_what_has_no_counterpart_is_not_judged() -> None:
     assert report.state == "unknown", report
 
 
+def test_loops_without_blocks() -> None:
+    func = program("X: 6; Y: 6", "for i in T.parallel(6):\n    Y[i] = X[i]\n")
+    assert verify_program(func).ok
+    report = verify_program(
+        program("X: 6; Y: 6", "for i in T.parallel(6):\n    Y[i // 2] = X[i]\n")
+    )
+    assert [v.kind for v in report.violations] == ["race"]
+
+
+def test_what_a_reduction_starts_from_is_compared() -> None:
+    """The init of one block, or a block of its own, must give what the original gives."""
+    text = """
+    for i, k in T.grid(4, 3):
+        with T.block("Y"):
+            v, r = T.axis.remap("SR", [i, k])
+            with T.init():
+                Y[v] = X[{init}, 0]
+            Y[v] = Y[v] + X[v, r]
+    """
+    right, wrong = (program("X: 4, 3; Y: 4", text.format(init=i)) for i in ("v", "3 - v"))
+    assert verify_program(right, original=right).ok
+    assert verify_program(wrong, original=right).state == "wrong"
+    bias = text.format(init="v").replace("X[v, 0]", "X[v, 0] * T.float32(2)")
+    assert verify_program(program("X: 4, 3; Y: 4", bias), original=right).state == "unknown"
+
+
 # ---------------------------------------------------------------------------- doubts, errors
 
 DOUBTFUL = {
@@ -510,6 +547,11 @@ DOUBTFUL = {
         nest("i:5", 'with T.block("Y"):\n    v = T.axis.spatial(5, i)\n'
              "    T.reads(X[v])\n    T.writes(Y[v])\n"
              '    T.evaluate(T.call_extern("int32", "f", Y.data, X.data))\n'),
+    ),
+    "reduction that keeps the last": (
+        "X: 5, 3; Y: 5",
+        nest("i:5, j:3", 'with T.block("Y"):\n    v, k = T.axis.remap("SR", [i, j])\n'
+             "    Y[v] = X[v, k]\n"),
     ),
     "while": (
         "X: 5; Y: 5 int32",

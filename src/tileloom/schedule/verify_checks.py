@@ -94,7 +94,7 @@ def check_instances(flow: Flow, findings: Findings) -> None:
     """Blocks run for all they must, reductions once, others as often as it makes no difference."""
     outputs: set[Instance] = set()
     for write in flow.model.writes():
-        if write.place is None or write.role == INIT:
+        if write.role == INIT:
             continue
         if write.iters is None or not write.sure:
             flow.model.doubt(f"it is not known exactly when block {write.block!r} runs")
@@ -103,8 +103,15 @@ def check_instances(flow: Flow, findings: Findings) -> None:
             _check_once(flow, findings, flow.updates[write])
             _check_all(flow, findings, flow.updates[write])
         else:
+            if any(write.reduces):
+                what = f"block {write.block!r} reduces into {write.memory.name!r}"
+                flow.model.doubt(f"{what}, but does not accumulate element by element")
             _check_repetition(flow, findings, write)
-        if write.memory.param is not None and write.place not in outputs:
+        if (
+            write.place is not None
+            and write.memory.param is not None
+            and write.place not in outputs
+        ):
             outputs.add(write.place)
             _check_outputs(flow, findings, write)
 
@@ -167,6 +174,7 @@ def _check_all(flow: Flow, findings: Findings, update: Update) -> None:
     domain = declared_domain(model, write.place)
     if domain is None:
         return
+    domain = domain.add_dims(model.integers.set_dim, len(write.inner))
     iters = read.iters.intersect_domain(read.domain)
     starts = update.base.get_map_list()
     groups = [iters.intersect_domain(part) for part in _sets(update.fresh)]
@@ -323,7 +331,8 @@ def _check_loop(model: Model, findings: Findings, dim: Dim, under: list[Access])
             if not (first.is_write or second.is_write):
                 continue
             depth = first.dims.index(dim)
-            meet = _meeting(model, first, second, list(range(depth)), [depth])
+            outer = [k for k in range(depth) if not first.dims[k].is_lane]
+            meet = _meeting(model, first, second, outer, [depth])
             _report_race(model, findings, (first, second), meet, _loop_title(dim))
 
 

@@ -147,15 +147,23 @@ class _Comparison:
 
     def block(self, place: Instance, old: Instance) -> None:
         """The loads of a block get the same values for each of its iterations."""
+        runs = [
+            self.runs([a for a in model.writes() if a.place is which and a.role == BODY])
+            for model, which in ((self.model, place), (self.old.flow.model, old))
+        ]
+        if not runs[0].is_subset(runs[1]):
+            self.model.doubt(f"block {place.name!r} runs for more iterations than originally")
         new_updates = [w for w in self.new.flow.updates if w.place is place]
         old_updates = [w for w in self.old.flow.updates if w.place is old]
         if len(new_updates) != len(old_updates):
             self.model.doubt(f"block {place.name!r} accumulates in one program only")
             return
         for write, other in zip(new_updates, old_updates):
-            ours = self.per_iteration(self.new.flow.updates[write].read, self.new.bases(write))
-            olds = self.per_iteration(self.old.flow.updates[other].read, self.old.bases(other))
-            self.values(place, ours, olds, write.memory, "starts from")
+            reads = self.new.flow.updates[write].read, self.old.flow.updates[other].read
+            ours = self.per_iteration(reads[0], self.new.bases(write))
+            olds = self.per_iteration(reads[1], self.old.bases(other))
+            both = self.runs([reads[0]]).intersect(self.runs([reads[1]]))
+            self.values(place, (ours, olds), both, write.memory, "starts from")
         loads = self.loads(self.new, place), self.loads(self.old, old)
         if loads[0].keys() != loads[1].keys():
             self.model.doubt(f"block {place.name!r} loads in other places than originally")
@@ -164,11 +172,11 @@ class _Comparison:
             self.loaded(place, reads, loads[1][slot])
 
     def loads(self, side: _Side, place: Instance) -> dict[Slot, list[Access]]:
-        """The loads of a block, without those of its accumulators and inits."""
+        """The loads of a block, without those of its accumulators."""
         own = {update.read for update in side.flow.updates.values()}
         found: dict[Slot, list[Access]] = {}
         for read in side.flow.model.reads():
-            if read.place is place and read.role == BODY and read not in own:
+            if read.place is place and read not in own:
                 found.setdefault((read.role, read.ordinal, read.slot), []).append(read)
         return found
 
@@ -183,7 +191,8 @@ class _Comparison:
                     return
         ours = self.all_iterations(self.new, reads)
         theirs = self.all_iterations(self.old, olds)
-        self.values(place, ours, theirs, reads[0].memory, "reads")
+        both = self.runs(reads).intersect(self.runs(olds))
+        self.values(place, (ours, theirs), both, reads[0].memory, "reads")
 
     def all_iterations(self, side: _Side, reads: list[Access]) -> Any:
         maps = [self.per_iteration(read, side.values(read)) for read in reads]
@@ -196,15 +205,21 @@ class _Comparison:
         back = read.iters.intersect_domain(read.domain).reverse().to_union_map()
         return back.apply_range(values)
 
-    def values(self, place: Instance, new: Any, old: Any, memory: Memory, verb: str) -> None:
+    def runs(self, accesses: list[Access]) -> Any:
+        """The iterations for which accesses of a block run."""
+        return union(map(executed, accesses), self.model.integers.isl.UnionSet)
+
+    def values(
+        self, place: Instance, pair: tuple[Any, Any], run: Any, memory: Memory, verb: str
+    ) -> None:
         """Report iterations for which one program has values that the other has not."""
+        new, old = pair
         unnamed = _unnamed(new).union(_unnamed(old))
         if not unnamed.is_empty():
             self.model.doubt(
                 f"not comparable with the original: what block {place.name!r} {verb} in "
                 f"{memory.name!r} comes from a block that the other program does not have"
             )
-        run = self.common_iterations(place)
         for one, other in ((new, old), (old, new)):
             left = one.subtract(other).domain().intersect(run).subtract(unnamed)
             if not left.is_empty():
@@ -213,16 +228,6 @@ class _Comparison:
                 where = left.get_set_list().get_at(0)
                 self.findings.at_iters("different", message + "originally", access, where)
                 return
-
-    def common_iterations(self, place: Instance) -> Any:
-        """The iterations that both programs run; a doubt where one runs more."""
-        sets = []
-        for model, which in ((self.model, place), (self.old.flow.model, self.pairs[place])):
-            runs = [executed(a) for a in model.writes() if a.place is which and a.role == BODY]
-            sets.append(union(runs, self.model.integers.isl.UnionSet))
-        if not sets[0].is_subset(sets[1]):
-            self.model.doubt(f"block {place.name!r} runs for more iterations than originally")
-        return sets[0].intersect(sets[1])
 
     def output(self, memory: Memory, old: Memory) -> None:
         """A parameter holds the same values at the end."""
@@ -297,10 +302,14 @@ def _writing_places(model: Model) -> dict[str, Instance | None]:
     return found
 
 
-def _formulas(model: Model, place: Instance) -> list[tuple[int, Expr | None]]:
-    """What the stores of a block's body compute."""
+def _formulas(model: Model, place: Instance) -> list[object]:
+    """What a block computes; a constant that it starts from may also be set by another block."""
     return [
-        (write.ordinal, write.pattern)
+        (write.role, write.ordinal, len(write.inner), write.pattern)
         for write in model.writes()
-        if write.place is place and write.role == BODY
+        if write.place is place and (write.role == BODY or not _is_constant(write))
     ]
+
+
+def _is_constant(write: Access) -> bool:
+    return write.pattern is not None and _fixed(write.pattern)

@@ -384,7 +384,7 @@ class _Walk:
         name = f"S{len(self.model.accesses)}"
         element, exact = self.element(memory, indices, frame)
         place = frame.place
-        iters = None if place is None else self.iters(place, frame.space)
+        iters = self.iters(place, frame)
         access = Access(
             name, kind, memory, place, frame.role, frame.dims, frame.path,
             frame.domain.set_tuple_name(name),
@@ -399,8 +399,11 @@ class _Walk:
         memory.accesses.append(access)
         return access
 
-    def iters(self, place: Instance, space: Space) -> Any | None:
-        numbers = [space.number(value) for _, _, _, value in place.axes()]
+    def iters(self, place: Instance | None, frame: Frame) -> Any | None:
+        space, depth = frame.space, 0 if place is None else place.depth
+        axes = () if place is None else place.axes()
+        numbers = [space.number(value) for _, _, _, value in axes]
+        numbers += [space.number(dim.var) for dim in frame.dims[depth:]]
         return None if any(number is None for number in numbers) else space.map(numbers)
 
     def element(self, memory: Memory, indices: Sequence[Expr], frame: Frame) -> tuple[Any, bool]:
@@ -457,6 +460,9 @@ class _Walk:
         if frame.place is not None:
             for k, (_, _, axis, _) in enumerate(frame.place.axes()):
                 axes[axis.var] = placeholder("iter", k, axis.var.dtype)
+        depth = 0 if frame.place is None else frame.place.depth
+        for k, dim in enumerate(frame.dims[depth:]):
+            axes[dim.loop.loop_var] = placeholder("inner", k, dim.var.dtype)
         return _pattern(value, statement, axes)
 
 

@@ -109,7 +109,10 @@ class Access:
         sure: whether `domain` is what really happens, not more.
         affine: whether `element` is what really happens, not more.
         statement: the number of the statement it belongs to.
+        ordinal: the number of that statement in its block.
         slot: its place among the loads (or stores) of that statement.
+        iters: from instances to the values of the iteration variables of the blocks around it, and
+            of the loops inside the innermost block; None if they are not affine.
         pattern: of a store: its value with loads and iteration variables numbered.
     """
 
@@ -128,7 +131,7 @@ class Access:
     statement: int
     ordinal: int
     slot: int
-    iters: Any  # from instances to the values of the chain's iteration variables; None if unknown
+    iters: Any
     pattern: Expr | None = None
     is_copy: bool = False
     span: Span | None = None
@@ -156,11 +159,21 @@ class Access:
         return "" if self.place is None else self.place.name
 
     @property
+    def inner(self) -> tuple[Dim, ...]:
+        """The loops between its block and itself."""
+        return self.dims if self.place is None else self.dims[self.place.depth :]
+
+    @property
     def reduces(self) -> tuple[bool, ...]:
-        """Which of the chain's iteration variables reduce."""
-        if self.place is None:
-            return ()
-        return tuple(reduces for _, reduces, _, _ in self.place.axes())
+        """Which coordinates of `iters` reduce."""
+        outer = () if self.place is None else tuple(r for _, r, _, _ in self.place.axes())
+        return (*outer, *(False for _ in self.inner))
+
+    @property
+    def iter_names(self) -> tuple[str, ...]:
+        """The names of the coordinates of `iters`."""
+        outer = () if self.place is None else tuple(name for name, *_ in self.place.axes())
+        return (*outer, *(dim.name for dim in self.inner))
 
 
 @dataclass(eq=False, slots=True)

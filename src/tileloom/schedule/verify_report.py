@@ -129,8 +129,7 @@ class Findings:
     def at_iters(self, kind: str, message: str, access: Access, found: Any, skip: int = 0) -> None:
         """A violation at values of the iteration variables, from coordinate `skip` on."""
         params, row = self.model.integers.point(found)
-        names = [] if access.place is None else [name for name, *_ in access.place.axes()]
-        iters = dict(zip(names, row[skip:]))
+        iters = dict(zip(access.iter_names, row[skip:]))
         point = Point(access.block, {}, iters, access.memory.name, (), self.named(params))
         self.violations.append(Violation(kind, message, (access.block,), point))
 
