@@ -49,7 +49,7 @@ def mistake(line: str) -> ParseError:
         ("for «j, k» in T.grid(2): pass", "2 names for 1 loops", None),
         ("for j in «range(0, 8, 2)»: pass", "a loop has no step", None),
         ("try: pass\n        finally: pass", "Try statements are not part", None),
-        ("x = «lambda: 0»", "Lambda is not part", None),
+        ("x = «{0}»", "Set is not part", None),
         ("«T.alloc_buffer((8,))»", "must be given a name", None),
         ("C = T.alloc_buffer((8,), scpoe='local')", "a buffer has no 'scpoe'", "scope"),
         ("C = «T.alloc_buffer((8,), 'float33')»", "float33", None),

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..base.errors import DTypeError, UserError
-from ..base.target import target
 from ..expr import (
     OPAQUE,
     ORDERED,
@@ -18,6 +17,7 @@ from ..expr import (
     Expr,
     ExprLike,
     IntImm,
+    IterVar,
     Ramp,
     Range,
     Select,
@@ -48,6 +48,7 @@ from .notes import (
     as_dtype,
     as_region,
 )
+from .rare import comm_reducer, iter_var, llvm_lookup_intrinsic_id, target
 
 Annotations = Mapping[str, Any] | None
 Shape = Sequence[ExprLike] | ExprLike
@@ -302,6 +303,8 @@ def attr(node: Any, attr_key: str, value: ExprLike) -> Any:
     """A fact or request attached to the rest of the scope."""
     if isinstance(node, bool | int | float):
         node = const(node)
+    if isinstance(node, IterVar) and node.dom is None:  # how many threads there are says its range
+        node = IterVar(Range.from_extent(value), node.var, node.iter_type, node.thread_tag)
     return ScopeNote("attr", {"node": node, "key": attr_key, "value": as_expr(value)})
 
 
@@ -490,7 +493,7 @@ _FUNCTIONS: tuple[Callable[..., Any], ...] = (
     match_buffer, alloc_buffer, decl_buffer, serial, parallel, thread_binding, grid, block, init,
     reads, writes, where, block_attr, func_attr, allocate, allocate_const, LetStmt, let, bind, attr,
     Assert, launch_thread, env_thread, evaluate, meta_var, Cast, cast, Not, if_then_else, ret,
-    tvm_access_ptr, type_annotation, target,
+    tvm_access_ptr, type_annotation, target, comm_reducer, iter_var, llvm_lookup_intrinsic_id,
 )  # fmt: skip
 _NAMES: dict[str, Any] = {
     **{name: intrinsic(name) for name in intrinsic_names()},

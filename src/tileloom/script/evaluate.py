@@ -140,6 +140,7 @@ class Evaluator:
             ast.Dict: self._dict,
             ast.JoinedStr: self._format,
             ast.Slice: self._slice,
+            ast.Lambda: self._lambda,
         }
 
     def value(self, node: ast.expr) -> Any:
@@ -404,6 +405,18 @@ class Evaluator:
             return function(*args, **keywords)
         except Exception as error:
             self.convert(node, error)
+
+    def _lambda(self, node: ast.Lambda) -> Callable[..., Any]:
+        names = [arg.arg for arg in node.args.args]
+
+        def apply(*values: Any) -> Any:
+            if len(values) != len(names):
+                raise UserError(f"a function of {len(names)} values is given {len(values)}")
+            with self.scopes.scope() as inner:
+                inner.update(zip(names, values))
+                return self.value(node.body)
+
+        return apply
 
     def _let(self, node: ast.Call) -> Expr:
         """`T.Let(body, where={x: value})`."""

@@ -29,6 +29,7 @@ from ..expr import (
     Broadcast,
     Call,
     Cast,
+    CommReducer,
     Div,
     Expr,
     FloatImm,
@@ -136,6 +137,8 @@ class ExprPrinter:
                 return self.region(value)
             case IterVar():
                 return self.names.get(value.var) or value.var.name
+            case CommReducer():
+                return self._combiner(value)
             case Mapping():
                 items = (f"{self.value(k)}: {self.value(v)}" for k, v in value.items())
                 return f"{{{', '.join(items)}}}"
@@ -226,6 +229,16 @@ class ExprPrinter:
         text = f"T.Let({self(expr.body)}, where={{{name}: {value}}})"
         self.names.pop()
         return text, _CLOSED
+
+    def _combiner(self, combiner: CommReducer) -> str:
+        self.names.push()
+        both = (*combiner.lhs, *combiner.rhs)
+        names = ", ".join([self.names.define(var, var.name) for var in both])
+        result = self.list(combiner.result)
+        self.names.pop()
+        if len(combiner.result) > 1:
+            result = f"({result})"
+        return f"T.comm_reducer(lambda {names}: {result}, [{self.list(combiner.identity)}])"
 
     def _reduce(self, expr: Reduce) -> _Text:
         axes = ", ".join(f"{axis.var.name}: {self._range(axis.domain)}" for axis in expr.axis)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base import Target
 from ..base.errors import UnsupportedError, UserError
 from ..expr import (
     CommReducer,
@@ -232,6 +233,8 @@ class _Comparer:
             )
         if isinstance(a, np.ndarray):
             return _array_token(a) == _array_token(b)
+        if isinstance(a, Target):
+            return str(a) == str(b)
         return self.same_node(a, b, mode)
 
     def all_same(self, items: Any) -> bool:
@@ -319,6 +322,8 @@ class _Hasher:
             return hash((4, *parts))
         if isinstance(value, np.ndarray):
             return _array_token(value)
+        if isinstance(value, Target):
+            return _string_token(str(value))
         return self.digest_node(value, mode, context)
 
     def digest_all(self, items: Sequence[Any], mode: str, context: int | None) -> int:
