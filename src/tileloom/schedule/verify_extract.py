@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..base import DType
 from ..expr import (
     EQ,
     REDUCE,
@@ -51,6 +49,15 @@ from .verify_model import BODY, INIT, READ, WRITE, Access, Dim, Instance, Memory
 _HARMLESS = {"tir.assume", "tir.prefetch", "tir.undef"}
 
 
+@dataclass(slots=True)
+class Statement:
+    """The loads of one statement are counted."""
+
+    number: int
+    ordinal: int
+    loads: dict[Expr, int]
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """Where the walk stands."""
@@ -63,6 +70,7 @@ class Frame:
     values: Mapping[Var, Expr]
     place: Instance | None = None
     role: str = BODY
+    lets: Mapping[Var, tuple[Expr, Statement]] = field(default_factory=dict)
 
     def at(self, position: int) -> Frame:
         """A place in a row of statements."""
@@ -86,22 +94,6 @@ class Frame:
     def expr(self, expr: Expr) -> Expr:
         """An expression over the loops around."""
         return substitute(expr, self.values)
-
-
-@dataclass(slots=True)
-class Statement:
-    """The loads of one statement are counted."""
-
-    number: int
-    ordinal: int
-    loads: dict[BufferLoad, int]
-    inexact: set[BufferLoad]
-
-
-@cache
-def placeholder(kind: str, position: int, dtype: DType) -> Var:
-    """The same variable for the same position, in every program."""
-    return Var(f"{kind}{position}", dtype)
 
 
 def extract(func: PrimFunc, integers: Integers) -> Model:
@@ -167,10 +159,7 @@ class _Walk:
                 if stmt.else_case is not None:
                     self.stmt(stmt.else_case, frame.where(Not(condition)).at(1))
             case LetStmt():
-                value = self.evaluate(stmt.value, frame.at(0))
-                if not any(isinstance(part, BufferLoad) for part in post_order(value)):
-                    frame = replace(frame, values={**frame.values, stmt.var: value})
-                self.stmt(stmt.body, frame.at(1))
+                self.stmt(stmt.body, self.let(stmt, frame).at(1))
             case AssertStmt():
                 condition = self.evaluate(stmt.condition, frame.at(0))
                 self.stmt(stmt.body, frame.where(condition).at(1))
@@ -187,6 +176,15 @@ class _Walk:
                 pass
             case _:
                 self.model.doubt(f"{type(stmt).__name__} is not part of the blocks form")
+
+    def let(self, stmt: LetStmt, frame: Frame) -> Frame:
+        """The frame in which a name stands for a value; one that was loaded is loaded once."""
+        if any(isinstance(part, BufferLoad) for part in post_order(stmt.value)):
+            statement = self.begin(frame)
+            self.loads(stmt.value, frame.at(0), statement)
+            return replace(frame, lets={**frame.lets, stmt.var: (stmt.value, statement)})
+        value = self.evaluate(stmt.value, frame.at(0))
+        return replace(frame, values={**frame.values, stmt.var: value})
 
     def loop(self, loop: For, frame: Frame) -> None:
         low, extent = self.evaluate(loop.min, frame), self.evaluate(loop.extent, frame)
@@ -256,7 +254,7 @@ class _Walk:
         indices = [frame.expr(index) for index in stmt.indices]
         access = self.access(WRITE, stmt.buffer, indices, frame.at(1), statement)
         if access is not None:
-            access.pattern = self.pattern(stmt.value, frame, statement)
+            access.value, access.site, access.loads = stmt.value, frame, statement.loads
             plain = isinstance(stmt.value, BufferLoad) and stmt.value.dtype is stmt.buffer.dtype
             access.is_copy = plain and frame.role == BODY and stmt.predicate is None
             access.span = stmt.span
@@ -266,7 +264,7 @@ class _Walk:
         ordinal = self.ordinals.get(key, 0)
         self.ordinals[key] = ordinal + 1
         self.statements += 1
-        return Statement(self.statements, ordinal, {}, set())
+        return Statement(self.statements, ordinal, {})
 
     def evaluate(self, expr: Expr, frame: Frame, for_effect: bool = False) -> Expr:
         """The expression over the loops; what it loads is loaded now."""
@@ -313,8 +311,6 @@ class _Walk:
         access = self.access(READ, load.buffer, indices, frame, statement)
         if access is not None:
             access.slot = slot
-            if not access.exact:
-                statement.inexact.add(load)
 
     def opaque(self, call: Call, frame: Frame) -> None:
         """An intrinsic that may touch memory by itself: the block's declared regions count."""
@@ -453,32 +449,6 @@ class _Walk:
             else:
                 bad = bad.union(space.universe.subtract(within))
         return bad
-
-    def pattern(self, value: Expr, frame: Frame, statement: Statement) -> Expr:
-        """The value with its loads and iteration variables replaced by numbered placeholders."""
-        axes: dict[Expr, Expr] = {}
-        if frame.place is not None:
-            for k, (_, _, axis, _) in enumerate(frame.place.axes()):
-                axes[axis.var] = placeholder("iter", k, axis.var.dtype)
-        depth = 0 if frame.place is None else frame.place.depth
-        for k, dim in enumerate(frame.dims[depth:]):
-            axes[dim.loop.loop_var] = placeholder("inner", k, dim.var.dtype)
-        return _pattern(value, statement, axes)
-
-
-def _pattern(expr: Expr, statement: Statement, axes: Mapping[Expr, Expr]) -> Expr:
-    if expr in axes:
-        return axes[expr]
-    if isinstance(expr, BufferLoad):
-        slot = placeholder("load", statement.loads.get(expr, -1), expr.dtype)
-        if expr not in statement.inexact:
-            return slot
-        parts = [_pattern(index, statement, axes) for index in expr.indices]
-        return Call(expr.dtype, "tir.load", (slot, *parts))
-    children = expr.children
-    return (
-        expr.with_children([_pattern(c, statement, axes) for c in children]) if children else expr
-    )
 
 
 def _loop_vars(frame: Frame) -> set[Var]:

@@ -7,7 +7,7 @@ lexicographic order. Sets and maps are objects of isl.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,7 +113,9 @@ class Access:
         slot: its place among the loads (or stores) of that statement.
         iters: from instances to the values of the iteration variables of the blocks around it, and
             of the loops inside the innermost block; None if they are not affine.
-        pattern: of a store: its value with loads and iteration variables numbered.
+        value: of a store: what it stores, as written.
+        site: where it stands, for reading expressions there (a frame of the extraction).
+        loads: of a store: the loads of its statement by their slots.
     """
 
     name: str
@@ -132,7 +134,9 @@ class Access:
     ordinal: int
     slot: int
     iters: Any
-    pattern: Expr | None = None
+    value: Expr | None = None
+    site: Any = None
+    loads: Mapping[Expr, int] = field(default_factory=dict)
     is_copy: bool = False
     span: Span | None = None
     cell: Any = None
