@@ -44,6 +44,12 @@ class Sampled(NamedTuple):
     decision: Any
 
 
+class Text(str):
+    """Python text that stands for itself."""
+
+    __slots__ = ()
+
+
 class Codec(NamedTuple):
     """How an attribute is written into JSON, into Python text, and read back from JSON."""
 
@@ -79,6 +85,7 @@ class InstructionKind:
         flat: the list parameter that is written into the inputs one by one.
         int_bools: whether truth values are 0 and 1 in JSON, as TVM has them for some kinds.
         front: turns what users may pass into the arguments of the step.
+        shown: turns the arguments of the step into what Python text passes to the method.
         front_parameters: those of `front`, else the same as `parameters`.
         check: raises a refusal if the primitive would, and changes nothing.
     """
@@ -94,9 +101,15 @@ class InstructionKind:
     skip_empty: tuple[str, ...]
     codecs: Mapping[str, Codec]
     front: Callable[..., Arguments] | None
+    shown: Callable[[Arguments], Arguments] | None
     check: Callable[..., None] | None
     front_parameters: tuple[Parameter, ...]
     signature: inspect.Signature
+
+    @property
+    def is_pure(self) -> bool:
+        """`pure`, as TVM calls it."""
+        return self.pure
 
     @property
     def samples(self) -> bool:
@@ -199,6 +212,7 @@ def primitive(
     skip_empty: Sequence[str] = (),
     codecs: Mapping[str, Codec] | None = None,
     front: Callable[..., Arguments] | None = None,
+    shown: Callable[[Arguments], Arguments] | None = None,
     check: Callable[..., None] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function as the primitive of an instruction kind; the function is left as it is.
@@ -213,6 +227,8 @@ def primitive(
         front: for a method whose arguments differ from what the step records. Users see its
             signature; it gets references like the primitive itself, and returns the arguments of
             the step that users do not pass as they are.
+        shown: the inverse of `front` for Python text; values that are no plain data are given as
+            the text itself, in a `Text`.
         check: `check(state, **arguments)` refuses what the primitive would refuse.
     """
 
@@ -230,6 +246,7 @@ def primitive(
             skip_empty=tuple(skip_empty),
             codecs=codecs or {},
             front=front,
+            shown=shown,
             check=check,
             front_parameters=_read_signature(front)[0] if front else parameters,
             signature=_without_state(front or func),
