@@ -42,7 +42,7 @@ from ..sref import StmtSRef
 from ..state import ScheduleState, copy_loop
 from ._boxes import touched_box
 from ._domains import covering
-from ._rebuild import rebuilt
+from ._rebuild import index_in, rebuilt
 
 _TRUE = const(True)
 Indices = tuple[Expr, ...]
@@ -84,20 +84,7 @@ def before_first(
         return Location(scope, len(body.seq) if isinstance(body, SeqStmt) else 1)
     first = min(after, key=lambda r: place_of[r.block])
     place = lowest_common_ancestor([writer, first])
-    return Location(place, _index_of(place, first))
-
-
-def _index_of(place: StmtSRef, inner: StmtSRef) -> int:
-    """Which statement of the body of `place` holds a block."""
-    child = inner
-    while child.parent is not None and child.parent is not place:
-        child = child.parent
-    stmt = place.loop if place.is_loop else place.block
-    if isinstance(stmt.body, SeqStmt):
-        for i, part in enumerate(stmt.body.seq):
-            if part is child.stmt or (isinstance(part, BlockRealize) and part.block is child.stmt):
-                return i
-    return 0
+    return Location(place, index_in(place, first))
 
 
 def written_region(

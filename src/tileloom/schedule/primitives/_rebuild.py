@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 
 from ...tir import Block, BlockRealize, For, SeqStmt, Stmt, seq
+from ..sref import StmtSRef
 from ..state import copy_loop
 
 #: New statements for old ones; None takes one away. A block stands for what runs it as well.
@@ -55,3 +56,16 @@ def _realize(stmt: BlockRealize, path: Container[Stmt], changes: Changes) -> Stm
     if isinstance(new, Block):
         return BlockRealize(stmt.iter_values, stmt.predicate, new, span=stmt.span)
     return new
+
+
+def index_in(place: StmtSRef, inner: StmtSRef) -> int:
+    """Which statement of the body of a loop or scope holds a block."""
+    child = inner
+    while child.parent is not None and child.parent is not place:
+        child = child.parent
+    body = place.loop.body if place.is_loop else place.block.body
+    if isinstance(body, SeqStmt):
+        for i, part in enumerate(body.seq):
+            if part is child.stmt or (isinstance(part, BlockRealize) and part.block is child.stmt):
+                return i
+    return 0

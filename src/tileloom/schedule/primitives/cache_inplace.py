@@ -1,0 +1,85 @@
+"""cache_inplace: let a block that changes a buffer work on a copy of it."""
+
+from __future__ import annotations
+
+from ...expr import Range, substitute
+from ...tir import BufferRegion, Stmt
+from ..analysis.cover import check_region_cover
+from ..analysis.tree import child_blocks, scope_root
+from ..errors import name_of, refuse
+from ..instruction import BlockRef, ReadIndex, primitive
+from ..sref import StmtSRef
+from ..state import ScheduleState
+from ._cache import (
+    Location,
+    Region,
+    UseInstead,
+    cache_buffer,
+    copy_stage,
+    insert_cache,
+    region_of,
+)
+from ._rebuild import index_in
+from ._storage import check_scope
+
+
+@primitive("CacheInplace")
+def cache_inplace(
+    state: ScheduleState, block: BlockRef, read_buffer_index: ReadIndex, storage_scope: str
+) -> list[BlockRef]:
+    """Copy what a block reads and writes before it, and back after it; answer both copies.
+
+    Args:
+        read_buffer_index: which of the buffers that the block reads; it must write it too.
+        storage_scope: of the buffer that the block works on then.
+
+    >>> import tileloom
+    >>> from tileloom.script import from_source
+    >>> f = from_source('''
+    ... from tileloom.script import tir as T
+    ... @T.prim_func
+    ... def main(A: T.Buffer((8,), "float32")):
+    ...     for i in range(8):
+    ...         with T.block("A"):
+    ...             v = T.axis.spatial(8, i)
+    ...             A[v] = A[v] * 2.0
+    ... ''')
+    >>> sch = tileloom.Schedule(f); first, last = sch.cache_inplace("A", 0, "local")
+    >>> print(sch.get(sch.get_block("A")).body)
+    A_local[v] = A_local[v] * T.float32(2)
+    """
+    check_scope(storage_scope, block)
+    stmt, scope = block.block, scope_root(block)
+    read = stmt.reads[read_buffer_index]
+    buffer = read.buffer
+    for reader in child_blocks(state, scope):
+        if region_of(reader.block.reads, buffer) is not None:
+            check_region_cover(state, reader)
+    write = region_of(stmt.writes, buffer)
+    if write is None:
+        raise refuse(
+            f"{name_of(block)} reads {buffer.name!r} but does not write it",
+            at=[block],
+            hint="use cache_read",
+            fast="The target block does not both read & write target buffer.",
+        )
+    cache = cache_buffer(buffer, storage_scope)
+    name = f"{buffer.name}_{storage_scope}"
+    before, first = copy_stage(_outside(state, block, read), buffer, cache, name, None)
+    after, last = copy_stage(_outside(state, block, write), cache, buffer, name, None)
+    place = block.parent or scope
+    location = Location(place, index_in(place, block))
+    stages: list[tuple[int, Stmt]] = [(0, before), (1, after)]
+    rewriter = UseInstead(buffer, cache, writes=True)
+    insert_cache(state, scope, location, stages, [block], rewriter, cache)
+    return [state.sref(first), state.sref(last)]
+
+
+def _outside(state: ScheduleState, block: StmtSRef, region: BufferRegion) -> Region:
+    """A region in terms of the loops around the block."""
+    realize = state.realize(block)
+    values = dict(zip((axis.var for axis in realize.block.iter_vars), realize.iter_values))
+    return tuple(
+        Range(substitute(part.min, values), substitute(part.extent, values))
+        for part in region.region
+    )

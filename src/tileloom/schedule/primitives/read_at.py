@@ -1,0 +1,319 @@
+"""read_at, write_at: let the blocks in a loop work on a copy that one block makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...expr import (
+    SPATIAL,
+    Add,
+    Analyzer,
+    Expr,
+    IterVar,
+    Max,
+    Min,
+    Range,
+    Var,
+    binary,
+    const,
+    free_vars,
+    post_order,
+    substitute,
+)
+from ...tir import (
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    SeqStmt,
+    Stmt,
+    seq,
+)
+from ..analysis.cover import check_stage_pipeline
+from ..analysis.regions import lower_bound, path_domains
+from ..analysis.tree import child_realizes, is_zero, scope_root
+from ..errors import name_of, refuse
+from ..instruction import BlockRef, LoopRef, ReadIndex, WriteIndex, primitive
+from ..rewrite import nest
+from ..sref import StmtSRef
+from ..state import ScheduleState, copy_loop
+from ._boxes import touched_box
+from ._cache import Region, UseInstead, cache_buffer, region_of
+from ._domains import Box, hull_of
+from ._rebuild import rebuilt
+from ._storage import check_scope
+
+_TRUE = const(True)
+
+
+@primitive("ReadAt")
+def read_at(
+    state: ScheduleState,
+    loop: LoopRef,
+    block: BlockRef,
+    read_buffer_index: ReadIndex,
+    storage_scope: str,
+) -> BlockRef:
+    """Copy what the blocks in a loop read of a buffer, before the first that reads it.
+
+    One block makes the copy; it is annotated `auto_copy`, for a lowering that knows how to copy
+    between these kinds of memory.
+
+    Args:
+        loop: around the block, in its scope.
+        read_buffer_index: which of the buffers that the block reads.
+        storage_scope: of the copy.
+    """
+    return _copy_at(state, loop, block, block.block.reads[read_buffer_index], storage_scope, True)
+
+
+@primitive("WriteAt")
+def write_at(
+    state: ScheduleState,
+    loop: LoopRef,
+    block: BlockRef,
+    write_buffer_index: WriteIndex,
+    storage_scope: str,
+) -> BlockRef:
+    """Let the blocks in a loop write a copy of a buffer, and copy that back after the last.
+
+    One block makes the copy; it is annotated `auto_copy`.
+
+    Args:
+        loop: around the block, in its scope.
+        write_buffer_index: which of the buffers that the block writes.
+        storage_scope: of the buffer that is written then.
+    """
+    return _copy_at(
+        state, loop, block, block.block.writes[write_buffer_index], storage_scope, False
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A block in the loop, and which statement of the loop's body it is in."""
+
+    block: StmtSRef
+    index: int
+    reads: bool
+    writes: bool
+
+
+def _copy_at(
+    state: ScheduleState,
+    loop: StmtSRef,
+    block: StmtSRef,
+    region: BufferRegion,
+    storage_scope: str,
+    is_read: bool,
+) -> StmtSRef:
+    check_scope(storage_scope, block)
+    scope = scope_root(loop)
+    check_stage_pipeline(state, scope)
+    buffer = region.buffer
+    uses = _uses(state, loop, buffer)
+    start, end, position = _span(loop, block, uses, buffer, is_read)
+    cache = cache_buffer(buffer, storage_scope)
+    outer = {
+        s.loop.loop_var: Range(s.loop.min, s.loop.extent)
+        for s in [loop, *loop.ancestors()]
+        if s.is_loop
+    }
+    users = [use.block for use in uses if start <= use.index < end]
+    chosen = [u.block for u in uses if (u.reads if is_read else u.writes)]
+    domain = _domain(state, loop, chosen, buffer, storage_scope, outer, is_read)
+    if not is_read:
+        _check_written(state, loop, chosen, users, buffer, domain, outer)
+    source, target = (buffer, cache) if is_read else (cache, buffer)
+    realize = _copy_realize(source, target, domain, outer, f"{buffer.name}_{storage_scope}")
+    rewriter = UseInstead(buffer, cache, writes=True)
+    changes: dict[Stmt, Stmt | None] = {u.block: rewriter.visit(u.block) for u in users}
+    path: set[Stmt] = set()
+    for user in [loop, *users]:
+        path.update(s.stmt for s in [user, *user.ancestors()] if s.stmt is not None)
+    body = rebuilt(loop.loop.body, path, changes)
+    parts = list(body.seq) if isinstance(body, SeqStmt) else [body or realize]
+    parts.insert(position, realize)
+    changes[loop.loop] = copy_loop(loop.loop, seq(*parts))
+    whole = rebuilt(scope.block.body, path, changes)
+    old = scope.block
+    new = old.replace(body=whole, alloc_buffers=(*old.alloc_buffers, cache))
+    state.replace(scope, new, rewriter.block_map)
+    return state.sref(realize.block)
+
+
+def _uses(state: ScheduleState, loop: StmtSRef, buffer: Buffer) -> list[_Use]:
+    body = loop.loop.body
+    found = []
+    for i, part in enumerate(body.seq if isinstance(body, SeqStmt) else (body,)):
+        realizes = (part,) if isinstance(part, BlockRealize) else child_realizes(state, part)
+        for realize in realizes:
+            reads = region_of(realize.block.reads, buffer) is not None
+            writes = region_of(realize.block.writes, buffer) is not None
+            if reads or writes:
+                found.append(_Use(state.sref(realize.block), i, reads, writes))
+    return found
+
+
+def _span(
+    loop: StmtSRef, block: StmtSRef, uses: Sequence[_Use], buffer: Buffer, is_read: bool
+) -> tuple[int, int, int]:
+    """Which statements use the copy, from one to before another, and where it is made."""
+    if all(use.block is not block for use in uses):
+        raise refuse(f"{name_of(block)} is not in {name_of(loop)}", at=[block, loop])
+    reads = [use.index for use in uses if use.reads]
+    writes = [use.index for use in uses if use.writes]
+    if is_read:
+        first = min(reads)
+        late = next((u for u in uses if u.writes and u.index >= first), None)
+        if late is not None:
+            raise refuse(
+                f"{name_of(late.block)} writes {buffer.name!r} after it has been read in "
+                f"{name_of(loop)}",
+                at=[loop, late.block],
+            )
+        return first, 1 << 30, first
+    last = max(writes)
+    late = next((u for u in uses if u.reads and u.index > last), None)
+    if late is not None and reads:
+        raise refuse(
+            f"{name_of(late.block)} reads {buffer.name!r} after the last write in {name_of(loop)}",
+            at=[loop, late.block],
+        )
+    return 0, last + 1, last + 1
+
+
+def _box(
+    state: ScheduleState, block: StmtSRef, buffer: Buffer, reads: bool
+) -> tuple[list[Range], Expr]:
+    """What a block touches, in terms of the loops around it, and when."""
+    realize = state.realize(block)
+    values = dict(zip((axis.var for axis in realize.block.iter_vars), realize.iter_values))
+    region = region_of(block.block.reads if reads else block.block.writes, buffer)
+    parts = () if region is None else region.region
+    found = [Range(substitute(p.min, values), substitute(p.extent, values)) for p in parts]
+    return found, realize.predicate
+
+
+def _domain(
+    state: ScheduleState,
+    loop: StmtSRef,
+    blocks: Sequence[StmtSRef],
+    buffer: Buffer,
+    storage_scope: str,
+    outer: dict[Var, Range],
+    reads: bool,
+) -> Region:
+    """The region that the blocks touch in one iteration of the loop."""
+    boxes: list[Box] = []
+    for block in blocks:
+        parts, _ = _box(state, block, buffer, reads)
+        running = path_domains(block, loop, storage_scope)
+        fixed = {var: domain for var, domain in outer.items() if var not in running}
+        boxes.append(touched_box(parts, running, _TRUE, fixed))
+    analyzer = Analyzer(outer)
+    result = []
+    for (low, high), size in zip(hull_of(analyzer, boxes), buffer.shape, strict=True):
+        start = const(0, size.dtype) if low is None else analyzer.simplify(low)
+        last = size - 1 if high is None else analyzer.simplify(high)
+        if not analyzer.can_prove(start >= 0):
+            start = analyzer.simplify(binary(Max, start, const(0, start.dtype)))
+        if not analyzer.can_prove(last < size):
+            last = analyzer.simplify(binary(Min, last, size - 1))
+        result.append(Range(start, analyzer.simplify(last - start + 1)))
+    return tuple(result)
+
+
+def _check_written(
+    state: ScheduleState,
+    loop: StmtSRef,
+    writers: Sequence[StmtSRef],
+    users: Sequence[StmtSRef],
+    buffer: Buffer,
+    domain: Region,
+    outer: dict[Var, Range],
+) -> None:
+    """Refuse where the copy would hold what was never written to it."""
+    analyzer = Analyzer(outer)
+    for user in users:
+        if region_of(user.block.reads, buffer) is not None or user in writers:
+            if user in writers and _writes_all(state, loop, user, buffer, domain, analyzer):
+                return
+            if region_of(user.block.reads, buffer) is not None:
+                raise refuse(
+                    f"{name_of(user)} reads {buffer.name!r} before {name_of(loop)} has written "
+                    "all of it, so the copy would not hold it",
+                    at=[loop, user],
+                )
+    scope = scope_root(loop)
+    if buffer in scope.block.alloc_buffers:
+        return
+    raise refuse(
+        f"{name_of(loop)} may leave elements of {buffer.name!r} unwritten, which a copy of the "
+        "whole region would overwrite",
+        at=[loop, *writers],
+    )
+
+
+def _writes_all(
+    state: ScheduleState,
+    loop: StmtSRef,
+    writer: StmtSRef,
+    buffer: Buffer,
+    domain: Region,
+    analyzer: Analyzer,
+) -> bool:
+    parts, predicate = _box(state, writer, buffer, reads=False)
+    box = lower_bound(parts, path_domains(writer, loop), predicate, analyzer)
+    if box is None or region_of(writer.block.reads, buffer) is not None:
+        return False
+    return all(
+        low is not None
+        and high is not None
+        and analyzer.can_prove_less_equal(low, part.min)
+        and analyzer.can_prove_less_equal(part.min + part.extent - 1, high)
+        for (low, high), part in zip(box, domain, strict=True)
+    )
+
+
+def _copy_realize(
+    source: Buffer, target: Buffer, domain: Region, outer: dict[Var, Range], name: str
+) -> BlockRealize:
+    """A block that copies a region; the loops outside are its iteration variables."""
+    axes: dict[Var, IterVar] = {}
+    for part in domain:
+        for expr in (part.min, part.extent):
+            for var in _in_order(expr):
+                if var in outer and var not in axes:
+                    own = Var(f"v{len(axes)}", var.dtype)
+                    axes[var] = IterVar(outer[var], own, SPATIAL)
+    inside: dict[Var, Expr] = {var: axis.var for var, axis in axes.items()}
+    region = tuple(
+        Range(substitute(part.min, inside), substitute(part.extent, inside)) for part in domain
+    )
+    loops = [(Var(f"ax{i}"), part.extent) for i, part in enumerate(region)]
+    indices = [
+        var if is_zero(part.min) else binary(Add, part.min, var)
+        for part, (var, _) in zip(region, loops, strict=True)
+    ]
+    store = BufferStore(target, BufferLoad(source, indices), tuple(indices))
+    block = Block(
+        tuple(axes.values()),
+        (BufferRegion(source, region),),
+        (BufferRegion(target, region),),
+        name,
+        nest(loops, store),
+        annotations={"auto_copy": 1},
+    )
+    return BlockRealize(tuple(axes), _TRUE, block)
+
+
+def _in_order(expr: Expr) -> list[Var]:
+    """The variables of an expression in order of appearance."""
+    if isinstance(expr, Var):
+        return [expr]
+    used = free_vars(expr)
+    return [node for node in post_order(expr) if isinstance(node, Var) and node in used]

@@ -1,0 +1,253 @@
+"""rolling_buffer: keep what tiles share in a circular buffer instead of computing it again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...expr import (
+    GE,
+    LT,
+    OPAQUE,
+    Analyzer,
+    And,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    IterVar,
+    Mul,
+    Or,
+    Var,
+    binary,
+    rewrite,
+    substitute,
+)
+from ...tir import (
+    SERIAL,
+    UNROLLED,
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    Stmt,
+    StmtRewriter,
+    infer_block_access,
+)
+from ..analysis.blocks import check_not_output
+from ..analysis.scope import DepKind, consumers, scope_of
+from ..analysis.tree import loops_above, lowest_common_ancestor, scope_root
+from ..errors import name_of, refuse
+from ..instruction import BlockRef, WriteIndex, primitive
+from ..sref import StmtSRef
+from ..state import ScheduleState
+from ._cache import Region, written_region
+
+
+@dataclass(frozen=True, slots=True)
+class _Roll:
+    """How tiles of a buffer follow each other.
+
+    Attributes:
+        axis: the axis that becomes circular.
+        extent: how much of it one tile needs.
+        steps: for each axis the loop variable that moves the tile along it, if tiles overlap.
+        overlaps: by how many elements.
+    """
+
+    axis: int
+    extent: int
+    steps: tuple[Var | None, ...]
+    overlaps: tuple[int, ...]
+
+
+@primitive("RollingBuffer")
+def rolling_buffer(state: ScheduleState, block: BlockRef, write_buffer_index: WriteIndex) -> None:
+    """Compute each element of tiles that overlap once, and keep it as long as tiles need it.
+
+    The block must be computed in tiles that overlap along some axis, such as those that
+    `compute_at` makes for a consumer with a window. The buffer becomes circular along the outermost
+    such axis, and the block runs for what the tile before has not computed.
+
+    Args:
+        write_buffer_index: which of the buffers that the block writes.
+    """
+    region = block.block.writes[write_buffer_index]
+    buffer, scope = region.buffer, scope_root(block)
+    check_not_output(state, block)
+    _check_dependences(state, block)
+    place = lowest_common_ancestor([*consumers(state, block), block])
+    if not place.is_loop:
+        raise refuse(
+            f"there is no loop around all uses of {buffer.name!r}",
+            at=[block],
+            hint="tile the consumer and move the block under the loop over the tiles first",
+            fast="rolling_buffer injection is invalid, the lca of the access location of the "
+            "target buffer is not a for loop.",
+        )
+    roll = _match(block, buffer, written_region(state, block, region, place))
+    _check_order(block, roll)
+    _check_axes(block, region, roll)
+    shape = list(buffer.shape)
+    shape[roll.axis] = IntImm(shape[roll.axis].dtype, roll.extent)
+    rewriter = _Rewriter(block.block, buffer, buffer.replace(shape=tuple(shape)), roll)
+    old = scope.block
+    new = old.replace(
+        body=rewriter.visit(old.body),
+        alloc_buffers=tuple(rewriter.new if b is buffer else b for b in old.alloc_buffers),
+    )
+    state.replace(scope, new, rewriter.block_map)
+
+
+# ---------------------------------------------------------------------------- checks
+
+
+def _check_dependences(state: ScheduleState, block: StmtSRef) -> None:
+    scope = scope_of(state, block)
+    for edge in (*scope.by_dst[block.block], *scope.by_src[block.block]):
+        if edge.kind is not DepKind.RAW:
+            raise refuse(
+                f"{name_of(block)} and another block do not just write and read after that: "
+                f"{edge.kind.value}",
+                at=[state.sref(edge.src), state.sref(edge.dst)],
+                fast="The target block is required to have only RAW dependencies",
+            )
+
+
+def _match(block: StmtSRef, buffer: Buffer, region: Region) -> _Roll:
+    steps: list[Var | None] = []
+    overlaps: list[int] = []
+    for part in region:
+        found = _step(part.min)
+        if found is None or not isinstance(part.extent, IntImm):
+            raise _no_match(block, buffer, f"{part.min} is no tile number times a stride")
+        var, stride = found
+        overlap = 0 if var is None else part.extent.value - stride
+        steps.append(var if overlap > 0 else None)
+        overlaps.append(overlap)
+    for sref in loops_above(block):
+        if sref.loop.loop_var in steps:
+            axis = steps.index(sref.loop.loop_var)
+            extent = region[axis].extent
+            if isinstance(extent, IntImm):
+                return _Roll(axis, extent.value, tuple(steps), tuple(overlaps))
+    raise _no_match(block, buffer, "no two tiles overlap")
+
+
+def _no_match(block: StmtSRef, buffer: Buffer, why: str) -> Exception:
+    return refuse(
+        f"the tiles of {buffer.name!r} do not roll over it: {why}",
+        at=[block],
+        hint="compute the block in tiles like outer * stride + inner that overlap",
+        fast="rolling_buffer expect the buffer region to have at least one dimention matching the "
+        "rolling pattern such as: hh.outer * stride + hh.inner",
+    )
+
+
+def _step(start: Expr) -> tuple[Var | None, int] | None:
+    """The variable that moves a tile, and how far it moves it."""
+    match start:
+        case IntImm():
+            return None, 0
+        case Var():
+            return start, 1
+        case Mul(Var() as var, IntImm(_, stride)):
+            return var, stride
+        case FloorDiv(Mul(Var() as var, IntImm(_, stride)), IntImm(_, divisor)):
+            return var, -(-stride // divisor)
+        case FloorDiv(Var() as var, IntImm()):
+            return var, 1
+    return None
+
+
+def _check_order(block: StmtSRef, roll: _Roll) -> None:
+    """Refuse tiles that are not computed one after another."""
+    for sref in loops_above(block):
+        if sref.loop.loop_var in roll.steps and sref.loop.kind not in (SERIAL, UNROLLED):
+            raise refuse(
+                f"{name_of(sref)} is {sref.loop.kind}, so a tile cannot rely on the one before",
+                at=[block, sref],
+            )
+
+
+def _check_axes(block: StmtSRef, region: BufferRegion, roll: _Roll) -> None:
+    axes = block.block.iter_vars
+    for i, step in enumerate(roll.steps):
+        if step is not None and (i >= len(axes) or region.region[i].min is not axes[i].var):
+            raise refuse(
+                f"axis {i} of {region.buffer.name!r} is not plainly the iteration variable {i} of "
+                f"{name_of(block)}",
+                at=[block],
+            )
+
+
+# ---------------------------------------------------------------------------- rewrite
+
+
+class _Rewriter(StmtRewriter):
+    def __init__(self, writer: Block, old: Buffer, new: Buffer, roll: _Roll) -> None:
+        self.writer, self.old, self.new, self.roll = writer, old, new, roll
+        self.block_map: dict[Block, Block] = {}
+
+    def _indices(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        axis = self.roll.axis
+        turned = binary(FloorMod, indices[axis], IntImm(indices[axis].dtype, self.roll.extent))
+        return (*indices[:axis], turned, *indices[axis + 1 :])
+
+    def visit_expr(self, expr: Expr) -> Expr:
+        def rule(node: Expr) -> Expr | None:
+            if isinstance(node, BufferLoad) and node.buffer is self.old:
+                return BufferLoad(self.new, self._indices(node.indices), node.predicate)
+            return None
+
+        return rewrite(expr, rule)
+
+    def visit_region(self, region: BufferRegion) -> BufferRegion:
+        return region
+
+    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
+        new = super().visit_BufferStore(stmt)
+        if isinstance(new, BufferStore) and new.buffer is self.old:
+            return new.replace(buffer=self.new, indices=self._indices(new.indices))
+        return new
+
+    def visit_Block(self, stmt: Block) -> Stmt:
+        body = super().visit_Block(stmt)
+        if not isinstance(body, Block):
+            return body
+        new = body.replace(iter_vars=self._axes(body))
+        reads, writes = infer_block_access(new)
+        found = {r.buffer: r for r in writes}, {r.buffer: r for r in reads}
+        new = new.replace(
+            reads=tuple(self._region(r, found[1]) for r in new.reads),
+            writes=tuple(self._region(r, found[0]) for r in new.writes),
+        )
+        self.block_map[stmt] = new
+        return new
+
+    def _region(self, region: BufferRegion, found: dict[Buffer, BufferRegion]) -> BufferRegion:
+        if region.buffer is not self.old:
+            return region
+        return found.get(self.new, BufferRegion.full(self.new))
+
+    def _axes(self, block: Block) -> tuple[IterVar, ...]:
+        """What a tile computes depends on the tiles before it along the rolling axis."""
+        return tuple(
+            IterVar(axis.dom, axis.var, OPAQUE, axis.thread_tag) if i == self.roll.axis else axis
+            for i, axis in enumerate(block.iter_vars)
+        )
+
+    def visit_BlockRealize(self, stmt: BlockRealize) -> Stmt:
+        new = super().visit_BlockRealize(stmt)
+        if stmt.block is not self.writer or not isinstance(new, BlockRealize):
+            return new
+        condition = new.predicate
+        for i, (var, overlap) in enumerate(zip(self.roll.steps, self.roll.overlaps, strict=True)):
+            if var is not None and overlap > 0:
+                zero = IntImm(var.dtype, 0)
+                inner = substitute(stmt.iter_values[i], {var: zero})
+                first = binary(LT, var, IntImm(var.dtype, 1))
+                fresh = binary(GE, inner, IntImm(inner.dtype, overlap))
+                condition = binary(And, condition, binary(Or, first, fresh))
+        return new.replace(predicate=Analyzer().simplify(condition))
