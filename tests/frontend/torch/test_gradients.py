@@ -78,6 +78,21 @@ def test_statistics_of_batches_are_updated() -> None:
     assert through.num_batches_tracked == 2
 
 
+def test_dropout_draws_the_numbers_of_pytorch_and_cuts_no_graph() -> None:
+    model = nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.3), nn.GELU(), nn.Dropout(0.2))
+    results = []
+    for backend in ("aot_eager_decomp_partition", None):
+        run = torch.compile(model, backend=backend) if backend else compiled(model)
+        torch.manual_seed(1)
+        model.zero_grad()
+        loss = run(image(5, 8)).square().sum()
+        loss.backward()
+        results.append([loss, *[p.grad.clone() for p in model.parameters()]])
+    assert_same(results[1], results[0], 1e-5, strides=False)
+    assert report().parts == 2  # one forward, one backward
+    assert {name for name, _ in report().fallbacks} == {"aten.rand.default"}
+
+
 # ---------------------------------------------------------------------------- training
 
 

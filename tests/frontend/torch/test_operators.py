@@ -122,8 +122,8 @@ def test_shapes() -> None:
             torch.cat([x, x * 2], 1), torch.stack([x, x]), x.repeat(2, 1, 3), x.flip(0, 2),
             x.roll(2, 1), x.roll(3), F.pad(x, (1, 2, 0, -1), value=3.0), x.tril(1), x.triu(),
             x.diagonal(1, 0, 2) + 1, x.unfold(2, 3, 2) * 2, x.unbind(1)[2] + 1,
-            x.split(2, 1)[2] * 2, x.split([1, 7], 2)[1] + 0, x.chunk(3, 2)[0] + 1, x.rot90(1, (0, 2)),
-            x.as_strided((2, 3), (7, 11), 5) + 1, x.movedim(0, 2) + 1, x.flatten() + 1,
+            x.split(2, 1)[2] * 2, x.split([1, 7], 2)[1] + 0, x.chunk(3, 2)[0] + 1,
+            x.rot90(1, (0, 2)), x.as_strided((2, 3), (7, 11), 5) + 1, x.movedim(0, 2) + 1,
             x.select_scatter(x[0], 0, 1), x.slice_scatter(x[:, 1:4:2], 1, 0, 4, 2),
             x.repeat_interleave(2, 1), torch.meshgrid(x[0, 0], x[0, :, 0], indexing="ij")[0] + 1,
         ]  # fmt: skip
@@ -134,10 +134,10 @@ def test_shapes() -> None:
 def test_creation() -> None:
     def function(x):
         return [
-            torch.arange(5), torch.arange(1.0, 2.0, 0.3), torch.arange(9, 1, -3), torch.full((2,), 7),
+            torch.arange(5), torch.arange(1.0, 2.0, 0.3), torch.arange(9, 1, -3),
             torch.zeros(2, 3) + x, torch.ones_like(x), torch.eye(3, 2), torch.linspace(0, 1, 5),
             x.new_full((2,), 3.0), torch.tril_indices(3, 3), torch.hann_window(5),
-            torch.arange(5000.0) / 7, torch.scalar_tensor(2.0), x.new_zeros(0),
+            torch.arange(5000.0) / 7, torch.scalar_tensor(2.0), x.new_zeros(0), torch.full((2,), 7),
         ]  # fmt: skip
 
     check(function, torch.ones(3))

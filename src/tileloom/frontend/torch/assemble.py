@@ -17,6 +17,10 @@ from .report import report
 from .types import type_of
 
 _aten = torch.ops.aten
+_BY_SHAPE = {
+    _aten.rand_like.default: _aten.rand.default,
+    _aten.randn_like.default: _aten.randn.default,
+}
 #: A tensor that Tileloom made may have other strides than a view could be taken of.
 _SAFE = {
     _aten.view.default: _aten.reshape.default,
@@ -31,7 +35,21 @@ def assemble(module: fx.GraphModule) -> fx.GraphModule:
         module: a functional graph of ATen operators with static shapes in `meta["val"]`.
     """
     report().graphs += 1
+    _forget_values(module.graph)
     return _Joiner(module, Partition(module.graph)).join()
+
+
+def _forget_values(graph: fx.Graph) -> None:
+    """Random operators take a shape instead of the tensor that has it.
+
+    Then they can run first, and do not cut what makes that tensor from what reads it.
+    """
+    for node in graph.nodes:
+        value = node.meta.get("val")
+        if node.target in _BY_SHAPE and value.is_contiguous():
+            options = {"dtype": value.dtype, "device": value.device, "pin_memory": False}
+            node.target, node.args = _BY_SHAPE[node.target], (list(value.shape),)
+            node.kwargs = options
 
 
 class _Joiner:

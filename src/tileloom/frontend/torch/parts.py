@@ -61,7 +61,7 @@ class Partition:
         self.eager: dict[int, list[fx.Node]] = {}
         self._level: dict[fx.Node, int] = {}  # of those that run, not of inputs and literals
         self._native: set[fx.Node] = set()
-        self._last_effect = 0
+        self._last_effect = -1
         for node in graph.nodes:
             if node.op == "call_function" and not is_literal(node):
                 self._place(node)
@@ -96,7 +96,8 @@ class Partition:
     def _leave(self, node: fx.Node) -> None:
         """PyTorch runs the operator, as early as it can."""
         sources = map(self.base, node.all_input_nodes)
-        level = max((self._level.get(source, 0) for source in sources), default=0)
+        # What reads inputs alone runs before everything, on level -1.
+        level = max((self._level.get(source, -1) for source in sources), default=-1)
         if has_effect(node):  # these keep their order
             level = self._last_effect = max(level, self._last_effect)
         self._level[node] = level
