@@ -11,6 +11,7 @@ from schedule.verify_oracle import judge
 from schedule.verify_programs import (
     MATMUL,
     ORIGINAL_STAGES,
+    STAGES,
     TILED,
     WHERE,
     matmul,
@@ -482,18 +483,79 @@ def test_other_formulas_are_not_taken_for_the_same(old: str, new: str) -> None:
         assert not report.ok, report
 
 
-def test_what_has_no_counterpart_is_not_judged() -> None:
-    inlined = program(
-        "A: 8; D: 6",
-        """
-        for i in range(6):
-            with T.block("D"):
-                v = T.axis.spatial(6, i)
-                D[v] = (A[v] + T.float32(1)) * (A[v + 1] + T.float32(1) - A[v + 2])
-        """,
+INLINED = """
+for i in range(6):
+    with T.block("D"):
+        v = T.axis.spatial(6, i)
+        D[v] = (A[v] + T.float32(1)) * ((A[v + {0}] + T.float32({1})) - (A[v + 2] + T.float32(1)))
+"""
+
+
+def test_inlined_blocks_are_looked_through() -> None:
+    for name in ("D", "other"):
+        right = INLINED.format(1, 1).replace('"D"', f'"{name}"')
+        assert verify_program(program(STAGES, right), original=ORIGINAL_STAGES).ok
+        shifted = INLINED.format(2, 1).replace('"D"', f'"{name}"')
+        report = verify_program(program(STAGES, shifted), original=ORIGINAL_STAGES)
+        assert [v.kind for v in report.violations] == ["different"], report
+        changed = INLINED.format(1, 3).replace('"D"', f'"{name}"')
+        report = verify_program(program(STAGES, changed), original=ORIGINAL_STAGES)
+        assert report.state == "unknown", report
+
+
+def test_inlined_padding_is_looked_through() -> None:
+    _, rest = CONV.split("for i, r in")
+    value = "T.if_then_else({0} <= v * 2 + k and v * 2 + k < 8, X[v * 2 + k - 1], T.float32(0))"
+    inlined = "for i, r in" + rest.replace("P[v * 2 + k]", value)
+    original = program("X: 7; W: 3; Y: 4", CONV)
+    right = program("X: 7; W: 3; Y: 4", inlined.format(1))
+    assert verify_program(right, original=original).ok
+    wrong = program("X: 7; W: 3; Y: 4", inlined.format(2))
+    assert verify_program(wrong, original=original).state == "wrong"
+    cached = "XC = T.alloc_buffer((7,))\n" + nest(
+        "i:7", 'with T.block("XC"):\n    v = T.axis.spatial(7, i)\n    XC[v] = X[v]\n'
     )
-    report = verify_program(inlined, original=ORIGINAL_STAGES)
-    assert report.state == "unknown" and "not comparable" in report.unknown[0]
+    both = program("X: 7; W: 3; Y: 4", cached + inlined.format(1).replace("X[v * 2", "XC[v * 2"))
+    assert verify_program(both, original=original).ok
+
+
+ARGMAX = """
+for i, k in T.grid(4, 6):
+    with T.block("best"):
+        v, r = T.axis.remap("SR", [i, k])
+        with T.init():
+            I[v] = -1
+            M[v] = T.float32(-1000)
+        number: T.int32 = T.Select(M[v] >= X[v, r], I[v], r)
+        value: T.float32 = T.Select(M[v] >= X[v, r], M[v], X[v, r])
+        I[v] = number
+        M[v] = value
+"""
+
+
+def test_reductions_of_tuples() -> None:
+    head = "X: 4, 6; I: 4 int32; M: 4"
+    original = program(head, ARGMAX)
+    assert verify_program(original, original=original).ok
+    tiled = ARGMAX.replace("i, k in T.grid(4, 6)", "k0, i, k in T.grid(3, 4, 2)")
+    tiled = tiled.replace("[i, k]", "[i, k0 * 2 + k]").replace(
+        'v, r = T.axis.remap("SR", [i, k0 * 2 + k])',
+        "v = T.axis.spatial(4, i)\n        r = T.axis.reduce(6, k0 * 2 + k)",
+    )
+    assert verify_program(program(head, tiled), original=original).ok
+    other = program(head, tiled.replace("I[v], r)", "I[v], r + 1)"))
+    assert verify_program(other, original=original).state == "wrong"
+    swapped = program(head, tiled.replace("M[v], X[v, r])", "X[v, r], M[v])"))
+    assert not verify_program(swapped, original=original).ok
+    parallel = tiled.replace("k0, i, k in T.grid(3, 4, 2)", "k0 in T.parallel(3)")
+    parallel = parallel.replace(
+        "    with T.block", "    for i, k in T.grid(4, 2):\n     with T.block", 1
+    )
+    parallel = parallel.replace("\n        ", "\n         ")
+    assert {v.kind for v in verify_program(program(head, parallel)).violations} == {"race"}
+
+
+def test_what_has_no_counterpart_is_not_judged() -> None:
     summed = program(
         "X: 6, 12; S: 6",
         nest("i:6, r:12", 'with T.block("S"):\n    v, k = T.axis.remap("SR", [i, r])\n'
