@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from operator import index
 from typing import Any
 
 from ...base import dtype
@@ -294,7 +295,7 @@ def astype(x: Any, dtype_: Any, /, *, copy: bool = True) -> Array:
 def _axes(axis: Axis) -> tuple[int, ...] | None:
     if axis is None:
         return None
-    return (axis,) if isinstance(axis, int) else tuple(axis)
+    return (index(axis),) if hasattr(axis, "__index__") else tuple(map(index, axis))
 
 
 def _sum_type(array: Array, wanted: Any) -> Any:

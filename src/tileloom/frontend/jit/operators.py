@@ -14,6 +14,7 @@ from ...graph.nodes import Tensor
 from . import shapes
 from .array import Array, lift
 from .functions import PUBLIC
+from .numpy_names import array_function, array_ufunc
 
 _BINARY = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "mod": "remainder",
@@ -31,14 +32,6 @@ _METHODS = (
     "squeeze", "transpose", "clip", "round", "astype", "take", "repeat", "swapaxes",
 )  # fmt: skip
 _REDUCTIONS = frozenset(_METHODS[:11])
-#: NumPy's names for functions that the array API calls otherwise.
-_NUMPY_NAMES = {
-    "concatenate": "concat", "power": "pow", "true_divide": "divide", "arccos": "acos",
-    "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
-    "arctanh": "atanh", "absolute": "abs", "left_shift": "bitwise_left_shift", "rint": "round",
-    "right_shift": "bitwise_right_shift", "invert": "bitwise_invert", "amax": "max", "amin": "min",
-    "cumsum": "cumulative_sum", "mod": "remainder",
-}  # fmt: skip
 
 
 def _forward(name: str) -> Callable[[Any, Any], Any]:
@@ -129,25 +122,6 @@ def _slice(tensor: Tensor, part: slice, axis: int) -> Tensor:
     return ops.strided_slice(tensor, (start,), (stop,), (axis,), (step,))
 
 
-def _array_ufunc(self: Array, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-    """`numpy.exp(x)` and the like, on a traced array."""
-    name = _NUMPY_NAMES.get(ufunc.__name__, ufunc.__name__)
-    if method != "__call__" or name not in PUBLIC or kwargs:
-        raise UnsupportedError(f"numpy.{ufunc.__name__} cannot be traced in this form")
-    return PUBLIC[name](*inputs)
-
-
-def _array_function(self: Array, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-    """`numpy.sum(x)` and the like, on a traced array."""
-    name = _NUMPY_NAMES.get(func.__name__, func.__name__)
-    if name not in PUBLIC:
-        raise UnsupportedError(f"numpy.{func.__name__} cannot be traced")
-    if "dim" not in kwargs and len(args) > 1 and name in ("sum", "mean", "max", "min", "prod"):
-        kwargs = {"axis": args[1], **kwargs}
-        args = args[:1]
-    return PUBLIC[name](*args, **kwargs)
-
-
 def _namespace(self: Array, api_version: str | None = None) -> Any:
     """The functions of this array's library: the array API's entry point."""
     return sys.modules[__name__.partition(".")[0]]
@@ -169,8 +143,8 @@ def install() -> None:
     cls.mT = property(lambda self: shapes.matrix_transpose(self))
     cls.flatten = cls.ravel = lambda self: shapes.reshape(self, (-1,))
     cls.__getitem__ = _getitem
-    cls.__array_ufunc__ = _array_ufunc
-    cls.__array_function__ = _array_function
+    cls.__array_ufunc__ = array_ufunc
+    cls.__array_function__ = array_function
     cls.__array_namespace__ = _namespace
 
 
