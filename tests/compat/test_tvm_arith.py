@@ -174,3 +174,25 @@ def test_ranges():
 def test_what_is_missing_is_named():
     with pytest.raises(AttributeError, match=r"tvm\.arith\.solve_linear_equations of TVM"):
         _ = arith.solve_linear_equations
+
+
+def test_linear_equations():
+    x, y, n = te.var("x"), te.var("y"), te.var("n")
+    a, b, rest = arith.detect_linear_equation(x * 4 + y * n + n + 2, [x, y])
+    assert a == 4
+    assert_structural_equal([b, rest], [n, n + 2])
+    assert arith.detect_linear_equation(x * y, [x, y]) == []
+    assert arith.detect_linear_equation(tir.floordiv(x, 2), [x]) == []
+
+
+def test_regions():
+    (x, y), iters = domains(8, 4)
+    region = [Range.from_min_extent(x * 4 + y, 1)]
+    for bound in ("lower", "strict", "upper"):
+        estimate = getattr(arith, f"estimate_region_{bound}_bound")
+        (found,) = estimate(region, iters, True)
+        assert (int(found.min_value), int(found.max_value)) == (0, 31)
+    gaps = [Range.from_min_extent(x * 4, 1)]
+    assert arith.estimate_region_lower_bound(gaps, iters, True) is None
+    (upper,) = arith.estimate_region_upper_bound(gaps, iters, tir.const(True))
+    assert int(upper.max_value) == 28

@@ -51,7 +51,6 @@ _ALIASES: dict[str, ModuleType] = {
     "tir.generic": tir.op,
     "tir.analysis.analysis": tir.analysis,
     "tir.transform.transform": tir.transform,
-    "arith.pattern": arith,
     "driver.build_module": driver,
     "testing.utils": testing,
     "_ffi.base": error,
@@ -62,7 +61,8 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {}
 def _modules() -> dict[str, ModuleType]:
     """Every module by its name below this one."""
     prefix = f"{__name__}."
-    import_module(".tir.schedule.testing", __name__)
+    for late in ("tir.schedule.testing", "arith.bound"):
+        import_module(f".{late}", __name__)
     own = {
         name.removeprefix(prefix): module
         for name, module in sys.modules.items()

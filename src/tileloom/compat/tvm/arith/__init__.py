@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 from .._names import missing
-from . import analyzer, int_set, iter_affine_map
+from . import analyzer, int_set, iter_affine_map, pattern
 from .analyzer import Analyzer, ConstIntBound, ModularSet, ProofStrength
 from .int_set import IntervalSet, IntSet
 from .iter_affine_map import (
@@ -20,11 +23,21 @@ from .iter_affine_map import (
     normalize_to_iter_sum,
     subspace_divide,
 )
+from .pattern import detect_linear_equation
 
 __all__ = [
     "Analyzer", "ConstIntBound", "IntSet", "IntervalSet", "IterMapExpr", "IterMapLevel",
     "IterMapResult", "IterMark", "IterSplitExpr", "IterSumExpr", "ModularSet", "ProofStrength",
-    "analyzer", "detect_iter_map", "int_set", "inverse_affine_iter_map", "iter_affine_map",
-    "iter_map_simplify", "normalize_iter_map_to_expr", "normalize_to_iter_sum", "subspace_divide",
+    "analyzer", "bound", "detect_iter_map", "detect_linear_equation", "int_set",
+    "inverse_affine_iter_map", "iter_affine_map", "iter_map_simplify", "normalize_iter_map_to_expr",
+    "normalize_to_iter_sum", "pattern", "subspace_divide",
 ]  # fmt: skip
-__getattr__ = missing(__name__)
+_BOUND = f"{__name__}.bound"
+_missing = missing(__name__)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "bound" or name.startswith("estimate_region"):
+        found = import_module(_BOUND)  # stands on the schedule, which takes long to load
+        return found if name == "bound" else getattr(found, name)
+    return _missing(name)

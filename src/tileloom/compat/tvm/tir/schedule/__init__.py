@@ -10,18 +10,27 @@ from .....schedule import (
     BlockRV,
     ExprRV,
     Instruction,
-    InstructionKind,
     LoopRV,
     ScheduleError,
     StmtSRef,
     Trace,
 )
+from .....schedule.instruction import find_kind
 from .....tir import IRModule, PrimFunc
 from ..._names import NodeType, missing
 from ...ir.module import IRModule as Module
 from ...ir.module import as_module
 from ..block_scope import BlockDependenceInfo, BlockScope, Dependency, DepKind
 from .state import CachedFlags, ScheduleDebugMask, ScheduleState
+
+
+class InstructionKind(metaclass=NodeType, node=schedule.InstructionKind):
+    """A primitive, as traces know it: `InstructionKind.get("Split")`."""
+
+    @staticmethod
+    def get(name: str) -> schedule.InstructionKind:
+        """The kind of a name."""
+        return find_kind(name)
 
 
 class Schedule(metaclass=NodeType, node=schedule.Schedule):
