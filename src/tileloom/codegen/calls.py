@@ -48,6 +48,11 @@ def _likely(e: Emitter, call: Call) -> ir.Value:
     return e.value(call.args[0])
 
 
+def _assume(e: Emitter, call: Call) -> ir.Value:
+    """A promise that earlier passes have made use of: nothing is computed."""
+    return I32(0)
+
+
 def _bitwise(name: str) -> Callable[[Emitter, Call], ir.Value]:
     def emit(e: Emitter, call: Call) -> ir.Value:
         return getattr(e.builder, name)(*(e.value(arg) for arg in call.args))
@@ -149,6 +154,7 @@ def _lookup_param(e: Emitter, call: Call) -> ir.Value:
 _HANDLERS: dict[str, Callable[[Emitter, Call], ir.Value]] = {
     "tir.if_then_else": _if_then_else,
     "tir.likely": _likely,
+    "tir.assume": _assume,
     "tir.bitwise_and": _bitwise("and_"),
     "tir.bitwise_or": _bitwise("or_"),
     "tir.bitwise_xor": _bitwise("xor"),

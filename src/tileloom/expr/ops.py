@@ -226,6 +226,8 @@ register_op(Op("tir.popcount", evaluate=_popcount))
 register_op(Op("tir.clz", evaluate=_count_leading_zeros))
 register_op(Op("tir.fma", 3, evaluate=_in_float64(_lanewise(_fused_multiply_add))))
 register_op(Op("tir.likely", evaluate=lambda a: a))
+# A promise of the program: it is taken for true, and nothing happens if it is not.
+register_op(Op("tir.assume", pure=False, elementwise=False, evaluate=lambda a: 0))
 # The branch not taken is not evaluated, so evaluators and code generation treat it on their own.
 register_op(Op("tir.if_then_else", 3, evaluate=lambda c, a, b: a if c else b))
 register_op(Op("tir.reinterpret"))

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..base.errors import UserError
 from ..expr import Expr, FloatImm, IntImm, StringImm, Var, free_vars, substitute
-from .instruction import InstructionKind
+from .instruction import InstructionKind, Text
 from .rv import RV, BlockRV, LoopRV, is_rv
 
 Names = dict[RV, str]
@@ -112,7 +112,7 @@ def _data(value: Any) -> Any:
 def to_python(value: Any, names: Names) -> str:
     """A value as TVM writes it into Python text."""
     value = plain(value)
-    if value is None or isinstance(value, (bool, int)):
+    if value is None or isinstance(value, (bool, int, Text)):
         return str(value)
     if isinstance(value, float):
         return _float(value)
@@ -147,7 +147,9 @@ def call_text(
     """The step as a line of Python; its outputs get names."""
     arguments = kind.unpack(inputs, attrs)
     parts = []
-    for p in kind.parameters:
+    if kind.shown is not None:
+        parts = [f"{k}={to_python(v, names)}" for k, v in kind.shown(arguments).items()]
+    for p in () if kind.shown is not None else kind.parameters:
         value = arguments[p.name]
         if p.role == "decision":
             if decision is not None:

@@ -1,0 +1,359 @@
+"""transform_layout: the elements of a buffer in another order, everywhere it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...base.errors import UserError
+from ...expr import (
+    EQ,
+    SPATIAL,
+    Analyzer,
+    Call,
+    Expr,
+    IndexMap,
+    IntImm,
+    IterVar,
+    Not,
+    Or,
+    Range,
+    Var,
+    cast,
+    const,
+    post_order,
+    rewrite,
+    substitute,
+)
+from ...tir import (
+    SERIAL,
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    Evaluate,
+    For,
+    MatchBufferRegion,
+    PrimFunc,
+    Stmt,
+    StmtRewriter,
+    pre_order,
+    seq,
+)
+from ..errors import name_of, refuse
+from ..instruction import Arguments, BlockRef, Text, primitive
+from ..sref import StmtSRef
+from ..state import ScheduleState
+from ._index_maps import INDEX_MAP, as_index_map, index_map_text
+
+_READ, _WRITE = 0, 1
+_SIDES = ("read", "write")
+
+
+def _front(
+    state: ScheduleState,
+    block: BlockRef,
+    buffer: Any,
+    index_map: Any,
+    pad_value: Any = None,
+    *,
+    assume_injective_transform: bool = False,
+) -> dict[str, Any]:
+    index, side = find_access(block, buffer)
+    region = (block.block.reads, block.block.writes)[side][index]
+    given = as_index_map(index_map, region.buffer.ndim)
+    return {
+        "buffer_index": index,
+        "buffer_index_type": side,
+        "index_map": given,
+        "pad_value": pad_padding(pad_value, given, region.buffer),
+        "assume_injective_transform": assume_injective_transform,
+    }
+
+
+def find_access(block: StmtSRef, buffer: Any) -> tuple[int, int]:
+    """The index of an access and whether it is read (0) or written (1).
+
+    Args:
+        buffer: ("read" or "write", index), the buffer's name, or the buffer.
+    """
+    sides = (block.block.reads, block.block.writes)
+    if isinstance(buffer, (tuple, list)) and len(buffer) == 2 and buffer[0] in _SIDES:
+        side = _SIDES.index(buffer[0])
+        if isinstance(buffer[1], int) and 0 <= buffer[1] < len(sides[side]):
+            return buffer[1], side
+        raise refuse(
+            f"{name_of(block)} has {len(sides[side])} {buffer[0]} regions, there is no {buffer[1]}",
+            at=[block],
+        )
+    for side in (_WRITE, _READ):
+        for index, region in enumerate(sides[side]):
+            if region.buffer is buffer or region.buffer.name == buffer:
+                return index, side
+    names = sorted({region.buffer.name for side in sides for region in side})
+    raise refuse(
+        f"{name_of(block)} does not access {buffer!r}",
+        at=[block],
+        hint=f"it accesses {', '.join(names)}",
+    )
+
+
+def pad_padding(value: Any, index_map: IndexMap, buffer: Buffer) -> Any:
+    """The value of padding as a number, or as an index map for one that depends on the place."""
+    if value is None or isinstance(value, (int, float, IndexMap)):
+        return value
+    if callable(value):
+        return IndexMap.from_func(value, len(index_map.final_indices))
+    if isinstance(value, Expr):
+        if value.dtype.element is not buffer.dtype.element:
+            raise refuse(f"the padding {value} is {value.dtype}, the buffer {buffer.dtype}")
+        return getattr(value, "value", value)
+    raise refuse(f"padding must be a number or a function, got {type(value).__name__}")
+
+
+def _shown(arguments: Arguments) -> Arguments:
+    pad = arguments["pad_value"]
+    return {
+        "block": arguments["block"],
+        "buffer": (_SIDES[arguments["buffer_index_type"]], arguments["buffer_index"]),
+        "index_map": index_map_text(arguments["index_map"]),
+        "pad_value": Text("None") if pad is None else pad,
+        "assume_injective_transform": arguments["assume_injective_transform"],
+    }
+
+
+@primitive("TransformLayout", codecs={"index_map": INDEX_MAP}, front=_front, shown=_shown)
+def transform_layout(
+    state: ScheduleState,
+    block: BlockRef,
+    buffer_index: int,
+    buffer_index_type: int,
+    index_map: IndexMap,
+    pad_value: Any,
+    assume_injective_transform: bool = False,
+) -> None:
+    """Store a buffer in another order of elements: every access is rewritten.
+
+    Args:
+        block: a block that accesses the buffer.
+        buffer: which one: ("read" or "write", index), its name, or the buffer.
+        index_map: a function from old indices to new ones.
+        pad_value: what places hold that no element goes to: a number, or None where there are no
+            such places. Intermediate buffers are filled with it after they are written; of
+            parameters it is assumed.
+        assume_injective_transform: take the map for injective without a proof, and leave places
+            that no element goes to alone.
+
+    >>> import tileloom
+    >>> from tileloom import te
+    >>> A = te.placeholder((8, 8), name="A")
+    >>> B = te.compute((8, 8), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 8), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tileloom.Schedule(te.create_prim_func([A, C]))
+    >>> sch.transform_layout("B", ("write", 0), lambda i, j: (i // 4, j, i % 4))
+    >>> sch.get(sch.get_block("B")).writes[0].buffer.shape
+    (2, 8, 4)
+    """
+    region = (block.block.reads, block.block.writes)[buffer_index_type][buffer_index]
+    old = region.buffer
+    owner, is_param = _owner(state, block, old)
+    padding = _padding(block, old, index_map, pad_value, assume_injective_transform)
+    new = old.replace(
+        data=Var(old.data.name, "handle", (str(old.dtype), old.scope)),
+        shape=tuple(index_map.map_shape(old.shape)),
+        strides=(),
+    )
+    rewriter = _Relayout(old, new, index_map)
+    changed = rewriter.visit(owner.block)
+    if not isinstance(changed, Block):
+        raise refuse("the block cannot be rewritten", at=[owner])
+    if padding is not None and pad_value is not None:
+        assumed = is_param and not _written(changed, new)
+        fill = _fill(new, padding, pad_value, assumed)
+        changed = _insert(changed, fill, new, first=assumed)
+    name = state.function_of(owner)
+    state.replace(owner, changed, {**rewriter.block_map, owner.block: changed})
+    if is_param:
+        func = state.mod[name]
+        state.update_function(name, _with_buffer(func, old, new))
+
+
+def _owner(state: ScheduleState, block: StmtSRef, buffer: Buffer) -> tuple[StmtSRef, bool]:
+    """The block that allocates the buffer; the root block for a parameter."""
+    top = block
+    for place in (block, *block.ancestors()):
+        if place.is_block:
+            top = place
+            if buffer in place.block.alloc_buffers:
+                return place, False
+            if any(match.buffer is buffer for match in place.block.match_buffers):
+                raise refuse(
+                    f"{buffer.name!r} is another name for a part of a buffer",
+                    at=[place],
+                    fast="The buffer is defined by match_buffer",
+                )
+    return top, True
+
+
+def _padding(
+    block: StmtSRef, buffer: Buffer, index_map: IndexMap, pad_value: Any, assumed: bool
+) -> tuple[IndexMap, Expr] | None:
+    """The map back and the condition for a place to be padding; None where there is none."""
+    if assumed:
+        return None
+    try:
+        back, outside = index_map.non_surjective_inverse(buffer.shape)
+    except UserError as error:
+        raise refuse(
+            f"the index map sends two elements of {buffer.name!r} to one place, or its inverse "
+            f"is not found: {error.message}",
+            at=[block],
+            hint="say assume_injective_transform=True if it is injective all the same",
+            fast="The index map is not injective",
+        ) from None
+    if isinstance(outside, IntImm) and not outside.value:
+        return None
+    if pad_value is None:
+        raise refuse(
+            f"the new layout of {buffer.name!r} has places that no element goes to: {outside}",
+            at=[block],
+            hint="give pad_value, or a map that fills its shape",
+            fast="The transformation would introduce padding",
+        )
+    _check_pad(block, buffer, pad_value)
+    return back, outside
+
+
+def _check_pad(block: StmtSRef, buffer: Buffer, pad_value: Any) -> None:
+    if isinstance(pad_value, IndexMap):
+        for node in post_order(pad_value.final_indices[0]):
+            if isinstance(node, BufferLoad) and node.buffer is not buffer:
+                raise refuse(
+                    f"the padding may read {buffer.name!r} alone, not {node.buffer.name!r}",
+                    at=[block],
+                )
+    elif isinstance(pad_value, float) and not buffer.dtype.is_float:
+        raise refuse(f"the padding {pad_value} does not fit {buffer.dtype}", at=[block])
+
+
+class _Relayout(StmtRewriter):
+    """Accesses of one buffer through an index map."""
+
+    def __init__(self, old: Buffer, new: Buffer, index_map: IndexMap) -> None:
+        self.old, self.new, self.index_map = old, new, index_map
+        self.analyzer = Analyzer()
+        self.block_map: dict[Block, Block] = {}
+
+    def _map(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+        return tuple(self.index_map.map_indices(indices, self.analyzer))
+
+    def _rule(self, expr: Expr) -> Expr | None:
+        if isinstance(expr, BufferLoad) and expr.buffer is self.old:
+            return BufferLoad(self.new, self._map(expr.indices), expr.predicate)
+        if expr is self.old.data:
+            raise refuse(f"the pointer of {self.old.name!r} is used: its layout must stay")
+        return None
+
+    def visit_expr(self, expr: Expr) -> Expr:
+        touched = any(
+            (isinstance(node, BufferLoad) and node.buffer is self.old) or node is self.old.data
+            for node in post_order(expr)
+        )
+        return rewrite(expr, self._rule) if touched else expr
+
+    def visit_For(self, stmt: For) -> Stmt:
+        self.analyzer.bind(stmt.loop_var, Range(stmt.min, stmt.extent))
+        return super().visit_For(stmt)
+
+    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
+        new = super().visit_BufferStore(stmt)
+        if isinstance(new, BufferStore) and new.buffer is self.old:
+            return new.replace(buffer=self.new, indices=self._map(new.indices))
+        return new
+
+    def visit_region(self, region: BufferRegion) -> BufferRegion:
+        if region.buffer is not self.old:
+            return super().visit_region(region)
+        parts = self.index_map.map_ranges(region.region, self.analyzer)
+        return BufferRegion(self.new, tuple(parts))
+
+    def visit_match(self, match: MatchBufferRegion) -> MatchBufferRegion:
+        if match.source.buffer is self.old:
+            raise refuse(
+                f"a part of {self.old.name!r} has another name, {match.buffer.name!r}",
+                fast="The buffer is used by match_buffer",
+            )
+        return super().visit_match(match)
+
+    def visit_Block(self, stmt: Block) -> Stmt:
+        for axis in stmt.iter_vars:
+            self.analyzer.bind(axis.var, axis.domain)
+        new = super().visit_Block(stmt)
+        if isinstance(new, Block):
+            if self.old in new.alloc_buffers:
+                kept = tuple(self.new if b is self.old else b for b in new.alloc_buffers)
+                new = new.replace(alloc_buffers=kept)
+            if new is not stmt:
+                self.block_map[stmt] = new
+        return new
+
+
+# ---------------------------------------------------------------------------- padding
+
+
+def _written(stmt: Stmt, buffer: Buffer) -> bool:
+    """Whether a statement stores to a buffer."""
+    return any(isinstance(n, BufferStore) and n.buffer is buffer for n in pre_order(stmt))
+
+
+def _fill(buffer: Buffer, padding: tuple[IndexMap, Expr], pad_value: Any, assumed: bool) -> Stmt:
+    """Loops that write the padding, or that promise it of a parameter."""
+    back, outside = padding
+    loops = [Var(f"axis{k}", extent.dtype) for k, extent in enumerate(buffer.shape)]
+    axes = [
+        IterVar(Range.from_extent(extent), Var(f"v_axis{k}", extent.dtype), SPATIAL)
+        for k, extent in enumerate(buffer.shape)
+    ]
+    here = [axis.var for axis in axes]
+    within = substitute(outside, dict(zip(back.initial_indices, here, strict=True)))
+    around = substitute(outside, dict(zip(back.initial_indices, loops, strict=True)))
+    if isinstance(pad_value, IndexMap):
+        value = pad_value.map_indices(list(here))[0]
+    else:
+        value = const(pad_value, buffer.dtype)
+    load = BufferLoad(buffer, here)
+    body: Stmt
+    if assumed:
+        holds = Or(Not(within), EQ(load, cast(buffer.dtype, value)))
+        body = Evaluate(Call("int32", "tir.assume", [holds]))
+    else:
+        body = BufferStore(buffer, cast(buffer.dtype, value), tuple(here))
+    point = BufferRegion.point(buffer, here)
+    block = Block(
+        tuple(axes),
+        (point,) if assumed else (),
+        () if assumed else (point,),
+        f"buffer_{buffer.name}_{'assumptions' if assumed else 'padding'}",
+        body,
+    )
+    stmt: Stmt = BlockRealize(tuple(loops), const(True) if assumed else around, block)
+    for var, extent in zip(reversed(loops), reversed(buffer.shape), strict=True):
+        stmt = For(var, const(0, var.dtype), extent, SERIAL, stmt)
+    return stmt
+
+
+def _insert(scope: Block, fill: Stmt, buffer: Buffer, first: bool) -> Block:
+    """The filling before everything, or right after the last part that writes the buffer."""
+    body = scope.body
+    parts = list(getattr(body, "seq", (body,)))
+    if first:
+        return scope.replace(body=seq(fill, *parts))
+    last = max((k for k, part in enumerate(parts) if _written(part, buffer)), default=-1)
+    return scope.replace(body=seq(*parts[: last + 1], fill, *parts[last + 1 :]))
+
+
+def _with_buffer(func: PrimFunc, old: Buffer, new: Buffer) -> PrimFunc:
+    buffers = {param: new if b is old else b for param, b in func.buffer_map.items()}
+    return func.replace(buffer_map=buffers)
