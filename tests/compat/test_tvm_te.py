@@ -165,3 +165,87 @@ def test_index_type_is_that_of_the_shape():
     b = te.placeholder((8,), name="B")
     with pytest.raises(tvm.TVMError, match="int64"):
         te.create_prim_func([b, te.compute((8,), lambda i: b[i])], "int64")
+
+
+def same_as_script(tensors, expected):
+    """The function of some tensors is the one that a script says."""
+    func = te.create_prim_func(tensors)
+    tvm.ir.assert_structural_equal(func, expected.with_attr("global_symbol", "main"))
+
+
+def test_several_outputs_share_their_loops():
+    a = te.placeholder((6, 4), name="A")
+    b, c = te.compute((6, 4), lambda i, j: (a[i, j] + 2, a[i, j] * 3), name="B")
+
+    @T.prim_func
+    def expected(
+        A: T.Buffer((6, 4), "float32"), B: T.Buffer((6, 4), "float32"),
+        C: T.Buffer((6, 4), "float32"),
+    ):  # fmt: skip
+        T.func_attr({"tir.noalias": True})
+        for i, j in T.grid(6, 4):
+            with T.block("B.v0"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] + T.float32(2)
+            with T.block("B.v1"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vi, vj] * T.float32(3)
+
+    same_as_script([a, b, c], expected)
+    x = RNG.random((6, 4)).astype("float32")
+    _, plus, times = run([a, b, c], x, np.empty_like(x), np.empty_like(x))
+    tvm.testing.assert_allclose(plus, x + 2)
+    tvm.testing.assert_allclose(times, x * 3, rtol=1e-6)
+
+
+def test_tensors_without_dimensions():
+    a = te.placeholder((), name="A", dtype="int32")
+    b = te.compute((), lambda: a() + 10, name="B")
+
+    @T.prim_func
+    def expected(A: T.Buffer((), "int32"), B: T.Buffer((), "int32")):
+        T.func_attr({"tir.noalias": True})
+        with T.block("B"):
+            vi = T.axis.spatial(1, 0)
+            T.reads(A[()])
+            T.writes(B[()])
+            B[()] = A[()] + 10
+
+    same_as_script([a, b], expected)
+
+
+def test_scalar_parameters():
+    n, factor = te.var("n"), te.var("factor", "float32")
+    a = te.placeholder((n,), name="A")
+    b = te.compute((n,), lambda i: a[i] * factor, name="B", attrs={"layout": "N"})
+
+    @T.prim_func
+    def expected(factor: T.float32, pa: T.handle, pb: T.handle):
+        T.func_attr({"tir.noalias": True})
+        n = T.int32()
+        A = T.match_buffer(pa, (n,))
+        B = T.match_buffer(pb, (n,))
+        for i in range(n):
+            with T.block("B"):
+                v = T.axis.spatial(n, i)
+                T.block_attr({"layout": "N"})
+                B[v] = A[v] * factor
+
+    same_as_script([factor, a, b], expected)
+
+
+def test_maximum_starts_where_tvm_starts_it():
+    a = te.placeholder((5, 8), name="A")
+    k = te.reduce_axis((0, 8), "k")
+
+    @T.prim_func
+    def expected(A: T.Buffer((5, 8), "float32"), B: T.Buffer((5,), "float32")):
+        T.func_attr({"tir.noalias": True})
+        for i, k in T.grid(5, 8):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = T.min_value("float32")
+                B[vi] = T.max(B[vi], A[vi, vk])
+
+    same_as_script([a, te.compute((5,), lambda i: te.max(a[i, k], axis=k), name="B")], expected)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..base.errors import UserError
@@ -164,7 +164,7 @@ class _Builder:
                 self.allocated.append(self.buffers[tensor])
         if isinstance(op.body[0], Reduce):
             return [self._reduction(op, op.body[0])]
-        return [self._injective(op, k) for k in range(len(op.body))]
+        return [self._injective(op)]
 
     def _load(self, expr: Expr, values: Values) -> Expr:
         """`expr` with variables replaced and tensors read from their buffers."""
@@ -195,12 +195,17 @@ class _Builder:
         reads, writes = infer_block_access(block)
         return block.replace(reads=reads, writes=writes)
 
-    def _injective(self, op: ComputeOp, k: int) -> Stmt:
-        nest = _Nest.over(op.axis)
-        buffer = self.buffers[op.outputs[k]]
-        at = tuple(axis.var for axis in nest.block_vars)
-        body = BufferStore(buffer, self._load(op.body[k], nest.values), at)
-        return nest.wrap(nest.realize(self._block(op, buffer.name, nest.block_vars, body)))
+    def _injective(self, op: ComputeOp) -> Stmt:
+        """A block for each output, all in one nest of loops."""
+        outer = _Nest.over(op.axis)
+        realizes = []
+        for tensor, part in zip(op.outputs, op.body, strict=True):
+            nest = replace(_Nest.over(op.axis), loops=outer.loops)
+            buffer = self.buffers[tensor]
+            at = tuple(axis.var for axis in nest.block_vars)
+            body = BufferStore(buffer, self._load(part, nest.values), at)
+            realizes.append(nest.realize(self._block(op, buffer.name, nest.block_vars, body)))
+        return outer.wrap(seq(*realizes))
 
     def _reduction(self, op: ComputeOp, reduce: Reduce) -> Stmt:
         parts = [part for part in op.body if isinstance(part, Reduce)]
