@@ -278,7 +278,7 @@ class Schedule:
                 continue
             if p.role in ("read_index", "write_index"):
                 actual[p.name] = _buffer_index(actual["block"].block, p.role, value)
-            elif p.listed or p.variadic:
+            elif p.listed or p.variadic or (p.role == "place" and isinstance(value, (list, tuple))):
                 actual[p.name] = [self._one(item, p.role) for item in value]
             else:
                 actual[p.name] = self._one(value, p.role)

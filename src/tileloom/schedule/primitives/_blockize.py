@@ -1,0 +1,405 @@
+"""Turning the loops around a block into a block of their own: what blockize and tensorize share.
+
+Every value of the block is divided into `outer * extent + inner`, where the outer part uses only
+loops that stay outside. The new block runs over the outer parts, the old one over the inner parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...expr import (
+    SPATIAL,
+    Analyzer,
+    And,
+    Division,
+    Expr,
+    IntImm,
+    IterVar,
+    Range,
+    Var,
+    binary,
+    const,
+    free_vars,
+    is_index,
+    subspace_divide,
+    substitute,
+)
+from ...tir import (
+    Block,
+    BlockRealize,
+    BufferRegion,
+    For,
+    Stmt,
+    StmtRewriter,
+    substitute_stmt,
+    undefined_vars,
+)
+from ...tir.analysis_intervals import Intervals
+from ..analysis.tree import child_blocks, is_one, is_zero, loops_above, only_child_chain
+from ..errors import name_of, refuse
+from ..sref import StmtSRef
+from ..state import ScheduleState
+
+_TRUE = const(True)
+
+
+@dataclass(frozen=True)
+class Axes:
+    """Iteration variables and the values that they are run for."""
+
+    variables: tuple[IterVar, ...]
+    values: tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class Divided:
+    """The values of a block in two parts, and its condition in two."""
+
+    parts: tuple[Division, ...]
+    outer_predicate: Expr
+    inner_predicate: Expr
+
+
+# ---------------------------------------------------------------------------- dividing
+
+
+def divide(
+    realize: BlockRealize,
+    outside: Sequence[For],
+    inside: Sequence[For],
+    preserve_unit_iters: bool,
+    at: Sequence[StmtSRef],
+) -> Divided:
+    """Divide the values of a block by which loops they use; refuses where it is not possible."""
+    loops = [*outside, *inside]
+    domains = {loop.loop_var: Range(loop.min, loop.extent) for loop in loops}
+    inner = [loop.loop_var for loop in inside]
+    found = subspace_divide(realize.iter_values, domains, inner, realize.predicate)
+    if found:
+        parts = found.divisions
+        if preserve_unit_iters:
+            pairs = zip(realize.iter_values, parts, strict=True)
+            parts = tuple(_with_units(v, part, domains, frozenset(inner)) for v, part in pairs)
+        return Divided(parts, found.outer_predicate, found.inner_predicate)
+    simple = _one_sided(realize, frozenset(inner), frozenset(domains))
+    if simple is None:
+        raise refuse(
+            f"the values of {name_of(realize.block)} cannot be divided into a part of the loops "
+            f"outside and a part of the loops inside: {found.errors[0]}",
+            at=at,
+            hint="split the loops so that the inner extents divide the outer ones",
+            fast="The bindings of the inner block can not be blockized",
+        )
+    return Divided(simple, _TRUE, _TRUE)
+
+
+def _one_sided(
+    realize: BlockRealize, inner: frozenset[Var], loops: frozenset[Var]
+) -> tuple[Division, ...] | None:
+    """Values that are no affine maps, but use either outer or inner loops alone."""
+    if not is_one(realize.predicate):
+        return None
+    parts = []
+    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        used, extent = free_vars(value) & loops, axis.domain.extent
+        zero, one = const(0, value.dtype), const(1, value.dtype)
+        if used.isdisjoint(inner):
+            size = one if is_zero(value) and is_zero(axis.domain.min) else extent
+            parts.append(Division(value, size, zero, one))
+        elif used <= inner:
+            parts.append(Division(zero, one, value, extent))
+        else:
+            return None
+    return tuple(parts)
+
+
+def _with_units(
+    value: Expr, part: Division, domains: Mapping[Var, Range], inner: frozenset[Var]
+) -> Division:
+    """The division with loops of extent one, which add nothing, left in."""
+    units = {v for v in free_vars(value) if v in domains and is_one(domains[v].extent)}
+    if units <= free_vars(part.outer) | free_vars(part.inner):
+        return part
+    plain, known = Analyzer(), Analyzer(domains)
+    starts: dict[Var, Expr] = {v: domains[v].min for v in inner if v in domains}
+    outer = plain.simplify(substitute(value, starts) // part.inner_extent)
+    if not known.can_prove_equal(outer, part.outer):
+        return part
+    if is_one(part.inner_extent):
+        return Division(outer, part.outer_extent, part.inner, part.inner_extent)
+    rest = plain.simplify(value - outer * part.inner_extent)
+    is_inner = free_vars(rest) & domains.keys() <= inner
+    if not is_inner or not known.can_prove_equal(rest, part.inner):
+        rest = part.inner
+    return Division(outer, part.outer_extent, rest, part.inner_extent)
+
+
+# ---------------------------------------------------------------------------- variables
+
+
+def _domain(
+    first: Expr, scale: Expr, value: Expr, extent: Expr, known: Analyzer, kind: str
+) -> Range:
+    """What a part of an iteration variable runs over.
+
+    It starts where the part of the whole domain starts, even if the loops start later: a reduction
+    is initialised at the start of the domain only.
+    """
+    if is_zero(first) and is_zero(value):
+        return Range(const(0, kind), extent.astype(kind))
+    start = known.simplify(first // scale)
+    low = known.const_int_bound(value).min_value
+    if isinstance(start, IntImm) and low > start.value:
+        extent = known.simplify(extent + (low - start.value))
+    return Range(start.astype(kind), extent.astype(kind))
+
+
+class Binder:
+    """Makes the outer and inner iteration variables for divided values.
+
+    Blocks that go into one outer block share outer variables with equal values.
+    """
+
+    def __init__(self, loops: Sequence[For]) -> None:
+        self.known = Analyzer({loop.loop_var: Range(loop.min, loop.extent) for loop in loops})
+        self.outer: list[IterVar] = []
+        self.values: list[Expr] = []
+
+    def bind(
+        self, block: Block, parts: Sequence[Division], preserve_unit_iters: bool
+    ) -> tuple[Axes, dict[Var, Expr]]:
+        """The inner variables, and what each old variable becomes."""
+        shared = len(self.outer)
+        inner: list[tuple[IterVar, Expr]] = []
+        renamed: dict[Var, Expr] = {}
+        for i, (axis, part) in enumerate(zip(block.iter_vars, parts, strict=True)):
+            kind, first = axis.var.dtype, axis.domain.min
+            domain = _domain(
+                first, part.inner_extent, part.outer, part.outer_extent, self.known, kind
+            )
+            outer = self._outer(i, shared, axis, part.outer, domain).var
+            size = part.inner_extent.astype(kind)
+            if is_one(size):
+                gone = is_one(domain.extent) and not preserve_unit_iters
+                renamed[axis.var] = domain.min if gone else outer
+                continue
+            start = first if is_one(part.outer_extent) else const(0, kind)
+            one = const(1, kind)
+            span = _domain(start, one, part.inner, part.inner_extent, self.known, kind)
+            var = Var(f"{axis.var.name}_i", kind)
+            inner.append((IterVar(span, var, axis.iter_type), part.inner))
+            renamed[axis.var] = var if is_one(part.outer_extent) else outer * size + var
+        axes = Axes(tuple(a for a, _ in inner), tuple(v for _, v in inner))
+        return axes, renamed
+
+    def _outer(self, i: int, shared: int, axis: IterVar, value: Expr, domain: Range) -> IterVar:
+        for k in sorted(range(shared), key=lambda k: k != i):
+            other = self.outer[k]
+            if (
+                other.iter_type == axis.iter_type
+                and other.var.dtype is axis.var.dtype
+                and self.known.can_prove_equal(self.values[k], value)
+                and other.domain.min is domain.min
+                and self.known.can_prove_equal(other.domain.extent, domain.extent)
+            ):
+                return other
+        made = IterVar(domain, Var(f"{axis.var.name}_o", axis.var.dtype), axis.iter_type)
+        self.outer.append(made)
+        self.values.append(value)
+        return made
+
+
+class Renamed(StmtRewriter):
+    """Values in place of iteration variables, index expressions simplified.
+
+    Attributes:
+        block_map: the blocks inside that had to change, for `ScheduleState.replace`.
+    """
+
+    def __init__(self, values: Mapping[Var, Expr], domains: Mapping[Var, Range]) -> None:
+        self.values = values
+        self.known = Analyzer(domains)
+        self.block_map: dict[Block, Block] = {}
+
+    def visit_expr(self, expr: Expr) -> Expr:
+        if free_vars(expr).isdisjoint(self.values):
+            return expr
+        if is_index(expr.dtype.element) or expr.dtype.is_bool:
+            return self.known.simplify(substitute(expr, self.values))
+        return expr.with_children([self.visit_expr(child) for child in expr.children])
+
+    def block(self, block: Block) -> Block:
+        """The block with other values for its variables, which it still declares."""
+        changed = self.visit(block)
+        return changed if isinstance(changed, Block) else block
+
+    def visit_Block(self, stmt: Block) -> Stmt:
+        new = super().visit_Block(stmt)
+        if new is not stmt and isinstance(new, Block):
+            self.block_map[stmt] = new
+        return new
+
+
+# ---------------------------------------------------------------------------- building
+
+
+def relaxed(regions: Sequence[BufferRegion], inner: Sequence[IterVar]) -> tuple[BufferRegion, ...]:
+    """The regions that are touched while the inner variables run."""
+    intervals = Intervals()
+    for axis in inner:
+        intervals.run(axis.var, axis.domain)
+    running = {axis.var for axis in inner}
+    return tuple(
+        BufferRegion(
+            region.buffer,
+            tuple(
+                _relaxed_part(part, size, intervals, running)
+                for part, size in zip(region.region, region.buffer.shape, strict=True)
+            ),
+        )
+        for region in regions
+    )
+
+
+def _relaxed_part(part: Range, size: Expr, intervals: Intervals, running: set[Var]) -> Range:
+    if (free_vars(part.min) | free_vars(part.extent)).isdisjoint(running):
+        return part
+    low = intervals.of(part.min).min_value
+    high = intervals.of(part.min + part.extent - 1).max_value
+    if low is None or high is None:
+        return Range.from_extent(size)
+    return Range(low, intervals.outside.simplify(high - low + 1))
+
+
+def inner_block(block: Block, axes: Axes) -> Block:
+    """The block over its inner variables; what starts it has moved out, so it reads its result."""
+    reads = block.reads if block.init is None else (*block.writes, *block.reads)
+    return block.replace(iter_vars=axes.variables, init=None, reads=reads)
+
+
+def outer_init(init: Stmt, inner: BlockRealize, loops: Sequence[For], name: str) -> Stmt:
+    """A block that starts the results of the inner block, under copies of the loops it needs."""
+    used = undefined_vars(init)
+    renamed: dict[Var, Expr] = {}
+    axes, values = [], []
+    for axis, value in zip(inner.block.iter_vars, inner.iter_values, strict=True):
+        if axis.iter_type == SPATIAL and axis.var in used:
+            var = Var(f"{axis.var.name}_init", axis.var.dtype)
+            renamed[axis.var] = var
+            axes.append(IterVar(axis.dom, var, SPATIAL))
+            values.append(value)
+    needed = frozenset[Var]().union(*map(free_vars, values))
+    kept = [loop for loop in loops if loop.loop_var in needed]
+    gone = {loop.loop_var for loop in loops} - needed
+    start = Block(tuple(axes), (), inner.block.writes, name, init)
+    predicate = _without(inner.predicate, gone, needed, inner.block)
+    stmt: Stmt = BlockRealize(tuple(values), predicate, start)
+    for loop in reversed(kept):
+        var = Var(loop.loop_var.name, loop.loop_var.dtype)
+        renamed[loop.loop_var] = var
+        stmt = loop.replace(loop_var=var, body=stmt)
+    return substitute_stmt(stmt, renamed)
+
+
+def _without(predicate: Expr, gone: set[Var], kept: frozenset[Var], block: Block) -> Expr:
+    """The parts of a condition that do not speak of loops that only reduce."""
+    if isinstance(predicate, And):
+        parts = (_without(side, gone, kept, block) for side in (predicate.a, predicate.b))
+        return binary(And, *parts)
+    used = free_vars(predicate)
+    if used.isdisjoint(gone):
+        return predicate
+    if used & kept:
+        raise refuse(
+            f"the condition {predicate} of {name_of(block)} ties its results to its reduction, "
+            "so it cannot say where results are started",
+            at=[block],
+            hint="decompose_reduction first",
+        )
+    return _TRUE
+
+
+# ---------------------------------------------------------------------------- one loop
+
+
+def only_block_of(state: ScheduleState, loop: StmtSRef, what: str) -> StmtSRef:
+    """The one block that a loop holds, with nothing but loops between."""
+    blocks = child_blocks(state, loop)
+    if len(blocks) != 1:
+        raise refuse(
+            f"{name_of(loop)} holds {len(blocks)} blocks; {what} needs exactly one",
+            at=[loop, *blocks],
+            hint="list the blocks instead: blockize([first, second])",
+            fast="The loop has more than one child block",
+        )
+    if not only_child_chain(loop, blocks[0]):
+        raise refuse(
+            f"there are statements other than loops between {name_of(loop)} and "
+            f"{name_of(blocks[0])}",
+            at=[loop, blocks[0]],
+        )
+    return blocks[0]
+
+
+def blockized(
+    state: ScheduleState, loop: StmtSRef, preserve_unit_iters: bool
+) -> tuple[BlockRealize, dict[Block, Block]]:
+    """What runs the new block in place of a loop, and which blocks stand for which old ones."""
+    block_sref = only_block_of(state, loop, "blockize")
+    realize = state.realize(block_sref)
+    block = realize.block
+    loops = [sref.loop for sref in loops_above(block_sref)]
+    cut = loops.index(loop.loop)
+    outside, inside = loops[:cut], loops[cut:]
+    divided = divide(realize, outside, inside, preserve_unit_iters, [loop, block_sref])
+    binder = Binder(loops)
+    axes, values = binder.bind(block, divided.parts, preserve_unit_iters)
+    renamed = Renamed(values, {axis.var: axis.domain for axis in axes.variables})
+    changed = renamed.block(block)
+    inner = BlockRealize(axes.values, divided.inner_predicate, inner_block(changed, axes))
+    inside = bounds_inside(inside, outside, binder, loop)
+    body: Stmt = inner
+    for node in reversed(inside):
+        body = node.replace(body=body)
+    init = None
+    if changed.init is not None:
+        init = outer_init(changed.init, inner, inside, f"{block.name_hint}_init")
+    outer = Block(
+        tuple(binder.outer),
+        relaxed(changed.reads, axes.variables),
+        relaxed(changed.writes, axes.variables),
+        f"{block.name_hint}_o",
+        body,
+        init,
+    )
+    block_map = {**renamed.block_map, block: inner.block}
+    return BlockRealize(tuple(binder.values), divided.outer_predicate, outer), block_map
+
+
+def bounds_inside(
+    inside: Sequence[For], outside: Sequence[For], binder: Binder, at: StmtSRef
+) -> list[For]:
+    """The inner loops with bounds that use outer variables of the new block, not outer loops."""
+    known = {
+        value: axis.var
+        for value, axis in zip(binder.values, binder.outer, strict=True)
+        if isinstance(value, Var)
+    }
+    fixed = {loop.loop_var for loop in outside}
+    result = []
+    for loop in inside:
+        used = (free_vars(loop.min) | free_vars(loop.extent)) & fixed
+        if used - known.keys():
+            raise refuse(
+                f"the bounds of {name_of(loop)} depend on the loop {min(v.name for v in used)!r} "
+                "outside, which the new block has no variable for",
+                at=[at],
+            )
+        if used:
+            values = {var: known[var] for var in used}
+            low, extent = substitute(loop.min, values), substitute(loop.extent, values)
+            loop = loop.replace(min=low, extent=extent)
+        result.append(loop)
+    return result

@@ -1,0 +1,215 @@
+"""blockize: before and after, the trace, the refusals."""
+
+from __future__ import annotations
+
+import pytest
+
+from schedule.common import (
+    ELEMENTWISE,
+    MATMUL,
+    NORMALISE,
+    check_same,
+    check_trace,
+    refused,
+    same_text,
+    schedule,
+)
+
+
+def test_tiles_of_a_matmul() -> None:
+    sch = schedule(MATMUL)
+    i, j, k = sch.get_loops("C")
+    (i0, i1), (j0, j1), (k0, k1) = (sch.split(loop, [None, 16]) for loop in (i, j, k))
+    sch.reorder(i0, j0, k0, i1, j1, k1)
+    inner = sch.get_block("C")
+    outer = sch.blockize(i1)
+    assert sch.get(outer).name_hint == "C_o" and sch.get(inner).name_hint == "C"
+    assert [sch.get(loop).loop_var.name for loop in (i1, j1, k1)] == ["i_1", "j_1", "k_1"]
+    same_text(
+        sch,
+        """
+@T.prim_func
+def main(
+    A: T.Buffer((128, 96), "float32"),
+    B: T.Buffer((96, 64), "float32"),
+    C: T.Buffer((128, 64), "float32"),
+):
+    for i0, j0, k0 in T.grid(8, 4, 6):
+        with T.block("C_o"):
+            vi, vj, vk = T.axis.remap("SSR", [i0, j0, k0])
+            T.reads(
+                A[vi * 16 : vi * 16 + 16, vk * 16 : vk * 16 + 16],
+                B[vk * 16 : vk * 16 + 16, vj * 16 : vj * 16 + 16],
+            )
+            T.writes(C[vi * 16 : vi * 16 + 16, vj * 16 : vj * 16 + 16])
+            with T.init():
+                for i1, j1 in T.grid(16, 16):
+                    with T.block("C_init"):
+                        a, b = T.axis.remap("SS", [i1, j1])
+                        T.reads()
+                        T.writes(C[vi * 16 + a, vj * 16 + b])
+                        C[vi * 16 + a, vj * 16 + b] = T.float32(0)
+            for i1, j1, k1 in T.grid(16, 16, 16):
+                with T.block("C"):
+                    a, b, c = T.axis.remap("SSR", [i1, j1, k1])
+                    T.reads(
+                        C[vi * 16 + a, vj * 16 + b],
+                        A[vi * 16 + a, vk * 16 + c],
+                        B[vk * 16 + c, vj * 16 + b],
+                    )
+                    T.writes(C[vi * 16 + a, vj * 16 + b])
+                    C[vi * 16 + a, vj * 16 + b] = (
+                        C[vi * 16 + a, vj * 16 + b]
+                        + A[vi * 16 + a, vk * 16 + c] * B[vk * 16 + c, vj * 16 + b]
+                    )
+""",
+    )
+    check_trace(sch, MATMUL)
+    check_same(sch, MATMUL)
+
+
+@pytest.mark.parametrize("preserve", [True, False])
+def test_everything_goes_inside(preserve: bool) -> None:
+    sch = schedule(ELEMENTWISE)
+    sch.blockize(sch.get_loops("C")[0], preserve_unit_iters=preserve)
+    same_text(
+        sch,
+        """
+@T.prim_func
+def main(A: T.Buffer((13, 8), "float32"), C: T.Buffer((13, 8), "float32")):
+    B = T.alloc_buffer((13, 8))
+    for i, j in T.grid(13, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * 2.0
+    with T.block("C_o"):
+        vio = T.axis.spatial(1, 0)
+        vjo = T.axis.spatial(1, 0)
+        T.reads(B[0:13, 0:8])
+        T.writes(C[0:13, 0:8])
+        for i, j in T.grid(13, 8):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[vi, vj] + 1.0
+""",
+    )
+    check_trace(sch, ELEMENTWISE)
+    check_same(sch, ELEMENTWISE)
+
+
+def test_loops_of_extent_one_stay_in_values() -> None:
+    for preserve, value in ((True, "i_0"), (False, "0")):
+        sch = schedule(ELEMENTWISE)
+        i, _ = sch.get_loops("C")
+        _, i1 = sch.split(i, [1, None])
+        block = sch.blockize(i1, preserve_unit_iters=preserve)
+        realize = sch.state.realize(sch.get_sref(block))
+        assert str(realize.iter_values[0]) == value
+        check_trace(sch, ELEMENTWISE)
+        check_same(sch, ELEMENTWISE)
+
+
+def test_a_condition_of_the_outer_loops_stays_outside() -> None:
+    sch = schedule(MATMUL)
+    i, j, _ = sch.get_loops("C")
+    sch.split(i, [5, 26])  # 130 > 128
+    block = sch.blockize(j)
+    assert "128" in str(sch.state.realize(sch.get_sref(block)).predicate)
+    check_trace(sch, MATMUL)
+    check_same(sch, MATMUL)
+
+
+def test_the_sums_of_rows() -> None:
+    for depth in (0, 1):
+        sch = schedule(NORMALISE)
+        sch.blockize(sch.get_loops("S")[depth])
+        check_trace(sch, NORMALISE)
+        check_same(sch, NORMALISE)
+        assert [a.iter_type for a in sch.get(sch.get_block("S_o")).iter_vars] == [0, 2]
+
+
+def test_blocks_that_follow_each_other() -> None:
+    sch = schedule(ELEMENTWISE)
+    sch.compute_at("B", sch.get_loops("C")[0])
+    outer = sch.blockize([sch.get_block("B"), sch.get_block("C")])
+    assert sch.get(outer).name_hint == "outer_B_C_"
+    same_text(
+        sch,
+        """
+@T.prim_func
+def main(A: T.Buffer((13, 8), "float32"), C: T.Buffer((13, 8), "float32")):
+    B = T.alloc_buffer((13, 8))
+    for i in range(13):
+        with T.block("outer_B_C_"):
+            vi = T.axis.spatial(13, i)
+            vo = T.axis.spatial(1, 0)
+            T.reads(A[vi, 0:8], B[vi, 0:8])
+            T.writes(B[vi, 0:8], C[vi, 0:8])
+            for j in range(8):
+                with T.block("B"):
+                    vj = T.axis.spatial(8, j)
+                    B[vi, vj] = A[vi, vj] * 2.0
+            for j in range(8):
+                with T.block("C"):
+                    vj = T.axis.spatial(8, j)
+                    C[vi, vj] = B[vi, vj] + 1.0
+""",
+    )
+    check_trace(sch, ELEMENTWISE)
+    check_same(sch, ELEMENTWISE)
+
+
+def test_a_single_block_in_a_list() -> None:
+    sch = schedule(ELEMENTWISE)
+    sch.blockize([sch.get_block("C")])
+    assert len(sch.get_loops("outer_C_")) == 2 and not sch.get_loops("C")
+    check_same(sch, ELEMENTWISE)
+
+
+def test_inner_bounds_use_the_new_variables() -> None:
+    text = """
+@T.prim_func
+def main(A: T.Buffer((8, 8), "float32"), B: T.Buffer((8, 8), "float32")):
+    for i in range(8):
+        for j in range(i + 1):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] + 1.0
+"""
+    sch = schedule(text)
+    sch.blockize(sch.get_loops("B")[1])
+    check_same(sch, text)
+
+
+def test_a_domain_that_starts_late_keeps_its_start() -> None:
+    text = """
+@T.prim_func
+def main(A: T.Buffer((24,), "float32"), B: T.Buffer((1,), "float32")):
+    for k, k1 in T.grid(5, 4):
+        with T.block("B"):
+            vk = T.axis.reduce((4, 24), 4 + k * 4 + k1)
+            v0 = T.axis.spatial(1, 0)
+            with T.init():
+                B[v0] = T.float32(0)
+            B[v0] = B[v0] + A[vk]
+"""
+    sch = schedule(text)
+    sch.blockize(sch.get_loops("B")[1])
+    check_trace(sch, text)
+    check_same(sch, text)
+
+
+def test_refusals() -> None:
+    sch = schedule(ELEMENTWISE)
+    i, j = sch.get_loops("C")
+    fused = sch.fuse(i, j)
+    _, inner = sch.split(fused, [None, 3])
+    refused(sch, "cannot be divided", "blockize", inner)
+    refused(sch, "is a block", "blockize", sch.get_block("C"))
+    sch.compute_at("B", sch.get_loops("C")[0])
+    refused(sch, "holds 2 blocks", "blockize", sch.get_loops("C")[0])
+    b, c = sch.get_block("B"), sch.get_block("C")
+    refused(sch, "do not follow each other", "blockize", [c, b])
+    refused(sch, "at least one block", "blockize", [])
+    sch = schedule(NORMALISE)
+    refused(sch, r"T.init\(\)", "blockize", [sch.get_block("S"), sch.get_block("C")])
