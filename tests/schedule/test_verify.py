@@ -555,14 +555,64 @@ def test_reductions_of_tuples() -> None:
     assert {v.kind for v in verify_program(program(head, parallel)).violations} == {"race"}
 
 
-def test_what_has_no_counterpart_is_not_judged() -> None:
+def test_factored_reductions_are_put_together() -> None:
     summed = program(
         "X: 6, 12; S: 6",
         nest("i:6, r:12", 'with T.block("S"):\n    v, k = T.axis.remap("SR", [i, r])\n'
              "    with T.init():\n        S[v] = T.float32(0)\n    S[v] = S[v] + X[v, k]\n"),
     )  # fmt: skip
-    report = verify_program(program("X: 6, 12; S: 6", RFACTOR), original=summed)
-    assert report.state == "unknown", report
+    for old, new, state in (
+        ("", "", "ok"),
+        ("r * 3 + k", "r * 3 + 2 - k", "ok"),
+        ("r * 3 + k", "r * 2 + k", "unknown"),  # some terms twice
+        ("r * 3 + k", "r + k * 4", "ok"),
+        ("X[v, r", "X[5 - v, r", "wrong"),
+        ("F[v, r] = T.float32(0)", "F[v, r] = T.float32(1)", "unknown"),
+        ("S[v] = T.float32(0)", "S[v] = T.float32(1)", "wrong"),
+        ("S[v] + F[v, r]", "S[v] + F[5 - v, r]", "wrong"),
+        ("S[v] + F[v, r]", "T.max(S[v], F[v, r])", "unknown"),
+    ):
+        report = verify_program(
+            program("X: 6, 12; S: 6", RFACTOR.replace(old, new)), original=summed
+        )
+        assert report.state == state, (old, new, report)
+
+
+def test_renumbered_iterations_are_no_difference() -> None:
+    """Iteration variables change places over a square domain, which gives the same names."""
+    text = """
+    B = T.alloc_buffer((4, 4))
+    for i, j in T.grid(4, 4):
+        with T.block("B"):
+            v, w = T.axis.remap("SS", [i, j])
+            B[{0}, {1}] = A[{0}, {1}] * T.float32(2)
+    for i, j in T.grid(4, 4):
+        with T.block("D"):
+            v, w = T.axis.remap("SS", [i, j])
+            D[v, w] = B[{2}, {3}]
+    """
+    head = "A: 4, 4; D: 4, 4"
+    original = program(head, text.format(*"vwvw"))
+    assert verify_program(program(head, text.format(*"wvvw")), original=original).ok
+    report = verify_program(program(head, text.format(*"wvwv")), original=original)
+    assert report.state == "wrong", report
+    reduced = """
+    B = T.alloc_buffer((4, 4))
+    for i, j, k in T.grid(4, 4, 3):
+        with T.block("B"):
+            v, w, r = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                B[{0}, {1}] = T.float32(0)
+            B[{0}, {1}] = B[{0}, {1}] + A[{0}, {1}, r]
+    for i, j in T.grid(4, 4):
+        with T.block("D"):
+            v, w = T.axis.remap("SS", [i, j])
+            D[v, w] = B[v, w] * T.float32(2)
+    """
+    original = program("A: 4, 4, 3; D: 4, 4", reduced.format("v", "w"))
+    turned = program("A: 4, 4, 3; D: 4, 4", reduced.format("w", "v"))
+    assert verify_program(original, original=original).ok
+    assert verify_program(turned, original=original).state == "unknown"
 
 
 def test_loops_without_blocks() -> None:

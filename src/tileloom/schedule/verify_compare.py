@@ -9,9 +9,11 @@ no counterpart and cannot be looked through (the parts of an `rfactor`, say) is 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from ..expr import Expr
+from .verify_bags import Bag, bag_of, tuples
 from .verify_checks import declared_domain, executed
 from .verify_flow import Flow, union
 from .verify_model import BODY, Access, Instance, Memory, Model
@@ -38,27 +40,57 @@ def _signature(model: Model) -> list[object]:
     return [(b.dtype, b.ndim, b.static_shape) for b in buffers]
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A block, or a parameter at the end (None), that gets another value; and from which blocks."""
+
+    place: Instance | None
+    violation: Violation
+    names: frozenset[str] = frozenset()
+
+
 class _Comparison:
     def __init__(self, flow: Flow, origin: Flow, findings: Findings) -> None:
         self.flow, self.origin = flow, origin
         self.model = flow.model
         self.findings = findings
+        self.found: list[Difference] = []
+        self.doubts: list[str] = []
 
     def run(self) -> None:
         pairs = dict(self.candidates())
         while True:
-            # Only blocks of one formula may lend their names to values.
             self.new, self.old = self.sides(pairs)
-            unlike = [place for place, old in pairs.items() if not self.alike(place, old)]
-            if not unlike:
+            # Only blocks of one formula may lend their names to values.
+            doubtful = [place for place, old in pairs.items() if not self.alike(place, old)]
+            if not doubtful:
+                self.compare(pairs)
+                doubtful = self.perhaps_renumbered(pairs)
+            if not doubtful:
                 break
-            for place in unlike:
+            for place in doubtful:
                 del pairs[place]
+        for doubt in self.doubts:
+            self.model.doubt(doubt)
+        self.findings.violations += [difference.violation for difference in self.found]
+
+    def compare(self, pairs: Pairs) -> None:
+        self.found, self.doubts = [], []
         for place, old in pairs.items():
             self.block(place, old)
         for memory, old_memory in zip(self.model.memories, self.origin.model.memories):
             if memory.param is not None:
                 self.output(memory, old_memory)
+
+    def perhaps_renumbered(self, pairs: Pairs) -> list[Instance]:
+        """The blocks that differ, and so does what others take from them.
+
+        Such a block may just have got other iteration variables (as reordered ones), so that its
+        iterations are no names to compare values by.
+        """
+        differing = {difference.place for difference in self.found}
+        taken = {name for difference in self.found for name in difference.names}
+        return [p for k, p in enumerate(pairs) if p in differing and f"B{k}" in taken]
 
     def sides(self, pairs: Pairs) -> tuple[Side, Side]:
         constants: dict[Expr, int] = {}
@@ -69,13 +101,13 @@ class _Comparison:
     # ------------------------------------------------------------------ matching
 
     def candidates(self) -> Iterator[tuple[Instance, Instance]]:
-        """The blocks of the same name over the same domain."""
+        """The blocks of the same name."""
         ours, theirs = _writing_places(self.model), _writing_places(self.origin.model)
         for name, place in ours.items():
             base = name.removesuffix(_UPDATE)
             known = base if name not in theirs and base not in ours else name
             other = theirs.get(known)
-            if place is not None and other is not None and self.same_domain(place, other):
+            if place is not None and other is not None:
                 yield place, other
 
     def same_domain(self, place: Instance, other: Instance) -> bool:
@@ -89,6 +121,8 @@ class _Comparison:
     def alike(self, place: Instance, other: Instance) -> bool:
         """Whether two blocks compute the same if the leaves of their formulas are the same."""
         mine, theirs = _stores(self.flow, place), _stores(self.origin, other)
+        if not self.same_domain(place, other):
+            return self.same_terms(mine, theirs)
         if [_outline(w, self.flow) for w in mine] != [_outline(w, self.origin) for w in theirs]:
             return False
         try:
@@ -98,14 +132,38 @@ class _Comparison:
         except NotComparable:
             return False
 
+    def same_terms(self, mine: list[Access], theirs: list[Access]) -> bool:
+        """Whether two reductions over other domains have the same formula for their terms."""
+        bags = self.bags(mine, theirs)
+        if bags is None:
+            return False
+        owners = bags[0].owner.range(), bags[1].owner.range()
+        return bags[0].shape == bags[1].shape and bool(owners[0].is_subset(owners[1]))
+
+    def bags(self, mine: list[Access], theirs: list[Access]) -> tuple[Bag, Bag] | None:
+        if len(mine) != 1 or len(theirs) != 1:
+            return None
+        if mine[0] not in self.flow.updates or theirs[0] not in self.origin.updates:
+            return None
+        try:
+            return bag_of(self.new, mine[0]), bag_of(self.old, theirs[0])
+        except NotComparable:
+            return None
+
     # ------------------------------------------------------------------ comparing
 
     def block(self, place: Instance, old: Instance) -> None:
         """The leaves of a block's formulas are the same in each of its iterations."""
-        for write, other in zip(_stores(self.flow, place), _stores(self.origin, old)):
+        mine, theirs = _stores(self.flow, place), _stores(self.origin, old)
+        if not self.same_domain(place, old):
+            bags = self.bags(mine, theirs)
+            if bags is not None:
+                self.terms(mine[0], *bags)
+            return
+        for write, other in zip(mine, theirs):
             runs = executed(write).to_union_set(), executed(other).to_union_set()
             if not runs[0].is_subset(runs[1]):
-                self.model.doubt(f"block {place.name!r} runs for more iterations than originally")
+                self.doubts.append(f"block {place.name!r} runs for more iterations than originally")
             both = runs[0].intersect(runs[1])
             if write in self.flow.updates:
                 base = [
@@ -114,16 +172,53 @@ class _Comparison:
                 ]
                 left = self.different(base[0], base[1], both, write.block)
                 self.report(write, left, f"starts from another value of {write.memory.name!r}")
-            mine, theirs = self.new.block(write), self.old.block(other)
-            for leaf, known in zip(mine.leaves, theirs.leaves):
+            leaves = self.new.block(write).leaves, self.old.block(other).leaves
+            for leaf, known in zip(*leaves):
                 left = self.different(leaf, known, both, write.block)
-                self.report(write, left, f"depends on another value of {leaf.name!r}")
+                what = f"depends on another value of {leaf.name!r}"
+                self.report(write, left, what, _names(leaf, known))
+
+    def terms(self, write: Access, new: Bag, old: Bag) -> None:
+        """Two reductions combine the same terms."""
+        block, owners = write.block, (new.owner.range(), old.owner.range())
+        if not owners[0].is_subset(owners[1]):
+            self.doubts.append(f"block {block!r} runs for more iterations than originally")
+        both = owners[0].intersect(owners[1])
+        joints = []
+        for bag in (new, old):
+            joint, lacking = tuples(bag)
+            unnamed = [_unnamed(leaf.values) for leaf in bag.leaves]
+            known = lacking.is_empty() and all(part.is_empty() for part in unnamed)
+            if not known or not joint.is_injective():
+                self.doubts.append(
+                    f"not comparable with the original: the terms of block {block!r}"
+                )
+                return
+            joints.append(joint.range())
+        for one, other in (joints, joints[::-1]):
+            left = one.subtract(other)
+            for k in range(left.get_set_list().n_set()):
+                part = left.get_set_list().get_at(k)
+                self.report_term(write, part, both, (*new.leaves, *old.leaves))
+                return
+        starts = [Leaf(bag.starts, both, write.memory.name) for bag in (new, old)]
+        left = self.different(starts[0], starts[1], both, block)
+        self.report(write, left, f"starts from another value of {write.memory.name!r}")
+
+    def report_term(self, write: Access, part: Any, both: Any, leaves: tuple[Leaf, ...]) -> None:
+        """A term of one reduction that is not one of the other."""
+        owner = part.to_union_set()
+        for _ in range(len(leaves) // 2):
+            owner = owner.unwrap().domain()
+        owner = owner.intersect(both)
+        names = frozenset[str]().union(*(_names(leaf, leaf) for leaf in leaves))
+        self.report(write, owner, "combines other terms", names)
 
     def different(self, leaf: Leaf, known: Leaf, both: Any, block: str) -> Any:
         """The iterations for which one program has values that the other has not."""
         unnamed = _unnamed(leaf.values).union(_unnamed(known.values)).intersect(both)
         if not unnamed.is_empty():
-            self.model.doubt(
+            self.doubts.append(
                 f"not comparable with the original: what block {block!r} gets from {leaf.name!r} "
                 "comes from a block that the other program does not have"
             )
@@ -134,10 +229,14 @@ class _Comparison:
         left = union(parts, self.model.integers.isl.UnionSet)
         return left.intersect(both).subtract(unnamed)
 
-    def report(self, write: Access, left: Any, what: str) -> None:
+    def report(
+        self, write: Access, left: Any, what: str, names: frozenset[str] = frozenset()
+    ) -> None:
         if not left.is_empty():
             message = f"block {write.block!r} {what} than originally"
-            self.findings.at_iters("different", message, write, left.get_set_list().get_at(0))
+            where = left.get_set_list().get_at(0)
+            violation = self.findings.iterations("different", message, write, where)
+            self.found.append(Difference(write.place, violation, names))
 
     def output(self, memory: Memory, old: Memory) -> None:
         """A parameter holds the same values at the end."""
@@ -148,7 +247,7 @@ class _Comparison:
         if all(store.exact for store in stores):
             mine, theirs = self.formula(self.new, memory), self.formula(self.old, old)
         if mine is None or theirs is None or mine.shape is not theirs.shape:
-            self.model.doubt(
+            self.doubts.append(
                 f"not comparable with the original: {memory.name!r} is computed by other blocks"
             )
             return
@@ -157,7 +256,9 @@ class _Comparison:
             whole = leaf.runs.union(known.runs)
             left = self.different(leaf, known, whole, writer)
             if not left.is_empty():
-                self.report_output(memory, left.get_set_list().get_at(0))
+                where = left.get_set_list().get_at(0)
+                violation = self.output_differs(memory, where)
+                self.found.append(Difference(None, violation, _names(leaf, known)))
                 return
 
     @staticmethod
@@ -167,13 +268,23 @@ class _Comparison:
         except NotComparable:
             return None
 
-    def report_output(self, memory: Memory, where: Any) -> None:
+    def output_differs(self, memory: Memory, where: Any) -> Violation:
         params, element = self.model.integers.point(where)
         blocks = tuple(dict.fromkeys(a.block for a in memory.accesses if a.is_write))
         named = self.findings.named(params)
         point = Point(blocks[0] if blocks else "", {}, {}, memory.name, element, named)
         message = f"{memory.name!r} holds another value at the end than originally"
-        self.findings.violations.append(Violation("different", message, blocks, point))
+        return Violation("different", message, blocks, point)
+
+
+def _names(leaf: Leaf, known: Leaf) -> frozenset[str]:
+    """The blocks that make the values of a leaf, as `B<number>`."""
+    found = set()
+    for values in (leaf.values, known.values):
+        maps = values.get_map_list()
+        for k in range(maps.n_map()):
+            found.add(maps.get_at(k).range().get_tuple_name().split("_")[0])
+    return frozenset(found)
 
 
 def _unnamed(values: Any) -> Any:

@@ -226,7 +226,7 @@ class _Walk:
         # The body sees the iteration variables, not the loops.
         seen = {v: e for v, e in frame.values.items() if v not in _loop_vars(frame)}
         seen.update((a.var, v) for a, v in zip(block.iter_vars, values, strict=True))
-        frame = replace(frame, values=seen, place=place, role=BODY)
+        frame = replace(frame, values=seen, place=place)
         for buffer in block.alloc_buffers:
             self.allocate(buffer, None, frame.dims)
         for match in block.match_buffers:

@@ -127,11 +127,17 @@ class Findings:
         self.violations.append(Violation(kind, message, names, point, second))
 
     def at_iters(self, kind: str, message: str, access: Access, found: Any, skip: int = 0) -> None:
+        """Add a violation at values of the iteration variables, from coordinate `skip` on."""
+        self.violations.append(self.iterations(kind, message, access, found, skip))
+
+    def iterations(
+        self, kind: str, message: str, access: Access, found: Any, skip: int = 0
+    ) -> Violation:
         """A violation at values of the iteration variables, from coordinate `skip` on."""
         params, row = self.model.integers.point(found)
         iters = dict(zip(access.iter_names, row[skip:]))
         point = Point(access.block, {}, iters, access.memory.name, (), self.named(params))
-        self.violations.append(Violation(kind, message, (access.block,), point))
+        return Violation(kind, message, (access.block,), point)
 
     def at_place(self, kind: str, message: str, place: Instance, found: Any, dims: Any) -> None:
         """A violation at values of the loops around a block."""
