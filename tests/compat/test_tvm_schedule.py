@@ -194,3 +194,131 @@ def test_annotations():
     verify_trace_roundtrip(sch, matmul)
     sch.unannotate(block, ann_key="pragma_key")
     assert "pragma_key" not in sch.get(block).annotations
+
+
+def test_layout_with_axis_separators():
+    sch = tir.Schedule(matmul, debug_mask="all")
+    block = sch.get_block("matmul")
+    sch.transform_layout(
+        block, ("write", 0), lambda i, j: [i // 4, j, tir.IndexMap.AXIS_SEPARATOR, i % 4]
+    )
+    buffer = sch.get(block).writes[0].buffer
+    assert [int(extent) for extent in buffer.shape] == [8, 40, 4]
+    assert list(buffer.axis_separators) == [2]
+    verify_trace_roundtrip(sch, matmul)
+    other = sch.copy()
+    other.transform_layout("matmul", "A", lambda i, k: [k, i])
+    assert [int(extent) for extent in other.get(block).reads[0].buffer.shape] == [24, 32]
+    assert len(sch.trace.insts) + 2 == len(other.trace.insts)
+
+
+def test_traces_made_by_hand():
+    kind = tir.schedule.InstructionKind.get
+    instruction = tir.schedule.Instruction
+    block, loops = tir.schedule.BlockRV(), [tir.schedule.LoopRV() for _ in range(5)]
+    sizes = [tir.schedule.ExprRV("v", "int32") for _ in range(2)]
+    trace = tir.schedule.Trace(
+        insts=[
+            instruction(kind("GetBlock"), [], ["matmul", "main"], [block]),
+            instruction(kind("GetLoops"), [block], [], loops[:3]),
+            instruction(kind("SamplePerfectTile"), [loops[0]], [2, 16], sizes),
+            instruction(kind("Split"), [loops[0], *sizes], [True, False], loops[3:]),
+            instruction(kind("EnterPostproc"), [], [], []),
+            instruction(kind("Parallel"), [loops[3]], [], []),
+        ],
+        decisions={},
+    )
+    trace = trace.with_decision(trace.insts[2], [4, 8], remove_postproc=False)
+    assert trace.insts[1].kind.is_pure
+    assert not trace.insts[-1].kind.is_pure
+    for remove, found in [(True, tir.ForKind.SERIAL), (False, tir.ForKind.PARALLEL)]:
+        sch = tir.Schedule(matmul)
+        trace.apply_to_schedule(sch, remove_postproc=remove)
+        first = sch.get(sch.get_loops("matmul")[0])
+        assert (int(first.extent), first.kind) == (4, found)
+    assert len(trace.simplified(remove_postproc=True).insts) == 4
+    with pytest.raises(tvm.TVMError):
+        kind("NoSuchStep")
+
+
+def test_states():
+    state = tir.ScheduleState(matmul, debug_mask="all")
+    root = state.mod["main"].body.block
+    block = root.body.body.body.body.block
+    flags = state._get_cached_flags(state.get_sref(block))
+    assert flags == tir.schedule.state.CachedFlags(
+        affine_binding=True, region_cover=True, stage_pipeline=True
+    )
+    assert state.get_sref(tir.Evaluate(0)) is None
+    assert state.get_block_scope(state.get_sref(root)).get_deps_by_src(state.get_sref(block)) == []
+    loop = root.body
+    new = tir.For(loop.loop_var, 0, 32, tir.ForKind.UNROLLED, loop.body)
+    state.replace(state.get_sref(loop), new)
+    assert state.mod["main"].body.block.body.kind == tir.ForKind.UNROLLED
+
+
+def test_matrix_product_with_relu_step_by_step():
+    @I.ir_module
+    class Module:
+        @T.prim_func
+        def mm_relu(
+            A: T.Buffer((16, 24), "float32"), B: T.Buffer((24, 32), "float32"),
+            C: T.Buffer((16, 32), "float32"),
+        ):  # fmt: skip
+            T.func_attr({"tir.noalias": True})
+            Y = T.alloc_buffer((16, 32), dtype="float32")
+            for i, j, k in T.grid(16, 32, 24):
+                with T.block("Y"):
+                    vi = T.axis.spatial(16, i)
+                    vj = T.axis.spatial(32, j)
+                    vk = T.axis.reduce(24, k)
+                    with T.init():
+                        Y[vi, vj] = T.float32(0)
+                    Y[vi, vj] = Y[vi, vj] + A[vi, vk] * B[vk, vj]
+            for i, j in T.grid(16, 32):
+                with T.block("C"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vi, vj] = T.max(Y[vi, vj], T.float32(0))
+
+    @T.prim_func
+    def expected(
+        A: T.Buffer((16, 24), "float32"), B: T.Buffer((24, 32), "float32"),
+        C: T.Buffer((16, 32), "float32"),
+    ):  # fmt: skip
+        T.func_attr({"tir.noalias": True})
+        Y = T.alloc_buffer((16, 32), dtype="float32")
+        for i, j_0 in T.grid(16, 4):
+            for j_1 in range(8):
+                with T.block("Y_init"):
+                    vi = T.axis.spatial(16, i)
+                    vj = T.axis.spatial(32, j_0 * 8 + j_1)
+                    T.reads()
+                    T.writes(Y[vi, vj])
+                    Y[vi, vj] = T.float32(0)
+            for k, j_1 in T.grid(24, 8):
+                with T.block("Y_update"):
+                    vi = T.axis.spatial(16, i)
+                    vj = T.axis.spatial(32, j_1 + j_0 * 8)
+                    vk = T.axis.reduce(24, k)
+                    T.reads(Y[vi, vj], A[vi, vk], B[vk, vj])
+                    T.writes(Y[vi, vj])
+                    Y[vi, vj] = Y[vi, vj] + A[vi, vk] * B[vk, vj]
+            for ax0 in range(8):
+                with T.block("C"):
+                    vi = T.axis.spatial(16, i)
+                    vj = T.axis.spatial(32, j_0 * 8 + ax0)
+                    C[vi, vj] = T.max(Y[vi, vj], T.float32(0))
+
+    sch = tvm.tir.Schedule(Module, debug_mask="all")
+    block = sch.get_block("Y", func_name="mm_relu")
+    _, j, k = sch.get_loops(block)
+    j_0, j_1 = sch.split(j, factors=[None, 8])
+    sch.reorder(j_0, k, j_1)
+    sch.reverse_compute_at(sch.get_block("C", "mm_relu"), j_0)
+    sch.decompose_reduction(block, k)
+    assert_structural_equal_ignore_global_symbol(sch.mod["mm_relu"], expected)
+    verify_trace_roundtrip(sch, Module)
+    a, b = RNG.random((16, 24)).astype("float32"), RNG.random((24, 32)).astype("float32") - 0.5
+    c = tvm.nd.empty((16, 32))
+    tvm.build(sch.mod, target="llvm")["mm_relu"](tvm.nd.array(a), tvm.nd.array(b), c)
+    tvm.testing.assert_allclose(c.numpy(), np.maximum(a @ b, 0), rtol=1e-4, atol=1e-5)

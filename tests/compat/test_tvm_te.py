@@ -206,7 +206,7 @@ def test_tensors_without_dimensions():
     def expected(A: T.Buffer((), "int32"), B: T.Buffer((), "int32")):
         T.func_attr({"tir.noalias": True})
         with T.block("B"):
-            vi = T.axis.spatial(1, 0)
+            vi = T.axis.spatial(1, 0)  # noqa: F841
             T.reads(A[()])
             T.writes(B[()])
             B[()] = A[()] + 10

@@ -147,7 +147,7 @@ class Schedule:
 
     def copy(self) -> Schedule:
         """A schedule that goes its own way from here; the variables hold in both."""
-        other = object.__new__(Schedule)
+        other = object.__new__(type(self))
         other._state, twins = self._state.copy()
         other._level = self._level
         other._original = self._original

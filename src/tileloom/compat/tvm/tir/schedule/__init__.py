@@ -16,11 +16,13 @@ from .....schedule import (
     Trace,
 )
 from .....schedule.instruction import find_kind
+from .....schedule.primitives.transform_layout import find_access
 from .....tir import IRModule, PrimFunc
 from ..._names import NodeType, missing
 from ...ir.module import IRModule as Module
 from ...ir.module import as_module
 from ..block_scope import BlockDependenceInfo, BlockScope, Dependency, DepKind
+from ..function import IndexMap
 from .state import CachedFlags, ScheduleDebugMask, ScheduleState
 
 
@@ -31,6 +33,33 @@ class InstructionKind(metaclass=NodeType, node=schedule.InstructionKind):
     def get(name: str) -> schedule.InstructionKind:
         """The kind of a name."""
         return find_kind(name)
+
+
+class _Schedule(schedule.Schedule):
+    """Our schedule; an index map may say where the axes of the buffer separate."""
+
+    def transform_layout(  # type: ignore[override,unused-ignore]
+        self, block: Any, buffer: Any, index_map: Any, pad_value: Any = None, **options: Any
+    ) -> None:
+        """As ours, then `set_axis_separator` where the map has `IndexMap.AXIS_SEPARATOR`."""
+        block = self.get_block(block) if isinstance(block, str) else block
+        separators: list[int] = []
+        if callable(index_map):
+            index, side = find_access(self.get_sref(block), buffer)
+            stmt = self.get(block)
+            region = (stmt.writes if side else stmt.reads)[index]
+            buffer = ("write" if side else "read", index)
+            index_map, separators = IndexMap.from_func_with_separators(
+                index_map, region.buffer.ndim, index_dtype=_index_dtype(stmt)
+            )
+        super().transform_layout(block, buffer, index_map, pad_value, **options)  # type: ignore[misc]
+        if separators:
+            self.set_axis_separator(block, buffer, separators)
+
+
+def _index_dtype(block: Any) -> str:
+    """The type of a block's indices."""
+    return str(block.iter_vars[0].var.dtype) if block.iter_vars else "int32"
 
 
 class Schedule(metaclass=NodeType, node=schedule.Schedule):
@@ -44,7 +73,7 @@ class Schedule(metaclass=NodeType, node=schedule.Schedule):
         if options.get("debug_mask") is None:
             options.pop("debug_mask", None)
         program = Module({"main": mod}) if isinstance(mod, PrimFunc) else as_module(mod)
-        return schedule.Schedule(program, **options)
+        return _Schedule(program, **options)
 
     @staticmethod
     def _create_non_traced(mod: PrimFunc | IRModule, **options: Any) -> schedule.Schedule:
