@@ -11,6 +11,7 @@ from lower.gpu_programs import check_gpu, gpu_lower, row_sum, softmax, tiled_mat
 from lower.simt import SimulationError, simulate
 from tileloom.base import Target
 from tileloom.base.errors import UserError, VerifyError
+from tileloom.driver import build
 from tileloom.expr import IterVar, Range, Var, const
 from tileloom.lower import lower
 from tileloom.lower.lower_cross_thread_reduction import lower_cross_thread_reduction
@@ -181,6 +182,45 @@ def test_kernels_and_their_launch():
     verify_flat(kernel)
 
 
+def test_wide_threads_become_narrow():
+    @T.prim_func
+    def func(
+        A: T.Buffer((T.int64(6), T.int64(8)), "float32"),
+        B: T.Buffer((T.int64(8), T.int64(6)), "float32"),
+    ):
+        for i in T.thread_binding(T.int64(6), thread="blockIdx.x"):
+            for j in T.thread_binding(T.int64(8), thread="threadIdx.x"):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vj, vi] = A[vi, vj]
+
+    flat = check_gpu(func, lambda A, B: [A.T])
+    assert "int64" not in str(flat.body)
+
+
+def test_grids_of_unknown_size():
+    @T.prim_func
+    def func(a: T.handle, b: T.handle, n: T.int32):
+        A = T.match_buffer(a, (n,), "float32")
+        B = T.match_buffer(b, (n,), "float32")
+        for i in T.thread_binding((n + 7) // 8, thread="blockIdx.x"):
+            for j in T.thread_binding(8, thread="threadIdx.x"):
+                with T.block("B"):
+                    T.where(i * 8 + j < n)
+                    v = T.axis.spatial(n, i * 8 + j)
+                    B[v] = A[v] + T.float32(1)
+
+    flat = gpu_lower(func)
+    for size in (1, 8, 21):
+        a, b = np.arange(size, dtype="f"), np.zeros(size, "f")
+        simulate(flat, a, b, size)
+        np.testing.assert_array_equal(b, a + 1)
+    module = split_host_device(flat)
+    (launch,) = collect(module["func"].body, Evaluate)
+    assert str(launch.value.args[-2]) == "(n + 7) // 8"
+    verify_flat(module)
+
+
 # ---------------------------------------------------------------------------- barriers
 
 
@@ -263,7 +303,6 @@ def test_barriers_in_uniform_branches_and_loops():
     [
         ([0, 0, 1], [0, 1, 2]),
         ([0, 0, 1], [1, 2, 0]),
-        ([0, 0, 2], [0, 1, 2]),
         ([0, 0, 3], [2, 1, 0]),
         ([0, 1, 2], [0, 1, 2]),
         ([0, 0, 7], [0, 1, 2]),
@@ -351,10 +390,14 @@ def test_a_pipeline_on_the_cpu(length, symbolic):
                         B[vk, vi] = S[3 - vi]
 
     flat = lower(func)
+    kernel = build(func)
     a, b = np.arange(32, dtype="f").reshape(8, 4), np.zeros((8, 4), "f")
     run(flat, a.reshape(-1), b.reshape(-1), length)
     expected = np.zeros((8, 4), "f")
     expected[:length] = a[:length, ::-1] * 2
+    np.testing.assert_array_equal(b, expected)
+    b[:] = 0
+    kernel(a, b, length)
     np.testing.assert_array_equal(b, expected)
 
 
@@ -479,6 +522,137 @@ def test_every_store_is_legal_after_each_pass():
     assert all(len(store.indices) == 1 for store in collect(flat.body, BufferStore))
 
 
+# ---------------------------------------------------------------------------- copies
+
+
+def copied_matmul(notes: dict, scope: str = "shared") -> PrimFunc:
+    """C = A @ B on 8 by 4 threads; tiles come by `read_at`, the result goes by `write_at`."""
+
+    @T.prim_func
+    def func(
+        A: T.Buffer((16, 24), "float32"),
+        B: T.Buffer((24, 16), "float32"),
+        C: T.Buffer((16, 16), "float32"),
+    ):
+        A_shared = T.alloc_buffer((16, 24), "float32", scope=scope)
+        B_shared = T.alloc_buffer((24, 16), "float32", scope=scope)
+        C_local = T.alloc_buffer((16, 16), "float32", scope="local")
+        for by in T.thread_binding(2, thread="blockIdx.y"):
+            for bx in T.thread_binding(2, thread="blockIdx.x"):
+                for ko in range(2):
+                    with T.block("A_shared"):
+                        v0, v1 = T.axis.remap("SS", [by, ko])
+                        T.reads(A[v0 * 8 : v0 * 8 + 8, v1 * 12 : v1 * 12 + 12])
+                        T.writes(A_shared[v0 * 8 : v0 * 8 + 8, v1 * 12 : v1 * 12 + 12])
+                        T.block_attr(notes)
+                        for x, y in T.grid(8, 12):
+                            A_shared[v0 * 8 + x, v1 * 12 + y] = A[v0 * 8 + x, v1 * 12 + y]
+                    with T.block("B_shared"):
+                        v0, v1 = T.axis.remap("SS", [ko, bx])
+                        T.reads(B[v0 * 12 : v0 * 12 + 12, v1 * 8 : v1 * 8 + 8])
+                        T.writes(B_shared[v0 * 12 : v0 * 12 + 12, v1 * 8 : v1 * 8 + 8])
+                        T.block_attr(notes)
+                        for x, y in T.grid(12, 8):
+                            B_shared[v0 * 12 + x, v1 * 8 + y] = B[v0 * 12 + x, v1 * 8 + y]
+                    for ty in T.thread_binding(4, thread="threadIdx.y"):
+                        for tx in T.thread_binding(8, thread="threadIdx.x"):
+                            for u, ki in T.grid(2, 12):
+                                with T.block("update"):
+                                    vi = T.axis.spatial(16, by * 8 + ty * 2 + u)
+                                    vj = T.axis.spatial(16, bx * 8 + tx)
+                                    vk = T.axis.reduce(24, ko * 12 + ki)
+                                    T.reads(A_shared[vi, vk], B_shared[vk, vj])
+                                    T.writes(C_local[vi, vj])
+                                    with T.init():
+                                        C_local[vi, vj] = T.float32(0)
+                                    C_local[vi, vj] = (
+                                        C_local[vi, vj] + A_shared[vi, vk] * B_shared[vk, vj]
+                                    )
+                for ty in T.thread_binding(4, thread="threadIdx.y"):
+                    for tx in T.thread_binding(8, thread="threadIdx.x"):
+                        with T.block("C_local"):
+                            v0 = T.axis.spatial(8, by * 4 + ty)
+                            v1 = T.axis.spatial(16, bx * 8 + tx)
+                            T.reads(C_local[v0 * 2 : v0 * 2 + 2, v1])
+                            T.writes(C[v0 * 2 : v0 * 2 + 2, v1])
+                            T.block_attr({"auto_copy": 1})
+                            for x in range(2):
+                                C[v0 * 2 + x, v1] = C_local[v0 * 2 + x, v1]
+
+    return func
+
+
+@pytest.mark.parametrize("vector_bytes", [0, 4, 8, 16, 32])
+@pytest.mark.parametrize("local_stage", [0, 1])
+def test_copies_by_all_threads(vector_bytes, local_stage):
+    notes = {"auto_copy": 1, "vector_bytes": vector_bytes, "local_stage": local_stage}
+    flat = check_gpu(copied_matmul(notes), product)
+    assert "auto_copy" not in str(flat)
+    widest = max(
+        store.value.dtype.lanes
+        for store in collect(flat.body, BufferStore)
+        if store.buffer.name.startswith("A_shared")
+    )
+    assert widest == max(1, min(vector_bytes, 16) // 4)  # 12 columns are no multiple of 8
+    assert syncs(flat) == 2
+    assert ("A_shared_local" in str(flat)) == bool(local_stage)
+
+
+def test_a_copy_that_is_none():
+    notes = {"auto_copy": 1}
+
+    @T.prim_func
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        with T.block("no"):
+            T.reads(A[0:8])
+            T.writes(B[0:8])
+            T.block_attr(notes)
+            for i in range(8):
+                B[i] = A[i] + T.float32(1)
+
+    with pytest.raises(UserError, match="block 'no' is annotated 'auto_copy'"):
+        gpu_lower(func)
+
+
+@pytest.mark.parametrize("pipeline", [False, True])
+def test_copies_through_registers(pipeline):
+    """The fetch of the next tile and the store of this one are statements of their own."""
+    loop = {}
+    if pipeline:
+        loop = {
+            "software_pipeline_stage": [0, 1, 1],
+            "software_pipeline_order": [2, 0, 1],
+        }
+    notes = {"tir.manifest_shared_memory_local_stage": 1}
+
+    @T.prim_func
+    def func(A: T.Buffer((5, 32), "float32"), B: T.Buffer((5, 32), "float32")):
+        S = T.alloc_buffer((5, 32), "float32", scope="shared")
+        for b in T.thread_binding(1, thread="blockIdx.x"):
+            for k in T.serial(5, annotations=loop):
+                for t in T.thread_binding(8, thread="threadIdx.x"):
+                    for x in T.vectorized(4):
+                        with T.block("S"):
+                            v0 = T.axis.spatial(5, k + b)
+                            v1 = T.axis.spatial(32, t * 4 + x)
+                            T.reads(A[v0, v1])
+                            T.writes(S[v0, v1])
+                            T.block_attr(notes)
+                            S[v0, v1] = A[v0, v1]
+                for t in T.thread_binding(8, thread="threadIdx.x"):
+                    for x in range(4):
+                        with T.block("B"):
+                            v0 = T.axis.spatial(5, k + b)
+                            v1 = T.axis.spatial(32, t * 4 + x)
+                            T.reads(S[v0, 31 - v1])
+                            T.writes(B[v0, v1])
+                            B[v0, v1] = S[v0, 31 - v1]
+
+    flat = check_gpu(func, lambda A, B: [A[:, ::-1]])
+    sizes = {a.buffer_var.name: int(a.extents[0]) for a in collect(flat.body, Allocate)}
+    assert sizes == {"S": 32, "S_local": 4}
+
+
 # ---------------------------------------------------------------------------- random programs
 
 _INDICES = {
@@ -492,6 +666,7 @@ _INDICES = {
     "row": lambda t, k: t + k * 8,
     "strided": lambda t, k: t * 3 + k,
     "one": lambda t, k: k,
+    "slide": lambda t, k: t + k % 2,
 }
 
 

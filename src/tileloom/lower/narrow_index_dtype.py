@@ -12,17 +12,19 @@ from ..expr import (
     FloorDiv,
     FloorMod,
     IntImm,
+    IterVar,
     Max,
     Min,
     Mul,
+    Range,
     Sub,
     Var,
     cast,
     const,
 )
 from ..expr.nodes import And, Or
-from ..tir import BufferLoad, BufferStore, For, PrimFunc, Stmt, StmtRewriter, collect
-from .common import on_body, rebuild
+from ..tir import AttrStmt, BufferLoad, BufferStore, For, PrimFunc, Stmt, StmtRewriter, collect
+from .common import THREAD_KEYS, on_body, rebuild
 from .simplify import analyzer_of
 
 _INT32, _INT64 = dtype("int32"), dtype("int64")
@@ -30,7 +32,7 @@ _ARITHMETIC = (Add, Sub, Mul, FloorDiv, FloorMod, Min, Max)
 
 
 def narrow_index_dtype(func: PrimFunc) -> PrimFunc:
-    """int64 loops, indices and comparisons of indices become int32 where their values fit.
+    """int64 loops, threads, indices and comparisons of indices become int32 where their values fit.
 
     A value fits if it, and all that it is computed from, stays within int32 for the constant ranges
     of the loops around; a loop variable that is used otherwise is cast back there.
@@ -42,7 +44,14 @@ def narrow_index_dtype(func: PrimFunc) -> PrimFunc:
 
 
 def _has_wide(stmt: Stmt) -> bool:
-    return any(loop.loop_var.dtype is _INT64 for loop in collect(stmt, For))
+    loops = any(loop.loop_var.dtype is _INT64 for loop in collect(stmt, For))
+    return loops or any(
+        _is_thread(a) and a.node.var.dtype is _INT64 for a in collect(stmt, AttrStmt)
+    )
+
+
+def _is_thread(stmt: AttrStmt) -> bool:
+    return stmt.attr_key in THREAD_KEYS
 
 
 class _Narrow(StmtRewriter):
@@ -61,6 +70,18 @@ class _Narrow(StmtRewriter):
         self.narrow_vars[stmt.loop_var] = var
         low, extent = cast(_INT32, low), cast(_INT32, extent)
         return stmt.replace(loop_var=var, min=low, extent=extent, body=self.visit(stmt.body))
+
+    def visit_AttrStmt(self, stmt: AttrStmt) -> Stmt:
+        if not _is_thread(stmt):
+            return super().visit_AttrStmt(stmt)
+        value, axis = self.index(stmt.value), stmt.node
+        if axis.var.dtype is not _INT64 or not _fits_int32(const(0, value.dtype), value):
+            return self.update(stmt, value=value, body=self.visit(stmt.body))
+        var = Var(axis.var.name, _INT32)
+        self.narrow_vars[axis.var] = var
+        value = cast(_INT32, value)
+        new = IterVar(Range.from_extent(value), var, axis.iter_type, axis.thread_tag)
+        return stmt.replace(node=new, value=value, body=self.visit(stmt.body))
 
     def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
         predicate = None if stmt.predicate is None else self.visit_expr(stmt.predicate)

@@ -22,12 +22,14 @@ from .inject_software_pipeline import inject_software_pipeline
 from .inject_virtual_thread import inject_virtual_thread
 from .legalize_parallel import legalize_parallel
 from .loop_partition import loop_partition
+from .lower_auto_copy import lower_auto_copy
 from .lower_cross_thread_reduction import lower_cross_thread_reduction
 from .lower_init_block import lower_init_block
 from .lower_match_buffer import lower_match_buffer
 from .lower_opaque_block import lower_opaque_block
 from .lower_thread_allreduce import lower_thread_allreduce
 from .lower_thread_binding import lower_thread_binding
+from .manifest_shared_memory_local_stage import manifest_shared_memory_local_stage
 from .merge_shared_memory import merge_shared_memory_allocations
 from .narrow_index_dtype import narrow_index_dtype
 from .plan_allocations import plan_and_update_buffer_allocation_location
@@ -83,7 +85,9 @@ GPU_PIPELINE: Sequence[Pass] = (
     lower_init_block,
     plan_and_update_buffer_allocation_location,
     convert_blocks_to_opaque,
+    manifest_shared_memory_local_stage,  # makes buffers to compact
     compact_buffer_region,  # thread loops still stand around what they run: see the next line
+    lower_auto_copy,  # makes thread loops to unify
     unify_thread_binding,  # after compaction, which reads there what each thread has of a buffer
     lower_match_buffer,
     inject_software_pipeline,
