@@ -39,7 +39,7 @@ def arrays(dev):
     return tvm.nd.array(a, dev), tvm.nd.array(b, dev), tvm.nd.empty((7, 3), "float32", dev)
 
 
-@pytest.mark.parametrize("make", [tvm.build, tvm.compile, tvm.driver.build])
+@pytest.mark.parametrize("make", [tvm.build, tvm.compile, tvm.driver.build, tvm.tir.build])
 def test_build_and_call(make):
     dev = tvm.device("llvm", 0)
     lib = make(Module, target=tvm.target.Target("llvm"))

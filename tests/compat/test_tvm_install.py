@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -97,6 +98,16 @@ def test_a_script_runs_with_the_name_replaced(tmp_path):
     script.write_text(text)
     result = run(str(script))
     assert result.stdout.strip() == "it runs main", result.stderr
+
+
+def test_the_documentation_runs(tmp_path):
+    page = (SRC.parent / "docs" / "tvm-users.md").read_text()
+    (code,) = re.findall(r"```python\n(import numpy as np\n.*?)```", page, re.DOTALL)
+    script = tmp_path / "script.py"
+    script.write_text(code + "print(sch.mod['main'].script())")
+    result = run("-m", "tileloom.compat.tvm", str(script))
+    assert "T.parallel(8)" in result.stdout, result.stderr
+    assert "T.vectorized(16)" in result.stdout
 
 
 def test_modules_that_are_not_there(tmp_path):

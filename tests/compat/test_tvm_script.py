@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 import tileloom.compat.tvm as tvm
@@ -206,3 +208,15 @@ def test_parse_errors_are_tvm_errors():
 
     with pytest.raises(tvm.TVMError):
         tvm.script.from_source("@T.prim_func\ndef f(A: T.Buffer((4,)):\n    pass")
+
+
+def test_modules_are_kept_as_json_and_pickles():
+    for program in (TwoFunctions, scale):
+        for kept in (
+            tvm.ir.load_json(tvm.ir.save_json(program)),
+            pickle.loads(pickle.dumps(program)),
+        ):
+            assert type(kept) is type(program)
+            assert_structural_equal(kept, program)
+    with pytest.raises(tvm.TVMError):
+        tvm.ir.save_json(tir.Var("x", "int32"))

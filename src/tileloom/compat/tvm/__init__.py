@@ -32,6 +32,7 @@ from .target import Target
 
 __version__ = "0.20.0"
 gpu = cuda
+opencl, vulkan, metal, rocm = nd.opencl, nd.vulkan, nd.metal, nd.rocm
 
 # Where TVM keeps things in files that we do not have, or have elsewhere.
 _ALIASES: dict[str, ModuleType] = {
@@ -48,6 +49,7 @@ _ALIASES: dict[str, ModuleType] = {
     "target.target": target,
     "te.operation": te,
     "te.tensor": te,
+    "ir.container": ir,
     "tir.generic": tir.op,
     "tir.analysis.analysis": tir.analysis,
     "tir.transform.transform": tir.transform,

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .... import expr
-from ....base.errors import UserError
+from .... import expr, tir
+from ....base.errors import UnsupportedError, UserError
 from ....expr import itermap_nodes as iter_nodes
 from ....expr.op_name import OpName, op_name
 from ....expr.operators import ExprLike
+from ....script import parse
 from ....script.intrinsics import is_intrinsic
 from ....tir import PrimFunc, StructureError, register_structure, structural
 from .._names import NodeType, missing
 from . import transform
-from .module import GlobalVar, IRModule
+from .module import GlobalVar, IRModule, as_module
 from .normal_form import normal_form
 
 PrimExpr = expr.Expr
@@ -139,9 +141,23 @@ def get_first_structural_mismatch(lhs: Any, rhs: Any, map_free_vars: bool = Fals
     return None
 
 
+def save_json(node: Any) -> str:
+    """A function or module as JSON: its script in an object."""
+    if not isinstance(node, (PrimFunc, tir.IRModule)):
+        raise UnsupportedError(f"save_json takes functions and modules, not {type(node).__name__}")
+    return json.dumps({"tileloom_script": node.script()})
+
+
+def load_json(json_str: str) -> Any:
+    """What `save_json` has written."""
+    found = parse(json.loads(json_str)["tileloom_script"])
+    return found if isinstance(found, PrimFunc) else as_module(found)
+
+
 __all__ = [
     "Array", "BaseExpr", "BaseFunc", "EnvFunc", "GlobalVar", "IRModule", "Map", "Node", "Op",
     "PointerType", "PrimExpr", "PrimType", "Range", "StructuralMismatch", "assert_structural_equal",
-    "get_first_structural_mismatch", "structural_equal", "structural_hash", "transform",
+    "get_first_structural_mismatch", "load_json", "save_json", "structural_equal",
+    "structural_hash", "transform",
 ]  # fmt: skip
 __getattr__ = missing(__name__)

@@ -81,6 +81,26 @@ def cuda(dev_id: int = 0) -> Device:
 gpu = cuda
 
 
+def opencl(dev_id: int = 0) -> Device:
+    """A device by name only."""
+    return Device("opencl", dev_id)
+
+
+def vulkan(dev_id: int = 0) -> Device:
+    """A device by name only."""
+    return Device("vulkan", dev_id)
+
+
+def metal(dev_id: int = 0) -> Device:
+    """A device by name only."""
+    return Device("metal", dev_id)
+
+
+def rocm(dev_id: int = 0) -> Device:
+    """A device by name only."""
+    return Device("rocm", dev_id)
+
+
 class NDArray:
     """An array that kernels take; NumPy's array stands behind it."""
 

@@ -7,11 +7,13 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from .._names import missing
+from ..arith.analyzer import Analyzer
 from ..runtime.ndarray import Device, device
 from ..target import Target
 from .transformation import CompareBeforeAfter
@@ -27,6 +29,12 @@ def assert_allclose(
     found, wanted = np.asarray(actual), np.asarray(desired)
     np.testing.assert_allclose(found.shape, wanted.shape)
     np.testing.assert_allclose(found, wanted, rtol=rtol, atol=atol, verbose=verbose)
+
+
+def assert_prim_expr_equal(lhs: Any, rhs: Any) -> None:
+    """Raises `ValueError` unless both expressions always have one value."""
+    if not Analyzer().can_prove_equal(lhs, rhs):
+        raise ValueError(f"{lhs} and {rhs} are not equal")
 
 
 def main() -> None:
@@ -160,15 +168,28 @@ def uses_gpu(func: Any) -> Any:
     return func
 
 
+def requires_package(*packages: str) -> Callable[[Any], Any]:
+    """Skip a test unless packages can be imported."""
+    absent = [name for name in packages if find_spec(name) is None]
+    mark = _pytest().mark.skipif(bool(absent), reason=f"no package {', '.join(absent)}")
+    return lambda func: mark(func)
+
+
+def slow(func: Any) -> Any:
+    """A mark of tests that take long."""
+    return func
+
+
 def strtobool(value: str) -> bool:
     """Whether a word means yes."""
     return value.strip().lower() in ("1", "true", "yes", "on", "y", "t")
 
 
 __all__ = [
-    "CompareBeforeAfter", "assert_allclose", "device_enabled", "enabled_targets",
-    "exclude_targets", "fixture", "known_failing_targets", "main", "parameter", "parameters",
-    "parametrize_targets", "skip_if_missing", "strtobool", "uses_gpu",
+    "CompareBeforeAfter", "assert_allclose", "assert_prim_expr_equal", "device_enabled",
+    "enabled_targets", "exclude_targets", "fixture", "known_failing_targets", "main", "parameter",
+    "parameters", "parametrize_targets", "requires_package", "skip_if_missing", "slow", "strtobool",
+    "uses_gpu",
 ]  # fmt: skip
 _missing = missing(__name__)
 

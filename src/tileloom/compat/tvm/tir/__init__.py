@@ -15,6 +15,11 @@ __all__ = [
 # Where names of this module are defined; the schedule last, as it takes the longest to load.
 _HOMES = (expr, stmt, buffer, function, op)
 _SCHEDULE = f"{__name__}.schedule"
+# Names that stand on more than this module, looked up where they are when they are asked for.
+_ELSEWHERE = {
+    "TensorIntrin": "tileloom.schedule",
+    "build": "tileloom.compat.tvm.driver",
+}
 _missing = missing(__name__)
 
 
@@ -24,6 +29,9 @@ def _find(name: str) -> Any:
             return getattr(home, name)
     if name == "Range":
         return ir.Range
+    if name in _ELSEWHERE:
+        found = getattr(import_module(_ELSEWHERE[name]), name, None)
+        return _missing(name) if found is None else found
     if name == "schedule" or name in import_module(_SCHEDULE).__all__:
         found = import_module(_SCHEDULE)
         return found if name == "schedule" else getattr(found, name)
