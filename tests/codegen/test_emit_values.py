@@ -286,3 +286,17 @@ def test_narrow_data_wraps_and_indices_do_not() -> None:
     formulas = [lambda a: a * const(100, "int8"), lambda a: Cast("int32", a * const(100, "int8"))]
     found = compare(mapped(["int8"], formulas, 1, 16), x)
     assert found[0][3] == 44 and found[1][3] == 44
+
+
+def test_deep_expressions() -> None:
+    """As deep as the interpreter follows; compiled, they may be several times as deep."""
+
+    def formula(a):
+        result = a
+        for k in range(120):
+            result = Select(LT(result, const(float(k))), result * 0.5 + a, a - result)
+        return result
+
+    compare(
+        mapped(["float32"], [formula], 1, 8), np.linspace(-2, 2, 8).astype("f4"), tolerance=1e-5
+    )
