@@ -440,6 +440,73 @@ def test_virtual_threads():
     assert syncs(flat) == sum(map(is_sync, pre_order(loop))) == 2  # for both at once
 
 
+def test_copies_inside_of_thread_loops():
+    """As `compute_at` leaves them: tiles are fetched by thread loops within thread loops."""
+
+    @T.prim_func
+    def func(
+        A: T.Buffer((16, 24), "float32"),
+        B: T.Buffer((24, 16), "float32"),
+        C: T.Buffer((16, 16), "float32"),
+    ):
+        C_local = T.alloc_buffer((16, 16), scope="local")
+        A_shared = T.alloc_buffer((16, 24), scope="shared")
+        B_shared = T.alloc_buffer((24, 16), scope="shared")
+        for by in T.thread_binding(2, thread="blockIdx.y"):
+            for bx in T.thread_binding(2, thread="blockIdx.x"):
+                for vy in T.thread_binding(2, thread="vthread.y"):
+                    for ty in T.thread_binding(4, thread="threadIdx.y"):
+                        for tx in T.thread_binding(4, thread="threadIdx.x"):
+                            for x in range(2):
+                                with T.block("C_init"):
+                                    vi = T.axis.spatial(16, by * 8 + vy * 4 + ty)
+                                    vj = T.axis.spatial(16, bx * 8 + tx * 2 + x)
+                                    T.reads()
+                                    T.writes(C_local[vi, vj])
+                                    C_local[vi, vj] = T.float32(0.0)
+                            for ko in range(3):
+                                for f0 in range(4):
+                                    for f1 in T.thread_binding(4, thread="threadIdx.y"):
+                                        for f2 in T.thread_binding(4, thread="threadIdx.x"):
+                                            with T.block("A_shared"):
+                                                v0 = T.axis.spatial(16, by * 8 + f0 * 2 + f1 // 2)
+                                                v1 = T.axis.spatial(24, ko * 8 + f1 % 2 * 4 + f2)
+                                                T.reads(A[v0, v1])
+                                                T.writes(A_shared[v0, v1])
+                                                A_shared[v0, v1] = A[v0, v1]
+                                for f0 in range(4):
+                                    for f1 in T.thread_binding(4, thread="threadIdx.y"):
+                                        for f2 in T.thread_binding(4, thread="threadIdx.x"):
+                                            with T.block("B_shared"):
+                                                v0 = T.axis.spatial(24, ko * 8 + f0 * 2 + f1 // 2)
+                                                v1 = T.axis.spatial(16, bx * 8 + f1 % 2 * 4 + f2)
+                                                T.reads(B[v0, v1])
+                                                T.writes(B_shared[v0, v1])
+                                                B_shared[v0, v1] = B[v0, v1]
+                                for ki, x in T.grid(8, 2):
+                                    with T.block("C"):
+                                        vi = T.axis.spatial(16, by * 8 + vy * 4 + ty)
+                                        vj = T.axis.spatial(16, bx * 8 + tx * 2 + x)
+                                        vk = T.axis.reduce(24, ko * 8 + ki)
+                                        T.reads(C_local[vi, vj], A_shared[vi, vk], B_shared[vk, vj])
+                                        T.writes(C_local[vi, vj])
+                                        C_local[vi, vj] = (
+                                            C_local[vi, vj] + A_shared[vi, vk] * B_shared[vk, vj]
+                                        )
+                            for x in range(2):
+                                with T.block("C_local"):
+                                    v0 = T.axis.spatial(16, by * 8 + vy * 4 + ty)
+                                    v1 = T.axis.spatial(16, bx * 8 + tx * 2 + x)
+                                    T.reads(C_local[v0, v1])
+                                    T.writes(C[v0, v1])
+                                    C[v0, v1] = C_local[v0, v1]
+
+    flat = check_gpu(func, product)
+    sizes = {a.buffer_var.name: int(a.extents[0]) for a in collect(flat.body, Allocate)}
+    assert sizes == {"C_local": 4, "A_shared": 64, "B_shared": 64}
+    assert syncs(flat) == 2
+
+
 def test_double_buffers():
     def program(note):
         notes = {"double_buffer_scope": 0} if note else {}

@@ -16,7 +16,7 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
     Ensures: an allocation stands in the innermost block or loop body (wrapped in a block without
     iteration variables) that holds every access, outside the loops that carry its value: those of
     a reduction that writes it, a `while`, and a loop of which one iteration reads what another
-    has written. Shared memory stays outside its thread loops. A parallel loop thus gets buffers
+    has written. Global memory stays outside of thread loops. A parallel loop thus gets buffers
     for each iteration wherever that is right.
     """
     found = Accesses.of(func.body)
@@ -78,12 +78,11 @@ def _carriers(access: Access) -> set[object]:
 
 
 def _shared_by_threads(buffer: Buffer, loop: For) -> bool:
-    if loop.thread_binding is None:
-        return False
-    tag = loop.thread_binding.thread_tag
-    if buffer.scope.startswith("shared"):
-        return tag.startswith("threadIdx")
-    return buffer.scope == "global"
+    """Whether the loop's threads have the buffer in common, and it must exist before them.
+
+    Memory of a block of threads is one piece wherever in the block's code it is allocated.
+    """
+    return loop.thread_binding is not None and buffer.scope == "global"
 
 
 def _self_contained(

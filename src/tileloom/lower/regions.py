@@ -161,6 +161,13 @@ def own_thread(buffer: Buffer, scope: Scope) -> Var | None:
     return thread_number(tag, scope.loop_var.dtype) if zero else None
 
 
+def _shares(buffer: Buffer, scope: Scope) -> bool:
+    """Whether a loop's threads have the buffer in common."""
+    if not isinstance(scope, For) or scope.thread_binding is None:
+        return False
+    return shared_over(buffer.scope, scope.thread_binding.thread_tag)
+
+
 def relaxed(
     scopes: Iterable[Scope], numbers: Mapping[Scope, Var] | None = None
 ) -> dict[Var, Interval | None]:
@@ -262,13 +269,16 @@ def box(access: Access, depth: int) -> list[Interval | None]:
     """What an access touches of each axis while the scopes from `depth` on run.
 
     Threads that have each their own copy of the buffer do not run: the box is that of one thread,
-    in terms of its `thread_number`.
+    in terms of its `thread_number`. Threads that share it run wherever their loops stand: what is
+    allocated inside the loops of a block's threads is still one for the block.
     """
     if access.low is None or access.high is None:
         return [None] * access.buffer.ndim
     scopes = access.scopes[depth:]
     numbers = {scope: own_thread(access.buffer, scope) for scope in scopes}
-    table = relaxed(scopes, {loop: var for loop, var in numbers.items() if var is not None})
+    own = {loop: var for loop, var in numbers.items() if var is not None}
+    around = (scope for scope in access.scopes[:depth] if _shares(access.buffer, scope))
+    table = relaxed((*around, *scopes), own)
     return [_span(low, high, table) for low, high in zip(access.low, access.high, strict=True)]
 
 
