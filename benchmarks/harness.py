@@ -10,7 +10,7 @@ What it does against the usual ways of fooling oneself:
 * Then one untimed call warms caches and wakes workers.
 * Medians and minima are kept: two-thread medians under a few milliseconds can be bimodal, the
   minimum is then the better measure of the kernel.
-* CPU time used by anything else on the machine during a workload is reported beside it.
+* CPU time used by anything else on the machine during the timed parts is reported beside it.
 """
 
 from __future__ import annotations
@@ -213,9 +213,11 @@ def interleave(calls: Mapping[str, Call], effort: Effort) -> list[Round]:
         if len(rounds) >= effort.min_rounds and time.perf_counter() - start > effort.seconds:
             break
         shuffle(order)
-        before = _clocks()
-        samples = {name: _sample(calls[name], repeats[name], effort.idle_limit) for name in order}
-        rounds.append(Round(samples, _foreign(before, _clocks())))
+        used = Usage()
+        samples = {
+            name: _sample(calls[name], repeats[name], effort.idle_limit, used) for name in order
+        }
+        rounds.append(Round(samples, used.foreign))
         quiet += not rounds[-1].foreign > effort.noise
     return rounds
 
@@ -229,8 +231,27 @@ def kept(rounds: Sequence[Round], effort: Effort) -> list[Round]:
     return sorted(rounds, key=lambda one: one.foreign)[:half]
 
 
-def _clocks() -> tuple[float, float, float]:
-    return cpu_ticks(), time.process_time(), time.perf_counter()
+class Usage:
+    """CPU used during timed parts alone: in all, and by this process."""
+
+    def __init__(self) -> None:
+        self.machine = self.own = self.wall = 0.0
+
+    def begin(self) -> tuple[float, float, float]:
+        """Clocks before a timed part."""
+        return cpu_ticks(), time.process_time(), time.perf_counter()
+
+    def end(self, begun: tuple[float, float, float]) -> None:
+        """Add what passed since. Ticks are coarse; over many parts that evens out."""
+        machine, own, wall = (now - then for now, then in zip(self.begin(), begun, strict=True))
+        self.machine += machine
+        self.own += own
+        self.wall += wall
+
+    @property
+    def foreign(self) -> float:
+        """Cores that others kept busy."""
+        return max(0.0, (self.machine - self.own) / self.wall) if self.wall > 0 else math.nan
 
 
 def _repeats(call: Call, effort: Effort) -> int:
@@ -242,13 +263,16 @@ def _repeats(call: Call, effort: Effort) -> int:
     return max(1, math.ceil(effort.sample_seconds / elapsed))
 
 
-def _sample(call: Call, repeats: int, idle_limit: float) -> float:
+def _sample(call: Call, repeats: int, idle_limit: float, used: Usage) -> float:
     wait_until_idle(idle_limit)
     call()
+    begun = used.begin()
     start = time.perf_counter()
     for _ in range(repeats):
         call()
-    return (time.perf_counter() - start) / repeats
+    seconds = time.perf_counter() - start
+    used.end(begun)
+    return seconds / repeats
 
 
 def wait_until_idle(limit: float = 0.5, pause: float = 2e-3) -> float:
@@ -276,8 +300,3 @@ def cpu_ticks() -> float:
         return math.nan
     user, nice, system, _idle, _iowait, irq, softirq, *_ = map(int, fields)
     return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
-
-
-def _foreign(before: tuple[float, float, float], after: tuple[float, float, float]) -> float:
-    machine, own, wall = (b - a for a, b in zip(before, after, strict=True))
-    return max(0.0, (machine - own) / wall) if wall > 0 else math.nan

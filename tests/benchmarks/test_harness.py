@@ -122,7 +122,7 @@ def test_noisy_rounds_are_left_out_if_enough_are_quiet():
 
 def test_noisy_rounds_are_made_again(monkeypatch):
     noise = iter([1.0, 0.0, 1.0, 0.0, 0.0])
-    monkeypatch.setattr(harness, "_foreign", lambda before, after: next(noise))
+    monkeypatch.setattr(harness.Usage, "foreign", property(lambda self: next(noise)))
     effort = Effort(rounds=3, sample_seconds=0.0, idle_limit=0.0, noise=0.5)
     assert len(harness.interleave({"a": lambda: None}, effort)) == 5
 

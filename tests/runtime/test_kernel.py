@@ -485,12 +485,13 @@ def test_calls_do_not_leak(recorder) -> None:
     a, wrong, out = np.zeros(4, np.float32), np.zeros(5, np.float32), np.zeros(3, np.int64)
     counted = [a, wrong, out, None]
     before = [sys.getrefcount(value) for value in counted]
-    for _ in range(100):
+    for _ in range(1000):
         function(a, 1000, out)
         with pytest.raises(ArgumentError):
             function(wrong, 1000, out)
     after = [sys.getrefcount(value) for value in counted]
-    assert all(abs(now - then) < 20 for now, then in zip(after, before, strict=True))
+    # Others hold None, and more or less of it from moment to moment.
+    assert all(abs(now - then) < 500 for now, then in zip(after, before, strict=True))
 
 
 def test_calls_from_many_threads(recorder) -> None:
