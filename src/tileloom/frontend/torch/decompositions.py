@@ -27,6 +27,7 @@ _FURTHER = (
 _KEPT = (
     "silu", "stack", "hardswish", "hardsigmoid", "t", "transpose", "baddbmm", "mv", "dot",
     "tril", "triu", "roll", "square", "_unsafe_view", "split", "split_with_sizes",
+    "embedding_dense_backward",
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from . import (
     reduce,
     resample,
     scan,
+    scatter,
     shape,
     special,
     unary,
@@ -18,5 +19,5 @@ from . import (
 
 __all__ = [
     "arithmetic", "backward", "contract", "create", "index", "normalize", "pool", "reduce",
-    "resample", "scan", "shape", "special", "unary",
+    "resample", "scan", "scatter", "shape", "special", "unary",
 ]  # fmt: skip

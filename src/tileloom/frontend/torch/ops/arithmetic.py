@@ -117,6 +117,12 @@ def addcmul(call: Call, x: Tensor, a: Tensor, b: Tensor, *, value: Any = 1) -> T
     return ops.add(call.cast(x), product)
 
 
+@aten("fma.default", namespace="prims")
+def fma(call: Call, a: Any, b: Any, c: Any) -> Tensor:
+    """a * b + c."""
+    return ops.add(ops.mul(call.cast(a), call.cast(b)), call.cast(c))
+
+
 @aten("maximum.default")
 def maximum(call: Call, a: Tensor, b: Tensor) -> Tensor:
     """The larger; NaN if one is."""

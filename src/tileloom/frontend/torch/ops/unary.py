@@ -75,9 +75,10 @@ def bitwise_not(call: Call, x: Tensor) -> Tensor:
     return ops.logical_not(x) if x.dtype.is_bool else ops.bitwise_invert(x)
 
 
+@aten("convert_element_type.default", namespace="prims")
 @aten("clone.default", "alias.default", "detach.default", "lift_fresh_copy.default",
       "_to_copy.default", "lift_fresh.default")  # fmt: skip
-def copied(call: Call, x: Tensor, **options: Any) -> Tensor:
+def copied(call: Call, x: Tensor, *about: Any, **options: Any) -> Tensor:
     """The same elements, in another type where one is asked for."""
     if x.dtype.is_float and call.dtype.is_unsigned:
         # Negative floats have no defined conversion to unsigned integers; PyTorch goes by int64.
