@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...expr import Add, Expr, IntImm, IntSet, Mul, Range, Var, binary, post_order
+from ...expr import Add, Analyzer, Expr, IntImm, IntSet, Mul, Range, Var, binary, const, post_order
 from ...tir import BufferLoad
 from ..analysis.affine import linear_form
-from ..analysis.regions import Box, upper_bound
-from ..analysis.tree import is_one
+from ..analysis.cover import quickly_covered
+from ..analysis.regions import Box, lower_bound, upper_bound
+from ..analysis.tree import domains_above, is_one
+from ..sref import StmtSRef
+from ..state import ScheduleState
 
 
 def touched_box(
@@ -57,3 +60,26 @@ def first_load(expr: Expr) -> BufferLoad | None:
     if isinstance(expr, (IntImm, Var)) or linear_form(expr) is not None:
         return None
     return next((node for node in post_order(expr) if isinstance(node, BufferLoad)), None)
+
+
+def covers(box: Box | None, region: Sequence[Range], analyzer: Analyzer) -> bool:
+    """Whether a box holds a region."""
+    return box is not None and all(
+        low is not None
+        and high is not None
+        and analyzer.can_prove_less_equal(low, part.min)
+        and analyzer.can_prove_less_equal(part.min + part.extent - 1, high)
+        for (low, high), part in zip(box, region, strict=True)
+    )
+
+
+def runs_all(state: ScheduleState, block: StmtSRef) -> bool:
+    """Whether the loops around a block are known to run all its instances."""
+    realize = state.realize(block)
+    domains = domains_above(block)
+    points = [Range(value, const(1, value.dtype)) for value in realize.iter_values]
+    own = [axis.domain for axis in block.block.iter_vars]
+    if quickly_covered(points, domains, realize.predicate, own, {}):
+        return True
+    analyzer = Analyzer()
+    return covers(lower_bound(points, domains, realize.predicate, analyzer), own, analyzer)

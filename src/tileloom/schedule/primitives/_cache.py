@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...expr import (
+    GE,
+    LT,
     SPATIAL,
     Add,
     Analyzer,
+    And,
     Expr,
+    IntImm,
     IterVar,
     Range,
     Var,
@@ -33,9 +37,9 @@ from ...tir import (
     make_buffer,
     seq,
 )
-from ..analysis.regions import path_domains
+from ..analysis.regions import Box, lower_bound, path_domains
 from ..analysis.scope import block_scope
-from ..analysis.tree import is_zero, lowest_common_ancestor, scope_root
+from ..analysis.tree import is_one, is_zero, lowest_common_ancestor, scope_root
 from ..errors import name_of, refuse
 from ..rewrite import nest
 from ..sref import StmtSRef
@@ -93,19 +97,38 @@ def written_region(
     """The region that a block touches in one iteration of a loop around, cut off at the shape."""
     realize = state.realize(block)
     values = dict(zip((axis.var for axis in realize.block.iter_vars), realize.iter_values))
-    inside = path_domains(block, place)
-    outer = {
+    inside, outer = path_domains(block, place), domains_around(place)
+    parts = [Range(substitute(p.min, values), substitute(p.extent, values)) for p in region.region]
+    analyzer = Analyzer() if is_one(realize.predicate) else Analyzer(outer)
+    box: Box | None = None
+    if not is_one(realize.predicate):
+        box = lower_bound(parts, inside, realize.predicate, analyzer)  # exact, if it is known
+    if box is None:
+        box = touched_box(parts, inside, realize.predicate, outer)
+    return tuple(
+        _clipped(analyzer, covering(analyzer, interval, Range.from_extent(size)), size)
+        for interval, size in zip(box, region.buffer.shape, strict=True)
+    )
+
+
+def _clipped(analyzer: Analyzer, part: Range, size: Expr) -> Range:
+    """A range cut off at the shape, where it is known by numbers."""
+    low, extent = part.min, part.extent
+    if not (isinstance(low, IntImm) and isinstance(extent, IntImm) and isinstance(size, IntImm)):
+        return part
+    first, end = max(low.value, 0), min(low.value + extent.value, size.value)
+    if first == low.value and end - first == extent.value:
+        return part
+    return Range(IntImm(low.dtype, first), IntImm(extent.dtype, max(end - first, 0)))
+
+
+def domains_around(place: StmtSRef) -> dict[Var, Range]:
+    """The ranges of the loops around a place, itself included."""
+    return {
         s.loop.loop_var: Range(s.loop.min, s.loop.extent)
         for s in [place, *place.ancestors()]
         if s.is_loop
     }
-    parts = [Range(substitute(p.min, values), substitute(p.extent, values)) for p in region.region]
-    box = touched_box(parts, inside, realize.predicate, outer)
-    analyzer = Analyzer()
-    return tuple(
-        covering(analyzer, interval, Range.from_extent(size))
-        for interval, size in zip(box, region.buffer.shape, strict=True)
-    )
 
 
 def region_of(regions: Sequence[BufferRegion], buffer: Buffer) -> BufferRegion | None:
@@ -126,13 +149,20 @@ def cache_buffer(buffer: Buffer, scope: str, shape: Sequence[Expr] | None = None
 
 
 def copy_stage(
-    region: Region, source: Buffer, target: Buffer, name: str, offset_in: Buffer | None
+    region: Region,
+    source: Buffer,
+    target: Buffer,
+    name: str,
+    offset_in: Buffer | None,
+    outer: Mapping[Var, Range],
 ) -> tuple[Stmt, Block]:
     """Loops and a block that copy a region from one buffer to another.
 
     Args:
         offset_in: the one of the two that holds the region where it lies; the other one holds just
             the region. None: both hold it where it lies.
+        outer: the ranges of the loops around. Where the region may leave the buffer, the block
+            runs under a condition.
     """
     loops: list[tuple[Var, Expr]] = []
     axes: list[IterVar] = []
@@ -151,7 +181,34 @@ def copy_stage(
     read = offset if source is offset_in else plain
     write = offset if target is offset_in else plain
     block = copy_block(axes, source, read, target, write, name)
-    return nest(loops, BlockRealize(tuple(values), _TRUE, block)), block
+    predicate = _inside(region, source.shape, values, outer) if offset_in is None else _TRUE
+    return nest(loops, BlockRealize(tuple(values), predicate, block)), block
+
+
+def _inside(
+    region: Region, shape: Sequence[Expr], values: Sequence[Expr], outer: Mapping[Var, Range]
+) -> Expr:
+    """The condition that the copied elements are in the buffer, where that is not sure."""
+    predicate: Expr = _TRUE
+    analyzer: Analyzer | None = None
+    for part, size, value in zip(region, shape, values, strict=True):
+        if _is_plainly_inside(part, size):
+            continue
+        analyzer = analyzer or Analyzer(outer)
+        if not analyzer.can_prove(part.min >= 0):
+            predicate = binary(And, predicate, binary(GE, value, const(0, value.dtype)))
+        if not analyzer.can_prove(part.min + part.extent <= size):
+            predicate = binary(And, predicate, binary(LT, value, size))
+    return predicate
+
+
+def _is_plainly_inside(part: Range, size: Expr) -> bool:
+    low, extent = part.min, part.extent
+    if not isinstance(low, IntImm) or low.value < 0:
+        return False
+    if isinstance(extent, IntImm) and isinstance(size, IntImm):
+        return low.value + extent.value <= size.value
+    return low.value == 0 and extent is size
 
 
 def copy_block(

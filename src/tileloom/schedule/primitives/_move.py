@@ -37,8 +37,8 @@ from ...tir import (
     union_regions,
 )
 from ..analysis.blocks import check_complete_or_reduction, check_not_output, is_output
-from ..analysis.cover import check_stage_pipeline, quickly_covered
-from ..analysis.regions import lower_bound, path_domains
+from ..analysis.cover import check_stage_pipeline
+from ..analysis.regions import path_domains
 from ..analysis.scope import consumers, producers
 from ..analysis.tree import (
     child_realizes,
@@ -51,7 +51,7 @@ from ..errors import name_of, refuse
 from ..rewrite import nest
 from ..sref import StmtSRef
 from ..state import ScheduleState, copy_loop
-from ._boxes import first_load, touched_box
+from ._boxes import first_load, runs_all, touched_box
 from ._domains import Box, Domain, Inversion, covering, hull_of
 from ._rebuild import rebuilt
 
@@ -332,21 +332,7 @@ def _check_runs_all(state: ScheduleState, block: StmtSRef) -> None:
     stmt = block.block
     if not is_output(state, block) and all(a.iter_type == SPATIAL for a in stmt.iter_vars):
         return  # more elements of a buffer that only later blocks look at
-    realize = state.realize(block)
-    domains = {s.loop.loop_var: Range(s.loop.min, s.loop.extent) for s in loops_above(block)}
-    points = [Range(value, const(1, value.dtype)) for value in realize.iter_values]
-    own = [axis.domain for axis in stmt.iter_vars]
-    if quickly_covered(points, domains, realize.predicate, own, {}):
-        return
-    analyzer = Analyzer()
-    box = lower_bound(points, domains, realize.predicate, analyzer)
-    if box is not None and all(
-        low is not None
-        and high is not None
-        and analyzer.can_prove_less_equal(low, axis.domain.min)
-        and analyzer.can_prove_less_equal(axis.domain.min + axis.domain.extent - 1, high)
-        for (low, high), axis in zip(box, stmt.iter_vars, strict=True)
-    ):
+    if runs_all(state, block):
         return
     raise refuse(
         f"the loops around {name_of(block)} may leave out some of its instances, which would run "

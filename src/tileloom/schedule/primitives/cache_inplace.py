@@ -16,6 +16,7 @@ from ._cache import (
     UseInstead,
     cache_buffer,
     copy_stage,
+    domains_around,
     insert_cache,
     region_of,
 )
@@ -65,9 +66,10 @@ def cache_inplace(
         )
     cache = cache_buffer(buffer, storage_scope)
     name = f"{buffer.name}_{storage_scope}"
-    before, first = copy_stage(_outside(state, block, read), buffer, cache, name, None)
-    after, last = copy_stage(_outside(state, block, write), cache, buffer, name, None)
     place = block.parent or scope
+    outer = domains_around(place)
+    before, first = copy_stage(_outside(state, block, read), buffer, cache, name, None, outer)
+    after, last = copy_stage(_outside(state, block, write), cache, buffer, name, None, outer)
     location = Location(place, index_in(place, block))
     stages: list[tuple[int, Stmt]] = [(0, before), (1, after)]
     rewriter = UseInstead(buffer, cache, writes=True)

@@ -16,6 +16,7 @@ from ._cache import (
     cache_buffer,
     consumers_in,
     copy_stage,
+    domains_around,
     insert_cache,
     offset_rules,
     only_writer,
@@ -61,7 +62,12 @@ def cache_read(
     own = location.place is scope
     cache = cache_buffer(buffer, storage_scope, [p.extent for p in region.region] if own else None)
     stage, copy = copy_stage(
-        region.region, buffer, cache, f"{buffer.name}_{storage_scope}", buffer if own else None
+        region.region,
+        buffer,
+        cache,
+        f"{buffer.name}_{storage_scope}",
+        buffer if own else None,
+        domains_around(location.place),
     )
     indices, regions = offset_rules(region.region) if own else (None, None)
     rewriter = UseInstead(buffer, cache, indices, regions)

@@ -12,6 +12,7 @@ from ..errors import name_of, refuse
 from ..instruction import BlockRef, WriteIndex, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
+from ._boxes import covers
 from ._cache import (
     Region,
     UseInstead,
@@ -19,6 +20,7 @@ from ._cache import (
     cache_buffer,
     consumers_in,
     copy_stage,
+    domains_around,
     insert_cache,
     offset_rules,
     only_writer,
@@ -65,7 +67,8 @@ def cache_write(
     own = location.place is scope
     cache = cache_buffer(buffer, storage_scope, [p.extent for p in region] if own else None)
     name = f"{buffer.name}_{storage_scope}"
-    stage, copy = copy_stage(region, cache, buffer, name, buffer if own else None)
+    outer = domains_around(location.place)
+    stage, copy = copy_stage(region, cache, buffer, name, buffer if own else None, outer)
     indices, regions = offset_rules(region) if own else (None, None)
     rewriter = UseInstead(buffer, cache, indices, regions, writes=True)
     insert_cache(state, scope, location, [(0, stage)], [block, *listed], rewriter, cache)
@@ -87,13 +90,7 @@ def _check_all_written(
         if isinstance(sref.stmt, For):
             analyzer.bind(sref.loop.loop_var, Range(sref.loop.min, sref.loop.extent))
     box = lower_bound(parts, inside, realize.predicate, analyzer)
-    if box is not None and all(
-        low is not None
-        and high is not None
-        and analyzer.can_prove_less_equal(low, part.min)
-        and analyzer.can_prove_less_equal(part.min + part.extent - 1, high)
-        for (low, high), part in zip(box, region, strict=True)
-    ):
+    if covers(box, region, analyzer):
         return
     buffer: Buffer = written.buffer
     raise refuse(

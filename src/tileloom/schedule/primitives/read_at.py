@@ -40,7 +40,7 @@ from ..instruction import BlockRef, LoopRef, ReadIndex, WriteIndex, primitive
 from ..rewrite import nest
 from ..sref import StmtSRef
 from ..state import ScheduleState, copy_loop
-from ._boxes import touched_box
+from ._boxes import covers, touched_box
 from ._cache import Region, UseInstead, cache_buffer, region_of
 from ._domains import Box, hull_of
 from ._rebuild import rebuilt
@@ -268,15 +268,8 @@ def _writes_all(
 ) -> bool:
     parts, predicate = _box(state, writer, buffer, reads=False)
     box = lower_bound(parts, path_domains(writer, loop), predicate, analyzer)
-    if box is None or region_of(writer.block.reads, buffer) is not None:
-        return False
-    return all(
-        low is not None
-        and high is not None
-        and analyzer.can_prove_less_equal(low, part.min)
-        and analyzer.can_prove_less_equal(part.min + part.extent - 1, high)
-        for (low, high), part in zip(box, domain, strict=True)
-    )
+    reads_too = region_of(writer.block.reads, buffer) is not None
+    return not reads_too and covers(box, domain, analyzer)
 
 
 def _copy_realize(

@@ -213,6 +213,8 @@ class _Rewriter(StmtRewriter):
         return new
 
     def visit_Block(self, stmt: Block) -> Stmt:
+        if all(region.buffer is not self.old for region in (*stmt.reads, *stmt.writes)):
+            return stmt
         body = super().visit_Block(stmt)
         if not isinstance(body, Block):
             return body

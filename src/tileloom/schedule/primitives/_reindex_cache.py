@@ -1,0 +1,218 @@
+"""Caches with a layout of the user's: what reindex_cache_read and reindex_cache_write share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...base.errors import UserError
+from ...expr import (
+    SPATIAL,
+    Analyzer,
+    And,
+    Expr,
+    IndexMap,
+    IterVar,
+    Range,
+    Var,
+    binary,
+    const,
+    free_vars,
+    substitute,
+)
+from ...tir import BlockRealize, Buffer, BufferRegion, For, Stmt, make_buffer
+from ..analysis.cover import check_stage_pipeline
+from ..analysis.scope import block_scope, consumers
+from ..analysis.tree import is_one, loops_above, scope_root
+from ..errors import name_of, refuse
+from ..sref import StmtSRef
+from ..state import ScheduleState
+from ._cache import (
+    Location,
+    UseInstead,
+    before_first,
+    copy_block,
+    insert_cache,
+    only_writer,
+    region_of,
+)
+from ._inline import same_under, solved_for
+from ._storage import check_scope
+from .reindex import check_inside
+
+
+def reindex_cache(
+    state: ScheduleState,
+    block: StmtSRef,
+    region: BufferRegion,
+    storage_scope: str,
+    index_map: IndexMap,
+    *,
+    is_read: bool,
+) -> StmtSRef:
+    """Let a block access a cache at indices of the user's; answer the block that copies."""
+    check_scope(storage_scope, block)
+    scope, stmt, buffer = scope_root(block), block.block, region.buffer
+    check_stage_pipeline(state, scope)
+    location = _location(state, block, scope, buffer, is_read)
+    old = _single_point(block, region)
+    if region_of(stmt.writes if is_read else stmt.reads, buffer) is not None:
+        raise refuse(f"{name_of(block)} both reads and writes {buffer.name!r}", at=[block])
+    new, shape = _mapped(block, index_map)
+    kept = _kept_axes(block, old, new)
+    _check_distinct(block, kept, old, new)
+    check_inside(block, buffer, old, instances=True)
+    name = f"{buffer.name}_{storage_scope}"
+    cache = make_buffer(
+        shape, str(buffer.dtype), name, scope=storage_scope, data_alignment=buffer.data_alignment
+    )
+    stage = _stage(state, block, location.place, kept, buffer, cache, old, new, name, is_read)
+    rewriter = UseInstead(
+        buffer,
+        cache,
+        lambda _: tuple(new),
+        lambda _: tuple(Range(index, const(1, index.dtype)) for index in new),
+        writes=not is_read,
+    )
+    insert_cache(state, scope, location, [(0, stage)], [block], rewriter, cache)
+    realize = stage
+    while isinstance(realize, For):
+        realize = realize.body
+    if not isinstance(realize, BlockRealize):
+        raise refuse("the copy has no block", at=[block])
+    return state.sref(realize.block)
+
+
+def _location(
+    state: ScheduleState, block: StmtSRef, scope: StmtSRef, buffer: Buffer, is_read: bool
+) -> Location:
+    writer = only_writer(state, scope, buffer)
+    if writer is None:
+        return Location(scope, 0)
+    order = block_scope(state, scope.block).blocks
+    readers = [block] if is_read else consumers(state, block)
+    return before_first(writer, readers, scope, order)
+
+
+def _single_point(block: StmtSRef, region: BufferRegion) -> list[Expr]:
+    wide = next((part for part in region.region if not is_one(part.extent)), None)
+    if wide is not None:
+        raise refuse(
+            f"{name_of(block)} accesses {wide.extent} elements of {region.buffer.name!r} along an "
+            "axis, not one",
+            at=[block],
+            fast="The buffer region accessed inside the block is not a single point.",
+        )
+    return [part.min for part in region.region]
+
+
+def _mapped(block: StmtSRef, index_map: IndexMap) -> tuple[list[Expr], list[Expr]]:
+    """The indices into the cache, and its shape."""
+    axes = block.block.iter_vars
+    analyzer = Analyzer()
+    try:
+        new = index_map.map_indices([axis.var for axis in axes], analyzer)
+        return new, index_map.map_shape([axis.domain.extent for axis in axes], analyzer)
+    except UserError as error:
+        raise refuse(f"the index map does not fit {name_of(block)}: {error}", at=[block]) from None
+
+
+def _kept_axes(block: StmtSRef, old: Sequence[Expr], new: Sequence[Expr]) -> list[IterVar]:
+    """The iteration variables of the access, which must be those of the new indices."""
+    before = frozenset[Var]().union(*map(free_vars, old)) if old else frozenset()
+    after = frozenset[Var]().union(*map(free_vars, new)) if new else frozenset()
+    for axis in block.block.iter_vars:
+        if (axis.var in before) != (axis.var in after):
+            here, there = ("buffer", "cache") if axis.var in before else ("cache", "buffer")
+            raise refuse(
+                f"the iteration variable {axis.var.name!r} is in the indices into the {here}, but "
+                f"not in those into the {there}",
+                at=[block],
+                fast="the block itervars appeared in lhs and rhs of reindex cache stage do not "
+                "match.",
+            )
+    return [axis for axis in block.block.iter_vars if axis.var in after]
+
+
+def _check_distinct(
+    block: StmtSRef, kept: Sequence[IterVar], old: Sequence[Expr], new: Sequence[Expr]
+) -> None:
+    """Refuse a map that puts different elements into one place."""
+    analyzer = Analyzer({axis.var: axis.domain for axis in kept})
+    there = {analyzer.simplify(index) for index in new}
+    plain = frozenset(index for index in new if isinstance(index, Var))
+    if all(free_vars(index) <= plain or analyzer.simplify(index) in there for index in old):
+        return  # the place tells the element
+    back = solved_for(kept, new, new, "none")
+    if back is not None and same_under(analyzer, list(back.items())):
+        return
+    raise refuse(
+        f"the index map may put several elements that {name_of(block)} accesses into one place",
+        at=[block],
+        hint="use a map that tells all iteration variables apart",
+    )
+
+
+def _stage(
+    state: ScheduleState,
+    block: StmtSRef,
+    place: StmtSRef,
+    kept: Sequence[IterVar],
+    buffer: Buffer,
+    cache: Buffer,
+    old: Sequence[Expr],
+    new: Sequence[Expr],
+    name: str,
+    is_read: bool,
+) -> Stmt:
+    """The copy, in loops of its own like those around the block."""
+    realize = state.realize(block)
+    value_of = dict(zip((a.var for a in block.block.iter_vars), realize.iter_values))
+    used = frozenset[Var]().union(*(free_vars(value_of[axis.var]) for axis in kept))
+    inside = _loops_inside(block, place)
+    loops = [loop for loop in inside if loop.loop_var in used]
+    values: dict[Var, Expr] = {
+        loop.loop_var: Var(loop.loop_var.name, loop.loop_var.dtype) for loop in loops
+    }
+    gone = frozenset(loop.loop_var for loop in inside) - values.keys()
+    predicate = _without(block, realize.predicate, gone, frozenset(values))
+    axes = [IterVar(a.domain, Var(a.var.name, a.var.dtype), SPATIAL) for a in kept]
+    inner: dict[Var, Expr] = {a.var: b.var for a, b in zip(kept, axes, strict=True)}
+    there = [substitute(index, inner) for index in old]
+    here = [substitute(index, inner) for index in new]
+    if is_read:
+        copy = copy_block(axes, buffer, there, cache, here, name)
+    else:
+        copy = copy_block(axes, cache, here, buffer, there, name)
+    iter_values = tuple(substitute(value_of[axis.var], values) for axis in kept)
+    stmt: Stmt = BlockRealize(iter_values, substitute(predicate, values), copy)
+    for loop in reversed(loops):
+        var = values[loop.loop_var]
+        if isinstance(var, Var):
+            stmt = For(var, loop.min, loop.extent, "serial", stmt)
+    return stmt
+
+
+def _without(block: StmtSRef, predicate: Expr, gone: frozenset[Var], kept: frozenset[Var]) -> Expr:
+    """The parts of a condition that are on the loops that the copy has."""
+    used = free_vars(predicate)
+    if used.isdisjoint(gone):
+        return predicate
+    if used.isdisjoint(kept):
+        return const(True)
+    if isinstance(predicate, And):
+        return binary(
+            And,
+            _without(block, predicate.a, gone, kept),
+            _without(block, predicate.b, gone, kept),
+        )
+    raise refuse(
+        f"the condition {predicate} of {name_of(block)} is on loops that the copy does not have",
+        at=[block],
+    )
+
+
+def _loops_inside(block: StmtSRef, place: StmtSRef) -> list[For]:
+    """The loops around a block that are inside of a place."""
+    loops = loops_above(block)
+    first = loops.index(place) + 1 if place in loops else 0
+    return [sref.loop for sref in loops[first:]]

@@ -1,0 +1,258 @@
+"""reindex: a copy of a buffer whose axes are the iteration variables of a block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...expr import (
+    SPATIAL,
+    Analyzer,
+    And,
+    Call,
+    Expr,
+    IntImm,
+    IterVar,
+    Or,
+    Range,
+    Select,
+    Var,
+    const,
+    free_vars,
+    post_order,
+    substitute,
+)
+from ...tir import (
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    For,
+    Stmt,
+    make_buffer,
+    pre_order,
+    stmt_exprs,
+)
+from ..analysis.blocks import holds_blocks, leaf_store
+from ..analysis.cover import check_stage_pipeline
+from ..analysis.tree import loops_above, only_child_chain, scope_root
+from ..errors import name_of, refuse
+from ..instruction import Arguments, BlockRef, Text, primitive
+from ..sref import StmtSRef
+from ..state import ScheduleState
+from ._boxes import runs_all
+from ._cache import Location, UseInstead, copy_block, insert_cache, region_of
+from ._rebuild import index_in
+from .transform_layout import find_access
+
+_TRUE = const(True)
+_SIDES = ("read", "write")
+_WRITE = 1
+_CHOICE = "tir.if_then_else"
+
+
+def _front(state: ScheduleState, block: BlockRef, buffer: Any) -> dict[str, Any]:
+    index, side = find_access(block, buffer)
+    return {"buffer_index": index, "buffer_index_type": side}
+
+
+def _shown(arguments: Arguments) -> Arguments:
+    side = _SIDES[arguments["buffer_index_type"]]
+    access = Text(f'("{side}", {arguments["buffer_index"]})')
+    return {"block": arguments["block"], "buffer": access}
+
+
+@primitive("ReIndex", front=_front, shown=_shown)
+def reindex(
+    state: ScheduleState, block: BlockRef, buffer_index: int, buffer_index_type: int
+) -> BlockRef:
+    """Let a block access a buffer by its iteration variables, through a copy; answer the copy.
+
+    The new buffer has an axis for each iteration variable of the block that the access uses. The
+    copy comes before the block where it reads the buffer, and after it where it writes it.
+
+    Args:
+        buffer: ("read" or "write", index), the name of the buffer, or the buffer.
+
+    >>> import tileloom
+    >>> from tileloom import te
+    >>> A = te.placeholder((8, 4), name="A")
+    >>> B = te.compute((4, 8), lambda i, j: A[j, i] + 1.0, name="B")
+    >>> sch = tileloom.Schedule(te.create_prim_func([A, B])); copy = sch.reindex("B", ("read", 0))
+    >>> print(sch.get(copy).body); print(sch.get(sch.get_block("B")).body)
+    A_reindex[v0, v1] = A[v1, v0]
+    B[v_i0, v_i1] = A_reindex[v_i0, v_i1] + T.float32(1)
+    """
+    stmt, scope = block.block, scope_root(block)
+    writes = buffer_index_type == _WRITE
+    buffer = (stmt.writes if writes else stmt.reads)[buffer_index].buffer
+    check_stage_pipeline(state, scope)
+    top = _check_chain(block, scope)
+    indices = _simplified(stmt, _only_access(block, buffer))
+    _check_use(state, block, buffer, indices, writes)
+    used = frozenset[Var]().union(*map(free_vars, indices)) if indices else frozenset()
+    covered = [axis for axis in stmt.iter_vars if axis.var in used]
+    cache = make_buffer(
+        [axis.domain.min + axis.domain.extent for axis in covered],
+        str(buffer.dtype),
+        f"{buffer.name}_reindex",
+        scope=buffer.scope,
+        data_alignment=buffer.data_alignment,
+    )
+    stage, copy = _stage(buffer, cache, covered, indices, writes)
+    own = [axis.var for axis in covered]
+    rewriter = UseInstead(
+        buffer,
+        cache,
+        lambda _: tuple(own),
+        lambda _: tuple(Range(var, const(1, var.dtype)) for var in own),
+        writes=True,
+    )
+    location = Location(scope, index_in(scope, top))
+    insert_cache(state, scope, location, [(int(writes), stage)], [block], rewriter, cache)
+    return state.sref(copy)
+
+
+# ---------------------------------------------------------------------------- checks
+
+
+def _check_chain(block: StmtSRef, scope: StmtSRef) -> StmtSRef:
+    """The outermost loop around the block; every loop must hold nothing but the next."""
+    loops = loops_above(block)
+    if loops and not only_child_chain(loops[0], block):
+        raise refuse(
+            f"the loops around {name_of(block)} hold other blocks too",
+            at=[block, loops[0]],
+            hint="reindex before other blocks are moved under these loops",
+        )
+    return loops[0] if loops else block
+
+
+def _only_access(block: StmtSRef, buffer: Buffer) -> Sequence[Expr]:
+    """The indices of all accesses of a buffer, which must be the same."""
+    stmt = block.block
+    if holds_blocks(stmt):
+        raise refuse(
+            f"{name_of(block)} holds other blocks",
+            at=[block],
+            fast="The target block is not a leaf block.",
+        )
+    found: dict[tuple[Expr, ...], None] = {}
+    for node in (stmt, *pre_order(stmt.body)):
+        if isinstance(node, BufferStore) and node.buffer is buffer:
+            found[node.indices] = None
+        for expr in () if node is stmt else stmt_exprs(node):
+            if buffer.data in free_vars(expr):
+                raise _access_refusal(block, buffer, "it uses its pointer")
+            for part in post_order(expr):
+                if isinstance(part, BufferLoad) and part.buffer is buffer:
+                    found[part.indices] = None
+    if len(found) != 1:
+        raise _access_refusal(block, buffer, f"it does so with {len(found)} different indices")
+    (indices,) = found
+    inside = {node.loop_var for node in pre_order(stmt.body) if isinstance(node, For)}
+    if any(not free_vars(index).isdisjoint(inside) for index in indices):
+        raise _access_refusal(block, buffer, "its indices change inside the block")
+    return indices
+
+
+def _access_refusal(block: StmtSRef, buffer: Buffer, why: str) -> Exception:
+    return refuse(
+        f"{name_of(block)} cannot access {buffer.name!r} by its iteration variables: {why}",
+        at=[block],
+        fast="The target buffer should be accessed via BufferLoad or BufferStore. The indices "
+        "should be the same if there are multiple accesses to the target buffer.",
+    )
+
+
+def _simplified(block: Block, indices: Sequence[Expr]) -> list[Expr]:
+    """The indices simplified; an index that has one value only stays."""
+    analyzer = Analyzer({axis.var: axis.domain for axis in block.iter_vars})
+    simple = [analyzer.simplify(index) for index in indices]
+    return [i if isinstance(s, IntImm) else s for i, s in zip(indices, simple, strict=True)]
+
+
+def _check_use(
+    state: ScheduleState, block: StmtSRef, buffer: Buffer, indices: Sequence[Expr], writes: bool
+) -> None:
+    """Refuse what a copy of all that the iterations reach would break."""
+    stmt = block.block
+    both = region_of(stmt.reads, buffer), region_of(stmt.writes, buffer)
+    if both[0] is not None and both[1] is not None:
+        raise refuse(f"{name_of(block)} both reads and writes {buffer.name!r}", at=[block])
+    check_inside(block, buffer, indices, instances=runs_all(state, block))
+    local = buffer in scope_root(block).block.alloc_buffers
+    if writes and not local and not runs_all(state, block):
+        raise refuse(
+            f"the loops around {name_of(block)} may leave out some of its instances, but the copy "
+            "would write all of them",
+            at=[block],
+        )
+
+
+def check_inside(block: StmtSRef, buffer: Buffer, indices: Sequence[Expr], instances: bool) -> None:
+    """Refuse indices that may leave the buffer, which the block may guard but a copy does not.
+
+    Args:
+        instances: whether the copy has just the instances that the block has.
+    """
+    if instances and _is_unguarded(block.block, buffer):
+        return
+    analyzer = Analyzer({axis.var: axis.domain for axis in block.block.iter_vars})
+    for index, size in zip(indices, buffer.shape, strict=True):
+        if not analyzer.can_prove(index >= 0) or not analyzer.can_prove(index < size):
+            raise refuse(
+                f"the index {index} of {buffer.name!r} may be outside of [0, {size}), so the copy "
+                f"would access what {name_of(block)} does not",
+                at=[block],
+                hint="inline the padding, or pad the buffer in a block of its own",
+            )
+
+
+def _is_unguarded(block: Block, buffer: Buffer) -> bool:
+    """Whether every instance of a block accesses a buffer, under no condition."""
+    store = leaf_store(block)
+    if store is None:
+        return False
+    work = [store.value, *store.indices]
+    if store.buffer is buffer:
+        return True
+    while work:
+        node = work.pop()
+        if isinstance(node, BufferLoad) and node.buffer is buffer:
+            return True
+        if isinstance(node, (And, Or, Select)) or (isinstance(node, Call) and node.op == _CHOICE):
+            work.append(node.children[0])
+        else:
+            work.extend(node.children)
+    return False
+
+
+# ---------------------------------------------------------------------------- the copy
+
+
+def _stage(
+    buffer: Buffer,
+    cache: Buffer,
+    covered: Sequence[IterVar],
+    indices: Sequence[Expr],
+    writes: bool,
+) -> tuple[Stmt, Block]:
+    axes = [
+        IterVar(axis.domain, Var(f"v{i}", axis.var.dtype), SPATIAL)
+        for i, axis in enumerate(covered)
+    ]
+    values: dict[Var, Expr] = {old.var: new.var for old, new in zip(covered, axes, strict=True)}
+    there = [substitute(index, values) for index in indices]
+    here = [axis.var for axis in axes]
+    name = f"{(buffer if writes else cache).name}_reindex"
+    if writes:
+        block = copy_block(axes, cache, here, buffer, there, name)
+    else:
+        block = copy_block(axes, buffer, there, cache, here, name)
+    loops = [Var(f"ax{i}", axis.var.dtype) for i, axis in enumerate(axes)]
+    stmt: Stmt = BlockRealize(tuple(loops), _TRUE, block)
+    for var, axis in reversed(list(zip(loops, axes, strict=True))):
+        stmt = For(var, axis.domain.min, axis.domain.extent, "serial", stmt)
+    return stmt, block

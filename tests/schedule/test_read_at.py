@@ -1,0 +1,108 @@
+"""read_at, write_at."""
+
+from __future__ import annotations
+
+import pytest
+
+from schedule.common import ELEMENTWISE, check_same, check_trace, refused, same_text, schedule
+from schedule.moving import BLUR, GEMM
+
+
+def tiled(factor):
+    sch = schedule(GEMM)
+    i, j, k = sch.get_loops("C")
+    outer, inner = sch.split(i, [None, factor])
+    sch.reorder(outer, k, j, inner)
+    return sch, outer, k
+
+
+def test_read_at():
+    sch = schedule(ELEMENTWISE)
+    outer, _ = sch.split(sch.get_loops("C")[1], [2, 4])
+    copy = sch.read_at(outer, "C", 0, "shared")
+    same_text(
+        sch,
+        """
+@T.prim_func
+def main(A: T.Buffer((13, 8), "float32"), C: T.Buffer((13, 8), "float32")):
+    B = T.alloc_buffer((13, 8))
+    B_shared = T.alloc_buffer((13, 8), scope="shared")
+    for i, j in T.grid(13, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * 2.0
+    for i, j_0 in T.grid(13, 2):
+        with T.block("B_shared"):
+            v0 = T.axis.spatial(13, i)
+            v1 = T.axis.spatial(2, j_0)
+            T.reads(B[v0, v1 * 4:v1 * 4 + 4])
+            T.writes(B_shared[v0, v1 * 4:v1 * 4 + 4])
+            T.block_attr({"auto_copy": 1})
+            for ax0, ax1 in T.grid(1, 4):
+                B_shared[v0 + ax0, v1 * 4 + ax1] = B[v0 + ax0, v1 * 4 + ax1]
+        for j_1 in range(4):
+            with T.block("C"):
+                vi = T.axis.spatial(13, i)
+                vj = T.axis.spatial(8, j_0 * 4 + j_1)
+                C[vi, vj] = B_shared[vi, vj] + 1.0
+""",
+    )
+    assert sch.get(copy).annotations == {"auto_copy": 1}
+    check_same(sch, ELEMENTWISE)
+    check_trace(sch, ELEMENTWISE)
+
+
+@pytest.mark.parametrize("factor", [1, 4, 13])
+def test_both_in_a_product(factor):
+    sch, outer, k = tiled(factor)
+    sch.read_at(outer, "C", 0, "shared")
+    sch.read_at(k, "C", 1, "shared")
+    sch.write_at(outer, "C", 0, "local")
+    check_same(sch, GEMM)
+    check_trace(sch, GEMM)
+
+
+def test_a_cache_lasts_through_a_reduction():
+    """Inside of the reduction loop, the copy back happens at every step."""
+    sch, _outer, k = tiled(4)
+    sch.write_at(k, "C", 0, "local")
+    check_same(sch, GEMM)
+
+
+def test_halos():
+    sch = schedule(BLUR)
+    outer, _ = sch.split(sch.get_loops("C")[0], [None, 4])
+    sch.read_at(outer, "C", 0, "shared")
+    check_same(sch, BLUR)
+
+
+def test_updates_need_what_was_there():
+    sch, outer, _k = tiled(4)
+    sch.decompose_reduction("C", outer)
+    refused(
+        sch,
+        "before loop 'i_0' has written",
+        "write_at",
+        outer,
+        sch.get_block("C_update"),
+        0,
+        "local",
+    )
+
+
+def test_refusals():
+    sch = schedule(ELEMENTWISE)
+    loop = sch.get_loops("B")[0]
+    refused(sch, "is not in loop 'i'", "read_at", loop, sch.get_block("C"), 0, "shared")
+    sch.compute_at("B", sch.get_loops("C")[0])
+    loop = sch.get_loops("C")[0]
+    block = sch.get_block("B")
+    refused(sch, "after the last write", "write_at", loop, block, 0, "local")
+    text = ELEMENTWISE.replace(
+        'with T.block("C"):\n            vi, vj = T.axis.remap("SS", [i, j])',
+        'with T.block("C"):\n            vi, vj = T.axis.remap("SS", [i, j])\n'
+        "            T.where(j < i)",
+    )
+    sch = schedule(text)
+    loop = sch.get_loops("C")[0]
+    refused(sch, "may leave elements", "write_at", loop, sch.get_block("C"), 0, "local")
