@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import refuse
-from ..instruction import Arguments, BlockRef, primitive
+from ..instruction import Arguments, BlockRef, Text, primitive
 from ..state import ScheduleState
 from ._buffers import ReplaceBuffer
 from .transform_layout import _SIDES, _owner, _with_buffer, find_access
@@ -26,7 +26,9 @@ def _front(
 def _shown(arguments: Arguments) -> Arguments:
     return {
         "block": arguments["block"],
-        "buffer": (_SIDES[arguments["buffer_index_type"]], arguments["buffer_index"]),
+        "buffer": Text(
+            f'("{_SIDES[arguments["buffer_index_type"]]}", {arguments["buffer_index"]})'
+        ),
         "axis_separators": arguments["axis_separators"],
     }
 

@@ -117,7 +117,9 @@ def _shown(arguments: Arguments) -> Arguments:
     pad = arguments["pad_value"]
     return {
         "block": arguments["block"],
-        "buffer": (_SIDES[arguments["buffer_index_type"]], arguments["buffer_index"]),
+        "buffer": Text(
+            f'("{_SIDES[arguments["buffer_index_type"]]}", {arguments["buffer_index"]})'
+        ),
         "index_map": index_map_text(arguments["index_map"]),
         "pad_value": Text("None") if pad is None else pad,
         "assume_injective_transform": arguments["assume_injective_transform"],
