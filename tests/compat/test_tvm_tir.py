@@ -284,6 +284,34 @@ def test_passes_of_the_user():
     assert applied["main"].attrs["k"] == 2
 
 
+def test_passes_in_the_order_of_tvm_make_kernels():
+    @T.prim_func
+    def main(A: T.Buffer((16, 64), "float32"), B: T.Buffer((16,), "float32")):
+        for i in T.thread_binding(16, thread="blockIdx.x"):
+            for k in T.thread_binding(64, thread="threadIdx.x"):
+                with T.block("B"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        B[vi] = T.float32(0)
+                    B[vi] = B[vi] + A[vi, vk]
+
+    names = [
+        "LowerCrossThreadReduction", "LowerInitBlock", "PlanAndUpdateBufferAllocationLocation",
+        "ConvertBlocksToOpaque", "UnifyThreadBinding", "CompactBufferAllocation",
+        "LowerMatchBuffer", "LowerOpaqueBlock", "FlattenBuffer", "Simplify", "StorageRewrite",
+        "UnrollLoop", "RemoveNoOp", "LowerThreadAllreduce", "SplitHostDevice",
+    ]  # fmt: skip
+    mod = tvm.IRModule({"main": main})
+    for name in names:
+        mod = getattr(tir.transform, name)()(mod)
+    assert sorted(str(gv) for gv in mod.get_global_vars()) == ["main", "main_kernel"]
+    kernel = mod["main_kernel"]
+    assert "shuffle" in kernel.script()
+    limits = {"max_threads_per_block": 64, "max_shared_memory_per_block": 1024}
+    assert tir.analysis.verify_gpu_code(kernel, limits)
+    assert not tir.analysis.verify_gpu_code(kernel, {"max_threads_per_block": 32})
+
+
 def test_index_map():
     index_map = tir.IndexMap.from_func(lambda i, j: [i // 4, j, i % 4], index_dtype="int32")
     shape = index_map.map_shape([16, 8])

@@ -17,7 +17,7 @@ _HOMES = (expr, stmt, buffer, function, op)
 _SCHEDULE = f"{__name__}.schedule"
 # Names that stand on more than this module, looked up where they are when they are asked for.
 _ELSEWHERE = {
-    "TensorIntrin": "tileloom.schedule",
+    "TensorIntrin": "tileloom.schedule.tensor_intrin",
     "build": "tileloom.compat.tvm.driver",
 }
 _missing = missing(__name__)
@@ -30,8 +30,7 @@ def _find(name: str) -> Any:
     if name == "Range":
         return ir.Range
     if name in _ELSEWHERE:
-        found = getattr(import_module(_ELSEWHERE[name]), name, None)
-        return _missing(name) if found is None else found
+        return getattr(import_module(_ELSEWHERE[name]), name)
     if name == "schedule" or name in import_module(_SCHEDULE).__all__:
         found = import_module(_SCHEDULE)
         return found if name == "schedule" else getattr(found, name)

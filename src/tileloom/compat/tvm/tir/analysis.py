@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from .... import tir
 from ....base.errors import VerifyError
 from ....expr import Expr, Var, free_vars
+from ....lower.verify_gpu_code import GPULimits
+from ....lower.verify_gpu_code import verify_gpu_code as complaints_of_gpu
 from ....tir import Buffer, IRModule, PrimFunc, Stmt
 from .._names import missing
 
@@ -67,6 +70,13 @@ def detect_buffer_access_lca(func: PrimFunc) -> dict[Buffer, Any]:
         buffer: place.block if isinstance(place, tir.BlockRealize) else place
         for buffer, place in found.items()
     }
+
+
+def verify_gpu_code(func: PrimFunc, constraints: Mapping[str, int]) -> bool:
+    """Whether a GPU with these limits can run the function."""
+    known = {field.name for field in fields(GPULimits)}
+    limits = GPULimits(**{key: int(value) for key, value in constraints.items() if key in known})
+    return not complaints_of_gpu(func, limits)
 
 
 __getattr__ = missing(__name__)

@@ -6,9 +6,36 @@ A pass is made by calling its name, `Simplify()`, and takes a module.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any
 
+from ....lower.compact_buffer_region import compact_buffer_region
+from ....lower.convert_blocks_to_opaque import convert_blocks_to_opaque
+from ....lower.flatten_buffers import flatten_buffers
+from ....lower.hoist_if import hoist_if
+from ....lower.inject_double_buffer import inject_double_buffer
+from ....lower.inject_ptx_async_copy import inject_ptx_async_copy
+from ....lower.inject_software_pipeline import inject_software_pipeline
+from ....lower.inject_virtual_thread import inject_virtual_thread
+from ....lower.loop_partition import loop_partition
+from ....lower.lower_auto_copy import lower_auto_copy
+from ....lower.lower_cross_thread_reduction import lower_cross_thread_reduction
+from ....lower.lower_init_block import lower_init_block
+from ....lower.lower_match_buffer import lower_match_buffer
+from ....lower.lower_opaque_block import lower_opaque_block
+from ....lower.lower_thread_allreduce import lower_thread_allreduce
+from ....lower.lower_thread_binding import lower_thread_binding
+from ....lower.manifest_shared_memory_local_stage import manifest_shared_memory_local_stage
+from ....lower.merge_shared_memory import merge_shared_memory_allocations
+from ....lower.narrow_index_dtype import narrow_index_dtype
+from ....lower.plan_allocations import plan_and_update_buffer_allocation_location
+from ....lower.remove_no_op import remove_no_op
+from ....lower.simplify import simplify
+from ....lower.split_host_device import split_host_device
+from ....lower.storage_rewrite import storage_rewrite
+from ....lower.thread_storage_sync import thread_storage_sync
+from ....lower.unify_thread_binding import unify_thread_binding
+from ....lower.unroll_loops import unroll_loops
+from ....lower.vectorize_loops import vectorize_loops
 from ....tir import PrimFunc
 from .._names import missing
 from ..ir import transform
@@ -16,39 +43,42 @@ from ..ir.transform import Pass, PassContext, PassInfo
 
 Sequential = transform.Sequential
 
-# TVM's name: module of `tileloom.lower`; the function has the module's name unless it is given.
-_PASSES: dict[str, str] = {
-    "CompactBufferAllocation": "compact_buffer_region",
-    "ConvertBlocksToOpaque": "convert_blocks_to_opaque",
-    "FlattenBuffer": "flatten_buffers",
-    "HoistIfThenElse": "hoist_if",
-    "InjectDoubleBuffer": "inject_double_buffer",
-    "InjectSoftwarePipeline": "inject_software_pipeline",
-    "InjectVirtualThread": "inject_virtual_thread",
-    "LiftThreadBinding": "lift_thread_binding",
-    "LoopPartition": "loop_partition",
-    "LowerAutoCopy": "lower_auto_copy",
-    "LowerCrossThreadReduction": "lower_cross_thread_reduction",
-    "LowerInitBlock": "lower_init_block",
-    "LowerMatchBuffer": "lower_match_buffer",
-    "LowerOpaqueBlock": "lower_opaque_block",
-    "LowerThreadAllreduce": "lower_thread_allreduce",
-    "ManifestSharedMemoryLocalStage": "manifest_shared_memory_local_stage",
-    "MergeSharedMemoryAllocations": "merge_shared_memory_allocations",
-    "NarrowDataType": "narrow_index_dtype",
-    "PlanAndUpdateBufferAllocationLocation":
-        "plan_allocations.plan_and_update_buffer_allocation_location",
-    "RemoveNoOp": "remove_no_op",
-    "Simplify": "simplify",
-    "StorageRewrite": "storage_rewrite",
-    "ThreadSync": "thread_sync",
-    "UnifyThreadBinding": "unify_thread_binding",
-    "UnrollLoop": "unroll_loops",
-    "VectorizeLoop": "vectorize_loops",
-}  # fmt: skip
-_OPTIONS_OF_TVM = {"LoopPartition", "NarrowDataType", "VectorizeLoop", "CompactBufferAllocation"}
-
 FunctionPass = Callable[[PrimFunc], PrimFunc]
+
+
+def _lower_opaque_block(func: PrimFunc) -> PrimFunc:
+    """No blocks and no loops over threads; TVM's pass does what two of ours do."""
+    return lower_thread_binding(lower_opaque_block(func))
+
+
+_PASSES: dict[str, FunctionPass] = {
+    "CompactBufferAllocation": compact_buffer_region,
+    "ConvertBlocksToOpaque": convert_blocks_to_opaque,
+    "FlattenBuffer": flatten_buffers,
+    "HoistIfThenElse": hoist_if,
+    "InjectDoubleBuffer": inject_double_buffer,
+    "InjectPTXAsyncCopy": inject_ptx_async_copy,
+    "InjectSoftwarePipeline": inject_software_pipeline,
+    "InjectVirtualThread": inject_virtual_thread,
+    "LoopPartition": loop_partition,
+    "LowerAutoCopy": lower_auto_copy,
+    "LowerCrossThreadReduction": lower_cross_thread_reduction,
+    "LowerInitBlock": lower_init_block,
+    "LowerMatchBuffer": lower_match_buffer,
+    "LowerOpaqueBlock": _lower_opaque_block,
+    "LowerThreadAllreduce": lower_thread_allreduce,
+    "ManifestSharedMemoryLocalStage": manifest_shared_memory_local_stage,
+    "MergeSharedMemoryAllocations": merge_shared_memory_allocations,
+    "NarrowDataType": narrow_index_dtype,
+    "PlanAndUpdateBufferAllocationLocation": plan_and_update_buffer_allocation_location,
+    "RemoveNoOp": remove_no_op,
+    "Simplify": simplify,
+    "StorageRewrite": storage_rewrite,
+    "ThreadSync": thread_storage_sync,
+    "UnifyThreadBinding": unify_thread_binding,
+    "UnrollLoop": unroll_loops,
+    "VectorizeLoop": vectorize_loops,
+}
 
 
 def _each(function: Callable[..., Any]) -> Callable[[Any, PassContext], Any]:
@@ -61,12 +91,10 @@ def _each(function: Callable[..., Any]) -> Callable[[Any, PassContext], Any]:
     return run
 
 
-def _constructor(name: str, step: Callable[..., PrimFunc]) -> Callable[..., Pass]:
-    def make(*args: Any, **kwargs: Any) -> Pass:
-        if name in _OPTIONS_OF_TVM:
-            args, kwargs = (), {}  # ours decide for themselves what TVM is told
-        apply = _each(lambda func, _mod, _context: step(func, *args, **kwargs))
-        return Pass(apply, PassInfo(0, f"tir.{name}"))
+def _constructor(name: str, step: FunctionPass) -> Callable[..., Pass]:
+    def make(*_options: Any, **_more: Any) -> Pass:
+        # Ours find out for themselves what TVM's passes are told.
+        return Pass(_each(lambda func, _mod, _context: step(func)), PassInfo(0, f"tir.{name}"))
 
     make.__name__, make.__doc__ = name, step.__doc__
     return make
@@ -94,6 +122,19 @@ def Filter(fcond: Callable[[PrimFunc], bool]) -> Pass:
     return Pass(keep, PassInfo(0, "tir.Filter"))
 
 
+def SplitHostDevice() -> Pass:
+    """A pass that makes kernels functions of their own."""
+
+    def split(mod: Any, _context: PassContext) -> Any:
+        found = {}
+        for name, func in mod.functions.items():
+            for part, made in split_host_device(func).functions.items():
+                found[name if part == func.name else part] = made
+        return mod.replace(functions=found)
+
+    return Pass(split, PassInfo(0, "tir.SplitHostDevice"))
+
+
 def BindTarget(target: Any) -> Pass:
     """A pass that notes the target on each function."""
     return Apply(lambda func: func.with_attr("target", str(target)))
@@ -115,15 +156,8 @@ _missing = missing(__name__)
 
 
 def __getattr__(name: str) -> Any:
-    path = _PASSES.get(name)
-    if path is None:
-        return _missing(name)
-    module, _, function = path.partition(".")
-    try:
-        found = import_module(f"tileloom.lower.{module}")
-    except ModuleNotFoundError:
-        return _missing(name)
-    return _constructor(name, getattr(found, function or module))
+    step = _PASSES.get(name)
+    return _missing(name) if step is None else _constructor(name, step)
 
 
 def __dir__() -> list[str]:
