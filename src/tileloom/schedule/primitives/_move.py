@@ -116,6 +116,30 @@ def _parts(body: Stmt) -> tuple[Stmt, ...]:
     return body.seq if isinstance(body, SeqStmt) else (body,)
 
 
+def _check_order(
+    state: ScheduleState,
+    block: StmtSRef,
+    loop: StmtSRef,
+    inside: set[Block],
+    givers: Sequence[StmtSRef],
+    takers: Sequence[StmtSRef],
+) -> None:
+    """What is not in the loop must still come before, or after, what depends on it."""
+    order = {r.block: k for k, r in enumerate(child_realizes(state, scope_root(block).block))}
+    places = [order[b] for b in inside if b in order and b is not block.block]
+    if not places:
+        return
+    late = [s for s in givers if s.block not in inside and order[s.block] > min(places)]
+    early = [s for s in takers if s.block not in inside and order[s.block] < max(places)]
+    for other, word in (*((s, "after") for s in late), *((s, "before") for s in early)):
+        raise refuse(
+            f"{name_of(block)} cannot be moved under {name_of(loop)}: {name_of(other)}, which it "
+            f"{'takes from' if word == 'after' else 'gives to'}, runs {word} that loop",
+            at=[loop, block, other],
+            hint="choose a loop between what it takes from and what it gives to",
+        )
+
+
 def _position(
     state: ScheduleState,
     block: StmtSRef,
@@ -149,6 +173,7 @@ def _position(
             hint=f"choose a loop around all {word}s, or move the others under it first",
             fast="Not all required blocks are under the loop scope",
         )
+    _check_order(state, block, loop, seen, givers, takers)
     if first > last:
         raise refuse(
             f"there is no place for {name_of(block)} in {name_of(loop)}: what it takes from comes "

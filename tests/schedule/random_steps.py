@@ -1,0 +1,193 @@
+"""Random steps on small programs: whatever is accepted must not change a result."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from tileloom import Schedule, ScheduleError
+from tileloom import compute as te
+from tileloom.compute.math import call
+from tileloom.tir import PrimFunc
+
+
+def matmul() -> PrimFunc:
+    a, b = te.placeholder((6, 5), name="A"), te.placeholder((5, 8), name="B")
+    k = te.reduce_axis((0, 5), "k")
+    c = te.compute((6, 8), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    d = te.compute((6, 8), lambda i, j: te.if_then_else(c[i, j] > 1.0, c[i, j], 0.5), name="D")
+    return te.create_prim_func([a, b, d])
+
+
+def convolution() -> PrimFunc:
+    x, w = te.placeholder((3, 7, 6), name="X"), te.placeholder((4, 3, 3, 3), name="W")
+    pad = te.compute(
+        (3, 9, 8),
+        lambda c, i, j: te.if_then_else(
+            (i >= 1) & (i < 8) & (j >= 1) & (j < 7), x[c, i - 1, j - 1], 0.0
+        ),
+        name="P",
+    )
+    c, p, q = (te.reduce_axis((0, 3), name) for name in ("c", "p", "q"))
+    y = te.compute(
+        (4, 7, 6),
+        lambda o, i, j: te.sum(pad[c, i + p, j + q] * w[o, c, p, q], axis=[c, p, q]),
+        name="Y",
+    )
+    return te.create_prim_func([x, w, y])
+
+
+def softmax() -> PrimFunc:
+    x = te.placeholder((5, 8), name="X")
+    k, m = te.reduce_axis((0, 8), "k"), te.reduce_axis((0, 8), "m")
+    top = te.compute((5,), lambda i: te.max(x[i, k], axis=k), name="T")
+    e = te.compute((5, 8), lambda i, j: call("exp", x[i, j] - top[i]), name="E")
+    s = te.compute((5,), lambda i: te.sum(e[i, m], axis=m), name="S")
+    y = te.compute((5, 8), lambda i, j: e[i, j] / s[i], name="Y")
+    return te.create_prim_func([x, y])
+
+
+def layer_norm() -> PrimFunc:
+    x, w = te.placeholder((4, 6), name="X"), te.placeholder((6,), name="W")
+    k, m = te.reduce_axis((0, 6), "k"), te.reduce_axis((0, 6), "m")
+    s = te.compute((4,), lambda i: te.sum(x[i, k], axis=k), name="S")
+    d = te.compute((4, 6), lambda i, j: x[i, j] - s[i] / 6.0, name="D")
+    v = te.compute((4,), lambda i: te.sum(d[i, m] * d[i, m], axis=m), name="V")
+    y = te.compute((4, 6), lambda i, j: d[i, j] / call("sqrt", v[i] / 6.0 + 1e-5) * w[j], name="Y")
+    return te.create_prim_func([x, w, y])
+
+
+def transposed() -> PrimFunc:
+    x = te.placeholder((4, 6, 2), name="X")
+    t = te.compute((2, 6, 4), lambda i, j, k: x[k, j, i] * 2.0, name="T")
+    y = te.compute((12, 4), lambda i, j: t[i // 6, i % 6, j] + 1.0, name="Y")
+    return te.create_prim_func([x, y])
+
+
+def gathered() -> PrimFunc:
+    x, at = te.placeholder((9, 4), name="X"), te.placeholder((6,), "int32", "I")
+    g = te.compute((6, 4), lambda i, j: x[at[i], j], name="G")
+    y = te.compute((6, 4), lambda i, j: g[i, j] * 3.0, name="Y")
+    return te.create_prim_func([x, at, y])
+
+
+PROGRAMS: list[Callable[[], PrimFunc]] = [
+    matmul, convolution, softmax, layer_norm, transposed, gathered,
+]  # fmt: skip
+
+
+class Walker:
+    """Tries random steps on a schedule; counts what was accepted and what refused."""
+
+    def __init__(self, sch: Schedule, seed: int) -> None:
+        self.sch = sch
+        self.rng = random.Random(seed)
+        self.accepted: list[str] = []
+        self.refused: list[str] = []
+
+    def block(self) -> Any:
+        """Any block but the root."""
+        blocks = self.sch.get_child_blocks(self.sch.get_block("root"))
+        return self.rng.choice(blocks)
+
+    def loop(self) -> Any:
+        """Any loop around some block."""
+        return self.rng.choice(self.loops())
+
+    def loops(self) -> list[Any]:
+        """The loops around some block; a block without loops is passed over as a refusal is."""
+        found = self.sch.get_loops(self.block())
+        if not found:
+            raise IndexError("no loops")
+        return list(found)
+
+    def step(self) -> None:
+        """One random step."""
+        name = self.rng.choice(sorted(_STEPS))
+        try:
+            _STEPS[name](self)
+        except (ScheduleError, IndexError):
+            self.refused.append(name)
+        else:
+            self.accepted.append(name)
+
+    # ------------------------------------------------------------------ steps
+
+    def split(self) -> None:
+        factor = self.rng.choice([1, 2, 3, 4, 5])
+        factors = self.rng.choice([[None, factor], [factor, None], [None, 2, factor]])
+        self.sch.split(self.loop(), factors, self.rng.random() < 0.5)
+
+    def fuse(self) -> None:
+        loops = self.loops()
+        start = self.rng.randrange(len(loops))
+        self.sch.fuse(*loops[start : start + self.rng.choice([2, 3])])
+
+    def reorder(self) -> None:
+        loops = self.loops()
+        self.sch.reorder(*self.rng.sample(loops, self.rng.randint(1, len(loops))))
+
+    def compute_at(self) -> None:
+        self.sch.compute_at(self.block(), self.loop(), self.rng.random() < 0.5)
+
+    def reverse_compute_at(self) -> None:
+        self.sch.reverse_compute_at(self.block(), self.loop(), self.rng.random() < 0.5)
+
+    def compute_inline(self) -> None:
+        self.sch.compute_inline(self.block())
+
+    def reverse_compute_inline(self) -> None:
+        self.sch.reverse_compute_inline(self.block())
+
+    def cache_read(self) -> None:
+        self.sch.cache_read(self.block(), self.rng.choice([0, 0, 1]), self.scope())
+
+    def cache_write(self) -> None:
+        self.sch.cache_write(self.block(), 0, self.scope())
+
+    def scope(self) -> str:
+        """Where a cache lives."""
+        return self.rng.choice(["global", "local"])
+
+    def decompose(self) -> None:
+        block = self.block()
+        self.sch.decompose_reduction(block, self.rng.choice(self.sch.get_loops(block)))
+
+    def rfactor(self) -> None:
+        self.sch.rfactor(self.loop(), self.rng.choice([0, 0, 1, -1]))
+
+    def mark(self) -> None:
+        method = self.rng.choice(["parallel", "vectorize", "unroll", "add_unit_loop"])
+        getattr(self.sch, method)(self.loop())
+
+    def merge(self) -> None:
+        self.sch.merge(self.loop(), self.loop())
+
+    def layout(self) -> None:
+        block = self.block()
+        maps = [lambda *i: tuple(reversed(i)), lambda *i: (*i[:-1], i[-1] // 2, i[-1] % 2)]
+        self.sch.transform_layout(block, ("write", 0), self.rng.choice(maps), pad_value=0.0)
+
+    def block_layout(self) -> None:
+        maps = [lambda *i: tuple(reversed(i)), lambda *i: (*i[:-1], i[-1] // 2, i[-1] % 2)]
+        self.sch.transform_block_layout(self.block(), self.rng.choice(maps))
+
+    def reindex(self) -> None:
+        self.sch.reindex(self.block(), (self.rng.choice(["read", "write"]), 0))
+
+    def blockize(self) -> None:
+        self.sch.blockize(self.loop())
+
+    def note(self) -> None:
+        self.sch.storage_align(self.block(), 0, 0, self.rng.choice([4, 8]), 1)
+
+
+_STEPS: dict[str, Callable[[Walker], None]] = {
+    name: getattr(Walker, name)
+    for name in (
+        "split", "fuse", "reorder", "compute_at", "reverse_compute_at", "compute_inline",
+        "reverse_compute_inline", "cache_read", "cache_write", "decompose", "rfactor", "mark",
+        "merge", "layout", "block_layout", "reindex", "blockize", "note",
+    )
+}  # fmt: skip
