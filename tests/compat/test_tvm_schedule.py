@@ -322,3 +322,58 @@ def test_matrix_product_with_relu_step_by_step():
     c = tvm.nd.empty((16, 32))
     tvm.build(sch.mod, target="llvm")["mm_relu"](tvm.nd.array(a), tvm.nd.array(b), c)
     tvm.testing.assert_allclose(c.numpy(), np.maximum(a @ b, 0), rtol=1e-4, atol=1e-5)
+
+
+def test_tensor_intrinsics():
+    from tileloom.compat.tvm.tir.tensor_intrin import arm_cpu, cuda, dot_product_common, x86
+
+    known = set(tir.TensorIntrin.names())
+    for module in (x86, arm_cpu, dot_product_common):
+        assert {v for k, v in vars(module).items() if k.endswith("_INTRIN")} <= known
+    group = cuda.get_wmma_intrin_group("shared", "global", "int8", "int32", trans_b=False)
+    assert set(group.values()) <= known
+    assert cuda.WMMA_LOAD_16x16x16_F16_A_DYN_INTRIN in known
+    assert cuda.WMMA_SYNC_16x16x16_f16f16f32_TRANS_INTRIN in known
+    with pytest.raises(AttributeError):
+        _ = cuda.WMMA_LOAD_8x8x8_INTRIN
+
+    @T.prim_func
+    def desc(a: T.handle, b: T.handle):
+        A = T.match_buffer(a, (8,), "float32", offset_factor=1)
+        B = T.match_buffer(b, (8,), "float32", offset_factor=1)
+        with T.block("root"):
+            T.reads(A[0:8])
+            T.writes(B[0:8])
+            for i in range(8):
+                with T.block(""):
+                    vi = T.axis.remap("S", [i])
+                    B[vi] = A[vi] * 2.0
+
+    @T.prim_func
+    def impl(a: T.handle, b: T.handle):
+        A = T.match_buffer(a, (8,), "float32", offset_factor=1)
+        B = T.match_buffer(b, (8,), "float32", offset_factor=1)
+        with T.block("root"):
+            T.reads(A[0:8])
+            T.writes(B[0:8])
+            for i in T.vectorized(8):
+                B[i] = A[i] + A[i]
+
+    tir.TensorIntrin.register("compat_twice_8", desc, impl, override=True)
+    found = tir.function.TensorIntrin.get("compat_twice_8")
+    tvm.ir.assert_structural_equal(found.desc, desc)
+    assert tir.TensorIntrin.get("compat_no_such", allow_missing=True) is None
+    with pytest.raises(tvm.TVMError):
+        tir.TensorIntrin.get("compat_no_such")
+
+    a = te.placeholder((4, 24), name="A")
+    twice = te.compute((4, 24), lambda i, j: a[i, j] * 2.0, name="B")
+    func = te.create_prim_func([a, twice])
+    sch = tir.Schedule(func)
+    _, j = sch.get_loops("B")
+    _, inner = sch.split(j, [None, 8])
+    sch.tensorize(inner, "compat_twice_8")
+    verify_trace_roundtrip(sch, func)
+    x, y = RNG.random((4, 24)).astype("float32"), tvm.nd.empty((4, 24))
+    tvm.build(sch.mod, target="llvm")(tvm.nd.array(x), y)
+    tvm.testing.assert_allclose(y.numpy(), x * 2)

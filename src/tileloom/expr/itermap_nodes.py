@@ -74,6 +74,11 @@ class IterMapResult:
     def __bool__(self) -> bool:
         return not self.errors
 
+    @property
+    def padding_predicate(self) -> Expr:
+        """Where the digits stand for padding, which is nowhere."""
+        return const(False)
+
 
 def whole(mark: IterMark) -> IterSplitExpr:
     """The split that is the mark itself."""

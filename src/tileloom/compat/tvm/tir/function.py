@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from .... import expr, tir
@@ -99,4 +100,10 @@ class IndexMap(metaclass=NodeType, node=expr.IndexMap):
 __all__ = [
     "IndexMap", "PrimFunc",
 ]  # fmt: skip
-__getattr__ = missing(__name__)
+_missing = missing(__name__)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "TensorIntrin":  # stands on the schedule, which takes long to load
+        return getattr(import_module("tileloom.schedule.tensor_intrin"), name)
+    return _missing(name)
