@@ -58,6 +58,15 @@ def facts() -> Iterator[tuple[str, str]]:
         yield name, _version(name) or "[red]missing[/]"
     for name, extra in _EXTRAS.items():
         yield name, _version(name) or f"not installed (pip install 'tileloom[{extra}]')"
+    if _version("torch"):
+        yield "torch.compile", _torch_backend()
+
+
+def _torch_backend() -> str:
+    """Whether PyTorch finds the backend, seen without importing PyTorch."""
+    if not metadata.entry_points(group="torch_dynamo_backends", name="tileloom"):
+        return "knows no backend 'tileloom': this is a checkout, not an installed package"
+    return "knows the backend 'tileloom'; tileloom.frontend.torch.report() says what it compiled"
 
 
 def _llvm() -> str:

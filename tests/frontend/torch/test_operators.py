@@ -221,3 +221,24 @@ def test_resampling_and_losses() -> None:
 
     y = torch.randint(0, 3, (2, 6, 7), generator=torch.Generator().manual_seed(2))
     check(function, image(2, 3, 6, 7), y)
+
+
+def test_writing_at_places() -> None:
+    def function(x, i, j, v):
+        mask, y, z = x > 0, x.clone(), x.clone()
+        z[:, j, j] += v[:, 0, :4]
+        y[mask] = -1.0
+        y[:, j] = v
+        return [
+            y, x.index_put((j, j), v[0, 0, 0]), x.index_put((i[:, 0, 0],), v[0, 0, 0], True),
+            z, x.index_copy(2, j % 7, x[..., :4]),
+            x.index_fill(1, j % 5, 3.0), x.index_add(0, i[0, :2, 0], x[:2], alpha=2),
+            x.scatter(1, i, v[:, :2]), x.scatter(1, i, 4.0), x.scatter_add(1, i, v[:, :2]),
+            *[x.scatter_reduce(1, i, v[:, :2], rule, include_self=keep)
+              for rule in ("sum", "prod", "mean", "amax", "amin") for keep in (True, False)],
+        ]  # fmt: skip
+
+    i = torch.randint(0, 3, (3, 2, 7), generator=torch.Generator().manual_seed(1))
+    v = image(3, 4, 7)
+    v[0, 1, 2], v[1, 1, 1] = math.inf, math.nan
+    check(function, image(3, 5, 7), i, torch.tensor([2, 0, 1, -1]), v)

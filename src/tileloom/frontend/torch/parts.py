@@ -78,7 +78,7 @@ class Partition:
         try:
             self._convert(self.parts.setdefault(level, Part()), node)
         except Exception as error:  # whatever goes wrong here, PyTorch can do it
-            if not (is_getitem(node) and node.args[0] not in self._native):
+            if _makes_tensors(node):
                 report().fall_back(name_of(node), _reason(error))
             self._leave(node)
             return
@@ -169,6 +169,13 @@ class Partition:
                 part.inputs[node] = part.values[node] = fresh
         found: Tensor = part.values[node]
         return found
+
+
+def _makes_tensors(node: fx.Node) -> bool:
+    """Whether a node is an operator on tensors, not one on sizes nor the choice of a result."""
+    values = node.meta.get("val")
+    several = values if isinstance(values, (list, tuple)) else [values]
+    return not is_getitem(node) and any(isinstance(v, torch.Tensor) for v in several)
 
 
 def _reason(error: Exception) -> str:
