@@ -23,12 +23,14 @@ from ...expr import (
     const,
     free_vars,
     is_index,
+    post_order,
     subspace_divide,
     substitute,
 )
 from ...tir import (
     Block,
     BlockRealize,
+    BufferLoad,
     BufferRegion,
     For,
     Stmt,
@@ -212,7 +214,7 @@ class Binder:
 
 
 class Renamed(StmtRewriter):
-    """Values in place of iteration variables, index expressions simplified.
+    """Values in place of iteration variables; indices are simplified, what is computed is not.
 
     Attributes:
         block_map: the blocks inside that had to change, for `ScheduleState.replace`.
@@ -226,7 +228,8 @@ class Renamed(StmtRewriter):
     def visit_expr(self, expr: Expr) -> Expr:
         if free_vars(expr).isdisjoint(self.values):
             return expr
-        if is_index(expr.dtype.element) or expr.dtype.is_bool:
+        plain = is_index(expr.dtype.element) or expr.dtype.is_bool
+        if plain and not any(isinstance(node, BufferLoad) for node in post_order(expr)):
             return self.known.simplify(substitute(expr, self.values))
         return expr.with_children([self.visit_expr(child) for child in expr.children])
 

@@ -1,0 +1,1 @@
+"""What schedules are made of beyond single primitives: intrinsics and common sequences of steps."""

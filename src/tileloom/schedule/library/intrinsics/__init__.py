@@ -1,0 +1,14 @@
+"""The tensor intrinsics that come with the project, made when they are asked for by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ....tir import PrimFunc
+from . import cpu, gpu
+
+#: From names to what makes a description and an implementation.
+DEFINITIONS: Mapping[str, Callable[[], tuple[PrimFunc, PrimFunc]]] = {
+    **cpu.DEFINITIONS,
+    **gpu.DEFINITIONS,
+}

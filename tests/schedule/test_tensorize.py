@@ -1,0 +1,452 @@
+"""tensorize: before and after, views, refusals; and the registry of tensor intrinsics."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from schedule.common import (
+    MATMUL,
+    check_same,
+    check_trace,
+    normal,
+    parse,
+    refused,
+    same_text,
+    schedule,
+)
+from tileloom import Schedule, build
+from tileloom.base.errors import UserError
+from tileloom.schedule.tensor_intrin import TensorIntrin, check_equivalence
+from tileloom.tir import PrimFunc, assert_structural_equal, run
+
+MMA_DESC = """
+@T.prim_func
+def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
+    A = T.match_buffer(a, (16, 16), align=64, offset_factor=1)
+    B = T.match_buffer(b, (16, 16), align=64, offset_factor=1)
+    C = T.match_buffer(c, (16, 16), align=64, offset_factor=1)
+    with T.block("root"):
+        T.reads(C[0:16, 0:16], A[0:16, 0:16], B[0:16, 0:16])
+        T.writes(C[0:16, 0:16])
+        for i, j, k in T.grid(16, 16, 16):
+            with T.block("update"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+"""
+MMA_IMPL = """
+@T.prim_func
+def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
+    A = T.match_buffer(a, (16, 16), align=64, offset_factor=1)
+    B = T.match_buffer(b, (16, 16), align=64, offset_factor=1)
+    C = T.match_buffer(c, (16, 16), align=64, offset_factor=1)
+    with T.block("root"):
+        T.reads(C[0:16, 0:16], A[0:16, 0:16], B[0:16, 0:16])
+        T.writes(C[0:16, 0:16])
+        T.evaluate(T.tvm_mma_sync(
+            C.data, C.elem_offset // 256, A.data, A.elem_offset // 256,
+            B.data, B.elem_offset // 256, C.data, C.elem_offset // 256, dtype="handle",
+        ))
+"""
+TensorIntrin.register("test_mma", parse(MMA_DESC), parse(MMA_IMPL))
+
+
+#: A small one, as the interpreter is slow.
+SMALL = (
+    MATMUL.replace("(128, 96)", "(24, 16)").replace("(96, 64)", "(16, 32)")
+    .replace("(128, 64)", "(24, 32)").replace("T.grid(128, 64, 96)", "T.grid(24, 32, 16)")
+)  # fmt: skip
+
+
+def tiled_matmul(m: int, n: int, k: int, text: str = MATMUL) -> tuple[Schedule, Any]:
+    """The schedule, and the loop around a tile of the update."""
+    sch = schedule(text)
+    loops = sch.get_loops("C")
+    (i0, i1), (j0, j1), (k0, k1) = (
+        sch.split(loop, [None, size]) for loop, size in zip(loops, (m, n, k), strict=True)
+    )
+    sch.reorder(i0, j0, k0, i1, j1, k1)
+    sch.decompose_reduction("C", k0)
+    return sch, i1
+
+
+def test_views_of_tiles() -> None:
+    sch, tile = tiled_matmul(16, 16, 16)
+    sch.tensorize(tile, "test_mma")
+    same_text(
+        sch,
+        """
+@T.prim_func
+def main(
+    A: T.Buffer((128, 96), "float32"),
+    B: T.Buffer((96, 64), "float32"),
+    C: T.Buffer((128, 64), "float32"),
+):
+    for i0, j0 in T.grid(8, 4):
+        for i1, j1 in T.grid(16, 16):
+            with T.block("C_init"):
+                vi = T.axis.spatial(128, i0 * 16 + i1)
+                vj = T.axis.spatial(64, j0 * 16 + j1)
+                C[vi, vj] = T.float32(0)
+        for k0 in range(6):
+            with T.block("C_update_o"):
+                vi, vj, vk = T.axis.remap("SSR", [i0, j0, k0])
+                T.reads(
+                    C[vi * 16 : vi * 16 + 16, vj * 16 : vj * 16 + 16],
+                    A[vi * 16 : vi * 16 + 16, vk * 16 : vk * 16 + 16],
+                    B[vk * 16 : vk * 16 + 16, vj * 16 : vj * 16 + 16],
+                )
+                T.writes(C[vi * 16 : vi * 16 + 16, vj * 16 : vj * 16 + 16])
+                a = T.match_buffer(
+                    A[vi * 16 : vi * 16 + 16, vk * 16 : vk * 16 + 16], (16, 16), offset_factor=1
+                )
+                b = T.match_buffer(
+                    B[vk * 16 : vk * 16 + 16, vj * 16 : vj * 16 + 16], (16, 16), offset_factor=1
+                )
+                c = T.match_buffer(
+                    C[vi * 16 : vi * 16 + 16, vj * 16 : vj * 16 + 16], (16, 16), offset_factor=1
+                )
+                T.evaluate(T.tvm_mma_sync(
+                    c.data, c.elem_offset // 256, a.data, a.elem_offset // 256,
+                    b.data, b.elem_offset // 256, c.data, c.elem_offset // 256, dtype="handle",
+                ))
+""",
+    )
+    check_trace(sch, MATMUL)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(4, 16, 4), (4, 8, 4), (8, 8, 8), (4, 16, 16)])
+def test_tiles_in_registers(m: int, n: int, k: int) -> None:
+    sch, tile = tiled_matmul(m, n, k, SMALL)
+    sch.tensorize(tile, f"matmul_{m}x{n}x{k}_f32")
+    check_trace(sch, SMALL)
+    check_same(sch, SMALL)
+
+
+def test_a_reduction_that_starts_inside() -> None:
+    """Without decompose_reduction the new block keeps the start."""
+    sch = schedule(SMALL)
+    loops = sch.get_loops("C")
+    (i0, i1), (j0, j1), (k0, k1) = (
+        sch.split(loop, [None, size]) for loop, size in zip(loops, (4, 16, 4), strict=True)
+    )
+    sch.reorder(i0, j0, k0, i1, j1, k1)
+    sch.tensorize(i1, "matmul_4x16x4_f32")
+    assert sch.get(sch.get_block("C_o")).init is not None
+    check_trace(sch, SMALL)
+    check_same(sch, SMALL)
+
+
+def test_a_block_that_is_there_already() -> None:
+    sch, tile = tiled_matmul(4, 16, 4, SMALL)
+    block = sch.blockize(tile)
+    sch.tensorize(block, "matmul_4x16x4_f32")
+    assert sch.get(block).name_hint == "C_update_o"
+    check_trace(sch, SMALL)
+    check_same(sch, SMALL)
+
+
+BATCHED = """
+@T.prim_func
+def main(
+    A: T.Buffer((3, 5, 8), "uint8"),
+    B: T.Buffer((3, 32, 8), "int8"),
+    C: T.Buffer((3, 5, 32), "int32"),
+):
+    for b, i, j, k in T.grid(3, 5, 32, 8):
+        with T.block("C"):
+            vb, vi, vj, vk = T.axis.remap("SSSR", [b, i, j, k])
+            with T.init():
+                C[vb, vi, vj] = 0
+            C[vb, vi, vj] = C[vb, vi, vj] + T.cast(A[vb, vi, vk], "int32") * T.cast(
+                B[vb, vj, vk], "int32"
+            )
+"""
+
+
+def test_leading_dimensions_are_single_elements() -> None:
+    sch = schedule(BATCHED)
+    _, _, j, k = sch.get_loops("C")
+    j0, j1 = sch.split(j, [None, 16])
+    k0, k1 = sch.split(k, [None, 4])
+    sch.reorder(j0, k0, j1, k1)
+    sch.decompose_reduction("C", k0)
+    sch.tensorize(j1, "dot_16x4_vnni")
+    views = sch.get(sch.get_block("C_update_o")).match_buffers
+    assert [len(view.source.region) for view in views] == [3, 3, 3]
+    check_trace(sch, BATCHED)
+    check_same(sch, BATCHED)
+
+
+def test_one_result_at_a_time() -> None:
+    text = SMALL.replace("B: T.Buffer((16, 32)", "B: T.Buffer((32, 16)").replace(
+        "B[vk, vj]", "B[vj, vk]"
+    )
+    sch = schedule(text)
+    _, _, k = sch.get_loops("C")
+    k0, k1 = sch.split(k, [None, 8])
+    sch.decompose_reduction("C", k0)
+    sch.tensorize(k1, "dot_8_f32")
+    check_trace(sch, text)
+    check_same(sch, text)
+
+
+def test_wide_indices() -> None:
+    """The copy of the intrinsic takes the type that the program's indices have."""
+    text = """
+@T.prim_func
+def main(
+    A: T.Buffer((T.int64(8), T.int64(8)), "float32"),
+    B: T.Buffer((T.int64(8), T.int64(16)), "float32"),
+    C: T.Buffer((T.int64(8), T.int64(16)), "float32"),
+):
+    for i, j, k in T.grid(T.int64(8), T.int64(16), T.int64(8)):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+"""
+    sch, tile = tiled_matmul(4, 16, 4, text)
+    sch.tensorize(tile, "matmul_4x16x4_f32")
+    view = sch.get(sch.get_block("C_update_o")).match_buffers[0].buffer
+    assert {str(e.dtype) for e in (*view.shape, *view.strides[:1], view.elem_offset)} == {"int64"}
+    check_trace(sch, text)
+    check_same(sch, text)
+
+
+def test_the_same_intrinsic_twice_shares_no_variable() -> None:
+    text = BATCHED
+    sch = schedule(text)
+    _, _, _, k = sch.get_loops("C")
+    k0, k1 = sch.split(k, [None, 4])
+    sch.decompose_reduction("C", k0)
+    again = sch.copy()
+    desc, impl = simple("uint8", "int8", "int32")
+    TensorIntrin.register("test_dot", desc, impl, override=True)
+    for each in (sch, again):
+        each.tensorize(k1, "test_dot")
+    one, two = (s.get(s.get_block("C_update_o")).match_buffers for s in (sch, again))
+    assert not {m.buffer for m in one} & {m.buffer for m in two}
+    assert_structural_equal(normal(sch.mod), normal(again.mod))
+    check_same(sch, text)
+
+
+def simple(left: str, right: str, total: str, sign: str = "+") -> tuple[PrimFunc, PrimFunc]:
+    head = f"""
+@T.prim_func
+def f(
+    A: T.Buffer((4,), "{left}", offset_factor=1),
+    B: T.Buffer((4,), "{right}", offset_factor=1),
+    C: T.Buffer((1,), "{total}", offset_factor=1),
+):
+    with T.block("root"):
+        T.reads(C[0], A[0:4], B[0:4])
+        T.writes(C[0])
+"""
+    desc = f"""{head}
+        for k in range(4):
+            with T.block("update"):
+                vk = T.axis.remap("R", [k])
+                C[0] = C[0] + T.cast(A[vk], "{total}") * T.cast(B[vk], "{total}")
+"""
+    impl = f"""{head}
+        for k in range(4):
+            C[0] = C[0] {sign} T.cast(A[k], "{total}") * T.cast(B[k], "{total}")
+"""
+    return parse(desc), parse(impl)
+
+
+# ---------------------------------------------------------------------------- refusals
+
+
+def test_refusals() -> None:
+    sch, tile = tiled_matmul(16, 16, 16)
+    refused(sch, "no tensor intrinsic is called 'test_mmma'", "tensorize", tile, "test_mmma")
+    refused(sch, "did you mean", "tensorize", tile, "test_mmma")
+    refused(sch, "is not what the intrinsic", "tensorize", tile, "matmul_8x8x8_f32")
+    refused(sch, "is not what the intrinsic", "tensorize", tile, "wmma_sync_16x16x16_f16f16f32")
+    refused(sch, "its description is", "tensorize", tile, "dot_4_f32")
+
+
+def test_other_memory_is_refused() -> None:
+    desc = MMA_DESC.replace("offset_factor=1)", 'offset_factor=1, scope="shared")')
+    impl = MMA_IMPL.replace("offset_factor=1)", 'offset_factor=1, scope="shared")')
+    TensorIntrin.register("test_shared", parse(desc), parse(impl), override=True)
+    sch, tile = tiled_matmul(16, 16, 16)
+    refused(sch, "'global' memory", "tensorize", tile, "test_shared")
+
+
+def test_another_order_of_indices_is_refused() -> None:
+    text = MATMUL.replace("B: T.Buffer((96, 64)", "B: T.Buffer((64, 96)").replace(
+        "B[vk, vj]", "B[vj, vk]"
+    )
+    sch, tile = tiled_matmul(16, 16, 16, text)
+    refused(sch, "are not the indices that 'B' needs", "tensorize", tile, "test_mma")
+
+
+def test_strided_elements_are_refused() -> None:
+    text = MATMUL.replace("A: T.Buffer((128, 96)", "A: T.Buffer((128, 192)").replace(
+        "A[vi, vk]", "A[vi, vk * 2]"
+    )
+    sch, tile = tiled_matmul(16, 16, 16, text)
+    refused(sch, "needs", "tensorize", tile, "test_mma")
+
+
+def test_a_result_that_is_read_as_an_operand_is_refused() -> None:
+    text = """
+@T.prim_func
+def main(B: T.Buffer((16, 16), "float32"), C: T.Buffer((16, 16), "float32")):
+    for i, j, k in T.grid(16, 16, 16):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            C[vi, vj] = C[vi, vj] + C[vi, vk] * B[vk, vj]
+"""
+    sch = schedule(text)
+    refused(sch, "several buffers and is written", "tensorize", sch.get_loops("C")[0], "test_mma")
+
+
+# ---------------------------------------------------------------------------- the registry
+
+
+def test_names_are_taken_once() -> None:
+    desc, impl = parse(MMA_DESC), parse(MMA_IMPL)
+    with pytest.raises(UserError, match="already"):
+        TensorIntrin.register("test_mma", desc, impl)
+    with pytest.raises(UserError, match="already"):
+        TensorIntrin.register("dot_4_f32", desc, impl)
+    again = TensorIntrin.register("test_mma", desc, impl, override=True)
+    assert TensorIntrin.get("test_mma") is again and not again.checked
+    assert TensorIntrin.get("nothing", allow_missing=True) is None
+    with pytest.raises(UserError, match="no tensor intrinsic"):
+        TensorIntrin.get("nothing")
+
+
+def test_an_implementation_that_computes_something_else_is_refused() -> None:
+    desc, impl = simple("int8", "int8", "int32", "-")
+    with pytest.raises(UserError, match="leave different values in 'C'"):
+        TensorIntrin.register("test_wrong", desc, impl)
+    assert TensorIntrin.get("test_wrong", allow_missing=True) is None
+    assert TensorIntrin.register("test_right", *simple("int8", "int8", "int32")).checked
+
+
+def test_wrap_around_counts() -> None:
+    """Products of bytes in bytes are not products of bytes in words."""
+    desc, _ = simple("int8", "int8", "int32")
+    _, impl = simple("int8", "int8", "int32")
+    text = str(impl)
+    narrow = parse(
+        text[text.index("@T.prim_func") :].replace(
+            'T.Cast("int32", A[k]) * T.Cast("int32", B[k])', 'T.Cast("int32", A[k] * B[k])'
+        )
+    )
+    assert "A[k] * B[k]" in str(narrow)
+    with pytest.raises(UserError, match="different values"):
+        TensorIntrin.register("test_narrow", desc, narrow)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda text: text.replace("(16, 16), align", "(16, 8), align", 1), "the implementation"),
+        (lambda text: text.replace("b, (16, 16)", 'b, (16, 16), "float16"'), "float16"),
+        (lambda text: text.replace("offset_factor=1)", 'offset_factor=1, scope="warp")'), "warp"),
+    ],
+)
+def test_parameters_that_differ_are_refused(change: Any, match: str) -> None:
+    with pytest.raises(UserError, match=match):
+        TensorIntrin(parse(MMA_DESC), parse(change(MMA_IMPL)))
+
+
+def test_scalar_parameters_are_refused() -> None:
+    func = parse("@T.prim_func\ndef f(n: T.int32):\n    T.evaluate(n)\n")
+    with pytest.raises(UserError, match="is no buffer"):
+        TensorIntrin(func, func)
+    with pytest.raises(UserError, match="is a PrimFunc"):
+        TensorIntrin("f", func)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", [n for n in TensorIntrin.names() if not n.startswith("test_")])
+def test_our_own_compute_what_they_describe(name: str) -> None:
+    intrin = TensorIntrin.get(name)
+    assert intrin is not None
+    on_cpu = name.startswith(("dot_", "matmul_"))
+    assert check_equivalence(name, intrin.desc, intrin.impl) is on_cpu
+
+
+def test_a_whole_wmma_pipeline() -> None:
+    """Fill, load, multiply and store fragments, as for matrix units."""
+    text = """
+@T.prim_func
+def main(
+    A: T.Buffer((32, 48), "float16"),
+    B: T.Buffer((48, 64), "float16"),
+    C: T.Buffer((32, 64), "float32"),
+):
+    SA = T.alloc_buffer((32, 48), "float16", scope="shared")
+    SB = T.alloc_buffer((48, 64), "float16", scope="shared")
+    FA = T.alloc_buffer((32, 48), "float16", scope="wmma.matrix_a")
+    FB = T.alloc_buffer((48, 64), "float16", scope="wmma.matrix_b")
+    FC = T.alloc_buffer((32, 64), "float32", scope="wmma.accumulator")
+    for i, k in T.grid(32, 48):
+        with T.block("SA"):
+            vi, vk = T.axis.remap("SS", [i, k])
+            SA[vi, vk] = A[vi, vk]
+    for k, j in T.grid(48, 64):
+        with T.block("SB"):
+            vk, vj = T.axis.remap("SS", [k, j])
+            SB[vk, vj] = B[vk, vj]
+    for i, k in T.grid(32, 48):
+        with T.block("FA"):
+            vi, vk = T.axis.remap("SS", [i, k])
+            FA[vi, vk] = SA[vi, vk]
+    for k, j in T.grid(48, 64):
+        with T.block("FB"):
+            vk, vj = T.axis.remap("SS", [k, j])
+            FB[vk, vj] = SB[vk, vj]
+    for i, j, k in T.grid(32, 64, 48):
+        with T.block("FC"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                FC[vi, vj] = T.float32(0)
+            FC[vi, vj] = FC[vi, vj] + T.cast(FA[vi, vk], "float32") * T.cast(
+                FB[vk, vj], "float32"
+            )
+    for i, j in T.grid(32, 64):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = FC[vi, vj]
+"""
+    sch = schedule(text)
+
+    def tile(block: str, name: str) -> None:
+        loops = sch.get_loops(block)
+        parts = [sch.split(loop, [None, 16]) for loop in loops]
+        sch.reorder(*(p[0] for p in parts), *(p[1] for p in parts))
+        if block == "FC":
+            init = sch.decompose_reduction(block, parts[2][0])
+            sch.tensorize(sch.get_loops(init)[2], "wmma_fill_16x16x16_f32")
+        sch.tensorize(parts[0][1], name)
+
+    tile("FA", "wmma_load_16x16x16_f16_a_shared")
+    tile("FB", "wmma_load_16x16x16_f16_b_shared")
+    tile("FC", "wmma_sync_16x16x16_f16f16f32")
+    tile("C", "wmma_store_16x16x16_f32_global")
+    check_trace(sch, text)
+    shown = str(sch.mod)
+    for call in ("fill_fragment", "load_matrix_sync", "mma_sync", "store_matrix_sync"):
+        assert f"tvm_{call}" in shown
+
+
+def test_compiled_tiles_give_the_same_numbers() -> None:
+    sch, tile = tiled_matmul(4, 16, 16)
+    sch.tensorize(tile, "matmul_4x16x16_f32")
+    rng = np.random.default_rng(1)
+    a, b = (rng.standard_normal(s).astype("float32") for s in ((128, 96), (96, 64)))
+    wanted = np.zeros((128, 64), "float32")
+    run(parse(MATMUL), a, b, wanted)
+    got = np.zeros((128, 64), "float32")
+    build(sch.mod["main"])(a, b, got)
+    np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
