@@ -80,7 +80,7 @@ def parameter(*values: Any, ids: Sequence[str] | None = None, by_dict: Any = Non
     def as_fixture(*_cls: Any, request: Any) -> Any:
         return request.param
 
-    return _pytest().fixture(scope="module", params=values, ids=ids)(as_fixture)
+    return _pytest().fixture(params=values, ids=ids)(as_fixture)
 
 
 def parameters(*value_sets: Any, ids: Sequence[str] | None = None) -> tuple[Any, ...]:
@@ -114,13 +114,8 @@ class _Together:
 
 
 def fixture(func: Any = None, *, cache_return_value: bool = False) -> Any:
-    """pytest's fixture; with `cache_return_value` it is made once for a module."""
-
-    def decorate(found: Any) -> Any:
-        scope = "module" if cache_return_value else "function"
-        return _pytest().fixture(scope=scope)(found)
-
-    return decorate if func is None else decorate(func)
+    """pytest's fixture; what TVM would keep for other tests is made anew."""
+    return _pytest().fixture() if func is None else _pytest().fixture(func)
 
 
 def enabled_targets() -> list[tuple[str, Device]]:
