@@ -26,9 +26,9 @@ from ..tir import (
     stmt_exprs,
 )
 from .common import Replacer, branch, fresh_copy, loaded_buffers, on_body
+from .lower_init_block import PIPELINE_STAGE as STAGE
 from .lower_opaque_block import DOUBLE_BUFFER
 
-STAGE = "software_pipeline_stage"
 ORDER = "software_pipeline_order"
 ASYNC = "software_pipeline_async_stages"
 COMMIT, WAIT = "async_commit_queue_scope", "async_wait_queue_scope"

@@ -7,6 +7,7 @@ from dataclasses import replace
 from ..base.errors import UserError
 from ..expr import Expr, IntImm, Var, const, free_vars
 from ..tir import (
+    SERIAL,
     UNROLLED,
     Allocate,
     AttrStmt,
@@ -29,6 +30,8 @@ from ..tir import (
 )
 from . import lanes
 from .common import VIRTUAL_THREAD, Replacer, fresh_copy, loaded_buffers, on_body
+
+MAX_COPIES = 16  # virtual threads whose statements are written out; more of them share a loop
 
 
 def inject_virtual_thread(func: PrimFunc) -> PrimFunc:
@@ -146,7 +149,8 @@ class _Spread:
         """The statement once for each virtual thread."""
         var = self.var.with_name(self.var.name)
         body = _Own(self, var).visit(fresh_copy(stmt, {self.var: var}))
-        return For(var, const(0, var.dtype), const(self.count, var.dtype), UNROLLED, body)
+        kind = UNROLLED if self.count < MAX_COPIES else SERIAL
+        return For(var, const(0, var.dtype), const(self.count, var.dtype), kind, body)
 
 
 class _Own(Replacer):

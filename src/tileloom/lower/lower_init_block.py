@@ -32,6 +32,8 @@ from .common import (
     on_body,
 )
 
+PIPELINE_STAGE = "software_pipeline_stage"
+
 
 def lower_init_block(func: PrimFunc) -> PrimFunc:
     """No block has an init.
@@ -49,6 +51,7 @@ def lower_init_block(func: PrimFunc) -> PrimFunc:
 class _LowerInit(StmtRewriter):
     def __init__(self) -> None:
         self.outer: set[Var] = set()  # variables of the loops around
+        self.in_pipeline = False  # directly, as one of its statements
 
     def visit_For(self, stmt: For) -> Stmt:
         inits: list[Stmt] = []
@@ -63,8 +66,13 @@ class _LowerInit(StmtRewriter):
                 if empty is not None:
                     inits.append(empty)
         self.outer.add(stmt.loop_var)
+        pipeline, self.in_pipeline = self.in_pipeline, PIPELINE_STAGE in stmt.annotations
         result = super().visit_For(loop) if isinstance(loop, For) else loop
         self.outer.discard(stmt.loop_var)
+        self.in_pipeline = pipeline
+        if inits and pipeline:  # whose annotations count statements: they stay one
+            block = Block((), (), (), "", seq(*inits, result))
+            return BlockRealize((), const(True), block)
         return seq(*inits, result)
 
     def visit_Block(self, stmt: Block) -> Stmt:

@@ -75,6 +75,7 @@ PIPELINE: Sequence[Pass] = (*BLOCKS_TO_LOOPS, *LOOPS_TO_FLAT)
 # stand still but may use the variables of the loops around them.
 ENSURES: Mapping[Pass, str | None] = {
     lower_cross_thread_reduction: None,
+    lower_init_block: None,
     plan_and_update_buffer_allocation_location: None,
     lower_opaque_block: "loops",
     vectorize_loops: "flat",

@@ -33,6 +33,7 @@ from .simplify import analyzer_of
 from .threads import is_sync, kernels, pointer_scope, storage_rank, sync
 
 _UNBOUNDED = (1 << 31) - 1  # the span of what nothing is known of
+_MANY = 4096  # pairs of accesses to compare
 _ACCESS_PTR = "tir.tvm_access_ptr"
 
 
@@ -162,8 +163,8 @@ class _Planner:
                 result.synced, result.tail = True, []
             parts.append(part.stmt)
             if not result.synced:
-                result.head = result.head + part.head
-            result.tail = part.tail if part.synced else result.tail + part.tail
+                result.head = _joined(result.head, part.head)
+            result.tail = part.tail if part.synced else _joined(result.tail, part.tail)
             result.synced = result.synced or part.synced
         same = all(a is b for a, b in zip(parts, stmt.seq, strict=False))
         result.stmt = stmt if same and len(parts) == len(stmt.seq) else seq(*parts)
@@ -287,10 +288,16 @@ class _Planner:
         return all(storage_rank(b.scope) == 0 for b in loaded_buffers(expr))
 
     def _conflict(self, before: Iterable[_Touch], after: Sequence[_Touch]) -> bool:
-        return any(self._collide(a, b) for a in before for b in after)
+        pairs = [
+            (a, b) for a in before for b in after if a.data is b.data and (a.is_write or b.is_write)
+        ]
+        # With so many a barrier is cheaper than the proof that there need not be one.
+        if len(pairs) > _MANY and not self.apart:
+            return True
+        return any(self._collide(a, b) for a, b in pairs)
 
     def _collide(self, a: _Touch, b: _Touch) -> bool:
-        if a.data is not b.data or not (a.is_write or b.is_write) or b.arrives:
+        if b.arrives:
             return False  # an arrival has been in order since the copy began
         first, second = self._digits(a), self._digits(b)
         if first is None or second is None:
@@ -406,6 +413,14 @@ def _version_step(difference: Linear) -> int | None:
     if count is not second.b or not isinstance(count, IntImm) or apart is None:
         return None
     return abs(size) if apart % count.value else None
+
+
+def _joined(a: list[_Touch], b: list[_Touch]) -> list[_Touch]:
+    """Both, each access once: long unrolled bodies repeat theirs."""
+    if not a or not b:
+        return a or b
+    found = {(t.data, t.is_write, t.index, t.arrives): t for t in (*b, *a)}
+    return list(found.values())
 
 
 def _perhaps(part: _Part) -> _Part:
