@@ -46,7 +46,8 @@ def compact_buffer_region(func: PrimFunc) -> PrimFunc:
             continue
         if any(access.by_pointer for access in accesses):
             continue
-        new = _shrink(buffer, hulls(accesses, len(found.owners[buffer])), aligned.get(buffer, ()))
+        hull = hulls(accesses, len(found.owners[buffer]), found.bounds)
+        new = _shrink(buffer, hull, aligned.get(buffer, ()))
         if new is not None:
             shrunk[buffer] = new
     return on_body(func, _Rebase(shrunk).visit) if shrunk else func

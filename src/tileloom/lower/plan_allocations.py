@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..expr import SPATIAL, Expr, Max, Min, const, free_vars, post_order
+from ..expr.analyzer import Analyzer
 from ..tir import Block, BlockRealize, Buffer, For, PrimFunc, Stmt, StmtRewriter, While
 from .common import on_body
 from .linear import Linear, linear
@@ -22,13 +23,13 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
     found = Accesses.of(func.body)
     places: dict[Scope, list[Buffer]] = {}
     for buffer, accesses in found.by_buffer.items():
-        place = _place(found.owners[buffer], accesses) if accesses else None
+        place = _place(found.owners[buffer], accesses, found.bounds) if accesses else None
         if place is not None:
             places.setdefault(place, []).append(buffer)
     return on_body(func, _Move(places).visit) if places else func
 
 
-def _place(owner: tuple[Scope, ...], accesses: list[Access]) -> Scope | None:
+def _place(owner: tuple[Scope, ...], accesses: list[Access], bounds: Analyzer) -> Scope | None:
     """The scope inside which to allocate; None to leave it with its block."""
     path = accesses[0].scopes
     for access in accesses:
@@ -36,7 +37,9 @@ def _place(owner: tuple[Scope, ...], accesses: list[Access]) -> Scope | None:
     depth = len(path)
     while depth > len(owner):
         scope = path[depth - 1]
-        if isinstance(scope, For | BlockRealize) and _self_contained(accesses, path, owner, depth):
+        if isinstance(scope, For | BlockRealize) and _self_contained(
+            accesses, path[len(owner) : depth], depth, bounds
+        ):
             return scope
         depth -= 1
     return None
@@ -86,10 +89,10 @@ def _shared_by_threads(buffer: Buffer, loop: For) -> bool:
 
 
 def _self_contained(
-    accesses: list[Access], path: tuple[Scope, ...], owner: tuple[Scope, ...], depth: int
+    accesses: list[Access], around: tuple[Scope, ...], depth: int, bounds: Analyzer
 ) -> bool:
     """Whether an iteration of the loops around `depth` reads only what it has written itself."""
-    if not any(isinstance(scope, For) for scope in path[len(owner) : depth]):
+    if not any(isinstance(scope, For) for scope in around):
         return True
     writes = [access for access in accesses if access.is_write]
     reads = [access for access in accesses if not access.is_write]
@@ -97,7 +100,7 @@ def _self_contained(
         return True
     if min(reads, key=_order).order < min(writes, key=_order).order:
         return False  # it reads what an iteration before has left
-    written, read = hulls(writes, depth), hulls(reads, depth)
+    written, read = hulls(writes, depth, bounds), hulls(reads, depth, bounds)
     shape = accesses[0].buffer.shape
     return all(_covers(w, r, e) for w, r, e in zip(written, read, shape, strict=True))
 

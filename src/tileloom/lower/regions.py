@@ -8,6 +8,7 @@ from functools import cache
 
 from ..base import DType
 from ..expr import Call, Expr, FloorDiv, FloorMod, IntImm, Let, Max, Min, Var, free_vars
+from ..expr.analyzer import Analyzer
 from ..tir import (
     Block,
     BlockRealize,
@@ -18,11 +19,13 @@ from ..tir import (
     LetStmt,
     Stmt,
     While,
+    collect,
     stmt_children,
     stmt_exprs,
 )
 from .common import ADDRESS_OF, has_load, loaded_buffers
 from .linear import Linear, linear
+from .simplify import analyzer_of
 from .threads import is_virtual, shared_over
 
 Interval = tuple[Linear, Linear]  # both ends belong to it
@@ -52,6 +55,7 @@ class Accesses:
 
     by_buffer: dict[Buffer, list[Access]] = field(default_factory=dict)
     owners: dict[Buffer, tuple[Scope, ...]] = field(default_factory=dict)
+    bounds: Analyzer = field(default_factory=Analyzer)  # knows the ranges of loops and axes
     _by_data: dict[Var, list[Buffer]] = field(default_factory=dict)
     _count: int = 0
 
@@ -62,6 +66,7 @@ class Accesses:
         found._declare(stmt, ())
         if found.owners:
             found._visit(stmt, ())
+            found.bounds = _bounds(stmt)
         return found
 
     def _declare(self, stmt: Stmt, scopes: tuple[Scope, ...]) -> None:
@@ -147,7 +152,24 @@ class Accesses:
         known.append(Access(buffer, scopes, is_write, low, high, self._count, by_pointer))
 
 
+def _bounds(stmt: Stmt) -> Analyzer:
+    """What is known of all loops, and of the variables of blocks."""
+    result = analyzer_of(stmt)
+    for block in collect(stmt, Block):
+        for axis in block.iter_vars:
+            low, extent = axis.domain.min, axis.domain.extent
+            if isinstance(low, IntImm) and isinstance(extent, IntImm) and extent.value > 0:
+                result.bind_bound(axis.var, low.value, low.value + extent.value - 1)
+    return result
+
+
 # ---------------------------------------------------------------------------- intervals
+
+
+class Table(dict[Var, Interval | None]):
+    """What variables take while they run; `bounds` knows constant ranges of the others."""
+
+    bounds: Analyzer | None = None
 
 
 def own_thread(buffer: Buffer, scope: Scope) -> Var | None:
@@ -169,13 +191,16 @@ def _shares(buffer: Buffer, scope: Scope) -> bool:
 
 
 def relaxed(
-    scopes: Iterable[Scope], numbers: Mapping[Scope, Var] | None = None
-) -> dict[Var, Interval | None]:
+    scopes: Iterable[Scope],
+    numbers: Mapping[Scope, Var] | None = None,
+    bounds: Analyzer | None = None,
+) -> Table:
     """The ranges, over all iterations, of what these nested scopes define; None where unknown.
 
     The variable of a loop in `numbers` stays one value, the number given.
     """
-    table: dict[Var, Interval | None] = {}
+    table = Table()
+    table.bounds = bounds
     for scope in scopes:
         if numbers and scope in numbers and isinstance(scope, For):
             number = Linear({numbers[scope]: 1}, 0)
@@ -191,7 +216,7 @@ def relaxed(
     return table
 
 
-def interval(expr: Expr, table: Mapping[Var, Interval | None]) -> Interval | None:
+def interval(expr: Expr, table: Table) -> Interval | None:
     """The smallest and largest value of `expr` while the variables of the table run."""
     if expr.dtype.lanes != 1:
         return None
@@ -200,7 +225,7 @@ def interval(expr: Expr, table: Mapping[Var, Interval | None]) -> Interval | Non
     return interval_of(linear(expr), table)
 
 
-def interval_of(value: Linear, table: Mapping[Var, Interval | None]) -> Interval | None:
+def interval_of(value: Linear, table: Table) -> Interval | None:
     """`interval` of a sum."""
     low = high = Linear({}, value.const)
     for atom, coefficient in value.terms.items():
@@ -212,11 +237,11 @@ def interval_of(value: Linear, table: Mapping[Var, Interval | None]) -> Interval
     return low, high
 
 
-def _moves(expr: Expr, table: Mapping[Var, Interval | None]) -> bool:
+def _moves(expr: Expr, table: Table) -> bool:
     return has_load(expr) or not free_vars(expr).isdisjoint(table)
 
 
-def _atom(atom: Expr, table: Mapping[Var, Interval | None]) -> Interval | None:
+def _atom(atom: Expr, table: Table) -> Interval | None:
     if isinstance(atom, Var) and atom in table:
         return table[atom]
     if not _moves(atom, table):
@@ -225,7 +250,9 @@ def _atom(atom: Expr, table: Mapping[Var, Interval | None]) -> Interval | None:
     match atom:
         case FloorDiv(a, IntImm() as divisor) if divisor.value > 0:
             ends = interval(a, table)
-            return None if ends is None else (over(ends[0], divisor), over(ends[1], divisor))
+            if ends is None:
+                return None
+            return over(ends[0], divisor, table), over(ends[1], divisor, table)
         case FloorMod(a, IntImm() as divisor) if divisor.value > 0:
             return _remainder(a, divisor, table)
         case Min(a, b) | Max(a, b):
@@ -234,15 +261,20 @@ def _atom(atom: Expr, table: Mapping[Var, Interval | None]) -> Interval | None:
             return None
 
 
-def over(value: Linear, divisor: IntImm) -> Linear:
+def over(value: Linear, divisor: IntImm, table: Table) -> Linear:
     """`value // divisor`, in the type of the divisor."""
-    return linear(FloorDiv(value.to_expr(divisor.dtype), divisor))
+    result = linear(FloorDiv(value.to_expr(divisor.dtype), divisor))
+    if result.terms and table.bounds is not None:
+        low, high = table.bounds.const_int_bound(result.to_expr(divisor.dtype))
+        if low == high:
+            return Linear({}, low)
+    return result
 
 
-def _remainder(a: Expr, divisor: IntImm, table: Mapping[Var, Interval | None]) -> Interval:
+def _remainder(a: Expr, divisor: IntImm, table: Table) -> Interval:
     ends = interval(a, table)
     if ends is not None:
-        first, last = over(ends[0], divisor), over(ends[1], divisor)
+        first, last = over(ends[0], divisor, table), over(ends[1], divisor, table)
         if first.same(last):
             return ends[0].plus(first, -divisor.value), ends[1].plus(last, -divisor.value)
     return Linear({}, 0), Linear({}, divisor.value - 1)
@@ -265,7 +297,7 @@ def thread_number(tag: str, kind: DType) -> Var:
     return Var(tag, kind)
 
 
-def box(access: Access, depth: int) -> list[Interval | None]:
+def box(access: Access, depth: int, bounds: Analyzer | None = None) -> list[Interval | None]:
     """What an access touches of each axis while the scopes from `depth` on run.
 
     Threads that have each their own copy of the buffer do not run: the box is that of one thread,
@@ -278,11 +310,11 @@ def box(access: Access, depth: int) -> list[Interval | None]:
     numbers = {scope: own_thread(access.buffer, scope) for scope in scopes}
     own = {loop: var for loop, var in numbers.items() if var is not None}
     around = (scope for scope in access.scopes[:depth] if _shares(access.buffer, scope))
-    table = relaxed((*around, *scopes), own)
+    table = relaxed((*around, *scopes), own, bounds)
     return [_span(low, high, table) for low, high in zip(access.low, access.high, strict=True)]
 
 
-def _span(low: Expr, high: Expr, table: Mapping[Var, Interval | None]) -> Interval | None:
+def _span(low: Expr, high: Expr, table: Table) -> Interval | None:
     first = interval(low, table)
     last = first if high is low else interval(high, table)
     return None if first is None or last is None else (first[0], last[1])
@@ -298,9 +330,11 @@ def union(a: Interval | None, b: Interval | None) -> Interval | None:
     return (b[0] if low.const < 0 else a[0]), (b[1] if high.const > 0 else a[1])
 
 
-def hulls(accesses: Iterable[Access], depth: int) -> list[Interval | None]:
+def hulls(
+    accesses: Iterable[Access], depth: int, bounds: Analyzer | None = None
+) -> list[Interval | None]:
     """The union of what the accesses touch, axis by axis."""
-    parts: Iterator[list[Interval | None]] = (box(access, depth) for access in accesses)
+    parts: Iterator[list[Interval | None]] = (box(access, depth, bounds) for access in accesses)
     result = next(parts)
     for part in parts:
         result = [union(a, b) for a, b in zip(result, part, strict=True)]
