@@ -173,7 +173,7 @@ def _combined(
     if x.dtype.is_bool or (rule == "mean" and not x.dtype.is_float):
         raise UnsupportedError(f"scatter_reduce by {rule} of {x.dtype}")
     combine, join = _REDUCE[rule]
-    neutral = {"prod": 1, "multiply": 1}.get(rule, 0)
+    neutral: float = {"prod": 1, "multiply": 1}.get(rule, 0)
     if rule in ("amax", "amin"):
         if not x.dtype.is_float:
             raise UnsupportedError(f"scatter_reduce by {rule} of {x.dtype}")
