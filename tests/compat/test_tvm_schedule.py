@@ -111,6 +111,17 @@ def test_copies_go_their_own_way():
     assert other.get(loops[3]).kind == tir.ForKind.UNROLLED
 
 
+def test_showing(capsys):
+    sch = tir.Schedule(matmul)
+    tile(sch)
+    sch.show(black_format=False)
+    sch.mod.show(style="light")
+    sch.trace.show()
+    shown = capsys.readouterr().out
+    assert shown.count("T.parallel(4)") == 2
+    assert shown.count("sch.vectorize(") == 2
+
+
 def test_untraced():
     sch = tir.Schedule._create_non_traced(matmul)
     tile(sch)

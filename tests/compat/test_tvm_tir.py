@@ -322,6 +322,13 @@ def test_index_map():
     )
     assert isinstance(index_map, tir.IndexMap)
     assert index_map.initial_indices[0].dtype == "int32"
+    wide = tir.IndexMap.from_func(lambda i, j: [i // 4, j, i % 4])
+    assert [int(index) for index in wide.map_indices([9, tir.const(2)])] == [2, 2, 1]
+    assert wide.map_indices([9, 2])[0].dtype == "int64"
+    back, padding = wide.non_surjective_inverse([14, 8])
+    assert len(back.final_indices) == 2
+    assert not isinstance(padding, tir.IntImm)
+    assert wide.is_equivalent_to(wide)
     _, separators = tir.IndexMap.from_func_with_separators(
         lambda i, j: [i, tir.IndexMap.AXIS_SEPARATOR, j]
     )

@@ -57,8 +57,9 @@ class IndexMap:
         if len(indices) != len(self.initial_indices):
             count = len(self.initial_indices)
             raise UserError(f"the index map {self} takes {count} indices, got {len(indices)}")
-        values = (as_expr(index) for index in indices)
-        return dict(zip(self.initial_indices, values, strict=True))
+        # Numbers and indices of another width come in the type of the map's own.
+        pairs = zip(self.initial_indices, indices, strict=True)
+        return {var: as_expr(index, var.dtype).astype(var.dtype) for var, index in pairs}
 
     def map_indices(
         self, indices: Sequence[ExprLike], analyzer: Analyzer | None = None
@@ -199,6 +200,10 @@ class IndexMap:
             other.map_indices(self.initial_indices),
         )
         return all(a is b for a, b in zip(mine, theirs, strict=True))
+
+    def is_equivalent_to(self, other: IndexMap) -> bool:
+        """`is_equivalent`, as TVM calls it."""
+        return self.is_equivalent(other)
 
     def __repr__(self) -> str:
         before = ", ".join(v.name for v in self.initial_indices)

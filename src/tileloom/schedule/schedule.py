@@ -119,7 +119,7 @@ class Schedule:
         if self._values.pop(rv, None) is None:
             raise UserError("the variable is not one of this schedule")
 
-    def show(self) -> None:
+    def show(self, *_style: Any, **_looks: Any) -> None:
         """Print the program and the steps."""
         self.mod.show()
         if self._trace is not None:

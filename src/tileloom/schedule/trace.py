@@ -171,7 +171,7 @@ class Trace:
 
     __repr__ = __str__
 
-    def show(self) -> None:
+    def show(self, *_style: Any, **_looks: Any) -> None:
         """Print the Python text."""
         print(self)
 
