@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..expr import (
@@ -44,56 +44,10 @@ from ..tir import (
     is_no_op,
 )
 from .integer_sets import Integers, Space
-from .verify_model import BODY, INIT, READ, WRITE, Access, Dim, Instance, Memory, Model, Step
+from .verify_frame import Frame, Statement
+from .verify_model import BODY, INIT, READ, WRITE, Access, Dim, Instance, Memory, Model
 
 _HARMLESS = {"tir.assume", "tir.prefetch", "tir.undef"}
-
-
-@dataclass(slots=True)
-class Statement:
-    """The loads of one statement are counted."""
-
-    number: int
-    ordinal: int
-    loads: dict[Expr, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Frame:
-    """Where the walk stands."""
-
-    dims: tuple[Dim, ...]
-    space: Space
-    domain: Any
-    exact: bool
-    path: tuple[Step, ...]
-    values: Mapping[Var, Expr]
-    place: Instance | None = None
-    role: str = BODY
-    lets: Mapping[Var, tuple[Expr, Statement]] = field(default_factory=dict)
-
-    def at(self, position: int) -> Frame:
-        """A place in a row of statements."""
-        return replace(self, path=(*self.path, ("at", position)))
-
-    def where(self, condition: Expr) -> Frame:
-        """Only where a condition holds; where it may hold, if that cannot be said exactly."""
-        match condition:
-            case And(a, b):
-                return self.where(a).where(b)
-            case _:
-                known = self.space.condition(condition)
-                if known is None:
-                    return replace(self, exact=False)
-                return replace(self, domain=self.domain.intersect(known))
-
-    def maybe(self) -> Frame:
-        """What happens here may also not happen."""
-        return replace(self, exact=False)
-
-    def expr(self, expr: Expr) -> Expr:
-        """An expression over the loops around."""
-        return substitute(expr, self.values)
 
 
 def extract(func: PrimFunc, integers: Integers) -> Model:
