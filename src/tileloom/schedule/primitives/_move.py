@@ -83,6 +83,7 @@ def plan_move(
     position = _position(state, block, loop, givers, takers, index, forward)
     if not forward:
         _check_runs_all(state, block)
+        _check_reduced(state, block, loop, givers)
     outer = {s.loop.loop_var: Range(s.loop.min, s.loop.extent) for s in [*loops_above(loop), loop]}
     analyzer = Analyzer(outer)
     needed = takers if forward else givers
@@ -114,6 +115,23 @@ def _check_places(block: StmtSRef, loop: StmtSRef, scope: StmtSRef) -> None:
 
 def _parts(body: Stmt) -> tuple[Stmt, ...]:
     return body.seq if isinstance(body, SeqStmt) else (body,)
+
+
+def _check_reduced(
+    state: ScheduleState, block: StmtSRef, loop: StmtSRef, givers: Sequence[StmtSRef]
+) -> None:
+    """A block must not take sums while a loop around it still adds to them."""
+    around = {s.loop.loop_var for s in [*loops_above(loop), loop]}
+    for giver in givers:
+        realize = state.realize(giver)
+        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+            if axis.iter_type == REDUCE and free_vars(value) & around:
+                raise refuse(
+                    f"{name_of(giver)} reduces over a loop around that place: "
+                    f"{name_of(block)} would take unfinished results",
+                    at=[loop, giver],
+                    hint="choose a loop outside of its reduction loops",
+                )
 
 
 def _check_order(
@@ -343,8 +361,6 @@ def _realize(
         for condition in conditions:
             if not analyzer.can_prove(condition):
                 predicate = binary(And, predicate, condition)
-    if bounded:
-        predicate = analyzer.simplify(predicate)
     values = [v.astype(a.var.dtype) for v, a in zip(values, block.iter_vars, strict=True)]
     return BlockRealize(tuple(values), predicate, block), loops
 

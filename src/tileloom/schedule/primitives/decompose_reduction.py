@@ -28,7 +28,7 @@ from ...tir import (
     substitute_stmt,
 )
 from ..analysis.blocks import check_reduction
-from ..analysis.tree import is_ancestor, loops_above
+from ..analysis.tree import is_ancestor, is_one, loops_above
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, LoopRef, primitive
 from ..sref import StmtSRef
@@ -69,6 +69,7 @@ def decompose_reduction(state: ScheduleState, block: BlockRef, loop: LoopRef) ->
             fast="The input loop is required to be an ancestor of the block",
         )
     _check_no_reduction_outside(state, block, loop)
+    _check_no_repetition(state, block, loop)
     realize, target = state.realize(block), block.block
     init = _init_realize(realize)
     inside = [outer for outer in loops_above(block) if outer is loop or is_ancestor(loop, outer)]
@@ -95,6 +96,20 @@ def _check_no_reduction_outside(state: ScheduleState, block: StmtSRef, loop: Stm
                 at=[outer, loop],
                 hint=f"decompose at {name_of(outer)}, or reorder it inside",
                 fast="The decompose loop is required to be higher than all the reduction loops",
+            )
+
+
+def _check_no_repetition(state: ScheduleState, block: StmtSRef, loop: StmtSRef) -> None:
+    """A loop that only repeats the block would go on with the results of its last iteration."""
+    used = set().union(*(free_vars(value) for value in state.realize(block).iter_values))
+    for outer in loops_above(block):
+        inside = outer is loop or is_ancestor(loop, outer)
+        if inside and outer.loop.loop_var not in used and not is_one(outer.loop.extent):
+            raise refuse(
+                f"{name_of(outer)} only repeats {name_of(block)}: without its start, each "
+                "repetition would add to the last one",
+                at=[outer, block],
+                hint=f"decompose at a loop inside {name_of(outer)}",
             )
 
 

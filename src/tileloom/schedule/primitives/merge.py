@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ...expr import REDUCE, Expr, Var, free_vars
-from ...tir import For, SeqStmt, Stmt, seq
+from ...tir import Block, For, SeqStmt, Stmt, seq
 from ..analysis.cover import stage_pipeline_fault
 from ..analysis.tree import (
     child_blocks,
+    child_realizes,
     lowest_common_ancestor,
     only_child_chain,
     require_plain_loop,
@@ -44,6 +45,9 @@ def merge(state: ScheduleState, *loops: LoopRef) -> LoopRef:
     ['B', 'C']
     """
     nests = _nests(loops)
+    order = {r.block: k for k, r in enumerate(child_realizes(state, scope_root(loops[0]).block))}
+    nests.sort(key=lambda nest: min(order[b.block] for b in child_blocks(state, nest[-1])))
+    _check_passed(state, nests, order)
     _check_sums_are_whole(state, nests)
     above = nests[0][0].parent
     if above is None:
@@ -52,7 +56,8 @@ def merge(state: ScheduleState, *loops: LoopRef) -> LoopRef:
     trial, twins = state.copy()
     _apply(trial, [[twins[loop] for loop in nest] for nest in nests], twins[above])
     fault = stage_pipeline_fault(trial, twins[scope])
-    if fault is not None and stage_pipeline_fault(state, scope) is None:
+    known = stage_pipeline_fault(state, scope)
+    if fault is not None and (known is None or known[0] != fault[0]):
         raise refuse(
             f"interleaving the nests changes what is computed: {fault[0]}",
             at=loops,
@@ -107,6 +112,30 @@ def _check_shapes(nests: list[list[StmtSRef]]) -> None:
     tops = [nest[0] for nest in nests]
     if len(set(tops)) != len(tops):
         raise refuse("two of the loops are in one nest", at=tops)
+
+
+def _check_passed(
+    state: ScheduleState, nests: list[list[StmtSRef]], order: dict[Block, int]
+) -> None:
+    """A nest moves up to the first one: it must not pass what it depends on, or what needs it."""
+    merged = {b.block for nest in nests for b in child_blocks(state, nest[-1])}
+    first = min(order[block] for block in merged)
+    for block in merged:
+        for other, place in order.items():
+            if first < place < order[block] and other not in merged and _conflict(block, other):
+                raise refuse(
+                    f"merging moves block {block.name_hint!r} before block {other.name_hint!r}, "
+                    "and one of them needs what the other writes",
+                    at=[state.sref(block), state.sref(other)],
+                    hint="merge nests with nothing between that depends on them",
+                )
+
+
+def _conflict(a: Block, b: Block) -> bool:
+    """Whether the order of two blocks matters."""
+    reads, writes = ({r.buffer for r in part} for part in (a.reads, a.writes))
+    other_reads, other_writes = ({r.buffer for r in part} for part in (b.reads, b.writes))
+    return bool(writes & (other_reads | other_writes) or reads & other_writes)
 
 
 def _check_sums_are_whole(state: ScheduleState, nests: list[list[StmtSRef]]) -> None:
