@@ -20,6 +20,7 @@ from tileloom.tir import (
     Stmt,
     StmtRewriter,
     assert_structural_equal,
+    renewed,
     run,
 )
 
@@ -113,7 +114,7 @@ def normal(program: IRModule | PrimFunc) -> PrimFunc:
     func = program["main"] if isinstance(program, IRModule) else program
     attrs = {k: v for k, v in func.attrs.items() if k != "global_symbol"}
     root = Schedule(func).mod["main"].body  # with a root block
-    return func.replace(body=_Normal().visit(root), attrs=attrs)
+    return func.replace(body=_Normal().visit(renewed(root)), attrs=attrs)
 
 
 def same_text(sch: Schedule, expected: str | PrimFunc) -> None:

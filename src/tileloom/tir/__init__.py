@@ -43,6 +43,7 @@ from .nodes import (
     make_buffer,
     seq,
 )
+from .renew import renewed
 from .run import run
 from .spec import verify, verify_blocks, verify_flat, verify_loops
 from .specialize import specialize
@@ -70,7 +71,8 @@ __all__ = [
     "SERIAL", "SeqStmt", "Stmt", "StmtRewriter", "StructureError", "THREAD_BINDING", "UNROLLED",
     "VECTORIZED", "While", "access_regions", "allocated_buffers", "assert_structural_equal",
     "block_graph", "collect", "detect_buffer_lca", "infer_block_access", "is_no_op", "make_buffer",
-    "map_exprs", "pre_order", "register_structure", "run", "seq", "specialize", "stmt_children",
-    "stmt_exprs", "structural_equal", "structural_hash", "substitute_stmt", "undefined_vars",
-    "union_regions", "used_buffers", "verify", "verify_blocks", "verify_flat", "verify_loops",
+    "map_exprs", "pre_order", "register_structure", "renewed", "run", "seq", "specialize",
+    "stmt_children", "stmt_exprs", "structural_equal", "structural_hash", "substitute_stmt",
+    "undefined_vars", "union_regions", "used_buffers", "verify", "verify_blocks", "verify_flat",
+    "verify_loops",
 ]  # fmt: skip

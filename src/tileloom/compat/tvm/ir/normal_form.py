@@ -18,6 +18,7 @@ from ....tir import (
     PrimFunc,
     Stmt,
     StmtRewriter,
+    renewed,
 )
 
 
@@ -32,7 +33,7 @@ def normal_form(value: Any) -> Any:
         case Expr() | Range() | BufferRegion() | Stmt():
             return _Normal(Analyzer()).value(value)
         case PrimFunc():
-            return value.replace(body=_Normal(Analyzer()).visit(value.body))
+            return value.replace(body=_Normal(Analyzer()).visit(renewed(value.body)))
         case IRModule():
             functions = {str(name): normal_form(f) for name, f in value.functions.items()}
             return IRModule(functions, dict(value.attrs or {}))
