@@ -37,7 +37,7 @@ def main(A: T.Buffer((13, 8), "float32"), C: T.Buffer((13, 8), "float32")):
             v1 = T.axis.spatial(2, j_0)
             T.reads(B[v0, v1 * 4:v1 * 4 + 4])
             T.writes(B_shared[v0, v1 * 4:v1 * 4 + 4])
-            T.block_attr({"auto_copy": 1})
+            T.block_attr({"auto_copy": True})
             for ax0, ax1 in T.grid(1, 4):
                 B_shared[v0 + ax0, v1 * 4 + ax1] = B[v0 + ax0, v1 * 4 + ax1]
         for j_1 in range(4):
@@ -47,7 +47,7 @@ def main(A: T.Buffer((13, 8), "float32"), C: T.Buffer((13, 8), "float32")):
                 C[vi, vj] = B_shared[vi, vj] + 1.0
 """,
     )
-    assert sch.get(copy).annotations == {"auto_copy": 1}
+    assert sch.get(copy).annotations == {"auto_copy": True}
     check_same(sch, ELEMENTWISE)
     check_trace(sch, ELEMENTWISE)
 

@@ -55,7 +55,8 @@ def reindex_cache(
     check_stage_pipeline(state, scope)
     location = _location(state, block, scope, buffer, is_read)
     old = _single_point(block, region)
-    if region_of(stmt.writes if is_read else stmt.reads, buffer) is not None:
+    other = stmt.writes if is_read else stmt.reads if stmt.init is None else ()
+    if region_of(other, buffer) is not None:
         raise refuse(f"{name_of(block)} both reads and writes {buffer.name!r}", at=[block])
     new, shape = _mapped(block, index_map)
     kept = _kept_axes(block, old, new)

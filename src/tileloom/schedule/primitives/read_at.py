@@ -34,7 +34,7 @@ from ...tir import (
 )
 from ..analysis.cover import check_stage_pipeline
 from ..analysis.regions import lower_bound, path_domains
-from ..analysis.tree import child_realizes, is_zero, scope_root
+from ..analysis.tree import child_realizes, is_one, is_zero, scope_root
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, LoopRef, ReadIndex, WriteIndex, primitive
 from ..rewrite import nest
@@ -126,7 +126,7 @@ def _copy_at(
     chosen = [u.block for u in uses if (u.reads if is_read else u.writes)]
     domain = _domain(state, loop, chosen, buffer, storage_scope, outer, is_read)
     if not is_read:
-        _check_written(state, loop, chosen, users, buffer, domain, outer)
+        _check_written(state, loop, chosen, users, buffer, domain, storage_scope, outer)
     source, target = (buffer, cache) if is_read else (cache, buffer)
     realize = _copy_realize(source, target, domain, outer, f"{buffer.name}_{storage_scope}")
     rewriter = UseInstead(buffer, cache, writes=True)
@@ -214,7 +214,8 @@ def _domain(
         running = path_domains(block, loop, storage_scope)
         fixed = {var: domain for var, domain in outer.items() if var not in running}
         boxes.append(touched_box(parts, running, _TRUE, fixed))
-    analyzer = Analyzer(outer)
+    # A loop with one iteration stays visible: regions should say what they follow.
+    analyzer = Analyzer({var: own for var, own in outer.items() if not is_one(own.extent)})
     result = []
     for (low, high), size in zip(hull_of(analyzer, boxes), buffer.shape, strict=True):
         start = const(0, size.dtype) if low is None else analyzer.simplify(low)
@@ -234,20 +235,24 @@ def _check_written(
     users: Sequence[StmtSRef],
     buffer: Buffer,
     domain: Region,
+    storage_scope: str,
     outer: dict[Var, Range],
 ) -> None:
     """Refuse where the copy would hold what was never written to it."""
     analyzer = Analyzer(outer)
     for user in users:
-        if region_of(user.block.reads, buffer) is not None or user in writers:
-            if user in writers and _writes_all(state, loop, user, buffer, domain, analyzer):
+        reads = user.block.init is None and region_of(user.block.reads, buffer) is not None
+        if not reads and user in writers:
+            parts, predicate = _box(state, user, buffer, reads=False)
+            running = path_domains(user, loop, storage_scope)
+            if covers(lower_bound(parts, running, predicate, analyzer), domain, analyzer):
                 return
-            if region_of(user.block.reads, buffer) is not None:
-                raise refuse(
-                    f"{name_of(user)} reads {buffer.name!r} before {name_of(loop)} has written "
-                    "all of it, so the copy would not hold it",
-                    at=[loop, user],
-                )
+        if reads:
+            raise refuse(
+                f"{name_of(user)} reads {buffer.name!r} before {name_of(loop)} has written all of "
+                "it, so the copy would not hold it",
+                at=[loop, user],
+            )
     scope = scope_root(loop)
     if buffer in scope.block.alloc_buffers:
         return
@@ -256,20 +261,6 @@ def _check_written(
         "whole region would overwrite",
         at=[loop, *writers],
     )
-
-
-def _writes_all(
-    state: ScheduleState,
-    loop: StmtSRef,
-    writer: StmtSRef,
-    buffer: Buffer,
-    domain: Region,
-    analyzer: Analyzer,
-) -> bool:
-    parts, predicate = _box(state, writer, buffer, reads=False)
-    box = lower_bound(parts, path_domains(writer, loop), predicate, analyzer)
-    reads_too = region_of(writer.block.reads, buffer) is not None
-    return not reads_too and covers(box, domain, analyzer)
 
 
 def _copy_realize(
@@ -299,7 +290,7 @@ def _copy_realize(
         (BufferRegion(target, region),),
         name,
         nest(loops, store),
-        annotations={"auto_copy": 1},
+        annotations={"auto_copy": True},
     )
     return BlockRealize(tuple(axes), _TRUE, block)
 

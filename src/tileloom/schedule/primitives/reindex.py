@@ -179,7 +179,7 @@ def _check_use(
     """Refuse what a copy of all that the iterations reach would break."""
     stmt = block.block
     both = region_of(stmt.reads, buffer), region_of(stmt.writes, buffer)
-    if both[0] is not None and both[1] is not None:
+    if both[0] is not None and both[1] is not None and not (writes and stmt.init is not None):
         raise refuse(f"{name_of(block)} both reads and writes {buffer.name!r}", at=[block])
     check_inside(block, buffer, indices, instances=runs_all(state, block))
     local = buffer in scope_root(block).block.alloc_buffers

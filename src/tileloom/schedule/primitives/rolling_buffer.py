@@ -17,8 +17,10 @@ from ...expr import (
     IterVar,
     Mul,
     Or,
+    Range,
     Var,
     binary,
+    const,
     rewrite,
     substitute,
 )
@@ -36,13 +38,16 @@ from ...tir import (
     infer_block_access,
 )
 from ..analysis.blocks import check_not_output
+from ..analysis.regions import path_domains
 from ..analysis.scope import DepKind, consumers, scope_of
 from ..analysis.tree import loops_above, lowest_common_ancestor, scope_root
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, WriteIndex, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._cache import Region, written_region
+from ._boxes import touched_box
+from ._cache import Region, domains_around
+from ._domains import covering
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +91,7 @@ def rolling_buffer(state: ScheduleState, block: BlockRef, write_buffer_index: Wr
             fast="rolling_buffer injection is invalid, the lca of the access location of the "
             "target buffer is not a for loop.",
         )
-    roll = _match(block, buffer, written_region(state, block, region, place))
+    roll = _match(block, buffer, _tile(state, block, region, place))
     _check_order(block, roll)
     _check_axes(block, region, roll)
     shape = list(buffer.shape)
@@ -113,6 +118,21 @@ def _check_dependences(state: ScheduleState, block: StmtSRef) -> None:
                 at=[state.sref(edge.src), state.sref(edge.dst)],
                 fast="The target block is required to have only RAW dependencies",
             )
+
+
+def _tile(state: ScheduleState, block: StmtSRef, region: BufferRegion, place: StmtSRef) -> Region:
+    """What the block writes in one iteration of a loop, conditions aside."""
+    values = dict(
+        zip((axis.var for axis in block.block.iter_vars), state.realize(block).iter_values)
+    )
+    parts = [Range(substitute(p.min, values), substitute(p.extent, values)) for p in region.region]
+    outer = domains_around(place)
+    box = touched_box(parts, path_domains(block, place), const(True), outer)
+    analyzer = Analyzer()
+    return tuple(
+        covering(analyzer, interval, Range.from_extent(size))
+        for interval, size in zip(box, region.buffer.shape, strict=True)
+    )
 
 
 def _match(block: StmtSRef, buffer: Buffer, region: Region) -> _Roll:
