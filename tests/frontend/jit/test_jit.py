@@ -93,6 +93,22 @@ def test_static_arguments():
     check(tl.jit(lambda x, k: x[k], static_argnames="k")(ONE, 1), ONE[1])
 
 
+def test_methods():
+    class Scale:
+        def __init__(self, by):
+            self.by = np.float32(by)
+
+        @tl.jit
+        def __call__(self, x):
+            return x * self.by
+
+    double, triple = Scale(2), Scale(3)
+    check(double(ONE), ONE * 2)
+    check(triple(ONE), ONE * 3)
+    check(Scale.__call__(double, ONE), ONE * 2)
+    assert Scale.__call__.compilations == 2
+
+
 def test_constants_are_captured():
     weights = np.ones((3, 4), np.float32)
     f = tl.jit(lambda x: x @ weights)

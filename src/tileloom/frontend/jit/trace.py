@@ -8,6 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial, update_wrapper
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,10 @@ class Compiled:
         if kinds is not None:
             self._quick[kinds] = run
         return result
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """The function as a method; the instance is part of the program."""
+        return self if instance is None else MethodType(self, instance)
 
     def _runner(self, tree: Any, leaves: tuple[Leaf, ...]) -> Callable[..., Any]:
         """The compiled function of the arrays for these kinds of arguments."""
