@@ -29,6 +29,8 @@ N = 1024
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "tutorial-matmul.md"
 #: What the last step on one thread is to reach, as a part of MKL's speed.
 ASKED = 0.8
+#: Cores that others may keep busy in a round that counts as quiet.
+QUIET = 0.2
 
 # ---------------------------------------------------------------------------- the programs
 
@@ -64,9 +66,9 @@ def naive(sch: Schedule) -> None:
 
 def tiled(sch: Schedule) -> None:
     """Split the loops into tiles and put the tiles outside. A tile of `B`, 32 rows of 64 columns,
-    now stays in the first-level cache while all its uses happen; the innermost loop runs along
-    the rows of `B` and `C`. `split` and `reorder` only rename and permute iterations, so the
-    block inside is untouched: its iteration variables get new values, no more."""
+    now stays in the first-level cache while all its uses happen; the innermost loop runs along the
+    rows of `B` and `C`. `split` and `reorder` only rename and permute iterations, so the block
+    inside is untouched: its iteration variables get new values, no more."""
     i, j, k = sch.get_loops("C")
     io, ii = sch.split(i, [None, 32])
     jo, ji = sch.split(j, [None, 64])
@@ -77,7 +79,8 @@ def tiled(sch: Schedule) -> None:
 def vectorised(sch: Schedule) -> None:
     """The innermost loop becomes vector instructions: 16 floats are one register of AVX-512, two
     of AVX2. `vectorize` is legal because `j` is spatial: two iterations never touch the same
-    element. (Ask to vectorise `k` and the schedule refuses, and says why.)"""
+    element. (Ask to vectorise `k` and the schedule refuses, and says why.) LLVM may have found
+    vectors by itself in the step before, so this gains little yet; what follows builds on it."""
     i, j, k = sch.get_loops("C")
     io, ii = sch.split(i, [None, 32])
     jo, jv, ji = sch.split(j, [None, 4, 16])
@@ -87,10 +90,10 @@ def vectorised(sch: Schedule) -> None:
 
 
 def register_tile(sch: Schedule) -> None:
-    """Until now each multiplication loads and stores an element of `C`. Let the block write a small
-    buffer instead, `cache_write(..., "local")`, and move the copy back to just after its tile is
-    ready, `reverse_compute_at`. The buffer shrinks to what one tile needs, 8 x 32 floats; with
-    its loops unrolled every element has a name of its own, and LLVM keeps all 16 vectors in
+    """Until now each multiplication loads and stores an element of `C`. Let the block write a
+    small buffer instead, `cache_write(..., "local")`, and move the copy back to just after its
+    tile is ready, `reverse_compute_at`. The buffer shrinks to what one tile needs, 8 x 32 floats;
+    with its loops unrolled every element has a name of its own, and LLVM keeps all 16 vectors in
     registers through the whole of `k`. Each step of `k` is now two loads, 8 broadcasts and 16
     fused multiply-adds."""
     copy = sch.cache_write("C", 0, "local")
@@ -110,11 +113,11 @@ def register_tile(sch: Schedule) -> None:
 
 
 def packing(sch: Schedule) -> None:
-    """A panel of `B` is 1024 rows that lie 4 KiB apart: each in a page of its own, all of them in few
-    sets of the cache. So change the program: `packed(1024)` has a stage `P` that copies `B` into
-    panels that are contiguous. The copy moves a million floats, the product makes a thousand times
-    as many multiplications. The schedule of `C` stays as it was; `P` is vectorised. From here on
-    the steps start from this program."""
+    """A panel of `B` is 1024 rows that lie 4 KiB apart: each in a page of its own, all of them in
+    few sets of the cache. So change the program: `packed(1024)` has a stage `P` that copies `B`
+    into panels that are contiguous. The copy moves a million floats, the product makes a thousand
+    times as many multiplications. The schedule of `C` stays as it was; `P` is vectorised. From
+    here on the steps start from this program."""
     register_tile(sch)
     sch.vectorize(sch.get_loops("P")[-1])
 
@@ -128,8 +131,8 @@ def decomposed(sch: Schedule) -> None:
 
 
 def two_threads(sch: Schedule) -> None:
-    """Panels are independent of each other: the outermost loops run in parallel. Mark them before the
-    reduction is decomposed: afterwards two blocks write each tile, and the schedule, which as
+    """Panels are independent of each other: the outermost loops run in parallel. Mark them before
+    the reduction is decomposed: afterwards two blocks write each tile, and the schedule, which as
     TVM's looks at whole blocks, refuses."""
     packing(sch)
     sch.parallel(sch.get_loops("P")[0])
@@ -145,7 +148,6 @@ class Step:
     schedule: Callable[[Schedule], None]
     program: Callable[[int], PrimFunc] = matmul
     threads: int = 1
-    heading: str = ""
 
     @property
     def name(self) -> str:
@@ -230,14 +232,13 @@ _HEAD = """# Tutorial: a matmul as fast as MKL's, step by step
 Made by `python -m benchmarks.tutorial_matmul --write`; nothing is edited by hand.
 
 We schedule C = A B, {n} x {n} x {n} in float32, with `tileloom.Schedule`: from three loops to
-machine code at the speed of MKL, one thread, in five changes. No step changes what is computed;
-every primitive checks that, and `sch.verify()` proves it once more. The names are those of TVM,
+machine code at the speed of MKL, one thread, in five changes. No primitive changes what is
+computed: each checks that, and `sch.verify()` proves it once more. The names are those of TVM,
 see [Schedules](schedules.md).
 
 {table}
-{machine}. All of a row's versions run in turns within one process, each checked against float64
-first; medians and minima of {count} rounds or fewer. MKL is PyTorch's `matmul` on as many
-threads. {noise}
+{facts}
+
 A step is a function that takes a schedule:
 
 ```python
@@ -257,15 +258,17 @@ write, and without the buffers' declarations.
 
 def page(rows: Sequence[Row], effort: Effort) -> str:
     """The whole page."""
-    facts = harness_report.describe(harness_report.machine())
-    foreign = max(row.foreign for row in rows)
-    noise = (
-        f"**Other work kept {foreign:.1f} cores busy meanwhile: the speeds are of little worth.**\n"
-        if foreign > 0.2
-        else ""
+    about = (
+        f"{harness_report.describe(harness_report.machine())}. All versions on as many threads run "
+        "in turns within one process, each checked against float64 first; medians and minima of "
+        f"{effort.rounds} rounds or fewer. MKL is PyTorch's `matmul` on as many threads."
     )
+    foreign = max(row.foreign for row in rows)
+    if foreign > QUIET:
+        about += f" **Other work kept {foreign:.1f} cores busy meanwhile: judge ratios of minima.**"
+    facts = "\n".join(textwrap.wrap(about, 100))
     parts = [
-        _HEAD.format(n=N, table=table(rows), machine=facts, count=effort.rounds, noise=noise),
+        _HEAD.format(n=N, table=table(rows), facts=facts),
         "## The program\n",
         prose(matmul) + "\n",
         code(matmul, whole=True),
@@ -302,10 +305,14 @@ def table(rows: Sequence[Row]) -> str:
             continue
         rate = (row.workload.flops or 0) / cell.median / 1e9
         lines.append(
-            f"| {number}. {step.title} | {step.threads} | {cell.median * 1e3:.3g} | {rate:.3g} | "
+            f"| {number}. {step.title} | {step.threads} | {_ms(cell.median)} | {rate:.3g} | "
             f"{mkl.median / cell.median:.2f} | {mkl.minimum / cell.minimum:.2f} |"
         )
     return "\n".join(lines) + "\n"
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.0f}" if seconds >= 0.1 else f"{seconds * 1e3:.1f}"
 
 
 def _cells(step: Step, rows: Sequence[Row]) -> tuple[Row, harness.Cell, harness.Cell]:
@@ -319,7 +326,7 @@ def speed(step: Step, rows: Sequence[Row]) -> str:
     if not cell.samples:
         return f"**Not measured: {cell.note}.**\n"
     part = mkl.median / cell.median
-    return f"**{cell.median * 1e3:.3g} ms, {part:.2f} of MKL's speed.**\n"
+    return f"**{_ms(cell.median)} ms, {part:.2f} of MKL's speed.**\n"
 
 
 def prose(function: Callable[..., Any]) -> str:
@@ -358,7 +365,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--only", help="measure the steps of this name alone")
     options = parser.parse_args(arguments)
-    effort = Effort(options.rounds, 3, options.seconds, noise=0.2)
+    effort = Effort(options.rounds, 3, options.seconds, noise=QUIET)
     steps = [s for s in STEPS if options.only in (None, s.name)]
     rows = measure(steps, effort)
     if options.write and options.only is None:
