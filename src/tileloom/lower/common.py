@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ..expr import (
@@ -276,21 +276,30 @@ def loaded_buffers(expr: Expr) -> frozenset[Buffer]:
     return known
 
 
-def conjuncts(condition: Expr) -> list[Expr]:
-    """The parts of a conjunction; `likely` is kept on each part that was under it."""
+def conjuncts(condition: Expr) -> Sequence[Expr]:
+    """The parts of a conjunction (memoised); `likely` is kept on each part that was under it."""
+    known: Sequence[Expr] | None = condition.memo.get("lower.conjuncts")
+    if known is None:
+        known = _conjuncts(condition)
+        if len(known) > 1:  # a node that its own memo held would live for ever
+            condition.memo["lower.conjuncts"] = known
+    return known
+
+
+def _conjuncts(condition: Expr) -> tuple[Expr, ...]:
     match condition:
         case Call(op="tir.likely", args=(inner,)):
             parts = conjuncts(inner)
-            return [condition] if len(parts) == 1 else [likely(part) for part in parts]
+            return (condition,) if len(parts) == 1 else tuple(likely(part) for part in parts)
         case And(a, b):
-            return conjuncts(a) + conjuncts(b)
+            return (*conjuncts(a), *conjuncts(b))
         case IntImm() if condition.value:
-            return []
+            return ()
         case _:
-            return [condition]
+            return (condition,)
 
 
-def conjunction(parts: list[Expr]) -> Expr:
+def conjunction(parts: Iterable[Expr]) -> Expr:
     """The conjunction of conditions; true when there is none."""
     result: Expr = IntImm("bool", 1)
     for part in parts:

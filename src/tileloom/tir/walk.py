@@ -141,8 +141,10 @@ class StmtRewriter:
     @staticmethod
     def update(stmt: T, **fields: Any) -> T:
         """`stmt` with these fields, or `stmt` itself when none of them changed."""
-        changed = {name: new for name, new in fields.items() if getattr(stmt, name) is not new}
-        return stmt.replace(**changed) if changed else stmt  # type: ignore[attr-defined]
+        for name, new in fields.items():
+            if getattr(stmt, name) is not new:
+                return stmt.replace(**fields)  # type: ignore[attr-defined,no-any-return]
+        return stmt
 
     def visit_For(self, stmt: For) -> Stmt:
         low, extent = self.visit_expr(stmt.min), self.visit_expr(stmt.extent)
