@@ -67,6 +67,19 @@ def test_binary_nodes_take_numbers():
         tir.Add(x, tir.Var("y", "float32"))
 
 
+def test_types_of_nodes_compare():
+    x = tir.Var("x", "int32")
+    assert type(x + 1) == tir.Add  # noqa: E721
+    assert type(x + 1) != tir.Sub  # noqa: E721
+    assert tir.Add != tir.Sub
+    assert {tir.Add: "sum"}[type(x + 1)] == "sum"
+    match x * 2:
+        case tir.Mul(a=left):
+            assert left is x
+        case _:
+            pytest.fail("a product")
+
+
 def test_other_expressions():
     x = tir.Var("x", "int32")
     f = tir.Var("f", "float32")

@@ -40,6 +40,12 @@ class NodeType(type):
     def __subclasscheck__(cls, other: type) -> bool:
         return issubclass(other, cls.node)
 
+    def __eq__(cls, other: object) -> bool:
+        return cls is other or cls.node == other  # `type(x) == tvm.tir.Add`
+
+    def __hash__(cls) -> int:
+        return hash(cls.node)
+
     def __getattr__(cls, name: str) -> Any:
         return getattr(cls.node, name)
 
