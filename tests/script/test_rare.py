@@ -77,3 +77,10 @@ def test_intrinsics_of_llvm_have_names():
         'T.llvm_lookup_intrinsic_id("llvm.fabs.f32"), T.uint32(1), A[1])'
     )
     assert func.body.value.args[0].value == "llvm.fabs.f32"
+
+
+def test_nodes_by_their_names():
+    func = read(
+        'T.evaluate(T.call_extern("int32", "f", T.StringImm("text"), T.BufferLoad(A, [3])))'
+    )
+    assert [str(arg) for arg in func.body.value.args] == ['"f"', '"text"', "A[3]"]

@@ -29,7 +29,7 @@ from ..expr import (
     match_types,
     nodes,
 )
-from ..tir import PARALLEL, SERIAL, THREAD_BINDING, UNROLLED, VECTORIZED, Buffer
+from ..tir import PARALLEL, SERIAL, THREAD_BINDING, UNROLLED, VECTORIZED, Buffer, BufferLoad
 from .intrinsics import DTYPE_FIRST, intrinsic_names, is_intrinsic, result_type
 from .lengths import length
 from .notes import (
@@ -521,6 +521,12 @@ _NAMES: dict[str, Any] = {
     "call_intrin": Call_,
     "IntImm": IntImm_,
     "FloatImm": FloatImm_,
+    "StringImm": nodes.StringImm,
+    "Var": nodes.Var,
+    "SizeVar": nodes.SizeVar,
+    "boolean": Kind("bool"),
+    "ptr": handle,
+    "BufferLoad": lambda buffer, indices: BufferLoad(buffer, [as_expr(i) for i in indices]),
     "Range": lambda low, high: _bounds(low, high),
     "let": let,
 }
