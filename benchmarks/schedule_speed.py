@@ -1,0 +1,192 @@
+"""How long schedules and scripts take: replaying a trace; importing, parsing and printing a module.
+
+`python -m benchmarks.schedule_speed` prints a table; `--profile replay` or `--profile script` shows
+where the time goes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import gc
+import pstats
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tileloom import IRModule, PrimFunc, Schedule, te
+from tileloom.schedule import Trace
+
+from . import startup
+
+# What loads `tileloom.script` may share with every other program is loaded before the clock starts.
+_SCRIPT = """
+import time
+import numpy as np
+text = TEXT
+start = time.perf_counter()
+import tileloom.script
+imported = time.perf_counter()
+module = tileloom.script.from_source(text)
+parsed = time.perf_counter()
+printed = str(module)
+done = time.perf_counter()
+print(CHOSEN)
+"""
+_PARTS = {
+    "import tileloom.script": ("imported - start", None),
+    "parse 200 lines": ("parsed - imported", None),
+    "print 200 lines": ("done - parsed", None),
+    "import, parse and print": ("done - start", 0.030),
+}
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One measurement: what, its limit if it has one, and the median and minimum in seconds."""
+
+    name: str
+    limit: float | None
+    median: float
+    minimum: float
+
+
+def matmul(n: int = 512) -> PrimFunc:
+    """A matrix product with an element-wise step after it."""
+    A, B = te.placeholder((n, n), name="A"), te.placeholder((n, n), name="B")
+    k = te.reduce_axis((0, n), name="k")
+    C = te.compute((n, n), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    return te.create_prim_func([A, B, C])
+
+
+def schedule_matmul(sch: Schedule) -> None:
+    """Two levels of tiling, a cached result, parallel, vectorised and unrolled loops."""
+    block = sch.get_block("C")
+    i, j, k = sch.get_loops(block)
+    copy = sch.cache_write(block, 0, "global")
+    i0, i1, i2 = sch.split(i, [None, *_tile(sch, i)])
+    j0, j1, j2 = sch.split(j, [None, *_tile(sch, j)])
+    k0, k1 = sch.split(k, [None, 8])
+    sch.reorder(i0, j0, i1, j1, k0, i2, k1, j2)
+    sch.reverse_compute_at(copy, j1)
+    sch.parallel(sch.fuse(i0, j0))
+    sch.vectorize(j2)
+    sch.unroll(k1)
+    sch.annotate(k0, "pragma_auto_unroll_max_step", 64)
+    sch.vectorize(sch.get_loops(copy)[-1])
+    sch.decompose_reduction(block, k0)
+
+
+def _tile(sch: Schedule, loop: object) -> list[object]:
+    tile: list[object] = sch.sample_perfect_tile(loop, 3, 16, decision=[8, 4, 16])
+    return tile[1:]
+
+
+def replay_call() -> Callable[[], None]:
+    """Replays the trace on a fresh schedule."""
+    func = matmul()
+    made = Schedule(func, seed=1)
+    schedule_matmul(made)
+    trace = made.trace
+    assert trace is not None
+
+    def call() -> None:
+        trace.apply_to_schedule(Schedule(func, seed=1), remove_postproc=False)
+
+    return call
+
+
+def json_call() -> Callable[[], None]:
+    """The same from JSON."""
+    func = matmul()
+    made = Schedule(func, seed=1)
+    schedule_matmul(made)
+    assert made.trace is not None
+    data = made.trace.as_json()
+    return lambda: Trace.apply_json_to_schedule(data, Schedule(func, seed=1))
+
+
+def module_text(lines: int = 200) -> str:
+    """A module of about so many lines: matrix products scheduled in several ways."""
+    functions: dict[str, PrimFunc] = {}
+    while len(str(IRModule(functions)).splitlines()) < lines:
+        n = 64 * (len(functions) + 1)
+        sch = Schedule(matmul(n))
+        if len(functions) % 2 == 0:
+            schedule_matmul(sch)
+        functions[f"matmul_{n}"] = sch.mod["main"]
+    return str(IRModule(functions))
+
+
+def timings(rounds: int) -> list[Timing]:
+    """All measurements."""
+    found = [
+        _in_process("replay of a matmul trace", 0.015, replay_call(), rounds),
+        _in_process("replay of it from JSON", 0.015, json_call(), rounds),
+    ]
+    text = module_text()
+    for name, (chosen, limit) in _PARTS.items():
+        code = _SCRIPT.replace("TEXT", repr(text)).replace("CHOSEN", chosen)
+        startup.run(code, {})  # fills Python's own cache
+        samples = sorted(startup.run(code, {}) for _ in range(max(3, rounds // 4)))
+        found.append(Timing(name, limit, samples[len(samples) // 2], samples[0]))
+    return found
+
+
+def _in_process(name: str, limit: float, call: Callable[[], None], rounds: int) -> Timing:
+    samples = []
+    call()
+    for _ in range(rounds):
+        gc.collect()
+        start = time.perf_counter()
+        call()
+        samples.append(time.perf_counter() - start)
+    samples.sort()
+    return Timing(name, limit, samples[len(samples) // 2], samples[0])
+
+
+def markdown(found: Sequence[Timing]) -> str:
+    """A table; limits are held against medians."""
+    lines = ["| | limit ms | median ms | least ms | |", "|---|---|---|---|---|"]
+    for one in found:
+        limit = "" if one.limit is None else f"{one.limit * 1e3:g}"
+        verdict = "" if one.limit is None else "met" if one.median <= one.limit else "**missed**"
+        lines.append(
+            f"| {one.name} | {limit} | {one.median * 1e3:.1f} | {one.minimum * 1e3:.1f} "
+            f"| {verdict} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def profile(what: str) -> None:
+    """Where the time goes."""
+    if what == "replay":
+        call = replay_call()
+    else:
+        from tileloom.script import from_source
+
+        text = module_text()
+        call = lambda: print(len(str(from_source(text))))  # noqa: E731
+    call()
+    profiler = cProfile.Profile()
+    profiler.runcall(lambda: [call() for _ in range(10)])
+    pstats.Stats(profiler).sort_stats("tottime").print_stats(25)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; 1 if a limit is missed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=41)
+    parser.add_argument("--profile", choices=["replay", "script"])
+    options = parser.parse_args(arguments)
+    if options.profile:
+        profile(options.profile)
+        return 0
+    found = timings(options.rounds)
+    print(markdown(found))
+    return int(any(one.limit is not None and one.median > one.limit for one in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
