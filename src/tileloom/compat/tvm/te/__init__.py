@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from .... import compute as _compute
@@ -13,15 +14,9 @@ from ....expr import THREAD, ExprLike, IterVar, Range, SizeVar, Var
 from ....tir import For, PrimFunc, collect
 from .._names import missing
 from ..tir import op as _op
+from ..tir.function import IndexMap
 
-_FUNCTIONS = frozenset({
-    "abs", "acos", "acosh", "add", "all", "any", "asin", "asinh", "atan", "atan2", "atanh", "ceil",
-    "ceildiv", "comm_reducer", "const", "cos", "cosh", "div", "erf", "exp", "floor", "floordiv",
-    "floormod", "fmod", "if_then_else", "indexdiv", "indexmod", "isfinite", "isinf", "isnan", "log",
-    "log10", "log2", "max", "max_value", "min", "min_value", "multiply", "nearbyint", "popcount",
-    "power", "reinterpret", "round", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "subtract", "sum",
-    "tan", "tanh", "trunc", "truncdiv", "truncmod",
-})  # fmt: skip
+AXIS_SEPARATOR = IndexMap.AXIS_SEPARATOR
 _missing = missing(__name__)
 
 
@@ -81,16 +76,21 @@ def create_prim_func(
     return func
 
 
+def tag_scope(tag: str) -> AbstractContextManager[None]:
+    """A scope whose operations have a tag; schedules here do not ask for tags."""
+    return nullcontext()
+
+
 def convert(value: Any) -> Any:
     """A number as an expression."""
     return _op.const(value) if isinstance(value, (bool, int, float)) else value
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(_op, name) if name in _FUNCTIONS else _missing(name)
+    return getattr(_op, name) if name in _op.__all__ else _missing(name)
 
 
 __all__ = [
     "ComputeOp", "PlaceholderOp", "Tensor", "TensorSlice", "compute", "convert", "create_prim_func",
-    "placeholder", "reduce_axis", "size_var", "thread_axis", "var",
+    "placeholder", "reduce_axis", "size_var", "tag_scope", "thread_axis", "var",
 ]  # fmt: skip
