@@ -8,8 +8,9 @@ import numpy as np
 
 from lower.simt import simulate
 from tileloom.lower.pipeline import GPU_PIPELINE, Pass, run_passes
+from tileloom.lower.threads import is_sync
 from tileloom.script import tir as T
-from tileloom.tir import PrimFunc
+from tileloom.tir import PrimFunc, pre_order
 
 
 def gpu_lower(func: PrimFunc, passes: Sequence[Pass] = GPU_PIPELINE) -> PrimFunc:
@@ -177,5 +178,44 @@ def tiled_matmul(
                                 T.reads(C_local[vi, vj])
                                 T.writes(C[vi, vj])
                                 C[vi, vj] = C_local[vi, vj]
+
+    return func
+
+
+def calls(func, name: str) -> int:
+    """How many statements call an operation."""
+    return str(func).count(f"{name}")
+
+
+def syncs(func) -> int:
+    return sum(map(is_sync, pre_order(func.body)))
+
+
+def product(A, B, C):
+    return [A @ B]
+
+
+def virtual_program(kind: str) -> PrimFunc:
+    """Neighbours' values of eight threads, for two virtual threads that differ in one step."""
+
+    @T.prim_func
+    def func(A: T.Buffer((4, 2, 8), "float32"), B: T.Buffer((4, 2, 8), "float32")):
+        with T.block("root"):
+            for b in T.thread_binding(4, thread="blockIdx.x"):
+                for v in T.thread_binding(2, thread=kind):
+                    for t in T.thread_binding(8, thread="threadIdx.x"):
+                        with T.block("one"):
+                            vb, vv, vt = T.axis.remap("SSS", [b, v, t])
+                            T.reads(A[vb, vv, vt])
+                            T.writes(B[vb, vv, vt])
+                            S = T.alloc_buffer((8,), "float32", scope="shared")
+                            L = T.alloc_buffer((1,), "float32", scope="local")
+                            L[0] = T.float32(0)
+                            for k in range(3):
+                                S[vt] = A[vb, vv, vt] + T.Cast("float32", k)
+                                L[0] = L[0] + S[(vt + k) % 8]
+                            if vv == 1:
+                                L[0] = L[0] * T.float32(2)
+                            B[vb, vv, vt] = L[0]
 
     return func

@@ -3,37 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from ..base import DType
 from ..base.errors import UserError
 from ..expr import (
     EQ,
     OPAQUE,
     REDUCE,
-    Add,
-    BinaryOp,
     Call,
-    CommReducer,
     Expr,
     IntImm,
     IterVar,
-    Max,
-    Min,
-    Mul,
     Range,
     Var,
     binary,
     const,
     free_vars,
 )
-from ..expr.bounds import type_range
 from ..tir import (
     AttrStmt,
     Block,
     BlockRealize,
     Buffer,
-    BufferLoad,
     BufferRegion,
     BufferStore,
     Evaluate,
@@ -41,11 +31,19 @@ from ..tir import (
     PrimFunc,
     Stmt,
     StmtRewriter,
-    make_buffer,
     seq,
 )
 from .common import conjunction, conjuncts, fresh_copy, on_body
-from .threads import ALLREDUCE, REDUCE_SCOPE, is_thread_loop, storage_rank, tag_of
+from .thread_reductions import ThreadReduction, recognise
+from .threads import (
+    ALLREDUCE,
+    REDUCE_SCOPE,
+    combine_into,
+    combined,
+    is_thread_loop,
+    storage_rank,
+    tag_of,
+)
 
 _ZERO, _TRUE = const(0), const(True)
 
@@ -61,21 +59,13 @@ def lower_cross_thread_reduction(func: PrimFunc) -> PrimFunc:
     Needs: the blocks stage, first of all passes: it reads which loops feed the reduction.
     Ensures: no block with an init has a reduction variable that a thread runs.
 
+    Of a reduction of several buffers at once (an arg-maximum) the init is taken for the identity.
+
     Raises:
-        UserError: the reduction is no sum, product, minimum or maximum of one buffer, or other
-            loops stand between those of the reduction and the block.
+        UserError: the reduction is no sum, product, minimum, maximum or choice, or other loops
+            stand between those of the reduction and the block.
     """
     return on_body(func, _Lower().visit)
-
-
-@dataclass(frozen=True, slots=True)
-class _Update:
-    """`target = op(target, source)`, `init` before it."""
-
-    op: type[BinaryOp]
-    store: BufferStore
-    source: Expr
-    init: Expr
 
 
 class _Lower(StmtRewriter):
@@ -136,21 +126,20 @@ def _thread_reduction(stmt: For) -> tuple[list[For], BlockRealize] | None:
 
 
 def _rewrite(loops: Sequence[For], realize: BlockRealize) -> Stmt:
-    update = _update(realize.block)
-    target = update.store.buffer
+    update = recognise(realize.block)
     threads = [loop for loop in loops if is_thread_loop(loop)]
     serial = [loop for loop in loops if not is_thread_loop(loop)]
-    whole = make_buffer((1,), target.dtype, f"{target.name}_all", scope="local")
-    buffers, parts = [whole], []
+    whole = update.locals("all")
+    buffers, parts = list(whole), list[Stmt]()
     plain = isinstance(realize.predicate, IntImm) and realize.predicate.value
     if serial or not plain:
-        own = make_buffer((1,), target.dtype, f"{target.name}_part", scope="local")
-        buffers.append(own)
+        own = update.locals("part")
+        buffers += own
         parts += _own_part(own, update, serial, realize)
-        across = _across(whole, update, own[0], threads, ())
+        across = _across(whole, update, [part[0] for part in own], threads, ())
     else:
         pairs = list(zip(realize.block.iter_vars, realize.iter_values, strict=True))
-        across = _across(whole, update, update.source, threads, pairs)
+        across = _across(whole, update, update.sources, threads, pairs)
     body = seq(*parts, across, _write_back(whole, update, threads, realize))
     for loop in reversed(threads):
         body = loop.replace(body=body)
@@ -158,23 +147,23 @@ def _rewrite(loops: Sequence[For], realize: BlockRealize) -> Stmt:
     return BlockRealize((), _TRUE, block)
 
 
+def _points(buffers: Sequence[Buffer]) -> tuple[BufferRegion, ...]:
+    return tuple(BufferRegion.point(buffer, (_ZERO,)) for buffer in buffers)
+
+
 def _own_part(
-    own: Buffer, update: _Update, loops: Sequence[For], realize: BlockRealize
+    own: Sequence[Buffer], update: ThreadReduction, loops: Sequence[For], realize: BlockRealize
 ) -> list[Stmt]:
     """What one thread reduces by itself."""
-    block, kind, point = realize.block, own.dtype, BufferRegion.point(own, (_ZERO,))
-    start = Block(
-        (),
-        (),
-        (point,),
-        f"{block.name_hint}_start",
-        BufferStore(own, identity(update.op, kind), (_ZERO,)),
-    )
+    block, points = realize.block, _points(own)
+    values = zip(own, update.combiner.identity, strict=True)
+    first = seq(*(BufferStore(part, value, (_ZERO,)) for part, value in values))
+    start = Block((), (), points, f"{block.name_hint}_start", first)
     step = block.replace(
-        reads=tuple(r for r in block.reads if r.buffer is not update.store.buffer),
-        writes=(point,),
+        reads=tuple(r for r in block.reads if r.buffer not in update.targets),
+        writes=points,
         name_hint=f"{block.name_hint}_part",
-        body=BufferStore(own, binary(update.op, own[0], update.source), (_ZERO,)),
+        body=combine_into(update.combiner, own, _ZERO, update.sources),
         init=None,
     )
     nest: Stmt = realize.replace(block=step)
@@ -184,87 +173,56 @@ def _own_part(
 
 
 def _across(
-    whole: Buffer,
-    update: _Update,
-    value: Expr,
+    whole: Sequence[Buffer],
+    update: ThreadReduction,
+    values: Sequence[Expr],
     threads: Sequence[For],
     axes: Sequence[tuple[IterVar, Expr]],
 ) -> Stmt:
     """The combination over threads: a call under an attribute that holds the combiner."""
-    numbers = [
-        IterVar(
-            Range(loop.min, loop.extent), Var(f"v{tag_of(loop)[-1]}", loop.loop_var.dtype), OPAQUE
-        )
-        for loop in threads
-    ]
-    kind = whole.dtype
-    x, y = Var("x", kind), Var("y", kind)
-    combiner = CommReducer((x,), (y,), (binary(update.op, x, y),), (identity(update.op, kind),))
-    args = (const(1, "uint32"), value, _TRUE, whole[0], *(axis.var for axis in numbers))
+    numbers = [_number(loop) for loop in threads]
+    results = [part[0] for part in whole]
+    args = (const(len(whole), "uint32"), *values, _TRUE, *results, *(n.var for n in numbers))
     call = Evaluate(Call("handle", ALLREDUCE, args))
     block = Block(
         (*(axis for axis, _ in axes), *numbers),
         (),
-        (BufferRegion.point(whole, (_ZERO,)),),
+        _points(whole),
         "cross_thread",
-        AttrStmt(combiner, REDUCE_SCOPE, const(0), call),
+        AttrStmt(update.combiner, REDUCE_SCOPE, const(0), call),
     )
-    values = (*(given for _, given in axes), *(loop.loop_var for loop in threads))
-    return BlockRealize(values, _TRUE, block)
+    given = (*(value for _, value in axes), *(loop.loop_var for loop in threads))
+    return BlockRealize(given, _TRUE, block)
+
+
+def _number(loop: For) -> IterVar:
+    var = Var(f"v{tag_of(loop)[-1]}", loop.loop_var.dtype)
+    return IterVar(Range(loop.min, loop.extent), var, OPAQUE)
 
 
 def _write_back(
-    whole: Buffer, update: _Update, threads: Sequence[For], realize: BlockRealize
+    whole: Sequence[Buffer], update: ThreadReduction, threads: Sequence[For], realize: BlockRealize
 ) -> Stmt:
     block, carriers = realize.block, _carriers(realize)
     pairs = zip(block.iter_vars, realize.iter_values, strict=True)
     axes = [(axis, value) for axis, value in pairs if axis.iter_type != REDUCE]
-    value: Expr = whole[0]
-    if update.init is not identity(update.op, whole.dtype):
-        value = binary(update.op, update.init, value)
+    values: list[Expr] = [part[0] for part in whole]
+    same = zip(update.inits, update.combiner.identity, strict=True)
+    if any(init is not neutral for init, neutral in same):
+        values = combined(update.combiner, update.inits, values)
+    stores = zip(update.stores, values, strict=True)
     written = Block(
         tuple(axis for axis, _ in axes),
-        (BufferRegion.point(whole, (_ZERO,)),),
+        _points(whole),
         block.writes,
         f"{block.name_hint}_write_back",
-        update.store.replace(value=value),
+        seq(*(store.replace(value=value) for store, value in stores)),
     )
     parts = [p for p in conjuncts(realize.predicate) if free_vars(p).isdisjoint(carriers)]
     first = [binary(EQ, loop.loop_var, loop.min) for loop in threads]
-    if storage_rank(update.store.buffer.scope) > 1:
-        first = []  # every thread has a target of its own
+    if all(storage_rank(target.scope) > 1 for target in update.targets):
+        first = []  # every thread has targets of its own
     # The block's variables are those of the part before; each block defines its own.
     copy = fresh_copy(written, {})
-    values = tuple(value for _, value in axes)
-    return BlockRealize(values, conjunction(parts + first), copy)  # type: ignore[arg-type]
-
-
-def _update(block: Block) -> _Update:
-    store, init = block.body, block.init
-    if isinstance(store, BufferStore) and isinstance(init, BufferStore):
-        own = BufferLoad(store.buffer, store.indices)
-        value = store.value
-        if isinstance(value, Add | Mul | Min | Max) and store.buffer is init.buffer:
-            for mine, source in ((value.a, value.b), (value.b, value.a)):
-                if mine is own:
-                    return _Update(type(value), store, source, init.value)
-    raise UserError(
-        f"block {block.name_hint!r} reduces over threads, but not by a sum, product, minimum or"
-        " maximum of one buffer",
-        hint="bind another loop, or rfactor the reduction first",
-    )
-
-
-def identity(op: type[BinaryOp], kind: DType) -> Expr:
-    """The value that an operation leaves others unchanged with.
-
-    >>> from tileloom.base import dtype
-    >>> identity(Max, dtype("float32")), identity(Mul, dtype("int8")), identity(Min, dtype("int8"))
-    (T.float32("-inf"), T.int8(1), T.int8(127))
-    """
-    if op in (Add, Mul):
-        return const(int(op is Mul), kind)
-    if kind.is_float:
-        return const(float("inf") if op is Min else float("-inf"), kind)
-    low, high = type_range(kind)
-    return const(high if op is Min else low, kind)
+    given = tuple(value for _, value in axes)
+    return BlockRealize(given, conjunction(parts + first), copy)  # type: ignore[arg-type]

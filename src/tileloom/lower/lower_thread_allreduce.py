@@ -17,7 +17,6 @@ from ..expr import (
     binary,
     const,
     free_vars,
-    substitute,
 )
 from ..tir import (
     AttrStmt,
@@ -27,7 +26,6 @@ from ..tir import (
     Evaluate,
     For,
     IfThenElse,
-    LetStmt,
     PrimFunc,
     Stmt,
     StmtRewriter,
@@ -36,7 +34,7 @@ from ..tir import (
 )
 from .common import THREAD_EXTENT, on_body
 from .lower_opaque_block import allocate
-from .threads import ALLREDUCE, REDUCE_SCOPE, THREAD_TAGS, sync
+from .threads import ALLREDUCE, REDUCE_SCOPE, THREAD_TAGS, combine_into, sync
 
 WARP = 32
 _MASK, _SHUFFLE = "tir.tvm_warp_activemask", "tir.tvm_warp_shuffle"
@@ -163,21 +161,6 @@ class _Emitter:
         pairs = zip(targets, values, strict=True)
         self.done.extend(BufferStore(target, value, (at,)) for target, value in pairs)
 
-    def combined(self, targets: Sequence[Buffer], at: Expr, others: Sequence[Expr]) -> Stmt:
-        """`targets[at] = combine(targets[at], others)`, all components at once."""
-        mine = [target[at] for target in targets]
-        table = dict(zip(self.combiner.lhs, mine, strict=True))
-        table.update(zip(self.combiner.rhs, others, strict=True))
-        values = [substitute(result, table) for result in self.combiner.result]
-        if len(values) == 1:
-            return BufferStore(targets[0], values[0], (at,))
-        names = [Var("next", value.dtype) for value in values]
-        pairs = zip(targets, names, strict=True)
-        body = seq(*(BufferStore(target, name, (at,)) for target, name in pairs))
-        for name, value in zip(names, values, strict=True):
-            body = LetStmt(name, value, body)
-        return body
-
     def shuffle(self, kind: str, amount: Expr, width: int) -> list[Expr]:
         mask = Call("uint32", _MASK, ())
         sizes = const(width), const(WARP)
@@ -193,7 +176,7 @@ class _Emitter:
         while step:
             self.set(self.other, self.shuffle("_down", const(step), width))
             others = [other[0] for other in self.other]
-            self.done.append(self.combined(self.own, _ZERO, others))
+            self.done.append(combine_into(self.combiner, self.own, _ZERO, others))
             step //= 2
         self.set(self.other, self.shuffle("", _ZERO, width))
         self.set(self.own, [other[0] for other in self.other])
@@ -236,7 +219,7 @@ class _Emitter:
         while rest > 1:
             half = 1 << ((rest - 1).bit_length() - 1)  # the largest power of two below
             others = [stage[at + half] for stage in self.stage]
-            step = self.combined(self.stage, at, others)
+            step = combine_into(self.combiner, self.stage, at, others)
             condition = binary(LT, group.index, const(rest - half))
             self.done += [IfThenElse(condition, step), sync("shared")]
             rest = half

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..expr import Call, Expr, IterVar, StringImm, Var
-from ..tir import THREAD_BINDING, Allocate, AttrStmt, Evaluate, For, Stmt, stmt_children
+from ..expr import Call, CommReducer, Expr, IterVar, StringImm, Var, substitute
+from ..tir import (
+    THREAD_BINDING,
+    Allocate,
+    AttrStmt,
+    Buffer,
+    BufferStore,
+    Evaluate,
+    For,
+    LetStmt,
+    Stmt,
+    seq,
+    stmt_children,
+)
 from .common import THREAD_KEYS
 
 SYNC = "tir.tvm_storage_sync"
@@ -77,6 +89,28 @@ def sync(scope: str) -> Stmt:
 def is_sync(stmt: Stmt) -> bool:
     """Whether the statement is a barrier."""
     return isinstance(stmt, Evaluate) and isinstance(stmt.value, Call) and stmt.value.op == SYNC
+
+
+def combined(combiner: CommReducer, mine: Sequence[Expr], others: Sequence[Expr]) -> list[Expr]:
+    """What a combiner makes of two tuples."""
+    table = dict(zip(combiner.lhs, mine, strict=True))
+    table.update(zip(combiner.rhs, others, strict=True))
+    return [substitute(result, table) for result in combiner.result]
+
+
+def combine_into(
+    combiner: CommReducer, targets: Sequence[Buffer], at: Expr, others: Sequence[Expr]
+) -> Stmt:
+    """`targets[at] = combine(targets[at], others)`, all components at once."""
+    values = combined(combiner, [target[at] for target in targets], others)
+    if len(values) == 1:
+        return BufferStore(targets[0], values[0], (at,))
+    names = [Var("next", value.dtype) for value in values]
+    pairs = zip(targets, names, strict=True)
+    body = seq(*(BufferStore(target, name, (at,)) for target, name in pairs))
+    for name, value in zip(reversed(names), reversed(values), strict=True):
+        body = LetStmt(name, value, body)
+    return body
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,156 @@
+"""Which reductions threads can share: what is combined with what, and from where it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..base import DType
+from ..base.errors import UserError
+from ..expr import (
+    Add,
+    BinaryOp,
+    CommReducer,
+    Expr,
+    Max,
+    Min,
+    Mul,
+    Select,
+    Var,
+    const,
+    free_vars,
+    substitute,
+)
+from ..expr.bounds import type_range
+from ..tir import (
+    Block,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    make_buffer,
+)
+from .common import has_load, loaded_buffers
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadReduction:
+    """`targets = combine(targets, sources)`, `inits` before it; one component or several."""
+
+    stores: tuple[BufferStore, ...]
+    sources: tuple[Expr, ...]
+    inits: tuple[Expr, ...]
+    combiner: CommReducer
+
+    @property
+    def targets(self) -> tuple[Buffer, ...]:
+        return tuple(store.buffer for store in self.stores)
+
+    def locals(self, suffix: str) -> list[Buffer]:
+        """An element for each component, in every thread."""
+        return [
+            make_buffer((1,), b.dtype, f"{b.name}_{suffix}", scope="local") for b in self.targets
+        ]
+
+
+def recognise(block: Block) -> ThreadReduction:
+    """How a block reduces.
+
+    Raises:
+        UserError: by nothing that is known to be associative and commutative.
+    """
+    stores, inits = _stores(block.body, {}), _stores(block.init, {})
+    if stores and inits and [s.buffer for s in stores] == [s.buffer for s in inits]:
+        loads = [BufferLoad(store.buffer, store.indices) for store in stores]
+        pairs = zip(stores, loads, strict=True)
+        sources = [_source(store.value, load) for store, load in pairs]
+        values = tuple(init.value for init in inits)
+        found = [source for source in sources if source is not None]
+        combiner = _combiner(stores, loads, found, values) if len(found) == len(stores) else None
+        if combiner is not None:
+            return ThreadReduction(tuple(stores), tuple(found), values, combiner)
+    raise UserError(
+        f"block {block.name_hint!r} reduces over threads, but not by a sum, product, minimum or"
+        " maximum, nor by a choice between what there is and what comes (as of an arg-maximum)",
+        hint="bind another loop, or rfactor the reduction first",
+    )
+
+
+def _stores(stmt: Stmt | None, names: Mapping[Var, Expr]) -> list[BufferStore]:
+    """The stores that a body consists of, named values put in; none if it is more than that.
+
+    Names are values before any of the stores.
+    """
+    if isinstance(stmt, LetStmt):
+        return _stores(stmt.body, {**names, stmt.var: substitute(stmt.value, names)})
+    parts = stmt.seq if isinstance(stmt, SeqStmt) else (stmt,)
+    stores: list[BufferStore] = []
+    for part in parts:
+        if not isinstance(part, BufferStore):
+            return []
+        value = substitute(part.value, names)
+        # Without a name it would see what the stores before it have left.
+        if value is part.value and loaded_buffers(value) & {s.buffer for s in stores}:
+            return []
+        stores.append(part.replace(value=value))
+    return stores
+
+
+def _source(value: Expr, own: Expr) -> Expr | None:
+    """What is combined with the target's own element."""
+    match value:
+        case Add(a, b) | Mul(a, b) | Min(a, b) | Max(a, b) | Select(_, a, b):
+            return b if a is own else a if b is own else None
+    return None
+
+
+def _replaced(expr: Expr, table: Mapping[Expr, Expr]) -> Expr:
+    """Parts replaced, larger ones first: one source may be an index of another."""
+    known = table.get(expr)
+    if known is not None:
+        return known
+    children = [_replaced(child, table) for child in expr.children]
+    same = all(a is b for a, b in zip(children, expr.children, strict=True))
+    return expr if same else expr.with_children(children)
+
+
+def _combiner(
+    stores: Sequence[BufferStore],
+    loads: Sequence[Expr],
+    sources: Sequence[Expr],
+    inits: Sequence[Expr],
+) -> CommReducer | None:
+    lhs = [Var("x", load.dtype) for load in loads]
+    rhs = [Var("y", load.dtype) for load in loads]
+    table: dict[Expr, Expr] = {
+        **dict(zip(sources, rhs, strict=True)),
+        **dict(zip(loads, lhs, strict=True)),
+    }
+    results = [_replaced(store.value, table) for store in stores]
+    known = {*lhs, *rhs}
+    if any(has_load(result) or not free_vars(result) <= known for result in results):
+        return None
+    neutral = tuple(inits)
+    value = stores[0].value
+    if len(stores) == 1 and isinstance(value, Add | Mul | Min | Max):
+        neutral = (identity(type(value), value.dtype),)
+    elif len(stores) == 1:
+        return None  # a choice without a key
+    return CommReducer(lhs, rhs, results, neutral)
+
+
+def identity(op: type[BinaryOp], kind: DType) -> Expr:
+    """The value that an operation leaves others unchanged with.
+
+    >>> from tileloom.base import dtype
+    >>> identity(Max, dtype("float32")), identity(Mul, dtype("int8")), identity(Min, dtype("int8"))
+    (T.float32("-inf"), T.int8(1), T.int8(127))
+    """
+    if op in (Add, Mul):
+        return const(int(op is Mul), kind)
+    if kind.is_float:
+        return const(float("inf") if op is Min else float("-inf"), kind)
+    low, high = type_range(kind)
+    return const(high if op is Min else low, kind)
