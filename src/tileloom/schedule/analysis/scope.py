@@ -55,6 +55,26 @@ def _each_once(blocks: Iterable[Block]) -> list[Block]:
     return list(dict.fromkeys(blocks))
 
 
+Buffers = dict[Buffer, None]
+
+
+@memoised
+def touched_buffers(state: ScheduleState, block: Block) -> tuple[Buffers, Buffers]:
+    """The buffers that a block reads and writes, each once, in order.
+
+    A block without variables that declares nothing (loop_partition makes such, as TVM does) is
+    looked into.
+    """
+    reads = dict.fromkeys(region.buffer for region in block.reads)
+    writes = dict.fromkeys(region.buffer for region in block.writes)
+    if not (block.iter_vars or reads or writes):
+        for realize in child_realizes(state, block):
+            inner = touched_buffers(state, realize.block)
+            reads.update(inner[0])
+            writes.update(inner[1])
+    return reads, writes
+
+
 @memoised
 def block_scope(state: ScheduleState, stmt: Stmt) -> BlockScope:
     """The scope of a block, or the part of one inside a loop."""
@@ -64,8 +84,7 @@ def block_scope(state: ScheduleState, stmt: Stmt) -> BlockScope:
     readers: dict[Buffer, list[Block]] = {}
     for block in blocks:
         # Each buffer once, in order; a block does not depend on itself.
-        reads = dict.fromkeys(region.buffer for region in block.reads)
-        writes = dict.fromkeys(region.buffer for region in block.writes)
+        reads, writes = touched_buffers(state, block)
         for buffer in reads:
             edges += [Dependence(w, block, DepKind.RAW) for w in writers.get(buffer, ())]
         for buffer in writes:

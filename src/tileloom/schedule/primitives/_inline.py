@@ -90,7 +90,10 @@ class Inliner(StmtRewriter):
 
 
 def uses_buffer(block: Block, buffer: Buffer) -> bool:
-    """Whether a block declares that it reads or writes a buffer."""
+    """Whether a block declares that it reads or writes a buffer; one that is silent, inside it."""
+    if not (block.iter_vars or block.reads or block.writes):
+        inner = (node for node in pre_order(block.body) if isinstance(node, Block))
+        return any(uses_buffer(node, buffer) for node in inner)
     return any(region.buffer is buffer for region in (*block.reads, *block.writes))
 
 

@@ -1,0 +1,169 @@
+"""loop_partition: before and after, the trace, the refusals, and what later steps see of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from schedule.common import (
+    ELEMENTWISE,
+    NORMALISE,
+    check_same,
+    check_trace,
+    refused,
+    same_text,
+    schedule,
+)
+from tileloom import Schedule
+from tileloom.schedule.analysis.scope import consumers
+
+
+def test_pieces() -> None:
+    sch = schedule(ELEMENTWISE)
+    loops = sch.loop_partition(sch.get_loops("C")[0], [2, 8])
+    assert [(str(sch.get(x).min), str(sch.get(x).extent)) for x in loops] == [
+        ("0", "2"),
+        ("2", "8"),
+        ("10", "3"),
+    ]
+    same_text(
+        sch,
+        """
+@T.prim_func
+def main(A: T.Buffer((13, 8), "float32"), C: T.Buffer((13, 8), "float32")):
+    with T.block("root"):
+        T.reads()
+        T.writes()
+        B = T.alloc_buffer((13, 8))
+        for i, j in T.grid(13, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * 2.0
+        with T.block("C_i_common"):
+            T.reads()
+            T.writes()
+            with T.block("C_i0_partition"):
+                T.reads()
+                T.writes()
+                for i0, j in T.grid(2, 8):
+                    with T.block("C_i0"):
+                        vi, vj = T.axis.remap("SS", [i0, j])
+                        T.reads(B[0:2, 0:8])
+                        T.writes(C[0:2, 0:8])
+                        C[vi, vj] = B[vi, vj] + 1.0
+            with T.block("C_i1_partition"):
+                T.reads()
+                T.writes()
+                for i1 in range(2, 10):
+                    for j in range(8):
+                        with T.block("C_i1"):
+                            vi, vj = T.axis.remap("SS", [i1, j])
+                            T.reads(B[2:10, 0:8])
+                            T.writes(C[2:10, 0:8])
+                            C[vi, vj] = B[vi, vj] + 1.0
+            with T.block("C_i2_partition"):
+                T.reads()
+                T.writes()
+                for i2 in range(10, 13):
+                    for j in range(8):
+                        with T.block("C_i2"):
+                            vi, vj = T.axis.remap("SS", [i2, j])
+                            T.reads(B[10:13, 0:8])
+                            T.writes(C[10:13, 0:8])
+                            C[vi, vj] = B[vi, vj] + 1.0
+""",
+    )
+    names = ["C_i_common", "C_i0_partition", "C_i0", "C_i2_partition", "C_i2"]
+    assert [sch.get(sch.get_block(name)).name_hint for name in names] == names
+    check_trace(sch, ELEMENTWISE)
+    check_same(sch, ELEMENTWISE)
+
+
+@pytest.mark.parametrize(
+    ("factors", "ends"),
+    [([None, 1, 7], [5, 6, 13]), ([2, None, 4], [2, 9, 13]), ([5, -1], [5, 13]), ([12], [12, 13])],
+)
+def test_a_length_is_inferred(factors: list[int | None], ends: list[int]) -> None:
+    sch = schedule(ELEMENTWISE)
+    loops = sch.loop_partition(sch.get_loops("B")[0], factors)
+    found = [sch.get(loop) for loop in loops]
+    assert [loop.min.value + loop.extent.value for loop in found] == ends
+    check_trace(sch, ELEMENTWISE)
+    check_same(sch, ELEMENTWISE)
+
+
+def test_pieces_of_pieces() -> None:
+    sch = schedule(ELEMENTWISE)
+    _, rest = sch.loop_partition(sch.get_loops("C")[0], [3])
+    sch.loop_partition(rest, [None, 1])
+    sch.loop_partition(sch.get_loops("C_i1_i11")[1], [5])
+    check_trace(sch, ELEMENTWISE)
+    check_same(sch, ELEMENTWISE)
+
+
+def test_a_reduction_starts_in_its_first_piece_alone() -> None:
+    sch = schedule(NORMALISE)
+    sch.loop_partition(sch.get_loops("S")[1], [3, 3])
+    inits = [sch.get(sch.get_block(f"S_k{i}")).init is not None for i in range(3)]
+    assert inits == [True, False, False]
+    check_trace(sch, NORMALISE)
+    check_same(sch, NORMALISE)
+
+
+def test_results_start_in_each_piece() -> None:
+    sch = schedule(NORMALISE)
+    sch.loop_partition(sch.get_loops("S")[0], [5])
+    check_trace(sch, NORMALISE)
+    check_same(sch, NORMALISE)
+
+
+def test_values_made_of_the_loop() -> None:
+    sch = schedule(NORMALISE)
+    _, k = sch.get_loops("S")
+    outer, _ = sch.split(k, [None, 3])
+    sch.loop_partition(outer, [1])
+    check_trace(sch, NORMALISE)
+    check_same(sch, NORMALISE)
+
+
+def test_several_blocks() -> None:
+    sch = schedule(ELEMENTWISE)
+    sch.compute_at("B", sch.get_loops("C")[0])
+    sch.loop_partition(sch.get_loops("C")[0], [4])
+    assert sch.get(sch.get_block("B_i_common")) is not None
+    check_trace(sch, ELEMENTWISE)
+    check_same(sch, ELEMENTWISE)
+
+
+def partitioned(block: str) -> Schedule:
+    sch = schedule(ELEMENTWISE)
+    sch.loop_partition(sch.get_loops(block)[0], [4])
+    return sch
+
+
+def test_later_steps_see_through_the_silent_blocks() -> None:
+    sch = partitioned("C")
+    found = consumers(sch.state, sch.get_sref(sch.get_block("B")))
+    assert [sref.block.name_hint for sref in found] == ["C_i_common"]
+    sch.compute_inline("B")
+    check_same(sch, ELEMENTWISE)
+    sch = partitioned("B")
+    sch.split(sch.get_loops("B_i1")[1], [None, 3])
+    check_same(sch, ELEMENTWISE)
+    refused(sch, "0 blocks make", "reverse_compute_inline", sch.get_block("C"))
+
+
+def test_refusals() -> None:
+    sch = schedule(ELEMENTWISE)
+    i, j = sch.get_loops("C")
+    refused(sch, "leave nothing", "loop_partition", i, [6, 7])
+    refused(sch, "leave nothing", "loop_partition", i, [13, None])
+    refused(sch, "one length at most", "loop_partition", i, [None, 2, None])
+    refused(sch, "one length at most", "loop_partition", i, [])
+    refused(sch, "must be positive", "loop_partition", i, [3, 0])
+    sch.annotate(j, "x", 1)
+    refused(sch, "without annotations", "loop_partition", j, [2])
+    text = ELEMENTWISE.replace("A: T.Buffer((13, 8)", "n: T.int32, A: T.Buffer((13, 8)").replace(
+        "T.grid(13, 8)", "T.grid(n, 8)"
+    )
+    sch = schedule(text)
+    refused(sch, "needs numbers", "loop_partition", sch.get_loops("B")[0], [2])
