@@ -106,6 +106,23 @@ def test_float_arithmetic_is_not_reordered():
     assert structural_equal(x + y, y + x, map_free_vars=True)
 
 
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_order_in_which_variables_are_made_does_not_matter(whole):
+    def make(turn):
+        buffer = tir.decl_buffer((16, 16), "int32", "A")
+        i, j = [tir.Var("i", "int32"), tir.Var("j", "int32")][:: -1 if turn else 1]
+        store = tir.BufferStore(buffer, 1, [i + j, tir.max(i, j)])
+        nest = tir.For(i, 0, 4, 0, tir.For(j, 0, 4, 0, store))
+        return tir.PrimFunc([buffer], nest) if whole else nest
+
+    left, right = make(False), make(True)
+    if whole:
+        assert_structural_equal(left, right)
+        assert tvm.ir.structural_hash(left) == tvm.ir.structural_hash(right)
+    else:
+        assert_structural_equal(left, right, map_free_vars=True)
+
+
 def test_containers_and_numbers():
     x = tir.Var("x", "int32")
     assert_structural_equal([x + 1, 2], [1 + x, 2])

@@ -30,8 +30,10 @@ def normal_form(value: Any) -> Any:
     True
     """
     match value:
-        case Expr() | Range() | BufferRegion() | Stmt():
+        case Expr() | Range() | BufferRegion():
             return _Normal(Analyzer()).value(value)
+        case Stmt():
+            return _Normal(Analyzer()).visit(renewed(value))
         case PrimFunc():
             return value.replace(body=_Normal(Analyzer()).visit(renewed(value.body)))
         case IRModule():
@@ -57,10 +59,8 @@ class _Normal(StmtRewriter):
                 return self.visit_expr(value)
             case Range():
                 return self.visit_range(value)
-            case BufferRegion():
-                return self.visit_region(value)
             case _:
-                return self.visit(value)
+                return self.visit_region(value)
 
     def visit_expr(self, expr: Expr) -> Expr:
         if is_index(expr.dtype.element) or expr.dtype.is_bool:
