@@ -63,7 +63,7 @@ def test_a_part_that_does_not_compile_runs_in_pytorch(monkeypatch) -> None:
         raise RuntimeError("broken on purpose")
 
     monkeypatch.setattr(assemble_module, "CompiledPart", broken)
-    check(lambda x: ((x + 1).t() * x.shape[0]).sum(1), torch.randn(3, 4), left=1)
+    check(lambda x: ((x + 1).t() * x.shape[0]).sum(1), torch.randn(4, 3).t(), left=1)
     assert ("a whole part", "RuntimeError: broken on purpose") in report().fallbacks
 
 
@@ -101,3 +101,9 @@ def test_every_rule_is_of_an_operator_that_exists() -> None:
         if found is None or overload not in found.overloads():
             missing.append(name)
     assert not missing
+
+
+def test_other_devices_are_left_alone() -> None:
+    run = compiled(lambda x: x.exp() + 1)
+    assert run(torch.ones(3, device="meta")).device.type == "meta"
+    assert ("aten.exp.default", "tensors on meta") in report().fallbacks

@@ -102,3 +102,16 @@ def test_inference_of_parameters_that_want_gradients() -> None:
 def test_views_alone_compile_nothing() -> None:
     check(lambda x: (x.t()[1:], x.view(-1), x.split(2)), image(4, 5))
     assert not report().parts
+
+
+def test_arguments_in_another_order_of_dimensions_are_not_copied(monkeypatch) -> None:
+    run, x = compiled(lambda x, y: (x + 1, x @ y.mT, x.sum(0))), image(6, 4).t()
+    y = image(3, 2, 6).permute(1, 0, 2)
+    expected = (x + 1, x @ y.mT, x.sum(0))
+    run(x, y)
+
+    def copy(self):
+        raise RuntimeError("a copy was made")
+
+    monkeypatch.setattr(torch.Tensor, "contiguous", copy)
+    assert_same(run(x, y), expected)

@@ -14,7 +14,7 @@ from .kernel import CompiledPart
 from .layout import Export, export
 from .parts import Part, Partition, is_literal, is_split, is_view, literal
 from .report import report
-from .types import type_of
+from .types import is_static, type_of
 
 _aten = torch.ops.aten
 _BY_SHAPE = {
@@ -46,7 +46,7 @@ def _forget_values(graph: fx.Graph) -> None:
     """
     for node in graph.nodes:
         value = node.meta.get("val")
-        if node.target in _BY_SHAPE and value.is_contiguous():
+        if node.target in _BY_SHAPE and is_static(value) and value.is_contiguous():
             options = {"dtype": value.dtype, "device": value.device, "pin_memory": False}
             node.target, node.args = _BY_SHAPE[node.target], (list(value.shape),)
             node.kwargs = options
@@ -156,13 +156,20 @@ class _Joiner:
         exports = [export(part.values[node], node.meta["val"]) for node in nodes]
         graph = Graph([part.inputs[node] for node in inputs], [item.tensor for item in exports])
         report().parts += 1
-        run = self._compile(graph, exports, inputs, nodes)
-        made = self.graph.call_function(run, tuple(map(self._outside, inputs)))
+        run = self._compile(part, graph, exports, inputs)
+        made = self.graph.call_function(run, tuple(self._stored(part, node) for node in inputs))
         for k, node in enumerate(nodes):
             self.made[node] = self.graph.call_function(operator.getitem, (made, k))
 
+    def _stored(self, part: Part, node: fx.Node) -> Any:
+        """An input with its dimensions in the order that memory has."""
+        value, order = self._outside(node), part.orders.get(node)
+        if order is None:
+            return value
+        return self.graph.call_method("permute", (value, order))
+
     def _compile(
-        self, graph: Graph, exports: list[Export], inputs: list[fx.Node], nodes: list[fx.Node]
+        self, part: Part, graph: Graph, exports: list[Export], inputs: list[fx.Node]
     ) -> Callable[..., Any]:
         try:
             made_by_torch = [
@@ -173,16 +180,20 @@ class _Joiner:
             return CompiledPart(graph, exports, made_by_torch)
         except Exception as error:  # a defect of ours must not stop the user
             report().fall_back("a whole part", f"{type(error).__name__}: {error}")
-            return EagerPart(inputs, nodes)
+            return EagerPart(part, inputs)
 
 
 class EagerPart:
     """A part that could not be compiled, run by PyTorch."""
 
-    def __init__(self, inputs: list[fx.Node], outputs: list[fx.Node]) -> None:
+    def __init__(self, part: Part, inputs: list[fx.Node]) -> None:
         self.__name__ = "eager_part"
         graph = fx.Graph()
         made: dict[fx.Node, Any] = {node: graph.placeholder(node.name) for node in inputs}
+        for node, order in part.orders.items():
+            if node in made:
+                back = [order.index(k) for k in range(len(order))]
+                made[node] = graph.call_function(_aten.permute.default, (made[node], back))
 
         def value(node: fx.Node) -> Any:
             if is_literal(node):
@@ -191,7 +202,7 @@ class EagerPart:
                 made[node] = graph.node_copy(node, value)
             return made[node]
 
-        graph.output(tuple(value(node) for node in outputs))
+        graph.output(tuple(value(node) for node in part.exports))
         self._run = fx.GraphModule(torch.nn.Module(), graph).forward
 
     def __call__(self, *tensors: torch.Tensor) -> Any:

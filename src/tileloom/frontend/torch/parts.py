@@ -15,9 +15,11 @@ import torch
 from torch import fx
 
 from ...base.errors import InternalError, TileloomError, UnsupportedError
-from ...graph.nodes import Tensor
+from ...graph import ops
+from ...graph.nodes import Tensor, TensorType
 from . import registry
 from .call import Call
+from .layout import order_of
 from .report import report
 from .types import is_static, type_of
 
@@ -36,13 +38,15 @@ class Part:
     """A part that is compiled.
 
     Attributes:
-        inputs: values from outside by their nodes.
+        inputs: values from outside by their nodes, in the order of dimensions that memory has.
+        orders: that order, where it is not that of the value.
         values: what was made of nodes: tensors, or tuples of them.
         exports: nodes whose values are wanted outside.
     """
 
     def __init__(self) -> None:
         self.inputs: dict[fx.Node, Tensor] = {}
+        self.orders: dict[fx.Node, tuple[int, ...]] = {}
         self.values: dict[fx.Node, Any] = {}
         self.exports: dict[fx.Node, None] = {}
 
@@ -165,10 +169,22 @@ class Partition:
             if node in self._native and (is_view(node) or is_creation(node)):
                 self._convert(part, node)
             else:
-                fresh = Tensor(type_of(node.meta.get("val")), node.name)
-                part.inputs[node] = part.values[node] = fresh
+                part.values[node] = self._take(part, node)
         found: Tensor = part.values[node]
         return found
+
+    def _take(self, part: Part, node: fx.Node) -> Tensor:
+        """An input, so that a tensor with its dimensions in another order needs no copy."""
+        value = node.meta.get("val")
+        type_ = type_of(value)
+        order = order_of(type_.shape, value.stride())
+        if order is None or order == tuple(range(len(order))):
+            part.inputs[node] = Tensor(type_, node.name)
+            return part.inputs[node]
+        part.orders[node] = order
+        stored = TensorType(tuple(type_.shape[k] for k in order), type_.dtype)
+        part.inputs[node] = Tensor(stored, node.name)
+        return ops.transpose(part.inputs[node], [order.index(k) for k in range(len(order))])
 
 
 def _makes_tensors(node: fx.Node) -> bool:
