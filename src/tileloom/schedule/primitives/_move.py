@@ -38,7 +38,7 @@ from ...tir import (
 )
 from ..analysis.blocks import check_complete_or_reduction, check_not_output, is_output
 from ..analysis.cover import check_stage_pipeline
-from ..analysis.regions import path_domains
+from ..analysis.regions import path_domains, storage_rank
 from ..analysis.scope import consumers, producers
 from ..analysis.tree import (
     child_realizes,
@@ -280,7 +280,9 @@ def _touched(
     regions = [r for r in (stmt.reads if reads else stmt.writes) if r.buffer is buffer]
     if not regions:
         return []
-    domains = path_domains(other, loop, buffer.scope if reads else None)
+    # In global memory, every thread makes for itself what it needs.
+    shared = reads and storage_rank(buffer.scope) > 0
+    domains = path_domains(other, loop, buffer.scope if shared else None)
     fixed = {var: domain for var, domain in outer.items() if var not in domains}
     values = dict(zip((a.var for a in stmt.iter_vars), state.realize(other).iter_values))
     return [

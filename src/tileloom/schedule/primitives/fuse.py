@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...expr import Analyzer, Expr, IntImm, Mul, Range, Var, binary, const, free_vars
 from ...expr.nodes import FloorDiv, FloorMod
-from ...tir import BlockRealize, For
+from ...tir import SERIAL, BlockRealize, For
 from ..analysis.tree import domains_above, require_plain_loop, require_zero_start
 from ..errors import name_of, refuse
 from ..instruction import LoopRef, primitive
@@ -51,7 +51,7 @@ def fuse(state: ScheduleState, *loops: LoopRef, preserve_unit_iters: bool = True
         return simplify_bindings(realize, domains, preserve_unit_iters, only)
 
     substitution = LoopVarSubstitution(values, rule)
-    new = For(var, const(0, kind), total, first.kind, substitution.visit(last.body))
+    new = For(var, const(0, kind), total, SERIAL, substitution.visit(last.body))
     state.replace(loops[0], new, substitution.block_map)
     return state.sref(new)
 

@@ -33,7 +33,7 @@ from ...tir import (
     seq,
 )
 from ..analysis.cover import check_stage_pipeline
-from ..analysis.regions import lower_bound, path_domains
+from ..analysis.regions import lower_bound, path_domains, storage_rank
 from ..analysis.tree import child_realizes, is_one, is_zero, scope_root
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, LoopRef, ReadIndex, WriteIndex, primitive
@@ -211,7 +211,7 @@ def _domain(
     boxes: list[Box] = []
     for block in blocks:
         parts, _ = _box(state, block, buffer, reads)
-        running = path_domains(block, loop, storage_scope)
+        running = path_domains(block, loop, _shared(storage_scope))
         fixed = {var: domain for var, domain in outer.items() if var not in running}
         boxes.append(touched_box(parts, running, _TRUE, fixed))
     # A loop with one iteration stays visible: regions should say what they follow.
@@ -226,6 +226,11 @@ def _domain(
             last = analyzer.simplify(binary(Min, last, size - 1))
         result.append(Range(start, analyzer.simplify(last - start + 1)))
     return tuple(result)
+
+
+def _shared(storage_scope: str) -> str | None:
+    """The storage scope, if the threads of a block make its contents together."""
+    return storage_scope if storage_rank(storage_scope) > 0 else None
 
 
 def _check_written(
@@ -244,7 +249,7 @@ def _check_written(
         reads = user.block.init is None and region_of(user.block.reads, buffer) is not None
         if not reads and user in writers:
             parts, predicate = _box(state, user, buffer, reads=False)
-            running = path_domains(user, loop, storage_scope)
+            running = path_domains(user, loop, _shared(storage_scope))
             if covers(lower_bound(parts, running, predicate, analyzer), domain, analyzer):
                 return
         if reads:

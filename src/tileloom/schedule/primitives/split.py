@@ -62,7 +62,7 @@ def split(
         return simplify_bindings(realize, domains, preserve_unit_iters, new_vars)
 
     substitution = LoopVarSubstitution({old.loop_var: value}, rule)
-    new = nest(list(zip(variables, extents)), substitution.visit(old.body), old.kind)
+    new = nest(list(zip(variables, extents)), substitution.visit(old.body))
     state.replace(loop, new, substitution.block_map)
     return _new_loops(state, new, len(variables))
 
