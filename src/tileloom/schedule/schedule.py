@@ -12,7 +12,7 @@ from ..tir import Block, Buffer, For, IRModule, PrimFunc
 from . import primitives
 from .analysis.debug import verify_analyses
 from .errors import LEVELS, ScheduleError, name_of, refuse
-from .instruction import Arguments, Instruction, InstructionKind, Parameter, Sampled, kinds
+from .instruction import Arguments, Instruction, InstructionKind, Parameter, Sampled, can, kinds
 from .rv import RV, BlockRV, LoopRV, expr_rv, is_rv
 from .sref import StmtSRef
 from .state import ScheduleState
@@ -177,6 +177,11 @@ class Schedule:
             arguments["decision"] = decision
         result = self._step(kind, arguments)
         return [] if result is None else result if isinstance(result, list) else [result]
+
+    def can_decompose_padding(self, block: Any, loop: Any) -> bool:
+        """Whether `decompose_padding` would accept a block and a loop."""
+        places = self._place(self._by_name(block), "block"), self._place(loop, "loop")
+        return can(self._state, "DecomposePadding", *places)
 
     def _call(self, kind: InstructionKind, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """The method of a primitive."""

@@ -1,0 +1,179 @@
+"""pad_einsum: before and after, the trace, the refusals."""
+
+from __future__ import annotations
+
+import pytest
+
+from schedule.common import (
+    ELEMENTWISE,
+    check_same,
+    check_trace,
+    parse,
+    refused,
+    same_text,
+    schedule,
+)
+
+MATMUL = """
+@T.prim_func
+def main(
+    A: T.Buffer((13, 11), "float32"),
+    B: T.Buffer((11, 7), "float32"),
+    C: T.Buffer((13, 7), "float32"),
+):
+    for i, j, k in T.grid(13, 7, 11):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+"""
+
+
+def test_all_sides() -> None:
+    sch = schedule(MATMUL)
+    sch.pad_einsum("C", [8, 8, 4])
+    same_text(
+        sch,
+        """
+@T.prim_func
+def main(
+    A: T.Buffer((13, 11), "float32"),
+    B: T.Buffer((11, 7), "float32"),
+    C: T.Buffer((13, 7), "float32"),
+):
+    AP = T.alloc_buffer((16, 12))
+    BP = T.alloc_buffer((12, 8))
+    CP = T.alloc_buffer((16, 8))
+    for i0, i1 in T.grid(16, 12):
+        with T.block("A_pad"):
+            v0, v1 = T.axis.remap("SS", [i0, i1])
+            T.reads(A[v0, v1])
+            T.writes(AP[v0, v1])
+            AP[v0, v1] = T.if_then_else(v0 < 13 and v1 < 11, A[v0, v1], T.float32(0))
+    for i0, i1 in T.grid(12, 8):
+        with T.block("B_pad"):
+            v0, v1 = T.axis.remap("SS", [i0, i1])
+            T.reads(B[v0, v1])
+            T.writes(BP[v0, v1])
+            BP[v0, v1] = T.if_then_else(v0 < 11 and v1 < 7, B[v0, v1], T.float32(0))
+    for i, j, k in T.grid(16, 8, 12):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            T.reads(AP[vi, vk], BP[vk, vj])
+            T.writes(CP[vi, vj])
+            with T.init():
+                CP[vi, vj] = T.float32(0)
+            CP[vi, vj] = CP[vi, vj] + AP[vi, vk] * BP[vk, vj]
+    for i0, i1 in T.grid(13, 7):
+        with T.block("C_pad"):
+            v0, v1 = T.axis.remap("SS", [i0, i1])
+            T.reads(CP[v0, v1])
+            T.writes(C[v0, v1])
+            C[v0, v1] = CP[v0, v1]
+""",
+    )
+    check_trace(sch, MATMUL)
+    check_same(sch, MATMUL)
+
+
+@pytest.mark.parametrize("padding", [[1, 1, 1], [16, 1, 1], [1, 8, 1], [1, 1, 8], [13, 7, 11]])
+def test_some_sides(padding: list[int]) -> None:
+    sch = schedule(MATMUL)
+    block = sch.get_block("C")
+    loops = sch.get_loops(block)
+    sch.pad_einsum(block, padding)
+    assert [sch.get(loop).extent.value % p for loop, p in zip(loops, padding)] == [0, 0, 0]
+    check_trace(sch, MATMUL)
+    check_same(sch, MATMUL)
+
+
+def test_a_block_between_others() -> None:
+    sch = schedule(ELEMENTWISE)
+    sch.pad_einsum("B", [8, 3])
+    sch.pad_einsum("C", [5, 1])
+    check_trace(sch, ELEMENTWISE)
+    check_same(sch, ELEMENTWISE)
+
+
+def test_bytes_and_a_batch_of_one() -> None:
+    text = """
+@T.prim_func
+def main(
+    A: T.Buffer((1, 5, 7), "int8"),
+    B: T.Buffer((1, 7, 3), "int8"),
+    S: T.Buffer((1,), "int32"),
+    C: T.Buffer((1, 5, 3), "int32"),
+):
+    for i, j, k in T.grid(5, 3, 7):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[0, vi, vj] = 0
+            C[0, vi, vj] = C[0, vi, vj] + T.cast(A[0, vi, vk], "int32") * T.cast(
+                B[0, vk, vj], "int32"
+            ) * S[0]
+"""
+    sch = schedule(text)
+    sch.pad_einsum("C", [4, 4, 4])
+    check_trace(sch, text)
+    check_same(sch, text)
+
+
+def test_sizes_known_later() -> None:
+    text = """
+@T.prim_func
+def main(a: T.handle, b: T.handle, m: T.int32):
+    A = T.match_buffer(a, (m, 8), "float32")
+    B = T.match_buffer(b, (m, 8), "float32")
+    for i, j in T.grid(m, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * 2.0
+"""
+    sch = schedule(text)
+    sch.pad_einsum("B", [16, 1])
+    check_trace(sch, text)
+    assert "% 16" in str(sch.mod) or "// 16 * 16" in str(sch.mod)
+
+
+def test_refusals() -> None:
+    sch = schedule(MATMUL)
+    refused(sch, "3 positive numbers", "pad_einsum", sch.get_block("C"), [8, 8])
+    refused(sch, "3 positive numbers", "pad_einsum", sch.get_block("C"), [8, 0, 8])
+    sch.split(sch.get_loops("C")[0], [None, 4])
+    refused(sch, "not plainly the loops", "pad_einsum", sch.get_block("C"), [8, 8, 8])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "match"),
+    [
+        ("A[vi, vk] * B[vk, vj]", "T.exp(A[vi, vk])", "may not be zero"),
+        ("A[vi, vk] * B[vk, vj]", "A[vi, vk] * B[0, vj]", "may not be zero"),
+        ("A[vi, vk] * B[vk, vj]", "A[vi, vk] * B[(vk + 1) % 11, vj]", "other places"),
+        ("C[vi, vj] + A[vi, vk] * B[vk, vj]", "T.max(C[vi, vj], A[vi, vk])", "no sum"),
+        ("A[vi, vk] * B[vk, vj]", "A[vi, vk] * A[vi, vk] * A[0, vk]", "other places|two ways"),
+    ],
+)
+def test_what_is_no_sum_of_products(old: str, new: str, match: str) -> None:
+    sch = schedule(MATMUL.replace(old, new))
+    refused(sch, match, "pad_einsum", sch.get_block("C"), [1, 1, 4])
+
+
+def test_padding_does_not_touch_what_the_block_left_alone() -> None:
+    text = ELEMENTWISE.replace("C: T.Buffer((13, 8)", "C: T.Buffer((16, 8)")
+    sch = schedule(parse(text))
+    refused(sch, "in part only", "pad_einsum", sch.get_block("C"), [16, 1])
+
+
+def test_division_by_padding_is_refused() -> None:
+    text = """
+@T.prim_func
+def main(A: T.Buffer((5,), "int32"), B: T.Buffer((5,), "int32"), C: T.Buffer((5,), "int32")):
+    for i in range(5):
+        with T.block("C"):
+            vi = T.axis.spatial(5, i)
+            C[vi] = A[vi] // B[vi]
+"""
+    sch = schedule(text)
+    refused(sch, "divides", "pad_einsum", sch.get_block("C"), [8])
