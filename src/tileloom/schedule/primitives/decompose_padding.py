@@ -78,10 +78,8 @@ def decompose_padding(state: ScheduleState, block: BlockRef, loop: LoopRef) -> B
 
     >>> import tileloom
     >>> from tileloom import te
-    >>> A = te.placeholder((6,), name="A")
-    >>> B = te.compute(
-    ...     (8,), lambda i: te.if_then_else(te.all(i >= 1, i < 7), A[i - 1], 0.0), name="B"
-    ... )
+    >>> A = te.placeholder((7,), name="A")
+    >>> B = te.compute((8,), lambda i: te.if_then_else(i >= 1, A[i - 1], 0.0), name="B")
     >>> sch = tileloom.Schedule(te.create_prim_func([A, B]))
     >>> pad = sch.decompose_padding("B", sch.get_loops("B")[0])
     >>> print(sch.get(sch.get_block("B")).body)
