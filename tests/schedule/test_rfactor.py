@@ -132,3 +132,38 @@ def test_refusals() -> None:
     refused(sch, "out of range", "rfactor", k, -3)
     sch.unroll(k)
     refused(sch, "serial", "rfactor", k, 0)
+
+
+SIBLING = """
+@T.prim_func
+def main(A: T.Buffer((12, 40), "float32"), B: T.Buffer((12,), "float32")):
+    C = T.alloc_buffer((12,), "float32")
+    for i in range(12):
+        for k in range(40):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = T.float32(0)
+                C[vi] = C[vi] + A[vi, vk]
+        with T.block("B"):
+            vi = T.axis.spatial(12, i)
+            B[vi] = C[vi] * T.float32(2)
+"""
+
+
+def test_blocks_after_it_stay() -> None:
+    sch = schedule(SIBLING)
+    ko, _ = sch.split(sch.get_loops("C")[1], [5, None])
+    sch.rfactor(ko, 0)
+    names = [sch.get(b).name_hint for b in sch.get_child_blocks(sch.get_block("root"))]
+    assert names == ["C_rf", "C", "B"]
+    assert sch.get(sch.get_loops("B")[0]) is sch.get(sch.get_loops("C")[0])
+    check_same(sch, SIBLING)
+    assert sch.verify("main").ok
+
+
+def test_refuses_blocks_before_it() -> None:
+    sch = schedule(SIBLING)
+    sch.cache_read("C", 0, "local")
+    sch.compute_at("A_local", sch.get_loops("C")[0])
+    refused(sch, "not the first block", "rfactor", sch.get_loops("C")[1], 0)

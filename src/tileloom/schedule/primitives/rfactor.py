@@ -25,6 +25,7 @@ from ...tir import (
     BufferStore,
     For,
     LetStmt,
+    SeqStmt,
     Stmt,
     infer_block_access,
     make_buffer,
@@ -117,6 +118,30 @@ class _RFactor:
                     at=[outer],
                 )
 
+        self._check_siblings(reduced)
+
+    def _check_siblings(self, reduced: set[Var]) -> None:
+        """The partial results go before all loops: nothing in the loops may come before them."""
+        inside: list[Stmt] = [*(outer.loop for outer in self.loops[1:]), self.realize]
+        reducing: StmtSRef | None = None
+        for outer, child in zip(self.loops, inside, strict=True):
+            if outer.loop.loop_var in reduced:
+                reducing = outer
+            body = outer.loop.body
+            parts = body.seq if isinstance(body, SeqStmt) else (body,)
+            if parts[0] is not child:
+                raise refuse(
+                    f"{name_of(self.block)} is not the first block in {name_of(outer)}; "
+                    "rfactor puts the partial results before it",
+                    at=[self.block, outer],
+                    fast="The reduction block is not the first child block of the outermost loop",
+                )
+            if len(parts) > 1 and reducing is not None:
+                raise refuse(
+                    f"{name_of(reducing)} also runs other blocks than {name_of(self.block)}",
+                    at=[self.block, reducing],
+                )
+
     def _touched(self, kind: int) -> set[Var]:
         found: set[Var] = set()
         pairs = zip(self.realize.block.iter_vars, self.realize.iter_values, strict=True)
@@ -131,7 +156,7 @@ class _RFactor:
         final = self._final(buffers)
         top = self.loops[0]
         skipped = self._touched(REDUCE) - {self.loop.loop.loop_var}
-        back = _rebuild(self.loops, final, skipped)
+        back = _rebuild(self.loops, self.realize, final, skipped)
         new_top = seq(partial, back)
         scope = self.scope.block
         body = _swap(scope.body, top.loop, new_top)
@@ -301,12 +326,14 @@ def _store_all(buffers: list[Buffer], values: list[Expr], places: list[tuple[Exp
     return stmt
 
 
-def _rebuild(loops: list[StmtSRef], inner: BlockRealize, skipped: set[Var]) -> Stmt:
+def _rebuild(loops: list[StmtSRef], old: Stmt, inner: Stmt, skipped: set[Var]) -> Stmt:
     """The loops around the block again, without those that only reduced."""
-    stmt: Stmt = inner
+    stmt = inner
     for outer in reversed(loops):
-        if outer.loop.loop_var not in skipped:
-            stmt = outer.loop.replace(body=stmt)
+        loop = outer.loop
+        if loop.loop_var not in skipped:
+            stmt = loop.replace(body=_swap(loop.body, old, stmt))
+        old = loop
     return stmt
 
 
