@@ -25,6 +25,7 @@ from ...expr import (
     detect_iter_map,
     free_vars,
     inverse_affine_iter_map,
+    substitute,
 )
 from ...expr.int_set import intersect, union
 from ...tir import Buffer
@@ -128,10 +129,21 @@ class Inversion:
         back = inverse_affine_iter_map(found.indices, outputs)
         for var, value in back.items():
             if var in self.found:
-                dom = self.analyzer.int_set(value, dict(zip(outputs, required, strict=True)))
-                bound = self.analyzer.int_set(value, dict(zip(outputs, whole, strict=True)))
-                self._note(var, Domain(dom, bound))
+                dom = self._values(value, outputs, required)
+                self._note(var, Domain(dom, self._values(value, outputs, whole)))
         return True
+
+    def _values(self, value: Expr, outputs: Sequence[Var], box: Box) -> IntSet:
+        """What an expression takes while variables run over a box."""
+        points: dict[Var, Expr] = {}
+        domains: dict[Var, IntSet] = {}
+        for output, interval in zip(outputs, box, strict=True):
+            if interval.is_point and interval.min_value is not None:
+                points[output] = interval.min_value
+            else:
+                domains[output] = interval
+        value = self.analyzer.simplify(substitute(value, points))
+        return self.analyzer.int_set(value, domains)
 
     def _plain(self, indices: Sequence[Expr]) -> bool:
         """Whether all indices are different iteration variables."""

@@ -45,7 +45,9 @@ def fuse(state: ScheduleState, *loops: LoopRef, preserve_unit_iters: bool = True
     domains = domains_above(loops[0])
     domains[var] = Range(const(0, kind), total)
     add_inner_domains(last, domains)
-    only = frozenset((var,))
+    # A unit loop leaves a number behind, which the values are simplified to get rid of.
+    plain = any(isinstance(value, IntImm) for value in values.values())
+    only = None if plain else frozenset((var,))
 
     def rule(realize: BlockRealize) -> BlockRealize:
         return simplify_bindings(realize, domains, preserve_unit_iters, only)
