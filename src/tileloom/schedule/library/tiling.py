@@ -95,7 +95,7 @@ def register_tile(
     >>> levels = tile(sch, "C", "SRS", [[None, 4], [None, 16], [None]])
     >>> copy = register_tile(sch, "C", levels[0][-1], lanes=8)
     >>> [sch.get(loop).kind for loop in sch.get_loops(copy)]
-    ['serial', 'serial', 'unroll', 'unroll', 'vectorized']
+    ['serial', 'serial', 'unrolled', 'unrolled', 'vectorized']
     """
     found = block_of(sch, block)
     inner = loops_below(sch, found, loop)
