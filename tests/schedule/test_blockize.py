@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from schedule.common import (
@@ -14,6 +16,7 @@ from schedule.common import (
     same_text,
     schedule,
 )
+from tileloom import ScheduleError
 
 
 def test_tiles_of_a_matmul() -> None:
@@ -213,3 +216,45 @@ def test_refusals() -> None:
     refused(sch, "at least one block", "blockize", [])
     sch = schedule(NORMALISE)
     refused(sch, r"T.init\(\)", "blockize", [sch.get_block("S"), sch.get_block("C")])
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_any_loop_after_random_steps(seed: int) -> None:
+    """Extents that are odd, prime or one: the step is refused, or changes no result."""
+    rng = random.Random(seed)
+    m, n, k = (rng.choice((1, 2, 5, 6, 7, 8)) for _ in range(3))
+    text = f"""
+@T.prim_func
+def main(A: T.Buffer(({m}, {k}), "float32"), C: T.Buffer(({m}, {n}), "float32")):
+    for i, j, k in T.grid({m}, {n}, {k}):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(1)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * T.cast(vj + vk, "float32")
+"""
+    sch = schedule(text)
+    for _ in range(rng.randrange(4)):
+        loops = sch.get_loops("C")
+        step = rng.choice(("split", "fuse", "reorder"))
+        at = rng.randrange(len(loops))
+        try:
+            if step == "split":
+                sch.split(loops[at], [None, rng.choice((1, 2, 3))])
+            elif step == "fuse" and at:
+                sch.fuse(*loops[at - 1 : at + 1])
+            elif step == "reorder":
+                sch.reorder(*rng.sample(loops, min(2, len(loops))))
+        except ScheduleError:
+            continue
+    tried = 0
+    for at in range(len(sch.get_loops("C"))):
+        copy = sch.copy()
+        try:
+            copy.blockize(copy.get_loops("C")[at], preserve_unit_iters=rng.random() < 0.5)
+        except ScheduleError:
+            continue
+        tried += 1
+        check_same(copy, text, seed)
+        assert copy.verify().state != "wrong"
+    assert tried

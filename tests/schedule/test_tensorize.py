@@ -123,6 +123,7 @@ def test_tiles_in_registers(m: int, n: int, k: int) -> None:
     sch.tensorize(tile, f"matmul_{m}x{n}x{k}_f32")
     check_trace(sch, SMALL)
     check_same(sch, SMALL)
+    assert sch.verify().state != "wrong"
 
 
 def test_a_reduction_that_starts_inside() -> None:

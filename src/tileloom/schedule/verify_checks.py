@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..expr import IterVar, Var
+from ..expr import REDUCE, IterVar, Var
 from .verify_flow import Flow, Update, made_by, reducing_lanes, values_of
 from .verify_model import INIT, Access, Dim, Instance, Memory, Model
 from .verify_report import Findings
@@ -166,10 +166,20 @@ def _check_once(flow: Flow, findings: Findings, update: Update) -> None:
         findings.add("repeated", message, (read, pair), read)
 
 
+def _is_new_inside(update: Update, innermost: Instance) -> bool:
+    """Whether the memory is allocated anew in each iteration of a reduction around it."""
+    reduces = False
+    for place in innermost.chain():
+        reduces = reduces or any(a.iter_type == REDUCE for a in place.block.iter_vars)
+        if update.write.memory.buffer in place.block.alloc_buffers:
+            return reduces
+    return False
+
+
 def _check_all(flow: Flow, findings: Findings, update: Update) -> None:
     """Every accumulation runs over all of the reduction's domain."""
     write, read, model = update.write, update.read, flow.model
-    if not update.is_reduction or write.place is None:
+    if not update.is_reduction or write.place is None or _is_new_inside(update, write.place):
         return
     domain = declared_domain(model, write.place)
     if domain is None:
