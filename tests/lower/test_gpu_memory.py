@@ -199,3 +199,21 @@ def test_copies_through_registers(pipeline):
     flat = check_gpu(func, lambda A, B: [A[:, ::-1]])
     sizes = {a.buffer_var.name: int(a.extents[0]) for a in collect(flat.body, Allocate)}
     assert sizes == {"S": 32, "S_local": 4}
+
+
+def test_memory_of_a_kernel_is_not_the_hosts():
+    @T.prim_func
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        with T.block("root"):
+            S = T.alloc_buffer((8,), "float32", scope="shared")
+            for i in range(8):
+                with T.block("S"):
+                    v = T.axis.spatial(8, i)
+                    S[v] = A[v]
+            for i in T.thread_binding(8, thread="threadIdx.x"):
+                with T.block("B"):
+                    v = T.axis.spatial(8, i)
+                    B[v] = S[v]
+
+    with pytest.raises(UserError, match="'S', memory of one kernel, is used outside of its"):
+        gpu_lower(func)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from ..base.errors import UserError
-from ..expr import IterVar, Range
+from ..expr import IterVar, Range, Var, free_vars
 from ..tir import (
     THREAD_BINDING,
     Allocate,
     AttrStmt,
+    BufferStore,
     DeclBuffer,
+    Evaluate,
     For,
     PrimFunc,
     Stmt,
     StmtRewriter,
     collect,
+    stmt_children,
+    stmt_exprs,
 )
-from .common import THREAD_EXTENT, VIRTUAL_THREAD, Replacer, on_body
+from .common import THREAD_EXTENT, VIRTUAL_THREAD, Replacer, loaded_buffers, on_body
 from .storage_rewrite import touched_pointers
 from .threads import is_virtual, kernels, scope_of, storage_rank, tag_of
 
@@ -32,7 +36,7 @@ def lower_thread_binding(func: PrimFunc) -> PrimFunc:
     Ensures: no loop is bound to a thread; device memory is allocated inside of a kernel.
 
     Raises:
-        UserError: two kernels use one piece of such memory.
+        UserError: two kernels use one piece of such memory, or one and the code around it.
     """
     return on_body(func, lambda body: _sunk(_Lower({}, {}).visit(body)))
 
@@ -45,6 +49,7 @@ def _sunk(body: Stmt) -> Stmt:
         if storage_rank(scope_of(node)) > 0 and node not in inside
     ]
     homes: dict[AttrStmt, list[Allocate]] = {}
+    by_host = _host_pointers(body) if outside else set()
     for node in outside:
         users = [k.root for k in kernels(node.body) if node.buffer_var in touched_pointers(k.root)]
         if len(users) > 1:
@@ -52,9 +57,25 @@ def _sunk(body: Stmt) -> Stmt:
                 f"{node.buffer_var.name!r}, memory of one kernel, is used by {len(users)}",
                 hint='give it the scope "global"',
             )
+        if users and node.buffer_var in by_host:
+            raise UserError(
+                f"{node.buffer_var.name!r}, memory of one kernel, is used outside of its threads",
+                hint='bind the other loops as well, or give it the scope "global"',
+            )
         for root in users:
             homes.setdefault(root, []).append(node)
     return _Sink(homes).visit(body) if homes else body
+
+
+def _host_pointers(stmt: Stmt) -> set[Var]:
+    """The pointers that code outside of kernels uses."""
+    if isinstance(stmt, AttrStmt) and stmt.attr_key == THREAD_EXTENT:
+        return set()
+    if isinstance(stmt, BufferStore | Evaluate):
+        return touched_pointers(stmt)
+    found = {v for expr in stmt_exprs(stmt) for v in free_vars(expr) if v.dtype.is_handle}
+    found |= {b.data for expr in stmt_exprs(stmt) for b in loaded_buffers(expr)}
+    return found.union(*map(_host_pointers, stmt_children(stmt)))
 
 
 class _Sink(StmtRewriter):
