@@ -132,6 +132,18 @@ def test_reductions_that_cannot_cross_threads():
                     B[0] = T.float32(0)
                 B[0] = A[vk] - B[0]
 
+    @T.prim_func
+    def fused(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):
+        for f in T.thread_binding(32, thread="threadIdx.x"):
+            with T.block("sum"):
+                vi = T.axis.spatial(4, f // 8)
+                vk = T.axis.reduce(8, f % 8)
+                with T.init():
+                    B[vi] = T.float32(0)
+                B[vi] = B[vi] + A[vi, vk]
+
+    with pytest.raises(UserError, match="its loop 'f' runs over results as well"):
+        lower_cross_thread_reduction(fused)
     with pytest.raises(UserError, match="blocks of threads cannot combine"):
         lower_cross_thread_reduction(over_blocks)
     with pytest.raises(UserError, match="not by a sum, product, minimum or maximum"):

@@ -98,8 +98,15 @@ class _Lower(StmtRewriter):
 
 
 def _carriers(realize: BlockRealize) -> set[Var]:
+    return _variables(realize, reduction=True)
+
+
+def _variables(realize: BlockRealize, reduction: bool) -> set[Var]:
+    """The variables that a block's reduction variables stand for, or its others."""
     pairs = zip(realize.block.iter_vars, realize.iter_values, strict=True)
-    return set().union(*(free_vars(value) for axis, value in pairs if axis.iter_type == REDUCE))
+    return set().union(
+        *(free_vars(value) for axis, value in pairs if (axis.iter_type == REDUCE) == reduction)
+    )
 
 
 def _thread_reduction(stmt: For) -> tuple[list[For], BlockRealize] | None:
@@ -116,6 +123,14 @@ def _thread_reduction(stmt: For) -> tuple[list[For], BlockRealize] | None:
         return None
     if not all(loop.loop_var in carriers for loop in loops):
         return None
+    spatial = _variables(inner, reduction=False)
+    both = [loop.loop_var.name for loop in loops if loop.loop_var in spatial]
+    if both:
+        raise UserError(
+            f"block {inner.block.name_hint!r} reduces over threads, but its loop {both[0]!r} runs"
+            " over results as well",
+            hint="keep loops of results and of the reduction apart: do not fuse them",
+        )
     if any(tag_of(loop).startswith("blockIdx") for loop in loops):
         raise UserError(
             f"block {inner.block.name_hint!r} reduces over {tag_of(loops[0])}: blocks of threads"
