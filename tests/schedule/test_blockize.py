@@ -258,3 +258,19 @@ def main(A: T.Buffer(({m}, {k}), "float32"), C: T.Buffer(({m}, {n}), "float32"))
         check_same(copy, text, seed)
         assert copy.verify().state != "wrong"
     assert tried
+
+
+def test_nothing_to_run() -> None:
+    text = """
+@T.prim_func
+def main(A: T.Buffer((4, 0), "float32"), B: T.Buffer((4, 0), "float32")):
+    for i, j in T.grid(4, 0):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + 1.0
+"""
+    for depth in (0, 1):
+        sch = schedule(text)
+        sch.blockize(sch.get_loops("B")[depth])
+        check_trace(sch, text)
+        check_same(sch, text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from schedule.common import (
@@ -13,6 +14,7 @@ from schedule.common import (
     same_text,
     schedule,
 )
+from tileloom.tir import run
 
 MATMUL = """
 @T.prim_func
@@ -177,3 +179,16 @@ def main(A: T.Buffer((5,), "int32"), B: T.Buffer((5,), "int32"), C: T.Buffer((5,
 """
     sch = schedule(text)
     refused(sch, "divides", "pad_einsum", sch.get_block("C"), [8])
+
+
+def test_infinite_operands() -> None:
+    """Padding is zero times zero; what is infinite or no number stays where it was."""
+    sch = schedule(MATMUL)
+    sch.pad_einsum("C", [8, 8, 4])
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(s).astype("float32") for s in ((13, 11), (11, 7)))
+    a[3, 10], b[10, 2], a[0, 0] = np.inf, -np.inf, np.nan
+    wanted, got = np.zeros((13, 7), "float32"), np.zeros((13, 7), "float32")
+    run(parse(MATMUL), a, b, wanted)
+    run(sch.mod["main"], a, b, got)
+    np.testing.assert_array_equal(got, wanted)

@@ -451,3 +451,62 @@ def test_compiled_tiles_give_the_same_numbers() -> None:
     got = np.zeros((128, 64), "float32")
     build(sch.mod["main"])(a, b, got)
     np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_one_buffer_as_two_operands() -> None:
+    text = """
+@T.prim_func
+def main(A: T.Buffer((8, 16), "float32"), C: T.Buffer((8, 8), "float32")):
+    for i, j, k in T.grid(8, 8, 16):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * A[vj, vk]
+"""
+    sch = schedule(text)
+    _, inner = sch.split(sch.get_loops("C")[2], [None, 8])
+    sch.tensorize(inner, "dot_8_f32")
+    check_trace(sch, text)
+    check_same(sch, text)
+
+
+def test_loops_of_extent_one_around() -> None:
+    text = BATCHED.replace("3, 5, 8", "1, 1, 8").replace("(3, 32, 8)", "(1, 32, 8)")
+    text = text.replace("(3, 5, 32)", "(1, 1, 32)").replace("T.grid(3, 5,", "T.grid(1, 1,")
+    for preserve in (True, False):
+        sch = schedule(text)
+        _, _, j, k = sch.get_loops("C")
+        j0, j1 = sch.split(j, [None, 16])
+        k0, k1 = sch.split(k, [None, 4])
+        sch.reorder(j0, k0, j1, k1)
+        sch.decompose_reduction("C", k0)
+        sch.tensorize(j1, "dot_16x4_vnni", preserve_unit_iters=preserve)
+        check_trace(sch, text)
+        check_same(sch, text)
+
+
+def test_a_tail_is_refused() -> None:
+    """13 is no multiple of 8: the last tile is not whole, and padding is the way out."""
+    text = """
+@T.prim_func
+def main(A: T.Buffer((5, 13), "float32"), B: T.Buffer((3, 13), "float32"),
+         C: T.Buffer((5, 3), "float32")):
+    for i, j, k in T.grid(5, 3, 13):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vj, vk]
+"""
+    sch = schedule(text)
+    outer, inner = sch.split(sch.get_loops("C")[2], [None, 8])
+    sch.decompose_reduction("C", outer)
+    refused(sch, "ties outer and inner variables together", "tensorize", inner, "dot_8_f32")
+    sch = schedule(text)
+    sch.pad_einsum("C", [1, 1, 8])
+    outer, inner = sch.split(sch.get_loops("C")[2], [None, 8])
+    sch.decompose_reduction("C", outer)
+    sch.tensorize(inner, "dot_8_f32")
+    check_trace(sch, text)
+    check_same(sch, text)

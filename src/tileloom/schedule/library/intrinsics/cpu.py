@@ -125,6 +125,11 @@ def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
     return parsed(desc), parsed(impl)
 
 
+# Rows, columns and depth; the larger ones fill the registers of AVX2 and AVX-512.
+_TILES = (
+    (4, 4, 4), (4, 8, 4), (4, 16, 4), (4, 16, 16), (6, 16, 16), (8, 8, 8), (8, 16, 16), (8, 32, 16),
+)  # fmt: skip
+
 DEFINITIONS: dict[str, Callable[[], Pair]] = {
     "dot_16x4_vnni": partial(byte_dots, 16, "uint8", "int8", "int32"),
     "dot_16x4_avx512": partial(byte_dots, 16, "uint8", "int8", "int32"),
@@ -133,9 +138,6 @@ DEFINITIONS: dict[str, Callable[[], Pair]] = {
     "dot_4x4_u8u8u32_udot": partial(byte_dots, 4, "uint8", "uint8", "uint32"),
     "dot_4x4_u8u8i32_hdot": partial(byte_dots, 4, "uint8", "uint8", "int32"),
     **{f"dot_{n}_f32": partial(dot, n, "float32") for n in (4, 8, 16)},
-    **{
-        f"matmul_{m}x{n}x{k}_f32": partial(matmul, m, n, k, "float32")
-        for m, n, k in ((4, 4, 4), (4, 8, 4), (4, 16, 4), (4, 16, 16), (6, 16, 16), (8, 8, 8))
-    },
+    **{f"matmul_{m}x{n}x{k}_f32": partial(matmul, m, n, k, "float32") for m, n, k in _TILES},
     **{f"matmul_{m}x{n}x{k}_f64": partial(matmul, m, n, k, "float64") for m, n, k in ((4, 8, 4),)},
 }
