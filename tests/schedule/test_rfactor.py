@@ -167,3 +167,29 @@ def test_refuses_blocks_before_it() -> None:
     sch.cache_read("C", 0, "local")
     sch.compute_at("A_local", sch.get_loops("C")[0])
     refused(sch, "not the first block", "rfactor", sch.get_loops("C")[1], 0)
+
+
+@pytest.mark.parametrize("rows", [None, 5])
+@pytest.mark.parametrize("factors", [[None, 2], [2, 2, 2], [1, 2, 5], [2, 5]])
+def test_parts_without_iterations(rows: int | None, factors: list[int]) -> None:
+    """Loops that run too far, along the rows and along the reduction, some not at all."""
+    func = ROW.replace("40", "5")
+    for which in range(len(factors)):
+        sch = schedule(func)
+        i, k = sch.get_loops("B")
+        if rows is not None:
+            sch.split(i, [None, rows])
+        sch.rfactor(sch.split(k, factors)[which], 0)
+        check_same(sch, func)
+        report = sch.verify("main")
+        assert report.ok, report
+
+
+def test_conditions_that_begin_to_hold_later() -> None:
+    func = ROW.replace(
+        'vi, vk = T.axis.remap("SR", [i, k])',
+        'vi, vk = T.axis.remap("SR", [i, k])\n            T.where(3 <= k)',
+    )
+    sch = schedule(func)
+    ko, _ = sch.split(sch.get_loops("B")[1], [5, None])
+    refused(sch, "later iteration", "rfactor", ko, 0)

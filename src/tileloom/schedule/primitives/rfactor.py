@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ...expr import (
+    LE,
+    LT,
     REDUCE,
     SPATIAL,
+    Analyzer,
+    And,
     Expr,
     IterVar,
     Range,
     Var,
+    binary,
     const,
     free_vars,
     substitute,
@@ -295,11 +300,43 @@ class _RFactor:
             init,
             annotations=dict(block.annotations),
         )
-        gone = self._touched(REDUCE) - {self.loop.loop.loop_var}
-        predicate = self.realize.predicate
-        if free_vars(predicate) & gone:
-            predicate = const(True)
+        predicate = self._without_inner_loops()
         return BlockRealize(tuple(values), predicate, final)
+
+    def _without_inner_loops(self) -> Expr:
+        """Whether a partial result exists: whether the first of the iterations it reduces runs."""
+        gone = self._touched(REDUCE) - {self.loop.loop.loop_var}
+        ranges = {outer.loop.loop_var: outer.loop for outer in self.loops}
+        first = {var: ranges[var].min for var in gone}
+        known = Analyzer({v: Range(loop.min, loop.extent) for v, loop in ranges.items()})
+        predicate = const(True)
+        for part in _conjuncts(self.realize.predicate):
+            start = substitute(part, first)
+            if known.can_prove(start):
+                continue
+            if free_vars(part) & gone and not _grows(known, part, start):
+                raise refuse(
+                    f"the condition {part} of {name_of(self.block)} may hold in a later iteration "
+                    "of a reduction loop although it does not hold in the first one",
+                    at=[self.block],
+                )
+            predicate = binary(And, predicate, start)
+        return predicate
+
+
+def _conjuncts(condition: Expr) -> Iterator[Expr]:
+    if isinstance(condition, And):
+        yield from _conjuncts(condition.a)
+        yield from _conjuncts(condition.b)
+    else:
+        yield condition
+
+
+def _grows(known: Analyzer, part: Expr, start: Expr) -> bool:
+    """Whether `part` is some `a < b`, and `a - b` is never less than it is at the start."""
+    if not isinstance(part, LT | LE) or not isinstance(start, LT | LE):
+        return False
+    return known.can_prove(start.a - start.b <= part.a - part.b)
 
 
 def _only_block(state: ScheduleState, loop: StmtSRef) -> StmtSRef:
