@@ -14,7 +14,6 @@ from ...expr import (
     free_vars,
     inverse_affine_iter_map,
     rewrite,
-    substitute,
 )
 from ...tir import (
     Block,
@@ -168,9 +167,3 @@ def without_loads(expr: Expr, buffer: Buffer, value: Expr) -> Expr:
         return value if isinstance(node, BufferLoad) and node.buffer is buffer else None
 
     return rewrite(expr, rule)
-
-
-__all__ = [
-    "Inliner", "body_refusal", "check_plain_uses", "same_under", "solved_for", "substitute",
-    "uses_buffer", "without_loads",
-]  # fmt: skip

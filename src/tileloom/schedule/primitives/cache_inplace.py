@@ -47,7 +47,7 @@ def cache_inplace(
     ... ''')
     >>> sch = tileloom.Schedule(f); first, last = sch.cache_inplace("A", 0, "local")
     >>> print(sch.get(sch.get_block("A")).body)
-    A_local[v] = A_local[v] * T.float32(2)
+    A_local[v] = A_local[v] * T.float32(2.0)
     """
     check_scope(storage_scope, block)
     stmt, scope = block.block, scope_root(block)

@@ -12,7 +12,7 @@ from ..instruction import BlockRef, primitive
 from ..rewrite import without_stmt
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._inline import Inliner, body_refusal, solved_for
+from ._inline import Inliner, Rule, body_refusal, solved_for
 
 
 def _check(state: ScheduleState, block: BlockRef) -> None:
@@ -33,7 +33,7 @@ def compute_inline(state: ScheduleState, block: BlockRef) -> None:
     >>> C = te.compute((8,), lambda i: B[i] * 2.0, name="C")
     >>> sch = tileloom.Schedule(te.create_prim_func([A, C])); sch.compute_inline("B")
     >>> print(sch.get(sch.get_block("C")).body)
-    C[v_i0] = (A[v_i0] + T.float32(1)) * T.float32(2)
+    C[v_i] = (A[v_i] + T.float32(1.0)) * T.float32(2.0)
     """
     scope, new, block_map = _plan(state, block)
     state.replace(scope, new, block_map)
@@ -63,7 +63,9 @@ def _plan(state: ScheduleState, block: StmtSRef) -> tuple[StmtSRef, Block, dict[
     return scope, new, inliner.block_map
 
 
-def _load_rule(buffer: Buffer, variables: list[Var], value: Expr):  # type: ignore[no-untyped-def]
+def _load_rule(buffer: Buffer, variables: list[Var], value: Expr) -> Rule:
+    """Puts the element's value in place of a load."""
+
     def rule(node: Expr) -> Expr | None:
         if isinstance(node, BufferLoad) and node.buffer is buffer:
             return substitute(value, dict(zip(variables, node.indices, strict=True)))

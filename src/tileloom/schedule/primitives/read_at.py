@@ -66,6 +66,16 @@ def read_at(
         loop: around the block, in its scope.
         read_buffer_index: which of the buffers that the block reads.
         storage_scope: of the copy.
+
+    >>> import tileloom
+    >>> from tileloom import te
+    >>> A = te.placeholder((8, 4), name="A")
+    >>> B = te.compute((8, 4), lambda i, j: A[i, j] + 1.0, name="B")
+    >>> sch = tileloom.Schedule(te.create_prim_func([A, B]))
+    >>> copy = sch.read_at(sch.get_loops("B")[0], "B", 0, "shared")
+    >>> print(sch.get(copy).body)
+    for ax0, ax1 in T.grid(1, 4):
+        A_shared[v0 + ax0, ax1] = A[v0 + ax0, ax1]
     """
     return _copy_at(state, loop, block, block.block.reads[read_buffer_index], storage_scope, True)
 
@@ -86,6 +96,16 @@ def write_at(
         loop: around the block, in its scope.
         write_buffer_index: which of the buffers that the block writes.
         storage_scope: of the buffer that is written then.
+
+    >>> import tileloom
+    >>> from tileloom import te
+    >>> A = te.placeholder((8, 4), name="A")
+    >>> B = te.compute((8, 4), lambda i, j: A[i, j] + 1.0, name="B")
+    >>> sch = tileloom.Schedule(te.create_prim_func([A, B]))
+    >>> copy = sch.write_at(sch.get_loops("B")[0], "B", 0, "local")
+    >>> print(sch.get(copy).body)
+    for ax0, ax1 in T.grid(1, 4):
+        B[v0 + ax0, ax1] = B_local[v0 + ax0, ax1]
     """
     return _copy_at(
         state, loop, block, block.block.writes[write_buffer_index], storage_scope, False

@@ -82,7 +82,7 @@ def reindex(
     >>> sch = tileloom.Schedule(te.create_prim_func([A, B])); copy = sch.reindex("B", ("read", 0))
     >>> print(sch.get(copy).body); print(sch.get(sch.get_block("B")).body)
     A_reindex[v0, v1] = A[v1, v0]
-    B[v_i0, v_i1] = A_reindex[v_i0, v_i1] + T.float32(1)
+    B[v_i, v_j] = A_reindex[v_i, v_j] + T.float32(1.0)
     """
     stmt, scope = block.block, scope_root(block)
     writes = buffer_index_type == _WRITE

@@ -54,7 +54,7 @@ def reindex_cache_read(
     >>> sch = tileloom.Schedule(te.create_prim_func([A, B]))
     >>> copy = sch.reindex_cache_read("B", 0, "shared", lambda i, j: (i, j // 4, j % 4))
     >>> print(sch.get(copy).body)
-    A_shared[v_i0, v_i1 // 4, v_i1 % 4] = A[v_i1, v_i0]
+    A_shared[v_i, v_j // 4, v_j % 4] = A[v_j, v_i]
     """
     region = block.block.reads[read_buffer_index]
     return reindex_cache(state, block, region, storage_scope, index_map, is_read=True)
@@ -82,7 +82,7 @@ def reindex_cache_write(
     >>> sch = tileloom.Schedule(te.create_prim_func([A, B]))
     >>> copy = sch.reindex_cache_write("B", 0, "local", lambda i: (i // 4, i % 4))
     >>> print(sch.get(copy).body)
-    B[v_i0] = B_local[v_i0 // 4, v_i0 % 4]
+    B[v_i] = B_local[v_i // 4, v_i % 4]
     """
     region = block.block.writes[write_buffer_index]
     return reindex_cache(state, block, region, storage_scope, index_map, is_read=False)

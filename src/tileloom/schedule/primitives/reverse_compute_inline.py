@@ -56,7 +56,7 @@ def reverse_compute_inline(state: ScheduleState, block: BlockRef) -> None:
     >>> C = te.compute((8,), lambda i: B[i] * 2.0, name="C")
     >>> sch = tileloom.Schedule(te.create_prim_func([A, C])); sch.reverse_compute_inline("C")
     >>> print(sch.get(sch.get_block("B")).body)
-    C[v_i0] = (A[v_i0] + T.float32(1)) * T.float32(2)
+    C[v_i] = (A[v_i] + T.float32(1.0)) * T.float32(2.0)
     """
     scope, new, block_map = _plan(state, block)
     state.replace(scope, new, block_map)
@@ -79,7 +79,7 @@ def _plan(state: ScheduleState, block: StmtSRef) -> tuple[StmtSRef, Block, dict[
         buffer,
         stmt,
         lambda node: None,
-        lambda new: value(new),
+        value,
         lambda new: finish(new) if new.iter_vars == producer.block.iter_vars else new,
     )
     rest = without_stmt(scope.block.body, stmt)
@@ -227,7 +227,6 @@ def _consumer_value(
     store: BufferStore, buffer: Buffer, back: dict[Var, Expr], made: BufferStore
 ) -> Callable[[BufferStore], Stmt]:
     def changed(new: BufferStore) -> Stmt:
-        value = without_loads(store.value, buffer, Var("made", made.value.dtype))
         # First the consumer's variables, then the producer's value, which has variables alike.
         placeholder = Var("made", made.value.dtype)
         value = substitute(without_loads(store.value, buffer, placeholder), back)

@@ -77,6 +77,17 @@ def rolling_buffer(state: ScheduleState, block: BlockRef, write_buffer_index: Wr
 
     Args:
         write_buffer_index: which of the buffers that the block writes.
+
+    >>> import tileloom
+    >>> from tileloom import te
+    >>> A = te.placeholder((10,), name="A")
+    >>> B = te.compute((10,), lambda i: A[i] * 2.0, name="B")
+    >>> C = te.compute((8,), lambda i: B[i] + B[i + 2], name="C")
+    >>> sch = tileloom.Schedule(te.create_prim_func([A, C]))
+    >>> tile, _ = sch.split(sch.get_loops("C")[0], [None, 4]); sch.compute_at("B", tile)
+    >>> sch.rolling_buffer("B", 0)
+    >>> print(sch.get(sch.get_block("B")).body)
+    B[v_i % 6] = A[v_i] * T.float32(2.0)
     """
     region = block.block.writes[write_buffer_index]
     buffer, scope = region.buffer, scope_root(block)
