@@ -14,42 +14,60 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from tileloom import IRModule, PrimFunc, Schedule, te
 from tileloom.schedule import Trace
 
 from . import startup
 
-# What loads `tileloom.script` may share with every other program is loaded before the clock starts.
+# NumPy is there before the clock starts, as in every program that has arrays. The script is a file
+# that Python imports: the decorator parses its text.
 _SCRIPT = """
-import time
+import os, sys, tempfile, time
 import numpy as np
-text = TEXT
+folder = tempfile.TemporaryDirectory()
+with open(os.path.join(folder.name, "a_script.py"), "w") as file:
+    file.write(TEXT)
+sys.path.insert(0, folder.name)
 start = time.perf_counter()
 import tileloom.script
-imported = time.perf_counter()
-module = tileloom.script.from_source(text)
+from tileloom.script import ir, tir
+loaded = time.perf_counter()
+import a_script
 parsed = time.perf_counter()
-printed = str(module)
+printed = str(a_script.Module)
 done = time.perf_counter()
 print(CHOSEN)
 """
+_IMPORTS = "from tileloom.script import ir as I, tir as T\n\n"
 _PARTS = {
-    "import tileloom.script": ("imported - start", None),
-    "parse 200 lines": ("parsed - imported", None),
-    "print 200 lines": ("done - parsed", None),
-    "import, parse and print": ("done - start", 0.030),
+    "import tileloom.script": ("loaded - start", None),
+    "import a script of 200 lines, which parses it": ("parsed - loaded", None),
+    "print it": ("done - parsed", None),
+    "import and print it, Tileloom loaded": ("done - loaded", 0.030),
+    "the same, loading Tileloom": ("done - start", 0.030),
 }
 
 
 @dataclass(frozen=True)
 class Timing:
-    """One measurement: what, its limit if it has one, and the median and minimum in seconds."""
+    """One measurement in seconds: samples by the clock, and of the CPU that was used."""
 
     name: str
     limit: float | None
-    median: float
-    minimum: float
+    clock: list[float]
+    cpu: list[float]
+
+    @property
+    def busy(self) -> bool:
+        """Whether others had the CPU for much of the time; then the CPU used is what counts."""
+        return median(self.cpu) < 0.8 * median(self.clock)
+
+    @property
+    def within(self) -> bool:
+        """Whether the limit is kept."""
+        return self.limit is None or median(self.cpu if self.busy else self.clock) <= self.limit
 
 
 def matmul(n: int = 512) -> PrimFunc:
@@ -116,7 +134,7 @@ def module_text(lines: int = 200) -> str:
         if len(functions) % 2 == 0:
             schedule_matmul(sch)
         functions[f"matmul_{n}"] = sch.mod["main"]
-    return str(IRModule(functions))
+    return _IMPORTS + str(IRModule(functions))
 
 
 def timings(rounds: int) -> list[Timing]:
@@ -125,37 +143,40 @@ def timings(rounds: int) -> list[Timing]:
         _in_process("replay of a matmul trace", 0.015, replay_call(), rounds),
         _in_process("replay of it from JSON", 0.015, json_call(), rounds),
     ]
-    text = module_text()
+    script = module_text()
     for name, (chosen, limit) in _PARTS.items():
-        code = _SCRIPT.replace("TEXT", repr(text)).replace("CHOSEN", chosen)
+        code = _SCRIPT.replace("TEXT", repr(script)).replace("CHOSEN", chosen)
         startup.run(code, {})  # fills Python's own cache
-        samples = sorted(startup.run(code, {}) for _ in range(max(3, rounds // 4)))
-        found.append(Timing(name, limit, samples[len(samples) // 2], samples[0]))
+        own = code.replace("perf_counter", "process_time")
+        times = range(max(3, rounds // 8))
+        clock, cpu = ([startup.run(text, {}) for _ in times] for text in (code, own))
+        found.append(Timing(name, limit, clock, cpu))
     return found
 
 
 def _in_process(name: str, limit: float, call: Callable[[], None], rounds: int) -> Timing:
-    samples = []
+    clock, cpu = [], []
     call()
     for _ in range(rounds):
         gc.collect()
-        start = time.perf_counter()
+        start, used = time.perf_counter(), time.process_time()
         call()
-        samples.append(time.perf_counter() - start)
-    samples.sort()
-    return Timing(name, limit, samples[len(samples) // 2], samples[0])
+        clock.append(time.perf_counter() - start)
+        cpu.append(time.process_time() - used)
+    return Timing(name, limit, clock, cpu)
 
 
 def markdown(found: Sequence[Timing]) -> str:
-    """A table; limits are held against medians."""
-    lines = ["| | limit ms | median ms | least ms | |", "|---|---|---|---|---|"]
+    """A table. Limits are held against medians by the clock; against the CPU used (marked ~) where
+    others keep the machine busy."""
+    lines = ["| | limit ms | median ms | least ms | CPU ms | |", "|---|---|---|---|---|---|"]
     for one in found:
         limit = "" if one.limit is None else f"{one.limit * 1e3:g}"
-        verdict = "" if one.limit is None else "met" if one.median <= one.limit else "**missed**"
-        lines.append(
-            f"| {one.name} | {limit} | {one.median * 1e3:.1f} | {one.minimum * 1e3:.1f} "
-            f"| {verdict} |"
-        )
+        verdict = "" if one.limit is None else "met" if one.within else "**missed**"
+        mark = " ~" if verdict and one.busy else ""
+        times = (median(one.clock), min(one.clock), median(one.cpu))
+        cells = " | ".join(f"{seconds * 1e3:.1f}" for seconds in times)
+        lines.append(f"| {one.name} | {limit} | {cells} | {verdict}{mark} |")
     return "\n".join(lines) + "\n"
 
 
@@ -185,7 +206,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     found = timings(options.rounds)
     print(markdown(found))
-    return int(any(one.limit is not None and one.median > one.limit for one in found))
+    return int(not all(one.within for one in found))
 
 
 if __name__ == "__main__":
