@@ -28,6 +28,7 @@ class Bag:
         leaves: what it depends on; from terms.
         owner: from terms to the iteration of the outermost block, without what it reduces.
         starts: from those iterations to what the reduction starts from.
+        parts: the accumulations whose terms these are.
     """
 
     operation: type[BinaryOp]
@@ -35,6 +36,7 @@ class Bag:
     leaves: tuple[Leaf, ...]
     owner: Any
     starts: Any
+    parts: tuple[Access, ...]
 
     @property
     def shape(self) -> tuple[object, ...]:
@@ -47,11 +49,11 @@ def bag_of(side: Side, write: Access) -> Bag:
     owner = _owner(side, write)
     starts = owner.reverse().apply_range(side.bases(write))
     operation, term, leaves = _split(side, write)
-    current = write
+    current, parts = write, [write]
     while True:
         inner = _combined(side, term, leaves)
         if inner is None:
-            return Bag(operation, term, tuple(leaves), owner, starts)
+            return Bag(operation, term, tuple(leaves), owner, starts, tuple(parts))
         terms = _expand(side, inner)
         rel = leaves[0].values.apply_range(terms.reverse())
         kind, inner_term, inner_leaves = _split(side, inner)
@@ -61,6 +63,7 @@ def bag_of(side: Side, write: Access) -> Bag:
             raise NotComparable  # a term counts more than once, or not at all
         owner = rel.reverse().apply_range(owner)
         term, leaves, current = inner_term, inner_leaves, inner
+        parts.append(inner)
 
 
 def tuples(bag: Bag) -> tuple[Any, Any]:

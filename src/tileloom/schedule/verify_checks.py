@@ -142,7 +142,11 @@ def _check_outputs(flow: Flow, findings: Findings, write: Access) -> None:
     domain = declared_domain(flow.model, write.place)
     if domain is None:
         return
-    left = domain.subtract(_run_for(write.place))
+    runs = _run_for(write.place).reset_tuple_id()
+    update = flow.updates.get(write)
+    if update is not None and update.is_reduction:  # what it reduces, `_check_all` looks after
+        runs = _expected(flow.model, runs, 0, domain, write)
+    left = domain.subtract(runs)
     if not left.is_empty():
         message = f"block {write.block!r} does not run for all of its domain"
         findings.at_iters("missing", message, write, left)
@@ -193,14 +197,20 @@ def _check_all(flow: Flow, findings: Findings, update: Update) -> None:
         start = starts.get_at(k)
         size = start.dim(model.integers.out_dim)
         wholes.append((start.range_product(iters).range().flatten(), size))
+    ever = executed(write).reset_tuple_id()
+    never: tuple[Any, int] | None = None
     for runs, skip in wholes:
-        left = _expected(model, runs.reset_tuple_id(), skip, domain, write).subtract(
-            runs.reset_tuple_id()
-        )
-        if not left.is_empty():
+        plain = runs.reset_tuple_id()
+        left = _expected(model, plain, skip, domain, write).subtract(plain)
+        if left.is_empty():
+            continue
+        if not left.intersect(ever.insert_dims(model.integers.set_dim, 0, skip)).is_empty():
             message = f"the reduction in block {write.block!r} leaves iterations out"
             findings.at_iters("missing", message, write, left, skip)
             return
+        never = never or (left, skip)
+    if never is not None:
+        findings.leaves_out(write, *never)
     _check_init_used(flow, findings, update)
 
 

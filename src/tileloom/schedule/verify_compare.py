@@ -56,6 +56,7 @@ class _Comparison:
         self.findings = findings
         self.found: list[Difference] = []
         self.doubts: list[str] = []
+        self.whole: list[Access] = []
 
     def run(self) -> None:
         pairs = dict(self.candidates())
@@ -73,9 +74,11 @@ class _Comparison:
         for doubt in self.doubts:
             self.model.doubt(doubt)
         self.findings.violations += [difference.violation for difference in self.found]
+        for write in self.whole:
+            self.findings.has_all_terms(write)
 
     def compare(self, pairs: Pairs) -> None:
-        self.found, self.doubts = [], []
+        self.found, self.doubts, self.whole = [], [], []
         for place, old in pairs.items():
             self.block(place, old)
         for memory, old_memory in zip(self.model.memories, self.origin.model.memories):
@@ -201,6 +204,7 @@ class _Comparison:
                 part = left.get_set_list().get_at(k)
                 self.report_term(write, part, both, (*new.leaves, *old.leaves))
                 return
+        self.whole += new.parts
         starts = [Leaf(bag.starts, both, write.memory.name) for bag in (new, old)]
         left = self.different(starts[0], starts[1], both, block)
         self.report(write, left, f"starts from another value of {write.memory.name!r}")

@@ -104,6 +104,7 @@ class Findings:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.violations: list[Violation] = []
+        self.left_out: dict[Access, Violation] = {}
 
     def add(
         self,
@@ -129,6 +130,17 @@ class Findings:
     def at_iters(self, kind: str, message: str, access: Access, found: Any, skip: int = 0) -> None:
         """Add a violation at values of the iteration variables, from coordinate `skip` on."""
         self.violations.append(self.iterations(kind, message, access, found, skip))
+
+    def leaves_out(self, access: Access, found: Any, skip: int) -> None:
+        """Declared iterations of a reduction never run: wrong, unless it has all terms anyhow."""
+        message = f"the reduction in block {access.block!r} leaves iterations out"
+        self.left_out[access] = self.iterations("missing", message, access, found, skip)
+        self.violations.append(self.left_out[access])
+
+    def has_all_terms(self, access: Access) -> None:
+        """A reduction has just the terms of the original one."""
+        gone = self.left_out.pop(access, None)
+        self.violations = [violation for violation in self.violations if violation is not gone]
 
     def iterations(
         self, kind: str, message: str, access: Access, found: Any, skip: int = 0
