@@ -241,3 +241,28 @@ def test_check():
     sch = schedule(ELEMENTWISE)
     assert can(sch.state, "ComputeInline", sch.get_sref(sch.get_block("B")))
     assert can(sch.state, "ReverseComputeInline", sch.get_sref(sch.get_block("C")))
+
+
+def test_what_is_reached_through_a_pointer_stays_declared():
+    text = """
+@T.prim_func
+def main(Q: T.Buffer((16,), "float32"), A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,))
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] * 2.0
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            T.reads(Q[0:4], B[vi])
+            T.writes(C[vi])
+            T.evaluate(Q.access_ptr("r"))
+            C[vi] = B[vi] + 1.0
+"""
+    sch = schedule(text)
+    sch.compute_inline("B")
+    block = sch.get(sch.get_block("C"))
+    assert [region.buffer.name for region in block.reads] == ["Q", "A"]
+    assert [region.buffer.name for region in block.writes] == ["C"]
+    assert str(block.reads[0].region[0].extent) == "4"

@@ -80,8 +80,13 @@ class Inliner(StmtRewriter):
         new = super().visit_Block(stmt)
         if not isinstance(new, Block) or new is stmt:
             return new
-        reads, writes = infer_block_access(new, opaque_buffers(new))
-        new = new.replace(reads=reads, writes=writes)
+        opaque = opaque_buffers(new)
+        reads, writes = infer_block_access(new, opaque)
+        # What is reached through a pointer stays as it was declared.
+        new = new.replace(
+            reads=_redeclared(reads, stmt.reads, opaque),
+            writes=_redeclared(writes, stmt.writes, opaque),
+        )
         if self.finish is not None:
             new = self.finish(new)
         self.block_map[stmt] = new
@@ -123,6 +128,20 @@ def opaque_buffers(block: Block) -> list[Buffer]:
         return []
     regions = (*block.reads, *block.writes)
     return list(dict.fromkeys(r.buffer for r in regions if r.buffer.data in pointers))
+
+
+def _redeclared(
+    found: Sequence[BufferRegion], declared: Sequence[BufferRegion], opaque: Sequence[Buffer]
+) -> tuple[BufferRegion, ...]:
+    """The regions found, those of opaque buffers as they were declared before."""
+    if not opaque:
+        return tuple(found)
+    known = {region.buffer: region for region in declared}
+    return tuple(
+        known.get(region.buffer, region)
+        for region in found
+        if region.buffer not in opaque or region.buffer in known
+    )
 
 
 def body_refusal(block: StmtSRef, why: str) -> ScheduleError:

@@ -359,7 +359,7 @@ def _realize(
     predicate: Expr = _TRUE
     for value, (low, high) in bounded:
         conditions = [] if low is None else [binary(GE, value, low)]
-        conditions += [] if high is None else [binary(LT, value, high + 1)]
+        conditions += [] if high is None else [binary(LT, value, analyzer.simplify(high + 1))]
         for condition in conditions:
             if not analyzer.can_prove(condition):
                 predicate = binary(And, predicate, condition)
