@@ -394,8 +394,10 @@ def _node(kind: type[nodes.BinaryOp]) -> Callable[[ExprLike, ExprLike], Expr]:
     return build
 
 
-def if_then_else(condition: ExprLike, true_value: ExprLike, false_value: ExprLike) -> Expr:
-    """One of two values; the other is not evaluated."""
+def if_then_else(
+    condition: ExprLike, true_value: ExprLike, false_value: ExprLike, dtype: str | None = None
+) -> Expr:
+    """One of two values; the other is not evaluated. The type follows from them."""
     if isinstance(condition, bool):
         return as_expr(true_value if condition else false_value)
     test, (yes, no) = as_expr(condition), match_types(true_value, false_value)
