@@ -14,6 +14,7 @@ from tileloom.expr import (
     Range,
     SizeVar,
     Var,
+    cast,
     const,
     detect_iter_map,
     evaluate,
@@ -287,3 +288,20 @@ def test_divisions_recompose(seed) -> None:
         for value, part in zip(values, result.divisions):
             outer, low = evaluate(part.outer, env), evaluate(part.inner, env)
             assert outer * int(part.inner_extent) + low == evaluate(value, env)
+
+
+def test_variables_in_a_wider_type() -> None:
+    i, j = Var("i", "int64"), Var("j")
+    wide = cast("int64", j)
+    domains = {i: Range(const(0, "int64"), const(4, "int64")), j: Range(2, 8)}
+    found = detect_iter_map([i * 8 + wide], domains, check_level="bijective")
+    output = Var("o", "int64")
+    back = inverse_affine_iter_map(found.indices, [output])
+    for value in range(2, 34):
+        values = {v: evaluate(e, {output: value}) for v, e in back.items()}
+        assert values[i] * 8 + values[j] == value
+    # One loop is no two, whatever types it is used in.
+    assert not detect_iter_map([i * 8 + wide, j], domains)
+    assert not detect_iter_map([cast("int8", j)], domains)
+    divided = subspace_divide([i * 8 + wide - 2], domains, [j])
+    assert [str(p.inner) for p in divided.divisions] == ['T.Cast("int64", j) - T.int64(2)']

@@ -218,6 +218,30 @@ def main(
     check_same(sch, text)
 
 
+def test_indices_of_two_types() -> None:
+    text = """
+@T.prim_func
+def main(
+    A: T.Buffer((T.int64(8), T.int64(8)), "float32"),
+    B: T.Buffer((T.int64(8), T.int64(16)), "float32"),
+    C: T.Buffer((T.int64(8), T.int64(16)), "float32"),
+):
+    for i0, k0 in T.grid(T.int64(2), T.int64(2)):
+        for i1, j, k1 in T.grid(4, 16, 4):
+            with T.block("C"):
+                vi = T.axis.spatial(T.int64(8), i0 * T.int64(4) + T.cast(i1, "int64"))
+                vj = T.axis.spatial(T.int64(16), T.cast(j, "int64"))
+                vk = T.axis.reduce(T.int64(8), k0 * T.int64(4) + T.cast(k1, "int64"))
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+"""
+    sch = schedule(text)
+    sch.tensorize(sch.get_loops("C")[2], "matmul_4x16x4_f32")
+    check_trace(sch, text)
+    check_same(sch, text)
+
+
 def test_the_same_intrinsic_twice_shares_no_variable() -> None:
     text = BATCHED
     sch = schedule(text)

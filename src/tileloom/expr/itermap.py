@@ -21,7 +21,7 @@ from .itermap_nodes import (
     is_int,
 )
 from .itermap_rewrite import IterMapRewriter, NotAffine
-from .nodes import Expr, Var
+from .nodes import Cast, Expr, Var
 from .operators import ExprLike
 from .reduction import Range
 
@@ -174,7 +174,12 @@ def inverse_affine_iter_map(
 
 
 def _solve(source: Expr, value: Expr, result: dict[Var, Expr], analyzer: Analyzer) -> None:
-    """`source` is a variable, or one minus the start of its range."""
+    """`source` is a variable, or one minus the start of its range; either in a wider type."""
+    wide = source if isinstance(source, Cast) else source.children[0] if source.children else None
+    if isinstance(wide, Cast) and isinstance(wide.value, Var):
+        narrow = analyzer.simplify(value - (source - wide)).astype(wide.value.dtype)
+        result[wide.value] = narrow
+        return
     (var,) = (v for v in _own_variables(source))
     result[var] = analyzer.simplify(value - (source - var))
 

@@ -16,6 +16,7 @@ class Detection(Protocol):
 
     analyzer: Analyzer
     variables: dict[Var, IterSumExpr]
+    wide: dict[Var, IterSumExpr]  # the same in wider types, where they are used so
     constrained: list[tuple[IterSumExpr, IterMark]]
 
 
@@ -38,7 +39,7 @@ def check_mapping(sums: Sequence[IterSumExpr], found: Detection, level: str) -> 
 def _unused(found: Detection, marks: dict[int, tuple[IterMark, list[IterSplitExpr]]]) -> list[str]:
     return [
         f"the variable {var.name} is in no index"
-        for var, total in found.variables.items()
+        for var, total in {**found.variables, **found.wide}.items()
         if any(id(split.source) not in marks for split in total.args)
     ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ..base.dtype import DType
 from ..base.errors import TileloomError
 from .analyzer import Analyzer, is_true, without_likely
 from .build import const
@@ -17,6 +18,7 @@ from .nodes import (
     LT,
     Add,
     And,
+    Cast,
     Expr,
     FloorDiv,
     FloorMod,
@@ -41,6 +43,8 @@ class IterMapRewriter:
         self.level = level
         self.variables: dict[Var, IterSumExpr] = {}
         self.constrained: list[tuple[IterSumExpr, IterMark]] = []
+        self.types: dict[Var, DType] = {}
+        self.wide: dict[Var, IterSumExpr] = {}
         self._fused: dict[tuple[Any, ...], IterMark] = {}
         for var, domain in dom_map.items():
             self._enter(var, domain.min, domain.extent)
@@ -169,6 +173,7 @@ class IterMapRewriter:
     def rewrite(self, expr: Expr) -> IterSumExpr:
         """The expression as a sum of digits."""
         if isinstance(expr, Var) and expr in self.variables:
+            self._use(expr, expr.dtype)
             return self.variables[expr]
         if free_vars(expr).isdisjoint(self.variables):
             return IterSumExpr((), self._simple(expr))
@@ -183,8 +188,28 @@ class IterMapRewriter:
                 return self._divide(expr, self._digit(a), self.rewrite(b), self._div_digit)
             case FloorMod(a, b):
                 return self._divide(expr, self._digit(a), self.rewrite(b), self._mod_digit)
+            case Cast(kind, Var() as var) if kind.is_int and var.dtype.is_int:
+                return self._widened(expr, var)
             case _:
                 raise NotAffine(f"{expr} is not affine")
+
+    def _use(self, var: Var, kind: DType) -> None:
+        """Note in which type a variable is used: its digits are told apart in one type only."""
+        if self.types.setdefault(var, kind) is not kind:
+            raise NotAffine(f"{var} is used as {self.types[var]} and as {kind}")
+
+    def _widened(self, expr: Cast, var: Var) -> IterSumExpr:
+        """A variable in a wider integer type."""
+        kind, total = expr.dtype, self.variables[var]
+        if kind.bits < var.dtype.bits or kind.code != var.dtype.code:
+            raise NotAffine(f"{expr} may lose digits of {var}")
+        self._use(var, kind)
+        if var not in self.wide:
+            first = total.base.astype(kind)
+            source = expr if is_int(first, 0) else Sub(expr, first)
+            args = tuple(whole(IterMark(source, s.extent.astype(kind))) for s in total.args)
+            self.wide[var] = IterSumExpr(args, first)
+        return self.wide[var]
 
     def _digit(self, expr: Expr) -> IterSumExpr:
         return self.normalized(expr)

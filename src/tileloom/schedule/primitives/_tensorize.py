@@ -127,13 +127,14 @@ class Match:
             for loop in (ours, theirs)
         ]
         same = ours.kind == theirs.kind and tags[0] == tags[1]
-        same = same and self.same(ours.min, theirs.min) and self.same(ours.extent, theirs.extent)
+        same = same and self.same_index(ours.min, theirs.min)
+        same = same and self.same_index(ours.extent, theirs.extent)
         self._need(same, ours, theirs)
         self._bind(ours.loop_var, theirs.loop_var, Range(ours.min, ours.extent))
         self.stmt(ours.body, theirs.body)
 
     def _bind(self, ours: Var, theirs: Var, domain: Range) -> None:
-        self.values[theirs] = ours
+        self.values[theirs] = ours.astype(theirs.dtype)
         self.inner.add(ours)
         self.known.bind(ours, domain)
 
@@ -142,11 +143,11 @@ class Match:
         self._need(len(a.iter_vars) == len(b.iter_vars), ours, theirs)
         same = self.same(ours.predicate, theirs.predicate)
         for x, y in zip(ours.iter_values, theirs.iter_values, strict=True):
-            same = same and self.same(x, y)
+            same = same and self.same_index(x, y)
         for axis, wanted in zip(a.iter_vars, b.iter_vars, strict=True):
             same = same and axis.iter_type == wanted.iter_type
-            same = same and self.same(axis.domain.min, wanted.domain.min)
-            same = same and self.same(axis.domain.extent, wanted.domain.extent)
+            same = same and self.same_index(axis.domain.min, wanted.domain.min)
+            same = same and self.same_index(axis.domain.extent, wanted.domain.extent)
         self._need(same and not a.match_buffers and not b.match_buffers, ours, theirs)
         for axis, wanted in zip(a.iter_vars, b.iter_vars, strict=True):
             self._bind(axis.var, wanted.var, axis.domain)
@@ -158,11 +159,17 @@ class Match:
         self._need(len(ours.alloc_buffers) == len(theirs.alloc_buffers), ours, theirs)
         for a, b in zip(ours.alloc_buffers, theirs.alloc_buffers, strict=True):
             same = a.dtype is b.dtype and a.scope == b.scope and a.ndim == b.ndim
-            same = same and all(self.same(x, y) for x, y in zip(a.shape, b.shape))
+            same = same and all(self.same_index(x, y) for x, y in zip(a.shape, b.shape))
             self._need(same, ours, theirs)
             self.buffers[b] = a
 
     # ------------------------------------------------------------------ expressions
+
+    def same_index(self, ours: Expr, theirs: Expr) -> bool:
+        """Whether two bounds or positions are equal, whatever integer types they have."""
+        wanted = substitute(theirs, self.values)
+        ours = ours.astype(wanted.dtype)
+        return ours is wanted or self.known.can_prove_equal(ours, wanted)
 
     def same(self, ours: Expr, theirs: Expr) -> bool:
         """Whether an expression of the program is one of the description."""
