@@ -252,7 +252,7 @@ kernel(a, b, c)                       # NumPy arrays; c is written
 ```
 
 Below, the programs are shown as they are after each step, without the regions that blocks read and
-write, and without the buffers' declarations.
+write.
 """
 
 
