@@ -294,3 +294,49 @@ def test_threads_share_what_they_make_in_shared_memory():
     copy = sch.cache_read("C", 0, "local")
     sch.compute_at(copy, j, preserve_unit_loops=True)
     assert extents(sch, copy)[-1] == 1
+
+
+PADDING = """
+@T.prim_func
+def main(X: T.Buffer((8,), "float32"), P: T.Buffer((10,), "float32")):
+    Y = T.alloc_buffer((8,))
+    for i in range(8):
+        with T.block("Y"):
+            v = T.axis.spatial(8, i)
+            Y[v] = X[v] * T.float32(2)
+    for i in range(10):
+        with T.block("P"):
+            v = T.axis.spatial(10, i)
+            T.reads(Y[v - 1])
+            P[v] = T.if_then_else(1 <= v and v < 9, Y[v - 1], T.float32(0))
+"""
+WHOLE = """
+@T.prim_func
+def main(X: T.Buffer((6, 8), "float32"), Z: T.Buffer((6, 8), "float32")):
+    Y = T.alloc_buffer((6, 8))
+    for i, j in T.grid(6, 8):
+        with T.block("Y"):
+            v, w = T.axis.remap("SS", [i, j])
+            Y[v, w] = X[v, w] * T.float32(2)
+    for i in range(6):
+        with T.block("Z"):
+            v = T.axis.spatial(6, i)
+            T.reads(Y[v, 0:8])
+            T.writes(Z[v, 0:8])
+            for j in range(8):
+                Z[v, j] = Y[v, 7 - j]
+"""
+
+
+def test_the_rim_of_a_padding_is_not_lost() -> None:
+    sch = schedule(PADDING)
+    loop = sch.get_loops("Y")[0]
+    refused(sch, "not for all of 'v'", "reverse_compute_at", sch.get_block("P"), loop)
+
+
+def test_a_whole_row_must_be_there_at_once() -> None:
+    sch = schedule(WHOLE)
+    i, j = sch.get_loops("Y")
+    refused(sch, "reads 8 elements", "reverse_compute_at", sch.get_block("Z"), j)
+    sch.reverse_compute_at("Z", i)
+    check_same(sch, WHOLE)

@@ -91,6 +91,7 @@ def plan_move(
     realize, loops = _realize(block.block, domains, analyzer, preserve_unit_loops)
     if not forward:
         _check_once(block, loop, realize, loops, outer)
+        _check_all_reached(state, block, loop, realize, loops, outer)
     body = nest(loops, realize)
     parts = _parts(loop.loop.body)
     new_loop = copy_loop(loop.loop, seq(*parts[:position], body, *parts[position:]))
@@ -316,17 +317,22 @@ def _check_aligned(
     analyzer: Analyzer, block: StmtSRef, provided: BufferRegion, required: Box, buffer: Buffer
 ) -> None:
     """A consumer that reads several elements at once must find all of them there."""
+    variables = {axis.var for axis in block.block.iter_vars}
     for part, (low, high), size in zip(provided.region, required, buffer.shape, strict=True):
-        if is_one(part.extent) or free_vars(part.min).isdisjoint(
-            axis.var for axis in block.block.iter_vars
-        ):
-            continue
         if low is None or high is None:
             continue
-        at_end = analyzer.can_prove(high + 1 >= size)
-        if analyzer.can_prove(low % part.extent <= 0) and (
-            at_end or analyzer.can_prove((high + 1) % part.extent <= 0)
-        ):
+        if free_vars(part.min).isdisjoint(variables):
+            there = analyzer.can_prove(low <= part.min)
+            there = there and analyzer.can_prove(part.min + part.extent <= high + 1)
+        else:
+            there = is_one(part.extent) or (
+                analyzer.can_prove(low % part.extent <= 0)
+                and (
+                    analyzer.can_prove(high + 1 >= size)
+                    or analyzer.can_prove((high + 1) % part.extent <= 0)
+                )
+            )
+        if there:
             continue
         raise refuse(
             f"one instance of {name_of(block)} reads {part.extent} elements of {buffer.name!r} at "
@@ -383,6 +389,33 @@ def _check_runs_all(state: ScheduleState, block: StmtSRef) -> None:
         at=[block],
         hint="let the loops and the predicate run the whole domain of its iteration variables",
     )
+
+
+def _check_all_reached(
+    state: ScheduleState,
+    block: StmtSRef,
+    loop: StmtSRef,
+    realize: BlockRealize,
+    loops: Sequence[tuple[Var, Expr]],
+    outer: dict[Var, Range],
+) -> None:
+    """Refuse where instances that take nothing, as those of a padding's rim, would be lost."""
+    inside = {var: Range(const(0, var.dtype), extent) for var, extent in loops}
+    before = {s.loop.loop_var: Range(s.loop.min, s.loop.extent) for s in loops_above(block)}
+    old, new = Analyzer(before), Analyzer({**outer, **inside})
+    values = zip(state.realize(block).iter_values, realize.iter_values, strict=True)
+    for axis, (was, now) in zip(block.block.iter_vars, values, strict=True):
+        first = new.const_int_bound(axis.domain.min).max_value
+        last = new.const_int_bound(axis.domain.min + axis.domain.extent - 1).min_value
+        ran, runs = old.const_int_bound(was), new.const_int_bound(now)
+        begun = runs.min_value <= max(ran.min_value, first)
+        if not begun or runs.max_value < min(ran.max_value, last):
+            raise refuse(
+                f"under {name_of(loop)}, {name_of(block)} would run only where it takes something "
+                f"that is made there, not for all of {axis.var.name!r}",
+                at=[block, loop],
+                hint="keep a block that pads outside of the loops of what it pads",
+            )
 
 
 def _check_once(
