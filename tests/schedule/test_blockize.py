@@ -274,3 +274,21 @@ def main(A: T.Buffer((4, 0), "float32"), B: T.Buffer((4, 0), "float32")):
         sch.blockize(sch.get_loops("B")[depth])
         check_trace(sch, text)
         check_same(sch, text)
+
+
+def test_loops_that_repeat_a_reduction_stay_outside() -> None:
+    text = """
+@T.prim_func
+def main(A: T.Buffer((4, 6), "float32"), B: T.Buffer((4,), "float32")):
+    for again, i, k in T.grid(3, 4, 6):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi, vk]
+"""
+    sch = schedule(text)
+    again, i, _ = sch.get_loops("B")
+    refused(sch, "only repeats", "blockize", again)
+    sch.blockize(i)
+    check_same(sch, text)

@@ -67,3 +67,22 @@ def test_refusals() -> None:
     refused(sch, "reduces and is outside", "decompose_reduction", sch.get_block("C"), j)
     sch.decompose_reduction("C", k)
     refused(sch, "no T.init", "decompose_reduction", sch.get_block("C_update"), k)
+
+
+def test_conditions_with_unit_loops_are_kept() -> None:
+    text = """
+@T.prim_func
+def main(A: T.Buffer((4, 6), "float32"), B: T.Buffer((4,), "float32")):
+    for i0, i1, k in T.grid(5, 1, 6):
+        with T.block("B"):
+            vi = T.axis.spatial(4, i0)
+            vk = T.axis.reduce(6, k)
+            T.where(i0 + i1 < 4)
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi, vk]
+"""
+    sch = schedule(text)
+    sch.decompose_reduction("B", sch.get_loops("B")[1])
+    check_same(sch, text)
+    assert sch.verify("main").ok

@@ -356,6 +356,8 @@ def blockized(
     loops = [sref.loop for sref in loops_above(block_sref)]
     cut = loops.index(loop.loop)
     outside, inside = loops[:cut], loops[cut:]
+    if block.init is not None:
+        _check_no_repetition(realize, inside, [loop, block_sref])
     divided = divide(realize, outside, inside, preserve_unit_iters, [loop, block_sref])
     binder = Binder(loops)
     axes, values = binder.bind(block, divided.parts, preserve_unit_iters)
@@ -379,6 +381,21 @@ def blockized(
     )
     block_map = {**renamed.block_map, block: inner.block}
     return BlockRealize(tuple(binder.values), divided.outer_predicate, outer), block_map
+
+
+def _check_no_repetition(
+    realize: BlockRealize, inside: Sequence[For], at: Sequence[StmtSRef]
+) -> None:
+    """A loop that only repeats the block would go on with the results of its last iteration."""
+    used = frozenset[Var]().union(*map(free_vars, realize.iter_values))
+    for loop in inside:
+        if loop.loop_var not in used and not is_one(loop.extent):
+            raise refuse(
+                f"the loop {loop.loop_var.name!r} only repeats {name_of(realize.block)}: with its "
+                "T.init() outside, each repetition would add to the last one",
+                at=at,
+                hint="blockize a loop inside it",
+            )
 
 
 def bounds_inside(

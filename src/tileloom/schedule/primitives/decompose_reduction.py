@@ -151,9 +151,16 @@ def _loops_around(init: BlockRealize, realize: BlockRealize, inside: list[StmtSR
     renamed: dict[Var, Expr] = {
         loop.loop_var: Var(f"{loop.loop_var.name}_init", loop.loop_var.dtype) for loop in kept
     }
+    # Loops of extent one do not stand in values, but conditions may still have them.
+    units: dict[Var, Expr] = {
+        outer.loop.loop_var: outer.loop.min
+        for outer in inside
+        if outer.loop.loop_var in gone and is_one(outer.loop.extent)
+    }
+    predicate = _without(substitute(realize.predicate, units), gone)
     stmt: Stmt = BlockRealize(
         tuple(substitute(value, renamed) for value in init.iter_values),
-        substitute(_without(realize.predicate, gone), renamed),
+        substitute(predicate, renamed),
         init.block,
     )
     for loop in reversed(kept):
