@@ -266,3 +266,24 @@ def main(Q: T.Buffer((16,), "float32"), A: T.Buffer((8,), "float32"), C: T.Buffe
     assert [region.buffer.name for region in block.reads] == ["Q", "A"]
     assert [region.buffer.name for region in block.writes] == ["C"]
     assert str(block.reads[0].region[0].extent) == "4"
+
+
+def test_reverse_refuses_blocks_that_add_to_their_init():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")):
+    B = T.alloc_buffer((4,))
+    for i in range(4):
+        with T.block("B"):
+            v = T.axis.spatial(4, i)
+            T.reads(A[v])
+            T.writes(B[v])
+            with T.init():
+                B[v] = T.float32(3)
+            B[v] = B[v] + A[v]
+    for i in range(4):
+        with T.block("C"):
+            v = T.axis.spatial(4, i)
+            C[v] = B[v]
+""")
+    refused(sch, "adds to what", "reverse_compute_inline", sch.get_block("C"))

@@ -159,3 +159,29 @@ def test_reindex_cache_refusals():
         "shared",
         lambda i, j: (i, j),
     )
+
+
+def test_the_copy_reads_indices_that_are_data():
+    text = """
+@T.prim_func
+def main(
+    X: T.Buffer((9, 4), "float32"), I: T.Buffer((6,), "int32"), Y: T.Buffer((6, 4), "float32")
+):
+    J = T.alloc_buffer((6,), "int32")
+    for i in range(6):
+        with T.block("J"):
+            v = T.axis.spatial(6, i)
+            J[v] = T.min(I[v], 8)
+    for i, j in T.grid(6, 4):
+        with T.block("Y"):
+            v, w = T.axis.remap("SS", [i, j])
+            Y[v, w] = X[J[v], w] * T.float32(2)
+"""
+    sch = schedule(text)
+    block = sch.get_block("Y")
+    names = [region.buffer.name for region in sch.get(block).reads]
+    copy = sch.reindex(block, ("read", names.index("X")))
+    assert [region.buffer.name for region in sch.get(copy).reads] == ["X", "J"]
+    sch.compute_inline("J")
+    assert "J[" not in str(sch.mod)
+    assert "J = " not in str(sch.mod)

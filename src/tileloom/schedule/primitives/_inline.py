@@ -78,7 +78,11 @@ class Inliner(StmtRewriter):
             return stmt
         check_plain_uses(stmt, self.buffer)
         new = super().visit_Block(stmt)
-        if not isinstance(new, Block) or new is stmt:
+        if not isinstance(new, Block):
+            return new
+        if new is stmt:  # it declares the buffer, but does not use it
+            new = stmt.replace(reads=self._others(stmt.reads), writes=self._others(stmt.writes))
+            self.block_map[stmt] = new
             return new
         opaque = opaque_buffers(new)
         reads, writes = infer_block_access(new, opaque)
@@ -91,6 +95,9 @@ class Inliner(StmtRewriter):
             new = self.finish(new)
         self.block_map[stmt] = new
         return new
+
+    def _others(self, regions: Sequence[BufferRegion]) -> tuple[BufferRegion, ...]:
+        return tuple(region for region in regions if region.buffer is not self.buffer)
 
 
 def uses_buffer(block: Block, buffer: Buffer) -> bool:

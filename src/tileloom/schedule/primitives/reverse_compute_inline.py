@@ -125,6 +125,8 @@ def _only_producer(
             at=[found[0], block],
             fast=_FAST,
         )
+    if found[0].block.init is not None:
+        raise body_refusal(found[0], "it adds to what its T.init() stores")
     outer = next(s for s in (found[0], *found[0].ancestors()) if _is_in(s, scope))
     others = [
         reader
