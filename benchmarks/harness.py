@@ -7,7 +7,8 @@ What it does against the usual ways of fooling oneself:
   Judge ratios inside one run; absolute times move by tens of percent between runs.
 * Before each timed part it waits until the process burns no CPU: the worker threads of OpenMP
   runtimes spin for up to 50 ms after their last region and would steal a core from the next peer.
-* Then one untimed call warms caches and wakes workers.
+* Then untimed calls warm caches and wake workers, for as long as the system's scheduler may take to
+  move a worker that woke up on its caller's core.
 * Medians and minima are kept: two-thread medians under a few milliseconds can be bimodal, the
   minimum is then the better measure of the kernel.
 * CPU time used by anything else on the machine during the timed parts is reported beside it.
@@ -265,7 +266,7 @@ def _repeats(call: Call, effort: Effort) -> int:
 
 def _sample(call: Call, repeats: int, idle_limit: float, used: Usage) -> float:
     wait_until_idle(idle_limit)
-    call()
+    warm_up(call)
     begun = used.begin()
     start = time.perf_counter()
     for _ in range(repeats):
@@ -273,6 +274,14 @@ def _sample(call: Call, repeats: int, idle_limit: float, used: Usage) -> float:
     seconds = time.perf_counter() - start
     used.end(begun)
     return seconds / repeats
+
+
+def warm_up(call: Call, seconds: float = 0.03) -> None:
+    """Untimed calls for at least this long."""
+    start = time.perf_counter()
+    call()
+    while time.perf_counter() - start < seconds:
+        call()
 
 
 def wait_until_idle(limit: float = 0.5, pause: float = 2e-3) -> float:
