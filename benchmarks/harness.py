@@ -74,6 +74,7 @@ class Effort:
     sample_seconds: float = 2e-3
     seed: int = 0
     idle_limit: float = 0.5
+    warm_seconds: float = 0.03
     noise: float = math.inf
 
 
@@ -215,9 +216,7 @@ def interleave(calls: Mapping[str, Call], effort: Effort) -> list[Round]:
             break
         shuffle(order)
         used = Usage()
-        samples = {
-            name: _sample(calls[name], repeats[name], effort.idle_limit, used) for name in order
-        }
+        samples = {name: _sample(calls[name], repeats[name], effort, used) for name in order}
         rounds.append(Round(samples, used.foreign))
         quiet += not rounds[-1].foreign > effort.noise
     return rounds
@@ -264,9 +263,9 @@ def _repeats(call: Call, effort: Effort) -> int:
     return max(1, math.ceil(effort.sample_seconds / elapsed))
 
 
-def _sample(call: Call, repeats: int, idle_limit: float, used: Usage) -> float:
-    wait_until_idle(idle_limit)
-    warm_up(call)
+def _sample(call: Call, repeats: int, effort: Effort, used: Usage) -> float:
+    wait_until_idle(effort.idle_limit)
+    warm_up(call, effort.warm_seconds)
     begun = used.begin()
     start = time.perf_counter()
     for _ in range(repeats):
@@ -276,8 +275,8 @@ def _sample(call: Call, repeats: int, idle_limit: float, used: Usage) -> float:
     return seconds / repeats
 
 
-def warm_up(call: Call, seconds: float = 0.03) -> None:
-    """Untimed calls for at least this long."""
+def warm_up(call: Call, seconds: float) -> None:
+    """Untimed calls for at least this long, and at least one."""
     start = time.perf_counter()
     call()
     while time.perf_counter() - start < seconds:

@@ -82,7 +82,7 @@ def test_only_the_named_peers_take_part():
 def test_rounds_visit_each_peer_in_changing_order():
     visits = []
     calls = {name: (lambda name=name: visits.append(name)) for name in "abc"}
-    effort = Effort(rounds=12, sample_seconds=0.0, idle_limit=0.0)
+    effort = Effort(rounds=12, sample_seconds=0.0, idle_limit=0.0, warm_seconds=0.0)
     harness.interleave(calls, effort)
     del visits[:6]  # two calls each to find the number of repeats
     # Per round and peer: one warm call, one timed.
