@@ -42,8 +42,13 @@ def _repeats(call: Call) -> int:
     return max(1, int(1e-3 / max(_sample(call, 1), 1e-7)))
 
 
-def _sample(call: Call, repeats: int) -> float:
+def _sample(call: Call, repeats: int, warm: float = 0.03) -> float:
+    # Untimed calls first: the system may take a while to move a worker that woke up on the core of
+    # its caller.
+    start = time.perf_counter()
     call()
+    while time.perf_counter() - start < warm:
+        call()
     start = time.perf_counter()
     for _ in range(repeats):
         call()
