@@ -112,6 +112,9 @@ def test_folding_of_integers_and_conditions() -> None:
         intrin.all(): 1,
         intrin.any(): 0,
         intrin.shift_left(const(1), 4): 16,
+        intrin.shift_left(const(1), -1): 0,
+        intrin.shift_right(const(-3), -1): -1,
+        intrin.shift_right(const(3), -2): 0,
         intrin.likely(const(True)): 1,
     }
     for expr, expected in cases.items():

@@ -190,6 +190,24 @@ def trunc_div(a: int, b: int) -> int:
     return q if (a < 0) == (b < 0) else -q
 
 
+def shifted_left(a: int, b: int) -> int:
+    """a * 2**b; a count below 0, like one beyond the width, shifts everything out.
+
+    >>> shifted_left(3, 2), shifted_left(3, -1)
+    (12, 0)
+    """
+    return a << b if 0 <= b < 64 else 0
+
+
+def shifted_right(a: int, b: int) -> int:
+    """floor(a / 2**b); a count below 0 shifts everything but the sign out.
+
+    >>> shifted_right(12, 2), shifted_right(-3, -1)
+    (3, -1)
+    """
+    return a >> b if b >= 0 else -1 if a < 0 else 0
+
+
 _BOOL_ARITHMETIC: set[type[BinaryOp]] = set()
 _LOGICAL: dict[str, type[BinaryOp]] = {
     "tir.bitwise_and": And,
@@ -200,8 +218,8 @@ _BIT_FOLD: dict[str, Callable[[int, int], int]] = {
     "tir.bitwise_and": lambda a, b: a & b,
     "tir.bitwise_or": lambda a, b: a | b,
     "tir.bitwise_xor": lambda a, b: a ^ b,
-    "tir.shift_left": lambda a, b: a << b,
-    "tir.shift_right": lambda a, b: a >> b,
+    "tir.shift_left": shifted_left,
+    "tir.shift_right": shifted_right,
 }
 _BOOL_ARITHMETIC |= {Add, Sub, Mul, FloorDiv, FloorMod, Div, Mod}
 

@@ -15,7 +15,7 @@ import numpy as np
 from ..base import DType
 from ..base.dtype import wrap_int
 from ..base.errors import UnsupportedError, UserError
-from .build import trunc_div
+from .build import shifted_left, shifted_right, trunc_div
 from .nodes import (
     EQ,
     GE,
@@ -264,8 +264,8 @@ _BITS: dict[str, Callable[..., int]] = {
     "tir.bitwise_or": lambda a, b: a | b,
     "tir.bitwise_xor": lambda a, b: a ^ b,
     "tir.bitwise_not": lambda a: ~a,
-    "tir.shift_left": lambda a, b: a << b,
-    "tir.shift_right": lambda a, b: a >> b,
+    "tir.shift_left": shifted_left,
+    "tir.shift_right": shifted_right,
     "tir.abs": abs,
     "tir.pow": lambda a, b: a**b,
 }
