@@ -8,7 +8,8 @@ report       what was left to PyTorch
 """
 
 from .backend import tileloom
+from .kernel import watching
 from .registry import operators
 from .report import Record, report
 
-__all__ = ["Record", "operators", "report", "tileloom"]
+__all__ = ["Record", "operators", "report", "tileloom", "watching"]

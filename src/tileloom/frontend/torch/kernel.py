@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from itertools import count
 from typing import Any
@@ -20,10 +22,25 @@ from ...runtime.pool import pool
 from .layout import Export
 
 _numbers = count()
+_watched: ContextVar[list[Graph] | None] = ContextVar("_watched", default=None)
 #: Types that NumPy does not have, and as which of its types it carries them.
 _CARRIERS = {"bfloat16": "int16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
 Make = Callable[[], torch.Tensor]
 Run = Callable[..., list[torch.Tensor]]
+
+
+@contextmanager
+def watching() -> Iterator[list[Graph]]:
+    """The graphs of the parts that are compiled meanwhile, to see what became of a model.
+
+    `driver.plan_graph` gives the kernels of each, `driver.show_stage` its text at any stage.
+    """
+    graphs: list[Graph] = []
+    token = _watched.set(graphs)
+    try:
+        yield graphs
+    finally:
+        _watched.reset(token)
 
 
 class CompiledPart:
@@ -42,6 +59,9 @@ class CompiledPart:
         # The name under which the joined function finds this object.
         self.__name__ = f"part_{next(_numbers)}"
         self.graph = graph
+        watched = _watched.get()
+        if watched is not None:
+            watched.append(graph)
         executable = driver.compile_graph(graph)
         views = [(e.shape, e.strides) if e.strides is not None else None for e in exports]
         run: Run = _direct(executable, views) or _through_arrays(executable, views)
