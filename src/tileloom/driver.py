@@ -27,7 +27,7 @@ from .runtime.cache import cache_key, object_cache
 from .runtime.executable import Array, Executable, Value
 from .runtime.kernel import Kernel
 from .runtime.params import ParamSpec
-from .runtime.recipe import Recipe, Step, digest
+from .runtime.recipe import Panels, Recipe, Step, digest
 from .tir import BufferStore, IRModule, PrimFunc, pre_order
 
 if TYPE_CHECKING:
@@ -231,10 +231,12 @@ def plan_graph(graph: Graph, target: Target) -> Program:
     """The kernels of a graph, before lowering."""
     from .graph.expand import expand
     from .graph.optimize import optimize
+    from .graph.pack import pack_weights
     from .graph.program import build_program
     from .graph.to_tir.kernel import Machine
 
-    return build_program(optimize(expand(graph)), Machine(target.vector_bits, _threads(target)))
+    machine = Machine(target.vector_bits, _threads(target))
+    return build_program(pack_weights(optimize(expand(graph)), machine), machine)
 
 
 def _threads(target: Target) -> int:
@@ -300,8 +302,18 @@ def _make(graph: Graph, target: Target) -> tuple[Recipe, bytes]:
         {k: np.ascontiguousarray(t.value) for t, k in slots.items() if t.value is not None},
         program.constants,
         needs_threads,
+        [Panels(array, *source) for array, source in _panels(program.graph)],
     )
     return recipe, data
+
+
+def _panels(graph: Graph) -> list[tuple[Array, Any]]:
+    found = (
+        (node.attrs["value"], node.attrs.get("panels_of"))
+        for node in graph.nodes
+        if node.op.name == "constant"
+    )
+    return [(array, source) for array, source in found if source is not None]
 
 
 def _step(segment: Segment, value: Any) -> Step:

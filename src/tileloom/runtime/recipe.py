@@ -16,6 +16,7 @@ import numpy as np
 
 from ..base.dtype import DType, dtype
 from ..base.errors import InternalError
+from ..base.panels import pack_panels
 from .elf import LoadedObject
 from .executable import Array, Executable, Host, HostStep, NativeStep, Value
 from .kernel import Kernel
@@ -36,6 +37,16 @@ class Step:
     host: Host | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Panels:
+    """A constant that is another one, `matrix`, laid out as panels; see `base.panels`."""
+
+    array: Array
+    matrix: Array
+    transposed: bool
+    width: int
+
+
 @dataclass(frozen=True)
 class Recipe:
     """A program without its code.
@@ -45,6 +56,7 @@ class Recipe:
         constants: arrays by slot.
         symbols: arrays by the symbol under which the code finds them.
         needs_threads: whether the code calls the runtime of parallel loops.
+        panels: what is known about constants that were made from others.
     """
 
     name: str
@@ -54,6 +66,7 @@ class Recipe:
     constants: Mapping[int, Array] = field(default_factory=dict)
     symbols: Mapping[str, Array] = field(default_factory=dict)
     needs_threads: bool = False
+    panels: Sequence[Panels] = ()
 
     def executable(self, code: LoadedObject | None) -> Executable:
         """The program, ready to be called."""
@@ -77,10 +90,13 @@ class Recipe:
             code: the object file; empty if there is none.
         """
         own: list[Array] = []
+        panels = {id(each.array): each for each in self.panels if id(each.matrix) in digests}
 
         def constant(array: Array) -> Any:
             if id(array) in digests:
                 return digests[id(array)]
+            if (made := panels.get(id(array))) is not None:
+                return ["panels", digests[id(made.matrix)], made.transposed, made.width]
             own.append(array)
             return [str(dtype(array.dtype)), array.shape]
 
@@ -110,6 +126,9 @@ class Recipe:
             nonlocal offset
             if isinstance(about, str):
                 return given[about]
+            if about[0] == "panels":
+                matrix = given[about[1]]
+                return pack_panels(matrix.reshape(matrix.shape[-2:]), about[2], about[3])
             kind, shape = dtype(about[0]), tuple(about[1])
             count = int(np.prod(shape, dtype=np.int64))
             array = np.frombuffer(data, kind.numpy, count, offset).reshape(shape)

@@ -94,6 +94,42 @@ def _read(x: te.Tensor, batch: Sequence[Any], at: Sequence[Any], shape: Sequence
 define("matmul", "matmul", _infer, _reference, _compute)
 
 
+# A right operand in the order in which a product's inner loop reads it: see `graph/pack.py`.
+
+
+def _packed_infer(types: Types, attrs: Attrs) -> list[TensorType]:
+    left, panels = types
+    check_rank(left, 2, "the left operand")
+    if len(panels.shape) != 3:
+        raise ShapeError(f"packed panels have three dimensions, not {panels}")
+    count, depth, width = panels.shape
+    columns = attrs["columns"]
+    if not (count - 1) * width < columns <= count * width:
+        raise ShapeError(f"{panels} cannot hold {columns} columns")
+    right = TensorType((depth, columns), panels.dtype)
+    return _infer([left, right], {**attrs, "transpose_b": False})
+
+
+def _packed_reference(arrays: Sequence[Array], attrs: Attrs, types: Types) -> list[Array]:
+    left, panels = arrays
+    right = panels.swapaxes(0, 1).reshape(panels.shape[1], -1)[:, : attrs["columns"]]
+    return _reference([left, right], {**attrs, "transpose_b": False}, types)
+
+
+def _packed_compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te.Tensor]:
+    left, panels = inputs
+    _, depth, width = panels.static_shape
+    right = te.compute(
+        (depth, attrs["columns"]),
+        lambda k, j: panels[j // width, k, j % width],
+        name="unpacked",
+    )
+    return _compute([left, right], {**attrs, "transpose_b": False}, types)
+
+
+define("packed_matmul", "matmul", _packed_infer, _packed_reference, _packed_compute)
+
+
 @builder
 def matmul(
     a: Tensor,

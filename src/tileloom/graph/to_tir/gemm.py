@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from ...base import DType
 from ...compute.math import if_then_else
-from ...expr import EQ, Expr, Min, Var, const
+from ...expr import EQ, Expr, Min, Var, cast, const
 from ...tir import (
     PARALLEL,
     SERIAL,
@@ -58,6 +58,8 @@ class Product:
         epilogue: stores a finished element.
         partial: memory where unfinished sums wait between blocks of the depth, and the position
             in it given (batch, i, j); None: the depth is never blocked.
+        packed: the right operand as panels over the whole depth, made beforehand, the same for
+            all of the batch; `right` is not used then.
     """
 
     batch: tuple[int, ...]
@@ -69,6 +71,13 @@ class Product:
     right: Element
     epilogue: Epilogue
     partial: tuple[Buffer, Element] | None = None
+    packed: Buffer | None = None
+
+
+def panel_width(columns: int, vector_bits: int, dtype: DType) -> int:
+    """The columns of a panel: two vectors of accumulators, or one when that is enough."""
+    lanes = max(1, vector_bits // dtype.bits)
+    return min(2, -(-columns // lanes)) * lanes
 
 
 def product_kernel(product: Product, vector_bits: int, workers: int) -> Stmt:
@@ -93,7 +102,7 @@ class _Gemm:
         self.lanes = max(1, vector_bits // product.dtype.bits)
         # 24 of 32 registers hold partial sums; with 16 registers, 12 do.
         self.mr = max(1, min(12 if vector_bits >= 512 else 6, product.rows))
-        self.nr = min(2, -(-product.columns // self.lanes)) * self.lanes
+        self.nr = panel_width(product.columns, vector_bits, product.dtype)
         self.panels = -(-product.columns // self.nr)
         self.ragged = product.columns % self.nr != 0
         self.batch = 1
@@ -119,16 +128,14 @@ class _Gemm:
         def task(number: Expr) -> Stmt:
             at, group = self._position(number, groups)
             first, last = Var("first"), Var("last")
-            packed = self._buffer(most * room)
 
-            def block(kb: Expr) -> Stmt:
+            def block(packed: Buffer, kb: Expr) -> Stmt:
                 stretch = self._stretch(kb, blocks, room)
-                return seq(
-                    self._pack(at, packed, first, last - first, stretch),
-                    self._multiply(at, packed, first, last - first, stretch, SERIAL),
-                )
+                return self._block(at, packed, first, last - first, stretch, SERIAL)
 
-            body: Stmt = allocate(packed, loop("kb", blocks, block))
+            body = self._with_panels(
+                most * room, lambda packed: loop("kb", blocks, lambda kb: block(packed, kb))
+            )
             body = LetStmt(last, (group + 1) * self.panels // groups, body)
             return LetStmt(first, group * self.panels // groups, body)
 
@@ -137,16 +144,31 @@ class _Gemm:
     def _by_rows(self) -> Stmt:
         def matrix(number: Expr) -> Stmt:
             at, _ = self._position(number, 1)
-            packed = self._buffer(self.panels * self.p.depth)
             stretch = self._stretch(const(0), 1, self.p.depth)
             panels = const(self.panels)
-            body = seq(
-                self._pack(at, packed, const(0), panels, stretch),
-                self._multiply(at, packed, const(0), panels, stretch, PARALLEL),
+            return self._with_panels(
+                self.panels * self.p.depth,
+                lambda packed: self._block(at, packed, const(0), panels, stretch, PARALLEL),
             )
-            return allocate(packed, body)
 
         return loop("matrix", self.batch, matrix)
+
+    def _with_panels(self, rows: int, make: Callable[[Buffer], Stmt]) -> Stmt:
+        """A statement about panels: those given, or room for new ones of `rows` lines in all."""
+        if self.p.packed is not None:
+            return make(self.p.packed)
+        packed = make_buffer((max(1, rows * self.nr),), self.p.dtype, "packed", scope="local")
+        return allocate(packed, make(packed))
+
+    def _block(
+        self, at: list[Expr], packed: Buffer, first: Expr, count: Expr, stretch: _Stretch, kind: str
+    ) -> Stmt:
+        """All rows times `count` panels over a stretch of the depth."""
+        given = packed is self.p.packed
+        return seq(
+            None if given else self._pack(at, packed, first, count, stretch),
+            self._multiply(at, packed, first, count, stretch, kind),
+        )
 
     def _groups(self) -> int:
         """Into how many tasks the panels of one matrix are cut."""
@@ -166,9 +188,6 @@ class _Gemm:
             inner = number if whole == self.batch else number % whole
             at.append(inner // step if step > 1 else inner)
         return at, group
-
-    def _buffer(self, rows: int) -> Buffer:
-        return make_buffer((max(1, rows * self.nr),), self.p.dtype, "packed", scope="local")
 
     def _stretch(self, kb: Expr, blocks: int, room: int) -> _Stretch:
         start, extent = kb * room, const(room)
@@ -245,13 +264,16 @@ class _Gemm:
         (row, height), (local, number) = rows, panel
         acc = make_buffer((height * self.nr,), self.p.dtype, "acc", scope="local")
         k = Var("k")
+        line = local * stretch.room + k
+        if self.p.packed is not None:
+            line = number * self.p.depth + stretch.start + k
         step = []
         for r in range(height):
             left = Var(f"left{r}", self.p.dtype)
             adds = [
                 vector(self.lanes, lambda lane, r=r, u=u, left=left: self._add(  # type: ignore[misc]
                     acc, packed, left, r * self.nr + u * self.lanes + lane,
-                    (local * stretch.room + k) * self.nr + u * self.lanes + lane,
+                    line * self.nr + u * self.lanes + lane,
                 ))
                 for u in range(self.nr // self.lanes)
             ]  # fmt: skip
@@ -265,7 +287,7 @@ class _Gemm:
 
     @staticmethod
     def _add(acc: Buffer, packed: Buffer, left: Expr, slot: Expr, place: Expr) -> Stmt:
-        product = left * BufferLoad(packed, [place])
+        product = left * cast(acc.dtype, BufferLoad(packed, [place]))
         return BufferStore(acc, BufferLoad(acc, [slot]) + product, (slot,))
 
     def _begin(

@@ -88,11 +88,11 @@ def accumulator_of(node: Node) -> Any:
 
 def suits_panels(node: Node) -> bool:
     """Whether packed panels are the right way for a product; else plain loops are."""
-    if node.op.name not in ("matmul", "conv") or not accumulator_of(node).is_float:
+    if node.op.kind not in ("matmul", "conv") or not accumulator_of(node).is_float:
         return False
     if node.outputs[0].type.size == 0:
         return False
-    if node.op.name == "matmul":
+    if node.op.kind == "matmul":
         rows, depth, columns = matmul_extents(node)
         return min(rows, 3) * min(columns, 8) * min(depth, 2) >= 3 * 8 * 2
     groups = node.attrs["groups"]
@@ -109,7 +109,7 @@ def matmul_extents(node: Node) -> tuple[int, int, int]:
 
 def anchored_kernel(kernel: Anchored, vector_bits: int, workers: int) -> Stmt:
     """The loops of a product with its epilogue."""
-    product, room = (_matmul if kernel.node.op.name == "matmul" else _conv)(kernel)
+    product, room = (_matmul if kernel.node.op.kind == "matmul" else _conv)(kernel)
     body = product_kernel(product, vector_bits, workers)
     return body if room in kernel.buffers.values() else allocate(room, body)
 
@@ -130,7 +130,8 @@ def _matmul(kernel: Anchored) -> tuple[Product, Buffer]:
     rows, depth, columns = matmul_extents(node)
     batch = node.outputs[0].shape[:-2]
     left = _operand(kernel, 0, len(batch), node.attrs["transpose_a"])
-    right = _operand(kernel, 1, len(batch), node.attrs["transpose_b"])
+    packed = kernel.operands[1] if node.op.name == "packed_matmul" else None
+    right = _operand(kernel, 1, len(batch), node.attrs.get("transpose_b", False))
     room = kernel.waiting_room()
 
     def place(at: list[Expr], i: Expr, j: Expr) -> Expr:
@@ -140,7 +141,7 @@ def _matmul(kernel: Anchored) -> tuple[Product, Buffer]:
         return kernel.store([*at, i, j], value)
 
     product = Product(
-        batch, rows, columns, depth, kernel.dtype, left, right, epilogue, (room, place)
+        batch, rows, columns, depth, kernel.dtype, left, right, epilogue, (room, place), packed
     )
     return product, room
 
