@@ -18,6 +18,7 @@ from tileloom.expr import (
     const,
     detect_iter_map,
     evaluate,
+    free_vars,
     intrin,
     inverse_affine_iter_map,
     iter_map_simplify,
@@ -288,6 +289,45 @@ def test_divisions_recompose(seed) -> None:
         for value, part in zip(values, result.divisions):
             outer, low = evaluate(part.outer, env), evaluate(part.inner, env)
             assert outer * int(part.inner_extent) + low == evaluate(value, env)
+
+
+@pytest.mark.parametrize(
+    ("binding", "extents", "inner"),
+    [
+        (J // 8 + I % 3, (9, 56), [J]),  # both have scale 1
+        (I * 2 + J, (4, 3), [J]),
+        (I * 5 + J * 4 + K, (3, 2, 4), [K]),  # 5 is no multiple of the row of 4
+        (I * 3 + J, (4, 8), [J]),
+    ],
+)
+def test_overlapping_digits_are_not_divided(binding, extents, inner) -> None:
+    found = subspace_divide([binding], domains(*extents), inner)
+    assert not found
+    assert "overlap" in found.errors[0]
+
+
+@settings(max_examples=400)
+@given(st.integers(0, 1 << 40))
+def test_divisions_are_rows(seed) -> None:
+    """Outer parts use no inner variable and the reverse; the inner parts stay within a row."""
+    pick = random.Random(seed)
+    dom_map = domains(*(pick.choice([1, 2, 3, 4, 5, 6, 8]) for _ in range(3)))
+    values = random_indices(pick)
+    loops = list(dom_map)
+    inner = loops[pick.randint(0, 3) :]
+    result = subspace_divide(values, dom_map, inner)
+    if not result:
+        return
+    for value, part in zip(values, result.divisions):
+        assert free_vars(part.outer).isdisjoint(inner)
+        assert free_vars(part.inner) <= set(inner)
+        size, count = int(part.inner_extent), int(part.outer_extent)
+        env0 = {v: 0 for v in dom_map}
+        first, start = evaluate(part.outer, env0), evaluate(part.inner, env0)
+        for env in environments(dom_map):
+            outer, low = evaluate(part.outer, env), evaluate(part.inner, env)
+            assert outer * size + low == evaluate(value, env)
+            assert first <= outer < first + count and start <= low < start + size
 
 
 def test_variables_in_a_wider_type() -> None:

@@ -102,9 +102,9 @@ class _Divider:
         split = total.args[0]
         variables = mark_variables(split.source)
         if variables.isdisjoint(self.inner):
-            return Division(value, split.extent, zero, one)
+            return Division(value, self._reach([split]), zero, one)
         if variables <= self.inner:
-            return Division(zero, one, value, split.extent)
+            return Division(zero, one, value, self._reach([split]))
         if not is_int(split.scale, 1):
             raise NotAffine(f"{value} has the stride {split.scale}")
         outer, inner, inner_extent = self._halves(split)
@@ -137,9 +137,32 @@ class _Divider:
             outer = self._sum(args[:-1]) + upper * size * last.scale
             inner = lower * last.scale + inner
             extent = size * last.scale
+        self._check_apart(args, below, extent, mark)
         self._check_full(mark, extent)
         simple = self.analyzer.simplify
         return simple(outer // extent), simple(inner), simple(extent)
+
+    def _check_apart(
+        self,
+        args: Sequence[IterSplitExpr],
+        below: Sequence[IterSplitExpr],
+        extent: Expr,
+        mark: IterMark,
+    ) -> None:
+        """Digits that overlap make no rows: what is inside must end before the next row."""
+        prove = self.analyzer.can_prove_equal
+        apart = self.analyzer.can_prove(self._reach(below) <= args[-1].scale)
+        if not apart or not all(prove(arg.scale % extent, 0) for arg in args[:-1]):
+            raise NotAffine(f"the digits of {mark.source} overlap")
+
+    def _reach(self, args: Sequence[IterSplitExpr]) -> Expr:
+        """One more than the largest sum of digits."""
+        if not args:
+            return const(1)
+        total: Expr = const(1, args[0].scale.dtype)
+        for arg in args:
+            total = total + arg.scale * (arg.extent - 1)
+        return self.analyzer.simplify(total)
 
     def _check_full(self, mark: IterMark, extent: Expr) -> None:
         """A range that a predicate cut has no equal rows."""
