@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .nodes import Graph, Node, Tensor
-from .op import REGISTRY
+from ..nodes import Graph, Node, Tensor
+from ..op import REGISTRY
 
 #: Constants above this many bytes are not made by folding smaller ones.
 FOLD_LIMIT = 1 << 24
