@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from ..expr import (
     And,
@@ -173,7 +172,7 @@ class Replacer(StmtRewriter):
             return buffer
         if not isinstance(data, Var):
             data = buffer.data
-        new = replace(buffer, data=data, shape=shape, strides=strides, elem_offset=offset)
+        new = buffer.replace(data=data, shape=shape, strides=strides, elem_offset=offset)
         self.define_buffer(buffer, new)
         return new
 

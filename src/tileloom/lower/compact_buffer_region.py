@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ..expr import Expr, IntImm, Range, Var, const, free_vars, substitute
@@ -84,7 +84,7 @@ def _shrink(
     if not aligned and all(start is None for start in starts):
         return None
     strides = _padded(shape, aligned) if aligned else ()
-    return _Shrunk(replace(buffer, shape=tuple(shape), strides=strides), tuple(starts))
+    return _Shrunk(buffer.replace(shape=tuple(shape), strides=strides), tuple(starts))
 
 
 def _axis(extent: Expr, part: Interval | None) -> tuple[Linear | None, Expr]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ..base import DType, dtype
 from ..base.errors import InternalError
@@ -98,9 +97,8 @@ def _flat_buffer(buffer: Buffer) -> Buffer:
     if buffer.ndim == 1 and not buffer.strides and _is_zero(buffer.elem_offset):
         if buffer.elem_offset is None:
             return buffer
-        return replace(buffer, elem_offset=None, offset_factor=0)
-    return replace(
-        buffer,
+        return buffer.replace(elem_offset=None, offset_factor=0)
+    return buffer.replace(
         shape=(buffer_span(buffer),),
         strides=(),
         elem_offset=None,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..expr import Expr, FloorMod, IntImm, Var, binary, const
 from ..tir import (
     Allocate,
@@ -139,7 +137,7 @@ class _Half(Replacer):
     def _double(self, buffer: Buffer) -> Buffer:
         known = self.table.get(buffer)
         if known is None:
-            known = self.table[buffer] = replace(buffer, shape=(buffer.shape[0] * 2,))
+            known = self.table[buffer] = buffer.replace(shape=(buffer.shape[0] * 2,))
         return known
 
     def _index(self, buffer: Buffer, index: Expr) -> Expr:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ..base.errors import UserError
@@ -279,7 +279,7 @@ def _versioned(buffer: Buffer, count: int) -> Buffer:
         return buffer
     leading = const(count, buffer.shape[0].dtype if buffer.shape else "int32")
     strides = buffer.strides and (buffer.strides[0] * buffer.shape[0], *buffer.strides)
-    return replace(buffer, shape=(leading, *buffer.shape), strides=strides)
+    return buffer.replace(shape=(leading, *buffer.shape), strides=strides)
 
 
 class _Versions(Replacer):

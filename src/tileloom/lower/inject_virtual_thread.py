@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ..base.errors import UserError
 from ..expr import Expr, IntImm, Var, const, free_vars
 from ..tir import (
@@ -142,7 +140,7 @@ class _Spread:
         known = self.widened.get(buffer)
         if known is None:
             extent = buffer.shape[0] * const(self.count, buffer.shape[0].dtype)
-            known = self.widened[buffer] = replace(buffer, shape=(extent,))
+            known = self.widened[buffer] = buffer.replace(shape=(extent,))
         return known
 
     def copies(self, stmt: Stmt) -> Stmt:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from ..base import DType, dtype
 from ..base.errors import UserError
@@ -118,7 +117,7 @@ class _Merge(Replacer):
         known = self.views.get(buffer.dtype)
         if known is None:
             count = const(self.total // element_bytes(buffer.dtype))
-            known = replace(buffer, data=self.pointer, shape=(count,), name=str(buffer.dtype))
+            known = buffer.replace(data=self.pointer, shape=(count,), name=str(buffer.dtype))
             self.views[buffer.dtype] = known
         return known
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ..expr import Expr, IntImm, Var, free_vars
 from ..tir import (
@@ -83,7 +83,7 @@ class _Rewrite(Replacer):
             return super().visit_buffer(buffer)
         known = self.buffers.get(buffer)
         if known is None:
-            known = replace(buffer, data=data)
+            known = buffer.replace(data=data)
             self.define_buffer(buffer, known)
         return known
 

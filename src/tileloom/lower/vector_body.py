@@ -8,7 +8,6 @@ be done so raises `CannotVectorize`, and the loop stays serial.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from ..expr import (
     GE,
@@ -186,7 +185,7 @@ class Vectorizer:
         wide = self.widened.get(buffer)
         if wide is None:
             extent = buffer.shape[0] * const(self.lanes, buffer.shape[0].dtype)
-            wide = self.widened[buffer] = replace(buffer, shape=(extent,))
+            wide = self.widened[buffer] = buffer.replace(shape=(extent,))
         return wide
 
     def element(self, buffer: Buffer, index: Expr) -> Expr:

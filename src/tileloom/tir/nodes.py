@@ -20,16 +20,16 @@ iterations, what it reads and what it writes; loops around it only say when.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import cache
 from importlib import import_module
-from typing import Any, ClassVar, Self
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, final
 
 from ..base import DType, Span, dtype
+from ..base.record import Record, field
 from ..expr import Expr, ExprLike, IntImm, IterVar, Range, Var, as_expr, const
 from ..expr.nodes import _intern
+
+if TYPE_CHECKING:
+    import numpy as np
 
 SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING = (
     "serial",
@@ -54,8 +54,7 @@ class StorageScope(str):
 _SCOPES: dict[str, StorageScope] = {}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Buffer:
+class Buffer(Record):
     """A multi-dimensional view of memory: element `i...` is `data[elem_offset + sum(i * stride)]`.
 
     Attributes:
@@ -99,10 +98,6 @@ class Buffer:
         if all(isinstance(extent, IntImm) for extent in self.shape):
             return tuple(extent.value for extent in self.shape)  # type: ignore[attr-defined]
         return None
-
-    def replace(self, **changes: Any) -> Buffer:
-        """A new buffer with some fields changed; the pointer stays unless `data` is given."""
-        return replace(self, **changes)
 
     def same_as(self, other: object) -> bool:
         """Whether both are one buffer."""
@@ -170,8 +165,7 @@ class BufferLoad(Expr):
         return BufferLoad(self.buffer, children[:n], children[n] if len(children) > n else None)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BufferRegion:
+class BufferRegion(Record):
     """A box of a buffer: one range for each dimension."""
 
     buffer: Buffer
@@ -188,8 +182,7 @@ class BufferRegion:
         return BufferRegion(buffer, tuple(Range(i, const(1, i.dtype)) for i in indices))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MatchBufferRegion:
+class MatchBufferRegion(Record):
     """A buffer that is another name for a region of `source` inside a block."""
 
     buffer: Buffer
@@ -199,15 +192,8 @@ class MatchBufferRegion:
 # ---------------------------------------------------------------------------- statements
 
 
-@cache
-def _field_names(cls: type[Any]) -> frozenset[str]:
-    return frozenset(part.name for part in fields(cls))
-
-
-class Scripted:
+class Scripted(Record):
     """What has a text as a script."""
-
-    __slots__ = ()
 
     def __str__(self) -> str:
         return text_of(self)  # type: ignore[arg-type]
@@ -225,28 +211,12 @@ class Scripted:
         return self is other
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Stmt(Scripted):
     """Any statement. `span` is where it was written, if it was."""
 
     span: Span | None = field(default=None, kw_only=True)
-    __match_args__: ClassVar[tuple[str, ...]] = ()
-
-    def replace(self, **changes: Any) -> Self:
-        """The same statement with some fields changed."""
-        # As dataclasses.replace, three times faster: passes spend much of their time here.
-        cls = type(self)
-        names = _field_names(cls)  # type: ignore[arg-type]
-        if not changes.keys() <= names:
-            return replace(self, **changes)  # which says what is wrong
-        new = object.__new__(cls)
-        for name in names:
-            value = changes[name] if name in changes else getattr(self, name)
-            object.__setattr__(new, name, value)
-        return new
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class For(Stmt):
     """A loop over [min, min + extent)."""
 
@@ -259,7 +229,6 @@ class For(Stmt):
     annotations: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Block(Stmt):
     """A computation over iteration variables with declared reads and writes.
 
@@ -277,7 +246,6 @@ class Block(Stmt):
     annotations: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class BlockRealize(Stmt):
     """A block run for these values of its iteration variables, where the predicate holds."""
 
@@ -286,7 +254,6 @@ class BlockRealize(Stmt):
     block: Block
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class BufferStore(Stmt):
     """buffer[indices] = value."""
 
@@ -296,14 +263,12 @@ class BufferStore(Stmt):
     predicate: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class SeqStmt(Stmt):
     """Statements one after another; build it with `seq`, which flattens."""
 
     seq: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class IfThenElse(Stmt):
     """A branch."""
 
@@ -312,7 +277,6 @@ class IfThenElse(Stmt):
     else_case: Stmt | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class LetStmt(Stmt):
     """`body` with `var` standing for `value`, which is evaluated once."""
 
@@ -321,7 +285,6 @@ class LetStmt(Stmt):
     body: Stmt
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class AttrStmt(Stmt):
     """`body` with a fact or request attached, such as ("thread_extent", iter_var, extent)."""
 
@@ -331,7 +294,6 @@ class AttrStmt(Stmt):
     body: Stmt
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class AssertStmt(Stmt):
     """`body`, where the condition must hold; the kernel refuses to run otherwise."""
 
@@ -340,7 +302,6 @@ class AssertStmt(Stmt):
     body: Stmt
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class While(Stmt):
     """A loop as long as the condition holds."""
 
@@ -348,14 +309,12 @@ class While(Stmt):
     body: Stmt
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Evaluate(Stmt):
     """An expression evaluated for its effect."""
 
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Allocate(Stmt):
     """Memory for the time of `body` (flat stage); the scope is that of the pointer."""
 
@@ -367,7 +326,6 @@ class Allocate(Stmt):
     annotations: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class AllocateConst(Stmt):
     """Constant data under a pointer."""
 
@@ -379,7 +337,6 @@ class AllocateConst(Stmt):
     annotations: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class DeclBuffer(Stmt):
     """A buffer over a pointer that is already there."""
 
@@ -390,7 +347,7 @@ class DeclBuffer(Stmt):
 # ---------------------------------------------------------------------------- functions
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@final
 class PrimFunc(Scripted):
     """A function over buffers and scalars.
 
@@ -402,7 +359,7 @@ class PrimFunc(Scripted):
     body: Stmt
     buffer_map: Mapping[Var, Buffer] = field(default_factory=dict)
     attrs: Mapping[str, Any] = field(default_factory=dict)
-    ret_type: DType = field(default_factory=lambda: dtype("void"))
+    ret_type: DType = dtype("void")
     span: Span | None = field(default=None, kw_only=True)
 
     @property
@@ -415,22 +372,18 @@ class PrimFunc(Scripted):
         """The buffers of the parameters, in order."""
         return tuple(self.buffer_map[p] for p in self.params if p in self.buffer_map)
 
-    def replace(self, **changes: Any) -> PrimFunc:
-        """The same function with some fields changed."""
-        return replace(self, **changes)
-
     def with_attr(self, key: str | Mapping[str, Any], value: Any = None) -> PrimFunc:
         """The same function with one attribute set, or with those of a mapping."""
         changes = key if isinstance(key, Mapping) else {key: value}
-        return replace(self, attrs={**self.attrs, **changes})
+        return self.replace(attrs={**self.attrs, **changes})
 
     def without_attr(self, key: str) -> PrimFunc:
         """The same function without one attribute."""
-        return replace(self, attrs={k: v for k, v in self.attrs.items() if k != key})
+        return self.replace(attrs={k: v for k, v in self.attrs.items() if k != key})
 
     def with_body(self, body: Stmt) -> PrimFunc:
         """The same function with another body."""
-        return replace(self, body=body)
+        return self.replace(body=body)
 
     def specialize(self, values: Mapping[Any, Any]) -> PrimFunc:
         """The function for given sizes, scalars and buffers: `tir.specialize(self, values)`."""
@@ -438,7 +391,6 @@ class PrimFunc(Scripted):
         return above.specialize(self, values)  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class IRModule(Scripted):
     """Functions by name."""
 
@@ -447,10 +399,6 @@ class IRModule(Scripted):
 
     def __getitem__(self, name: str) -> PrimFunc:
         return self.functions[name]
-
-    def replace(self, **changes: Any) -> IRModule:
-        """The same module with some fields changed."""
-        return replace(self, **changes)
 
 
 def text_of(node: Stmt | PrimFunc | IRModule) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .... import tir
+from ....base.record import RecordType
 from ....tir import PrimFunc, register_structure
 
 
@@ -20,7 +21,7 @@ class GlobalVar(str):
         return str(self)
 
 
-class _ModuleType(type):
+class _ModuleType(RecordType):
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, tir.IRModule)
 
@@ -32,8 +33,6 @@ class IRModule(tir.IRModule, metaclass=_ModuleType):
     >>> [gv.name_hint for gv in mod.get_global_vars()], "main" in mod
     (['main'], True)
     """
-
-    __slots__ = ()
 
     def __init__(
         self,
