@@ -322,7 +322,7 @@ def test_divisions_are_rows(seed) -> None:
         assert free_vars(part.outer).isdisjoint(inner)
         assert free_vars(part.inner) <= set(inner)
         size, count = int(part.inner_extent), int(part.outer_extent)
-        env0 = {v: 0 for v in dom_map}
+        env0 = dict.fromkeys(dom_map, 0)
         first, start = evaluate(part.outer, env0), evaluate(part.inner, env0)
         for env in environments(dom_map):
             outer, low = evaluate(part.outer, env), evaluate(part.inner, env)

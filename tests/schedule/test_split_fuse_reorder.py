@@ -307,3 +307,100 @@ def test_references_expire():
     with pytest.raises(ScheduleError, match="no longer in the program"):
         sch.get(i)
     refused(sch, "no longer", "split", i, [None, 2])
+
+
+ROWS = """
+@T.prim_func
+def main(A: T.Buffer((5, 8), "float32"), B: T.Buffer((5,), "float32")):
+    for i, k in T.grid(5, 8):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi, vk]
+"""
+
+
+def test_reorder_keeps_what_starts_a_reduction_first():
+    sch = schedule(ROWS)
+    outer, inner = sch.split(sch.fuse(*sch.get_loops("B")), [None, 6])  # rows are 8 long
+    text = "both places and reduces in block 'B'"
+    error = refused(sch, text, "reorder", inner, outer)
+    assert "decompose_reduction" in str(error)
+    sch.reorder(outer, inner)  # the order that they are in
+    check_same(sch, ROWS)
+
+
+def test_reorder_moves_loops_that_place_across_mixed_ones():
+    text = (
+        ROWS.replace("(5, 8)", "(3, 5, 8)")
+        .replace("(5,)", "(3, 5)")
+        .replace("for i, k in T.grid(3, 5, 8):", "for h, i, k in T.grid(3, 5, 8):")
+        .replace(
+            'vi, vk = T.axis.remap("SR", [i, k])', 'vh, vi, vk = T.axis.remap("SSR", [h, i, k])'
+        )
+    )
+    text = text.replace("[vi", "[vh, vi")
+    sch = schedule(text)
+    h, i, k = sch.get_loops("B")
+    outer, inner = sch.split(sch.fuse(i, k), [None, 6])
+    sch.reorder(outer, h, inner)
+    sch.reorder(inner, h)
+    check_same(sch, text)
+    check_trace(sch, text)
+    refused(sch, "both places and reduces", "reorder", inner, outer)
+
+
+def test_reorder_of_split_reductions():
+    sch = schedule(ROWS)
+    k0, k1 = sch.split(sch.get_loops("B")[1], [None, 3])
+    sch.reorder(k1, k0, sch.get_loops("B")[0])
+    check_same(sch, ROWS)
+    # The reduction starts at 1, which is not where its loops do.
+    late = schedule(
+        """
+@T.prim_func
+def main(A: T.Buffer((5, 8), "float32"), B: T.Buffer((5,), "float32")):
+    for i, k0, k1 in T.grid(5, 3, 3):
+        with T.block("B"):
+            vi = T.axis.spatial(5, i)
+            vk = T.axis.reduce((1, 8), k0 * 3 + k1)
+            T.where(k0 * 3 + k1 >= 1 and k0 * 3 + k1 < 8)
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi, vk]
+"""
+    )
+    _, k0, k1 = late.get_loops("B")
+    refused(late, "what starts a result would not come first", "reorder", k1, k0)
+
+
+def test_reorder_moves_no_reduction_across_repetitions():
+    text = ROWS.replace("for i, k in T.grid(5, 8):", "for i, again, k in T.grid(5, 2, 8):")
+    sch = schedule(text)
+    i, again, k = sch.get_loops("B")
+    refused(sch, "loop 'again' repeats in block 'B'", "reorder", k, again)
+    sch.reorder(again, i)
+    check_same(sch, text)
+
+
+def test_reorder_moves_no_reduction_across_overlapping_loops():
+    text = """
+@T.prim_func
+def main(A: T.Buffer((9, 8), "float32"), B: T.Buffer((9,), "float32")):
+    for i, h, k in T.grid(4, 3, 8):
+        with T.block("B"):
+            vi = T.axis.spatial(9, i * 2 + h)
+            vk = T.axis.reduce(8, k)
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi, vk]
+"""
+    sch = schedule(text)
+    i, h, k = sch.get_loops("B")
+    refused(sch, "what starts a result would not come first", "reorder", k, i)
+    refused(sch, "what starts a result would not come first", "reorder", k, h, i)
+    sch.reorder(h, i)
+    check_same(sch, text)
+    sch.reorder(k, i)  # while h stands, no row is run twice
+    check_same(sch, text)

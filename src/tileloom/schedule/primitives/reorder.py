@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ...expr import REDUCE, SPATIAL, free_vars
 from ...tir import For, Stmt
 from ..analysis.affine import affine_binding, partial_affine_binding
+from ..analysis.order import reordering_fault
 from ..analysis.tree import child_blocks, loops_above
 from ..errors import name_of, refuse
 from ..instruction import LoopRef, primitive
@@ -34,6 +35,7 @@ def reorder(state: ScheduleState, *ordered_loops: LoopRef) -> None:
     order = [next(left) if sref in chosen else sref for sref in chain]
     _check_dependences(order)
     _check_blocks(state, chain[0])
+    _check_starts(state, chain, order)
     body: Stmt = chain[-1].loop.body
     for sref in reversed(order):
         body = copy_loop(sref.loop, body)
@@ -98,4 +100,26 @@ def _check_blocks(state: ScheduleState, top: StmtSRef) -> None:
                 f"the values of {name_of(block)} are not affine in the loops to be reordered",
                 at=[top, block],
                 fast="The block does not have affine bindings",
+            )
+
+
+def _check_starts(
+    state: ScheduleState, chain: Sequence[StmtSRef], order: Sequence[StmtSRef]
+) -> None:
+    """What starts the results of a reduction must stay the first to touch them."""
+    outside = [sref.loop for sref in loops_above(chain[0])]
+    before, after = [sref.loop for sref in chain], [sref.loop for sref in order]
+    for block in child_blocks(state, chain[0]):
+        if block.block.init is None:
+            continue
+        below = [sref.loop for sref in loops_above(block)][len(outside) + len(chain) :]
+        fault = reordering_fault(state.realize(block), outside, before, after, below)
+        if fault is not None:
+            why, *places = fault
+            raise refuse(
+                f"{name_of(places[0])} and {name_of(places[1])} cannot change places: {why} in "
+                f"{name_of(block)}, so what starts a result would not come first",
+                at=[*places, block],
+                hint="decompose_reduction first, or reorder before loops that place are fused "
+                "with loops that reduce",
             )

@@ -1,0 +1,114 @@
+"""The order of a reduction: what starts its results comes first, and no step is taken twice.
+
+The `T.init()` of a block runs with the instances whose reduction variables are all at their start.
+Of all instances for one result these must come first, so not every order of loops is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from ...expr import GE, GT, LE, LT, REDUCE, And, Expr, Range, Var, detect_iter_map, free_vars
+from ...tir import BlockRealize, For
+from ..errors import name_of
+from .affine import linear_form
+from .tree import is_one
+
+# What a loop does to the results of a reduction.
+_PLACES, _REDUCES, _REPEATS, _MIXES = "places", "reduces", "repeats", "both places and reduces"
+
+
+def repetition_fault(
+    realize: BlockRealize, outside: Sequence[For], inside: Sequence[For]
+) -> str | None:
+    """Why the inner loops may run an instance of a block twice while the outer stand; else None."""
+    values = realize.iter_values
+    used = frozenset[Var]().union(*map(free_vars, values))
+    inside = [loop for loop in inside if not is_one(loop.extent)]
+    for loop in inside:
+        if loop.loop_var not in used:
+            return f"{name_of(loop)} only repeats {name_of(realize.block)}"
+    if not inside or _is_injective(values, inside):
+        return None
+    outer = [loop for loop in outside if loop.loop_var in used]
+    if _is_injective(values, [*outer, *inside], realize.predicate):
+        return None
+    names = " and ".join(repr(loop.loop_var.name) for loop in inside)
+    word = "the loops" if len(inside) > 1 else "the loop"
+    return f"{word} {names} may run the same instances of {name_of(realize.block)} again"
+
+
+def _is_injective(
+    values: Sequence[Expr], loops: Sequence[For], predicate: Expr | bool = True
+) -> bool:
+    domains = {loop.loop_var: Range(loop.min, loop.extent) for loop in loops}
+    return bool(detect_iter_map(values, domains, predicate, "bijective"))
+
+
+def reordering_fault(
+    realize: BlockRealize,
+    outside: Sequence[For],
+    before: Sequence[For],
+    after: Sequence[For],
+    below: Sequence[For],
+) -> tuple[str, For, For] | None:
+    """Why a reduction needs two loops in their order, and these; None if another order will do.
+
+    Loops that only place results may go anywhere, as long as each result is in one of their
+    iterations alone. Of the others only those that only reduce may change places.
+
+    Args:
+        realize: what runs the block, which has an init.
+        outside: the loops around those that change places.
+        before: these loops, as they are.
+        after: the same in the order that is asked for.
+        below: the loops inside of them.
+    """
+    swapped = list(_swapped(before, after))
+    roles = {loop: _role(realize, loop) for loop in before}
+    crossing = any((roles[a] == _PLACES) != (roles[b] == _PLACES) for a, b in swapped)
+    if crossing and repetition_fault(realize, outside, [*before, *below]) is not None:
+        roles = {a: _REPEATS if role == _PLACES else role for a, role in roles.items()}
+    for a, b in swapped:
+        pair = {roles[a], roles[b]}
+        if _PLACES in pair or pair == {_REPEATS}:
+            continue
+        if pair == {_REDUCES} and _starts_at_least(realize.predicate, (a.loop_var, b.loop_var)):
+            continue
+        special = a if roles[a] != _REDUCES else b
+        return f"{name_of(special)} {roles[special]}", a, b
+    return None
+
+
+def _swapped(before: Sequence[For], after: Sequence[For]) -> Iterator[tuple[For, For]]:
+    place = {loop: i for i, loop in enumerate(after)}
+    for a, b in combinations(before, 2):
+        if place[a] > place[b] and not is_one(a.extent) and not is_one(b.extent):
+            yield a, b
+
+
+def _role(realize: BlockRealize, loop: For) -> str:
+    places = reduces = False
+    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        if loop.loop_var in free_vars(value):
+            reduces = reduces or axis.iter_type == REDUCE
+            places = places or axis.iter_type != REDUCE
+    if places:
+        return _MIXES if reduces else _PLACES
+    return _REDUCES if reduces else _REPEATS
+
+
+def _starts_at_least(condition: Expr, variables: tuple[Var, ...]) -> bool:
+    """Whether a condition that holds anywhere holds where these variables are least."""
+    if isinstance(condition, And):
+        return all(_starts_at_least(side, variables) for side in (condition.a, condition.b))
+    if free_vars(condition).isdisjoint(variables):
+        return True
+    if not isinstance(condition, (LT, LE, GT, GE)):
+        return False
+    less, more = condition.a, condition.b
+    if isinstance(condition, (GT, GE)):
+        less, more = more, less
+    form = linear_form(less - more)
+    return form is not None and all(s >= 0 for v, s in form[0] if v in variables)
