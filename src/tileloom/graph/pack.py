@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..base.errors import InternalError
 from ..base.panels import pack_panels
 from .nodes import Graph, Node, Tensor, TensorType
 from .op import REGISTRY
@@ -52,15 +53,16 @@ def _is_packable(node: Node) -> bool:
 
 
 def _packed(node: Node, left: Tensor, machine: Machine, panels: dict[Any, Tensor]) -> Node:
-    right = node.inputs[1]
+    right, matrix = node.inputs[1], node.inputs[1].value
+    if matrix is None:
+        raise InternalError(f"{node} has no constant to pack")
     columns = node.outputs[0].shape[-1]
     width = panel_width(columns, machine.vector_bits, accumulator_of(node))
     transposed = node.attrs["transpose_b"]
     key = right, transposed, width
     if key not in panels:
-        assert right.value is not None
-        array = pack_panels(right.value.reshape(right.shape[-2:]), transposed, width)
-        attrs = {"value": array, "panels_of": (right.value, transposed, width)}
+        array = pack_panels(matrix.reshape(right.shape[-2:]), transposed, width)
+        attrs = {"value": array, "panels_of": (matrix, transposed, width)}
         type_ = TensorType(array.shape, right.dtype)
         panels[key] = Node(REGISTRY["constant"], (), attrs, [type_]).outputs[0]
     attrs = {

@@ -39,6 +39,8 @@ from .reducing import allocate
 DEPTH = 512
 #: Panels that one worker packs at a time.
 PANELS = 10
+#: Panels that must read a strip of the left operand to make up for copying it.
+WORTH_COPYING = 4
 
 #: An element, given the batch position and two indices.
 Element = Callable[[list[Expr], Expr, Expr], Expr]
@@ -60,6 +62,9 @@ class Product:
             in it given (batch, i, j); None: the depth is never blocked.
         packed: the right operand as panels over the whole depth, made beforehand, the same for
             all of the batch; `right` is not used then.
+        copies_left: whether rows of the left operand are better copied before they are read by
+            every panel: they need converting, or they lie a power of two apart and would push each
+            other out of the cache.
     """
 
     batch: tuple[int, ...]
@@ -72,6 +77,7 @@ class Product:
     epilogue: Epilogue
     partial: tuple[Buffer, Element] | None = None
     packed: Buffer | None = None
+    copies_left: bool = False
 
 
 def panel_width(columns: int, vector_bits: int, dtype: DType) -> int:
@@ -108,6 +114,7 @@ class _Gemm:
         self.batch = 1
         for extent in product.batch:
             self.batch *= extent
+        self.copies_left = product.copies_left and self.panels >= WORTH_COPYING
         work = 2 * self.batch * product.rows * product.columns * product.depth
         self.workers = workers if work >= PARALLEL_WORK else 1
 
@@ -242,9 +249,14 @@ class _Gemm:
         kind: str,
     ) -> Stmt:
         def strip(row: Expr, height: int) -> Stmt:
-            q = Var("q")
-            panel = self._micro(at, (row, height), packed, (q, first + q), stretch)
-            return For(q, const(0), count, SERIAL, panel)
+            def panels(left: Element) -> Stmt:
+                q = Var("q")
+                panel = self._micro(left, at, (row, height), packed, (q, first + q), stretch)
+                return For(q, const(0), count, SERIAL, panel)
+
+            if self.copies_left:
+                return self._with_copy(at, row, height, stretch, panels)
+            return panels(lambda at, r, k: self.p.left(at, row + r, stretch.start + k))
 
         whole, rest = divmod(self.p.rows, self.mr)
         body = None
@@ -252,8 +264,38 @@ class _Gemm:
             body = loop("ib", whole, lambda ib: strip(ib * self.mr, self.mr), kind)
         return seq(body, strip(const(whole * self.mr), rest) if rest else None)
 
+    def _with_copy(
+        self,
+        at: list[Expr],
+        row: Expr,
+        height: int,
+        stretch: _Stretch,
+        make: Callable[[Element], Stmt],
+    ) -> Stmt:
+        """A statement about rows of the left operand, given where their copy is."""
+        step = stretch.room + self.lanes  # not a power of two
+        copy = make_buffer((height * step,), self.p.dtype, "strip", scope="local")
+
+        def element(r: int, k: Expr) -> Stmt:
+            value = self.p.left(at, row + r, stretch.start + k)
+            return BufferStore(copy, value, (r * step + k,))
+
+        def vectors(r: int) -> Stmt:
+            v, s = Var("v"), Var("s")
+            whole = stretch.extent // self.lanes
+            body = vector(self.lanes, lambda lane: element(r, v * self.lanes + lane))
+            rest = stretch.extent - whole * self.lanes
+            return seq(
+                For(v, const(0), whole, SERIAL, body),
+                For(s, const(0), rest, SERIAL, element(r, whole * self.lanes + s)),
+            )
+
+        copied = make(lambda _, r, k: BufferLoad(copy, [r * step + k]))
+        return allocate(copy, seq(*(vectors(r) for r in range(height)), copied))
+
     def _micro(
         self,
+        left_at: Element,
         at: list[Expr],
         rows: tuple[Expr, int],
         packed: Buffer,
@@ -261,7 +303,7 @@ class _Gemm:
         stretch: _Stretch,
     ) -> Stmt:
         """`height` rows times one panel."""
-        (row, height), (local, number) = rows, panel
+        (_, height), (local, number) = rows, panel
         acc = make_buffer((height * self.nr,), self.p.dtype, "acc", scope="local")
         k = Var("k")
         line = local * stretch.room + k
@@ -277,7 +319,7 @@ class _Gemm:
                 ))
                 for u in range(self.nr // self.lanes)
             ]  # fmt: skip
-            step.append(LetStmt(left, self.p.left(at, row + r, stretch.start + k), seq(*adds)))
+            step.append(LetStmt(left, left_at(at, const(r), k), seq(*adds)))
         body = seq(
             self._begin(at, acc, rows, number, stretch),
             For(k, const(0), stretch.extent, SERIAL, seq(*step)),

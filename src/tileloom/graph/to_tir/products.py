@@ -16,6 +16,9 @@ from .gemm import Element, Product, product_kernel
 from .reducing import allocate
 from .stages import PlanRefused, Stage, make_stages
 
+#: Bytes after which addresses fall into the same set of the nearest cache.
+CACHE_WAY = 4096
+
 
 class Anchored:
     """A kernel around a product: its operands, its result's formulas, and their memory.
@@ -141,9 +144,25 @@ def _matmul(kernel: Anchored) -> tuple[Product, Buffer]:
         return kernel.store([*at, i, j], value)
 
     product = Product(
-        batch, rows, columns, depth, kernel.dtype, left, right, epilogue, (room, place), packed
+        batch,
+        rows,
+        columns,
+        depth,
+        kernel.dtype,
+        left,
+        right,
+        epilogue,
+        (room, place),
+        packed,
+        copies_left=not node.attrs["transpose_a"] and _wants_copies(kernel, depth),
     )
     return product, room
+
+
+def _wants_copies(kernel: Anchored, depth: int) -> bool:
+    """Whether rows of the left operand need converting, or all begin in one set of a cache."""
+    kind = kernel.operands[0].dtype
+    return kind is not kernel.dtype or depth * kind.bytes % CACHE_WAY == 0
 
 
 def _operand(kernel: Anchored, number: int, rank: int, transposed: bool) -> Element:
