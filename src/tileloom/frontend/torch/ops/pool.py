@@ -35,10 +35,13 @@ def _max_pool(rank: int) -> Callable[..., tuple[Tensor, Tensor]]:
         window = spread(kernel, rank)
         pads = spread(padding, rank)
         source = batched(x, rank)
-        values, places = ops.max_pool_with_indices(
-            source, window, spread(stride or kernel, rank), [*pads, *pads],
-            spread(dilation, rank), ceil_mode,
+        about = (
+            window, spread(stride or kernel, rank), [*pads, *pads], spread(dilation, rank),
+            ceil_mode,
         )  # fmt: skip
+        # Apart, as places cost much more than values, and only gradients want them.
+        values = ops.max_pool(source, *about)
+        _, places = ops.max_pool_with_indices(source, *about)
         # Here places count from the beginning of each channel.
         area = product(source.shape[2:])
         places = ops.mod(places, area) if area else places
