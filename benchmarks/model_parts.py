@@ -58,7 +58,7 @@ class _Values(fx.Interpreter):  # type: ignore[misc]
         super().__init__(module)
         self.of: dict[fx.Node, torch.Tensor] = {}
         self.computed: set[fx.Node] = set()
-        self.taken: set[int] = set()
+        self.taken: dict[int, torch.Tensor] = {}  # alive, so that no other gets the memory
 
     def run_node(self, node: fx.Node) -> Any:
         value = super().run_node(node)
@@ -66,7 +66,7 @@ class _Values(fx.Interpreter):  # type: ignore[misc]
             return value
         memory = value.untyped_storage().data_ptr()
         if node.op in ("placeholder", "get_attr") or str(node.target) in _PRODUCTS:
-            self.taken.add(memory)
+            self.taken[memory] = value
             if node.op != "get_attr":
                 self.of[node] = value.clone()  # a later operator may write into it
         elif memory not in self.taken:
