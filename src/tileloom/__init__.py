@@ -24,6 +24,7 @@ _MODULES = {
     "IRModule": "tir", "PrimFunc": "tir", "Schedule": "schedule", "ScheduleError": "schedule",
 }  # fmt: skip
 _ROOMS = (
+    "akg",
     "base",
     "compute",
     "driver",

@@ -202,20 +202,28 @@ def _extent(extent: Any) -> int | str:
 # ---------------------------------------------------------------------------- graphs
 
 
-def compile_graph(graph: Graph, target: Any = "cpu") -> Executable:
-    """A graph compiled for a target: a callable from arrays to a list of arrays."""
+def compile_graph(
+    graph: Graph, target: Any = "cpu", replaced: Mapping[int, int] | None = None
+) -> Executable:
+    """A graph compiled for a target: a callable from arrays to a list of arrays.
+
+    Args:
+        replaced: the input whose new value an output is, by their positions: the input's array
+            is changed, and returned as the output.
+    """
     host = runnable(target)
     print_stages(graph, host)
     constants = _constants(graph)
     digests = {id(array): digest(array) for array in constants}
     machine = f"{host.key} {_threads(host)} {host.l1} {host.l2} {host.l3}"
-    key = cache_key("graph", machine, _stamp(), graph_key(graph, digests))
+    replaced = dict(replaced or {})
+    key = cache_key("graph", machine, _stamp(), graph_key(graph, digests), str(replaced))
     found = object_cache().get(key)
     if found is not None:
         given = {digests[id(array)]: array for array in constants}
         recipe, data = Recipe.from_bytes(found, given)
     else:
-        recipe, data = _make(graph, host)
+        recipe, data = _make(graph, host, replaced)
         kept = recipe.to_bytes(digests, data)
         if kept is not None:
             object_cache().put(key, kept)
@@ -282,8 +290,14 @@ def _plain(value: Any) -> str:
 
 
 @compiling
-def _make(graph: Graph, target: Target) -> tuple[Recipe, bytes]:
+def _make(
+    graph: Graph, target: Target, replaced: Mapping[int, int] | None = None
+) -> tuple[Recipe, bytes]:
     program = plan_graph(graph, target)
+    if replaced:
+        from .graph.inplace import write_in_place
+
+        write_in_place(program, replaced)
     slots = _number(program)
 
     def value(tensor: Tensor) -> Value:
@@ -303,6 +317,7 @@ def _make(graph: Graph, target: Target) -> tuple[Recipe, bytes]:
         program.constants,
         needs_threads,
         [Panels(array, *source) for array, source in _panels(program.graph)],
+        replaced or {},
     )
     return recipe, data
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +59,9 @@ class Executable:
         outputs: which slots it returns, seen with which shapes.
         steps: in the order in which they run.
         constants: arrays by slot.
+        replaced: the input whose new value an output is, by their positions. The input's array
+            is changed when everything has been read, and returned as the output. Steps may
+            write to the slot of such an input.
     """
 
     def __init__(
@@ -68,12 +71,17 @@ class Executable:
         outputs: Sequence[Value],
         steps: Sequence[NativeStep | HostStep],
         constants: dict[int, Array],
+        replaced: Mapping[int, int] | None = None,
     ) -> None:
         self.name = name
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self.steps = tuple(steps)
         self._constants = constants
+        self._replaced = dict(replaced or {})
+        self._changed = sorted(
+            {v.slot for step in self.steps for v in step.writes} & set(range(len(self.inputs)))
+        )
         self._binder = Binder(name, self.inputs)
         self._dead = self._last_uses()
         self._quick = self._only_step()
@@ -84,7 +92,7 @@ class Executable:
 
     def _only_step(self) -> NativeStep | None:
         """The one native step, if it takes the inputs and makes the outputs as they are."""
-        if len(self.steps) != 1 or not isinstance(self.steps[0], NativeStep):
+        if len(self.steps) != 1 or not isinstance(self.steps[0], NativeStep) or self._replaced:
             return None
         step = self.steps[0]
         as_given = [value.slot for value in step.reads] == list(range(len(self.inputs)))
@@ -124,7 +132,7 @@ class Executable:
         """
         step = self._quick
         if step is None:
-            return self._run(self._compact(arrays))
+            return self._replace(arrays) if self._replaced else self._run(self._compact(arrays))
         results = [allocate() for allocate in self._allocate]
         arena = self._arena()
         try:
@@ -141,6 +149,26 @@ class Executable:
         self._binder.bind(tuple(compact))
         return compact
 
+    def _replace(self, arrays: Sequence[Any]) -> list[Array]:
+        """Run, and let the inputs that are replaced have their new values."""
+        compact = self._compact(arrays)
+        given = [as_numpy(array) for array in arrays]
+        for k in self._replaced.values():
+            if not given[k].flags.writeable:
+                raise ArgumentError(
+                    f"{self.name}: {self.inputs[k].name!r} is written, and read-only"
+                )
+        for k in self._changed:
+            others = (array for j, array in enumerate(compact) if j != k)
+            if any(np.may_share_memory(compact[k], other) for other in others):
+                compact[k] = compact[k].copy()
+        results = self._run(compact)
+        for output, k in self._replaced.items():
+            if results[output] is not given[k]:
+                given[k][...] = results[output]
+                results[output] = given[k]
+        return results
+
     def _run(self, arrays: Sequence[Array]) -> list[Array]:
         slots: dict[int, Array] = dict(self._constants)
         slots.update(enumerate(arrays))
@@ -149,7 +177,7 @@ class Executable:
             if isinstance(step, HostStep):
                 made = _made_by_host(step, given)
             else:
-                made = [empty(value.shape, value.dtype) for value in step.writes]
+                made = [self._place(value, slots) for value in step.writes]
                 held = [*given, *made, empty((step.arena_bytes,), "uint8")]
                 pointers = (ctypes.c_void_p * len(held))(*(a.ctypes.data for a in held))
                 step.kernel.launch(ctypes.addressof(pointers))
@@ -158,13 +186,22 @@ class Executable:
                 del slots[slot]
         return self._results(slots, len(arrays))
 
+    def _place(self, value: Value, slots: Mapping[int, Array]) -> Array:
+        """Where a step writes a value: new memory, or that of the input that it replaces."""
+        if value.slot < len(self.inputs):
+            return slots[value.slot].reshape(value.shape)
+        return empty(value.shape, value.dtype)
+
     def _results(self, slots: dict[int, Array], inputs: int) -> list[Array]:
         """Fresh arrays: an output that is an input, a constant or another output is copied."""
         shared = set(range(inputs)) | set(self._constants)
         results = []
-        for value in self.outputs:
+        for k, value in enumerate(self.outputs):
             array = slots[value.slot].reshape(value.shape)
-            if value.slot in shared:
+            own = self._replaced.get(k) == value.slot
+            if own:
+                array = slots[value.slot]
+            elif value.slot in shared:
                 copy = empty(value.shape, value.dtype)
                 copy[...] = array
                 array = copy

@@ -57,6 +57,7 @@ class Recipe:
         symbols: arrays by the symbol under which the code finds them.
         needs_threads: whether the code calls the runtime of parallel loops.
         panels: what is known about constants that were made from others.
+        replaced: the input whose new value an output is, by their positions.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Recipe:
     symbols: Mapping[str, Array] = field(default_factory=dict)
     needs_threads: bool = False
     panels: Sequence[Panels] = ()
+    replaced: Mapping[int, int] = field(default_factory=dict)
 
     def executable(self, code: LoadedObject | None) -> Executable:
         """The program, ready to be called."""
@@ -78,6 +80,7 @@ class Recipe:
             self.outputs,
             [_ready(step, code, keep, names) for step in self.steps],
             dict(self.constants),
+            self.replaced,
         )
 
     # ------------------------------------------------------------------ as bytes
@@ -108,6 +111,7 @@ class Recipe:
             "constants": [[slot, constant(array)] for slot, array in self.constants.items()],
             "symbols": [[name, constant(array)] for name, array in self.symbols.items()],
             "needs_threads": self.needs_threads,
+            "replaced": list(self.replaced.items()),
         }
         too_large = sum(array.nbytes for array in own) > MOST_CONSTANT_BYTES
         if too_large or any(step.host is not None for step in self.steps):
@@ -145,6 +149,7 @@ class Recipe:
             constants,
             symbols,
             header["needs_threads"],
+            replaced=dict(header["replaced"]),
         )
         return recipe, data[offset:]
 
