@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -263,6 +264,21 @@ def test_no_module_imports_itself_in_a_circle() -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail("circular import: " + " -> ".join(error.args[1]))
+
+
+@pytest.mark.parametrize("name", ["base", "expr", "tir"])
+def test_what_a_room_loads_late_is_what_type_checkers_see(name) -> None:
+    """`room(...)` in a door says at run time what the imports under `TYPE_CHECKING` say."""
+    door = import_module(f"tileloom.{name}")
+    seen = {}
+    for block in ast.walk(modules()[door.__name__].tree):
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING":
+            for found in block.body:
+                assert isinstance(found, ast.ImportFrom)
+                seen.update({alias.name: found.module or "" for alias in found.names})
+    assert seen == door._homes
+    assert seen.keys() <= set(door.__all__)
+    assert set(door.__all__) <= set(dir(door))
 
 
 def test_import_is_light() -> None:

@@ -1,10 +1,19 @@
 """The ground floor: data types, targets, source spans, errors and settings. Knows no IR."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .dtype import DType, dtype
 from .errors import InternalError, TileloomError, UserError
-from .settings import Settings, override, settings
+from .late import room
 from .span import Span
-from .target import Target, target
+
+if TYPE_CHECKING:
+    from .settings import Settings, override, settings
+    from .target import Target, target
+
+room(__name__, settings="Settings override settings", target="Target target")
 
 __all__ = [
     "DType",

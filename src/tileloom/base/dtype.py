@@ -7,12 +7,17 @@ serialises as one, and it knows its code, width and lanes.
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
-
-import ml_dtypes
-import numpy as np
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
 
 from .errors import DTypeError
+from .late import package
+
+if TYPE_CHECKING:
+    import ml_dtypes
+    import numpy as np
+else:
+    ml_dtypes, np = package("ml_dtypes"), package("numpy")
 
 Code = Literal["int", "uint", "float", "bfloat", "bool", "handle", "void", "float8"]
 
@@ -70,25 +75,23 @@ class DType(str):
     @property
     def numpy(self) -> np.dtype[Any]:
         """The NumPy type of one element."""
-        special = _NUMPY_SPECIAL.get(self.element)
-        return np.dtype(special if special is not None else str(self.element))
+        return _numpy(self.element)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (dtype, (str(self),))
 
 
-_NUMPY_SPECIAL: dict[str, Any] = {
-    "bfloat16": ml_dtypes.bfloat16,
-    "float8_e4m3fn": ml_dtypes.float8_e4m3fn,
-    "float8_e5m2": ml_dtypes.float8_e5m2,
-    "int4": ml_dtypes.int4,
-    "uint4": ml_dtypes.uint4,
-    "handle": np.uintp,
-}
-_NUMPY_NAMES: dict[Any, str] = {
-    np.dtype(value): name for name, value in _NUMPY_SPECIAL.items() if name != "handle"
-}
 _CACHE: dict[str, DType] = {}
+# What NumPy itself has no type for is in ml_dtypes.
+_EXTENSIONS = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4")
+
+
+@cache
+def _numpy(element: DType) -> np.dtype[Any]:
+    if element in _EXTENSIONS:
+        extension: np.dtype[Any] = np.dtype(getattr(ml_dtypes, element))
+        return extension
+    return np.dtype(np.uintp if element.is_handle else str(element))
 
 
 def dtype(spec: Any) -> DType:
@@ -106,8 +109,7 @@ def dtype(spec: Any) -> DType:
         return _CACHE.get(spec) or _parse(spec)
     if spec in _PYTHON_TYPES:
         return dtype(_PYTHON_TYPES[spec])
-    as_numpy = np.dtype(spec)
-    return dtype(_NUMPY_NAMES.get(as_numpy, as_numpy.name))
+    return dtype(np.dtype(spec).name)
 
 
 _PYTHON_TYPES: dict[Any, str] = {bool: "bool", int: "int64", float: "float32"}

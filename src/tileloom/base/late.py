@@ -19,6 +19,8 @@ class _Room(ModuleType):
         home = self._homes.get(name)
         if home is None:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        if not home:
+            return import_module(f"{self.__name__}.{name}")
         value = getattr(import_module(f"{self.__name__}.{home}"), name)
         setattr(self, name, value)
         return value
@@ -39,10 +41,12 @@ def room(package: str, **parts: str) -> None:
 
     Args:
         package: its `__name__`.
-        parts: for each submodule, the names that it is the home of, with blanks between them.
+        parts: for each submodule, the names that it is the home of, with blanks between them;
+            none for a submodule that is a public name itself.
     """
     module = sys.modules[package]
-    homes = {name: home for home, names in parts.items() for name in names.split()}
+    homes = dict.fromkeys([part for part in parts if not parts[part]], "")
+    homes.update({name: home for home, names in parts.items() for name in names.split()})
     module.__dict__["_homes"] = homes
     module.__class__ = _Room
 

@@ -1,23 +1,11 @@
 """Scalar and index algebra: nodes, building, walking, simplification, bounds, iteration maps."""
 
-from . import intrin
-from .analyzer import Analyzer, is_true, simplify
-from .bounds import ConstIntBound, const_int_bound, is_index, type_range
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..base.late import room
 from .build import as_expr, binary, cast, const, logical_not, match_types, promote, trunc_div
-from .evaluate import evaluate
-from .index_map import IndexMap
-from .int_set import IntSet
-from .itermap import (
-    IterMapResult,
-    IterMark,
-    IterSplitExpr,
-    IterSumExpr,
-    detect_iter_map,
-    inverse_affine_iter_map,
-    iter_map_simplify,
-    normalize_iter_map_to_expr,
-)
-from .modular import ModularSet, modular_set
 from .nodes import (
     EQ,
     GE,
@@ -57,8 +45,6 @@ from .nodes import (
 )
 from .operators import ExprLike
 from .ops import Op, find_op, get_op, is_pure_op, register_op
-from .order import order_key
-from .rebuild import is_pure
 from .reduction import (
     OPAQUE,
     ORDERED,
@@ -71,8 +57,45 @@ from .reduction import (
     Range,
     Reduce,
 )
-from .subspace import Division, SubspaceDivision, subspace_divide
 from .walk import free_vars, post_order, rewrite, substitute
+
+if TYPE_CHECKING:
+    from . import intrin
+    from .analyzer import Analyzer, is_true, simplify
+    from .bounds import ConstIntBound, const_int_bound, is_index, type_range
+    from .evaluate import evaluate
+    from .index_map import IndexMap
+    from .int_set import IntSet
+    from .itermap import (
+        IterMapResult,
+        IterMark,
+        IterSplitExpr,
+        IterSumExpr,
+        detect_iter_map,
+        inverse_affine_iter_map,
+        iter_map_simplify,
+        normalize_iter_map_to_expr,
+    )
+    from .modular import ModularSet, modular_set
+    from .order import order_key
+    from .rebuild import is_pure
+    from .subspace import Division, SubspaceDivision, subspace_divide
+
+room(
+    __name__,
+    intrin="",
+    analyzer="Analyzer is_true simplify",
+    bounds="ConstIntBound const_int_bound is_index type_range",
+    evaluate="evaluate",
+    index_map="IndexMap",
+    int_set="IntSet",
+    itermap="IterMapResult IterMark IterSplitExpr IterSumExpr detect_iter_map "
+    "inverse_affine_iter_map iter_map_simplify normalize_iter_map_to_expr",
+    modular="ModularSet modular_set",
+    order="order_key",
+    rebuild="is_pure",
+    subspace="Division SubspaceDivision subspace_divide",
+)
 
 __all__ = [
     "EQ", "GE", "GT", "LE", "LT", "NE", "OPAQUE", "ORDERED", "REDUCE", "SPATIAL", "THREAD",

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from ..base import DType
 from ..base.dtype import wrap_int
 from ..base.errors import UnsupportedError, UserError
+from ..base.late import package
 from .build import shifted_left, shifted_right, trunc_div
 from .nodes import (
     EQ,
@@ -51,6 +50,11 @@ from .nodes import (
     Var,
 )
 from .ops import get_op
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = package("numpy")
 
 Value = Any  # int (also for bool), float, or a list of them for a vector
 Environment = Mapping[Var, Value]
@@ -131,10 +135,10 @@ def _nonzero(function: Callable[[int, int], int]) -> Callable[[int, int], int]:
     return divide
 
 
-def _float_op(function: Any) -> Callable[[float, float], float]:
+def _float_op(name: str) -> Callable[[float, float], float]:
     def evaluate(a: float, b: float) -> float:
         with np.errstate(all="ignore"):
-            return float(function(np.float64(a), np.float64(b)))
+            return float(getattr(np, name)(np.float64(a), np.float64(b)))
 
     return evaluate
 
@@ -163,15 +167,15 @@ _INTEGERS: dict[type[Expr], Callable[[int, int], int]] = {
 # A double holds the exact sum, product or quotient of narrower floats closely enough that rounding
 # it again gives the correctly rounded result (2p + 2 bits suffice).
 _FLOATS: dict[type[Expr], Callable[[float, float], float]] = {
-    Add: _float_op(np.add),
-    Sub: _float_op(np.subtract),
-    Mul: _float_op(np.multiply),
-    Div: _float_op(np.divide),
-    Mod: _float_op(np.fmod),
-    FloorDiv: _float_op(np.floor_divide),
-    FloorMod: _float_op(np.mod),
-    Min: _float_op(np.minimum),
-    Max: _float_op(np.maximum),
+    Add: _float_op("add"),
+    Sub: _float_op("subtract"),
+    Mul: _float_op("multiply"),
+    Div: _float_op("divide"),
+    Mod: _float_op("fmod"),
+    FloorDiv: _float_op("floor_divide"),
+    FloorMod: _float_op("mod"),
+    Min: _float_op("minimum"),
+    Max: _float_op("maximum"),
 }
 
 

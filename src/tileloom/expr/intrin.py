@@ -11,12 +11,11 @@ import builtins
 import math
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
-
-import ml_dtypes
+from typing import TYPE_CHECKING, Any
 
 from ..base import DType, dtype
 from ..base.errors import DTypeError, UserError
+from ..base.late import package
 from .bounds import type_range
 from .build import as_expr, binary, bitwise, cast, const, match_types
 from .evaluate import round_to
@@ -39,6 +38,11 @@ from .nodes import (
 )
 from .operators import ExprLike
 from .ops import get_op
+
+if TYPE_CHECKING:
+    import ml_dtypes
+else:
+    ml_dtypes = package("ml_dtypes")
 
 
 def _need_float(name: str, x: Expr) -> None:

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from ..base.errors import UserError
+from ..base.late import package
+from ..base.record import Record
+
+if TYPE_CHECKING:
+    import fractions
+
+    import numpy as np
+else:
+    fractions, np = package("fractions"), package("numpy")
 
 Evaluate = Callable[..., Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Op:
+class Op(Record):
     """What is known of an operation.
 
     Attributes:
@@ -89,6 +93,11 @@ def op_names() -> tuple[str, ...]:
 # ---------------------------------------------------------------------------- meanings
 
 
+def _numpy(name: str) -> Evaluate:
+    """A function of NumPy, which is looked up when it is called: to name one loads nothing."""
+    return lambda *args: getattr(np, name)(*args)
+
+
 def _lanewise(function: Callable[..., Any]) -> Evaluate:
     """A function of Python scalars, applied to arrays element by element."""
 
@@ -124,17 +133,13 @@ def _fused_multiply_add(a: float, b: float, c: float) -> float:
     """a * b + c, rounded once to double."""
     if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
         return a * b + c
-    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    exact = fractions.Fraction(a) * fractions.Fraction(b) + fractions.Fraction(c)
     if exact == 0:
         return a * b + c  # the sign of zero
     try:
         return float(exact)
     except OverflowError:
         return math.copysign(math.inf, exact)
-
-
-def _sigmoid(x: Any) -> Any:
-    return 1.0 / (1.0 + np.exp(-x))
 
 
 def _bits(a: Any) -> int:
@@ -158,69 +163,46 @@ def _absolute(a: Any) -> Any:
 
 # ---------------------------------------------------------------------------- the table
 
-_ROUNDED: dict[str, Evaluate] = {
-    "exp": np.exp,
-    "exp2": np.exp2,
+# What NumPy calls by another name.
+_ALIASES = {
+    "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
+    "atan2": "arctan2", "atanh": "arctanh", "fabs": "abs", "pow": "power", "shift_left":
+    "left_shift", "shift_right": "right_shift",
+    # Half to even, as NumPy, ONNX and the default rounding mode of C do.
+    "nearbyint": "rint", "round": "rint",
+}  # fmt: skip
+
+
+def _register(
+    names: str, wrap: Callable[[Evaluate], Evaluate], arity: int = 1, **is_: bool
+) -> None:
+    for name in names.split():
+        meaning = wrap(_numpy(_ALIASES.get(name, name)))
+        register_op(Op(f"tir.{name}", arity, evaluate=meaning, **is_))
+
+
+def _as_it_is(function: Evaluate) -> Evaluate:
+    return function
+
+
+_register("exp exp2 log log2 log10 log1p expm1 sqrt", _in_float64)
+_register("sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh", _in_float64)
+_register("fabs floor ceil trunc round nearbyint rint", _quiet)
+_register("isnan isinf isfinite", _as_it_is, predicate=True)
+_register("pow atan2 hypot", _in_float64, 2)
+_register("fmod", _quiet, 2)
+_register("copysign nextafter shift_left shift_right", _as_it_is, 2)
+_register("bitwise_and bitwise_or bitwise_xor", _as_it_is, 2, commutative=True, associative=True)
+_register("bitwise_not", _as_it_is)
+for _name, _function in {
     "exp10": lambda x: np.power(10.0, x),
-    "log": np.log,
-    "log2": np.log2,
-    "log10": np.log10,
-    "log1p": np.log1p,
-    "expm1": np.expm1,
-    "sqrt": np.sqrt,
     "rsqrt": lambda x: 1.0 / np.sqrt(x),
-    "sin": np.sin,
-    "cos": np.cos,
-    "tan": np.tan,
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "atan": np.arctan,
-    "sinh": np.sinh,
-    "cosh": np.cosh,
-    "tanh": np.tanh,
-    "asinh": np.arcsinh,
-    "acosh": np.arccosh,
-    "atanh": np.arctanh,
+    "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)),
     "erf": _lanewise(math.erf),
     "erfc": _lanewise(math.erfc),
-    "sigmoid": _sigmoid,
-}
-_EXACT: dict[str, Evaluate] = {
-    "fabs": np.abs,
-    "floor": np.floor,
-    "ceil": np.ceil,
-    "trunc": np.trunc,
-    # Half to even, as NumPy, ONNX and the default rounding mode of C do.
-    "round": np.rint,
-    "nearbyint": np.rint,
-    "rint": np.rint,
-}
-for _name, _function in _ROUNDED.items():
-    register_op(Op(f"tir.{_name}", evaluate=_in_float64(_function)))
-for _name, _function in _EXACT.items():
-    register_op(Op(f"tir.{_name}", evaluate=_quiet(_function)))
-for _name, _function in {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}.items():
-    register_op(Op(f"tir.{_name}", predicate=True, evaluate=_function))
-_BINARY: dict[str, Evaluate] = {
-    "pow": _in_float64(np.power),
-    "atan2": _in_float64(np.arctan2),
-    "fmod": _quiet(np.fmod),
-    "copysign": np.copysign,
-    "nextafter": np.nextafter,
-    "hypot": _in_float64(np.hypot),
-    "ldexp": lambda a, b: np.ldexp(a, np.asarray(b).astype(np.int32)),
-    "shift_left": np.left_shift,
-    "shift_right": np.right_shift,
-}
-for _name, _function in _BINARY.items():
-    register_op(Op(f"tir.{_name}", 2, evaluate=_function))
-for _name, _function in {
-    "bitwise_and": np.bitwise_and,
-    "bitwise_or": np.bitwise_or,
-    "bitwise_xor": np.bitwise_xor,
 }.items():
-    register_op(Op(f"tir.{_name}", 2, commutative=True, associative=True, evaluate=_function))
-register_op(Op("tir.bitwise_not", evaluate=np.bitwise_not))
+    register_op(Op(f"tir.{_name}", evaluate=_in_float64(_function)))
+register_op(Op("tir.ldexp", 2, evaluate=lambda a, b: np.ldexp(a, np.asarray(b).astype(np.int32))))
 register_op(Op("tir.abs", evaluate=_absolute))
 register_op(Op("tir.popcount", evaluate=_popcount))
 register_op(Op("tir.clz", evaluate=_count_leading_zeros))

@@ -1,16 +1,10 @@
 """The waist: tensor IR, functions of loops and blocks over buffers."""
 
-from .analysis import (
-    BlockGraph,
-    access_regions,
-    allocated_buffers,
-    block_graph,
-    detect_buffer_lca,
-    infer_block_access,
-    undefined_vars,
-    union_regions,
-    used_buffers,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..base.late import room
 from .nodes import (
     FOR_KINDS,
     PARALLEL,
@@ -43,17 +37,6 @@ from .nodes import (
     make_buffer,
     seq,
 )
-from .renew import renewed
-from .run import run
-from .spec import verify, verify_blocks, verify_flat, verify_loops
-from .specialize import specialize
-from .structural import (
-    StructureError,
-    assert_structural_equal,
-    register_structure,
-    structural_equal,
-    structural_hash,
-)
 from .walk import (
     StmtRewriter,
     collect,
@@ -62,6 +45,42 @@ from .walk import (
     stmt_children,
     stmt_exprs,
     substitute_stmt,
+)
+
+if TYPE_CHECKING:
+    from .analysis import (
+        BlockGraph,
+        access_regions,
+        allocated_buffers,
+        block_graph,
+        detect_buffer_lca,
+        infer_block_access,
+        undefined_vars,
+        union_regions,
+        used_buffers,
+    )
+    from .renew import renewed
+    from .run import run
+    from .spec import verify, verify_blocks, verify_flat, verify_loops
+    from .specialize import specialize
+    from .structural import (
+        StructureError,
+        assert_structural_equal,
+        register_structure,
+        structural_equal,
+        structural_hash,
+    )
+
+room(
+    __name__,
+    analysis="BlockGraph access_regions allocated_buffers block_graph detect_buffer_lca "
+    "infer_block_access undefined_vars union_regions used_buffers",
+    renew="renewed",
+    run="run",
+    spec="verify verify_blocks verify_flat verify_loops",
+    specialize="specialize",
+    structural="StructureError assert_structural_equal "
+    "register_structure structural_equal structural_hash",
 )
 
 __all__ = [
