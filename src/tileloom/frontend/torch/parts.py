@@ -1,8 +1,9 @@
 """A traced graph cut into parts that Tileloom compiles and operators left to PyTorch.
 
-Every operator gets a level, so that running part 0, PyTorch's operators of level 0, part 1, ...
-respects all dependences; this needs the fewest parts. Views and operators without tensor arguments
-cost nothing or little: each part makes its own of those it reads, and outside PyTorch makes them.
+Parts and PyTorch take turns, as few as there can be (`graph.aggregate.Turns`): running part 0,
+PyTorch's operators of level 0, part 1, ... respects all dependences. Views and operators without
+tensor arguments cost nothing or little: each part makes its own of those it reads, and outside
+PyTorch makes them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from torch import fx
 
 from ...base.errors import InternalError, TileloomError, UnsupportedError
 from ...graph import ops
+from ...graph.aggregate import Turns
 from ...graph.nodes import Tensor, TensorType
 from . import registry
 from .call import Call
@@ -63,9 +65,7 @@ class Partition:
         self.graph = graph
         self.parts: dict[int, Part] = {}
         self.eager: dict[int, list[fx.Node]] = {}
-        self._level: dict[fx.Node, int] = {}  # of those that run, not of inputs and literals
-        self._native: set[fx.Node] = set()
-        self._last_effect = -1
+        self._turns: Turns[fx.Node] = Turns()  # of those that run, not of inputs and literals
         for node in graph.nodes:
             if node.op == "call_function" and not is_literal(node):
                 self._place(node)
@@ -78,48 +78,34 @@ class Partition:
     # ------------------------------------------------------------------ placing
 
     def _place(self, node: fx.Node) -> None:
-        level = max((self._ready(source) for source in node.all_input_nodes), default=0)
+        sources = list(map(self.base, node.all_input_nodes))
+        level = self._turns.ready(sources)
         try:
             self._convert(self.parts.setdefault(level, Part()), node)
         except Exception as error:  # whatever goes wrong here, PyTorch can do it
             if _makes_tensors(node):
                 report().fall_back(name_of(node), _reason(error))
-            self._leave(node)
+            # As early as it can: what reads inputs alone runs before everything, on level -1.
+            level = self._turns.other(node, sources, has_effect(node))
+            self.eager.setdefault(level, []).append(node)
             return
-        self._level[node] = level
-        self._native.add(node)
+        self._turns.native(node, sources)
         if not is_getitem(node):
             report().compiled[name_of(node)] += 1
 
-    def _ready(self, source: fx.Node) -> int:
-        """The level from which on a part can read a value."""
-        base = self.base(source)
-        level = self._level.get(base, -1)
-        return level if base in self._native and level >= 0 else level + 1
-
-    def _leave(self, node: fx.Node) -> None:
-        """PyTorch runs the operator, as early as it can."""
-        sources = map(self.base, node.all_input_nodes)
-        # What reads inputs alone runs before everything, on level -1.
-        level = max((self._level.get(source, -1) for source in sources), default=-1)
-        if has_effect(node):  # these keep their order
-            level = self._last_effect = max(level, self._last_effect)
-        self._level[node] = level
-        self.eager.setdefault(level, []).append(node)
-
     def base(self, node: fx.Node) -> fx.Node:
         """The node whose value must exist for this one: what a compiled view is a view of."""
-        while node in self._native and is_view(node):
+        while self.is_native(node) and is_view(node):
             node = node.all_input_nodes[0]
         return node
 
     def is_native(self, node: fx.Node) -> bool:
         """Whether Tileloom makes the value."""
-        return node in self._native
+        return self._turns.is_native(node)
 
     def level(self, node: fx.Node) -> int:
         """The level of an operator."""
-        return self._level[node]
+        return self._turns.level[node]
 
     # ------------------------------------------------------------------ converting
 
@@ -145,7 +131,7 @@ class Partition:
 
     def _pick(self, part: Part, node: fx.Node) -> None:
         source, index = node.args
-        if source not in self._native:
+        if not self.is_native(source):
             raise UnsupportedError("its operator is left to PyTorch")
         if source not in part.values:
             self._convert(part, source)
@@ -166,7 +152,7 @@ class Partition:
     def tensor(self, part: Part, node: fx.Node) -> Tensor:
         """A node's value inside a part."""
         if node not in part.values:
-            if node in self._native and (is_view(node) or is_creation(node)):
+            if self.is_native(node) and (is_view(node) or is_creation(node)):
                 self._convert(part, node)
             else:
                 part.values[node] = self._take(part, node)

@@ -15,7 +15,19 @@ from ...base import DType, dtype
 from ...base.errors import DTypeError, ShapeError, UserError
 from ...expr import Expr, const
 from ..nodes import Tensor, TensorType
-from ..op import Array, Attrs, Compute, Expand, Infer, Kind, Op, Reference, apply1, register
+from ..op import (
+    Array,
+    Attrs,
+    Compute,
+    Expand,
+    Infer,
+    Kind,
+    Levels,
+    Op,
+    Reference,
+    apply1,
+    register,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -44,6 +56,7 @@ def define(
     compute: Compute | None = None,
     expand: Expand | None = None,
     commutative: bool = False,
+    levels: Levels | None = None,
 ) -> Op:
     """Register an op; see `Op` for the parts.
 
@@ -65,7 +78,7 @@ def define(
         return compute(inputs, attrs, types)
 
     rule = None if compute is None else formulas
-    return register(Op(name, kind, infer, exact, rule, expand, commutative))
+    return register(Op(name, kind, infer, exact, rule, expand, commutative, levels))
 
 
 _NAMED = re.compile(r"\w+: ")

@@ -213,7 +213,8 @@ def _compute_slice(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> l
     return [formula(types[0], body, "slice")]
 
 
-define("slice", "injective", _infer_slice, _reference_slice, _compute_slice)
+# A strided slice costs nothing in a kernel that computes with it.
+define("slice", "injective", _infer_slice, _reference_slice, _compute_slice, levels={"": 0})
 
 
 @builder
