@@ -87,9 +87,14 @@ class Walker:
         self.refused: list[str] = []
 
     def block(self) -> Any:
-        """Any block but the root."""
-        blocks = self.sch.get_child_blocks(self.sch.get_block("root"))
-        return self.rng.choice(blocks)
+        """Any block but the root; those inside other blocks now and then."""
+        block = self.rng.choice(self.sch.get_child_blocks(self.sch.get_block("root")))
+        while self.rng.random() < 0.3:
+            inside = self.sch.get_child_blocks(block)
+            if not inside:
+                break
+            block = self.rng.choice(inside)
+        return block
 
     def loop(self) -> Any:
         """Any loop around some block."""
@@ -182,12 +187,55 @@ class Walker:
     def note(self) -> None:
         self.sch.storage_align(self.block(), 0, 0, self.rng.choice([4, 8]), 1)
 
+    def blockize_several(self) -> None:
+        blocks = self.sch.get_child_blocks(self.loop())
+        self.sch.blockize(self.rng.sample(blocks, self.rng.randint(1, len(blocks))))
+
+    def partition(self) -> None:
+        self.sch.loop_partition(self.loop(), [self.rng.choice([1, 2, 3]), None])
+
+    def index(self) -> None:
+        self.sch.cache_index(self.block(), self.scope(), self.rng.choice([0, 1]))
+
+    def reindex_cache(self) -> None:
+        maps = [lambda *i: tuple(reversed(i)), lambda *i: i, lambda *i: i[:-1]]
+        read = self.rng.random() < 0.5
+        method = self.sch.reindex_cache_read if read else self.sch.reindex_cache_write
+        method(self.block(), 0, self.scope(), self.rng.choice(maps))
+
+    def copy_at(self) -> None:
+        loop, block = self.loop(), self.block()
+        method = self.sch.read_at if self.rng.random() < 0.5 else self.sch.write_at
+        method(loop, block, 0, "shared")
+
+    def pad(self) -> None:
+        block = self.block()
+        axes = self.sch.get(block).iter_vars
+        self.sch.pad_einsum(block, [self.rng.choice([1, 2, 4]) for _ in axes])
+
+    def pad_loops(self) -> None:
+        block = self.block()
+        self.sch.decompose_padding(block, self.rng.choice(self.sch.get_loops(block)))
+
+    def roll(self) -> None:
+        self.sch.rolling_buffer(self.block(), 0)
+
+    def axes(self) -> None:
+        block = self.block()
+        order = list(range(len(self.sch.get(block).iter_vars)))
+        self.rng.shuffle(order)
+        self.sch.reorder_block_iter_var(block, order)
+
+    def place(self) -> None:
+        self.sch.set_scope(self.block(), 0, self.scope())
+
 
 _STEPS: dict[str, Callable[[Walker], None]] = {
     name: getattr(Walker, name)
     for name in (
         "split", "fuse", "reorder", "compute_at", "reverse_compute_at", "compute_inline",
         "reverse_compute_inline", "cache_read", "cache_write", "decompose", "rfactor", "mark",
-        "merge", "layout", "block_layout", "reindex", "blockize", "note",
+        "merge", "layout", "block_layout", "reindex", "blockize", "note", "blockize_several",
+        "partition", "index", "reindex_cache", "copy_at", "pad", "pad_loops", "roll", "axes", "place",
     )
 }  # fmt: skip

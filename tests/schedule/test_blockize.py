@@ -17,6 +17,7 @@ from schedule.common import (
     schedule,
 )
 from tileloom import ScheduleError
+from tileloom.expr import const
 
 
 def test_tiles_of_a_matmul() -> None:
@@ -292,3 +293,30 @@ def main(A: T.Buffer((4, 6), "float32"), B: T.Buffer((4,), "float32")):
     refused(sch, "only repeats", "blockize", again)
     sch.blockize(i)
     check_same(sch, text)
+
+
+def test_blockize_in_a_block_that_hides_no_loops() -> None:
+    """The pieces of a partitioned loop are in blocks without variables, inside of other loops."""
+    for several in (False, True):
+        sch = schedule(ELEMENTWISE)
+        loops = sch.loop_partition(sch.get_loops("C")[1], [2])
+        block = sch.get_child_blocks(loops[1])[0]
+        outer = sch.blockize([block] if several else loops[1])
+        first = sch.get(outer).iter_vars[0]
+        assert first.domain.extent is const(13)
+        check_same(sch, ELEMENTWISE)
+        check_trace(sch, ELEMENTWISE)
+
+
+def test_blockize_refuses_digits_that_overlap() -> None:
+    sch = schedule(
+        """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i, j in T.grid(3, 6):
+        with T.block("B"):
+            v = T.axis.spatial(8, j + i)
+            B[v] = A[v] + 1.0
+"""
+    )
+    refused(sch, "overlap", "blockize", sch.get_loops("B")[1])

@@ -185,3 +185,21 @@ def main(
     sch.compute_inline("J")
     assert "J[" not in str(sch.mod)
     assert "J = " not in str(sch.mod)
+
+
+def test_reindex_cache_of_a_single_element():
+    """The index map has no results, in the trace too."""
+    text = """
+@T.prim_func
+def main(A: T.Buffer((7,), "float32"), B: T.Buffer((1,), "float32")):
+    for k in range(7):
+        with T.block("B"):
+            vk = T.axis.reduce(7, k)
+            with T.init():
+                B[0] = T.float32(0)
+            B[0] = B[0] + A[vk]
+"""
+    sch = schedule(text)
+    sch.reindex_cache_write("B", 0, "local", lambda k: ())
+    check_same(sch, text)
+    check_trace(sch, text)

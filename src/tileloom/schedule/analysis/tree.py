@@ -39,6 +39,21 @@ def loops_above(sref: StmtSRef) -> list[StmtSRef]:
     return found
 
 
+def loops_in_sight(sref: StmtSRef) -> list[StmtSRef]:
+    """The loops whose variables a loop or block may use, outermost first.
+
+    A block without iteration variables hides nothing of what is around it.
+    """
+    found: list[StmtSRef] = []
+    for outer in sref.ancestors():
+        if outer.is_loop:
+            found.append(outer)
+        elif outer.block.iter_vars:
+            break
+    found.reverse()
+    return found
+
+
 def domains_above(sref: StmtSRef) -> dict[Var, Range]:
     """The ranges of the loops around a loop or block, up to its scope."""
     return {

@@ -39,7 +39,7 @@ from ...tir import (
     undefined_vars,
 )
 from ...tir.analysis_intervals import Intervals
-from ..analysis.tree import child_blocks, is_one, is_zero, loops_above, only_child_chain
+from ..analysis.tree import child_blocks, is_one, is_zero, loops_in_sight, only_child_chain
 from ..errors import name_of, refuse
 from ..sref import StmtSRef
 from ..state import ScheduleState
@@ -353,7 +353,7 @@ def blockized(
     block_sref = only_block_of(state, loop, "blockize")
     realize = state.realize(block_sref)
     block = realize.block
-    loops = [sref.loop for sref in loops_above(block_sref)]
+    loops = [sref.loop for sref in loops_in_sight(block_sref)]
     cut = loops.index(loop.loop)
     outside, inside = loops[:cut], loops[cut:]
     if block.init is not None:

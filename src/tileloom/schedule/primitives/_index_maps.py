@@ -47,8 +47,8 @@ def as_index_map(value: Any, ndim: int) -> IndexMap:
 def index_map_text(value: IndexMap) -> Text:
     """The map as a lambda."""
     names = ", ".join(var.name for var in value.initial_indices)
-    finals = ", ".join(map(str, value.final_indices))
-    return Text(f"lambda {names}: ({finals},)")
+    finals = "".join(f"{index}, " for index in value.final_indices).rstrip(" ")
+    return Text(f"lambda {names}: ({finals})")
 
 
 def index_map_json(value: IndexMap) -> str:

@@ -16,7 +16,7 @@ from ...tir import (
     union_regions,
 )
 from ..analysis.tree import (
-    loops_above,
+    loops_in_sight,
     lowest_common_ancestor,
     only_child_chain,
     scope_root,
@@ -135,9 +135,7 @@ class _Together:
             )
 
     def run(self) -> StmtSRef:
-        outside = [sref.loop for sref in loops_above(self.place)] if self.place.is_loop else []
-        if self.place.is_loop:
-            outside.append(self.place.loop)
+        outside = [sref.loop for sref in self._in_sight()]
         binder = Binder(outside + self._all_inside(len(outside)))
         bodies: list[Stmt] = []
         reads: list[BufferRegion] = []
@@ -147,7 +145,7 @@ class _Together:
         for sref in self.blocks:
             realize = self.state.realize(sref)
             block = realize.block
-            inside = [node.loop for node in loops_above(sref)][len(outside) :]
+            inside = [node.loop for node in loops_in_sight(sref)][len(outside) :]
             divided = divide(realize, outside, inside, self.preserve, [sref])
             predicate = self._same_predicate(predicate, divided.outer_predicate, sref)
             axes, values = binder.bind(block, divided.parts, self.preserve)
@@ -168,8 +166,14 @@ class _Together:
         self._replace(BlockRealize(tuple(binder.values), predicate, outer), block_map)
         return self.state.sref(outer)
 
+    def _in_sight(self) -> list[StmtSRef]:
+        """The loops around the new block."""
+        if self.place.is_loop:
+            return [*loops_in_sight(self.place), self.place]
+        return [] if self.place.block.iter_vars else loops_in_sight(self.place)
+
     def _all_inside(self, depth: int) -> list[For]:
-        return [node.loop for sref in self.blocks for node in loops_above(sref)[depth:]]
+        return [node.loop for sref in self.blocks for node in loops_in_sight(sref)[depth:]]
 
     def _same_predicate(self, known: Expr | None, new: Expr, block: StmtSRef) -> Expr:
         if known is not None and known is not new:
