@@ -238,13 +238,18 @@ def compile_graph(
 def plan_graph(graph: Graph, target: Target) -> Program:
     """The kernels of a graph, before lowering."""
     from .graph.expand import expand
+    from .graph.layout import choose_layouts
     from .graph.optimize import optimize
     from .graph.pack import pack_weights
     from .graph.program import build_program
     from .graph.to_tir.kernel import Machine
 
     machine = Machine(target.vector_bits, _threads(target))
-    return build_program(pack_weights(optimize(expand(graph)), machine), machine)
+    simple = optimize(expand(graph))
+    laid_out = choose_layouts(simple)
+    if laid_out is not simple:
+        laid_out = optimize(laid_out)
+    return build_program(pack_weights(laid_out, machine), machine)
 
 
 def _threads(target: Target) -> int:
