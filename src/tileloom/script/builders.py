@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from .. import expr
 from ..base.errors import DTypeError, UserError
 from ..expr import (
     OPAQUE,
@@ -25,7 +26,6 @@ from ..expr import (
     Var,
     as_expr,
     const,
-    intrin,
     match_types,
     nodes,
 )
@@ -451,7 +451,7 @@ _SPECIAL_NAMES = {"pow": "power"}
 
 def intrinsic(name: str) -> Callable[..., Expr]:
     """`T.name`: the call exactly as written, with Python numbers converted and types matched."""
-    function = getattr(intrin, _SPECIAL_NAMES.get(name, name), None)
+    function = getattr(expr.intrin, _SPECIAL_NAMES.get(name, name), None)
 
     def build(*args: Any, dtype: Any = None) -> Expr:
         if name in DTYPE_FIRST and dtype is None:
@@ -481,11 +481,10 @@ _KINDS = [
     "uint32", "uint64", "float16", "float32", "float64", "bfloat16", "float8_e4m3fn",
     "float8_e5m2", "void",
 ]  # fmt: skip
-_NODES: tuple[type[nodes.BinaryOp], ...] = (
-    nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.Mod, nodes.FloorDiv, nodes.FloorMod,
-    nodes.Min, nodes.Max, nodes.EQ, nodes.NE, nodes.LT, nodes.LE, nodes.GT, nodes.GE, nodes.And,
-    nodes.Or,
-)  # fmt: skip
+_NODES = [
+    "Add", "Sub", "Mul", "Div", "Mod", "FloorDiv", "FloorMod", "Min", "Max", "EQ", "NE", "LT",
+    "LE", "GT", "GE", "And", "Or",
+]  # fmt: skip
 _FOLDING = [
     "min", "max", "abs", "all", "any", "truncdiv", "truncmod", "floordiv", "floormod",
     "ceildiv", "min_value", "max_value", "infinity", "nan", "power", "round",
@@ -498,10 +497,6 @@ _FUNCTIONS: tuple[Callable[..., Any], ...] = (
     tvm_access_ptr, type_annotation, target, comm_reducer, iter_var, llvm_lookup_intrinsic_id,
 )  # fmt: skip
 _NAMES: dict[str, Any] = {
-    **{name: intrinsic(name) for name in intrinsic_names()},
-    **{name: Kind(name) for name in _KINDS},
-    **{kind.__name__: _node(kind) for kind in _NODES},
-    **{name: getattr(intrin, name) for name in _FOLDING},
     **{function.__name__: function for function in _FUNCTIONS},
     "Buffer": Buffer_,
     "buffer_decl": Buffer_,
@@ -542,17 +537,24 @@ def lookup(name: str) -> Any:
     """
     found = _NAMES.get(name)
     if found is None:
-        if is_intrinsic(name):  # registered since
-            found = intrinsic(name)
-        else:
-            try:
-                found = Kind(name)
-            except DTypeError:
-                raise AttributeError(f"T has no {name!r}") from None
-        _NAMES[name] = found
+        found = _NAMES[name] = _find(name)
     return found
+
+
+def _find(name: str) -> Any:
+    if name in _FOLDING:
+        return getattr(expr.intrin, name)
+    if name in _NODES:
+        return _node(getattr(nodes, name))
+    if is_intrinsic(name):
+        return intrinsic(name)
+    try:
+        return Kind(name)
+    except DTypeError:
+        raise AttributeError(f"T has no {name!r}") from None
 
 
 def names() -> list[str]:
     """All names of the namespace."""
-    return sorted({*_NAMES, "prim_func", "macro", "Let"})
+    found = {*_NAMES, *intrinsic_names(), *_KINDS, *_NODES, *_FOLDING}
+    return sorted({*found, "prim_func", "macro", "Let"})

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from .. import expr, tir
 from ..expr import Add, Expr, ExprLike, IntImm, Sub, as_expr, binary, match_types
-from ..expr.analyzer import simplify
-from ..tir import structural_equal
 
 
 def length(low: ExprLike, high: ExprLike) -> Expr:
@@ -23,7 +22,7 @@ def length(low: ExprLike, high: ExprLike) -> Expr:
             return b.a
     if a is b:
         return as_expr(0, a.dtype)
-    if isinstance(b, Add) and structural_equal(a, b.a):
+    if isinstance(b, Add) and tir.structural_equal(a, b.a):
         return b.b  # they differ in the names of what a `let` binds
     result = binary(Sub, b, a)
-    return result if isinstance(a, IntImm) else simplify(result)
+    return result if isinstance(a, IntImm) else expr.simplify(result)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from ..base.record import Record
 from .source import Source
 
 
-@dataclass
-class Macro:
+class Macro(Record):
     """A function of a script's statements, made by `T.macro`.
 
     A hygienic one sees the names around its definition, else those where it is called.
@@ -39,8 +38,7 @@ class Macro:
         return names
 
 
-@dataclass
-class MacroCall:
+class MacroCall(Record):
     """A call of a macro, to be inlined."""
 
     macro: Macro

@@ -7,17 +7,21 @@ to, and puts it where the text has it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from ..base import DType, dtype
 from ..base.errors import UserError
+from ..base.late import package
+from ..base.record import Record, field
 from ..expr import Broadcast, Expr, ExprLike, IntImm, Ramp, Range, SizeVar, Var, as_expr, const
 from ..expr.operators import Operators
 from ..tir import Buffer, BufferLoad, BufferRegion
 from .lengths import length
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = package("numpy")
 
 _UNSET: Any = object()
 
@@ -35,7 +39,9 @@ class Kind:
             return VarNote(self.dtype, is_size_var)
         if isinstance(value, str) and (self.dtype.is_float or value.lstrip("-").isdigit()):
             return const(float(value) if self.dtype.is_float else int(value), self.dtype)
-        if isinstance(value, int | float | np.number | np.bool_):
+        if isinstance(value, int | float):
+            return const(value, self.dtype)
+        if not isinstance(value, Operators) and isinstance(value, np.number | np.bool_):
             return const(value, self.dtype)
         return as_expr(value).astype(self.dtype)
 
@@ -60,8 +66,7 @@ def as_dtype(kind: Any) -> DType:
     return kind.dtype if isinstance(kind, Kind) else dtype(kind)
 
 
-@dataclass(eq=False)
-class VarNote(Operators):
+class VarNote(Operators, Record):
     """A variable without a name yet, `T.int32()`."""
 
     dtype: DType
@@ -73,15 +78,14 @@ class VarNote(Operators):
         """The variable; the first name given stays."""
         if self.var is None:
             kind = SizeVar if self.is_size_var else Var
-            self.var = kind(name, self.dtype, self.pointee)
-        return self.var
+            object.__setattr__(self, "var", kind(name, self.dtype, self.pointee))
+        return self.var  # type: ignore[return-value]
 
     def __tileloom_expr__(self) -> Expr:
         return self.named("v")
 
 
-@dataclass
-class Sliced(Operators):
+class Sliced(Operators, Record):
     """`A[0:4, j]`: a region where regions are wanted, else a load of vectors."""
 
     buffer: Buffer
@@ -141,8 +145,7 @@ def as_region(value: Any) -> BufferRegion:
     raise UserError(f"not a region of a buffer: {value!r}", hint="write A[i, j] or A[0:4, j]")
 
 
-@dataclass
-class BufferNote:
+class BufferNote(Record):
     """A buffer without a name yet; `how` is match, alloc, decl or Buffer."""
 
     how: str
@@ -150,8 +153,7 @@ class BufferNote:
     source: Any = None
 
 
-@dataclass
-class AxisNote:
+class AxisNote(Record):
     """An iteration variable of a block; `dom` is None where the loop says it (`remap`)."""
 
     iter_type: int
@@ -159,15 +161,13 @@ class AxisNote:
     value: Expr
 
 
-@dataclass
-class MetaVar:
+class MetaVar(Record):
     """A value that the script computes with but that leaves no trace."""
 
     value: Any
 
 
-@dataclass
-class ForNote:
+class ForNote(Record):
     """A loop nest: a range for each variable."""
 
     kind: str
@@ -176,28 +176,24 @@ class ForNote:
     annotations: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass
-class BlockNote:
+class BlockNote(Record):
     """`T.block(name)`."""
 
     name: str
 
 
-@dataclass
-class InitNote:
+class InitNote(Record):
     """`T.init()`."""
 
 
-@dataclass
-class BlockFact:
+class BlockFact(Record):
     """What a block says of itself: reads, writes, where, block_attr; or func_attr of a function."""
 
     kind: str
     value: Any
 
 
-@dataclass
-class ScopeNote:
+class ScopeNote(Record):
     """A statement with the rest of the scope, or the suite of a `with`, as its body.
 
     `kind` is allocate, allocate_const, let, attr, assert or launch; the parser makes the variable
@@ -208,8 +204,7 @@ class ScopeNote:
     fields: dict[str, Any]
 
 
-@dataclass
-class StoreNote:
+class StoreNote(Record):
     """`A.vstore(indices, value, predicate)`."""
 
     buffer: Buffer
@@ -218,15 +213,13 @@ class StoreNote:
     predicate: Expr | None
 
 
-@dataclass
-class EvaluateNote:
+class EvaluateNote(Record):
     """`T.evaluate(value)`."""
 
     value: Expr
 
 
-@dataclass
-class ThreadNote:
+class ThreadNote(Record):
     """`T.env_thread(tag)`."""
 
     tag: str

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import ast
-import inspect
-import linecache
 import sys
 from collections import ChainMap
 from collections.abc import Callable, Mapping
-from types import FrameType, SimpleNamespace
-from typing import Any, overload
+from types import FrameType, FunctionType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, overload
 
 from ..base.errors import ParseError
+from ..base.late import package
 from ..tir import IRModule, PrimFunc
 from .evaluate import Evaluator, Namespace, Scopes
 from .macro import Macro
 from .parse_func import is_private, parse_function, parse_module
 from .parser import StatementParser
 from .source import Source
+
+if TYPE_CHECKING:
+    import linecache
+else:
+    linecache = package("linecache")
 
 _I = SimpleNamespace(ir_module=None, module_attrs=None)
 
@@ -162,7 +166,7 @@ def ir_module(cls: type[Any] | None = None, **_options: Any) -> Any:
     frame = _caller(1)
 
     def read(found: type[Any]) -> IRModule:
-        functions = [item for item in vars(found).values() if inspect.isfunction(item)]
+        functions = [item for item in vars(found).values() if isinstance(item, FunctionType)]
         if not functions:
             return IRModule({})
         node, source = _class_source(found, functions[0])
@@ -203,7 +207,7 @@ def _captured(function: Any, frame: FrameType | None) -> Mapping[str, Any]:
 
 
 def _file_tree(function: Any) -> tuple[ast.Module, Source]:
-    filename = inspect.getsourcefile(function) or function.__code__.co_filename
+    filename = function.__code__.co_filename
     linecache.checkcache(filename)
     lines = linecache.getlines(filename, function.__globals__)
     if not lines:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .. import tir
 from ..base import Span, UserError
 from ..expr import Expr, IterVar, const
 from ..tir import Block, Buffer, BufferRegion, MatchBufferRegion, Stmt
-from ..tir.analysis import infer_block_access
 from .notes import BlockFact, as_region
 
 Regions = tuple[BufferRegion, ...]
@@ -65,7 +65,7 @@ class BlockState:
         )
         missing = self.reads is None or self.writes is None
         if missing and not (is_root and not self.axes):
-            reads, writes = infer_block_access(block, buffers)
+            reads, writes = tir.infer_block_access(block, buffers)
             block = block.replace(
                 reads=reads if self.reads is None else self.reads,
                 writes=writes if self.writes is None else self.writes,

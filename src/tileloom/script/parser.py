@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..base import DType, Span, UserError
+from ..base.late import package
 from ..expr import THREAD, Expr, IterVar, Range, Var, as_expr, const
 from ..expr.operators import Operators
 from ..tir import (
@@ -55,6 +54,11 @@ from .notes import (
 from .parse_block import BlockState
 from .parse_buffer import make_buffer, stored_value
 from .source import Source
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = package("numpy")
 
 Wrap = Callable[[Stmt], Stmt]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..base import Target
+from .. import base
 from ..base.errors import UserError
-from ..base.target import target as parse_target
 from ..expr import (
     OPAQUE,
     ORDERED,
@@ -53,14 +52,14 @@ def iter_var(var: Var, dom: Any, iter_type: str, thread_tag: str = "") -> IterVa
     return IterVar(dom, var, _ROLES[iter_type], thread_tag)
 
 
-def target(spec: Any, host: Any = None) -> Target:
+def target(spec: Any, host: Any = None) -> base.Target:
     """A target, from its text or from a dictionary as TVM prints it."""
     if not isinstance(spec, Mapping):
-        return parse_target(spec)
+        return base.target(spec)
     kind = str(spec.get("kind", ""))
     names = ("arch",) if kind == "cuda" else _TARGET_OPTIONS[1:]
     options = [f"-{name}={_joined(spec[name])}" for name in names if spec.get(name)]
-    return parse_target(" ".join([kind, *options]))
+    return base.target(" ".join([kind, *options]))
 
 
 def _joined(value: Any) -> str:

@@ -6,16 +6,14 @@ printed, the node's own name is written instead: `T.Add(x, 0)`.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from .. import base
 from ..base import DType
 from ..base.errors import UserError
-from ..base.target import Target
+from ..base.late import package
 from ..expr import (
     EQ,
     GE,
@@ -60,12 +58,21 @@ from .builders import lookup
 from .intrinsics import DTYPE_FIRST, is_intrinsic
 from .names import Names
 
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = package("numpy")
+
 _COMPARE, _NOT, _CLOSED = 4, 3, 9
 _LEVEL: dict[type[Expr], int] = {
     Or: 1, And: 2, EQ: 4, NE: 4, LT: 4, LE: 4, GT: 4, GE: 4, Add: 5, Sub: 5, Mul: 6, Div: 6,
     FloorDiv: 6, FloorMod: 6,
 }  # fmt: skip
 _FUNCTIONS: dict[type[Expr], str] = {Min: "min", Max: "max", Mod: "truncmod"}
+_ESCAPES: dict[int, str] = {
+    **{code: f"\\x{code:02x}" for code in range(32)},
+    **{ord(plain): f"\\{letter}" for plain, letter in zip('"\\\n\r\t', '"\\nrt')},
+}
 _Text = tuple[str, int]  # the text and how tightly its outermost operator binds
 
 
@@ -147,7 +154,7 @@ class ExprPrinter:
             case tuple():
                 comma = "," if len(value) == 1 else ""
                 return f"({', '.join(map(self.value, value))}{comma})"
-            case Target():
+            case base.Target():
                 return f"T.target({show_string(str(value))})"
             case np.ndarray() | np.generic():
                 return self.value(value.tolist())
@@ -307,4 +314,4 @@ def show_float(value: float) -> str:
 
 def show_string(value: str) -> str:
     """A string literal in double quotes."""
-    return json.dumps(value, ensure_ascii=False)
+    return f'"{value.translate(_ESCAPES)}"'

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import ast
-import difflib
 from collections.abc import Iterable
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from ..base import Span
 from ..base.errors import ParseError
+from ..base.late import package
+
+if TYPE_CHECKING:
+    import difflib
+else:
+    difflib = package("difflib")
 
 
 class Source:
