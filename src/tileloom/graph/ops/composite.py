@@ -1,57 +1,92 @@
-"""Ops made of other ops: written once as an expansion, with a reference of their own."""
+"""Ops made of other ops: written once, as an expansion."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...base import DType
-from ..nodes import Tensor, TensorType
-from ..op import Array, Attrs, apply1
+from ...base import DType, dtype
+from ..nodes import Graph, Tensor, TensorType
+from ..op import Array, Attrs, Levels, apply
+from ..run import run
 from .choose import cast
 from .common import Operand, Types, define, double, operands
 
-Expansion = Callable[..., Tensor]
+Results = Tensor | Sequence[Tensor]
+Expansion = Callable[..., Results]
 
 
-def composite(name: str, expansion: Expansion, reference: Callable[..., Any]) -> None:
-    """Register an op with one output that is defined by other ops.
+def composite(
+    name: str,
+    expansion: Expansion,
+    reference: Callable[..., Any] | None = None,
+    like: Sequence[int] = (),
+    levels: Levels | None = None,
+) -> None:
+    """Register an op that is defined by other ops.
 
     Args:
         name: the op's name.
-        expansion: `f(*tensors, **attrs)`, a tensor. Float tensors narrower than 32 bits arrive as
-            float32, and the result is cast back.
-        reference: `f(*arrays, **attrs)`, an array; floats arrive as float64.
+        expansion: `f(*tensors, **attrs)`, a tensor or several. Float tensors narrower than 32 bits
+            arrive as float32, and results are cast back.
+        reference: `f(*arrays, **attrs)`, an array or several; floats arrive as float64. Without
+            it the reference is the expansion, in float64.
+        like: for each result the operand whose type it has if it is a float; the first operand
+            of a float type if nothing is said.
+        levels: see `Op`; 1 if nothing is said.
     """
 
     def expand(tensors: Sequence[Tensor], attrs: Attrs) -> list[Tensor]:
-        narrow = _narrow([tensor.dtype for tensor in tensors])
-        if narrow is None:
-            return [expansion(*tensors, **attrs)]
+        kinds = [tensor.dtype for tensor in tensors]
+        if not any(map(_is_narrow, kinds)):
+            return _several(expansion(*tensors, **attrs))
         wide = [cast(t, "float32") if _is_narrow(t.dtype) else t for t in tensors]
-        result = expansion(*wide, **attrs)
-        return [cast(result, narrow) if result.dtype.is_float else result]
+        results = _several(expansion(*wide, **attrs))
+        return [
+            cast(result, _result_kind(kinds, like, k)) if result.dtype.is_float else result
+            for k, result in enumerate(results)
+        ]
 
     def infer(types: Types, attrs: Attrs) -> list[TensorType]:
         return [tensor.type for tensor in expand([Tensor(type_) for type_ in types], attrs)]
 
     def evaluate(arrays: Sequence[Array], attrs: Attrs, types: Types) -> list[Any]:
-        return [reference(*map(double, arrays), **attrs)]
+        wide = [double(array) for array in arrays]
+        if reference is None:
+            return _interpreted(expansion, wide, attrs)
+        results = reference(*wide, **attrs)
+        return list(results) if isinstance(results, (list, tuple)) else [results]
 
-    define(name, "opaque", infer, evaluate, expand=expand)
+    define(name, "opaque", infer, evaluate, expand=expand, levels=levels or {"": 1})
+
+
+def _interpreted(expansion: Expansion, arrays: Sequence[Array], attrs: Attrs) -> list[Array]:
+    inputs = [Tensor(TensorType(array.shape, dtype(array.dtype))) for array in arrays]
+    return run(Graph(inputs, _several(expansion(*inputs, **attrs))), arrays)
+
+
+def _several(results: Results) -> list[Tensor]:
+    return [results] if isinstance(results, Tensor) else list(results)
 
 
 def _is_narrow(kind: DType) -> bool:
     return kind.is_float and kind.bits < 32
 
 
-def _narrow(kinds: Sequence[DType]) -> DType | None:
-    return next((kind for kind in kinds if _is_narrow(kind)), None)
+def _result_kind(kinds: Sequence[DType], like: Sequence[int], k: int) -> DType:
+    if k < len(like):
+        return kinds[like[k]]
+    return next(kind for kind in kinds if kind.is_float)
 
 
 def build(name: str, *tensors: Operand | None, **attrs: Any) -> Tensor:
     """A node of a composite op; operands that are None are left out from the end."""
+    return build_all(name, *tensors, **attrs)[0]
+
+
+def build_all(name: str, *tensors: Operand | None, **attrs: Any) -> tuple[Tensor, ...]:
+    """All outputs of a node of a composite op; see `build`."""
     given = list(tensors)
     while given and given[-1] is None:
         given.pop()
-    return apply1(name, operands(*given), **attrs)  # type: ignore[arg-type]
+    return apply(name, operands(*given), **attrs)  # type: ignore[arg-type]
