@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial
 from itertools import count
 from typing import Any
 
 import torch
 
 from ... import driver
-from ...base import DType, dtype
 from ...base.errors import InternalError
 from ...graph.nodes import Graph
 from ...runtime.arrays import as_numpy
-from ...runtime.executable import Executable, NativeStep, Value
-from ...runtime.pool import pool
+from ...runtime.executable import Executable, Value
+from .launch import CARRIERS, Run, View, direct
 from .layout import Export
 
 _numbers = count()
 _watched: ContextVar[list[Graph] | None] = ContextVar("_watched", default=None)
-#: Types that NumPy does not have, and as which of its types it carries them.
-_CARRIERS = {"bfloat16": "int16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
-Make = Callable[[], torch.Tensor]
-Run = Callable[..., list[torch.Tensor]]
 
 
 @contextmanager
@@ -63,65 +56,21 @@ class CompiledPart:
         if watched is not None:
             watched.append(graph)
         executable = driver.compile_graph(graph)
-        views = [(e.shape, e.strides) if e.strides is not None else None for e in exports]
-        run: Run = _direct(executable, views) or _through_arrays(executable, views)
+        views: list[View] = [
+            (e.shape, e.strides) if e.strides is not None else None for e in exports
+        ]
+        run: Run = direct(executable, views) or _through_arrays(executable, views)
         self._run = _conforming(run, graph, unsure) if unsure else run
 
     def __call__(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
         return self._run(*tensors)
 
 
-def maker(shape: Sequence[int], kind: DType) -> Make:
-    """What gives uninitialised tensors in pooled memory."""
-    if 0 in shape:  # NumPy would give strides of 0
-        return partial(torch.empty, tuple(shape), dtype=getattr(torch, kind))
-    carrier = _CARRIERS.get(kind)
-    allocate, wrap = pool.allocator(tuple(shape), dtype(carrier or kind)), torch.from_numpy
-    if carrier is None:
-        return lambda: wrap(allocate())
-    exact = getattr(torch, kind)
-    return lambda: wrap(allocate()).view(exact)
-
-
-def _nothing() -> torch.Tensor:
-    return _EMPTY
-
-
-_EMPTY = torch.empty(0, dtype=torch.uint8)
-
-
-def _seen(made: list[torch.Tensor], views: Sequence[Any]) -> list[torch.Tensor]:
+def _seen(made: list[torch.Tensor], views: Sequence[View]) -> list[torch.Tensor]:
     for k, view in enumerate(views):
         if view is not None:
             made[k] = made[k].as_strided(*view)
     return made
-
-
-def _direct(executable: Executable, views: Sequence[Any]) -> Run | None:
-    """The program as a launch of its one kernel on pointers, if it has just one."""
-    if len(executable.steps) != 1 or not isinstance(executable.steps[0], NativeStep):
-        return None
-    step = executable.steps[0]
-    if step.writes != executable.outputs:
-        return None
-    slots = [value.slot for value in step.reads]
-    if slots != list(range(len(executable.inputs))):
-        return None
-    makers = [maker(value.shape, value.dtype) for value in step.writes]
-    scratch = maker((step.arena_bytes,), dtype("uint8")) if step.arena_bytes else _nothing
-    table = ctypes.c_void_p * (len(slots) + len(makers) + 1)
-    launch, address = step.kernel.launch, ctypes.addressof
-    plain = not any(views)
-
-    def run(*tensors: torch.Tensor) -> list[torch.Tensor]:
-        given = [t if t.is_contiguous() else t.contiguous() for t in tensors]
-        made = [make() for make in makers]
-        held = [*given, *made, scratch()]
-        pointers = table(*[t.data_ptr() for t in held])
-        launch(address(pointers))
-        return made if plain else _seen(made, views)
-
-    return run
 
 
 def _conforming(run: Run, graph: Graph, unsure: Sequence[int]) -> Run:
@@ -141,7 +90,7 @@ def _conforming(run: Run, graph: Graph, unsure: Sequence[int]) -> Run:
     return conform
 
 
-def _through_arrays(executable: Executable, views: Sequence[Any]) -> Run:
+def _through_arrays(executable: Executable, views: Sequence[View]) -> Run:
     outputs = executable.outputs
 
     def run(*tensors: torch.Tensor) -> list[torch.Tensor]:
@@ -153,7 +102,7 @@ def _through_arrays(executable: Executable, views: Sequence[Any]) -> Run:
 
 
 def _as_tensor(array: Any, value: Value) -> torch.Tensor:
-    carrier = _CARRIERS.get(value.dtype)
+    carrier = CARRIERS.get(value.dtype)
     if carrier is None:
         return torch.from_numpy(array)
     return torch.from_numpy(array.view(carrier)).view(getattr(torch, value.dtype))
