@@ -217,7 +217,8 @@ def compile_graph(
     digests = {id(array): digest(array) for array in constants}
     machine = f"{host.key} {_threads(host)} {host.l1} {host.l2} {host.l3}"
     replaced = dict(replaced or {})
-    key = cache_key("graph", machine, _stamp(), graph_key(graph, digests), str(replaced))
+    how = f"{replaced} {settings().optimize}"
+    key = cache_key("graph", machine, _stamp(), graph_key(graph, digests), how)
     found = object_cache().get(key)
     if found is not None:
         given = {digests[id(array)]: array for array in constants}

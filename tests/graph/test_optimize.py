@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tileloom.graph import ops
-from tileloom.graph import optimize as module
+from tileloom.graph.optimize import folding
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.optimize import freeze, optimize
 from tileloom.graph.run import run
@@ -47,7 +47,7 @@ def test_constants_are_folded() -> None:
 
 
 def test_growing_constants_are_not_folded(monkeypatch) -> None:
-    monkeypatch.setattr(module, "FOLD_LIMIT", 100)
+    monkeypatch.setattr(folding, "REPEAT_LIMIT", 100)
     c = ops.constant(np.ones((1, 4), "f4"))
     assert names(ops.broadcast_to(c, (3, 4))) == ["constant"]
     assert names(ops.broadcast_to(c, (300, 4))) == ["constant", "broadcast_to"]

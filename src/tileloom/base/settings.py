@@ -99,6 +99,12 @@ class Settings:
         "TILELOOM_POOL_SIZE", parse_size, 4 << 30, "most freed result memory kept for reuse"
     )
     verify: bool = _setting("TILELOOM_VERIFY", _parse_switch, False, "check the IR after each pass")
+    optimize: tuple[str, ...] = _setting(
+        "TILELOOM_OPTIMIZE",
+        _parse_names,
+        (),
+        "rules of the graph optimiser: exact, finite-only or reassociating; +NAME, -NAME, none",
+    )
     print_ir: tuple[str, ...] = _setting(
         "TILELOOM_PRINT_IR",
         _parse_names,

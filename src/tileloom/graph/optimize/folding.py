@@ -1,0 +1,44 @@
+"""Constants made of constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..nodes import Node, Tensor, TensorType
+from ..op import REGISTRY
+
+#: Constants above this many bytes are not made by folding smaller ones.
+FOLD_LIMIT = 1 << 24
+#: Repeated values are not stored above this many bytes: to repeat them costs nothing in a kernel.
+REPEAT_LIMIT = 1 << 12
+
+
+def constant_node(array: np.ndarray[Any, Any], type_: TensorType) -> Tensor:
+    """A constant tensor."""
+    return Node(REGISTRY["constant"], (), {"value": array}, [type_]).outputs[0]
+
+
+def fold(node: Node, inputs: Sequence[Tensor]) -> list[Tensor] | None:
+    """The outputs as constants, when all inputs are and they do not grow beyond measure."""
+    if node.op.name == "constant":
+        return None
+    values = []
+    for tensor in inputs:
+        value = tensor.value
+        if value is None:
+            return None
+        values.append(value)
+    size = sum(tensor.type.nbytes for tensor in node.outputs)
+    limit = REPEAT_LIMIT if node.op.name in ("broadcast_to", "iota") else FOLD_LIMIT
+    if size > limit and size > sum(tensor.type.nbytes for tensor in inputs):
+        return None
+    types = [tensor.type for tensor in node.outputs]
+    with np.errstate(all="ignore"):
+        arrays = node.op.reference(values, node.attrs, types)
+    return [
+        constant_node(np.asarray(array, dtype=type_.dtype.numpy).reshape(type_.shape), type_)
+        for array, type_ in zip(arrays, types, strict=True)
+    ]

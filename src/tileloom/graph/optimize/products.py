@@ -1,0 +1,63 @@
+"""Matrix products that read transposed operands as they are stored, and results nobody reads.
+
+Contract: no transpose of the last two dimensions stands before a matrix product.
+"""
+
+from __future__ import annotations
+
+from ..nodes import Node, Tensor
+from .coded import coded
+from .rewriter import Rewriter
+from .rule import Rule
+
+
+def _swaps_last_two(node: Node | None) -> bool:
+    if node is None or node.op.name != "transpose":
+        return False
+    rank = len(node.attrs["perm"])
+    return rank >= 2 and tuple(node.attrs["perm"]) == (*range(rank - 2), rank - 1, rank - 2)
+
+
+@coded("product-of-transposed", "products", "matmul(transpose(A), B) = matmul(A, B, transpose_a)",
+       ("matmul", "transpose", None), ("matmul", None, "transpose"),
+       note="where the last two dimensions are exchanged; for B likewise")  # fmt: skip
+def product_of_transposed(node: Node, rewriter: Rewriter) -> Tensor | None:
+    inputs, attrs = list(node.inputs), dict(node.attrs)
+    for k, name in enumerate(("transpose_a", "transpose_b")):
+        below = inputs[k].node
+        if below is not None and _swaps_last_two(below):
+            inputs[k] = below.inputs[0]
+            attrs[name] = not attrs[name]
+    if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
+        return None
+    return rewriter.make("matmul", inputs, **attrs)
+
+
+@coded("transposed-product", "products", "transpose(matmul(A, B)) = matmul(B, A) of transposed",
+       ("transpose", "matmul"),
+       note="where the last two dimensions are exchanged, and nobody else reads it")  # fmt: skip
+def transposed_product(node: Node, rewriter: Rewriter) -> Tensor | None:
+    product = node.inputs[0].node
+    if product is None or not _swaps_last_two(node):
+        return None
+    if not rewriter.read_once(node.inputs[0]):
+        rewriter.hold_back()
+        return None
+    a, b = product.inputs
+    attrs = {
+        **product.attrs,
+        "transpose_a": not product.attrs["transpose_b"],
+        "transpose_b": not product.attrs["transpose_a"],
+    }
+    return rewriter.make("matmul", (b, a), **attrs)
+
+
+@coded("unread-indices", "products", "max_pool_with_indices(A), indices unread = max_pool(A)",
+       "max_pool_with_indices")  # fmt: skip
+def unread_indices(node: Node, rewriter: Rewriter) -> Tensor | None:
+    if rewriter.uses[node.outputs[1]]:
+        return None
+    return rewriter.make("max_pool", node.inputs, **node.attrs)
+
+
+PRODUCTS: tuple[Rule, ...] = (product_of_transposed, transposed_product, unread_indices)
