@@ -60,14 +60,23 @@ def write_in_place(program: Program, replaced: Mapping[int, int]) -> frozenset[i
     Returns:
         the outputs that are; the others must be copied when everything has run.
     """
-    done: dict[int, Tensor] = {}
+    done: set[int] = set()
     graph = program.graph
     for output, parameter in replaced.items():
         source, target = graph.outputs[output], graph.inputs[parameter]
         result = program.storage.get(source, source)
         if _may_replace(program, result, target) and _redirect(program, result, target):
-            done[output] = target
+            done.add(output)
+    _drop_unused(program)
     return frozenset(done)
+
+
+def _drop_unused(program: Program) -> None:
+    """Leave out the kernels that others stand for now."""
+    used = {call.kernel for segment in program.segments for call in segment.calls}
+    used |= {segment.name for segment in program.segments}
+    kept = {name: func for name, func in program.module.functions.items() if name in used}
+    program.module = IRModule(kept, program.module.attrs)
 
 
 # ---------------------------------------------------------------------------- segments
