@@ -15,6 +15,7 @@ from schedule.common import (
 )
 from schedule.moving import BLUR, CONV, GATHER, GEMM, PAIRS, UNITS
 from tileloom import ScheduleError
+from tileloom.expr import const
 
 
 def test_cache_read_of_an_input():
@@ -358,3 +359,49 @@ def test_copies_move():
     copy = sch.cache_write("C", 0, "local")
     sch.reverse_compute_at(copy, sch.get_loops("C")[0])
     check_same(sch, BLUR)
+
+
+RIM = """
+@T.prim_func
+def main(X: T.Buffer((7,), "float32"), P: T.Buffer((9,), "float32")):
+    for i in range(9):
+        with T.block("P"):
+            v = T.axis.spatial(9, i)
+            T.reads(X[v - 1])
+            P[v] = T.if_then_else(1 <= v and v < 8, X[v - 1], T.float32(0))
+"""
+
+
+def test_a_cache_of_a_region_reads_nothing_outside_of_the_buffer():
+    """The declared region of a padding leaves the buffer."""
+    sch = schedule(RIM)
+    sch.blockize(sch.get_loops("P")[0])
+    copy = sch.cache_read("P", 0, "local")
+    assert sch.get(sch.get_loops(copy)[0]).extent is const(7)
+    check_same(sch, RIM)
+    check_trace(sch, RIM)
+    sch = schedule(RIM)
+    outer, inner = sch.split(sch.get_loops("P")[0], [None, 3])
+    sch.blockize(inner)
+    sch.cache_read("P", 0, "local")
+    assert "T.where" in str(sch.mod)
+    check_same(sch, RIM)
+    check_trace(sch, RIM)
+
+
+def test_a_cache_does_not_lose_what_was_there():
+    sch = schedule(GEMM)
+    k = sch.get_loops("C")[2]
+    sch.decompose_reduction("C", k)
+    sch.blockize(k)
+    refused(sch, "does not start it", "cache_write", sch.get_block("C_update"), 0, "local")
+    sch = schedule(GEMM)
+    i, j, k = sch.get_loops("C")
+    sch.reorder(k, i, j)
+    inner = sch.loop_partition(i, [5])[0]
+    block = sch.get_child_blocks(inner)[0]
+    refused(sch, "along loops outside of the block", "cache_write", block, 0, "local")
+    refused(sch, "along loops outside of the block", "reindex", block, ("write", 0))
+    loop = sch.get_loops(block)[0]
+    refused(sch, "along loops outside of the block", "write_at", loop, block, 0, "local")
+    refused(sch, "outside of loop", "decompose_reduction", block, loop)

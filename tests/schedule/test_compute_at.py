@@ -205,6 +205,31 @@ def test_a_reduction_does_not_go_along_a_parallel_loop():
     refused(sch, "is parallel", "reverse_compute_at", sch.get_block("S"), loop)
 
 
+def test_consumers_do_not_go_into_iterations_that_all_write_the_same():
+    text = ELEMENTWISE.replace("for i, j in T.grid(13, 8):", "for t, i, j in T.grid(2, 13, 8):", 1)
+    sch = schedule(text)
+    t, i, _ = sch.get_loops("B")
+    sch.reverse_compute_at("C", i)
+    check_same(sch, text)
+    sch = schedule(text)
+    t, i, _ = sch.get_loops("B")
+    # A step of its own would be refused as well: `B` is read outside.
+    refused(sch, "only repeats block 'B'", "parallel", t)
+    parallel = text.replace(
+        "for t, i, j in T.grid(2, 13, 8):",
+        """for t in T.parallel(2):
+      for i, j in T.grid(13, 8):""",
+    )
+    sch = schedule(parallel)
+    refused(
+        sch,
+        "would write the same elements of 'C'",
+        "reverse_compute_at",
+        sch.get_block("C"),
+        sch.get_loops("B")[1],
+    )
+
+
 def test_partial_consumers_stay():
     text = ELEMENTWISE.replace(
         """vi, vj = T.axis.remap("SS", [i, j])

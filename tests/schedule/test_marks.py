@@ -77,3 +77,73 @@ def test_annotate():
     assert list(sch.get(block).annotations) == ["b"] and not sch.get(i).annotations
     refused(sch, "no annotation 'a'", "unannotate", block, "a")
     check_trace(sch, ELEMENTWISE)
+
+
+REPEATED = """
+@T.prim_func
+def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):
+    C = T.alloc_buffer((4,))
+    for again in range(3):
+        for i, k in T.grid(4, 8):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = T.float32(0)
+                C[vi] = C[vi] + A[vi, vk]
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = C[vi] * 2.0
+"""
+
+
+#: As above, but what uses the sums comes after all.
+SUMMED_AGAIN = """
+@T.prim_func
+def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):
+    C = T.alloc_buffer((4,))
+    for again, i, k in T.grid(3, 4, 8):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+    for i in range(4):
+        with T.block("B"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = C[vi] * 2.0
+"""
+
+
+def test_iterations_that_write_the_same_elements():
+    """`C` is used within the loop alone, so each iteration has its own; `B` is one for all."""
+    sch = schedule(REPEATED)
+    loop = sch.get_loops("B")[0]
+    for method in ("parallel", "vectorize"):
+        refused(sch, "loop 'again' only repeats block 'B'", method, loop)
+    sch.bind(loop, "threadIdx.x")  # threads may write the same values
+    sch = schedule(SUMMED_AGAIN)
+    loop = sch.get_loops("C")[0]
+    for method, args in (("parallel", ()), ("bind", ("threadIdx.x",))):
+        refused(sch, "loop 'again' only repeats block 'C'", method, loop, *args)
+    sch = schedule(SUMMED_AGAIN, enable_check=False)
+    sch.parallel(sch.get_loops("C")[0])
+
+
+def test_rows_that_overlap_are_not_summed_at_the_same_time():
+    text = """
+@T.prim_func
+def main(A: T.Buffer((9, 8), "float32"), B: T.Buffer((9,), "float32")):
+    for i, h, k in T.grid(4, 3, 8):
+        with T.block("B"):
+            vi = T.axis.spatial(9, i * 2 + h)
+            vk = T.axis.reduce(8, k)
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi, vk]
+"""
+    sch = schedule(text)
+    i, h, _ = sch.get_loops("B")
+    refused(sch, "run the same instances", "parallel", i)
+    sch.parallel(h)  # while i stands, no row is run twice
+    check_same(sch, text)

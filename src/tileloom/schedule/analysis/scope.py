@@ -107,6 +107,23 @@ def block_scope(state: ScheduleState, stmt: Stmt) -> BlockScope:
     )
 
 
+def is_seen_outside(state: ScheduleState, loop: StmtSRef, buffer: Buffer) -> bool:
+    """Whether a buffer is used by more than what a loop holds; if not, each iteration has its own.
+
+    Lowering puts a buffer inside of the innermost loop that holds all that uses it.
+    """
+    scope = scope_root(loop)
+    if buffer not in scope.block.alloc_buffers:
+        return True
+    inside = {realize.block for realize in child_realizes(state, loop.loop)}
+    return any(
+        buffer in side
+        for realize in child_realizes(state, scope.block)
+        if realize.block not in inside
+        for side in touched_buffers(state, realize.block)
+    )
+
+
 def scope_of(state: ScheduleState, sref: StmtSRef) -> BlockScope:
     """The scope that a block or loop stands in."""
     return block_scope(state, scope_root(sref).block)

@@ -86,6 +86,18 @@ def child_blocks(state: ScheduleState, sref: StmtSRef) -> list[StmtSRef]:
     return [state.sref(realize.block) for realize in child_realizes(state, sref.stmt)]
 
 
+def blocks_in_sight(state: ScheduleState, sref: StmtSRef) -> list[StmtSRef]:
+    """The blocks below a loop or block that have iteration variables, each the first on its path.
+
+    A block without iteration variables hides nothing of what is in it.
+    """
+    found: list[StmtSRef] = []
+    for block in child_blocks(state, sref):
+        inside = [] if block.block.iter_vars else blocks_in_sight(state, block)
+        found += inside or [block]
+    return found
+
+
 def lowest_common_ancestor(srefs: Sequence[StmtSRef]) -> StmtSRef:
     """The innermost loop or block that holds all of them, or is one of them."""
     paths = [[sref, *sref.ancestors()][::-1] for sref in srefs]

@@ -106,12 +106,12 @@ def written_region(
     if box is None:
         box = touched_box(parts, inside, realize.predicate, outer)
     return tuple(
-        _clipped(analyzer, covering(analyzer, interval, Range.from_extent(size)), size)
+        clipped(covering(analyzer, interval, Range.from_extent(size)), size)
         for interval, size in zip(box, region.buffer.shape, strict=True)
     )
 
 
-def _clipped(analyzer: Analyzer, part: Range, size: Expr) -> Range:
+def clipped(part: Range, size: Expr) -> Range:
     """A range cut off at the shape, where it is known by numbers."""
     low, extent = part.min, part.extent
     if not (isinstance(low, IntImm) and isinstance(extent, IntImm) and isinstance(size, IntImm)):
@@ -123,12 +123,14 @@ def _clipped(analyzer: Analyzer, part: Range, size: Expr) -> Range:
 
 
 def domains_around(place: StmtSRef) -> dict[Var, Range]:
-    """The ranges of the loops around a place, itself included."""
-    return {
-        s.loop.loop_var: Range(s.loop.min, s.loop.extent)
-        for s in [place, *place.ancestors()]
-        if s.is_loop
-    }
+    """The ranges of what a place may use: loops and iteration variables, itself included."""
+    found: dict[Var, Range] = {}
+    for sref in [place, *place.ancestors()]:
+        if sref.is_loop:
+            found[sref.loop.loop_var] = Range(sref.loop.min, sref.loop.extent)
+        else:
+            found.update((axis.var, axis.domain) for axis in sref.block.iter_vars)
+    return found
 
 
 def region_of(regions: Sequence[BufferRegion], buffer: Buffer) -> BufferRegion | None:
@@ -167,6 +169,7 @@ def copy_stage(
     loops: list[tuple[Var, Expr]] = []
     axes: list[IterVar] = []
     values: list[Expr] = []
+    places: list[Expr] = []
     offset: list[Expr] = []
     for i, (part, size) in enumerate(zip(region, source.shape, strict=True)):
         kind = part.extent.dtype
@@ -175,13 +178,15 @@ def copy_stage(
         whole = size if offset_in is None else part.extent
         axis = IterVar(Range(const(0, whole.dtype), whole), Var(f"v{i}", kind), SPATIAL)
         axes.append(axis)
-        values.append(binary(Add, part.min, var) if offset_in is None else var)
+        places.append(binary(Add, part.min, var))
+        values.append(places[-1] if offset_in is None else var)
         offset.append(axis.var if offset_in is None else binary(Add, part.min, axis.var))
     plain = [axis.var for axis in axes]
     read = offset if source is offset_in else plain
     write = offset if target is offset_in else plain
     block = copy_block(axes, source, read, target, write, name)
-    predicate = _inside(region, source.shape, values, outer) if offset_in is None else _TRUE
+    shape = (offset_in or source).shape
+    predicate = _inside(region, shape, places, outer)
     return nest(loops, BlockRealize(tuple(values), predicate, block)), block
 
 

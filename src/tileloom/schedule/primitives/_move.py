@@ -26,6 +26,7 @@ from ...tir import (
     PARALLEL,
     SERIAL,
     UNROLLED,
+    VECTORIZED,
     Block,
     BlockRealize,
     Buffer,
@@ -34,12 +35,13 @@ from ...tir import (
     SeqStmt,
     Stmt,
     seq,
+    undefined_vars,
     union_regions,
 )
 from ..analysis.blocks import check_complete_or_reduction, check_not_output, is_output
 from ..analysis.cover import check_stage_pipeline
 from ..analysis.regions import path_domains, storage_rank
-from ..analysis.scope import consumers, producers
+from ..analysis.scope import consumers, is_seen_outside, producers
 from ..analysis.tree import (
     child_realizes,
     is_one,
@@ -77,6 +79,7 @@ def plan_move(
     check_stage_pipeline(state, scope)
     check_complete_or_reduction(state, block)
     _check_places(block, loop, scope)
+    _check_hides_loops(block)
     if forward:
         check_not_output(state, block)
     givers, takers = producers(state, block), consumers(state, block)
@@ -91,6 +94,7 @@ def plan_move(
     realize, loops = _realize(block.block, domains, analyzer, preserve_unit_loops)
     if not forward:
         _check_once(block, loop, realize, loops, outer)
+        _check_apart(state, block, loop, realize)
         _check_all_reached(state, block, loop, realize, loops, outer)
     body = nest(loops, realize)
     parts = _parts(loop.loop.body)
@@ -111,6 +115,18 @@ def _check_places(block: StmtSRef, loop: StmtSRef, scope: StmtSRef) -> None:
             at=[block, loop],
             fast="Expected the block and loop to be under the same block scope, and loop not to be "
             "the ancestor of block",
+        )
+
+
+def _check_hides_loops(block: StmtSRef) -> None:
+    """A block that uses loops directly, not through iteration variables, cannot leave them."""
+    loops = {s.loop.loop_var: s for s in loops_above(block)}
+    used = [loops[var] for var in undefined_vars(block.block) if var in loops]
+    if used:
+        raise refuse(
+            f"{name_of(block)} uses {name_of(used[0])} directly, so it cannot be moved out of it",
+            at=[block, used[0]],
+            hint="move blocks before loop_partition, or the whole of its loops",
         )
 
 
@@ -416,6 +432,24 @@ def _check_all_reached(
                 at=[block, loop],
                 hint="keep a block that pads outside of the loops of what it pads",
             )
+
+
+def _check_apart(
+    state: ScheduleState, block: StmtSRef, loop: StmtSRef, realize: BlockRealize
+) -> None:
+    """Refuse where iterations of a parallel loop would all write what is seen outside of it."""
+    used = frozenset[Var]().union(*map(free_vars, realize.iter_values))
+    for sref in [loop, *loops_above(loop)]:
+        node = sref.loop
+        if node.kind not in (PARALLEL, VECTORIZED) or node.loop_var in used or is_one(node.extent):
+            continue
+        for region in block.block.writes:
+            if is_seen_outside(state, sref, region.buffer):
+                raise refuse(
+                    f"{name_of(sref)} is {node.kind}, and all its iterations would write the same "
+                    f"elements of {region.buffer.name!r}",
+                    at=[block, sref],
+                )
 
 
 def _check_once(

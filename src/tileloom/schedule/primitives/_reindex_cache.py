@@ -20,6 +20,7 @@ from ...expr import (
     substitute,
 )
 from ...tir import BlockRealize, Buffer, BufferRegion, For, Stmt, make_buffer
+from ..analysis.blocks import check_starts
 from ..analysis.cover import check_stage_pipeline
 from ..analysis.scope import block_scope, consumers
 from ..analysis.tree import is_one, loops_above, scope_root
@@ -58,6 +59,8 @@ def reindex_cache(
     other = stmt.writes if is_read else stmt.reads if stmt.init is None else ()
     if region_of(other, buffer) is not None:
         raise refuse(f"{name_of(block)} both reads and writes {buffer.name!r}", at=[block])
+    if not is_read:
+        check_starts(state, block, buffer, "a cache")
     new, shape = _mapped(block, index_map)
     kept = _kept_axes(block, old, new)
     _check_distinct(block, kept, old, new)

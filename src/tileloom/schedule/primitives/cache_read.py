@@ -14,6 +14,7 @@ from ._cache import (
     UseInstead,
     before_first,
     cache_buffer,
+    clipped,
     consumers_in,
     copy_stage,
     domains_around,
@@ -84,7 +85,9 @@ def _source(
     root: Block = scope.block
     if writer is None:
         whole = region_of(root.reads, buffer) or BufferRegion.full(buffer)
-        return Location(scope, 0), whole
+        parts = zip(whole.region, buffer.shape, strict=True)
+        inside = tuple(clipped(part, size) for part, size in parts)
+        return Location(scope, 0), BufferRegion(buffer, inside)
     order = block_scope(state, root).blocks
     location = before_first(writer, listed or consumers(state, writer), scope, order)
     written = region_of(writer.block.writes, buffer) or BufferRegion.full(buffer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...expr import Analyzer, Range, substitute
 from ...tir import Buffer, BufferRegion, For
+from ..analysis.blocks import check_starts
 from ..analysis.cover import quickly_covered
 from ..analysis.regions import lower_bound, path_domains
 from ..analysis.scope import block_scope, consumers
@@ -57,6 +58,7 @@ def cache_write(
     written = block.block.writes[write_buffer_index]
     buffer, scope = written.buffer, scope_root(block)
     only_writer(state, scope, buffer)
+    check_starts(state, block, buffer, "a cache")
     listed = consumers_in(state, block, consumer_blocks)
     others = [s for s in consumers(state, block) if s not in listed]
     order = block_scope(state, scope.block).blocks

@@ -28,7 +28,7 @@ from ...tir import (
     substitute_stmt,
 )
 from ..analysis.blocks import check_reduction
-from ..analysis.tree import is_ancestor, is_one, loops_above
+from ..analysis.tree import is_ancestor, is_one, loops_above, loops_in_sight
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, LoopRef, primitive
 from ..sref import StmtSRef
@@ -86,7 +86,7 @@ def _check_no_reduction_outside(state: ScheduleState, block: StmtSRef, loop: Stm
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
         if axis.iter_type == REDUCE:
             reduced |= free_vars(value)
-    for outer in loops_above(block):
+    for outer in loops_in_sight(block):
         if outer is loop:
             return
         if outer.loop.loop_var in reduced:

@@ -32,6 +32,7 @@ from ...tir import (
     Stmt,
     seq,
 )
+from ..analysis.blocks import check_starts
 from ..analysis.cover import check_stage_pipeline
 from ..analysis.regions import lower_bound, path_domains, storage_rank
 from ..analysis.tree import child_realizes, is_one, is_zero, scope_root
@@ -146,6 +147,9 @@ def _copy_at(
     chosen = [u.block for u in uses if (u.reads if is_read else u.writes)]
     domain = _domain(state, loop, chosen, buffer, storage_scope, outer, is_read)
     if not is_read:
+        for writer in chosen:
+            if writer.block.init is not None:
+                check_starts(state, writer, buffer, "a copy")
         _check_written(state, loop, chosen, users, buffer, domain, storage_scope, outer)
     source, target = (buffer, cache) if is_read else (cache, buffer)
     realize = _copy_realize(source, target, domain, outer, f"{buffer.name}_{storage_scope}")

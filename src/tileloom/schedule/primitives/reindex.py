@@ -35,7 +35,7 @@ from ...tir import (
     pre_order,
     stmt_exprs,
 )
-from ..analysis.blocks import holds_blocks, leaf_store
+from ..analysis.blocks import check_starts, holds_blocks, leaf_store
 from ..analysis.cover import check_stage_pipeline
 from ..analysis.tree import loops_above, only_child_chain, scope_root
 from ..errors import name_of, refuse
@@ -183,6 +183,8 @@ def _check_use(
     if both[0] is not None and both[1] is not None and not (writes and stmt.init is not None):
         raise refuse(f"{name_of(block)} both reads and writes {buffer.name!r}", at=[block])
     check_inside(block, buffer, indices, instances=runs_all(state, block))
+    if writes:
+        check_starts(state, block, buffer, "a copy")
     local = buffer in scope_root(block).block.alloc_buffers
     if writes and not local and not runs_all(state, block):
         raise refuse(

@@ -8,7 +8,7 @@ from ...expr import REDUCE, SPATIAL, free_vars
 from ...tir import For, Stmt
 from ..analysis.affine import affine_binding, partial_affine_binding
 from ..analysis.order import reordering_fault
-from ..analysis.tree import child_blocks, loops_above
+from ..analysis.tree import blocks_in_sight, loops_above, loops_in_sight
 from ..errors import name_of, refuse
 from ..instruction import LoopRef, primitive
 from ..sref import StmtSRef
@@ -86,7 +86,7 @@ def _check_dependences(order: Sequence[StmtSRef]) -> None:
 
 
 def _check_blocks(state: ScheduleState, top: StmtSRef) -> None:
-    for block in child_blocks(state, top):
+    for block in blocks_in_sight(state, top):
         for axis in block.block.iter_vars:
             if axis.iter_type not in (SPATIAL, REDUCE):
                 raise refuse(
@@ -107,12 +107,12 @@ def _check_starts(
     state: ScheduleState, chain: Sequence[StmtSRef], order: Sequence[StmtSRef]
 ) -> None:
     """What starts the results of a reduction must stay the first to touch them."""
-    outside = [sref.loop for sref in loops_above(chain[0])]
+    outside = [sref.loop for sref in loops_in_sight(chain[0])]
     before, after = [sref.loop for sref in chain], [sref.loop for sref in order]
-    for block in child_blocks(state, chain[0]):
+    for block in blocks_in_sight(state, chain[0]):
         if block.block.init is None:
             continue
-        below = [sref.loop for sref in loops_above(block)][len(outside) + len(chain) :]
+        below = [sref.loop for sref in loops_in_sight(block)][len(outside) + len(chain) :]
         fault = reordering_fault(state.realize(block), outside, before, after, below)
         if fault is not None:
             why, *places = fault

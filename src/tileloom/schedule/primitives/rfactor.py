@@ -36,7 +36,7 @@ from ...tir import (
     make_buffer,
     seq,
 )
-from ..analysis.blocks import check_reduction
+from ..analysis.blocks import check_reduction, check_starts
 from ..analysis.cover import check_stage_pipeline
 from ..analysis.tree import child_blocks, is_one, loops_above, scope_root
 from ..errors import name_of, refuse
@@ -97,6 +97,8 @@ class _RFactor:
                 fast="The input factor_axis is out of range",
             )
         self.axis = factor_axis % (rank + 1)
+        for store in self.reduction.stores:
+            check_starts(state, self.block, store.buffer, "rfactor")
 
     def _check_loops(self) -> None:
         node = self.loop.loop
