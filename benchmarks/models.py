@@ -152,6 +152,18 @@ class Network:
 
         return build
 
+    def graphs(self) -> list[Any]:
+        """Tileloom's graphs of the compiled parts."""
+        import copy
+
+        from tileloom.frontend.torch import tileloom, watching
+
+        torch = _torch()
+        model, inputs = self.get()
+        with watching() as found, torch.no_grad():
+            torch.compile(copy.deepcopy(model), backend=tileloom)(*inputs)
+        return found
+
     def _call(self, function: Any) -> Call:
         torch, inputs = _torch(), self.get()[1]
 
@@ -185,21 +197,23 @@ def networks() -> dict[str, Network]:
 
 def workloads(_extra: Sequence[str] = ()) -> list[Workload]:
     """All of them."""
-    return [
-        Workload(
-            name,
-            network.inputs,
-            network.reference,
-            {
-                "tileloom": network.compiled("tileloom"),
-                "torch": network.eager(),
-                "inductor": network.compiled("inductor"),
-            },
-            rtol=1e-3,
-            atol=1e-3,
-        )
-        for name, network in networks().items()
-    ]
+    return [workload(name, network) for name, network in networks().items()]
+
+
+def workload(name: str, network: Network) -> Workload:
+    """A network with its peers."""
+    return Workload(
+        name,
+        network.inputs,
+        network.reference,
+        {
+            "tileloom": network.compiled("tileloom"),
+            "torch": network.eager(),
+            "inductor": network.compiled("inductor"),
+        },
+        rtol=1e-3,
+        atol=1e-3,
+    )
 
 
 def main() -> int:
@@ -208,7 +222,14 @@ def main() -> int:
     if os.environ.get("GLIBC_TUNABLES") != KEEP_MEMORY:
         os.environ["GLIBC_TUNABLES"] = KEEP_MEMORY
         os.execve(sys.executable, sys.orig_argv, dict(os.environ))
-    return harness_cli.main(__doc__ or "", workloads, arguments)
+    if "--results" not in arguments:
+        return harness_cli.main(__doc__ or "", workloads, arguments)
+    from . import model_results
+
+    arguments.remove("--results")
+    found = networks()
+    rows = [workload(name, network) for name, network in found.items()]
+    return model_results.write(RESULTS, found, rows, BARS, arguments)
 
 
 if __name__ == "__main__":
