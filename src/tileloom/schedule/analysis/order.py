@@ -25,17 +25,17 @@ def repetition_fault(
     """Why the inner loops may run an instance of a block twice while the outer stand; else None."""
     values = realize.iter_values
     used = frozenset[Var]().union(*map(free_vars, values))
-    inside = [loop for loop in inside if not is_one(loop.extent)]
-    for loop in inside:
+    long = [loop for loop in inside if not is_one(loop.extent)]
+    for loop in long:
         if loop.loop_var not in used:
             return f"{name_of(loop)} only repeats {name_of(realize.block)}"
-    if not inside or _is_injective(values, inside):
+    if not long or _is_injective(values, inside):
         return None
     outer = [loop for loop in outside if loop.loop_var in used]
     if _is_injective(values, [*outer, *inside], realize.predicate):
         return None
-    names = " and ".join(repr(loop.loop_var.name) for loop in inside)
-    word = "the loops" if len(inside) > 1 else "the loop"
+    names = " and ".join(repr(loop.loop_var.name) for loop in long)
+    word = "the loops" if len(long) > 1 else "the loop"
     return f"{word} {names} may run the same instances of {name_of(realize.block)} again"
 
 

@@ -1,0 +1,7 @@
+"""Groups of blocks scheduled as one kernel: one decision about tiles, applied to every block."""
+
+from .domain import Domain, GroupRefused, find_domain
+from .gpu import schedule_gpu
+from .tile import Tile, choose_tile
+
+__all__ = ["Domain", "GroupRefused", "Tile", "choose_tile", "find_domain", "schedule_gpu"]

@@ -1,0 +1,192 @@
+"""The iteration domain that the blocks of a group share.
+
+A group is a function of blocks that were lowered one by one: reductions, and formulas over what is
+reduced or over its results. Two iteration variables, of whatever blocks, run over the same *axis*
+when they index the same dimension of a buffer. An axis that some block reduces over is a reduction
+axis of the group; the others are spatial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...expr import REDUCE, Expr, IntImm, IterVar, Var, post_order
+from ...tir import Block, Buffer, BufferLoad, BufferStore, pre_order, stmt_exprs
+from ..schedule import Schedule
+
+
+class GroupRefused(Exception):
+    """The blocks do not form a group that can be tiled as one. Carries the reason."""
+
+
+@dataclass(eq=False)
+class GroupAxis:
+    """An axis of the domain.
+
+    Attributes:
+        extent: how many positions.
+        reduced: whether a block reduces over it.
+        weight: how far apart neighbours lie in the largest buffer that the axis runs through.
+    """
+
+    extent: int
+    reduced: bool
+    weight: int
+
+
+@dataclass(eq=False)
+class Domain:
+    """The axes of a group, and which of them the iteration variables of each block run over.
+
+    Attributes:
+        spatial, reduced: the axes from the longest step through memory to the shortest.
+        axes: for each block by name the axis of each iteration variable, None for one of extent 1.
+    """
+
+    spatial: list[GroupAxis]
+    reduced: list[GroupAxis]
+    axes: dict[str, list[GroupAxis | None]]
+
+    @property
+    def rows(self) -> int:
+        """The number of positions along the spatial axes."""
+        return _product(self.spatial)
+
+    @property
+    def depth(self) -> int:
+        """The number of positions along the reduction axes."""
+        return _product(self.reduced)
+
+    @property
+    def reduces_innermost(self) -> bool:
+        """Whether neighbours in memory are neighbours along a reduction axis."""
+        if not self.reduced:
+            return False
+        last = self.reduced[-1].weight
+        return not self.spatial or last <= self.spatial[-1].weight
+
+
+def _product(axes: list[GroupAxis]) -> int:
+    total = 1
+    for axis in axes:
+        total *= axis.extent
+    return total
+
+
+def blocks_of(sch: Schedule) -> list[Block]:
+    """The blocks of the function that is worked on, in order."""
+    return [sch.get(rv) for rv in sch.get_child_blocks(sch.get_block("root"))]
+
+
+def accesses(block: Block) -> Iterator[tuple[Buffer, tuple[Expr, ...]]]:
+    """Every buffer access of a block with its indices."""
+    parts = [block.body] if block.init is None else [block.init, block.body]
+    for part in parts:
+        for stmt in pre_order(part):
+            if isinstance(stmt, BufferStore):
+                yield stmt.buffer, stmt.indices
+            for expr in stmt_exprs(stmt):
+                for node in post_order(expr):
+                    if isinstance(node, BufferLoad):
+                        yield node.buffer, node.indices
+
+
+def find_domain(sch: Schedule) -> Domain:
+    """The domain of the function that is worked on.
+
+    Raises:
+        GroupRefused: its blocks share no domain.
+    """
+    return _Finder(blocks_of(sch)).find()
+
+
+class _Finder:
+    def __init__(self, blocks: list[Block]) -> None:
+        self.blocks = blocks
+        self.known: dict[object, object] = {}
+        self.parent: dict[object, object] = {}
+
+    def find(self) -> Domain:
+        for block in self.blocks:
+            for buffer, indices in accesses(block):
+                for dim, index in enumerate(indices):
+                    if isinstance(index, Var):
+                        self._join(index, (buffer, dim))
+        made: dict[object, GroupAxis] = {}
+        axes: dict[str, list[GroupAxis | None]] = {}
+        for block in self.blocks:
+            row: list[GroupAxis | None] = []
+            for iter_var in block.iter_vars:
+                extent = _extent(block, iter_var)
+                if extent == 1:
+                    row.append(None)
+                    continue
+                key = self._root(iter_var.var)
+                axis = made.setdefault(key, GroupAxis(extent, False, 1 << 62))
+                axis.reduced |= iter_var.iter_type == REDUCE
+                if axis.extent != extent:
+                    raise GroupRefused(
+                        f"axis {iter_var.var.name!r} of block {block.name_hint!r} has extent "
+                        f"{extent}, where another block has {axis.extent}"
+                    )
+                if axis in row:
+                    raise GroupRefused(
+                        f"block {block.name_hint!r} runs over one axis of the group twice"
+                    )
+                row.append(axis)
+            axes[block.name_hint] = row
+        self._weigh(made)
+        for block in self.blocks:
+            self._check_roles(block, axes[block.name_hint])
+        order = sorted(made.values(), key=lambda axis: -axis.weight)
+        return Domain([a for a in order if not a.reduced], [a for a in order if a.reduced], axes)
+
+    def _check_roles(self, block: Block, row: list[GroupAxis | None]) -> None:
+        """A reduction runs over all reduction axes, and a formula over all or none."""
+        kinds = [
+            (axis, iter_var.iter_type == REDUCE)
+            for axis, iter_var in zip(row, block.iter_vars, strict=True)
+            if axis is not None and axis.reduced
+        ]
+        if len({reduces for _, reduces in kinds}) > 1:
+            raise GroupRefused(
+                f"block {block.name_hint!r} reduces over some of the axes that others reduce over, "
+                "and keeps the rest"
+            )
+
+    def _weigh(self, made: dict[object, GroupAxis]) -> None:
+        """Steps through memory: of each axis, in the largest buffer that it runs through."""
+        largest: dict[object, int] = {}
+        for block in self.blocks:
+            for buffer, indices in accesses(block):
+                shape = [n.value for n in buffer.shape if isinstance(n, IntImm)]
+                size = 1
+                for n in shape:
+                    size *= n
+                step = size
+                for index, n in zip(indices, shape, strict=True):
+                    step //= max(1, n)
+                    axis = made.get(self._root(index)) if isinstance(index, Var) else None
+                    if axis is not None and size > largest.get(axis, 0):
+                        largest[axis], axis.weight = size, step
+
+    def _root(self, item: object) -> object:
+        item = self.known.setdefault(item, item)
+        while (above := self.parent.get(item)) is not None:
+            item = above
+        return item
+
+    def _join(self, a: object, b: object) -> None:
+        a, b = self._root(a), self._root(b)
+        if a is not b:
+            self.parent[a] = b
+
+
+def _extent(block: Block, iter_var: IterVar) -> int:
+    extent = iter_var.domain.extent
+    if not isinstance(extent, IntImm):
+        raise GroupRefused(
+            f"axis {iter_var.var.name!r} of block {block.name_hint!r} has no constant extent"
+        )
+    return int(extent.value)
