@@ -100,12 +100,16 @@ def promote(a: DType, b: DType) -> DType:
 
 def match_types(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
     """Both as expressions of one type; a Python number takes the other side's type."""
-    a, b = _unwrap(a), _unwrap(b)
-    if not isinstance(a, Expr) and isinstance(b, Expr):
-        a = _number_like(a, b.dtype)
-    elif not isinstance(b, Expr) and isinstance(a, Expr):
-        b = _number_like(b, a.dtype)
-    a, b = match_lanes(as_expr(a), as_expr(b))
+    if not (isinstance(a, Expr) and isinstance(b, Expr)):
+        a, b = _unwrap(a), _unwrap(b)
+        if not isinstance(a, Expr) and isinstance(b, Expr):
+            a = _number_like(a, b.dtype)
+        elif not isinstance(b, Expr) and isinstance(a, Expr):
+            b = _number_like(b, a.dtype)
+        a, b = as_expr(a), as_expr(b)
+    if a.dtype is b.dtype:
+        return a, b
+    a, b = match_lanes(a, b)
     if a.dtype is b.dtype:
         return a, b
     kind = promote(a.dtype, b.dtype)
@@ -113,11 +117,16 @@ def match_types(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
 
 
 def _unwrap(value: ExprLike) -> ExprLike:
+    if isinstance(value, (Expr, int)):
+        return value
     convert = getattr(value, "__tileloom_expr__", None)
     return value if convert is None else convert()
 
 
 def _number_like(value: Any, kind: DType) -> Expr:
+    if type(value) is int and kind.is_int and kind.lanes == 1:
+        number = IntImm(kind, value)
+        return number if number.value == value else const(value)
     if isinstance(value, str):
         return as_expr(value)
     fractional = isinstance(value, float) and not kind.is_float
@@ -230,6 +239,8 @@ def _fold(
     """Constant folding plus the unit and zero laws of integer operators."""
 
     def fold(a: Expr, b: Expr) -> Expr | None:
+        if not (isinstance(a, _NUMBERS) or isinstance(b, _NUMBERS)):
+            return None
         if isinstance(a, IntImm) and isinstance(b, IntImm):
             if b.value == 0 and op in _DIVISIONS:
                 raise UserError(f"division by zero in {a.value} {op.symbol} 0")
@@ -265,6 +276,7 @@ def _unit_laws(op: type[BinaryOp], a: Expr, b: Expr) -> Expr | None:
     return None
 
 
+_NUMBERS = (IntImm, FloatImm)
 _DIVISIONS = {Div, Mod, FloorDiv, FloorMod}
 _FLOAT_EXACT = {Min, Max, EQ, NE, LT, LE, GT, GE}
 _EVALUATE: dict[type[BinaryOp], Callable[[Any, Any], Any]] = {

@@ -20,30 +20,15 @@ types and fold constants.
 from __future__ import annotations
 
 import itertools
-import weakref
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 from ..base import DType, dtype
 from ..base.dtype import wrap_int
 from ..base.errors import DTypeError, UserError
+from .interning import TABLE, intern
 from .op_name import OpName, op_name
 from .operators import BUILD, Operators
-
-_TABLE: dict[tuple[Any, ...], weakref.ref[Any]] = {}
-
-
-class _Key(weakref.ref[Any]):
-    """A weak reference that knows the table key to drop when its node dies."""
-
-    __slots__ = ("key",)
-    key: tuple[Any, ...]
-
-
-def _drop(ref: weakref.ref[Any]) -> None:
-    key = ref.key  # type: ignore[attr-defined]
-    if _TABLE.get(key) is ref:
-        del _TABLE[key]
 
 
 class Expr(Operators):
@@ -112,32 +97,6 @@ _set = object.__setattr__
 _SERIALS = itertools.count()
 
 
-def _intern(cls: type[Any], key: tuple[Any, ...], fields: tuple[Any, ...], kind: DType) -> Any:
-    """The one node of class `cls` with these field values; `key` identifies them."""
-    key = (cls, *key)
-    ref = _TABLE.get(key)
-    if ref is not None:
-        found = ref()
-        if found is not None:
-            return found
-    node = object.__new__(cls)
-    _set(node, "dtype", kind)
-    _set(node, "_memo", None)
-    for name, value in zip(cls.__match_args__, fields, strict=True):
-        if name != "dtype":
-            _set(node, name, value)
-    new = _Key(node, _drop)
-    new.key = key
-    # Another thread may have built the node in the meantime: the first one in the table wins.
-    winner = _TABLE.setdefault(key, new)
-    if winner is not new:
-        found = winner()
-        if found is not None:
-            return found
-        _TABLE[key] = new
-    return node
-
-
 # ---------------------------------------------------------------------------- leaves
 
 
@@ -150,8 +109,11 @@ class IntImm(Expr):
 
     def __new__(cls, dtype_: str, value: int) -> IntImm:
         kind = dtype(dtype_)
+        ref = TABLE.get((cls, kind, value))
+        if ref is not None and (known := ref()) is not None:
+            return known  # type: ignore[no-any-return]
         value = wrap_int(int(value), kind)
-        return _intern(cls, (kind, value), (kind, value), kind)  # type: ignore[no-any-return]
+        return intern(cls, (kind, value), (kind, value), kind)  # type: ignore[no-any-return]
 
     def __bool__(self) -> bool:
         return self.value != 0
@@ -173,7 +135,7 @@ class FloatImm(Expr):
     def __new__(cls, dtype_: str, value: float) -> FloatImm:
         kind = dtype(dtype_)
         value = float(value)
-        return _intern(cls, (kind, value.hex()), (kind, value), kind)  # type: ignore[no-any-return]
+        return intern(cls, (kind, value.hex()), (kind, value), kind)  # type: ignore[no-any-return]
 
     def __float__(self) -> float:
         return self.value
@@ -187,7 +149,7 @@ class StringImm(Expr):
     value: str
 
     def __new__(cls, value: str) -> StringImm:
-        return _intern(cls, (value,), (value,), dtype("handle"))  # type: ignore[no-any-return]
+        return intern(cls, (value,), (value,), dtype("handle"))  # type: ignore[no-any-return]
 
 
 class Var(Expr):
@@ -240,7 +202,7 @@ class Cast(Expr):
 
     def __new__(cls, dtype_: str, value: Expr) -> Cast:
         kind = dtype(dtype_)
-        return _intern(cls, (kind, id(value)), (kind, value), kind)  # type: ignore[no-any-return]
+        return intern(cls, (kind, id(value)), (kind, value), kind)  # type: ignore[no-any-return]
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -267,11 +229,14 @@ class BinaryOp(Expr):
     idempotent: ClassVar[bool] = False
 
     def __new__(cls, a: Expr, b: Expr) -> Self:
+        ref = TABLE.get((cls, id(a), id(b)))
+        if ref is not None and (known := ref()) is not None:
+            return known  # type: ignore[no-any-return]
         if a.dtype is not b.dtype:
             raise DTypeError(
                 f"{cls.__name__} needs operands of one type, got {a.dtype} and {b.dtype}"
             )
-        return _intern(cls, (id(a), id(b)), (a, b), cls.result_type(a.dtype))  # type: ignore[no-any-return]
+        return intern(cls, (id(a), id(b)), (a, b), cls.result_type(a.dtype))  # type: ignore[no-any-return]
 
     @classmethod
     def result_type(cls, operand: DType) -> DType:
@@ -436,7 +401,7 @@ class Not(Expr):
     a: Expr
 
     def __new__(cls, a: Expr) -> Not:
-        return _intern(cls, (id(a),), (a,), a.dtype)  # type: ignore[no-any-return]
+        return intern(cls, (id(a),), (a,), a.dtype)  # type: ignore[no-any-return]
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -461,7 +426,7 @@ class Select(Expr):
                 f"Select needs values of one type, got {true_value.dtype} and {false_value.dtype}"
             )
         fields = (condition, true_value, false_value)
-        return _intern(cls, tuple(map(id, fields)), fields, true_value.dtype)  # type: ignore[no-any-return]
+        return intern(cls, tuple(map(id, fields)), fields, true_value.dtype)  # type: ignore[no-any-return]
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -487,7 +452,7 @@ class Ramp(Expr):
     def __new__(cls, base: Expr, stride: Expr, lanes: int) -> Ramp:
         kind = base.dtype.with_lanes(base.dtype.lanes * lanes)
         fields = (base, stride, lanes)
-        return _intern(cls, (id(base), id(stride), lanes), fields, kind)  # type: ignore[no-any-return]
+        return intern(cls, (id(base), id(stride), lanes), fields, kind)  # type: ignore[no-any-return]
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -507,7 +472,7 @@ class Broadcast(Expr):
 
     def __new__(cls, value: Expr, lanes: int) -> Broadcast:
         kind = value.dtype.with_lanes(value.dtype.lanes * lanes)
-        return _intern(cls, (id(value), lanes), (value, lanes), kind)  # type: ignore[no-any-return]
+        return intern(cls, (id(value), lanes), (value, lanes), kind)  # type: ignore[no-any-return]
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -528,7 +493,7 @@ class Shuffle(Expr):
     def __new__(cls, vectors: Sequence[Expr], indices: Sequence[int]) -> Shuffle:
         parts, picks = tuple(vectors), tuple(int(i) for i in indices)
         kind = parts[0].dtype.with_lanes(len(picks))
-        return _intern(cls, (*map(id, parts), picks), (parts, picks), kind)  # type: ignore[no-any-return]
+        return intern(cls, (*map(id, parts), picks), (parts, picks), kind)  # type: ignore[no-any-return]
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -549,7 +514,7 @@ class Let(Expr):
 
     def __new__(cls, var: Var, value: Expr, body: Expr) -> Let:
         fields = (var, value, body)
-        return _intern(cls, tuple(map(id, fields)), fields, body.dtype)  # type: ignore[no-any-return]
+        return intern(cls, tuple(map(id, fields)), fields, body.dtype)  # type: ignore[no-any-return]
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -570,7 +535,7 @@ class Call(Expr):
     def __new__(cls, dtype_: str, op: str, args: Sequence[Expr]) -> Call:
         kind, parts = dtype(dtype_), tuple(args)
         name = op_name(op)
-        return _intern(cls, (kind, name, *map(id, parts)), (kind, name, parts), kind)  # type: ignore[no-any-return]
+        return intern(cls, (kind, name, *map(id, parts)), (kind, name, parts), kind)  # type: ignore[no-any-return]
 
     @property
     def children(self) -> tuple[Expr, ...]:

@@ -8,7 +8,8 @@ from typing import Any
 from ..base import dtype
 from ..base.errors import UserError
 from .build import as_expr, const
-from .nodes import Expr, Var, _intern
+from .interning import intern
+from .nodes import Expr, Var
 from .operators import ExprLike, Operators
 
 
@@ -103,7 +104,7 @@ class Reduce(Expr):
         fields = (combiner, tuple(source), tuple(init), tuple(axis), condition, value_index)
         ids = (id(combiner), *map(id, source), *map(id, init), *map(id, axis))
         key = (*ids, id(condition), value_index, len(init), len(axis))
-        return _intern(cls, key, fields, fields[1][value_index].dtype)  # type: ignore[no-any-return]
+        return intern(cls, key, fields, fields[1][value_index].dtype)  # type: ignore[no-any-return]
 
     @property
     def children(self) -> tuple[Expr, ...]:
@@ -126,7 +127,7 @@ class ProducerLoad(Expr):
     def __new__(cls, producer: Any, indices: Sequence[Expr]) -> ProducerLoad:
         parts = tuple(indices)
         kind = dtype(producer.dtype)
-        return _intern(cls, (id(producer), *map(id, parts)), (producer, parts), kind)  # type: ignore[no-any-return]
+        return intern(cls, (id(producer), *map(id, parts)), (producer, parts), kind)  # type: ignore[no-any-return]
 
     @property
     def children(self) -> tuple[Expr, ...]:

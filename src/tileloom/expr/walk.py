@@ -15,15 +15,18 @@ def post_order(expr: Expr) -> Iterator[Expr]:
     ['x', '1', 'x + 1', '(x + 1) * (x + 1)']
     """
     seen: set[Expr] = set()
-    stack: list[tuple[Expr, bool]] = [(expr, False)]
+    stack: list[Expr | None] = [expr]  # after a None comes a node whose children are done
     while stack:
-        node, done = stack.pop()
-        if done:
-            yield node
+        node = stack.pop()
+        if node is None:
+            yield stack.pop()  # type: ignore[misc]
         elif node not in seen:
             seen.add(node)
-            stack.append((node, True))
-            stack.extend((child, False) for child in reversed(node.children))
+            children = node.children
+            if children:
+                stack += (node, None, *children[::-1])
+            else:
+                yield node
 
 
 def rewrite(expr: Expr, rule: Callable[[Expr], Expr | None]) -> Expr:

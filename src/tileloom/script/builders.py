@@ -58,7 +58,7 @@ Shape = Sequence[ExprLike] | ExprLike
 
 
 def _buffer(how: str, source: Any, shape: Any, kind: Any, fields: dict[str, Any]) -> BufferNote:
-    if shape is not None and not isinstance(shape, tuple | list):
+    if shape is not None and not isinstance(shape, (tuple, list)):
         shape = (shape,)
     return BufferNote(how, {"shape": shape, "dtype": as_dtype(kind), **fields}, source)
 
@@ -184,7 +184,7 @@ class _Axis:
 
     @staticmethod
     def _make(iter_type: int, dom: Any, value: ExprLike) -> AxisNote:
-        domain = _bounds(*dom) if isinstance(dom, tuple | list) else dom
+        domain = _bounds(*dom) if isinstance(dom, (tuple, list)) else dom
         if isinstance(domain, ForNote):
             domain = domain.ranges[0]
         if not isinstance(domain, Range):
@@ -240,7 +240,7 @@ def writes(*regions: Any) -> BlockFact:
 
 
 def _regions(regions: Sequence[Any]) -> tuple[Any, ...]:
-    flat = regions[0] if len(regions) == 1 and isinstance(regions[0], list | tuple) else regions
+    flat = regions[0] if len(regions) == 1 and isinstance(regions[0], (list, tuple)) else regions
     return tuple(map(as_region, flat))
 
 

@@ -118,6 +118,23 @@ class Scopes:
         return [*{k for scope in self.stack for k in scope}, *self.captured, *BUILTINS]
 
 
+class _At:
+    """Mistakes inside of it point at a node."""
+
+    __slots__ = ("evaluate", "node")
+
+    def __init__(self, evaluate: Evaluator, node: ast.AST) -> None:
+        self.evaluate = evaluate
+        self.node = node
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> None:
+        if isinstance(error, Exception) and not isinstance(error, (ParseError, InternalError)):
+            self.evaluate.convert(self.node, error)
+
+
 class Evaluator:
     """Evaluates expressions in `scopes`; every mistake becomes a `ParseError` with its place."""
 
@@ -125,7 +142,6 @@ class Evaluator:
         self.source = source
         self.scopes = scopes
         self._visit: dict[type[ast.AST], Callable[[Any], Any]] = {
-            ast.Constant: lambda node: node.value,
             ast.Name: self._name,
             ast.Attribute: self._attribute,
             ast.Subscript: self._subscript,
@@ -145,6 +161,8 @@ class Evaluator:
 
     def value(self, node: ast.expr) -> Any:
         """What an expression means."""
+        if isinstance(node, ast.Constant):
+            return node.value
         handler = self._visit.get(type(node))
         if handler is None:
             what = type(node).__name__
@@ -164,19 +182,13 @@ class Evaluator:
         with self.at(node):
             return as_expr(value)
 
-    @contextmanager
-    def at(self, node: ast.AST) -> Iterator[None]:
-        """Mistakes inside point at a node."""
-        try:
-            yield
-        except (ParseError, InternalError):
-            raise
-        except Exception as error:
-            self.convert(node, error)
+    def at(self, node: ast.AST) -> _At:
+        """A context: mistakes inside point at a node."""
+        return _At(self, node)
 
     def convert(self, node: ast.AST, error: Exception) -> NoReturn:
         """Raise a mistake as a `ParseError` at a node."""
-        if isinstance(error, ParseError | InternalError):
+        if isinstance(error, (ParseError, InternalError)):
             raise error
         if isinstance(error, UserError):
             hint = error.hint
@@ -362,7 +374,7 @@ class Evaluator:
         if not isinstance(owner, Buffer):
             index = self.value(node.slice)
             with self.at(node):
-                return owner[index if isinstance(index, slice | str) else _position(index)]
+                return owner[index if isinstance(index, (slice, str)) else _position(index)]
         parts = self.indices(node, owner)
         if any(isinstance(part, slice) for part in parts):
             return Sliced(owner, parts)
@@ -372,7 +384,7 @@ class Evaluator:
     def indices(self, node: ast.Subscript, buffer: Buffer) -> tuple[Any, ...]:
         """The indices and slices of `buffer[...]`, as many as it has dimensions."""
         value = self.value(node.slice)
-        parts = tuple(value) if isinstance(value, tuple | list) else (value,)
+        parts = tuple(value) if isinstance(value, (tuple, list)) else (value,)
         if len(parts) != len(buffer.shape):
             self.source.error(
                 node, f"{buffer.name} has {len(buffer.shape)} dimensions, got {len(parts)} indices"
@@ -382,7 +394,7 @@ class Evaluator:
         return parts
 
     def _check_index(self, node: ast.Subscript, part: Any) -> None:
-        if isinstance(part, slice | int) and not isinstance(part, bool):
+        if isinstance(part, (slice, int)) and not isinstance(part, bool):
             return
         if isinstance(part, Operators) and as_expr(part).dtype.is_int:
             return
@@ -398,7 +410,7 @@ class Evaluator:
         for keyword in node.keywords:
             value = self.value(keyword.value)
             keywords.update(value if keyword.arg is None else {keyword.arg: value})
-        if isinstance(function, Expr | Buffer | str):
+        if isinstance(function, (Expr, Buffer, str)):
             kind = type(function).__name__
             self.source.error(node, f"{ast.unparse(node.func)} is not a function ({kind})")
         try:

@@ -39,7 +39,7 @@ class Kind:
             return VarNote(self.dtype, is_size_var)
         if isinstance(value, str) and (self.dtype.is_float or value.lstrip("-").isdigit()):
             return const(float(value) if self.dtype.is_float else int(value), self.dtype)
-        if isinstance(value, int | float):
+        if isinstance(value, (int, float)):
             return const(value, self.dtype)
         if not isinstance(value, Operators) and isinstance(value, np.number | np.bool_):
             return const(value, self.dtype)

@@ -208,8 +208,12 @@ def _captured(function: Any, frame: FrameType | None) -> Mapping[str, Any]:
 
 def _file_tree(function: Any) -> tuple[ast.Module, Source]:
     filename = function.__code__.co_filename
-    linecache.checkcache(filename)
-    lines = linecache.getlines(filename, function.__globals__)
+    try:
+        with open(filename, encoding="utf-8-sig") as file:
+            lines = file.readlines()
+    except (OSError, UnicodeDecodeError):  # a notebook, an archive, another encoding
+        linecache.checkcache(filename)
+        lines = linecache.getlines(filename, function.__globals__)
     if not lines:
         raise ParseError(
             f"the source text of {function.__qualname__} cannot be found",

@@ -90,7 +90,7 @@ def stored_value(buffer: Buffer, indices: tuple[Expr, ...], value: ExprLike) -> 
     lanes = buffer.dtype.lanes * (indices[-1].dtype.lanes if indices else 1)
     kind = buffer.dtype.element
     expr = _number(value, kind) if not hasattr(value, "__tileloom_expr__") else as_expr(value)
-    if isinstance(expr, IntImm | FloatImm) and expr.dtype is not kind:
+    if isinstance(expr, (IntImm, FloatImm)) and expr.dtype is not kind:
         expr = _number(expr.value, kind)
     if expr.dtype.element is not kind:
         raise DTypeError(

@@ -50,8 +50,7 @@ def is_private(node: ast.FunctionDef, parser: StatementParser) -> bool:
     for decorator in node.decorator_list:
         call = isinstance(decorator, ast.Call)
         head = decorator.func if isinstance(decorator, ast.Call) else decorator
-        name = head.attr if isinstance(head, ast.Attribute) else getattr(head, "id", "")
-        if name != "prim_func":
+        if _last_name(head) != "prim_func":
             parser.error(decorator, "a function of a module must be decorated with T.prim_func")
         if call and isinstance(decorator, ast.Call):
             options = {k.arg: parser.evaluate.value(k.value) for k in decorator.keywords}
@@ -145,4 +144,9 @@ class _FunctionParser(StatementParser):
 def _is_buffer(annotation: ast.expr) -> bool:
     if isinstance(annotation, ast.Constant):
         return isinstance(annotation.value, str) and "Buffer" in annotation.value
-    return isinstance(annotation, ast.Call) and "Buffer" in ast.unparse(annotation.func)
+    return isinstance(annotation, ast.Call) and "Buffer" in _last_name(annotation.func)
+
+
+def _last_name(node: ast.expr) -> str:
+    """`prim_func` of `T.prim_func`."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")

@@ -276,7 +276,7 @@ def _folds(expr: BinaryOp) -> bool:
     kind = type(expr)
     if kind in (Div, Mod) and (kind is Div) != expr.dtype.is_float:
         return True  # `/` is of floats alone, T.truncmod of integers
-    if isinstance(a, IntImm | FloatImm) or isinstance(b, IntImm | FloatImm) or a.dtype.is_bool:
+    if isinstance(a, (IntImm, FloatImm)) or isinstance(b, (IntImm, FloatImm)) or a.dtype.is_bool:
         try:
             return binary(kind, a, b) is not expr
         except (UserError, ValueError, ArithmeticError):

@@ -125,23 +125,21 @@ class Survey:
             self._use(expr)
 
     def _use(self, expr: Expr) -> None:
-        if expr in self._seen:
+        seen = self._seen
+        if expr in seen:
             return
-        for node in post_order(expr):
-            if node in self._seen:
+        for node in post_order(expr) if expr.children else (expr,):
+            if node in seen:
                 continue
-            self._seen.add(node)
-            match node:
-                case Var():
-                    self.used[node] = None
-                case BufferLoad():
-                    self.buffers[node.buffer] = None
-                case Let():
-                    self.bound.add(node.var)
-                case Reduce():
-                    self.bound.update(axis.var for axis in node.axis)
-                case _:
-                    pass
+            seen.add(node)
+            if isinstance(node, Var):
+                self.used[node] = None
+            elif isinstance(node, BufferLoad):
+                self.buffers[node.buffer] = None
+            elif isinstance(node, Let):
+                self.bound.add(node.var)
+            elif isinstance(node, Reduce):
+                self.bound.update(axis.var for axis in node.axis)
 
 
 def buffer_exprs(buffer: Buffer) -> tuple[Expr, ...]:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, final
 from ..base import DType, Span, dtype
 from ..base.record import Record, field
 from ..expr import Expr, ExprLike, IntImm, IterVar, Range, Var, as_expr, const
-from ..expr.nodes import _intern
+from ..expr.interning import intern
 
 if TYPE_CHECKING:
     import numpy as np
@@ -154,7 +154,7 @@ class BufferLoad(Expr):
         lanes = parts[-1].dtype.lanes if parts else 1
         kind = buffer.dtype if lanes == 1 else buffer.dtype.with_lanes(buffer.dtype.lanes * lanes)
         key = (id(buffer), id(predicate), *map(id, parts))
-        return _intern(cls, key, (buffer, parts, predicate), kind)  # type: ignore[no-any-return]
+        return intern(cls, key, (buffer, parts, predicate), kind)  # type: ignore[no-any-return]
 
     @property
     def children(self) -> tuple[Expr, ...]:

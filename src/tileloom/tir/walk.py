@@ -7,7 +7,7 @@ something below it changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from ..expr import Expr, IterVar, Range, Var, rewrite, substitute
@@ -35,62 +35,57 @@ from .nodes import (
 T = TypeVar("T")
 
 
+# Tables rather than `match`, which tries one class after the other: every analysis asks for these.
+_CHILDREN: dict[type[Stmt], Callable[[Any], tuple[Stmt, ...]]] = {
+    SeqStmt: lambda s: s.seq,
+    BlockRealize: lambda s: (s.block,),
+    Block: lambda s: (s.body,) if s.init is None else (s.init, s.body),
+    IfThenElse: lambda s: (s.then_case,) if s.else_case is None else (s.then_case, s.else_case),
+    BufferStore: lambda s: (),
+    Evaluate: lambda s: (),
+}
+
+
 def stmt_children(stmt: Stmt) -> tuple[Stmt, ...]:
     """The statements directly below."""
-    match stmt:
-        case SeqStmt():
-            return stmt.seq
-        case BlockRealize():
-            return (stmt.block,)
-        case Block():
-            return (stmt.body,) if stmt.init is None else (stmt.init, stmt.body)
-        case IfThenElse():
-            if stmt.else_case is None:
-                return (stmt.then_case,)
-            return (stmt.then_case, stmt.else_case)
-        case BufferStore() | Evaluate():
-            return ()
-        case _:
-            return (stmt.body,)  # type: ignore[attr-defined]
+    children = _CHILDREN.get(type(stmt))
+    return (stmt.body,) if children is None else children(stmt)  # type: ignore[attr-defined]
 
 
-def _region_exprs(regions: tuple[BufferRegion, ...]) -> Iterator[Expr]:
-    for region in regions:
-        for part in region.region:
-            yield part.min
-            yield part.extent
+def _ranges(ranges: Iterable[Range]) -> Iterator[Expr]:
+    for part in ranges:
+        yield part.min
+        yield part.extent
 
 
-def stmt_exprs(stmt: Stmt) -> Iterator[Expr]:
+def _block_exprs(block: Block) -> Iterator[Expr]:
+    yield from _ranges([axis.domain for axis in block.iter_vars])
+    sources = [match.source for match in block.match_buffers]
+    for region in (*block.reads, *block.writes, *sources):
+        yield from _ranges(region.region)
+
+
+_EXPRS: dict[type[Stmt], Callable[[Any], Iterable[Expr]]] = {
+    For: lambda s: (s.min, s.extent),
+    BlockRealize: lambda s: (*s.iter_values, s.predicate),
+    Block: _block_exprs,
+    BufferStore: lambda s: (
+        (s.value, *s.indices) if s.predicate is None else (s.value, *s.indices, s.predicate)
+    ),
+    IfThenElse: lambda s: (s.condition,),
+    While: lambda s: (s.condition,),
+    AssertStmt: lambda s: (s.condition,),
+    LetStmt: lambda s: (s.value,),
+    AttrStmt: lambda s: (s.value,),
+    Evaluate: lambda s: (s.value,),
+    Allocate: lambda s: (*s.extents, s.condition),
+}
+
+
+def stmt_exprs(stmt: Stmt) -> Iterable[Expr]:
     """The expressions that the statement itself holds, without those of its sub-statements."""
-    match stmt:
-        case For():
-            yield stmt.min
-            yield stmt.extent
-        case BlockRealize():
-            yield from stmt.iter_values
-            yield stmt.predicate
-        case Block():
-            for axis in stmt.iter_vars:
-                yield axis.domain.min
-                yield axis.domain.extent
-            yield from _region_exprs(stmt.reads)
-            yield from _region_exprs(stmt.writes)
-            yield from _region_exprs(tuple(match.source for match in stmt.match_buffers))
-        case BufferStore():
-            yield stmt.value
-            yield from stmt.indices
-            if stmt.predicate is not None:
-                yield stmt.predicate
-        case IfThenElse() | While() | AssertStmt():
-            yield stmt.condition
-        case LetStmt() | AttrStmt() | Evaluate():
-            yield stmt.value
-        case Allocate():
-            yield from stmt.extents
-            yield stmt.condition
-        case _:
-            return
+    exprs = _EXPRS.get(type(stmt))
+    return () if exprs is None else exprs(stmt)
 
 
 def pre_order(stmt: Stmt) -> Iterator[Stmt]:

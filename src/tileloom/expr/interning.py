@@ -1,0 +1,52 @@
+"""The table of live nodes: building a node again gives the one that is there."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from ..base import DType
+
+TABLE: dict[tuple[Any, ...], weakref.ref[Any]] = {}
+
+
+class _Key(weakref.ref[Any]):
+    """A weak reference that knows the table key to drop when its node dies."""
+
+    __slots__ = ("key",)
+    key: tuple[Any, ...]
+
+
+def _drop(ref: weakref.ref[Any]) -> None:
+    key = ref.key  # type: ignore[attr-defined]
+    if TABLE.get(key) is ref:
+        del TABLE[key]
+
+
+_set = object.__setattr__
+
+
+def intern(cls: type[Any], key: tuple[Any, ...], fields: tuple[Any, ...], kind: DType) -> Any:
+    """The one node of class `cls` with these field values; `key` identifies them."""
+    key = (cls, *key)
+    ref = TABLE.get(key)
+    if ref is not None:
+        found = ref()
+        if found is not None:
+            return found
+    node = object.__new__(cls)
+    _set(node, "dtype", kind)
+    _set(node, "_memo", None)
+    for name, value in zip(cls.__match_args__, fields, strict=True):
+        if name != "dtype":
+            _set(node, name, value)
+    new = _Key(node, _drop)
+    new.key = key
+    # Another thread may have built the node in the meantime: the first one in the table wins.
+    winner = TABLE.setdefault(key, new)
+    if winner is not new:
+        found = winner()
+        if found is not None:
+            return found
+        TABLE[key] = new
+    return node
