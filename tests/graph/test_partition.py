@@ -94,8 +94,9 @@ def test_views_are_no_kernels() -> None:
     assert kernels(ops.reshape(ops.reshape(X, (256,)), (16, 16))) == 0
 
 
-def test_independent_work_is_not_mixed() -> None:
-    assert kernels(ops.exp(X), ops.exp(tensor(7, name="y"))) == 2
+def test_independent_work_shares_a_launch() -> None:
+    (group,) = groups_of(ops.exp(X), ops.exp(tensor(7, name="y")))
+    assert group.kind == "several" and [len(phase) for phase in group.phases] == [2]
 
 
 def test_a_circle_is_avoided() -> None:
@@ -108,26 +109,38 @@ def test_a_circle_is_avoided() -> None:
 
 
 def legal(groups: list[Group], outputs: list[Tensor]) -> None:
-    """Every node once, in an order that can run, with the inputs and outputs that it must have."""
-    placed: dict[Node, int] = {}
+    """Every node, in an order that can run, with the inputs and outputs that it must have."""
+    made: dict[Tensor, int] = {}
     for k, group in enumerate(groups):
-        assert 0 < len(group.nodes) <= MAX_NODES
-        for node in group.nodes:
-            assert node not in placed
-            placed[node] = k
+        assert 0 < len(group.nodes) <= MAX_NODES and len(set(group.nodes)) == len(group.nodes)
+        for tensor_ in group.outputs:
+            assert tensor_ not in made and tensor_.node in group.nodes
+            made[tensor_] = k
     for k, group in enumerate(groups):
         needed = [t for node in group.nodes for t in node.inputs]
-        outside = [t for t in needed if t.node is None or placed.get(t.node) != k]
+        outside = [t for t in needed if t.node not in group.nodes]
         assert set(group.inputs) == set(outside)
+        parts_are_legal(group)
         arrays = [t for t in group.inputs if t.value is None or t.type.size > 1]
         assert len(arrays) <= max(MAX_OPERANDS, *(len(n.inputs) for n in group.nodes))
         for tensor_ in outside:
             if tensor_.node is not None and tensor_.value is None:
-                assert placed[tensor_.node] < k
-                assert tensor_ in groups[placed[tensor_.node]].outputs
+                assert made[tensor_] < k
     for tensor_ in outputs:
-        if tensor_.node is not None and tensor_.value is None:
-            assert tensor_ in groups[placed[tensor_.node]].outputs
+        assert tensor_.node is None or tensor_.value is not None or tensor_ in made
+
+
+def parts_are_legal(group: Group) -> None:
+    """Each part reads what the kernel reads or what earlier phases make."""
+    ready = set(group.inputs)
+    for phase in group.phases:
+        for part in phase:
+            assert ready.issuperset(part.inputs) and part.outputs
+        ready.update(t for part in phase for t in part.outputs)
+    if group.phases:
+        assert ready.issuperset(group.outputs)
+        made = [t for part in group.parts for t in part.outputs]
+        assert len(made) == len(set(made))
 
 
 @given(st.integers(0, 1 << 30), st.integers(1, 40))

@@ -60,6 +60,11 @@ def not_float(bound: Bindings) -> bool:
     return not bound["A"].dtype.is_float
 
 
+def signed(bound: Bindings) -> bool:
+    """A is of a type with negative numbers."""
+    return not bound["A"].dtype.is_unsigned
+
+
 def _value(bound: Bindings, name: str) -> np.ndarray[Any, Any]:
     value = bound[name].value
     return np.empty(0) if value is None else value
@@ -161,7 +166,7 @@ FUNCTIONS = (
     rule("rsqrt-of-one-over", "rsqrt(1 / A) = sqrt(A)", R, source=21),
     rule("rsqrt-of-reciprocal", "rsqrt(reciprocal(A)) = sqrt(A)", R, source=22),
     rule("abs-of-abs", "abs(abs(A)) = abs(A)", E, E),
-    rule("abs-of-neg", "abs(-A) = abs(A)", E, E),
+    rule("abs-of-neg", "abs(-A) = abs(A)", E, E, when=signed, note="of signed numbers"),
     rule("abs-of-square", "abs(square(A)) = square(A)", E),
     rule("square-of-neg", "square(-A) = square(A)", E, E),
     rule("square-of-abs", "square(abs(A)) = square(A)", E, E),

@@ -15,8 +15,8 @@ from ...base.errors import UserError
 #: - exact: nothing. Both sides have the same value for every input, infinities and signs of zeros
 #:   included, and NaN where the other has NaN. Where the left side calls a function that is only
 #:   approximated (pow), the right side is its correctly rounded value.
-#: - finite-only: the same numbers as long as nothing that the left side computes is NaN, infinite
-#:   or so small that it underflows. A zero may change its sign.
+#: - finite-only: the same numbers as long as nothing that the left side reads or computes is NaN,
+#:   infinite or so small that it underflows. A zero may change its sign.
 #: - reassociating: the same in real numbers. Rounding changes, and with it where values overflow.
 Safety = Literal["exact", "finite-only", "reassociating"]
 SAFETIES: tuple[Safety, ...] = get_args(Safety)

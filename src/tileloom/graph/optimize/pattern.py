@@ -130,7 +130,7 @@ def cases_of(text: str, guard: Guard | None = None) -> tuple[Case, ...]:
     """The ways in which the left side of a rule may be met."""
     left, right = parse_rule(text)
     seen: dict[Term, None] = dict.fromkeys(orders(left))
-    return tuple((_key(form), _Pattern(form, right, guard)) for form in seen)
+    return tuple((_key(form), PatternCase(text, form, right, guard)) for form in seen)
 
 
 def _key(term: Term) -> Key:
@@ -175,14 +175,15 @@ class _Match:
         return all(map(self.take, term.args, node.inputs))
 
 
-class _Pattern:
+class PatternCase:
     """One form of the left side, and what takes its place."""
 
-    __slots__ = ("gains", "guard", "left", "right", "work")
+    __slots__ = ("gains", "guard", "left", "right", "text", "work")
 
-    def __init__(self, left: Term, right: Term, guard: Guard | None) -> None:
+    def __init__(self, text: str, left: Term, right: Term, guard: Guard | None) -> None:
         if not isinstance(left, Apply_):
             raise InternalError("the left side of a rule must be an op")
+        self.text = text
         self.left, self.right, self.guard = left, right, guard
         self.work = _work(right)
         #: Whether the right side costs no more than the root alone.

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from tileloom.graph import ops
-from tileloom.graph.optimize import folding
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
-from tileloom.graph.optimize import freeze, optimize
+from tileloom.graph.optimize import folding, freeze, optimize
 from tileloom.graph.run import run
 
 
