@@ -48,9 +48,9 @@ class Row:
 
 def read(path: Path) -> list[dict[str, Any]]:
     """The graphs in a file."""
-    opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
-    with opened as lines:
-        return [json.loads(line) for line in lines]
+    data = path.read_bytes()
+    text = gzip.decompress(data) if path.suffix == ".gz" else data
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def compiled(graph: dict[str, Any]) -> tuple[Model, float]:

@@ -196,7 +196,8 @@ def _merge_kernel(
     source, sink = (func.buffer_map[func.params[k]] for k in (gone, kept))
     if not is_safe(func, source, sink):
         return None
-    name = f"{call.kernel}_in_place{len(program.module.functions)}"
+    stem = call.kernel.partition("_in_place")[0]
+    name = f"{stem}_in_place{len(program.module.functions)}"
     places = [k for k in range(len(func.params)) if k != gone]
     params = tuple(func.params[k] for k in places)
     body = _replace_buffer(func.body, source, sink)

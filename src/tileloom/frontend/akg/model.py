@@ -121,8 +121,8 @@ class Model:
         missing = [name for name in names if name not in feeds]
         if missing:
             raise ArgumentError(f"input {missing[0]!r} is missing")
-        results = dict(zip(known, self._execute([feeds[name] for name in names]), strict=False))
-        return [results[name] for name in wanted]
+        results = self._execute([feeds[name] for name in names])[: len(known)]
+        return results if output_names is None else [results[known.index(n)] for n in wanted]
 
     def __call__(self, *arrays: Any, **named: Any) -> tuple[Any, ...]:
         """All outputs, for inputs in order or by name."""

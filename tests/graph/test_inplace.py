@@ -1,0 +1,207 @@
+"""Outputs written into the inputs that they replace: where that is safe, and that it is done."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tileloom.base import Target
+from tileloom.driver import compile_graph, plan_graph
+from tileloom.expr import IntImm, Var, as_expr
+from tileloom.graph import ops
+from tileloom.graph.inplace import is_safe, write_in_place
+from tileloom.graph.nodes import Graph, Tensor, tensor_type
+from tileloom.graph.run import run
+from tileloom.tir import BufferLoad, BufferStore, For, IfThenElse, PrimFunc, make_buffer, seq
+
+
+def tensor(name, shape=(64, 48), kind="float32"):
+    return Tensor(tensor_type(shape, kind), name)
+
+
+def direct(graph, replaced):
+    """Which outputs are written in place, and what the program still gives and takes."""
+    program = plan_graph(graph, Target.host())
+    return write_in_place(program, replaced), program
+
+
+def check(graph, replaced, rng, copies=0):
+    """Run in place; compare with the interpreter. So many outputs need a copy."""
+    assert len(replaced) - len(direct(graph, replaced)[0]) == copies
+    given = [np.asarray(rng.standard_normal(t.shape)).astype(t.dtype.numpy) for t in graph.inputs]
+    wanted = run(graph, [array.copy() for array in given])
+    kept = [array.copy() for array in given]
+    results = compile_graph(graph, replaced=replaced)(*given)
+    for result, value in zip(results, wanted, strict=True):
+        assert np.allclose(result, value, rtol=1e-4, atol=1e-4)
+    for k, array in enumerate(given):
+        if k in replaced.values():
+            output = next(o for o, parameter in replaced.items() if parameter == k)
+            assert results[output] is array
+        else:
+            assert np.array_equal(array, kept[k])
+
+
+def test_a_formula_of_the_input(rng):
+    x, y = tensor("x"), tensor("y")
+    check(Graph([x, y], [ops.add(x, y)]), {0: 0}, rng)
+    check(Graph([x, y], [ops.sub(x, ops.mul(x, x))]), {0: 0}, rng)
+    check(Graph([x], [ops.reshape(ops.exp(ops.reshape(x, (48, 64))), (64, 48))]), {0: 0}, rng)
+
+
+def test_the_kernel_has_one_parameter_for_both():
+    x, y = tensor("x"), tensor("y")
+    done, program = direct(Graph([x, y], [ops.add(x, y)]), {0: 0})
+    (segment,) = program.segments
+    assert done == {0}
+    assert segment.reads == (y,)
+    assert segment.writes == (x,)
+    (call,) = segment.calls
+    assert len(program.module.functions[call.kernel].params) == 2
+    assert len(program.module.functions[segment.name].params) == 3  # with the scratch memory
+    assert set(program.module.functions) == {call.kernel, segment.name}
+
+
+def test_an_input_that_is_not_read(rng):
+    x, y = tensor("x", (48,)), tensor("y")
+    graph = Graph([x, y], [ops.sum(y, 0)])
+    check(graph, {0: 0}, rng)
+    _, program = direct(graph, {0: 0})
+    assert program.segments[0].writes == (x,)
+
+
+def test_several_at_once(rng):
+    p, m, g = tensor("p"), tensor("m"), tensor("g")
+    new = ops.add(ops.mul(m, 0.9), g)
+    check(Graph([p, m, g], [ops.sub(p, ops.mul(new, 0.1)), new]), {0: 0, 1: 1}, rng)
+    check(Graph([p, m, g], [new, ops.sub(p, ops.mul(new, 0.1))]), {1: 0, 0: 1}, rng)
+
+
+def test_two_that_need_each_other(rng):
+    x, y = tensor("x"), tensor("y")
+    graph = Graph([x, y], [ops.sub(x, y), ops.add(x, y)])
+    program = plan_graph(graph, Target.host())
+    done = write_in_place(program, {0: 0, 1: 1})
+    check(graph, {0: 0, 1: 1}, rng, copies=2 - len(done))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: ops.add(x, ops.transpose(x)),
+        lambda x: ops.flip(x, 0),
+        lambda x: ops.sub(x, ops.sum(x, 1, keepdims=True)),
+        lambda x: ops.matmul(x, x),
+        lambda x: ops.softmax(x, 0),
+    ],
+)
+def test_where_more_of_the_input_is_read(make, rng):
+    x = tensor("x", (48, 48))
+    graph = Graph([x], [make(x)])
+    done, _ = direct(graph, {0: 0})
+    check(graph, {0: 0}, rng, copies=1 - len(done))
+
+
+def test_rows_that_do_not_fill_registers(rng):
+    for shape in ((37,), (7, 11), (1,), (0,), (1, 1031)):
+        x = tensor("x", shape)
+        graph = Graph([x], [ops.add(ops.mul(x, 2.0), 1.0)])
+        done, _ = direct(graph, {0: 0})
+        check(graph, {0: 0}, rng, copies=1 - len(done))
+
+
+def test_an_output_that_is_the_old_value(rng):
+    x = tensor("x")
+    check(Graph([x], [ops.add(x, 1.0), x]), {0: 0}, rng, copies=1)
+
+
+def test_inputs_and_constants_are_copied(rng):
+    x, y = tensor("x"), tensor("y")
+    check(Graph([x, y], [y]), {0: 0}, rng, copies=1)
+    check(Graph([x, y], [y, x]), {0: 0, 1: 1}, rng, copies=2)
+    numbers = ops.constant(rng.standard_normal((64, 48)), "float32")
+    check(Graph([x], [numbers]), {0: 0}, rng, copies=1)
+
+
+def test_a_step_on_the_host(rng):
+    x, y = tensor("x"), tensor("y")
+    check(Graph([x, y], [ops.cumsum(y, 0)]), {0: 0}, rng, copies=1)
+    # The host reads the input before the kernel writes it.
+    check(Graph([x], [ops.add(ops.cumsum(x, 0), 1.0)]), {0: 0}, rng)
+    # And here after it.
+    check(Graph([x], [ops.add(x, 1.0), ops.cumsum(x, 0)]), {0: 0}, rng, copies=1)
+
+
+def test_results_that_others_read(rng):
+    x, y = tensor("x", (48, 48)), tensor("y", (48, 48))
+    new = ops.add(x, y)
+    check(Graph([x, y], [new, ops.matmul(new, y)]), {0: 0}, rng)
+    check(Graph([x, y], [ops.matmul(x, y), new]), {1: 0}, rng)
+    check(Graph([x, y], [new, ops.reshape(new, (2304,))]), {0: 0}, rng)
+
+
+def test_both_are_kept_in_the_cache(rng, tmp_path):
+    from tileloom.base.settings import override
+
+    x = tensor("x")
+    graph = Graph([x], [ops.add(x, 1.0)], name="cached")
+    with override(cache_dir=tmp_path):
+        for _ in range(2):
+            array = np.zeros((64, 48), "float32")
+            assert compile_graph(graph, replaced={0: 0})(array)[0] is array
+            assert (array == 1).all()
+            array = np.zeros((64, 48), "float32")
+            compile_graph(graph)(array)
+            assert (array == 0).all()
+
+
+# ---------------------------------------------------------------------------- kernels
+
+A, B, C = (make_buffer((8,), name=name) for name in "abc")
+I, J = Var("i"), Var("j")
+
+
+def loop(body, var=I, extent=8):
+    return For(var, IntImm("int32", 0), IntImm("int32", extent), "serial", body)
+
+
+def store(buffer, value, *indices):
+    return BufferStore(buffer, value, [as_expr(index) for index in indices])
+
+
+def load(*indices):
+    return BufferLoad(A, [as_expr(index) for index in indices])
+
+
+@pytest.mark.parametrize(
+    ("body", "safe"),
+    [
+        (loop(store(B, load(I) + 1.0, I)), True),
+        (loop(store(B, load(I) * load(I), I)), True),
+        (loop(store(B, load(7 - I), I)), False),
+        (loop(store(B, load(I) + load(0), I)), False),
+        # A nest that ends before the result's begins may read anything.
+        (seq(loop(store(C, load(7 - I), I)), loop(store(B, BufferLoad(C, [I]), I))), True),
+        (seq(loop(store(B, load(I), I)), loop(store(C, load(I), I))), False),
+        # In one nest only the same element, and no later.
+        (loop(seq(store(C, load(I), I), store(B, load(I), I))), True),
+        (loop(seq(store(C, load(7 - I), I), store(B, load(I), I))), False),
+        (loop(seq(store(B, load(I), I), store(C, load(I), I))), False),
+        # Every element once: not in two iterations, nor by two statements.
+        (loop(loop(store(B, load(I) * 2.0, I), J, 2)), False),
+        (loop(seq(store(B, load(I), I), store(B, load(I), I))), False),
+        (loop(loop(store(B, load(I * 4 + J), I * 4 + J), J, 4), I, 2), True),
+        (loop(loop(store(B, load(I * 3 + J), I * 3 + J), J, 5), I, 2), False),
+        (seq(loop(store(B, load(I), I), I, 4), loop(store(B, load(I + 4), I + 4), I, 4)), True),
+        (seq(loop(store(B, load(I), I), I, 5), loop(store(B, load(I + 3), I + 3), I, 5)), False),
+        (loop(IfThenElse(I < 8, store(B, load(I) + 1.0, I)), I, 16), True),
+        (store(A, load(0), 0), False),
+    ],
+)
+def test_what_a_kernel_may_do(body, safe):
+    assert is_safe(PrimFunc((), body), A, B) is safe
+
+
+def test_buffers_of_other_shapes_are_not_the_same():
+    other = make_buffer((2, 4), name="b")
+    assert not is_safe(PrimFunc((), loop(store(C, load(I), I))), A, other)
