@@ -18,6 +18,7 @@ from ..expr import (
     binary,
     const,
     free_vars,
+    substitute,
 )
 from ..tir import (
     AttrStmt,
@@ -119,10 +120,18 @@ def _thread_reduction(stmt: For) -> tuple[list[For], BlockRealize] | None:
     if not isinstance(inner, BlockRealize) or inner.block.init is None:
         return None
     carriers = _carriers(inner)
+    if loops[0].loop_var not in carriers:
+        return None  # what is around the loops of the reduction
     if not any(is_thread_loop(loop) and loop.loop_var in carriers for loop in loops):
         return None
-    if not all(loop.loop_var in carriers for loop in loops):
-        return None
+    loops, inner = _without_unit_loops(loops, inner)
+    other = next((loop for loop in loops if loop.loop_var not in carriers), None)
+    if other is not None:
+        raise UserError(
+            f"block {inner.block.name_hint!r} reduces over threads, but its loop"
+            f" {other.loop_var.name!r} stands between those of the reduction and the block",
+            hint="reorder the loops of the reduction innermost",
+        )
     spatial = _variables(inner, reduction=False)
     both = [loop.loop_var.name for loop in loops if loop.loop_var in spatial]
     if both:
@@ -138,6 +147,21 @@ def _thread_reduction(stmt: For) -> tuple[list[For], BlockRealize] | None:
             hint="rfactor the loop, and reduce its result in another block",
         )
     return loops, inner
+
+
+def _without_unit_loops(
+    loops: Sequence[For], realize: BlockRealize
+) -> tuple[list[For], BlockRealize]:
+    """Serial loops of one iteration replaced by where they stand."""
+    units = {
+        loop.loop_var: loop.min
+        for loop in loops
+        if isinstance(loop.extent, IntImm) and loop.extent.value == 1 and not is_thread_loop(loop)
+    }
+    values = tuple(substitute(value, units) for value in realize.iter_values)
+    predicate = substitute(realize.predicate, units)
+    rest = [loop for loop in loops if loop.loop_var not in units]
+    return rest, realize.replace(iter_values=values, predicate=predicate)
 
 
 def _rewrite(loops: Sequence[For], realize: BlockRealize) -> Stmt:

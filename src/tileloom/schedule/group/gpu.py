@@ -165,23 +165,12 @@ def _two_loops(
     depth = [by_axis[axis] for axis in domain.reduced if axis in by_axis]
     if depth and len(depth) < len(domain.reduced):
         raise GroupRefused(f"block {name!r} runs over some of the reduction axes only")
-    kept, reduced = [], []
-    for loop in units:
-        (reduced if _is_reduction_loop(sch, rv, loop) else kept).append(loop)
-    first = [*kept, *rows]
-    if not first:
-        first = [sch.add_unit_loop(rv if not (depth or reduced) else (depth or reduced)[0])]
-    last = [*reduced, *depth]
-    if len(first) + len(last) > 1:
-        sch.reorder(*first, *last)
-    return _fused(sch, first), _fused(sch, last) if last else None
-
-
-def _is_reduction_loop(sch: Schedule, rv: BlockRV, loop: LoopRV) -> bool:
-    index = next(
-        k for k, one in enumerate(sch.get_loops(rv)) if sch.get_sref(one) is sch.get_sref(loop)
-    )
-    return bool(sch.get(rv).iter_vars[index].iter_type == REDUCE)
+    if not rows:
+        rows = [sch.add_unit_loop(sch.get_loops(rv)[0] if loops else rv)]
+    order = [*rows, *depth, *units]
+    if len(order) > 1:
+        sch.reorder(*order)
+    return _fused(sch, rows), _fused(sch, depth) if depth else None
 
 
 def _fused(sch: Schedule, loops: Sequence[LoopRV]) -> LoopRV:

@@ -91,9 +91,9 @@ def _without_reduction(rows: int, bits: int, target: Target) -> Tile:
 def _columns(rows: int, depth: int, warp: int) -> Tile:
     """Neighbouring columns side by side; several threads share a column when it is long."""
     if depth <= 16:
-        return Tile(warp * trim(-(-rows // warp), 1, 8), 1, 1, depth, "none")
+        return Tile(min(rows, warp * trim(-(-rows // warp), 1, 8)), 1, 1, depth, "none")
     threads = trim(_power_of_two(depth), 1, 16)
-    return Tile(warp, 1, threads, -(-depth // threads), "discrete")
+    return Tile(min(warp, rows), 1, threads, -(-depth // threads), "discrete")
 
 
 def _power_of_two(value: int) -> int:
