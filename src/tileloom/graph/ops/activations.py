@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ...base.errors import UserError
+from ...base.errors import ShapeError, UserError
 from ..nodes import Tensor
 from ..op import Array
-from .binary import add, div, greater, less, minimum, mul, sub
+from .binary import add, div, equal, greater, less, minimum, mul, sub
 from .choose import clip, where
+from .common import Operand, builder, normalize_axis
 from .composite import build, composite
+from .shape import strided_slice
 from .unary import abs as absolute
 from .unary import erf, exp, expm1, log1p, neg, relu, sigmoid, tanh
 
@@ -26,18 +28,32 @@ _SELU_ALPHA, _SELU_GAMMA = 1.6732632423543772848170429916717, 1.0507009873554804
 _erf = np.frompyfunc(math.erf, 1, 1)
 
 
+def gelu_argument(x: Tensor) -> Tensor:
+    """sqrt(2 / pi) * (x + 0.044715 x³), the tanh of which stands for erf(x / sqrt 2)."""
+    return mul(mul(x, add(mul(mul(x, x), 0.044715), 1.0)), _SQRT_2_OVER_PI)
+
+
+def check_gelu(approximate: str) -> None:
+    """Refuse an unknown form of gelu."""
+    if approximate not in ("none", "tanh", "sigmoid"):
+        raise UserError(
+            f"gelu: unknown approximation {approximate!r}", hint="'none', 'tanh' or 'sigmoid'"
+        )
+
+
 def _gelu(x: Tensor, approximate: str) -> Tensor:
+    check_gelu(approximate)
     if approximate == "none":
         return mul(mul(x, 0.5), add(erf(mul(x, _SQRT_HALF)), 1.0))
-    if approximate != "tanh":
-        raise UserError(f"gelu: unknown approximation {approximate!r}", hint="'none' or 'tanh'")
-    inner = mul(mul(x, add(mul(mul(x, x), 0.044715), 1.0)), _SQRT_2_OVER_PI)
-    return mul(mul(x, 0.5), add(tanh(inner), 1.0))
+    if approximate == "sigmoid":  # the same function as with tanh, in fewer operations
+        return mul(x, sigmoid(mul(gelu_argument(x), 2.0)))
+    return mul(mul(x, 0.5), add(tanh(gelu_argument(x)), 1.0))
 
 
 def _gelu_reference(x: Array, approximate: str) -> Any:
     if approximate == "none":
         return 0.5 * x * (1 + np.asarray(_erf(x * _SQRT_HALF), np.float64))
+    # Both approximations are the same function.
     return 0.5 * x * (1 + np.tanh(_SQRT_2_OVER_PI * (x + 0.044715 * x**3)))
 
 
@@ -46,16 +62,27 @@ def _logistic(x: Array) -> Array:
     return np.where(np.isnan(x), x, np.where(x >= 0, 1 / (1 + decay), decay / (1 + decay)))
 
 
-def _softplus(x: Tensor) -> Tensor:
-    return add(relu(x), log1p(exp(neg(absolute(x)))))
+def _softplus(x: Tensor, beta: float = 1.0, threshold: float = math.inf) -> Tensor:
+    v = x if beta == 1.0 else mul(x, beta)
+    soft = add(relu(v), log1p(exp(neg(absolute(v)))))
+    if beta != 1.0:
+        soft = div(soft, beta)
+    return soft if threshold == math.inf else where(greater(v, threshold), x, soft)
 
 
-def _elu(x: Tensor, alpha: float) -> Tensor:
-    return where(greater(x, 0.0), x, mul(expm1(minimum(x, 0.0)), alpha))
+def _softplus_reference(x: Array, beta: float = 1.0, threshold: float = math.inf) -> Array:
+    return np.where(x * beta > threshold, x, np.logaddexp(0.0, x * beta) / beta)
 
 
-def _elu_reference(x: Array, alpha: float) -> Array:
-    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
+def _elu(x: Tensor, alpha: float, scale: float = 1.0, input_scale: float = 1.0) -> Tensor:
+    below = minimum(x, 0.0)
+    below = mul(expm1(below if input_scale == 1.0 else mul(below, input_scale)), alpha)
+    result = where(greater(x, 0.0), x, below)
+    return result if scale == 1.0 else mul(result, scale)
+
+
+def _elu_reference(x: Array, alpha: float, scale: float = 1.0, input_scale: float = 1.0) -> Array:
+    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) * input_scale)) * scale
 
 
 def _celu(x: Tensor, alpha: float) -> Tensor:
@@ -68,15 +95,16 @@ def _hard_sigmoid(x: Tensor, alpha: float, beta: float) -> Tensor:
 
 composite("gelu", _gelu, _gelu_reference)
 composite("silu", lambda x: mul(x, sigmoid(x)), lambda x: x * _logistic(x))
-composite("softplus", _softplus, lambda x: np.logaddexp(0.0, x))
+composite("softplus", _softplus, _softplus_reference)
+composite("log_sigmoid", lambda x: neg(_softplus(neg(x))), lambda x: -np.logaddexp(0.0, -x))
 composite("softsign", lambda x: div(x, add(absolute(x), 1.0)), lambda x: x / (1 + np.abs(x)))
 composite("elu", _elu, _elu_reference)
 composite("celu", _celu, lambda x, alpha: (
     np.maximum(x, 0) + np.minimum(alpha * np.expm1(np.minimum(x, 0) / alpha), 0)))  # fmt: skip
 composite(
     "selu",
-    lambda x, alpha, gamma: mul(_elu(x, alpha), gamma),
-    lambda x, alpha, gamma: gamma * _elu_reference(x, alpha),
+    lambda x, alpha, gamma: _elu(x, alpha, gamma),
+    lambda x, alpha, gamma: _elu_reference(x, alpha, gamma),
 )
 composite(
     "leaky_relu",
@@ -98,6 +126,16 @@ composite(
     lambda x: mul(x, _hard_sigmoid(x, 1 / 6, 0.5)),
     lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
 )
+composite("relu6", lambda x: clip(x, 0.0, 6.0), lambda x: np.clip(x, 0, 6))
+composite(
+    "heaviside",
+    lambda x, at_zero: where(
+        equal(x, 0.0), at_zero, where(less(x, 0.0), 0.0, where(greater(x, 0.0), 1.0, x))
+    ),
+    np.heaviside,
+)
+composite("swiglu", lambda x, gate: mul(mul(x, sigmoid(x)), gate),
+          lambda x, gate: x * _logistic(x) * gate)  # fmt: skip
 composite(
     "mish",
     lambda x: mul(x, tanh(_softplus(x))),
@@ -106,7 +144,7 @@ composite(
 
 
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
-    """x * Phi(x), exactly ("none") or in the tanh approximation ("tanh")."""
+    """x * Phi(x): exactly ("none"), with tanh for erf ("tanh"), or that by sigmoid ("sigmoid")."""
     return build("gelu", x, approximate=approximate)
 
 
@@ -115,9 +153,14 @@ def silu(x: Tensor) -> Tensor:
     return build("silu", x)
 
 
-def softplus(x: Tensor) -> Tensor:
-    """log(1 + exp(x)), without overflow."""
-    return build("softplus", x)
+def softplus(x: Tensor, beta: float = 1.0, threshold: float = math.inf) -> Tensor:
+    """log(1 + exp(beta x)) / beta, without overflow; x where beta x is beyond the threshold."""
+    return build("softplus", x, beta=float(beta), threshold=float(threshold))
+
+
+def log_sigmoid(x: Tensor) -> Tensor:
+    """log(sigmoid(x)), without overflow."""
+    return build("log_sigmoid", x)
 
 
 def softsign(x: Tensor) -> Tensor:
@@ -125,9 +168,9 @@ def softsign(x: Tensor) -> Tensor:
     return build("softsign", x)
 
 
-def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
-    """x where it is positive, else alpha * (exp(x) - 1)."""
-    return build("elu", x, alpha=float(alpha))
+def elu(x: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Tensor:
+    """scale * (x where it is positive, else alpha * (exp(input_scale * x) - 1))."""
+    return build("elu", x, alpha=float(alpha), scale=float(scale), input_scale=float(input_scale))
 
 
 def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
@@ -163,6 +206,28 @@ def hard_swish(x: Tensor) -> Tensor:
 def mish(x: Tensor) -> Tensor:
     """x * tanh(softplus(x))."""
     return build("mish", x)
+
+
+def relu6(x: Tensor) -> Tensor:
+    """x between 0 and 6."""
+    return build("relu6", x)
+
+
+def heaviside(x: Tensor, at_zero: Operand) -> Tensor:
+    """0 below zero, 1 above, a value given at zero; NaN of NaN."""
+    return build("heaviside", x, at_zero)
+
+
+@builder
+def swiglu(x: Tensor, gate: Tensor | None = None, axis: int = -1) -> Tensor:
+    """silu(x) * gate; without a gate, of the two halves of x along an axis."""
+    if gate is None:
+        k = normalize_axis(axis, x.ndim)
+        if x.shape[k] % 2:
+            raise ShapeError(f"axis {k} of {x.type} has no halves")
+        half = x.shape[k] // 2
+        x, gate = (strided_slice(x, [n], [n + half], [k]) for n in (0, half))
+    return build("swiglu", x, gate)
 
 
 def thresholded_relu(x: Tensor, alpha: float = 1.0) -> Tensor:

@@ -165,7 +165,7 @@ def _rms_norm_reference(x: Array, scale: Any = None, *, axis: int, eps: float) -
     return _affine(x / np.sqrt(power + eps), scale, None, np.multiply, np.add)
 
 
-def _per_channel(x: Tensor, values: Tensor, what: str) -> Tensor:
+def per_channel(x: Tensor, values: Tensor, what: str) -> Tensor:
     """A vector over the channels (axis 1) in a shape that broadcasts to `x`."""
     if x.ndim < 2 or values.shape != (x.shape[1],):
         raise ShapeError(f"{what} must have one value for each channel of {x.type}: {values.type}")
@@ -176,11 +176,11 @@ def _batch_norm(
     x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor, *, eps: float
 ) -> Tensor:
     for what, values in {"scale": scale, "bias": bias, "mean": mean, "var": var}.items():
-        _per_channel(x, values, what)
+        per_channel(x, values, what)
     # As a product and a sum, which fold into a convolution before it.
     factor = mul(scale, rsqrt(add(var, eps)))
     shift = sub(bias, mul(mean, factor))
-    return add(mul(x, _per_channel(x, factor, "scale")), _per_channel(x, shift, "bias"))
+    return add(mul(x, per_channel(x, factor, "scale")), per_channel(x, shift, "bias"))
 
 
 def _column(x: Array, values: Array) -> Array:
@@ -199,8 +199,8 @@ def _group_norm(x: Tensor, scale: Tensor, bias: Tensor, *, groups: int, eps: flo
         raise ShapeError(f"{groups} groups do not divide the channels of {x.type}")
     parts = reshape(x, [x.shape[0], groups, product(x.shape[1:]) // groups])
     normal = reshape(_standardize(parts, (2,), eps), x.shape)
-    scaled = mul(normal, _per_channel(x, scale, "scale"))
-    return add(scaled, _per_channel(x, bias, "bias"))
+    scaled = mul(normal, per_channel(x, scale, "scale"))
+    return add(scaled, per_channel(x, bias, "bias"))
 
 
 def _group_norm_reference(x: Array, scale: Array, bias: Array, *, groups: int, eps: float) -> Any:
