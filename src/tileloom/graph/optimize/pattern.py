@@ -25,6 +25,7 @@ import numpy as np
 from ...base.errors import InternalError
 from ..nodes import Node, Tensor
 from .rule import Case, Key
+from .work import WORK
 
 if TYPE_CHECKING:
     from .rewriter import Rewriter
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 MAX_CONSTANT = 1 << 16
 COMMUTATIVE = {"add", "mul", "minimum", "maximum", "equal", "not_equal", "logical_and",
                "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"}  # fmt: skip
-#: The work per element, in additions; 1 where nothing is said.
-WORK = {"div": 4, "reciprocal": 4, "sqrt": 4, "rsqrt": 4, "exp": 10, "log": 10, "pow": 25}
 _OPERATORS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 
 
