@@ -12,7 +12,7 @@ from tileloom.base.target import Target
 from tileloom.driver import plan_graph
 from tileloom.graph import ops
 from tileloom.graph.expand import expand
-from tileloom.graph.nodes import Graph, Node, Tensor, tensor_type
+from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.optimize import optimize
 from tileloom.graph.partition import MAX_NODES, MAX_OPERANDS, Group, partition
 
@@ -184,7 +184,7 @@ def test_equal_groups_share_one_kernel() -> None:
     program = plan_graph(Graph([X], [y]), Target.host())
     assert program.kernel_count == 8
     assert sum(name.startswith("kernel") for name in program.module.functions) == 2
-    z = tensor(8, 32, name="z")
-    other = Graph([X, z], [ops.exp(ops.add(X, 1.0)), ops.exp(ops.add(z, 2.0))])
-    names = plan_graph(other, Target.host()).module.functions
-    assert sum(name.startswith("kernel") for name in names) == 2
+    z, w = tensor(8, 32, name="z"), weights(32, 32)
+    products = [ops.matmul(ops.add(X, 1.0), w), ops.matmul(ops.add(z, 2.0), w)]
+    names = plan_graph(Graph([X, z], products), Target.host()).module.functions
+    assert sum(name.startswith("kernel") for name in names) == 3

@@ -113,7 +113,7 @@ class _Builder:
         """The kernel of a group; groups that compute the same share one."""
         key, operands = signature(group)
         if key not in self.known:
-            name = f"kernel{len(self.functions)}_{label(group)}"
+            name = f"kernel{len(self.functions)}_{group.label}"
             func, tensors = group_kernel(group, name, self.machine)
             self.functions[name] = func
             self.known[key] = name, [operands.index(t) for t in tensors]
@@ -208,30 +208,31 @@ def _address(buffer: Buffer, offset: int) -> Expr:
     return Call(dtype("handle"), "tir.address_of", [load])
 
 
-def label(group: Group) -> str:
-    """A short name that says what a kernel computes."""
-    names = dict.fromkeys(node.op.name.removeprefix("reduce_") for node in group.nodes)
-    return "_".join(list(names)[:6])
-
-
 def signature(group: Group) -> tuple[Any, list[Tensor]]:
     """What a group computes, apart from which tensors it computes it on; and those tensors."""
-    numbers: dict[Tensor, int] = {}
-    operands: list[Tensor] = []
+    numbers = {tensor: k for k, tensor in enumerate(group.inputs)}
     inputs = []
     for tensor in group.inputs:
-        numbers[tensor] = len(numbers)
-        operands.append(tensor)
         value = tensor.value
         literal = value.tobytes() if value is not None and value.size == 1 else None
         inputs.append((tensor.type, literal))
+    phases = tuple(
+        tuple(_signature(part, numbers) for part in phase) for phase in group.phases or ((group,),)
+    )
+    outputs = tuple(numbers[t] for t in group.outputs)
+    return (tuple(inputs), phases, outputs), [*group.inputs, *group.outputs]
+
+
+def _signature(part: Group, numbers: dict[Tensor, int]) -> Any:
     nodes = []
-    for node in group.nodes:
-        wiring = tuple(numbers[t] for t in node.inputs)
+    own = dict(numbers)
+    for node in part.nodes:
+        wiring = tuple(own[t] for t in node.inputs)
         for tensor in node.outputs:
-            numbers[tensor] = len(numbers)
+            own[tensor] = len(own)
         types = tuple(t.type for t in node.outputs)
         nodes.append((node.op.name, wiring, types, freeze(node.attrs)))
-    operands += group.outputs
-    outputs = tuple(numbers[t] for t in group.outputs)
-    return (group.kind, tuple(inputs), tuple(nodes), outputs), operands
+    outputs = tuple(own[t] for t in part.outputs)
+    for tensor in part.outputs:
+        numbers[tensor] = len(numbers)
+    return (part.kind, tuple(nodes), outputs)

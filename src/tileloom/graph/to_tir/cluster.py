@@ -16,15 +16,21 @@ from ...expr import (
     Cast,
     Div,
     Expr,
+    FloorDiv,
+    FloorMod,
     ProducerLoad,
     Reduce,
     Var,
+    const,
     free_vars,
     post_order,
+    rewrite,
     substitute,
 )
 from ...tir import Buffer, make_buffer
-from .access import Linear, flat_index
+from .access import Linear, flat_index, linear
+from .atoms import Atoms, common_axes, domain, logical_axes
+from .fits import size_of
 from .frame import Axis, merge_axes
 from .stages import PlanRefused, Stage
 
@@ -40,7 +46,7 @@ class Member:
 
     stage: Stage
     body: tuple[Expr, ...]
-    axes: tuple[Var, ...]  # of its output, in the domain's variables
+    axes: tuple[Expr, ...]  # of its output, in the domain's variables
     full: bool
     level: int
 
@@ -80,15 +86,19 @@ class Cluster:
 def make_cluster(stages: Sequence[Stage]) -> Cluster:
     """The stages over the domain of their first reduction (or of the first stage).
 
+    Shapes that cut the domain's elements differently are walked by the axes that all of them are
+    made of.
+
     Raises:
         PlanRefused: they do not share a domain.
     """
     lead = next((stage for stage in stages if stage.is_reduction), stages[0])
-    order = domain(lead)
+    atoms = common_axes(lead, stages)
+    order = [atom for axis in domain(lead) for atom in atoms.parts(axis)]
     members: dict[te.Tensor, Member] = {}
     result = []
     for stage in stages:
-        member = _place(stage, order, members)
+        member = _place(stage, atoms, members)
         members.update((tensor, member) for tensor in member.tensors)
         result.append(member)
     merged = _merge(order, result)
@@ -100,55 +110,36 @@ def make_cluster(stages: Sequence[Stage]) -> Cluster:
     )
 
 
-def domain(stage: Stage) -> list[Axis]:
-    """The axes of a stage, from the longest step through its main operand to the shortest."""
-    axes = [Axis((v,), (n,)) for v, n in zip(stage.axes, stage.extents, strict=True)]
-    axes += [
-        Axis((v,), (n,), True) for v, n in zip(stage.reduce_axes, stage.reduce_extents, strict=True)
-    ]
-    if not stage.is_reduction:
-        return axes
-    variables = {axis.parts[0] for axis in axes}
-    best: list[int] = [0] * len(axes)
-    for load in stage.loads:
-        form = flat_index(load.indices, load.producer.static_shape, variables)
-        steps = [abs(axis.stride(form) or 0) for axis in axes]
-        if sum(map(bool, steps)) > sum(map(bool, best)):
-            best = steps
-    # Axes that the main operand does not have stay outside, or innermost when reduced over.
-    rank = [step or (0 if axis.reduce else 1 << 62) for step, axis in zip(best, axes, strict=True)]
-    return [axes[k] for k in sorted(range(len(axes)), key=lambda k: -rank[k])]
-
-
-def _place(stage: Stage, order: Sequence[Axis], members: Mapping[te.Tensor, Member]) -> Member:
-    own = domain(stage) if stage.is_reduction else None
-    rows = [axis for axis in order if not axis.reduce]
-    if own is not None:
-        if [(a.extents, a.reduce) for a in own] != [(a.extents, a.reduce) for a in order]:
-            raise PlanRefused(f"{stage.op.name} reduces over another domain")
-        renamed = {a.parts[0]: b.parts[0] for a, b in zip(own, order, strict=True)}
-        full = False
+def _place(stage: Stage, atoms: Atoms, members: Mapping[te.Tensor, Member]) -> Member:
+    full = not stage.is_reduction and size_of(stage.extents) == atoms.size
+    if stage.is_reduction:
+        renamed = atoms.values_of(logical_axes(stage), stage.op.name, reduces=True)
+    elif full or size_of(stage.extents) == atoms.row_size:
+        own = [Axis((v,), (n,)) for v, n in zip(stage.axes, stage.extents, strict=True)]
+        renamed = atoms.values_of(own, stage.op.name, rows=not full)
     else:
-        extents = list(stage.extents)
-        full = extents == [axis.extent for axis in order]
-        target = order if full else rows
-        if extents != [axis.extent for axis in target]:
-            raise PlanRefused(f"{stage.op.name} is over another domain")
-        renamed = dict(zip(stage.axes, (axis.parts[0] for axis in target), strict=True))
+        raise PlanRefused(f"{stage.op.name} is over another domain")
     body = tuple(_rename(part, renamed) for part in stage.body)
     axes = tuple(renamed[var] for var in stage.axes)
     level = 0
+    meant: dict[Expr, Expr] = {}
     for load in _loads(body):
         made = members.get(load.producer)
         if made is not None:
-            _check_identity(load, made)
+            at_home = _at_home(load, made, atoms)
+            if at_home is not load:
+                meant[load] = at_home
             level = max(level, made.level + made.is_reduction)
-    if not full and own is None and any(a.parts[0] in _vars(body) for a in order if a.reduce):
+        elif atoms.is_finer and any(map(_is_cut, load.indices)):
+            meant[load] = ProducerLoad(load.producer, [atoms.simplify(i) for i in load.indices])
+    if meant:
+        body = tuple(_replace(part, meant) for part in body)
+    if not full and not stage.is_reduction and atoms.reduced & _vars(body):
         raise PlanRefused(f"{stage.op.name} depends on a reduced axis")
     return Member(stage, body, axes, full, level)
 
 
-def _rename(part: Expr, renamed: Mapping[Var, Var]) -> Expr:
+def _rename(part: Expr, renamed: Mapping[Var, Expr]) -> Expr:
     """The formula over other variables, also where a reduction binds them itself."""
     if isinstance(part, Reduce):
         return part.with_children([substitute(child, renamed) for child in part.children])
@@ -165,14 +156,40 @@ def _vars(body: Iterable[Expr]) -> set[Var]:
     return set().union(*(free_vars(part) for part in body))
 
 
-def _check_identity(load: ProducerLoad, made: Member) -> None:
-    """The value must be wanted where it is made: at the same point of the domain."""
+def _at_home(load: ProducerLoad, made: Member, atoms: Atoms) -> ProducerLoad:
+    """The load as one of the point where the value is made, which must be the one it wants."""
     shape = load.producer.static_shape
     wanted = [index for index, n in zip(load.indices, shape, strict=True) if n != 1]
-    if len(wanted) != len(made.axes) or any(
-        a is not b for a, b in zip(wanted, made.axes, strict=True)
+    if len(wanted) == len(made.axes) and all(
+        a is b for a, b in zip(wanted, made.axes, strict=True)
     ):
+        return load
+    here = flat_index(load.indices, shape, atoms.variables)
+    if here.opaque:
+        here = linear(atoms.simplify(here.expr()), atoms.variables)
+    there = flat_index(made.axes, made.stage.extents, atoms.variables)
+    if not _same(here, there):
         raise PlanRefused(f"{made.stage.op.name} is read at another place than it is made")
+    rest = iter(made.axes)
+    return ProducerLoad(load.producer, [next(rest) if n != 1 else const(0) for n in shape])
+
+
+def _same(a: Linear, b: Linear) -> bool:
+    return (
+        not a.opaque
+        and not b.opaque
+        and a.offset == b.offset
+        and {v: f for v, f in a.coefficients.items() if f}
+        == {v: f for v, f in b.coefficients.items() if f}
+    )
+
+
+def _is_cut(index: Expr) -> bool:
+    return any(isinstance(node, (FloorDiv, FloorMod)) for node in post_order(index))
+
+
+def _replace(part: Expr, meant: Mapping[Expr, Expr]) -> Expr:
+    return rewrite(part, lambda node: meant.get(node))
 
 
 def _merge(order: Sequence[Axis], members: Sequence[Member]) -> list[Axis]:
@@ -186,8 +203,7 @@ def _merge(order: Sequence[Axis], members: Sequence[Member]) -> list[Axis]:
             if load.producer not in made
         ]
         if not member.is_reduction and member.full:
-            extents = [axis.extent for axis in order]
-            forms.append(flat_index(member.axes, extents, variables))
+            forms.append(flat_index(member.axes, member.stage.extents, variables))
     return merge_axes(order, forms)
 
 

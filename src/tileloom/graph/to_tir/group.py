@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ... import compute as te
-from ...expr import const
-from ...tir import PrimFunc
+from ...expr import Var, const
+from ...tir import Buffer, PrimFunc, Stmt, make_buffer, seq
 from ..nodes import Node, Tensor
-from ..partition import Group
-from .kernel import Machine, make_kernel, make_product_kernel
+from ..partition.group import Group
+from .fits import product_fit
+from .kernel import Body, Machine, plain_body, product_body
 from .products import suits_panels
+from .reducing import allocate
+from .share import side_by_side
 
 
 def group_kernel(group: Group, name: str, machine: Machine) -> tuple[PrimFunc, list[Tensor]]:
@@ -18,33 +21,77 @@ def group_kernel(group: Group, name: str, machine: Machine) -> tuple[PrimFunc, l
 
     Constants of one element are written into the formulas and are not among the parameters.
     """
+    tensors = [t for t in group.inputs if not _is_literal(t, group)]
+    memory = {t: _row(t, f"in{k}") for k, t in enumerate(tensors)}
+    memory |= {t: _row(t, f"out{k}") for k, t in enumerate(group.outputs)}
+    own = [t for part in group.parts for t in part.outputs if t not in memory]
+    memory |= {t: _row(t, f"kept{k}") for k, t in enumerate(own)}
+    body = seq(*(_phase(phase, memory, machine) for phase in group.phases or ((group,),)))
+    for tensor in reversed(own):
+        body = allocate(memory[tensor], body)
+    operands = [*tensors, *group.outputs]
+    buffers = [memory[tensor] for tensor in operands]
+    params = [Var(buffer.name, "handle") for buffer in buffers]
+    attrs = {"global_symbol": name, "tir.noalias": True, "outputs": len(group.outputs)}
+    func = PrimFunc(tuple(params), body, dict(zip(params, buffers, strict=True)), attrs)
+    return func, operands
+
+
+def _phase(parts: Sequence[Group], memory: Mapping[Tensor, Buffer], machine: Machine) -> Stmt:
+    if len(parts) == 1:
+        return part_body(parts[0], memory, machine).stmt
+    return side_by_side(lambda how: [part_body(p, memory, how) for p in parts], machine)
+
+
+def part_body(part: Group, memory: Mapping[Tensor, Buffer], machine: Machine) -> Body:
+    """The loops of a part over the memory of its tensors."""
     made: dict[Tensor, te.Tensor] = {}
-    inputs: list[Tensor] = []
-    for tensor in group.inputs:
-        value = tensor.value
-        if value is not None and value.size == 1 and tensor not in group.anchor.inputs:
+    buffers: dict[te.Tensor, Buffer] = {}
+    for tensor in part.inputs:
+        if _is_literal(tensor, part):
             made[tensor] = _literal(tensor)
         else:
-            made[tensor] = te.placeholder(tensor.shape, tensor.dtype, f"in{len(inputs)}")
-            inputs.append(tensor)
-    anchor = group.anchor if suits_panels(group.anchor) else None
-    for node in group.nodes:
+            made[tensor] = te.placeholder(tensor.shape, tensor.dtype, memory[tensor].name)
+            buffers[made[tensor]] = memory[tensor]
+    has_product = part.kind in ("matmul", "conv")
+    anchor = part.anchor if has_product and suits_panels(part.anchor) else None
+    for node in part.nodes:
         if node is anchor:
             tensor = node.outputs[0]
             made[tensor] = te.placeholder(tensor.shape, tensor.dtype, "product")
         else:
             made.update(zip(node.outputs, _formulas(node, made), strict=True))
     result = None if anchor is None else made[anchor.outputs[0]]
-    outputs = [
-        made[t] if made[t] is result else _named(made[t], t, k) for k, t in enumerate(group.outputs)
-    ]
-    sources = [made[t] for t in inputs]
+    outputs = []
+    for k, tensor in enumerate(part.outputs):
+        output = made[tensor]
+        if output is not result:
+            output = _named(output, tensor, k)
+        outputs.append(output)
+        buffers[output] = memory[tensor]
     if anchor is None or result is None:
-        func = make_kernel(sources, outputs, name, machine)
-    else:
-        operands = [made[t] for t in anchor.inputs]
-        func = make_product_kernel(anchor, operands, result, sources, outputs, name, machine)
-    return func, [*inputs, *group.outputs]
+        return plain_body(outputs, buffers, machine)
+    operands = [made[t] for t in anchor.inputs]
+    by_tensor, _ = product_fit(part.nodes, part.outputs, anchor)
+    layouts = {
+        output: by_tensor[tensor]
+        for output, tensor in zip(outputs, part.outputs, strict=True)
+        if output is not result
+    }
+    return product_body(anchor, layouts, operands, result, outputs, buffers, machine)
+
+
+def _is_literal(tensor: Tensor, group: Group) -> bool:
+    """Whether a tensor is a number that is written into the code."""
+    value = tensor.value
+    if value is None or value.size != 1:
+        return False
+    products = [p.anchor for p in group.parts if p.kind in ("matmul", "conv")]
+    return not any(tensor in product.inputs for product in products)
+
+
+def _row(tensor: Tensor, name: str) -> Buffer:
+    return make_buffer((tensor.type.size,), tensor.dtype, name)
 
 
 def _formulas(node: Node, made: dict[Tensor, te.Tensor]) -> Sequence[te.Tensor]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ... import compute as te
-from ...expr import Var
-from ...tir import Buffer, PrimFunc, Stmt, seq
+from ...tir import Buffer, Stmt, seq
 from ..nodes import Node
 from .cluster import Cluster, flat_buffer, make_cluster, widest_bits, work
 from .columns import ColumnKernel
+from .fits import Layout
 from .formulas import formula_kernel
 from .nest import PARALLEL_WORK
 from .products import Anchored, anchored_kernel
@@ -23,68 +23,62 @@ from .tiles import TileKernel, turned_axis
 
 @dataclass(frozen=True)
 class Machine:
-    """What plans are made for: the width of a vector in bits, and the number of workers."""
+    """What plans are made for.
+
+    Attributes:
+        vector_bits: the width of a vector.
+        workers: how many threads there are.
+        parallel_work: loops with less work, in simple operations, run on one thread.
+    """
 
     vector_bits: int = 512
     workers: int = 2
+    parallel_work: int = PARALLEL_WORK
 
 
-def make_kernel(
-    inputs: Sequence[te.Tensor],
-    outputs: Sequence[te.Tensor],
-    name: str,
-    machine: Machine,
-) -> PrimFunc:
-    """A function from `inputs` to `outputs`, with loops laid out for a CPU.
+@dataclass(frozen=True)
+class Body:
+    """The statements of a part of a kernel.
 
-    The arrays are parameters in this order, each as one compact row of elements.
+    Attributes:
+        divisible: whether the statements, and the steps of a parallel loop among them, may run in
+            any order.
+        work: how much there is to do, in simple operations.
     """
-    return _finish(name, inputs, outputs, lambda buffers: _plain(outputs, buffers, machine))
+
+    stmt: Stmt
+    divisible: bool
+    work: int
 
 
-def make_product_kernel(
+def product_body(
     node: Node,
+    layouts: Mapping[te.Tensor, Layout],
     operands: Sequence[te.Tensor],
     result: te.Tensor,
-    inputs: Sequence[te.Tensor],
     outputs: Sequence[te.Tensor],
-    name: str,
+    buffers: Mapping[te.Tensor, Buffer],
     machine: Machine,
-) -> PrimFunc:
-    """The function of a matrix product or convolution `node` with formulas over its result.
+) -> Body:
+    """A matrix product or convolution `node` with formulas over its result.
 
     Args:
-        operands: the two operands, among `inputs`.
+        layouts: how the outputs lie in the product's result.
+        operands: the two operands.
         result: what stands for the result in the formulas; it may be an output itself.
-
-    Raises:
-        PlanRefused: the formulas do not fit; the product is better made by itself.
     """
-
-    def body(buffers: Mapping[te.Tensor, Buffer]) -> Stmt:
-        kernel = Anchored(node, operands, result, buffers, outputs)
-        return anchored_kernel(kernel, machine.vector_bits, machine.workers)
-
-    return _finish(name, inputs, outputs, body)
+    kernel = Anchored(node, operands, result, buffers, outputs, layouts)
+    stmt = anchored_kernel(kernel, machine.vector_bits, machine.workers)
+    return Body(stmt, divisible=False, work=machine.parallel_work)
 
 
-def _finish(
-    name: str,
-    inputs: Sequence[te.Tensor],
-    outputs: Sequence[te.Tensor],
-    make_body: Callable[[Mapping[te.Tensor, Buffer]], Stmt],
-) -> PrimFunc:
-    buffers = {tensor: flat_buffer(tensor, tensor.name) for tensor in (*inputs, *outputs)}
-    body = make_body(buffers)
-    params = [Var(buffer.name, "handle") for buffer in buffers.values()]
-    attrs = {"global_symbol": name, "tir.noalias": True, "outputs": len(outputs)}
-    return PrimFunc(tuple(params), body, dict(zip(params, buffers.values(), strict=True)), attrs)
-
-
-def _plain(
+def plain_body(
     outputs: Sequence[te.Tensor], buffers: Mapping[te.Tensor, Buffer], machine: Machine
-) -> Stmt:
+) -> Body:
+    """What is made of formulas and reductions, in one nest of loops if they fit together."""
     outputs = [tensor for tensor in outputs if 0 not in tensor.static_shape]
+    if not outputs:
+        return Body(seq(), divisible=True, work=0)
     try:
         return _together(outputs, buffers, machine)
     except PlanRefused:
@@ -93,26 +87,40 @@ def _plain(
 
 def _together(
     outputs: Sequence[te.Tensor], buffers: Mapping[te.Tensor, Buffer], machine: Machine
-) -> Stmt:
-    """All stages in one loop nest (formulas: one for each shape)."""
-    if not outputs:
-        return seq()
+) -> Body:
+    """All stages in one loop nest (formulas that share no domain: one for each size)."""
     stages = make_stages(outputs, reuse=True)
     if any(stage.is_reduction for stage in stages):
-        cluster = make_cluster(stages)
-        if not _can_keep(cluster, outputs, machine):
-            cluster = make_cluster(make_stages(outputs, reuse=False))
-        return _nest(cluster, buffers, outputs, machine)
-    nests = []
-    by_extents: dict[tuple[int, ...], list[Stage]] = {}
-    for stage in stages:
-        by_extents.setdefault(stage.extents, []).append(stage)
+        return _nest(_reducing(stages, outputs, machine), buffers, outputs, machine)
+    try:
+        return _nest(make_cluster(stages), buffers, outputs, machine)
+    except PlanRefused:
+        by_extents: dict[tuple[int, ...], list[Stage]] = {}
+        for stage in stages:
+            by_extents.setdefault(stage.extents, []).append(stage)
     made = {tensor for stage in stages for tensor in stage.op.outputs}
+    bodies = []
     for same in by_extents.values():
         if any(load.producer in made for stage in same for load in stage.loads):
             raise PlanRefused("an output is read by another")
-        nests.append(_nest(make_cluster(same), buffers, outputs, machine))
-    return seq(*nests)
+        bodies.append(_nest(make_cluster(same), buffers, outputs, machine))
+    work = sum(body.work for body in bodies)
+    return Body(seq(*(body.stmt for body in bodies)), divisible=True, work=work)
+
+
+def _reducing(stages: Sequence[Stage], outputs: Sequence[te.Tensor], machine: Machine) -> Cluster:
+    """Reductions and formulas over their domain, with costly formulas kept where that is possible.
+
+    Raises:
+        PlanRefused: they do not share a domain.
+    """
+    try:
+        cluster = make_cluster(stages)
+        if _can_keep(cluster, outputs, machine):
+            return cluster
+    except PlanRefused:
+        pass  # perhaps only for what was kept
+    return make_cluster(make_stages(outputs, reuse=False))
 
 
 def _can_keep(cluster: Cluster, outputs: Sequence[te.Tensor], machine: Machine) -> bool:
@@ -136,21 +144,30 @@ def _one_by_one(
     buffers: Mapping[te.Tensor, Buffer],
     outputs: Sequence[te.Tensor],
     machine: Machine,
-) -> Stmt:
+) -> Body:
     """Each stage in loops of its own, with intermediates in memory."""
     known = dict(buffers)
+    temporaries = _add_memory(known, stages)
+    bodies = [_nest(make_cluster([stage]), known, stage.op.outputs, machine) for stage in stages]
+    return _in_order(bodies, temporaries)
+
+
+def _add_memory(known: dict[te.Tensor, Buffer], stages: Iterable[Stage]) -> list[Buffer]:
+    """New memory for what has none yet."""
     temporaries = []
     for stage in stages:
         for tensor in stage.op.outputs:
             if tensor not in known:
                 known[tensor] = flat_buffer(tensor, tensor.name)
                 temporaries.append(known[tensor])
-    body = seq(
-        *(_nest(make_cluster([stage]), known, stage.op.outputs, machine) for stage in stages)
-    )
+    return temporaries
+
+
+def _in_order(bodies: Sequence[Body], temporaries: Sequence[Buffer]) -> Body:
+    stmt = seq(*(body.stmt for body in bodies))
     for buffer in reversed(temporaries):
-        body = allocate(buffer, body)
-    return body
+        stmt = allocate(buffer, stmt)
+    return Body(stmt, divisible=False, work=sum(body.work for body in bodies))
 
 
 def _nest(
@@ -160,26 +177,31 @@ def _nest(
     machine: Machine,
     *,
     may_split: bool = True,
-) -> Stmt:
+) -> Body:
     bodies = [part for member in cluster.members for part in member.body]
     lanes = _lanes(cluster, machine)
     size = 1
     for axis in (*cluster.spatial, *cluster.reduce):
         size *= axis.extent
-    parallel = machine.workers > 1 and size * sum(map(work, bodies)) >= PARALLEL_WORK
+    amount = size * sum(map(work, bodies))
+    parallel = machine.workers > 1 and amount >= machine.parallel_work
     if may_split and parallel and _lacks_rows(cluster, lanes, machine.workers):
         try:
             return _in_parts(cluster, buffers, outputs, machine)
         except PlanRefused:
             pass  # it runs, on few workers
+    stmt: Stmt
     if not any(member.is_reduction for member in cluster.members):
         turned = turned_axis(cluster, lanes)
         if turned is not None:
-            return TileKernel(cluster, buffers, lanes, turned).build(parallel)
-        return formula_kernel(cluster, buffers, lanes, parallel)
-    if _along_rows(cluster, lanes):
-        return RowKernel(cluster, buffers, outputs, lanes).build(parallel)
-    return ColumnKernel(cluster, buffers, outputs, lanes).build(parallel, machine.workers)
+            stmt = TileKernel(cluster, buffers, lanes, turned).build(parallel)
+        else:
+            stmt = formula_kernel(cluster, buffers, lanes, parallel)
+    elif _along_rows(cluster, lanes):
+        stmt = RowKernel(cluster, buffers, outputs, lanes).build(parallel)
+    else:
+        stmt = ColumnKernel(cluster, buffers, outputs, lanes).build(parallel, machine.workers)
+    return Body(stmt, divisible=True, work=amount)
 
 
 def _lanes(cluster: Cluster, machine: Machine) -> int:
@@ -191,8 +213,6 @@ def _lanes(cluster: Cluster, machine: Machine) -> int:
 def _lacks_rows(cluster: Cluster, lanes: int, workers: int) -> bool:
     """Whether a reduction has too few results to share them among the workers."""
     if not any(member.is_reduction for member in cluster.members):
-        return False
-    if any(member.full and not member.is_reduction for member in cluster.members):
         return False
     rows = 1
     for axis in cluster.spatial:
@@ -207,30 +227,33 @@ def _in_parts(
     buffers: Mapping[te.Tensor, Buffer],
     outputs: Sequence[te.Tensor],
     machine: Machine,
-) -> Stmt:
-    """The reductions of the first pass in parts; then the parts combined, and what follows."""
-    if any(member.is_reduction and member.level for member in cluster.members):
-        raise PlanRefused("reductions follow each other")
+) -> Body:
+    """Pass by pass: formulas over the domain, and reductions in parts that are then combined."""
     known = dict(buffers)
-    early, late, temporaries = [], [], []
-    for member in cluster.members:
-        if not member.is_reduction:
-            late.append(member.stage)
-            continue
-        first, second = split_reduction(member.stage, machine.workers)
-        early.append(first)
-        late.append(second)
-        for tensor in first.op.outputs:
-            known[tensor] = flat_buffer(tensor, tensor.name)
-            temporaries.append(known[tensor])
-    made = [tensor for stage in early for tensor in stage.op.outputs]
-    body = seq(
-        _nest(make_cluster(early), known, made, machine, may_split=False),
-        _nest(make_cluster(late), known, outputs, Machine(machine.vector_bits, 1)),
-    )
-    for buffer in temporaries:
-        body = allocate(buffer, body)
-    return body
+    temporaries = _add_memory(known, (m.stage for m in cluster.members))
+    if any(m.full and not m.is_reduction and known[t] in temporaries
+           for m in cluster.members for t in m.tensors):  # fmt: skip
+        raise PlanRefused("costly formulas are kept from pass to pass")
+    one = replace(machine, workers=1)
+    bodies: list[Body] = []
+    for level in range(cluster.passes):
+        here = [m for m in cluster.members if m.level == level]
+        rows = [m.stage for m in here if not m.full and not m.is_reduction]
+        full = [m.stage for m in here if m.full and not m.is_reduction]
+        reductions = [m.stage for m in here if m.is_reduction]
+        for stages, how in ((rows, one), (full, machine)):
+            if stages:
+                bodies.append(_nest(make_cluster(stages), known, outputs, how, may_split=False))
+        if reductions:
+            early, late = zip(
+                *(split_reduction(s, machine.workers) for s in reductions), strict=True
+            )
+            temporaries += _add_memory(known, early)
+            made = [tensor for stage in early for tensor in stage.op.outputs]
+            bodies.append(_nest(make_cluster(early), known, made, machine, may_split=False))
+            made = [tensor for stage in late for tensor in stage.op.outputs]
+            bodies.append(_nest(make_cluster(late), known, made, one))
+    return _in_order(bodies, temporaries)
 
 
 def _along_rows(cluster: Cluster, lanes: int) -> bool:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ... import compute as te
+from ...base.errors import InternalError
 from ...compute.math import if_then_else
-from ...expr import And, Expr, binary, cast, const
+from ...expr import Add, And, Expr, Var, binary, cast, const
 from ...tir import Buffer, BufferLoad, BufferStore, Stmt, make_buffer, seq
 from ..nodes import Node
 from .access import row_major
+from .fits import Layout, is_plain, live, plain_layout, size_of
 from .frame import Axis, Frame, constantly
 from .gemm import Element, Product, product_kernel
 from .reducing import allocate
@@ -18,6 +21,45 @@ from .stages import PlanRefused, Stage, make_stages
 
 #: Bytes after which addresses fall into the same set of the nearest cache.
 CACHE_WAY = 4096
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a product stands: an index for each dimension of its result.
+
+    The last index is `base + lane`, where a vector's lanes are apart from where it begins, so
+    that a piece of a row is seen to stay together when the row is taken apart.
+    """
+
+    indices: tuple[Expr, ...]
+    base: Expr | None = None
+    lane: Expr | None = None
+
+    def along(self, dim: Sequence[tuple[int, int]], shape: Sequence[int]) -> Expr:
+        """The index of a dimension that (extent, step) pairs of the product make up."""
+        total: Expr = const(0)
+        for extent, step in dim:
+            total = total * extent + self._digit(extent, step, shape)
+        return total
+
+    def _digit(self, extent: int, step: int, shape: Sequence[int]) -> Expr:
+        below = size_of(shape)
+        for index, own in zip(self.indices, shape, strict=True):
+            below //= own
+            if own != 1 and below <= step < below * own:
+                return self._part(index, own, step // below, extent)
+        raise InternalError("a dimension of an epilogue is made of none of its product's")
+
+    def _part(self, index: Expr, own: int, step: int, extent: int) -> Expr:
+        if self.base is not None and self.lane is not None and index is self.indices[-1]:
+            if step == 1:
+                start = self.base % extent if extent != own else self.base
+                place: Expr = start + self.lane
+                return place
+            index = self.base
+        value: Expr = index // step if step != 1 else index
+        digit: Expr = value % extent if step * extent != own else value
+        return digit
 
 
 class Anchored:
@@ -28,6 +70,7 @@ class Anchored:
         result: the tensor expression that stands for its result in the formulas.
         buffers: memory of the group's inputs and outputs.
         outputs: the formulas that the kernel stores.
+        layouts: how they lie in the result; in the same order unless it says otherwise.
     """
 
     def __init__(
@@ -37,34 +80,47 @@ class Anchored:
         result: te.Tensor,
         buffers: Mapping[te.Tensor, Buffer],
         outputs: Sequence[te.Tensor],
+        layouts: Mapping[te.Tensor, Layout] | None = None,
     ) -> None:
         self.node = node
         self.result = result
         self.buffers = buffers
+        self.layouts = {t: d for t, d in (layouts or {}).items() if not is_plain(d)}
         self.operands = [buffers[tensor] for tensor in operands]
         self.stages = make_stages([t for t in outputs if t is not result], reuse=False)
         self.raw = result in outputs
         self.dtype = accumulator_of(node)
+        size = size_of(result.static_shape)
         for stage in self.stages:
-            if stage.is_reduction or [*_whole(stage)] != [*result.static_shape]:
+            if stage.is_reduction or size_of(stage.extents) != size:
                 raise PlanRefused("an epilogue must have the shape of the product")
 
-    def store(self, position: list[Expr], value: Expr) -> Stmt:
+    def store(self, position: Position, value: Expr) -> Stmt:
         """The results at a position of the product, whose sum is `value`."""
         final = cast(self.result.dtype, value)
         stmts: list[Stmt] = []
         if self.raw:
-            where = _flat(position, self.result.static_shape)
+            where = _flat(position.indices, self.result.static_shape)
             stmts.append(BufferStore(self.buffers[self.result], final, (where,)))
         for stage in self.stages:
-            live = [p for p, n in zip(position, self.result.static_shape, strict=True) if n != 1]
             axes = [Axis((v,), (n,)) for v, n in zip(stage.axes, stage.extents, strict=True)]
             sources = {self.result: constantly(final)}
-            frame = Frame(axes, live, self.buffers, sources)
+            at = self._place(stage, position)
+            frame = Frame(axes, at, self.buffers, sources)
             where = frame.position(stage.axes, stage.extents)
             for tensor, part in zip(stage.op.outputs, stage.body, strict=True):
                 stmts.append(BufferStore(self.buffers[tensor], frame.formula(part), (where,)))
         return seq(*stmts)
+
+    def _place(self, stage: Stage, position: Position) -> list[Expr]:
+        """Where a stage stands when the product stands at a position."""
+        layout = self.layouts.get(stage.op.outputs[0])
+        shape = self.result.static_shape
+        if layout is None and stage.extents == live(shape):
+            return [p for p, n in zip(position.indices, shape, strict=True) if n != 1]
+        if layout is None:
+            layout = plain_layout(_whole(stage))
+        return [position.along(dim, shape) for dim in layout if dim]
 
     def waiting_room(self) -> Buffer:
         """Memory for unfinished sums: an output of the right size and type, else a new array."""
@@ -73,7 +129,7 @@ class Anchored:
             size *= extent
         for stage in self.stages:
             for tensor in stage.op.outputs:
-                if tensor.dtype is self.dtype:
+                if tensor.dtype is self.dtype and tensor not in self.layouts:
                     return self.buffers[tensor]
         if self.raw and self.result.dtype is self.dtype:
             return self.buffers[self.result]
@@ -117,6 +173,16 @@ def anchored_kernel(kernel: Anchored, vector_bits: int, workers: int) -> Stmt:
     return body if room in kernel.buffers.values() else allocate(room, body)
 
 
+def _position(outer: Sequence[Expr], column: Expr) -> Position:
+    """A position whose last index may be that of a lane, the variable of a vector loop."""
+    match column:
+        case Add(base, Var(name="lane") as lane):
+            return Position((*outer, column), base, lane)
+        case Var(name="lane"):
+            return Position((*outer, column), const(0), column)
+    return Position((*outer, column))
+
+
 def _flat(position: Sequence[Expr], shape: Sequence[int]) -> Expr:
     total: Expr = const(0)
     for index, step, extent in zip(position, row_major(shape), shape, strict=True):
@@ -141,7 +207,7 @@ def _matmul(kernel: Anchored) -> tuple[Product, Buffer]:
         return _flat([*at, i, j], node.outputs[0].shape)
 
     def epilogue(at: list[Expr], i: Expr, j: Expr, value: Expr) -> Stmt:
-        return kernel.store([*at, i, j], value)
+        return kernel.store(_position([*at, i], j), value)
 
     product = Product(
         batch,
@@ -208,7 +274,7 @@ def _conv(kernel: Anchored) -> tuple[Product, Buffer]:
 
     def epilogue(at: list[Expr], i: Expr, j: Expr, value: Expr) -> Stmt:
         n, channel, pixel = position(at, i, j)
-        return kernel.store([n, channel, *_split(pixel, pixels)], value)
+        return kernel.store(Position((n, channel, *_split(pixel, pixels))), value)
 
     product = Product(
         (x[0], groups), channels, size, depth, kernel.dtype, left, right, epilogue, (room, place)

@@ -20,7 +20,7 @@ from ...expr import (
     const,
     substitute,
 )
-from .cluster import domain
+from .atoms import domain
 from .frame import Axis
 from .stages import PlanRefused, Stage
 

@@ -1,0 +1,136 @@
+"""Which nodes share a kernel.
+
+`partition` puts the nodes of a graph into groups: first into loop nests (`steps`, by the rules of
+`fuse`, as far as the planners of `to_tir` can make them), then nests into kernels. `cost` says what
+pays. Groups never depend on each other in a circle, and the same graph gives the same groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import overload
+
+from ..nodes import Graph, Tensor
+from . import steps
+from .cells import Cell, Cells
+from .cost import Device
+from .fuse import Fuser, Why
+from .group import MAX_NODES, MAX_OPERANDS, Domain, Group, GroupKind, domain_of
+
+__all__ = [
+    "MAX_NODES", "MAX_OPERANDS", "Device", "Domain", "Group", "GroupKind", "Partition", "Refusal",
+    "domain_of", "partition", "unfused",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Two kernels, one reading what the other makes, and why they are not one."""
+
+    producer: str
+    consumer: str
+    rule: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.producer} -> {self.consumer}: {self.reason} [{self.rule}]"
+
+
+class Partition(Sequence[Group]):
+    """The groups of a graph in an order in which they can run, and why there are not fewer."""
+
+    def __init__(self, fuser: Fuser) -> None:
+        self._fuser = fuser
+        self._cells = _in_order(fuser.cells)
+        self.groups = [_group(fuser.cells, cell) for cell in self._cells]
+
+    @overload
+    def __getitem__(self, index: int) -> Group: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Group]: ...
+    def __getitem__(self, index: int | slice) -> Group | Sequence[Group]:
+        return self.groups[index]
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(self.groups)
+
+    @cached_property
+    def refusals(self) -> list[Refusal]:
+        """Each producer and consumer that were not fused, and the first rule in the way."""
+        labels = {id(c): g.label for c, g in zip(self._cells, self.groups, strict=True)}
+        found = []
+        for consumer in self._cells:
+            for producer in reversed(self._fuser.cells.producers(consumer)):
+                why = _why(self._fuser, producer, consumer)
+                found.append(Refusal(labels[id(producer)], labels[id(consumer)], *why))
+        return found
+
+
+def partition(graph: Graph, device: Device | None = None) -> Partition:
+    """The groups of a graph without composite ops.
+
+    >>> from tileloom.graph import ops
+    >>> from tileloom.graph.nodes import tensor_type
+    >>> x = Tensor(tensor_type((2, 8), "float32"), "x")
+    >>> total = ops.sum(ops.exp(x), 1, True)
+    >>> [group.kind for group in partition(Graph([x], [ops.div(ops.exp(x), total)]))]
+    ['reductions']
+    """
+    fuser = Fuser(graph, device or Device())
+    steps.run(fuser)
+    return Partition(fuser)
+
+
+def unfused(graph: Graph) -> Partition:
+    """Each op as a kernel of its own."""
+    return Partition(Fuser(graph, Device()))
+
+
+def _why(fuser: Fuser, a: Cell, b: Cell) -> Why:
+    if a.phases or b.phases:
+        return fuser.may_follow(a, b) or Why("limits", "the kernel is large enough")
+    joined = fuser.joined(a, b)
+    return joined if isinstance(joined, Why) else Why("order", "each is with others already")
+
+
+def _in_order(cells: Cells) -> list[Cell]:
+    """Cells after those that they need; else by their first node."""
+    waiting = sorted(cells, key=lambda c: min(n.serial for n in c.nodes if cells.home.get(n) is c))
+    done, order = 0, []
+    everything = 0
+    for cell in waiting:
+        everything |= cell.bits
+    while waiting:
+        ready = next(c for c in waiting if not c.before & ~c.bits & everything & ~done)
+        waiting.remove(ready)
+        order.append(ready)
+        done |= ready.bits
+    return order
+
+
+def _group(cells: Cells, cell: Cell) -> Group:
+    outputs = cells.kept(cell)
+    group = _plain(cell, outputs)
+    if cell.phases:
+        read = {t for phase in cell.phases for part in phase for t in part.inputs}
+        needed = read | set(outputs)
+        group.phases = tuple(
+            tuple(_plain(part, _makes(cells, cell, part, needed)) for part in phase)
+            for phase in cell.phases
+        )
+    return group
+
+
+def _makes(cells: Cells, whole: Cell, part: Cell, needed: set[Tensor]) -> list[Tensor]:
+    own = (node for node in part.nodes if cells.home.get(node) is whole)
+    return [t for node in own for t in node.outputs if t in needed]
+
+
+def _plain(cell: Cell, outputs: Sequence[Tensor]) -> Group:
+    nodes = list(cell.nodes)
+    return Group(cell.kind, nodes, cell.domain, tuple(cell.inputs), tuple(outputs))

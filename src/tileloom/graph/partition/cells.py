@@ -1,0 +1,248 @@
+"""Groups in the making, and what depends on what.
+
+A cell is a set of nodes that will share a kernel. For each cell the cells before and after it are
+kept as sets of bits, so that it takes one operation to see whether a fusion would close a circle:
+two cells may become one unless something outside both lies on a path from one to the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ..nodes import Graph, Node, Tensor
+from .group import Domain, GroupKind, by_serial, domain_of, kind_of, outside
+
+
+@dataclass(eq=False)
+class Cell:
+    """Nodes that will share a kernel.
+
+    Attributes:
+        kind, domain: as of a `Group`.
+        nodes: in order of creation, those that it shares with other cells included.
+        bits: the cell itself, as a set of bits; one for each cell that became part of it.
+        before, after: the cells that it needs, and those that need it, directly or not.
+        shape: of every tensor that it makes, when all its nodes are elementwise and agree.
+        phases: once loop nests are put together, those of the kernel.
+    """
+
+    kind: GroupKind
+    nodes: list[Node]
+    domain: Domain | None
+    bits: int
+    before: int = 0
+    after: int = 0
+    shape: tuple[int, ...] | None = None
+    phases: tuple[tuple[Cell, ...], ...] = ()
+    made: frozenset[Node] = field(default=frozenset())
+    inputs: dict[Tensor, None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.set_nodes(self.nodes)
+
+    def set_nodes(self, nodes: list[Node]) -> None:
+        """Replace the nodes; `inputs` is what they read and do not make, in order."""
+        self.nodes = nodes
+        self.made = frozenset(nodes)
+        self.inputs = outside(nodes)
+
+    @property
+    def serial(self) -> int:
+        """Where it stands in the order of creation."""
+        return self.nodes[-1].serial
+
+    @property
+    def anchor(self) -> Node:
+        """The product of a cell that has one."""
+        return next(node for node in self.nodes if node.op.kind in ("matmul", "conv"))
+
+    @property
+    def is_view(self) -> bool:
+        """Whether nothing is computed."""
+        return all(node.op.name == "reshape" for node in self.nodes)
+
+
+class Cells:
+    """All cells of a graph. Constants belong to none."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.wanted = set(graph.outputs)
+        self.nodes = [node for node in graph.nodes if node.op.name != "constant"]
+        self.readers: dict[Tensor, list[Node]] = {}
+        for node in self.nodes:
+            for tensor in dict.fromkeys(node.inputs):
+                self.readers.setdefault(tensor, []).append(node)
+        self.copied: set[Node] = set()
+        self.home: dict[Node, Cell] = {}
+        self.places: dict[Node, list[Cell]] = {}
+        self.by_bit: list[Cell] = []
+        for node in self.nodes:
+            self._start(node)
+        self._connect()
+
+    # ------------------------------------------------------------------ starting
+
+    def _start(self, node: Node) -> None:
+        """A cell for a node, with copies of the reshapes that it reads through."""
+        kind = kind_of(node)
+        copies: list[Node] = []
+        if kind in ("formulas", "reductions"):
+            copies = _reshapes_before(node)
+        cell = Cell(kind, by_serial([*copies, node]), domain_of(node), 1 << len(self.by_bit))
+        if node.op.kind == "elementwise" and not copies:
+            cell.shape = node.outputs[0].shape
+        self.home[node] = cell
+        self.by_bit.append(cell)
+        for each in cell.nodes:
+            self.places.setdefault(each, []).append(cell)
+
+    def _connect(self) -> None:
+        """Drop reshapes that only their copies are read through; find what depends on what."""
+        for node in reversed(self.nodes):
+            cell = self.home[node]
+            if node.op.name == "reshape" and not self._is_kept(node.outputs[0], cell):
+                del self.home[node]
+                self.places[node].remove(cell)
+                self.copied.add(node)
+        for cell in self:
+            for tensor in cell.inputs:
+                maker = self.maker(tensor)
+                if maker is not None:
+                    cell.before |= maker.before | maker.bits
+        for cell in reversed(list(self)):
+            for tensor in cell.inputs:
+                maker = self.maker(tensor)
+                if maker is not None:
+                    maker.after |= cell.after | cell.bits
+
+    def __iter__(self) -> Iterator[Cell]:
+        """The cells by the last of their nodes."""
+        alive = {id(cell): cell for cell in self.home.values()}
+        return iter(sorted(alive.values(), key=lambda cell: cell.serial))
+
+    # ------------------------------------------------------------------ questions
+
+    def maker(self, tensor: Tensor) -> Cell | None:
+        """The cell that puts a tensor into memory."""
+        return None if tensor.node is None else self.home.get(tensor.node)
+
+    def _is_kept(self, tensor: Tensor, *cells: Cell) -> bool:
+        """Whether anyone but these cells, taken as one, needs a tensor in memory."""
+        if tensor in self.wanted:
+            return True
+        for reader in self.readers.get(tensor, ()):
+            for place in self.places[reader]:
+                if place not in cells and tensor.node not in place.made:
+                    return True
+        return False
+
+    def kept(self, *cells: Cell) -> list[Tensor]:
+        """What these cells, taken as one, must put into memory, in order of creation."""
+        return [
+            tensor
+            for node in by_serial(n for cell in cells for n in cell.nodes)
+            if self.home.get(node) in cells
+            for tensor in node.outputs
+            if self._is_kept(tensor, *cells)
+        ]
+
+    def producers(self, cell: Cell) -> list[Cell]:
+        """The cells that a cell reads from, the latest first."""
+        makers = {self.maker(tensor) for tensor in cell.inputs}
+        return sorted((m for m in makers if m is not None), key=lambda m: -m.serial)
+
+    def consumers(self, cell: Cell) -> list[Cell]:
+        """The cells that read from a cell, the earliest first."""
+        found: dict[Cell, None] = {}
+        for node in cell.nodes:
+            if self.home.get(node) is cell:
+                for tensor in node.outputs:
+                    for reader in self.readers.get(tensor, ()):
+                        found.update((p, None) for p in self.places[reader] if p is not cell)
+        return sorted(
+            (c for c in found if any(self.maker(t) is cell for t in c.inputs)),
+            key=lambda c: c.serial,
+        )
+
+    def circle(self, a: Cell, b: Cell) -> bool:
+        """Whether the two would need each other, through others, as one."""
+        mine = a.bits | b.bits
+        return bool((a.after & b.before | b.after & a.before) & ~mine)
+
+    # ------------------------------------------------------------------ changes
+
+    def merge(
+        self,
+        a: Cell,
+        b: Cell,
+        kind: GroupKind,
+        domain: Domain | None,
+        phases: tuple[tuple[Cell, ...], ...] = (),
+    ) -> Cell:
+        """The two as one."""
+        same = a.shape is not None and a.shape == b.shape
+        new = Cell(
+            kind,
+            by_serial([*a.nodes, *b.nodes]),
+            domain,
+            a.bits | b.bits,
+            shape=a.shape if same else None,
+            phases=phases,
+        )
+        new.before = (a.before | b.before) & ~new.bits
+        new.after = (a.after | b.after) & ~new.bits
+        for node in new.nodes:
+            if self.home.get(node) in (a, b):
+                self.home[node] = new
+            places = [place for place in self.places[node] if place is not a and place is not b]
+            self.places[node] = [*places, new]
+        for old in (a, b):
+            for bit in _bits(old.bits):
+                self.by_bit[bit] = new
+        self._spread(new, (a, b))
+        return new
+
+    def _spread(self, new: Cell, old: tuple[Cell, Cell]) -> None:
+        """Tell those after a new cell what is before them now, and the other way round."""
+        a, b = old
+        for x, y in ((a, b), (b, a)):
+            # Those after both know of both already.
+            if (y.before | y.bits) & ~(x.before | x.bits):
+                for bit in _bits(x.after & ~(y.after | y.bits)):
+                    self.by_bit[bit].before |= new.before | new.bits
+            if (y.after | y.bits) & ~(x.after | x.bits):
+                for bit in _bits(x.before & ~(y.before | y.bits)):
+                    self.by_bit[bit].after |= new.after | new.bits
+
+    def dissolve(self, cell: Cell, readers: Collection[Cell]) -> None:
+        """Let every reader compute a cell's nodes for itself."""
+        for reader in readers:
+            reader.set_nodes(by_serial([*cell.nodes, *reader.nodes]))
+            reader.shape = None
+            # What went through the cell now goes to the reader at once.
+            reader.bits |= cell.bits
+        for node in cell.nodes:
+            if self.home.get(node) is cell:
+                del self.home[node]
+                self.copied.add(node)
+            places = [place for place in self.places[node] if place is not cell]
+            self.places[node] = [*places, *(r for r in readers if r not in places)]
+
+
+def _reshapes_before(node: Node) -> list[Node]:
+    found: list[Node] = []
+    stack = [t.node for t in node.inputs]
+    while stack:
+        maker = stack.pop()
+        if maker is not None and maker.op.name == "reshape" and node.op.name != "reshape":
+            found.append(maker)
+            stack += [t.node for t in maker.inputs]
+    return found
+
+
+def _bits(mask: int) -> Iterable[int]:
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low

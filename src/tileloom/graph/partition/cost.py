@@ -1,0 +1,82 @@
+"""What fusing is worth: a small model of a machine.
+
+    seconds = bytes / bandwidth + operations / rate + launches * launch
+
+A fusion saves the bytes of tensors that need not go through memory, or are read once instead of
+twice, and a launch. It may cost operations that are done again. Two nests in one kernel, one after
+the other, save only the launch: they are put together where what passes between them stays in the
+caches. Kernels that do not depend on each other share a launch where that is a good part of what
+they take, or where nothing else in the graph waits for one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..nodes import Node, Tensor
+from ..to_tir.fits import work_of
+
+
+@dataclass(frozen=True)
+class Device:
+    """The numbers of a machine that fusion goes by.
+
+    Attributes:
+        bandwidth: bytes per second from and to memory, all workers together.
+        rate: simple operations per second on elements, all workers together.
+        launch: seconds to start a kernel and wait for its workers.
+        near: bytes that stay in a cache from one nest of a kernel to the next.
+        short: bytes; a kernel that moves less is over almost as soon as it is launched.
+    """
+
+    bandwidth: float = 1.5e10
+    rate: float = 4e10
+    launch: float = 4e-6
+    near: int = 1 << 16
+    short: int = 1 << 20
+
+    def seconds(self, bytes_: float, operations: float = 0, launches: int = 0) -> float:
+        """How long it takes."""
+        return bytes_ / self.bandwidth + operations / self.rate + launches * self.launch
+
+
+def bytes_of(tensors: Iterable[Tensor]) -> int:
+    """The memory of tensors; single numbers of constants are part of the code."""
+    return sum(t.type.nbytes for t in tensors if t.value is None or t.type.size > 1)
+
+
+def saved_by_joining(
+    device: Device,
+    between: Sequence[Tensor],
+    still_kept: Iterable[Tensor],
+    shared: Iterable[Tensor],
+) -> float:
+    """Seconds that a producer and its consumer, or two readers of the same, save as one nest.
+
+    Args:
+        between: what the one makes and the other reads.
+        still_kept: of these, what must be written nevertheless.
+        shared: what both read.
+    """
+    moved = 2 * bytes_of(between) - bytes_of(still_kept) + bytes_of(shared)
+    return device.seconds(moved, launches=1)
+
+
+def saved_by_copying(
+    device: Device,
+    nodes: Sequence[Node],
+    read: Iterable[Tensor],
+    made: Sequence[Tensor],
+    times: int,
+) -> float:
+    """Seconds saved where each of `times` readers computes `made` again instead of reading it."""
+    before = bytes_of(read) + (1 + times) * bytes_of(made)
+    again = (times - 1) * sum(work_of(n) * n.outputs[0].type.size for n in nodes)
+    return device.seconds(before - times * bytes_of(read), -again, 1)
+
+
+def may_follow(device: Device, between: Iterable[Tensor], moved: int) -> bool:
+    """Whether a nest may follow another in one kernel, `moved` bytes being read and written."""
+    passed = bytes_of(between)
+    return passed <= device.near and (4 * passed <= moved or moved <= 4 * device.near)

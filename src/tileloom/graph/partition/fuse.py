@@ -1,0 +1,197 @@
+"""The rules of fusion: what may become one loop nest, and what may share a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from ..nodes import Graph, Node, Tensor
+from ..to_tir.fits import formulas_fit, lattice, product_fit, rows_fit
+from . import cost
+from .cells import Cell, Cells
+from .group import MAX_NODES, MAX_OPERANDS, Domain, GroupKind, by_serial, operands
+
+_PRODUCTS = ("matmul", "conv")
+_NESTS = ("formulas", "reductions")
+
+
+class Why(NamedTuple):
+    """Why two groups stay apart: the rule's name, and words."""
+
+    rule: str
+    reason: str
+
+
+class Shape(NamedTuple):
+    """What two groups would be as one."""
+
+    kind: GroupKind
+    domain: Domain | None
+
+
+class Fuser:
+    """Tries fusions of cells, and carries them out."""
+
+    def __init__(self, graph: Graph, device: cost.Device) -> None:
+        self.cells = Cells(graph)
+        self.device = device
+
+    # ------------------------------------------------------------------ one nest
+
+    def join(self, a: Cell, b: Cell) -> Cell | None:
+        """The two as one loop nest, where that can be made and pays."""
+        shape = self.joined(a, b)
+        if isinstance(shape, Why):
+            return None
+        return self.cells.merge(a, b, shape.kind, shape.domain)
+
+    def joined(self, a: Cell, b: Cell) -> Shape | Why:
+        """What the two would be as one nest, or why they cannot be."""
+        shape = _table(a, b)
+        if isinstance(shape, Why):
+            return shape
+        limit = _limits(a, b)
+        if limit is not None:
+            return limit
+        if self.cells.circle(a, b):
+            return Why("circle", "one needs the other through a third, which would need both")
+        if shape.kind == "formulas" and a.shape is not None and a.shape == b.shape:
+            return shape
+        nodes = by_serial([*a.nodes, *b.nodes])
+        kept = self.cells.kept(a, b)
+        reason = _fits(nodes, kept, shape, a, b)
+        return shape if reason is None else Why("nest", reason)
+
+    def gain(self, a: Cell, b: Cell) -> float:
+        """Seconds that the two save as one nest."""
+        between = [t for t in b.inputs if t.node in a.made]
+        between += [t for t in a.inputs if t.node in b.made]
+        kept = set(self.cells.kept(a, b))
+        shared = [t for t in a.inputs if t in b.inputs]
+        return cost.saved_by_joining(
+            self.device, between, [t for t in between if t in kept], shared
+        )
+
+    # ------------------------------------------------------------------ copies
+
+    def copy(self, cell: Cell) -> bool:
+        """Let all readers of cheap formulas compute them again, where that can be made and pays."""
+        readers = self.cells.consumers(cell)
+        if self.may_copy(cell, readers) is not None:
+            return False
+        self.cells.dissolve(cell, readers)
+        return True
+
+    def may_copy(self, cell: Cell, readers: Collection[Cell]) -> Why | None:
+        """Why readers had better not compute a cell's formulas again."""
+        kept = self.cells.kept(cell)
+        if cell.kind != "formulas" or not readers or not self.cells.wanted.isdisjoint(kept):
+            return Why("copy", "its result is needed in memory")
+        saved = cost.saved_by_copying(self.device, cell.nodes, cell.inputs, kept, len(readers))
+        if saved <= 0:
+            return Why("cost", "to compute it again for each reader takes longer than to read it")
+        for reader in readers:
+            shape = _table(cell, reader)
+            if isinstance(shape, Why):
+                return shape
+            limit = _limits(cell, reader)
+            if limit is not None:
+                return limit
+            nodes = by_serial([*cell.nodes, *reader.nodes])
+            reason = _fits(nodes, self.cells.kept(reader), shape, cell, reader)
+            if reason is not None:
+                return Why("nest", reason)
+        return None
+
+    # ------------------------------------------------------------------ one kernel
+
+    def follow(self, a: Cell, b: Cell) -> Cell | None:
+        """The two in one kernel, `b` after `a`."""
+        if self.may_follow(a, b) is not None:
+            return None
+        return self.cells.merge(a, b, "several", None, (*_phases(a), *_phases(b)))
+
+    def may_follow(self, a: Cell, b: Cell) -> Why | None:
+        """Why a consumer cannot follow its producer in one kernel."""
+        if a.is_view or b.is_view or any(c.kind in (*_PRODUCTS, "alone") for c in (a, b)):
+            return Why("kernel", "products, views and single ops have kernels of their own")
+        between = [t for t in b.inputs if t.node in a.made]
+        moved = cost.bytes_of(a.inputs) + cost.bytes_of(b.inputs)
+        moved += cost.bytes_of(self.cells.kept(a)) + cost.bytes_of(self.cells.kept(b))
+        if not cost.may_follow(self.device, between, moved):
+            return Why("cost", "what passes between them does not stay in the nearest caches")
+        if self.cells.circle(a, b):
+            return Why("circle", "one needs the other through a third, which would need both")
+        return _limits(a, b)
+
+    def beside(self, a: Cell, b: Cell) -> Cell | None:
+        """Two that do not depend on each other in one kernel, sharing out the workers."""
+        if (a.before | b.before) & (a.bits | b.bits) or self.cells.circle(a, b):
+            return None
+        if _limits(a, b) is not None:
+            return None
+        first, second = _phases(a), _phases(b)
+        length = max(len(first), len(second))
+        phases = tuple(
+            (*(first[k] if k < len(first) else ()), *(second[k] if k < len(second) else ()))
+            for k in range(length)
+        )
+        return self.cells.merge(a, b, "several", None, phases)
+
+
+def _phases(cell: Cell) -> tuple[tuple[Cell, ...], ...]:
+    return cell.phases or ((cell,),)
+
+
+def _table(a: Cell, b: Cell) -> Shape | Why:
+    """What two kinds of nests make together."""
+    for cell in (a, b):
+        if cell.kind in ("alone", "several"):
+            return Why("kind", f"{cell.nodes[0].op.name} has a kernel of its own")
+    if b.kind in _PRODUCTS:
+        a, b = b, a
+    if a.kind in _PRODUCTS:
+        if b.kind == "formulas" and not b.is_view:
+            return Shape(a.kind, None)
+        what = "copies nothing" if b.is_view else "is no formula of each element"
+        return Why("product", f"{b.nodes[0].op.name} {what}")
+    if a.is_view or b.is_view:
+        return Why("view", "a reshape of what is in memory costs nothing")
+    if a.kind == b.kind == "formulas":
+        return Shape("formulas", None)
+    domains = [c.domain for c in (a, b) if c.domain is not None]
+    if len(domains) == 2 and not _same(*domains):
+        shapes = " and ".join(f"{list(s)} over {list(x)}" for s, x in domains)
+        return Why("domain", f"they reduce {shapes}")
+    return Shape("reductions", domains[0])
+
+
+def _same(a: Domain, b: Domain) -> bool:
+    return a == b or (_size(a) == _size(b) and lattice(*a) == lattice(*b))
+
+
+def _size(domain: Domain) -> int:
+    total = 1
+    for extent in domain[0]:
+        total *= extent
+    return total
+
+
+def _limits(a: Cell, b: Cell) -> Why | None:
+    nodes = by_serial([*a.nodes, *b.nodes])
+    if len(nodes) > MAX_NODES:
+        return Why("limits", f"together they have more than {MAX_NODES} ops")
+    if operands(nodes) > max(MAX_OPERANDS, operands(a.nodes), operands(b.nodes)):
+        return Why("limits", f"together they read more than {MAX_OPERANDS} arrays")
+    return None
+
+
+def _fits(
+    nodes: Sequence[Node], kept: Collection[Tensor], shape: Shape, a: Cell, b: Cell
+) -> str | None:
+    if shape.kind in _PRODUCTS:
+        anchor = (a if a.kind in _PRODUCTS else b).anchor
+        return product_fit(nodes, kept, anchor)[1]
+    if shape.domain is not None:
+        return rows_fit(nodes, kept, shape.domain)
+    return formulas_fit(nodes, kept)

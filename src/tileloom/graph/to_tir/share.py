@@ -1,0 +1,85 @@
+"""Independent loop nests side by side: one parallel loop, shared out over them.
+
+Each nest gets a range of the loop's steps, about in proportion to its work, and cuts its own
+parallel loop into as many pieces (the block fusion of AKG). So all of them share one launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ...expr import Expr, IntImm, Var, const
+from ...tir import PARALLEL, SERIAL, For, IfThenElse, LetStmt, SeqStmt, Stmt, seq
+from .kernel import Body, Machine
+from .nest import PARALLEL_WORK
+
+#: Steps of the common loop for each worker.
+STEPS_PER_WORKER = 4
+
+
+def side_by_side(make: Callable[[Machine], Sequence[Body]], machine: Machine) -> Stmt:
+    """The nests of parts that do not depend on each other.
+
+    Args:
+        make: the parts as they are made for a machine.
+    """
+    bodies = make(replace(machine, parallel_work=0))
+    work = sum(body.work for body in bodies)
+    if machine.workers <= 1 or work < PARALLEL_WORK:
+        return seq(*(body.stmt for body in make(replace(machine, workers=1))))
+    apart = [body for body in bodies if not body.divisible]
+    shared = [body for body in bodies if body.divisible]
+    if len(shared) < 2:
+        return seq(*(body.stmt for body in bodies))
+    total = machine.workers * STEPS_PER_WORKER
+    parts = [_Part(body, max(1, round(total * body.work / work))) for body in shared]
+    return seq(*(body.stmt for body in apart), _common_loop(parts))
+
+
+class _Part:
+    """A nest in `steps` pieces at most."""
+
+    def __init__(self, body: Body, steps: int) -> None:
+        stmts = body.stmt.seq if isinstance(body.stmt, SeqStmt) else (body.stmt,)
+        self.loops = [s for s in stmts if isinstance(s, For) and s.kind == PARALLEL]
+        self.rest = [s for s in stmts if s not in self.loops]
+        longest = max((_extent(loop) for loop in self.loops), default=1)
+        self.steps = min(steps, longest)
+
+    def piece(self, number: Expr) -> Stmt:
+        """Piece `number` of the nest."""
+        if self.steps == 1:
+            return seq(*(_serial(loop) for loop in self.loops), *self.rest)
+        stmts: list[Stmt] = [self._stretch(loop, number) for loop in self.loops]
+        if self.rest:
+            stmts.append(IfThenElse(number < 1, seq(*self.rest)))
+        return seq(*stmts)
+
+    def _stretch(self, loop: For, number: Expr) -> Stmt:
+        extent = _extent(loop)
+        first, last, step = Var("first"), Var("last"), Var("step")
+        body = LetStmt(loop.loop_var, first + step, loop.body)
+        stmt: Stmt = For(step, const(0), last - first, SERIAL, body)
+        stmt = LetStmt(last, (number + 1) * extent // self.steps, stmt)
+        return LetStmt(first, number * extent // self.steps, stmt)
+
+
+def _extent(loop: For) -> int:
+    return loop.extent.value if isinstance(loop.extent, IntImm) else 1
+
+
+def _serial(loop: For) -> Stmt:
+    return For(loop.loop_var, loop.min, loop.extent, SERIAL, loop.body)
+
+
+def _common_loop(parts: Sequence[_Part]) -> Stmt:
+    number = Var("number")
+    starts = [0]
+    for part in parts:
+        starts.append(starts[-1] + part.steps)
+    body: Stmt | None = None
+    for part, start, end in reversed(list(zip(parts, starts, starts[1:], strict=False))):
+        piece = part.piece(number - start)
+        body = piece if body is None else IfThenElse(number < end, piece, body)
+    return For(number, const(0), const(starts[-1]), PARALLEL, seq(body))
