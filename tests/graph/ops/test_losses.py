@@ -144,20 +144,26 @@ def test_nll(weighted, reduction) -> None:
     for shape in CLASSES:
         x, target = normal(*shape), targets(shape)
         weight = [probabilities(shape[min(1, len(shape) - 1)])] if weighted else []
-        more = {"reduction": reduction}
         for ignored in (-100, 0):
             if ignored == 0 and (np.all(target == 0) or len(shape) == 1):
                 continue
-            theirs = lambda a, i=ignored: F.nll_loss(  # noqa: E731
-                a, torch.from_numpy(target), *map(torch.from_numpy, weight), ignore_index=i, **more
-            )  # noqa: B023, E501
-            loss, total = check(lambda *t, i=ignored: list(ops.nll_loss(*t, ignored=i, **more)),
-                                x, target, *weight)  # fmt: skip
-            np.testing.assert_allclose(loss, expected(theirs, x), atol=1e-12)
-            dy = np.asarray(normal(*np.shape(loss), seed=2))
-            found = check(lambda *t, i=ignored: ops.nll_loss_grad(*t, ignored=i, **more),
-                          dy, x, target, total, *weight)  # fmt: skip
-            same(found, gradients(theirs, dy, x))
+            _check_nll(x, target, weight, {"reduction": reduction}, ignored)
+
+
+def _check_nll(x, target, weight, more, ignored) -> None:
+    def theirs(a):
+        given = map(torch.from_numpy, (target, *weight))
+        return F.nll_loss(a, *given, ignore_index=ignored, **more)
+
+    def ours(*tensors):
+        return list(ops.nll_loss(*tensors, ignored=ignored, **more))
+
+    loss, total = check(ours, x, target, *weight)
+    np.testing.assert_allclose(loss, expected(theirs, x), atol=1e-12)
+    dy = np.asarray(normal(*np.shape(loss), seed=2))
+    found = check(lambda *t: ops.nll_loss_grad(*t, ignored=ignored, **more),
+                  dy, x, target, total, *weight)  # fmt: skip
+    same(found, gradients(theirs, dy, x))
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
