@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -50,7 +51,39 @@ def script(tmp_path) -> Path:
     return path
 
 
+@pytest.fixture
+def akg_graph(tmp_path) -> Path:
+    def tensor(name):
+        return {"tensor_name": name, "shape": [4, 5], "data_type": "float32", "format": "NCHW"}
+
+    add = {"name": "Add", "attr": None, "input_desc": [[tensor("x")], [tensor("p")]],
+           "output_desc": [tensor("y")]}  # fmt: skip
+    assign = {"name": "Assign", "attr": None, "input_desc": [[tensor("p")], [tensor("y")]],
+              "output_desc": [tensor("z")]}  # fmt: skip
+    path = tmp_path / "Fused_Add.info"
+    path.write_text(json.dumps({
+        "op": "Fused_Add", "op_desc": [add, assign], "output_desc": [tensor("z")],
+        "input_desc": [[tensor("x")], [tensor("p")]],
+    }))  # fmt: skip
+    return path
+
+
 # ---------------------------------------------------------------------------- run
+
+
+def test_akg_graphs_are_run_compared_compiled_and_timed(akg_graph):
+    result = call("run", akg_graph, "--compare")
+    assert result.exit_code == 0, result.output
+    assert "[4, 5]" in result.output and "equal" in result.output
+    result = call("compile", akg_graph)
+    assert result.exit_code == 0, result.output
+    assert "add" in result.output
+    assert call("compile", akg_graph, "--stage", "asm").exit_code == 0
+    result = call("bench", akg_graph)
+    assert result.exit_code == 0, result.output
+    assert "numpy" in result.output
+    result = call("run", akg_graph, "--dim", "n=3")
+    assert result.exit_code != 0
 
 
 def test_run_describes_outputs_and_compares(model):

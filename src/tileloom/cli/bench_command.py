@@ -17,7 +17,7 @@ from .trial import attempt
 
 
 @click.command("bench")
-@click.argument("what", metavar="MODEL.onnx|PROGRAM")
+@click.argument("what", metavar="MODEL|PROGRAM")
 @models.model_options
 @click.option("--seconds", default=5.0, show_default=True, help="To measure each.")
 def command(
@@ -25,6 +25,7 @@ def command(
 ) -> None:
     """Time a model against ONNX Runtime, or a built-in program against NumPy and PyTorch.
 
+    MODEL is an ONNX file (.onnx) or an AKG graph (.info, .json), which is timed against NumPy.
     PROGRAM `list` prints the names of the built-in programs.
     """
     known = {program.name: program for program in PROGRAMS}

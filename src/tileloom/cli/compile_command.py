@@ -28,10 +28,11 @@ def command(
 ) -> None:  # fmt: skip
     """Show a program at a stage: graph, groups, tir, loops, flat, llvm, asm.
 
-    FILE is an ONNX model, or TVMScript text (.py, .txt), which begins with tir.
+    FILE is an ONNX model, an AKG graph (.info, .json), or TVMScript text (.py, .txt), which begins
+    with tir.
     """
     program = read_program(path, inputs, dims, seed)
-    chosen = stages or ("groups",) if path.endswith(".onnx") else stages or ("flat",)
+    chosen = stages or (("groups",) if models.is_model(path) else ("flat",))
     texts = {stage: show_stage(program, stage, target) for stage in chosen}
     if output is None:
         for stage, text in texts.items():
@@ -45,11 +46,12 @@ def command(
 
 def read_program(path: str, inputs: Sequence[str], dims: Sequence[str], seed: int) -> Any:
     """A graph or tensor IR."""
-    if not path.endswith(".onnx"):
+    if not models.is_model(path):
         return read_script(path)
     extents = models.parse_dims(dims)
     model = models.load(path, extents)
-    return model.graph(models.make_inputs(model.get_inputs(), inputs, extents, seed))
+    feeds = models.make_inputs(model.get_inputs(), inputs, extents, seed)
+    return models.graph_of(model, feeds)
 
 
 def write(place: Path, texts: dict[str, str]) -> list[Path]:

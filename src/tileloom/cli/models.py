@@ -1,10 +1,10 @@
-"""ONNX files for the command line, and the arrays that they are fed."""
+"""Files of models for the command line (ONNX, AKG), and the arrays that they are fed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 import numpy as np
@@ -14,9 +14,14 @@ import tileloom
 from ..base.errors import ArgumentError, UserError
 
 if TYPE_CHECKING:
-    from ..frontend.onnx import Model, ValueInfo
+    from ..frontend import akg, onnx
+    from ..graph.nodes import Graph
 
 Arrays = dict[str, Any]
+Model: TypeAlias = "onnx.Model | akg.Model"
+Info: TypeAlias = "onnx.ValueInfo | akg.TensorInfo"
+#: How files of AKG graphs end; other models are ONNX.
+_AKG = (".info", ".json")
 
 
 def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -37,10 +42,40 @@ def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def is_akg(path: str) -> bool:
+    """Whether a file is an AKG graph, by its name."""
+    return path.endswith(_AKG)
+
+
+def is_model(path: str) -> bool:
+    """Whether a file is a model rather than a script, by its name."""
+    return path.endswith((".onnx", *_AKG))
+
+
 def load(path: str, dims: Mapping[str, int]) -> Model:
     """The model in a file, specialised to these dimensions where they are known."""
-    model: Model = tileloom.onnx.load(path, shapes=dims or None)
+    model: Model
+    if not is_akg(path):
+        model = tileloom.onnx.load(path, shapes=dims or None)
+    elif dims:
+        raise ArgumentError("an AKG graph has no symbolic dimensions", hint="leave --dim out")
+    else:
+        model = tileloom.akg.load(path)
     return model
+
+
+def graph_of(model: Model, feeds: Arrays) -> Graph:
+    """The graph of a model for these inputs."""
+    found: Any = model.graph
+    result: Graph = found(feeds) if callable(found) else found
+    return result
+
+
+def call(model: Model, arrays: Arrays) -> list[Any]:
+    """Run a model; inputs that it gives new values are copied first."""
+    written = {info.name for info in model.get_inputs() if getattr(info, "written", False)}
+    feeds = {name: array.copy() if name in written else array for name, array in arrays.items()}
+    return model.run(None, feeds)
 
 
 def parse_dims(texts: Sequence[str]) -> dict[str, int]:
@@ -65,7 +100,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def make_inputs(
-    infos: Sequence[ValueInfo], given: Sequence[str], dims: Mapping[str, int], seed: int
+    infos: Sequence[Info], given: Sequence[str], dims: Mapping[str, int], seed: int
 ) -> Arrays:
     """An array for each input: from a file, or random."""
     rng = np.random.default_rng(seed)
@@ -90,7 +125,7 @@ def read_array(path: str) -> Any:
         raise UserError(f"{path} holds no array: {error}", hint="use numpy.save") from None
 
 
-def random_array(info: ValueInfo, dims: Mapping[str, int], rng: np.random.Generator) -> Any:
+def random_array(info: Info, dims: Mapping[str, int], rng: np.random.Generator) -> Any:
     """Numbers of a normal distribution; zeros and ones for integers, which may be indices."""
     if not info.is_tensor or info.shape is None or info.dtype == np.dtype(object):
         raise ArgumentError(

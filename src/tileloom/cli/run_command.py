@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import numpy as np
+
+import tileloom
 
 from . import models
 from .console import err, milliseconds, out, table
 from .timing import side_by_side
 
-if TYPE_CHECKING:
-    from ..frontend.onnx import Model
-
 
 @click.command("run")
-@click.argument("path", metavar="MODEL.onnx", type=click.Path(exists=True, dir_okay=False))
+@click.argument("path", metavar="MODEL", type=click.Path(exists=True, dir_okay=False))
 @models.model_options
 @click.option(
     "--compare",
     "--check",
     is_flag=True,
-    help="Compare with ONNX Runtime, or ONNX's reference where that is not installed.",
+    help="Compare with ONNX Runtime (else ONNX's reference); an AKG graph with NumPy.",
 )
 @click.option("--rtol", default=1e-4, show_default=True, help="Tolerance of the comparison.")
 @click.option("--time", "timed", is_flag=True, help="Measure; side by side with --compare.")
@@ -33,19 +32,22 @@ def command(
     path: str, inputs: Sequence[str], dims: Sequence[str], seed: int, compare: bool, rtol: float,
     timed: bool, save: str | None,
 ) -> None:  # fmt: skip
-    """Run a model on all cores and describe what comes out."""
+    """Run a model on all cores and describe what comes out.
+
+    MODEL is an ONNX file (.onnx) or an AKG graph (.info, .json).
+    """
     extents = models.parse_dims(dims)
     start = time.perf_counter()
     with err.status("compiling"):
         model = models.load(path, extents)
         arrays = models.make_inputs(model.get_inputs(), inputs, extents, seed)
-        results = model.run(None, arrays)
+        results = models.call(model, arrays)
     err.print(f"compiled and run in {time.perf_counter() - start:.2f} s")
     names = [info.name for info in model.get_outputs()]
     show_outputs(names, results)
     if save:
         np.savez(save, **dict(zip(names, results, strict=True)))
-    calls = {"tileloom": lambda: model.run(None, arrays)}
+    calls = {"tileloom": lambda: models.call(model, arrays)}
     fine = True
     if compare:
         peer, call = reference(path, arrays)
@@ -74,6 +76,9 @@ def show_outputs(names: Sequence[str], results: Sequence[Any]) -> None:
 
 def reference(path: str, arrays: Mapping[str, Any]) -> tuple[str, Any]:
     """Another way to run the model: its name and a call."""
+    if models.is_akg(path):
+        interpreted = tileloom.akg.load(path, target="reference")
+        return "numpy", lambda: models.call(interpreted, dict(arrays))
     try:
         import onnxruntime
     except ModuleNotFoundError:
@@ -141,7 +146,7 @@ def show_times(calls: Mapping[str, Any]) -> None:
     out.print(rows)
 
 
-def model_calls(model: Model, path: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+def model_calls(model: models.Model, path: str, arrays: dict[str, Any]) -> dict[str, Any]:
     """Tileloom and whoever else can run this file."""
     peer, call = reference(path, arrays)
-    return {"tileloom": lambda: model.run(None, arrays), peer: call}
+    return {"tileloom": lambda: models.call(model, arrays), peer: call}

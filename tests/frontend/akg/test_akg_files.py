@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import tileloom
 from frontend.akg.build import graph, op, single, tensor
 from tileloom.akg import load
 from tileloom.base.errors import ArgumentError, ShapeError, UnsupportedError, UserError
+from tileloom.frontend.akg.call import HANDLERS
 
 X, Y = tensor("x", (3,)), tensor("y", (3,))
 NEG = single("Neg", [X], Y)
@@ -180,3 +183,9 @@ def test_operators_that_do_not_fit(name, inputs, shape, attrs, words):
 def test_a_literal_with_other_values_than_its_shape():
     with pytest.raises(ShapeError, match="has 2 values"):
         load(single("Add", [X, tensor("c", (3,), value=[1.0, 2.0])], Y))
+
+
+def test_the_guide_names_every_operator():
+    text = (Path(__file__).resolve().parents[3] / "docs" / "akg.md").read_text()
+    named = set(re.findall(r"\w+", text))
+    assert set(HANDLERS) - named == set()
