@@ -236,6 +236,7 @@ _STEPS: dict[str, Callable[[Walker], None]] = {
         "split", "fuse", "reorder", "compute_at", "reverse_compute_at", "compute_inline",
         "reverse_compute_inline", "cache_read", "cache_write", "decompose", "rfactor", "mark",
         "merge", "layout", "block_layout", "reindex", "blockize", "note", "blockize_several",
-        "partition", "index", "reindex_cache", "copy_at", "pad", "pad_loops", "roll", "axes", "place",
+        "partition", "index", "reindex_cache", "copy_at", "pad", "pad_loops", "roll", "axes",
+        "place",
     )
 }  # fmt: skip

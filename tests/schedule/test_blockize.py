@@ -320,3 +320,15 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
 """
     )
     refused(sch, "overlap", "blockize", sch.get_loops("B")[1])
+
+
+def test_blockize_refuses_blocks_that_use_loops_directly() -> None:
+    sch = schedule(ELEMENTWISE)
+    i, j = sch.get_loops("C")
+    sch.loop_partition(j, [2])
+    common = sch.get_child_blocks(i)[0]
+    refused(sch, "uses loop 'i' directly", "blockize", [common])
+    refused(sch, "uses loop 'i' directly", "reverse_compute_at", common, sch.get_loops("B")[0])
+    outer = sch.blockize(i)  # the loop comes along
+    assert sch.get(outer).name_hint == "C_j_common_o"
+    check_same(sch, ELEMENTWISE)

@@ -115,3 +115,13 @@ def test_what_is_no_program():
         Schedule(parse(MATMUL), debug_mask="some")
     with pytest.raises(UserError):
         Schedule(parse(MATMUL), seed=0)
+
+
+def test_what_starts_a_block_is_part_of_it():
+    """As in TVM, blocks inside of an init are not found."""
+    sch = schedule(MATMUL)
+    i, _, _ = sch.get_loops("C")
+    outer = sch.blockize(i)
+    assert [sch.get(b).name_hint for b in sch.get_child_blocks(outer)] == ["C"]
+    refused(sch, "Cannot find", "get_block", "C_init")
+    assert [sch.get(b).name_hint for b in sch.get_producers("C")] == []

@@ -167,3 +167,25 @@ def test_refusals() -> None:
     )
     sch = schedule(text)
     refused(sch, "needs numbers", "loop_partition", sch.get_loops("B")[0], [2])
+
+
+def test_steps_that_rely_on_declared_writes() -> None:
+    """A piece declares what all of it writes, as in TVM; an instance writes one element."""
+    sch = schedule(ELEMENTWISE)
+    pieces = sch.loop_partition(sch.get_loops("B")[1], [2])
+    block = sch.get_child_blocks(pieces[0])[0]
+    refused(sch, "writes more of 'B' than the one element", "cache_write", block, 0, "local")
+    refused(
+        sch, "writes more of 'B' than the one element", "write_at", pieces[0], block, 0, "local"
+    )
+
+
+def test_a_block_that_declares_nothing_is_a_reader() -> None:
+    sch = schedule(ELEMENTWISE)
+    outer = sch.get_loops("B")[0]
+    sch.reverse_compute_at("C", outer)
+    c = sch.get_loops("C")[1]
+    sch.loop_partition(c, [2])
+    refused(
+        sch, "reads 'B' after the last write", "write_at", outer, sch.get_block("B"), 0, "local"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from schedule.common import ELEMENTWISE, check_same, check_trace, refused, same_text, schedule
-from schedule.moving import BLUR, GEMM
+from schedule.moving import BLUR, GATHER, GEMM
 
 
 def tiled(factor):
@@ -106,3 +106,10 @@ def test_refusals():
     sch = schedule(text)
     loop = sch.get_loops("C")[0]
     refused(sch, "may leave elements", "write_at", loop, sch.get_block("C"), 0, "local")
+
+
+def test_what_data_chooses_is_not_copied():
+    sch = schedule(GATHER)
+    loop = sch.get_loops("C")[0]
+    block = sch.get_block("C")
+    refused(sch, "depends on data, the elements of 'I'", "read_at", loop, block, 0, "shared")

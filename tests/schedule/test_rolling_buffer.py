@@ -64,3 +64,9 @@ def test_refusals():
     sch, outer = tiled(4)
     sch.parallel(outer)
     refused(sch, "is parallel", "rolling_buffer", sch.get_block("B"), 0)
+
+
+def test_tiles_that_are_written_at_once_do_not_roll():
+    sch = schedule(BLUR)
+    copy = sch.read_at(sch.get_loops("C")[0], sch.get_block("C"), 0, "shared")
+    refused(sch, "writes 3 elements along axis 0", "rolling_buffer", copy, 0)

@@ -268,7 +268,8 @@ def fresh_nodes(
 ) -> Iterator[tuple[For | Block, For | Block | None]]:
     """The loops and blocks of a statement, each with the one around it, outer ones first.
 
-    Those in `known` are listed, what is inside them is not.
+    Those in `known` are listed, what is inside them is not. What starts a block, its init, is part
+    of it and has nothing to be scheduled.
     """
     stack: list[tuple[Stmt, For | Block | None]] = [(stmt, None)]
     while stack:
@@ -278,9 +279,8 @@ def fresh_nodes(
             if node in known:
                 continue
             outer = node
-            if isinstance(node, For):
-                stack.append((node.body, outer))
-                continue
+            stack.append((node.body, outer))
+            continue
         stack.extend((child, outer) for child in reversed(stmt_children(node)))
 
 
@@ -291,10 +291,7 @@ def _swap(stmt: Stmt, old: Stmt, new: Stmt) -> Stmt | None:
         return None if body is None else copy_loop(stmt, body)
     if isinstance(stmt, Block):
         body = _swap_child(stmt.body, old, new)
-        if body is not None:
-            return stmt.replace(body=body)
-        init = None if stmt.init is None else _swap_child(stmt.init, old, new)
-        return None if init is None else stmt.replace(init=init)
+        return None if body is None else stmt.replace(body=body)
     if isinstance(stmt, BlockRealize):
         return stmt.replace(block=new) if stmt.block is old else None
     if isinstance(stmt, SeqStmt):

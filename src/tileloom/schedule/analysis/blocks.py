@@ -261,7 +261,7 @@ def loop_vars_used(realize: BlockRealize) -> frozenset[Var]:
 
 __all__ = [
     "check_compact_dataflow", "check_complete", "check_complete_or_reduction", "check_not_output",
-    "check_reduction", "check_starts", "check_trivial_binding", "complete_fault", "has_trivial_binding",
-    "holds_blocks", "is_complete", "is_output", "is_reduction", "is_zero", "leaf_store",
-    "loaded_buffers", "loop_iter_type", "loop_vars_used", "reduction_fault",
+    "check_reduction", "check_starts", "check_trivial_binding", "complete_fault",
+    "has_trivial_binding", "holds_blocks", "is_complete", "is_output", "is_reduction", "is_zero",
+    "leaf_store", "loaded_buffers", "loop_iter_type", "loop_vars_used", "reduction_fault",
 ]  # fmt: skip

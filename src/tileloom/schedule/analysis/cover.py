@@ -12,7 +12,7 @@ from ..errors import name_of, refuse
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from .affine import linear_form
-from .regions import Box, lower_bound, path_domains, upper_bound
+from .regions import Box, lower_bound, path_domains, sure_writes, upper_bound
 from .scope import BlockScope, DepKind, block_scope
 from .tree import child_blocks, lowest_common_ancestor, scope_root
 
@@ -76,7 +76,7 @@ def _covered(
         writer = state.realize(producer)
         running = path_domains(producer, place, buffer.scope)
         where = _bindings(writer.block, writer.iter_values)
-        for region in producer.block.writes:
+        for region in sure_writes(state, producer.block):
             if region.buffer is not buffer:
                 continue
             written = _substituted(region.region, where)

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...expr import Analyzer, Expr, IntSet, Range, Var, detect_iter_map
-from ...tir import THREAD_BINDING, For
+from ...expr import Analyzer, Expr, IntSet, Range, Var, detect_iter_map, post_order
+from ...tir import (
+    THREAD_BINDING,
+    Block,
+    Buffer,
+    BufferLoad,
+    BufferRegion,
+    BufferStore,
+    For,
+)
 from ...tir.analysis_intervals import Intervals
+from ..errors import name_of, refuse
 from ..sref import StmtSRef
+from ..state import ScheduleState
+from .memo import memoised
 from .tree import is_one
 
 Box = list[IntSet]
@@ -32,6 +43,43 @@ def shared_over(scope: str, tag: str) -> bool:
     if rank == _WARP:
         return tag == "threadIdx.x"
     return rank <= thread_rank(tag)
+
+
+@memoised
+def sure_writes(state: ScheduleState, block: Block) -> tuple[BufferRegion, ...]:
+    """What an instance of a block writes in any case.
+
+    A block may declare more than it writes, as those do that loop_partition makes; one that stores
+    a single element writes just that.
+    """
+    if not isinstance(block.body, BufferStore):
+        return block.writes
+    store = block.body
+    if any(isinstance(node, BufferLoad) for index in store.indices for node in post_order(index)):
+        return block.writes
+    point = BufferRegion.point(store.buffer, store.indices)
+    return tuple(
+        point if region.buffer is store.buffer and not _is_point(region) else region
+        for region in block.writes
+    )
+
+
+def _is_point(region: BufferRegion) -> bool:
+    return all(is_one(part.extent) for part in region.region)
+
+
+def check_declared(state: ScheduleState, block: StmtSRef, buffer: Buffer, what: str) -> None:
+    """Refuse a block that declares more of a buffer than it writes, for what relies on it."""
+    declared = (region for region in block.block.writes if region.buffer is buffer)
+    sure = (region for region in sure_writes(state, block.block) if region.buffer is buffer)
+    for region, written in zip(declared, sure):
+        if region is not written:
+            raise refuse(
+                f"{name_of(block)} declares that an instance writes more of {buffer.name!r} than "
+                f"the one element that it does, so {what} would touch the rest",
+                at=[block],
+                hint="take this step before loop_partition",
+            )
 
 
 def path_domains(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...base.errors import InternalError
 from ...expr import Expr, IntImm, Range, Var, free_vars
-from ...tir import THREAD_BINDING, BlockRealize, For, SeqStmt, Stmt, stmt_children
+from ...tir import THREAD_BINDING, Block, BlockRealize, For, SeqStmt, Stmt, stmt_children
 from ..errors import name_of, refuse
 from ..sref import StmtSRef
 from ..state import ScheduleState
@@ -63,9 +63,12 @@ def domains_above(sref: StmtSRef) -> dict[Var, Range]:
 
 @memoised
 def child_realizes(state: ScheduleState, stmt: Stmt) -> tuple[BlockRealize, ...]:
-    """The blocks below a loop or block that are in no other block below it, in program order."""
+    """The blocks below a loop or block that are in no other block below it, in program order.
+
+    Those that start a block, in its init, do not count.
+    """
     found: list[BlockRealize] = []
-    stack = list(reversed(stmt_children(stmt)))
+    stack = [stmt.body] if isinstance(stmt, Block) else list(reversed(stmt_children(stmt)))
     while stack:
         node = stack.pop()
         if isinstance(node, BlockRealize):

@@ -75,6 +75,15 @@ def divide(
     at: Sequence[StmtSRef],
 ) -> Divided:
     """Divide the values of a block by which loops they use; refuses where it is not possible."""
+    direct = {loop.loop_var: loop for loop in outside}
+    used = [direct[var] for var in undefined_vars(realize.block.body) if var in direct]
+    if used:
+        raise refuse(
+            f"{name_of(realize.block)} uses {name_of(used[0])} directly, which a new block between "
+            "them would hide",
+            at=[*at, used[0]],
+            hint="blockize what is inside of it",
+        )
     loops = [*outside, *inside]
     domains = {loop.loop_var: Range(loop.min, loop.extent) for loop in loops}
     inner = [loop.loop_var for loop in inside]

@@ -40,8 +40,8 @@ from ...tir import (
 )
 from ..analysis.blocks import check_complete_or_reduction, check_not_output, is_output
 from ..analysis.cover import check_stage_pipeline
-from ..analysis.regions import path_domains, storage_rank
-from ..analysis.scope import consumers, is_seen_outside, producers
+from ..analysis.regions import path_domains, storage_rank, sure_writes
+from ..analysis.scope import consumers, is_seen_outside, producers, touched_buffers
 from ..analysis.tree import (
     child_realizes,
     is_one,
@@ -258,7 +258,8 @@ def _iteration_domains(
     """What each iteration variable runs over in one iteration of the loop."""
     stmt = block.block
     inversion = Inversion(stmt.iter_vars, analyzer, [block, loop, *needed])
-    for buffer, provided in _by_buffer(stmt.writes if forward else stmt.reads).items():
+    own = sure_writes(state, stmt) if forward else stmt.reads
+    for buffer, provided in _by_buffer(own).items():
         boxes = [
             box
             for other in needed
@@ -294,9 +295,12 @@ def _touched(
     What a block of threads shares is needed by all its threads, also where their loops are outside.
     """
     stmt = other.block
-    regions = [r for r in (stmt.reads if reads else stmt.writes) if r.buffer is buffer]
+    declared = stmt.reads if reads else sure_writes(state, stmt)
+    regions = [r for r in declared if r.buffer is buffer]
     if not regions:
-        return []
+        # A block that declares nothing may touch anything of what it touches.
+        hidden = buffer in touched_buffers(state, stmt)[0 if reads else 1]
+        return [[_whole(size) for size in buffer.shape]] if hidden else []
     # In global memory, every thread makes for itself what it needs.
     shared = reads and storage_rank(buffer.scope) > 0
     domains = path_domains(other, loop, buffer.scope if shared else None)
@@ -311,6 +315,10 @@ def _touched(
         )
         for r in regions
     ]
+
+
+def _whole(size: Expr) -> IntSet:
+    return IntSet(const(0, size.dtype), Analyzer().simplify(size - 1))
 
 
 def _check_known(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...tir import Block, Buffer, BufferRegion
 from ..analysis.cover import check_region_cover
+from ..analysis.regions import sure_writes
 from ..analysis.scope import block_scope, consumers
 from ..analysis.tree import child_blocks, scope_root
 from ..instruction import BlockRef, ReadIndex, primitive
@@ -90,6 +91,7 @@ def _source(
         return Location(scope, 0), BufferRegion(buffer, inside)
     order = block_scope(state, root).blocks
     location = before_first(writer, listed or consumers(state, writer), scope, order)
-    written = region_of(writer.block.writes, buffer) or BufferRegion.full(buffer)
+    sure = sure_writes(state, writer.block)
+    written = region_of(sure, buffer) or BufferRegion.full(buffer)
     box = written_region(state, writer, written, location.place)
     return location, BufferRegion(buffer, box)

@@ -6,7 +6,7 @@ from ...expr import Analyzer, Range, substitute
 from ...tir import Buffer, BufferRegion, For
 from ..analysis.blocks import check_starts
 from ..analysis.cover import quickly_covered
-from ..analysis.regions import lower_bound, path_domains
+from ..analysis.regions import check_declared, lower_bound, path_domains
 from ..analysis.scope import block_scope, consumers
 from ..analysis.tree import scope_root
 from ..errors import name_of, refuse
@@ -59,6 +59,7 @@ def cache_write(
     buffer, scope = written.buffer, scope_root(block)
     only_writer(state, scope, buffer)
     check_starts(state, block, buffer, "a cache")
+    check_declared(state, block, buffer, "a copy")
     listed = consumers_in(state, block, consumer_blocks)
     others = [s for s in consumers(state, block) if s not in listed]
     order = block_scope(state, scope.block).blocks

@@ -34,14 +34,15 @@ from ...tir import (
 )
 from ..analysis.blocks import check_starts
 from ..analysis.cover import check_stage_pipeline
-from ..analysis.regions import lower_bound, path_domains, storage_rank
+from ..analysis.regions import check_declared, lower_bound, path_domains, storage_rank
+from ..analysis.scope import touched_buffers
 from ..analysis.tree import child_realizes, is_one, is_zero, scope_root
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, LoopRef, ReadIndex, WriteIndex, primitive
 from ..rewrite import nest
 from ..sref import StmtSRef
 from ..state import ScheduleState, copy_loop
-from ._boxes import covers, touched_box
+from ._boxes import covers, first_load, touched_box
 from ._cache import Region, UseInstead, cache_buffer, region_of
 from ._domains import Box, hull_of
 from ._rebuild import rebuilt
@@ -148,6 +149,12 @@ def _copy_at(
     domain = _domain(state, loop, chosen, buffer, storage_scope, outer, is_read)
     if not is_read:
         for writer in chosen:
+            if region_of(writer.block.writes, buffer) is None:
+                raise refuse(
+                    f"{name_of(writer)} does not declare what it writes of {buffer.name!r}",
+                    at=[writer],
+                    hint="take this step before loop_partition",
+                )
             if writer.block.init is not None:
                 check_starts(state, writer, buffer, "a copy")
         _check_written(state, loop, chosen, users, buffer, domain, storage_scope, outer)
@@ -175,8 +182,8 @@ def _uses(state: ScheduleState, loop: StmtSRef, buffer: Buffer) -> list[_Use]:
     for i, part in enumerate(body.seq if isinstance(body, SeqStmt) else (body,)):
         realizes = (part,) if isinstance(part, BlockRealize) else child_realizes(state, part)
         for realize in realizes:
-            reads = region_of(realize.block.reads, buffer) is not None
-            writes = region_of(realize.block.writes, buffer) is not None
+            read, written = touched_buffers(state, realize.block)
+            reads, writes = buffer in read, buffer in written
             if reads or writes:
                 found.append(_Use(state.sref(realize.block), i, reads, writes))
     return found
@@ -217,7 +224,7 @@ def _box(
     realize = state.realize(block)
     values = dict(zip((axis.var for axis in realize.block.iter_vars), realize.iter_values))
     region = region_of(block.block.reads if reads else block.block.writes, buffer)
-    parts = () if region is None else region.region
+    parts = BufferRegion.full(buffer).region if region is None else region.region
     found = [Range(substitute(p.min, values), substitute(p.extent, values)) for p in parts]
     return found, realize.predicate
 
@@ -234,10 +241,13 @@ def _domain(
     """The region that the blocks touch in one iteration of the loop."""
     boxes: list[Box] = []
     for block in blocks:
+        if not reads:
+            check_declared(state, block, buffer, "a copy")
         parts, _ = _box(state, block, buffer, reads)
         running = path_domains(block, loop, _shared(storage_scope))
         fixed = {var: domain for var, domain in outer.items() if var not in running}
         boxes.append(touched_box(parts, running, _TRUE, fixed))
+        _check_known(block, buffer, boxes[-1])
     # A loop with one iteration stays visible: regions should say what they follow.
     analyzer = Analyzer({var: own for var, own in outer.items() if not is_one(own.extent)})
     result = []
@@ -250,6 +260,19 @@ def _domain(
             last = analyzer.simplify(binary(Min, last, size - 1))
         result.append(Range(start, analyzer.simplify(last - start + 1)))
     return tuple(result)
+
+
+def _check_known(block: StmtSRef, buffer: Buffer, box: Box) -> None:
+    """Refuse where data says which elements are touched."""
+    for interval in box:
+        for end in interval:
+            load = None if end is None else first_load(end)
+            if load is not None:
+                raise refuse(
+                    f"which part of {buffer.name!r} {name_of(block)} touches depends on data, the "
+                    f"elements of {load.buffer.name!r}",
+                    at=[block],
+                )
 
 
 def _shared(storage_scope: str) -> str | None:

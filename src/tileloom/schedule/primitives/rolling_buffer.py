@@ -40,7 +40,7 @@ from ...tir import (
 from ..analysis.blocks import check_not_output
 from ..analysis.regions import path_domains
 from ..analysis.scope import DepKind, consumers, scope_of
-from ..analysis.tree import loops_above, lowest_common_ancestor, scope_root
+from ..analysis.tree import is_one, loops_above, lowest_common_ancestor, scope_root
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, WriteIndex, primitive
 from ..sref import StmtSRef
@@ -205,7 +205,15 @@ def _check_order(block: StmtSRef, roll: _Roll) -> None:
 def _check_axes(block: StmtSRef, region: BufferRegion, roll: _Roll) -> None:
     axes = block.block.iter_vars
     for i, step in enumerate(roll.steps):
-        if step is not None and (i >= len(axes) or region.region[i].min is not axes[i].var):
+        if step is None:
+            continue
+        if not is_one(region.region[i].extent):
+            raise refuse(
+                f"an instance of {name_of(block)} writes {region.region[i].extent} elements along "
+                f"axis {i} of {region.buffer.name!r}, of which the tile before may have some",
+                at=[block],
+            )
+        if i >= len(axes) or region.region[i].min is not axes[i].var:
             raise refuse(
                 f"axis {i} of {region.buffer.name!r} is not plainly the iteration variable {i} of "
                 f"{name_of(block)}",
