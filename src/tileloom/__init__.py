@@ -10,8 +10,10 @@ array([0.25, 0.25, 0.25, 0.25], dtype=float32)
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+# As in `base.late`, which comes with the first room that is asked for.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __version__ = "0.1.0"
 
@@ -39,18 +41,24 @@ _ROOMS = (
 )
 
 
+def _load(name: str) -> Any:
+    from importlib import import_module
+
+    return import_module(f".{name}", __name__)
+
+
 def __getattr__(name: str) -> Any:
     """Public names, loaded when they are first used."""
     if name in _ROOMS:
-        return import_module(f".{name}", __name__)
+        return _load(name)
     if name == "te":
-        value: Any = import_module(".compute", __name__)
+        value: Any = _load("compute")
     elif name in _MODULES:
-        value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+        value = getattr(_load(_MODULES[name]), name)
     elif name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     else:
-        functions = import_module(".frontend.jit", __name__).PUBLIC
+        functions = _load("frontend.jit").PUBLIC
         if name not in functions:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = functions[name]
@@ -59,5 +67,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    functions = import_module(".frontend.jit", __name__).PUBLIC
+    functions = _load("frontend.jit").PUBLIC
     return sorted({*globals(), *_MODULES, *_ROOMS, "te", *functions})

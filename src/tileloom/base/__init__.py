@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from .dtype import DType, dtype
 from .errors import InternalError, TileloomError, UserError
-from .late import room
+from .late import TYPE_CHECKING, room
 from .span import Span
 
 if TYPE_CHECKING:

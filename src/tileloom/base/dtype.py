@@ -6,29 +6,34 @@ serialises as one, and it knows its code, width and lanes.
 
 from __future__ import annotations
 
-import re
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
 
 from .errors import DTypeError
-from .late import package
+from .late import TYPE_CHECKING, package
 
 if TYPE_CHECKING:
+    from typing import Any, Literal
+
     import ml_dtypes
     import numpy as np
+
+    Code = Literal["int", "uint", "float", "bfloat", "bool", "handle", "void", "float8"]
 else:
     ml_dtypes, np = package("ml_dtypes"), package("numpy")
 
-Code = Literal["int", "uint", "float", "bfloat", "bool", "handle", "void", "float8"]
-
-_PATTERN = re.compile(
-    r"^(bool|handle|void|(?:int|uint|float|bfloat)\d+(?:_e\dm\d(?:fn)?)?)(?:x(\d+))?$"
-)
-_WIDTHS: dict[str, tuple[int, ...]] = {
+_WIDTHS: dict[Code, tuple[int, ...]] = {
     "int": (1, 4, 8, 16, 32, 64),
     "uint": (1, 4, 8, 16, 32, 64),
-    "float": (8, 16, 32, 64),
+    "float": (16, 32, 64),
     "bfloat": (16,),
+}
+# The code and the bits of each element type.
+_ELEMENTS: dict[str, tuple[Code, int]] = {
+    **{f"{code}{bits}": (code, bits) for code, widths in _WIDTHS.items() for bits in widths},
+    **{f"float8{form}": ("float8", 8) for form in ("", "_e3m4", "_e4m3", "_e4m3fn", "_e5m2")},
+    "bool": ("bool", 1),
+    "handle": ("handle", 64),
+    "void": ("void", 0),
 }
 
 
@@ -116,21 +121,13 @@ _PYTHON_TYPES: dict[Any, str] = {bool: "bool", int: "int64", float: "float32"}
 
 
 def _parse(name: str) -> DType:
-    match = _PATTERN.match(name)
-    if match is None:
+    element, is_vector, count = name.partition("x")
+    lanes = int(count) if count.isdecimal() else 0 if is_vector else 1
+    if element not in _ELEMENTS or lanes < 1:
         raise DTypeError(f"unknown data type {name!r}")
-    element, lanes = match.group(1), int(match.group(2) or 1)
-    code = re.match(r"[a-z]+", element).group(0)  # type: ignore[union-attr]
-    digits = re.search(r"\d+", element)
-    bits = (
-        {"bool": 1, "handle": 64, "void": 0}.get(code) if digits is None else int(digits.group(0))
-    )
-    if bits is None or lanes < 1 or (code in _WIDTHS and bits not in _WIDTHS[code]):
-        raise DTypeError(f"unknown data type {name!r}")
-    if code == "float" and bits == 8:
-        code = "float8"
+    code, bits = _ELEMENTS[element]
     result = str.__new__(DType, name)
-    result.code = code  # type: ignore[assignment]
+    result.code = code
     result.bits = bits
     result.lanes = lanes
     result.bytes = max(1, bits // 8) * lanes

@@ -7,9 +7,24 @@ seldom ask for, would take many times that to load.
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from types import ModuleType
-from typing import Any
+
+# To type checkers it is `typing.TYPE_CHECKING`. Modules that every script needs take it from here
+# and import `typing` for type checkers alone: to load it takes as long as all of tensor IR.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def load(name: str) -> Any:
+    """A module by its full name, as `importlib.import_module` gives it.
+
+    >>> load("os.path").basename("a/b")
+    'b'
+    """
+    __import__(name)
+    return sys.modules[name]
 
 
 class _Room(ModuleType):
@@ -20,8 +35,8 @@ class _Room(ModuleType):
         if home is None:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         if not home:
-            return import_module(f"{self.__name__}.{name}")
-        value = getattr(import_module(f"{self.__name__}.{home}"), name)
+            return load(f"{self.__name__}.{name}")
+        value = getattr(load(f"{self.__name__}.{home}"), name)
         setattr(self, name, value)
         return value
 
@@ -53,7 +68,7 @@ def room(package: str, **parts: str) -> None:
 
 class _Package(ModuleType):
     def __getattr__(self, name: str) -> Any:
-        value = getattr(import_module(self.__name__), name)
+        value = getattr(load(self.__name__), name)
         self.__dict__[name] = value
         return value
 

@@ -8,7 +8,16 @@ made.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self, dataclass_transform
+
+from .late import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any, Self, dataclass_transform
+else:
+
+    def dataclass_transform(**_says):
+        return lambda cls: cls
+
 
 _REQUIRED: Any = object()
 

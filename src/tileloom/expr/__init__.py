@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ..base.late import room
+from ..base.late import TYPE_CHECKING, room
 from .build import as_expr, binary, cast, const, logical_not, match_types, promote, trunc_div
 from .nodes import (
     EQ,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ..base import DType, dtype
 from ..base.dtype import wrap_int
 from ..base.errors import DTypeError, UserError
+from ..base.late import TYPE_CHECKING
 from .nodes import (
     EQ,
     GE,
@@ -38,6 +38,9 @@ from .nodes import (
     match_lanes,
 )
 from .operators import BUILD, ExprLike
+
+if TYPE_CHECKING:
+    from typing import Any
 
 _BOOL, _INT32, _FLOAT32 = dtype("bool"), dtype("int32"), dtype("float32")
 

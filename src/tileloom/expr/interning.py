@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
 
 from ..base import DType
+from ..base.late import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
 
 TABLE: dict[tuple[Any, ...], weakref.ref[Any]] = {}
 
 
-class _Key(weakref.ref[Any]):
+class _Key(weakref.ref[object]):
     """A weak reference that knows the table key to drop when its node dies."""
 
     __slots__ = ("key",)

@@ -21,14 +21,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
 
 from ..base import DType, dtype
 from ..base.dtype import wrap_int
 from ..base.errors import DTypeError, UserError
+from ..base.late import TYPE_CHECKING
 from .interning import TABLE, intern
 from .op_name import OpName, op_name
 from .operators import BUILD, Operators
+
+if TYPE_CHECKING:
+    from typing import Any, ClassVar, Self
 
 
 class Expr(Operators):

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from ..base.errors import UserError
-from ..base.late import package
+from ..base.late import TYPE_CHECKING, package
 from ..base.record import Record
 
 if TYPE_CHECKING:
     import fractions
+    from typing import Any
 
     import numpy as np
+
+    Evaluate = Callable[..., Any]
 else:
     fractions, np = package("fractions"), package("numpy")
-
-Evaluate = Callable[..., Any]
 
 
 class Op(Record):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..base import dtype
 from ..base.errors import UserError
+from ..base.late import TYPE_CHECKING
 from .build import as_expr, const
 from .interning import intern
 from .nodes import Expr, Var
 from .operators import ExprLike, Operators
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Range:

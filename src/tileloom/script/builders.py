@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from .. import expr
 from ..base.errors import DTypeError, UserError
+from ..base.late import TYPE_CHECKING
 from ..expr import (
     OPAQUE,
     ORDERED,
@@ -50,8 +50,11 @@ from .notes import (
 )
 from .rare import comm_reducer, iter_var, llvm_lookup_intrinsic_id, target
 
-Annotations = Mapping[str, Any] | None
-Shape = Sequence[ExprLike] | ExprLike
+if TYPE_CHECKING:
+    from typing import Any
+
+    Annotations = Mapping[str, Any] | None
+    Shape = Sequence[ExprLike] | ExprLike
 
 
 # ---------------------------------------------------------------------------- buffers

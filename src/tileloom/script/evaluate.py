@@ -7,10 +7,10 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any, NoReturn
 
 from ..base import InternalError, TileloomError, UserError
 from ..base.errors import ParseError
+from ..base.late import TYPE_CHECKING
 from ..expr import (
     EQ,
     GE,
@@ -35,6 +35,9 @@ from ..tir import Buffer, BufferLoad
 from . import builders
 from .notes import Sliced, StoreNote, VarNote, as_dtype
 from .source import Source, close_name
+
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from ..base.late import TYPE_CHECKING
 from .parse import ir_module
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def module_attrs(attrs: Mapping[str, Any]) -> None:

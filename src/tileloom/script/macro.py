@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from typing import Any
 
+from ..base.late import TYPE_CHECKING
 from ..base.record import Record
 from .source import Source
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Macro(Record):

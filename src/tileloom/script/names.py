@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import keyword
-import re
-from typing import Any
 
-_NOT_IN_IDENTIFIERS = re.compile(r"\W")
+from ..base.late import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import Any
+
 # Names that the text itself relies on.
 _RESERVED = frozenset({"T", "I", "range", "float", *keyword.kwlist})
+
+
+def _identifier(text: str) -> str:
+    base = "".join([letter if f"_{letter}".isidentifier() else "_" for letter in text])
+    return base if base.isidentifier() else f"v{base}"
 
 
 class Names:
@@ -32,9 +39,7 @@ class Names:
 
     def define(self, thing: Any, wanted: str) -> str:
         """A name for `thing`, as near to `wanted` as the scope allows."""
-        base = _NOT_IN_IDENTIFIERS.sub("_", wanted) or "v"
-        if base[0].isdigit():
-            base = "v" + base
+        base = wanted if wanted.isidentifier() else _identifier(wanted)
         name, number = base, 0
         while name in self._used or name in _RESERVED:
             number += 1

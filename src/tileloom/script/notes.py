@@ -7,11 +7,10 @@ to, and puts it where the text has it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
 
 from ..base import DType, dtype
 from ..base.errors import UserError
-from ..base.late import package
+from ..base.late import TYPE_CHECKING, package
 from ..base.record import Record, field
 from ..expr import Broadcast, Expr, ExprLike, IntImm, Ramp, Range, SizeVar, Var, as_expr, const
 from ..expr.operators import Operators
@@ -19,6 +18,8 @@ from ..tir import Buffer, BufferLoad, BufferRegion
 from .lengths import length
 
 if TYPE_CHECKING:
+    from typing import Any
+
     import numpy as np
 else:
     np = package("numpy")

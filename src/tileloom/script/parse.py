@@ -7,10 +7,9 @@ import sys
 from collections import ChainMap
 from collections.abc import Callable, Mapping
 from types import FrameType, FunctionType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, overload
 
 from ..base.errors import ParseError
-from ..base.late import package
+from ..base.late import TYPE_CHECKING, package
 from ..tir import IRModule, PrimFunc
 from .evaluate import Evaluator, Namespace, Scopes
 from .macro import Macro
@@ -20,6 +19,7 @@ from .source import Source
 
 if TYPE_CHECKING:
     import linecache
+    from typing import Any, overload
 else:
     linecache = package("linecache")
 
@@ -116,12 +116,14 @@ def _hygienic(node: ast.FunctionDef) -> bool:
 # ---------------------------------------------------------------------------- decorators
 
 
-@overload
-def prim_func(func: Callable[..., Any]) -> PrimFunc: ...
-@overload
-def prim_func(
-    *, private: bool = False, check_well_formed: bool = True
-) -> Callable[[Callable[..., Any]], PrimFunc]: ...
+if TYPE_CHECKING:
+
+    @overload
+    def prim_func(func: Callable[..., Any]) -> PrimFunc: ...
+    @overload
+    def prim_func(
+        *, private: bool = False, check_well_formed: bool = True
+    ) -> Callable[[Callable[..., Any]], PrimFunc]: ...
 
 
 def prim_func(
@@ -209,7 +211,7 @@ def _captured(function: Any, frame: FrameType | None) -> Mapping[str, Any]:
 def _file_tree(function: Any) -> tuple[ast.Module, Source]:
     filename = function.__code__.co_filename
     try:
-        with open(filename, encoding="utf-8-sig") as file:
+        with open(filename, encoding="utf-8") as file:
             lines = file.readlines()
     except (OSError, UnicodeDecodeError):  # a notebook, an archive, another encoding
         linecache.checkcache(filename)
@@ -219,7 +221,8 @@ def _file_tree(function: Any) -> tuple[ast.Module, Source]:
             f"the source text of {function.__qualname__} cannot be found",
             hint="give the program as text: tileloom.script.parse(text)",
         )
-    return _parse_lines(filename, "".join(lines)), Source(filename, lines)
+    text = "".join(lines).removeprefix("\ufeff")  # a mark of the encoding
+    return _parse_lines(filename, text), Source(filename, lines)
 
 
 _trees: dict[str, tuple[str, ast.Module]] = {}

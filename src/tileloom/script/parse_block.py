@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from .. import tir
 from ..base import Span, UserError
+from ..base.late import TYPE_CHECKING
 from ..expr import Expr, IterVar, const
 from ..tir import Block, Buffer, BufferRegion, MatchBufferRegion, Stmt
 from .notes import BlockFact, as_region
+
+if TYPE_CHECKING:
+    from typing import Any
 
 Regions = tuple[BufferRegion, ...]
 

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ..base import DType, UserError
 from ..base.dtype import wrap_int
 from ..base.errors import DTypeError
+from ..base.late import TYPE_CHECKING
 from ..expr import Expr, ExprLike, FloatImm, IntImm, Var, as_expr, broadcast_to, const
 from ..tir import Buffer
 from .notes import BufferNote, VarNote, as_region
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    Define = Callable[[str, Var], Any]  # enters a name that a declaration brings about
 
 _FIELDS = {
     "shape", "dtype", "data", "strides", "elem_offset", "scope", "align", "offset_factor",
     "buffer_type", "axis_separators",
 }  # fmt: skip
-Define = Callable[[str, Var], Any]  # enters a name that a declaration brings about
 
 
 def make_buffer(note: BufferNote, name: str, define: Define) -> Buffer:

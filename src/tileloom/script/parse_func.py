@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from typing import Any
 
 from ..base import DType, UserError, dtype
+from ..base.late import TYPE_CHECKING
 from ..expr import Var, const
 from ..tir import Block, BlockRealize, IRModule, PrimFunc, Stmt
 from .notes import BufferNote, Kind, VarNote
 from .parse_buffer import make_buffer
 from .parser import StatementParser
 from .source import Source
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def parse_function(

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..base import DType, Span, UserError
-from ..base.late import package
+from ..base.late import TYPE_CHECKING, package
 from ..expr import THREAD, Expr, IterVar, Range, Var, as_expr, const
 from ..expr.operators import Operators
 from ..tir import (
@@ -56,6 +55,8 @@ from .parse_buffer import make_buffer, stored_value
 from .source import Source
 
 if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
     import numpy as np
 else:
     np = package("numpy")

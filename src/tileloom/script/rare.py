@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from .. import base
 from ..base.errors import UserError
+from ..base.late import TYPE_CHECKING
 from ..expr import (
     OPAQUE,
     ORDERED,
@@ -22,6 +22,9 @@ from ..expr import (
     Var,
     as_expr,
 )
+
+if TYPE_CHECKING:
+    from typing import Any
 
 _ROLES = {
     "DataPar": SPATIAL, "ThreadIndex": THREAD, "CommReduce": REDUCE, "Ordered": ORDERED,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..base import UserError
+from ..base.late import TYPE_CHECKING
 from ..expr import Expr, IterVar, Range
 from ..tir import Buffer, BufferRegion, IRModule, PrimFunc, Stmt
 from .show_expr import ExprPrinter
 from .show_func import FunctionPrinter
+
+if TYPE_CHECKING:
+    from typing import Any
 
 HEADER_FUNC = "# from tileloom.script import tir as T\n\n"
 HEADER_MODULE = "# from tileloom.script import ir as I, tir as T\n\n"

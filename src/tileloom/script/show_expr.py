@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 from .. import base
 from ..base import DType
 from ..base.errors import UserError
-from ..base.late import package
+from ..base.late import TYPE_CHECKING, package
 from ..expr import (
     EQ,
     GE,
@@ -59,6 +58,8 @@ from .intrinsics import DTYPE_FIRST, is_intrinsic
 from .names import Names
 
 if TYPE_CHECKING:
+    from typing import Any
+
     import numpy as np
 else:
     np = package("numpy")

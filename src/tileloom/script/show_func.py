@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from ..base.late import TYPE_CHECKING
 from ..expr import Add, Call, Expr, IntImm, IterVar, Var, binary, free_vars
 from ..tir import (
     PARALLEL,
@@ -35,6 +35,9 @@ from .show_block import axis_lines, implicit_root, unbound_axis_lines
 from .show_buffer import BufferPrinter, declaration, is_simple, type_text
 from .show_expr import ExprPrinter, show_string
 from .survey import Survey, buffer_exprs
+
+if TYPE_CHECKING:
+    from typing import Any
 
 _LOOPS = {PARALLEL: "parallel", VECTORIZED: "vectorized", UNROLLED: "unroll"}
 

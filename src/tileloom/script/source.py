@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NoReturn
 
 from ..base import Span
 from ..base.errors import ParseError
-from ..base.late import package
+from ..base.late import TYPE_CHECKING, package
 
 if TYPE_CHECKING:
     import difflib
+    from typing import NoReturn
 else:
     difflib = package("difflib")
 

@@ -6,14 +6,11 @@ Every registered operation is there as a function, and every data type as a cons
 
 from __future__ import annotations
 
-from typing import Any
-
+from ..base.late import TYPE_CHECKING
 from .builders import (
-    Annotations,
     Assert,
     Cast,
     LetStmt,
-    Shape,
     alloc_buffer,
     allocate,
     allocate_const,
@@ -54,8 +51,11 @@ from .builders import Select_ as Select
 from .builders import Shuffle_ as Shuffle
 from .parse import macro, prim_func
 
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = [
-    "Annotations", "Assert", "Broadcast", "Buffer", "Cast", "LetStmt", "Ramp", "Select", "Shape",
+    "Assert", "Broadcast", "Buffer", "Cast", "LetStmt", "Ramp", "Select",
     "Shuffle", "alloc_buffer", "allocate", "allocate_const", "attr", "axis", "bind", "block",
     "block_attr", "cast", "decl_buffer", "env_thread", "evaluate", "func_attr", "grid", "handle",
     "if_then_else", "init", "launch_thread", "let", "macro", "match_buffer", "meta_var",

@@ -20,16 +20,22 @@ iterations, what it reads and what it writes; loops around it only say when.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, final
 
 from ..base import DType, Span, dtype
+from ..base.late import TYPE_CHECKING, load
 from ..base.record import Record, field
 from ..expr import Expr, ExprLike, IntImm, IterVar, Range, Var, as_expr, const
 from ..expr.interning import intern
 
 if TYPE_CHECKING:
+    from typing import Any, final
+
     import numpy as np
+else:
+
+    def final(cls):
+        return cls
+
 
 SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING = (
     "serial",
@@ -387,7 +393,7 @@ class PrimFunc(Scripted):
 
     def specialize(self, values: Mapping[Any, Any]) -> PrimFunc:
         """The function for given sizes, scalars and buffers: `tir.specialize(self, values)`."""
-        above: Any = import_module("tileloom.tir.specialize")
+        above: Any = load("tileloom.tir.specialize")
         return above.specialize(self, values)  # type: ignore[no-any-return]
 
 
@@ -403,7 +409,7 @@ class IRModule(Scripted):
 
 def text_of(node: Stmt | PrimFunc | IRModule) -> str:
     """TVMScript text. The printer is a room above this one, looked up only when it is asked for."""
-    script: Any = import_module("tileloom.script")
+    script: Any = load("tileloom.script")
     return str(script.show(node))
 
 

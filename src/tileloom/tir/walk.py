@@ -8,8 +8,8 @@ something below it changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
 
+from ..base.late import TYPE_CHECKING
 from ..expr import Expr, IterVar, Range, Var, rewrite, substitute
 from .nodes import (
     Allocate,
@@ -32,7 +32,10 @@ from .nodes import (
     seq,
 )
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 
 
 # Tables rather than `match`, which tries one class after the other: every analysis asks for these.
