@@ -307,7 +307,7 @@ def test_import_is_light() -> None:
 
 
 def test_reading_and_printing_a_script_is_light() -> None:
-    text = "@T.prim_func\ndef f(A: T.Buffer((4,))):\n    for i in range(4):\n        A[i] = A[i] + 1.0\n"
+    text = "@T.prim_func\ndef f(A: T.Buffer((4,))):\n  for i in range(4):\n    A[i] = A[i] + 1.0\n"
     statements = f"from tileloom.script import parse; str(parse({text!r}))"
     assert loaded_by(statements, NOT_FOR_SCRIPTS) == ""
 
