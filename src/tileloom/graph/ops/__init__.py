@@ -117,7 +117,7 @@ from .gradients import (
     swiglu_grad,
     tanh_grad,
 )  # fmt: skip
-from .host import argsort, cumprod, cumsum, det, inverse, scatter_elements, scatter_nd, sort, topk
+from .host import argsort, det, inverse, scatter_elements, scatter_nd, sort, topk
 from .loss_gradients import (
     bce_loss_grad,
     huber_loss_grad,
@@ -216,6 +216,7 @@ from .rearrange import (
 )  # fmt: skip
 from .reduce import all, any, argmax, argmin, max, min, prod, sum
 from .resize import resize
+from .scan import cumprod, cumsum
 from .shape import broadcast_to, concat, reshape, strided_slice, transpose
 from .training import (
     batch_norm_training,

@@ -1,11 +1,8 @@
-"""Ops that run on the host: sorting, scans, scatters, and those whose shapes depend on data.
-
-The latter cannot be inferred: a frontend may call their reference on constants, nothing else.
-"""
+"""Ops that run on the host: sorting, scatters, linear algebra."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,52 +25,13 @@ from .common import (
 from .gather import bounded
 
 __all__ = [
-    "argsort", "cumprod", "cumsum", "det", "inverse", "scatter_elements", "scatter_nd", "sort",
+    "argsort", "det", "inverse", "scatter_elements", "scatter_nd", "sort",
     "topk",
 ]  # fmt: skip
 
 
 def _same(types: Types, attrs: Attrs) -> list[TensorType]:
     return [types[0]]
-
-
-# ---------------------------------------------------------------------------- scans
-
-
-def _scan(name: str, function: Callable[..., Any], identity: int) -> None:
-    def infer(types: Types, attrs: Attrs) -> list[TensorType]:
-        check_dtype(types[0], "number")
-        return [types[0]]
-
-    def evaluate(arrays: Sequence[Array], attrs: Attrs, types: Types) -> list[Any]:
-        x, axis = double(arrays[0]), attrs["axis"]
-        if attrs["reverse"]:
-            x = np.flip(x, axis)
-        if attrs["exclusive"] and x.shape[axis]:
-            head = np.full_like(np.take(x, [0], axis), identity)
-            x = np.concatenate([head, np.take(x, range(x.shape[axis] - 1), axis)], axis)
-        x = function(x, axis=axis, dtype=x.dtype)
-        return [np.flip(x, axis) if attrs["reverse"] else x]
-
-    define(name, "opaque", infer, evaluate)
-
-
-_scan("cumsum", np.cumsum, 0)
-_scan("cumprod", np.cumprod, 1)
-
-
-@builder
-def cumsum(x: Tensor, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    """The running sum along an axis; `exclusive` leaves out the element itself."""
-    return apply1("cumsum", (x,), axis=normalize_axis(axis, x.ndim), exclusive=bool(exclusive),
-                  reverse=bool(reverse))  # fmt: skip
-
-
-@builder
-def cumprod(x: Tensor, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
-    """The running product along an axis; `exclusive` leaves out the element itself."""
-    return apply1("cumprod", (x,), axis=normalize_axis(axis, x.ndim), exclusive=bool(exclusive),
-                  reverse=bool(reverse))  # fmt: skip
 
 
 # ---------------------------------------------------------------------------- order
