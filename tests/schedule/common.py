@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tileloom import Schedule, ScheduleError
+from tileloom import Schedule, ScheduleError, build
 from tileloom.expr import Analyzer, Expr, Range, Var
 from tileloom.schedule import Trace
 from tileloom.script import from_source
@@ -153,6 +153,17 @@ def check_same(sch: Schedule, before: str | PrimFunc, seed: int = 0) -> None:
     wanted, got = [a.copy() for a in inputs], [a.copy() for a in inputs]
     run(func, *wanted)
     run(sch.mod["main"], *got)
+    for a, b in zip(wanted, got, strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-5)
+
+
+def check_compiled(sch: Schedule, before: str | PrimFunc, seed: int = 0) -> None:
+    """Machine code gives what the interpreter gives for the program before."""
+    func = parse(before) if isinstance(before, str) else before
+    inputs = random_inputs(func, seed)
+    wanted, got = [a.copy() for a in inputs], [a.copy() for a in inputs]
+    run(func, *wanted)
+    build(sch.mod["main"])(*got)
     for a, b in zip(wanted, got, strict=True):
         np.testing.assert_allclose(b, a, rtol=1e-5, atol=1e-5)
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from ...expr import (
     GE,
     LT,
-    REDUCE,
-    SPATIAL,
     Add,
     Analyzer,
     And,
@@ -18,15 +16,10 @@ from ...expr import (
     Var,
     binary,
     const,
-    detect_iter_map,
     free_vars,
     substitute,
 )
 from ...tir import (
-    PARALLEL,
-    SERIAL,
-    UNROLLED,
-    VECTORIZED,
     Block,
     BlockRealize,
     Buffer,
@@ -38,10 +31,10 @@ from ...tir import (
     undefined_vars,
     union_regions,
 )
-from ..analysis.blocks import check_complete_or_reduction, check_not_output, is_output
+from ..analysis.blocks import check_complete_or_reduction, check_not_output
 from ..analysis.cover import check_stage_pipeline
 from ..analysis.regions import path_domains, storage_rank, sure_writes
-from ..analysis.scope import consumers, is_seen_outside, producers, touched_buffers
+from ..analysis.scope import consumers, producers, touched_buffers
 from ..analysis.tree import (
     child_realizes,
     is_one,
@@ -53,8 +46,9 @@ from ..errors import name_of, refuse
 from ..rewrite import nest
 from ..sref import StmtSRef
 from ..state import ScheduleState, copy_loop
-from ._boxes import first_load, runs_all, touched_box
+from ._boxes import first_load, touched_box
 from ._domains import Box, Domain, Inversion, covering, hull_of
+from ._move_back import Consumer, check_runs_all
 from ._rebuild import rebuilt
 
 _TRUE = const(True)
@@ -85,17 +79,18 @@ def plan_move(
     givers, takers = producers(state, block), consumers(state, block)
     position = _position(state, block, loop, givers, takers, index, forward)
     if not forward:
-        _check_runs_all(state, block)
-        _check_reduced(state, block, loop, givers)
+        check_runs_all(state, block)
     outer = {s.loop.loop_var: Range(s.loop.min, s.loop.extent) for s in [*loops_above(loop), loop]}
     analyzer = Analyzer(outer)
     needed = takers if forward else givers
     domains = _iteration_domains(state, block, loop, needed, outer, analyzer, forward)
     realize, loops = _realize(block.block, domains, analyzer, preserve_unit_loops)
     if not forward:
-        _check_once(block, loop, realize, loops, outer)
-        _check_apart(state, block, loop, realize)
-        _check_all_reached(state, block, loop, realize, loops, outer)
+        move = Consumer(state, block, loop, realize, loops, outer)
+        move.check_unfinished(givers)
+        move.check_once()
+        move.check_apart()
+        move.check_all_reached()
     body = nest(loops, realize)
     parts = _parts(loop.loop.body)
     new_loop = copy_loop(loop.loop, seq(*parts[:position], body, *parts[position:]))
@@ -132,23 +127,6 @@ def _check_hides_loops(block: StmtSRef) -> None:
 
 def _parts(body: Stmt) -> tuple[Stmt, ...]:
     return body.seq if isinstance(body, SeqStmt) else (body,)
-
-
-def _check_reduced(
-    state: ScheduleState, block: StmtSRef, loop: StmtSRef, givers: Sequence[StmtSRef]
-) -> None:
-    """A block must not take sums while a loop around it still adds to them."""
-    around = {s.loop.loop_var for s in [*loops_above(loop), loop]}
-    for giver in givers:
-        realize = state.realize(giver)
-        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-            if axis.iter_type == REDUCE and free_vars(value) & around:
-                raise refuse(
-                    f"{name_of(giver)} reduces over a loop around that place: "
-                    f"{name_of(block)} would take unfinished results",
-                    at=[loop, giver],
-                    hint="choose a loop outside of its reduction loops",
-                )
 
 
 def _check_order(
@@ -395,104 +373,3 @@ def _realize(
                 predicate = binary(And, predicate, condition)
     values = [v.astype(a.var.dtype) for v, a in zip(values, block.iter_vars, strict=True)]
     return BlockRealize(tuple(values), predicate, block), loops
-
-
-# ---------------------------------------------------------------------------- consumers
-
-
-def _check_runs_all(state: ScheduleState, block: StmtSRef) -> None:
-    """Refuse a consumer that runs only some of its instances: moved, it might run more of them."""
-    stmt = block.block
-    if not is_output(state, block) and all(a.iter_type == SPATIAL for a in stmt.iter_vars):
-        return  # more elements of a buffer that only later blocks look at
-    if runs_all(state, block):
-        return
-    raise refuse(
-        f"the loops around {name_of(block)} may leave out some of its instances, which would run "
-        "under another loop",
-        at=[block],
-        hint="let the loops and the predicate run the whole domain of its iteration variables",
-    )
-
-
-def _check_all_reached(
-    state: ScheduleState,
-    block: StmtSRef,
-    loop: StmtSRef,
-    realize: BlockRealize,
-    loops: Sequence[tuple[Var, Expr]],
-    outer: dict[Var, Range],
-) -> None:
-    """Refuse where instances that take nothing, as those of a padding's rim, would be lost."""
-    inside = {var: Range(const(0, var.dtype), extent) for var, extent in loops}
-    before = {s.loop.loop_var: Range(s.loop.min, s.loop.extent) for s in loops_above(block)}
-    old, new = Analyzer(before), Analyzer({**outer, **inside})
-    values = zip(state.realize(block).iter_values, realize.iter_values, strict=True)
-    for axis, (was, now) in zip(block.block.iter_vars, values, strict=True):
-        first = new.const_int_bound(axis.domain.min).max_value
-        last = new.const_int_bound(axis.domain.min + axis.domain.extent - 1).min_value
-        ran, runs = old.const_int_bound(was), new.const_int_bound(now)
-        begun = runs.min_value <= max(ran.min_value, first)
-        if not begun or runs.max_value < min(ran.max_value, last):
-            raise refuse(
-                f"under {name_of(loop)}, {name_of(block)} would run only where it takes something "
-                f"that is made there, not for all of {axis.var.name!r}",
-                at=[block, loop],
-                hint="keep a block that pads outside of the loops of what it pads",
-            )
-
-
-def _check_apart(
-    state: ScheduleState, block: StmtSRef, loop: StmtSRef, realize: BlockRealize
-) -> None:
-    """Refuse where iterations of a parallel loop would all write what is seen outside of it."""
-    used = frozenset[Var]().union(*map(free_vars, realize.iter_values))
-    for sref in [loop, *loops_above(loop)]:
-        node = sref.loop
-        if node.kind not in (PARALLEL, VECTORIZED) or node.loop_var in used or is_one(node.extent):
-            continue
-        for region in block.block.writes:
-            if is_seen_outside(state, sref, region.buffer):
-                raise refuse(
-                    f"{name_of(sref)} is {node.kind}, and all its iterations would write the same "
-                    f"elements of {region.buffer.name!r}",
-                    at=[block, sref],
-                )
-
-
-def _check_once(
-    block: StmtSRef,
-    loop: StmtSRef,
-    realize: BlockRealize,
-    loops: Sequence[tuple[Var, Expr]],
-    outer: dict[Var, Range],
-) -> None:
-    """Refuse a reduction that would take some of its steps twice, or in any order."""
-    reduced = [
-        (axis, value)
-        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
-        if axis.iter_type == REDUCE and not free_vars(value).isdisjoint(outer)
-    ]
-    if not reduced:
-        return
-    inside = {var: Range(const(0, var.dtype), extent) for var, extent in loops}
-    found = detect_iter_map(
-        realize.iter_values, {**outer, **inside}, realize.predicate, "bijective"
-    )
-    if not found:
-        raise refuse(
-            f"under {name_of(loop)}, {name_of(block)} would add up some elements more than once "
-            f"({found.errors[0]})",
-            at=[block, loop],
-            hint="choose a loop that no other block runs again, or one outside of the reduction",
-        )
-    carrying = frozenset[Var]().union(*(free_vars(value) for _, value in reduced))
-    for sref in [loop, *loop.ancestors()]:
-        if not sref.is_loop:
-            break
-        if sref.loop.loop_var in carrying and sref.loop.kind not in (SERIAL, UNROLLED):
-            kind = "parallel" if sref.loop.kind == PARALLEL else sref.loop.kind
-            raise refuse(
-                f"{name_of(sref)} is {kind}, so {name_of(block)} cannot be reduced along it",
-                at=[block, sref],
-            )

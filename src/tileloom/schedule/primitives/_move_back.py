@@ -1,0 +1,233 @@
+"""What it takes to move a consumer into the loops of its producers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...expr import (
+    REDUCE,
+    SPATIAL,
+    Analyzer,
+    Call,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    Range,
+    Var,
+    const,
+    detect_iter_map,
+    free_vars,
+    is_pure_op,
+    post_order,
+)
+from ...expr.nodes import Div, Mod
+from ...tir import (
+    PARALLEL,
+    SERIAL,
+    UNROLLED,
+    VECTORIZED,
+    AssertStmt,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    Evaluate,
+    While,
+    pre_order,
+    stmt_exprs,
+)
+from ..analysis.blocks import is_output
+from ..analysis.scope import is_seen_outside, producers
+from ..analysis.tree import is_one, loops_above
+from ..errors import name_of, refuse
+from ..sref import StmtSRef
+from ..state import ScheduleState
+from ._boxes import runs_all
+
+
+def check_runs_all(state: ScheduleState, block: StmtSRef) -> None:
+    """Refuse a consumer that runs only some of its instances: moved, it might run more of them."""
+    stmt = block.block
+    if not is_output(state, block) and all(a.iter_type == SPATIAL for a in stmt.iter_vars):
+        return  # more elements of a buffer that only later blocks look at
+    if runs_all(state, block):
+        return
+    raise refuse(
+        f"the loops around {name_of(block)} may leave out some of its instances, which would run "
+        "under another loop",
+        at=[block],
+        hint="let the loops and the predicate run the whole domain of its iteration variables",
+    )
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """A block on its way under a loop of its producers.
+
+    Attributes:
+        realize: what will run it there.
+        loops: the loops that will be made for that.
+        outer: the ranges of the loops around that place.
+    """
+
+    state: ScheduleState
+    block: StmtSRef
+    loop: StmtSRef
+    realize: BlockRealize
+    loops: Sequence[tuple[Var, Expr]]
+    outer: dict[Var, Range]
+
+    @property
+    def around(self) -> list[StmtSRef]:
+        """The loops around the place, with more than one iteration."""
+        found = [*loops_above(self.loop), self.loop]
+        return [sref for sref in found if not is_one(sref.loop.extent)]
+
+    def domains(self) -> dict[Var, Range]:
+        """The ranges of all loops that will be around the block."""
+        inside = {var: Range(const(0, var.dtype), extent) for var, extent in self.loops}
+        return {**self.outer, **inside}
+
+    def check_all_reached(self) -> None:
+        """Refuse where instances that take nothing, as those of a padding's rim, would be lost."""
+        block = self.block
+        before = {s.loop.loop_var: Range(s.loop.min, s.loop.extent) for s in loops_above(block)}
+        old, new = Analyzer(before), Analyzer(self.domains())
+        was_values = self.state.realize(block).iter_values
+        values = zip(was_values, self.realize.iter_values, strict=True)
+        for axis, (was, now) in zip(block.block.iter_vars, values, strict=True):
+            first = new.const_int_bound(axis.domain.min).max_value
+            last = new.const_int_bound(axis.domain.min + axis.domain.extent - 1).min_value
+            ran, runs = old.const_int_bound(was), new.const_int_bound(now)
+            begun = runs.min_value <= max(ran.min_value, first)
+            if not begun or runs.max_value < min(ran.max_value, last):
+                raise refuse(
+                    f"under {name_of(self.loop)}, {name_of(block)} would run only where it takes "
+                    f"something that is made there, not for all of {axis.var.name!r}",
+                    at=[block, self.loop],
+                    hint="keep a block that pads outside of the loops of what it pads",
+                )
+
+    def check_apart(self) -> None:
+        """Refuse where iterations of a parallel loop would all write what is seen outside of it."""
+        used = frozenset[Var]().union(*map(free_vars, self.realize.iter_values))
+        for sref in self.around:
+            if sref.loop.kind not in (PARALLEL, VECTORIZED) or sref.loop.loop_var in used:
+                continue
+            for region in self.block.block.writes:
+                if is_seen_outside(self.state, sref, region.buffer):
+                    raise refuse(
+                        f"{name_of(sref)} is {sref.loop.kind}, and all its iterations would write "
+                        f"the same elements of {region.buffer.name!r}",
+                        at=[self.block, sref],
+                    )
+
+    # ------------------------------------------------------------------ sums
+
+    def check_once(self) -> None:
+        """Refuse a reduction that would take some of its steps twice, or in any order."""
+        reduced = self._reduced()
+        if free_vars_of(reduced).isdisjoint(self.outer):
+            return
+        found = detect_iter_map(
+            self.realize.iter_values, self.domains(), self.realize.predicate, "bijective"
+        )
+        if not found:
+            raise refuse(
+                f"under {name_of(self.loop)}, {name_of(self.block)} would add up some elements "
+                f"more than once ({found.errors[0]})",
+                at=[self.block, self.loop],
+                hint="choose a loop that no other block runs again, or one outside of the "
+                "reduction",
+            )
+        carrying = free_vars_of(reduced)
+        for sref in [self.loop, *loops_above(self.loop)]:
+            if sref.loop.loop_var in carrying and sref.loop.kind not in (SERIAL, UNROLLED):
+                kind = "parallel" if sref.loop.kind == PARALLEL else sref.loop.kind
+                raise refuse(
+                    f"{name_of(sref)} is {kind}, so {name_of(self.block)} cannot be reduced along "
+                    "it",
+                    at=[self.block, sref],
+                )
+
+    def _reduced(self) -> list[Expr]:
+        """The values of the block's reduction variables."""
+        axes = self.block.block.iter_vars
+        pairs = zip(axes, self.realize.iter_values, strict=True)
+        return [value for axis, value in pairs if axis.iter_type == REDUCE]
+
+    def check_unfinished(self, givers: Sequence[StmtSRef]) -> None:
+        """Refuse to take sums that are not finished, unless that is made good.
+
+        A block that runs after each step of a reduction takes unfinished sums, and in the end the
+        finished ones. That changes nothing if it computes everything anew each time.
+        """
+        unfinished = self._unfinished(givers)
+        if not unfinished:
+            return
+        giver, carrier = next(iter(unfinished.items()))
+        why = f"{name_of(giver)} reduces along {name_of(carrier)}"
+        kinds = {sref.loop.kind for sref in unfinished.values()}
+        where = [self.loop, giver, self.block]
+        hint = "choose a loop outside of its reduction loops"
+        if not kinds <= {SERIAL, UNROLLED}:
+            kind = "parallel" if PARALLEL in kinds else carrier.loop.kind
+            text = f"{why}, which is {kind}: {name_of(self.block)} would take unfinished results"
+            raise refuse(text, at=where, hint=hint)
+        loops = {sref.loop.loop_var for sref in self.around}
+        if not free_vars_of(self._reduced()).isdisjoint(loops):
+            text = f"{why}: {name_of(self.block)} would add up unfinished results"
+            raise refuse(text, at=where, hint=hint)
+        buffers = {region.buffer for sref in givers for region in sref.block.writes}
+        fault = _repeat_fault(self.block, buffers)
+        if fault is not None:
+            raise refuse(f"{why}, and {name_of(self.block)} {fault}", at=where, hint=hint)
+
+    def _unfinished(self, givers: Sequence[StmtSRef]) -> dict[StmtSRef, StmtSRef]:
+        """The blocks whose results are not final in each iteration around, and a loop of each."""
+        loops = {sref.loop.loop_var: sref for sref in self.around}
+        found: dict[StmtSRef, StmtSRef] = {}
+        work, seen = list(givers), set(givers)
+        while work:
+            giver = work.pop()
+            realize = self.state.realize(giver)
+            for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+                carrying = [loops[v] for v in free_vars(value) if v in loops]
+                if axis.iter_type == REDUCE and carrying:
+                    found[giver] = carrying[0]
+            # What is made of unfinished results is not finished either.
+            for source in producers(self.state, giver):
+                if source not in seen:
+                    seen.add(source)
+                    work.append(source)
+        return found
+
+
+def free_vars_of(values: Sequence[Expr]) -> frozenset[Var]:
+    """The variables of all of them."""
+    return frozenset[Var]().union(*map(free_vars, values))
+
+
+def _repeat_fault(block: StmtSRef, unfinished: set[Buffer]) -> str | None:
+    """Why running a block for preliminary values first would not be the same; None if it is."""
+    for node in pre_order(block.block.body):
+        if isinstance(node, (Evaluate, AssertStmt, While)):
+            return "does more than to compute values, so it cannot run on unfinished results"
+        indices = list(node.indices) if isinstance(node, BufferStore) else []
+        for expr in stmt_exprs(node):
+            for part in post_order(expr):
+                if isinstance(part, Call) and not is_pure_op(part.op):
+                    return f"calls {part.op!r}, which may not be repeated"
+                if isinstance(part, BufferLoad):
+                    indices += part.indices
+                elif isinstance(part, (FloorDiv, FloorMod, Div, Mod)) and not part.dtype.is_float:
+                    indices.append(part.b)
+        for index in indices:
+            for load in post_order(index):
+                if isinstance(load, BufferLoad) and load.buffer in unfinished:
+                    return (
+                        f"uses {load.buffer.name!r} as an index or a divisor, which it may not be "
+                        "before it is finished"
+                    )
+    return None
