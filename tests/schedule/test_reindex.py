@@ -203,3 +203,14 @@ def main(A: T.Buffer((7,), "float32"), B: T.Buffer((1,), "float32")):
     sch.reindex_cache_write("B", 0, "local", lambda k: ())
     check_same(sch, text)
     check_trace(sch, text)
+
+
+def test_reindex_cache_of_what_data_chooses():
+    sch = schedule(GATHER)
+    copy = sch.reindex_cache_read("C", 0, "local", lambda i, j: (j, i))
+    assert [region.buffer.name for region in sch.get(copy).reads] == ["B", "I"]
+    check_same(sch, GATHER)
+    sch = schedule(GATHER)
+    sch.cache_read("C", 1, "local")
+    block = sch.get_block("C")
+    refused(sch, "is in 'I_local'", "reindex_cache_read", block, 0, "local", lambda i, j: (j, i))

@@ -19,6 +19,7 @@ from ...expr import (
     Var,
     binary,
     const,
+    post_order,
     rewrite,
     substitute,
 )
@@ -224,10 +225,12 @@ def copy_block(
     write: Sequence[Expr],
     name: str,
 ) -> Block:
-    """A block that copies one element."""
+    """A block that copies one element; indices that are data are read as well."""
+    loads = (n for e in (*read, *write) for n in post_order(e) if isinstance(n, BufferLoad))
+    looked_up = dict.fromkeys(BufferRegion.point(n.buffer, n.indices) for n in loads)
     return Block(
         tuple(axes),
-        (BufferRegion.point(source, read),),
+        (BufferRegion.point(source, read), *looked_up),
         (BufferRegion.point(target, write),),
         name,
         BufferStore(target, BufferLoad(source, read), tuple(write)),

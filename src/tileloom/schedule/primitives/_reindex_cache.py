@@ -17,9 +17,10 @@ from ...expr import (
     binary,
     const,
     free_vars,
+    post_order,
     substitute,
 )
-from ...tir import BlockRealize, Buffer, BufferRegion, For, Stmt, make_buffer
+from ...tir import BlockRealize, Buffer, BufferLoad, BufferRegion, For, Stmt, make_buffer
 from ..analysis.blocks import check_starts
 from ..analysis.cover import check_stage_pipeline
 from ..analysis.scope import block_scope, consumers
@@ -65,6 +66,8 @@ def reindex_cache(
     kept = _kept_axes(block, old, new)
     _check_distinct(block, kept, old, new)
     check_inside(block, buffer, old, instances=True)
+    if is_read:
+        _check_known(state, block, scope, buffer, old)
     name = f"{buffer.name}_{storage_scope}"
     cache = make_buffer(
         shape, str(buffer.dtype), name, scope=storage_scope, data_alignment=buffer.data_alignment
@@ -95,6 +98,21 @@ def _location(
     order = block_scope(state, scope.block).blocks
     readers = [block] if is_read else consumers(state, block)
     return before_first(writer, readers, scope, order)
+
+
+def _check_known(
+    state: ScheduleState, block: StmtSRef, scope: StmtSRef, buffer: Buffer, old: Sequence[Expr]
+) -> None:
+    """Refuse to copy what indices say that are made in the same scope, maybe after the copy."""
+    writers = block_scope(state, scope.block).writers
+    for load in (n for index in old for n in post_order(index) if isinstance(n, BufferLoad)):
+        if load.buffer in writers:
+            raise refuse(
+                f"which elements of {buffer.name!r} {name_of(block)} reads is in "
+                f"{load.buffer.name!r}, which {writers[load.buffer][0].name_hint!r} writes",
+                at=[block, state.sref(writers[load.buffer][0])],
+                hint="use reindex",
+            )
 
 
 def _single_point(block: StmtSRef, region: BufferRegion) -> list[Expr]:

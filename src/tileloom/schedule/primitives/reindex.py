@@ -27,7 +27,6 @@ from ...tir import (
     BlockRealize,
     Buffer,
     BufferLoad,
-    BufferRegion,
     BufferStore,
     For,
     Stmt,
@@ -254,12 +253,6 @@ def _stage(
         block = copy_block(axes, cache, here, buffer, there, name)
     else:
         block = copy_block(axes, buffer, there, cache, here, name)
-    looked_up = [part for index in there for part in post_order(index)]
-    regions = [
-        BufferRegion.point(p.buffer, p.indices) for p in looked_up if isinstance(p, BufferLoad)
-    ]
-    if regions:  # indices that are data are read as well
-        block = block.replace(reads=(*block.reads, *dict.fromkeys(regions)))
     loops = [Var(f"ax{i}", axis.var.dtype) for i, axis in enumerate(axes)]
     stmt: Stmt = BlockRealize(tuple(loops), _TRUE, block)
     for var, axis in reversed(list(zip(loops, axes, strict=True))):
