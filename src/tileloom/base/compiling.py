@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import _thread
 import gc
 import sys
-import threading
 from collections.abc import Callable
 from functools import wraps
-from typing import ParamSpec, TypeVar
 
-P = ParamSpec("P")
-R = TypeVar("R")
+from .late import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import ParamSpec, TypeVar
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
 
 #: Frames that recursion over a deep expression may take: far more than Python allows by itself, far
 #: fewer than overflow the stack of a thread.
@@ -21,7 +25,7 @@ class _Compilations:
     """How many run now, in all threads, and what to restore after the last."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = _thread.allocate_lock()
         self.count = 0
         self.collects = False
         self.limit = 0

@@ -42,7 +42,6 @@ from .nodes import (
     match_lanes,
 )
 from .operators import ExprLike
-from .ops import Op, find_op, get_op, is_pure_op, register_op
 from .reduction import (
     OPAQUE,
     ORDERED,
@@ -75,6 +74,7 @@ if TYPE_CHECKING:
         normalize_iter_map_to_expr,
     )
     from .modular import ModularSet, modular_set
+    from .ops import Op, find_op, get_op, is_pure_op, op_names, register_op
     from .order import order_key
     from .rebuild import is_pure
     from .subspace import Division, SubspaceDivision, subspace_divide
@@ -90,6 +90,7 @@ room(
     itermap="IterMapResult IterMark IterSplitExpr IterSumExpr detect_iter_map "
     "inverse_affine_iter_map iter_map_simplify normalize_iter_map_to_expr",
     modular="ModularSet modular_set",
+    ops="Op find_op get_op is_pure_op op_names register_op",
     order="order_key",
     rebuild="is_pure",
     subspace="Division SubspaceDivision subspace_divide",
@@ -106,6 +107,6 @@ __all__ = [
     "const", "const_int_bound", "detect_iter_map", "evaluate", "find_op", "free_vars", "get_op",
     "intrin", "inverse_affine_iter_map", "is_index", "is_pure", "is_pure_op",
     "is_true", "iter_map_simplify", "logical_not", "match_lanes", "match_types", "modular_set",
-    "normalize_iter_map_to_expr", "order_key", "post_order", "promote", "register_op",
+    "normalize_iter_map_to_expr", "op_names", "order_key", "post_order", "promote", "register_op",
     "rewrite", "simplify", "subspace_divide", "substitute", "trunc_div", "type_range",
 ]  # fmt: skip

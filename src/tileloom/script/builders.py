@@ -549,7 +549,7 @@ def _find(name: str) -> Any:
         return getattr(expr.intrin, name)
     if name in _NODES:
         return _node(getattr(nodes, name))
-    if is_intrinsic(name):
+    if name not in _KINDS and is_intrinsic(name):
         return intrinsic(name)
     try:
         return Kind(name)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .. import expr
 from ..base import DType, dtype
 from ..expr import Expr
-from ..expr.ops import find_op, op_names
 
 # Written `T.name("dtype", args...)`.
 DTYPE_FIRST = frozenset({
@@ -53,12 +53,12 @@ _KNOWN = frozenset({*_RESULT, *_AS_ARGUMENT, *DTYPE_FIRST})
 
 def is_intrinsic(name: str) -> bool:
     """Whether `T.name(...)` is a call of the operation `tir.name`."""
-    return name in _KNOWN or find_op(f"tir.{name}") is not None
+    return name in _KNOWN or expr.find_op(f"tir.{name}") is not None
 
 
 def intrinsic_names() -> list[str]:
     """All of them, sorted."""
-    registered = (name.removeprefix("tir.") for name in op_names() if name.startswith("tir."))
+    registered = (name.removeprefix("tir.") for name in expr.op_names() if name.startswith("tir."))
     return sorted({*_KNOWN, *registered})
 
 
@@ -71,7 +71,7 @@ def result_type(name: str, args: Sequence[Expr]) -> DType:
         return dtype("void")
     if name == "if_then_else" and len(args) == 3:
         return args[1].dtype
-    op = find_op(f"tir.{name}")
+    op = expr.find_op(f"tir.{name}")
     if op is not None and op.predicate:
         return dtype("bool").with_lanes(args[0].dtype.lanes)
     return args[0].dtype

@@ -8,6 +8,7 @@ from collections import ChainMap
 from collections.abc import Callable, Mapping
 from types import FrameType, FunctionType, SimpleNamespace
 
+from ..base.compiling import compiling
 from ..base.errors import ParseError
 from ..base.late import TYPE_CHECKING, package
 from ..tir import IRModule, PrimFunc
@@ -26,6 +27,7 @@ else:
 _I = SimpleNamespace(ir_module=None, module_attrs=None)
 
 
+@compiling
 def parse(
     text: str, *, filename: str = "<script>", names: Mapping[str, Any] | None = None
 ) -> PrimFunc | IRModule:
@@ -143,6 +145,7 @@ def prim_func(
     """
     frame = _caller(1)
 
+    @compiling
     def read(function: Callable[..., Any]) -> Any:
         if _is_in_class(function):
             return function
@@ -156,6 +159,7 @@ def macro(func: Callable[..., Any] | None = None, *, hygienic: bool = True) -> A
     """Make a function of statements that a script inlines where it calls it."""
     frame = _caller(1)
 
+    @compiling
     def read(function: Callable[..., Any]) -> Macro:
         node, source = _function_source(function)
         return Macro(node, source, _captured(function, frame), hygienic)
@@ -167,6 +171,7 @@ def ir_module(cls: type[Any] | None = None, **_options: Any) -> Any:
     """Read a module from the source of a class whose functions are `T.prim_func`s."""
     frame = _caller(1)
 
+    @compiling
     def read(found: type[Any]) -> IRModule:
         functions = [item for item in vars(found).values() if isinstance(item, FunctionType)]
         if not functions:
