@@ -332,3 +332,12 @@ def test_blockize_refuses_blocks_that_use_loops_directly() -> None:
     outer = sch.blockize(i)  # the loop comes along
     assert sch.get(outer).name_hint == "C_j_common_o"
     check_same(sch, ELEMENTWISE)
+
+
+def test_blockize_of_a_piece_that_starts_late() -> None:
+    sch = schedule(ELEMENTWISE)
+    piece = sch.loop_partition(sch.get_loops("C")[0], [4])[1]
+    outer = sch.blockize(piece)
+    assert [str(axis.domain) for axis in sch.get(outer).iter_vars] == ["Range(0, 1)", "Range(0, 1)"]
+    check_same(sch, ELEMENTWISE)
+    check_trace(sch, ELEMENTWISE)

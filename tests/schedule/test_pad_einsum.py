@@ -192,3 +192,20 @@ def test_infinite_operands() -> None:
     run(parse(MATMUL), a, b, wanted)
     run(sch.mod["main"], a, b, got)
     np.testing.assert_array_equal(got, wanted)
+
+
+def test_a_padding_is_not_padded_again():
+    """It reads what it guards by a condition, which a copy would not."""
+    text = """
+@T.prim_func
+def main(A: T.Buffer((5,), "float32"), B: T.Buffer((6,), "float32")):
+    for i in range(6):
+        with T.block("B"):
+            v = T.axis.spatial(6, i)
+            T.reads(A[v])
+            B[v] = T.if_then_else(v < 5, A[v], T.float32(0))
+"""
+    sch = schedule(text)
+    refused(
+        sch, "'v' may be outside|v may be outside of 'A'", "pad_einsum", sch.get_block("B"), [4]
+    )

@@ -158,7 +158,7 @@ def _domain(
     It starts where the part of the whole domain starts, even if the loops start later: a reduction
     is initialised at the start of the domain only.
     """
-    if is_zero(first) and is_zero(value):
+    if is_zero(value) and (is_zero(first) or is_one(extent)):
         return Range(const(0, kind), extent.astype(kind))
     start = known.simplify(first // scale)
     low = known.const_int_bound(value).min_value

@@ -137,11 +137,21 @@ class _Padder:
                     raise self._not_einsum(
                         f"it accesses {region.buffer.name!r} at other places than its variables"
                     )
+        for region in self.block.reads:
+            if self._needs(region):
+                self._check_inside(region)
         for region in self.block.writes:
             if self._needs(region):
                 self._check_whole(region)
         if self.padded:
             self._check_values()
+
+    def _check_inside(self, region: BufferRegion) -> None:
+        """The block may guard what it reads, the copy reads it in any case."""
+        for part, size in zip(region.region, region.buffer.shape, strict=True):
+            wanted = self.extent.get(part.min) if isinstance(part.min, Var) else None
+            if wanted is not None and not self.known.can_prove(wanted <= size):
+                raise self._not_einsum(f"{part.min} may be outside of {region.buffer.name!r}")
 
     def _check_whole(self, region: BufferRegion) -> None:
         """Copying results back must not touch more than the block has written."""
