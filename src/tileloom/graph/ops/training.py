@@ -42,8 +42,11 @@ def _batch_norm(
     count = product([x.shape[k] for k in axes])
     now, spread = _moments(x, axes)
     normal = mul(sub(x, now), rsqrt(add(spread, eps)))
-    y = add(mul(normal, per_channel(x, scale, "scale")), per_channel(x, bias, "bias"))
-    flat, wide = reshape(now, mean.shape), reshape(spread, var.shape)
+    factor, shift = (per_channel(x, cast(v, x.dtype), "scale") for v in (scale, bias))
+    y = add(mul(normal, factor), shift)
+    flat, wide = (
+        cast(reshape(new, old.shape), old.dtype) for new, old in ((now, mean), (spread, var))
+    )
     # Of one element there is no unbiased variance: 0 / 0.
     seen = div(mul(wide, float(count)), float(max(count - 1, 0))) if unbiased else wide
     running = [

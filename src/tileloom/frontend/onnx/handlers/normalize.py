@@ -50,14 +50,9 @@ def batch_normalization(call: Call) -> Tensor | tuple[Tensor, ...]:
         if call.version < 14 and any(call.wants(k) for k in range(1, 5)):
             call.unsupported("training of batch normalisation")
         return normalize_batch(x, scale, bias, mean, var, eps)
-    axes = [k for k in range(x.ndim) if k != 1]
-    now, spread = ops.mean(x, axes), ops.var(x, axes)
-    momentum = call.number("momentum", 0.9)
-    running = [
-        ops.add(ops.mul(old, momentum), ops.mul(ops.cast(new, old.dtype), 1 - momentum))
-        for old, new in ((mean, now), (var, spread))
-    ]
-    return (normalize_batch(x, scale, bias, now, spread, eps), *running)
+    # The running statistics move by what is not kept of them.
+    moved = 1 - call.number("momentum", 0.9)
+    return ops.batch_norm_training(x, scale, bias, mean, var, moved, eps, unbiased=False)[:3]
 
 
 def normalize_batch(
@@ -103,10 +98,13 @@ def layer_normalization(call: Call) -> Tensor | tuple[Tensor, ...]:
     if not (call.wants(1) or call.wants(2)):
         return ops.layer_norm(x, scale, bias, axis, eps)
     stash = graph_dtype(call.integer("stash_type", 1))
-    wide, axes = ops.cast(x, stash), list(range(axis, x.ndim))
-    mean = ops.mean(wide, axes, True)
-    spread = ops.rsqrt(ops.add(ops.var(wide, axes, True), eps))
-    return ops.layer_norm(x, scale, bias, axis, eps), mean, spread
+    kind = stash if stash.bits > x.dtype.bits else x.dtype
+    shift = None if bias is None else ops.cast(bias, kind)
+    y, mean, var = ops.layer_norm_with_stats(
+        ops.cast(x, kind), ops.cast(scale, kind), shift, axis, eps
+    )
+    spread = ops.rsqrt(ops.add(var, eps))
+    return ops.cast(y, x.dtype), ops.cast(mean, stash), ops.cast(spread, stash)
 
 
 @handler("RMSNormalization")

@@ -91,9 +91,4 @@ def global_pool(call: Call) -> Tensor:
 
 def lp_norm(x: Tensor, p: int, axes: Sequence[int]) -> Tensor:
     """The p-norm over axes, which stay."""
-    if p == 1:
-        return ops.l1_norm(x, axes, True)
-    if p == 2:
-        return ops.l2_norm(x, axes, True)
-    total = ops.sum(ops.pow(ops.abs(x), p), axes, True)
-    return ops.pow(total, 1.0 / p)
+    return ops.p_norm(x, p, axes, True)

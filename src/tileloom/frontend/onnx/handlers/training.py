@@ -13,7 +13,9 @@ from ..registry import handler
 DOMAIN = "ai.onnx.preview.training"
 
 
-def _for_each(call: Call, parts: int, step: Callable[..., list[Tensor]]) -> tuple[Tensor, ...]:
+def _for_each(
+    call: Call, parts: int, step: Callable[..., tuple[Tensor, ...]]
+) -> tuple[Tensor, ...]:
     """Inputs are (rate, count, all weights, all gradients, all of each statistic)."""
     rate, count = ops.reshape(call.tensor(0), ()), ops.reshape(call.tensor(1), ())
     rest = call.tensors()[2:]
@@ -32,12 +34,11 @@ def _regularized(call: Call, x: Tensor, gradient: Tensor) -> Tensor:
 def adagrad(call: Call) -> tuple[Tensor, ...]:
     decay, eps = call.number("decay_factor", 0.0), call.number("epsilon", 0.0)
 
-    def step(rate: Tensor, count: Tensor, x: Tensor, g: Tensor, h: Tensor) -> list[Tensor]:
+    def step(rate: Tensor, count: Tensor, x: Tensor, g: Tensor, h: Tensor) -> tuple[Tensor, ...]:
         turns = ops.add(ops.mul(ops.cast(count, x.dtype), decay), 1.0)
         gradient = _regularized(call, x, g)
-        total = ops.add(h, ops.square(gradient))
-        scaled = ops.mul(ops.div(ops.cast(rate, x.dtype), turns), gradient)
-        return [ops.sub(x, ops.div(scaled, ops.add(ops.sqrt(total), eps))), total]
+        pace = ops.div(ops.cast(rate, x.dtype), turns)
+        return ops.adagrad(x, h, gradient, pace, eps)
 
     return _for_each(call, 3, step)
 
@@ -47,13 +48,16 @@ def momentum(call: Call) -> tuple[Tensor, ...]:
     alpha, beta = call.number("alpha"), call.number("beta")
     nesterov = call.choice("mode", "standard", ("standard", "nesterov")) == "nesterov"
 
-    def step(rate: Tensor, count: Tensor, x: Tensor, g: Tensor, v: Tensor) -> list[Tensor]:
+    def step(rate: Tensor, count: Tensor, x: Tensor, g: Tensor, v: Tensor) -> tuple[Tensor, ...]:
         gradient = _regularized(call, x, g)
         first = ops.equal(count, 0)
         share = ops.where(first, ops.constant(1.0, x.dtype), beta)
-        speed = ops.add(ops.mul(v, alpha), ops.mul(gradient, share))
-        way = ops.add(gradient, ops.mul(speed, alpha)) if nesterov else speed
-        return [ops.sub(x, ops.mul(way, ops.cast(rate, x.dtype))), speed]
+        pace = ops.cast(rate, x.dtype)
+        if nesterov:  # looks ahead from the whole gradient, not from its share
+            speed = ops.add(ops.mul(v, alpha), ops.mul(gradient, share))
+            way = ops.add(gradient, ops.mul(speed, alpha))
+            return ops.sub(x, ops.mul(way, pace)), speed
+        return ops.momentum(x, v, ops.mul(gradient, share), pace, alpha)
 
     return _for_each(call, 3, step)
 
@@ -65,21 +69,17 @@ def adam(call: Call) -> tuple[Tensor, ...]:
 
     def step(
         rate: Tensor, count: Tensor, x: Tensor, g: Tensor, v: Tensor, h: Tensor
-    ) -> list[Tensor]:
+    ) -> tuple[Tensor, ...]:
         gradient = _regularized(call, x, g)
-        mean = ops.add(ops.mul(v, alpha), ops.mul(gradient, 1 - alpha))
-        spread = ops.add(ops.mul(h, beta), ops.mul(ops.square(gradient), 1 - beta))
-        pace = ops.mul(ops.cast(rate, x.dtype), _bias_correction(count, x, alpha, beta))
-        fresh = ops.sub(x, ops.mul(pace, ops.div(mean, ops.add(ops.sqrt(spread), eps))))
-        return [ops.mul(fresh, 1 - after), mean, spread]
+        first, second = _power(alpha, count, x), _power(beta, count, x)
+        pace = ops.cast(rate, x.dtype)
+        fresh, mean, spread = ops.adam(x, v, h, gradient, first, second, pace, alpha, beta, eps)
+        return ops.mul(fresh, 1 - after), mean, spread
 
     return _for_each(call, 4, step)
 
 
-def _bias_correction(count: Tensor, x: Tensor, alpha: float, beta: float) -> Tensor:
-    """sqrt(1 - beta^t) / (1 - alpha^t), and 1 before the first step."""
-    turns = ops.cast(count, x.dtype)
-    first = ops.pow(ops.constant(alpha, x.dtype), turns)
-    second = ops.pow(ops.constant(beta, x.dtype), turns)
-    factor = ops.div(ops.sqrt(ops.sub(1.0, second)), ops.sub(1.0, first))
-    return ops.where(ops.greater(count, 0), factor, 1.0)
+def _power(base: float, count: Tensor, x: Tensor) -> Tensor:
+    """base^count, and 0 before the first step, which is not corrected."""
+    power = ops.pow(ops.constant(base, x.dtype), ops.cast(count, x.dtype))
+    return ops.where(ops.greater(count, 0), power, 0.0)

@@ -1,4 +1,4 @@
-"""Running sums, products and extremes of short rows, each element computed by itself."""
+"""Running sums and products; running extremes of short rows, each element computed by itself."""
 
 from __future__ import annotations
 
@@ -36,19 +36,16 @@ def _back(rows: Tensor, x: Tensor, dim: int) -> Tensor:
     return ops.moveaxis(ops.reshape(rows, shape), x.ndim - 1, axis)
 
 
-def _scan(reduce: Callable[[Tensor, int], Tensor], neutral: int) -> Callable[..., Tensor]:
+def _scan(rule: Callable[[Tensor, int], Tensor]) -> Callable[..., Tensor]:
     def scan(call: Call, x: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
         exact = call.cast(x)
-        if x.ndim == 0 or not x.type.size:
-            return exact
-        rows, seen = _rows(exact, dim)
-        return _back(reduce(ops.where(seen, rows, as_tensor(neutral, call.dtype)), 2), exact, dim)
+        return exact if x.ndim == 0 else rule(exact, dim)
 
     return scan
 
 
-aten("cumsum.default")(_scan(ops.sum, 0))
-aten("cumprod.default")(_scan(ops.prod, 1))
+aten("cumsum.default")(_scan(ops.cumsum))
+aten("cumprod.default")(_scan(ops.cumprod))
 
 
 @aten("logcumsumexp.default")

@@ -127,7 +127,7 @@ def hardtanh(call: Call, x: Tensor, low: float = -1.0, high: float = 1.0) -> Ten
 @aten("leaky_relu.default")
 def leaky_relu(call: Call, x: Tensor, slope: float = 0.01) -> Tensor:
     """x, or slope * x where it is not positive."""
-    return in_wide(call, x, lambda v: ops.where(ops.greater(v, 0.0), v, ops.mul(v, slope)))
+    return ops.leaky_relu(x, slope)
 
 
 @aten("elu.default")
@@ -135,24 +135,13 @@ def elu(
     call: Call, x: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0
 ) -> Tensor:
     """scale * (x, or alpha * (exp(input_scale * x) - 1) where x is not positive)."""
-
-    def rule(v: Tensor) -> Tensor:
-        below = ops.mul(ops.expm1(ops.mul(ops.minimum(v, 0.0), input_scale)), alpha)
-        return ops.mul(ops.where(ops.greater(v, 0.0), v, below), scale)
-
-    return in_wide(call, x, rule)
+    return ops.elu(x, alpha, scale, input_scale)
 
 
 @aten("softplus.default")
 def softplus(call: Call, x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta x)) / beta, or x where beta x is beyond the threshold."""
-
-    def rule(v: Tensor) -> Tensor:
-        scaled = ops.mul(v, beta)
-        soft = ops.div(ops.log1p(ops.exp(ops.minimum(scaled, threshold))), beta)
-        return ops.where(ops.greater(scaled, threshold), v, soft)
-
-    return in_wide(call, x, rule)
+    return ops.softplus(x, beta, threshold)
 
 
 @aten("round.decimals")
