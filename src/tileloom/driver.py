@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,9 +32,12 @@ from .tir import BufferStore, IRModule, PrimFunc, pre_order
 
 if TYPE_CHECKING:
     from .codegen.module import EmittedModule
+    from .graph.optimize import Report
     from .graph.program import Program, Segment
 
 _PARALLEL_RUNTIME = "tileloom_parallel"
+#: Called with the name of a step and the graph after it.
+Watch = Callable[[str, Graph], None]
 
 
 @cache
@@ -236,8 +239,15 @@ def compile_graph(
 
 
 @compiling
-def plan_graph(graph: Graph, target: Target) -> Program:
-    """The kernels of a graph, before lowering."""
+def plan_graph(
+    graph: Graph, target: Target, watch: Watch | None = None, report: Report | None = None
+) -> Program:
+    """The kernels of a graph, before lowering.
+
+    Args:
+        watch: called with the name of each step and the graph after it.
+        report: receives what the optimiser did.
+    """
     from .graph.expand import expand
     from .graph.layout import choose_layouts
     from .graph.optimize import optimize
@@ -245,12 +255,18 @@ def plan_graph(graph: Graph, target: Target) -> Program:
     from .graph.program import build_program
     from .graph.to_tir.kernel import Machine
 
+    def seen(step: str, found: Graph) -> Graph:
+        if watch is not None:
+            watch(step, found)
+        return found
+
     machine = Machine(target.vector_bits, _threads(target))
-    simple = optimize(expand(graph))
+    expanded = seen("expanded", expand(graph))
+    simple = seen("optimized", optimize(expanded, report=report))
     laid_out = choose_layouts(simple)
     if laid_out is not simple:
-        laid_out = optimize(laid_out)
-    return build_program(pack_weights(laid_out, machine), machine)
+        laid_out = seen("laid out", optimize(laid_out, report=report))
+    return build_program(seen("packed", pack_weights(laid_out, machine)), machine)
 
 
 def _threads(target: Target) -> int:

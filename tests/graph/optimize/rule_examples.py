@@ -372,6 +372,8 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
                 after="matmul", kinds=NUMBERS),
         Example(lambda x, y: matmul(transpose(x, 1, 0), transpose(y, 1, 0)), ((4, 3), (5, 4)),
                 after="matmul", kinds=NUMBERS),
+        Example(lambda x, y: matmul(x, transpose(y, 1, 2, 0)), ((3, 2, 4), (5, 3, 4)),
+                after="transpose matmul", kinds=NUMBERS),
         Example(lambda x, y: matmul(transpose(x, 1, 0, 2), y), ((3, 2, 4), (4, 5)), fires=False,
                 kinds=NUMBERS),
     ),

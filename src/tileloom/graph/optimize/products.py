@@ -1,12 +1,13 @@
 """Matrix products that read transposed operands as they are stored, and results nobody reads.
 
-Contract: no transpose of the last two dimensions stands before a matrix product.
+Contract: no transpose that moves the last dimension up by one stands before a matrix product.
 """
 
 from __future__ import annotations
 
 from ..nodes import Node, Tensor
 from .coded import coded
+from .reshapes import to_order
 from .rewriter import Rewriter
 from .rule import Rule
 
@@ -20,13 +21,17 @@ def _swaps_last_two(node: Node | None) -> bool:
 
 @coded("product-of-transposed", "products", "matmul(transpose(A), B) = matmul(A, B, transpose_a)",
        ("matmul", "transpose", None), ("matmul", None, "transpose"),
-       note="where the last two dimensions are exchanged; for B likewise")  # fmt: skip
+       note="where A's last axis is the last but one of the transpose; other axes may be moved "
+       "still; for B likewise")  # fmt: skip
 def product_of_transposed(node: Node, rewriter: Rewriter) -> Tensor | None:
     inputs, attrs = list(node.inputs), dict(node.attrs)
     for k, name in enumerate(("transpose_a", "transpose_b")):
         below = inputs[k].node
-        if below is not None and _swaps_last_two(below):
-            inputs[k] = below.inputs[0]
+        if below is None or below.op.name != "transpose":
+            continue
+        *batch, row, column = below.attrs["perm"]
+        if row == below.inputs[0].ndim - 1:
+            inputs[k] = to_order(below.inputs[0], (*batch, column, row), rewriter)
             attrs[name] = not attrs[name]
     if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
         return None

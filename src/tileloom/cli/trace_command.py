@@ -1,0 +1,98 @@
+"""`tileloom trace`: what the compiler made of a program, step by step, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+import tileloom
+
+from ..base.errors import UserError
+from ..base.settings import override, settings
+from ..base.target import target as parse_target
+from ..graph.nodes import Graph
+from ..report import Trace, to_html, to_text, trace_graph, trace_script
+from ..report.trace import KERNEL_STAGES
+from . import models
+from .console import err
+from .opt_command import read_script
+from .programs import PROGRAMS
+
+
+@click.command("trace")
+@click.argument("what", metavar="MODEL|PROGRAM")
+@models.model_options
+@click.option("--target", default="cpu", show_default=True, help='As "cpu -mcpu=x86-64-v3".')
+@click.option("--optimize", metavar="WORDS", help="Rules, as TILELOOM_OPTIMIZE takes them.")
+@click.option("--changes", is_flag=True, help="Show what each step did to the program.")
+@click.option("--stage", metavar="NAME", help="Show only the program at this stage.")
+@click.option("--kernel", metavar="NAME", help="Show only this kernel; --stage says how.")
+@click.option("--html", metavar="FILE", type=click.Path(dir_okay=False), help="Write a page.")
+def command(
+    what: str, inputs: Sequence[str], dims: Sequence[str], seed: int, target: str,
+    optimize: str | None, changes: bool, stage: str | None, kernel: str | None, html: str | None,
+) -> None:  # fmt: skip
+    """Show how a program becomes kernels: graph, rules that fired, fusion and its refusals, code.
+
+    MODEL is an ONNX file, an AKG graph (.info, .json), or TVMScript text (.py, .txt). PROGRAM is a
+    built-in program; `list` prints their names. Stages of graphs: imported, expanded, optimized,
+    laid out, packed; of kernels: tir, loops, lowered, llvm, asm; of scripts: the passes.
+    """
+    if what == "list":
+        for program in PROGRAMS:
+            click.echo(f"{program.name:12} {program.shape}")
+        return
+    words = settings().optimize if optimize is None else tuple(optimize.split(","))
+    with override(optimize=words), err.status("tracing"):
+        trace = make_trace(what, inputs, dims, seed, target)
+        text = shown(trace, stage, kernel, changes)
+        if html is not None:
+            stages = [stage] if stage in KERNEL_STAGES else ["tir", "lowered"]
+            Path(html).write_text(to_html(trace, stages), encoding="utf-8")
+    if html is not None:
+        err.print(f"wrote {html}")
+    if html is None or stage is not None or kernel is not None:
+        click.echo(text)
+
+
+def make_trace(
+    what: str, inputs: Sequence[str], dims: Sequence[str], seed: int, target: str
+) -> Trace:
+    """The trace of a file or of a built-in program."""
+    wanted = parse_target(target)
+    if Path(what).is_file():
+        if not models.is_model(what):
+            return trace_script(read_script(what), wanted)
+        extents = models.parse_dims(dims)
+        model = models.load(what, extents)
+        feeds = models.make_inputs(model.get_inputs(), inputs, extents, seed)
+        return trace_graph(models.graph_of(model, feeds), wanted)
+    return trace_graph(program_graph(what, seed), wanted)
+
+
+def program_graph(name: str, seed: int) -> Graph:
+    """The graph of a built-in program for its usual arguments."""
+    known = {program.name: program for program in PROGRAMS}
+    if name not in known:
+        hint = f"a file, or one of {', '.join(known)}"
+        raise UserError(f"there is no file and no built-in program {name!r}", hint=hint)
+    program = known[name]
+    function: Any = tileloom.jit(program.function)
+    graph: Graph = function.graph(*program.arguments(np.random.default_rng(seed)))
+    return graph
+
+
+def shown(trace: Trace, stage: str | None, kernel: str | None, changes: bool) -> str:
+    """What the options ask for."""
+    if kernel is not None:
+        return trace.kernel_text(kernel, stage or "tir")
+    if stage is not None and stage not in KERNEL_STAGES:
+        return "\n".join(trace.stage(stage).lines)
+    if stage is not None and trace.module is not None:
+        names = [k.name for k in trace.kernels if not k.host]
+        return "\n\n".join(trace.kernel_text(name, stage) for name in names)
+    return to_text(trace, changes)

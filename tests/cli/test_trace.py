@@ -1,0 +1,100 @@
+"""`tileloom trace`, called as users call it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tileloom.cli.app import cli
+
+onnx = pytest.importorskip("onnx")
+parser = pytest.importorskip("onnx.parser")
+
+SCRIPT = """
+@T.prim_func
+def double(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("b"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v] * T.float32(2)
+"""
+
+
+def call(*arguments: object):
+    return CliRunner().invoke(cli, [str(a) for a in arguments])
+
+
+@pytest.fixture
+def model(tmp_path) -> Path:
+    path = tmp_path / "mlp.onnx"
+    weights = ",".join(str(0.1 * k) for k in range(32))
+    text = f"""<ir_version: 8, opset_import: ["": 17]>
+    mlp (float[batch, 8] x) => (float[batch, 4] y)
+    <float[8,4] w = {{{weights}}}> {{ e = Exp(x) l = Log(e) h = MatMul(l, w) y = Softmax(h) }}"""
+    onnx.save(parser.parse_model(text), path)
+    return path
+
+
+def test_a_model(model) -> None:
+    result = call("trace", model, "--dim", "batch=3")
+    assert result.exit_code == 0, result.output
+    for part in ("imported", "expanded", "optimized", "kernels: ", "float32[3, 4]", "not fused"):
+        assert part in result.output, part
+
+
+def test_rules_can_be_named(model) -> None:
+    assert "log-of-exp" not in call("trace", model).output
+    assert "1 x log-of-exp" in call("trace", model, "--optimize", "+log-of-exp").output
+    changes = call("trace", model, "--optimize", "reassociating", "--changes").output
+    assert " - " in changes and "log(" in changes
+    wrong = call("trace", model, "--optimize", "+log-of-ex")
+    assert wrong.exit_code == 2 and "did you mean log-of-exp" in wrong.output
+
+
+def test_a_stage_and_a_kernel(model) -> None:
+    listing = call("trace", model, "--stage", "imported").output
+    assert "softmax(" in listing and "kernels" not in listing
+    assert "softmax(" not in call("trace", model, "--stage", "expanded").output
+    assert call("trace", model, "--stage", "roots").exit_code == 2
+    every = call("trace", model, "--stage", "tir").output
+    name = next(word for word in every.replace("(", " ").split() if word.startswith("kernel0"))
+    one = call("trace", model, "--kernel", name, "--stage", "lowered")
+    assert one.exit_code == 0 and f"def {name}" in one.output
+    assert ".globl" in call("trace", model, "--kernel", name, "--stage", "asm").output
+    assert call("trace", model, "--kernel", "nothing").exit_code == 2
+
+
+def test_a_page(model, tmp_path) -> None:
+    page = tmp_path / "trace.html"
+    result = call("trace", model, "--html", page)
+    assert result.exit_code == 0 and "kernels:" not in result.output
+    text = page.read_text()
+    assert text.startswith("<!doctype html>") and "<details" in text and "kernel0" in text
+
+
+def test_a_program_and_a_script(tmp_path) -> None:
+    assert "softmax" in call("trace", "list").output
+    result = call("trace", "layer_norm")
+    assert result.exit_code == 0 and "kernels: 1" in result.output, result.output
+    assert call("trace", "no_such_thing").exit_code == 2
+    path = tmp_path / "double.py"
+    path.write_text(SCRIPT)
+    result = call("trace", path)
+    assert result.exit_code == 0 and "flatten_buffers" in result.output, result.output
+
+
+def test_a_model_of_akg(tmp_path) -> None:
+    corpus = Path(__file__).resolve().parents[3] / "shared/data/akg-graphs-sample.jsonl.gz"
+    if not corpus.exists():
+        pytest.skip("the graphs are not here")
+    import gzip
+
+    with gzip.open(corpus, "rt") as file:
+        entry = json.loads(next(iter(file)))
+    path = tmp_path / "graph.info"
+    path.write_text(json.dumps(entry.get("graph", entry)))
+    result = call("trace", path)
+    assert result.exit_code == 0 and "kernels: " in result.output, result.output

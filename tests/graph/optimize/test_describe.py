@@ -1,0 +1,23 @@
+"""The page about the optimiser says what the code does.
+
+To bring it up to date: python tests/graph/optimize/test_describe.py
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tileloom.graph.optimize import RULES
+from tileloom.graph.optimize.describe import with_tables
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "graph.md"
+
+
+def test_the_page_is_up_to_date() -> None:
+    text = PAGE.read_text()
+    assert with_tables(text) == text, __doc__
+    assert all(f"`{rule.id}`" in text for rule in RULES)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_tables(PAGE.read_text()))

@@ -1,0 +1,175 @@
+"""Traces: stages, differences, pages."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from tileloom import compute as te
+from tileloom.base.errors import UserError
+from tileloom.base.settings import override
+from tileloom.base.target import Target
+from tileloom.graph import ops
+from tileloom.graph.nodes import Graph, Tensor, tensor_type
+from tileloom.report import to_html, to_text, trace_graph, trace_script
+from tileloom.report.diff import compare
+from tileloom.report.listing import listing
+
+
+def network() -> Graph:
+    """Products with epilogues, a softmax, an op on the host, a rule that fires."""
+    x = Tensor(tensor_type((16, 32), "float32"), "<x & y>")
+    weight = ops.constant(np.ones((32, 32), "float32"))
+    hidden = ops.gelu(ops.add(ops.matmul(x, weight), 1.0))
+    hidden = ops.neg(ops.neg(ops.matmul(hidden, weight)))
+    return Graph([x], [ops.softmax(hidden), ops.sort(hidden, 0)], ["y", "sorted"], "net")
+
+
+@pytest.fixture(scope="module")
+def trace():
+    return trace_graph(network(), Target.host())
+
+
+def test_stages(trace) -> None:
+    names = [stage.name for stage in trace.stages]
+    assert names[:3] == ["imported", "expanded", "optimized"] and names[-1] == "packed"
+    imported, expanded, optimized = (trace.stage(name) for name in names[:3])
+    assert any("gelu" in line for line in imported.lines)
+    assert not any("gelu" in line for line in expanded.lines)
+    assert sum("neg" in line for line in expanded.lines) == 2
+    assert not any("neg" in line for line in optimized.lines)
+    assert "matmul x2" in optimized.summary
+    with pytest.raises(UserError, match="no stage 'nothing'"):
+        trace.stage("nothing")
+
+
+def test_rules_and_refusals(trace) -> None:
+    assert trace.passes[0].fired["neg-of-neg"] == 1
+    assert trace.refusals and all(" -> " in text for text in trace.refusals)
+
+
+def test_kernels(trace) -> None:
+    by_host = {kernel.host for kernel in trace.kernels}
+    assert by_host == {True, False}
+    product = next(k for k in trace.kernels if any("matmul" in op for op in k.ops))
+    assert product.writes == ("float32[16, 32]",)
+    assert {kernel.name for kernel in trace.kernels if not kernel.host} <= set(
+        trace.module.functions
+    )
+    name = product.name
+    assert f"def {name}(" in trace.kernel_text(name)
+    assert trace.kernel_text(name) != trace.kernel_text(name, "lowered")
+    assert trace.kernel_text(name, "flat") == trace.kernel_text(name, "lowered")
+    assert "define" in trace.kernel_text(name, "llvm")
+    with pytest.raises(UserError, match="no kernel 'k'"):
+        trace.kernel_text("k")
+    with pytest.raises(UserError, match="no stage 'graph'"):
+        trace.kernel_text(name, "graph")
+
+
+def test_equal_kernels_are_counted() -> None:
+    x = Tensor(tensor_type((16, 16), "float32"), "x")
+    y = x
+    for _ in range(3):
+        y = ops.softmax(ops.matmul(y, y))
+    kernels = trace_graph(Graph([x], [y]), Target.host()).kernels
+    assert sorted(kernel.calls for kernel in kernels) == [3, 3]
+
+
+def test_text(trace) -> None:
+    text = to_text(trace)
+    for part in ("net for cpu", "imported", "optimized", "1 x neg-of-neg", "kernels: ",
+                 "(on the host)", "not fused: "):  # fmt: skip
+        assert part in text, part
+    assert " - " not in text.replace(" -> ", "")
+    changes = to_text(trace, changes=True)
+    assert re.search(r"^ - .*neg\(", changes, re.MULTILINE)
+    assert "lines as before" in changes
+
+
+class Checker(HTMLParser):
+    """Tags that open and close in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.links: list[str] = []
+        self.count = 0
+
+    def handle_starttag(self, tag, attrs) -> None:
+        self.count += tag == "details"
+        self.links += [value for key, value in attrs if key in ("src", "href")]
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag) -> None:
+        assert self.open.pop() == tag
+
+
+def test_page(trace) -> None:
+    page = to_html(trace, ("tir", "lowered"))
+    checker = Checker()
+    checker.feed(page)
+    assert not checker.open and not checker.links and "<script" not in page
+    assert checker.count > 10
+    assert "&lt;x &amp; y&gt;" in page and "<x & y>" not in page
+    assert 'class="gone"' in page and "neg-of-neg" in page
+    assert "T.block" in page or "T.Buffer" in page
+    assert "Not fused" in page
+
+
+def test_script() -> None:
+    a = te.placeholder((8,), name="A")
+    func = te.create_prim_func([a, te.compute((8,), lambda i: a[i] + 1.0, name="B")])
+    found = trace_script(func, Target.host())
+    assert found.stages[0].name == "tir" and "flatten_buffers" in [s.name for s in found.stages]
+    assert "T.block" in found.stages[0].lines[4] + "".join(found.stages[0].lines)
+    assert "T.block" not in "".join(found.stages[-1].lines)
+    assert "flatten_buffers" in to_text(found, changes=True)
+    Checker().feed(to_html(found))
+
+
+def test_settings_are_seen() -> None:
+    with override(optimize=("none",)):
+        found = trace_graph(network(), Target.host())
+    assert not found.passes[0].fired
+    assert sum("neg" in line for line in found.stage("optimized").lines) == 2
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        Graph([], []),
+        Graph([], [ops.constant([1.0, 2.0])]),
+        Graph([], [ops.sort(ops.constant([1.0, 2.0]), 0)]),
+        Graph([x := Tensor(tensor_type((0, 3), "float32"))], [x, ops.exp(x)]),
+    ],
+    ids=["empty", "constant", "folded", "no elements"],
+)
+def test_small_graphs(graph) -> None:
+    found = trace_graph(graph, Target.host())
+    assert to_text(found)
+    Checker().feed(to_html(found))
+
+
+def test_listing_puts_constants_where_they_are_read() -> None:
+    lines = listing(network())
+    assert lines[0] == "input <x & y>: float32[16, 32]"
+    assert any("constant float32[32, 32]" in line for line in lines)
+    assert any(line.endswith("1.0)") for line in lines)
+    assert lines[-1].startswith("output sorted = %")
+
+
+def test_differences() -> None:
+    old = [f"%{k} = op{k}(%{k - 1})" for k in range(20)]
+    new = [line.replace("%", "%7") for line in old[:10]] + ["more"] + old[11:]
+    found = compare(old, new)
+    assert [line.text for line in found if line.kind == "added"] == ["more"]
+    assert [line.text for line in found if line.kind == "gone"] == [old[10]]
+    assert [line.kind for line in found].count("same") == 4
+    assert found[0].text == "8 lines as before" and found[-1].text == "7 lines as before"
+    assert [line.kind for line in compare([], ["a"])] == ["added"]
+    assert compare([], []) == []
