@@ -54,7 +54,7 @@ def test_a_warp_needs_no_shared_memory():
     assert (syncs(warps), calls(warps, "shuffle_down")) == (1, 5 + 2)
     odd = gpu_lower(row_sum(24, ty=2))
     assert calls(odd, "shuffle") == 0
-    assert syncs(odd) == 6  # the stage is full, and 16, 8, 4, 2, 1 are left
+    assert syncs(odd) == 2  # the stage is full, and 16 are left
 
 
 def test_the_parts_of_a_reduction():

@@ -37,6 +37,8 @@ from .lower_opaque_block import allocate
 from .threads import ALLREDUCE, REDUCE_SCOPE, THREAD_TAGS, combine_into, sync
 
 WARP = 32
+#: Parts that every thread combines for itself: reading them costs less than more barriers.
+EVERYONE = 16
 _MASK, _SHUFFLE = "tir.tvm_warp_activemask", "tir.tvm_warp_shuffle"
 _ZERO = const(0)
 
@@ -46,7 +48,7 @@ def lower_thread_allreduce(func: PrimFunc) -> PrimFunc:
 
     Up to a warp of neighbouring threads (a power of two) exchange values by shuffles; whole warps
     reduce themselves so and leave one value each in shared memory, which every warp combines
-    again; any other set of threads combines in a tree in shared memory.
+    again; any other set of threads combines in a tree in shared memory down to a few parts.
 
     Needs: flat code whose thread loops are attributes; all threads of a block reach the call.
     Ensures: no `tvm_thread_allreduce` is left. The barriers are in place.
@@ -209,22 +211,27 @@ class _Emitter:
             self.done.append(sync("shared"))
 
     def tree(self) -> None:
-        """Any threads: halves are added onto halves in shared memory."""
+        """Any threads: halves are added onto halves in shared memory; the last few by everyone.
+
+        Threads of one number lie side by side, so that neighbours read from different banks.
+        """
         group = self.group
         self.stage = self.shared(group.groups * group.count)
-        at = group.group * group.count + group.index
+        at = group.index * group.groups + group.group
         self.set(self.stage, [own[0] for own in self.own], at)
         self.done.append(sync("shared"))
         rest = group.count
-        while rest > 1:
+        while rest > EVERYONE:
             half = 1 << ((rest - 1).bit_length() - 1)  # the largest power of two below
-            others = [stage[at + half] for stage in self.stage]
+            others = [stage[at + half * group.groups] for stage in self.stage]
             step = combine_into(self.combiner, self.stage, at, others)
             condition = binary(LT, group.index, const(rest - half))
             self.done += [IfThenElse(condition, step), sync("shared")]
             rest = half
-        first = group.group * group.count
-        self.set(self.own, [stage[first] for stage in self.stage])
+        self.set(self.own, [stage[group.group] for stage in self.stage])
+        for k in range(1, rest):
+            others = [stage[group.group + k * group.groups] for stage in self.stage]
+            self.done.append(combine_into(self.combiner, self.own, _ZERO, others))
         if self.repeated:
             self.done.append(sync("shared"))
 

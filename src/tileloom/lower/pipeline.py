@@ -13,6 +13,7 @@ from ..base.target import target as parse_target
 from ..tir import Block, IRModule, PrimFunc, Stmt, stmt_children
 from ..tir.spec import verify
 from .compact_buffer_region import compact_buffer_region
+from .compact_strides import compact_strides
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
 from .flatten_buffers import flatten_buffers
 from .hoist_if import hoist_if
@@ -87,7 +88,8 @@ GPU_PIPELINE: Sequence[Pass] = (
     plan_and_update_buffer_allocation_location,
     convert_blocks_to_opaque,
     manifest_shared_memory_local_stage,  # makes buffers to compact
-    compact_buffer_region,  # thread loops still stand around what they run: see the next line
+    compact_buffer_region,  # thread loops still stand around what they run: see the next lines
+    compact_strides,
     lower_auto_copy,  # makes thread loops to unify
     unify_thread_binding,  # after compaction, which reads there what each thread has of a buffer
     lower_match_buffer,

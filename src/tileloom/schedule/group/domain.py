@@ -58,6 +58,10 @@ class Domain:
         """The number of positions along the reduction axes."""
         return _product(self.reduced)
 
+    def copy(self) -> Domain:
+        """The same, to which blocks can be added."""
+        return Domain(self.spatial, self.reduced, dict(self.axes))
+
     @property
     def reduces_innermost(self) -> bool:
         """Whether neighbours in memory are neighbours along a reduction axis."""

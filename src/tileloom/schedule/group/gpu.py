@@ -1,8 +1,8 @@
 """Groups on a GPU: every block tiled alike, in one kernel.
 
 Each block gets the loops [block, row thread, reduction thread, inner]; the outermost loops of all
-blocks become one, so that a thread block makes a row, or a few, from beginning to end. As all blocks
-deal positions out to threads in the same way, what a thread stores is what it reads itself, and
+blocks become one, so that a thread block makes a row, or a few, from beginning to end. All blocks
+deal positions out to threads in the same way. So what a thread reads it has stored itself, and
 intermediates stay in its registers; results of reductions reach every thread that shared in them.
 """
 
@@ -11,15 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...base import Target
-from ...expr import REDUCE, Call, Div, post_order
+from ...expr import REDUCE, Call, Div, Expr, Var, post_order
 from ...tir import Block, IRModule, PrimFunc
 from ..analysis.blocks import is_output, leaf_store
+from ..errors import ScheduleError
 from ..instruction import can
 from ..library import auto_inline
 from ..rv import BlockRV, LoopRV
 from ..schedule import Schedule
 from .domain import Domain, GroupAxis, GroupRefused, find_domain
-from .tile import KEPT, Tile, choose_tile
+from .tile import KEPT, Tile, alternatives, choose_tile
 
 _CHEAP = frozenset({"tir.if_then_else", "tir.likely", "tir.abs", "tir.fabs"})
 
@@ -49,20 +50,34 @@ def schedule_gpu(mod: IRModule | PrimFunc, target: Target) -> Schedule:
     sch = Schedule(mod)
     auto_inline(sch, into_producers=False)
     domain = find_domain(sch)
-    reduces = any(map(_reduces, _blocks(sch).values()))
-    tile = choose_tile(
+    blocks = _blocks(sch).values()
+    first = choose_tile(
         domain.rows,
         domain.depth,
-        reduces=reduces,
+        reduces=any(map(_reduces, blocks)),
         innermost=domain.reduces_innermost,
-        bits=max((_bits(block) for block in _blocks(sch).values()), default=32),
+        bits=max((_bits(block) for block in blocks), default=32),
         target=target,
     )
+    for tile in alternatives(first, domain.rows, domain.depth):
+        trial = sch.copy()
+        try:
+            _apply(trial, domain.copy(), tile)
+        except ScheduleError as error:
+            reason = error
+        else:
+            return trial
+    raise GroupRefused(f"no tile fits the group: {reason.message}")
+
+
+def _apply(sch: Schedule, domain: Domain, tile: Tile) -> None:
     _inline_the_rest(sch, domain, tile)
+    _keep_outputs_that_are_read(sch, domain)
+    for name in _blocks(sch):
+        _flatten(sch, name, domain)
     outermost = [_tile_block(sch, name, domain, tile) for name in _blocks(sch)]
     block = sch.merge(*outermost) if len(outermost) > 1 else outermost[0]
     sch.bind(block, "blockIdx.x")
-    return sch
 
 
 def _blocks(sch: Schedule) -> dict[str, Block]:
@@ -109,6 +124,56 @@ def _is_costly(block: Block) -> bool:
     )
 
 
+def _keep_outputs_that_are_read(sch: Schedule, domain: Domain) -> None:
+    """An output that other blocks read stays in registers too; they read it there."""
+    for name in _blocks(sch):
+        block = sch.get(sch.get_block(name))
+        if not _is_output(sch, block):
+            continue
+        made = {region.buffer for region in block.writes}
+        readers = [
+            other
+            for other, its in _blocks(sch).items()
+            if other != name and made & {region.buffer for region in its.reads}
+        ]
+        if readers:
+            copy = sch.cache_write(sch.get_block(name), 0, "local", consumer_blocks=readers)
+            domain.axes[sch.get(copy).name_hint] = _axes_of_copy(block, domain)
+
+
+def _axes_of_copy(block: Block, domain: Domain) -> list[GroupAxis | None]:
+    """The axes of a block that copies what another one writes, dimension by dimension."""
+    by_var = dict(zip((i.var for i in block.iter_vars), domain.axes[block.name_hint], strict=True))
+    return [
+        by_var.get(dim.min) if isinstance(dim.min, Var) else None for dim in block.writes[0].region
+    ]
+
+
+def _flatten(sch: Schedule, name: str, domain: Domain) -> None:
+    """Store an intermediate by row and by position in the row."""
+    block = sch.get(sch.get_block(name))
+    if _is_output(sch, block) or len(block.writes) != 1:
+        return
+    shape = [int(n) for n in block.writes[0].buffer.shape]
+    axes = _axes_of_copy(block, domain)
+
+    def position(index: Sequence[Var], kept: Sequence[GroupAxis]) -> Expr | int:
+        total: Expr | int = 0
+        for axis in kept:
+            if axis in axes:
+                total = total * axis.extent + index[axes.index(axis)]
+        return total
+
+    full = any(axis is not None and axis.reduced for axis in axes)
+
+    def index_map(*index: Var) -> list[Expr | int]:
+        row = position(index, domain.spatial)
+        return [row, position(index, domain.reduced)] if full else [row]
+
+    if len(shape) > 1 + full:
+        sch.transform_layout(name, ("write", 0), index_map)
+
+
 # ---------------------------------------------------------------------------- tiles
 
 
@@ -126,6 +191,7 @@ def _tile_block(sch: Schedule, name: str, domain: Domain, tile: Tile) -> LoopRV:
     if depth is None and output and tile.reduce_thread > 1:
         # A result of the whole row: one of the threads that have it writes it.
         rows, depth = _with_unit_loop(sch, rv, rows)
+    block: LoopRV
     block, row = sch.split(rows, [None, tile.spatial_thread])
     if depth is not None:
         inner, thread = sch.split(depth, [None, tile.reduce_thread])
@@ -141,6 +207,7 @@ def _tile_block(sch: Schedule, name: str, domain: Domain, tile: Tile) -> LoopRV:
 
 def _plain(sch: Schedule, rows: LoopRV, tile: Tile) -> LoopRV:
     """A formula of a group that reduces nothing."""
+    block: LoopRV
     block, thread, inner = sch.split(rows, [None, tile.spatial_thread, tile.spatial_inner])
     sch.bind(thread, "threadIdx.x")
     if tile.vector > 1:

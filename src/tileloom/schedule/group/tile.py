@@ -1,12 +1,14 @@
 """The one decision about a group: how its domain is cut into blocks, threads and inner loops.
 
-Source: the rules of CINN's second dynamic-shape group scheduler for warp, block and discrete
-reductions; the numbers of threads are those that it found to pay on A100 and V100.
+Warp, block and discrete reductions are those of CINN's second dynamic-shape group scheduler. The
+number of threads follows from what a thread can keep in registers and from how many threads a GPU
+needs to be busy.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ...base import Target
@@ -15,6 +17,8 @@ Method = Literal["none", "warp", "block", "discrete"]
 
 #: Elements that a thread keeps in registers between two uses; beyond, they are computed again.
 KEPT = 8
+#: Threads, and blocks, that keep a GPU busy: about a thousand on each of a hundred processors.
+BUSY, BLOCKS = 100_000, 200
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,10 @@ def choose_tile(
 
     >>> from tileloom.base import target
     >>> gpu = target("cuda -arch=sm_80")
-    >>> choose_tile(64, 128, reduces=True, innermost=True, bits=32, target=gpu).method
+    >>> tile = choose_tile(64, 128, reduces=True, innermost=True, bits=32, target=gpu)
+    >>> tile.reduce_thread, tile.reduce_inner, tile.method
+    (128, 1, 'block')
+    >>> choose_tile(100_000, 128, reduces=True, innermost=True, bits=32, target=gpu).method
     'warp'
     >>> choose_tile(4096, 2048, reduces=True, innermost=False, bits=32, target=gpu).method
     'discrete'
@@ -72,12 +79,34 @@ def choose_tile(
         return _without_reduction(rows, bits, target)
     if not innermost:
         return _columns(rows, depth, warp)
-    rest = -(-depth // warp)
-    if (rest <= 8 and rows > 1) or rows > rest * 128:
-        together = trim(rows, 1, 8)
-        return Tile(together, 1, warp, rest, "warp")
-    threads = warp * trim(_power_of_two(rest), 1, (target.max_threads or 1024) // warp)
-    return Tile(1, 1, threads, -(-depth // threads), "block")
+    wanted = max(-(-depth // KEPT), -(-BUSY // max(1, rows)))
+    threads = trim(_next_power(wanted), warp, target.max_threads or 1024)
+    threads = min(threads, max(warp, _next_power(depth)))
+    inner = -(-depth // threads)
+    if threads > warp:
+        return Tile(1, 1, threads, inner, "block")
+    return Tile(trim(rows // BLOCKS, 1, 8), 1, warp, inner, "warp")
+
+
+def alternatives(tile: Tile, rows: int, depth: int) -> Iterator[Tile]:
+    """A tile, and those that leave no thread without work, for domains that others cannot cut.
+
+    >>> [t.reduce_thread for t in alternatives(Tile(12, 1, 16, 3, "discrete"), 12, 40)]
+    [16, 10]
+    """
+    yield tile
+    threads = _divisor(depth, tile.reduce_thread)
+    together = _divisor(rows, tile.spatial_thread)
+    even = replace(
+        tile, spatial_thread=together, reduce_thread=threads, reduce_inner=depth // threads
+    )
+    if even != tile:
+        yield even
+
+
+def _divisor(value: int, limit: int) -> int:
+    """The largest divisor of `value` up to `limit`."""
+    return max(k for k in range(1, min(value, limit) + 1) if value % k == 0)
 
 
 def _without_reduction(rows: int, bits: int, target: Target) -> Tile:
@@ -94,6 +123,11 @@ def _columns(rows: int, depth: int, warp: int) -> Tile:
         return Tile(min(rows, warp * trim(-(-rows // warp), 1, 8)), 1, 1, depth, "none")
     threads = trim(_power_of_two(depth), 1, 16)
     return Tile(min(warp, rows), 1, threads, -(-depth // threads), "discrete")
+
+
+def _next_power(value: int) -> int:
+    """The smallest power of two that is not smaller."""
+    return 1 << max(0, value - 1).bit_length()
 
 
 def _power_of_two(value: int) -> int:

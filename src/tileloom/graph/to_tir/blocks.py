@@ -1,0 +1,59 @@
+"""A group of graph nodes as blocks, one for each op: what schedules start from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ... import compute as te
+from ...base.errors import InternalError
+from ...expr import const
+from ...tir import PrimFunc
+from ..nodes import Node, Tensor
+from ..partition.group import Group, by_serial
+
+
+def block_function(group: Group, name: str = "main") -> tuple[PrimFunc, list[Tensor]]:
+    """The function of a group, op by op, with the loops and blocks of their formulas.
+
+    Constants of one element are written into the formulas; everything else that the group reads is
+    a parameter, inputs before outputs.
+
+    Returns:
+        The function, and the tensors that its parameters are.
+    """
+    made: dict[Tensor, te.Tensor] = {}
+    inputs: list[Tensor] = []
+    for tensor in group.inputs:
+        if tensor.value is not None and tensor.value.size == 1:
+            made[tensor] = _number(tensor)
+        else:
+            made[tensor] = te.placeholder(
+                tensor.shape, tensor.dtype, tensor.name or f"in{len(inputs)}"
+            )
+            inputs.append(tensor)
+    for node in by_serial(node for part in group.parts for node in part.nodes):
+        made.update(zip(node.outputs, _formulas(node, [made[t] for t in node.inputs]), strict=True))
+    outputs = [_own(made[tensor], tensor, k) for k, tensor in enumerate(group.outputs)]
+    func = te.create_prim_func([*(made[tensor] for tensor in inputs), *outputs])
+    func = func.with_attr("global_symbol", name)
+    return func, [*inputs, *group.outputs]
+
+
+def _formulas(node: Node, inputs: Sequence[te.Tensor]) -> Sequence[te.Tensor]:
+    if node.op.compute is None:
+        raise InternalError(f"{node.op.name} has no formula")
+    return node.op.compute(inputs, node.attrs, [tensor.type for tensor in node.outputs])
+
+
+def _number(tensor: Tensor) -> te.Tensor:
+    number = const(tensor.value.reshape(-1)[0].item(), tensor.dtype)  # type: ignore[union-attr]
+    result: te.Tensor = te.compute(tensor.shape, lambda *_: number, name="number")
+    return result
+
+
+def _own(result: te.Tensor, tensor: Tensor, k: int) -> te.Tensor:
+    """An output; a copy of an input that is handed on as it stands."""
+    if isinstance(result.op, te.ComputeOp):
+        return result
+    copy: te.Tensor = te.compute(tensor.shape, lambda *i: result(*i), name=f"out{k}")
+    return copy

@@ -1,0 +1,173 @@
+"""Groups as one GPU kernel: results in the simulator, counts, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lower.gpu_programs import gpu_lower
+from lower.simt import simulate
+from tileloom import te
+from tileloom.base.target import target
+from tileloom.graph import ops
+from tileloom.graph.expand import expand
+from tileloom.graph.nodes import Graph, Tensor, tensor_type
+from tileloom.graph.optimize import optimize
+from tileloom.graph.partition import partition
+from tileloom.graph.run import run
+from tileloom.graph.to_tir.blocks import block_function
+from tileloom.lower import lower
+from tileloom.lower.gpu_cost import KernelCost, kernel_costs
+from tileloom.lower.verify_gpu_code import verify_gpu_code
+from tileloom.schedule import Schedule
+from tileloom.schedule.group import GroupRefused, schedule_gpu
+from tileloom.tir import PrimFunc
+
+GPU = target("cuda -arch=sm_80")
+Build = Callable[[Tensor], list[Tensor]]
+
+
+def softmax(x: Tensor) -> list[Tensor]:
+    return [ops.softmax(x, -1)]
+
+
+def layer_norm(x: Tensor) -> list[Tensor]:
+    rng = np.random.default_rng(1)
+    scale, shift = (rng.standard_normal(x.shape[-1]).astype("float32") for _ in range(2))
+    return [ops.layer_norm(x, ops.constant(scale), ops.constant(shift), -1)]
+
+
+def reducing(axis: Any) -> Build:
+    return lambda x: [ops.sum(x, axis)]
+
+
+def centred(axis: Any) -> Build:
+    return lambda x: [ops.relu(ops.sub(x, ops.mean(x, axis, True)))]
+
+
+def with_statistics(axis: Any) -> Build:
+    def build(x: Tensor) -> list[Tensor]:
+        mean = ops.mean(x, axis, True)
+        return [ops.relu(ops.sub(x, mean)), mean, ops.max(x, axis, True)]
+
+    return build
+
+
+def group(shape: tuple[int, ...], build: Build) -> tuple[Graph, PrimFunc, list[Tensor]]:
+    x = Tensor(tensor_type(shape, "float32"), "x")
+    graph = Graph([x], build(x))
+    plain = optimize(expand(graph))
+    [only] = partition(plain)
+    func, operands = block_function(only)
+    return Graph(plain.inputs, operands[-len(only.outputs) :]), func, operands
+
+
+def scheduled(shape: tuple[int, ...], build: Build) -> tuple[Schedule, Graph, list[Tensor]]:
+    graph, func, operands = group(shape, build)
+    return schedule_gpu(func, GPU), graph, operands
+
+
+def cost(shape: tuple[int, ...], build: Build) -> KernelCost:
+    sch, _, _ = scheduled(shape, build)
+    [found] = kernel_costs(lower(sch.mod["main"], GPU), GPU)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("shape", "build"),
+    [
+        ((3, 40), softmax), ((5, 67), softmax), ((1, 300), softmax), ((7, 1), softmax),
+        ((2, 3, 33), softmax), ((3, 40), lambda x: [ops.log_softmax(x, -1)]),
+        ((4, 100), layer_norm),
+        ((70,), reducing(0)), ((5, 9), reducing(1)), ((6, 4, 33), reducing(2)),
+        ((10, 10, 10), reducing((0, 1))), ((3, 4, 5, 2, 4), reducing((1, 2, 3))),
+        ((3, 5, 4, 6), reducing((0, 2, 3))), ((3, 5, 4, 6), reducing((2, 3))),
+        ((40, 33), reducing(0)), ((100, 5), reducing(0)), ((1, 7), reducing(0)),
+        ((6, 4, 9), centred(2)), ((3, 4, 5, 2, 4), centred((1, 2, 3))),
+        ((3, 5, 4, 6), centred((2, 3))), ((2, 33, 30), centred(1)),
+        ((3, 4, 2, 10), centred((1, 3))),
+        ((5, 9), with_statistics(1)), ((40, 13), with_statistics(0)),
+        ((2, 3, 4, 5), with_statistics((0, 2, 3))),
+        ((12, 8), lambda x: [ops.exp(ops.add(x, 1.0))]),
+        ((12, 1, 6), lambda x: [ops.tanh(ops.mul(x, ops.constant(np.ones((1, 5, 6), "f4"))))]),
+        ((37, 5), lambda x: [ops.relu(ops.transpose(x))]),
+        ((9, 33), lambda x: [ops.relu(x), ops.exp(x)]),
+    ],
+)  # fmt: skip
+def test_groups_compute_what_they_should(shape: tuple[int, ...], build: Build) -> None:
+    sch, graph, operands = scheduled(shape, build)
+    flat = gpu_lower(sch.mod["main"])
+    assert not verify_gpu_code(flat)
+    rng = np.random.default_rng(0)
+    value = rng.standard_normal(shape).astype("float32")
+    inside = [t for t in operands if t not in graph.outputs]
+    arrays = [value if t in graph.inputs else t.value for t in inside]
+    results = [np.full(t.shape, np.nan, "float32") for t in graph.outputs]
+    simulate(flat, *(np.ascontiguousarray(a).reshape(-1) for a in arrays),
+             *(a.reshape(-1) for a in results))  # fmt: skip
+    for have, want in zip(results, run(graph, [value]), strict=True):
+        np.testing.assert_allclose(have, want, 1e-5, 1e-5)
+
+
+def test_schedules_are_traces() -> None:
+    _, func, _ = group((5, 67), softmax)
+    sch = schedule_gpu(func, GPU)
+    again = Schedule(func)
+    assert sch.trace is not None
+    sch.trace.apply_to_schedule(again, remove_postproc=False)
+    assert str(again.mod) == str(sch.mod)
+
+
+# ---------------------------------------------------------------------------- counts
+
+
+def test_every_result_of_a_softmax_is_made_once() -> None:
+    found = cost((64, 128), softmax)
+    assert found.stores["global"].elements == 64 * 128
+    assert found.calls == {"exp": 64 * 128}
+    assert found.syncs <= 2 * 2
+    assert (found.blocks, found.threads) == (64, 128)
+    assert found.loads["global"].efficiency == found.stores["global"].efficiency == 1
+
+
+def test_a_prime_length_uses_many_threads() -> None:
+    found = cost((1000, 1031), softmax)
+    assert found.threads >= 128
+    assert found.stores["global"].elements == found.calls["exp"] == 1000 * 1031
+
+
+def test_results_of_long_columns_come_together_without_conflicts() -> None:
+    found = cost((2048, 4096), reducing(0))
+    assert found.loads["global"].elements == 2048 * 4096
+    assert found.loads["global"].efficiency == 1
+    assert found.loads["shared"].efficiency == found.stores["shared"].efficiency == 1
+    assert found.syncs <= 2
+
+
+def test_long_rows_are_computed_again_and_short_ones_kept() -> None:
+    assert cost((4, 1024), softmax).calls["exp"] == 4 * 1024
+    assert cost((4, 50000), softmax).calls["exp"] == 2 * 4 * 50000
+
+
+# ---------------------------------------------------------------------------- refusals
+
+
+def test_blocks_without_a_common_domain_are_refused() -> None:
+    a, b = te.placeholder((6, 8), name="A"), te.placeholder((9,), name="B")
+    k = te.reduce_axis((0, 8), name="k")
+    left = te.compute((6,), lambda i: te.sum(a[i, k], axis=k), name="left")
+    right = te.compute((9,), lambda i: b[i] + 1.0, name="right")
+    with pytest.raises(GroupRefused, match=r"left|right"):
+        schedule_gpu(te.create_prim_func([a, b, left, right]), GPU)
+
+
+def test_a_reduction_of_a_reduction_is_refused() -> None:
+    a = te.placeholder((6, 8), name="A")
+    j, k = te.reduce_axis((0, 8), name="j"), te.reduce_axis((0, 6), name="k")
+    rows = te.compute((6,), lambda i: te.sum(a[i, j], axis=j), name="rows")
+    total = te.compute((1,), lambda i: te.sum(rows[k], axis=k), name="total")
+    with pytest.raises(GroupRefused):
+        schedule_gpu(te.create_prim_func([a, total]), GPU)
