@@ -405,3 +405,95 @@ def test_a_cache_does_not_lose_what_was_there():
     loop = sch.get_loops(block)[0]
     refused(sch, "more of 'C' than", "write_at", loop, block, 0, "local")
     refused(sch, "outside of loop", "decompose_reduction", block, loop)
+
+
+IN_PLACE = """
+@T.prim_func
+def main(A: T.Buffer((64,), "float32")):
+    B = T.alloc_buffer((64,))
+    for i in range(64):
+        with T.block("B"):
+            v = T.axis.spatial(64, i)
+            B[v] = A[v] * 2.0
+    for i in range(64):
+        with T.block("A"):
+            v = T.axis.spatial(64, i)
+            A[v] = B[63 - v]
+"""
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_what_is_read_before_it_is_overwritten_is_copied_at_the_start(listed):
+    sch = schedule(IN_PLACE)
+    block = sch.get_block("B")
+    sch.cache_read(block, 0, "local", [block] if listed else [])
+    same_text(
+        sch,
+        """
+@T.prim_func
+def main(A: T.Buffer((64,), "float32")):
+    B = T.alloc_buffer((64,))
+    A_local = T.alloc_buffer((64,), scope="local")
+    for ax0 in range(64):
+        with T.block("A_local"):
+            v = T.axis.spatial(64, ax0)
+            A_local[v] = A[v]
+    for i in range(64):
+        with T.block("B"):
+            v = T.axis.spatial(64, i)
+            B[v] = A_local[v] * 2.0
+    for i in range(64):
+        with T.block("A"):
+            v = T.axis.spatial(64, i)
+            A[v] = B[63 - v]
+""",
+    )
+    check_same(sch, IN_PLACE)
+    check_trace(sch, IN_PLACE)
+
+
+def test_readers_before_and_after_a_writer_get_copies_of_their_own():
+    text = (
+        IN_PLACE.replace(
+            'A: T.Buffer((64,), "float32")',
+            'A: T.Buffer((64,), "float32"), C: T.Buffer((64,), "float32")',
+        )
+        + """    for i in range(64):
+        with T.block("C"):
+            v = T.axis.spatial(64, i)
+            C[v] = A[v] + 1.0
+"""
+    )
+    sch = schedule(text)
+    early, late = sch.get_block("B"), sch.get_block("C")
+    refused(
+        sch,
+        "before block 'A' writes it, and some after",
+        "cache_read",
+        early,
+        0,
+        "local",
+        [early, late],
+    )
+    sch.cache_read(early, 0, "local")
+    sch.cache_read(late, 0, "local")
+    assert [r.buffer.name for r in sch.get(early).reads] == ["A_local"]
+    check_same(sch, text)
+
+
+def test_a_copy_reads_nothing_of_another_iteration():
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((4, 8), "float32")):
+    for t in range(4):
+        for i in range(8):
+            with T.block("B"):
+                vt, v = T.axis.remap("SS", [t, i])
+                B[vt, v] = A[v] * 2.0
+        for i in range(8):
+            with T.block("A"):
+                vt = T.axis.opaque(4, t)
+                v = T.axis.spatial(8, i)
+                A[v] = B[vt, v]
+""")
+    refused(sch, "in an iteration before", "cache_read", sch.get_block("B"), 0, "local")

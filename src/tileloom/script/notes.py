@@ -63,8 +63,8 @@ class HandleKind(Kind):
 
 
 def as_dtype(kind: Any) -> DType:
-    """The type that a string, a `Kind` or whatever `dtype` takes means."""
-    return kind.dtype if isinstance(kind, Kind) else dtype(kind)
+    """The type that a string, a `Kind` or whatever `dtype` takes means; "" is none, as in TVM."""
+    return kind.dtype if isinstance(kind, Kind) else dtype("void" if kind == "" else kind)
 
 
 class VarNote(Operators, Record):

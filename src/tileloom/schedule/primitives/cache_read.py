@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...tir import Block, Buffer, BufferRegion
 from ..analysis.cover import check_region_cover
 from ..analysis.regions import sure_writes
 from ..analysis.scope import block_scope, consumers
-from ..analysis.tree import child_blocks, scope_root
+from ..analysis.tree import child_blocks, lowest_common_ancestor, scope_root
+from ..errors import name_of, refuse
 from ..instruction import BlockRef, ReadIndex, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
@@ -60,7 +63,11 @@ def cache_read(
     for reader in readers:
         check_region_cover(state, reader)
     listed = consumers_in(state, block, consumer_blocks)
-    location, region = _source(state, scope, buffer, listed)
+    users = [s for s in listed or readers if region_of(s.block.writes, buffer) is None]
+    writer = only_writer(state, scope, buffer)
+    if writer is not None and not listed:
+        users = _alike(state, scope, block, writer, users)
+    location, region = _source(state, scope, buffer, writer, users)
     own = location.place is scope
     cache = cache_buffer(buffer, storage_scope, [p.extent for p in region.region] if own else None)
     stage, copy = copy_stage(
@@ -73,25 +80,72 @@ def cache_read(
     )
     indices, regions = offset_rules(region.region) if own else (None, None)
     rewriter = UseInstead(buffer, cache, indices, regions)
-    users = [s for s in listed or readers if region_of(s.block.writes, buffer) is None]
     insert_cache(state, scope, location, [(0, stage)], users, rewriter, cache)
     return state.sref(copy)
 
 
+def _alike(
+    state: ScheduleState,
+    scope: StmtSRef,
+    block: StmtSRef,
+    writer: StmtSRef,
+    users: list[StmtSRef],
+) -> list[StmtSRef]:
+    """The blocks that read what `block` reads: what was there before the writer, or what it made."""
+    order = block_scope(state, scope.block).blocks
+    place = {known: i for i, known in enumerate(order)}
+    early = place[block.block] < place[writer.block]
+    return [s for s in users if (place[s.block] < place[writer.block]) == early]
+
+
 def _source(
-    state: ScheduleState, scope: StmtSRef, buffer: Buffer, listed: list[StmtSRef]
+    state: ScheduleState,
+    scope: StmtSRef,
+    buffer: Buffer,
+    writer: StmtSRef | None,
+    users: list[StmtSRef],
 ) -> tuple[Location, BufferRegion]:
     """Where the copy is made, and of what."""
-    writer = only_writer(state, scope, buffer)
     root: Block = scope.block
-    if writer is None:
+    order = block_scope(state, root).blocks
+    early = [] if writer is None else [s for s in users if _is_before(order, s, writer)]
+    for reader in early:
+        _check_early(buffer, reader, writer, users, early)
+    if writer is None or early:
         whole = region_of(root.reads, buffer) or BufferRegion.full(buffer)
         parts = zip(whole.region, buffer.shape, strict=True)
         inside = tuple(clipped(part, size) for part, size in parts)
         return Location(scope, 0), BufferRegion(buffer, inside)
-    order = block_scope(state, root).blocks
-    location = before_first(writer, listed or consumers(state, writer), scope, order)
+    location = before_first(writer, users or consumers(state, writer), scope, order)
     sure = sure_writes(state, writer.block)
     written = region_of(sure, buffer) or BufferRegion.full(buffer)
     box = written_region(state, writer, written, location.place)
     return location, BufferRegion(buffer, box)
+
+
+def _is_before(order: Sequence[Block], a: StmtSRef, b: StmtSRef) -> bool:
+    return order.index(a.block) < order.index(b.block)
+
+
+def _check_early(
+    buffer: Buffer,
+    reader: StmtSRef,
+    writer: StmtSRef | None,
+    users: list[StmtSRef],
+    early: list[StmtSRef],
+) -> None:
+    """Refuse one copy for what a buffer holds before and after it is written."""
+    if writer is None:
+        return
+    if len(early) < len(users):
+        raise refuse(
+            f"some of the blocks read {buffer.name!r} before {name_of(writer)} writes it, and some "
+            "after that",
+            at=[writer, *users],
+            hint="make two copies",
+        )
+    if lowest_common_ancestor([reader, writer]).is_loop:
+        raise refuse(
+            f"{name_of(reader)} reads what {name_of(writer)} writes in an iteration before",
+            at=[reader, writer],
+        )
