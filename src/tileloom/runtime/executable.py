@@ -84,25 +84,41 @@ class Executable:
         )
         self._binder = Binder(name, self.inputs)
         self._dead = self._last_uses()
-        self._quick = self._only_step()
-        makers = self._quick.writes if self._quick else ()
-        self._allocate = [pool.allocator(value.shape, value.dtype) for value in makers]
-        self._arena = _scratch(self._quick.arena_bytes if self._quick else 0)
+        self._only = self._only_step()
+        self._quick = self._only if self._only and self._is_plain(self._only) else None
+        makers = self._only.writes if self._only else ()
+        count = len(self.inputs)
+        fresh = [value for value in makers if value.slot >= count]
+        self._allocate = {v.slot: pool.allocator(v.shape, v.dtype) for v in fresh}
+        self._arena = _scratch(self._only.arena_bytes if self._only else 0)
         self.single = self._make_single()
 
     def _only_step(self) -> NativeStep | None:
-        """The one native step, if it takes the inputs and makes the outputs as they are."""
-        if len(self.steps) != 1 or not isinstance(self.steps[0], NativeStep) or self._replaced:
+        """The one native step, if it checks all inputs and makes all outputs."""
+        if len(self.steps) != 1 or not isinstance(self.steps[0], NativeStep):
             return None
-        step = self.steps[0]
+        step, count = self.steps[0], len(self.inputs)
+        reads, writes = ([value.slot for value in part] for part in (step.reads, step.writes))
+        outputs = [value.slot for value in self.outputs]
+        changed = [slot for slot in writes if slot < count]
+        if sorted([*reads, *changed]) != list(range(count)) or len(set(outputs)) < len(outputs):
+            return None
+        if any(value not in step.writes for value in self.outputs):
+            return None
+        in_place = {k: slot for k, slot in enumerate(outputs) if slot < count}
+        return step if in_place == self._replaced else None
+
+    def _is_plain(self, step: NativeStep) -> bool:
+        """Whether a step takes the inputs and makes the outputs as they are."""
         as_given = [value.slot for value in step.reads] == list(range(len(self.inputs)))
-        return step if as_given and step.writes == self.outputs else None
+        return as_given and step.writes == self.outputs
 
     def _make_single(self) -> Callable[..., Array]:
         """The program as a function that returns its first output alone."""
         if self._quick is None or len(self._allocate) != 1:
             return lambda *arrays: self(*arrays)[0]
-        kernel, allocate, arena = self._quick.kernel.__call__, self._allocate[0], self._arena
+        kernel, arena = self._quick.kernel.__call__, self._arena
+        (allocate,) = self._allocate.values()
 
         def single(*arrays: Any) -> Array:
             result, scratch = allocate(), arena()
@@ -132,14 +148,34 @@ class Executable:
         """
         step = self._quick
         if step is None:
-            return self._replace(arrays) if self._replaced else self._run(self._compact(arrays))
-        results = [allocate() for allocate in self._allocate]
+            return self._launch(arrays) if self._only else self._any(arrays)
+        results = [allocate() for allocate in self._allocate.values()]
         arena = self._arena()
         try:
             step.kernel(*arrays, *results, arena)
         except ArgumentError:
             step.kernel(*self._compact(arrays), *results, arena)
         return results
+
+    def _launch(self, arrays: Sequence[Any]) -> list[Array]:
+        """The one native step, on inputs and outputs in its own order."""
+        step, count = self._only, len(self.inputs)
+        if step is None or len(arrays) != count:
+            return self._any(arrays)
+        made = [
+            arrays[value.slot] if value.slot < count else self._allocate[value.slot]()
+            for value in step.writes
+        ]
+        try:
+            step.kernel(*(arrays[value.slot] for value in step.reads), *made, self._arena())
+        except ArgumentError:
+            return self._any(arrays)
+        places = {value.slot: array for value, array in zip(step.writes, made, strict=True)}
+        return [as_numpy(places[value.slot]) for value in self.outputs]
+
+    def _any(self, arrays: Sequence[Any]) -> list[Array]:
+        """Any program, on any arrays."""
+        return self._replace(arrays) if self._replaced else self._run(self._compact(arrays))
 
     def _compact(self, arrays: Sequence[Any]) -> list[Array]:
         """The inputs as row-major NumPy arrays, copied where they are laid out otherwise."""
