@@ -345,3 +345,13 @@ def test_variables_in_a_wider_type() -> None:
     assert not detect_iter_map([cast("int8", j)], domains)
     divided = subspace_divide([i * 8 + wide - 2], domains, [j])
     assert [str(p.inner) for p in divided.divisions] == ['T.Cast("int64", j) - T.int64(2)']
+
+
+def test_conditions_that_leave_nothing() -> None:
+    """What never runs is any map."""
+    domains = {I: Range(3, 2), J: Range(0, 2)}
+    flat = I * 2 + J
+    for condition in (flat < 6, flat < 2):
+        assert detect_iter_map([flat // 3, flat % 3], domains, condition)
+    empty = {I: Range(0, 0), J: Range(0, 2)}
+    assert detect_iter_map([I // 2, I % 2, J], empty)

@@ -86,3 +86,14 @@ def main(A: T.Buffer((4, 6), "float32"), B: T.Buffer((4,), "float32")):
     sch.decompose_reduction("B", sch.get_loops("B")[1])
     check_same(sch, text)
     assert sch.verify("main").ok
+
+
+def test_what_starts_declares_the_indices_that_are_data():
+    sch = schedule(MATMUL)
+    sch.transform_layout("C", ("write", 0), lambda i, j: (i, j // 2, j % 2))
+    sch.cache_index("C", "global", 0)
+    init = sch.decompose_reduction("C", sch.get_loops("C")[2])
+    assert [region.buffer.name for region in sch.get(init).reads] == ["index_var_0", "index_var_1"]
+    sch.compute_inline("index_0")
+    sch.compute_inline("index_1")
+    assert "index_var" not in str(sch.mod)

@@ -58,6 +58,8 @@ def _check_digits(
     end: Expr = const(1, mark.extent.dtype)
     largest: Expr = const(0, mark.extent.dtype)
     for split in ordered:
+        if is_int(end, 0):
+            return None  # it has no values at all
         if not analyzer.can_prove_equal(split.lower_factor % end, 0):
             if is_int(split.lower_factor, 1):
                 return (

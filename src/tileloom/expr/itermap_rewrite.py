@@ -136,9 +136,10 @@ class IterMapRewriter:
         zero = const(0, extent.dtype)
         prove = self.analyzer.can_prove
         start = zero if low is None or prove(low <= 0) else low
-        if high is None or prove(high >= extent):
-            return start, extent
-        return start, high
+        end = extent if high is None or prove(high >= extent) else high
+        if prove(end < start):
+            return start, start  # nothing is left
+        return start, end
 
     def _cut_sum(self, total: IterSumExpr, low: Expr | None, high: Expr | None) -> None:
         total = self._with_constrained(total)

@@ -11,8 +11,10 @@ from ...tir import (
     BlockRealize,
     Buffer,
     BufferLoad,
+    BufferRegion,
     BufferStore,
     For,
+    Stmt,
     collect,
     pre_order,
     stmt_exprs,
@@ -247,6 +249,17 @@ def loaded_buffers(expr: Expr) -> list[Buffer]:
     )
 
 
+def loaded_points(stmt: Stmt) -> tuple[BufferRegion, ...]:
+    """The elements that a statement loads, each once."""
+    found: dict[BufferRegion, None] = {}
+    for node in pre_order(stmt):
+        for expr in stmt_exprs(node):
+            for part in post_order(expr):
+                if isinstance(part, BufferLoad):
+                    found[BufferRegion.point(part.buffer, part.indices)] = None
+    return tuple(found)
+
+
 def holds_blocks(block: Block) -> bool:
     """Whether there are blocks inside a block."""
     return bool(collect(block.body, BlockRealize))
@@ -263,5 +276,6 @@ __all__ = [
     "check_compact_dataflow", "check_complete", "check_complete_or_reduction", "check_not_output",
     "check_reduction", "check_starts", "check_trivial_binding", "complete_fault",
     "has_trivial_binding", "holds_blocks", "is_complete", "is_output", "is_reduction", "is_zero",
-    "leaf_store", "loaded_buffers", "loop_iter_type", "loop_vars_used", "reduction_fault",
+    "leaf_store", "loaded_buffers", "loaded_points", "loop_iter_type", "loop_vars_used",
+    "reduction_fault",
 ]  # fmt: skip

@@ -39,6 +39,7 @@ from ...tir import (
     undefined_vars,
 )
 from ...tir.analysis_intervals import Intervals
+from ..analysis.blocks import loaded_points
 from ..analysis.tree import child_blocks, is_one, is_zero, loops_in_sight, only_child_chain
 from ..errors import name_of, refuse
 from ..sref import StmtSRef
@@ -305,7 +306,7 @@ def outer_init(init: Stmt, inner: BlockRealize, loops: Sequence[For], name: str)
     needed = frozenset[Var]().union(*map(free_vars, values))
     kept = [loop for loop in loops if loop.loop_var in needed]
     gone = {loop.loop_var for loop in loops} - needed
-    start = Block(tuple(axes), (), inner.block.writes, name, init)
+    start = Block(tuple(axes), loaded_points(init), inner.block.writes, name, init)
     predicate = _without(inner.predicate, gone, needed, inner.block)
     stmt: Stmt = BlockRealize(tuple(values), predicate, start)
     for loop in reversed(kept):

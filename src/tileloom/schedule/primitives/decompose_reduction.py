@@ -27,7 +27,7 @@ from ...tir import (
     seq,
     substitute_stmt,
 )
-from ..analysis.blocks import check_reduction
+from ..analysis.blocks import check_reduction, loaded_points
 from ..analysis.tree import is_ancestor, is_one, loops_above, loops_in_sight
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, LoopRef, primitive
@@ -126,12 +126,13 @@ def _init_realize(realize: BlockRealize) -> BlockRealize:
             renamed[axis.var] = var
             axes.append(IterVar(axis.dom, var, axis.iter_type, axis.thread_tag))
             values.append(value)
+    body = substitute_stmt(block.init, renamed)
     start = Block(
         tuple(axes),
-        (),
+        loaded_points(body),
         tuple(_region(region, renamed) for region in block.writes),
         f"{block.name_hint}_init",
-        substitute_stmt(block.init, renamed),
+        body,
     )
     return BlockRealize(tuple(values), realize.predicate, start)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...expr import REDUCE, Expr, Var, free_vars
 from ...tir import Block, For, SeqStmt, Stmt, seq
 from ..analysis.cover import stage_pipeline_fault
+from ..analysis.scope import touched_buffers
 from ..analysis.tree import (
     child_blocks,
     child_realizes,
@@ -122,7 +123,11 @@ def _check_passed(
     first = min(order[block] for block in merged)
     for block in merged:
         for other, place in order.items():
-            if first < place < order[block] and other not in merged and _conflict(block, other):
+            if (
+                first < place < order[block]
+                and other not in merged
+                and _conflict(state, block, other)
+            ):
                 raise refuse(
                     f"merging moves block {block.name_hint!r} before block {other.name_hint!r}, "
                     "and one of them needs what the other writes",
@@ -131,10 +136,10 @@ def _check_passed(
                 )
 
 
-def _conflict(a: Block, b: Block) -> bool:
+def _conflict(state: ScheduleState, a: Block, b: Block) -> bool:
     """Whether the order of two blocks matters."""
-    reads, writes = ({r.buffer for r in part} for part in (a.reads, a.writes))
-    other_reads, other_writes = ({r.buffer for r in part} for part in (b.reads, b.writes))
+    reads, writes = map(set, touched_buffers(state, a))
+    other_reads, other_writes = map(set, touched_buffers(state, b))
     return bool(writes & (other_reads | other_writes) or reads & other_writes)
 
 
@@ -151,7 +156,7 @@ def _check_sums_are_whole(state: ScheduleState, nests: list[list[StmtSRef]]) -> 
             made = {region.buffer for region in realize.block.writes}
             for other in nests:
                 for reader in [] if other is nest else child_blocks(state, other[-1]):
-                    if made & {region.buffer for region in reader.block.reads}:
+                    if made & touched_buffers(state, reader.block)[0].keys():
                         raise refuse(
                             f"interleaving the nests lets {name_of(reader)} read what "
                             f"{name_of(block)} has not reduced to the end",
