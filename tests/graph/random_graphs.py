@@ -20,7 +20,9 @@ INT_UNARY = ["relu", "neg", "square", "abs", "sign"]
 BINARY = ["add", "sub", "mul", "maximum", "minimum"]
 #: How often each kind of step is taken.
 STEPS = {"unary": 5, "binary": 6, "reduce": 3, "shape": 3, "product": 2, "norm": 1, "constant": 1,
-         "gather": 1, "where": 1}  # fmt: skip
+         "gather": 1, "where": 1, "heads": 1, "statistics": 1, "clip": 1, "dropout": 1}  # fmt: skip
+#: Steps that need fractions.
+FRACTIONS = {"norm", "statistics", "clip", "dropout"}
 REDUCTIONS = ["sum", "max", "min", "mean"]
 
 
@@ -61,7 +63,7 @@ class Maker:
         return self.random.choice(self.known[-3:] if recent else self.known)
 
     def step(self) -> Tensor:
-        steps = STEPS if self.is_float else {k: n for k, n in STEPS.items() if k != "norm"}
+        steps = {k: n for k, n in STEPS.items() if self.is_float or k not in FRACTIONS}
         kind = self.random.choices(list(steps), list(steps.values()))[0]
         found: Tensor | None = getattr(self, f"make_{kind}")(self.pick())
         return self.make_unary(self.pick()) if found is None else found
@@ -133,6 +135,47 @@ class Maker:
         return self.random.choice(
             [lambda: ops.softmax(wide, axis), lambda: ops.layer_norm(ops.add(x, self.noise(x)))]
         )()
+
+    def make_heads(self, x: Tensor) -> Tensor | None:
+        """The last dimension taken apart, and dimensions exchanged, as attention does it."""
+        extent = x.shape[-1] if x.shape else 0
+        heads = next((n for n in (3, 2) if extent and extent % n == 0), None)
+        if heads is None or x.ndim > 3:
+            return None
+        y = ops.reshape(x, (*x.shape[:-1], heads, extent // heads))
+        order = [*range(y.ndim)]
+        a = self.random.randrange(y.ndim - 1)
+        order[a], order[-2] = order[-2], order[a]
+        return ops.transpose(y, order)
+
+    def make_statistics(self, x: Tensor) -> Tensor | None:
+        """Normalised over groups of channels, or over all dimensions but one."""
+        if x.ndim < 2 or 0 in x.shape:
+            return None
+        y = ops.add(ops.tanh(x), self.noise(x))
+        channels = x.shape[1]
+        if self.random.random() < 0.5:
+            groups = self.random.choice([n for n in (1, 2, 3, channels) if channels % n == 0])
+            scale, bias = self.weights(channels), self.weights(channels)
+            return ops.group_norm(y, groups, scale, bias)
+        kept = self.random.randrange(x.ndim)
+        axes = tuple(k for k in range(x.ndim) if k != kept)
+        centred = ops.sub(y, ops.mean(y, axes, True))
+        self.known.append(ops.var(y, axes))
+        return ops.mul(centred, ops.rsqrt(ops.add(ops.mean(ops.square(centred), axes, True), 0.1)))
+
+    def make_clip(self, x: Tensor) -> Tensor:
+        """Scaled by a number that depends on all elements."""
+        y = ops.tanh(x)
+        norm = ops.sqrt(ops.add(ops.mean(ops.square(y)), 0.01)) if x.type.size else ops.sum(y)
+        self.known.append(norm)
+        return ops.div(y, ops.maximum(norm, 0.5))
+
+    def make_dropout(self, x: Tensor) -> Tensor:
+        """Part of the elements dropped, the rest scaled; also the mask."""
+        keep = ops.cast(ops.less_equal(self.noise(x), 2.0), self.kind)
+        self.known.append(keep)
+        return ops.mul(ops.mul(keep, x), 1.25)
 
     def make_constant(self, x: Tensor) -> Tensor:
         return ops.constant(np.full(x.shape, self.random.choice(self.scalars), self.kind))

@@ -20,7 +20,7 @@ KINDS = ["float32", "float64", "float16", "int32", "int8"]
 # Relative and absolute: half precision rounds after each op, and a fused kernel not always.
 TOLERANCE = {
     "float64": (1e-10, 1e-11),
-    "float32": (1e-4, 2e-5),
+    "float32": (1e-4, 1e-4),
     "float16": (3e-2, 3e-2),
     "int32": (0, 0),
     "int8": (0, 0),

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ..nodes import Graph, Node, Tensor
 from ..to_tir.fits import formulas_fit, lattice, product_fit, rows_fit
+from ..to_tir.products import suits_panels
 from . import cost
 from .cells import Cell, Cells
 from .group import MAX_NODES, MAX_OPERANDS, Domain, GroupKind, by_serial, operands
@@ -191,7 +192,7 @@ def _fits(
 ) -> str | None:
     if shape.kind in _PRODUCTS:
         anchor = (a if a.kind in _PRODUCTS else b).anchor
-        return product_fit(nodes, kept, anchor)[1]
+        return product_fit(nodes, kept, anchor, panels=suits_panels(anchor))[1]
     if shape.domain is not None:
         return rows_fit(nodes, kept, shape.domain)
     return formulas_fit(nodes, kept)

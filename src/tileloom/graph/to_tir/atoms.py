@@ -42,11 +42,14 @@ def domain(stage: Stage) -> list[Axis]:
 def logical_axes(stage: Stage) -> list[Axis]:
     """The axes of a stage in the order of the shape that it walks.
 
-    For a reduction that is the shape of what it reduces, if it says so; else that of memory.
+    For a reduction that is the shape of what it reduces, if there is one tensor with all axes.
     """
+    pairs = zip(stage.axes, stage.extents, strict=True)
+    axes = {v: Axis((v,), (n,)) for v, n in pairs}
     if not stage.is_reduction:
-        return domain(stage)
-    axes = {axis.parts[0]: axis for axis in domain(stage)}
+        return list(axes.values())
+    pairs = zip(stage.reduce_axes, stage.reduce_extents, strict=True)
+    axes |= {v: Axis((v,), (n,), True) for v, n in pairs}
     first = stage.op.body[0]
     source = first.source[0] if isinstance(first, Reduce) else first
     for node in post_order(source):

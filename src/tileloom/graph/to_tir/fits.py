@@ -252,12 +252,12 @@ Layout = tuple[tuple[tuple[int, int], ...], ...]
 
 
 def product_fit(
-    nodes: Sequence[Node], kept: Collection[Tensor], anchor: Node
+    nodes: Sequence[Node], kept: Collection[Tensor], anchor: Node, *, panels: bool
 ) -> tuple[dict[Tensor, Layout], str | None]:
     """Whether formulas fit behind a product; and how what they make lies in its result.
 
     They work on the product's elements one by one, and store them in its order, or in another
-    one that keeps pieces of the rows together.
+    one that keeps pieces of the rows together, if the product is made by panels.
     """
     product = anchor.outputs[0]
     layouts: dict[Tensor, Layout] = {product: plain_layout(product.shape)}
@@ -283,7 +283,7 @@ def product_fit(
             if tensor in nest.work and nest.repeats(tensor, out, node.op.name):
                 return layouts, f"{node.op.name} would compute {_maker(tensor)} again"
         layouts[out] = layout
-        if out in kept and not _in_pieces(layout, anchor):
+        if out in kept and not (_in_pieces(layout, anchor) if panels else is_plain(layout)):
             return layouts, f"{node.op.name} takes the rows of {anchor.op.name} apart"
     return layouts, None
 

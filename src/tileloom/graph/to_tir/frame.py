@@ -125,7 +125,8 @@ class Frame:
         if isinstance(expr, Var):
             return self.values.get(expr, expr)
         if isinstance(expr, ProducerLoad):
-            source = self.sources.get(expr.producer)
+            made = expr.producer
+            source = self.sources.get(made.base if isinstance(made, Flattened) else made)
             if source is not None:
                 return source(expr.indices)
             return self.load(expr.producer, expr.indices)

@@ -72,7 +72,7 @@ def part_body(part: Group, memory: Mapping[Tensor, Buffer], machine: Machine) ->
     if anchor is None or result is None:
         return plain_body(outputs, buffers, machine)
     operands = [made[t] for t in anchor.inputs]
-    by_tensor, _ = product_fit(part.nodes, part.outputs, anchor)
+    by_tensor, _ = product_fit(part.nodes, part.outputs, anchor, panels=True)
     layouts = {
         output: by_tensor[tensor]
         for output, tensor in zip(outputs, part.outputs, strict=True)

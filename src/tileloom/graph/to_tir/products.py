@@ -13,7 +13,7 @@ from ...expr import Add, And, Expr, Var, binary, cast, const
 from ...tir import Buffer, BufferLoad, BufferStore, Stmt, make_buffer, seq
 from ..nodes import Node
 from .access import row_major
-from .fits import Layout, is_plain, live, plain_layout, size_of
+from .fits import Layout, is_plain, size_of
 from .frame import Axis, Frame, constantly
 from .gemm import Element, Product, product_kernel
 from .reducing import allocate
@@ -37,10 +37,11 @@ class Position:
 
     def along(self, dim: Sequence[tuple[int, int]], shape: Sequence[int]) -> Expr:
         """The index of a dimension that (extent, step) pairs of the product make up."""
-        total: Expr = const(0)
+        total: Expr | None = None
         for extent, step in dim:
-            total = total * extent + self._digit(extent, step, shape)
-        return total
+            digit = self._digit(extent, step, shape)
+            total = digit if total is None else total * extent + digit
+        return const(0) if total is None else total
 
     def _digit(self, extent: int, step: int, shape: Sequence[int]) -> Expr:
         below = size_of(shape)
@@ -70,7 +71,7 @@ class Anchored:
         result: the tensor expression that stands for its result in the formulas.
         buffers: memory of the group's inputs and outputs.
         outputs: the formulas that the kernel stores.
-        layouts: how they lie in the result; in the same order unless it says otherwise.
+        layouts: how they lie in the result.
     """
 
     def __init__(
@@ -80,12 +81,12 @@ class Anchored:
         result: te.Tensor,
         buffers: Mapping[te.Tensor, Buffer],
         outputs: Sequence[te.Tensor],
-        layouts: Mapping[te.Tensor, Layout] | None = None,
+        layouts: Mapping[te.Tensor, Layout],
     ) -> None:
         self.node = node
         self.result = result
         self.buffers = buffers
-        self.layouts = {t: d for t, d in (layouts or {}).items() if not is_plain(d)}
+        self.layouts = layouts
         self.operands = [buffers[tensor] for tensor in operands]
         self.stages = make_stages([t for t in outputs if t is not result], reuse=False)
         self.raw = result in outputs
@@ -114,12 +115,8 @@ class Anchored:
 
     def _place(self, stage: Stage, position: Position) -> list[Expr]:
         """Where a stage stands when the product stands at a position."""
-        layout = self.layouts.get(stage.op.outputs[0])
         shape = self.result.static_shape
-        if layout is None and stage.extents == live(shape):
-            return [p for p, n in zip(position.indices, shape, strict=True) if n != 1]
-        if layout is None:
-            layout = plain_layout(_whole(stage))
+        layout = self.layouts[stage.op.outputs[0]]
         return [position.along(dim, shape) for dim in layout if dim]
 
     def waiting_room(self) -> Buffer:
@@ -129,15 +126,11 @@ class Anchored:
             size *= extent
         for stage in self.stages:
             for tensor in stage.op.outputs:
-                if tensor.dtype is self.dtype and tensor not in self.layouts:
+                if tensor.dtype is self.dtype and is_plain(self.layouts[tensor]):
                     return self.buffers[tensor]
         if self.raw and self.result.dtype is self.dtype:
             return self.buffers[self.result]
         return make_buffer((size,), self.dtype, "sums")
-
-
-def _whole(stage: Stage) -> Sequence[int]:
-    return [int(a.domain.extent) for a in stage.op.axis]  # type: ignore[call-overload]
 
 
 def accumulator_of(node: Node) -> Any:
