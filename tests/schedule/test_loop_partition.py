@@ -189,3 +189,16 @@ def test_a_block_that_declares_nothing_is_a_reader() -> None:
     refused(
         sch, "reads 'B' after the last write", "write_at", outer, sch.get_block("B"), 0, "local"
     )
+
+
+def test_pieces_do_not_follow_their_producer() -> None:
+    sch = schedule(ELEMENTWISE)
+    sch.loop_partition(sch.get_loops("C")[0], [4])
+    common = sch.get_block("C_i_common")
+    refused(
+        sch,
+        "does not declare what it reads of 'B'",
+        "reverse_compute_at",
+        common,
+        sch.get_loops("B")[0],
+    )

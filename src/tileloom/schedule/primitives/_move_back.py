@@ -38,7 +38,7 @@ from ...tir import (
     stmt_exprs,
 )
 from ..analysis.blocks import is_output
-from ..analysis.scope import is_seen_outside, producers
+from ..analysis.scope import is_seen_outside, producers, touched_buffers
 from ..analysis.tree import is_one, loops_above
 from ..errors import name_of, refuse
 from ..sref import StmtSRef
@@ -47,8 +47,20 @@ from ._boxes import runs_all
 
 
 def check_runs_all(state: ScheduleState, block: StmtSRef) -> None:
-    """Refuse a consumer that runs only some of its instances: moved, it might run more of them."""
+    """Refuse a consumer that runs only some of its instances: moved, it might run more of them.
+
+    One that declares nothing might run for what is not made yet.
+    """
     stmt = block.block
+    declared = {region.buffer for region in stmt.reads}
+    hidden = next((b for b in touched_buffers(state, stmt)[0] if b not in declared), None)
+    if hidden is not None:
+        raise refuse(
+            f"{name_of(block)} does not declare what it reads of {hidden.name!r}, so it is not "
+            "known which loop makes that",
+            at=[block],
+            hint="move blocks before loop_partition",
+        )
     if not is_output(state, block) and all(a.iter_type == SPATIAL for a in stmt.iter_vars):
         return  # more elements of a buffer that only later blocks look at
     if runs_all(state, block):

@@ -91,7 +91,7 @@ def _alike(
     writer: StmtSRef,
     users: list[StmtSRef],
 ) -> list[StmtSRef]:
-    """The blocks that read what `block` reads: what was there before the writer, or what it made."""
+    """The blocks that read what `block` does: what was there before the writer, or what it made."""
     order = block_scope(state, scope.block).blocks
     place = {known: i for i, known in enumerate(order)}
     early = place[block.block] < place[writer.block]
