@@ -9,11 +9,21 @@ from tileloom.base import Target
 from tileloom.driver import compile_graph, plan_graph
 from tileloom.expr import IntImm, Var, as_expr
 from tileloom.graph import ops
-from tileloom.graph.inplace import is_safe, write_in_place
+from tileloom.graph.inplace import write_in_place
+from tileloom.graph.inplace_safety import guard_tail, is_safe
 from tileloom.graph.nodes import Graph, Node, Tensor, tensor_type
 from tileloom.graph.op import Op
 from tileloom.graph.run import run
-from tileloom.tir import BufferLoad, BufferStore, For, IfThenElse, PrimFunc, make_buffer, seq
+from tileloom.tir import (
+    BufferLoad,
+    BufferStore,
+    For,
+    IfThenElse,
+    PrimFunc,
+    make_buffer,
+    pre_order,
+    seq,
+)
 
 
 def tensor(name, shape=(64, 48), kind="float32"):
@@ -103,12 +113,18 @@ def test_where_more_of_the_input_is_read(make, rng):
     check(graph, {0: 0}, rng, copies=1 - len(done))
 
 
-def test_rows_that_do_not_fill_registers(rng):
-    for shape in ((37,), (7, 11), (1,), (0,), (1, 1031)):
-        x = tensor("x", shape)
-        graph = Graph([x], [ops.add(ops.mul(x, 2.0), 1.0)])
-        done, _ = direct(graph, {0: 0})
-        check(graph, {0: 0}, rng, copies=1 - len(done))
+@pytest.mark.parametrize("shape", [(37,), (7, 11), (1,), (0,), (1, 1031), (64, 3, 37), (8, 1)])
+def test_rows_that_do_not_fill_registers(shape, rng):
+    """They end in a register that reaches back, over elements that have been written."""
+    x, y, g = (tensor(name, shape) for name in "xyg")
+    check(Graph([x], [ops.add(ops.mul(x, 2.0), 1.0)]), {0: 0}, rng)
+    new = ops.add(ops.mul(x, 0.9), g)
+    graph = Graph([x, y, g], [new, ops.sub(y, ops.mul(new, 0.1)), ops.mul(new, new)])
+    check(graph, {0: 0, 1: 1}, rng)
+    row = tensor("row", shape[-1:])
+    graph = Graph([x, row], [ops.mul(x, row)])
+    done, _ = direct(graph, {0: 0})
+    check(graph, {0: 0}, rng, copies=1 - len(done))
 
 
 def test_an_output_that_is_the_old_value(rng):
@@ -212,6 +228,38 @@ def load(*indices):
 )
 def test_what_a_kernel_may_do(body, safe):
     assert is_safe(PrimFunc((), body), A, B) is safe
+
+
+def tailed(head, tail, start=3, width=5):
+    """A head of 4 elements, and a tail from `start` on."""
+    return PrimFunc((), seq(loop(head, I, 4), loop(tail, J, width)))
+
+
+def test_tails_that_reach_back_are_masked():
+    plain = tailed(store(B, load(I) * 2.0, I), store(B, load(J + 3) * 2.0, J + 3))
+    assert not is_safe(plain, A, B)
+    guarded = guard_tail(plain, B)
+    assert guarded is not None
+    (mask,) = [stmt for stmt in pre_order(guarded.body) if isinstance(stmt, IfThenElse)]
+    assert str(mask.condition) == "j >= 1"
+    assert is_safe(guarded, A, B, once=True)
+    assert not is_safe(guarded, A, B)
+
+
+@pytest.mark.parametrize(
+    "func",
+    [
+        # A gap, too short a tail, steps of two, another order, a sum, another place, a local.
+        tailed(store(B, load(I), I), store(B, load(J + 5), J + 5), width=3),
+        tailed(store(B, load(I), I), store(B, load(J + 3), J + 3), width=4),
+        tailed(store(B, load(I), I), store(B, load(J * 2), J * 2), width=4),
+        tailed(store(B, load(3 - I), 3 - I), store(B, load(J + 3), J + 3)),
+        tailed(store(B, load(I), I), seq(store(B, load(J + 3), J + 3), store(C, load(J), J))),
+        PrimFunc((), loop(store(B, load(I), I))),
+    ],
+)
+def test_other_nests_are_not_taken_for_tails(func):
+    assert guard_tail(func, B) is None
 
 
 def test_buffers_of_other_shapes_are_not_the_same():

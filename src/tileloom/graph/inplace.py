@@ -14,39 +14,13 @@ of two that would be the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ..expr import (
-    Call,
-    Expr,
-    IntImm,
-    Range,
-    StringImm,
-    Var,
-    detect_iter_map,
-    post_order,
-    substitute,
-)
-from ..tir import (
-    Block,
-    Buffer,
-    BufferLoad,
-    BufferStore,
-    Evaluate,
-    For,
-    IfThenElse,
-    IRModule,
-    PrimFunc,
-    SeqStmt,
-    Stmt,
-    While,
-    seq,
-    stmt_children,
-    stmt_exprs,
-)
+from ..expr import Call, Expr, StringImm, Var, substitute
+from ..tir import Buffer, BufferLoad, Evaluate, IRModule, PrimFunc, SeqStmt, Stmt, seq
 from ..tir.walk import rewrite_stmt_exprs
+from .inplace_safety import guard_tail, is_safe
 from .nodes import Tensor
 from .program import KernelCall, Program, Segment
 
@@ -195,7 +169,10 @@ def _merge_kernel(
     gone, kept = homes.index(target), homes.index(result)
     source, sink = (func.buffer_map[func.params[k]] for k in (gone, kept))
     if not is_safe(func, source, sink):
-        return None
+        guarded = guard_tail(func, sink)
+        if guarded is None or not is_safe(guarded, source, sink, once=True):
+            return None
+        func = guarded
     stem = call.kernel.partition("_in_place")[0]
     name = f"{stem}_in_place{len(program.module.functions)}"
     places = [k for k in range(len(func.params)) if k != gone]
@@ -217,128 +194,3 @@ def _replace_buffer(body: Stmt, old: Buffer, new: Buffer) -> Stmt:
         return None
 
     return rewrite_stmt_exprs(body, rule)
-
-
-@dataclass(frozen=True)
-class _Site:
-    """A statement of a kernel with the loops around it, outermost first."""
-
-    stmt: Stmt
-    order: int
-    loops: tuple[For, ...]
-    guarded: bool
-
-    def is_after(self, other: _Site) -> bool:
-        """Whether the other has run to its end before this begins, whatever the iteration."""
-        share = self.loops and other.loops and self.loops[0] is other.loops[0]
-        return other.order < self.order and not share
-
-
-def is_safe(func: PrimFunc, source: Buffer, sink: Buffer) -> bool:
-    """Whether a kernel computes the same when `sink` is where `source` is.
-
-    >>> from ..tir import make_buffer
-    >>> a, b, i = make_buffer((8,), name="a"), make_buffer((8,), name="b"), Var("i")
-    >>> def doubled(place):
-    ...     store = BufferStore(b, BufferLoad(a, [place]) * 2.0, [i])
-    ...     return PrimFunc((), For(i, IntImm("int32", 0), IntImm("int32", 8), "serial", store))
-    >>> is_safe(doubled(i), a, b), is_safe(doubled(7 - i), a, b)
-    (True, False)
-    """
-    if source.dtype != sink.dtype or not (
-        _same(source.shape, sink.shape) and _same(source.strides, sink.strides)
-    ):
-        return False
-    sites = list(_sites(func.body, (), False, iter(range(1 << 62))))
-    if any(isinstance(site.stmt, (Block, While)) for site in sites):
-        return False
-    if any(_is_opaque(site.stmt, (source, sink)) for site in sites):
-        return False
-    stores = [s for s in sites if isinstance(s.stmt, BufferStore) and s.stmt.buffer is sink]
-    if any(isinstance(s.stmt, BufferStore) and s.stmt.buffer is source for s in sites):
-        return False
-    readers = [site for site in sites if next(_loads(site.stmt, source), None) is not None]
-    early = [site for site in readers if all(store.is_after(site) for store in stores)]
-    if len(early) == len(readers):
-        return True
-    return _writes_once(stores, sink) and all(
-        any(_same_element(site, store, source) for store in stores)
-        for site in readers
-        if site not in early
-    )
-
-
-def _sites(
-    stmt: Stmt, loops: tuple[For, ...], guarded: bool, order: Iterator[int]
-) -> Iterator[_Site]:
-    yield _Site(stmt, next(order), loops, guarded)
-    if isinstance(stmt, For):
-        loops = (*loops, stmt)
-    guarded = guarded or isinstance(stmt, IfThenElse)
-    for child in stmt_children(stmt):
-        yield from _sites(child, loops, guarded, order)
-
-
-def _loads(stmt: Stmt, buffer: Buffer) -> Iterator[BufferLoad]:
-    for expr in stmt_exprs(stmt):
-        for part in post_order(expr):
-            if isinstance(part, BufferLoad) and part.buffer is buffer:
-                yield part
-
-
-def _is_opaque(stmt: Stmt, buffers: Sequence[Buffer]) -> bool:
-    """Whether a statement uses the address of a buffer, or a part of it at once."""
-    addresses = {buffer.data for buffer in buffers}
-    for expr in stmt_exprs(stmt):
-        for part in post_order(expr):
-            if part in addresses or (isinstance(part, Call) and part.op == "tir.address_of"):
-                return True
-            if isinstance(part, BufferLoad) and part.buffer in buffers and part.dtype.is_vector:
-                return True
-    if isinstance(stmt, BufferStore) and stmt.buffer in buffers:
-        return stmt.value.dtype.is_vector
-    node: Any = getattr(stmt, "node", None)
-    buffer: Any = getattr(stmt, "buffer_var", None)
-    return node in addresses or buffer in addresses
-
-
-def _same_element(site: _Site, store: _Site, source: Buffer) -> bool:
-    """Whether all that is read at a site is the element that is then stored."""
-    if (
-        not _same(site.loops, store.loops)
-        or site.order > store.order
-        or not isinstance(store.stmt, BufferStore)
-    ):
-        return False
-    return all(_same(load.indices, store.stmt.indices) for load in _loads(site.stmt, source))
-
-
-def _same(a: Sequence[Any], b: Sequence[Any]) -> bool:
-    """Whether these are the same objects (expressions that are equal are the same object)."""
-    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
-
-
-def _writes_once(stores: Sequence[_Site], sink: Buffer) -> bool:
-    """Whether no element is stored twice."""
-    size = 1
-    for extent in sink.shape:
-        if not isinstance(extent, IntImm):
-            return False
-        size *= extent.value
-    counts = [_iterations(store.loops) for store in stores]
-    if None not in counts and sum(count or 0 for count in counts) == size:
-        # Every element is stored, so there is no iteration left to store one again.
-        return not any(store.guarded for store in stores)
-    if len(stores) != 1 or not isinstance(stores[0].stmt, BufferStore):
-        return False
-    domains = {loop.loop_var: Range(loop.min, loop.extent) for loop in stores[0].loops}
-    return bool(detect_iter_map(stores[0].stmt.indices, domains, check_level="bijective"))
-
-
-def _iterations(loops: Sequence[For]) -> int | None:
-    total = 1
-    for loop in loops:
-        if not isinstance(loop.extent, IntImm):
-            return None
-        total *= loop.extent.value
-    return total
