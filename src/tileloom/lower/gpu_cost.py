@@ -1,8 +1,8 @@
 """What a GPU kernel will do, counted without running it.
 
-Every access is evaluated for all threads of a block at once, in blocks and iterations that stand
-for all others: the first, one in the middle, and the last along each axis. Counts are exact where
-the iterations in the middle are alike, as those of tiled code with a guard at its rim are.
+Every access is evaluated for all threads of a block at once. Of long axes only some blocks and
+iterations are evaluated, which stand for all others: the first, the last, and others evenly
+between. Counts are exact where neighbours are alike, as in tiled code with a guard at its rim.
 """
 
 from __future__ import annotations
@@ -67,6 +67,9 @@ from .threads import THREAD_TAGS, Kernel, is_sync, kernels, scope_of, storage_ra
 
 #: Bytes that memory moves together, banks of shared memory, and bytes of a bank.
 SECTOR, BANKS, BANK = 32, 32, 4
+
+#: Positions of an axis that are evaluated.
+SAMPLES = 18
 
 #: Calls that the special function unit, or a routine on top of it, computes.
 TRANSCENDENTAL = frozenset(
@@ -349,13 +352,16 @@ def _passes(places: Any, size: int) -> tuple[int, int]:
 
 
 def _samples(extent: int) -> Iterator[tuple[int, int]]:
-    """Positions that stand for all of an axis, and for how many: the first, the inner, the last."""
-    if extent > 0:
-        yield 0, 1
-    if extent > 2:
-        yield 1, extent - 2
-    if extent > 1:
-        yield extent - 1, 1
+    """Positions that stand for all of an axis, and for how many: all, or some of a long one."""
+    if extent <= SAMPLES:
+        yield from ((at, 1) for at in range(extent))
+        return
+    inner = SAMPLES - 2
+    yield 0, 1
+    for k in range(inner):
+        low, high = (1 + (extent - 2) * n // inner for n in (k, k + 1))
+        yield low, high - low
+    yield extent - 1, 1
 
 
 def _number(extent: Expr) -> int:

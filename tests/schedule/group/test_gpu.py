@@ -21,9 +21,10 @@ from tileloom.graph.run import run
 from tileloom.graph.to_tir.blocks import block_function
 from tileloom.lower import lower
 from tileloom.lower.gpu_cost import KernelCost, kernel_costs
+from tileloom.lower.threads import kernels
 from tileloom.lower.verify_gpu_code import verify_gpu_code
 from tileloom.schedule import Schedule
-from tileloom.schedule.group import GroupRefused, schedule_gpu
+from tileloom.schedule.group import GroupRefused, grid, schedule_gpu
 from tileloom.tir import PrimFunc
 
 GPU = target("cuda -arch=sm_80")
@@ -94,6 +95,10 @@ def cost(shape: tuple[int, ...], build: Build) -> KernelCost:
         ((12, 8), lambda x: [ops.exp(ops.add(x, 1.0))]),
         ((12, 1, 6), lambda x: [ops.tanh(ops.mul(x, ops.constant(np.ones((1, 5, 6), "f4"))))]),
         ((37, 5), lambda x: [ops.relu(ops.transpose(x))]),
+        ((64, 33), lambda x: [ops.relu(ops.transpose(x))]),
+        ((2, 33, 2, 35), lambda x: [ops.transpose(x, (0, 2, 3, 1))]),
+        ((2, 33, 2, 20), lambda x: [ops.transpose(x, (0, 2, 3, 1))]),
+        ((20, 20), lambda x: [ops.add(ops.transpose(x), x)]),
         ((9, 33), lambda x: [ops.relu(x), ops.exp(x)]),
     ],
 )  # fmt: skip
@@ -150,6 +155,47 @@ def test_results_of_long_columns_come_together_without_conflicts() -> None:
 def test_long_rows_are_computed_again_and_short_ones_kept() -> None:
     assert cost((4, 1024), softmax).calls["exp"] == 4 * 1024
     assert cost((4, 50000), softmax).calls["exp"] == 2 * 4 * 50000
+
+
+def test_transposes_go_through_tiles() -> None:
+    found = cost((512, 1024), lambda x: [ops.relu(ops.transpose(x))])
+    for traffic in (*found.loads.values(), *found.stores.values()):
+        assert traffic.elements == 512 * 1024
+        assert traffic.efficiency == 1
+    assert found.syncs == 1
+
+
+# ---------------------------------------------------------------------------- parts
+
+
+@pytest.mark.parametrize(
+    ("shape", "build"),
+    [
+        ((200,), reducing(0)), ((2, 310), reducing(1)), ((16, 3, 16), reducing((0, 2))),
+        ((2, 320), lambda x: [ops.mean(x, 1), ops.max(x, 1)]),
+        ((1, 256), lambda x: [ops.sqrt(ops.sum(ops.square(x), 1))]),
+    ],
+)  # fmt: skip
+def test_few_results_are_made_in_parts(
+    shape: tuple[int, ...], build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("WORTH", 64), ("THREADS", 32), ("KEPT", 1)):
+        monkeypatch.setattr(grid, name, value)
+    sch, _, _ = scheduled(shape, build)
+    assert len(list(kernels(lower(sch.mod["main"], GPU).body))) == 2
+    test_groups_compute_what_they_should(shape, build)
+
+
+def test_parts_use_the_whole_grid() -> None:
+    sch, _, _ = scheduled((1 << 20,), reducing(0))
+    first, second = kernel_costs(lower(sch.mod["main"], GPU), GPU)
+    assert first.blocks >= 200
+    assert (second.blocks, second.stores["global"].elements) == (1, 1)
+    assert first.loads["global"].elements == 1 << 20
+
+
+def test_data_that_is_passed_over_again_stays_in_one_kernel() -> None:
+    assert cost((2, 1 << 15), softmax).blocks == 2
 
 
 # ---------------------------------------------------------------------------- refusals

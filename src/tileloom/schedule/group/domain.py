@@ -112,11 +112,12 @@ class _Finder:
         self.parent: dict[object, object] = {}
 
     def find(self) -> Domain:
-        for block in self.blocks:
-            for buffer, indices in accesses(block):
-                for dim, index in enumerate(indices):
-                    if isinstance(index, Var):
-                        self._join(index, (buffer, dim))
+        if len(self.blocks) > 1:  # the axes of a block by itself are its own
+            for block in self.blocks:
+                for buffer, indices in accesses(block):
+                    for dim, index in enumerate(indices):
+                        if isinstance(index, Var):
+                            self._join(index, (buffer, dim))
         made: dict[object, GroupAxis] = {}
         axes: dict[str, list[GroupAxis | None]] = {}
         for block in self.blocks:

@@ -95,8 +95,8 @@ def alternatives(tile: Tile, rows: int, depth: int) -> Iterator[Tile]:
     [16, 10]
     """
     yield tile
-    threads = _divisor(depth, tile.reduce_thread)
-    together = _divisor(rows, tile.spatial_thread)
+    threads = divisor(depth, tile.reduce_thread)
+    together = divisor(rows, tile.spatial_thread)
     even = replace(
         tile, spatial_thread=together, reduce_thread=threads, reduce_inner=depth // threads
     )
@@ -104,7 +104,7 @@ def alternatives(tile: Tile, rows: int, depth: int) -> Iterator[Tile]:
         yield even
 
 
-def _divisor(value: int, limit: int) -> int:
+def divisor(value: int, limit: int) -> int:
     """The largest divisor of `value` up to `limit`."""
     return max(k for k in range(1, min(value, limit) + 1) if value % k == 0)
 

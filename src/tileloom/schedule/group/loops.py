@@ -1,0 +1,94 @@
+"""What the tactics of a group share: looking at its blocks, and their loops over rows and depth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...expr import REDUCE
+from ...tir import Block
+from ..analysis.blocks import is_output
+from ..rv import BlockRV, LoopRV
+from ..schedule import Schedule
+from .domain import Domain, GroupRefused
+from .tile import Tile
+
+
+def blocks_by_name(sch: Schedule) -> dict[str, Block]:
+    """The blocks of the function that is worked on, in order."""
+    found = (sch.get(rv) for rv in sch.get_child_blocks(sch.get_block("root")))
+    return {block.name_hint: block for block in found}
+
+
+def reduces(block: Block) -> bool:
+    """Whether a block reduces."""
+    return any(axis.iter_type == REDUCE for axis in block.iter_vars)
+
+
+def writes_output(sch: Schedule, rv: BlockRV | Block) -> bool:
+    """Whether a block writes a parameter of the function."""
+    return is_output(sch.state, sch.get_sref(rv))
+
+
+def fused(sch: Schedule, loops: Sequence[LoopRV]) -> LoopRV:
+    """One loop for several."""
+    if len(loops) == 1:
+        return loops[0]
+    made: LoopRV = sch.fuse(*loops)
+    return made
+
+
+def rows_and_depth(
+    sch: Schedule, rv: BlockRV, name: str, domain: Domain
+) -> tuple[LoopRV, LoopRV | None]:
+    """One loop over the rows and one over the reduction axes (None for a formula of rows)."""
+    loops = sch.get_loops(rv)
+    axes = domain.axes[name]
+    if len(loops) != len(axes):
+        raise GroupRefused(f"block {name!r} has {len(loops)} loops for {len(axes)} axes")
+    by_axis = {axis: loop for axis, loop in zip(axes, loops, strict=True) if axis is not None}
+    if any(axis not in by_axis for axis in domain.spatial):
+        raise GroupRefused(f"block {name!r} does not run over all rows of the group")
+    units = [loop for axis, loop in zip(axes, loops, strict=True) if axis is None]
+    rows = [by_axis[axis] for axis in domain.spatial]
+    depth = [by_axis[axis] for axis in domain.reduced if axis in by_axis]
+    if depth and len(depth) < len(domain.reduced):
+        raise GroupRefused(f"block {name!r} runs over some of the reduction axes only")
+    if not rows:
+        rows = [sch.add_unit_loop(loops[0] if loops else rv)]
+    order = [*rows, *depth, *units]
+    if len(order) > 1:
+        sch.reorder(*order)
+    return fused(sch, rows), fused(sch, depth) if depth else None
+
+
+def share_out(
+    sch: Schedule,
+    rv: BlockRV,
+    rows: LoopRV,
+    depth: LoopRV | None,
+    tile: Tile,
+    tags: tuple[str, str] = ("threadIdx.y", "threadIdx.x"),
+) -> LoopRV:
+    """Deal rows out to blocks and their threads, and a row's positions to threads.
+
+    Args:
+        tags: of the threads for rows, and of those for positions.
+
+    Returns:
+        The loop over blocks, which is not bound yet.
+    """
+    if depth is None and tile.reduce_thread > 1 and writes_output(sch, rv):
+        # A result of a whole row: of the threads that have it one writes it.
+        depth = sch.add_unit_loop(rv)
+    block: LoopRV
+    block, row = sch.split(rows, [None, tile.spatial_thread])
+    if depth is not None:
+        inner, thread = sch.split(depth, [None, tile.reduce_thread])
+        sch.reorder(block, row, thread, inner)
+        if tile.reduce_thread > 1:
+            sch.bind(thread, tags[1])
+    if tile.spatial_thread > 1:
+        sch.bind(row, tags[0])
+    if not writes_output(sch, rv):
+        sch.set_scope(rv, 0, "local")
+    return block
