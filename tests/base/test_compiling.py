@@ -57,3 +57,12 @@ def test_recursion_goes_deep_and_the_limit_returns() -> None:
     before = sys.getrecursionlimit()
     assert compiling(depth)(3000) == 3000
     assert sys.getrecursionlimit() == before
+
+
+def test_a_limit_that_is_raised_inside_stays() -> None:
+    before = sys.getrecursionlimit()
+    try:
+        compiling(lambda: sys.setrecursionlimit(before + 7000))()
+        assert sys.getrecursionlimit() == before + 7000
+    finally:
+        sys.setrecursionlimit(before)

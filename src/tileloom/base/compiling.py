@@ -28,21 +28,23 @@ class _Compilations:
         self.lock = _thread.allocate_lock()
         self.count = 0
         self.collects = False
-        self.limit = 0
+        self.limit = self.raised = 0
 
     def enter(self) -> None:
         with self.lock:
             if self.count == 0:
                 self.collects, self.limit = gc.isenabled(), sys.getrecursionlimit()
                 gc.disable()
-                sys.setrecursionlimit(max(self.limit, RECURSION_LIMIT))
+                self.raised = max(self.limit, RECURSION_LIMIT)
+                sys.setrecursionlimit(self.raised)
             self.count += 1
 
     def leave(self) -> None:
         with self.lock:
             self.count -= 1
             if self.count == 0:
-                sys.setrecursionlimit(self.limit)
+                if sys.getrecursionlimit() == self.raised:  # nobody wants more meanwhile
+                    sys.setrecursionlimit(self.limit)
                 if self.collects:
                     gc.enable()
 

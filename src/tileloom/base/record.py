@@ -119,12 +119,17 @@ class Record(metaclass=RecordType):
     def replace(self, **changes: Any) -> Self:
         """The same with some fields changed."""
         cls: Any = type(self)
-        if not changes.keys() <= cls._fields.keys():
+        new = object.__new__(cls)
+        unused = len(changes)
+        for name, setter in cls._setters:
+            if name in changes:
+                setter(new, changes[name])
+                unused -= 1
+            else:
+                setter(new, getattr(self, name))
+        if unused:
             unknown = min(changes.keys() - cls._fields.keys())
             raise TypeError(f"{cls.__name__} has no field {unknown!r}")
-        new = object.__new__(cls)
-        for name, setter in cls._setters:
-            setter(new, changes[name] if name in changes else getattr(self, name))
         if hasattr(cls, "__post_init__"):
             new.__post_init__()
         return new  # type: ignore[no-any-return]

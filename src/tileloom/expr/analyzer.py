@@ -69,8 +69,13 @@ class Analyzer:
 
     def bind_bound(self, var: Var, low: int, high: int) -> None:
         """Tell that the variable lies between two constants, both included."""
+        self.bind_bounds({var: (low, high)})
+
+    def bind_bounds(self, ends: Mapping[Var, tuple[int, int]]) -> None:
+        """Tell that each variable lies between its two constants, both included."""
         facts = self._facts.copy()
-        facts.restrict(var, ConstIntBound(low, high))
+        for var, (low, high) in ends.items():
+            facts.restrict(var, ConstIntBound(low, high))
         self._enter(facts)
 
     def bind_modular(self, var: Var, coeff: int, base: int = 0) -> None:

@@ -160,9 +160,9 @@ def binary(op: type[BinaryOp], a: ExprLike, b: ExprLike) -> Expr:
     a, b = match_types(a, b)
     if a.dtype.is_bool and op in _BOOL_ARITHMETIC:
         a, b = cast("int32", a), cast("int32", b)
-    fold = _FOLD.get(op)
-    if fold is not None:
-        result = fold(a, b)
+    if isinstance(a, _NUMBERS) or isinstance(b, _NUMBERS):
+        fold = _FOLD.get(op)
+        result = None if fold is None else fold(a, b)
         if result is not None:
             return result
     return op(a, b)
@@ -242,8 +242,6 @@ def _fold(
     """Constant folding plus the unit and zero laws of integer operators."""
 
     def fold(a: Expr, b: Expr) -> Expr | None:
-        if not (isinstance(a, _NUMBERS) or isinstance(b, _NUMBERS)):
-            return None
         if isinstance(a, IntImm) and isinstance(b, IntImm):
             if b.value == 0 and op in _DIVISIONS:
                 raise UserError(f"division by zero in {a.value} {op.symbol} 0")

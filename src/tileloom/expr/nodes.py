@@ -111,7 +111,7 @@ class IntImm(Expr):
     value: int
 
     def __new__(cls, dtype_: str, value: int) -> IntImm:
-        kind = dtype(dtype_)
+        kind = dtype_ if isinstance(dtype_, DType) else dtype(dtype_)
         ref = TABLE.get((cls, kind, value))
         if ref is not None and (known := ref()) is not None:
             return known  # type: ignore[no-any-return]

@@ -24,10 +24,14 @@ def rebuild(expr: Expr, children: list[Expr]) -> Expr:
 
 def is_pure(expr: Expr) -> bool:
     """Whether no call in the expression can have a side effect (memoised)."""
-    known = expr.memo.get("pure")
+    children = expr.children
+    if not children:
+        return not isinstance(expr, Call) or is_pure_op(expr.op)
+    memo = expr.memo
+    known = memo.get("pure")
     if known is None:
-        known = all(is_pure(child) for child in expr.children)
+        known = all(map(is_pure, children))
         if isinstance(expr, Call):
             known = known and is_pure_op(expr.op)
-        expr.memo["pure"] = known
+        memo["pure"] = known
     return bool(known)

@@ -8,6 +8,7 @@ get simplified children and then the rules of their class.
 from __future__ import annotations
 
 from math import gcd
+from operator import is_not
 from typing import Any
 
 from . import canonical, compare
@@ -131,9 +132,7 @@ class Simplifier:
         if not old:
             return expr
         new = [self.simplify(child) for child in old]
-        if all(a is b for a, b in zip(new, old, strict=True)):
-            return expr
-        return rebuild(expr, new)
+        return rebuild(expr, new) if any(map(is_not, new, old)) else expr
 
     def finish(self, expr: Expr) -> Expr:
         """`expr`, whose children are simple, after the rules of its class."""

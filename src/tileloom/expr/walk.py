@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from operator import is_not
 
 from .nodes import Expr, Let, Var
 from .reduction import Reduce
@@ -41,8 +42,8 @@ def _rewrite(expr: Expr, rule: Callable[[Expr], Expr | None], done: dict[Expr, E
     children = expr.children
     result = expr
     if children:
-        new = tuple(_rewrite(child, rule, done) for child in children)
-        if any(a is not b for a, b in zip(new, children, strict=True)):
+        new = tuple([_rewrite(child, rule, done) for child in children])
+        if any(map(is_not, new, children)):
             result = expr.with_children(new)
     changed = rule(result)
     if changed is not None:
@@ -53,19 +54,20 @@ def _rewrite(expr: Expr, rule: Callable[[Expr], Expr | None], done: dict[Expr, E
 
 def free_vars(expr: Expr) -> frozenset[Var]:
     """The variables of `expr` that it does not bind itself (memoised)."""
-    known = expr.memo.get("free_vars")
+    memo = expr.memo
+    known = memo.get("free_vars")
     if known is not None:
         return known  # type: ignore[no-any-return]
     result: frozenset[Var]
     if isinstance(expr, Var):
         result = frozenset((expr,))
     else:
-        result = frozenset().union(*(free_vars(child) for child in expr.children))
+        result = frozenset().union(*[free_vars(child) for child in expr.children])
         if isinstance(expr, Let):
             result = free_vars(expr.value) | (free_vars(expr.body) - {expr.var})
         elif isinstance(expr, Reduce):
             result -= {axis.var for axis in expr.axis}
-    expr.memo["free_vars"] = result
+    memo["free_vars"] = result
     return result
 
 
@@ -91,8 +93,8 @@ def _substitute(expr: Expr, values: Mapping[Var, Expr], done: dict[Expr, Expr]) 
         return known
     result = expr
     if not free_vars(expr).isdisjoint(values):
-        new = tuple(_substitute(child, values, done) for child in children)
-        if any(a is not b for a, b in zip(new, children, strict=True)):
+        new = tuple([_substitute(child, values, done) for child in children])
+        if any(map(is_not, new, children)):
             result = expr.with_children(new)
     done[expr] = result
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import is_not
 
 from ..expr import (
     And,
@@ -140,7 +141,7 @@ class Replacer(StmtRewriter):
             result = self._let(expr)
         elif self.concerns(expr):
             new = tuple([self.visit_expr(child) for child in children])
-            if any(a is not b for a, b in zip(new, children, strict=True)):
+            if any(map(is_not, new, children)):
                 result = rebuild(expr, new)
             if isinstance(result, BufferLoad):
                 result = self.load(result)
@@ -255,10 +256,15 @@ def replace_vars(stmt: Stmt, values: Mapping[Var, Expr]) -> Stmt:
 
 def has_load(expr: Expr) -> bool:
     """Whether a buffer is read somewhere inside (memoised)."""
-    known = expr.memo.get("has_load")
+    if isinstance(expr, BufferLoad):
+        return True
+    children = expr.children
+    if not children:
+        return False
+    memo = expr.memo
+    known = memo.get("has_load")
     if known is None:
-        known = isinstance(expr, BufferLoad) or any(has_load(child) for child in expr.children)
-        expr.memo["has_load"] = known
+        known = memo["has_load"] = any(map(has_load, children))
     return bool(known)
 
 

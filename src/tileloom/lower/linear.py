@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..base import DType
-from ..expr import Add, Cast, Expr, FloorDiv, FloorMod, IntImm, Mul, Sub, cast, const
+from ..expr import Add, Cast, Expr, FloorDiv, FloorMod, IntImm, Mul, Sub, binary, cast, const
 
 
 class Linear:
@@ -76,17 +76,18 @@ class Linear:
             total = _add(total, cast(kind, atom), coefficient, kind)
         if total is None:
             return const(self.const, kind)
-        if self.const < 0:
-            return total - const(-self.const, kind)  # type: ignore[no-any-return]
-        return total + const(self.const, kind)  # type: ignore[no-any-return]
+        return _plus(total, const(abs(self.const), kind), self.const)
 
 
 def _add(total: Expr | None, atom: Expr, coefficient: int, kind: DType) -> Expr:
     if total is None:
-        return atom * const(coefficient, kind)  # type: ignore[no-any-return]
-    if coefficient < 0:
-        return total - atom * const(-coefficient, kind)  # type: ignore[no-any-return]
-    return total + atom * const(coefficient, kind)  # type: ignore[no-any-return]
+        return atom if coefficient == 1 else binary(Mul, atom, const(coefficient, kind))
+    size = abs(coefficient)
+    return _plus(total, atom if size == 1 else atom * const(size, kind), coefficient)
+
+
+def _plus(total: Expr, part: Expr, sign: int) -> Expr:
+    return total if sign == 0 else binary(Add if sign > 0 else Sub, total, part)
 
 
 def linear(expr: Expr) -> Linear:

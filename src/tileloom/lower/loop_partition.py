@@ -136,16 +136,21 @@ class _Partition(StmtRewriter):
         start, end = loop.min, loop.min + loop.extent
         low = _clamped(Max, [bounds.low for _, bounds in turning], start, start, end)
         high = _clamped(Min, [bounds.high for _, bounds in turning], end, low, end)
-        main = _Strip({guard.condition for guard, _ in turning}, self.has_guard).visit(loop.body)
+        strip = _Strip({guard.condition for guard, _ in turning}, self.has_guard)
         if low is start and high is end:
-            return self.visit(loop.replace(body=main))
-        if loop.kind != VECTORIZED and _rest_is_dead(loop, turning):
-            return self.visit(_piece(loop.replace(body=main), low, high))
+            return self.visit(loop.replace(body=strip.visit(loop.body)))
+        if loop.kind == VECTORIZED:
+            return None
+        if _rest_is_dead(loop, turning):
+            return self.visit(_piece(loop.replace(body=strip.visit(loop.body)), low, high))
         empty = isinstance(low, IntImm) and isinstance(high, IntImm) and high.value <= low.value
+        if empty or self.budget == 0:
+            return None
         cost = sum(1 for _ in pre_order(loop.body))
-        if loop.kind == VECTORIZED or empty or cost > self.budget:
+        if cost > self.budget:
             return None
         self.budget -= cost
+        main = strip.visit(loop.body)
         worth = _is_worth(loop, low, high)
         if loop.kind == PARALLEL:
             self.settled.add(loop.loop_var)
@@ -250,6 +255,8 @@ def _where(loop: For, guard: _Guard) -> _Bounds | None:
 
 
 def _floor(value: Linear, divisor: int, kind: str) -> Linear:
+    if divisor == 1:
+        return value
     return linear(binary(FloorDiv, value.to_expr(const(0, kind).dtype), const(divisor, kind)))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ..base import Target
+from ..base.compiling import compiling
 from ..base.errors import InternalError, UserError, VerifyError
 from ..base.settings import settings
 from ..base.target import target as parse_target
@@ -115,6 +116,7 @@ GPU_PIPELINE: Sequence[Pass] = (
 STAGES = ("loops", "flat")
 
 
+@compiling
 def lower(
     program: Program,
     target: Any = None,

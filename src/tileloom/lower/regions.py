@@ -155,11 +155,13 @@ class Accesses:
 def _bounds(stmt: Stmt) -> Analyzer:
     """What is known of all loops, and of the variables of blocks."""
     result = analyzer_of(stmt)
+    ends: dict[Var, tuple[int, int]] = {}
     for block in collect(stmt, Block):
         for axis in block.iter_vars:
             low, extent = axis.domain.min, axis.domain.extent
             if isinstance(low, IntImm) and isinstance(extent, IntImm) and extent.value > 0:
-                result.bind_bound(axis.var, low.value, low.value + extent.value - 1)
+                ends[axis.var] = low.value, low.value + extent.value - 1
+    result.bind_bounds(ends)
     return result
 
 
@@ -205,6 +207,9 @@ def relaxed(
         if numbers and scope in numbers and isinstance(scope, For):
             number = Linear({numbers[scope]: 1}, 0)
             table[scope.loop_var] = number, number
+        elif isinstance(scope, For) and _has_constant_ends(scope):
+            first, count = scope.min.value, scope.extent.value  # type: ignore[attr-defined]
+            table[scope.loop_var] = Linear({}, first), Linear({}, first + count - 1)
         elif isinstance(scope, For):
             low, high = interval(scope.min, table), interval(scope.min + scope.extent - 1, table)
             table[scope.loop_var] = None if low is None or high is None else (low[0], high[1])
@@ -214,6 +219,11 @@ def relaxed(
             for axis, value in zip(scope.block.iter_vars, scope.iter_values, strict=True):
                 table[axis.var] = interval(value, table)
     return table
+
+
+def _has_constant_ends(loop: For) -> bool:
+    whole = isinstance(loop.min, IntImm) and isinstance(loop.extent, IntImm)
+    return whole and loop.min.dtype.code == "int"
 
 
 def interval(expr: Expr, table: Table) -> Interval | None:

@@ -49,12 +49,20 @@ def analyzer_of(stmt: Stmt) -> Analyzer:
     Such a range says something of its own variable alone, so it may be known everywhere.
     """
     analyzer = Analyzer()
-    times = Counter(var for var, _, _ in _ranges(stmt))
-    for var, low, extent in _ranges(stmt):
-        if times[var] == 1:
+    ranges = list(_ranges(stmt))
+    times = Counter([var for var, _, _ in ranges])
+    # All constant ranges at once: with every new fact an analyzer forgets what it has found out.
+    known = {
+        var: (low.value, max(low.value, low.value + extent.value - 1))
+        for var, low, extent in ranges
+        if times[var] == 1 and isinstance(low, IntImm) and isinstance(extent, IntImm)
+    }
+    analyzer.bind_bounds(known)
+    for var, low, extent in ranges:
+        if times[var] == 1 and var not in known:
             ends = _constant_ends(analyzer, low, extent)
             if ends is not None:
-                analyzer.bind_bound(var, *ends)
+                analyzer.bind_bounds({var: ends})
     return analyzer
 
 
@@ -68,9 +76,7 @@ def _ranges(stmt: Stmt) -> Iterator[tuple[Var, Expr, Expr]]:
 
 
 def _constant_ends(analyzer: Analyzer, low: Expr, extent: Expr) -> tuple[int, int] | None:
-    if isinstance(low, IntImm) and isinstance(extent, IntImm):
-        return low.value, max(low.value, low.value + extent.value - 1)
-    if not isinstance(extent, Min | IntImm):
+    if not isinstance(extent, (Min, IntImm)):
         return None
     first, last = analyzer.const_int_bound(low), analyzer.const_int_bound(low + extent)
     if last.max_value >= _HUGE or first.min_value <= -_HUGE:

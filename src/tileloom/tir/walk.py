@@ -8,6 +8,7 @@ something below it changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import is_not
 
 from ..base.late import TYPE_CHECKING
 from ..expr import Expr, IterVar, Range, Var, rewrite, substitute
@@ -97,7 +98,7 @@ def pre_order(stmt: Stmt) -> Iterator[Stmt]:
     while stack:
         node = stack.pop()
         yield node
-        stack.extend(reversed(stmt_children(node)))
+        stack += stmt_children(node)[::-1]
 
 
 def collect(stmt: Stmt, kind: type[T]) -> list[T]:
@@ -105,13 +106,17 @@ def collect(stmt: Stmt, kind: type[T]) -> list[T]:
     return [node for node in pre_order(stmt) if isinstance(node, kind)]
 
 
+_METHODS: dict[type[Stmt], str] = {}
+
+
 class StmtRewriter:
     """Rebuilds a statement bottom-up; subclasses override what they change."""
 
     def visit(self, stmt: Stmt) -> Stmt:
         """The rewritten statement."""
-        method: Callable[[Any], Stmt] = getattr(self, f"visit_{type(stmt).__name__}")
-        return method(stmt)
+        kind = type(stmt)
+        name = _METHODS.get(kind) or _METHODS.setdefault(kind, f"visit_{kind.__name__}")
+        return getattr(self, name)(stmt)  # type: ignore[no-any-return]
 
     def visit_expr(self, expr: Expr) -> Expr:
         """The rewritten expression; called on each whole expression a statement holds."""
@@ -131,10 +136,7 @@ class StmtRewriter:
     def all(items: tuple[T, ...], visit: Callable[[T], T]) -> tuple[T, ...]:
         """`visit` of each item; the very same tuple when nothing changed."""
         new = tuple([visit(item) for item in items])
-        for a, b in zip(new, items, strict=True):
-            if a is not b:
-                return new
-        return items
+        return new if any(map(is_not, new, items)) else items
 
     @staticmethod
     def update(stmt: T, **fields: Any) -> T:
