@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ from ..tir import Buffer, BufferLoad, Evaluate, IRModule, PrimFunc, make_buffer,
 from .memory import plan_arena
 from .nodes import Graph, Node, Tensor
 from .optimize import freeze
-from .partition import Group, partition
+from .partition import Group, Partition, partition
 from .to_tir.group import group_kernel
 from .to_tir.kernel import Machine
+from .traffic import Traffic, traffic_of, traffic_unfused
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Program:
         segments: in order.
         constants: arrays by the name under which the module looks them up.
         storage: the tensor whose memory holds a tensor (itself unless it is a view).
+        groups: what became one kernel each, and why there are not fewer.
     """
 
     graph: Graph
@@ -63,11 +66,22 @@ class Program:
     segments: list[Segment]
     constants: dict[str, np.ndarray[Any, Any]]
     storage: dict[Tensor, Tensor]
+    groups: Partition
 
     @property
     def kernel_count(self) -> int:
         """How many kernels one run launches."""
         return sum(len(segment.calls) for segment in self.segments)
+
+    @cached_property
+    def traffic(self) -> Traffic:
+        """The bytes that the kernels read and write in one run."""
+        return traffic_of(self.groups)
+
+    @cached_property
+    def traffic_unfused(self) -> Traffic:
+        """The bytes that would be read and written if each op were a kernel of its own."""
+        return traffic_unfused(self.graph)
 
 
 def build_program(graph: Graph, machine: Machine) -> Program:
@@ -99,7 +113,12 @@ class _Builder:
             if segment.calls:
                 self._emit(segment)
         return Program(
-            self.graph, IRModule(self.functions), self.segments, self.constants, self.storage
+            self.graph,
+            IRModule(self.functions),
+            self.segments,
+            self.constants,
+            self.storage,
+            groups,
         )
 
     # ------------------------------------------------------------------ kernels

@@ -49,6 +49,7 @@ def show_groups(program: Program) -> str:
             ]
             end = f"  -> {results[result]}" if result in results else ""
             lines.append(f"  {call.kernel}({', '.join(shown)}): {result.type}{end}")
+    lines.append(f"moved: {program.traffic}; with each op by itself: {program.traffic_unfused}")
     return "\n".join(lines)
 
 

@@ -21,6 +21,11 @@ from .stages import PlanRefused, Stage, make_stages
 from .tiles import TileKernel, turned_axis
 
 
+#: Passes over the data one after another pay for their launches from so many times the work on
+#: that a single parallel loop pays for its own.
+PASS_WORK = 8
+
+
 @dataclass(frozen=True)
 class Machine:
     """What plans are made for.
@@ -185,7 +190,8 @@ def _nest(
         size *= axis.extent
     amount = size * sum(map(work, bodies))
     parallel = machine.workers > 1 and amount >= machine.parallel_work
-    if may_split and parallel and _lacks_rows(cluster, lanes, machine.workers):
+    is_long = cluster.passes == 1 or amount >= PASS_WORK * machine.parallel_work
+    if may_split and parallel and is_long and _lacks_rows(cluster, lanes, machine.workers):
         try:
             return _in_parts(cluster, buffers, outputs, machine)
         except PlanRefused:
