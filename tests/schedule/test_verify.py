@@ -114,7 +114,7 @@ def test_right_matmuls(name: str) -> None:
     report = verify_program(func)
     assert report.ok, report
     report = verify_program(func, original=MATMUL)
-    assert report.state == ("unknown" if name == "nested" else "ok"), report
+    assert report.ok, report
 
 
 CONV = """
@@ -500,7 +500,7 @@ def test_inlined_blocks_are_looked_through() -> None:
         assert [v.kind for v in report.violations] == ["different"], report
         changed = INLINED.format(1, 3).replace('"D"', f'"{name}"')
         report = verify_program(program(STAGES, changed), original=ORIGINAL_STAGES)
-        assert report.state == "unknown", report
+        assert [v.kind for v in report.violations] == ["different"], report
 
 
 def test_inlined_padding_is_looked_through() -> None:
@@ -564,10 +564,10 @@ def test_factored_reductions_are_put_together() -> None:
     for old, new, state in (
         ("", "", "ok"),
         ("r * 3 + k", "r * 3 + 2 - k", "ok"),
-        ("r * 3 + k", "r * 2 + k", "unknown"),  # some terms twice
+        ("r * 3 + k", "r * 2 + k", "wrong"),  # some terms twice
         ("r * 3 + k", "r + k * 4", "ok"),
         ("X[v, r", "X[5 - v, r", "wrong"),
-        ("F[v, r] = T.float32(0)", "F[v, r] = T.float32(1)", "unknown"),
+        ("F[v, r] = T.float32(0)", "F[v, r] = T.float32(1)", "wrong"),
         ("S[v] = T.float32(0)", "S[v] = T.float32(1)", "wrong"),
         ("S[v] + F[v, r]", "S[v] + F[5 - v, r]", "wrong"),
         ("S[v] + F[v, r]", "T.max(S[v], F[v, r])", "unknown"),
@@ -612,7 +612,7 @@ def test_renumbered_iterations_are_no_difference() -> None:
     original = program("A: 4, 4, 3; D: 4, 4", reduced.format("v", "w"))
     turned = program("A: 4, 4, 3; D: 4, 4", reduced.format("w", "v"))
     assert verify_program(original, original=original).ok
-    assert verify_program(turned, original=original).state == "unknown"
+    assert verify_program(turned, original=original).ok
 
 
 def test_loops_without_blocks() -> None:

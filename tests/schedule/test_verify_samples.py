@@ -62,7 +62,7 @@ def test_a_changed_sample_is_not_right() -> None:
     text = space["targets"]["llvm_nc4"][0]["mod"]
     for old, new, kinds in (
         ("v_k = T.axis.reduce(128, k_0 * 2 + k_1)", "v_k = T.axis.reduce(128, k_0 + k_1)",
-         {"repeated", "missing", "uncovered"}),
+         {"repeated", "missing", "uncovered", "different"}),
         ("v1 = T.axis.spatial(128, i_0 * 8 + ax1)", "v1 = T.axis.spatial(128, i_0 * 8 + 7 - ax1)",
          set()),
         ("Z[v0, v1, v2] = Z_global[v0, v1, v2]", "Z[v0, v1, v2] = Z_global[v0, v1, 127 - v2]",

@@ -99,12 +99,10 @@ class Integers:
 
     @contextmanager
     def limited(self) -> Iterator[None]:
-        """Errors of isl about the number of operations become `TooHardError`."""
+        """Errors of isl, mostly about the number of operations, become `TooHardError`."""
         try:
             yield
-        except self.isl.Error as error:
-            if "operations" not in str(error):
-                raise
+        except self.isl.Error:
             raise TooHardError("the integer sets of this program are too hard to solve") from None
 
     def space(self, variables: Sequence[Var]) -> Space:
@@ -118,6 +116,10 @@ class Integers:
     def map(self, text: str) -> Any:
         """The map written in isl's notation."""
         return self.isl.Map.read_from_str(self.context, text)
+
+    def set(self, text: str) -> Any:
+        """The set written in isl's notation."""
+        return self.isl.Set.read_from_str(self.context, text)
 
     def no_maps(self) -> Any:
         """The empty union of maps."""

@@ -21,7 +21,11 @@ may be anything; whatever then cannot be shown makes the verdict "unknown", neve
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ..base.errors import UserError
+from ..expr import IndexMap
 from ..tir import PrimFunc
 from .integer_sets import Integers, TooHardError
 from .verify_checks import (
@@ -47,6 +51,7 @@ def verify_program(
     func: PrimFunc,
     *,
     original: PrimFunc | None = None,
+    layouts: Mapping[int, IndexMap] | None = None,
     max_operations: int = MAX_OPERATIONS,
 ) -> Report:
     """What can be proven about a function in blocks form.
@@ -54,6 +59,8 @@ def verify_program(
     Args:
         func: the function.
         original: a function that it must agree with, as the one that was scheduled.
+        layouts: for buffer parameters, by number, that are in another layout than those of the
+            original: from indices there to indices here. What lies between is never looked at.
         max_operations: how long isl may think before the verdict is "unknown"; 0 sets no limit.
 
     Raises:
@@ -80,13 +87,15 @@ def verify_program(
             findings = Findings(extract(func, integers))
             flow = _check(findings)
             if original is not None:
-                _compare(findings, flow, original)
+                _compare(findings, flow, original, layouts or {})
     except TooHardError as error:
         if findings is None:
             return Report(unknown=(str(error),))
         findings.model.doubt(str(error))
     model = findings.model
-    return Report(tuple(findings.violations), tuple(model.unknown), tuple(model.notes))
+    return Report(
+        tuple(findings.violations), (*model.unknown, *model.unknown_values), tuple(model.notes)
+    )
 
 
 def _check(findings: Findings) -> Flow:
@@ -102,11 +111,22 @@ def _check(findings: Findings) -> Flow:
     return flow
 
 
-def _compare(findings: Findings, flow: Flow, original: PrimFunc) -> None:
+def _compare(
+    findings: Findings, flow: Flow, original: PrimFunc, layouts: Mapping[int, IndexMap]
+) -> None:
     model, params = findings.model, symbolic_params(original)
     if len(params) != len(model.integers.params):
         model.doubt("not comparable with the original: the parameters differ")
         return
     origin = extract(original, model.integers.renamed(params))
     complete(origin)
-    compare(flow, Flow(origin), findings)
+    maps = {k: _layout(model.integers, layout) for k, layout in layouts.items()}
+    findings.compared(compare(flow, Flow(origin), findings, maps))
+
+
+def _layout(integers: Integers, layout: IndexMap) -> Any:
+    space = integers.space(layout.initial_indices)
+    numbers = [space.number(index) for index in layout.final_indices]
+    if any(number is None for number in numbers):
+        raise UserError(f"the layout {layout} is not affine")
+    return space.map(numbers)

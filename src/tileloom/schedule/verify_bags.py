@@ -1,126 +1,225 @@
-"""Reductions that are cut up in different ways: the terms of both, as bags.
-
-A block may combine what other blocks have combined already, as after `rfactor`. Its terms are those
-of all of them together: a bag of formulas, of which the order is free. Two bags are the same when
-they hold the same tuples of values, if no bag holds a tuple twice.
-"""
+"""Two reductions have the same terms: pairs of them by their fingerprints."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from ..expr import Add, BinaryOp, Expr, FloatImm, IntImm, Max, Min, Mul
-from .verify_checks import executed
+from ..base.errors import InternalError
+from ..expr import And, BinaryOp, Expr, Or
+from .verify_flow import union
 from .verify_model import Access
-from .verify_trees import Leaf, NotComparable, Side, placeholder
+from .verify_prints import Print, prints
+from .verify_sums import Sums, Term, is_neutral, is_neutral_value
+from .verify_values import (
+    Constant,
+    Element,
+    Head,
+    Indirect,
+    NotComparable,
+    Number,
+    Operation,
+    Stored,
+    stored_node,
+)
 
-_NEUTRAL: dict[type[BinaryOp], float] = {Add: 0, Mul: 1}
+if TYPE_CHECKING:
+    from .verify_compare import Proof
 
-
-@dataclass(frozen=True, slots=True)
-class Bag:
-    """The terms that reduce to each element.
-
-    Attributes:
-        operation: how terms are combined.
-        term: the formula of one.
-        leaves: what it depends on; from terms.
-        owner: from terms to the iteration of the outermost block, without what it reduces.
-        starts: from those iterations to what the reduction starts from.
-        parts: the accumulations whose terms these are.
-    """
-
-    operation: type[BinaryOp]
-    term: Expr
-    leaves: tuple[Leaf, ...]
-    owner: Any
-    starts: Any
-    parts: tuple[Access, ...]
-
-    @property
-    def shape(self) -> tuple[object, ...]:
-        """What must agree before values can be compared."""
-        return self.operation, self.term, len(self.leaves)
+# How many leaves prints have, and whether what a reduction starts from has prints of its own.
+_TRIES = ((1, False), (2, False), (2, True), (3, True), (5, True))
 
 
-def bag_of(side: Side, write: Access) -> Bag:
-    """The terms of an accumulation, with those of the accumulations that it combines."""
-    owner = _owner(side, write)
-    starts = owner.reverse().apply_range(side.bases(write))
-    operation, term, leaves = _split(side, write)
-    current, parts = write, [write]
-    while True:
-        inner = _combined(side, term, leaves)
-        if inner is None:
-            return Bag(operation, term, tuple(leaves), owner, starts, tuple(parts))
-        terms = _expand(side, inner)
-        rel = leaves[0].values.apply_range(terms.reverse())
-        kind, inner_term, inner_leaves = _split(side, inner)
-        if kind is not operation or not _is_neutral(side, inner, kind, side.bases(current)):
-            raise NotComparable
-        if not rel.is_injective() or not executed(inner).to_union_set().is_subset(rel.range()):
-            raise NotComparable  # a term counts more than once, or not at all
-        owner = rel.reverse().apply_range(owner)
-        term, leaves, current = inner_term, inner_leaves, inner
-        parts.append(inner)
+class Different(Exception):
+    """Two values that differ: for which questions, and from which store they are asked."""
+
+    def __init__(self, where: Any, message: str, write: Access | None, start: Any) -> None:
+        super().__init__(message)
+        self.where, self.message, self.write, self.start = where, message, write, start
 
 
-def tuples(bag: Bag) -> tuple[Any, Any]:
-    """From terms to their owner and the values of all leaves; the terms that lack one."""
-    joint = bag.owner
-    for leaf in bag.leaves:
-        joint = joint.range_product(leaf.values)
-    return joint, bag.owner.domain().subtract(joint.domain())
+@dataclass(frozen=True, slots=True, eq=False)
+class Printed:
+    """Terms of one outline; `key` goes to the questions they belong to, with their leaves."""
+
+    term: Term
+    mark: Print
+    key: Any
 
 
-def _owner(side: Side, write: Access) -> Any:
-    """From iterations to their spatial part, as `Z[...]`."""
-    names = [f"x{k}" for k in range(len(write.reduces))]
-    kept = [name for name, reduces in zip(names, write.reduces) if not reduces]
-    text = f"{{ [{','.join(names)}] -> Z[{','.join(kept)}] }}"
-    return side.flow.model.integers.map(text).intersect_domain(executed(write)).to_union_map()
+Marked = dict[int, list[Printed]]  # by numbers of outlines
 
 
-def _expand(side: Side, write: Access) -> Any:
-    """From all iterations of an accumulation to the name of its result."""
-    out = side.flow.model.integers.in_dim
-    back = write.iters.intersect_domain(write.domain).reverse().set_tuple_name(out, "X")
-    named = back.to_union_map().apply_range(side.made(write))
-    plain = back.domain().identity().reset_tuple_id(out).to_union_map()
-    return plain.apply_range(named)
+class Bags:
+    """The comparison of bags."""
+
+    def __init__(self, proof: Proof) -> None:
+        self.proof = proof
+        self.outlines: dict[tuple[Any, ...], int] = {}
+
+    def compare(self, where: Any, new: Head, old: Head) -> None:
+        """Two values, of which one is a reduction, are the same."""
+        kind, bags = self.terms(where, (new, old))
+        for room, by_start in _TRIES:
+            marked = [
+                self.marked(sums, bag, room, kind, by_start)
+                for sums, bag in zip((self.proof.new, self.proof.old), bags)
+            ]
+            full = any(len(p.mark.leaves) >= room for m in marked for ps in m.values() for p in ps)
+            if all(self.told_apart(m, _idempotent(kind)) for m in marked):
+                self.match(*marked)
+                return
+            if not full and by_start:
+                break
+        self.leftovers(*marked)
+        if _idempotent(kind):
+            self.proof.guess()
+            self.match(*marked)
+            return
+        raise NotComparable("the terms of a reduction cannot be told apart")
+
+    def terms(
+        self, where: Any, values: tuple[Head, Head]
+    ) -> tuple[type[Expr], tuple[list[Term], list[Term]]]:
+        """The terms of both; what is no reduction is one term."""
+        kind: type[Expr] | None = None
+        found: list[list[Term] | None] = []
+        for sums, value in zip((self.proof.new, self.proof.old), values):
+            whole, rest = sums.finished(value, where)
+            if isinstance(value, Stored) and rest.is_empty():
+                of, bag = sums.terms(value, where)
+                if kind is not None and of is not kind:
+                    raise NotComparable("reductions with different operations")
+                kind = of
+                found.append(bag)
+            elif not whole.is_empty():
+                raise NotComparable("a reduction that is read before it is finished")
+            else:
+                found.append(None)
+        if kind is None:
+            raise InternalError("neither of two values is a reduction")
+        for k, value in enumerate(values):
+            if found[k] is None:
+                neutral = isinstance(value, Constant) and is_neutral_value(kind, value.value)
+                found[k] = [] if neutral else [Term(value, where, where.identity())]
+        return kind, (found[0] or [], found[1] or [])
+
+    def marked(
+        self, sums: Sums, bag: list[Term], room: int, kind: type[Expr], by_start: bool
+    ) -> Marked:
+        """Terms by their outlines; those that change nothing are left out."""
+        result: Marked = {}
+        for term in bag:
+            for mark in prints(sums, term.value, term.where, room):
+                number = mark.number
+                if number is not None and is_neutral(kind, number):
+                    continue
+                shape = (by_start and term.starts, mark.shape)
+                outline = self.outlines.setdefault(shape, len(self.outlines))
+                key = self.key(term, mark, outline)
+                result.setdefault(outline, []).append(Printed(term, mark, key))
+        return result
+
+    def key(self, term: Term, mark: Print, outline: int) -> Any:
+        """From terms to what they belong to and what tells them apart."""
+        integers = self.proof.new.flow.model.integers
+        leaves = integers.isl.Map.from_domain(mark.where)
+        for leaf in mark.leaves:
+            leaves = leaves.flat_range_product(leaf.reset_tuple_id(integers.out_dim))
+        leaves = leaves.set_tuple_name(integers.out_dim, f"F{outline}")
+        return term.owner.intersect_domain(mark.where).range_product(leaves)
+
+    def told_apart(self, marked: Marked, idempotent: bool) -> bool:
+        """Whether no two terms have the same print; the same terms may, if that changes nothing."""
+        kind = self.proof.new.flow.model.integers.isl.UnionMap
+        return all(
+            (idempotent and all(printed.mark.whole for printed in row))
+            or union((printed.key for printed in row), kind).is_injective()
+            for row in marked.values()
+        )
+
+    # ------------------------------------------------------------------ matching
+
+    def match(self, new: Marked, old: Marked) -> None:
+        """All terms have counterparts; pairs are equal."""
+        self.leftovers(new, old)
+        for outline, row in new.items():
+            for ours in row:
+                for theirs in old[outline]:
+                    pairs = ours.key.apply_range(theirs.key.reverse())
+                    if not pairs.is_empty():
+                        self.pair(pairs, ours.term.value, theirs.term.value)
+
+    def leftovers(self, new: Marked, old: Marked) -> None:
+        """Refuse terms without a counterpart."""
+        lacking = self.lacking(new, old), self.lacking(old, new)
+        if not lacking[0] and not lacking[1]:
+            return
+        if (
+            lacking[0]
+            and lacking[1]
+            and not (lacking[0] | lacking[1]).keys() <= new.keys() & old.keys()
+        ):
+            raise NotComparable("the terms of a reduction are computed in another way")
+        first = next(iter((lacking[0] or lacking[1]).values()))
+        raise self.proof.different(first.unwrap().domain(), "combines other terms")
+
+    def lacking(self, some: Marked, others: Marked) -> dict[int, Any]:
+        """The prints that one bag has alone, by outlines."""
+        found = {}
+        for outline, row in some.items():
+            left = _ranges(row)
+            if outline in others:
+                left = left.subtract(_ranges(others[outline]))
+            if not left.is_empty():
+                found[outline] = left
+        return found
+
+    def pair(self, pairs: Any, new: Head, old: Head) -> None:
+        """Two terms are the same, for these pairs."""
+        if isinstance(new, Operation) and isinstance(old, Operation):
+            if new.node.expr.children:
+                self.proof.owe(new.node, old.node, _between(pairs, new.node.start, old.node.start))
+            return
+        if isinstance(new, Stored) and isinstance(old, Stored):
+            nodes = stored_node(new.write, new.start), stored_node(old.write, old.start)
+            self.proof.owe(*nodes, _between(pairs, new.start, old.start))
+            return
+        ours, theirs = moved(new, pairs.domain_map()), moved(old, pairs.range_map())
+        self.proof.values(pairs.wrap(), ours, theirs)
 
 
-def _split(side: Side, write: Access) -> tuple[type[BinaryOp], Expr, list[Leaf]]:
-    """An accumulation as its operation and the term that it adds."""
-    formula = side.block(write)
-    shape = formula.shape
-    own = placeholder("own", write.ordinal, shape.dtype)
-    if not isinstance(shape, Add | Mul | Max | Min) or (shape.a is own) == (shape.b is own):
-        raise NotComparable
-    return type(shape), shape.b if shape.a is own else shape.a, formula.leaves
+def _between(pairs: Any, new: Any, old: Any) -> Any:
+    return new.reverse().apply_range(pairs).apply_range(old)
 
 
-def _combined(side: Side, term: Expr, leaves: list[Leaf]) -> Access | None:
-    """The accumulation of which the term is a result, if the other program does not have it."""
-    if len(leaves) != 1 or term is not placeholder("leaf", 0, term.dtype):
-        return None
-    maps = leaves[0].values.get_map_list()
-    names = {maps.get_at(k).range().get_tuple_name() for k in range(maps.n_map())}
-    return next((w for w in side.flow.updates if names == {f"U{w.name}"}), None)
+def _ranges(row: list[Printed]) -> Any:
+    result = row[0].key.range()
+    for printed in row[1:]:
+        result = result.union(printed.key.range())
+    return result
 
 
-def _is_neutral(side: Side, write: Access, kind: type[BinaryOp], outer: Any) -> bool:
-    """Whether what an inner reduction starts from makes no difference."""
-    names = _range_names(side.bases(write))
-    values = [value for value, k in side.constants.items() if f"K{k}" in names]
-    if len(names) != 1 or len(values) != 1 or not isinstance(values[0], FloatImm | IntImm):
-        return False
-    if kind in _NEUTRAL:
-        return values[0].value == _NEUTRAL[kind]
-    return kind.idempotent and names == _range_names(outer)
+def _idempotent(kind: type[Expr]) -> bool:
+    return issubclass(kind, BinaryOp | And | Or) and kind.idempotent
 
 
-def _range_names(union: Any) -> set[str]:
-    maps = union.get_map_list()
-    return {maps.get_at(k).range().get_tuple_name() for k in range(maps.n_map())}
+def moved(value: Head, asked: Any) -> Head:
+    """A value for other questions; `asked` goes from them to those it has been for."""
+
+    def node(inner: Any) -> Any:
+        return replace(inner, start=asked.apply_range(inner.start))
+
+    match value:
+        case Element(param, cells):
+            return Element(param, asked.apply_range(cells))
+        case Number(values):
+            return Number(asked.apply_range(values))
+        case Stored(write, start):
+            return Stored(write, asked.apply_range(start))
+        case Operation(shape, inner):
+            return Operation(shape, node(inner))
+        case Indirect(read, runs, symbols):
+            found = tuple(node(symbol) for symbol in symbols)
+            return Indirect(read, asked.apply_range(runs), found)
+    return value

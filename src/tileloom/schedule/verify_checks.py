@@ -34,13 +34,13 @@ def check_domains(model: Model, findings: Findings) -> None:
             if number is not None:
                 within = place.space.between(axis.domain.min, number, axis.domain.extent)
             if within is None:
-                model.doubt(f"{axis.var.name!r} of block {place.name!r} is not affine")
+                model.doubt(f"{axis.var.name!r} of block {place.name!r} is not affine", True)
                 continue
             beyond = place.domain.subtract(within)
             if beyond.is_empty():
                 continue
             if not place.exact:
-                model.doubt(f"block {place.name!r} may run outside of its domain")
+                model.doubt(f"block {place.name!r} may run outside of its domain", True)
                 continue
             message = f"block {place.name!r} runs outside the domain of {axis.var.name!r}"
             findings.at_place("over-run", message, place, beyond, dims[place])
@@ -75,7 +75,7 @@ def check_cover(flow: Flow, findings: Findings) -> None:
             if read.exact and sure:
                 findings.add("uncovered", what, (read, bare.get_set_list().get_at(0)))
             else:
-                model.doubt(what.replace("is read", "may be read"))
+                model.doubt(what.replace("is read", "may be read"), True)
 
 
 def _initialised(read: Access, flow: Flow) -> bool:
@@ -97,7 +97,8 @@ def check_instances(flow: Flow, findings: Findings) -> None:
         if write.role == INIT:
             continue
         if write.iters is None or not write.sure:
-            flow.model.doubt(f"it is not known exactly when block {write.block!r} runs")
+            what = f"it is not known exactly when block {write.block!r} runs"
+            flow.model.doubt(what, True)
             continue
         if write in flow.updates:
             _check_once(flow, findings, flow.updates[write])
@@ -105,7 +106,7 @@ def check_instances(flow: Flow, findings: Findings) -> None:
         else:
             if any(write.reduces):
                 what = f"block {write.block!r} reduces into {write.memory.name!r}"
-                flow.model.doubt(f"{what}, but does not accumulate element by element")
+                flow.model.doubt(f"{what}, but does not accumulate element by element", True)
             _check_repetition(flow, findings, write)
         if (
             write.place is not None
@@ -149,7 +150,7 @@ def _check_outputs(flow: Flow, findings: Findings, write: Access) -> None:
     left = domain.subtract(runs)
     if not left.is_empty():
         message = f"block {write.block!r} does not run for all of its domain"
-        findings.at_iters("missing", message, write, left)
+        findings.leaves_out(message, write, left)
 
 
 def _run_for(place: Instance) -> Any:
@@ -210,7 +211,8 @@ def _check_all(flow: Flow, findings: Findings, update: Update) -> None:
             return
         never = never or (left, skip)
     if never is not None:
-        findings.leaves_out(write, *never)
+        message = f"the reduction in block {write.block!r} leaves iterations out"
+        findings.leaves_out(message, write, *never)
     _check_init_used(flow, findings, update)
 
 
@@ -249,7 +251,9 @@ def _check_repetition(flow: Flow, findings: Findings, write: Access) -> None:
         if read.place is not write.place or read.role != write.role:
             continue
         if read.iters is None or not read.exact:
-            flow.model.doubt(f"block {write.block!r} runs repeatedly, perhaps on other values")
+            flow.model.doubt(
+                f"block {write.block!r} runs repeatedly, perhaps on other values", True
+            )
             continue
         back = read.iters.intersect_domain(read.domain).reverse().to_union_map()
         values = values_of(flow, read, lambda store: made_by(flow, store, store.name))
@@ -260,7 +264,9 @@ def _check_repetition(flow: Flow, findings: Findings, write: Access) -> None:
         differ = same.intersect_domain(read.domain.to_union_set())
         differ = differ.intersect_range(read.domain.to_union_set()).subtract(alike)
         if differ.is_empty():
-            flow.model.doubt(f"block {write.block!r} runs repeatedly, perhaps on other values")
+            flow.model.doubt(
+                f"block {write.block!r} runs repeatedly, perhaps on other values", True
+            )
             continue
         message = f"block {write.block!r} runs again, and reads another value then"
         findings.add("repeated", message, (read, differ.get_map_list().get_at(0)), read)
@@ -304,7 +310,7 @@ def _check_finished(flow: Flow, findings: Findings, memory: Memory, updates: lis
                 pair = pairs.get_map_list().get_at(0)
                 findings.add("unfinished", message, (read, pair), update.write)
             else:
-                flow.model.doubt(message.replace("reads", "may read"))
+                flow.model.doubt(message.replace("reads", "may read"), True)
 
 
 def _check_not_erased(

@@ -1,324 +1,430 @@
-"""Whether a program computes what another one does: every value comes from the same instance.
+"""Whether a program computes what another one does: the same term for every element of a result.
 
-Blocks are matched by name. Two of one name are taken for the same when they run over the same
-domain and compute the same formula (see `verify_trees`); then the values that the formula depends
-on must be the same in each iteration, and so must be what the parameters hold at the end. What has
-no counterpart and cannot be looked through (the parts of an `rfactor`, say) is not judged.
+Blocks need not correspond. The proof starts at the elements of the results and goes backwards
+through both programs: whatever two equal values are computed from must be equal in turn, until
+arguments and constants are reached. That two stores agree for some pairs of runs is an
+*obligation*; it may be used while it is being proven, as values only depend on earlier ones. The
+terms of two reductions are paired by their fingerprints (see `verify_prints`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ..expr import Expr
-from .verify_bags import Bag, bag_of, tuples
-from .verify_checks import declared_domain, executed
-from .verify_flow import Flow, union
-from .verify_model import BODY, Access, Instance, Memory, Model
+from ..expr import Expr, FloatImm, IntImm, Var, const
+from .verify_bags import Bags, Different
+from .verify_flow import Flow
+from .verify_model import Memory, Model
 from .verify_report import Findings, Point, Violation
-from .verify_trees import Formula, Leaf, NotComparable, Side, is_constant
+from .verify_sums import Sums
+from .verify_values import (
+    Constant,
+    Element,
+    Head,
+    Indirect,
+    Node,
+    NotComparable,
+    Number,
+    Operation,
+    Side,
+    Stored,
+    stored_node,
+)
 
-_UPDATE = "_update"
-Pairs = dict[Instance, Instance]
+_WIDEN, _GIVE_UP = 3, 6
 
 
-def compare(flow: Flow, origin: Flow, findings: Findings) -> None:
-    """Report values that differ from those of the original; doubt what cannot be compared."""
-    model = flow.model
-    if _signature(model) != _signature(origin.model):
+def compare(
+    flow: Flow, origin: Flow, findings: Findings, layouts: Mapping[int, Any] | None = None
+) -> bool:
+    """Whether all results are the same; reports those that differ, doubts what is undecided.
+
+    Args:
+        flow: the program.
+        origin: the original one, over the same parameters.
+        findings: where to report.
+        layouts: for parameters in another layout, the map from indices of the original.
+    """
+    model, layouts = flow.model, layouts or {}
+    if _signature(model, set(layouts)) != _signature(origin.model, set(layouts)):
         model.doubt("not comparable with the original: the parameters differ")
-        return
-    if origin.model.unknown:
-        model.doubt(f"not comparable with the original: {origin.model.unknown[0]}")
-    _Comparison(flow, origin, findings).run()
+        return False
+    backwards = {param: layout.reverse() for param, layout in layouts.items()}
+    new, old = Sums(Side(flow, backwards)), Sums(Side(origin))
+    same = True
+    for memory, other in zip(model.memories, origin.model.memories):
+        if memory.param is not None:
+            same &= _result(new, old, findings, (memory, other), layouts.get(memory.param))
+    return same
 
 
-def _signature(model: Model) -> list[object]:
+def _signature(model: Model, moved: set[int]) -> list[object]:
     buffers = model.func.buffers
-    return [(b.dtype, b.ndim, b.static_shape) for b in buffers]
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A block, or a parameter at the end (None), that gets another value; and from which blocks."""
-
-    place: Instance | None
-    violation: Violation
-    names: frozenset[str] = frozenset()
-
-
-class _Comparison:
-    def __init__(self, flow: Flow, origin: Flow, findings: Findings) -> None:
-        self.flow, self.origin = flow, origin
-        self.model = flow.model
-        self.findings = findings
-        self.found: list[Difference] = []
-        self.doubts: list[str] = []
-        self.whole: list[Access] = []
-
-    def run(self) -> None:
-        pairs = dict(self.candidates())
-        while True:
-            self.new, self.old = self.sides(pairs)
-            # Only blocks of one formula may lend their names to values.
-            doubtful = [place for place, old in pairs.items() if not self.alike(place, old)]
-            if not doubtful:
-                self.compare(pairs)
-                doubtful = self.perhaps_renumbered(pairs)
-            if not doubtful:
-                break
-            for place in doubtful:
-                del pairs[place]
-        for doubt in self.doubts:
-            self.model.doubt(doubt)
-        self.findings.violations += [difference.violation for difference in self.found]
-        for write in self.whole:
-            self.findings.has_all_terms(write)
-
-    def compare(self, pairs: Pairs) -> None:
-        self.found, self.doubts, self.whole = [], [], []
-        for place, old in pairs.items():
-            self.block(place, old)
-        for memory, old_memory in zip(self.model.memories, self.origin.model.memories):
-            if memory.param is not None:
-                self.output(memory, old_memory)
-
-    def perhaps_renumbered(self, pairs: Pairs) -> list[Instance]:
-        """The blocks that differ, and so does what others take from them.
-
-        Such a block may just have got other iteration variables (as reordered ones), so that its
-        iterations are no names to compare values by.
-        """
-        differing = {difference.place for difference in self.found}
-        taken = {name for difference in self.found for name in difference.names}
-        return [p for k, p in enumerate(pairs) if p in differing and f"B{k}" in taken]
-
-    def sides(self, pairs: Pairs) -> tuple[Side, Side]:
-        constants: dict[Expr, int] = {}
-        names = {place: f"B{k}" for k, place in enumerate(pairs)}
-        olds = {old: names[place] for place, old in pairs.items()}
-        return Side(self.flow, names, constants), Side(self.origin, olds, constants)
-
-    # ------------------------------------------------------------------ matching
-
-    def candidates(self) -> Iterator[tuple[Instance, Instance]]:
-        """The blocks of the same name."""
-        ours, theirs = _writing_places(self.model), _writing_places(self.origin.model)
-        for name, place in ours.items():
-            base = name.removesuffix(_UPDATE)
-            known = base if name not in theirs and base not in ours else name
-            other = theirs.get(known)
-            if place is not None and other is not None:
-                yield place, other
-
-    def same_domain(self, place: Instance, other: Instance) -> bool:
-        kinds = [[reduces for _, reduces, _, _ in p.axes()] for p in (place, other)]
-        if kinds[0] != kinds[1]:
-            return False
-        mine = declared_domain(self.model, place)
-        theirs = declared_domain(self.origin.model, other)
-        return mine is not None and theirs is not None and bool(mine.is_equal(theirs))
-
-    def alike(self, place: Instance, other: Instance) -> bool:
-        """Whether two blocks compute the same if the leaves of their formulas are the same."""
-        mine, theirs = _stores(self.flow, place), _stores(self.origin, other)
-        if not self.same_domain(place, other):
-            return self.same_terms(mine, theirs)
-        if [_outline(w, self.flow) for w in mine] != [_outline(w, self.origin) for w in theirs]:
-            return False
-        try:
-            return all(
-                self.new.block(a).shape is self.old.block(b).shape for a, b in zip(mine, theirs)
-            )
-        except NotComparable:
-            return False
-
-    def same_terms(self, mine: list[Access], theirs: list[Access]) -> bool:
-        """Whether two reductions over other domains have the same formula for their terms."""
-        bags = self.bags(mine, theirs)
-        if bags is None:
-            return False
-        owners = bags[0].owner.range(), bags[1].owner.range()
-        return bags[0].shape == bags[1].shape and bool(owners[0].is_subset(owners[1]))
-
-    def bags(self, mine: list[Access], theirs: list[Access]) -> tuple[Bag, Bag] | None:
-        if len(mine) != 1 or len(theirs) != 1:
-            return None
-        if mine[0] not in self.flow.updates or theirs[0] not in self.origin.updates:
-            return None
-        try:
-            return bag_of(self.new, mine[0]), bag_of(self.old, theirs[0])
-        except NotComparable:
-            return None
-
-    # ------------------------------------------------------------------ comparing
-
-    def block(self, place: Instance, old: Instance) -> None:
-        """The leaves of a block's formulas are the same in each of its iterations."""
-        mine, theirs = _stores(self.flow, place), _stores(self.origin, old)
-        if not self.same_domain(place, old):
-            bags = self.bags(mine, theirs)
-            if bags is not None:
-                self.terms(mine[0], *bags)
-            return
-        for write, other in zip(mine, theirs):
-            runs = executed(write).to_union_set(), executed(other).to_union_set()
-            if not runs[0].is_subset(runs[1]):
-                self.doubts.append(f"block {place.name!r} runs for more iterations than originally")
-            both = runs[0].intersect(runs[1])
-            if write in self.flow.updates:
-                base = [
-                    Leaf(side.bases(w), both, write.memory.name)
-                    for side, w in ((self.new, write), (self.old, other))
-                ]
-                left = self.different(base[0], base[1], both, write.block)
-                self.report(write, left, f"starts from another value of {write.memory.name!r}")
-            leaves = self.new.block(write).leaves, self.old.block(other).leaves
-            for leaf, known in zip(*leaves):
-                left = self.different(leaf, known, both, write.block)
-                what = f"depends on another value of {leaf.name!r}"
-                self.report(write, left, what, _names(leaf, known))
-
-    def terms(self, write: Access, new: Bag, old: Bag) -> None:
-        """Two reductions combine the same terms."""
-        block, owners = write.block, (new.owner.range(), old.owner.range())
-        if not owners[0].is_subset(owners[1]):
-            self.doubts.append(f"block {block!r} runs for more iterations than originally")
-        both = owners[0].intersect(owners[1])
-        joints = []
-        for bag in (new, old):
-            joint, lacking = tuples(bag)
-            unnamed = [_unnamed(leaf.values) for leaf in bag.leaves]
-            known = lacking.is_empty() and all(part.is_empty() for part in unnamed)
-            if not known or not joint.is_injective():
-                self.doubts.append(
-                    f"not comparable with the original: the terms of block {block!r}"
-                )
-                return
-            joints.append(joint.range())
-        for one, other in (joints, joints[::-1]):
-            left = one.subtract(other)
-            for k in range(left.get_set_list().n_set()):
-                part = left.get_set_list().get_at(k)
-                self.report_term(write, part, both, (*new.leaves, *old.leaves))
-                return
-        self.whole += new.parts
-        starts = [Leaf(bag.starts, both, write.memory.name) for bag in (new, old)]
-        left = self.different(starts[0], starts[1], both, block)
-        self.report(write, left, f"starts from another value of {write.memory.name!r}")
-
-    def report_term(self, write: Access, part: Any, both: Any, leaves: tuple[Leaf, ...]) -> None:
-        """A term of one reduction that is not one of the other."""
-        owner = part.to_union_set()
-        for _ in range(len(leaves) // 2):
-            owner = owner.unwrap().domain()
-        owner = owner.intersect(both)
-        names = frozenset[str]().union(*(_names(leaf, leaf) for leaf in leaves))
-        self.report(write, owner, "combines other terms", names)
-
-    def different(self, leaf: Leaf, known: Leaf, both: Any, block: str) -> Any:
-        """The iterations for which one program has values that the other has not."""
-        unnamed = _unnamed(leaf.values).union(_unnamed(known.values)).intersect(both)
-        if not unnamed.is_empty():
-            self.doubts.append(
-                f"not comparable with the original: what block {block!r} gets from {leaf.name!r} "
-                "comes from a block that the other program does not have"
-            )
-        parts = [
-            leaf.values.subtract(known.values).domain(),
-            known.values.subtract(leaf.values).domain(),
-        ]
-        left = union(parts, self.model.integers.isl.UnionSet)
-        return left.intersect(both).subtract(unnamed)
-
-    def report(
-        self, write: Access, left: Any, what: str, names: frozenset[str] = frozenset()
-    ) -> None:
-        if not left.is_empty():
-            message = f"block {write.block!r} {what} than originally"
-            where = left.get_set_list().get_at(0)
-            violation = self.findings.iterations("different", message, write, where)
-            self.found.append(Difference(write.place, violation, names))
-
-    def output(self, memory: Memory, old: Memory) -> None:
-        """A parameter holds the same values at the end."""
-        stores = [a for m in (memory, old) for a in m.accesses if a.is_write]
-        if not stores:
-            return
-        mine = theirs = None
-        if all(store.exact for store in stores):
-            mine, theirs = self.formula(self.new, memory), self.formula(self.old, old)
-        if mine is None or theirs is None or mine.shape is not theirs.shape:
-            self.doubts.append(
-                f"not comparable with the original: {memory.name!r} is computed by other blocks"
-            )
-            return
-        writer = next((a.block for a in memory.accesses if a.is_write), "")
-        for leaf, known in zip(mine.leaves, theirs.leaves):
-            whole = leaf.runs.union(known.runs)
-            left = self.different(leaf, known, whole, writer)
-            if not left.is_empty():
-                where = left.get_set_list().get_at(0)
-                violation = self.output_differs(memory, where)
-                self.found.append(Difference(None, violation, _names(leaf, known)))
-                return
-
-    @staticmethod
-    def formula(side: Side, memory: Memory) -> Formula | None:
-        try:
-            return side.output(memory)
-        except NotComparable:
-            return None
-
-    def output_differs(self, memory: Memory, where: Any) -> Violation:
-        params, element = self.model.integers.point(where)
-        blocks = tuple(dict.fromkeys(a.block for a in memory.accesses if a.is_write))
-        named = self.findings.named(params)
-        point = Point(blocks[0] if blocks else "", {}, {}, memory.name, element, named)
-        message = f"{memory.name!r} holds another value at the end than originally"
-        return Violation("different", message, blocks, point)
-
-
-def _names(leaf: Leaf, known: Leaf) -> frozenset[str]:
-    """The blocks that make the values of a leaf, as `B<number>`."""
-    found = set()
-    for values in (leaf.values, known.values):
-        maps = values.get_map_list()
-        for k in range(maps.n_map()):
-            found.add(maps.get_at(k).range().get_tuple_name().split("_")[0])
-    return frozenset(found)
-
-
-def _unnamed(values: Any) -> Any:
-    """The iterations whose values have no name that both programs know."""
-    result = values.domain().subtract(values.domain())
-    maps = values.get_map_list()
-    for k in range(maps.n_map()):
-        part = maps.get_at(k)
-        if part.range().get_tuple_name().startswith("U"):
-            result = result.union(part.domain().to_union_set())
-    return result
-
-
-def _writing_places(model: Model) -> dict[str, Instance | None]:
-    """The blocks that store, by name; None where two have one name."""
-    found: dict[str, Instance | None] = {}
-    for place in dict.fromkeys(write.place for write in model.writes()):
-        if place is not None:
-            found[place.name] = None if place.name in found else place
-    return found
-
-
-def _stores(flow: Flow, place: Instance) -> list[Access]:
-    """What a block stores; a constant that it starts from may also be set by another block."""
     return [
-        write
-        for write in flow.model.writes()
-        if write.place is place and (write.role == BODY or not is_constant(write))
+        (b.dtype, *(() if k in moved else (b.ndim, b.static_shape))) for k, b in enumerate(buffers)
     ]
 
 
-def _outline(write: Access, flow: Flow) -> tuple[object, ...]:
-    return write.role, write.ordinal, len(write.inner), write in flow.updates
+def _result(
+    new: Sums, old: Sums, findings: Findings, memories: tuple[Memory, Memory], layout: Any
+) -> bool:
+    """Whether a parameter holds the same at the end."""
+    memory, other = memories
+    if not any(a.is_write for m in memories for a in m.accesses):
+        return True
+    try:
+        Proof(new, old).result(memory, other, layout)
+    except Different as difference:
+        findings.violations.append(_violation(new.side, findings, memory, difference))
+        return False
+    except NotComparable as reason:
+        findings.model.doubt(f"not comparable with the original: {reason}")
+        return False
+    return True
+
+
+def _violation(side: Side, findings: Findings, memory: Memory, found: Different) -> Violation:
+    if found.write is not None and found.write.iters is not None:
+        runs = found.start.intersect_domain(found.where).range()
+        iters = runs.apply(side.of_runs(found.write, found.write.iters))
+        message = f"block {found.write.block!r} {found.message} than originally"
+        return findings.iterations("different", message, found.write, iters)
+    params, element = findings.model.integers.point(found.where)
+    blocks = tuple(dict.fromkeys(a.block for a in memory.accesses if a.is_write))
+    named = findings.named(params)
+    point = Point(blocks[0] if blocks else "", {}, {}, memory.name, element, named)
+    message = f"{memory.name!r} holds another value at the end than originally"
+    return Violation("different", message, blocks, point)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Obligation:
+    """Two expressions in stores, and the pairs of runs for which they must agree."""
+
+    new: Node
+    old: Node
+    pairs: Any
+    above: tuple[object, ...] = ()  # the obligations that it comes from
+    guess: bool = False  # whether more pairs are asked about than need be
+
+    @property
+    def key(self) -> object:
+        """What it is about."""
+        return self.new.write, self.new.expr, self.old.write, self.old.expr
+
+
+class Proof:
+    """That two programs leave the same in one parameter."""
+
+    def __init__(self, new: Sums, old: Sums) -> None:
+        self.new, self.old = new, old
+        self.known: dict[object, Any] = {}
+        self.open: list[Obligation] = []
+        self.now: Obligation | None = None
+        self.bags = Bags(self)
+
+    def result(self, memory: Memory, other: Memory, layout: Any) -> None:
+        """Prove it.
+
+        Raises:
+            Different: when it is not so.
+            NotComparable: when it is not known.
+        """
+        cells = _all_cells(self.old.side, other)
+        plain = cells.identity()
+        moved = plain
+        if layout is not None:
+            into = self.new.flow.model.integers.in_dim
+            moved = layout.set_tuple_name(into, f"Q{memory.param}").intersect_domain(cells)
+        asked = moved.domain()
+        if not cells.is_subset(asked):
+            raise NotComparable(f"the layout of {memory.name!r} leaves elements out")
+        ours = _at_end(self.new.side, memory, moved)
+        theirs = _at_end(self.old.side, other, plain)
+        for where, head in ours:
+            for both, known in _meet(where, theirs):
+                if isinstance(head, Element) and not isinstance(known, Element):
+                    raise self.different(both, "is left as it was")
+                self.values(both, head, known)
+        while self.open:
+            self.now = self.open.pop()
+            self.settle(self.now)
+
+    # ------------------------------------------------------------------ obligations
+
+    def owe(self, new: Node, old: Node, pairs: Any) -> None:
+        """Take an obligation on, unless it is known."""
+        pairs = self.new.side.tidy(pairs)
+        above = () if self.now is None else (*self.now.above, self.now.key)
+        found = Obligation(new, old, pairs, above, self.now is not None and self.now.guess)
+        known = self.known.get(found.key)
+        if known is not None:
+            if pairs.is_subset(known):
+                return
+            found = replace(found, pairs=pairs.subtract(known))
+        times = above.count(found.key)
+        if times >= _GIVE_UP:
+            raise NotComparable(f"values of block {new.write.block!r} that depend on one another")
+        if times >= _WIDEN:
+            found = self.widened(found, known)
+        total = found.pairs if known is None else known.union(found.pairs)
+        self.known[found.key] = total.coalesce()
+        self.open.append(found)
+
+    def widened(self, found: Obligation, known: Any) -> Obligation:
+        """The same for all pairs that are like those known, to come to an end."""
+        seen = found.pairs if known is None else known.union(found.pairs)
+        integers = self.new.flow.model.integers
+        wide = integers.isl.Map.from_basic_map(seen.affine_hull())
+        wide = wide.intersect_domain(self.new.side.runs(found.new.write))
+        wide = wide.intersect_range(self.old.side.runs(found.old.write))
+        return replace(found, pairs=wide, guess=True)
+
+    def settle(self, duty: Obligation) -> None:
+        """Prove an obligation from others."""
+        where = duty.pairs.wrap()
+        new = replace(duty.new, start=duty.pairs.domain_map())
+        old = replace(duty.old, start=duty.pairs.range_map())
+        if new.expr is new.write.value and old.expr is old.write.value:
+            self.stores(where, Stored(new.write, new.start), Stored(old.write, old.start))
+        else:
+            self.nodes(where, new, old)
+
+    def stores(self, where: Any, new: Stored, old: Stored) -> None:
+        """What two stores leave is the same."""
+        whole, rest = self.new.finished(new, where)
+        for part, is_whole in ((whole, True), (rest, False)):
+            if part.is_empty():
+                continue
+            both, alone = self.old.finished(old, part)
+            if is_whole:
+                self.bags.compare(part, new, old)
+                continue
+            if not both.is_empty():
+                self.bags.compare(both, new, old)
+            if not alone.is_empty():
+                ours = stored_node(new.write, new.start), stored_node(old.write, old.start)
+                self.nodes(alone, *ours)
+
+    # ------------------------------------------------------------------ values
+
+    def nodes(self, where: Any, new: Node, old: Node) -> None:
+        """Two expressions have the same value."""
+        theirs = self.old.side.resolve(old, where)
+        for part, head in self.new.side.resolve(new, where):
+            for both, known in _meet(part, theirs):
+                self.values(both, head, known)
+
+    def values(self, where: Any, new: Head, old: Head) -> None:
+        """Two values are the same."""
+        match new, old:
+            case Stored(), Stored():
+                start = new.start.intersect_domain(where)
+                pairs = start.reverse().apply_range(old.start)
+                ours, theirs = (stored_node(s.write, s.start) for s in (new, old))
+                self.owe(ours, theirs, pairs)
+            case (Stored(), _) | (_, Stored()):
+                self.opened(where, new, old)
+            case Element(), Element():
+                if new.param != old.param:
+                    raise self.different(where, "depends on another argument")
+                names = self.new.flow.model.memories
+                name = next(m.name for m in names if m.param == new.param)
+                self.same_map(where, new.cells, old.cells, f"depends on another value of {name!r}")
+            case Number(), Number():
+                self.same_map(where, new.values, old.values, "depends on another index")
+            case (Number(), Constant()) | (Constant(), Number()):
+                self.same_number(where, new, old)
+            case Constant(), Constant():
+                self.constants(where, new.value, old.value)
+            case Operation(), Operation():
+                self.operations(where, new, old)
+            case Indirect(), Indirect():
+                self.indirect(where, new, old)
+            case (Indirect(), _) | (_, Indirect()):
+                self.direct(where, new, old)
+            case _:
+                raise self.other(new, old)
+
+    def opened(self, where: Any, new: Head, old: Head) -> None:
+        """One of two values is that of a store: it is looked into."""
+        for sums, head in ((self.new, new), (self.old, old)):
+            if not isinstance(head, Stored):
+                continue
+            whole, rest = sums.finished(head, where)
+            if not whole.is_empty():
+                self.bags.compare(whole, new, old)
+            if rest.is_empty():
+                return
+            for part, inner in sums.side.resolve(stored_node(head.write, head.start), rest):
+                pair = (inner, old) if sums is self.new else (new, inner)
+                self.values(part, *pair)
+            return
+
+    def operations(self, where: Any, new: Operation, old: Operation) -> None:
+        """Two operations are the same, on the same operands."""
+        if new.shape is not old.shape:
+            raise self.other(new, old)
+        if new.node.expr.children:
+            for ours, theirs in zip(new.operands, old.operands, strict=True):
+                self.nodes(where, ours, theirs)
+
+    def constants(self, where: Any, new: Expr, old: Expr) -> None:
+        """Two numbers or texts are the same."""
+        if new is old:
+            return
+        plain = isinstance(new, IntImm | FloatImm) and isinstance(old, IntImm | FloatImm)
+        if not plain or new.dtype is not old.dtype:
+            raise NotComparable(f"{new} where {old} was")
+        raise self.different(where, f"uses {new} where {old} was, another number")
+
+    def same_number(self, where: Any, new: Head, old: Head) -> None:
+        """An expression over the iterations is constant."""
+        integers = self.new.flow.model.integers
+        maps = []
+        for head in (new, old):
+            if isinstance(head, Number):
+                maps.append(head.values)
+            elif isinstance(head, Constant) and isinstance(head.value, IntImm):
+                point = integers.set(f"{{ [{head.value.value}] }}")
+                maps.append(integers.isl.Map.from_domain_and_range(where, point))
+            else:
+                raise self.other(new, old)
+        self.same_map(where, maps[0], maps[1], "depends on another index")
+
+    def same_map(self, where: Any, new: Any, old: Any, message: str) -> None:
+        """Two functions are the same for some questions."""
+        left = new.intersect_domain(where).subtract(old)
+        if not left.is_empty():
+            raise self.different(left.domain(), message)
+
+    # ------------------------------------------------------------------ indirect loads
+
+    def indirect(self, where: Any, new: Indirect, old: Indirect) -> None:
+        """Two loads whose places depend on data: the same data, and the same for all of it."""
+        if len(new.symbols) != len(old.symbols):
+            raise self.other(new, old)
+        for ours, theirs in zip(new.symbols, old.symbols):
+            self.nodes(where, ours, theirs)
+        parts = [s.side.each_symbol(v, where) for s, v in ((self.new, new), (self.old, old))]
+        asked = parts[0][0].intersect(parts[1][0]).wrap()
+        cases = [
+            s.side.loaded(v.read, runs.intersect_domain(asked))
+            for s, v, (_, runs) in zip((self.new, self.old), (new, old), parts)
+        ]
+        for part, head in cases[0]:
+            for both, known in _meet(part, cases[1]):
+                self.values(both, head, known)
+
+    def direct(self, where: Any, new: Head, old: Head) -> None:
+        """One of two places depends on data: on numbers that are known, as when they are cached."""
+        if isinstance(new, Indirect):
+            for part, head in self.pinned(self.new.side, new, where):
+                self.values(part, head, old)
+        elif isinstance(old, Indirect):
+            for part, head in self.pinned(self.old.side, old, where):
+                self.values(part, new, head)
+
+    def pinned(self, side: Side, value: Indirect, where: Any) -> list[tuple[Any, Head]]:
+        """What an indirect load gets if its symbols have values that are known."""
+        asked, runs = side.each_symbol(value, where)
+        tuples = None
+        for symbol in value.symbols:
+            cases = self.numbers(side, symbol, where)
+            tuples = cases if tuples is None else tuples.flat_range_product(cases)
+        chosen = runs.intersect_domain(asked.intersect(tuples).wrap())
+        reached = asked.domain_map().reverse().apply_range(chosen)
+        if not where.is_subset(reached.domain()):
+            raise NotComparable(f"an index into {value.read.memory.name!r} that is out of bounds")
+        return side.loaded(value.read, reached.intersect_domain(where))
+
+    def numbers(self, side: Side, node: Node, where: Any) -> Any:
+        """From questions to what an integer value is."""
+        result: Any = None
+        sums = self.new if side is self.new.side else self.old
+        cases = side.resolve(node, where)
+        while cases:
+            part, head = cases.pop()
+            if isinstance(head, Stored) and sums.group(head.write) is None:
+                cases += side.resolve(stored_node(head.write, head.start), part)
+                continue
+            if not isinstance(head, Number):
+                raise NotComparable("an index that depends on data in one of the programs alone")
+            values = head.values.intersect_domain(part)
+            result = values if result is None else result.union(values)
+        return result
+
+    # ------------------------------------------------------------------ failure
+
+    def different(self, where: Any, message: str) -> Exception:
+        """The error for a value that differs."""
+        if self.now is not None and self.now.guess:
+            return NotComparable("values that depend on one another")
+        if self.now is None:
+            return Different(where, message, None, None)
+        return Different(where, message, self.now.new.write, self.now.pairs.domain_map())
+
+    def guess(self) -> None:
+        """From here on more may be asked about than need be."""
+        if self.now is not None:
+            self.now = replace(self.now, guess=True)
+
+    def other(self, new: Head, old: Head) -> NotComparable:
+        """The error for values that are computed in different ways."""
+        write = None if self.now is None else self.now.new.write
+        block = f" in block {write.block!r}" if write is not None else ""
+        return NotComparable(f"{_title(new)}{block} where the original has {_title(old)}")
+
+
+def _title(value: Head) -> str:
+    match value:
+        case Constant(number):
+            return f"the constant {number}"
+        case Operation(_, node):
+            return f"{node.expr}"
+        case Element():
+            return "an argument"
+        case Stored(write):
+            return f"the result of block {write.block!r}"
+        case Indirect(read):
+            return f"a load from {read.memory.name!r}"
+    return "an index"
+
+
+def _meet(where: Any, cases: list[tuple[Any, Head]]) -> list[tuple[Any, Head]]:
+    """The cases of some questions."""
+    found = [(where.intersect(part), head) for part, head in cases]
+    return [(part, head) for part, head in found if not part.is_empty()]
+
+
+def _all_cells(side: Side, memory: Memory) -> Any:
+    """All elements of a parameter."""
+    shape = memory.buffer.shape
+    space = side.flow.model.integers.space([Var("x", extent.dtype) for extent in shape])
+    cells = space.universe
+    for var, extent in zip(space.variables, shape):
+        within = space.between(const(0, extent.dtype), space.number(var), extent)
+        if within is None:
+            raise NotComparable(f"the shape of {memory.name!r}")
+        cells = cells.intersect(within)
+    return cells.set_tuple_name(f"Q{memory.param}")
+
+
+def _at_end(side: Side, memory: Memory, cells: Any) -> list[tuple[Any, Head]]:
+    """What a parameter holds at the end; `cells` goes from questions to its elements."""
+    out = side.flow.model.integers.out_dim
+    name = f"E{memory.index}"
+    reached, where = cells.set_tuple_name(out, name), cells.domain()
+    result: list[tuple[Any, Head]] = []
+    for write, last in side.sources(memory, name):
+        start = reached.apply_range(last)
+        part = start.domain()
+        if not part.is_empty():
+            where = where.subtract(part)
+            result += side.stored(write, start)
+    if not where.is_empty() and memory.param is not None:
+        given = side.given(memory.param, cells.intersect_domain(where))
+        result.append((where, Element(memory.param, given)))
+    return result

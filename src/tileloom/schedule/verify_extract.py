@@ -177,8 +177,7 @@ class _Walk:
             frame.space,
         )  # fmt: skip
         self.model.places.append(place)
-        # The body sees the iteration variables, not the loops.
-        seen = {v: e for v, e in frame.values.items() if v not in _loop_vars(frame)}
+        seen = dict(frame.values)
         seen.update((a.var, v) for a, v in zip(block.iter_vars, values, strict=True))
         frame = replace(frame, values=seen, place=place)
         for buffer in block.alloc_buffers:
@@ -261,10 +260,35 @@ class _Walk:
         if load.predicate is not None:
             self.loads(load.predicate, frame, statement)
             frame = frame.maybe()
-        indices = [frame.expr(index) for index in load.indices]
-        access = self.access(READ, load.buffer, indices, frame, statement)
+        frame, indices, symbols = self.symbolic(load, frame)
+        access = self.access(READ, load.buffer, indices, frame, statement, len(symbols))
         if access is not None:
-            access.slot = slot
+            access.slot, access.symbols = slot, symbols
+            access.affine = access.affine and not symbols
+
+    def symbolic(
+        self, load: BufferLoad, frame: Frame
+    ) -> tuple[Frame, list[Expr], tuple[Expr, ...]]:
+        """The indices of a load with variables for what they take from data."""
+        symbols: dict[Expr, Var] = {}
+        indices = []
+        for index in load.indices:
+            over = frame.expr(index)
+            if frame.space.number(over) is None and not isinstance(index, Ramp):
+                over = frame.expr(_abstract(index, frame, symbols))
+            indices.append(over)
+        for var in symbols.values():
+            frame = self.unbounded(frame, var)
+        return frame, indices, tuple(symbols)
+
+    def unbounded(self, frame: Frame, var: Var) -> Frame:
+        """One more dimension of instances, of any value."""
+        zero, one = const(0, var.dtype), const(1, var.dtype)
+        dim = Dim(var, For(var, zero, one, "serial", Evaluate(const(0))))
+        dims = (*frame.dims, dim)
+        space = self.model.integers.space([d.var for d in dims])
+        domain = frame.domain.add_dims(self.model.integers.set_dim, 1)
+        return replace(frame, dims=dims, space=space, domain=domain)
 
     def opaque(self, call: Call, frame: Frame) -> None:
         """An intrinsic that may touch memory by itself: the block's declared regions count."""
@@ -301,6 +325,7 @@ class _Walk:
         indices: Sequence[Expr],
         frame: Frame,
         statement: Statement,
+        symbols: int = 0,
     ) -> Access | None:
         indices = list(indices)
         for k, index in enumerate(indices):
@@ -310,6 +335,7 @@ class _Walk:
                 indices[k] = index.base + index.stride * lane
         outside = frame.space.universe.complement()
         while buffer in self.views:
+            frame = self.within(buffer, indices, frame, symbols)
             outside = outside.union(self.outside(buffer, indices, frame))
             buffer, lows = self.views[buffer]
             padded = [const(0, low.dtype) for low in lows[: len(lows) - len(indices)]] + indices
@@ -318,6 +344,9 @@ class _Walk:
         if memory is None:
             self.model.doubt(f"buffer {buffer.name!r} is not declared by the function or a block")
             return None
+        frame = self.within(buffer, indices, frame, symbols)
+        if symbols:
+            self.depends_on_data(memory, frame)
         outside = outside.union(self.outside(buffer, indices, frame))
         return self.record(kind, memory, indices, frame, statement, outside)
 
@@ -384,11 +413,28 @@ class _Walk:
 
     def not_affine(self, memory: Memory, index: Expr, frame: Frame) -> None:
         block = frame.place.name if frame.place is not None else "the function"
-        what = f"an index of {memory.name!r} in block {block!r}"
         if any(isinstance(part, BufferLoad) for part in post_order(index)):
-            self.model.note(f"{what} depends on data: any element is assumed, bounds unchecked")
+            self.depends_on_data(memory, frame)
         else:
+            what = f"an index of {memory.name!r} in block {block!r}"
             self.model.doubt(f"{what} is not affine: {index}")
+
+    def depends_on_data(self, memory: Memory, frame: Frame) -> None:
+        block = frame.place.name if frame.place is not None else "the function"
+        what = f"an index of {memory.name!r} in block {block!r}"
+        self.model.note(f"{what} depends on data: any element is assumed, bounds unchecked")
+
+    def within(self, buffer: Buffer, indices: Sequence[Expr], frame: Frame, symbols: int) -> Frame:
+        """Only values of symbols that stay in bounds."""
+        data = {dim.var for dim in frame.dims[len(frame.dims) - symbols :]}
+        for index, extent in zip(indices, buffer.shape, strict=True) if symbols else ():
+            number = frame.space.number(index) if data & free_vars(index) else None
+            if number is not None:
+                low = const(0, extent.dtype)
+                known = frame.space.between(low, number, frame.expr(extent))
+                if known is not None:
+                    frame = replace(frame, domain=frame.domain.intersect(known))
+        return frame
 
     def outside(self, buffer: Buffer, indices: Sequence[Expr], frame: Frame) -> Any:
         space = frame.space
@@ -405,12 +451,17 @@ class _Walk:
         return bad
 
 
-def _loop_vars(frame: Frame) -> set[Var]:
-    found = {dim.loop.loop_var for dim in frame.dims}
-    for dim in frame.dims:
-        if dim.loop.thread_binding is not None:
-            found.add(dim.loop.thread_binding.var)
-    return found
+def _abstract(expr: Expr, frame: Frame, symbols: dict[Expr, Var]) -> Expr:
+    """An index with variables for its least parts that are not affine."""
+    if frame.space.number(frame.expr(expr)) is not None:
+        return expr
+    if expr not in symbols and expr.children and not isinstance(expr, BufferLoad | Call):
+        parts = [_abstract(child, frame, symbols) for child in expr.children]
+        whole = expr.with_children(parts)
+        space = frame.space.integers.space([*frame.space.variables, *symbols.values()])
+        if space.number(frame.expr(whole)) is not None:
+            return whole
+    return symbols.setdefault(expr, Var(f"s{len(symbols)}", expr.dtype))
 
 
 def _is_opaque(call: Call) -> bool:

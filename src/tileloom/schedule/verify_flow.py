@@ -165,9 +165,16 @@ class Flow:
         reads = [access for access in memory.accesses if access.is_read]
         writes = [access for access in memory.accesses if access.is_write]
         sinks = [(access.cell, access.time) for access in reads]
-        if memory.param is not None and writes:
-            sinks.append(self.end(memory))
-        return self.last_before(sinks, writes)
+        if memory.param is None or not writes:
+            return self.last_before(sinks, writes)
+        cells, time = self.end(memory)
+        only = writes[0]
+        if len(writes) > 1 or not only.exact or not only.cell.is_injective():
+            return self.last_before([*sinks, (cells, time)], writes)
+        # Everything is written once, so there is no need to ask when.
+        found = self.last_before(sinks, writes)
+        at_end = cells.apply_range(only.cell.reverse()).to_union_map()
+        return Sources(found.last.union(at_end), found.unwritten)
 
     def end(self, memory: Memory) -> tuple[Any, Any]:
         """A pretended read of all that was written, after the end: its cells and its time."""
@@ -191,7 +198,8 @@ class Flow:
         isl = self.model.integers.isl
         reading = union((cell for cell, _ in sinks), isl.UnionMap)
         if reading is None:
-            return Sources(self.model.integers.no_maps(), self.model.integers.no_maps())
+            nothing = self.model.integers.no_maps()
+            return Sources(nothing, nothing.domain())
         times = union((time for _, time in sinks), isl.UnionMap)
         info = isl.UnionAccessInfo.from_sink(reading)
         surely = union((w.cell for w in writes if w.exact), isl.UnionMap)

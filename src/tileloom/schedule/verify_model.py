@@ -116,6 +116,8 @@ class Access:
         value: of a store: what it stores, as written.
         site: where it stands, for reading expressions there (a frame of the extraction).
         loads: of a store: the loads of its statement by their slots.
+        symbols: of a load: what its indices take from data, as written. Its last dimensions stand
+            for that, and have all values that do not lead out of bounds.
     """
 
     name: str
@@ -137,6 +139,7 @@ class Access:
     value: Expr | None = None
     site: Any = None
     loads: Mapping[Expr, int] = field(default_factory=dict)
+    symbols: tuple[Expr, ...] = ()
     is_copy: bool = False
     span: Span | None = None
     cell: Any = None
@@ -190,13 +193,20 @@ class Model:
     memories: list[Memory] = field(default_factory=list)
     places: list[Instance] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)  # why a verdict may be impossible
+    unknown_values: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     parameters: Any = None  # what is known about the symbolic parameters
 
-    def doubt(self, reason: str) -> None:
-        """Remember why the program cannot be judged in full."""
-        if reason not in self.unknown:
-            self.unknown.append(reason)
+    def doubt(self, reason: str, about_values: bool = False) -> None:
+        """Remember why the program cannot be judged in full.
+
+        Args:
+            reason: that.
+            about_values: whether it no longer matters once the results are known to be right.
+        """
+        reasons = self.unknown_values if about_values else self.unknown
+        if reason not in reasons:
+            reasons.append(reason)
 
     def note(self, text: str) -> None:
         """Remember an assumption."""

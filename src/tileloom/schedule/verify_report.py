@@ -9,6 +9,8 @@ from typing import Any
 from ..expr import IntImm, simplify, substitute
 from .verify_model import Access, Instance, Model
 
+# What does not matter where the results are known to be the same.
+_ABOUT_VALUES = ("missing", "repeated", "unfinished", "late-init")
 OK, WRONG, UNKNOWN = "ok", "wrong", "unknown"
 
 
@@ -104,7 +106,7 @@ class Findings:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.violations: list[Violation] = []
-        self.left_out: dict[Access, Violation] = {}
+        self.left_out: list[Violation] = []
 
     def add(
         self,
@@ -131,16 +133,25 @@ class Findings:
         """Add a violation at values of the iteration variables, from coordinate `skip` on."""
         self.violations.append(self.iterations(kind, message, access, found, skip))
 
-    def leaves_out(self, access: Access, found: Any, skip: int) -> None:
-        """Declared iterations of a reduction never run: wrong, unless it has all terms anyhow."""
-        message = f"the reduction in block {access.block!r} leaves iterations out"
-        self.left_out[access] = self.iterations("missing", message, access, found, skip)
-        self.violations.append(self.left_out[access])
+    def leaves_out(self, message: str, access: Access, found: Any, skip: int = 0) -> None:
+        """Declared iterations never run: wrong, unless the original shows that none is needed."""
+        self.left_out.append(self.iterations("missing", message, access, found, skip))
+        self.violations.append(self.left_out[-1])
 
-    def has_all_terms(self, access: Access) -> None:
-        """A reduction has just the terms of the original one."""
-        gone = self.left_out.pop(access, None)
-        self.violations = [violation for violation in self.violations if violation is not gone]
+    def compared(self, same: bool) -> None:
+        """What the comparison with the original says about other findings.
+
+        No iteration is missed, for example, if the results are the same; if it is not known whether
+        those are, it is not known either whether the iterations are missed.
+        """
+        gone = self.left_out
+        if same:
+            self.violations = [v for v in self.violations if v.kind not in _ABOUT_VALUES]
+            self.model.unknown_values.clear()
+        elif not any(violation.kind == "different" for violation in self.violations):
+            self.violations = [v for v in self.violations if v not in gone]
+            for violation in gone:
+                self.model.doubt(f"{violation.message}: perhaps the original had none of them")
 
     def iterations(
         self, kind: str, message: str, access: Access, found: Any, skip: int = 0

@@ -1,0 +1,56 @@
+"""Simpler forms of sets and maps of isl: the same points, with fewer constraints.
+
+Relations that come out of tiled and fused loops are full of quotients, where all that they say may
+be `i = i'`. The simple form is guessed and then proven to be the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .integer_sets import Integers
+
+
+def tidy_map(integers: Integers, relation: Any) -> Any:
+    """The same map, as equations between its two sides where there are such."""
+    relation = relation.coalesce()
+    if relation.is_empty() or _is_plain(relation.wrap()):
+        return relation
+    equations = type(relation).from_basic_map(relation.affine_hull())
+    within = equations.intersect_domain(tidy_set(integers, relation.domain()))
+    simple = within.intersect_range(tidy_set(integers, relation.range()))
+    return simple if simple.is_subset(relation) else relation
+
+
+def tidy_set(integers: Integers, points: Any) -> Any:
+    """The same set, as a box or as one polyhedron if it is one.
+
+    >>> integers = Integers()
+    >>> points = integers.set("{ [i, j] : 0 <= 4i + j <= 7 and 0 <= j < 4; [1, 3] }")
+    >>> print(tidy_set(integers, points))
+    { [i0, i1] : 0 <= i0 <= 1 and 0 <= i1 <= 3 }
+    """
+    points = points.coalesce()
+    if points.is_empty() or _is_plain(points) or not points.is_bounded():
+        return points
+    hull = type(points).from_basic_set(points.bounded_simple_hull())
+    for simple in (_box(integers, points), hull):
+        if simple is not None and simple.is_subset(points):
+            return simple
+    return points
+
+
+def _is_plain(points: Any) -> bool:
+    """Whether it is one polyhedron without quotients."""
+    return points.n_basic_set() == 1 and not points.involves_locals()
+
+
+def _box(integers: Integers, points: Any) -> Any | None:
+    """The least box around a bounded set without parameters."""
+    if points.involves_dims(integers.param_dim, 0, points.dim(integers.param_dim)):
+        return None
+    kind, box = integers.set_dim, type(points).universe(points.get_space())
+    for k in range(points.n_dim()):
+        box = box.lower_bound_val(kind, k, points.dim_min_val(k))
+        box = box.upper_bound_val(kind, k, points.dim_max_val(k))
+    return box
