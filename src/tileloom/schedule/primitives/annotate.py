@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...expr import Expr
 from ..errors import name_of, refuse
 from ..instruction import PlaceRef, ValueRef, primitive
 from ..sref import StmtSRef
@@ -22,8 +23,9 @@ def annotate(
         ann_val: a number, a number variable, a string, or lists and dictionaries of such.
     """
     known = _annotations(block_or_loop)
+    kept = _kept(ann_val)
     if ann_key not in known:
-        _set(state, block_or_loop, {**known, ann_key: _kept(ann_val)})
+        _set(state, block_or_loop, {**known, ann_key: kept})
 
 
 @primitive("Unannotate")
@@ -54,4 +56,11 @@ def _kept(value: Any) -> Any:
     """A copy of its own: what a program holds does not change."""
     if isinstance(value, Mapping):
         return {key: _kept(item) for key, item in value.items()}
-    return list(map(_kept, value)) if isinstance(value, (list, tuple)) else value
+    if isinstance(value, (list, tuple)):
+        return list(map(_kept, value))
+    if value is None or isinstance(value, (str, int, float, Expr)):
+        return value
+    raise refuse(
+        f"{value!r} cannot be an annotation",
+        hint="numbers, number variables, strings, and lists and dictionaries of them can",
+    )
