@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from ..base.errors import InternalError, UserError
-from ..expr import Expr, IntImm, Var, const, free_vars, simplify, substitute
+from ..expr import Expr, IndexMap, IntImm, Var, const, free_vars, simplify, substitute
 from ..tir import Block, Buffer, For, IRModule, PrimFunc
 from . import primitives
 from .analysis.debug import verify_analyses
@@ -69,6 +69,7 @@ class Schedule:
         self._original = mod
         self._values: dict[RV, StmtSRef | int] = {}
         self._trace: Trace | None = Trace() if trace else None
+        self._layouts: dict[tuple[str, int], IndexMap] = {}  # of buffer parameters, since the start
 
     # ------------------------------------------------------------------ looking
 
@@ -141,7 +142,9 @@ class Schedule:
         if name is None or name not in self.mod.functions:
             known = ", ".join(self.mod.functions)
             raise UserError("name the function to verify", hint=f"there are {known}")
-        return verify_program(self.mod[name], original=self._original.functions.get(name))
+        layouts = {k: layout for (func, k), layout in self._layouts.items() if func == name}
+        original = self._original.functions.get(name)
+        return verify_program(self.mod[name], original=original, layouts=layouts)
 
     # ------------------------------------------------------------------ forks
 
@@ -151,6 +154,7 @@ class Schedule:
         other._state, twins = self._state.copy()
         other._level = self._level
         other._original = self._original
+        other._layouts = dict(self._layouts)
         other._values = {
             rv: twins.get(value, value) if isinstance(value, StmtSRef) else value
             for rv, value in self._values.items()
@@ -205,6 +209,7 @@ class Schedule:
         return [self._by_name(v) for v in value] if isinstance(value, (list, tuple)) else value
 
     def _step(self, kind: InstructionKind, arguments: Arguments) -> Any:
+        before = self.mod
         try:
             actual = self._resolved(kind.parameters, arguments)
             for p in kind.parameters:
@@ -218,6 +223,8 @@ class Schedule:
         except ScheduleError as error:
             self._complete(error, kind, arguments)
             raise
+        if kind.name == "TransformLayout":
+            self._remember_layout(before, actual["index_map"])
         decision = None
         if isinstance(result, Sampled):
             result, decision = result
@@ -228,6 +235,18 @@ class Schedule:
             self._trace.append(Instruction(kind, inputs, attrs, defined), decision)
         self._debug()
         return outputs
+
+    def _remember_layout(self, before: IRModule, layout: IndexMap) -> None:
+        """Note which buffer parameter the last step has put into another layout."""
+        for name, func in before.functions.items():
+            for k, (old, new) in enumerate(zip(func.buffers, self.mod[name].buffers)):
+                if new is not old:
+                    known = self._layouts.get((name, k))
+                    if known is not None:
+                        indices = layout.map_indices(known.final_indices)
+                        self._layouts[name, k] = IndexMap(known.initial_indices, indices)
+                    else:
+                        self._layouts[name, k] = layout
 
     def _defined(self, kind: InstructionKind, result: Any) -> Any:
         """New variables for what a primitive returns."""
