@@ -7,6 +7,7 @@ Sources: ONNX operator documentation; Hendrycks and Gimpel 2016 (gelu), Ramachan
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -93,50 +94,54 @@ def _hard_sigmoid(x: Tensor, alpha: float, beta: float) -> Tensor:
     return clip(add(mul(x, alpha), beta), 0.0, 1.0)
 
 
-composite("gelu", _gelu, _gelu_reference)
-composite("silu", lambda x: mul(x, sigmoid(x)), lambda x: x * _logistic(x))
-composite("softplus", _softplus, _softplus_reference)
-composite("log_sigmoid", lambda x: neg(_softplus(neg(x))), lambda x: -np.logaddexp(0.0, -x))
-composite("softsign", lambda x: div(x, add(absolute(x), 1.0)), lambda x: x / (1 + np.abs(x)))
-composite("elu", _elu, _elu_reference)
-composite("celu", _celu, lambda x, alpha: (
+def _activation(name: str, expansion: Callable[..., Tensor], reference: Callable[..., Any]) -> None:
+    composite(name, expansion, reference, levels={"": 0})
+
+
+_activation("gelu", _gelu, _gelu_reference)
+_activation("silu", lambda x: mul(x, sigmoid(x)), lambda x: x * _logistic(x))
+_activation("softplus", _softplus, _softplus_reference)
+_activation("log_sigmoid", lambda x: neg(_softplus(neg(x))), lambda x: -np.logaddexp(0.0, -x))
+_activation("softsign", lambda x: div(x, add(absolute(x), 1.0)), lambda x: x / (1 + np.abs(x)))
+_activation("elu", _elu, _elu_reference)
+_activation("celu", _celu, lambda x, alpha: (
     np.maximum(x, 0) + np.minimum(alpha * np.expm1(np.minimum(x, 0) / alpha), 0)))  # fmt: skip
-composite(
+_activation(
     "selu",
     lambda x, alpha, gamma: _elu(x, alpha, gamma),
     lambda x, alpha, gamma: _elu_reference(x, alpha, gamma),
 )
-composite(
+_activation(
     "leaky_relu",
     lambda x, alpha: where(less(x, 0.0), mul(x, alpha), x),
     lambda x, alpha: np.where(x < 0, alpha * x, x),
 )
-composite(
+_activation(
     "prelu",
     lambda x, slope: where(less(x, 0), mul(x, slope), x),
     lambda x, slope: np.where(x < 0, slope * x, x),
 )
-composite(
+_activation(
     "hard_sigmoid",
     _hard_sigmoid,
     lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1),
 )
-composite(
+_activation(
     "hard_swish",
     lambda x: mul(x, _hard_sigmoid(x, 1 / 6, 0.5)),
     lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
 )
-composite("relu6", lambda x: clip(x, 0.0, 6.0), lambda x: np.clip(x, 0, 6))
-composite(
+_activation("relu6", lambda x: clip(x, 0.0, 6.0), lambda x: np.clip(x, 0, 6))
+_activation(
     "heaviside",
     lambda x, at_zero: where(
         equal(x, 0.0), at_zero, where(less(x, 0.0), 0.0, where(greater(x, 0.0), 1.0, x))
     ),
     np.heaviside,
 )
-composite("swiglu", lambda x, gate: mul(mul(x, sigmoid(x)), gate),
+_activation("swiglu", lambda x, gate: mul(mul(x, sigmoid(x)), gate),
           lambda x, gate: x * _logistic(x) * gate)  # fmt: skip
-composite(
+_activation(
     "mish",
     lambda x: mul(x, tanh(_softplus(x))),
     lambda x: x * np.tanh(np.logaddexp(0.0, x)),

@@ -17,9 +17,10 @@ from .binary import add, div, equal, greater, less, maximum, minimum, mul, not_e
 from .choose import cast, where
 from .common import Operand, builder, normalize_axes, normalize_axis
 from .composite import build, build_all, composite
+from .matmul import matmul
 from .shape import reshape
 from .unary import abs as absolute
-from .unary import exp, neg, reciprocal, sqrt, square, trunc
+from .unary import exp, isfinite, logical_not, neg, reciprocal, sqrt, square, trunc
 
 Axes = int | Sequence[int] | None
 
@@ -37,6 +38,15 @@ composite("squared_difference", lambda a, b: square(sub(a, b)), levels={"": 0})
 composite("add_n", lambda *xs: fold_left(add, xs), levels={"": 0})
 composite("fused_mul_add", lambda a, b, c: add(mul(a, b), c), levels={"": 0})
 composite("lerp", _lerp, levels={"": 0})
+composite("addmm", lambda x, a, b, alpha, beta: (
+    add(scaled(x, beta), scaled(matmul(a, b), alpha))), levels={"": 2})  # fmt: skip
+composite("float_status", lambda x: cast(
+    reduce.any(logical_not(isfinite(x))), "float32"))  # fmt: skip
+
+
+def scaled(x: Tensor, factor: float) -> Tensor:
+    """A tensor times a number, itself for 1."""
+    return x if factor == 1 else mul(x, factor)
 
 
 def squared_difference(a: Operand, b: Operand) -> Tensor:
@@ -59,6 +69,16 @@ def fused_mul_add(a: Tensor, b: Operand, c: Operand) -> Tensor:
 def lerp(x: Tensor, y: Tensor, weight: Operand) -> Tensor:
     """x + weight * (y - x), exact for the weights 0 and 1."""
     return build("lerp", x, y, weight)
+
+
+def addmm(x: Tensor, a: Tensor, b: Tensor, alpha: float = 1.0, beta: float = 1.0) -> Tensor:
+    """beta * x + alpha * a b."""
+    return build("addmm", x, a, b, alpha=float(alpha), beta=float(beta))
+
+
+def float_status(x: Tensor) -> Tensor:
+    """1 if an element is NaN or infinite, else 0, as float32."""
+    return build("float_status", x)
 
 
 # ---------------------------------------------------------------------------- erfc
