@@ -1,7 +1,8 @@
-"""How long schedules and scripts take: replaying a trace; importing, parsing and printing a module.
+"""How long schedules and scripts take: replaying a trace, lowering a scheduled module; importing,
+parsing and printing one.
 
-`python -m benchmarks.schedule_speed` prints a table; `--profile replay` or `--profile script` shows
-where the time goes.
+`python -m benchmarks.schedule_speed` prints a table; `--profile replay`, `--profile lower` or
+`--profile script` shows where the time goes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from tileloom import IRModule, PrimFunc, Schedule, te
+from tileloom import IRModule, PrimFunc, Schedule, lower, te
+from tileloom.expr import intrin
 from tileloom.schedule import Trace
 
 from . import startup
@@ -126,6 +128,38 @@ def json_call() -> Callable[[], None]:
     return lambda: Trace.apply_json_to_schedule(data, Schedule(func, seed=1))
 
 
+def uneven() -> PrimFunc:
+    """exp(A @ B / 100) in tiles that do not divide the sizes, A copied and C kept for each tile."""
+    n, m, depth = 101, 103, 97
+    A, B = te.placeholder((n, depth), name="A"), te.placeholder((depth, m), name="B")
+    k = te.reduce_axis((0, depth), name="k")
+    C = te.compute((n, m), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    D = te.compute((n, m), lambda i, j: intrin.exp(C[i, j] * 0.01), name="D")
+    sch = Schedule(te.create_prim_func([A, B, D]))
+    block, after = sch.get_block("C"), sch.get_block("D")
+    (i0, i1), (j0, j1), (k0, k1) = (
+        sch.split(loop, [None, size]) for loop, size in zip(sch.get_loops(block), (16, 16, 8))
+    )
+    sch.reorder(i0, j0, k0, k1, i1, j1)
+    sch.compute_at(sch.cache_read(block, 0, "global"), k0)
+    sch.reverse_compute_at(after, j0)
+    sch.set_scope(block, 0, "local")
+    sch.parallel(i0)
+    sch.vectorize(j1)
+    sch.vectorize(sch.get_loops(after)[-1])
+    return sch.mod["main"]
+
+
+def lower_call(times: int) -> Callable[[], None]:
+    """Lowers an uneven module, a new one each time: what is known of the old one would help."""
+    modules = iter([uneven() for _ in range(times)])
+
+    def call() -> None:
+        lower(next(modules))
+
+    return call
+
+
 def module_text(lines: int = 200) -> str:
     """A module of about so many lines: matrix products scheduled in several ways."""
     functions: dict[str, PrimFunc] = {}
@@ -143,6 +177,7 @@ def timings(rounds: int) -> list[Timing]:
     found = [
         _in_process("replay of a matmul trace", 0.015, replay_call(), rounds),
         _in_process("replay of it from JSON", 0.015, json_call(), rounds),
+        _in_process("lowering of a matmul in uneven tiles", 0.010, lower_call(rounds + 1), rounds),
     ]
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "a_script.py").write_text(module_text())
@@ -187,6 +222,8 @@ def profile(what: str) -> None:
     """Where the time goes."""
     if what == "replay":
         call = replay_call()
+    elif what == "lower":
+        call = lower_call(11)
     else:
         from tileloom.script import from_source
 
@@ -202,7 +239,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table; 1 if a limit is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=41)
-    parser.add_argument("--profile", choices=["replay", "script"])
+    parser.add_argument("--profile", choices=["replay", "lower", "script"])
     options = parser.parse_args(arguments)
     if options.profile:
         profile(options.profile)
