@@ -37,6 +37,8 @@ class Cell:
     phases: tuple[tuple[Cell, ...], ...] = ()
     made: frozenset[Node] = field(default=frozenset())
     inputs: dict[Tensor, None] = field(default_factory=dict)
+    serial: int = 0  # where it stands in the order of creation
+    is_view: bool = False  # whether nothing is computed
 
     def __post_init__(self) -> None:
         self.set_nodes(self.nodes)
@@ -46,21 +48,13 @@ class Cell:
         self.nodes = nodes
         self.made = frozenset(nodes)
         self.inputs = outside(nodes)
-
-    @property
-    def serial(self) -> int:
-        """Where it stands in the order of creation."""
-        return self.nodes[-1].serial
+        self.serial = nodes[-1].serial
+        self.is_view = all(node.op.name == "reshape" for node in nodes)
 
     @property
     def anchor(self) -> Node:
         """The product of a cell that has one."""
         return next(node for node in self.nodes if node.op.kind in ("matmul", "conv"))
-
-    @property
-    def is_view(self) -> bool:
-        """Whether nothing is computed."""
-        return all(node.op.name == "reshape" for node in self.nodes)
 
 
 class Cells:
@@ -126,6 +120,10 @@ class Cells:
     def maker(self, tensor: Tensor) -> Cell | None:
         """The cell that puts a tensor into memory."""
         return None if tensor.node is None else self.home.get(tensor.node)
+
+    def is_alive(self, cell: Cell) -> bool:
+        """Whether a cell is none that became part of another."""
+        return self.home.get(cell.nodes[-1]) is cell
 
     def _is_kept(self, tensor: Tensor, *cells: Cell) -> bool:
         """Whether anyone but these cells, taken as one, needs a tensor in memory."""

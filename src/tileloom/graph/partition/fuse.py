@@ -179,6 +179,9 @@ def _size(domain: Domain) -> int:
 
 
 def _limits(a: Cell, b: Cell) -> Why | None:
+    count = len(a.nodes) + len(b.nodes)
+    if count <= MAX_NODES and len(a.inputs) + len(b.inputs) <= MAX_OPERANDS:
+        return None
     nodes = by_serial([*a.nodes, *b.nodes])
     if len(nodes) > MAX_NODES:
         return Why("limits", f"together they have more than {MAX_NODES} ops")

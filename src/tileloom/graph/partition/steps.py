@@ -19,30 +19,41 @@ the area patterns of MindSpore's graph kernels (depth and width rules, stitch, b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from . import cost
 from .cells import Cell
 from .fuse import Fuser, Why
 
 _PRODUCTS = ("matmul", "conv")
-Allowed = Callable[[Fuser, Cell, Cell], bool]
+
+
+class Rule(NamedTuple):
+    """Which producers a consumer of these kinds may join."""
+
+    consumers: tuple[str, ...]
+    allowed: Callable[[Fuser, Cell, Cell], bool]
 
 
 def run(fuser: Fuser) -> None:
     """All steps."""
-    for allowed in (_inline, _epilogue, _sink, _behind_reduction, _prologue, _chain):
-        _vertical(fuser, allowed)
+    for rule in _RULES:
+        _vertical(fuser, rule)
     for _ in range(4):
         merged = _siblings(fuser)
         merged |= _copies(fuser)
         if not merged:
             break
-        _vertical(fuser, _chain)
+        _vertical(fuser, _RULES[-1])
     _follow(fuser)
     _beside(fuser)
 
 
 # ---------------------------------------------------------------------------- producers, consumers
+
+
+def _inline(fuser: Fuser, a: Cell, b: Cell) -> bool:
+    return a.kind == "formulas" and fuser.cells.consumers(a) == [b]
 
 
 def _epilogue(fuser: Fuser, a: Cell, b: Cell) -> bool:
@@ -66,40 +77,49 @@ def _better_below(fuser: Fuser, product: Cell, formulas: Cell) -> bool:
     )
 
 
-def _inline(fuser: Fuser, a: Cell, b: Cell) -> bool:
-    return a.kind == b.kind == "formulas" and fuser.cells.consumers(a) == [b]
-
-
-def _sink(fuser: Fuser, a: Cell, b: Cell) -> bool:
-    return a.kind == "formulas" and b.kind not in _PRODUCTS and fuser.cells.consumers(a) == [b]
-
-
 def _behind_reduction(fuser: Fuser, a: Cell, b: Cell) -> bool:
-    return a.kind == "reductions" and b.kind in ("formulas", "reductions")
+    return a.kind == "reductions"
 
 
 def _prologue(fuser: Fuser, a: Cell, b: Cell) -> bool:
-    return a.kind == "formulas" and b.kind == "reductions"
+    return a.kind == "formulas"
 
 
 def _chain(fuser: Fuser, a: Cell, b: Cell) -> bool:
-    return a.kind not in _PRODUCTS and b.kind in ("formulas", "reductions")
+    return a.kind not in _PRODUCTS
 
 
-def _vertical(fuser: Fuser, allowed: Allowed) -> None:
+_RULES = (
+    Rule(("formulas",), _inline),
+    Rule(("formulas", *_PRODUCTS), _epilogue),
+    Rule(("reductions",), _inline),
+    Rule(("formulas", "reductions"), _behind_reduction),
+    Rule(("reductions",), _prologue),
+    Rule(("formulas", "reductions"), _chain),
+)
+
+
+def _vertical(fuser: Fuser, rule: Rule) -> None:
     """Join consumers to producers until no allowed fusion is left."""
-    changed = True
-    while changed:
-        changed = False
-        for cell in list(fuser.cells):
+    waiting = list(fuser.cells)
+    while waiting:
+        merged: dict[Cell, None] = {}
+        for cell in waiting:
             current: Cell | None = cell
-            while current is not None and fuser.cells.home.get(current.nodes[-1]) is current:
-                current = _join_a_producer(fuser, current, allowed)
-                changed |= current is not None
+            while current is not None and fuser.cells.is_alive(current):
+                current = _join_a_producer(fuser, current, rule)
+                if current is not None:
+                    merged[current] = None
+        # Elsewhere nothing has changed.
+        again = [cell for cell in merged if fuser.cells.is_alive(cell)]
+        around = {c: None for cell in again for c in (cell, *fuser.cells.consumers(cell))}
+        waiting = sorted(around, key=lambda c: c.serial)
 
 
-def _join_a_producer(fuser: Fuser, cell: Cell, allowed: Allowed) -> Cell | None:
-    found = [a for a in fuser.cells.producers(cell) if allowed(fuser, a, cell)]
+def _join_a_producer(fuser: Fuser, cell: Cell, rule: Rule) -> Cell | None:
+    if cell.kind not in rule.consumers:
+        return None
+    found = [a for a in fuser.cells.producers(cell) if rule.allowed(fuser, a, cell)]
     if len(found) > 1:
         found.sort(key=lambda a: -fuser.gain(a, cell))
     for producer in found:
@@ -157,7 +177,7 @@ def _copies(fuser: Fuser) -> bool:
 def _follow(fuser: Fuser) -> None:
     for cell in list(fuser.cells):
         current: Cell | None = cell
-        while current is not None and fuser.cells.home.get(current.nodes[-1]) is current:
+        while current is not None and fuser.cells.is_alive(current):
             consumer, current = current, None
             for producer in fuser.cells.producers(consumer):
                 current = fuser.follow(producer, consumer)
