@@ -155,14 +155,36 @@ def runnable(target: Any) -> Target:
 
 
 def assembly(program: PrimFunc | IRModule, target: Any = "cpu") -> str:
-    """The assembly text of a program for a CPU target, which need not be this machine."""
+    """The assembly text of a program for a target, which need not be this machine; PTX for a GPU.
+
+    >>> from tileloom import compute as te
+    >>> from tileloom.schedule import Schedule
+    >>> A = te.placeholder((64,), name="A")
+    >>> sch = Schedule(te.create_prim_func([A, te.compute((64,), lambda i: A[i] + 1.0, name="B")]))
+    >>> sch.bind(sch.get_loops("B")[0], "threadIdx.x")
+    >>> ".visible .entry main_kernel" in assembly(sch.mod, "cuda -arch=sm_80")
+    True
+    """
     from .codegen import jit
-    from .codegen.module import emit_module
+
+    return jit.assembly(_emitted(program, parse_target(target)), parse_target(target))
+
+
+def _emitted(program: PrimFunc | IRModule, target: Target) -> str:
+    """LLVM IR text, before LLVM has optimised it."""
     from .lower import lower
 
-    wanted = parse_target(target)
     module = IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
-    return jit.assembly(emit_module(lower(module, wanted)).ir_text, wanted)
+    flat = lower(module, target)
+    if target.kind == "cuda":
+        from .codegen.nvptx import emit_kernels
+        from .lower.split_host_device import split_host_device
+
+        parts = [split_host_device(func) for func in flat.functions.values()]
+        return emit_kernels(IRModule({k: f for part in parts for k, f in part.functions.items()}))
+    from .codegen.module import emit_module
+
+    return emit_module(flat).ir_text
 
 
 def with_symbols(func: PrimFunc) -> PrimFunc:

@@ -32,6 +32,8 @@ def llvm_cpu(target: Target) -> tuple[str, str]:
     >>> llvm_cpu(target("cpu -mtriple=aarch64-linux-gnu -mattr=+dotprod"))
     ('generic', '+dotprod,+fp-armv8,+neon')
     """
+    if target.kind == "cuda":
+        return target.arch, ""
     if target.is_native:
         name, features = _host_description()
         listed = [features] if features else []

@@ -1,0 +1,207 @@
+"""Kernels of flat tensor IR to LLVM IR for NVIDIA GPUs, and on to PTX.
+
+Kernels share the emitter of the CPU: what differs is where memory lives, what thread variables
+are, and the calls that only a GPU has. Pointers are generic; LLVM finds out which memory they point
+into. Index arithmetic is done in 32 bits where the program says so, for a GPU has no wider one.
+
+Arrays begin at multiples of 16 bytes, so that neighbours can be loaded together: who launches a
+kernel sees to that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import llvmlite.ir as ir
+
+from ..base.errors import UnsupportedError
+from ..expr import Add, BinaryOp, Call, Expr, FloorDiv, FloorMod, IntImm, Mul, Sub
+from ..tir import Allocate, AttrStmt, For, IRModule, PrimFunc, Stmt
+from . import arith, gpu_calls
+from .emit_expr import reads_memory
+from .emit_stmt import StmtEmitter
+from .types import I8, I32, I64, PTR, memory_type, opaque, register_type
+
+SHARED = 3  # the address space
+_ALIGNMENT = 16
+
+#: Special registers by thread tag.
+_REGISTERS = {
+    f"{prefix}.{axis}": f"llvm.nvvm.read.ptx.sreg.{name}.{axis}"
+    for prefix, name in (("threadIdx", "tid"), ("blockIdx", "ctaid"))
+    for axis in "xyz"
+}
+
+
+def emit_kernels(module: IRModule) -> str:
+    """LLVM IR text of the kernels of a module, the functions marked "tir.is_global_func".
+
+    Raises:
+        UnsupportedError: something in a kernel has no code for a GPU.
+    """
+    out = ir.Module(name="tileloom")
+    for name, func in module.functions.items():
+        if func.attrs.get("tir.is_global_func"):
+            _KernelEmitter.emit(out, name, func)
+    return str(out)
+
+
+class _KernelEmitter(StmtEmitter):
+    """One kernel."""
+
+    def __init__(self, function: ir.Function) -> None:
+        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        super().__init__(builder, None, [], ())
+        self.function = function
+        self.threads: dict[str, int] = {}
+
+    @classmethod
+    def emit(cls, out: ir.Module, name: str, func: PrimFunc) -> None:
+        """Add a kernel to a module."""
+        kinds = [PTR if p in func.buffer_map else register_type(p.dtype) for p in func.params]
+        function = ir.Function(out, ir.FunctionType(ir.VoidType(), kinds), name)
+        function.calling_convention = "ptx_kernel"
+        self = cls(function)
+        extents: Mapping[str, int | Expr] = func.attrs.get("thread_extent", {})
+        self.threads = {tag: n for tag, n in extents.items() if isinstance(n, int)}
+        for param, value in zip(func.params, function.args, strict=True):
+            buffer = func.buffer_map.get(param)
+            value.name = param.name if buffer is None else buffer.name
+            self.env[param] = value
+            if buffer is not None:
+                self.env[buffer.data] = value
+                value.attributes.align = _ALIGNMENT
+                if func.attrs.get("tir.noalias"):
+                    value.add_attribute("noalias")
+        self.stmt(func.body)
+        self.builder.ret_void()
+        self._bounds()
+
+    def _bounds(self) -> None:
+        """How many threads a block has, which tells the assembler how many registers fit."""
+        module = self.builder.module
+        for axis in "xyz":
+            count = self.threads.get(f"threadIdx.{axis}")
+            if count is not None:
+                facts = [self.function, ir.MetaDataString(module, f"maxntid{axis}"), I32(count)]
+                module.add_named_metadata("nvvm.annotations", facts)
+
+    # ------------------------------------------------------------------ statements
+
+    def stmt(self, stmt: Stmt) -> None:
+        if isinstance(stmt, AttrStmt) and stmt.attr_key == "thread_extent":
+            self._thread(stmt)
+            return
+        super().stmt(stmt)
+
+    def _thread(self, stmt: AttrStmt) -> None:
+        tag, var = stmt.node.thread_tag, stmt.node.var
+        if tag not in _REGISTERS:
+            raise UnsupportedError(f"no GPU register holds the thread number {tag!r}")
+        read = self._external(_REGISTERS[tag], I32, [])
+        value = self.builder.call(read, [])
+        if var.dtype.bits == 64:
+            value = self.builder.zext(value, I64)
+        self.non_negative.add(var)
+        with self.bound(var, value):
+            self.stmt(stmt.body)
+
+    def outline(self, stmt: For) -> None:
+        raise UnsupportedError(
+            f"loop {stmt.loop_var.name!r} is parallel; a GPU's loops are bound to threads"
+        )
+
+    def _evaluate(self, value: Expr) -> None:
+        if not isinstance(value, IntImm):
+            self.value(value)
+
+    def _allocate(self, stmt: Allocate) -> None:
+        scope = "global" if stmt.buffer_var.pointee is None else stmt.buffer_var.pointee[1]
+        if scope.startswith("shared"):
+            self.env[stmt.buffer_var] = self._shared(stmt, scope)
+            self.stmt(stmt.body)
+            return
+        if scope != "local":
+            raise UnsupportedError(
+                f"kernels cannot allocate {stmt.buffer_var.name!r} in {scope!r} memory"
+            )
+        with self.builder.goto_entry_block():
+            array = self.builder.alloca(_array(stmt))
+            array.align = _ALIGNMENT
+        self.env[stmt.buffer_var] = opaque(array)
+        self.stmt(stmt.body)
+
+    def _shared(self, stmt: Allocate, scope: str) -> ir.Value:
+        module = self.builder.module
+        name = module.get_unique_name(f"{self.function.name}.{stmt.buffer_var.name}")
+        kind = ir.ArrayType(I8, 0) if scope == "shared.dyn" else _array(stmt)
+        variable = ir.GlobalVariable(module, kind, name, addrspace=SHARED)
+        variable.align = _ALIGNMENT
+        if scope == "shared.dyn":
+            variable.linkage = "external"
+        else:
+            variable.linkage = "internal"
+            variable.initializer = ir.Constant(kind, ir.Undefined)
+        variable.type = ir.PointerType(addrspace=SHARED)
+        return self.builder.addrspacecast(variable, PTR)
+
+    def _fail(self, message: str) -> None:
+        trap = self._external("llvm.trap", ir.VoidType(), [])
+        self.builder.call(trap, [])
+
+    # ------------------------------------------------------------------ expressions
+
+    def _emit(self, expr: Expr) -> ir.Value:
+        if isinstance(expr, Call):
+            found = gpu_calls.HANDLERS.get(expr.op)
+            if found is not None:
+                return found(self, expr)
+        return super()._emit(expr)
+
+    def index(self, expr: Expr) -> ir.Value:
+        if isinstance(expr, IntImm):
+            return I64(expr.value)
+        if expr.dtype.bits == 64 or not expr.dtype.is_int:
+            return super().index(expr)
+        return self._remember(expr, True, lambda: self._widen(expr))
+
+    def _widen(self, expr: Expr) -> ir.Value:
+        value = self._narrow(expr)
+        if value.type == I64:
+            return value
+        unsigned = expr.dtype.code != "int" or self.is_non_negative(expr)
+        return (self.builder.zext if unsigned else self.builder.sext)(value, I64)
+
+    def _narrow(self, expr: Expr) -> ir.Value:
+        """An index in its own type, which is taken not to overflow."""
+        if isinstance(expr, (Add, Sub, Mul, FloorDiv, FloorMod)) and not reads_memory(expr):
+            return self._narrow_binary(expr)
+        return self.value(expr)
+
+    def _narrow_binary(self, expr: BinaryOp) -> ir.Value:
+        b, x, y = self.builder, self._narrow(expr.a), self._narrow(expr.b)
+        match expr:
+            case Add():
+                return b.add(x, y, flags=("nsw",))
+            case Sub():
+                return b.sub(x, y, flags=("nsw",))
+            case Mul():
+                return b.mul(x, y, flags=("nsw",))
+        positive = isinstance(expr.b, IntImm) and expr.b.value > 0
+        if positive and self.is_non_negative(expr.a):
+            return b.udiv(x, y) if isinstance(expr, FloorDiv) else b.urem(x, y)
+        return arith.binary(b, type(expr), expr.dtype, x, y)
+
+
+def _array(stmt: Allocate) -> ir.ArrayType:
+    count = 1
+    for extent in stmt.extents:
+        if not isinstance(extent, IntImm):
+            raise UnsupportedError(
+                f"{stmt.buffer_var.name!r} has no constant size; a kernel's arrays need one"
+            )
+        count *= extent.value
+    return ir.ArrayType(memory_type(stmt.dtype), max(1, count))
+
+
+__all__ = ["emit_kernels"]
