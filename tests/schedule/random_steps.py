@@ -109,7 +109,7 @@ class Walker:
 
     def step(self) -> None:
         """One random step."""
-        name = self.rng.choice(sorted(_STEPS))
+        name = self.rng.choice(_DRAWN)
         try:
             _STEPS[name](self)
         except (ScheduleError, IndexError):
@@ -240,3 +240,9 @@ _STEPS: dict[str, Callable[[Walker], None]] = {
         "place",
     )
 }  # fmt: skip
+
+#: Steps that need others to have made room for them are tried more often.
+_DRAWN = sorted(_STEPS) + 2 * [
+    "compute_at", "reverse_compute_at", "reverse_compute_inline", "rfactor", "merge", "decompose",
+    "split", "fuse", "reorder", "roll", "cache_read", "cache_write",
+]  # fmt: skip

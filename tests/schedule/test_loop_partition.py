@@ -202,3 +202,20 @@ def test_pieces_do_not_follow_their_producer() -> None:
         common,
         sch.get_loops("B")[0],
     )
+
+
+def test_pieces_are_readers_when_consumers_are_inlined() -> None:
+    text = (
+        ELEMENTWISE.replace(
+            'C: T.Buffer((13, 8), "float32")):',
+            'C: T.Buffer((13, 8), "float32"),\n         D: T.Buffer((13, 8), "float32")):',
+        )
+        + """    for i, j in T.grid(13, 8):
+        with T.block("D"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            D[vi, vj] = B[vi, vj] - 1.0
+"""
+    )
+    sch = schedule(text)
+    sch.loop_partition(sch.get_loops("D")[0], [4])
+    refused(sch, "block 'D_i_common' reads 'B' too", "reverse_compute_inline", sch.get_block("C"))

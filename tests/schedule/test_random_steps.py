@@ -12,7 +12,7 @@ from schedule.random_steps import PROGRAMS, Walker
 from tileloom import Schedule
 from tileloom.tir import PrimFunc, run
 
-STEPS = 9
+STEPS = (6, 9, 18)
 
 
 def inputs_of(func: PrimFunc, seed: int) -> list[np.ndarray]:
@@ -30,7 +30,7 @@ def try_sequence(seed: int, judge: bool) -> Counter[str]:
     func = PROGRAMS[seed % len(PROGRAMS)]()
     sch = Schedule(func, debug_mask="all", seed=seed + 1)
     walker = Walker(sch, seed)
-    for _ in range(STEPS):
+    for _ in range(STEPS[seed // len(PROGRAMS) % len(STEPS)]):
         walker.step()
     arrays = inputs_of(func, seed)
     wanted, got = [a.copy() for a in arrays], [a.copy() for a in arrays]
@@ -45,8 +45,9 @@ def try_sequence(seed: int, judge: bool) -> Counter[str]:
         if judge:
             report = sch.verify("main")
             # Iterations that a condition leaves out are called missing where the comparison with
-            # the original cannot tell that no term is lost; for those the results above speak.
-            wrong = [v for v in report.violations if v.kind != "missing"]
+            # the original cannot tell that no term is lost; consumers that run after each step of
+            # a sum take unfinished ones before the last. For both the results above speak.
+            wrong = [v for v in report.violations if v.kind not in ("missing", "unfinished")]
             assert not wrong, f"{report}\n{sch.trace}\n{sch.mod}"
     if seed % 7 == 0:
         check_trace(sch, func)
@@ -63,5 +64,5 @@ def test_some_sequences() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(20))
 def test_many_sequences(part: int) -> None:
-    for seed in range(1000 + part * 110, 1000 + part * 110 + 110):
+    for seed in range(1000 + part * 100, 1000 + part * 100 + 100):
         try_sequence(seed, judge=seed % 3 == 0)

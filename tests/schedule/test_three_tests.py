@@ -1,4 +1,4 @@
-"""Every primitive is tested in three ways: what it does, that its trace replays, what it refuses."""
+"""Every primitive is tested in three ways: what it does, its trace, what it refuses."""
 
 from __future__ import annotations
 
