@@ -51,7 +51,9 @@ def test_a_broadcast_pays_and_repeated_reads_do_not() -> None:
 
 
 @pytest.mark.parametrize(
-    "build", [ops.sum, ops.softmax, ops.sort, lambda x: ops.matmul(x, x)], ids=str
+    "build",
+    [ops.sum, ops.softmax, ops.sort, lambda x: ops.matmul(x, x)],
+    ids=["sum", "softmax", "sort", "matmul"],
 )
 def test_only_formulas_are_copied(build) -> None:
     decision = recompute([made(build(tensor(64, 64)))], [Reader()] * 2)
