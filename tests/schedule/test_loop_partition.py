@@ -149,7 +149,7 @@ def test_later_steps_see_through_the_silent_blocks() -> None:
     sch = partitioned("B")
     sch.split(sch.get_loops("B_i1")[1], [None, 3])
     check_same(sch, ELEMENTWISE)
-    refused(sch, "0 blocks make", "reverse_compute_inline", sch.get_block("C"))
+    refused(sch, "2 blocks make", "reverse_compute_inline", sch.get_block("C"))
 
 
 def test_refusals() -> None:
