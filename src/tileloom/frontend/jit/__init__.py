@@ -1,8 +1,8 @@
 """`@jit`: NumPy-style functions under array-API names."""
 
-from . import operators, shapes
+from . import networks, operators, shapes
 from .array import Array, TraceError
 from .functions import PUBLIC
 from .trace import Compiled, jit
 
-__all__ = ["PUBLIC", "Array", "Compiled", "TraceError", "jit", "operators", "shapes"]
+__all__ = ["PUBLIC", "Array", "Compiled", "TraceError", "jit", "networks", "operators", "shapes"]

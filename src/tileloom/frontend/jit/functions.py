@@ -116,8 +116,8 @@ def _unary(name: str, build: Callable[..., Any], *, real: bool, same: bool = Tru
 _REAL = (
     "acos", "acosh", "asin", "asinh", "atan", "atanh", "cos", "cosh", "erf", "exp", "exp2",
     "expm1", "log", "log10", "log1p", "log2", "reciprocal", "rsqrt", "sigmoid", "sin", "sinh",
-    "sqrt", "tan", "tanh", "gelu", "silu", "mish", "softplus", "softsign", "elu", "selu", "celu",
-    "hard_sigmoid", "hard_swish", "leaky_relu",
+    "sqrt", "tan", "tanh", "silu", "mish", "softplus", "softsign", "selu", "celu", "hard_sigmoid",
+    "hard_swish", "relu6", "log_sigmoid", "erfc",
 )  # fmt: skip
 for _name in _REAL:
     _unary(_name, getattr(ops, _name), real=True)

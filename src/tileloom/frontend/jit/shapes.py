@@ -1,4 +1,4 @@
-"""Array-API functions that move, make and multiply arrays, and those of neural networks."""
+"""Array-API functions that move, make and multiply arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...base import dtype
 from ...base.errors import ArgumentError, ShapeError
 from ...graph import ops
 from ...graph.nodes import Tensor
-from .array import Array, as_type, floating, lift, promote
+from .array import Array, as_type, lift, promote
 from .functions import Axis, public
 
 Shape = int | Sequence[int]
@@ -22,7 +22,8 @@ def _shape(shape: Shape) -> tuple[int, ...]:
     return (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(map(int, shape))
 
 
-def _together(arrays: Sequence[Any]) -> list[Tensor]:
+def together(arrays: Sequence[Any]) -> list[Tensor]:
+    """Arrays in the type that all of them are promoted to."""
     lifted = [lift(a) for a in arrays]
     kind = promote(*lifted)
     return [as_type(a, kind) for a in lifted]
@@ -94,7 +95,7 @@ def broadcast_arrays(*arrays: Any) -> list[Array]:
 @public
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Array:
     """Arrays one after another along an axis; None flattens them first."""
-    tensors = _together(arrays)
+    tensors = together(arrays)
     if axis is None:
         tensors = [ops.reshape(t, (t.type.size,)) for t in tensors]
     return Array(ops.concat(tensors, axis or 0))
@@ -103,7 +104,7 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Array:
 @public
 def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Array:
     """Arrays along a new axis."""
-    return Array(ops.stack(_together(arrays), axis))
+    return Array(ops.stack(together(arrays), axis))
 
 
 @public
@@ -320,21 +321,21 @@ def asarray(x: Any, /, *, dtype: Any = None) -> Array:
 @public
 def matmul(x1: Any, x2: Any, /) -> Array:
     """The matrix product, with batches broadcast."""
-    a, b = _together([x1, x2])
+    a, b = together([x1, x2])
     return Array(ops.matmul(a, b))
 
 
 @public
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
     """The sum of products along an axis."""
-    a, b = _together([x1, x2])
+    a, b = together([x1, x2])
     return Array(ops.sum(ops.mul(a, b), (axis,), False))
 
 
 @public
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Array:
     """The sum of products over pairs of axes."""
-    a, b = _together([x1, x2])
+    a, b = together([x1, x2])
     if isinstance(axes, int):
         axes = (list(range(a.ndim - axes, a.ndim)), list(range(axes)))
     left, right = ([n % t.ndim for n in side] for t, side in zip((a, b), axes, strict=True))
@@ -350,71 +351,4 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Array:
 @public
 def einsum(equation: str, /, *operands: Any) -> Array:
     """Einstein's summation."""
-    return Array(ops.einsum(equation, *_together(operands)))
-
-
-# ---------------------------------------------------------------------------- networks
-
-
-@public
-def layer_norm(
-    x: Any, scale: Any = None, bias: Any = None, /, *, axis: int = -1, eps: float = 1e-5
-) -> Array:
-    """(x - mean) / sqrt(variance + eps) over the axes from `axis` on, scaled and shifted."""
-    array = lift(x)
-    kind = floating(array)
-    factor, shift = (None if p is None else as_type(lift(p), kind) for p in (scale, bias))
-    return Array(ops.layer_norm(as_type(array, kind), factor, shift, axis=axis, eps=eps))
-
-
-@public
-def rms_norm(x: Any, scale: Any = None, /, *, axis: int = -1, eps: float = 1e-5) -> Array:
-    """x / sqrt(mean(x²) + eps) over the axes from `axis` on, scaled."""
-    array = lift(x)
-    kind = floating(array)
-    factor = None if scale is None else as_type(lift(scale), kind)
-    return Array(ops.rms_norm(as_type(array, kind), factor, axis=axis, eps=eps))
-
-
-@public
-def logsumexp(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """log(sum(exp(x))) over axes, without overflow."""
-    array = lift(x)
-    return Array(ops.logsumexp(as_type(array, floating(array)), axis, keepdims))
-
-
-@public
-def conv(
-    x: Any, weight: Any, bias: Any = None, /, *, strides: Any = 1, pads: Any = 0,
-    dilations: Any = 1, groups: int = 1,
-) -> Array:  # fmt: skip
-    """The correlation of [N, C, spatial...] with [O, C / groups, window...]."""
-    image, kernel, *rest = _together([x, weight] if bias is None else [x, weight, bias])
-    shift = rest[0] if rest else None
-    return Array(ops.conv(image, kernel, shift, strides, pads, dilations, groups))
-
-
-@public
-def max_pool(x: Any, kernel: Any, /, *, strides: Any = None, pads: Any = 0) -> Array:
-    """The largest element of each window of [N, C, spatial...]; strides are 1 unless told."""
-    image = lift(x).tensor
-    return Array(ops.max_pool(image, _window(kernel, image), strides=strides, pads=pads))
-
-
-def _window(kernel: Any, image: Tensor) -> Sequence[int]:
-    return [kernel] * max(image.ndim - 2, 0) if isinstance(kernel, int) else list(kernel)
-
-
-@public
-def avg_pool(x: Any, kernel: Any, /, *, strides: Any = None, pads: Any = 0) -> Array:
-    """The mean of each window of [N, C, spatial...]; strides are 1 unless told."""
-    image = lift(x).tensor
-    return Array(ops.avg_pool(image, _window(kernel, image), strides=strides, pads=pads))
-
-
-@public
-def attention(q: Any, k: Any, v: Any, /, mask: Any = None, *, causal: bool = False) -> Array:
-    """softmax(q kᵀ / sqrt(d) + mask) v over [..., tokens, d]."""
-    queries, keys, values = _together([q, k, v])
-    extra = None if mask is None else lift(mask).tensor
-    return Array(ops.attention(queries, keys, values, mask=extra, causal=causal))
+    return Array(ops.einsum(equation, *together(operands)))
