@@ -39,6 +39,7 @@ def test_a_model_describes_itself():
     assert [info.name for info in model.outputs] == ["y"]
     assert [node.op.name for node in model.graph.nodes] == ["neg"]
     assert model.replaced == {}
+    assert model.kernel_count == 1
 
 
 def test_running_by_name_and_by_place():

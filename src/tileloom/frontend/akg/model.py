@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ...base import DType
+from ...base import Target
 from ...base.errors import ArgumentError
-from ...driver import compile_graph
-from ...graph.nodes import Graph, Tensor
+from ...driver import compile_graph, plan_graph
+from ...graph.nodes import Graph
 from ...graph.run import run as interpret
 from ...runtime.arrays import as_numpy
 from .importer import import_composite
@@ -72,6 +72,7 @@ class Model:
         self.outputs = tuple(
             TensorInfo(d.name, d.shape, d.dtype.numpy, d.format) for d in source.outputs
         )
+        self._names = [info.name for info in self.inputs]
 
     # ------------------------------------------------------------------ description
 
@@ -95,6 +96,11 @@ class Model:
         """Which output of `graph` is the new value of which input."""
         return dict(self._replaced)
 
+    @cached_property
+    def kernel_count(self) -> int:
+        """How many kernels a run launches; steps that NumPy takes on the host are not counted."""
+        return plan_graph(self._whole, Target.host()).kernel_count
+
     def get_inputs(self) -> list[TensorInfo]:
         """What must be fed."""
         return list(self.inputs)
@@ -112,17 +118,19 @@ class Model:
         that is the new value of an input is that input's own array.
         """
         known = [info.name for info in self.outputs]
-        wanted = known if output_names is None else list(output_names)
-        for name in wanted:
+        for name in output_names or ():
             _check(name, known, "output")
-        names = [info.name for info in self.inputs]
-        for name in feeds:
-            _check(name, names, "input")
-        missing = [name for name in names if name not in feeds]
-        if missing:
-            raise ArgumentError(f"input {missing[0]!r} is missing")
-        results = self._execute([feeds[name] for name in names])[: len(known)]
-        return results if output_names is None else [results[known.index(n)] for n in wanted]
+        try:
+            arrays = [feeds[name] for name in self._names]
+        except KeyError as error:
+            for name in feeds:
+                _check(name, self._names, "input")
+            raise ArgumentError(f"input {error.args[0]!r} is missing") from None
+        if len(feeds) > len(arrays):
+            for name in feeds:
+                _check(name, self._names, "input")
+        results: list[Any] = self.executable(*arrays)[: len(known)]
+        return results if output_names is None else [results[known.index(n)] for n in output_names]
 
     def __call__(self, *arrays: Any, **named: Any) -> tuple[Any, ...]:
         """All outputs, for inputs in order or by name."""
@@ -140,10 +148,6 @@ class Model:
         if self._target == REFERENCE or not self._whole.outputs:
             return self._interpret
         return compile_graph(self._whole, self._target, self._replaced)
-
-    def _execute(self, arrays: list[Any]) -> list[Any]:
-        results: list[Any] = self.executable(*arrays)
-        return results
 
     def _interpret(self, *arrays: Any) -> list[Any]:
         given = [as_numpy(array) for array in arrays]
@@ -177,4 +181,4 @@ def load(source: Any, *, target: str = "cpu") -> Model:
     return model
 
 
-__all__ = ["DType", "Model", "Tensor", "TensorInfo", "load"]
+__all__ = ["Model", "TensorInfo", "load"]
