@@ -9,7 +9,7 @@ Objects of isl are immutable here and typed `Any`, as the package has no types o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -41,6 +41,7 @@ from ..expr import (
     Select,
     Sub,
     Var,
+    const,
     substitute,
 )
 
@@ -78,6 +79,9 @@ class Integers:
         params: the symbolic integers.
         max_operations: how much work isl may do until `TooHardError`; 0 sets no limit.
         context: isl's context, if there is one already.
+
+    Attributes:
+        resolve: tells the numbers of expressions that are not quasi-affine by themselves.
     """
 
     def __init__(
@@ -86,6 +90,7 @@ class Integers:
         self.isl = load_isl()
         self.context = self.isl.Context() if context is None else context
         self.params = tuple(params)
+        self.resolve: Callable[[Space, Expr], Any | None] | None = None
         if context is None:
             self.context.set_max_operations(max_operations)
         self.set_dim = self.isl.dim_type.set
@@ -108,6 +113,17 @@ class Integers:
     def space(self, variables: Sequence[Var]) -> Space:
         """A space with a dimension for each variable."""
         return Space(self, tuple(variables))
+
+    def box(self, shape: Sequence[Expr]) -> Any | None:
+        """All indices into a shape; None if it is not quasi-affine in the parameters."""
+        space = self.space([Var("x", extent.dtype) for extent in shape])
+        points = space.universe
+        for var, extent in zip(space.variables, shape):
+            within = space.between(const(0, extent.dtype), space.number(var), extent)
+            if within is None:
+                return None
+            points = points.intersect(within)
+        return points
 
     def value(self, number: int) -> Any:
         """An isl number."""
@@ -220,7 +236,8 @@ class Space:
             case Let(var, value, body):
                 return self.number(substitute(body, {var: value}))
             case _:
-                return None
+                resolve = self.integers.resolve
+                return None if resolve is None else resolve(self, expr)
 
     def _sum(self, expr: Add | Sub | Min | Max) -> Any | None:
         a, b = self.number(expr.a), self.number(expr.b)

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..expr import Expr, FloatImm, IntImm, Var, const
+from ..expr import Expr, FloatImm, IntImm
 from .verify_bags import Bags, Different
 from .verify_flow import Flow
 from .verify_model import Memory, Model
@@ -199,14 +199,17 @@ class Proof:
             if part.is_empty():
                 continue
             both, alone = self.old.finished(old, part)
-            if is_whole:
-                self.bags.compare(part, new, old)
-                continue
-            if not both.is_empty():
+            nodes = stored_node(new.write, new.start), stored_node(old.write, old.start)
+            if is_whole and not both.is_empty():
                 self.bags.compare(both, new, old)
-            if not alone.is_empty():
-                ours = stored_node(new.write, new.start), stored_node(old.write, old.start)
-                self.nodes(alone, *ours)
+            elif not both.is_empty():
+                for some, head in self.new.side.resolve(nodes[0], both):
+                    self.values(some, head, old)
+            if is_whole and not alone.is_empty():
+                for some, head in self.old.side.resolve(nodes[1], alone):
+                    self.values(some, new, head)
+            elif not alone.is_empty():
+                self.nodes(alone, *nodes)
 
     # ------------------------------------------------------------------ values
 
@@ -267,9 +270,8 @@ class Proof:
         """Two operations are the same, on the same operands."""
         if new.shape is not old.shape:
             raise self.other(new, old)
-        if new.node.expr.children:
-            for ours, theirs in zip(new.operands, old.operands, strict=True):
-                self.nodes(where, ours, theirs)
+        for ours, theirs in zip(new.operands, old.operands, strict=True):
+            self.nodes(where, ours, theirs)
 
     def constants(self, where: Any, new: Expr, old: Expr) -> None:
         """Two numbers or texts are the same."""
@@ -401,14 +403,9 @@ def _meet(where: Any, cases: list[tuple[Any, Head]]) -> list[tuple[Any, Head]]:
 
 def _all_cells(side: Side, memory: Memory) -> Any:
     """All elements of a parameter."""
-    shape = memory.buffer.shape
-    space = side.flow.model.integers.space([Var("x", extent.dtype) for extent in shape])
-    cells = space.universe
-    for var, extent in zip(space.variables, shape):
-        within = space.between(const(0, extent.dtype), space.number(var), extent)
-        if within is None:
-            raise NotComparable(f"the shape of {memory.name!r}")
-        cells = cells.intersect(within)
+    cells = side.flow.model.integers.box(memory.buffer.shape)
+    if cells is None:
+        raise NotComparable(f"the shape of {memory.name!r}")
     return cells.set_tuple_name(f"Q{memory.param}")
 
 

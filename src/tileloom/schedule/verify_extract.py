@@ -46,6 +46,7 @@ from ..tir import (
 from .integer_sets import Integers, Space
 from .verify_frame import Frame, Statement
 from .verify_model import BODY, INIT, READ, WRITE, Access, Dim, Instance, Memory, Model
+from .verify_tables import Tables
 
 _HARMLESS = {"tir.assume", "tir.prefetch", "tir.undef"}
 
@@ -72,6 +73,7 @@ class _Walk:
         self.memories: dict[Buffer, Memory] = {}
         self.pointers: dict[Var, Buffer] = {}
         self.views: dict[Buffer, tuple[Buffer, tuple[Expr, ...]]] = {}
+        self.tables = Tables(model.integers)
         self.statements = 0
         self.ordinals: dict[tuple[Instance | None, str], int] = {}
 
@@ -182,6 +184,7 @@ class _Walk:
         frame = replace(frame, values=seen, place=place)
         for buffer in block.alloc_buffers:
             self.allocate(buffer, None, frame.dims)
+            self.tables.declare(buffer, len(frame.dims), frame.domain)
         for match in block.match_buffers:
             lows = tuple(frame.expr(part.min) for part in match.source.region)
             self.views[match.buffer] = (match.source.buffer, lows)
@@ -207,10 +210,26 @@ class _Walk:
         indices = [frame.expr(index) for index in stmt.indices]
         access = self.access(WRITE, stmt.buffer, indices, frame.at(1), statement)
         if access is not None:
+            self.learn(access, stmt, frame)
             access.value, access.site, access.loads = stmt.value, frame, statement.loads
             plain = isinstance(stmt.value, BufferLoad) and stmt.value.dtype is stmt.buffer.dtype
             access.is_copy = plain and frame.role == BODY and stmt.predicate is None
             access.span = stmt.span
+
+    def learn(self, access: Access, stmt: BufferStore, frame: Frame) -> None:
+        """Remember what integers a store leaves, in case they are used as indices."""
+        value, number = frame.expr(stmt.value), None
+        if not (value.dtype.is_int or value.dtype.is_bool):
+            return
+        if access.affine and value.dtype.is_bool:
+            holds = frame.space.condition(value)
+            number = None if holds is None else holds.indicator_function()
+        elif access.affine:
+            number = frame.space.number(value)
+        into = self.model.integers.in_dim
+        element = access.element.reset_tuple_id(into)
+        if not self.tables.store(access.memory.buffer, element, number):
+            self.model.doubt(f"{access.memory.name!r} holds indices, which do not stay as they are")
 
     def begin(self, frame: Frame) -> Statement:
         key = (frame.place, frame.role)

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from ..base import DType
-from ..expr import Broadcast, Call, Expr, FloatImm, IntImm, Select, StringImm, Var
+from ..expr import GE, GT, LE, LT, Broadcast, Call, Expr, FloatImm, IntImm, Select, StringImm, Var
 from ..tir import BufferLoad
 from .verify_flow import Flow
 from .verify_model import Access, Memory
@@ -86,7 +86,7 @@ class Operation:
     @property
     def operands(self) -> list[Node]:
         """The values that it is computed from."""
-        return [_part(self.node, child) for child in self.node.expr.children]
+        return [_part(self.node, child) for child in _operands(self.node.expr)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -332,10 +332,10 @@ class Side:
         return plain.set_tuple_name(out, f"G{param}")
 
     def stored(self, write: Access, start: Any, depth: int = 0) -> list[Case]:
-        """What a store left; a copy is looked through."""
+        """What a store left; one that hands on what is there is looked through."""
         if not write.exact:
             raise NotComparable(f"it is not known exactly what block {write.block!r} stores")
-        if write.is_copy:
+        if write.value is not None and _hands_on(write.value):
             return self.resolve(stored_node(write, start), start.domain(), depth + 1)
         return [(start.domain(), Stored(write, start))]
 
@@ -353,11 +353,39 @@ class Side:
         return asked, full.intersect(same)
 
 
+def _hands_on(value: Expr) -> bool:
+    """Whether an expression computes nothing: it only chooses."""
+    match value:
+        case BufferLoad() | FloatImm() | IntImm():
+            return True
+        case Call(_, "tir.likely", (inner,)):
+            return _hands_on(inner)
+        case Select(_, yes, no) | Call(_, "tir.if_then_else", (_, yes, no)):
+            return _hands_on(yes) and _hands_on(no)
+    return False
+
+
+def _operands(expr: Expr) -> tuple[Expr, ...]:
+    """What an operation is computed from; `a > b` is `b < a`."""
+    match expr:
+        case Var():
+            return ()
+        case GT(a, b) | GE(a, b):
+            return b, a
+    return tuple(expr.children)
+
+
 def _outline(expr: Expr) -> Expr:
     """An operation with placeholders for its operands."""
-    if not expr.children:
+    operands = _operands(expr)
+    if not operands:
         return expr
-    parts = [placeholder("part", k, child.dtype) for k, child in enumerate(expr.children)]
+    parts = [placeholder("part", k, operand.dtype) for k, operand in enumerate(operands)]
+    match expr:
+        case GT():
+            return LT(*parts)
+        case GE():
+            return LE(*parts)
     return expr.with_children(parts)
 
 
