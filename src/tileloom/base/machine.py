@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 from functools import cache
-from pathlib import Path
 
 # Linux's names for features where they differ from LLVM's by more than "_" or a bare copy.
 _X86_NAMES = {
@@ -57,9 +56,10 @@ _ARM_NAMES = {
 }
 
 
-def _read(path: str | Path) -> str:
+def _read(path: str) -> str:
     try:
-        return Path(path).read_text()
+        with open(path, encoding="utf-8") as file:
+            return file.read()
     except OSError:
         return ""
 
@@ -117,24 +117,26 @@ def cpu_quota(root: str = "/sys/fs/cgroup", membership: str = "/proc/self/cgroup
     for line in _read(membership).splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "":
-            bases = [Path(root), Path(root, "unified")]
+            bases = [root, f"{root}/unified"]
         elif "cpu" in controllers.split(","):
-            bases = [Path(root, controllers), Path(root, "cpu")]
+            bases = [f"{root}/{controllers}", f"{root}/cpu"]
         else:
             continue
         for base in bases:
-            place = base / path.lstrip("/")
-            limits += [_group_quota(group) for group in (place, *place.parents)]
+            group = f"{base}/{path.strip('/')}".rstrip("/")
+            while len(group) >= len(base):
+                limits.append(_group_quota(group))
+                group = group.rpartition("/")[0]
     found = [limit for limit in limits if limit is not None]
     return max(1, -int(-min(found) // 1)) if found else None
 
 
-def _group_quota(group: Path) -> float | None:
+def _group_quota(group: str) -> float | None:
     """Cores allowed by one control group's files, version 2 or 1."""
-    quota, _, period = _read(group / "cpu.max").strip().partition(" ")
+    quota, _, period = _read(f"{group}/cpu.max").strip().partition(" ")
     if not period:
-        quota = _read(group / "cpu.cfs_quota_us").strip()
-        period = _read(group / "cpu.cfs_period_us").strip()
+        quota = _read(f"{group}/cpu.cfs_quota_us").strip()
+        period = _read(f"{group}/cpu.cfs_period_us").strip()
     if not quota.isdigit() or not period.isdigit() or int(period) == 0:
         return None  # "max", -1 or no file: not limited here
     return int(quota) / int(period)

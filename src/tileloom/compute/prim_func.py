@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .. import tir
 from ..base.errors import UserError
 from ..expr import (
     SPATIAL,
@@ -31,7 +32,6 @@ from ..tir import (
     LetStmt,
     PrimFunc,
     Stmt,
-    infer_block_access,
     make_buffer,
     seq,
 )
@@ -192,7 +192,7 @@ class _Builder:
         """The block, with what it reads and writes found out."""
         annotations = {key: value for key, value in op.attrs.items() if key != "tag"}
         block = Block(tuple(axes), (), (), name, body, init, annotations=annotations)
-        reads, writes = infer_block_access(block)
+        reads, writes = tir.infer_block_access(block)
         return block.replace(reads=reads, writes=writes)
 
     def _injective(self, op: ComputeOp) -> Stmt:
