@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graph.ops.checks import close, graph_of
-from tileloom.driver import compile_graph
+from tileloom.driver import compile_graph, plan_graph, runnable
 from tileloom.graph import ops
 from tileloom.graph.run import run
 
@@ -114,3 +114,10 @@ def test_shapes_and_types(shape, kind) -> None:
     for name in CASES:
         if shape[1] or name not in NEED_CLASSES:
             compare(name, Operands(shape, kind))
+
+
+@pytest.mark.parametrize("name", ["softmax_grad", "log_softmax_grad", "gelu_grad", "adamw",
+                                  "layer_norm_with_stats", "softmax_cross_entropy"])  # fmt: skip
+def test_one_kernel(name) -> None:
+    build, *arrays = CASES[name](Operands((8, 12), "float32"))
+    assert plan_graph(graph_of(build, *arrays), runnable("cpu")).kernel_count == 1
