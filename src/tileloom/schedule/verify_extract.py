@@ -29,6 +29,7 @@ from ..tir import (
     THREAD_BINDING,
     AssertStmt,
     AttrStmt,
+    Block,
     BlockRealize,
     Buffer,
     BufferLoad,
@@ -45,6 +46,7 @@ from ..tir import (
 )
 from .integer_sets import Integers, Space
 from .verify_frame import Frame, Statement
+from .verify_intrinsics import described
 from .verify_model import BODY, INIT, READ, WRITE, Access, Dim, Instance, Memory, Model
 from .verify_tables import Tables
 
@@ -198,7 +200,17 @@ class _Walk:
                 if axis.iter_type == REDUCE:
                     start = start.where(frame.expr(EQ(axis.var, axis.domain.min)))
             self.stmt(block.init, replace(start.at(0), role=INIT))
-        self.stmt(block.body, frame.at(1))
+        self.stmt(self.meant(block), frame.at(1))
+
+    def meant(self, block: Block) -> Stmt:
+        """The body of a block; of a tensorized one, what the intrinsic computes."""
+        found = described(block)
+        if found is None:
+            return block.body
+        name, body, views = found
+        self.model.note(f"the intrinsic {name!r} computes what its description says")
+        self.views.update({buffer: self.views[view] for buffer, view in views.items()})
+        return body
 
     def store(self, stmt: BufferStore, frame: Frame) -> None:
         statement = self.begin(frame)
