@@ -102,3 +102,40 @@ def test_hide_access() -> None:
     check_trace(sch, MATMUL)
     refused(sch, "there is no", "unsafe_hide_buffer_access", sch.get_block("C"), "write", [1])
     refused(sch, "kind of access", "unsafe_hide_buffer_access", sch.get_block("C"), "both", [0])
+
+
+OVER = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[FIRST] = A[v] * 2.0
+    for i in range(8):
+        with T.block("C"):
+            v = T.axis.spatial(8, i)
+            B[SECOND] = A[v] + 1.0
+"""
+
+
+def test_merge_of_nests_that_write_the_same() -> None:
+    for first, second in (("v", "7 - v"), ("v // 2", "v // 2"), ("v", "v // 2")):
+        sch = schedule(OVER.replace("FIRST", first).replace("SECOND", second))
+        loops = [sch.get_loops(name)[0] for name in "BC"]
+        refused(sch, "maybe in another iteration", "merge", *loops)
+    text = OVER.replace("FIRST", "v").replace("SECOND", "v")
+    sch = schedule(text)
+    sch.merge(*(sch.get_loops(name)[0] for name in "BC"))
+    check_same(sch, text)
+
+
+def test_merge_of_a_reduction_with_its_start() -> None:
+    sch = schedule(MATMUL)
+    i, j, _ = sch.get_loops("C")
+    init = sch.decompose_reduction("C", i)
+    sch.merge(sch.get_loops(init)[1], j)
+    check_same(sch, MATMUL)
+    sch = schedule(MATMUL)
+    fused = sch.fuse(*sch.get_loops("C"))
+    init = sch.decompose_reduction("C", fused)
+    refused(sch, "maybe in another iteration", "merge", sch.get_loops(init)[0], fused)

@@ -9,10 +9,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from ...expr import GE, GT, LE, LT, REDUCE, And, Expr, Range, Var, detect_iter_map, free_vars
+from ...expr import (
+    GE,
+    GT,
+    LE,
+    LT,
+    REDUCE,
+    And,
+    Expr,
+    IntImm,
+    Range,
+    Var,
+    detect_iter_map,
+    free_vars,
+)
 from ...tir import BlockRealize, For
 from ..errors import name_of
 from .affine import linear_form
+from .regions import Box
 from .tree import is_one
 
 # What a loop does to the results of a reduction.
@@ -42,8 +56,51 @@ def repetition_fault(
 def _is_injective(
     values: Sequence[Expr], loops: Sequence[For], predicate: Expr | bool = True
 ) -> bool:
+    if _plainly_injective(values, loops):
+        return True
     domains = {loop.loop_var: Range(loop.min, loop.extent) for loop in loops}
     return bool(detect_iter_map(values, domains, predicate, "bijective"))
+
+
+def _plainly_injective(values: Sequence[Expr], loops: Sequence[For]) -> bool:
+    """A quick yes where each loop is in one value, with a step beyond what is below it."""
+    extents = {loop.loop_var: loop.extent for loop in loops}
+    seen: set[Var] = set()
+    for value in values:
+        form = linear_form(value)
+        if form is None:
+            return False
+        reach = 0
+        for var, scale in sorted((term for term in form[0] if term[0] in extents), key=_by_scale):
+            extent = extents[var]
+            if var in seen or not isinstance(extent, IntImm) or scale <= reach:
+                return False
+            seen.add(var)
+            reach += scale * (extent.value - 1)
+    return seen == extents.keys()
+
+
+def rows_apart(box: Box, loops: Sequence[For]) -> bool:
+    """Whether boxes of different iterations of the loops surely have no element in common."""
+    extents = {loop.loop_var: loop.extent for loop in loops}
+    seen: set[Var] = set()
+    for low, high in box:
+        first = None if low is None else linear_form(low)
+        last = None if high is None else linear_form(high)
+        if first is None or last is None or set(first[0]) != set(last[0]):
+            return False
+        reach = last[1] - first[1]  # how far it is to the end of one box
+        for var, scale in sorted((term for term in first[0] if term[0] in extents), key=_by_scale):
+            extent = extents[var]
+            if var in seen or not isinstance(extent, IntImm) or scale <= reach:
+                return False
+            seen.add(var)
+            reach += scale * (extent.value - 1)
+    return seen == extents.keys()
+
+
+def _by_scale(term: tuple[Var, int]) -> int:
+    return term[1]
 
 
 def reordering_fault(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from ...expr import REDUCE, Expr, Var, free_vars
-from ...tir import Block, For, SeqStmt, Stmt, seq
+from ...expr import REDUCE, Analyzer, Expr, Range, Var, const, free_vars, substitute
+from ...tir import Block, Buffer, For, SeqStmt, Stmt, seq
 from ..analysis.cover import stage_pipeline_fault
+from ..analysis.order import rows_apart
+from ..analysis.regions import path_domains
 from ..analysis.scope import touched_buffers
 from ..analysis.tree import (
     child_blocks,
     child_realizes,
+    is_one,
     lowest_common_ancestor,
     only_child_chain,
     require_plain_loop,
@@ -20,6 +23,8 @@ from ..instruction import LoopRef, primitive
 from ..rewrite import LoopVarSubstitution
 from ..sref import StmtSRef
 from ..state import ScheduleState
+from ._boxes import touched_box
+from ._domains import hull_of
 
 
 @primitive("Merge")
@@ -50,6 +55,9 @@ def merge(state: ScheduleState, *loops: LoopRef) -> LoopRef:
     nests.sort(key=lambda nest: min(order[b.block] for b in child_blocks(state, nest[-1])))
     _check_passed(state, nests, order)
     _check_sums_are_whole(state, nests)
+    for i, nest in enumerate(nests):
+        for later in nests[i + 1 :]:
+            _check_overwrites(state, nest, later)
     above = nests[0][0].parent
     if above is None:
         raise refuse("the loops have no common ancestor", at=loops)
@@ -163,6 +171,64 @@ def _check_sums_are_whole(state: ScheduleState, nests: list[list[StmtSRef]]) -> 
                             at=[block, reader],
                             hint="merge only loops that place results",
                         )
+
+
+def _check_overwrites(state: ScheduleState, nest: list[StmtSRef], later: list[StmtSRef]) -> None:
+    """What a later nest overwrites, the earlier one may touch in the same iteration only."""
+    for first in child_blocks(state, nest[-1]):
+        touched = touched_buffers(state, first.block)
+        for second in child_blocks(state, later[-1]):
+            for buffer in touched_buffers(state, second.block)[1]:
+                if buffer not in touched[0] and buffer not in touched[1]:
+                    continue
+                mine = _starts(state, first, nest, buffer)
+                theirs = _starts(state, second, later, buffer)
+                known = Analyzer({s.loop.loop_var: Range(s.loop.min, s.loop.extent) for s in later})
+                if mine is None or theirs is None or not _same(known, mine, theirs, nest, later):
+                    raise refuse(
+                        f"{name_of(second)} overwrites elements of {buffer.name!r} that "
+                        f"{name_of(first)} touches, maybe in another iteration of the merged loops",
+                        at=[first, second],
+                        hint="merge nests whose iterations touch the same elements",
+                    )
+
+
+def _same(
+    known: Analyzer,
+    mine: list[Expr],
+    theirs: list[Expr],
+    nest: list[StmtSRef],
+    later: list[StmtSRef],
+) -> bool:
+    here: dict[Var, Expr] = {
+        a.loop.loop_var: b.loop.loop_var for a, b in zip(nest, later, strict=True)
+    }
+    pairs = zip(mine, theirs, strict=True)
+    return all(known.can_prove_equal(substitute(a, here), b) for a, b in pairs)
+
+
+def _starts(
+    state: ScheduleState, block: StmtSRef, nest: list[StmtSRef], buffer: Buffer
+) -> list[Expr] | None:
+    """The ends of what a block touches in an iteration, if no other iteration touches that."""
+    realize = state.realize(block)
+    values = dict(zip((a.var for a in realize.block.iter_vars), realize.iter_values, strict=True))
+    merged = {s.loop.loop_var: Range(s.loop.min, s.loop.extent) for s in nest}
+    regions = [r for r in (*block.block.writes, *block.block.reads) if r.buffer is buffer]
+    if not regions:
+        return None
+    boxes = []
+    for region in regions:
+        parts = [
+            Range(substitute(p.min, values), substitute(p.extent, values)) for p in region.region
+        ]
+        boxes.append(touched_box(parts, path_domains(block, nest[-1]), const(True), merged))
+    box = hull_of(Analyzer(merged), boxes)
+    loops = [s.loop for s in nest if not is_one(s.loop.extent)]
+    ends = [end for interval in box for end in interval]
+    if None in ends or not rows_apart(list(box), loops):
+        return None
+    return [end for end in ends if end is not None]
 
 
 def _apply(state: ScheduleState, nests: list[list[StmtSRef]], above: StmtSRef) -> For:
