@@ -36,7 +36,13 @@ LIMITS = 0.150, 3.0, 1.15
 
 @dataclass(frozen=True)
 class Row:
-    """A graph: its operators, kernels, CPU seconds to compile, bytes moved and at least needed."""
+    """A graph.
+
+    Attributes:
+        seconds: of the CPU, to compile.
+        moved, ideal: bytes that kernels read and write, and at least must.
+        replaced: inputs that get new values, and how many of them without a copy.
+    """
 
     name: str
     ops: int
@@ -44,6 +50,7 @@ class Row:
     seconds: float
     moved: int
     ideal: int
+    replaced: tuple[int, int]
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -81,10 +88,12 @@ def measure(graphs: Sequence[dict[str, Any]]) -> tuple[list[Row], list[Program]]
         for graph in graphs:
             model, seconds = compiled(graph)
             program = plan_graph(model.graph, Target.host())
-            write_in_place(program, model.replaced)
+            done = write_in_place(program, model.replaced)
+            replaced = len(model.replaced), len(done)
             ops = len(graph.get("graph", graph)["op_desc"])
             moved, ideal = traffic(program)
-            rows.append(Row(model.name, ops, program.kernel_count, seconds, moved, ideal))
+            kernels = program.kernel_count
+            rows.append(Row(model.name, ops, kernels, seconds, moved, ideal, replaced))
             programs.append(program)
     return rows, programs
 
@@ -111,6 +120,8 @@ def table(rows: Sequence[Row]) -> str:
         ("GB moved by kernels", f"{moved / 1e9:.2f}"),
         ("GB if everything were read and written once", f"{ideal / 1e9:.2f}"),
         ("moved / ideal", f"{moved / ideal:.3f}"),
+        ("inputs replaced", sum(row.replaced[0] for row in rows)),
+        ("of these written in place", sum(row.replaced[1] for row in rows)),
     ]
     return "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in lines)
 
