@@ -71,6 +71,8 @@ class _Values(fx.Interpreter):  # type: ignore[misc]
                 self.of[node] = value.clone()  # a later operator may write into it
         elif memory not in self.taken:
             self.computed.add(node)
+        elif getattr(node.target, "_schema", None) and node.target._schema.is_mutable:
+            raise ValueError(f"{node.name} writes into what is given")
         return value
 
 
