@@ -219,3 +219,10 @@ def test_pieces_are_readers_when_consumers_are_inlined() -> None:
     sch = schedule(text)
     sch.loop_partition(sch.get_loops("D")[0], [4])
     refused(sch, "block 'D_i_common' reads 'B' too", "reverse_compute_inline", sch.get_block("C"))
+
+
+def test_pieces_that_make_results_are_outputs() -> None:
+    sch = schedule(ELEMENTWISE)
+    sch.loop_partition(sch.get_loops("C")[0], [4])
+    common, loop = sch.get_block("C_i_common"), sch.get_loops("B")[0]
+    refused(sch, "writes 'C', a result", "compute_at", common, loop)

@@ -24,7 +24,7 @@ from ..sref import StmtSRef
 from ..state import ScheduleState
 from .affine import affine_binding
 from .memo import memoised
-from .scope import BlockScope, block_scope
+from .scope import BlockScope, block_scope, touched_buffers
 from .tree import child_blocks, child_realizes, is_zero, loops_above, scope_root
 
 
@@ -152,8 +152,12 @@ def check_compact_dataflow(state: ScheduleState, loop: StmtSRef) -> None:
 
 def is_output(state: ScheduleState, block: StmtSRef) -> bool:
     """Whether a block writes a buffer that its scope does not allocate."""
+    return bool(_outputs(state, block))
+
+
+def _outputs(state: ScheduleState, block: StmtSRef) -> list[Buffer]:
     local = set(scope_root(block).block.alloc_buffers)
-    return any(region.buffer not in local for region in block.block.writes)
+    return [buffer for buffer in touched_buffers(state, block.block)[1] if buffer not in local]
 
 
 def check_starts(state: ScheduleState, block: StmtSRef, buffer: Buffer, what: str) -> None:
@@ -197,10 +201,10 @@ def _stores_first(block: Block, buffer: Buffer) -> bool:
 
 def check_not_output(state: ScheduleState, block: StmtSRef) -> None:
     """Refuse a block that writes what is seen outside of its scope."""
-    if is_output(state, block):
-        local = set(scope_root(block).block.alloc_buffers)
-        names = [r.buffer.name for r in block.block.writes if r.buffer not in local]
-        raise refuse(f"{name_of(block)} writes {names[0]!r}, a result of its scope", at=[block])
+    outputs = _outputs(state, block)
+    if outputs:
+        name = outputs[0].name
+        raise refuse(f"{name_of(block)} writes {name!r}, a result of its scope", at=[block])
 
 
 def has_trivial_binding(state: ScheduleState, block: StmtSRef) -> bool:
