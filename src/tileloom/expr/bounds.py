@@ -8,6 +8,7 @@ that range. "Unbounded" is the range of the type.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from operator import mul
 from typing import Any, NamedTuple
 
 from ..base import DType
@@ -161,7 +162,11 @@ def _sub(self: BoundAnalyzer, e: Any) -> ConstIntBound:
 
 
 def _mul(self: BoundAnalyzer, e: Any) -> ConstIntBound:
-    values = _corners(lambda x, y: x * y, self.of(e.a), self.of(e.b))
+    a, b = self.of(e.a), self.of(e.b)
+    if b[0] == b[1]:
+        first, last = a[0] * b[0], a[1] * b[0]
+        return _fit(first, last, e.dtype) if first <= last else _fit(last, first, e.dtype)
+    values = _corners(mul, a, b)
     return _fit(min(values), max(values), e.dtype)
 
 
@@ -175,8 +180,10 @@ def _division(function: Callable[[int, int], int]) -> Callable[[BoundAnalyzer, A
     """Quotients are monotonic in each operand as long as the divisor keeps its sign."""
 
     def bound(self: BoundAnalyzer, e: Any) -> ConstIntBound:
-        a = self.of(e.a)
-        values = [v for b in _without_zero(self.of(e.b)) for v in _corners(function, a, b)]
+        a, b = self.of(e.a), self.of(e.b)
+        if b[0] == b[1] > 0:
+            return _fit(function(a[0], b[0]), function(a[1], b[0]), e.dtype)
+        values = [v for part in _without_zero(b) for v in _corners(function, a, part)]
         return _fit(min(values), max(values), e.dtype) if values else type_range(e.dtype)
 
     return bound

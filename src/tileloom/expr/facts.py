@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from math import gcd
 
+from ..base.record import Record, field
 from .bounds import BoundAnalyzer, ConstIntBound, type_range
 from .linear import Linear, atom, factors, multiply, quotient
 from .modular import ModularSet
@@ -15,8 +15,7 @@ DEPTH = 3  # how many inequalities a proof may chain
 UNKNOWN = 1 << 200  # beyond every value of every type
 
 
-@dataclass(slots=True)
-class Inequality:
+class Inequality(Record):
     """`low <= sum of terms <= high`; the terms have no common divisor."""
 
     terms: Linear
@@ -24,8 +23,7 @@ class Inequality:
     high: int = UNKNOWN
 
 
-@dataclass(slots=True)
-class Facts:
+class Facts(Record):
     """The facts of one scope. `copy` makes those of a nested one."""
 
     bounds: dict[Expr, ConstIntBound] = field(default_factory=dict)

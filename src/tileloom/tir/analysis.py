@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
+from ..base.record import Record, field
 from ..expr import Expr, IterVar, Var, free_vars, post_order
 from .analysis_regions import access_regions, allocated_buffers, infer_block_access, union_regions
 from .nodes import (
@@ -177,8 +177,7 @@ def _outside_reductions(stmt: BlockRealize, scopes: tuple[Stmt, ...]) -> tuple[S
 # ---------------------------------------------------------------------------- block order
 
 
-@dataclass(frozen=True, slots=True)
-class BlockGraph:
+class BlockGraph(Record):
     """The blocks directly inside a scope, in program order, and who gives whom what.
 
     `producers[b]` are the earlier blocks that write what `b` reads, or accumulate or overwrite what

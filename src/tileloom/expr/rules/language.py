@@ -9,10 +9,8 @@ constants arrive as numbers, other wildcards as expressions, `facts` as the simp
 
 from __future__ import annotations
 
-import inspect
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ...base import DType
@@ -81,15 +79,25 @@ def number(value: Expr) -> Any:
     return (value.value if isinstance(value, Broadcast) else value).value  # type: ignore[attr-defined]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Rule:
     """`pattern` becomes `result` where the guard holds."""
 
-    pattern: Expr
-    result: Expr
-    guard: Callable[..., bool] | None
-    asks: tuple[str, ...]
-    match: Matcher
+    __slots__ = ("_match", "asks", "guard", "pattern", "result")
+
+    def __init__(self, pattern: Expr, result: Expr, guard: Callable[..., bool] | None) -> None:
+        self.pattern = pattern
+        self.result = result
+        self.guard = guard
+        code = None if guard is None else guard.__code__
+        self.asks = () if code is None else code.co_varnames[: code.co_argcount]
+        self._match: Matcher | None = None
+
+    @property
+    def match(self) -> Matcher:
+        """A function that matches the pattern and binds its wildcards."""
+        if self._match is None:  # compiled when it is first tried: most rules are for rare nodes
+            self._match = compile_pattern(self.pattern)
+        return self._match
 
     def rewrite(self, expr: Expr, facts: RuleContext) -> Expr | None:
         """The result for an expression, or None if the rule does not fit."""
@@ -114,8 +122,7 @@ class Rule:
 
 def rule(pattern: Expr, result: Expr, guard: Callable[..., bool] | None = None) -> list[Rule]:
     """The rule, once for every order of the operands of commutative operators in the pattern."""
-    asks = () if guard is None else tuple(inspect.signature(guard).parameters)
-    return [Rule(order, result, guard, asks, compile_pattern(order)) for order in orders(pattern)]
+    return [Rule(order, result, guard) for order in orders(pattern)]
 
 
 def table(*rules: list[Rule]) -> tuple[Rule, ...]:
