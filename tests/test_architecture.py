@@ -32,6 +32,7 @@ ROOMS: dict[str, set[str]] = {
     "tile": {"base", "expr", "tir"},
     "lower": {"base", "expr", "tir"},
     "codegen": {"base", "expr", "tir"},
+    "simt": {"base", "expr", "tir", "lower"},
     "runtime": {"base"},
     "tune": {"base", "expr", "tir", "schedule", "lower", "codegen", "runtime"},
 }

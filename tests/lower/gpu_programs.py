@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from lower.simt import simulate
 from tileloom.lower.pipeline import GPU_PIPELINE, Pass, run_passes
 from tileloom.lower.threads import is_sync
 from tileloom.script import tir as T
+from tileloom.simt import run_kernels
 from tileloom.tir import PrimFunc, pre_order
 
 
@@ -21,7 +21,7 @@ def gpu_lower(func: PrimFunc, passes: Sequence[Pass] = GPU_PIPELINE) -> PrimFunc
 def check_gpu(
     func: PrimFunc, reference: Callable[..., Sequence[np.ndarray]], seed: int = 0
 ) -> PrimFunc:
-    """The lowered function; simulated on random arrays it gives what the reference gives."""
+    """The lowered function; on random arrays it gives what the reference gives."""
     rng = np.random.default_rng(seed)
     args = []
     for buffer in func.buffers:
@@ -30,7 +30,7 @@ def check_gpu(
         args.append(values.astype(kind))
     expected = reference(*[a.copy() for a in args])
     flat = gpu_lower(func)
-    simulate(flat, *args)
+    run_kernels(flat, *args)
     for have, want in zip(args[-len(expected) :], expected, strict=True):
         np.testing.assert_allclose(have, want, rtol=1e-4, atol=1e-4)
     return flat

@@ -15,13 +15,13 @@ from lower.gpu_programs import (
     syncs,
     tiled_matmul,
 )
-from lower.simt import simulate
 from tileloom.base.errors import UserError
 from tileloom.lower.lower_cross_thread_reduction import lower_cross_thread_reduction
 from tileloom.lower.split_host_device import split_host_device
 from tileloom.lower.threads import is_thread_loop
 from tileloom.lower.unify_thread_binding import unify_thread_binding
 from tileloom.script import tir as T
+from tileloom.simt import run_kernels
 from tileloom.tir import (
     Allocate,
     AttrStmt,
@@ -235,7 +235,7 @@ def test_grids_of_unknown_size():
     flat = gpu_lower(func)
     for size in (1, 8, 21):
         a, b = np.arange(size, dtype="f"), np.zeros(size, "f")
-        simulate(flat, a, b, size)
+        run_kernels(flat, a, b, size)
         np.testing.assert_array_equal(b, a + 1)
     module = split_host_device(flat)
     (launch,) = collect(module["func"].body, Evaluate)

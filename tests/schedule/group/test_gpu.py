@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from lower.gpu_programs import gpu_lower
-from lower.simt import simulate
 from tileloom import te
 from tileloom.base.target import target
 from tileloom.graph import ops
@@ -25,6 +24,7 @@ from tileloom.lower.threads import kernels
 from tileloom.lower.verify_gpu_code import verify_gpu_code
 from tileloom.schedule import Schedule
 from tileloom.schedule.group import GroupRefused, grid, schedule_gpu
+from tileloom.simt import run_kernels
 from tileloom.tir import PrimFunc
 
 GPU = target("cuda -arch=sm_80")
@@ -111,7 +111,7 @@ def test_groups_compute_what_they_should(shape: tuple[int, ...], build: Build) -
     inside = [t for t in operands if t not in graph.outputs]
     arrays = [value if t in graph.inputs else t.value for t in inside]
     results = [np.full(t.shape, np.nan, "float32") for t in graph.outputs]
-    simulate(flat, *(np.ascontiguousarray(a).reshape(-1) for a in arrays),
+    run_kernels(flat, *(np.ascontiguousarray(a).reshape(-1) for a in arrays),
              *(a.reshape(-1) for a in results))  # fmt: skip
     for have, want in zip(results, run(graph, [value]), strict=True):
         np.testing.assert_allclose(have, want, 1e-5, 1e-5)

@@ -1,0 +1,74 @@
+"""The threads that are run together: all threads of some blocks, in lockstep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+#: Threads of a warp.
+WARP = 32
+
+
+class Crew:
+    """Threads by number, and how many barriers their blocks and warps have passed.
+
+    Attributes:
+        threads: of one block.
+        blocks: the numbers of the blocks that are run.
+        number: of each thread, counted over the whole grid from 1.
+        block, thread, warp: of each thread, where `block` and `warp` count those that are run.
+        passed: barriers passed by each block; `warp_passed` by each warp.
+    """
+
+    def __init__(self, threads: int, blocks: Array) -> None:
+        self.threads = threads
+        self.blocks = blocks
+        count = len(blocks)
+        self.thread = np.tile(np.arange(threads), count)
+        self.block = np.repeat(np.arange(count), threads)
+        self.number = blocks[self.block] * threads + self.thread + 1
+        self.warps = -(-threads // WARP)
+        self.warp = self.block * self.warps + self.thread // WARP
+        self.passed = np.zeros(count, np.int32)
+        self.warp_passed = np.zeros(count * self.warps, np.int32)
+        self.committed = np.zeros(self.size, np.int32)  # groups of asynchronous copies
+
+    @property
+    def size(self) -> int:
+        """How many threads are run."""
+        return len(self.thread)
+
+    def places(self, lanes: Array) -> list[tuple[int, int]]:
+        """The numbers of some threads' blocks, and theirs."""
+        return [(int(self.blocks[self.block[k]]), int(self.thread[k])) for k in lanes]
+
+    def place_of(self, number: int) -> tuple[int, int]:
+        """The block and the thread of a number over the grid."""
+        block, thread = divmod(int(number) - 1, self.threads)
+        return block, thread
+
+    def ordered(self, lanes: Array, others: Array, passed: Array, warp_passed: Array) -> Array:
+        """Whether barriers stand between what others did and these threads now.
+
+        Args:
+            lanes: threads, by position.
+            others: numbers over the grid of threads that did something before.
+            passed, warp_passed: barriers that their block and warp had passed then.
+        """
+        block, thread = np.divmod(others - 1, self.threads)
+        same_block = block == self.blocks[self.block[lanes]]
+        same_warp = thread // WARP == self.thread[lanes] // WARP
+        by_block = passed < self.passed[self.block[lanes]]
+        by_warp = same_warp & (warp_passed < self.warp_passed[self.warp[lanes]])
+        result: Array = same_block & (by_block | by_warp)
+        return result
+
+    def relation(self, numbers: Array, others: Array) -> Array:
+        """How far threads are apart: 1 in one warp, 2 in one block, 3 beyond."""
+        block, thread = np.divmod(numbers - 1, self.threads)
+        other_block, other = np.divmod(others - 1, self.threads)
+        far = np.where(thread // WARP == other // WARP, 1, 2)
+        result: Array = np.where(block == other_block, far, 3).astype(np.int8)
+        return result

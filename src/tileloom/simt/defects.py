@@ -1,0 +1,40 @@
+"""What the emulator finds wrong with a kernel."""
+
+from __future__ import annotations
+
+from ..base.errors import UserError
+from ..base.span import Span
+
+
+class KernelDefect(UserError):
+    """A kernel does what a GPU would get wrong, mostly in silence.
+
+    Attributes:
+        kind: "out of bounds", "misaligned", "uninitialised", "race", "divergent barrier" or
+            "missing wait".
+        statement: the statement that did it.
+        threads: those concerned, each as (block, thread) numbers.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        what: str,
+        statement: object,
+        threads: list[tuple[int, int]],
+        span: Span | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.kind = kind
+        self.statement = statement
+        self.threads = threads
+        places = ", ".join(f"thread {thread} of block {block}" for block, thread in threads[:4])
+        more = f" and {len(threads) - 4} more" if len(threads) > 4 else ""
+        text = f"{kind}: {what}\n  by {places}{more}\n  in {_line(statement)}"
+        super().__init__(text, span=span, hint=hint)
+
+
+def _line(statement: object) -> str:
+    """The first line of a statement's text."""
+    first, *rest = str(statement).strip().splitlines() or [""]
+    return f"{first} ..." if rest else first

@@ -1,0 +1,168 @@
+"""The host's part of a function: its launches, one after another."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ..base.errors import ArgumentError, UnsupportedError
+from ..expr import Expr, Var
+from ..expr.evaluate import evaluate
+from ..lower.threads import GRID_TAGS, THREAD_TAGS, Kernel, kernels
+from ..tir import (
+    Allocate,
+    AttrStmt,
+    BufferStore,
+    DeclBuffer,
+    For,
+    LetStmt,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    collect,
+    used_buffers,
+)
+from .crew import Array, Crew
+from .machine import Machine
+from .memory import Memory
+
+#: Threads that are run together: enough to keep NumPy's loops long.
+TOGETHER = 1 << 16
+
+
+def run_kernels(func: PrimFunc, *args: Any, check_initialised: bool = True) -> int:
+    """Run a function that was lowered for a GPU, in place, with every thread of every block.
+
+    Args:
+        func: flat code whose thread loops are attributes.
+        args: an array for each buffer parameter, contiguous, of its type and size; a number for
+            each scalar.
+        check_initialised: whether reading what nobody wrote is a defect.
+
+    Returns:
+        How many statements all threads have run.
+
+    Raises:
+        KernelDefect: a thread does what a GPU would get wrong.
+
+    >>> import numpy as np
+    >>> from tileloom import te
+    >>> from tileloom.base.target import target
+    >>> from tileloom.lower import lower
+    >>> from tileloom.schedule.group import schedule_gpu
+    >>> A, k = te.placeholder((3, 100), name="A"), te.reduce_axis((0, 100), name="k")
+    >>> B = te.compute((3,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    >>> gpu = target("cuda -arch=sm_80")
+    >>> flat = lower(schedule_gpu(te.create_prim_func([A, B]), gpu).mod["main"], gpu)
+    >>> a, b = np.ones((3, 100), "float32"), np.zeros(3, "float32")
+    >>> steps = run_kernels(flat, a, b)
+    >>> b
+    array([100., 100., 100.], dtype=float32)
+    """
+    with np.errstate(all="ignore"):
+        return _Host(func, args, check_initialised).run()
+
+
+class _Host:
+    def __init__(self, func: PrimFunc, args: tuple[Any, ...], starts_empty: bool) -> None:
+        self.func = func
+        self.starts_empty = starts_empty
+        self.bytes: dict[Var, Array] = {}
+        self.env: dict[Var, Any] = {}
+        self.steps = 0
+        if len(args) != len(func.params):
+            raise ArgumentError(f"{func.name} takes {len(func.params)} arguments, not {len(args)}")
+        for param, given in zip(func.params, args, strict=True):
+            buffer = func.buffer_map.get(param)
+            if buffer is None:
+                self.env[param] = param.dtype.numpy.type(given)
+            else:
+                self.bytes[buffer.data] = _bytes(given, buffer.name, buffer.dtype.element.numpy)
+        self.units: dict[Var, int] = {}
+        for buffer in used_buffers(func.body):
+            size = buffer.dtype.element.numpy.itemsize
+            self.units[buffer.data] = min(size, self.units.get(buffer.data, size))
+        self.roots = {kernel.root: kernel for kernel in kernels(func.body)}
+
+    def run(self) -> int:
+        self._stmt(self.func.body)
+        return self.steps
+
+    def _stmt(self, stmt: Stmt) -> None:
+        if isinstance(stmt, AttrStmt) and stmt in self.roots:
+            self._launch(self.roots[stmt])
+            return
+        match stmt:
+            case SeqStmt():
+                for part in stmt.seq:
+                    self._stmt(part)
+            case Allocate():
+                size = prod(int(self._number(extent)) for extent in stmt.extents)
+                bytes_ = size * stmt.dtype.element.numpy.itemsize * stmt.dtype.lanes
+                self.bytes[stmt.buffer_var] = np.zeros(bytes_, np.uint8)
+                self._stmt(stmt.body)
+            case LetStmt():
+                self.env[stmt.var] = self._number(stmt.value)
+                self._stmt(stmt.body)
+            case For():
+                low = int(self._number(stmt.min))
+                for k in range(int(self._number(stmt.extent))):
+                    self.env[stmt.loop_var] = stmt.loop_var.dtype.numpy.type(low + k)
+                    self._stmt(stmt.body)
+            case AttrStmt() | DeclBuffer():
+                self._stmt(stmt.body)
+            case _:
+                raise UnsupportedError(
+                    f"the emulator runs kernels; the host has a {type(stmt).__name__} of its own"
+                )
+
+    def _number(self, extent: Expr) -> Any:
+        return evaluate(extent, self.env)
+
+    def _launch(self, kernel: Kernel) -> None:
+        extents = {tag: int(self._number(n)) for tag, n in kernel.extents.items()}
+        grid = [extents.get(tag, 1) for tag in GRID_TAGS]
+        shape = [extents.get(tag, 1) for tag in reversed(THREAD_TAGS)]
+        threads = prod(shape)
+        stored = {store.buffer.data for store in collect(kernel.body, BufferStore)}
+        memory = {
+            data: Memory(
+                data.name,
+                raw.reshape(1, -1),
+                self.units.get(data, 1),
+                None,
+                starts_empty=False,
+                watched=data in stored,
+            )
+            for data, raw in self.bytes.items()
+        }
+        step = max(1, TOGETHER // max(1, threads))
+        for start in range(0, prod(grid), step):
+            crew = Crew(threads, np.arange(start, min(start + step, prod(grid))))
+            env = dict(self.env)
+            block, thread = crew.blocks[crew.block], crew.thread
+            places = [(GRID_TAGS, grid, block), (tuple(reversed(THREAD_TAGS)), shape, thread)]
+            for tags, counts, number in places:
+                for tag, count in zip(tags, counts, strict=True):
+                    if tag in kernel.threads:
+                        var = kernel.threads[tag][0]
+                        env[var] = (number % count).astype(var.dtype.numpy)
+                    number = number // count
+            machine = Machine(crew, memory, env, self.units, self.starts_empty)
+            machine.run(kernel.body, machine.everyone)
+            self.steps += machine.steps
+
+
+def _bytes(given: Any, name: str, kind: np.dtype[Any]) -> Array:
+    """The bytes of an argument, to be read and written in place."""
+    if not isinstance(given, np.ndarray) or given.dtype != kind:
+        found = getattr(given, "dtype", type(given).__name__)
+        raise ArgumentError(f"argument {name!r} is an array of {kind}, not {found}")
+    if not given.flags.c_contiguous:
+        raise ArgumentError(f"argument {name!r} is not contiguous")
+    return given.reshape(-1).view(np.uint8)
+
+
+__all__ = ["run_kernels"]

@@ -1,0 +1,470 @@
+"""Statements and values of flat code for many threads at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..base.errors import UnsupportedError
+from ..expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Add,
+    And,
+    BinaryOp,
+    Broadcast,
+    Call,
+    Cast,
+    Div,
+    Expr,
+    FloatImm,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Let,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Not,
+    Or,
+    Ramp,
+    Select,
+    Shuffle,
+    StringImm,
+    Sub,
+    Var,
+)
+from ..expr.ops import get_op
+from ..tir import (
+    Allocate,
+    AssertStmt,
+    AttrStmt,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    While,
+)
+from .crew import WARP, Array, Crew
+from .defects import KernelDefect
+from .memory import Memory
+
+_BINARY: dict[type, Callable[[Any, Any], Any]] = {
+    Add: np.add, Sub: np.subtract, Mul: np.multiply, Min: np.minimum, Max: np.maximum,
+    EQ: np.equal, NE: np.not_equal, LT: np.less, LE: np.less_equal, GT: np.greater,
+    GE: np.greater_equal, FloorDiv: np.floor_divide, FloorMod: np.mod,
+}  # fmt: skip
+_SHUFFLES = {"": "idx", "_up": "up", "_down": "down", "_xor": "xor"}
+
+
+class Machine:
+    """Runs one kernel for the threads of a crew.
+
+    Values are arrays over the threads that are active, [threads] or [threads, lanes] for vectors;
+    or single numbers, where all threads have the same.
+    """
+
+    def __init__(
+        self,
+        crew: Crew,
+        memory: Mapping[Var, Memory],
+        env: Mapping[Var, Any],
+        units: Mapping[Var, int],
+        starts_empty: bool = True,
+    ) -> None:
+        self.crew = crew
+        self.memory = dict(memory)
+        self.env: dict[Var, Any] = dict(env)
+        self.units = units
+        self.starts_empty = starts_empty
+        self.everyone = np.arange(crew.size)
+        self.stmt: Stmt | None = None
+        self.steps = 0
+
+    # ------------------------------------------------------------------ statements
+
+    def run(self, stmt: Stmt, lanes: Array) -> None:
+        """Run a statement on some of the threads."""
+        if not len(lanes):
+            return
+        self.steps += len(lanes)
+        match stmt:
+            case SeqStmt():
+                for part in stmt.seq:
+                    self.run(part, lanes)
+            case For():
+                self._loop(stmt, lanes)
+            case IfThenElse():
+                self._branch(stmt, lanes)
+            case LetStmt():
+                self.stmt = stmt
+                self._bind(stmt.var, self.value(stmt.value, lanes), lanes)
+                self.run(stmt.body, lanes)
+            case BufferStore():
+                self._store(stmt, lanes)
+            case Allocate():
+                self._allocate(stmt, lanes)
+                self.run(stmt.body, lanes)
+            case AttrStmt() | DeclBuffer():
+                self.run(stmt.body, lanes)
+            case While():
+                while len(lanes := lanes[self._holds(stmt, stmt.condition, lanes)]):
+                    self.run(stmt.body, lanes)
+            case AssertStmt():
+                self.run(stmt.body, lanes[self._holds(stmt, stmt.condition, lanes)])
+            case Evaluate():
+                self.stmt = stmt
+                self._evaluate(stmt.value, lanes)
+            case _:
+                raise UnsupportedError(f"the emulator runs flat code, not {type(stmt).__name__}")
+
+    def _loop(self, stmt: For, lanes: Array) -> None:
+        self.stmt = stmt
+        low, extent = self.value(stmt.min, lanes), self.value(stmt.extent, lanes)
+        kind = stmt.loop_var.dtype.numpy.type
+        if np.ndim(low) == 0 and np.ndim(extent) == 0:
+            for k in range(int(extent)):
+                self.env[stmt.loop_var] = kind(low + k)
+                self.run(stmt.body, lanes)
+            return
+        low, extent = (np.broadcast_to(part, lanes.shape) for part in (low, extent))
+        for k in range(int(extent.max(initial=0))):
+            here = k < extent
+            self._bind(stmt.loop_var, (low[here] + k).astype(kind), lanes[here])
+            self.run(stmt.body, lanes[here])
+
+    def _branch(self, stmt: IfThenElse, lanes: Array) -> None:
+        holds = self._holds(stmt, stmt.condition, lanes)
+        self.run(stmt.then_case, lanes[holds])
+        if stmt.else_case is not None:
+            self.run(stmt.else_case, lanes[~holds])
+
+    def _holds(self, stmt: Stmt, condition: Expr, lanes: Array) -> Array:
+        self.stmt = stmt
+        return np.broadcast_to(np.asarray(self.value(condition, lanes), bool), lanes.shape)
+
+    def _bind(self, var: Var, value: Any, lanes: Array) -> None:
+        """A name means a value in these threads; what it means in others stays."""
+        if np.ndim(value) == 0:
+            self.env[var] = value
+            return
+        full = np.zeros((self.crew.size, *value.shape[1:]), value.dtype)
+        before = self.env.get(var)
+        if before is not None and np.shape(before) == full.shape:
+            full[:] = before
+        full[lanes] = value
+        self.env[var] = full
+
+    def _store(self, stmt: BufferStore, lanes: Array) -> None:
+        self.stmt = stmt
+        value = self.value(stmt.value, lanes)
+        index = self._index(stmt.indices, lanes)
+        if stmt.predicate is not None:
+            self._store_some(stmt, lanes, index, value)
+            return
+        value = np.broadcast_to(_as_rows(value, index.ndim), index.shape)
+        self._of(stmt.buffer).store(self.crew, lanes, index, value, stmt.buffer, stmt)
+
+    def _store_some(self, stmt: BufferStore, lanes: Array, index: Array, value: Any) -> None:
+        """Store the elements of vectors that a predicate names."""
+        wanted = np.broadcast_to(self.value(stmt.predicate, lanes), index.shape)  # type: ignore[arg-type]
+        value = np.broadcast_to(_as_rows(value, index.ndim), index.shape)
+        memory = self._of(stmt.buffer)
+        for k in range(index.shape[1] if index.ndim == 2 else 1):
+            column = (slice(None), k) if index.ndim == 2 else slice(None)
+            here = wanted[column]
+            memory.store(
+                self.crew, lanes[here], index[column][here], value[column][here], stmt.buffer, stmt
+            )
+
+    def _index(self, indices: tuple[Expr, ...], lanes: Array) -> Array:
+        """The place of an access for every thread."""
+        (index,) = indices
+        value = np.asarray(self.value(index, lanes), np.int64)
+        return np.broadcast_to(value, (len(lanes), *value.shape[1:]))
+
+    def _of(self, buffer: Buffer) -> Memory:
+        found = self.memory.get(buffer.data)
+        if found is None:
+            raise UnsupportedError(f"the emulator knows no memory for {buffer.name!r}")
+        return found
+
+    def _allocate(self, stmt: Allocate, lanes: Array) -> None:
+        known = self.memory.get(stmt.buffer_var)
+        if known is not None:
+            known.clear(lanes)
+            return
+        count = 1
+        for extent in stmt.extents:
+            count *= int(np.max(self.value(extent, lanes)))
+        scope = "global" if stmt.buffer_var.pointee is None else stmt.buffer_var.pointee[1]
+        size = -(-count * stmt.dtype.element.numpy.itemsize * stmt.dtype.lanes // 16) * 16
+        shared = scope.startswith("shared")
+        if not shared and scope != "local":
+            raise UnsupportedError(f"the emulator has no {scope!r} memory in a kernel")
+        rows, row_of = (
+            (len(self.crew.blocks), self.crew.block) if shared else (self.crew.size, self.everyone)
+        )
+        unit = self.units.get(stmt.buffer_var, stmt.dtype.element.numpy.itemsize)
+        self.memory[stmt.buffer_var] = Memory(
+            stmt.buffer_var.name,
+            np.zeros((rows, size), np.uint8)[:, : count * stmt.dtype.element.numpy.itemsize],
+            unit,
+            row_of,
+            starts_empty=self.starts_empty,
+            watched=shared,
+        )
+
+    # ------------------------------------------------------------------ values
+
+    def value(self, expr: Expr, lanes: Array) -> Any:
+        """The value of an expression in some of the threads."""
+        match expr:
+            case IntImm() | FloatImm():
+                return expr.dtype.numpy.type(expr.value)
+            case Var():
+                found = self.env[expr]
+                if np.ndim(found) == 0 or len(lanes) == self.crew.size:
+                    return found
+                return found[lanes]
+            case BufferLoad():
+                return self._load(expr, lanes)
+            case And() | Or() if expr.dtype.lanes == 1:
+                return self._both(expr, lanes)
+            case Div() | Mod() if expr.dtype.is_int:
+                return self._truncated(expr, lanes)
+            case BinaryOp():
+                return self._binary(expr, lanes)
+            case Not():
+                return np.logical_not(self.value(expr.a, lanes))
+            case Cast():
+                value = np.asarray(self.value(expr.value, lanes))
+                return value.astype(expr.dtype.element.numpy)[()]
+            case Select():
+                return self._choice(expr.condition, expr.true_value, expr.false_value, lanes)
+            case Ramp():
+                base, step = self.value(expr.base, lanes), self.value(expr.stride, lanes)
+                steps = np.arange(expr.dtype.lanes, dtype=expr.dtype.element.numpy)
+                return np.reshape(base, (-1, 1)) + np.reshape(step, (-1, 1)) * steps
+            case Broadcast():
+                value = np.reshape(self.value(expr.value, lanes), (-1, 1))
+                return np.broadcast_to(value, (len(value), expr.dtype.lanes))
+            case Shuffle():
+                return self._picked(expr, lanes)
+            case Let():
+                self._bind(expr.var, self.value(expr.value, lanes), lanes)
+                return self.value(expr.body, lanes)
+            case Call():
+                return self._call(expr, lanes)
+            case _:
+                raise UnsupportedError(f"the emulator has no value for {expr}")
+
+    def _load(self, expr: BufferLoad, lanes: Array) -> Any:
+        index = self._index(expr.indices, lanes)
+        memory, stmt = self._of(expr.buffer), self.stmt
+        if stmt is None:
+            raise UnsupportedError("a load outside of statements")
+        if expr.predicate is None:
+            return memory.load(self.crew, lanes, index, expr.buffer, stmt)
+        wanted = np.broadcast_to(self.value(expr.predicate, lanes), index.shape)
+        result = np.zeros(index.shape, expr.buffer.dtype.element.numpy)
+        for k in range(index.shape[1] if index.ndim == 2 else 1):
+            at = (slice(None), k) if index.ndim == 2 else slice(None)
+            here = wanted[at]
+            found = memory.load(self.crew, lanes[here], index[at][here], expr.buffer, stmt)
+            result[(here, k) if index.ndim == 2 else here] = found
+        return result
+
+    def _binary(self, expr: BinaryOp, lanes: Array) -> Any:
+        a, b = _together(self.value(expr.a, lanes), self.value(expr.b, lanes))
+        if isinstance(expr, (And, Or)):
+            return (np.logical_and if isinstance(expr, And) else np.logical_or)(a, b)
+        function = np.divide if isinstance(expr, Div) else _BINARY.get(type(expr))
+        if function is None:
+            raise UnsupportedError(f"the emulator has no value for {expr}")
+        return np.asarray(function(a, b)).astype(expr.dtype.element.numpy, copy=False)[()]
+
+    def _truncated(self, expr: Div | Mod, lanes: Array) -> Any:
+        a, b = _together(self.value(expr.a, lanes), self.value(expr.b, lanes))
+        quotient = np.abs(a) // np.abs(b) * np.sign(a) * np.sign(b)
+        result = quotient if isinstance(expr, Div) else a - quotient * b
+        return np.asarray(result).astype(expr.dtype.element.numpy, copy=False)[()]
+
+    def _both(self, expr: And | Or, lanes: Array) -> Any:
+        """The second part only where the first leaves it open: it may guard an access."""
+        first = np.broadcast_to(np.asarray(self.value(expr.a, lanes), bool), lanes.shape)
+        open_ = first if isinstance(expr, And) else ~first
+        result = first.copy()
+        if open_.any():
+            result[open_] = self.value(expr.b, lanes[open_])
+        return result
+
+    def _choice(self, condition: Expr, yes: Expr, no: Expr, lanes: Array) -> Any:
+        test = np.asarray(self.value(condition, lanes), bool)
+        if test.ndim == 2:
+            parts = _together(self.value(yes, lanes), self.value(no, lanes))
+            return np.where(test, *parts)
+        if test.ndim == 0:
+            return self.value(yes if test else no, lanes)
+        if test.all() or not test.any():
+            return self.value(yes if test.all() else no, lanes)
+        first, second = self.value(yes, lanes[test]), self.value(no, lanes[~test])
+        shape = (len(lanes), *(np.shape(first)[1:] or np.shape(second)[1:]))
+        result = np.zeros(shape, yes.dtype.element.numpy)
+        result[test], result[~test] = first, second
+        return result
+
+    def _picked(self, expr: Shuffle, lanes: Array) -> Any:
+        vectors = [
+            np.broadcast_to(np.reshape(v, (-1, kind.lanes)), (len(lanes), kind.lanes))
+            for v, kind in ((self.value(v, lanes), v.dtype) for v in expr.vectors)
+        ]
+        picked = np.concatenate(vectors, axis=1)[:, list(expr.indices)]
+        return picked[:, 0] if len(expr.indices) == 1 else picked
+
+    # ------------------------------------------------------------------ calls
+
+    def _call(self, call: Call, lanes: Array) -> Any:
+        if call.op == "tir.if_then_else":
+            condition, yes, no = call.args
+            return self._choice(condition, yes, no, lanes)
+        if call.op.startswith("tir.tvm_warp_shuffle"):
+            return self._shuffled(call, lanes)
+        if call.op == "tir.tvm_warp_activemask":
+            return np.uint32(0xFFFFFFFF)
+        function = get_op(call.op).evaluate
+        if function is None:
+            raise UnsupportedError(f"the emulator has no meaning for the call {call.op!r}")
+        values = _together(*(self.value(arg, lanes) for arg in call.args))
+        result = np.asarray(function(*values))
+        return result.astype(call.dtype.element.numpy, copy=False)[()]
+
+    def _evaluate(self, value: Expr, lanes: Array) -> None:
+        match value:
+            case Call(_, "tir.tvm_storage_sync", (StringImm(scope), *_)):
+                self._barrier(scope, lanes)
+            case Call(_, "tir.ptx_cp_async", args):
+                self._copy(args, lanes)
+            case Call(_, "tir.ptx_commit_group", _):
+                self.crew.committed[lanes] += 1
+            case Call(_, "tir.ptx_wait_group", (left, *_)):
+                finished = self.crew.committed[lanes] - self.value(left, lanes)
+                for memory in self.memory.values():
+                    memory.arrive(self.crew, lanes, finished)
+            case IntImm():
+                pass
+            case _:
+                self.value(value, lanes)
+
+    def _barrier(self, scope: str, lanes: Array) -> None:
+        crew = self.crew
+        by_warp = scope == "warp"
+        group, passed = (crew.warp, crew.warp_passed) if by_warp else (crew.block, crew.passed)
+        here = np.bincount(group[lanes], minlength=len(passed))
+        whole = np.bincount(group, minlength=len(passed))
+        if ((here != 0) & (here != whole)).any():
+            first = int(np.nonzero((here != 0) & (here != whole))[0][0])
+            absent = np.setdiff1d(np.nonzero(group == first)[0], lanes)
+            raise KernelDefect(
+                "divergent barrier",
+                f"{here[first]} of {whole[first]} threads reach a barrier; these do not",
+                self.stmt, crew.places(absent), self.stmt.span if self.stmt else None,
+                hint="move the barrier out of the condition or the loop",
+            )  # fmt: skip
+        passed[here != 0] += 1
+
+    def _shuffled(self, call: Call, lanes: Array) -> Any:
+        crew = self.crew
+        mode = _SHUFFLES[call.op.removeprefix("tir.tvm_warp_shuffle")]
+        _, value, amount, width, *_ = (self.value(arg, lanes) for arg in call.args)
+        lane = crew.thread[lanes] % WARP
+        start = lane // width * width
+        if mode == "idx":
+            source = start + amount % width
+        elif mode == "xor":
+            source = lane ^ amount
+        else:
+            source = lane - amount if mode == "up" else lane + amount
+        inside = (source >= start) & (source < start + width)
+        source = np.where(inside, source, lane)
+        place = np.full(crew.size, -1)
+        place[lanes] = np.arange(len(lanes))
+        thread = crew.thread[lanes] - lane + source
+        at = lanes - crew.thread[lanes] + thread
+        there = thread < crew.threads
+        found = np.where(there, place[np.where(there, at, 0)], -1)
+        if (found < 0).any():
+            lost = lanes[found < 0]
+            raise KernelDefect(
+                "divergent shuffle",
+                "a thread asks for the value of one that takes no part",
+                self.stmt, crew.places(lost), self.stmt.span if self.stmt else None,
+            )  # fmt: skip
+        return np.broadcast_to(value, lanes.shape)[found]
+
+    def _copy(self, args: tuple[Expr, ...], lanes: Array) -> None:
+        """Begin an asynchronous copy into shared memory."""
+        to, start, source, first, size = args[:5]
+        if not isinstance(to, Var) or not isinstance(source, Var) or not isinstance(size, IntImm):
+            raise UnsupportedError("an asynchronous copy names two pointers and a constant size")
+        target, origin, count = self.memory[to], self.memory[source], size.value
+        wanted = np.full(len(lanes), True)
+        if len(args) > 5:
+            wanted = np.broadcast_to(np.asarray(self.value(args[5], lanes), bool), lanes.shape)
+        begin = self._bytes(to, start, lanes)
+        given = np.zeros((len(lanes), count), np.uint8)
+        if wanted.any():
+            at = self._bytes(source, first, lanes)[wanted]
+            self._check_copy(origin, at, count, lanes[wanted])
+            row = 0 if origin.row_of is None else origin.row_of[lanes[wanted]][:, None]
+            given[wanted] = origin.data[row, at[:, None] + np.arange(count)]
+        self._check_copy(target, begin, count, lanes)
+        rows = 0 if target.row_of is None else target.row_of[lanes][:, None]
+        target.data[rows, begin[:, None] + np.arange(count)] = given
+        cells = rows * target.units + (begin[:, None] + np.arange(count)) // target.unit
+        target.expect(self.crew, lanes, cells)
+
+    def _bytes(self, pointer: Var, index: Expr, lanes: Array) -> Array:
+        kind = pointer.pointee[0] if pointer.pointee is not None else None
+        size = kind.element.numpy.itemsize if kind is not None else 1
+        value = np.asarray(self.value(index, lanes), np.int64) * size
+        return np.broadcast_to(value, lanes.shape)
+
+    def _check_copy(self, memory: Memory, at: Array, count: int, lanes: Array) -> None:
+        wild = (at < 0) | (at + count > memory.data.shape[1])
+        crooked = at % count != 0
+        for wrong, kind in ((wild, "out of bounds"), (crooked, "misaligned")):
+            if wrong.any():
+                raise KernelDefect(
+                    kind,
+                    f"an asynchronous copy of {count} bytes at byte {at[wrong][0]} of "
+                    f"{memory.name}, which has {memory.data.shape[1]}",
+                    self.stmt, self.crew.places(lanes[wrong]),
+                    self.stmt.span if self.stmt else None,
+                )  # fmt: skip
+
+
+def _as_rows(value: Any, rank: int) -> Any:
+    """A value for every thread beside vectors of elements."""
+    if rank == 2 and np.ndim(value) == 1:
+        return np.reshape(value, (-1, 1))
+    return value
+
+
+def _together(*values: Any) -> list[Any]:
+    """Values of single elements beside vectors."""
+    rank = max((np.ndim(value) for value in values), default=0)
+    return [_as_rows(value, rank) for value in values]
