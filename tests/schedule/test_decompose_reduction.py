@@ -97,3 +97,25 @@ def test_what_starts_declares_the_indices_that_are_data():
     sch.compute_inline("index_0")
     sch.compute_inline("index_1")
     assert "index_var" not in str(sch.mod)
+
+
+def test_rows_that_overlap_start_together_only():
+    """Rows 2, 4, 6 are summed in two iterations of `i`, the second of which starts anew."""
+    text = """
+@T.prim_func
+def main(A: T.Buffer((9, 8), "float32"), B: T.Buffer((9,), "float32")):
+    for i, h, k in T.grid(4, 3, 8):
+        with T.block("B"):
+            vi = T.axis.spatial(9, i * 2 + h)
+            vk = T.axis.reduce(8, k)
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi, vk]
+"""
+    sch = schedule(text)
+    block, (i, h, _) = sch.get_block("B"), sch.get_loops("B")
+    refused(sch, "may run the same instances", "decompose_reduction", block, i)
+    refused(sch, "may run the same instances", "blockize", i)
+    sch.decompose_reduction(block, h)
+    check_same(sch, text)
+    check_trace(sch, text)

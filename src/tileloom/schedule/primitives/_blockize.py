@@ -40,6 +40,7 @@ from ...tir import (
 )
 from ...tir.analysis_intervals import Intervals
 from ..analysis.blocks import loaded_points
+from ..analysis.order import repetition_fault
 from ..analysis.tree import child_blocks, is_one, is_zero, loops_in_sight, only_child_chain
 from ..errors import name_of, refuse
 from ..sref import StmtSRef
@@ -367,7 +368,7 @@ def blockized(
     cut = loops.index(loop.loop)
     outside, inside = loops[:cut], loops[cut:]
     if block.init is not None:
-        _check_no_repetition(realize, inside, [loop, block_sref])
+        _check_no_repetition(realize, outside, inside, [loop, block_sref])
     divided = divide(realize, outside, inside, preserve_unit_iters, [loop, block_sref])
     binder = Binder(loops)
     axes, values = binder.bind(block, divided.parts, preserve_unit_iters)
@@ -394,18 +395,16 @@ def blockized(
 
 
 def _check_no_repetition(
-    realize: BlockRealize, inside: Sequence[For], at: Sequence[StmtSRef]
+    realize: BlockRealize, outside: Sequence[For], inside: Sequence[For], at: Sequence[StmtSRef]
 ) -> None:
     """A loop that only repeats the block would go on with the results of its last iteration."""
-    used = frozenset[Var]().union(*map(free_vars, realize.iter_values))
-    for loop in inside:
-        if loop.loop_var not in used and not is_one(loop.extent):
-            raise refuse(
-                f"the loop {loop.loop_var.name!r} only repeats {name_of(realize.block)}: with its "
-                "T.init() outside, each repetition would add to the last one",
-                at=at,
-                hint="blockize a loop inside it",
-            )
+    fault = repetition_fault(realize, outside, inside)
+    if fault is not None:
+        raise refuse(
+            f"{fault}: with its T.init() outside, each repetition would add to the last one",
+            at=at,
+            hint="blockize a loop inside of those that repeat it",
+        )
 
 
 def bounds_inside(

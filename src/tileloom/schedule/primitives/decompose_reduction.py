@@ -28,6 +28,7 @@ from ...tir import (
     substitute_stmt,
 )
 from ..analysis.blocks import check_reduction, loaded_points
+from ..analysis.order import repetition_fault
 from ..analysis.tree import is_ancestor, is_one, loops_above, loops_in_sight
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, LoopRef, primitive
@@ -101,16 +102,15 @@ def _check_no_reduction_outside(state: ScheduleState, block: StmtSRef, loop: Stm
 
 def _check_no_repetition(state: ScheduleState, block: StmtSRef, loop: StmtSRef) -> None:
     """A loop that only repeats the block would go on with the results of its last iteration."""
-    used = set().union(*(free_vars(value) for value in state.realize(block).iter_values))
-    for outer in loops_above(block):
-        inside = outer is loop or is_ancestor(loop, outer)
-        if inside and outer.loop.loop_var not in used and not is_one(outer.loop.extent):
-            raise refuse(
-                f"{name_of(outer)} only repeats {name_of(block)}: without its start, each "
-                "repetition would add to the last one",
-                at=[outer, block],
-                hint=f"decompose at a loop inside {name_of(outer)}",
-            )
+    loops = [outer.loop for outer in loops_in_sight(block)]
+    cut = loops.index(loop.loop)
+    fault = repetition_fault(state.realize(block), loops[:cut], loops[cut:])
+    if fault is not None:
+        raise refuse(
+            f"{fault}: without its start, each repetition would add to the last one",
+            at=[loop, block],
+            hint="decompose at a loop inside of those that repeat it",
+        )
 
 
 def _init_realize(realize: BlockRealize) -> BlockRealize:
