@@ -103,12 +103,14 @@ def _linked(data: bytes, symbols: Mapping[str, int], needs_threads: bool) -> Loa
 # ---------------------------------------------------------------------------- functions
 
 
-def build(program: PrimFunc | IRModule, target: Any = "cpu") -> Any:
+def build(program: PrimFunc | IRModule, target: Any = "cpu", device: str | None = None) -> Any:
     """Machine code for tensor IR.
 
     Args:
         program: a function, or a module of them, at any stage.
-        target: "cpu", or a `Target`.
+        target: "cpu", "cuda", or a `Target`.
+        device: "emulator" runs code for a GPU on the CPU, every thread of it, and finds accesses
+            out of bounds, races, and barriers that some threads miss; see `tileloom.simt`.
 
     Returns:
         A `Kernel` for a function; for a module with several, a dictionary of them by name.
@@ -126,6 +128,8 @@ def build(program: PrimFunc | IRModule, target: Any = "cpu") -> Any:
     >>> b
     array([1., 2., 3., 4.], dtype=float32)
     """
+    if device is not None:
+        return _emulated(program, target, device)
     host = runnable(target)
     module = IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
     closed = {name: with_symbols(func) for name, func in module.functions.items()}
@@ -143,13 +147,31 @@ def build(program: PrimFunc | IRModule, target: Any = "cpu") -> Any:
     return next(iter(kernels.values())) if isinstance(program, PrimFunc) else kernels
 
 
+def _emulated(program: PrimFunc | IRModule, target: Any, device: str) -> Any:
+    """Kernels for the emulator, as `build` returns them."""
+    from .lower import lower
+    from .simt import EmulatedKernel
+
+    wanted = parse_target(target)
+    if device != "emulator" or wanted.kind != "cuda":
+        raise UnsupportedError(
+            f"there is no device {device!r} for the target {wanted}",
+            hint='the device "emulator" runs code for the target "cuda"',
+        )
+    if isinstance(program, PrimFunc):
+        return EmulatedKernel(lower(program, wanted))
+    flat = lower(program, wanted)
+    return {name: EmulatedKernel(func) for name, func in flat.functions.items()}
+
+
 def runnable(target: Any) -> Target:
     """A CPU target that this process can run code for."""
     wanted = parse_target(target)
     if wanted.kind != "cpu" or wanted.arch != Target.host().arch:
         raise UnsupportedError(
             f"cannot run code for the target {wanted} here",
-            hint="assembly(...) shows code for other machines",
+            hint="assembly(...) shows code for other machines; "
+            'build(..., "cuda", device="emulator") runs code for a GPU here, slowly',
         )
     return wanted
 

@@ -65,6 +65,24 @@ def run_kernels(func: PrimFunc, *args: Any, check_initialised: bool = True) -> i
         return _Host(func, args, check_initialised).run()
 
 
+class EmulatedKernel:
+    """A function for a GPU that is called like a compiled one, and runs on the emulator.
+
+    Attributes:
+        func: the lowered function.
+    """
+
+    def __init__(self, func: PrimFunc) -> None:
+        self.func = func
+
+    def __call__(self, *args: Any) -> None:
+        """Run on arrays, in place; see `run_kernels`."""
+        run_kernels(self.func, *args)
+
+    def __repr__(self) -> str:
+        return f"EmulatedKernel({self.func.name})"
+
+
 class _Host:
     def __init__(self, func: PrimFunc, args: tuple[Any, ...], starts_empty: bool) -> None:
         self.func = func
@@ -165,4 +183,4 @@ def _bytes(given: Any, name: str, kind: np.dtype[Any]) -> Array:
     return given.reshape(-1).view(np.uint8)
 
 
-__all__ = ["run_kernels"]
+__all__ = ["EmulatedKernel", "run_kernels"]
