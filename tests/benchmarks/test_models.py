@@ -10,7 +10,7 @@ from torch import nn  # noqa: E402
 
 from benchmarks.model_parts import without_products  # noqa: E402
 from benchmarks.model_results import bar_table  # noqa: E402
-from benchmarks.model_traffic import Traffic, before_and_after  # noqa: E402
+from benchmarks.model_traffic import Moved, before_and_after  # noqa: E402
 from benchmarks.models import Results  # noqa: E402
 
 
@@ -69,7 +69,7 @@ def test_traffic_of_a_chain() -> None:
 
     x = Tensor(tensor_type((1000,), "float32"), "x")
     before, after = before_and_after([Graph([x], [ops.exp(ops.sin(ops.neg(x)))])])
-    assert (before, after) == (Traffic(3, 3 * 8000), Traffic(1, 8000))
+    assert (before, after) == (Moved(3, 3 * 8000), Moved(1, 8000))
 
 
 def test_a_table_is_read_where_it_is_looked_up() -> None:
@@ -79,7 +79,7 @@ def test_a_table_is_read_where_it_is_looked_up() -> None:
     table = Tensor(tensor_type((5000, 8), "float32"), "table")
     rows = Tensor(tensor_type((4,), "int64"), "rows")
     _, after = before_and_after([Graph([table, rows], [ops.gather(table, rows, 0)])])
-    assert after == Traffic(1, 4 * 8 * 4 * 2 + 4 * 8)
+    assert after == Moved(1, 4 * 8 * 4 * 2 + 4 * 8)
 
 
 def test_results_are_one_array() -> None:
