@@ -67,7 +67,6 @@ class Cells:
         for node in self.nodes:
             for tensor in dict.fromkeys(node.inputs):
                 self.readers.setdefault(tensor, []).append(node)
-        self.copied: set[Node] = set()
         self.home: dict[Node, Cell] = {}
         self.places: dict[Node, list[Cell]] = {}
         self.by_bit: list[Cell] = []
@@ -98,7 +97,6 @@ class Cells:
             if node.op.name == "reshape" and not self._is_kept(node.outputs[0], cell):
                 del self.home[node]
                 self.places[node].remove(cell)
-                self.copied.add(node)
         for cell in self:
             for tensor in cell.inputs:
                 maker = self.maker(tensor)
@@ -213,19 +211,24 @@ class Cells:
                 for bit in _bits(x.before & ~(y.before | y.bits)):
                     self.by_bit[bit].after |= new.after | new.bits
 
-    def dissolve(self, cell: Cell, readers: Collection[Cell]) -> None:
-        """Let every reader compute a cell's nodes for itself."""
+    def readers_in_memory(self, tensor: Tensor) -> list[Cell]:
+        """The cells that read a tensor from memory."""
+        found: dict[Cell, None] = {}
+        for reader in self.readers.get(tensor, ()):
+            found.update((p, None) for p in self.places[reader] if tensor.node not in p.made)
+        return list(found)
+
+    def copy(self, nodes: Collection[Node], readers: Collection[Cell]) -> None:
+        """Let readers compute nodes of another cell for themselves.
+
+        They are still known to come after that cell, which is only careful.
+        """
         for reader in readers:
-            reader.set_nodes(by_serial([*cell.nodes, *reader.nodes]))
+            for node in nodes:
+                if node not in reader.made:
+                    self.places[node] = [*self.places[node], reader]
+            reader.set_nodes(by_serial([*nodes, *reader.nodes]))
             reader.shape = None
-            # What went through the cell now goes to the reader at once.
-            reader.bits |= cell.bits
-        for node in cell.nodes:
-            if self.home.get(node) is cell:
-                del self.home[node]
-                self.copied.add(node)
-            places = [place for place in self.places[node] if place is not cell]
-            self.places[node] = [*places, *(r for r in readers if r not in places)]
 
 
 def _reshapes_before(node: Node) -> list[Node]:

@@ -64,16 +64,17 @@ def saved_by_joining(
 
 
 def saved_by_copying(
-    device: Device,
-    nodes: Sequence[Node],
-    read: Iterable[Tensor],
-    made: Sequence[Tensor],
-    times: int,
+    device: Device, tensor: Tensor, nodes: Sequence[Node], read: Iterable[Tensor], times: int
 ) -> float:
-    """Seconds saved where each of `times` readers computes `made` again instead of reading it."""
-    before = bytes_of(read) + (1 + times) * bytes_of(made)
-    again = (times - 1) * sum(work_of(n) * n.outputs[0].type.size for n in nodes)
-    return device.seconds(before - times * bytes_of(read), -again, 1)
+    """Seconds saved where each of `times` readers computes a tensor again instead of reading it.
+
+    Args:
+        nodes: what computes it.
+        read: what readers must read for that and do not yet, for each of them.
+    """
+    moved = (1 + times) * bytes_of([tensor]) - bytes_of(read)
+    again = times * sum(work_of(n) * n.outputs[0].type.size for n in nodes)
+    return device.seconds(moved, -again)
 
 
 def may_follow(device: Device, between: Iterable[Tensor], moved: int) -> bool:

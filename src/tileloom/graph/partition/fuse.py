@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ..nodes import Graph, Node, Tensor
-from ..to_tir.fits import formulas_fit, lattice, product_fit, rows_fit
+from ..to_tir.fits import CHEAP, formulas_fit, lattice, product_fit, rows_fit, work_of
 from ..to_tir.products import suits_panels
 from . import cost
 from .cells import Cell, Cells
-from .group import MAX_NODES, MAX_OPERANDS, Domain, GroupKind, by_serial, operands
+from .group import MAX_NODES, MAX_OPERANDS, Domain, GroupKind, by_serial, kind_of, operands, outside
 
 _PRODUCTS = ("matmul", "conv")
 _NESTS = ("formulas", "reductions")
@@ -75,34 +75,34 @@ class Fuser:
 
     # ------------------------------------------------------------------ copies
 
-    def copy(self, cell: Cell) -> bool:
-        """Let all readers of cheap formulas compute them again, where that can be made and pays."""
-        readers = self.cells.consumers(cell)
-        if self.may_copy(cell, readers) is not None:
+    def copy(self, tensor: Tensor) -> bool:
+        """Let all readers of a tensor compute it again, where that can be made and pays."""
+        cells = self.cells
+        maker = cells.maker(tensor)
+        if maker is None or tensor in cells.wanted:
             return False
-        self.cells.dissolve(cell, readers)
+        made_of = _formulas_behind(tensor, maker)
+        readers = cells.readers_in_memory(tensor)
+        if made_of is None or not readers or not self._pays(tensor, made_of, readers):
+            return False
+        if any(self._cannot_copy(made_of, reader) for reader in readers):
+            return False
+        cells.copy(made_of, readers)
         return True
 
-    def may_copy(self, cell: Cell, readers: Collection[Cell]) -> Why | None:
-        """Why readers had better not compute a cell's formulas again."""
-        kept = self.cells.kept(cell)
-        if cell.kind != "formulas" or not readers or not self.cells.wanted.isdisjoint(kept):
-            return Why("copy", "its result is needed in memory")
-        saved = cost.saved_by_copying(self.device, cell.nodes, cell.inputs, kept, len(readers))
-        if saved <= 0:
-            return Why("cost", "to compute it again for each reader takes longer than to read it")
-        for reader in readers:
-            shape = _table(cell, reader)
-            if isinstance(shape, Why):
-                return shape
-            limit = _limits(cell, reader)
-            if limit is not None:
-                return limit
-            nodes = by_serial([*cell.nodes, *reader.nodes])
-            reason = _fits(nodes, self.cells.kept(reader), shape, cell, reader)
-            if reason is not None:
-                return Why("nest", reason)
-        return None
+    def _pays(self, tensor: Tensor, made_of: Sequence[Node], readers: Sequence[Cell]) -> bool:
+        inputs = outside(made_of)
+        again = [t for reader in readers for t in inputs if t not in reader.inputs]
+        return cost.saved_by_copying(self.device, tensor, made_of, again, len(readers)) > 0
+
+    def _cannot_copy(self, made_of: Sequence[Node], reader: Cell) -> bool:
+        nodes = by_serial([*made_of, *reader.nodes])
+        if reader.kind in ("alone", "several") or reader.is_view or len(nodes) > MAX_NODES:
+            return True
+        if operands(nodes) > max(MAX_OPERANDS, operands(reader.nodes)):
+            return True
+        shape = Shape(reader.kind, reader.domain)
+        return _fits(nodes, self.cells.kept(reader), shape, reader, reader) is not None
 
     # ------------------------------------------------------------------ one kernel
 
@@ -138,6 +138,21 @@ class Fuser:
             for k in range(length)
         )
         return self.cells.merge(a, b, "several", None, phases)
+
+
+def _formulas_behind(tensor: Tensor, cell: Cell) -> list[Node] | None:
+    """What a cell computes a tensor from its inputs by, if that is little and cheap."""
+    found: set[Node] = set()
+    stack = [tensor]
+    while stack:
+        node = stack.pop().node
+        if node is None or node not in cell.made or node in found:
+            continue
+        if kind_of(node) != "formulas":
+            return None
+        found.add(node)
+        stack += node.inputs
+    return by_serial(found) if sum(map(work_of, found)) <= CHEAP else None
 
 
 def _phases(cell: Cell) -> tuple[tuple[Cell, ...], ...]:

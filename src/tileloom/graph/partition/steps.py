@@ -7,7 +7,7 @@
     prologues   formulas go into the reduction that reads them, also where others read them too
     chains      formulas go behind formulas
     siblings    nests over one domain that read the same tensor become one
-    copies      cheap formulas with several readers are computed by each of them
+    copies      results of cheap formulas are computed again by those that read them
     follow      a nest goes behind another in one kernel, where little passes between them
     beside      independent nests share a kernel: its parallel loop is shared out over them
 
@@ -39,10 +39,8 @@ def run(fuser: Fuser) -> None:
     """All steps."""
     for rule in _RULES:
         _vertical(fuser, rule)
-    for _ in range(4):
-        merged = _siblings(fuser)
-        merged |= _copies(fuser)
-        if not merged:
+    for _ in range(4):  # each round pays; a few find nearly all
+        if not (_siblings(fuser) | _copies(fuser)):
             break
         _vertical(fuser, _RULES[-1])
     _follow(fuser)
@@ -166,8 +164,9 @@ def _readers(fuser: Fuser, tensor: object) -> list[Cell]:
 def _copies(fuser: Fuser) -> bool:
     changed = False
     for cell in list(fuser.cells):
-        if cell.kind == "formulas" and not cell.is_view:
-            changed |= fuser.copy(cell)
+        if cell.kind in ("formulas", "reductions") and not cell.is_view:
+            for tensor in fuser.cells.kept(cell):
+                changed |= fuser.copy(tensor)
     return changed
 
 
