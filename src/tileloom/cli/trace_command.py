@@ -51,7 +51,7 @@ def command(
         trace = make_trace(what, inputs, dims, seed, target)
         text = shown(trace, stage, kernel, changes)
         if html is not None:
-            stages = [stage] if stage in KERNEL_STAGES else ["tir", "lowered"]
+            stages = [stage] if stage in KERNEL_STAGES else ["tir"]
             Path(html).write_text(to_html(trace, stages), encoding="utf-8")
     if html is not None:
         err.print(f"wrote {html}")
