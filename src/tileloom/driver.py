@@ -250,13 +250,17 @@ def _extent(extent: Any) -> int | str:
 
 
 def compile_graph(
-    graph: Graph, target: Any = "cpu", replaced: Mapping[int, int] | None = None
+    graph: Graph,
+    target: Any = "cpu",
+    replaced: Mapping[int, int] | None = None,
+    exact: bool = False,
 ) -> Executable:
     """A graph compiled for a target: a callable from arrays to a list of arrays.
 
     Args:
         replaced: the input whose new value an output is, by their positions: the input's array
             is changed, and returned as the output.
+        exact: whether kernels of formulas alone round after every operator, as NumPy does.
     """
     host = runnable(target)
     print_stages(graph, host)
@@ -264,14 +268,14 @@ def compile_graph(
     digests = {id(array): digest(array) for array in constants}
     machine = f"{host.key} {_threads(host)} {host.l1} {host.l2} {host.l3}"
     replaced = dict(replaced or {})
-    how = f"{replaced} {settings().optimize}"
+    how = f"{replaced} {exact} {settings().optimize}"
     key = cache_key("graph", machine, _stamp(), graph_key(graph, digests), how)
     found = object_cache().get(key)
     if found is not None:
         given = {digests[id(array)]: array for array in constants}
         recipe, data = Recipe.from_bytes(found, given)
     else:
-        recipe, data = _make(graph, host, replaced)
+        recipe, data = _make(graph, host, replaced, exact)
         kept = recipe.to_bytes(digests, data)
         if kept is not None:
             object_cache().put(key, kept)
@@ -357,9 +361,16 @@ def _plain(value: Any) -> str:
 
 @compiling
 def _make(
-    graph: Graph, target: Target, replaced: Mapping[int, int] | None = None
+    graph: Graph,
+    target: Target,
+    replaced: Mapping[int, int] | None = None,
+    exact: bool = False,
 ) -> tuple[Recipe, bytes]:
     program = plan_graph(graph, target)
+    if exact:
+        from .graph.exact import keep_roundings
+
+        keep_roundings(program)
     if replaced:
         from .graph.inplace import write_in_place
 

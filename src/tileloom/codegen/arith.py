@@ -43,23 +43,32 @@ _FLOAT_OPS: dict[type[Expr], str] = {Add: "fadd", Sub: "fsub", Mul: "fmul", Div:
 _INT_OPS: dict[type[Expr], str] = {Add: "add", Sub: "sub", Mul: "mul"}
 
 
-def binary(b: Builder, op: type[Expr], kind: DType, x: ir.Value, y: ir.Value) -> ir.Value:
-    """`op` of two values of type `kind`."""
+def binary(
+    b: Builder,
+    op: type[Expr],
+    kind: DType,
+    x: ir.Value,
+    y: ir.Value,
+    flags: tuple[str, ...] = CONTRACT,
+) -> ir.Value:
+    """`op` of two values of type `kind`; `flags` say what may be done to roundings."""
     if op is And:
         return b.and_(x, y)
     if op is Or:
         return b.or_(x, y)
     if kind.code == "bfloat":
-        result = binary(b, op, _FLOAT, widen_bfloat(b, x), widen_bfloat(b, y))
+        result = binary(b, op, _FLOAT, widen_bfloat(b, x), widen_bfloat(b, y), flags)
         return result if op in _COMPARE else round_bfloat(b, result)
     if kind.is_float:
-        return _float_binary(b, op, x, y)
+        return _float_binary(b, op, x, y, flags)
     return _int_binary(b, op, kind, x, y)
 
 
-def _float_binary(b: Builder, op: type[Expr], x: ir.Value, y: ir.Value) -> ir.Value:
+def _float_binary(
+    b: Builder, op: type[Expr], x: ir.Value, y: ir.Value, flags: tuple[str, ...]
+) -> ir.Value:
     if op in _FLOAT_OPS:
-        return getattr(b, _FLOAT_OPS[op])(x, y, flags=CONTRACT)
+        return getattr(b, _FLOAT_OPS[op])(x, y, flags=flags)
     if op in _COMPARE:
         compare = b.fcmp_unordered if op is NE else b.fcmp_ordered
         return compare(_COMPARE[op], x, y)

@@ -54,6 +54,7 @@ class ExprEmitter:
         self.env: dict[Var, ir.Value] = {}
         self.non_negative: set[Var] = set()
         self.mask: ir.Value | None = None  # lanes in which a vector expression is wanted
+        self.flags: tuple[str, ...] = arith.CONTRACT  # what may be done to roundings
         self._values: dict[_Key, ir.Value] = {}
         self._loads: dict[_Key, ir.Value] = {}
         self._made: list[_Key] = []  # the keys in both, in order: what a scope forgets
@@ -141,7 +142,8 @@ class ExprEmitter:
             case And() | Or() if expr.dtype.lanes == 1 and reads_memory(expr.b):
                 return self._guarded(expr)
             case BinaryOp(x, y):
-                return arith.binary(b, type(expr), x.dtype, self.value(x), self.value(y))
+                values = self.value(x), self.value(y)
+                return arith.binary(b, type(expr), x.dtype, *values, self.flags)
             case Not(x):
                 return b.not_(self.value(x))
             case Cast(kind, x):

@@ -68,6 +68,8 @@ class _FunctionEmitter(StmtEmitter):
         noalias = bool(func.attrs.get("tir.noalias", False))
         messages: list[str] = []
         self = cls(function, None, messages, kernels, noalias)
+        if func.attrs.get("tir.exact"):
+            self.flags = ()
         self.error = opaque(self.builder.alloca(I32))
         self.builder.store(I32(0), self.error)
         for param, value in zip(func.params, function.args, strict=True):
@@ -119,6 +121,7 @@ class _FunctionEmitter(StmtEmitter):
         noalias = self.noalias and self.views.isdisjoint(captured)
         inner = _FunctionEmitter(function, error, self.messages, self.kernels, noalias)
         inner.in_parallel = True
+        inner.flags = self.flags
         inner.non_negative = set(self.non_negative)
         for var, value in zip(captured, values, strict=True):
             inner.env[var] = value

@@ -147,7 +147,7 @@ class Model:
         """The compiled program: from the arrays of the inputs to those of `graph.outputs`."""
         if self._target == REFERENCE or not self._whole.outputs:
             return self._interpret
-        return compile_graph(self._whole, self._target, self._replaced)
+        return compile_graph(self._whole, self._target, self._replaced, exact=True)
 
     def _interpret(self, *arrays: Any) -> list[Any]:
         given = [as_numpy(array) for array in arrays]
