@@ -16,7 +16,21 @@ from functools import cache
 from typing import Any
 
 from ..base import DType
-from ..expr import GE, GT, LE, LT, Broadcast, Call, Expr, FloatImm, IntImm, Select, StringImm, Var
+from ..expr import (
+    GE,
+    GT,
+    LE,
+    LT,
+    Broadcast,
+    Call,
+    Cast,
+    Expr,
+    FloatImm,
+    IntImm,
+    Select,
+    StringImm,
+    Var,
+)
 from ..tir import BufferLoad
 from .verify_flow import Flow
 from .verify_model import Access, Memory
@@ -209,6 +223,8 @@ class Side:
                 return self.resolve(_part(node, value), where, depth + 1)
             case Select(condition, yes, no) | Call(_, "tir.if_then_else", (condition, yes, no)):
                 return self._choice(node, where, (condition, yes, no), depth)
+            case Cast(kind, value) if _holds(value.dtype, kind):
+                return self._narrowed(node, where, value, depth)
         kind = expr.dtype
         if kind.is_int or kind.is_bool:
             numbers = self._number(node)
@@ -217,6 +233,23 @@ class Side:
         if isinstance(expr, Var):
             return self._variable(node, expr, where, depth)
         return [(where, Operation(_outline(expr), node))]
+
+    def _narrowed(self, node: Node, where: Any, value: Expr, depth: int) -> list[Case]:
+        """A conversion; one back from a wider type to which it was converted is none."""
+        result: list[Case] = []
+        for part, head in self.resolve(_part(node, value), where, depth + 1):
+            wide = None
+            if isinstance(head, Stored) and head.write.value is not None:
+                wide = stored_node(head.write, head.start)
+            elif isinstance(head, Operation):
+                wide = head.node
+            if wide is not None and isinstance(wide.expr, Cast):
+                inner = wide.expr.value
+                if inner.dtype is node.expr.dtype:
+                    result += self.resolve(_part(wide, inner), part, depth + 1)
+                    continue
+            result.append((part, Operation(_outline(node.expr), node)))
+        return result
 
     def _variable(self, node: Node, expr: Var, where: Any, depth: int) -> list[Case]:
         values = node.write.site.values
@@ -363,6 +396,13 @@ def _hands_on(value: Expr) -> bool:
         case Select(_, yes, no) | Call(_, "tir.if_then_else", (_, yes, no)):
             return _hands_on(yes) and _hands_on(no)
     return False
+
+
+def _holds(wide: DType, narrow: DType) -> bool:
+    """Whether a type has all values of another one, and more."""
+    if wide.is_float and narrow.is_float:
+        return wide.bits > narrow.bits and wide.bits >= 32
+    return wide.is_int and wide.code == narrow.code and wide.bits > narrow.bits
 
 
 def _operands(expr: Expr) -> tuple[Expr, ...]:
