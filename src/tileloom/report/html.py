@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from .diff import compare
+from .text import moved
 from .trace import Kernel, Trace
 
 _STYLE = """
@@ -101,14 +102,14 @@ def _kernels(trace: Trace, stages: Sequence[str]) -> str:
     if not trace.kernels:
         return ""
     calls = sum(kernel.calls for kernel in trace.kernels)
-    title = f"<h2>Kernels: {len(trace.kernels)}, called {calls} times</h2>"
+    title = f"<h2>Kernels: {len(trace.kernels)}, called {calls} times{moved(trace.nbytes)}</h2>"
     return title + "\n".join(_kernel(trace, kernel, stages) for kernel in trace.kernels)
 
 
 def _kernel(trace: Trace, kernel: Kernel, stages: Sequence[str]) -> str:
     times = f" ×{kernel.calls}" if kernel.calls > 1 else ""
     where = "on the host; " if kernel.host else ""
-    ops = escape(" ".join(kernel.ops))
+    ops = escape(" ".join(kernel.ops)) + moved(kernel.nbytes)
     head = f'<code>{escape(kernel.name)}</code>{times} <span class="dim">{where}{ops}</span>'
     inside = [f"<p><code>{escape(', '.join(kernel.reads))} → {escape(', '.join(kernel.writes))}"
               "</code></p>"]  # fmt: skip

@@ -46,15 +46,27 @@ def _kernels(trace: Trace) -> list[str]:
         return []
     calls = sum(kernel.calls for kernel in trace.kernels)
     return [
-        f"\nkernels: {len(trace.kernels)}, called {calls} times",
+        f"\nkernels: {len(trace.kernels)}, called {calls} times{moved(trace.nbytes)}",
         *(line for kernel in trace.kernels for line in _kernel(kernel)),
     ]
+
+
+def moved(nbytes: int) -> str:
+    """An amount of memory traffic, if there is any.
+
+    >>> moved(12_345_678), moved(0)
+    (', moving 12.3 MB', '')
+    """
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("bytes", 1)):
+        if nbytes >= size:
+            return f", moving {nbytes / size:.3g} {unit}"
+    return ""
 
 
 def _kernel(kernel: Kernel) -> list[str]:
     times = f" x{kernel.calls}" if kernel.calls > 1 else ""
     where = " (on the host)" if kernel.host else ""
-    lines = [f"  {kernel.name}{times}{where}"]
+    lines = [f"  {kernel.name}{times}{where}{moved(kernel.nbytes)}"]
     if kernel.ops:
         lines.append(f"      {' '.join(kernel.ops)}")
     if kernel.writes:

@@ -62,6 +62,7 @@ class Kernel:
         ops: what is fused in it.
         reads, writes: types of tensors.
         host: whether it runs in NumPy.
+        nbytes: what one call reads and writes.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Kernel:
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     host: bool = False
+    nbytes: int = 0
 
 
 @dataclass
@@ -83,6 +85,11 @@ class Trace:
     kernels: list[Kernel] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     module: IRModule | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """What all kernels of a run read and write."""
+        return sum(kernel.nbytes * kernel.calls for kernel in self.kernels)
 
     def stage(self, name: str) -> Stage:
         """The stage of this name.
@@ -199,13 +206,15 @@ def _kernel(
     call: KernelCall | None,
 ) -> Kernel:  # fmt: skip
     if call is None:
-        node = segment.node
-        reads = [str(t.type) for t in (node.inputs if node is not None else ())]
-        return Kernel(name, count, tuple(ops), tuple(reads), _types(segment.writes), host=True)
-    outputs = int(program.module.functions[name].attrs.get("outputs", 1))
-    split = len(call.tensors) - outputs
-    return Kernel(name, count, tuple(ops), _types(call.tensors[:split]),
-                  _types(call.tensors[split:]))  # fmt: skip
+        tensors = [*(segment.node.inputs if segment.node is not None else ()), *segment.writes]
+        outputs = len(segment.writes)
+    else:
+        tensors = list(call.tensors)
+        outputs = int(program.module.functions[name].attrs.get("outputs", 1))
+    split = len(tensors) - outputs
+    nbytes = sum(t.type.nbytes for t in tensors)
+    reads, writes = _types(tensors[:split]), _types(tensors[split:])
+    return Kernel(name, count, tuple(ops), reads, writes, call is None, nbytes)
 
 
 def _types(tensors: Sequence[Any]) -> tuple[str, ...]:

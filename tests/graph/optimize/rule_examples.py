@@ -75,6 +75,10 @@ def twice(name: str, kinds: tuple[str, ...] = NUMBERS) -> tuple[Example, ...]:
     )  # fmt: skip
 
 
+def pick(places: object, axis: int) -> Callable[[Tensor], Tensor]:
+    return lambda x: ops.gather(x, ops.constant(places, "int64"), axis)
+
+
 def scaled(op: str, value: object, flip: bool = False) -> Callable[[Tensor], Tensor]:
     def make(x: Tensor) -> Tensor:
         c = ops.constant(value, x.dtype)
@@ -311,6 +315,18 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
                 ((4,), (4,)), fires=False),
         Example(lambda x: ops.concat([part(x, (5,), (2,), (-1,)), part(x, (3,), (2,), (-1,))], 0),
                 ((6,),), after="slice"),
+    ),
+    "gather-of-run": one(
+        Example(pick(1, 1), after="slice reshape"),
+        Example(pick([1, 2], 1), after="slice"),
+        Example(pick([-1, -3], 2), after="slice"),
+        Example(pick([[0, 2]], 2), after="slice reshape"),
+        Example(pick([0, 1, 2], 1), after=""),
+        Example(pick([7], 0), after="slice"),
+        Example(pick([0, 1, 1], 1), fires=False),
+        Example(pick([1, 1], 1), fires=False),
+        Example(pick([0, 1, 3], 2), fires=False),
+        Example(pick([], 2), fires=False),
     ),
     # -------------------------------------------------------------------- reductions
     "sort-axes": one(

@@ -157,6 +157,7 @@ FUNCTIONS = (
     rule("pow-one", "pow(A, 1) = A", E, E, source=15),
     rule("pow-of-exp", "pow(exp(A), B) = exp(A * B)", R, source=16),
     rule("pow-two", "pow(A, 2) = square(A)", E, E, source=17),
+    rule("pow-three", "pow(A, 3) = square(A) * A", R),
     rule("pow-minus-one", "pow(A, -1) = reciprocal(A)", E, source=18),
     rule("pow-half", "pow(A, 0.5) = sqrt(A)", F, note="pow(-inf, 0.5) is inf"),
     rule("pow-minus-half", "pow(A, -0.5) = rsqrt(A)", R),

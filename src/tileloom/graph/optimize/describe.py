@@ -23,9 +23,7 @@ def _table(rules: tuple[Rule, ...]) -> str:
     for rule in rules:
         classes = " | ".join(rule.safety.get(kind, "-") for kind in KINDS)
         note = rule.note if rule.default else f"{rule.note}; off unless named"
-        lines.append(
-            f"| `{rule.id}` | {rule.source or ''} | `{rule.text}` | {classes} | {note} |"
-        )
+        lines.append(f"| `{rule.id}` | {rule.source or ''} | `{rule.text}` | {classes} | {note} |")
     return "\n".join(lines)
 
 

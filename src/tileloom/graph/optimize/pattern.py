@@ -24,8 +24,8 @@ import numpy as np
 
 from ...base.errors import InternalError
 from ..nodes import Node, Tensor
+from ..to_tir.fits import WORK
 from .rule import Case, Key
-from .work import WORK
 
 if TYPE_CHECKING:
     from .rewriter import Rewriter

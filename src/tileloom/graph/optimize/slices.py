@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from ..nodes import Node, Tensor
+from ..ops.gather import bounded
 from .coded import coded
-from .reshapes import source_of
+from .reshapes import source_of, to_shape
 from .rewriter import Rewriter
 from .rule import Rule
 
@@ -178,7 +181,23 @@ def _joined(a: Tensor, b: Tensor, axis: int, rewriter: Rewriter) -> Tensor | Non
     return to_slice(first.inputs[0], starts, sizes, steps, rewriter)
 
 
+@coded("gather-of-run", _FAMILY, "gather(A, constant k, k + s, ...) = slice(A)",
+       ("gather", None, "constant"), note="one index, or indices at equal distances")  # fmt: skip
+def gather_of_run(node: Node, rewriter: Rewriter) -> Tensor | None:
+    x, places, axis = node.inputs[0], node.inputs[1].value, node.attrs["axis"]
+    extent = x.shape[axis]
+    if places is None or not 0 < places.size <= extent:
+        return None
+    run = bounded(places, extent).reshape(-1)
+    step = int(run[1] - run[0]) if run.size > 1 else 1
+    if step == 0 or (np.diff(run) != step).any():
+        return None
+    starts, sizes, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
+    starts[axis], sizes[axis], steps[axis] = int(run[0]), run.size, step
+    return to_shape(to_slice(x, starts, sizes, steps, rewriter), node.outputs[0].shape, rewriter)
+
+
 SLICES: tuple[Rule, ...] = (
     slice_of_all, slice_of_slice, slice_of_concat, slice_of_broadcast, slice_before_transpose,
-    concat_of_one, concat_of_concat, concat_of_slices,
+    concat_of_one, concat_of_concat, concat_of_slices, gather_of_run,
 )  # fmt: skip

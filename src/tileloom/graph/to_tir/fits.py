@@ -26,7 +26,7 @@ _ONCE = {"concat", "pad"}
 _ANYWHERE = {"gather", "gather_elements", "gather_nd"}
 
 #: Work of an op on one element, in simple operations; the rest counts as one.
-_WORK = {
+WORK = {
     "constant": 0, "reshape": 0, "broadcast_to": 0, "transpose": 0, "slice": 0, "iota": 0,
     "div": 4, "sqrt": 4, "rsqrt": 6, "reciprocal": 4, "exp": 10, "exp2": 10, "expm1": 12,
     "log": 12, "log2": 12, "log1p": 14, "tanh": 14, "sigmoid": 12, "erf": 16, "erfc": 20,
@@ -43,7 +43,7 @@ PIECE = 16
 
 def work_of(node: Node) -> int:
     """Simple operations that one element of a node's result takes."""
-    return _WORK.get(node.op.name, 1)
+    return WORK.get(node.op.name, 1)
 
 
 # ---------------------------------------------------------------------------- shapes
