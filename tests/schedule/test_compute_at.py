@@ -503,3 +503,40 @@ def test_unfinished_sums_of_threads_are_not_taken():
     k = sch.get_loops("C")[2]
     sch.bind(k, "threadIdx.x")
     refused(sch, "take unfinished results", "reverse_compute_at", sch.get_block("D"), k)
+
+
+REGROUPED = """
+@T.prim_func
+def main(A: T.Buffer((2, 6), "int32"), X: T.Buffer((300,), "int32"), C: T.Buffer((12,), "int32")):
+    B = T.alloc_buffer((2, 6), "int32")
+    for i, j in T.grid(2, 6):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * 2
+    for k in range(12):
+        with T.block("C"):
+            v = T.axis.spatial(12, k)
+            C[v] = VALUE
+"""
+
+
+def test_what_a_condition_leaves_out_is_not_written_by_others():
+    """Tiles of 2 by 4 of rows of 6: an iteration takes two elements that the next one makes."""
+    text = REGROUPED.replace("VALUE", "B[v // 6, v % 6] + 1")
+    for kind in ("parallel", "vectorize", "unroll"):
+        sch = schedule(text)
+        i, j = sch.get_loops("B")
+        sch.split(j, [None, 4])
+        getattr(sch, kind)(i)
+        block = sch.get_block("C")
+        if kind == "unroll":
+            sch.reverse_compute_at(block, i)
+            check_same(sch, text)
+        else:
+            refused(sch, "would write the same elements of 'C'", "reverse_compute_at", block, i)
+    text = REGROUPED.replace("VALUE", "X[B[v // 6, v % 6]] + 1")
+    sch = schedule(text)
+    i, j = sch.get_loops("B")
+    sch.split(j, [None, 4])
+    block = sch.get_block("C")
+    refused(sch, "uses 'B' as an index", "reverse_compute_at", block, i)

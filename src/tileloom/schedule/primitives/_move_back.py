@@ -25,19 +25,21 @@ from ...expr.nodes import Div, Mod
 from ...tir import (
     PARALLEL,
     SERIAL,
+    THREAD_BINDING,
     UNROLLED,
-    VECTORIZED,
     AssertStmt,
     BlockRealize,
     Buffer,
     BufferLoad,
     BufferStore,
     Evaluate,
+    For,
     While,
     pre_order,
     stmt_exprs,
 )
 from ..analysis.blocks import is_output
+from ..analysis.order import repetition_fault
 from ..analysis.scope import is_seen_outside, producers, touched_buffers
 from ..analysis.tree import is_one, loops_above
 from ..errors import name_of, refuse
@@ -122,16 +124,29 @@ class Consumer:
                 )
 
     def check_apart(self) -> None:
-        """Refuse where iterations of a parallel loop would all write what is seen outside of it."""
-        used = frozenset[Var]().union(*map(free_vars, self.realize.iter_values))
-        for sref in self.around:
-            if sref.loop.kind not in (PARALLEL, VECTORIZED) or sref.loop.loop_var in used:
+        """Refuse where iterations of a parallel loop would write the same, seen outside of it.
+
+        Where conditions leave out parts of what is made, the block runs for more than that, and
+        may take what another iteration makes. Threads may all write the same, from the same.
+        """
+        realize = self.realize
+        used = free_vars_of(realize.iter_values)
+        inside = [For(var, const(0), extent, SERIAL, realize) for var, extent in self.loops]
+        for k, sref in enumerate(self.around):
+            if sref.loop.kind in (SERIAL, UNROLLED):
                 continue
-            for region in self.block.block.writes:
+            if sref.loop.kind == THREAD_BINDING and sref.loop.loop_var not in used:
+                continue
+            loops = [outer.loop for outer in self.around[k:] if outer.loop.loop_var in used]
+            outside = [outer.loop for outer in self.around[:k]]
+            apart = sref.loop.loop_var in used and (
+                repetition_fault(realize, outside, [*loops, *inside]) is None
+            )
+            for region in () if apart else self.block.block.writes:
                 if is_seen_outside(self.state, sref, region.buffer):
                     raise refuse(
-                        f"{name_of(sref)} is {sref.loop.kind}, and all its iterations would write "
-                        f"the same elements of {region.buffer.name!r}",
+                        f"{name_of(sref)} is {sref.loop.kind}, and its iterations would write the "
+                        f"same elements of {region.buffer.name!r}",
                         at=[self.block, sref],
                     )
 
@@ -177,6 +192,7 @@ class Consumer:
         """
         unfinished = self._unfinished(givers)
         if not unfinished:
+            self._check_made(givers)
             return
         giver, carrier = next(iter(unfinished.items()))
         why = f"{name_of(giver)} reduces along {name_of(carrier)}"
@@ -195,6 +211,16 @@ class Consumer:
         fault = _repeat_fault(self.block, buffers)
         if fault is not None:
             raise refuse(f"{why}, and {name_of(self.block)} {fault}", at=where, hint=hint)
+
+    def _check_made(self, givers: Sequence[StmtSRef]) -> None:
+        """Refuse to use as an index what a condition may leave out of an iteration."""
+        partial = [g for g in givers if not is_one(self.state.realize(g).predicate)]
+        fault = _index_fault(self.block, {r.buffer for g in partial for r in g.block.writes})
+        if fault is not None:
+            raise refuse(
+                f"{name_of(partial[0])} runs under a condition, and {name_of(self.block)} {fault}",
+                at=[self.loop, partial[0], self.block],
+            )
 
     def _unfinished(self, givers: Sequence[StmtSRef]) -> dict[StmtSRef, StmtSRef]:
         """The blocks whose results are not final in each iteration around, and a loop of each."""
@@ -226,20 +252,27 @@ def _repeat_fault(block: StmtSRef, unfinished: set[Buffer]) -> str | None:
     for node in pre_order(block.block.body):
         if isinstance(node, (Evaluate, AssertStmt, While)):
             return "does more than to compute values, so it cannot run on unfinished results"
-        indices = list(node.indices) if isinstance(node, BufferStore) else []
         for expr in stmt_exprs(node):
             for part in post_order(expr):
                 if isinstance(part, Call) and not is_pure_op(part.op):
                     return f"calls {part.op!r}, which may not be repeated"
+    return _index_fault(block, unfinished)
+
+
+def _index_fault(block: StmtSRef, early: set[Buffer]) -> str | None:
+    """Whether a block uses buffers as indices or divisors, which go wrong with other values."""
+    for node in pre_order(block.block.body):
+        critical = list(node.indices) if isinstance(node, BufferStore) else []
+        for expr in stmt_exprs(node):
+            for part in post_order(expr):
                 if isinstance(part, BufferLoad):
-                    indices += part.indices
+                    critical += part.indices
                 elif isinstance(part, (FloorDiv, FloorMod, Div, Mod)) and not part.dtype.is_float:
-                    indices.append(part.b)
-        for index in indices:
-            for load in post_order(index):
-                if isinstance(load, BufferLoad) and load.buffer in unfinished:
-                    return (
-                        f"uses {load.buffer.name!r} as an index or a divisor, which it may not be "
-                        "before it is finished"
-                    )
+                    critical.append(part.b)
+        for load in (n for expr in critical for n in post_order(expr)):
+            if isinstance(load, BufferLoad) and load.buffer in early:
+                return (
+                    f"uses {load.buffer.name!r} as an index or a divisor, which it may not be "
+                    "before it is finished"
+                )
     return None
