@@ -70,3 +70,13 @@ def test_tiles_that_are_written_at_once_do_not_roll():
     sch = schedule(BLUR)
     copy = sch.read_at(sch.get_loops("C")[0], sch.get_block("C"), 0, "shared")
     refused(sch, "writes 3 elements along axis 0", "rolling_buffer", copy, 0)
+
+
+def test_a_buffer_rolls_along_one_axis():
+    sch = schedule(CONV)
+    i, j = sch.get_loops("Y")[1:3]
+    sch.reorder(i, j, sch.get_loops("Y")[0])
+    sch.compute_at("P", j)
+    sch.rolling_buffer("P", 0)
+    check_same(sch, CONV)
+    refused(sch, "circular along an axis already", "rolling_buffer", sch.get_block("P"), 0)

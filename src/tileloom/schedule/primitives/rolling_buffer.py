@@ -8,6 +8,8 @@ from ...expr import (
     GE,
     LT,
     OPAQUE,
+    REDUCE,
+    SPATIAL,
     Analyzer,
     And,
     Expr,
@@ -104,6 +106,7 @@ def rolling_buffer(state: ScheduleState, block: BlockRef, write_buffer_index: Wr
         )
     roll = _match(block, buffer, _tile(state, block, region, place))
     _check_order(block, roll)
+    _check_free(block)
     _check_axes(block, region, roll)
     shape = list(buffer.shape)
     shape[roll.axis] = IntImm(shape[roll.axis].dtype, roll.extent)
@@ -199,6 +202,17 @@ def _check_order(block: StmtSRef, roll: _Roll) -> None:
             raise refuse(
                 f"{name_of(sref)} is {sref.loop.kind}, so a tile cannot rely on the one before",
                 at=[block, sref],
+            )
+
+
+def _check_free(block: StmtSRef) -> None:
+    """Along one axis a tile finds the rows of all tiles before it; circular along two it cannot."""
+    for axis in block.block.iter_vars:
+        if axis.iter_type not in (SPATIAL, REDUCE):
+            raise refuse(
+                f"{name_of(block)} needs its iterations in order, as {axis.var.name!r} is neither "
+                "data-parallel nor reduced: maybe its buffer is circular along an axis already",
+                at=[block],
             )
 
 
