@@ -64,6 +64,7 @@ HEAVY = ("llvmlite", "onnx", "onnxruntime", "torch", "islpy", "xgboost", "scipy"
 # Reading and printing a script must not pull these in: together they take several times as long.
 NOT_FOR_SCRIPTS = (
     *("numpy", "ml_dtypes", "typing", "dataclasses", "inspect", "re", "importlib", "linecache"),
+    *("ast", "collections", "contextlib", "enum", "functools"),
     *("tileloom.expr.simplifier", "tileloom.tir.analysis", "tileloom.base.settings"),
 )
 

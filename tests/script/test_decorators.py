@@ -174,6 +174,23 @@ def test_macros_are_inlined() -> None:
     assert show(func.body.body) == "A[i] = A[i] + 32"
 
 
+@T.macro
+def add_later(buffer, index):
+    buffer[index] = buffer[index] + DEFINED_LATER
+
+
+DEFINED_LATER = 7
+
+
+def test_macros_see_what_their_module_defines_later() -> None:
+    @T.prim_func
+    def func(A: T.Buffer((4,), "int32")):
+        for i in range(4):
+            add_later(A, i)
+
+    assert show(func.body.body) == "A[i] = A[i] + 7"
+
+
 def test_lets() -> None:
     @T.prim_func
     def func(A: T.Buffer((4,), "float32")):

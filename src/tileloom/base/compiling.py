@@ -5,12 +5,11 @@ from __future__ import annotations
 import _thread
 import gc
 import sys
-from collections.abc import Callable
-from functools import wraps
 
 from .late import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import ParamSpec, TypeVar
 
     P = ParamSpec("P")
@@ -63,7 +62,6 @@ def compiling(function: Callable[P, R]) -> Callable[P, R]:
     (False, True)
     """
 
-    @wraps(function)
     def run(*args: P.args, **options: P.kwargs) -> R:
         _compilations.enter()
         try:
@@ -71,4 +69,8 @@ def compiling(function: Callable[P, R]) -> Callable[P, R]:
         finally:
             _compilations.leave()
 
+    # As `functools.wraps` has it.
+    for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+        setattr(run, name, getattr(function, name))
+    run.__wrapped__ = function  # type: ignore[attr-defined]
     return run

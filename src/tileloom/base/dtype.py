@@ -6,8 +6,6 @@ serialises as one, and it knows its code, width and lanes.
 
 from __future__ import annotations
 
-from functools import cache
-
 from .errors import DTypeError
 from .late import TYPE_CHECKING, package
 
@@ -80,7 +78,8 @@ class DType(str):
     @property
     def numpy(self) -> np.dtype[Any]:
         """The NumPy type of one element."""
-        return _numpy(self.element)
+        element = self.element
+        return _NUMPY.get(element) or _NUMPY.setdefault(element, _numpy(element))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (dtype, (str(self),))
@@ -91,7 +90,9 @@ _CACHE: dict[str, DType] = {}
 _EXTENSIONS = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4")
 
 
-@cache
+_NUMPY: dict[DType, np.dtype[Any]] = {}
+
+
 def _numpy(element: DType) -> np.dtype[Any]:
     if element in _EXTENSIONS:
         extension: np.dtype[Any] = np.dtype(getattr(ml_dtypes, element))

@@ -7,11 +7,10 @@ made.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from .late import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Self, dataclass_transform
 else:
 

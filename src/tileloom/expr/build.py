@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ..base import DType, dtype
 from ..base.dtype import wrap_int
 from ..base.errors import DTypeError, UserError
@@ -40,6 +38,7 @@ from .nodes import (
 from .operators import BUILD, ExprLike
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 _BOOL, _INT32, _FLOAT32 = dtype("bool"), dtype("int32"), dtype("float32")

@@ -20,7 +20,6 @@ types and fold constants.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 
 from ..base import DType, dtype
 from ..base.dtype import wrap_int
@@ -31,6 +30,7 @@ from .op_name import OpName, op_name
 from .operators import BUILD, Operators
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any, ClassVar, Self
 
 

@@ -6,11 +6,10 @@ The functions that build the results need the nodes, and the nodes need these me
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ..base.late import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     ExprLike = Any  # an Expr or a Python or NumPy number, where a number is accepted

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ..base import dtype
 from ..base.errors import UserError
 from ..base.late import TYPE_CHECKING
@@ -13,6 +11,7 @@ from .nodes import Expr, Var
 from .operators import ExprLike, Operators
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
 from operator import is_not
 
+from ..base.late import TYPE_CHECKING
 from .nodes import Expr, Let, Var
 from .reduction import Reduce
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
 
 
 def post_order(expr: Expr) -> Iterator[Expr]:

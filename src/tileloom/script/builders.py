@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Mapping, Sequence
 
 from .. import expr
 from ..base.errors import DTypeError, UserError
@@ -51,6 +50,7 @@ from .notes import (
 from .rare import comm_reducer, iter_var, llvm_lookup_intrinsic_id, target
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     Annotations = Mapping[str, Any] | None

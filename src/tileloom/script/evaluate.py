@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import operator
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from types import ModuleType
 
 from ..base import InternalError, TileloomError, UserError
@@ -35,8 +32,10 @@ from ..tir import Buffer, BufferLoad
 from . import builders
 from .notes import Sliced, StoreNote, VarNote, as_dtype
 from .source import Source, close_name
+from .syntax import ast, tools
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from typing import Any, NoReturn
 
 BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -81,6 +80,23 @@ class Namespace:
         return builders.lookup(name)
 
 
+class Scope:
+    """The names of a scope, while it is open."""
+
+    __slots__ = ("stack",)
+
+    def __init__(self, stack: list[dict[str, Any]]) -> None:
+        self.stack = stack
+
+    def __enter__(self) -> dict[str, Any]:
+        inner: dict[str, Any] = {}
+        self.stack.append(inner)
+        return inner
+
+    def __exit__(self, *_error: object) -> None:
+        self.stack.pop()
+
+
 class Scopes:
     """Names to values, innermost scope last; then what the surrounding Python program knows."""
 
@@ -88,15 +104,9 @@ class Scopes:
         self.stack: list[dict[str, Any]] = [{}]
         self.captured = captured
 
-    @contextmanager
-    def scope(self) -> Iterator[dict[str, Any]]:
-        """A new innermost scope."""
-        inner: dict[str, Any] = {}
-        self.stack.append(inner)
-        try:
-            yield inner
-        finally:
-            self.stack.pop()
+    def scope(self) -> Scope:
+        """A context: a new innermost scope."""
+        return Scope(self.stack)
 
     def find(self, name: str) -> Any:
         """The value of a name, or `_MISSING`."""
@@ -415,7 +425,7 @@ class Evaluator:
             keywords.update(value if keyword.arg is None else {keyword.arg: value})
         if isinstance(function, (Expr, Buffer, str)):
             kind = type(function).__name__
-            self.source.error(node, f"{ast.unparse(node.func)} is not a function ({kind})")
+            self.source.error(node, f"{tools.unparse(node.func)} is not a function ({kind})")
         try:
             return function(*args, **keywords)
         except Exception as error:

@@ -6,11 +6,13 @@ and code generation give a meaning to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from .. import expr
 from ..base import DType, dtype
+from ..base.late import TYPE_CHECKING
 from ..expr import Expr
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # Written `T.name("dtype", args...)`.
 DTYPE_FIRST = frozenset({

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ..base.late import TYPE_CHECKING
 from .parse import ir_module
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 

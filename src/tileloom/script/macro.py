@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Mapping
-
 from ..base.late import TYPE_CHECKING
 from ..base.record import Record
 from .source import Source
 
 if TYPE_CHECKING:
+    import ast
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 
@@ -21,7 +20,7 @@ class Macro(Record):
 
     node: ast.FunctionDef
     source: Source
-    captured: Mapping[str, Any]
+    captured: Callable[[], Mapping[str, Any]]  # by then more may be known
     hygienic: bool = True
 
     def __call__(self, *args: Any, **keywords: Any) -> MacroCall:

@@ -6,8 +6,6 @@ to, and puts it where the text has it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ..base import DType, dtype
 from ..base.errors import UserError
 from ..base.late import TYPE_CHECKING, package
@@ -18,6 +16,7 @@ from ..tir import Buffer, BufferLoad, BufferRegion
 from .lengths import length
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     import numpy as np

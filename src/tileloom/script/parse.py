@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import sys
-from collections import ChainMap
-from collections.abc import Callable, Mapping
 from types import FrameType, FunctionType, SimpleNamespace
 
 from ..base.compiling import compiling
@@ -17,9 +14,12 @@ from .macro import Macro
 from .parse_func import is_private, parse_function, parse_module
 from .parser import StatementParser
 from .source import Source
+from .syntax import ast, statements
+from .syntax import parse as parse_syntax
 
 if TYPE_CHECKING:
     import linecache
+    from collections.abc import Callable, Mapping
     from typing import Any, overload
 else:
     linecache = package("linecache")
@@ -88,7 +88,7 @@ def _top_level(node: ast.stmt, source: Source, known: dict[str, Any]) -> PrimFun
             return parse_module(node, source, known)
         case ast.FunctionDef():
             if any(_decorates(item, "macro") for item in node.decorator_list):
-                known[node.name] = Macro(node, source, known, _hygienic(node))
+                known[node.name] = Macro(node, source, lambda: known, _hygienic(node))
                 return None
             private = is_private(node, StatementParser(source, known))
             return parse_function(node, source, known, private)
@@ -162,7 +162,8 @@ def macro(func: Callable[..., Any] | None = None, *, hygienic: bool = True) -> A
     @compiling
     def read(function: Callable[..., Any]) -> Macro:
         node, source = _function_source(function)
-        return Macro(node, source, _captured(function, frame), hygienic)
+        enclosing = _enclosing(function, frame)
+        return Macro(node, source, lambda: {**function.__globals__, **enclosing}, hygienic)
 
     return read if func is None else read(func)
 
@@ -191,8 +192,13 @@ def _is_in_class(function: Callable[..., Any]) -> bool:
     return bool(outer) and not outer.endswith("<locals>")
 
 
-def _captured(function: Any, frame: FrameType | None) -> Mapping[str, Any]:
-    """What the names around a function stand for: closure, then scopes outside, then globals.
+def _captured(function: Any, frame: FrameType | None) -> dict[str, Any]:
+    """What the names around a function stand for: closure, then scopes outside, then globals."""
+    return {**function.__globals__, **_enclosing(function, frame)}
+
+
+def _enclosing(function: Any, frame: FrameType | None) -> dict[str, Any]:
+    """The names of the functions and classes around a function.
 
     The closure lacks what annotations alone name, so the running functions and classes that the
     function stands in are looked at too.
@@ -203,14 +209,14 @@ def _captured(function: Any, frame: FrameType | None) -> Mapping[str, Any]:
             cells[name] = cell.cell_contents
         except ValueError:
             continue  # not assigned yet
-    maps = [cells]
+    found: dict[str, Any] = {}
     while frame is not None and frame.f_globals is not function.__globals__:
         frame = frame.f_back  # a decorator that calls ours
     while frame is not None and frame.f_globals is function.__globals__:
         if function.__qualname__.startswith(f"{frame.f_code.co_qualname}."):
-            maps.append(dict(frame.f_locals))
+            found = {**frame.f_locals, **found}
         frame = frame.f_back
-    return ChainMap(*maps, function.__globals__)
+    return {**found, **cells}
 
 
 def _file_tree(function: Any) -> tuple[ast.Module, Source]:
@@ -236,14 +242,14 @@ _trees: dict[str, tuple[str, ast.Module]] = {}
 def _parse_lines(filename: str, text: str) -> ast.Module:
     known = _trees.get(filename)
     if known is None or known[0] != text:
-        known = _trees[filename] = (text, ast.parse(text))
+        known = _trees[filename] = (text, parse_syntax(text))
     return known[1]
 
 
 def _function_source(function: Any) -> tuple[ast.FunctionDef, Source]:
     tree, source = _file_tree(function)
     first = function.__code__.co_firstlineno
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.FunctionDef) and node.name == function.__name__:
             starts = {node.lineno, *(item.lineno for item in node.decorator_list)}
             if first in starts:
@@ -254,7 +260,7 @@ def _function_source(function: Any) -> tuple[ast.FunctionDef, Source]:
 def _class_source(cls: type[Any], function: Any) -> tuple[ast.ClassDef, Source]:
     tree, source = _file_tree(function)
     line = function.__code__.co_firstlineno
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if (
             isinstance(node, ast.ClassDef)
             and node.name == cls.__name__

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from .. import tir
 from ..base import Span, UserError
 from ..base.late import TYPE_CHECKING
@@ -12,6 +10,7 @@ from ..tir import Block, Buffer, BufferRegion, MatchBufferRegion, Stmt
 from .notes import BlockFact, as_region
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 Regions = tuple[BufferRegion, ...]

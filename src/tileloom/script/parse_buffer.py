@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ..base import DType, UserError
 from ..base.dtype import wrap_int
 from ..base.errors import DTypeError
@@ -13,6 +11,7 @@ from ..tir import Buffer
 from .notes import BufferNote, VarNote, as_region
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     Define = Callable[[str, Var], Any]  # enters a name that a declaration brings about

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Mapping
-
 from ..base import DType, UserError, dtype
 from ..base.late import TYPE_CHECKING
 from ..expr import Var, const
@@ -13,8 +10,10 @@ from .notes import BufferNote, Kind, VarNote
 from .parse_buffer import make_buffer
 from .parser import StatementParser
 from .source import Source
+from .syntax import ast, tools
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
 
@@ -99,8 +98,8 @@ class _FunctionParser(StatementParser):
                 inner = self.source.parse(node.value.strip()).body
             if len(inner) != 1 or not isinstance(inner[0], ast.Expr):
                 self.error(node, f"not a type: {node.value!r}")
-            for part in ast.walk(inner[0]):
-                ast.copy_location(part, node)
+            for part in tools.walk(inner[0]):
+                tools.copy_location(part, node)
             return self.evaluate.value(inner[0].value)
         return self.evaluate.value(node)
 

@@ -7,9 +7,6 @@ its body when the scope ends.
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Mapping, Sequence
-
 from ..base import DType, Span, UserError
 from ..base.late import TYPE_CHECKING, package
 from ..expr import THREAD, Expr, IterVar, Range, Var, as_expr, const
@@ -53,15 +50,17 @@ from .notes import (
 from .parse_block import BlockState
 from .parse_buffer import make_buffer, stored_value
 from .source import Source
+from .syntax import ast
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, NoReturn
 
     import numpy as np
+
+    Wrap = Callable[[Stmt], Stmt]
 else:
     np = package("numpy")
-
-Wrap = Callable[[Stmt], Stmt]
 
 
 class Frame:
@@ -224,8 +223,9 @@ class StatementParser:
     def _unpack(self, node: ast.Assign, targets: list[ast.expr], value: Any) -> None:
         if isinstance(value, MetaVar):
             value = value.value
-        if not isinstance(value, Sequence) or len(value) != len(targets):
-            count = len(value) if isinstance(value, Sequence) else 1
+        many = isinstance(value, (list, tuple, str, range))
+        if not many or len(value) != len(targets):
+            count = len(value) if many else 1
             self.error(node, f"{len(targets)} names for {count} values")
         for target, part in zip(targets, value, strict=True):
             if not isinstance(target, ast.Name):
@@ -252,7 +252,7 @@ class StatementParser:
                 self._axis(node, name, value[0])
             case [AxisNote(), *_]:
                 self.error(node, f"1 name for {len(value)} axes")
-            case Buffer() | str() | None | DType() | Kind() | Mapping() | Sequence():
+            case Buffer() | str() | None | DType() | Kind() | list() | tuple() | dict():
                 self.define(name, value)
             case Operators() | bool() | int() | float() | np.generic():
                 self._refuse_mutation(node, name)
@@ -534,7 +534,7 @@ class StatementParser:
         with self.evaluate.at(node):
             names = macro.bind(call)
         outer = (self.source, self.scopes)
-        scopes = Scopes(macro.captured) if macro.hygienic else self.scopes
+        scopes = Scopes(macro.captured()) if macro.hygienic else self.scopes
         self.enter_source(macro.source, scopes)
         try:
             self.emit(self.suite(macro.node.body, names))

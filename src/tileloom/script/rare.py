@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-
 from .. import base
 from ..base.errors import UserError
 from ..base.late import TYPE_CHECKING
@@ -24,6 +22,7 @@ from ..expr import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 _ROLES = {
@@ -57,7 +56,7 @@ def iter_var(var: Var, dom: Any, iter_type: str, thread_tag: str = "") -> IterVa
 
 def target(spec: Any, host: Any = None) -> base.Target:
     """A target, from its text or from a dictionary as TVM prints it."""
-    if not isinstance(spec, Mapping):
+    if not hasattr(spec, "keys"):
         return base.target(spec)
     kind = str(spec.get("kind", ""))
     names = ("arch",) if kind == "cuda" else _TARGET_OPTIONS[1:]

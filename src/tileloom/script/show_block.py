@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from ..base.late import TYPE_CHECKING
 from ..expr import OPAQUE, ORDERED, REDUCE, SPATIAL, Add, Expr, IntImm, IterVar, Range, Var, binary
 from ..tir import Block, BlockRealize, For, PrimFunc, collect
 from .show_expr import ExprPrinter
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _KINDS = {SPATIAL: "spatial", REDUCE: "reduce", ORDERED: "scan", OPAQUE: "opaque"}
 _LETTERS = {SPATIAL: "S", REDUCE: "R"}

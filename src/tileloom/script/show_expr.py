@@ -7,7 +7,6 @@ printed, the node's own name is written instead: `T.Add(x, 0)`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
 
 from .. import base
 from ..base import DType
@@ -58,11 +57,13 @@ from .intrinsics import DTYPE_FIRST, is_intrinsic
 from .names import Names
 
 if TYPE_CHECKING:
+    import collections.abc as abc
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     import numpy as np
 else:
-    np = package("numpy")
+    np, abc = package("numpy"), package("collections.abc")
 
 _COMPARE, _NOT, _CLOSED = 4, 3, 9
 _LEVEL: dict[type[Expr], int] = {
@@ -147,7 +148,7 @@ class ExprPrinter:
                 return self.names.get(value.var) or value.var.name
             case CommReducer():
                 return self._combiner(value)
-            case Mapping():
+            case dict():
                 items = (f"{self.value(k)}: {self.value(v)}" for k, v in value.items())
                 return f"{{{', '.join(items)}}}"
             case list():
@@ -157,6 +158,8 @@ class ExprPrinter:
                 return f"({', '.join(map(self.value, value))}{comma})"
             case base.Target():
                 return f"T.target({show_string(str(value))})"
+            case abc.Mapping():
+                return self.value(dict(value))
             case np.ndarray() | np.generic():
                 return self.value(value.tolist())
             case _:

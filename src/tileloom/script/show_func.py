@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 from ..base.late import TYPE_CHECKING
 from ..expr import Add, Call, Expr, IntImm, IterVar, Var, binary, free_vars
 from ..tir import (
@@ -37,6 +35,7 @@ from .show_expr import ExprPrinter, show_string
 from .survey import Survey, buffer_exprs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 _LOOPS = {PARALLEL: "parallel", VECTORIZED: "vectorized", UNROLLED: "unroll"}

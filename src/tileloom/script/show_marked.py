@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from ..base.late import TYPE_CHECKING
 from ..tir import BlockRealize, IRModule, Stmt
 from .show_func import FunctionPrinter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def show_marked(module: IRModule, marks: Mapping[Stmt, str]) -> str:

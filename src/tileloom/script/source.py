@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterable
-
 from ..base import Span
 from ..base.errors import ParseError
 from ..base.late import TYPE_CHECKING, package
+from .syntax import ast
+from .syntax import parse as parse_syntax
 
 if TYPE_CHECKING:
     import difflib
+    from collections.abc import Iterable
     from typing import NoReturn
 else:
     difflib = package("difflib")
@@ -67,7 +67,7 @@ class Source:
     def parse(self, text: str, prefix: str = "") -> ast.Module:
         """The syntax tree; Python's complaints as `ParseError`."""
         try:
-            return ast.parse(prefix + text)
+            return parse_syntax(prefix + text)
         except SyntaxError as error:
             line = (error.lineno or 1) + self.offset
             column = error.offset or 1

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
+from ..base.late import TYPE_CHECKING
 from ..expr import Expr, IterVar, Let, Reduce, Var, free_vars, post_order
 from ..tir import (
     Allocate,
@@ -22,6 +21,9 @@ from ..tir import (
     pre_order,
     stmt_exprs,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Survey:

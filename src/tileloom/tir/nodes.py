@@ -19,8 +19,6 @@ iterations, what it reads and what it writes; loops around it only say when.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from ..base import DType, Span, dtype
 from ..base.late import TYPE_CHECKING, load
 from ..base.record import Record, field
@@ -28,6 +26,7 @@ from ..expr import Expr, ExprLike, IntImm, IterVar, Range, Var, as_expr, const
 from ..expr.interning import intern
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from typing import Any, final
 
     import numpy as np
@@ -380,7 +379,7 @@ class PrimFunc(Scripted):
 
     def with_attr(self, key: str | Mapping[str, Any], value: Any = None) -> PrimFunc:
         """The same function with one attribute set, or with those of a mapping."""
-        changes = key if isinstance(key, Mapping) else {key: value}
+        changes = {key: value} if isinstance(key, str) else key
         return self.replace(attrs={**self.attrs, **changes})
 
     def without_attr(self, key: str) -> PrimFunc:

@@ -7,7 +7,6 @@ something below it changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import is_not
 
 from ..base.late import TYPE_CHECKING
@@ -34,6 +33,7 @@ from .nodes import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any, TypeVar
 
     T = TypeVar("T")
