@@ -52,6 +52,7 @@ class Rewriter:
         self._rule: Rule | None = None
         self._known: dict[Any, tuple[Tensor, ...]] = {}
         self._dead: set[Node] = set()
+        self._replaced: list[Node] = []  # kept alive: keys may know their arrays by identity
         self._depth = 0
         self._changed = False
 
@@ -118,6 +119,7 @@ class Rewriter:
             self._release(node.inputs)
             self.uses[result] -= 1
             outputs = (result, *outputs[1:])
+            self._replaced.append(node)
         self._known[key] = outputs
         return outputs
 
