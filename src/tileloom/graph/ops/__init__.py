@@ -119,7 +119,7 @@ from .gradients import (
     swiglu_grad,
     tanh_grad,
 )  # fmt: skip
-from .host import argsort, det, inverse, scatter_elements, scatter_nd, sort, topk
+from .host import argsort, det, inverse, scatter_elements, scatter_nd, sort
 from .loss_gradients import (
     bce_loss_grad,
     huber_loss_grad,
@@ -220,6 +220,7 @@ from .reduce import all, any, argmax, argmin, max, min, prod, sum
 from .resize import resize
 from .scan import cumprod, cumsum
 from .shape import broadcast_to, concat, reshape, strided_slice, transpose
+from .topk import topk
 from .training import (
     batch_norm_training,
     bias_add,

@@ -10,7 +10,7 @@ import numpy as np
 from ...base import dtype
 from ...base.errors import ArgumentError, ShapeError, UserError
 from ..nodes import Tensor, TensorType
-from ..op import Array, Attrs, apply, apply1
+from ..op import Array, Attrs, apply1
 from .common import (
     Types,
     builder,
@@ -26,7 +26,6 @@ from .gather import bounded
 
 __all__ = [
     "argsort", "det", "inverse", "scatter_elements", "scatter_nd", "sort",
-    "topk",
 ]  # fmt: skip
 
 
@@ -56,20 +55,6 @@ def _infer_argsort(types: Types, attrs: Attrs) -> list[TensorType]:
     return [TensorType(types[0].shape, dtype("int64"))]
 
 
-def _infer_topk(types: Types, attrs: Attrs) -> list[TensorType]:
-    shape, k, axis = list(types[0].shape), attrs["k"], attrs["axis"]
-    if not 0 <= k <= shape[axis]:
-        raise ShapeError(f"cannot take {k} elements along axis {axis} of {types[0]}")
-    shape[axis] = k
-    return [TensorType(tuple(shape), types[0].dtype), TensorType(tuple(shape), dtype("int64"))]
-
-
-def _reference_topk(arrays: Sequence[Array], attrs: Attrs, types: Types) -> list[Array]:
-    axis = attrs["axis"]
-    picks = np.take(order(arrays[0], axis, attrs["largest"]), range(attrs["k"]), axis)
-    return [np.take_along_axis(arrays[0], picks, axis), picks]
-
-
 define("sort", "opaque", _same, _sorted)
 define(
     "argsort",
@@ -77,7 +62,6 @@ define(
     _infer_argsort,
     lambda arrays, attrs, types: [order(arrays[0], attrs["axis"], attrs["descending"])],
 )
-define("topk", "opaque", _infer_topk, _reference_topk)
 
 
 @builder
@@ -92,14 +76,6 @@ def argsort(x: Tensor, axis: int = -1, descending: bool = False) -> Tensor:
     """The indices that sort along an axis, as int64; equal elements keep their order."""
     k = normalize_axis(axis, x.ndim)
     return apply1("argsort", (x,), axis=k, descending=bool(descending))
-
-
-@builder
-def topk(x: Tensor, k: int, axis: int = -1, largest: bool = True) -> tuple[Tensor, Tensor]:
-    """The k largest (or smallest) elements along an axis in order, and their indices."""
-    place = normalize_axis(axis, x.ndim)
-    values, indices = apply("topk", (x,), k=int(k), axis=place, largest=bool(largest))
-    return values, indices
 
 
 # ---------------------------------------------------------------------------- scatter
