@@ -540,3 +540,24 @@ def test_what_a_condition_leaves_out_is_not_written_by_others():
     sch.split(j, [None, 4])
     block = sch.get_block("C")
     refused(sch, "uses 'B' as an index", "reverse_compute_at", block, i)
+
+
+@pytest.mark.parametrize("factor", [4, 8, 10, 20])
+def test_a_reduction_begins_with_its_start(factor):
+    """Loops that place rows and sum them up count up, or what starts a row does not come first."""
+    text = ROWSUMS.replace("(6, 8)", "(5, 8)").replace("(6,)", "(5,)")
+    text = text.replace("T.grid(8, 6)", "T.grid(8, 5)").replace("T.grid(6, 8)", "T.grid(5, 8)")
+    sch = schedule(text)
+    k, i = sch.get_loops("B")
+    sch.reorder(i, k)
+    outer, inner = sch.split(sch.fuse(i, k), [None, factor])
+    turned = sch.copy()
+    sch.reverse_compute_at("S", inner)
+    check_same(sch, text)
+    turned.reorder(inner, outer)
+    block = turned.get_block("S")
+    if 8 % factor == 0:
+        turned.reverse_compute_at(block, outer)  # `inner` only reduces
+        check_same(turned, text)
+    else:
+        refused(turned, "may not come first", "reverse_compute_at", block, outer)

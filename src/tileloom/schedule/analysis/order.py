@@ -138,6 +138,54 @@ def reordering_fault(
     return None
 
 
+def start_fault(realize: BlockRealize, loops: Sequence[For]) -> str | None:
+    """Why what starts a result might not come first where loops run a reduction; else None.
+
+    Args:
+        loops: all loops around, outermost first; they run each instance once.
+    """
+    loops = [loop for loop in loops if not is_one(loop.extent)]
+    roles = {loop: _role(realize, loop) for loop in loops}
+    mixed = [loop for loop in loops if roles[loop] == _MIXES]
+    reducing = tuple(loop.loop_var for loop in loops if roles[loop] != _PLACES)
+    if not mixed:
+        if _starts_at_least(realize.predicate, reducing):
+            return None
+        return f"the condition {realize.predicate} may leave out the first iterations"
+    variables = {loop.loop_var for loop in mixed}
+    parts = {part for value in realize.iter_values for part in _linear_parts(value, variables)}
+    if len(parts) == 1 and _counts_up(parts.pop(), [s for s in loops if roles[s] != _PLACES]):
+        return None
+    names = " and ".join(repr(loop.loop_var.name) for loop in mixed)
+    return f"{names} place results and reduce, in an order that may not begin with the start"
+
+
+def _linear_parts(value: Expr, variables: set[Var]) -> Iterator[Expr]:
+    """The largest sums of variables times numbers in an expression that use some variables."""
+    if free_vars(value).isdisjoint(variables):
+        return
+    if linear_form(value) is not None:
+        yield value
+        return
+    for child in value.children:
+        yield from _linear_parts(child, variables)
+
+
+def _counts_up(total: Expr, loops: Sequence[For]) -> bool:
+    """Whether a sum grows while loops run, outermost first."""
+    form = linear_form(total)
+    scales = dict(form[0]) if form is not None else {}
+    reach = 0
+    for loop in reversed(loops):
+        scale = scales.get(loop.loop_var)
+        if scale is None:
+            continue
+        if not isinstance(loop.extent, IntImm) or scale <= reach:
+            return False
+        reach += scale * (loop.extent.value - 1)
+    return True
+
+
 def _swapped(before: Sequence[For], after: Sequence[For]) -> Iterator[tuple[For, For]]:
     place = {loop: i for i, loop in enumerate(after)}
     for a, b in combinations(before, 2):

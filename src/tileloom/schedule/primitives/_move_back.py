@@ -39,7 +39,7 @@ from ...tir import (
     stmt_exprs,
 )
 from ..analysis.blocks import is_output
-from ..analysis.order import repetition_fault
+from ..analysis.order import repetition_fault, start_fault
 from ..analysis.scope import is_seen_outside, producers, touched_buffers
 from ..analysis.tree import is_one, loops_above
 from ..errors import name_of, refuse
@@ -167,6 +167,14 @@ class Consumer:
                 at=[self.block, self.loop],
                 hint="choose a loop that no other block runs again, or one outside of the "
                 "reduction",
+            )
+        inside = [For(var, const(0), extent, SERIAL, self.realize) for var, extent in self.loops]
+        fault = start_fault(self.realize, [*(s.loop for s in self.around), *inside])
+        if fault is not None:
+            raise refuse(
+                f"under {name_of(self.loop)}, what starts a result of {name_of(self.block)} may "
+                f"not come first: {fault}",
+                at=[self.block, self.loop],
             )
         carrying = free_vars_of(reduced)
         for sref in [self.loop, *loops_above(self.loop)]:
