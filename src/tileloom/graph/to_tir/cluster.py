@@ -6,7 +6,7 @@ same data. A stage belongs to the pass after the reductions that it needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ... import compute as te
@@ -205,6 +205,29 @@ def _merge(order: Sequence[Axis], members: Sequence[Member]) -> list[Axis]:
         if not member.is_reduction and member.full:
             forms.append(flat_index(member.axes, member.stage.extents, variables))
     return merge_axes(order, forms)
+
+
+#: Intermediates up to this many bytes are kept; they stay in the cache.
+SCRATCH_BYTES = 1 << 17
+
+
+def intermediates(cluster: Cluster, outputs: Collection[te.Tensor]) -> list[te.Tensor]:
+    """What has a value at each point of the domain and is kept, but not written."""
+    return [
+        tensor
+        for member in cluster.members
+        if member.full and not member.is_reduction
+        for tensor in member.tensors
+        if tensor not in outputs
+    ]
+
+
+def column_bytes(cluster: Cluster, outputs: Collection[te.Tensor]) -> int:
+    """The bytes of the intermediates for one result of the reductions."""
+    kept = sum(tensor.dtype.bytes for tensor in intermediates(cluster, outputs))
+    for axis in cluster.reduce:
+        kept *= axis.extent
+    return kept
 
 
 def work(expr: Expr) -> int:

@@ -22,7 +22,7 @@ from ...tir import (
     make_buffer,
     seq,
 )
-from .cluster import Cluster, Member
+from .cluster import SCRATCH_BYTES, Cluster, Member, column_bytes, intermediates
 from .frame import Axis, Frame, Source, constantly
 from .nest import guarded, lanes_for, nest, parallel_nest, vector_loop
 from .reducing import Accumulator, allocate, combine
@@ -49,6 +49,7 @@ class ColumnKernel:
         *self.outer, self.inner = cluster.spatial
         self.lanes = lanes_for(self.inner.extent, lanes)
         self.local: dict[te.Tensor, Buffer] = {}
+        self.scratch: dict[te.Tensor, Buffer] = {}
         self.at: list[Expr] = []
         self.start: Expr = const(0)
         self.width = self.inner.extent
@@ -71,24 +72,42 @@ class ColumnKernel:
         for axis in self.outer:
             rows *= axis.extent
         wanted = max(1, -(-2 * workers // rows)) if workers > 1 else 1
-        width = min(extent, WIDEST, max(8 * self.lanes, extent // wanted))
+        widest = min(WIDEST, max(self.lanes, self._most_columns()))
+        width = min(extent, widest, max(8 * self.lanes, extent // wanted))
         if width == extent:
             return width
         blocks = -(-extent // width)  # an even share, in whole vectors
         share = -(-extent // blocks)
         return min(extent, -(-share // self.lanes) * self.lanes)
 
+    def _most_columns(self) -> int:
+        """How many columns of the intermediates have room near the core, in whole vectors."""
+        kept = column_bytes(self.cluster, self.outputs)
+        return SCRATCH_BYTES // kept // self.lanes * self.lanes if kept else WIDEST
+
     def _block(self, at: list[Expr]) -> Stmt:
         *self.at, block = at
         self.local = {}
+        self._keep_intermediates()
         if self.width == self.inner.extent:
             self.start = const(0)
-            return self._pass(0)
-        # The last block is as wide as the others: it does again some of its neighbour's columns.
-        start = Var("start")
-        self.start = start
-        first = Min(block * self.width, const(self.inner.extent - self.width))
-        return LetStmt(start, first, self._pass(0))
+            body = self._pass(0)
+        else:
+            # The last block is as wide as the others: it does again some of its neighbour's.
+            start = Var("start")
+            self.start = start
+            first = Min(block * self.width, const(self.inner.extent - self.width))
+            body = LetStmt(start, first, self._pass(0))
+        for buffer in self.scratch.values():
+            body = allocate(buffer, body)
+        return body
+
+    def _keep_intermediates(self) -> None:
+        length = self.room
+        for axis in self.cluster.reduce:
+            length *= axis.extent
+        for tensor in intermediates(self.cluster, self.outputs):
+            self.scratch[tensor] = make_buffer((length,), tensor.dtype, tensor.name, scope="local")
 
     # ------------------------------------------------------------------ passes
 
@@ -130,8 +149,12 @@ class ColumnKernel:
             stmts: list[Stmt] = []
             for member in formulas:
                 for tensor, part in zip(member.tensors, member.body, strict=True):
-                    where = frame.position(member.axes, member.stage.extents)
-                    store = BufferStore(self.buffers[tensor], frame.formula(part), (where,))
+                    if tensor in self.scratch:
+                        place, where = self.scratch[tensor], self._scratch_position(column, reduced)
+                    else:
+                        place = self.buffers[tensor]
+                        where = frame.position(member.axes, member.stage.extents)
+                    store = BufferStore(place, frame.formula(part), (where,))
                     stmts.append(guarded(valid, store))
             for acc in accumulators:
                 values = [frame.formula(value) for value in acc.sources()]
@@ -203,4 +226,15 @@ class ColumnKernel:
         for tensor, buffer in self.local.items():
             load = BufferLoad(buffer, [column])
             sources[tensor] = constantly(load)
+        if reduced is not None:
+            where = self._scratch_position(column, reduced)
+            for tensor, buffer in self.scratch.items():
+                sources[tensor] = constantly(BufferLoad(buffer, [where]))
         return Frame(axes, positions, self.buffers, sources)
+
+    def _scratch_position(self, column: Expr, reduced: Sequence[Expr]) -> Expr:
+        line: Expr = const(0)
+        for axis, at in zip(self.cluster.reduce, reduced, strict=True):
+            line = line * axis.extent + at
+        where: Expr = line * self.room + column
+        return where

@@ -8,18 +8,25 @@ from dataclasses import dataclass, replace
 from ... import compute as te
 from ...tir import Buffer, Stmt, seq
 from ..nodes import Node
-from .cluster import Cluster, flat_buffer, make_cluster, widest_bits, work
+from .cluster import (
+    SCRATCH_BYTES,
+    Cluster,
+    column_bytes,
+    flat_buffer,
+    make_cluster,
+    widest_bits,
+    work,
+)
 from .columns import ColumnKernel
 from .fits import Layout
 from .formulas import formula_kernel
 from .nest import PARALLEL_WORK
 from .products import Anchored, anchored_kernel
 from .reducing import allocate
-from .rows import SCRATCH_BYTES, RowKernel
+from .rows import RowKernel
 from .split import split_reduction
 from .stages import PlanRefused, Stage, make_stages
 from .tiles import TileKernel, turned_axis
-
 
 #: Passes over the data one after another pay for their launches from so many times the work on
 #: that a single parallel loop pays for its own.
@@ -129,19 +136,15 @@ def _reducing(stages: Sequence[Stage], outputs: Sequence[te.Tensor], machine: Ma
 
 
 def _can_keep(cluster: Cluster, outputs: Sequence[te.Tensor], machine: Machine) -> bool:
-    """Whether intermediates of a whole row, if there are any, have a place near the core."""
-    kept = sum(
-        tensor.dtype.bytes
-        for member in cluster.members
-        if member.full and not member.is_reduction
-        for tensor in member.tensors
-        if tensor not in outputs
+    """Whether intermediates, if there are any, have a place near the core."""
+    kept = column_bytes(cluster, outputs)
+    lanes = _lanes(cluster, machine)
+    if _along_rows(cluster, lanes):
+        return kept <= SCRATCH_BYTES
+    # Few columns are better shared among the workers by their rows, pass by pass.
+    return not kept or (
+        kept * lanes <= SCRATCH_BYTES and not _lacks_rows(cluster, lanes, machine.workers)
     )
-    if not kept:
-        return True
-    for axis in cluster.reduce:
-        kept *= axis.extent
-    return kept <= SCRATCH_BYTES and _along_rows(cluster, _lanes(cluster, machine))
 
 
 def _one_by_one(

@@ -11,15 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from ... import compute as te
 from ...expr import Expr, Var, const
 from ...tir import Buffer, BufferLoad, BufferStore, LetStmt, Stmt, make_buffer, seq
-from .cluster import Cluster, Member
+from .cluster import Cluster, Member, intermediates
 from .frame import Axis, Frame, Source, constantly
 from .nest import guarded, lanes_for, loop, nest, parallel_nest, vector, vector_loop
 from .reducing import Accumulator, allocate
 
 #: Vectors of partial results in one pass.
 UNROLL = 4
-#: Rows of intermediates up to this many bytes are kept; they stay in the cache.
-SCRATCH_BYTES = 1 << 17
 
 
 class RowKernel:
@@ -58,13 +56,10 @@ class RowKernel:
         length = self.inner.extent
         for axis in self.outer:
             length *= axis.extent
-        for member in self.cluster.members:
-            if member.full and not member.is_reduction:
-                for tensor in member.tensors:
-                    if tensor not in self.outputs:
-                        scratch = make_buffer((length,), tensor.dtype, tensor.name, scope="local")
-                        self.scratch.append(scratch)
-                        self.buffers[tensor] = scratch
+        for tensor in intermediates(self.cluster, self.outputs):
+            scratch = make_buffer((length,), tensor.dtype, tensor.name, scope="local")
+            self.scratch.append(scratch)
+            self.buffers[tensor] = scratch
 
     # ------------------------------------------------------------------ passes
 
