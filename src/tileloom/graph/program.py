@@ -15,7 +15,7 @@ from ..tir import Buffer, BufferLoad, Evaluate, IRModule, PrimFunc, make_buffer,
 from .memory import plan_arena
 from .nodes import Graph, Node, Tensor
 from .optimize import freeze
-from .partition import Group, Partition, partition
+from .partition import Device, Group, Partition, partition
 from .to_tir.group import group_kernel
 from .to_tir.kernel import Machine
 from .traffic import Traffic, traffic_of, traffic_unfused
@@ -101,7 +101,7 @@ class _Builder:
         self.segments: list[Segment] = []
 
     def build(self) -> Program:
-        groups = partition(self.graph)
+        groups = partition(self.graph, Device.of(self.machine.workers))
         self._find_storage(groups)
         for group in groups:
             if group.kind == "alone" and group.anchor.op.compute is None:

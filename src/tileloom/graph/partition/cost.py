@@ -36,6 +36,15 @@ class Device:
     near: int = 1 << 16
     short: int = 1 << 20
 
+    @staticmethod
+    def of(workers: int) -> Device:
+        """A CPU of this many workers; few are enough to keep the memory busy.
+
+        >>> Device.of(2) == Device()
+        True
+        """
+        return Device(bandwidth=7.5e9 * min(workers, 8), rate=2e10 * workers)
+
     def seconds(self, bytes_: float, operations: float = 0, launches: int = 0) -> float:
         """How long it takes."""
         return bytes_ / self.bandwidth + operations / self.rate + launches * self.launch
