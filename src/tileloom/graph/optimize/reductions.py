@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..nodes import Node, Tensor
-from ..ops.common import normalize_axes
+from ..ops.common import normalize_axes, product
 from .coded import coded
 from .options import Safety
 from .reshapes import source_of, to_order, to_shape
@@ -94,6 +94,36 @@ extreme_of_transpose = coded(
 )(_turned)  # fmt: skip
 
 
+def _narrowed(node: Node, rewriter: Rewriter) -> Tensor | None:
+    x, wide = source_of(node), node.inputs[0].shape
+    axes = axes_of(node)
+    aligned = (1,) * (len(wide) - x.ndim) + x.shape
+    count = product([wide[axis] for axis in axes if aligned[axis] == 1])
+    if 0 in wide or not _is_exact(count, x.dtype):
+        return None
+    x = to_shape(x, aligned, rewriter)
+    result = rewriter.make(node.op.name, (x,), axis=axes, keepdims=True)
+    if node.op.name == "reduce_sum" and count != 1:
+        result = rewriter.make("mul", (result, rewriter.scalar(count, x.dtype)))
+    if not node.attrs["keepdims"]:
+        kept = [extent for axis, extent in enumerate(result.shape) if axis not in axes]
+        result = to_shape(result, tuple(kept), rewriter)
+    shape = node.outputs[0].shape
+    return (
+        result if result.shape == shape else rewriter.make("broadcast_to", (result,), shape=shape)
+    )
+
+
+sum_of_broadcast = coded(
+    "sum-of-broadcast", _FAMILY, "sum(broadcast_to(A)) = broadcast_to(sum(A) * count)",
+    ("reduce_sum", "broadcast_to"), safety=_NUMBERS, note="count: of equal terms",
+)(_narrowed)  # fmt: skip
+extreme_of_broadcast = coded(
+    "extreme-of-broadcast", _FAMILY, "reduce(broadcast_to(A)) = broadcast_to(reduce(A))",
+    *((op, "broadcast_to") for op in _CHOOSING), note="max, min, any, all",
+)(_narrowed)  # fmt: skip
+
+
 @coded("sum-of-neg", _FAMILY, "sum(-A) = -sum(A)", ("reduce_sum", "neg"),
        safety={"float": "finite-only", "int": "exact"}, source=58,
        note="a sum that cancels is 0.0 on both sides")  # fmt: skip
@@ -140,5 +170,5 @@ REDUCTIONS: tuple[Rule, ...] = (
     _nested("max-of-max", "reduce_max", "exact", 57),
     _nested("any-of-any", "reduce_any", "exact", None),
     _nested("all-of-all", "reduce_all", "exact", None),
-    sum_of_transpose, extreme_of_transpose, sum_of_neg, sum_of_quotient, sum_of_product,
+    sum_of_transpose, extreme_of_transpose, sum_of_broadcast, extreme_of_broadcast, sum_of_neg, sum_of_quotient, sum_of_product,
 )  # fmt: skip
