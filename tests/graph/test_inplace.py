@@ -88,6 +88,26 @@ def test_several_at_once(rng):
     check(Graph([p, m, g], [new, ops.sub(p, ops.mul(new, 0.1))]), {1: 0, 0: 1}, rng)
 
 
+def test_large_arrays_in_parallel(rng):
+    shape = (1000, 1013)
+    p, m, g = (tensor(name, shape) for name in "pmg")
+    new = ops.add(ops.mul(m, 0.9), g)
+    graph = Graph([p, m, g], [ops.sub(p, ops.mul(new, 0.1)), new])
+    check(graph, {0: 0, 1: 1}, rng)
+
+
+def test_updates_side_by_side(rng):
+    """Whether they share a kernel or not."""
+    inputs, outputs = [], []
+    for k, shape in enumerate([(300, 1000), (64,), (37, 11), (1000, 3)]):
+        p, g = tensor(f"p{k}", shape), tensor(f"g{k}", shape)
+        inputs += [p, g]
+        outputs.append(ops.sub(p, ops.mul(g, 0.1)))
+    graph, replaced = Graph(inputs, outputs), {k: 2 * k for k in range(4)}
+    done, _ = direct(graph, replaced)
+    check(graph, replaced, rng, copies=4 - len(done))
+
+
 def test_two_that_need_each_other(rng):
     x, y = tensor("x"), tensor("y")
     graph = Graph([x, y], [ops.sub(x, y), ops.add(x, y)])
