@@ -86,3 +86,28 @@ def onnxruntime(
         return lambda: session.run(None, feeds)[0]
 
     return build
+
+
+def inductor(make: Callable[[Any], Function]) -> Builder:
+    """The same through `torch.compile`, whose default backend writes C++."""
+    return torch(lambda library: library.compile(make(library)))
+
+
+def jax(make: Callable[[Any], Function]) -> Builder:
+    """A function of `jax.numpy` arrays under `jax.jit`; `make` gets the jax module."""
+
+    def build(*inputs: Any) -> Call:
+        try:
+            import jax as library
+        except ModuleNotFoundError:
+            raise Skip("not installed") from None
+        library.config.update("jax_platforms", "cpu")
+        arrays = [library.numpy.asarray(x) for x in inputs]
+        function = library.jit(make(library))
+
+        def call() -> Any:
+            return np.asarray(library.block_until_ready(function(*arrays)))
+
+        return call
+
+    return build
