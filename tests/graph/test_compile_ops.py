@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from graph.composite_examples import EXAMPLES
 from graph.ops.checks import close
 from tileloom.base import dtype
 from tileloom.driver import compile_graph
@@ -203,7 +204,7 @@ CASES: dict[str, list[Case]] = {
     "gather_nd": [(ops.gather_nd, [random(5, 6, 2), ints(4, 2)])],
     **{name: [with_attrs(name, random(4, 9), axis=a) for a in (0, 1)]
        for name in ("cumsum", "cumprod", "sort", "argsort")},
-    "topk": [(lambda t: list(ops.topk(t, 3)), [random(4, 9)])],
+    "topk": [(lambda t: list(ops.topk(t, 20)), [random(2, 100)])],
     "scatter_elements": [(lambda d, i, u: ops.scatter_elements(d, i, u, 1, "add"),
                           [random(3, 5), ints(3, 4), random(3, 4)])],
     "scatter_nd": [(ops.scatter_nd, [random(6, 3), ints(2, 1), random(2, 3)])],
@@ -211,6 +212,7 @@ CASES: dict[str, list[Case]] = {
     "inverse": [(ops.inverse, [random(2, 3, 3, kind="float64")])],
     "resize": [(lambda t, m=mode: ops.resize(t, (2, 4, 13, 5), m), [IMAGE])
                for mode in ("nearest", "linear", "cubic")],
+    **EXAMPLES,
 }  # fmt: skip
 #: The shapes of their results depend on values: no graph holds them.
 DYNAMIC = {"nonzero", "unique", "compress", "non_max_suppression"}
