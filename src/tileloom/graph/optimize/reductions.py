@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...base import DType
 from ..nodes import Node, Tensor
 from ..ops.common import normalize_axes, product
 from .coded import coded
@@ -114,6 +115,14 @@ def _narrowed(node: Node, rewriter: Rewriter) -> Tensor | None:
     )
 
 
+def _is_exact(count: int, kind: DType) -> bool:
+    """Whether a count is a number of the type; integers wrap around, as their sums do."""
+    if not kind.is_float:
+        return True
+    with np.errstate(over="ignore"):
+        return bool(np.float64(count).astype(kind.numpy) == count)
+
+
 sum_of_broadcast = coded(
     "sum-of-broadcast", _FAMILY, "sum(broadcast_to(A)) = broadcast_to(sum(A) * count)",
     ("reduce_sum", "broadcast_to"), safety=_NUMBERS, note="count: of equal terms",
@@ -170,5 +179,6 @@ REDUCTIONS: tuple[Rule, ...] = (
     _nested("max-of-max", "reduce_max", "exact", 57),
     _nested("any-of-any", "reduce_any", "exact", None),
     _nested("all-of-all", "reduce_all", "exact", None),
-    sum_of_transpose, extreme_of_transpose, sum_of_broadcast, extreme_of_broadcast, sum_of_neg, sum_of_quotient, sum_of_product,
+    sum_of_transpose, extreme_of_transpose, sum_of_broadcast, extreme_of_broadcast, sum_of_neg,
+    sum_of_quotient, sum_of_product,
 )  # fmt: skip
