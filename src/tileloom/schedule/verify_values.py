@@ -285,9 +285,11 @@ class Side:
         if holds is None:
             return [(where, Operation(_outline(node.expr), node))]
         runs = holds.set_tuple_name(node.write.name).apply(self.place(node.write))
+        runs = tidy_set(self.flow.model.integers, runs)
         chosen = node.start.intersect_range(runs).domain().intersect(where)
         result: list[Case] = []
-        for value, questions in ((yes, chosen), (no, where.subtract(chosen))):
+        for value, some in ((yes, chosen), (no, where.subtract(chosen))):
+            questions = tidy_set(self.flow.model.integers, some)
             if not questions.is_empty():
                 result += self.resolve(_part(node, value), questions, depth + 1)
         return result
