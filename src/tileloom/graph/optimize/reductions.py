@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from ...base import DType
 from ..nodes import Node, Tensor
 from ..ops.common import normalize_axes, product
@@ -110,9 +112,9 @@ def _narrowed(node: Node, rewriter: Rewriter) -> Tensor | None:
         kept = [extent for axis, extent in enumerate(result.shape) if axis not in axes]
         result = to_shape(result, tuple(kept), rewriter)
     shape = node.outputs[0].shape
-    return (
-        result if result.shape == shape else rewriter.make("broadcast_to", (result,), shape=shape)
-    )
+    if result.shape == shape:
+        return result
+    return rewriter.make("broadcast_to", (result,), shape=shape)
 
 
 def _is_exact(count: int, kind: DType) -> bool:
@@ -120,7 +122,7 @@ def _is_exact(count: int, kind: DType) -> bool:
     if not kind.is_float:
         return True
     with np.errstate(over="ignore"):
-        return bool(np.float64(count).astype(kind.numpy) == count)
+        return float(np.float64(count).astype(kind.numpy)) == count
 
 
 sum_of_broadcast = coded(
