@@ -1,8 +1,8 @@
 """Immutable objects with named fields, written as dataclasses are, that cost little to define.
 
 `dataclasses` compiles five methods for each class while a program is still being imported: half the
-time of importing tensor IR. Here one method is compiled, the constructor, when the first object is
-made.
+time of importing tensor IR. Here two are compiled, the constructor and `replace`, when they are
+first called.
 """
 
 from __future__ import annotations
@@ -64,21 +64,25 @@ class RecordType(type):
         cls = super().__new__(mcs, name, bases, namespace)
         cls._fields = fields
         cls._setters = tuple((part, getattr(cls, part).__set__) for part in fields)
-        if "__init__" not in namespace:
-            cls.__init__ = _first_call(cls)  # type: ignore[misc]
+        for method, compiled in (("__init__", _constructor), ("replace", _replacer)):
+            if method not in namespace:
+                setattr(cls, method, _first(cls, method, compiled))
         return cls
 
 
-def _first_call(cls: RecordType) -> Callable[..., None]:
-    def __init__(self: Any, *args: Any, **named: Any) -> None:
-        cls.__init__ = constructor = _constructor(cls)  # type: ignore[misc]
-        constructor(self, *args, **named)
+def _first(cls: RecordType, name: str, compiled: Callable[[RecordType], Any]) -> Any:
+    """The first call of a method compiles it."""
 
-    return __init__
+    def call(self: Any, *args: Any, **named: Any) -> Any:
+        method = compiled(cls)
+        setattr(cls, name, method)
+        return method(self, *args, **named)
+
+    return call
 
 
-def _constructor(cls: RecordType) -> Callable[..., None]:
-    known: dict[str, Any] = {"REQUIRED": _REQUIRED}
+def _constructor(cls: RecordType) -> Any:
+    known: dict[str, Any] = {}
     heads: dict[bool, list[str]] = {False: ["self"], True: ["*"]}
     lines = []
     for name, setter in cls._setters:
@@ -95,10 +99,29 @@ def _constructor(cls: RecordType) -> Callable[..., None]:
         lines.append(f"set_{name}(self, {value})")
     if hasattr(cls, "__post_init__"):
         lines.append("self.__post_init__()")
-    head = ", ".join(heads[False] + (heads[True] if len(heads[True]) > 1 else []))
-    exec(f"def __init__({head}):\n " + "\n ".join(lines or ["pass"]), known)
-    known["__init__"].__qualname__ = f"{cls.__qualname__}.__init__"
-    return known["__init__"]  # type: ignore[no-any-return]
+    head = heads[False] + (heads[True] if len(heads[True]) > 1 else [])
+    return _compile(cls, "__init__", head, lines or ["pass"], known)
+
+
+def _replacer(cls: RecordType) -> Any:
+    known: dict[str, Any] = {"new": object.__new__}
+    head, lines = ["self"], ["made = new(type(self))"]
+    for name, setter in cls._setters:
+        known[f"set_{name}"] = setter
+        head += [f"{name}=REQUIRED"] if len(head) > 1 else ["*", f"{name}=REQUIRED"]
+        lines.append(f"set_{name}(made, self.{name} if {name} is REQUIRED else {name})")
+    if hasattr(cls, "__post_init__"):
+        lines.append("made.__post_init__()")
+    return _compile(cls, "replace", head, [*lines, "return made"], known)
+
+
+def _compile(
+    cls: RecordType, name: str, head: list[str], lines: list[str], known: dict[str, Any]
+) -> Any:
+    known["REQUIRED"] = _REQUIRED
+    exec(f"def {name}({', '.join(head)}):\n " + "\n ".join(lines), known)
+    known[name].__qualname__ = f"{cls.__qualname__}.{name}"
+    return known[name]
 
 
 class Record(metaclass=RecordType):
@@ -117,21 +140,7 @@ class Record(metaclass=RecordType):
 
     def replace(self, **changes: Any) -> Self:
         """The same with some fields changed."""
-        cls: Any = type(self)
-        new = object.__new__(cls)
-        unused = len(changes)
-        for name, setter in cls._setters:
-            if name in changes:
-                setter(new, changes[name])
-                unused -= 1
-            else:
-                setter(new, getattr(self, name))
-        if unused:
-            unknown = min(changes.keys() - cls._fields.keys())
-            raise TypeError(f"{cls.__name__} has no field {unknown!r}")
-        if hasattr(cls, "__post_init__"):
-            new.__post_init__()
-        return new  # type: ignore[no-any-return]
+        return self  # of one without fields; those of subclasses are compiled
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable: cannot set {name!r}")

@@ -155,9 +155,7 @@ class Replacer(StmtRewriter):
 
     def concerns(self, expr: Expr) -> bool:
         """Whether `expr` can change at all; a quick test that may say yes too often."""
-        if has_load(expr):
-            return True
-        return not free_vars(expr).isdisjoint(self.values)
+        return not free_vars(expr).isdisjoint(self.values) or has_load(expr)
 
     def visit_buffer(self, buffer: Buffer) -> Buffer:
         """The buffer with its own expressions rewritten, entered into the table if they changed."""
