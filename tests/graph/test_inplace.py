@@ -7,10 +7,11 @@ import pytest
 
 from tileloom.base import Target
 from tileloom.driver import compile_graph, plan_graph
-from tileloom.expr import IntImm, Var, as_expr
+from tileloom.expr import IntImm, Var, as_expr, const
 from tileloom.graph import ops
 from tileloom.graph.inplace import write_in_place
 from tileloom.graph.inplace_safety import guard_tail, is_safe
+from tileloom.graph.inplace_shares import shared_nests
 from tileloom.graph.nodes import Graph, Node, Tensor, tensor_type
 from tileloom.graph.op import Op
 from tileloom.graph.run import run
@@ -19,6 +20,7 @@ from tileloom.tir import (
     BufferStore,
     For,
     IfThenElse,
+    LetStmt,
     PrimFunc,
     make_buffer,
     pre_order,
@@ -97,15 +99,15 @@ def test_large_arrays_in_parallel(rng):
 
 
 def test_updates_side_by_side(rng):
-    """Whether they share a kernel or not."""
+    """In one kernel, whose parallel loop is shared out over them."""
     inputs, outputs = [], []
     for k, shape in enumerate([(300, 1000), (64,), (37, 11), (1000, 3)]):
         p, g = tensor(f"p{k}", shape), tensor(f"g{k}", shape)
         inputs += [p, g]
         outputs.append(ops.sub(p, ops.mul(g, 0.1)))
     graph, replaced = Graph(inputs, outputs), {k: 2 * k for k in range(4)}
-    done, _ = direct(graph, replaced)
-    check(graph, replaced, rng, copies=4 - len(done))
+    assert plan_graph(graph, Target.host()).kernel_count == 1
+    check(graph, replaced, rng)
 
 
 def test_two_that_need_each_other(rng):
@@ -214,7 +216,7 @@ def loop(body, var=I, extent=8):
 
 
 def store(buffer, value, *indices):
-    return BufferStore(buffer, value, [as_expr(index) for index in indices])
+    return BufferStore(buffer, as_expr(value, "float32"), [as_expr(i) for i in indices])
 
 
 def load(*indices):
@@ -280,6 +282,58 @@ def test_tails_that_reach_back_are_masked():
 )
 def test_other_nests_are_not_taken_for_tails(func):
     assert guard_tail(func, B) is None
+
+
+def shared(first_end, conditions=(I < 3, I < 4), extra=None):
+    """A loop over 6 numbers: a stretch of 20 steps, something once, a stretch of 8 steps."""
+
+    def stretch(low, count, steps):
+        first, last, step, v = (Var(name) for name in ("first", "last", "step", "v"))
+        body = LetStmt(v, first + step, store(B, load(v), v))
+        loop_ = For(step, const(0), last - first, "serial", body)
+        end = (I - low + first_end) * steps // count
+        return LetStmt(first, (I - low) * steps // count, LetStmt(last, end, loop_))
+
+    parts = [stretch(0, 3, 20), extra or store(C, 0.0, 0), stretch(4, 2, 8)]
+    body = IfThenElse(conditions[0], parts[0], IfThenElse(conditions[1], parts[1], parts[2]))
+    return For(I, const(0), const(6), "parallel", body)
+
+
+def test_shared_loops_are_seen_as_nests():
+    nests = shared_nests(shared(1))
+    loops = [stmt for stmt in pre_order(nests) if isinstance(stmt, For)]
+    assert [str(each.extent) for each in loops] == ["20", "8"]
+    once = seq(IfThenElse(I < 1, store(C, 0.0, 0)))
+    assert shared_nests(shared(1, (I < 2, I < 4), once)) is None
+
+
+@pytest.mark.parametrize(
+    "loop_",
+    [
+        shared(2),  # stretches that overlap
+        shared(1, (I > 3, I < 4)),
+        shared(1, (I < 2, I < 4)),  # a stretch without its end
+        shared(1, extra=store(C, 0.0, I)),  # something that differs from number to number
+        loop(store(B, load(I), I)),
+        For(I, const(0), const(6), "parallel", store(B, load(I), I)),
+    ],
+)
+def test_other_loops_are_not_taken_for_shared_ones(loop_):
+    assert shared_nests(loop_) is None
+
+
+def test_nests_that_share_a_loop_do_not_wait_for_each_other():
+    """What one reads must not be written by another."""
+
+    def kernel(apart):
+        parts = seq(loop(store(C, load(7 - I), I)), loop(store(B, BufferLoad(C, [I]), I)))
+        if not apart:
+            return PrimFunc((), parts)
+        condition = IfThenElse(J < 1, parts.seq[0], parts.seq[1])
+        return PrimFunc((), For(J, const(0), const(2), "parallel", condition))
+
+    assert is_safe(kernel(False), A, B)
+    assert not is_safe(kernel(True), A, B)
 
 
 def test_buffers_of_other_shapes_are_not_the_same():

@@ -12,12 +12,14 @@ from ..expr import (
     Expr,
     IntImm,
     Range,
+    Var,
     const,
     detect_iter_map,
     post_order,
     substitute,
 )
 from ..tir import (
+    PARALLEL,
     Block,
     Buffer,
     BufferLoad,
@@ -32,6 +34,7 @@ from ..tir import (
     stmt_exprs,
 )
 from ..tir.walk import StmtRewriter
+from .inplace_shares import shared_nests
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,6 @@ def is_safe(func: PrimFunc, source: Buffer, sink: Buffer, once: bool = False) ->
     Args:
         once: whether it is known that no element is stored twice.
 
-    >>> from tileloom.expr import Var
     >>> from tileloom.tir import make_buffer
     >>> a, b, i = make_buffer((8,), name="a"), make_buffer((8,), name="b"), Var("i")
     >>> def doubled(place):
@@ -93,6 +95,12 @@ def sites_of(func: PrimFunc) -> list[Site]:
 
     def visit(stmt: Stmt, loops: tuple[For, ...], guards: tuple[IfThenElse, ...]) -> None:
         found.append(Site(stmt, len(found), loops, guards))
+        nests = shared_nests(stmt) if isinstance(stmt, For) else None
+        if nests is not None:
+            # Of what is under one loop, none is known to run after another.
+            number = For(Var("number"), const(0), const(1), PARALLEL, nests)
+            visit(nests, (*loops, number), guards)
+            return
         if isinstance(stmt, For):
             loops = (*loops, stmt)
         if isinstance(stmt, IfThenElse):
