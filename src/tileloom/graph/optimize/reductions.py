@@ -1,7 +1,8 @@
 """Reductions: axes in one form, nested ones merged, what is the same for all terms moved out.
 
-Contract: afterwards the axes of each reduction are sorted and not negative, there is at least one
-that is longer than 1, and no reduction of a kind reads another of that kind or a transpose.
+Contract: afterwards the axes of each reduction are sorted and not negative, and at least one of
+them is longer than 1. Where rounding may change, too, no sum reads a sum, a transpose or a broadcast;
+other reductions never do, unless others read what is between.
 """
 
 from __future__ import annotations
