@@ -1,8 +1,8 @@
 """Reductions: axes in one form, nested ones merged, what is the same for all terms moved out.
 
 Contract: afterwards the axes of each reduction are sorted and not negative, and at least one of
-them is longer than 1. Where rounding may change, too, no sum reads a sum, a transpose or a broadcast;
-other reductions never do, unless others read what is between.
+them is longer than 1. No other reduction than sums and products reads one of its kind, a transpose
+or a broadcast, unless others read that too; where rounding may change, no sum does either.
 """
 
 from __future__ import annotations
