@@ -15,9 +15,9 @@ from collections.abc import Mapping
 import llvmlite.ir as ir
 
 from ..base.errors import UnsupportedError
-from ..expr import Add, BinaryOp, Call, Expr, FloorDiv, FloorMod, IntImm, Mul, Sub
+from ..expr import Add, BinaryOp, Call, Expr, FloorDiv, FloorMod, IntImm, Mul, Sub, Var
 from ..tir import Allocate, AttrStmt, For, IRModule, PrimFunc, Stmt
-from . import arith, gpu_calls
+from . import arith, gpu_calls, gpu_matrix
 from .emit_expr import reads_memory
 from .emit_stmt import StmtEmitter
 from .types import I8, I32, I64, PTR, memory_type, opaque, register_type
@@ -42,11 +42,11 @@ def emit_kernels(module: IRModule) -> str:
     out = ir.Module(name="tileloom")
     for name, func in module.functions.items():
         if func.attrs.get("tir.is_global_func"):
-            _KernelEmitter.emit(out, name, func)
+            KernelEmitter.emit(out, name, func)
     return str(out)
 
 
-class _KernelEmitter(StmtEmitter):
+class KernelEmitter(StmtEmitter):
     """One kernel."""
 
     def __init__(self, function: ir.Function) -> None:
@@ -54,6 +54,8 @@ class _KernelEmitter(StmtEmitter):
         super().__init__(builder, None, [], ())
         self.function = function
         self.threads: dict[str, int] = {}
+        self.fragments: dict[Var, gpu_matrix.Fragments] = {}
+        self.layouts: dict[Var, str] = {}
 
     @classmethod
     def emit(cls, out: ir.Module, name: str, func: PrimFunc) -> None:
@@ -73,6 +75,7 @@ class _KernelEmitter(StmtEmitter):
                 value.attributes.align = _ALIGNMENT
                 if func.attrs.get("tir.noalias"):
                     value.add_attribute("noalias")
+        self.layouts = gpu_matrix.layouts(func.body)
         self.stmt(func.body)
         self.builder.ret_void()
         self._bounds()
@@ -112,13 +115,19 @@ class _KernelEmitter(StmtEmitter):
         )
 
     def _evaluate(self, value: Expr) -> None:
-        if not isinstance(value, IntImm):
+        if isinstance(value, Call) and value.op in gpu_matrix.HANDLERS:
+            gpu_matrix.HANDLERS[value.op](self, value.args)
+        elif not isinstance(value, IntImm):
             self.value(value)
 
     def _allocate(self, stmt: Allocate) -> None:
         scope = "global" if stmt.buffer_var.pointee is None else stmt.buffer_var.pointee[1]
         if scope.startswith("shared"):
             self.env[stmt.buffer_var] = self._shared(stmt, scope)
+            self.stmt(stmt.body)
+            return
+        if scope.startswith("wmma."):
+            self.fragments[stmt.buffer_var] = gpu_matrix.allocate(self, stmt, scope)
             self.stmt(stmt.body)
             return
         if scope != "local":

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base import DType
 from ..base.errors import UnsupportedError
 from ..expr import (
     EQ,
@@ -60,6 +61,7 @@ from ..tir import (
 )
 from .crew import WARP, Array, Crew
 from .defects import KernelDefect
+from .matrix import run_matrix_call
 from .memory import Memory
 
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
@@ -91,6 +93,7 @@ class Machine:
         self.units = units
         self.starts_empty = starts_empty
         self.everyone = np.arange(crew.size)
+        self.kinds: dict[Var, DType] = {}  # of what the kernel allocates
         self.stmt: Stmt | None = None
         self.steps = 0
 
@@ -212,19 +215,22 @@ class Machine:
             count *= int(np.max(self.value(extent, lanes)))
         scope = "global" if stmt.buffer_var.pointee is None else stmt.buffer_var.pointee[1]
         size = -(-count * stmt.dtype.element.numpy.itemsize * stmt.dtype.lanes // 16) * 16
-        shared = scope.startswith("shared")
-        if not shared and scope != "local":
+        shared, fragment = scope.startswith("shared"), scope.startswith("wmma.")
+        if not shared and not fragment and scope != "local":
             raise UnsupportedError(f"the emulator has no {scope!r} memory in a kernel")
-        rows, row_of = (
-            (len(self.crew.blocks), self.crew.block) if shared else (self.crew.size, self.everyone)
-        )
+        rows, row_of = self.crew.size, self.everyone
+        if shared:
+            rows, row_of = len(self.crew.blocks), self.crew.block
+        elif fragment:
+            rows, row_of = len(self.crew.warp_passed), self.crew.warp
+        self.kinds[stmt.buffer_var] = stmt.dtype
         unit = self.units.get(stmt.buffer_var, stmt.dtype.element.numpy.itemsize)
         self.memory[stmt.buffer_var] = Memory(
             stmt.buffer_var.name,
             np.zeros((rows, size), np.uint8)[:, : count * stmt.dtype.element.numpy.itemsize],
             unit,
             row_of,
-            starts_empty=self.starts_empty,
+            starts_empty=self.starts_empty and not fragment,
             watched=shared,
         )
 
@@ -365,6 +371,8 @@ class Machine:
                 for memory in self.memory.values():
                     memory.arrive(self.crew, lanes, finished)
             case IntImm():
+                pass
+            case Call() if run_matrix_call(self, value, lanes):
                 pass
             case _:
                 self.value(value, lanes)
