@@ -7,7 +7,9 @@ import re
 
 import pytest
 
-from schedule.test_verify import (
+from schedule.verify_oracle import judge
+from schedule.verify_programs import STAGES, TILED, program
+from schedule.verify_texts import (
     CACHED,
     CACHED_B,
     CONV,
@@ -18,8 +20,6 @@ from schedule.test_verify import (
     RFACTOR,
     WHERE,
 )
-from schedule.verify_oracle import judge
-from schedule.verify_programs import STAGES, TILED, program
 from tileloom.base.errors import UserError
 from tileloom.schedule.verify import verify_program
 from tileloom.tir import PrimFunc

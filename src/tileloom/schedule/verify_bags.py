@@ -148,7 +148,7 @@ class Bags:
                 for theirs in old[outline]:
                     pairs = ours.key.apply_range(theirs.key.reverse())
                     if not pairs.is_empty():
-                        self.pair(pairs, ours.term.value, theirs.term.value)
+                        self.pair(pairs, ours.term, theirs.term)
 
     def leftovers(self, new: Marked, old: Marked) -> None:
         """Refuse terms without a counterpart."""
@@ -175,8 +175,9 @@ class Bags:
                 found[outline] = left
         return found
 
-    def pair(self, pairs: Any, new: Head, old: Head) -> None:
+    def pair(self, pairs: Any, ours: Term, theirs: Term) -> None:
         """Two terms are the same, for these pairs."""
+        new, old = ours.value, theirs.value
         if isinstance(new, Operation) and isinstance(old, Operation):
             if new.node.expr.children:
                 self.proof.owe(new.node, old.node, _between(pairs, new.node.start, old.node.start))
@@ -185,8 +186,12 @@ class Bags:
             nodes = stored_node(new.write, new.start), stored_node(old.write, old.start)
             self.proof.owe(*nodes, _between(pairs, new.start, old.start))
             return
-        ours, theirs = moved(new, pairs.domain_map()), moved(old, pairs.range_map())
-        self.proof.values(pairs.wrap(), ours, theirs)
+        both = moved(new, pairs.domain_map()), moved(old, pairs.range_map())
+        try:
+            self.proof.values(pairs.wrap(), *both)
+        except Different as found:
+            found.where = found.where.unwrap().domain().apply(ours.owner)
+            raise
 
 
 def _between(pairs: Any, new: Any, old: Any) -> Any:

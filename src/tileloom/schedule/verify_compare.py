@@ -316,9 +316,13 @@ class Proof:
             s.side.loaded(v.read, runs.intersect_domain(asked))
             for s, v, (_, runs) in zip((self.new, self.old), (new, old), parts)
         ]
-        for part, head in cases[0]:
-            for both, known in _meet(part, cases[1]):
-                self.values(both, head, known)
+        try:
+            for part, head in cases[0]:
+                for both, known in _meet(part, cases[1]):
+                    self.values(both, head, known)
+        except Different as found:
+            found.where = found.where.unwrap().domain()
+            raise
 
     def direct(self, where: Any, new: Head, old: Head) -> None:
         """One of two places depends on data: on numbers that are known, as when they are cached."""
