@@ -226,7 +226,9 @@ class Dispatch:
     """The rules that can match a node, found by the classes of the node and its first children."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
-        self._rules = rules
+        self._rules: dict[type[Expr], list[Rule]] = {}
+        for rule in rules:
+            self._rules.setdefault(type(rule.pattern), []).append(rule)
         self._cache: dict[tuple[type[Expr], ...], tuple[Rule, ...]] = {}
 
     def candidates(self, expr: Expr) -> tuple[Rule, ...]:
@@ -235,15 +237,14 @@ class Dispatch:
         key = (type(expr), *map(type, children[:2]))
         found = self._cache.get(key)
         if found is None:
-            found = tuple(r for r in self._rules if _can_match(r.pattern, key))
+            rules = self._rules.get(type(expr), ())
+            found = tuple([rule for rule in rules if _can_match(rule.pattern, key[1:])])
             self._cache[key] = found
         return found
 
 
-def _can_match(pattern: Expr, key: tuple[type[Expr], ...]) -> bool:
-    if type(pattern) is not key[0]:
-        return False
-    return all(_class_fits(part, kind) for part, kind in zip(pattern.children, key[1:]))
+def _can_match(pattern: Expr, children: tuple[type[Expr], ...]) -> bool:
+    return all(_class_fits(part, kind) for part, kind in zip(pattern.children, children))
 
 
 def _class_fits(part: Expr, kind: type[Expr]) -> bool:
