@@ -97,7 +97,9 @@ EXAMPLES: dict[str, list[Case]] = {
     "gelu_grad": [(lambda d, x, f=form: ops.gelu_grad(d, x, f), [normal(33), normal(33, seed=1)])
                   for form in ("none", "tanh", "sigmoid")],
     "heaviside": [(ops.heaviside, [np.round(normal(3, 5)), normal(5)])],
-    **{name: elementwise(name) for name in ("swiglu", "squared_difference")},
+    **{name: elementwise(name) for name in
+       ("swiglu", "squared_difference", "hypot", "logaddexp", "copysign")},
+    "signbit": [(ops.signbit, [normal(9)]), (ops.signbit, [normal(9).astype("int32")])],
     "swiglu_grad": [(several(ops.swiglu_grad), [normal(3, 5, seed=k) for k in range(3)])],
     "fused_mul_add": [(ops.fused_mul_add, [normal(3, 5), normal(5), normal(3, 1)])],
     "add_n": [(lambda *t: ops.add_n(t), [normal(3, 5, seed=k) for k in range(n)])

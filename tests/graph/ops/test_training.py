@@ -198,6 +198,28 @@ def test_arithmetic() -> None:
     assert np.isnan(values(ops.heaviside, np.array(math.nan), np.array(0.5)))
 
 
+EDGES = np.array([0.0, -0.0, 1.0, -2.5, 1e30, -1e30, math.inf, -math.inf, math.nan], "float32")
+
+
+@pytest.mark.parametrize("name", ["hypot", "logaddexp", "copysign"])
+def test_pairs_of_edges(name) -> None:
+    a, b = EDGES.reshape(-1, 1), EDGES
+    with np.errstate(all="ignore"):
+        expected = getattr(np, name)(a, b)
+    found = check(getattr(ops, name), a, b)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_array_equal(np.signbit(found[found == found]),
+                                  np.signbit(expected[found == found]))  # fmt: skip
+    compiled(getattr(ops, name), a, b)
+
+
+def test_signbit() -> None:
+    x = np.array([0.0, -0.0, 2, -2, math.inf, -math.inf, math.nan, -math.nan])
+    assert check(ops.signbit, x).tolist() == np.signbit(x).tolist()
+    assert check(ops.signbit, np.array([-1, 0, 1])).tolist() == [True, False, False]
+    assert not check(ops.signbit, np.array([0, 255], "uint8")).any()
+
+
 def test_lerp_meets_both_ends() -> None:
     x, y = normal(9), normal(9, seed=1) * 1e8
     for weight in (0.0, 0.3, 0.5, 1.0, -1.0, 2.0):

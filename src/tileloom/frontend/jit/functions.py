@@ -6,7 +6,6 @@ itself and run (see `public`).
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -151,11 +150,9 @@ def logical_not(x: Any, /) -> Array:
 
 @public
 def signbit(x: Any, /) -> Array:
-    """Whether the sign bit is set, of -0.0 too."""
+    """Whether the sign bit is set, of -0.0 and NaN too."""
     array = lift(x)
-    one = ops.constant(1.0, floating(array))
-    below = ops.atan2(ops.mul(one, 0.0), as_type(array, floating(array)))
-    return Array(ops.logical_or(ops.less(array.tensor, 0), ops.greater(below, 3.0)))
+    return Array(ops.signbit(as_type(array, floating(array))))
 
 
 #: What NumPy computes of truth values under the names of arithmetic.
@@ -229,40 +226,8 @@ for _name in ("logical_and", "logical_or", "logical_xor"):
     _logical(_name)
 
 
-@public
-def hypot(x1: Any, x2: Any, /) -> Array:
-    """sqrt(x1² + x2²), without avoidable overflow."""
-    a, b = PUBLIC["abs"](lift(x1)), PUBLIC["abs"](lift(x2))
-    large, small = PUBLIC["maximum"](a, b), PUBLIC["minimum"](a, b)
-    ratio = PUBLIC["divide"](small, where(large == 0, 1.0, large))
-    result = large * PUBLIC["sqrt"](ratio * ratio + 1.0)
-    endless = PUBLIC["logical_or"](PUBLIC["isinf"](a), PUBLIC["isinf"](b))
-    return Array(PUBLIC["where"](endless, math.inf, result).tensor)
-
-
-@public
-def copysign(x1: Any, x2: Any, /) -> Array:
-    """|x1| with the sign of x2."""
-    size = PUBLIC["abs"](as_type_of(x1, x2))
-    return Array(PUBLIC["where"](PUBLIC["signbit"](x2), PUBLIC["negative"](size), size).tensor)
-
-
-def as_type_of(x1: Any, x2: Any) -> Array:
-    """The first array with the floating type that both are promoted to."""
-    a, b = lift(x1), lift(x2)
-    kind = promote(a, b)
-    return Array(as_type(a, kind if kind.is_float else dtype("float64")))
-
-
-@public
-def logaddexp(x1: Any, x2: Any, /) -> Array:
-    """log(exp(x1) + exp(x2)), without overflow."""
-    a, b = lift(x1), lift(x2)
-    top = PUBLIC["maximum"](a, b)
-    gap = PUBLIC["abs"](PUBLIC["subtract"](a, b))
-    beyond = PUBLIC["log1p"](PUBLIC["exp"](PUBLIC["negative"](gap)))
-    same = PUBLIC["equal"](a, b)  # infinities have no gap
-    return Array(where(same, top + math.log(2.0), top + beyond).tensor)
+for _name in ("hypot", "copysign", "logaddexp"):
+    _binary(_name, getattr(ops, _name), real=True)
 
 
 @public
@@ -341,28 +306,22 @@ def mean(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     return Array(ops.mean(as_type(array, kind), _axes(axis), keepdims))
 
 
-def _spread(x: Any, axis: Axis, correction: float, keepdims: bool) -> Array:
+def _spread(build: Any, x: Any, axis: Axis, correction: float, keepdims: bool) -> Array:
     array = lift(x)
     kind = array.tensor.dtype if array.tensor.dtype.is_float else dtype("float64")
-    axes = _axes(axis)
-    value = as_type(array, kind)
-    deviation = ops.square(ops.sub(value, ops.mean(value, axes, True)))
-    chosen = range(array.ndim) if axes is None else axes
-    count = math.prod(array.shape[a] for a in chosen)
-    scale = 1.0 / (count - correction) if count != correction else math.inf
-    return Array(ops.mul(ops.sum(deviation, axes, keepdims), scale))
+    return Array(build(as_type(array, kind), _axes(axis), keepdims, correction))
 
 
 @public
 def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
     """The variance over axes."""
-    return _spread(x, axis, correction, keepdims)
+    return _spread(ops.var, x, axis, correction, keepdims)
 
 
 @public
 def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
     """The standard deviation over axes."""
-    return Array(ops.sqrt(_spread(x, axis, correction, keepdims).tensor))
+    return _spread(ops.std, x, axis, correction, keepdims)
 
 
 @public

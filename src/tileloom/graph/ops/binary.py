@@ -222,6 +222,7 @@ _binary("fmod", "number", np.fmod,
 _binary("pow", "number", _reference_power,
         _by_class(lambda a, b: te.call("pow", a, b), _integer_power))  # fmt: skip
 _binary("atan2", "float", np.arctan2, in_float32(lambda a, b: te.call("atan2", a, b)))
+_binary("copysign", "float", np.copysign, in_float32(lambda a, b: te.call("copysign", a, b)))
 _binary("minimum", "any", np.minimum, _of_bools(And, Min), commutative=True)
 _binary("maximum", "any", np.maximum, _of_bools(Or, Max), commutative=True)
 _binary("equal", "any", np.equal, EQ, commutative=True, makes_bool=True)
@@ -259,6 +260,7 @@ mod = _builder("mod", "The remainder of `floor_divide`: it has the sign of b.")
 fmod = _builder("fmod", "The remainder of `trunc_div`: it has the sign of a.")
 pow = _builder("pow", "a to the power b.")
 atan2 = _builder("atan2", "The angle of the point (b, a).")
+copysign = _builder("copysign", "|a| with the sign of b, which may be that of -0.0 or of a NaN.")
 minimum = _builder("minimum", "The smaller; NaN if either is NaN.")
 maximum = _builder("maximum", "The larger; NaN if either is NaN.")
 equal = _builder("equal", "a == b.")

@@ -162,34 +162,19 @@ def atan2(call: Call, a: Tensor, b: Tensor) -> Tensor:
 @aten("hypot.default")
 def hypot(call: Call, a: Tensor, b: Tensor) -> Tensor:
     """sqrt(a * a + b * b), without overflow."""
-    x, y = ops.abs(call.cast(a)), ops.abs(call.cast(b))
-    high, low = ops.maximum(x, y), ops.minimum(x, y)
-    ratio = ops.div(low, high)
-    length = ops.mul(high, ops.sqrt(ops.add(ops.square(ratio), 1.0)))
-    plain = ops.logical_or(ops.equal(high, 0.0), ops.isinf(high))
-    return ops.where(plain, high, length)
-
-
-def negative(x: Tensor) -> Tensor:
-    """Whether the sign is that of negative numbers, -0.0 too; of NaN this is not known."""
-    if not x.dtype.is_float:
-        return ops.less(as_tensor(x, "int64"), 0)
-    below = ops.less(x, 0.0)
-    zero = ops.equal(x, 0.0)
-    return ops.logical_or(below, ops.logical_and(zero, ops.less(ops.reciprocal(x), 0.0)))
+    return ops.hypot(call.cast(a), call.cast(b))
 
 
 @aten("signbit.default")
 def signbit(call: Call, x: Tensor) -> Tensor:
     """Whether the sign is that of negative numbers."""
-    return negative(x)
+    return ops.signbit(as_tensor(x, "uint8") if x.dtype.is_bool else x)
 
 
 @aten("copysign.Tensor", "copysign.Scalar")
 def copysign(call: Call, a: Any, b: Any) -> Tensor:
     """|a| with the sign of b."""
-    size = ops.abs(call.cast(a))
-    return ops.where(negative(call.cast(b)), ops.neg(size), size)
+    return ops.copysign(call.cast(a), call.cast(b))
 
 
 @aten("where.self")
