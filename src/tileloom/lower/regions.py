@@ -17,6 +17,7 @@ from ..tir import (
     BufferStore,
     For,
     LetStmt,
+    MatchBufferRegion,
     Stmt,
     While,
     collect,
@@ -84,7 +85,7 @@ class Accesses:
     def _visit(self, stmt: Stmt, scopes: tuple[Scope, ...]) -> None:
         if isinstance(stmt, Block):
             for match in stmt.match_buffers:
-                self._match(match.source.buffer, match.source.region, scopes)
+                self._match(stmt, match, scopes)
         else:
             for expr in stmt_exprs(stmt):
                 self._loads(expr, scopes, set())
@@ -94,11 +95,17 @@ class Accesses:
         for child in stmt_children(stmt):
             self._visit(child, inner)
 
-    def _match(self, buffer: Buffer, region: Iterable[object], scopes: tuple[Scope, ...]) -> None:
-        lows = tuple(part.min for part in region)  # type: ignore[attr-defined]
-        highs = tuple(part.min + part.extent - 1 for part in region)  # type: ignore[attr-defined]
-        for is_write in (True, False):  # a view may do both
-            self._add(buffer, scopes, is_write, lows, highs)
+    def _match(self, block: Block, match: MatchBufferRegion, scopes: tuple[Scope, ...]) -> None:
+        """What is done through a view: what its block declares, or may be anything."""
+        buffer, region = match.source.buffer, match.source.region
+        lows = tuple(part.min for part in region)
+        highs = tuple(part.min + part.extent - 1 for part in region)
+        stored = any(store.buffer is match.buffer for store in collect(block.body, BufferStore))
+        reads, writes = ({r.buffer for r in part} for part in (block.reads, block.writes))
+        undeclared = buffer not in reads | writes
+        for is_write in (True, False):
+            if undeclared or buffer in (writes if is_write else reads) or (is_write and stored):
+                self._add(buffer, scopes, is_write, lows, highs)
 
     def _loads(self, expr: Expr, scopes: tuple[Scope, ...], seen: set[Expr]) -> None:
         if expr in seen:
