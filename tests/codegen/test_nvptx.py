@@ -17,6 +17,7 @@ from tileloom.base.target import target
 from tileloom.driver import assembly
 from tileloom.schedule import Schedule
 from tileloom.schedule.group import schedule_gpu
+from tileloom.schedule.library import tensor_core_matmul
 from tileloom.script import tir as T
 from tileloom.tir import IRModule, PrimFunc
 
@@ -120,6 +121,25 @@ def test_vectors_of_neighbours_are_loaded_together() -> None:
     ptx = assembly(sch.mod, "cuda -arch=sm_80")
     assert re.search(r"ld\.global[.\w]*\.v4\.", ptx)
     assert re.search(r"st\.global[.\w]*\.v4\.", ptx)
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90a"])
+def test_matrix_units(arch: str, tmp_path: Path) -> None:
+    a, b = (te.placeholder((128, 128), "float16", name=name) for name in "AB")
+    k = te.reduce_axis((0, 128), name="k")
+    c = te.compute(
+        (128, 128),
+        lambda i, j: te.sum(a[i, k].astype("float32") * b[k, j].astype("float32"), axis=k),
+        name="C",
+    )
+    sch = Schedule(te.create_prim_func([a, b, c]))
+    tensor_core_matmul(sch, "C")
+    ptx = assembly(sch.mod, f"cuda -arch={arch}")
+    assert "wmma.mma.sync.aligned.row.row.m16n16k16.f32.f32" in ptx
+    assert "wmma.store.d.sync" in ptx
+    assert ".local" not in ptx, "fragments are in registers"
+    said = assemble(ptx, arch, tmp_path)
+    assert "0 bytes stack frame, 0 bytes spill stores" in said
 
 
 def test_what_has_no_code_is_refused() -> None:
