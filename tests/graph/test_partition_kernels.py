@@ -215,3 +215,36 @@ def test_through_the_public_jit() -> None:
             for function, arguments in ((softmax, (x,)), (normalised, (x, *vectors))):
                 graph = tl.jit(function).graph(*arguments)
                 assert plan_graph(graph, Target.host()).kernel_count == 1
+
+
+TURNED = {
+    "heads of a norm": lambda x: ops.transpose(
+        ops.reshape(ops.layer_norm(x), (2, 12, 4, 32)), (0, 2, 1, 3)
+    ),
+    "windows of a norm": lambda x: ops.transpose(
+        ops.reshape(ops.rms_norm(x), (2, 3, 4, 2, 64)), (0, 1, 3, 2, 4)
+    ),
+    "both orders": lambda x: ops.transpose(ops.exp(x), (1, 0, 2)),
+    "exchanged rows and more": lambda x: ops.tanh(
+        ops.add(ops.transpose(ops.softmax(x), (1, 0, 2)), weights(12, 2, 128))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(TURNED))
+def test_results_are_stored_in_another_order(name) -> None:
+    new = Case()
+    x = new(2, 12, 128)
+    graph, program = new.program(TURNED[name](x), ops.exp(x))
+    assert program.kernel_count == 1, program.groups.refusals
+    check(graph)
+
+
+def test_pieces_that_are_too_short_are_copied() -> None:
+    new = Case()
+    y = ops.layer_norm(new(3, 40, 24))
+    graph, program = new.program(ops.transpose(y, (0, 2, 1)), y)
+    assert any("takes the rows of the nest apart" in str(r) for r in program.groups.refusals) or (
+        program.kernel_count == 1
+    )
+    check(graph)

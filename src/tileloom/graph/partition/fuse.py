@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ..nodes import Graph, Node, Tensor
-from ..to_tir.fits import CHEAP, formulas_fit, lattice, product_fit, rows_fit, work_of
+from ..to_tir.fits import CHEAP, formulas_fit, lattice, rows_fit, work_of
+from ..to_tir.fits_product import product_fit
 from ..to_tir.products import suits_panels
 from . import cost
 from .cells import Cell, Cells

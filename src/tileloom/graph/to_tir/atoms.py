@@ -7,15 +7,16 @@ access steps through as one are merged again afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 
+from ... import compute as te
 from ...expr import Expr, ProducerLoad, Range, Reduce, Var, const, post_order
 from ...expr.analyzer import Analyzer
 from .access import flat_index
-from .fits import size_of
 from .frame import Axis
+from .layouts import Layout, cut_shape, size_of
 from .stages import PlanRefused, Stage
 
 
@@ -118,6 +119,35 @@ class Atoms:
             raise PlanRefused(f"{name} is over another domain")
         return found
 
+    def values_in(self, axes: Sequence[Axis], layout: Layout, name: str) -> dict[Var, Expr]:
+        """The variables of a stage whose result lies in another order.
+
+        Raises:
+            PlanRefused: it is not made of atoms.
+        """
+        below: dict[int, int] = {}  # the first atom of a step, from the innermost one on
+        step = 1
+        for k, atom in reversed(list(enumerate(self.axes))):
+            below[step] = k
+            step *= atom.extent
+        found: dict[Var, Expr] = {}
+        for axis, dim in zip(axes, (dim for dim in layout if dim), strict=True):
+            value: Expr | None = None
+            for extent, start in dim:
+                k = below.get(start, -1)
+                inside: list[Axis] = []
+                while k >= 0 and size_of(a.extent for a in inside) < extent:
+                    inside.insert(0, self.axes[k])
+                    k -= 1
+                if size_of(a.extent for a in inside) != extent:
+                    raise PlanRefused(f"{name} lies in an order that the domain does not have")
+                for atom in inside:
+                    var = atom.parts[0]
+                    value = var if value is None else value * atom.extent + var
+            if value is not None:
+                found[axis.parts[0]] = value
+        return found
+
     def simplify(self, index: Expr) -> Expr:
         """An index with what the extents of the atoms imply."""
         return self._analyzer.simplify(index)
@@ -131,7 +161,7 @@ class Atoms:
         return analyzer
 
 
-def common_axes(lead: Stage, stages: Sequence[Stage]) -> Atoms:
+def common_axes(lead: Stage, stages: Sequence[Stage], layouts: Mapping[te.Tensor, Layout]) -> Atoms:
     """The axes that the shapes of all stages are made of.
 
     Raises:
@@ -146,7 +176,8 @@ def common_axes(lead: Stage, stages: Sequence[Stage]) -> Atoms:
         if stage.is_reduction:
             whole.append([axis.extent for axis in logical_axes(stage)])
         elif size_of(stage.extents) == size:
-            whole.append(list(stage.extents))
+            layout = layouts.get(stage.op.outputs[0])
+            whole.append(list(stage.extents if layout is None else cut_shape(layout)))
         else:
             parts.append(list(stage.extents))
     cuts = _cut(shape, whole)

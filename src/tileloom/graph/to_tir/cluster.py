@@ -30,8 +30,8 @@ from ...expr import (
 from ...tir import Buffer, make_buffer
 from .access import Linear, flat_index, linear
 from .atoms import Atoms, common_axes, domain, logical_axes
-from .fits import size_of
 from .frame import Axis, merge_axes
+from .layouts import Layout, size_of
 from .stages import PlanRefused, Stage
 
 
@@ -83,22 +83,31 @@ class Cluster:
         return 1 + max((m.level for m in self.members), default=0)
 
 
-def make_cluster(stages: Sequence[Stage]) -> Cluster:
+def make_cluster(
+    stages: Sequence[Stage], layouts: Mapping[te.Tensor, Layout] | None = None
+) -> Cluster:
     """The stages over the domain of their first reduction (or of the first stage).
 
     Shapes that cut the domain's elements differently are walked by the axes that all of them are
     made of.
 
+    Args:
+        layouts: of results that lie in another order than the domain.
+
     Raises:
         PlanRefused: they do not share a domain.
     """
-    lead = next((stage for stage in stages if stage.is_reduction), stages[0])
-    atoms = common_axes(lead, stages)
+    turned = layouts or {}
+    plain = [s for s in stages if s.is_reduction or s.op.outputs[0] not in turned]
+    if not plain:
+        turned, plain = {}, list(stages)
+    lead = next((stage for stage in plain if stage.is_reduction), plain[0])
+    atoms = common_axes(lead, stages, turned)
     order = [atom for axis in domain(lead) for atom in atoms.parts(axis)]
     members: dict[te.Tensor, Member] = {}
     result = []
     for stage in stages:
-        member = _place(stage, atoms, members)
+        member = _place(stage, atoms, members, turned)
         members.update((tensor, member) for tensor in member.tensors)
         result.append(member)
     merged = _merge(order, result)
@@ -110,13 +119,22 @@ def make_cluster(stages: Sequence[Stage]) -> Cluster:
     )
 
 
-def _place(stage: Stage, atoms: Atoms, members: Mapping[te.Tensor, Member]) -> Member:
+def _place(
+    stage: Stage,
+    atoms: Atoms,
+    members: Mapping[te.Tensor, Member],
+    turned: Mapping[te.Tensor, Layout],
+) -> Member:
     full = not stage.is_reduction and size_of(stage.extents) == atoms.size
     if stage.is_reduction:
         renamed = atoms.values_of(logical_axes(stage), stage.op.name, reduces=True)
     elif full or size_of(stage.extents) == atoms.row_size:
         own = [Axis((v,), (n,)) for v, n in zip(stage.axes, stage.extents, strict=True)]
-        renamed = atoms.values_of(own, stage.op.name, rows=not full)
+        layout = turned.get(stage.op.outputs[0]) if full else None
+        if layout is None:
+            renamed = atoms.values_of(own, stage.op.name, rows=not full)
+        else:
+            renamed = atoms.values_in(own, layout, stage.op.name)
     else:
         raise PlanRefused(f"{stage.op.name} is over another domain")
     body = tuple(_rename(part, renamed) for part in stage.body)

@@ -17,6 +17,16 @@ from itertools import pairwise
 from typing import Literal
 
 from ..nodes import Node, Tensor
+from .layouts import (
+    PIECE,
+    Layout,
+    cut_shape,
+    is_plain,
+    layout_after,
+    plain_layout,
+    size_of,
+    together,
+)
 
 Role = Literal["whole", "row", "free"]
 
@@ -37,8 +47,6 @@ WORK = {
 
 #: Simple operations that may be done again for each element rather than kept.
 CHEAP = 6
-#: Elements that lie together in the result of a product, whatever its layout.
-PIECE = 16
 
 
 def work_of(node: Node) -> int:
@@ -52,14 +60,6 @@ def work_of(node: Node) -> int:
 def live(shape: Iterable[int]) -> tuple[int, ...]:
     """The extents other than 1."""
     return tuple(extent for extent in shape if extent != 1)
-
-
-def size_of(shape: Iterable[int]) -> int:
-    """The number of elements."""
-    total = 1
-    for extent in shape:
-        total *= extent
-    return total
 
 
 def refines(shapes: Iterable[Sequence[int]]) -> bool:
@@ -119,6 +119,7 @@ class Nest:
         self.size = size_of(shape)
         self.roles: dict[Tensor, Role] = {}
         self.work: dict[Tensor, int] = {}
+        self.turned: dict[Tensor, Layout] = {}  # whole, but in another order
         self.walked: dict[Role, list[tuple[int, ...]]] = {"whole": [self.shape], "row": []}
         self.reduced = lattice(shape, axes or ())
         kept = [k for k in range(len(self.shape)) if k not in (axes or ())]
@@ -144,7 +145,8 @@ class Nest:
         shape, axes = source.shape, _reduced_axes(node)
         if source.type.size != self.size or lattice(shape, axes) != self.reduced:
             return f"{node.op.name} reduces over another domain"
-        if self.roles.get(source, "free") == "row" and self.row_size != self.size:
+        is_row = self.roles.get(source, "free") == "row" and self.row_size != self.size
+        if is_row or source in self.turned:
             return f"{node.op.name} reduces over another domain"
         self.walked["whole"].append(shape)
         for tensor in node.outputs:
@@ -163,18 +165,20 @@ class Nest:
             if found is None:
                 return f"{node.op.name} makes {out.type}, neither the domain nor its rows"
             role = found
-            for tensor in bound:
-                reason = self._read(node, tensor, role)
-                if reason:
-                    return reason
+            reason = self._read_all(node, bound, role)
+            if reason:
+                return reason
         work = work_of(node)
         for tensor in made:
             if self.repeats(tensor, out, node.op.name):
-                return f"{node.op.name} would compute {_maker(tensor)} again for each element"
+                return f"{node.op.name} would compute {maker_name(tensor)} again for each element"
             work += self.work[tensor]
         is_kept = any(t in kept for t in node.outputs)
         if is_kept:
-            self.walked[role].append(out.shape)
+            layout = self.turned.get(out)
+            if layout is not None and together(layout) < PIECE:
+                return f"{node.op.name} takes the rows of the nest apart"
+            self.walked[role].append(out.shape if layout is None else cut_shape(layout))
         for tensor in node.outputs:
             # What is kept must be read where it is made, even if it is made of inputs alone.
             self.roles[tensor] = role if is_kept or bound else "free"
@@ -186,10 +190,26 @@ class Nest:
             return "whole"
         return "row" if self.reduces and out.type.size == self.row_size else None
 
+    def _read_all(self, node: Node, bound: Sequence[Tensor], role: Role) -> str | None:
+        """Whether a node reads bound tensors where they are made, or all in one other order."""
+        if node.op.name == "transpose" or any(t in self.turned for t in bound):
+            if not bound:
+                return None
+            layouts = [self.turned.get(t) or plain_layout(t.shape) for t in bound]
+            is_whole = role == "whole" and all(t.type.size == self.size for t in bound)
+            layout = layout_after(node, layouts) if is_whole else None
+            if layout is None:
+                return f"{node.op.name} reads {maker_name(bound[0])} at other places than it is made at"
+            if not is_plain(layout):
+                self.turned[node.outputs[0]] = layout
+            return None
+        reasons = (self._read(node, tensor, role) for tensor in bound)
+        return next(filter(None, reasons), None)
+
     def _read(self, node: Node, tensor: Tensor, role: Role) -> str | None:
         """Whether a node reads a bound tensor at the point where it is made."""
         if node.op.kind != "elementwise" and node.op.name not in _ALONG:
-            return f"{node.op.name} reads {_maker(tensor)} at other places than it is made at"
+            return f"{node.op.name} reads {maker_name(tensor)} at other places than it is made at"
         own = self.roles[tensor]
         out = node.outputs[0]
         if tensor.type.size == out.type.size:
@@ -214,12 +234,13 @@ class Nest:
         return position >= 0 and tensor.shape[position] != 1
 
 
-def _maker(tensor: Tensor) -> str:
+def maker_name(tensor: Tensor) -> str:
+    """The op that makes a tensor, for messages."""
     return tensor.node.op.name if tensor.node is not None else tensor.name
 
 
 def _elsewhere(node: Node, tensor: Tensor) -> str:
-    return f"{node.op.name} spreads {_maker(tensor)} along other axes than those it has"
+    return f"{node.op.name} spreads {maker_name(tensor)} along other axes than those it has"
 
 
 def _reduced_axes(node: Node) -> tuple[int, ...]:
@@ -231,10 +252,8 @@ def _reduced_axes(node: Node) -> tuple[int, ...]:
 
 def formulas_fit(nodes: Sequence[Node], kept: Collection[Tensor]) -> str | None:
     """Whether formulas are computed in one nest: all that is kept has one size."""
-    results = [t for node in nodes for t in node.outputs if t in kept]
-    if not results:
-        return None
-    return Nest(results[0].shape, None).fit(nodes, kept)
+    nest = _formula_nest(nodes, kept)
+    return None if nest is None else nest.fit(nodes, kept)
 
 
 def rows_fit(
@@ -244,115 +263,21 @@ def rows_fit(
     return Nest(*domain).fit(nodes, kept)
 
 
-# ---------------------------------------------------------------------------- products
-
-#: For each dimension of a tensor, the (extent, step) pairs that it is made of, outermost first;
-#: steps count elements of the product.
-Layout = tuple[tuple[tuple[int, int], ...], ...]
-
-
-def product_fit(
-    nodes: Sequence[Node], kept: Collection[Tensor], anchor: Node, *, panels: bool
-) -> tuple[dict[Tensor, Layout], str | None]:
-    """Whether formulas fit behind a product; and how what they make lies in its result.
-
-    They work on the product's elements one by one, and store them in its order, or in another
-    one that keeps pieces of the rows together, if the product is made by panels.
-    """
-    product = anchor.outputs[0]
-    layouts: dict[Tensor, Layout] = {product: plain_layout(product.shape)}
-    nest = Nest(product.shape, None)  # of formulas of other tensors
-    for node in nodes:
-        if node is anchor:
-            continue
-        if any(tensor.node is node for tensor in anchor.inputs):
-            return layouts, f"{node.op.name} makes an operand of {anchor.op.name}"
-        bound = [t for t in node.inputs if t in layouts]
-        if not bound:
-            if any(t in kept for t in node.outputs):
-                return layouts, f"{node.op.name} does not depend on {anchor.op.name}"
-            reason = nest.fit([node], ())
-            if reason:
-                return layouts, reason
-            continue
-        out = node.outputs[0]
-        layout = _layout_after(node, [layouts[t] for t in bound])
-        if layout is None:
-            return layouts, f"{node.op.name} wants the elements of {anchor.op.name} elsewhere"
-        for tensor in node.inputs:
-            if tensor in nest.work and nest.repeats(tensor, out, node.op.name):
-                return layouts, f"{node.op.name} would compute {_maker(tensor)} again"
-        layouts[out] = layout
-        if out in kept and not (_in_pieces(layout, anchor) if panels else is_plain(layout)):
-            return layouts, f"{node.op.name} takes the rows of {anchor.op.name} apart"
-    return layouts, None
+def turned_results(
+    nodes: Sequence[Node],
+    kept: Collection[Tensor],
+    domain: tuple[Sequence[int], Collection[int]] | None,
+) -> dict[Tensor, Layout]:
+    """What a nest stores in another order than it walks its domain in, and how."""
+    if not any(node.op.name == "transpose" for node in nodes):
+        return {}
+    nest = _formula_nest(nodes, kept) if domain is None else Nest(*domain)
+    if nest is None:
+        return {}
+    nest.fit(nodes, kept)
+    return {tensor: layout for tensor, layout in nest.turned.items() if tensor in kept}
 
 
-def plain_layout(shape: Sequence[int]) -> Layout:
-    """The layout of what lies as it is.
-
-    >>> plain_layout((2, 1, 8))
-    (((2, 8),), (), ((8, 1),))
-    """
-    step, result = size_of(shape), []
-    for extent in shape:
-        step //= max(1, extent)
-        result.append(((extent, step),) if extent != 1 else ())
-    return tuple(result)
-
-
-def _layout_after(node: Node, layouts: Sequence[Layout]) -> Layout | None:
-    """How a node's result lies, given how its bound inputs do; None: it cannot follow them."""
-    first, out = layouts[0], node.outputs[0]
-    if node.op.kind == "elementwise":
-        if len(out.shape) < len(first) or any(other != first for other in layouts):
-            return None
-        padded: Layout = ((),) * (len(out.shape) - len(first)) + first
-        extents = tuple(size_of(e for e, _ in dim) for dim in padded)
-        return padded if extents == out.shape else None
-    if node.op.name == "transpose":
-        return tuple(first[axis] for axis in node.attrs["perm"])
-    if node.op.name == "reshape":
-        return _regroup([pair for dim in first for pair in dim], out.shape)
-    return None
-
-
-def _regroup(pairs: list[tuple[int, int]], shape: Sequence[int]) -> Layout | None:
-    """The same elements in the same order as dimensions of other extents."""
-    result: list[tuple[tuple[int, int], ...]] = []
-    rest = list(pairs)
-    for extent in reversed(shape):
-        dim: list[tuple[int, int]] = []
-        while extent != 1:
-            own, step = rest.pop()
-            if extent % own == 0:
-                dim.append((own, step))
-                extent //= own
-            elif own % extent == 0:
-                dim.append((extent, step))
-                rest.append((own // extent, step * extent))
-                extent = 1
-            else:
-                return None
-        result.append(tuple(reversed(dim)))
-    return tuple(reversed(result))
-
-
-def _in_pieces(layout: Layout, anchor: Node) -> bool:
-    """Whether the rows of a product, or whole pieces of them, stay together and in order."""
-    if is_plain(layout):
-        return True
-    extent = 1
-    for own, step in reversed([pair for dim in layout for pair in dim]):
-        if step != extent:
-            break
-        extent *= own
-    shape = anchor.outputs[0].shape
-    row = size_of(shape[2:]) if anchor.op.kind == "conv" else shape[-1]
-    return extent % row == 0 or (anchor.op.kind == "matmul" and extent % PIECE == 0)
-
-
-def is_plain(layout: Layout) -> bool:
-    """Whether the elements keep their order."""
-    steps = [step for dim in layout for _, step in dim]
-    return steps == sorted(steps, reverse=True)
+def _formula_nest(nodes: Sequence[Node], kept: Collection[Tensor]) -> Nest | None:
+    results = [t for node in nodes for t in node.outputs if t in kept]
+    return Nest(results[0].shape, None) if results else None

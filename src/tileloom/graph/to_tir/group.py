@@ -9,7 +9,8 @@ from ...expr import Var, const
 from ...tir import Buffer, PrimFunc, Stmt, make_buffer, seq
 from ..nodes import Node, Tensor
 from ..partition.group import Group
-from .fits import product_fit
+from .fits import turned_results
+from .fits_product import product_fit
 from .kernel import Body, Machine, plain_body, product_body
 from .products import suits_panels
 from .reducing import allocate
@@ -70,7 +71,10 @@ def part_body(part: Group, memory: Mapping[Tensor, Buffer], machine: Machine) ->
         outputs.append(output)
         buffers[output] = memory[tensor]
     if anchor is None or result is None:
-        return plain_body(outputs, buffers, machine)
+        turned = turned_results(part.nodes, part.outputs, part.domain)
+        pairs = zip(outputs, part.outputs, strict=True)
+        found = {output: turned[tensor] for output, tensor in pairs if tensor in turned}
+        return plain_body(outputs, buffers, machine, found)
     operands = [made[t] for t in anchor.inputs]
     by_tensor, _ = product_fit(part.nodes, part.outputs, anchor, panels=True)
     layouts = {

@@ -18,8 +18,8 @@ from .cluster import (
     work,
 )
 from .columns import ColumnKernel
-from .fits import Layout
 from .formulas import formula_kernel
+from .layouts import Layout
 from .nest import PARALLEL_WORK
 from .products import Anchored, anchored_kernel
 from .reducing import allocate
@@ -85,27 +85,38 @@ def product_body(
 
 
 def plain_body(
-    outputs: Sequence[te.Tensor], buffers: Mapping[te.Tensor, Buffer], machine: Machine
+    outputs: Sequence[te.Tensor],
+    buffers: Mapping[te.Tensor, Buffer],
+    machine: Machine,
+    layouts: Mapping[te.Tensor, Layout],
 ) -> Body:
-    """What is made of formulas and reductions, in one nest of loops if they fit together."""
+    """What is made of formulas and reductions, in one nest of loops if they fit together.
+
+    Args:
+        layouts: of results that lie in another order than the domain of the nest.
+    """
     outputs = [tensor for tensor in outputs if 0 not in tensor.static_shape]
     if not outputs:
         return Body(seq(), divisible=True, work=0)
     try:
-        return _together(outputs, buffers, machine)
+        return _together(outputs, buffers, machine, layouts)
     except PlanRefused:
         return _one_by_one(make_stages(outputs, reuse=False), buffers, outputs, machine)
 
 
 def _together(
-    outputs: Sequence[te.Tensor], buffers: Mapping[te.Tensor, Buffer], machine: Machine
+    outputs: Sequence[te.Tensor],
+    buffers: Mapping[te.Tensor, Buffer],
+    machine: Machine,
+    layouts: Mapping[te.Tensor, Layout],
 ) -> Body:
     """All stages in one loop nest (formulas that share no domain: one for each size)."""
     stages = make_stages(outputs, reuse=True)
     if any(stage.is_reduction for stage in stages):
-        return _nest(_reducing(stages, outputs, machine), buffers, outputs, machine)
+        cluster = _reducing(stages, outputs, machine, layouts)
+        return _nest(cluster, buffers, outputs, machine)
     try:
-        return _nest(make_cluster(stages), buffers, outputs, machine)
+        return _nest(make_cluster(stages, layouts), buffers, outputs, machine)
     except PlanRefused:
         by_extents: dict[tuple[int, ...], list[Stage]] = {}
         for stage in stages:
@@ -120,19 +131,24 @@ def _together(
     return Body(seq(*(body.stmt for body in bodies)), divisible=True, work=work)
 
 
-def _reducing(stages: Sequence[Stage], outputs: Sequence[te.Tensor], machine: Machine) -> Cluster:
+def _reducing(
+    stages: Sequence[Stage],
+    outputs: Sequence[te.Tensor],
+    machine: Machine,
+    layouts: Mapping[te.Tensor, Layout],
+) -> Cluster:
     """Reductions and formulas over their domain, with costly formulas kept where that is possible.
 
     Raises:
         PlanRefused: they do not share a domain.
     """
     try:
-        cluster = make_cluster(stages)
+        cluster = make_cluster(stages, layouts)
         if _can_keep(cluster, outputs, machine):
             return cluster
     except PlanRefused:
         pass  # perhaps only for what was kept
-    return make_cluster(make_stages(outputs, reuse=False))
+    return make_cluster(make_stages(outputs, reuse=False), layouts)
 
 
 def _can_keep(cluster: Cluster, outputs: Sequence[te.Tensor], machine: Machine) -> bool:

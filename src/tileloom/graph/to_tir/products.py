@@ -13,9 +13,9 @@ from ...expr import Add, And, Expr, Var, binary, cast, const
 from ...tir import Buffer, BufferLoad, BufferStore, Stmt, make_buffer, seq
 from ..nodes import Node
 from .access import row_major
-from .fits import Layout, is_plain, size_of
 from .frame import Axis, Frame, constantly
 from .gemm import Element, Product, product_kernel
+from .layouts import Layout, is_plain, size_of
 from .reducing import allocate
 from .stages import PlanRefused, Stage, make_stages
 
