@@ -144,6 +144,11 @@ def test_clusters_depend_on_each_other_through_other_clusters() -> None:
     assert not has_circle(contracted(reads, parts))
 
 
+def test_nothing() -> None:
+    assert found([], []) == []
+    assert segments([], lambda node: [], lambda node: True) == []
+
+
 def test_order_is_checked() -> None:
     with pytest.raises(InternalError, match="producers before"):
         clusters("ab", {"a": "b", "b": ""}.__getitem__, lambda node: True)
@@ -179,8 +184,8 @@ def test_ten_thousand_nodes(dag: Callable[[int], Dag], foreign: int) -> None:
     reads = dag(n)
     start = time.process_time()
     parts = found(reads, [not foreign or k % foreign != 1 for k in range(n)])
-    # A second of quiet machine; a busy one gets some more.
-    assert time.process_time() - start < 3
+    # Less than a second of a quiet machine; a busy one gets more.
+    assert time.process_time() - start < 4
     if not foreign:
         assert len(parts) == 1
 
