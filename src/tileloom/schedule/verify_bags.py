@@ -9,7 +9,7 @@ from ..base.errors import InternalError
 from ..expr import And, BinaryOp, Expr, Or
 from .verify_flow import union
 from .verify_model import Access
-from .verify_prints import Print, prints
+from .verify_prints import Print, is_cut, prints
 from .verify_sums import Sums, Term, is_neutral, is_neutral_value
 from .verify_values import (
     Constant,
@@ -155,11 +155,11 @@ class Bags:
         lacking = self.lacking(new, old), self.lacking(old, new)
         if not lacking[0] and not lacking[1]:
             return
-        if (
-            lacking[0]
-            and lacking[1]
-            and not (lacking[0] | lacking[1]).keys() <= new.keys() & old.keys()
-        ):
+        rows = (row for bag in (new, old) for row in bag.values())
+        if any(is_cut(printed.mark.shape) for row in rows for printed in row):
+            raise NotComparable("the terms of a reduction depend on one another")
+        known = new.keys() & old.keys()
+        if lacking[0] and lacking[1] and not (lacking[0].keys() | lacking[1].keys()) <= known:
             raise NotComparable("the terms of a reduction are computed in another way")
         first = next(iter((lacking[0] or lacking[1]).values()))
         raise self.proof.different(first.unwrap().domain(), "combines other terms")

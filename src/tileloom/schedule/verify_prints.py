@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..expr import Add, Cast, Expr, FloatImm, IntImm, Max, Min, Mul, Sub
+from .verify_model import Access
 from .verify_sums import Sums
 from .verify_values import (
     Constant,
@@ -26,7 +27,7 @@ from .verify_values import (
     stored_node,
 )
 
-_DEEPEST = 24
+Above = tuple[Access, ...]  # the stores that are looked into
 _MORE = ("more",)
 _FOLDS: dict[type[Expr], Callable[[float, float], float]] = {
     Add: lambda a, b: a + b,
@@ -59,14 +60,17 @@ class Print:
         return None if self.leaves else _fold(self.shape)
 
 
-def prints(sums: Sums, value: Head | Node, where: Any, room: int, depth: int = 0) -> list[Print]:
+def is_cut(shape: tuple[Any, ...]) -> bool:
+    """Whether an outline ends at values that depend on themselves: it may differ for equal ones."""
+    return shape == _MORE or any(isinstance(part, tuple) and is_cut(part) for part in shape)
+
+
+def prints(sums: Sums, value: Head | Node, where: Any, room: int, above: Above = ()) -> list[Print]:
     """The prints of a value, with at most `room` leaves each, for all questions."""
-    if depth > _DEEPEST:
-        return [Print(where, _MORE, (), False)]
     match value:
         case Node():
             cases = sums.side.resolve(value, where)
-            return [p for w, h in cases for p in prints(sums, h, w, room, depth + 1)]
+            return [p for w, h in cases for p in prints(sums, h, w, room, above)]
         case Constant(number):
             return [Print(where, ("number", number), ())]
         case Element(param, cells):
@@ -74,15 +78,15 @@ def prints(sums: Sums, value: Head | Node, where: Any, room: int, depth: int = 0
         case Number(values):
             return [Print(where, ("index",), (values.intersect_domain(where),))]
         case Operation():
-            return _operation(sums, value, where, room, depth)
+            return _operation(sums, value, where, room, above)
         case Stored():
-            return _stored(sums, value, where, room, depth)
+            return _stored(sums, value, where, room, above)
         case Indirect():
-            return _indirect(sums, value, where, depth)
+            return _indirect(sums, value, where, above)
     raise NotComparable(f"a {type(value).__name__}")
 
 
-def _operation(sums: Sums, value: Operation, where: Any, room: int, depth: int) -> list[Print]:
+def _operation(sums: Sums, value: Operation, where: Any, room: int, above: Above) -> list[Print]:
     found = [Print(where, ("op", value.shape), ())]
     for operand in value.operands:
         longer = []
@@ -91,32 +95,35 @@ def _operation(sums: Sums, value: Operation, where: Any, room: int, depth: int) 
             if left <= 0:
                 longer.append(replace(known, whole=False))
                 continue
-            for more in prints(sums, operand, known.where, left, depth + 1):
+            for more in prints(sums, operand, known.where, left, above):
                 shape, leaves = (*known.shape, more.shape), (*known.leaves, *more.leaves)
                 longer.append(Print(more.where, shape, leaves, known.whole and more.whole))
         found = longer
     return found
 
 
-def _stored(sums: Sums, value: Stored, where: Any, room: int, depth: int) -> list[Print]:
+def _stored(sums: Sums, value: Stored, where: Any, room: int, above: Above) -> list[Print]:
+    if value.write in above:
+        return [Print(where, _MORE, (), False)]
     whole, rest = sums.finished(value, where)
-    found = [] if whole.is_empty() else _reduction(sums, value, whole, depth)
+    above = (*above, value.write)
+    found = [] if whole.is_empty() else _reduction(sums, value, whole, above)
     if not rest.is_empty():
         node = stored_node(value.write, value.start)
-        found += prints(sums, node, rest, room, depth + 1)
+        found += prints(sums, node, rest, room, above)
     return found
 
 
-def _reduction(sums: Sums, value: Stored, where: Any, depth: int) -> list[Print]:
+def _reduction(sums: Sums, value: Stored, where: Any, above: Above) -> list[Print]:
     kind, terms = sums.terms(value, where)
     cells = []
     for term in terms:
-        found = _elements(prints(sums, term.value, term.where, 1, depth + 1))
+        found = _elements(prints(sums, term.value, term.where, 1, above))
         cells += [term.owner.reverse().apply_range(element) for element in found]
     return _least(("reduction", kind.__name__), cells, where)
 
 
-def _indirect(sums: Sums, value: Indirect, where: Any, depth: int) -> list[Print]:
+def _indirect(sums: Sums, value: Indirect, where: Any, above: Above) -> list[Print]:
     asked, runs = sums.side.each_symbol(value, where)
     cells = []
     try:
@@ -124,7 +131,7 @@ def _indirect(sums: Sums, value: Indirect, where: Any, depth: int) -> list[Print
     except NotComparable:
         cases = []
     for some, head in cases:
-        found = _elements(prints(sums, head, some, 1, depth + 1))
+        found = _elements(prints(sums, head, some, 1, above))
         cells += [asked.domain_map().reverse().apply_range(element) for element in found]
     return _least(("indirect",), [c for c in cells if c.range().is_bounded()], where)
 
