@@ -355,3 +355,14 @@ def test_conditions_that_leave_nothing() -> None:
         assert detect_iter_map([flat // 3, flat % 3], domains, condition)
     empty = {I: Range(0, 0), J: Range(0, 2)}
     assert detect_iter_map([I // 2, I % 2, J], empty)
+
+
+def test_a_condition_on_what_stands_outside_is_one_bound_of_two() -> None:
+    """`i` is fixed: what is left of `j` ends at its own end or at the condition's."""
+    found = detect_iter_map([I * 4 + J], {J: Range(2, 2)}, I * 4 + J < 6)
+    assert found
+    (total,) = found.indices
+    for i in range(0, 2):
+        count = len([j for j in range(2, 4) if i * 4 + j < 6])
+        extent = evaluate(total.args[0].extent, {I: i}) if total.args else 1
+        assert max(extent, 0) == count

@@ -8,7 +8,7 @@ from typing import Any
 from ..base.dtype import DType
 from ..base.errors import TileloomError
 from .analyzer import Analyzer, is_true, without_likely
-from .build import const
+from .build import binary, const
 from .itermap_nodes import IterMark, IterSplitExpr, IterSumExpr, is_int, whole
 from .nodes import (
     EQ,
@@ -23,6 +23,8 @@ from .nodes import (
     FloorDiv,
     FloorMod,
     IntImm,
+    Max,
+    Min,
     Mul,
     Sub,
     Var,
@@ -135,11 +137,16 @@ class IterMapRewriter:
     def _clip(self, extent: Expr, low: Expr | None, high: Expr | None) -> tuple[Expr, Expr]:
         zero = const(0, extent.dtype)
         prove = self.analyzer.can_prove
-        start = zero if low is None or prove(low <= 0) else low
-        end = extent if high is None or prove(high >= extent) else high
+        start = zero if low is None or prove(low <= 0) else self._bound(Max, low, zero)
+        end = extent if high is None or prove(high >= extent) else self._bound(Min, high, extent)
         if prove(end < start):
             return start, start  # nothing is left
         return start, end
+
+    def _bound(self, kind: type[Max] | type[Min], limit: Expr, own: Expr) -> Expr:
+        """The tighter of two bounds, where it is not known which that is."""
+        tighter = limit >= own if kind is Max else limit <= own
+        return limit if self.analyzer.can_prove(tighter) else self._simple(binary(kind, limit, own))
 
     def _cut_sum(self, total: IterSumExpr, low: Expr | None, high: Expr | None) -> None:
         total = self._with_constrained(total)
