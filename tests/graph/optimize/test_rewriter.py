@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graph.optimize.test_random_algebra import Algebra
 from graph.random_graphs import random_arrays, random_graph
 from tileloom.base.errors import UserError
 from tileloom.base.settings import override
@@ -56,6 +57,26 @@ def test_readers_are_counted_right(seed, steps, kind, everything) -> None:
     wanted = reads(graph)
     alive = {tensor for node in graph.nodes for tensor in node.outputs} | set(graph.inputs)
     assert {t: walk.uses[t] for t in alive if walk.uses[t]} == {t: wanted[t] for t in wanted}
+
+
+@settings(max_examples=150, deadline=None)
+@given(SEEDS, st.integers(1, 30), st.sampled_from(["float32", "int64"]), st.booleans())
+def test_readers_are_counted_right_in_algebra(seed, steps, kind, everything) -> None:
+    graph, walk = walked(Algebra(seed, kind).graph(steps), "reassociating" * everything)
+    wanted = reads(graph)
+    alive = {tensor for node in graph.nodes for tensor in node.outputs} | set(graph.inputs)
+    assert {t: walk.uses[t] for t in alive if walk.uses[t]} == {t: wanted[t] for t in wanted}
+
+
+def test_a_node_is_replaced_by_one_that_it_reads() -> None:
+    """Once by a rule, then by what is known of an equal node."""
+    x = tensor(kind="int64")
+    sign = ops.sign(x)
+    wide = ops.broadcast_to(sign, (3, 8))
+    least = ops.minimum(ops.minimum(wide, wide), sign)
+    graph, walk = walked(Graph([x], [least, least]))
+    assert names(graph) == ["sign", "broadcast_to"]
+    assert [walk.uses[t] for t in (x, sign, graph.outputs[0])] == [1, 1, 2]
 
 
 @settings(max_examples=150, deadline=None)

@@ -31,7 +31,7 @@ FIRES_PER_NODE, FIRES_AT_LEAST = 8, 256
 #: Walks over the graph; the second and further ones only for rules that were held back.
 MAX_WALKS = 4
 #: What a rule builds is simplified in turn, to this depth.
-MAX_DEPTH = 40
+MAX_DEPTH = 16
 
 
 class Rewriter:
@@ -52,6 +52,7 @@ class Rewriter:
         self._rule: Rule | None = None
         self._known: dict[Any, tuple[Tensor, ...]] = {}
         self._dead: set[Node] = set()
+        self._made: list[Node] = []  # by the rules at work, and read by nobody yet
         self._replaced: list[Node] = []  # kept alive: keys may know their arrays by identity
         self._depth = 0
         self._changed = False
@@ -92,7 +93,7 @@ class Rewriter:
             self._revive(known[0].node)
             if known[0].node is not node:
                 self._changed = True
-                self._release(inputs)
+                self._release(inputs, known[0])
                 self._note("share")
             return known
         if self._changed and not self._depth:
@@ -115,9 +116,7 @@ class Rewriter:
         outputs = node.outputs
         result = self._rewritten(node)
         if result is not None:
-            self.uses[result] += 1  # held while the node below it goes
-            self._release(node.inputs)
-            self.uses[result] -= 1
+            self._release(node.inputs, result)
             outputs = (result, *outputs[1:])
             self._replaced.append(node)
         self._known[key] = outputs
@@ -132,7 +131,9 @@ class Rewriter:
             if kind not in kinds or self.fired >= self.fires:
                 continue
             self._rule = rule
+            begin = len(self._made)
             result = apply(node, self)
+            self._drop_unused(begin, result)
             if result is None or result is node.outputs[0]:
                 continue
             if result.type != node.outputs[0].type:
@@ -157,6 +158,8 @@ class Rewriter:
         result = self._settle(node, inputs)[0]
         self._depth -= 1
         self._rule = rule
+        if result.node is not None and not self.uses[result]:
+            self._made.append(result.node)
         return result
 
     def scalar(self, value: bool | int | float, dtype: DType) -> Tensor:
@@ -182,8 +185,17 @@ class Rewriter:
 
     # ------------------------------------------------------------------ readers
 
-    def _release(self, tensors: Sequence[Tensor]) -> None:
-        """One read less of each; a node that nobody reads reads nothing."""
+    def _release(self, tensors: Sequence[Tensor], kept: Tensor | None = None) -> None:
+        """One read less of each; a node that nobody reads reads nothing.
+
+        Args:
+            kept: what is about to be read instead.
+        """
+        if kept is not None:
+            self.uses[kept] += 1
+            self._release(tensors)
+            self.uses[kept] -= 1
+            return
         stack = list(tensors)
         while stack:
             tensor = stack.pop()
@@ -194,6 +206,18 @@ class Rewriter:
             if not any(self.uses[t] > 0 for t in node.outputs):
                 self._dead.add(node)
                 stack.extend(node.inputs)
+
+    def _drop_unused(self, begin: int, result: Tensor | None) -> None:
+        """What a rule made and then did not use reads nothing."""
+        made = self._made[begin:]
+        del self._made[begin:]
+        for node in reversed(made):
+            if result is not None and node is result.node:
+                if self._depth:
+                    self._made.append(node)  # the rule around this one may not use it
+            elif node not in self._dead and not any(self.uses[t] for t in node.outputs):
+                self._dead.add(node)
+                self._release(node.inputs)
 
     def _revive(self, node: Node | None) -> None:
         """A node that nobody read is read again."""

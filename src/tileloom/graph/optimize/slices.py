@@ -25,23 +25,25 @@ def to_slice(
     rewriter: Rewriter,
 ) -> Tensor:  # fmt: skip
     """A slice, where one is needed."""
-    if tuple(sizes) == x.shape and all(
-        start == 0 and (step == 1 or size == 1)
-        for start, size, step in zip(starts, sizes, steps, strict=True)
-    ):
+    if is_all(x, starts, sizes, steps):
         return x
     return rewriter.make(
         "slice", (x,), starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps)
     )
 
 
+def is_all(x: Tensor, starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int]) -> bool:
+    """Whether a slice has every element in order."""
+    return tuple(sizes) == x.shape and all(
+        size == 0 or (start == 0 and (step == 1 or size == 1))
+        for start, size, step in zip(starts, sizes, steps, strict=True)
+    )
+
+
 @coded("slice-of-all", _FAMILY, "slice(A, everything) = A", "slice")
 def slice_of_all(node: Node, rewriter: Rewriter) -> Tensor | None:
     x, attrs = node.inputs[0], node.attrs
-    if tuple(attrs["sizes"]) != x.shape:
-        return None
-    found = to_slice(x, attrs["starts"], attrs["sizes"], attrs["steps"], rewriter)
-    return x if found is x else None
+    return x if is_all(x, attrs["starts"], attrs["sizes"], attrs["steps"]) else None
 
 
 @coded("slice-of-slice", _FAMILY, "slice(slice(A)) = slice(A)", ("slice", "slice"))
