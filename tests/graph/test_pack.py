@@ -13,6 +13,7 @@ from tileloom.base.settings import override
 from tileloom.driver import compile_graph, plan_graph
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
+from tileloom.graph.op import apply1
 from tileloom.graph.pack import pack_weights
 from tileloom.graph.run import run
 from tileloom.graph.to_tir.kernel import Machine
@@ -68,6 +69,18 @@ def test_the_interpreter_knows_packed_products() -> None:
     graph, x, weight = product((6, 5), (5, 19))
     [got] = run(pack_weights(graph, MACHINE), [x])
     np.testing.assert_allclose(got, np.maximum(x @ weight, 0), 1e-6, 1e-6)
+
+
+@pytest.mark.parametrize("width", [1, 3, 4, 8, 16, 32, 48])
+def test_panels_of_any_width_are_read_right(width: int) -> None:
+    rng = np.random.default_rng(0)
+    weight, x = rng.standard_normal((40, 50)), rng.standard_normal((13, 40))
+    given = Tensor(tensor_type(x.shape, "float32"), "x")
+    panels = ops.constant(pack_panels(weight.astype("float32"), False, width))
+    attrs = {"transpose_a": False, "columns": 50, "out_dtype": None}
+    result = apply1("packed_matmul", [given, panels], **attrs)
+    [got] = compile_graph(Graph([given], [result]))(x.astype("float32"))
+    np.testing.assert_allclose(got, x @ weight, 1e-4, 1e-4)
 
 
 def test_a_weight_of_two_products_is_packed_once() -> None:

@@ -61,7 +61,7 @@ class Product:
         partial: memory where unfinished sums wait between blocks of the depth, and the position
             in it given (batch, i, j); None: the depth is never blocked.
         packed: the right operand as panels over the whole depth, made beforehand, the same for
-            all of the batch; `right` is not used then.
+            all of the batch, and the columns of a panel; `right` is not used then.
         copies_left: whether rows of the left operand are better copied before they are read by
             every panel: they need converting, or they lie a power of two apart and would push each
             other out of the cache.
@@ -76,7 +76,7 @@ class Product:
     right: Element
     epilogue: Epilogue
     partial: tuple[Buffer, Element] | None = None
-    packed: Buffer | None = None
+    packed: tuple[Buffer, int] | None = None
     copies_left: bool = False
 
 
@@ -108,7 +108,12 @@ class _Gemm:
         self.lanes = max(1, vector_bits // product.dtype.bits)
         # 24 of 32 registers hold partial sums; with 16 registers, 12 do.
         self.mr = max(1, min(12 if vector_bits >= 512 else 6, product.rows))
-        self.nr = panel_width(product.columns, vector_bits, product.dtype)
+        self.packed, self.nr = product.packed or (
+            None,
+            panel_width(product.columns, vector_bits, product.dtype),
+        )
+        while self.nr % self.lanes:  # panels that were made for narrower vectors
+            self.lanes //= 2
         self.panels = -(-product.columns // self.nr)
         self.ragged = product.columns % self.nr != 0
         self.batch = 1
@@ -162,8 +167,8 @@ class _Gemm:
 
     def _with_panels(self, rows: int, make: Callable[[Buffer], Stmt]) -> Stmt:
         """A statement about panels: those given, or room for new ones of `rows` lines in all."""
-        if self.p.packed is not None:
-            return make(self.p.packed)
+        if self.packed is not None:
+            return make(self.packed)
         packed = make_buffer((max(1, rows * self.nr),), self.p.dtype, "packed", scope="local")
         return allocate(packed, make(packed))
 
@@ -171,7 +176,7 @@ class _Gemm:
         self, at: list[Expr], packed: Buffer, first: Expr, count: Expr, stretch: _Stretch, kind: str
     ) -> Stmt:
         """All rows times `count` panels over a stretch of the depth."""
-        given = packed is self.p.packed
+        given = packed is self.packed
         return seq(
             None if given else self._pack(at, packed, first, count, stretch),
             self._multiply(at, packed, first, count, stretch, kind),
@@ -307,7 +312,7 @@ class _Gemm:
         acc = make_buffer((height * self.nr,), self.p.dtype, "acc", scope="local")
         k = Var("k")
         line = local * stretch.room + k
-        if self.p.packed is not None:
+        if self.packed is not None:
             line = number * self.p.depth + stretch.start + k
         step = []
         for r in range(height):

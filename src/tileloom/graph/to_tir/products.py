@@ -192,7 +192,9 @@ def _matmul(kernel: Anchored) -> tuple[Product, Buffer]:
     rows, depth, columns = matmul_extents(node)
     batch = node.outputs[0].shape[:-2]
     left = _operand(kernel, 0, len(batch), node.attrs["transpose_a"])
-    packed = kernel.operands[1] if node.op.name == "packed_matmul" else None
+    packed = None
+    if node.op.name == "packed_matmul":
+        packed = kernel.operands[1], node.inputs[1].shape[2]
     right = _operand(kernel, 1, len(batch), node.attrs.get("transpose_b", False))
     room = kernel.waiting_room()
 
