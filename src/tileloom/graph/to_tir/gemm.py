@@ -108,10 +108,10 @@ class _Gemm:
         self.lanes = max(1, vector_bits // product.dtype.bits)
         # 24 of 32 registers hold partial sums; with 16 registers, 12 do.
         self.mr = max(1, min(12 if vector_bits >= 512 else 6, product.rows))
-        self.packed, self.nr = product.packed or (
-            None,
-            panel_width(product.columns, vector_bits, product.dtype),
-        )
+        self.packed: Buffer | None = None
+        self.nr = panel_width(product.columns, vector_bits, product.dtype)
+        if product.packed is not None:
+            self.packed, self.nr = product.packed
         while self.nr % self.lanes:  # panels that were made for narrower vectors
             self.lanes //= 2
         self.panels = -(-product.columns // self.nr)
