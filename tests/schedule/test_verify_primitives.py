@@ -50,6 +50,23 @@ def doubled() -> PrimFunc:
     return program("A: 8", text + "        v = T.axis.spatial(8, i)\n        A[v] = A[v] * 2.0\n")
 
 
+def argmax() -> PrimFunc:
+    """Two results at a time, each made with the other."""
+    text = """
+    for i, k in T.grid(4, 6):
+        with T.block("best"):
+            v, r = T.axis.remap("SR", [i, k])
+            with T.init():
+                I[v] = -1
+                M[v] = T.min_value("float32")
+            number: T.int32 = T.Select(M[v] >= X[v, r], I[v], r)
+            value: T.float32 = T.Select(M[v] >= X[v, r], M[v], X[v, r])
+            I[v] = number
+            M[v] = value
+    """
+    return program("X: 4, 6; I: 4 int32; M: 4", text)
+
+
 def half_precise() -> PrimFunc:
     """An intermediate buffer that is wide enough for all that it holds."""
     x = te.placeholder((6, 4), "float16", "X")
@@ -356,6 +373,11 @@ CASES: dict[str, list[tuple[Callable[[], PrimFunc], Steps]]] = {
 
 #: What is accepted and cannot be proven, and why.
 UNDECIDED: dict[str, tuple[Callable[[], PrimFunc], Steps, str]] = {
+    "rfactor": (
+        argmax,
+        lambda s: s.rfactor(s.split(loop(s, "best", 1), [None, 3])[0], 1),
+        "which one of several equal maxima is found depends on the order",
+    ),
     "unsafe_set_dtype": (
         softmax,
         lambda s: s.unsafe_set_dtype("E", 0, "float16"),
