@@ -8,7 +8,8 @@ import pytest
 from frontend.akg import reference
 from frontend.akg.build import check, graph, op, single, tensor
 from tileloom.akg import load
-from tileloom.base.errors import UnsupportedError
+from tileloom.base.errors import UnsupportedError, UserError
+from tileloom.frontend.akg.handlers import product
 
 UNIT = {"ACos", "Asin"}
 POSITIVE = {"Log", "Sqrt", "Rsqrt", "Acosh", "Reciprocal", "Pow"}
@@ -136,6 +137,38 @@ def test_convolutions(rng, stride, dilation, pads):
         group=1, groups=1, format="NCHW", pad_mode="same",
     )  # fmt: skip
     check(made, {"x": x, "w": weight})
+
+
+def convolution(x, weight, out, pads=(0, 0, 0, 0), **more):
+    """A composite of one convolution with a step of 2."""
+    operands = [tensor("x", x, "float16", format="NHWC"), tensor("w", weight, "float16")]
+    attrs = {"stride": [1, 1, 2, 2], "dilation": [1, 1, 1, 1], "pad_list": list(pads)}
+    return single("Conv2D", operands, tensor("y", out, "float32"), **attrs, group=1, **more)
+
+
+def test_convolutions_are_products_of_patches_unless_these_are_large(rng, monkeypatch):
+    x = rng.standard_normal((2, 9, 9, 4)).astype("float16")
+    weight = rng.standard_normal((7, 3, 3, 4)).astype("float16")
+    made = convolution(x.shape, weight.shape, (2, 5, 5, 7), (1, 1, 1, 1))
+    assert "conv" not in str(load(made).graph)
+    check(made, {"x": x, "w": weight})
+    monkeypatch.setattr(product, "MOST_PATCHES", 2 * 25 * 36 * 2 - 1)
+    assert "conv" in str(load(made).graph)
+    check(made, {"x": x, "w": weight})
+
+
+def test_a_convolution_of_single_points_is_a_product():
+    one = single(
+        "Conv2D", [tensor("x", (2, 9, 9, 4)), tensor("w", (7, 1, 1, 4))],
+        tensor("y", (2, 9, 9, 7)), stride=[1, 1, 1, 1], dilation=[1, 1, 1, 1], pad_list=[0] * 4,
+    )  # fmt: skip
+    assert load(one).kernel_count == 1
+
+
+def test_convolutions_that_do_not_fit():
+    for x, weight in (((2, 9, 9, 4), (7, 3, 3, 5)), ((2, 2, 9, 4), (7, 3, 3, 4))):
+        with pytest.raises(UserError, match=r"op 0 \(Conv2D\)"):
+            load(convolution(x, weight, (2, 4, 4, 7)))
 
 
 def test_movements(rng):

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from ....base.errors import UnsupportedError, UserError
+from collections.abc import Sequence
+
+from ....base import DType
+from ....base.errors import ShapeError, UnsupportedError, UserError
 from ....graph import ops
 from ....graph.nodes import Tensor
 from ..call import Call, handler
 from .shape import from_fractal, to_fractal
+
+#: Convolutions are matrix products of patches if these have no more bytes.
+MOST_PATCHES = 1 << 28
 
 
 @handler("MatMul", "BatchMatMul")
@@ -49,19 +55,45 @@ def conv_2d(call: Call) -> Tensor:
         raise UnsupportedError(f"data of shape {list(x.shape)} in blocked layout is not supported")
     formats = {desc.format for group in call.desc.inputs[:2] for desc in group}
     nhwc = "NHWC" in formats or formats <= {"DefaultFormat"}
+    left, right, top, bottom = _numbers(call, "pad_list", 4, 0)
+    strides, dilations = _numbers(call, "stride", 2, 1), _numbers(call, "dilation", 2, 1)
+    groups, kind = call.integer("group", call.integer("groups", 1)), call.output.dtype
+    if nhwc and groups == 1 and x.shape[3] == weight.shape[3] and len(call.output.shape) == 4:
+        rows = call.output.shape[0] * call.output.shape[1] * call.output.shape[2]
+        if rows * weight.type.size // max(weight.shape[0], 1) * x.dtype.bytes <= MOST_PATCHES:
+            x = ops.pad(x, [(0, 0), (top, bottom), (left, right), (0, 0)])
+            return _as_product(x, weight, strides, dilations, kind)
     if nhwc:
         x, weight = (ops.transpose(t, (0, 3, 1, 2)) for t in (x, weight))
-    left, right, top, bottom = _numbers(call, "pad_list", 4, 0)
-    groups = call.integer("group", call.integer("groups", 1))
     result = ops.conv(
-        x, weight,
-        strides=_numbers(call, "stride", 2, 1),
-        pads=[top, left, bottom, right],
-        dilations=_numbers(call, "dilation", 2, 1),
-        groups=groups,
-        out_dtype=call.output.dtype,
+        x, weight, strides=strides, pads=[top, left, bottom, right], dilations=dilations,
+        groups=groups, out_dtype=kind,
     )  # fmt: skip
     return ops.transpose(result, (0, 2, 3, 1)) if nhwc else result
+
+
+def _as_product(
+    x: Tensor, weight: Tensor, strides: Sequence[int], dilations: Sequence[int], kind: DType
+) -> Tensor:
+    """Patches times filters: where channels come last, filters are a matrix as they are."""
+    count, high, wide, channels = x.shape
+    filters, *kernel, _ = weight.shape
+    spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    outputs = [(n - span) // s + 1 for n, span, s in zip((high, wide), spans, strides, strict=True)]
+    if min(outputs) < 1 or min(kernel) < 1:
+        raise ShapeError(f"filters of {weight.type} do not fit data of {x.type}")
+    parts = []
+    for i in range(kernel[0]):
+        for j in range(kernel[1]):
+            start = [i * dilations[0], j * dilations[1]]
+            zipped = zip(start, outputs, strides, strict=True)
+            ends = [low + (n - 1) * step + 1 for low, n, step in zipped]
+            parts.append(ops.strided_slice(x, start, ends, [1, 2], strides))
+    length = kernel[0] * kernel[1] * channels
+    patches = ops.reshape(ops.concat(parts, 3), (count * outputs[0] * outputs[1], length))
+    matrix = ops.reshape(weight, (filters, length))
+    product = ops.matmul(patches, matrix, transpose_b=True, out_dtype=kind)
+    return ops.reshape(product, (count, *outputs, filters))
 
 
 def _numbers(call: Call, name: str, count: int, default: int) -> list[int]:
