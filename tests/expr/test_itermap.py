@@ -362,7 +362,7 @@ def test_a_condition_on_what_stands_outside_is_one_bound_of_two() -> None:
     found = detect_iter_map([I * 4 + J], {J: Range(2, 2)}, I * 4 + J < 6)
     assert found
     (total,) = found.indices
-    for i in range(0, 2):
+    for i in range(2):
         count = len([j for j in range(2, 4) if i * 4 + j < 6])
         extent = evaluate(total.args[0].extent, {I: i}) if total.args else 1
         assert max(extent, 0) == count

@@ -97,7 +97,7 @@ class _RFactor:
                 fast="The input factor_axis is out of range",
             )
         self.axis = factor_axis % (rank + 1)
-        for store in self.reduction.stores:
+        for store in self.reduction.stores if state.enable_check else ():
             check_starts(state, self.block, store.buffer, "rfactor")
 
     def _check_loops(self) -> None:
