@@ -282,3 +282,25 @@ def test_picked_parts_and_views_count_for_what_they_are() -> None:
     assert plan_graph(Graph([x], [ops.reshape(x, (64_000,))]), Target.host()).traffic.total == 0
     whole = unfused(optimize(expand(Graph([x], [ops.exp(ops.neg(x))]))))
     assert len(whole) == 2
+
+
+# ---------------------------------------------------------------------------- devices
+
+
+def test_the_device_decides() -> None:
+    """What is worth copying, following or putting together is a matter of its numbers."""
+    x, b = tensor(512, 384), tensor(384, name="b")
+    shifted = ops.add(x, b)
+    graph = Graph([x, b], [ops.sum(shifted, 1), ops.sum(shifted, 0)])
+
+    def made(device: Device) -> int:
+        return sum(
+            any(n.op.name == "add" for n in part.nodes)
+            for group in partition(graph, device)
+            for part in group.parts
+        )
+
+    assert made(Device()) == 2 and made(Device(rate=1e6)) == 1
+    y, scale = tensor(64, 96), ops.exp(ops.sum(tensor(64, 96), 0))
+    other = Graph([y], [ops.mul(ops.transpose(y), ops.reshape(scale, (96, 1))), scale])
+    assert len(partition(other)) == 1 and len(partition(other, Device(near=0))) == 2
