@@ -13,6 +13,7 @@ from torch._functorch.aot_autograd import make_boxed_func
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from ...base.compiling import compiling
 from ...base.errors import UserError
 from . import ops  # noqa: F401  (registers the handlers)
 from .assemble import assemble
@@ -21,6 +22,7 @@ from .report import report
 from .specialize import has_symbols, specialized
 
 
+@compiling  # tracing, too, makes many objects, none of them garbage
 def tileloom(module: fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
     """Compile a graph of `torch.compile(..., backend="tileloom")`.
 
