@@ -142,7 +142,8 @@ def _conv(items: list[list[Array]], attrs: Attrs, outputs: Any) -> Any:
                 :, rows : rows + high * strides[0] : strides[0],
                 columns : columns + wide * strides[1] : strides[1],
             ][:, :high, :wide]  # fmt: skip
-            total += part @ weight[:, i, j].T
+            flat = part.reshape(-1, part.shape[-1]) @ np.ascontiguousarray(weight[:, i, j].T)
+            total += flat.reshape(total.shape)
     return total
 
 
