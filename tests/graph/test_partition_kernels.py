@@ -244,7 +244,42 @@ def test_pieces_that_are_too_short_are_copied() -> None:
     new = Case()
     y = ops.layer_norm(new(3, 40, 24))
     graph, program = new.program(ops.transpose(y, (0, 2, 1)), y)
-    assert any("takes the rows of the nest apart" in str(r) for r in program.groups.refusals) or (
-        program.kernel_count == 1
-    )
+    (group,) = program.groups
+    assert [len(phase) for phase in group.phases] == [1, 1]
+    check(graph)
+
+
+def preactivated(x: Tensor, new: Case) -> Tensor:
+    c = x.shape[1]
+    return ops.relu(ops.add(ops.mul(x, new(c, 1, 1)), new(c, 1, 1)))
+
+
+def test_cheap_formulas_go_into_the_packing_of_operands() -> None:
+    """Of what is packed once: pixels of a convolution by points, the right side of a product."""
+    for shape, pads, count in [((2, 8, 7, 9), 0, 1), ((1, 8, 16, 16), 0, 1), ((2, 8, 7, 9), 1, 2)]:
+        new = Case()
+        size = 1 if pads == 0 else 3
+        y = ops.conv(preactivated(new(*shape), new), weights(16, 8, size, size), pads=pads)
+        graph, program = new.program(ops.relu(y))
+        assert program.kernel_count == count, program.groups.refusals
+        check(graph)
+    for left, right, count in [((6, 40), (40, 33), 1), ((3, 6, 40), (3, 40, 16), 1),
+                               ((3, 6, 40), (40, 16), 2)]:  # fmt: skip
+        new = Case()
+        a, b = new(*left), new(*right)
+        graph, program = new.program(ops.matmul(a, ops.add(ops.mul(b, 0.5), new(right[-1]))))
+        assert program.kernel_count == count, program.groups.refusals
+        check(graph)
+
+
+def test_operands_that_are_costly_or_wanted_are_made_before() -> None:
+    new = Case()
+    a, b = new(6, 40), new(40, 16)
+    graph, program = new.program(ops.matmul(a, ops.exp(b)))
+    assert program.kernel_count == 2
+    check(graph)
+    new = Case()
+    a, b = new(6, 40), ops.relu(new(40, 16))
+    graph, program = new.program(ops.matmul(a, b), b)
+    assert program.kernel_count == 2
     check(graph)

@@ -37,6 +37,8 @@ class Fuser:
     def __init__(self, graph: Graph, device: cost.Device) -> None:
         self.cells = Cells(graph)
         self.device = device
+        #: Whether products may take formulas into their operands; late, as others gain more.
+        self.into_operands = False
 
     # ------------------------------------------------------------------ one nest
 
@@ -62,6 +64,10 @@ class Fuser:
         nodes = by_serial([*a.nodes, *b.nodes])
         kept = self.cells.kept(a, b)
         reason = _fits(nodes, kept, shape, a, b)
+        if reason is None and shape.kind in _PRODUCTS and not self.into_operands:
+            anchor = (a if a.kind in _PRODUCTS else b).anchor
+            if any(t.node in nodes for t in anchor.inputs):
+                reason = "operands of products are looked at last"
         return shape if reason is None else Why("nest", reason)
 
     def gain(self, a: Cell, b: Cell) -> float:

@@ -6,6 +6,7 @@
     reductions  formulas and further reductions of the same domain go behind a reduction
     prologues   formulas go into the reduction that reads them, also where others read them too
     chains      formulas go behind formulas
+    operands    cheap formulas go into the packing of a product's operand that is packed once
     siblings    nests over one domain that read the same tensor become one
     copies      results of cheap formulas are computed again by those that read them
     follow      a nest goes behind another in one kernel, where little passes between them
@@ -39,6 +40,8 @@ def run(fuser: Fuser) -> None:
     """All steps."""
     for rule in _RULES:
         _vertical(fuser, rule)
+    fuser.into_operands = True
+    _vertical(fuser, Rule(_PRODUCTS, _inline))
     for _ in range(4):  # each round pays; a few find nearly all
         if not (_siblings(fuser) | _copies(fuser)):
             break

@@ -199,7 +199,7 @@ class Nest:
             is_whole = role == "whole" and all(t.type.size == self.size for t in bound)
             layout = layout_after(node, layouts) if is_whole else None
             if layout is None:
-                return f"{node.op.name} reads {maker_name(bound[0])} at other places than it is made at"
+                return _at_other_places(node, bound[0])
             if not is_plain(layout):
                 self.turned[node.outputs[0]] = layout
             return None
@@ -209,7 +209,7 @@ class Nest:
     def _read(self, node: Node, tensor: Tensor, role: Role) -> str | None:
         """Whether a node reads a bound tensor at the point where it is made."""
         if node.op.kind != "elementwise" and node.op.name not in _ALONG:
-            return f"{node.op.name} reads {maker_name(tensor)} at other places than it is made at"
+            return _at_other_places(node, tensor)
         own = self.roles[tensor]
         out = node.outputs[0]
         if tensor.type.size == out.type.size:
@@ -237,6 +237,10 @@ class Nest:
 def maker_name(tensor: Tensor) -> str:
     """The op that makes a tensor, for messages."""
     return tensor.node.op.name if tensor.node is not None else tensor.name
+
+
+def _at_other_places(node: Node, tensor: Tensor) -> str:
+    return f"{node.op.name} reads {maker_name(tensor)} at other places than it is made at"
 
 
 def _elsewhere(node: Node, tensor: Tensor) -> str:

@@ -9,10 +9,11 @@ from typing import Any
 from ... import compute as te
 from ...base.errors import InternalError
 from ...compute.math import if_then_else
-from ...expr import Add, And, Expr, Var, binary, cast, const
+from ...expr import Add, And, Expr, ProducerLoad, Var, binary, cast, const
 from ...tir import Buffer, BufferLoad, BufferStore, Stmt, make_buffer, seq
 from ..nodes import Node
 from .access import row_major
+from .fits_product import reads_points
 from .frame import Axis, Frame, constantly
 from .gemm import Element, Product, product_kernel
 from .layouts import Layout, is_plain, size_of
@@ -63,6 +64,46 @@ class Position:
         return digit
 
 
+class Operand:
+    """Elements of an operand: memory, or formulas of what is in memory."""
+
+    def __init__(self, tensor: te.Tensor, buffers: Mapping[te.Tensor, Buffer]) -> None:
+        self.dtype = tensor.dtype
+        self.buffers = buffers
+        self.memory = buffers.get(tensor)
+        self.shape = tensor.static_shape
+        self.stage = None if self.memory is not None else make_stages([tensor], reuse=False)[-1]
+
+    @property
+    def buffer(self) -> Buffer:
+        """Its memory; only the packed operands have formulas."""
+        if self.memory is None:
+            raise InternalError("an operand that is made while it is packed has no memory")
+        return self.memory
+
+    def at(self, indices: Sequence[Expr], flat: Expr) -> Expr:
+        """The element at a position, which is also given as one in a row of all elements."""
+        if self.stage is None:
+            return BufferLoad(self.buffer, [flat])
+        # What has the operand's own shape lies at the same place, however `indices` are written.
+        same = {
+            load: BufferLoad(self.buffers[load.producer], [flat])
+            for load in self.stage.loads
+            if load.producer in self.buffers
+            and load.producer.static_shape == self.shape
+            and self._is_own_place(load)
+        }
+        live = [i for i, n in zip(indices, self.shape, strict=True) if n != 1]
+        pairs = zip(self.stage.axes, self.stage.extents, strict=True)
+        axes = [Axis((v,), (n,)) for v, n in pairs]
+        return Frame(axes, live, self.buffers, loads=same).formula(self.stage.body[0])
+
+    def _is_own_place(self, load: ProducerLoad) -> bool:
+        axes = () if self.stage is None else self.stage.axes
+        live = [i for i, n in zip(load.indices, self.shape, strict=True) if n != 1]
+        return len(live) == len(axes) and all(a is b for a, b in zip(live, axes, strict=True))
+
+
 class Anchored:
     """A kernel around a product: its operands, its result's formulas, and their memory.
 
@@ -87,7 +128,7 @@ class Anchored:
         self.result = result
         self.buffers = buffers
         self.layouts = layouts
-        self.operands = [buffers[tensor] for tensor in operands]
+        self.operands = [Operand(tensor, buffers) for tensor in operands]
         self.stages = make_stages([t for t in outputs if t is not result], reuse=False)
         self.raw = result in outputs
         self.dtype = accumulator_of(node)
@@ -194,7 +235,7 @@ def _matmul(kernel: Anchored) -> tuple[Product, Buffer]:
     left = _operand(kernel, 0, len(batch), node.attrs["transpose_a"])
     packed = None
     if node.op.name == "packed_matmul":
-        packed = kernel.operands[1], node.inputs[1].shape[2]
+        packed = kernel.operands[1].buffer, node.inputs[1].shape[2]
     right = _operand(kernel, 1, len(batch), node.attrs.get("transpose_b", False))
     room = kernel.waiting_room()
 
@@ -228,13 +269,13 @@ def _wants_copies(kernel: Anchored, depth: int) -> bool:
 
 def _operand(kernel: Anchored, number: int, rank: int, transposed: bool) -> Element:
     """Elements of an operand whose batch dimensions may be missing or of extent 1."""
-    buffer, shape = kernel.operands[number], kernel.node.inputs[number].shape
+    operand, shape = kernel.operands[number], kernel.node.inputs[number].shape
     own = len(shape) - 2
 
     def element(at: list[Expr], row: Expr, column: Expr) -> Expr:
         inner = [column, row] if transposed else [row, column]
-        where = _flat([*at[rank - own :], *inner], shape)
-        return cast(kernel.dtype, BufferLoad(buffer, [where]))
+        index = [*at[rank - own :], *inner]
+        return cast(kernel.dtype, operand.at(index, _flat(index, shape)))
 
     return element
 
@@ -255,7 +296,7 @@ def _conv(kernel: Anchored) -> tuple[Product, Buffer]:
 
     def left(at: list[Expr], i: Expr, k: Expr) -> Expr:
         row = at[1] * channels + i if groups > 1 else i
-        return cast(kernel.dtype, BufferLoad(kernel.operands[1], [row * depth + k]))
+        return cast(kernel.dtype, BufferLoad(kernel.operands[1].buffer, [row * depth + k]))
 
     def position(at: list[Expr], i: Expr, j: Expr) -> list[Expr]:
         channel = at[1] * channels + i if groups > 1 else i
@@ -284,13 +325,14 @@ def _patches(
     node = kernel.node
     strides, dilations = node.attrs["strides"], node.attrs["dilations"]
     before = node.attrs["pads"][: len(window)]
-    plain = all(v == 1 for v in (*window, *strides)) and not any(node.attrs["pads"])
+    plain = reads_points(node)
 
     def patch(n: Expr, first: Expr, k: Expr, j: Expr) -> Expr:
-        buffer = kernel.operands[0]
         if plain:
-            where = _flat([n, first + k, j], (x[0], x[1], _product(pixels)))
-            return cast(kernel.dtype, BufferLoad(buffer, [where]))
+            flat = _flat([n, first + k, j], (x[0], x[1], _product(pixels)))
+            index = [n, first + k, *_split(j, pixels)]
+            return cast(kernel.dtype, kernel.operands[0].at(index, flat))
+        buffer = kernel.operands[0].buffer
         channel, *offsets = _split(k, (x[1], *window))
         inside: list[Expr] = []
         index = []
