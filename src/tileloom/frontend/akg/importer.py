@@ -120,9 +120,9 @@ class _Importer:
             raise ShapeError(
                 f"literal {desc.name!r} of shape {list(desc.shape)} has {array.size} values"
             )
-        fitting = array.reshape(desc.shape if array.size > 1 else ())
-        array = np.broadcast_to(fitting, desc.shape)
-        return ops.constant(array, desc.dtype)
+        if array.size == _size(desc):
+            return ops.constant(array.reshape(desc.shape), desc.dtype)
+        return ops.broadcast_to(ops.constant(array.reshape(()), desc.dtype), desc.shape)
 
     def _lookup(self, desc: TensorDesc) -> Tensor:
         found = self.values.get(desc.name)

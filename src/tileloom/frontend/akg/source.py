@@ -11,6 +11,7 @@ it, and is kept in `Composite.about`.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -120,18 +121,19 @@ def _op(desc: Any, index: int) -> OpDesc:
         inputs = desc.get("input_desc") or []
         if not isinstance(inputs, list):
             raise UserError(f"its inputs are {inputs!r:.60}")
-        return OpDesc(
-            name,
-            _attrs(desc.get("attr")),
-            tuple(tuple(_tensor(part) for part in _flat([item])) for item in inputs),
-            tuple(_tensor(part) for part in _flat(desc.get("output_desc"))),
-        )
+        outputs = tuple(_tensor(part) for part in _flat(desc.get("output_desc")))
+        if not outputs:
+            raise UserError("it has no outputs")
+        operands = tuple(tuple(_tensor(part) for part in _flat([item])) for item in inputs)
+        return OpDesc(name, _attrs(desc.get("attr")), operands, outputs)
     except UserError as error:
         raise type(error)(f"op {index} ({name}): {error.message}", hint=error.hint) from None
 
 
 def _attrs(attrs: Any) -> dict[str, Any]:
     found = {}
+    if attrs is not None and not isinstance(attrs, list):
+        raise UserError(f"its attributes are {attrs!r:.60}")
     for attr in attrs or []:
         if not isinstance(attr, Mapping) or not isinstance(attr.get("name"), str):
             raise UserError(f"an attribute has no name: {attr!r:.60}")
@@ -152,5 +154,7 @@ def _tensor(desc: Any) -> TensorDesc:
     if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
         hint = "only graphs of static shapes can be compiled"
         raise UserError(f"tensor {name!r} has shape {shape!r:.60}", hint=hint)
+    if math.prod(shape) >> 47:
+        raise UserError(f"tensor {name!r} of shape {shape} is larger than any memory")
     format_ = str(desc.get("format") or "DefaultFormat")
     return TensorDesc(name, tuple(shape), known, format_, desc.get("value"))
