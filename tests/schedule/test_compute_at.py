@@ -78,12 +78,11 @@ def main(A: T.Buffer((12, 10), "float32"), C: T.Buffer((3, 4, 10), "float32")):
     check_trace(sch, TILES)
 
 
-def test_misaligned_digits_take_all_values():
-    """Rows 3 to 5 are in two tiles: the row within a tile takes all values, not 3 to 1."""
+def test_digits_that_are_not_aligned_are_refused():
+    """Rows 3 to 5 are in two tiles of 4: of these, an iteration would take what others make."""
     sch = schedule(TILES)
     outer, _inner = sch.split(sch.get_loops("B")[0], [4, 3])
-    sch.reverse_compute_at("C", outer)
-    check_same(sch, TILES)
+    refused(sch, "in another grouping", "reverse_compute_at", sch.get_block("C"), outer)
 
 
 def test_unit_loops_are_kept_on_request():
@@ -520,20 +519,21 @@ def main(A: T.Buffer((2, 6), "int32"), X: T.Buffer((300,), "int32"), C: T.Buffer
 """
 
 
-def test_what_a_condition_leaves_out_is_not_written_by_others():
-    """Tiles of 2 by 4 of rows of 6: an iteration takes two elements that the next one makes."""
+def test_a_consumer_takes_what_a_condition_leaves():
+    """Tiles of 2 by 4 of rows of 6: nothing beyond the end of a row is taken."""
     text = REGROUPED.replace("VALUE", "B[v // 6, v % 6] + 1")
     for kind in ("parallel", "vectorize", "unroll"):
         sch = schedule(text)
         i, j = sch.get_loops("B")
         sch.split(j, [None, 4])
         getattr(sch, kind)(i)
-        block = sch.get_block("C")
-        if kind == "unroll":
-            sch.reverse_compute_at(block, i)
-            check_same(sch, text)
-        else:
-            refused(sch, "would write the same elements of 'C'", "reverse_compute_at", block, i)
+        sch.reverse_compute_at("C", i)
+        assert extents(sch, "C") == [2, 6]
+        check_same(sch, text)
+    sch = schedule(text)
+    i, j = sch.get_loops("B")
+    sch.reorder(j, i)
+    refused(sch, "in another grouping", "reverse_compute_at", sch.get_block("C"), j)
     text = REGROUPED.replace("VALUE", "X[B[v // 6, v % 6]] + 1")
     sch = schedule(text)
     i, j = sch.get_loops("B")
@@ -561,3 +561,34 @@ def test_a_reduction_begins_with_its_start(factor):
         check_same(turned, text)
     else:
         refused(turned, "may not come first", "reverse_compute_at", block, outer)
+
+
+def test_what_iterations_make_for_themselves_stays_inside():
+    text = """
+@T.prim_func
+def main(A: T.Buffer((6, 5), "float32"), D: T.Buffer((6, 5), "float32")):
+    B = T.alloc_buffer((6, 5))
+    C = T.alloc_buffer((6, 5))
+    for i in KIND(6):
+        for a, b in T.grid(6, 5):
+            with T.block("B"):
+                va, vb = T.axis.remap("SS", [a, b])
+                B[va, vb] = A[va, vb] * 2.0
+        for j in range(5):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[5 - vi, vj] + 1.0
+    for i, j in T.grid(6, 5):
+        with T.block("D"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            D[vi, vj] = C[vi, vj] - 1.0
+"""
+    for kind in ("range", "T.parallel"):
+        this = text.replace("KIND", kind)
+        sch = schedule(this)
+        block, loop = sch.get_block("C"), sch.get_loops("D")[0]
+        if kind == "range":
+            sch.compute_at(block, loop)
+            check_same(sch, this)
+        else:
+            refused(sch, "does for itself as long as block 'C'", "compute_at", block, loop)

@@ -69,6 +69,8 @@ class Inversion:
         self.analyzer = analyzer
         self.at = at
         self.found: dict[Var, Domain] = {axis.var: Domain() for axis in axes}
+        #: Buffers of which the domains reach more than is needed.
+        self.inexact: list[Buffer] = []
 
     def domains(self) -> list[Domain]:
         """The domain of each variable; its own where no region asks for less."""
@@ -104,7 +106,7 @@ class Inversion:
             for s in buffer.shape
         ]
         if all(is_one(part.extent) for part in provided) and self._affine(
-            [part.min for part in provided], required, whole
+            buffer, [part.min for part in provided], required, whole
         ):
             return
         for part, wanted, limit in zip(provided, required, whole, strict=True):
@@ -112,7 +114,7 @@ class Inversion:
 
     # ------------------------------------------------------------------ bijective maps
 
-    def _affine(self, indices: Sequence[Expr], required: Box, whole: Box) -> bool:
+    def _affine(self, buffer: Buffer, indices: Sequence[Expr], required: Box, whole: Box) -> bool:
         if self._plain(indices):
             for index, wanted, limit in zip(indices, required, whole, strict=True):
                 if isinstance(index, Var):
@@ -127,11 +129,28 @@ class Inversion:
             return False
         outputs = [Var(f"o{i}", index.dtype) for i, index in enumerate(indices)]
         back = inverse_affine_iter_map(found.indices, outputs)
+        required = [_clipped(box, limit) for box, limit in zip(required, whole, strict=True)]
+        reached = []
         for var, value in back.items():
             if var in self.found:
                 dom = self._values(value, outputs, required)
+                reached.append(dom)
                 self._note(var, Domain(dom, self._values(value, outputs, whole)))
+        # The map is bijective: a box of domains is exact if it has as many elements.
+        count = self._count(required)
+        if count is None or count != self._count(reached):
+            self.inexact.append(buffer)
         return True
+
+    def _count(self, box: Box) -> int | None:
+        """How many elements a box has, if that is a number."""
+        total = 1
+        for low, high in box:
+            size = None if low is None or high is None else self.analyzer.simplify(high - low + 1)
+            if not isinstance(size, IntImm):
+                return None
+            total *= size.value
+        return total
 
     def _values(self, value: Expr, outputs: Sequence[Var], box: Box) -> IntSet:
         """What an expression takes while variables run over a box."""
@@ -223,6 +242,16 @@ class Inversion:
             None if low is None else simple(low * e),
             None if high is None else simple(high * e + e - 1),
         )
+
+
+def _clipped(box: IntSet, limit: IntSet) -> IntSet:
+    """An interval without what is beyond a limit, where both have numbers as ends."""
+    (low, high), (first, last) = box, limit
+    if isinstance(low, IntImm) and isinstance(first, IntImm) and low.value < first.value:
+        low = first
+    if isinstance(high, IntImm) and isinstance(last, IntImm) and high.value > last.value:
+        high = last
+    return IntSet(low, high)
 
 
 def _interval(part: Range) -> IntSet:

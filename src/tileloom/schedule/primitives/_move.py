@@ -20,6 +20,8 @@ from ...expr import (
     substitute,
 )
 from ...tir import (
+    PARALLEL,
+    VECTORIZED,
     Block,
     BlockRealize,
     Buffer,
@@ -37,6 +39,7 @@ from ..analysis.regions import path_domains, storage_rank, sure_writes
 from ..analysis.scope import consumers, producers, touched_buffers
 from ..analysis.tree import (
     child_realizes,
+    is_ancestor,
     is_one,
     loops_above,
     lowest_common_ancestor,
@@ -50,6 +53,7 @@ from ._boxes import first_load, touched_box
 from ._domains import Box, Domain, Inversion, covering, hull_of
 from ._move_back import Consumer, check_runs_all
 from ._rebuild import rebuilt
+from ._threads import shared_instances
 
 _TRUE = const(True)
 Move = tuple[StmtSRef, Stmt]
@@ -78,6 +82,7 @@ def plan_move(
         check_not_output(state, block)
     givers, takers = producers(state, block), consumers(state, block)
     position = _position(state, block, loop, givers, takers, index, forward)
+    _check_private(state, block, loop, givers)
     if not forward:
         check_runs_all(state, block)
     outer = {s.loop.loop_var: Range(s.loop.min, s.loop.extent) for s in [*loops_above(loop), loop]}
@@ -123,6 +128,24 @@ def _check_hides_loops(block: StmtSRef) -> None:
             at=[block, used[0]],
             hint="move blocks before loop_partition, or the whole of its loops",
         )
+
+
+def _check_private(
+    state: ScheduleState, block: StmtSRef, loop: StmtSRef, givers: Sequence[StmtSRef]
+) -> None:
+    """What iterations of a parallel loop make each for itself must not be used outside of it."""
+    kept = [loop, *loops_above(loop)]
+    for sref in loops_above(block):
+        if sref in kept or sref.loop.kind not in (PARALLEL, VECTORIZED) or is_one(sref.loop.extent):
+            continue
+        for giver in (g for g in givers if is_ancestor(sref, g)):
+            fault = shared_instances(state, sref, giver, giver.block.init is not None)
+            if fault is not None:
+                raise refuse(
+                    f"{fault}, which each of its iterations does for itself as long as "
+                    f"{name_of(block)} is inside",
+                    at=[block, sref, giver],
+                )
 
 
 def _parts(body: Stmt) -> tuple[Stmt, ...]:
@@ -249,6 +272,13 @@ def _iteration_domains(
             if not forward:
                 _check_aligned(analyzer, block, provided, required, buffer)
             inversion.require(buffer, provided.region, required)
+    if not forward and inversion.inexact:
+        raise refuse(
+            f"{name_of(block)} reads {inversion.inexact[0].name!r} in another grouping than "
+            f"iterations of {name_of(loop)} make it, so it would take what others make",
+            at=[block, loop],
+            hint="choose a loop further out, or tile the producer by what is read together",
+        )
     return inversion.domains()
 
 

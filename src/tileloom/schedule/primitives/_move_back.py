@@ -63,6 +63,15 @@ def check_runs_all(state: ScheduleState, block: StmtSRef) -> None:
             at=[block],
             hint="move blocks before loop_partition",
         )
+    for giver in producers(state, block):
+        known = {region.buffer for region in giver.block.writes}
+        silent = next((b for b in touched_buffers(state, giver.block)[1] if b not in known), None)
+        if silent is not None:
+            raise refuse(
+                f"{name_of(giver)} does not declare what it writes of {silent.name!r}",
+                at=[block, giver],
+                hint="move blocks before loop_partition",
+            )
     if not is_output(state, block) and all(a.iter_type == SPATIAL for a in stmt.iter_vars):
         return  # more elements of a buffer that only later blocks look at
     if runs_all(state, block):

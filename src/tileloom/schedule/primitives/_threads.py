@@ -58,7 +58,7 @@ def _check_apart(state: ScheduleState, loop: StmtSRef, tag: str) -> None:
         reduces = block.block.init is not None
         if tag and not reduces:
             continue
-        fault = _shared_instances(state, loop, block, reduces)
+        fault = shared_instances(state, loop, block, reduces)
         if fault is None:
             continue
         for region in block.block.writes:
@@ -72,7 +72,7 @@ def _check_apart(state: ScheduleState, loop: StmtSRef, tag: str) -> None:
                 )
 
 
-def _shared_instances(
+def shared_instances(
     state: ScheduleState, loop: StmtSRef, block: StmtSRef, reduces: bool
 ) -> str | None:
     """Why several iterations of a loop run one instance of a block; None if they do not."""
