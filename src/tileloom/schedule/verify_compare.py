@@ -407,10 +407,11 @@ def _meet(where: Any, cases: list[tuple[Any, Head]]) -> list[tuple[Any, Head]]:
 
 def _all_cells(side: Side, memory: Memory) -> Any:
     """All elements of a parameter."""
-    cells = side.flow.model.integers.box(memory.buffer.shape)
+    model = side.flow.model
+    cells = model.integers.box(memory.buffer.shape)
     if cells is None:
         raise NotComparable(f"the shape of {memory.name!r}")
-    return cells.set_tuple_name(f"Q{memory.param}")
+    return cells.intersect_params(model.parameters.params()).set_tuple_name(f"Q{memory.param}")
 
 
 def _at_end(side: Side, memory: Memory, cells: Any) -> list[tuple[Any, Head]]:

@@ -86,7 +86,9 @@ class _Walk:
         for k, buffer in enumerate(model.func.buffers):
             self.allocate(buffer, k, ())
             for extent in buffer.shape:
-                known = space.condition(extent >= 0)
+                known = space.condition(extent >= 1 if free_vars(extent) else extent >= 0)
+                if free_vars(extent):
+                    model.note("sizes that are not known yet are taken to be at least 1")
                 domain = domain if known is None else domain.intersect(known)
         model.parameters = domain
         self.stmt(model.func.body, Frame((), space, domain, True, (), {}))

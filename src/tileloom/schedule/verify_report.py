@@ -37,7 +37,8 @@ class Point:
     def __str__(self) -> str:
         parts = [f"block {self.block!r}" if self.block else "the function"]
         if self.buffer:
-            parts.append(f"{self.buffer}[{', '.join(map(str, self.element))}]")
+            indices = f"[{', '.join(map(str, self.element))}]" if self.element else ""
+            parts.append(f"{self.buffer}{indices}")
         groups = (values for values in (self.iters, self.loops, self.params) if values)
         parts += [", ".join(f"{name}={value}" for name, value in v.items()) for v in groups]
         return " at ".join(parts[:2]) + "".join(f" ({part})" for part in parts[2:])
