@@ -102,7 +102,7 @@ def tensorized(sch: Schedule) -> None:
 
 def staged(sch: Schedule) -> None:
     """Tiles of the operands and of the result in memory that threads share."""
-    outer = tile(sch, "C", 4)
+    outer = tile(sch, "C", 2)
     sch.read_at(outer[2], "C", 0, "shared")
     sch.read_at(outer[2], "C", 1, "shared")
     sch.write_at(outer[1], "C", 0, "shared")
