@@ -284,36 +284,34 @@ def test_other_nests_are_not_taken_for_tails(func):
     assert guard_tail(func, B) is None
 
 
-def shared(first_end, conditions=(I < 3, I < 4), extra=None):
+def shared(end=1, once=I < 1, extra=None):
     """A loop over 6 numbers: a stretch of 20 steps, something once, a stretch of 8 steps."""
 
-    def stretch(low, count, steps):
+    def stretch(steps):
         first, last, step, v = (Var(name) for name in ("first", "last", "step", "v"))
         body = LetStmt(v, first + step, store(B, load(v), v))
         loop_ = For(step, const(0), last - first, "serial", body)
-        end = (I - low + first_end) * steps // count
-        return LetStmt(first, (I - low) * steps // count, LetStmt(last, end, loop_))
+        return LetStmt(first, I * steps // 6, LetStmt(last, (I + end) * steps // 6, loop_))
 
-    parts = [stretch(0, 3, 20), extra or store(C, 0.0, 0), stretch(4, 2, 8)]
-    body = IfThenElse(conditions[0], parts[0], IfThenElse(conditions[1], parts[1], parts[2]))
-    return For(I, const(0), const(6), "parallel", body)
+    parts = [stretch(20), extra or IfThenElse(once, store(C, 0.0, 0)), stretch(8)]
+    return For(I, const(0), const(6), "parallel", seq(*parts))
 
 
 def test_shared_loops_are_seen_as_nests():
-    nests = shared_nests(shared(1))
+    nests = shared_nests(shared())
     loops = [stmt for stmt in pre_order(nests) if isinstance(stmt, For)]
     assert [str(each.extent) for each in loops] == ["20", "8"]
-    once = seq(IfThenElse(I < 1, store(C, 0.0, 0)))
-    assert shared_nests(shared(1, (I < 2, I < 4), once)) is None
 
 
 @pytest.mark.parametrize(
     "loop_",
     [
         shared(2),  # stretches that overlap
-        shared(1, (I > 3, I < 4)),
-        shared(1, (I < 2, I < 4)),  # a stretch without its end
-        shared(1, extra=store(C, 0.0, I)),  # something that differs from number to number
+        shared(0),  # stretches that leave gaps
+        shared(once=I > 3),
+        shared(once=I < 2),  # twice
+        shared(extra=store(C, 0.0, 0)),  # six times
+        shared(extra=IfThenElse(I < 1, store(C, 0.0, I))),  # something that knows its number
         loop(store(B, load(I), I)),
         For(I, const(0), const(6), "parallel", store(B, load(I), I)),
     ],

@@ -1,7 +1,8 @@
 """Independent loop nests side by side: one parallel loop, shared out over them.
 
-Each nest gets a range of the loop's steps, about in proportion to its work, and cuts its own
-parallel loop into as many pieces (the block fusion of AKG). So all of them share one launch.
+Each nest cuts its own parallel loop into one piece for each worker, who runs its pieces of all
+nests one after another (a kind of AKG's block fusion). So all of them share one launch, no worker
+waits for another between nests, and each has its part of every nest, whatever a nest costs.
 """
 
 from __future__ import annotations
@@ -13,9 +14,6 @@ from ...expr import Expr, IntImm, Var, const
 from ...tir import PARALLEL, SERIAL, For, IfThenElse, LetStmt, SeqStmt, Stmt, seq
 from .kernel import Body, Machine
 from .nest import PARALLEL_WORK
-
-#: Steps of the common loop for each worker.
-STEPS_PER_WORKER = 4
 
 
 def side_by_side(make: Callable[[Machine], Sequence[Body]], machine: Machine) -> Stmt:
@@ -32,25 +30,27 @@ def side_by_side(make: Callable[[Machine], Sequence[Body]], machine: Machine) ->
     shared = [body for body in bodies if body.divisible]
     if len(shared) < 2:
         return seq(*(body.stmt for body in bodies))
-    total = machine.workers * STEPS_PER_WORKER
-    parts = [_Part(body, max(1, round(total * body.work / work))) for body in shared]
-    return seq(*(body.stmt for body in apart), _common_loop(parts))
+    number, count = Var("number"), machine.workers
+    pieces = [_Part(body, count).piece(number) for body in shared]
+    common = For(number, const(0), const(count), PARALLEL, seq(*pieces))
+    return seq(*(body.stmt for body in apart), common)
 
 
 class _Part:
-    """A nest in `steps` pieces at most."""
+    """A nest in so many pieces, or in one if it is too short."""
 
     def __init__(self, body: Body, steps: int) -> None:
         stmts = body.stmt.seq if isinstance(body.stmt, SeqStmt) else (body.stmt,)
         self.loops = [s for s in stmts if isinstance(s, For) and s.kind == PARALLEL]
         self.rest = [s for s in stmts if s not in self.loops]
         longest = max((_extent(loop) for loop in self.loops), default=1)
-        self.steps = min(steps, longest)
+        self.steps = steps if longest >= steps else 1
 
     def piece(self, number: Expr) -> Stmt:
         """Piece `number` of the nest."""
         if self.steps == 1:
-            return seq(*(_serial(loop) for loop in self.loops), *self.rest)
+            whole = seq(*(_serial(loop) for loop in self.loops), *self.rest)
+            return IfThenElse(number < 1, whole)
         stmts: list[Stmt] = [self._stretch(loop, number) for loop in self.loops]
         if self.rest:
             stmts.append(IfThenElse(number < 1, seq(*self.rest)))
@@ -71,15 +71,3 @@ def _extent(loop: For) -> int:
 
 def _serial(loop: For) -> Stmt:
     return For(loop.loop_var, loop.min, loop.extent, SERIAL, loop.body)
-
-
-def _common_loop(parts: Sequence[_Part]) -> Stmt:
-    number = Var("number")
-    starts = [0]
-    for part in parts:
-        starts.append(starts[-1] + part.steps)
-    body: Stmt | None = None
-    for part, start, end in reversed(list(zip(parts, starts, starts[1:], strict=False))):
-        piece = part.piece(number - start)
-        body = piece if body is None else IfThenElse(number < end, piece, body)
-    return For(number, const(0), const(starts[-1]), PARALLEL, seq(body))
