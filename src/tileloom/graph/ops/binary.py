@@ -53,6 +53,7 @@ from .common import (
     operands,
     same_dtype,
     widen,
+    wrapping,
 )
 from .unary import in_float32
 
@@ -81,6 +82,8 @@ def _binary(
 
 
 def _operator(op: type[BinaryOp]) -> Formula:
+    if op in (Add, Sub, Mul):
+        return lambda a, b: wrapping(op, a, b)
     return lambda a, b: binary(op, a, b)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from ... import compute as te
 from ...base import DType, dtype
 from ...base.errors import DTypeError, ShapeError, UserError
-from ...expr import Expr, const
+from ...expr import BinaryOp, Expr, binary, cast, const, is_index
 from ..nodes import Tensor, TensorType
 from ..op import (
     Array,
@@ -268,6 +268,19 @@ def elementwise(body: Formula, name: str) -> Compute:
         return [formula(types[0], at, name)]
 
     return compute
+
+
+def wrapping(op: type[BinaryOp], a: Expr, b: Expr) -> Expr:
+    """A sum, difference or product of data, where integers wrap around.
+
+    What indices are made of is taken not to overflow; so data of their types is computed in the
+    unsigned type, about which nothing of the kind is assumed.
+    """
+    kind = a.dtype
+    if not is_index(kind):
+        return binary(op, a, b)
+    unsigned = dtype(f"uint{kind.bits}")
+    return cast(kind, binary(op, cast(unsigned, a), cast(unsigned, b)))
 
 
 def reduce_axes(sizes: Sequence[int], kind: str = "int32") -> list[Any]:

@@ -10,10 +10,19 @@ import numpy as np
 
 from ... import compute as te
 from ...base import dtype
-from ...expr import EQ, GT, LT, Call, Expr, Max, binary, cast, const
+from ...expr import EQ, GT, LT, Call, Expr, Max, Mul, Sub, binary, cast, const
 from ..nodes import Tensor, TensorType
 from ..op import Array, Attrs, Infer, apply1
-from .common import DTypeClass, Formula, Types, check_dtype, define, elementwise, widen
+from .common import (
+    DTypeClass,
+    Formula,
+    Types,
+    check_dtype,
+    define,
+    elementwise,
+    widen,
+    wrapping,
+)
 
 _BOOL = dtype("bool")
 
@@ -96,14 +105,15 @@ def _absolute(x: Expr) -> Expr:
 
 
 def _negate(x: Expr) -> Expr:
-    negated: Expr = x * const(-1, x.dtype) if x.dtype.is_float else const(0, x.dtype) - x
-    return negated
+    if x.dtype.is_float:
+        return x * const(-1, x.dtype)  # type: ignore[no-any-return]
+    return wrapping(Sub, const(0, x.dtype), x)
 
 
 _unary("neg", "number", np.negative, _negate)
 _unary("abs", "number", np.abs, _absolute)
 _unary("sign", "number", np.sign, _sign)
-_unary("square", "number", np.square, lambda x: x * x)
+_unary("square", "number", np.square, lambda x: wrapping(Mul, x, x))
 _unary("relu", "number", lambda x: np.maximum(x, x.dtype.type(0)),
        lambda x: binary(Max, x, const(0, x.dtype)))  # fmt: skip
 _unary("reciprocal", "float", lambda x: 1 / x, lambda x: const(1.0, x.dtype) / x)
