@@ -8,7 +8,9 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 
-from tileloom.frontend.torch import report, tileloom  # noqa: E402
+from tileloom import driver  # noqa: E402
+from tileloom.base import Target  # noqa: E402
+from tileloom.frontend.torch import report, tileloom, watching  # noqa: E402
 
 from .helpers import assert_same, check, compiled  # noqa: E402
 
@@ -242,3 +244,17 @@ def test_numbers_that_change() -> None:
     x = torch.randn(5)
     for k, s in ((2, 0.5), (3, 1.5), (4, float("inf")), (2, 0.5)):
         assert_same(run(x, k, s), x * k + s)
+
+
+def test_equal_layers_share_their_kernels() -> None:
+    """More layers of one kind make more calls, not more code."""
+
+    def program(layers):
+        model = nn.Sequential(*(Block() for _ in range(layers))).eval()
+        with torch.no_grad(), watching() as graphs:
+            compiled(model)(torch.randn(2, 5, 16))
+        return driver.plan_graph(graphs[0], Target.host())
+
+    few, many = program(3), program(6)
+    assert len(many.module.functions) == len(few.module.functions)
+    assert many.kernel_count > few.kernel_count
