@@ -160,6 +160,7 @@ class Network:
 
         torch = _torch()
         model, inputs = self.get()
+        torch.compiler.reset()  # else code that is compiled already is taken for the copy
         with watching() as found, torch.no_grad():
             torch.compile(copy.deepcopy(model), backend=tileloom)(*inputs)
         return found

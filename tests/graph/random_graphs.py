@@ -187,7 +187,10 @@ class Maker:
 
     def make_where(self, x: Tensor) -> Tensor:
         test = self.random.choice([ops.greater, ops.less_equal, ops.not_equal])
-        return ops.where(test(x, self.random.choice(self.scalars)), ops.neg(x), x)
+        limit = self.random.choice(self.scalars)
+        if self.is_float:
+            limit += 0.0137  # no value that formulas take: rounding would decide about the sign
+        return ops.where(test(x, limit), ops.neg(x), x)
 
     @property
     def scalars(self) -> list[Any]:
