@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import gcd
 
-from ..expr import Expr, IntImm, Range, const, post_order
+from ..expr import Expr, IntImm, Range, const
 from ..tir import (
     Block,
     Buffer,
@@ -15,9 +15,8 @@ from ..tir import (
     BufferStore,
     PrimFunc,
     Stmt,
+    buffer_accesses,
     collect,
-    pre_order,
-    stmt_exprs,
 )
 from .common import Replacer, on_body
 from .linear import linear
@@ -48,7 +47,7 @@ def compact_strides(func: PrimFunc) -> PrimFunc:
         return func
     known = Accesses.of(func.body).by_buffer
     steps: dict[Buffer, list[int]] = {}
-    for buffer, indices in _accesses(func.body):
+    for buffer, indices in buffer_accesses(func.body):
         if buffer in local and not any(access.by_pointer for access in known.get(buffer, ())):
             row = steps.setdefault(buffer, [0] * len(indices))
             for dim, index in enumerate(indices):
@@ -56,16 +55,6 @@ def compact_strides(func: PrimFunc) -> PrimFunc:
                 row[dim] = gcd(row[dim], form.const, *form.terms.values())
     dense = {buffer: made for buffer, row in steps.items() if (made := _dense(buffer, row))}
     return on_body(func, _Divide(dense).visit) if dense else func
-
-
-def _accesses(stmt: Stmt) -> Iterator[tuple[Buffer, tuple[Expr, ...]]]:
-    for node in pre_order(stmt):
-        if isinstance(node, BufferStore):
-            yield node.buffer, node.indices
-        for expr in stmt_exprs(node):
-            for part in post_order(expr):
-                if isinstance(part, BufferLoad):
-                    yield part.buffer, part.indices
 
 
 @dataclass(frozen=True, slots=True)

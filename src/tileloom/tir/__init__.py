@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         access_regions,
         allocated_buffers,
         block_graph,
+        buffer_accesses,
         detect_buffer_lca,
         infer_block_access,
         undefined_vars,
@@ -71,8 +72,8 @@ if TYPE_CHECKING:
 
 room(
     __name__,
-    analysis="BlockGraph access_regions allocated_buffers block_graph detect_buffer_lca "
-    "infer_block_access undefined_vars union_regions used_buffers",
+    analysis="BlockGraph access_regions allocated_buffers block_graph buffer_accesses "
+    "detect_buffer_lca infer_block_access undefined_vars union_regions used_buffers",
     renew="renewed",
     run="run",
     spec="verify verify_blocks verify_flat verify_loops",
@@ -87,9 +88,9 @@ __all__ = [
     "For", "IRModule", "IfThenElse", "LetStmt", "MatchBufferRegion", "PARALLEL", "PrimFunc",
     "SERIAL", "SeqStmt", "Stmt", "StmtRewriter", "StructureError", "THREAD_BINDING", "UNROLLED",
     "VECTORIZED", "While", "access_regions", "allocated_buffers", "assert_structural_equal",
-    "block_graph", "collect", "detect_buffer_lca", "infer_block_access", "is_no_op", "make_buffer",
-    "map_exprs", "pre_order", "register_structure", "renewed", "run", "seq", "specialize",
-    "stmt_children", "stmt_exprs", "structural_equal", "structural_hash", "substitute_stmt",
-    "undefined_vars", "union_regions", "used_buffers", "verify", "verify_blocks", "verify_flat",
-    "verify_loops",
+    "block_graph", "buffer_accesses", "collect", "detect_buffer_lca", "infer_block_access",
+    "is_no_op", "make_buffer", "map_exprs", "pre_order", "register_structure", "renewed", "run",
+    "seq", "specialize", "stmt_children", "stmt_exprs", "structural_equal", "structural_hash",
+    "substitute_stmt", "undefined_vars", "union_regions", "used_buffers", "verify",
+    "verify_blocks", "verify_flat", "verify_loops",
 ]  # fmt: skip

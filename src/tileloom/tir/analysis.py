@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ..base.record import Record, field
 from ..expr import Expr, IterVar, Var, free_vars, post_order
@@ -30,15 +30,18 @@ from .walk import pre_order, stmt_children, stmt_exprs
 
 def used_buffers(stmt: Stmt) -> tuple[Buffer, ...]:
     """The buffers that are loaded from or stored to, each once, in program order."""
-    seen: dict[Buffer, None] = {}
+    return tuple(dict.fromkeys(buffer for buffer, _ in buffer_accesses(stmt)))
+
+
+def buffer_accesses(stmt: Stmt) -> Iterator[tuple[Buffer, tuple[Expr, ...]]]:
+    """Every store and every load, with its indices, in program order."""
     for node in pre_order(stmt):
         if isinstance(node, BufferStore):
-            seen.setdefault(node.buffer)
+            yield node.buffer, node.indices
         for expr in stmt_exprs(node):
             for part in post_order(expr):
                 if isinstance(part, BufferLoad):
-                    seen.setdefault(part.buffer)
-    return tuple(seen)
+                    yield part.buffer, part.indices
 
 
 def undefined_vars(stmt: Stmt | PrimFunc) -> tuple[Var, ...]:

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
 
-from ...expr import REDUCE, Expr, IntImm, IterVar, Var, post_order
-from ...tir import Block, Buffer, BufferLoad, BufferStore, pre_order, stmt_exprs
+from ...base.errors import UserError
+from ...expr import REDUCE, Expr, IntImm, IterVar, Var
+from ...tir import Block, Buffer, buffer_accesses, seq
 from ..schedule import Schedule
 
 
-class GroupRefused(Exception):
-    """The blocks do not form a group that can be tiled as one. Carries the reason."""
+class GroupRefused(UserError):
+    """The blocks do not form a group that can be tiled as one, and why."""
 
 
 @dataclass(eq=False)
@@ -51,12 +53,12 @@ class Domain:
     @property
     def rows(self) -> int:
         """The number of positions along the spatial axes."""
-        return _product(self.spatial)
+        return prod(axis.extent for axis in self.spatial)
 
     @property
     def depth(self) -> int:
         """The number of positions along the reduction axes."""
-        return _product(self.reduced)
+        return prod(axis.extent for axis in self.reduced)
 
     def copy(self) -> Domain:
         """The same, to which blocks can be added."""
@@ -71,29 +73,15 @@ class Domain:
         return not self.spatial or last <= self.spatial[-1].weight
 
 
-def _product(axes: list[GroupAxis]) -> int:
-    total = 1
-    for axis in axes:
-        total *= axis.extent
-    return total
-
-
-def blocks_of(sch: Schedule) -> list[Block]:
+def blocks_by_name(sch: Schedule) -> dict[str, Block]:
     """The blocks of the function that is worked on, in order."""
-    return [sch.get(rv) for rv in sch.get_child_blocks(sch.get_block("root"))]
+    found = (sch.get(rv) for rv in sch.get_child_blocks(sch.get_block("root")))
+    return {block.name_hint: block for block in found}
 
 
 def accesses(block: Block) -> Iterator[tuple[Buffer, tuple[Expr, ...]]]:
     """Every buffer access of a block with its indices."""
-    parts = [block.body] if block.init is None else [block.init, block.body]
-    for part in parts:
-        for stmt in pre_order(part):
-            if isinstance(stmt, BufferStore):
-                yield stmt.buffer, stmt.indices
-            for expr in stmt_exprs(stmt):
-                for node in post_order(expr):
-                    if isinstance(node, BufferLoad):
-                        yield node.buffer, node.indices
+    return buffer_accesses(seq(block.init, block.body))
 
 
 def find_domain(sch: Schedule) -> Domain:
@@ -102,7 +90,7 @@ def find_domain(sch: Schedule) -> Domain:
     Raises:
         GroupRefused: its blocks share no domain.
     """
-    return _Finder(blocks_of(sch)).find()
+    return _Finder(list(blocks_by_name(sch).values())).find()
 
 
 class _Finder:
@@ -166,10 +154,7 @@ class _Finder:
         for block in self.blocks:
             for buffer, indices in accesses(block):
                 shape = [n.value for n in buffer.shape if isinstance(n, IntImm)]
-                size = 1
-                for n in shape:
-                    size *= n
-                step = size
+                step = size = prod(shape)
                 for index, n in zip(indices, shape, strict=True):
                     step //= max(1, n)
                     axis = made.get(self._root(index)) if isinstance(index, Var) else None

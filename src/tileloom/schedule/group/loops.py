@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...expr import REDUCE
 from ...tir import Block
 from ..analysis.blocks import is_output
+from ..library._common import fused
 from ..rv import BlockRV, LoopRV
 from ..schedule import Schedule
-from .domain import Domain, GroupRefused
+from .domain import Domain, GroupRefused, blocks_by_name
 from .tile import Tile
-
-
-def blocks_by_name(sch: Schedule) -> dict[str, Block]:
-    """The blocks of the function that is worked on, in order."""
-    found = (sch.get(rv) for rv in sch.get_child_blocks(sch.get_block("root")))
-    return {block.name_hint: block for block in found}
 
 
 def reduces(block: Block) -> bool:
@@ -27,14 +20,6 @@ def reduces(block: Block) -> bool:
 def writes_output(sch: Schedule, rv: BlockRV | Block) -> bool:
     """Whether a block writes a parameter of the function."""
     return is_output(sch.state, sch.get_sref(rv))
-
-
-def fused(sch: Schedule, loops: Sequence[LoopRV]) -> LoopRV:
-    """One loop for several."""
-    if len(loops) == 1:
-        return loops[0]
-    made: LoopRV = sch.fuse(*loops)
-    return made
 
 
 def rows_and_depth(
@@ -92,3 +77,8 @@ def share_out(
     if not writes_output(sch, rv):
         sch.set_scope(rv, 0, "local")
     return block
+
+
+__all__ = [
+    "blocks_by_name", "fused", "reduces", "rows_and_depth", "share_out", "writes_output",
+]  # fmt: skip

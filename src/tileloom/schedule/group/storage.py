@@ -48,9 +48,8 @@ class _Reach:
             for rv in sch.get_child_blocks(sch.get_block("root"))
         ]
         for realize in self.blocks:
-            for tag, var, extent in self._bound(realize):
+            for tag, _, extent in self._bound(realize):
                 self.extents.setdefault(tag, extent)
-                del var
 
     def find(self) -> Reach | None:
         with self.integers.limited():
@@ -82,9 +81,7 @@ class _Reach:
         total = None
         for realize in self.blocks:
             block = realize.block
-            writes = {region.buffer for region in block.writes}
-            own = self.buffer in writes
-            if stores != own and not (stores is False and not own):
+            if stores != (self.buffer in {region.buffer for region in block.writes}):
                 continue
             for buffer, indices in accesses(block):
                 if buffer is self.buffer:

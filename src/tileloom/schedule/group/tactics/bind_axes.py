@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ....expr import IntImm
 from ....tir import SERIAL
 from ...errors import ScheduleError
+from ...library._common import extent
 from ...rv import LoopRV
 from ...schedule import Schedule
 from ..loops import blocks_by_name, fused, reduces
@@ -44,14 +44,14 @@ def _bind_nest(sch: Schedule, loops: list[LoopRV]) -> str:
     block = fused(sch, outer)
     below = loops[len(outer) :]
     shares = bool(below) or len(sch.get_child_blocks(block)) > 1
-    extent = sch.get(block).extent
-    if shares or not isinstance(extent, IntImm):
+    size = extent(sch, block)
+    if shares or size is None:
         sch.bind(block, "blockIdx.x")
         return "blockIdx.x"
-    if extent.value <= MOST_THREADS:
+    if size <= MOST_THREADS:
         sch.bind(block, "threadIdx.x")
         return "threadIdx.x"
-    if extent.value <= MOST_BLOCKS * MOST_THREADS:
+    if size <= MOST_BLOCKS * MOST_THREADS:
         first, thread = sch.split(block, [None, MOST_THREADS])
     else:
         inner, first, thread = sch.split(block, [None, MOST_BLOCKS, MOST_THREADS])
@@ -65,7 +65,7 @@ def _bind_rest(sch: Schedule, name: str) -> str:
     loops = sch.get_loops(name)
     if any(_tag(sch, loop).startswith("threadIdx") for loop in loops):
         return "its threads are bound"
-    free = [loop for loop in loops if not _tag(sch, loop) and _extent(sch, loop) != 1]
+    free = [loop for loop in loops if not _tag(sch, loop) and extent(sch, loop) != 1]
     if not free:
         return "nothing to bind"
     threads = _threads(sch)
@@ -83,15 +83,10 @@ def _threads(sch: Schedule) -> int:
     for name in blocks_by_name(sch):
         for loop in sch.get_loops(name):
             if _tag(sch, loop) == "threadIdx.x":
-                return _extent(sch, loop) or 256
+                return extent(sch, loop) or 256
     return 256
 
 
 def _tag(sch: Schedule, loop: LoopRV) -> str:
     binding = sch.get(loop).thread_binding
     return "" if binding is None else binding.thread_tag
-
-
-def _extent(sch: Schedule, loop: LoopRV) -> int | None:
-    extent = sch.get(loop).extent
-    return extent.value if isinstance(extent, IntImm) else None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ....expr import IntImm
 from ...errors import ScheduleError
+from ...library._common import extent
 from ...rv import LoopRV
 from ...schedule import Schedule
 from ..loops import blocks_by_name, writes_output
@@ -44,7 +44,7 @@ def _merge(sch: Schedule, first: str, second: str) -> str:
     while start < min(len(a), len(b)) and sch.get_sref(a[start]) is sch.get_sref(b[start]):
         start += 1
     depth = start
-    while depth < min(len(a), len(b)) and _extent(sch, a[depth]) == _extent(sch, b[depth]):
+    while depth < min(len(a), len(b)) and extent(sch, a[depth]) == extent(sch, b[depth]):
         depth += 1
     if depth == start:
         return "one nest already" if start else "their outer loops differ"
@@ -67,8 +67,3 @@ def _free_loops(sch: Schedule, name: str) -> list[LoopRV]:
             break
         found.append(loop)
     return found
-
-
-def _extent(sch: Schedule, loop: LoopRV) -> int | None:
-    extent = sch.get(loop).extent
-    return extent.value if isinstance(extent, IntImm) else None
