@@ -42,6 +42,16 @@ def test_a_loop_is_no_block():
         sch.unroll()
 
 
+def test_what_a_step_replaced_is_refused_by_name():
+    sch = schedule(ELEMENTWISE)
+    block, old = sch.get(sch.get_block("B")), sch.get(sch.get_loops("B")[0])
+    sch.compute_inline("B")
+    with pytest.raises(UserError, match="the block 'B' is not part of the program"):
+        sch.get_sref(block)
+    with pytest.raises(UserError, match="the loop 'i' is not part of the program"):
+        sch.get_sref(old)
+
+
 def test_levels_of_errors():
     def text(level):
         sch = schedule(MATMUL, error_render_level=level)

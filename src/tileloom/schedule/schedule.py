@@ -112,6 +112,16 @@ class Schedule:
     def get_sref(self, rv_or_stmt: Any) -> StmtSRef:
         """The reference to what a variable stands for, or to a loop or block of the program."""
         if isinstance(rv_or_stmt, (Block, For)):
+            if rv_or_stmt not in self._state.sref_of:
+                kind, name = (
+                    ("block", rv_or_stmt.name_hint)
+                    if isinstance(rv_or_stmt, Block)
+                    else ("loop", rv_or_stmt.loop_var.name)
+                )
+                raise UserError(
+                    f"the {kind} {name!r} is not part of the program as it is now",
+                    hint="steps replace blocks and loops; look it up again after them",
+                )
             return self._state.sref(rv_or_stmt)
         return self._place(rv_or_stmt, "place")
 
