@@ -55,6 +55,13 @@ class Without(StmtRewriter):
         return seq() if is_sync(stmt) else stmt
 
 
+class WithWarp(StmtRewriter):
+    """A program whose barriers wait for one warp only."""
+
+    def visit_Evaluate(self, stmt: Evaluate) -> Stmt:
+        return Evaluate(Call("int32", "tir.tvm_storage_sync", (StringImm("warp"),)))
+
+
 def strip(func: PrimFunc) -> PrimFunc:
     return func.replace(body=Without().visit(func.body))
 
@@ -86,10 +93,6 @@ def test_a_race_within_a_warp_needs_no_block_barrier() -> None:
     """Neighbours in one warp: a barrier of the warp is enough, and none is not."""
     func = strip(flat(reversed_rows(read=lambda t: t // 2 * 2)))
 
-    class WithWarp(StmtRewriter):
-        def visit_Evaluate(self, stmt: Evaluate) -> Stmt:
-            return Evaluate(Call("int32", "tir.tvm_storage_sync", (StringImm("warp"),)))
-
     with pytest.raises(KernelDefect, match="race"):
         run_kernels(func, *arrays())
     a, b = arrays()
@@ -100,10 +103,6 @@ def test_a_race_within_a_warp_needs_no_block_barrier() -> None:
 
 def test_a_race_across_warps() -> None:
     whole = flat(reversed_rows(read=lambda t: (t + 32) % 64))
-
-    class WithWarp(StmtRewriter):
-        def visit_Evaluate(self, stmt: Evaluate) -> Stmt:
-            return Evaluate(Call("int32", "tir.tvm_storage_sync", (StringImm("warp"),)))
 
     with pytest.raises(KernelDefect, match="race") as caught:
         run_kernels(whole.replace(body=WithWarp().visit(whole.body)), *arrays())
@@ -121,6 +120,39 @@ def test_two_threads_write_one_element() -> None:
     with pytest.raises(KernelDefect, match="one thread writes S") as caught:
         run_kernels(flat(reversed_rows(write=lambda t: t // 2)), *arrays())
     assert caught.value.kind == "race"
+
+
+def test_one_of_many_readers_writes_after_a_barrier() -> None:
+    @T.prim_func
+    def func(A: T.Buffer((1, 64), "float32"), B: T.Buffer((1, 64), "float32")):
+        for i in T.thread_binding(1, thread="blockIdx.x"):
+            with T.block("row"):
+                vi = T.axis.spatial(1, i)
+                T.reads(A[vi, 0:64])
+                T.writes(B[vi, 0:64])
+                S = T.alloc_buffer((1,), scope="shared")
+                for t in T.thread_binding(64, thread="threadIdx.x"):
+                    with T.block("fill"):
+                        T.where(t == 0)
+                        vt = T.axis.spatial(64, t)
+                        S[0] = A[vi, vt]
+                for t in T.thread_binding(64, thread="threadIdx.x"):
+                    with T.block("all"):
+                        vt = T.axis.spatial(64, t)
+                        B[vi, vt] = S[0] + A[vi, vt]
+                for t in T.thread_binding(64, thread="threadIdx.x"):
+                    with T.block("one"):
+                        T.where(t == 5)
+                        vt = T.axis.spatial(64, t)
+                        S[0] = S[0] * T.float32(2)
+                for t in T.thread_binding(64, thread="threadIdx.x"):
+                    with T.block("again"):
+                        vt = T.axis.spatial(64, t)
+                        B[vi, vt] = B[vi, vt] + S[0]
+
+    a, b = np.arange(64, dtype="float32").reshape(1, 64) + 1, np.zeros((1, 64), "float32")
+    run_kernels(flat(func), a, b)
+    assert np.array_equal(b, a + 3)
 
 
 def test_what_nobody_wrote() -> None:

@@ -49,8 +49,10 @@ class Crew:
         block, thread = divmod(int(number) - 1, self.threads)
         return block, thread
 
-    def ordered(self, lanes: Array, others: Array, passed: Array, warp_passed: Array) -> Array:
-        """Whether barriers stand between what others did and these threads now.
+    def since(
+        self, lanes: Array, others: Array, passed: Array, warp_passed: Array
+    ) -> tuple[Array, Array]:
+        """Whether a barrier of the block, or one of the warp, stands between others and these.
 
         Args:
             lanes: threads, by position.
@@ -59,11 +61,10 @@ class Crew:
         """
         block, thread = np.divmod(others - 1, self.threads)
         same_block = block == self.blocks[self.block[lanes]]
-        same_warp = thread // WARP == self.thread[lanes] // WARP
-        by_block = passed < self.passed[self.block[lanes]]
+        same_warp = same_block & (thread // WARP == self.thread[lanes] // WARP)
+        by_block = same_block & (passed < self.passed[self.block[lanes]])
         by_warp = same_warp & (warp_passed < self.warp_passed[self.warp[lanes]])
-        result: Array = same_block & (by_block | by_warp)
-        return result
+        return by_block, by_warp
 
     def relation(self, numbers: Array, others: Array) -> Array:
         """How far threads are apart: 1 in one warp, 2 in one block, 3 beyond."""

@@ -62,7 +62,7 @@ from ..tir import (
 from .crew import WARP, Array, Crew
 from .defects import KernelDefect
 from .matrix import run_matrix_call
-from .memory import Memory
+from .memory import Access, Memory
 
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
     Add: np.add, Sub: np.subtract, Mul: np.multiply, Min: np.minimum, Max: np.maximum,
@@ -179,7 +179,7 @@ class Machine:
             self._store_some(stmt, lanes, index, value)
             return
         value = np.broadcast_to(_as_rows(value, index.ndim), index.shape)
-        self._of(stmt.buffer).store(self.crew, lanes, index, value, stmt.buffer, stmt)
+        self._of(stmt.buffer).store(Access(self.crew, lanes, index, stmt.buffer, stmt), value)
 
     def _store_some(self, stmt: BufferStore, lanes: Array, index: Array, value: Any) -> None:
         """Store the elements of vectors that a predicate names."""
@@ -189,9 +189,8 @@ class Machine:
         for k in range(index.shape[1] if index.ndim == 2 else 1):
             column = (slice(None), k) if index.ndim == 2 else slice(None)
             here = wanted[column]
-            memory.store(
-                self.crew, lanes[here], index[column][here], value[column][here], stmt.buffer, stmt
-            )
+            access = Access(self.crew, lanes[here], index[column][here], stmt.buffer, stmt)
+            memory.store(access, value[column][here])
 
     def _index(self, indices: tuple[Expr, ...], lanes: Array) -> Array:
         """The place of an access for every thread."""
@@ -284,13 +283,14 @@ class Machine:
         if stmt is None:
             raise UnsupportedError("a load outside of statements")
         if expr.predicate is None:
-            return memory.load(self.crew, lanes, index, expr.buffer, stmt)
+            return memory.load(Access(self.crew, lanes, index, expr.buffer, stmt))
         wanted = np.broadcast_to(self.value(expr.predicate, lanes), index.shape)
         result = np.zeros(index.shape, expr.buffer.dtype.element.numpy)
         for k in range(index.shape[1] if index.ndim == 2 else 1):
             at = (slice(None), k) if index.ndim == 2 else slice(None)
             here = wanted[at]
-            found = memory.load(self.crew, lanes[here], index[at][here], expr.buffer, stmt)
+            access = Access(self.crew, lanes[here], index[at][here], expr.buffer, stmt)
+            found = memory.load(access)
             result[(here, k) if index.ndim == 2 else here] = found
         return result
 

@@ -13,6 +13,7 @@ from ..expr import Call, Expr, IntImm, StringImm, Var
 from ..tir import make_buffer
 from .crew import WARP, Array
 from .defects import KernelDefect
+from .memory import Access
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -107,7 +108,7 @@ def _load(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
     memory, buffer, where, element = _memory(machine, (pointer, stride, layout), lanes)
     if machine.stmt is None:
         return
-    found = memory.load(machine.crew, lanes, where, buffer, machine.stmt)
+    found = memory.load(Access(machine.crew, lanes, where, buffer, machine.stmt))
     tiles = np.zeros((len(lanes) // WARP, ELEMENTS), found.dtype)
     tiles[np.arange(len(lanes))[:, None] // WARP, element] = found
     table[place] = tiles.reshape(-1, SIDE, SIDE)
@@ -122,7 +123,7 @@ def _store(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
         return
     tiles = table[place].reshape(-1, ELEMENTS)
     value = tiles[np.arange(len(lanes))[:, None] // WARP, element]
-    memory.store(machine.crew, lanes, where, value, buffer, machine.stmt)
+    memory.store(Access(machine.crew, lanes, where, buffer, machine.stmt), value)
 
 
 def _multiply(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:

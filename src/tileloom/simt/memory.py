@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,69 @@ from ..base import DType
 from ..tir import Buffer, Stmt
 from .crew import Array, Crew
 from .defects import KernelDefect
+
+
+@dataclass(frozen=True, eq=False)
+class Access:
+    """What some threads do with a buffer at once.
+
+    Attributes:
+        lanes: the threads, by position.
+        index: of elements, [lanes] or [lanes, elements of a vector].
+        stmt: the statement that does it.
+    """
+
+    crew: Crew
+    lanes: Array
+    index: Array
+    buffer: Buffer
+    stmt: Stmt
+
+    @property
+    def vectors(self) -> Array:
+        """The indices, [lanes, elements]."""
+        return self.index.reshape(len(self.lanes), -1)
+
+    def defect(self, kind: str, what: str, rows: Array, hint: str | None = None) -> KernelDefect:
+        """A defect of the threads in these rows of the access."""
+        places = self.crew.places(self.lanes[rows])
+        return KernelDefect(kind, what, self.stmt, places, self.stmt.span, hint)
+
+
+class _Touches:
+    """Who touched each cell last, when, and how far apart those are who touched it since."""
+
+    def __init__(self, cells: int) -> None:
+        self.number = np.zeros(cells, np.int64)
+        self.passed = np.zeros(cells, np.int32)
+        self.warp_passed = np.zeros(cells, np.int32)
+        self.spread = np.zeros(cells, np.int8)
+
+    def settled(self, crew: Crew, who: Array, cells: Array) -> Array:
+        """Whether barriers stand between all who touched a cell and these threads."""
+        number, spread = self.number[cells], self.spread[cells]
+        by_block, by_warp = crew.since(who, number, self.passed[cells], self.warp_passed[cells])
+        near = np.where(spread <= 1, by_block | by_warp, by_block & (spread == 2))
+        return np.asarray((number == 0) | near)
+
+    def clashes(self, crew: Crew, who: Array, cells: Array) -> Array:
+        """Whether others touched a cell with no barrier since."""
+        others = (self.number[cells] != crew.number[who]) | (self.spread[cells] > 0)
+        return np.asarray(others & ~self.settled(crew, who, cells))
+
+    def note(self, crew: Crew, who: Array, cells: Array) -> None:
+        """These threads touch these cells now."""
+        me, before = crew.number[who], self.number[cells]
+        apart = np.where(before == me, 0, crew.relation(me, np.maximum(before, 1)))
+        settled = self.settled(crew, who, cells)
+        self.spread[cells] = np.where(settled, 0, np.maximum(apart, self.spread[cells]))
+        self.number[cells] = me
+        self.passed[cells] = crew.passed[crew.block[who]]
+        self.warp_passed[cells] = crew.warp_passed[crew.warp[who]]
+        last = self.number[cells]
+        shared = last != me
+        if shared.any():
+            np.maximum.at(self.spread, cells[shared], crew.relation(me[shared], last[shared]))
 
 
 class Memory:
@@ -43,189 +107,108 @@ class Memory:
         self.written = np.zeros(cells, bool) if starts_empty else None
         self.arriving: Array | None = None  # by cell: the thread that copies into it, 0 for none
         self.group: Array | None = None
-        if watched:
-            self.writer, self.reader = np.zeros((2, cells), np.int64)
-            self.write_at, self.read_at = np.zeros((2, 2, cells), np.int32)
-            self.readers = np.zeros(cells, np.int8)  # 0 one, else how far apart they are
-        self.watched = watched
+        self.writes = _Touches(cells) if watched else None
+        self.reads = _Touches(cells) if watched else None
 
     # ------------------------------------------------------------------ places
 
-    def cells(self, crew: Crew, lanes: Array, index: Array, buffer: Buffer, stmt: Stmt) -> Array:
-        """The cells of elements, [lanes, cells of each]; refuses what is outside.
-
-        Args:
-            index: of elements, [lanes] or [lanes, elements of a vector].
-        """
-        size = buffer.dtype.element.numpy.itemsize * buffer.dtype.lanes
-        each = size // self.unit
-        wide = index.reshape(len(lanes), -1)
-        limit = self.data.shape[1] // size
+    def cells(self, access: Access) -> Array:
+        """The cells of elements, [lanes, cells of each]; refuses what is outside."""
+        kind = access.buffer.dtype
+        size = kind.element.numpy.itemsize * kind.lanes
+        each, limit = size // self.unit, self.data.shape[1] // size
+        wide = access.vectors
         wrong = (wide < 0) | (wide >= limit)
         if wrong.any():
             rows, columns = np.nonzero(wrong)
-            raise KernelDefect(
-                "out of bounds",
-                f"{buffer.name}[{wide[rows[0], columns[0]]}] is outside of {limit} elements",
-                stmt, crew.places(lanes[np.unique(rows)]), stmt.span,
-            )  # fmt: skip
-        if wide.shape[1] > 1 and wide.shape[1] & (wide.shape[1] - 1) == 0:
-            self._check_alignment(crew, lanes, wide, buffer, stmt)
-        row = 0 if self.row_of is None else self.row_of[lanes][:, None]
+            element = f"{access.buffer.name}[{wide[rows[0], columns[0]]}]"
+            what = f"{element} is outside of {limit} elements"
+            raise access.defect("out of bounds", what, np.unique(rows))
+        count = wide.shape[1]
+        if count > 1 and count & (count - 1) == 0:
+            self._check_alignment(access)
+        row = 0 if self.row_of is None else self.row_of[access.lanes][:, None]
         cells = row * self.units + wide * each
         if each > 1:
-            cells = (cells[:, :, None] + np.arange(each)).reshape(len(lanes), -1)
+            cells = (cells[:, :, None] + np.arange(each)).reshape(len(wide), -1)
         return np.asarray(cells)
 
     @staticmethod
-    def _check_alignment(crew: Crew, lanes: Array, wide: Array, buffer: Buffer, stmt: Stmt) -> None:
+    def _check_alignment(access: Access) -> None:
         """A vector of neighbours must begin at a multiple of its length."""
+        wide = access.vectors
         count = wide.shape[1]
-        steps = (np.diff(wide, axis=1) == 1).all(axis=1)
-        wrong = steps & (wide[:, 0] % count != 0)
+        wrong = (np.diff(wide, axis=1) == 1).all(axis=1) & (wide[:, 0] % count != 0)
         if wrong.any():
-            first = np.nonzero(wrong)[0]
-            raise KernelDefect(
-                "misaligned",
-                f"{count} elements from {buffer.name}[{wide[first[0], 0]}] on are no whole vector",
-                stmt, crew.places(lanes[first]), stmt.span,
-            )  # fmt: skip
+            rows = np.nonzero(wrong)[0]
+            first = f"{access.buffer.name}[{wide[rows[0], 0]}]"
+            what = f"{count} elements from {first} on are no whole vector"
+            raise access.defect("misaligned", what, rows)
 
     # ------------------------------------------------------------------ access
 
-    def load(self, crew: Crew, lanes: Array, index: Array, buffer: Buffer, stmt: Stmt) -> Array:
-        """Elements, in the shape of `index`."""
-        cells = self.cells(crew, lanes, index, buffer, stmt)
-        if self.arriving is not None:
-            self._check_arrived(crew, lanes, cells, buffer, stmt)
+    def load(self, access: Access) -> Array:
+        """Elements, in the shape of the index."""
+        cells = self.cells(access)
+        self._check_arrived(access, cells)
         if self.written is not None and not self.written[cells].all():
-            late = np.nonzero(~self.written[cells].all(axis=1))[0]
-            raise KernelDefect(
-                "uninitialised",
-                f"{buffer.name}[{_first(index, late)}] is read, and nobody has written it",
-                stmt, crew.places(lanes[late]), stmt.span,
-            )  # fmt: skip
-        if self.watched:
-            self._note_read(crew, lanes, cells, buffer, index, stmt)
-        return np.asarray(self._view(buffer.dtype)[self._rows(lanes, index), index])
+            rows = np.nonzero(~self.written[cells].all(axis=1))[0]
+            element = f"{access.buffer.name}[{access.vectors[rows[0], 0]}]"
+            what = f"{element} is read, and nobody has written it"
+            raise access.defect("uninitialised", what, rows)
+        if self.writes is not None and self.reads is not None:
+            who, flat = _flat(access.lanes, cells)
+            self._check(access, self.writes, who, flat, ("reads", "writes"))
+            self.reads.note(access.crew, who, flat)
+        return np.asarray(self._view(access.buffer.dtype)[self._rows(access), access.index])
 
-    def store(
-        self, crew: Crew, lanes: Array, index: Array, value: Any, buffer: Buffer, stmt: Stmt
-    ) -> None:
+    def store(self, access: Access, value: Any) -> None:
         """Write elements."""
-        cells = self.cells(crew, lanes, index, buffer, stmt)
-        if self.arriving is not None:
-            self._check_arrived(crew, lanes, cells, buffer, stmt)
-        if self.watched:
-            self._note_write(crew, lanes, cells, buffer, index, stmt)
+        cells = self.cells(access)
+        self._check_arrived(access, cells)
+        if self.writes is not None and self.reads is not None:
+            who, flat = _flat(access.lanes, cells)
+            self._check(access, self.writes, who, flat, ("writes", "writes"))
+            self._check(access, self.reads, who, flat, ("writes", "reads"))
+            self.writes.note(access.crew, who, flat)
+            self._check(access, self.writes, who, flat, ("writes", "writes"))  # each other
         if self.written is not None:
             self.written[cells] = True
-        self._view(buffer.dtype)[self._rows(lanes, index), index] = value
+        self._view(access.buffer.dtype)[self._rows(access), access.index] = value
 
     def clear(self, lanes: Array) -> None:
         """Forget what these threads' own rows hold."""
         if self.written is not None and self.row_of is not None:
             self.written.reshape(-1, self.units)[self.row_of[lanes]] = False
 
-    def _rows(self, lanes: Array, index: Array) -> Any:
+    def _rows(self, access: Access) -> Any:
         if self.row_of is None:
             return 0
-        rows = self.row_of[lanes]
-        return rows[:, None] if index.ndim == 2 else rows
+        rows = self.row_of[access.lanes]
+        return rows[:, None] if access.index.ndim == 2 else rows
 
     def _view(self, kind: DType) -> Array:
         return self.data.view(kind.element.numpy)
 
-    # ------------------------------------------------------------------ races
-
-    def _note_read(
-        self, crew: Crew, lanes: Array, cells: Array, buffer: Buffer, index: Array, stmt: Stmt
-    ) -> None:
-        who, flat = _flat(lanes, cells)
-        me = crew.number[who]
-        self._check(crew, who, flat, self.writer, self.write_at, None, ("reads", "writes"), buffer,
-                    index, cells, stmt)  # fmt: skip
-        before = self.reader[flat]
-        stale = (before == 0) | crew.ordered(who, before, *self.read_at[:, flat])
-        stale &= self.readers[flat] < 2
-        many = np.where(stale | (before == me), 0, crew.relation(me, np.maximum(before, 1)))
-        many = np.where(stale, 0, np.maximum(many, self.readers[flat]))
-        self.reader[flat] = me
-        self.read_at[0, flat] = crew.passed[crew.block[who]]
-        self.read_at[1, flat] = crew.warp_passed[crew.warp[who]]
-        self.readers[flat] = many.astype(np.int8)
-        last = self.reader[flat]
-        shared = last != me
-        if shared.any():
-            apart = crew.relation(me[shared], last[shared])
-            np.maximum.at(self.readers, flat[shared], apart)
-
-    def _note_write(
-        self, crew: Crew, lanes: Array, cells: Array, buffer: Buffer, index: Array, stmt: Stmt
-    ) -> None:
-        who, flat = _flat(lanes, cells)
-        me = crew.number[who]
-        self._check(crew, who, flat, self.writer, self.write_at, None, ("writes", "writes"), buffer,
-                    index, cells, stmt)  # fmt: skip
-        self._check(crew, who, flat, self.reader, self.read_at, self.readers, ("writes", "reads"),
-                    buffer, index, cells, stmt)  # fmt: skip
-        self.writer[flat] = me
-        self.write_at[0, flat] = crew.passed[crew.block[who]]
-        self.write_at[1, flat] = crew.warp_passed[crew.warp[who]]
-        twice = self.writer[flat] != me
-        if twice.any():
-            at = int(np.nonzero(twice)[0][0])
-            self._race(crew, who[at], self.writer[flat[at]], ("writes", "writes"), buffer, index,
-                       cells, flat[at], stmt)  # fmt: skip
-
     def _check(
-        self,
-        crew: Crew,
-        who: Array,
-        flat: Array,
-        others: Array,
-        then: Array,
-        many: Array | None,
-        words: tuple[str, str],
-        buffer: Buffer,
-        index: Array,
-        cells: Array,
-        stmt: Stmt,
+        self, access: Access, others: _Touches, who: Array, cells: Array, words: tuple[str, str]
     ) -> None:
-        before = others[flat]
-        apart = before != crew.number[who]
-        if many is not None:
-            apart |= many[flat] > 0
-        suspect = (before != 0) & apart
-        if not suspect.any():
+        """Refuse a race: between what these threads do and what others did."""
+        clashes = others.clashes(access.crew, who, cells)
+        if not clashes.any():
             return
-        k = np.nonzero(suspect)[0]
-        fine = crew.ordered(who[k], before[k], *then[:, flat[k]])
-        if many is not None:
-            by_block = then[0, flat[k]] < crew.passed[crew.block[who[k]]]
-            fine &= np.where(many[flat[k]] == 2, by_block, many[flat[k]] < 2)
-        if not fine.all():
-            at = k[int(np.nonzero(~fine)[0][0])]
-            self._race(crew, who[at], before[at], words, buffer, index, cells, flat[at], stmt)
-
-    def _race(
-        self,
-        crew: Crew,
-        lane: int,
-        other: int,
-        words: tuple[str, str],
-        buffer: Buffer,
-        index: Array,
-        cells: Array,
-        cell: int,
-        stmt: Stmt,
-    ) -> None:
-        element = int(cell) % self.units * self.unit // buffer.dtype.element.numpy.itemsize
+        at = int(np.nonzero(clashes)[0][0])
+        size = access.buffer.dtype.element.numpy.itemsize
+        element = int(cells[at]) % self.units * self.unit // size
+        places = [
+            *access.crew.places(who[at : at + 1]),
+            access.crew.place_of(others.number[cells[at]]),
+        ]
         raise KernelDefect(
             "race",
-            f"one thread {words[0]} {buffer.name}[{element}] and another {words[1]} it, with no "
-            "barrier between",
-            stmt, [*crew.places(np.asarray([lane])), crew.place_of(other)], stmt.span,
+            f"one thread {words[0]} {access.buffer.name}[{element}] and another {words[1]} it, "
+            "with no barrier between",
+            access.stmt, places, access.stmt.span,
             hint="put a barrier between the accesses, or let threads keep to their own elements",
         )  # fmt: skip
 
@@ -253,28 +236,19 @@ class Memory:
         there = self.group[flat] < limit[who]
         flat, who = flat[there], who[there]
         self.arriving[flat] = 0
-        if self.watched:
-            self.writer[flat] = crew.number[who]
-            self.write_at[0, flat] = crew.passed[crew.block[who]]
-            self.write_at[1, flat] = crew.warp_passed[crew.warp[who]]
+        if self.writes is not None:
+            self.writes.note(crew, who, flat)
 
-    def _check_arrived(
-        self, crew: Crew, lanes: Array, cells: Array, buffer: Buffer, stmt: Stmt
-    ) -> None:
-        late = np.nonzero((self.arriving[cells] != 0).any(axis=1))[0]  # type: ignore[index]
+    def _check_arrived(self, access: Access, cells: Array) -> None:
+        if self.arriving is None:
+            return
+        late = np.nonzero((self.arriving[cells] != 0).any(axis=1))[0]
         if len(late):
-            raise KernelDefect(
-                "missing wait",
-                f"{buffer.name} is accessed where an asynchronous copy has not been waited for",
-                stmt, crew.places(lanes[late]), stmt.span,
-                hint="wait for the group of the copy, and pass a barrier",
-            )  # fmt: skip
+            what = "is accessed where an asynchronous copy has not been waited for"
+            hint = "wait for the group of the copy, and pass a barrier"
+            raise access.defect("missing wait", f"{access.buffer.name} {what}", late, hint)
 
 
 def _flat(lanes: Array, cells: Array) -> tuple[Array, Array]:
     """Every cell by itself, with the thread that touches it."""
     return np.repeat(lanes, cells.shape[1]), cells.reshape(-1)
-
-
-def _first(index: Array, rows: Array) -> int:
-    return int(index.reshape(len(index), -1)[rows[0], 0])
