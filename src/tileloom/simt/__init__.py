@@ -1,6 +1,14 @@
 """GPU kernels run on the CPU, every thread of every block, and what is wrong with them found."""
 
+from .cost import KernelCost, Traffic, kernel_costs
 from .defects import KernelDefect
 from .launch import EmulatedKernel, run_kernels
 
-__all__ = ["EmulatedKernel", "KernelDefect", "run_kernels"]
+__all__ = [
+    "EmulatedKernel",
+    "KernelCost",
+    "KernelDefect",
+    "Traffic",
+    "kernel_costs",
+    "run_kernels",
+]

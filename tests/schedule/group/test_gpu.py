@@ -19,12 +19,11 @@ from tileloom.graph.partition import partition
 from tileloom.graph.run import run
 from tileloom.graph.to_tir.blocks import block_function
 from tileloom.lower import lower
-from tileloom.lower.gpu_cost import KernelCost, kernel_costs
 from tileloom.lower.threads import kernels
 from tileloom.lower.verify_gpu_code import verify_gpu_code
 from tileloom.schedule import Schedule
 from tileloom.schedule.group import GroupRefused, grid, schedule_gpu
-from tileloom.simt import run_kernels
+from tileloom.simt import KernelCost, kernel_costs, run_kernels
 from tileloom.tir import PrimFunc
 
 GPU = target("cuda -arch=sm_80")

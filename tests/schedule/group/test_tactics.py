@@ -9,7 +9,6 @@ from tileloom import te
 from tileloom.base.target import target
 from tileloom.expr import IntImm
 from tileloom.lower import lower
-from tileloom.lower.gpu_cost import kernel_costs
 from tileloom.schedule import Schedule
 from tileloom.schedule.group import GroupRefused
 from tileloom.schedule.group.storage import reach_of
@@ -24,7 +23,7 @@ from tileloom.schedule.group.tactics import (
     schedule_static,
 )
 from tileloom.script import tir as T
-from tileloom.simt import run_kernels
+from tileloom.simt import kernel_costs, run_kernels
 from tileloom.tir import PrimFunc
 
 pytest.importorskip("islpy")

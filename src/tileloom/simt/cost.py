@@ -9,42 +9,17 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ..base import Target
-from ..expr import (
-    EQ,
-    GE,
-    GT,
-    LE,
-    LT,
-    NE,
-    Add,
-    And,
-    BinaryOp,
-    Broadcast,
-    Call,
-    Cast,
-    Expr,
-    FloorDiv,
-    FloorMod,
-    IntImm,
-    Let,
-    Max,
-    Min,
-    Mul,
-    Not,
-    Or,
-    Ramp,
-    Select,
-    Sub,
-    Var,
-    post_order,
-)
+from ..base.errors import UnsupportedError
+from ..expr import Call, Expr, IntImm, Var, post_order
+from ..lower.merge_shared_memory import allocated_bytes, element_bytes
+from ..lower.threads import THREAD_TAGS, Kernel, is_sync, kernels, scope_of, storage_rank
 from ..tir import (
     Allocate,
     AttrStmt,
@@ -62,8 +37,8 @@ from ..tir import (
     collect,
     stmt_exprs,
 )
-from .merge_shared_memory import allocated_bytes, element_bytes
-from .threads import THREAD_TAGS, Kernel, is_sync, kernels, scope_of, storage_rank
+from .crew import Crew
+from .machine import Machine
 
 #: Bytes that memory moves together, banks of shared memory, and bytes of a bank.
 SECTOR, BANKS, BANK = 32, 32, 4
@@ -81,9 +56,9 @@ TRANSCENDENTAL = frozenset(
     )
 )  # fmt: skip
 
-# Of a multiprocessor: threads, bytes of shared memory. Source: CUDA C++ Programming Guide,
-# "Technical Specifications per Compute Capability"; 32 blocks (16 on 7.5 and 8.6 to 8.9, 24 on
-# 8.9) and 65536 registers are common to nearly all.
+# What a multiprocessor holds, by architecture: threads, KiB of shared memory, blocks where they
+# are not 32, registers. Source: CUDA C++ Programming Guide, "Technical Specifications per Compute
+# Capability".
 _SM_THREADS = {70: 2048, 75: 1024, 80: 2048, 86: 1536, 87: 1536, 89: 1536, 90: 2048, 100: 2048}
 _SM_SHARED = {70: 96, 75: 64, 80: 164, 86: 100, 87: 164, 89: 100, 90: 228, 100: 228}
 _SM_BLOCKS = {75: 16, 86: 16, 87: 16, 89: 24}
@@ -180,7 +155,32 @@ class _Unknown(Exception):
     """A value that depends on data."""
 
 
-Env = dict[Var, Any]
+class _Places(Machine):
+    """The threads of one block, where nothing is known of data."""
+
+    def __init__(self, threads: int) -> None:
+        super().__init__(Crew(threads, np.zeros(1, np.int64)), {}, {}, {})
+
+    def of(self, expr: Expr) -> Any:
+        """The value of an expression in every thread.
+
+        Raises:
+            _Unknown: it depends on data.
+        """
+        try:
+            return self.value(expr, self.everyone)
+        except UnsupportedError:
+            raise _Unknown from None
+
+    def bind(self, var: Var, value: Any) -> None:
+        """Let a name mean a value; None if that is unknown."""
+        self.env[var] = value
+
+    def value(self, expr: Expr, lanes: Any) -> Any:
+        """The value of an expression in some of the threads."""
+        if isinstance(expr, BufferLoad) or (isinstance(expr, Var) and self.env.get(expr) is None):
+            raise _Unknown
+        return super().value(expr, lanes)
 
 
 class _Counter:
@@ -193,6 +193,9 @@ class _Counter:
         self.cost = KernelCost(grid, block)
         self.warp = target.warp_size or 32
         self.scopes: dict[Var, str] = {}
+        self.places = _Places(self.cost.threads)
+        for var, at in self._threads().items():
+            self.places.bind(var, at)
 
     def count(self) -> KernelCost:
         cost, body = self.cost, self.kernel.body
@@ -204,32 +207,33 @@ class _Counter:
                 cost.shared_bytes += size
             elif rank == 3:
                 cost.local_bytes += size
-        lanes = self._lanes()
         for place, weight in self._blocks():
-            self._stmt(body, {**lanes, **place}, np.full(cost.threads, True), weight)
+            for var, at in place.items():
+                self.places.bind(var, at)
+            self._stmt(body, np.full(cost.threads, True), weight)
         cost.syncs //= max(1, cost.blocks)
         cost.registers = min(255, 18 + cost.local_bytes // 4 + _pressure(body))
         cost.occupancy = self._occupancy()
         return cost
 
-    def _lanes(self) -> Env:
+    def _threads(self) -> dict[Var, Any]:
         """The thread variables, for all threads of a block in the order of their numbers."""
         tags = [tag for tag in THREAD_TAGS if tag in self.cost.block]  # the fastest is last
         shape = [self.cost.block[tag] for tag in tags]
         places = np.indices(shape).reshape(len(shape), self.cost.threads)
         return {self.kernel.threads[tag][0]: at for tag, at in zip(tags, places, strict=True)}
 
-    def _blocks(self) -> Iterator[tuple[Env, int]]:
+    def _blocks(self) -> Iterator[tuple[dict[Var, Any], int]]:
         """Blocks that stand for others, and for how many."""
         tags = list(self.cost.grid)
         for choice in itertools.product(*(list(_samples(self.cost.grid[tag])) for tag in tags)):
-            env = {
+            place = {
                 self.kernel.threads[tag][0]: at for tag, (at, _) in zip(tags, choice, strict=True)
             }
             weight = 1
             for _, many in choice:
                 weight *= many
-            yield env, weight
+            yield place, weight
 
     def _occupancy(self) -> float:
         cost, sm = self.cost, self.target.sm
@@ -248,58 +252,67 @@ class _Counter:
 
     # ------------------------------------------------------------------ statements
 
-    def _stmt(self, stmt: Stmt, env: Env, active: Any, weight: int) -> None:
+    def _stmt(self, stmt: Stmt, active: Any, weight: int) -> None:
         match stmt:
             case SeqStmt():
                 for part in stmt.seq:
-                    self._stmt(part, env, active, weight)
+                    self._stmt(part, active, weight)
             case For():
-                self._loop(stmt, env, active, weight)
+                self._loop(stmt, active, weight)
             case IfThenElse():
-                self._branch(stmt, env, active, weight)
+                self._branch(stmt, active, weight)
             case LetStmt():
-                self._exprs(stmt, env, active, weight)
-                self._stmt(stmt.body, {**env, stmt.var: _lazy(stmt.value, env)}, active, weight)
+                self._exprs(stmt, active, weight)
+                self.places.bind(stmt.var, self._known(stmt.value))
+                self._stmt(stmt.body, active, weight)
             case Allocate() | DeclBuffer() | AttrStmt():
-                self._stmt(stmt.body, env, active, weight)
+                self._stmt(stmt.body, active, weight)
             case BufferStore():
-                self._exprs(stmt, env, active, weight)
+                self._exprs(stmt, active, weight)
                 table = self.cost.stores
-                self._access(table, stmt.buffer, stmt.indices, env, active, weight)
+                self._access(table, stmt.buffer, stmt.indices, active, weight)
             case Evaluate() if is_sync(stmt):
                 self.cost.syncs += weight
             case _:
-                self._exprs(stmt, env, active, weight)
+                self._exprs(stmt, active, weight)
 
-    def _loop(self, stmt: For, env: Env, active: Any, weight: int) -> None:
+    def _loop(self, stmt: For, active: Any, weight: int) -> None:
         try:
-            low, extent = (int(np.max(_value(e, env))) for e in (stmt.min, stmt.extent))
+            low, extent = (int(np.max(self.places.of(e))) for e in (stmt.min, stmt.extent))
         except _Unknown:
             self.cost.unknown += 1
             return
         for at, many in _samples(extent):
-            self._stmt(stmt.body, {**env, stmt.loop_var: low + at}, active, weight * many)
+            self.places.bind(stmt.loop_var, np.int64(low + at))
+            self._stmt(stmt.body, active, weight * many)
 
-    def _branch(self, stmt: IfThenElse, env: Env, active: Any, weight: int) -> None:
-        self._exprs(stmt, env, active, weight)
-        try:
-            holds = np.broadcast_to(np.asarray(_value(stmt.condition, env), bool), active.shape)
-        except _Unknown:
+    def _branch(self, stmt: IfThenElse, active: Any, weight: int) -> None:
+        self._exprs(stmt, active, weight)
+        condition = self._known(stmt.condition)
+        if condition is None:
             self.cost.unknown += 1
-            holds = np.full(active.shape, True)
+            condition = True
+        holds = np.broadcast_to(np.asarray(condition, bool), active.shape)
         for part, mask in ((stmt.then_case, active & holds), (stmt.else_case, active & ~holds)):
             if part is not None and mask.any():
-                self._stmt(part, env, mask, weight)
+                self._stmt(part, mask, weight)
 
     # ------------------------------------------------------------------ expressions
 
-    def _exprs(self, stmt: Stmt, env: Env, active: Any, weight: int) -> None:
+    def _known(self, expr: Expr) -> Any:
+        """The value of an expression in every thread; None if it depends on data."""
+        try:
+            return self.places.of(expr)
+        except _Unknown:
+            return None
+
+    def _exprs(self, stmt: Stmt, active: Any, weight: int) -> None:
         threads = int(active.sum())
         for expr in stmt_exprs(stmt):
             for node in post_order(expr):
                 if isinstance(node, BufferLoad):
                     table = self.cost.loads
-                    self._access(table, node.buffer, node.indices, env, active, weight)
+                    self._access(table, node.buffer, node.indices, active, weight)
                 elif isinstance(node, Call) and node.op in TRANSCENDENTAL:
                     name = node.op.removeprefix("tir.")
                     self.cost.calls[name] += threads * node.dtype.lanes * weight
@@ -309,7 +322,6 @@ class _Counter:
         table: dict[str, Traffic],
         buffer: Buffer,
         indices: tuple[Expr, ...],
-        env: Env,
         active: Any,
         weight: int,
     ) -> None:
@@ -321,11 +333,13 @@ class _Counter:
         traffic.bytes += threads * lanes * size * weight
         if scope == "local" or not threads:
             return
-        try:
-            places = np.broadcast_to(_value(index, env), (lanes, active.size)).T
-        except _Unknown:
+        at = self._known(index)
+        if at is None:
             self.cost.unknown += 1
             return
+        places = np.broadcast_to(
+            np.reshape(at, (-1, np.shape(at)[-1] if lanes > 1 else 1)), (active.size, lanes)
+        )
         count = _sectors if scope == "global" else _passes
         for start in range(0, active.size, self.warp):
             here = active[start : start + self.warp]
@@ -375,57 +389,6 @@ def _pressure(stmt: Stmt) -> int:
         loads = {node for node in post_order(store.value) if isinstance(node, BufferLoad)}
         widest = max(widest, sum(max(1, load.dtype.lanes) for load in loads))
     return widest
-
-
-# ---------------------------------------------------------------------------- values
-
-
-def _lazy(value: Expr, env: Env) -> Any:
-    """The value of a name; unknown only when it is asked for."""
-    try:
-        return _value(value, env)
-    except _Unknown:
-        return None
-
-
-_BINARY: dict[type[BinaryOp], Callable[[Any, Any], Any]] = {
-    Add: np.add, Sub: np.subtract, Mul: np.multiply, FloorDiv: np.floor_divide, FloorMod: np.mod,
-    Min: np.minimum, Max: np.maximum, EQ: np.equal, NE: np.not_equal, LT: np.less,
-    LE: np.less_equal, GT: np.greater, GE: np.greater_equal, And: np.logical_and,
-    Or: np.logical_or,
-}  # fmt: skip
-
-
-def _value(expr: Expr, env: Mapping[Var, Any]) -> Any:
-    """The value for every thread; of a vector, [lanes, threads]."""
-    match expr:
-        case IntImm():
-            return np.int64(expr.value)
-        case Var():
-            found = env.get(expr)
-            if found is None:
-                raise _Unknown
-            return found
-        case Cast() if expr.dtype.is_int or expr.dtype.is_bool:
-            return _value(expr.value, env)
-        case Not():
-            return np.logical_not(_value(expr.a, env))
-        case Select():
-            parts = (expr.condition, expr.true_value, expr.false_value)
-            return np.where(*(_value(part, env) for part in parts))
-        case Ramp():
-            base, step = np.atleast_1d(_value(expr.base, env)), _value(expr.stride, env)
-            return base[None, :] + step * np.arange(expr.dtype.lanes)[:, None]
-        case Broadcast():
-            return _value(expr.value, env)
-        case Let():
-            return _value(expr.body, {**env, expr.var: _value(expr.value, env)})
-        case Call(op="tir.likely"):
-            return _value(expr.args[0], env)
-        case BinaryOp() if type(expr) in _BINARY:
-            return _BINARY[type(expr)](_value(expr.a, env), _value(expr.b, env))
-        case _:
-            raise _Unknown
 
 
 __all__ = ["KernelCost", "Traffic", "kernel_costs"]
