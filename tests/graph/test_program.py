@@ -32,6 +32,17 @@ def test_host_steps_split_the_program() -> None:
     assert first.node is None and first.reads == (x,) and len(first.writes) >= 1
 
 
+def test_the_host_and_kernels_take_the_fewest_turns() -> None:
+    x, y = (Tensor(tensor_type((33,), "float32"), name) for name in "xy")
+    first = ops.reshape(ops.sort(ops.neg(x)), (3, 11))  # the view is no kernel of its own
+    second = ops.sort(ops.neg(y))
+    joined = ops.add(ops.sort(first), ops.reshape(second, (3, 11)))
+    program = plan(Graph([x, y], [joined]))
+    assert [segment.node is None for segment in program.segments] == [
+        True, False, False, False, True,
+    ]  # fmt: skip
+
+
 def test_a_graph_of_host_steps_alone_has_no_kernels() -> None:
     x = tensor(4, 6)
     program = plan(Graph([x], [ops.sort(ops.sort(x, 1), 0)]))

@@ -12,6 +12,7 @@ import numpy as np
 from ..base import dtype
 from ..expr import Call, Expr, StringImm, Var, const
 from ..tir import Buffer, BufferLoad, Evaluate, IRModule, PrimFunc, make_buffer, seq
+from .aggregate import segments
 from .memory import plan_arena
 from .nodes import Graph, Node, Tensor
 from .optimize import freeze
@@ -103,11 +104,12 @@ class _Builder:
     def build(self) -> Program:
         groups = partition(self.graph, Device.of(self.machine.workers))
         self._find_storage(groups)
-        for group in groups:
-            if group.kind == "alone" and group.anchor.op.compute is None:
-                self.segments.append(Segment(f"host{len(self.segments)}", node=group.anchor))
-            elif not group.is_view:
-                self._segment().calls.append(self._call(group))
+        for native, turn in self._turns(groups):
+            for group in turn:
+                if native:
+                    self._segment().calls.append(self._call(group))
+                else:
+                    self.segments.append(Segment(f"host{len(self.segments)}", node=group.anchor))
         self._connect()
         for segment in self.segments:
             if segment.calls:
@@ -122,6 +124,16 @@ class _Builder:
         )
 
     # ------------------------------------------------------------------ kernels
+
+    def _turns(self, groups: Sequence[Group]) -> list[tuple[bool, list[Group]]]:
+        """The groups but for views, so that kernels and the host take the fewest turns."""
+        real = [group for group in groups if not group.is_view]
+        maker = {tensor: group for group in real for tensor in group.outputs}
+        return segments(
+            real,
+            lambda group: [maker[t] for t in map(self.home, group.inputs) if t in maker],
+            lambda group: group.kind != "alone" or group.anchor.op.compute is not None,
+        )
 
     def _segment(self) -> Segment:
         if not self.segments or self.segments[-1].node is not None:
