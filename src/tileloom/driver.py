@@ -28,10 +28,12 @@ from .runtime.executable import Array, Executable, Value
 from .runtime.kernel import Kernel
 from .runtime.params import ParamSpec
 from .runtime.recipe import Panels, Recipe, Step, digest
-from .tir import BufferStore, IRModule, PrimFunc, pre_order
+from .tir import IRModule, PrimFunc
+from .tir.atomics import written_pointers
 
 if TYPE_CHECKING:
     from .codegen.module import EmittedModule
+    from .gpu import GpuExecutable
     from .graph.optimize import Report
     from .graph.program import Program, Segment
 
@@ -224,7 +226,7 @@ def with_symbols(func: PrimFunc) -> PrimFunc:
 
 def parameters(func: PrimFunc, passed: int) -> list[ParamSpec]:
     """What a function takes, as the runtime checks it; callers pass the first `passed`."""
-    written = {node.buffer.data for node in pre_order(func.body) if isinstance(node, BufferStore)}
+    written = written_pointers(func.body)
     specs = []
     for k, param in enumerate(func.params):
         buffer = func.buffer_map.get(param)
@@ -254,15 +256,22 @@ def compile_graph(
     target: Any = "cpu",
     replaced: Mapping[int, int] | None = None,
     exact: bool = False,
-) -> Executable:
+    device: str | None = None,
+) -> Executable | GpuExecutable:
     """A graph compiled for a target: a callable from arrays to a list of arrays.
 
     Args:
+        target: "cpu", "cuda", or a `Target`.
         replaced: the input whose new value an output is, by their positions: the input's array
             is changed, and returned as the output.
-        exact: whether kernels of formulas alone round after every operator, as NumPy does.
+        exact: whether kernels of formulas alone round after every operator, as NumPy does. On
+            GPUs no kernel does.
+        device: "emulator" runs code for a GPU on the CPU.
     """
-    host = runnable(target)
+    wanted = parse_target(target)
+    if wanted.kind == "cuda" or device is not None:
+        return _compile_for_gpu(graph, wanted, device, replaced)
+    host = runnable(wanted)
     print_stages(graph, host)
     constants = _constants(graph)
     digests = {id(array): digest(array) for array in constants}
@@ -286,6 +295,17 @@ def compile_graph(
     return recipe.executable(code)
 
 
+def _compile_for_gpu(
+    graph: Graph, target: Target, device: str | None, replaced: Mapping[int, int] | None
+) -> GpuExecutable:
+    from .gpu import GpuExecutable, HostMemory
+
+    print_stages(graph, target)
+    program = plan_graph(graph, target)
+    kernels = build(program.module, target, device)
+    return GpuExecutable(program, kernels, HostMemory(), replaced)
+
+
 @compiling
 def plan_graph(
     graph: Graph, target: Target, watch: Watch | None = None, report: Report | None = None
@@ -296,6 +316,10 @@ def plan_graph(
         watch: called with the name of each step and the graph after it.
         report: receives what the optimiser did.
     """
+    if target.kind == "cuda":
+        from .gpu import plan_gpu
+
+        return plan_gpu(graph, target, watch, report)
     from .graph.expand import expand
     from .graph.layout import choose_layouts
     from .graph.optimize import optimize
@@ -446,7 +470,7 @@ def show_stage(program: Graph | PrimFunc | IRModule, stage: str, target: Any = "
     Args:
         program: a graph, or tensor IR (which has no graph and no groups).
         stage: one of `STAGES`.
-        target: a CPU target, not only this machine.
+        target: any target, not only this machine.
 
     >>> from tileloom import compute as te
     >>> A = te.placeholder((4,), name="A")
@@ -455,7 +479,6 @@ def show_stage(program: Graph | PrimFunc | IRModule, stage: str, target: Any = "
     (True, False)
     """
     from .codegen import jit
-    from .codegen.module import emit_module
     from .graph.show import show_groups
     from .lower import lower
     from .script.show import show
@@ -480,9 +503,9 @@ def show_stage(program: Graph | PrimFunc | IRModule, stage: str, target: Any = "
         case "loops" | "flat":
             return show(lower(module, wanted, stage))
         case "llvm":
-            return jit.optimised_ir(emit_module(lower(module, wanted)).ir_text, wanted)
+            return jit.optimised_ir(_emitted(module, wanted), wanted)
         case _:
-            return jit.assembly(emit_module(lower(module, wanted)).ir_text, wanted)
+            return jit.assembly(_emitted(module, wanted), wanted)
 
 
 def print_stages(graph: Graph, target: Target) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -85,15 +85,32 @@ class Program:
         return traffic_unfused(self.graph)
 
 
-def build_program(graph: Graph, machine: Machine) -> Program:
-    """The program of a graph without composite ops."""
-    return _Builder(graph, machine).build()
+#: Makes the kernel of a group: a function of this name, and the tensors that its parameters are.
+MakeKernel = Callable[[Group, str], tuple[PrimFunc, list[Tensor]]]
+
+
+def build_program(
+    graph: Graph, machine: Machine, device: Device | None = None, kernel: MakeKernel | None = None
+) -> Program:
+    """The program of a graph without composite ops.
+
+    Args:
+        machine: the CPU that runs it.
+        device: what the graph is partitioned for, where that is not the CPU.
+        kernel: what makes the kernels there. They are launched one by one: segments have no
+            native function.
+    """
+    return _Builder(graph, machine, device, kernel).build()
 
 
 class _Builder:
-    def __init__(self, graph: Graph, machine: Machine) -> None:
+    def __init__(
+        self, graph: Graph, machine: Machine, device: Device | None, kernel: MakeKernel | None
+    ) -> None:
         self.graph = graph
-        self.machine = machine
+        self.device = device or Device.of(machine.workers)
+        self.emits = kernel is None
+        self.make = kernel or (lambda group, name: group_kernel(group, name, machine))
         self.functions: dict[str, PrimFunc] = {}
         self.known: dict[Any, tuple[str, list[int]]] = {}
         self.constants: dict[str, np.ndarray[Any, Any]] = {}
@@ -102,7 +119,7 @@ class _Builder:
         self.segments: list[Segment] = []
 
     def build(self) -> Program:
-        groups = partition(self.graph, Device.of(self.machine.workers))
+        groups = partition(self.graph, self.device)
         self._find_storage(groups)
         for native, turn in self._turns(groups):
             for group in turn:
@@ -112,7 +129,7 @@ class _Builder:
                     self.segments.append(Segment(f"host{len(self.segments)}", node=group.anchor))
         self._connect()
         for segment in self.segments:
-            if segment.calls:
+            if segment.calls and self.emits:
                 self._emit(segment)
         return Program(
             self.graph,
@@ -145,7 +162,7 @@ class _Builder:
         key, operands = signature(group)
         if key not in self.known:
             name = f"kernel{len(self.functions)}_{group.label}"
-            func, tensors = group_kernel(group, name, self.machine)
+            func, tensors = self.make(group, name)
             self.functions[name] = func
             self.known[key] = name, [operands.index(t) for t in tensors]
         name, order = self.known[key]

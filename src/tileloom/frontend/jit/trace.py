@@ -31,10 +31,15 @@ class Compiled:
     """
 
     def __init__(
-        self, function: Callable[..., Any], target: Any, static_argnames: Sequence[str]
+        self,
+        function: Callable[..., Any],
+        target: Any,
+        static_argnames: Sequence[str],
+        device: str | None = None,
     ) -> None:
         self.function = function
         self.target = target
+        self.device = device
         self.static = frozenset(static_argnames)
         self._known: dict[Any, Callable[..., Any]] = {}
         self._quick: dict[Any, Callable[..., Any]] = {}  # the same, where all arguments are arrays
@@ -127,7 +132,7 @@ class Compiled:
 
     def _compile(self, tree: Any, leaves: tuple[Leaf, ...]) -> Callable[..., Any]:
         graph, structure = self._trace(tree, leaves)
-        executable = driver.compile_graph(graph, self.target)
+        executable = driver.compile_graph(graph, self.target, device=self.device)
         if any(leaf.torch for leaf in leaves):
             return lambda *arrays: unflatten(structure, map(_as_torch, executable(*arrays)))
         if structure == "leaf":
@@ -211,6 +216,7 @@ def jit(
     *,
     target: Any = "cpu",
     static_argnames: str | Sequence[str] = (),
+    device: str | None = None,
 ) -> Any:
     """Compile a NumPy-style function.
 
@@ -224,6 +230,7 @@ def jit(
         function: of arrays and Python values.
         target: what to compile for.
         static_argnames: parameters that are part of the program: a new value compiles anew.
+        device: "emulator" runs code for the target "cuda" on the CPU; see `tileloom.simt`.
 
     >>> import numpy as np, tileloom
     >>> @tileloom.jit
@@ -234,8 +241,8 @@ def jit(
     """
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
     if function is None:
-        return lambda inner: Compiled(inner, target, names)
-    return Compiled(function, target, names)
+        return lambda inner: Compiled(inner, target, names, device)
+    return Compiled(function, target, names, device)
 
 
 @lru_cache(4096)

@@ -45,6 +45,12 @@ class Device:
         """
         return Device(bandwidth=7.5e9 * min(workers, 8), rate=2e10 * workers)
 
+    @staticmethod
+    def gpu() -> Device:
+        """A GPU. Nests follow each other in other kernels: nothing stays near from one to the
+        next, and all of a GPU waits between them."""
+        return Device(bandwidth=1.5e12, rate=1e13, launch=3e-6, near=0, short=0)
+
     def seconds(self, bytes_: float, operations: float = 0, launches: int = 0) -> float:
         """How long it takes."""
         return bytes_ / self.bandwidth + operations / self.rate + launches * self.launch

@@ -1,0 +1,217 @@
+"""Graphs on GPUs: planned by the group planner, run by a device or by the emulator.
+
+The graph is expanded, simplified and partitioned as for CPUs; then the blocks of each group are
+scheduled as one kernel (`schedule.group.schedule_gpu`). A run launches the kernels in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from .base import DType, Target
+from .base.compiling import compiling
+from .base.errors import ArgumentError
+from .graph.expand import expand
+from .graph.nodes import Graph, Node, Tensor
+from .graph.optimize import Report, optimize
+from .graph.partition import Device, Group
+from .graph.program import Program, build_program
+from .graph.to_tir.blocks import block_function
+from .graph.to_tir.kernel import Machine
+from .runtime.arrays import as_numpy
+from .schedule.group import schedule_gpu
+from .tir import PrimFunc
+
+Watch = Callable[[str, Graph], None]
+Array = np.ndarray[Any, Any]
+
+
+class Memory(Protocol):
+    """The memory of a device."""
+
+    def empty(self, shape: tuple[int, ...], kind: DType) -> Any:
+        """A new array of a device; what is in it is not defined."""
+
+    def put(self, array: Array) -> Any:
+        """A compact array of the device with what is in one of the host."""
+
+    def get(self, array: Any) -> Array:
+        """A NumPy array with what is in one of the device."""
+
+    def view(self, array: Any, shape: tuple[int, ...]) -> Any:
+        """The same memory with another shape."""
+
+
+class HostMemory:
+    """That of the CPU, where the emulator runs."""
+
+    def empty(self, shape: tuple[int, ...], kind: DType) -> Array:
+        """A new array."""
+        return np.empty(shape, kind.numpy)
+
+    def put(self, array: Array) -> Array:
+        """The array itself, or a compact copy."""
+        return np.ascontiguousarray(array)
+
+    def get(self, array: Array) -> Array:
+        """The array itself."""
+        return array
+
+    def view(self, array: Array, shape: tuple[int, ...]) -> Array:
+        """The array with another shape."""
+        return array.reshape(shape)
+
+
+@compiling
+def plan_gpu(
+    graph: Graph, target: Target, watch: Watch | None = None, report: Report | None = None
+) -> Program:
+    """The kernels of a graph for a GPU, scheduled and not lowered.
+
+    Args:
+        watch: called with the name of each step and the graph after it.
+        report: receives what the optimiser did.
+    """
+    expanded = expand(graph)
+    simple = optimize(expanded, report=report)
+    if watch is not None:
+        watch("expanded", expanded)
+        watch("optimized", simple)
+
+    def kernel(group: Group, name: str) -> tuple[PrimFunc, list[Tensor]]:
+        blocks, tensors = block_function(group, name)
+        (func,) = schedule_gpu(blocks, target).mod.functions.values()
+        return func.with_attr("outputs", len(group.outputs)), tensors
+
+    return build_program(simple, Machine(), Device.gpu(), kernel)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel and the tensors that it reads and writes."""
+
+    kernel: Callable[..., Any]
+    tensors: tuple[Tensor, ...]
+
+
+class GpuExecutable:
+    """A compiled graph: called with arrays of the host, it returns new arrays of the host.
+
+    Attributes:
+        program: what it runs; `program.module` holds the scheduled kernels.
+        replaced: the input whose new value an output is, by their positions: its array is changed
+            when all has run, and returned as the output.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        kernels: Mapping[str, Callable[..., Any]],
+        memory: Memory,
+        replaced: Mapping[int, int] | None = None,
+    ) -> None:
+        self.program = program
+        self.memory = memory
+        self.replaced = dict(replaced or {})
+        self.steps: list[Launch | Node] = []
+        for segment in program.segments:
+            if segment.node is not None:
+                self.steps.append(segment.node)
+            self.steps += [Launch(kernels[call.kernel], call.tensors) for call in segment.calls]
+        self._dead = self._last_uses()
+        self._constants = {
+            tensor: memory.put(np.asarray(tensor.value))
+            for step in self.steps
+            for tensor in map(self._home, _tensors(step))
+            if tensor.value is not None
+        }
+
+    def __call__(self, *arrays: Any) -> list[Array]:
+        """The outputs for these inputs.
+
+        Raises:
+            ArgumentError: an argument has the wrong type or shape.
+        """
+        held: dict[Tensor, Any] = dict(self._constants)
+        for tensor, array in zip(self.program.graph.inputs, self._checked(arrays), strict=True):
+            held[tensor] = self.memory.put(array)
+        for step, dead in zip(self.steps, self._dead, strict=True):
+            if isinstance(step, Node):
+                self._on_host(step, held)
+            else:
+                step.kernel(*(self._array(tensor, held) for tensor in step.tensors))
+            for tensor in dead:
+                del held[tensor]
+        results = [self._result(tensor, held) for tensor in self.program.graph.outputs]
+        for output, k in self.replaced.items():
+            given = as_numpy(arrays[k])
+            given[...] = results[output]
+            results[output] = given
+        return results
+
+    def single(self, *arrays: Any) -> Array:
+        """The first output alone."""
+        return self(*arrays)[0]
+
+    # ------------------------------------------------------------------ tensors
+
+    def _home(self, tensor: Tensor) -> Tensor:
+        return self.program.storage.get(tensor, tensor)
+
+    def _array(self, tensor: Tensor, held: dict[Tensor, Any]) -> Any:
+        """The memory of a tensor as an array of its shape; new memory if it has none yet."""
+        home = self._home(tensor)
+        if home not in held:
+            held[home] = self.memory.empty(home.shape, home.dtype)
+        found = held[home]
+        return found if home.shape == tensor.shape else self.memory.view(found, tensor.shape)
+
+    def _on_host(self, node: Node, held: dict[Tensor, Any]) -> None:
+        given = [self.memory.get(self._array(tensor, held)) for tensor in node.inputs]
+        types = [tensor.type for tensor in node.outputs]
+        for tensor, made in zip(
+            node.outputs, node.op.reference(given, node.attrs, types), strict=True
+        ):
+            compact = np.asarray(made, tensor.dtype.numpy).reshape(tensor.shape)
+            held[tensor] = self.memory.put(compact)
+
+    def _result(self, tensor: Tensor, held: dict[Tensor, Any]) -> Array:
+        if tensor.value is not None:
+            return np.array(tensor.value)
+        found = np.asarray(self.memory.get(self._array(tensor, held)))
+        home = self._home(tensor)
+        shared = home in self._constants or home in self.program.graph.inputs
+        return found.copy() if shared or self._is_repeated(home) else found
+
+    def _is_repeated(self, home: Tensor) -> bool:
+        return [self._home(t) for t in self.program.graph.outputs].count(home) > 1
+
+    def _last_uses(self) -> list[list[Tensor]]:
+        """For each step the memory that nothing needs after it."""
+        kept = {self._home(tensor) for tensor in self.program.graph.outputs}
+        dead = []
+        for step in reversed(self.steps):
+            last = {self._home(t) for t in _tensors(step) if self._home(t).value is None} - kept
+            dead.append(sorted(last, key=lambda tensor: tensor.serial))
+            kept |= last
+        return dead[::-1]
+
+    def _checked(self, arrays: Sequence[Any]) -> list[Array]:
+        inputs = self.program.graph.inputs
+        name = self.program.graph.name
+        if len(arrays) != len(inputs):
+            raise ArgumentError(f"{name} takes {len(inputs)} arrays, not {len(arrays)}")
+        found = [as_numpy(array) for array in arrays]
+        for tensor, array in zip(inputs, found, strict=True):
+            if array.shape != tensor.shape or array.dtype != tensor.dtype.numpy:
+                given = f"{array.dtype}{list(array.shape)}"
+                raise ArgumentError(f"{name}: {tensor.name!r} must be {tensor.type}, not {given}")
+        return found
+
+
+def _tensors(step: Launch | Node) -> Sequence[Tensor]:
+    return step.tensors if isinstance(step, Launch) else (*step.inputs, *step.outputs)

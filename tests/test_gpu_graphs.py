@@ -1,0 +1,107 @@
+"""Graphs compiled for GPUs, run by the emulator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tileloom
+from tileloom.base.errors import ArgumentError, UnsupportedError
+from tileloom.base.target import target
+from tileloom.driver import compile_graph, show_stage
+from tileloom.graph import ops
+from tileloom.graph.nodes import Graph, Tensor, tensor_type
+from tileloom.graph.run import run
+
+GPU = target("cuda -arch=sm_80")
+
+
+def tensor(*shape: int, kind: str = "float32", name: str = "x") -> Tensor:
+    return Tensor(tensor_type(shape, kind), name)
+
+
+def check(graph: Graph, seed: int = 0) -> None:
+    rng = np.random.default_rng(seed)
+    arrays = [
+        rng.standard_normal(t.shape).astype(t.dtype.numpy)
+        if t.dtype.is_float
+        else rng.integers(-9, 9, t.shape).astype(t.dtype.numpy)
+        for t in graph.inputs
+    ]
+    found = compile_graph(graph, GPU, device="emulator")(*arrays)
+    for array, wanted in zip(found, run(graph, arrays), strict=True):
+        assert array.dtype == wanted.dtype and array.shape == wanted.shape
+        np.testing.assert_allclose(array, wanted, rtol=2e-5, atol=2e-6)
+
+
+def test_a_layer_and_what_follows() -> None:
+    x, w, b = tensor(7, 33), tensor(33, 20, name="w"), tensor(20, name="b")
+    hidden = ops.gelu(ops.add(ops.matmul(x, w), b))
+    check(Graph([x, w, b], [ops.softmax(hidden), ops.sum(hidden, 0)]))
+
+
+def test_steps_on_the_host_between_kernels() -> None:
+    x = tensor(5, 9)
+    check(Graph([x], [ops.neg(ops.sort(ops.exp(x), 1))]))
+
+
+@pytest.mark.parametrize("shape", [(1,), (1, 1)])
+def test_small_and_empty(shape: tuple[int, ...]) -> None:
+    x = tensor(*shape)
+    check(Graph([x], [ops.exp(x), ops.sum(x, 0), ops.add(x, 1.0)]))
+
+
+def test_integers() -> None:
+    x, y = tensor(37, kind="int32"), tensor(37, kind="int32", name="y")
+    check(Graph([x, y], [ops.maximum(ops.mul(x, y), 3), ops.sum(x, 0)]))
+
+
+def test_an_input_that_is_replaced_is_changed() -> None:
+    x, g = tensor(8), tensor(8, name="g")
+    graph = Graph([x, g], [ops.sub(x, ops.mul(g, 0.5)), ops.sum(x, 0)])
+    step = compile_graph(graph, GPU, replaced={0: 0}, device="emulator")
+    a, b = np.arange(8, dtype="float32"), np.ones(8, "float32")
+    new, total = step(a, b)
+    assert new is a and total == 28
+    np.testing.assert_array_equal(a, np.arange(8) - 0.5)
+
+
+def test_wrong_arguments() -> None:
+    x = tensor(8)
+    compiled = compile_graph(Graph([x], [ops.exp(x)]), GPU, device="emulator")
+    with pytest.raises(ArgumentError, match=r"'x' must be float32\[8\], not float32\[9\]"):
+        compiled(np.zeros(9, "float32"))
+    with pytest.raises(ArgumentError, match="takes 1 arrays, not 2"):
+        compiled(np.zeros(8, "float32"), np.zeros(8, "float32"))
+    with pytest.raises(UnsupportedError, match="no device 'tpu'"):
+        compile_graph(Graph([x], [ops.exp(x)]), GPU, device="tpu")
+    with pytest.raises(UnsupportedError, match="no device 'emulator' for the target cpu"):
+        compile_graph(Graph([x], [ops.exp(x)]), "cpu", device="emulator")
+
+
+def test_jit_runs_on_the_emulator() -> None:
+    @tileloom.jit(target="cuda -arch=sm_80", device="emulator")
+    def normalise(x):
+        e = tileloom.exp(x - tileloom.max(x, axis=1, keepdims=True))
+        return e / tileloom.sum(e, axis=1, keepdims=True)
+
+    x = np.random.default_rng(0).standard_normal((64, 128)).astype("float32")
+    e = np.exp(x - x.max(1, keepdims=True))
+    np.testing.assert_allclose(normalise(x), e / e.sum(1, keepdims=True), rtol=1e-5)
+    np.testing.assert_allclose(normalise(x[::2, ::2]).sum(1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("stage", "says"),
+    [
+        ("graph", "exp"),
+        ("groups", "kernel"),
+        ("tir", "blockIdx.x"),
+        ("flat", "threadIdx.x"),
+        ("llvm", "nvvm"),
+        ("asm", ".visible .entry"),
+    ],
+)
+def test_stages(stage: str, says: str) -> None:
+    x = tensor(4, 300)
+    assert says in show_stage(Graph([x], [ops.exp(x)]), stage, GPU)
