@@ -13,6 +13,7 @@ from ...expr import (
     Range,
     Sub,
     Var,
+    const,
     detect_iter_map,
     free_vars,
 )
@@ -39,17 +40,31 @@ def partial_affine_binding(state: ScheduleState, block: StmtSRef, top: StmtSRef)
     return _affine_under(state, block, loops, partial=True)
 
 
+def masked_binding(state: ScheduleState, block: StmtSRef) -> bool:
+    """Whether the values are an affine map of the loops around, whatever the predicate leaves out.
+
+    Then the loops run a box of instances but for those, which may depend on several variables at a
+    time.
+    """
+    return _affine_under(state, block, loops_above(block), masked=True)
+
+
 def _affine_under(
-    state: ScheduleState, block: StmtSRef, loops: Sequence[StmtSRef], partial: bool = False
+    state: ScheduleState,
+    block: StmtSRef,
+    loops: Sequence[StmtSRef],
+    partial: bool = False,
+    masked: bool = False,
 ) -> bool:
     realize = state.realize(block)
+    predicate = const(True) if masked else realize.predicate
     domains = tuple((s.loop.loop_var, s.loop.min, s.loop.extent) for s in loops)
     # Nothing but these decides it, so a step that moves the block leaves the answer known.
-    key = (_affine_under, realize.iter_values, realize.predicate, frozenset(domains), partial)
+    key = (_affine_under, realize.iter_values, predicate, frozenset(domains), partial)
     known = state.memo.get(key)
     if known is None:
         ranges = {var: Range(low, extent) for var, low, extent in domains}
-        known = is_affine(realize.iter_values, ranges, realize.predicate, partial)
+        known = is_affine(realize.iter_values, ranges, predicate, partial)
         state.memo[key] = known
     return known
 

@@ -22,7 +22,7 @@ from ...tir import (
 from ..errors import name_of, refuse
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from .affine import affine_binding
+from .affine import affine_binding, masked_binding
 from .memo import memoised
 from .scope import BlockScope, block_scope, touched_buffers
 from .tree import child_blocks, child_realizes, is_zero, loops_above, scope_root
@@ -58,16 +58,22 @@ def complete_fault(state: ScheduleState, block: StmtSRef, within: StmtSRef) -> s
     return _dominance_fault(block_scope(state, _stmt(within)), stmt)
 
 
-def reduction_fault(state: ScheduleState, block: StmtSRef, within: StmtSRef) -> str | None:
+def reduction_fault(
+    state: ScheduleState, block: StmtSRef, within: StmtSRef, masked: bool = False
+) -> str | None:
     """Why a block is not a reduction in a scope (or, locally, under a loop); None if it is.
 
     A reduction block has an `init`, affine bindings, data-parallel and reduction iterations only,
     is the only one to write what it writes, and places its results by data-parallel ones alone.
+
+    Args:
+        masked: whether the predicate may leave out instances by a condition on several variables,
+            which is as good where nothing but the order of instances is to change.
     """
     stmt = block.block
     if stmt.init is None:
         return "it has no T.init()"
-    if not affine_binding(state, block):
+    if not affine_binding(state, block) and not (masked and masked_binding(state, block)):
         return "the values of its iteration variables are not affine in the loops around it"
     for axis in stmt.iter_vars:
         if axis.iter_type not in (SPATIAL, REDUCE):
@@ -139,7 +145,7 @@ def check_compact_dataflow(state: ScheduleState, loop: StmtSRef) -> None:
         complete = complete_fault(state, block, loop)
         if complete is None:
             continue
-        reduction = reduction_fault(state, block, loop)
+        reduction = reduction_fault(state, block, loop, masked=True)
         if reduction is not None:
             raise refuse(
                 f"{name_of(loop)} holds {name_of(block)}, which is neither complete ({complete}) "

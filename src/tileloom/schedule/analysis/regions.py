@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...expr import Analyzer, Expr, IntSet, Range, Var, detect_iter_map, post_order
+from ...expr import (
+    Analyzer,
+    Expr,
+    IntSet,
+    Range,
+    Var,
+    detect_iter_map,
+    free_vars,
+    post_order,
+    substitute,
+)
 from ...tir import (
     THREAD_BINDING,
     Block,
@@ -136,6 +146,14 @@ def lower_bound(
     """A box that is touched completely while the variables run over their domains, or None."""
     indices = [part.min for part in region]
     found = detect_iter_map(indices, domains, predicate, "surjective", analyzer)
+    if not found:
+        # What one iteration of the loops that place nothing touches is touched.
+        placing = frozenset[Var]().union(*map(free_vars, indices))
+        first = {var: domain.min for var, domain in domains.items() if var not in placing}
+        known = Analyzer(domains)
+        condition = known.simplify(substitute(predicate, first))
+        if condition is not predicate:
+            found = detect_iter_map(indices, domains, condition, "surjective", analyzer)
     if not found:
         return None
     box = []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ...expr import REDUCE, SPATIAL, free_vars
 from ...tir import For, Stmt
-from ..analysis.affine import affine_binding, partial_affine_binding
+from ..analysis.affine import affine_binding, masked_binding, partial_affine_binding
 from ..analysis.order import reordering_fault
 from ..analysis.tree import blocks_in_sight, loops_above, loops_in_sight
 from ..errors import name_of, refuse
@@ -95,7 +95,11 @@ def _check_blocks(state: ScheduleState, top: StmtSRef) -> None:
                     at=[top, block],
                     fast="The block has iter vars of other types",
                 )
-        if not affine_binding(state, block) and not partial_affine_binding(state, block, top):
+        if not (
+            affine_binding(state, block)
+            or partial_affine_binding(state, block, top)
+            or masked_binding(state, block)
+        ):
             raise refuse(
                 f"the values of {name_of(block)} are not affine in the loops to be reordered",
                 at=[top, block],
