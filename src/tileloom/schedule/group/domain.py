@@ -8,7 +8,7 @@ axis of the group; the others are spatial.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -90,11 +90,20 @@ def find_domain(sch: Schedule) -> Domain:
     Raises:
         GroupRefused: its blocks share no domain.
     """
-    return _Finder(list(blocks_by_name(sch).values())).find()
+    return domain_of(list(blocks_by_name(sch).values()))
+
+
+def domain_of(blocks: Sequence[Block]) -> Domain:
+    """The domain of some blocks of a function.
+
+    Raises:
+        GroupRefused: they share none.
+    """
+    return _Finder(blocks).find()
 
 
 class _Finder:
-    def __init__(self, blocks: list[Block]) -> None:
+    def __init__(self, blocks: Sequence[Block]) -> None:
         self.blocks = blocks
         self.known: dict[object, object] = {}
         self.parent: dict[object, object] = {}
