@@ -46,6 +46,7 @@ class Target:
     max_threads: int = 0  # CUDA: per block
     shared_memory: int = 0  # CUDA: bytes per block
     warp_size: int = 0
+    processors: int = 0  # CUDA: streaming multiprocessors of a usual GPU of the architecture
 
     @staticmethod
     def host() -> Target:
@@ -271,6 +272,8 @@ def _cuda(spec: str, values: dict[str, str]) -> Target:
         raise UserError(f"unknown GPU architecture in target {spec!r}", hint='try "sm_90"')
     number = int(digits)
     shared = {70: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99}.get(number, 48)
+    # V100, T4, A100, RTX A6000, Orin, RTX 4090, H100, B200
+    processors = {70: 80, 75: 40, 80: 108, 86: 84, 87: 16, 89: 128, 90: 132, 100: 148}
     return Target(
         kind="cuda",
         arch=arch,
@@ -280,6 +283,7 @@ def _cuda(spec: str, values: dict[str, str]) -> Target:
         max_threads=1024,
         shared_memory=(227 if number in (90, 100, 103) else shared) << 10,
         warp_size=32,
+        processors=processors.get(number, 100),
     )
 
 
