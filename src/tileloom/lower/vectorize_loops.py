@@ -6,6 +6,7 @@ from ..expr import IntImm, Ramp, const
 from ..tir import SERIAL, VECTORIZED, For, PrimFunc, Stmt, StmtRewriter, is_no_op, seq
 from .common import fresh_copy, on_body, replace_vars
 from .vector_body import CannotVectorize, Vectorizer
+from .vector_strips import LANES, PARTS, annotated_chain, in_strips
 
 MAX_LANES = 64  # longer loops run in chunks: what one vector operation may hold of any type
 
@@ -15,6 +16,9 @@ def vectorize_loops(func: PrimFunc) -> PrimFunc:
 
     Needs: flat code (one index per access). A vectorised loop promises that its iterations do not
     depend on each other.
+    A serial loop annotated with `vector_lanes` is cut into such vectors and a rest; what all its
+    iterations add to becomes vectors of partial results (see `vector_strips`).
+
     Ensures: no loop is of kind "vectorized". Branches on the loop variable become masks on loads
     and stores. A loop that cannot be done in vectors (extent not constant, `while`, calls with
     effects, accumulation into one place) is serial; one of more than 64 iterations runs in chunks.
@@ -24,12 +28,27 @@ def vectorize_loops(func: PrimFunc) -> PrimFunc:
 
 class _VectorizeLoops(StmtRewriter):
     def visit_For(self, stmt: For) -> Stmt:
+        chain = annotated_chain(stmt)
+        if chain is not None:
+            return self._strips(chain)
         loop = StmtRewriter.visit_For(self, stmt)
         if not isinstance(loop, For) or loop.kind != VECTORIZED:
             return loop
         if not isinstance(loop.extent, IntImm):
             return loop.replace(kind=SERIAL)
         return _vectorize(loop, loop.extent.value)
+
+    def _strips(self, chain: list[For]) -> Stmt:
+        try:
+            return in_strips(chain)
+        except CannotVectorize:
+            *outer, loop = chain
+            asked = (LANES, PARTS)
+            rest = {key: value for key, value in loop.annotations.items() if key not in asked}
+            stmt: Stmt = self.visit(loop.replace(annotations=rest))
+            for around in reversed(outer):
+                stmt = around.replace(body=stmt)
+            return stmt
 
 
 def _vectorize(loop: For, extent: int) -> Stmt:

@@ -8,14 +8,17 @@ axis of the group; the others are spatial.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from ...base.errors import UserError
-from ...expr import REDUCE, Expr, IntImm, IterVar, Var
+from ...expr import REDUCE, Expr, IntImm, Var
 from ...tir import Block, Buffer, buffer_accesses, seq
 from ..schedule import Schedule
+
+#: How large a size is that is not constant.
+Guess = Callable[[Expr], int]
 
 
 class GroupRefused(UserError):
@@ -30,11 +33,13 @@ class GroupAxis:
         extent: how many positions.
         reduced: whether a block reduces over it.
         weight: how far apart neighbours lie in the largest buffer that the axis runs through.
+        size: the extent as the program has it; where that is not constant, `extent` is a guess.
     """
 
     extent: int
     reduced: bool
     weight: int
+    size: Expr | None = None
 
 
 @dataclass(eq=False)
@@ -93,18 +98,26 @@ def find_domain(sch: Schedule) -> Domain:
     return domain_of(list(blocks_by_name(sch).values()))
 
 
-def domain_of(blocks: Sequence[Block]) -> Domain:
+def domain_of(blocks: Sequence[Block], guess: Guess | None = None) -> Domain:
     """The domain of some blocks of a function.
+
+    Args:
+        guess: how large a size is that is not constant; without one such sizes are refused.
 
     Raises:
         GroupRefused: they share none.
     """
-    return _Finder(blocks).find()
+    return _Finder(blocks, guess or _refuse_symbols).find()
+
+
+def _refuse_symbols(size: Expr) -> int:
+    raise GroupRefused(f"there is an axis whose extent {size} is not constant")
 
 
 class _Finder:
-    def __init__(self, blocks: Sequence[Block]) -> None:
+    def __init__(self, blocks: Sequence[Block], guess: Guess) -> None:
         self.blocks = blocks
+        self.guess = guess
         self.known: dict[object, object] = {}
         self.parent: dict[object, object] = {}
 
@@ -120,17 +133,19 @@ class _Finder:
         for block in self.blocks:
             row: list[GroupAxis | None] = []
             for iter_var in block.iter_vars:
-                extent = _extent(block, iter_var)
-                if extent == 1:
+                size = iter_var.domain.extent
+                extent = self._number(size)
+                if isinstance(size, IntImm) and extent == 1:
                     row.append(None)
                     continue
                 key = self._root(iter_var.var)
-                axis = made.setdefault(key, GroupAxis(extent, False, 1 << 62))
+                axis = made.setdefault(key, GroupAxis(extent, False, 1 << 62, size))
                 axis.reduced |= iter_var.iter_type == REDUCE
-                if axis.extent != extent:
+                same = axis.size is size or isinstance(size, IntImm)
+                if axis.extent != extent or not same:
                     raise GroupRefused(
                         f"axis {iter_var.var.name!r} of block {block.name_hint!r} has extent "
-                        f"{extent}, where another block has {axis.extent}"
+                        f"{size}, where another block has {axis.size}"
                     )
                 if axis in row:
                     raise GroupRefused(
@@ -162,13 +177,16 @@ class _Finder:
         largest: dict[object, int] = {}
         for block in self.blocks:
             for buffer, indices in accesses(block):
-                shape = [n.value for n in buffer.shape if isinstance(n, IntImm)]
+                shape = [self._number(n) for n in buffer.shape]
                 step = size = prod(shape)
                 for index, n in zip(indices, shape, strict=True):
                     step //= max(1, n)
                     axis = made.get(self._root(index)) if isinstance(index, Var) else None
                     if axis is not None and size > largest.get(axis, 0):
                         largest[axis], axis.weight = size, step
+
+    def _number(self, size: Expr) -> int:
+        return size.value if isinstance(size, IntImm) else self.guess(size)
 
     def _root(self, item: object) -> object:
         item = self.known.setdefault(item, item)
@@ -180,12 +198,3 @@ class _Finder:
         a, b = self._root(a), self._root(b)
         if a is not b:
             self.parent[a] = b
-
-
-def _extent(block: Block, iter_var: IterVar) -> int:
-    extent = iter_var.domain.extent
-    if not isinstance(extent, IntImm):
-        raise GroupRefused(
-            f"axis {iter_var.var.name!r} of block {block.name_hint!r} has no constant extent"
-        )
-    return int(extent.value)

@@ -1,0 +1,346 @@
+"""Loops cut into vectors by an annotation: whole vectors, then a masked rest; sums in lanes.
+
+A loop annotated with `vector_lanes` runs in vectors of so many lanes, whatever its extent is,
+which need not be known. What its iterations add up in one place (or multiply, or take the minimum
+or maximum of) is kept in vectors of partial results, `vector_parts` of them to hide the latency of
+adding. They become one result after the loop, or after the loops around it that hold nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..expr import (
+    LT,
+    Add,
+    BinaryOp,
+    Call,
+    Expr,
+    FloorDiv,
+    IntImm,
+    Max,
+    Min,
+    Mul,
+    Ramp,
+    Shuffle,
+    Sub,
+    Var,
+    binary,
+    broadcast_to,
+    const,
+    free_vars,
+    post_order,
+)
+from ..tir import (
+    SERIAL,
+    UNROLLED,
+    Allocate,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    DeclBuffer,
+    For,
+    IfThenElse,
+    LetStmt,
+    Stmt,
+    StmtRewriter,
+    make_buffer,
+    pre_order,
+    seq,
+    stmt_exprs,
+)
+from .common import IF_THEN_ELSE, conjunction, fresh_copy, has_load, loaded_buffers, replace_vars
+from .thread_reductions import identity
+from .vector_body import CannotVectorize, Vectorizer, negate
+
+LANES, PARTS = "vector_lanes", "vector_parts"
+#: So few vectors are written out: what they add up in stays in registers.
+WRITTEN_OUT = 4
+
+
+def annotated_chain(loop: For) -> list[For] | None:
+    """A serial loop and those that alone stand below it, down to one that asks for vectors."""
+    chain = [loop]
+    while LANES not in chain[-1].annotations:
+        below = chain[-1].body
+        if chain[-1].kind != SERIAL or not isinstance(below, For):
+            return None
+        chain.append(below)
+    return chain if chain[-1].kind == SERIAL else None
+
+
+def in_strips(chain: Sequence[For]) -> Stmt:
+    """The loops of a chain, the innermost in vectors.
+
+    Raises:
+        CannotVectorize: its iterations depend on each other, or have no form for vectors.
+    """
+    *outer, loop = chain
+    strips = _Strips(loop)
+    body = strips.loops()
+    places = [free_vars(total.index) for total in strips.totals.values()]
+    while outer and not any(outer[-1].loop_var in found for found in places):
+        around = outer.pop()
+        body = around.replace(body=body)
+    stmt = strips.with_totals(body)
+    for around in reversed(outer):
+        stmt = around.replace(body=stmt)
+    return stmt
+
+
+@dataclass(frozen=True, slots=True)
+class _Total:
+    """A place that every iteration adds to: `store.buffer[index] = op(..., value)`."""
+
+    store: BufferStore
+    op: type[BinaryOp]
+    value: Expr
+    index: Expr
+    parts: Buffer  # partial results
+
+    @property
+    def unit(self) -> Expr:
+        return identity(self.op, self.parts.dtype)
+
+
+class _Strips:
+    def __init__(self, loop: For) -> None:
+        self.loop = loop
+        self.kind = loop.loop_var.dtype
+        self.width = int(loop.annotations[LANES])
+        if isinstance(loop.extent, IntImm):
+            self.width = min(self.width, 1 << max(0, loop.extent.value - 1).bit_length())
+        totals = list(_find_totals(loop))
+        self.parts = int(loop.annotations.get(PARTS, 1)) if totals else 1
+        if isinstance(loop.extent, IntImm):
+            self.parts = max(1, min(self.parts, loop.extent.value // self.width))
+        self.totals: Mapping[Stmt, _Total] = {
+            store: _Total(store, op, value, store.indices[0], self._partial(store))
+            for store, op, value in totals
+        }
+        self.copies = 0
+
+    def _partial(self, store: BufferStore) -> Buffer:
+        return make_buffer((self.width * self.parts,), store.value.dtype, "parts", scope="local")
+
+    # ------------------------------------------------------------------ loops
+
+    def loops(self) -> Stmt:
+        """All iterations, their sums left in partial results."""
+        extent = self.loop.extent
+        if isinstance(extent, IntImm):
+            return self._known(extent.value)
+        return self._unknown(extent)
+
+    def _known(self, extent: int) -> Stmt:
+        blocks, rest = divmod(extent, self.width * self.parts)
+        stmts: list[Stmt] = []
+        if blocks:
+            stmts.append(self._blocks(const(blocks, self.kind), blocks))
+        at = extent - rest
+        stmts += [
+            self._piece(const(at + part * self.width, self.kind), part)
+            for part in range(rest // self.width)
+        ]
+        left = rest % self.width
+        if left:
+            part = rest // self.width % self.parts
+            stmts.append(self._piece(const(extent - left, self.kind), part, left))
+        return seq(*stmts)
+
+    def _blocks(self, count: Expr, known: int | None) -> Stmt:
+        """The loop over as many vectors at a time as there are partial results."""
+        if known == 1:
+            return self._block(const(0, self.kind))
+        var = Var(f"{self.loop.loop_var.name}_v", self.kind)
+        kind = UNROLLED if known is not None and known <= WRITTEN_OUT // self.parts else SERIAL
+        return For(var, const(0, self.kind), count, kind, self._block(var))
+
+    def _block(self, number: Expr) -> Stmt:
+        step = const(self.width * self.parts, self.kind)
+        return seq(
+            *(
+                self._piece(number * step + const(part * self.width, self.kind), part)
+                for part in range(self.parts)
+            )
+        )
+
+    def _unknown(self, extent: Expr) -> Stmt:
+        name, width = self.loop.loop_var.name, const(self.width, self.kind)
+        vectors = Var(f"{name}_vectors", self.kind)
+        if self.parts == 1:
+            stmts = [self._blocks(vectors, None)]
+        else:
+            parts = const(self.parts, self.kind)
+            blocks, var = Var(f"{name}_blocks", self.kind), Var(f"{name}_w", self.kind)
+            low = blocks * parts
+            rest = For(var, low, vectors - low, SERIAL, self._piece(var * width, 0))
+            both = seq(self._blocks(blocks, None), rest)
+            stmts = [LetStmt(blocks, binary(FloorDiv, vectors, parts), both)]
+        left = Var(f"{name}_left", self.kind)
+        tail = self._piece(vectors * width, 0, left)
+        tail = IfThenElse(binary(LT, const(0, self.kind), left), tail)
+        stmts.append(LetStmt(left, binary(Sub, extent, vectors * width), tail))
+        return LetStmt(vectors, binary(FloorDiv, extent, width), seq(*stmts))
+
+    def _piece(self, start: Expr, part: int, wanted: int | Expr | None = None) -> Stmt:
+        """A vector of iterations from `start` on; of a last one only the lanes that are wanted."""
+        width = self.width
+        if isinstance(wanted, int):
+            width = 1 << (wanted - 1).bit_length()
+            wanted = None if wanted == width else const(wanted, self.kind)
+        lane = Var("lane", self.kind)
+        valid = [] if wanted is None else [binary(LT, lane, wanted)]
+        slot = const(part * self.width, self.kind) + lane
+        body = _Placed(self.totals, slot, valid).visit(self.loop.body)
+        values: dict[Var, Expr] = {self.loop.loop_var: self.loop.min + start + lane}
+        body = fresh_copy(body, values) if self.copies else replace_vars(body, values)
+        self.copies += 1
+        if width == 1:
+            return replace_vars(body, {lane: const(0, self.kind)})
+        ramp = Ramp(const(0, self.kind), const(1, self.kind), width)
+        return Vectorizer(lane, ramp).visit(body)
+
+    # ------------------------------------------------------------------ totals
+
+    def with_totals(self, body: Stmt) -> Stmt:
+        """The loops between the start of partial results and their sum."""
+        if not self.totals:
+            return body
+        before = [part for total in self.totals.values() for part in self._start(total)]
+        after = [self._finish(total) for total in self.totals.values()]
+        stmt = seq(*before, body, *after)
+        for total in self.totals.values():
+            stmt = DeclBuffer(total.parts, stmt)
+            stmt = Allocate(
+                total.parts.data, total.parts.dtype, total.parts.shape, const(True), stmt
+            )
+        return stmt
+
+    def _at(self, part: int) -> Expr:
+        start = const(part * self.width, self.kind)
+        return Ramp(start, const(1, self.kind), self.width) if self.width > 1 else start
+
+    def _start(self, total: _Total) -> Iterator[Stmt]:
+        unit = broadcast_to(total.unit, self.width)
+        for part in range(self.parts):
+            yield BufferStore(total.parts, unit, (self._at(part),))
+
+    def _finish(self, total: _Total) -> Stmt:
+        value: Expr = BufferLoad(total.parts, (self._at(0),))
+        for part in range(1, self.parts):
+            value = total.op(value, BufferLoad(total.parts, (self._at(part),)))
+        halves: list[tuple[Var, Expr]] = []
+        width = self.width
+        while width > 1:
+            whole = Var("halves", value.dtype)
+            halves.append((whole, value))
+            width //= 2
+            low, high = (Shuffle([whole], range(k, k + width)) for k in (0, width))
+            value = total.op(low, high)
+        old = BufferLoad(total.store.buffer, total.store.indices)
+        stmt: Stmt = total.store.replace(value=total.op(old, value))
+        for var, part_value in reversed(halves):
+            stmt = LetStmt(var, part_value, stmt)
+        return stmt
+
+
+class _Placed(StmtRewriter):
+    """The body with its sums in a slot of the partial results, under conditions."""
+
+    def __init__(
+        self, totals: Mapping[Stmt, _Total], slot: Expr, conditions: Sequence[Expr]
+    ) -> None:
+        self.totals = totals
+        self.slot = slot
+        self.conditions = tuple(conditions)
+
+    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
+        total = self.totals.get(stmt)
+        condition = conjunction(self.conditions)
+        if total is None:
+            return IfThenElse(condition, stmt) if self.conditions else stmt
+        value = _if(condition, total.value, total.unit) if self.conditions else total.value
+        old = BufferLoad(total.parts, (self.slot,))
+        return BufferStore(total.parts, total.op(old, value), (self.slot,))
+
+    def visit_LetStmt(self, stmt: LetStmt) -> Stmt:
+        if self.conditions and has_load(stmt.value):
+            zero = const(0, stmt.value.dtype)
+            stmt = stmt.replace(value=_if(conjunction(self.conditions), stmt.value, zero))
+        return super().visit_LetStmt(stmt)
+
+    def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
+        outer = self.conditions
+        self.conditions = (*outer, stmt.condition)
+        parts = [self.visit(stmt.then_case)]
+        if stmt.else_case is not None:
+            self.conditions = (*outer, negate(stmt.condition))
+            parts.append(self.visit(stmt.else_case))
+        self.conditions = outer
+        return seq(*parts)
+
+
+def _if(condition: Expr, yes: Expr, no: Expr) -> Expr:
+    return Call(yes.dtype, IF_THEN_ELSE, (condition, yes, no))
+
+
+# ---------------------------------------------------------------------------- what is added up
+
+
+def _find_totals(loop: For) -> Iterator[tuple[BufferStore, type[BinaryOp], Expr]]:
+    """The stores of a body that add up, once it is known that its iterations are independent."""
+    moving, totals, places = {loop.loop_var}, set[Var](), dict[Var, set[Expr]]()
+    found = []
+    for stmt in pre_order(loop.body):
+        match stmt:
+            case For():
+                moving.add(stmt.loop_var)
+            case LetStmt() if not free_vars(stmt.value).isdisjoint(moving) or has_load(stmt.value):
+                moving.add(stmt.var)
+            case BufferStore():
+                if len(stmt.indices) != 1 or stmt.predicate is not None:
+                    raise CannotVectorize("a store of vectors")
+                if free_vars(stmt.indices[0]).isdisjoint(moving) and not has_load(stmt.indices[0]):
+                    found.append((stmt, *_update(stmt)))
+                    totals.add(stmt.buffer.data)
+                else:
+                    places.setdefault(stmt.buffer.data, set()).add(stmt.indices[0])
+            case _:
+                pass
+    _check_loads(loop.body, totals, places)
+    if len(totals) != len(found) or not totals.isdisjoint(places):
+        raise CannotVectorize("two sums in one buffer")
+    yield from found
+
+
+def _update(stmt: BufferStore) -> tuple[type[BinaryOp], Expr]:
+    """The operation and what it takes in, of `A[i] = op(A[i], value)`."""
+    value = stmt.value
+    if isinstance(value, Add | Mul | Max | Min):
+        for old, new in ((value.a, value.b), (value.b, value.a)):
+            here = isinstance(old, BufferLoad) and old.indices == stmt.indices
+            others = loaded_buffers(new)
+            if here and loaded_buffers(old) == {stmt.buffer} and stmt.buffer not in others:
+                return type(value), new
+    raise CannotVectorize(f"all iterations store into {stmt.buffer.name}[{stmt.indices[0]}]")
+
+
+def _check_loads(body: Stmt, totals: set[Var], places: Mapping[Var, set[Expr]]) -> None:
+    """No iteration may read what another writes: each reads the elements that it stores."""
+    for stmt in pre_order(body):
+        for expr in stmt_exprs(stmt):
+            if not has_load(expr):
+                continue
+            for node in post_order(expr):
+                if not isinstance(node, BufferLoad):
+                    continue
+                data = node.buffer.data
+                own = isinstance(stmt, BufferStore) and stmt.buffer.data is data
+                if data in totals and not own:
+                    raise CannotVectorize(f"{node.buffer.name} is read while it is added up")
+                if data in places and node.indices[0] not in places[data]:
+                    raise CannotVectorize(
+                        f"{node.buffer.name} is read elsewhere than it is written"
+                    )
