@@ -12,7 +12,6 @@ from lower.gpu_programs import (
     gpu_lower,
     syncs,
 )
-from tileloom.base.errors import VerifyError
 from tileloom.expr import IterVar, Range, Var, const
 from tileloom.lower.lower_opaque_block import allocate
 from tileloom.lower.pipeline import GPU_PIPELINE
@@ -65,20 +64,6 @@ def test_the_simulator_sees_a_missing_barrier():
     flat = gpu_lower(shared_program(lambda t: t, lambda t: 7 - t), passes)
     with pytest.raises(KernelDefect, match="race"):
         run_kernels(flat, np.zeros(8, "f"), np.zeros(8, "f"))
-
-
-def test_a_barrier_that_not_all_threads_reach():
-    @T.prim_func
-    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-        with T.block("root"):
-            S = T.alloc_buffer((8,), "float32", scope="shared")
-            for t in T.thread_binding(8, thread="threadIdx.x"):
-                if t < 4:
-                    S[t] = A[t]
-                    B[t] = S[3 - t]
-
-    with pytest.raises(VerifyError, match="a barrier is needed inside of the branch"):
-        gpu_lower(func)
 
 
 def test_barriers_in_uniform_branches_and_loops():

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..base.errors import VerifyError
-from ..expr import Call, Expr, FloorMod, IntImm, Ramp, Range, Var, const, free_vars, post_order
+from ..expr import Expr, IntImm, Range, Var
 from ..expr.analyzer import Analyzer
 from ..tir import (
     AttrStmt,
-    Buffer,
-    BufferLoad,
     BufferStore,
     Evaluate,
     For,
@@ -22,34 +19,27 @@ from ..tir import (
     Stmt,
     StmtRewriter,
     While,
-    collect,
     seq,
-    stmt_exprs,
 )
-from .common import ADDRESS_OF, has_load, loaded_buffers, on_body
-from .inject_ptx_async_copy import CP_ASYNC, WAIT_GROUP
-from .linear import Linear, constant_difference, linear
+from .common import has_load, on_body
+from .shared_touches import Touch, TouchFinder
 from .simplify import analyzer_of
-from .threads import is_sync, kernels, pointer_scope, storage_rank, sync
+from .thread_meetings import Meetings
+from .threads import is_sync, is_uniform, kernels, sync
 
-_UNBOUNDED = (1 << 31) - 1  # the span of what nothing is known of
 _MANY = 4096  # pairs of accesses to compare
-_ACCESS_PTR = "tir.tvm_access_ptr"
 
 
 def thread_storage_sync(func: PrimFunc) -> PrimFunc:
     """A barrier stands wherever a thread may read what another wrote, or overwrite what it reads.
 
-    Between two accesses of one shared buffer, one of them a write, there is a barrier unless the
-    index tells the thread: then each thread meets only what it touched itself. Barriers that are
-    there already count. The end of a loop's body meets its beginning again.
+    Between two accesses of one shared buffer, one of them a write, there is a barrier unless no
+    two threads touch one element: the form of the indices says so, or who touches what is counted
+    out. Barriers that are there already count. The end of a loop's body meets its beginning again.
 
     Needs: flat code whose thread loops are attributes.
-    Ensures: `tvm_storage_sync("shared")` in all those places, never under a condition that threads
-    may take differently.
-
-    Raises:
-        VerifyError: a barrier is needed inside such a condition.
+    Ensures: `tvm_storage_sync("shared")` in all those places. Some may be under conditions that
+    threads take differently, where none may stay: `hoist_barriers` comes next.
     """
     roots = {kernel.root: kernel.threads for kernel in kernels(func.body)}
     if not roots:
@@ -66,25 +56,7 @@ class _Kernels(StmtRewriter):
         if threads is None:
             return super().visit_AttrStmt(stmt)
         own = {v: e for tag, (v, e) in threads.items() if tag.startswith("threadIdx")}
-        return _Planner(own, _copied(stmt), analyzer_of(stmt)).plan(stmt).stmt
-
-
-def _copied(stmt: Stmt) -> list[Var]:
-    """The pointers that asynchronous copies write to."""
-    calls = (node.value for node in collect(stmt, Evaluate))
-    found = {c.args[0]: None for c in calls if isinstance(c, Call) and c.op == CP_ASYNC}
-    return [data for data in found if isinstance(data, Var)]
-
-
-@dataclass(frozen=True, slots=True)
-class _Touch:
-    """An access to shared memory; `index` is None where anything may be touched."""
-
-    data: Var
-    is_write: bool
-    index: Expr | None
-    ranges: dict[Var, Range | None]  # loops and names around, inside the kernel
-    arrives: bool = False  # what an asynchronous copy has written, where it is waited for
+        return _Planner(own, TouchFinder(stmt), analyzer_of(stmt)).plan(stmt).stmt
 
 
 @dataclass(slots=True)
@@ -92,19 +64,18 @@ class _Part:
     """A statement with its barriers: what is touched before the first and after the last one."""
 
     stmt: Stmt
-    head: list[_Touch] = field(default_factory=list)
-    tail: list[_Touch] = field(default_factory=list)
+    head: list[Touch] = field(default_factory=list)
+    tail: list[Touch] = field(default_factory=list)
     synced: bool = False
 
 
 class _Planner:
-    def __init__(self, threads: dict[Var, Expr], copied: list[Var], analyzer: Analyzer) -> None:
-        self.threads = threads
-        self.copied = copied
-        self.analyzer = analyzer
-        self.loops: dict[Var, Range | None] = {}
+    def __init__(self, threads: dict[Var, Expr], finder: TouchFinder, analyzer: Analyzer) -> None:
+        self.finder = finder
         self.divergent: set[Var] = set(threads)  # variables that threads may differ in
-        self.apart: str = ""  # the condition we are in that threads may differ in
+        self.meetings = Meetings(threads, analyzer, self.divergent)
+        self.loops = finder.loops
+        self.apart = False  # whether we are where not all threads may be
 
     # ------------------------------------------------------------------ statements
 
@@ -121,32 +92,26 @@ class _Planner:
             case _ if is_sync(stmt):
                 return _Part(stmt, synced=True)
             case BufferStore() | Evaluate():
-                return self._leaf(stmt)
+                touches = self.finder.find(stmt)
+                return _Part(stmt, touches, touches)
             case _:
                 return self._wrapper(stmt)
-
-    def _leaf(self, stmt: Stmt) -> _Part:
-        touches = self._touches(stmt)
-        return _Part(stmt, touches, touches)
 
     def _wrapper(self, stmt: Stmt) -> _Part:
         """A statement around one other: allocations, names, attributes."""
         if isinstance(stmt, LetStmt):
             self.loops[stmt.var] = None  # it may be another value the next time
-            if not self._uniform(stmt.value):
+            if not is_uniform(stmt.value, self.divergent):
                 self.divergent.add(stmt.var)
-        first = self._touches(stmt)
+        first = self.finder.find(stmt)
         part = self.plan(stmt.body)  # type: ignore[attr-defined]
         if isinstance(stmt, LetStmt):
             del self.loops[stmt.var]
-        if part.stmt is not stmt.body:  # type: ignore[attr-defined]
-            part.stmt = stmt.replace(body=part.stmt)
-        else:
-            part.stmt = stmt
+        part.stmt = StmtRewriter.update(stmt, body=part.stmt)
         return self._after(first, part)
 
     @staticmethod
-    def _after(first: list[_Touch], part: _Part) -> _Part:
+    def _after(first: list[Touch], part: _Part) -> _Part:
         if first:
             part.head = first + part.head
             part.tail = part.tail if part.synced else part.head
@@ -158,7 +123,6 @@ class _Planner:
         for child in stmt.seq:
             part = self.plan(child)
             if self._conflict(result.tail, part.head):
-                self._need(child)
                 parts.append(sync("shared"))
                 result.synced, result.tail = True, []
             parts.append(part.stmt)
@@ -171,255 +135,102 @@ class _Planner:
         return result
 
     def _loop(self, stmt: For) -> _Part:
-        first = self._touches(stmt)
-        uniform = self._uniform(stmt.min) and self._uniform(stmt.extent)
+        first = self.finder.find(stmt)
+        uniform = all(is_uniform(e, self.divergent) for e in (stmt.min, stmt.extent))
         if not uniform:
             self.divergent.add(stmt.loop_var)
         self.loops[stmt.loop_var] = Range(stmt.min, stmt.extent)
-        part = self._under(uniform, f"loop {stmt.loop_var.name!r}", stmt.body)
+        part = self._under(uniform, stmt.body)
+        again = part.synced and _may_repeat(stmt) and self._meets_next(stmt.loop_var, part)
         del self.loops[stmt.loop_var]
-        part.stmt = self._repeated(stmt, part, _may_repeat(stmt))
+        if not part.synced:  # then all iterations are between the same barriers
+            again = _may_repeat(stmt) and self._conflict(part.tail, part.head)
+        self._repeat(stmt, part, again)
         if not isinstance(stmt.extent, IntImm) or stmt.extent.value <= 0:
             part = _perhaps(part)
         return self._after(first, part)
 
+    def _meets_next(self, loop: Var, part: _Part) -> bool:
+        """Whether what comes after the last barrier meets the start of the next iteration."""
+        step = loop + 1
+        return self._conflict(part.tail, [touch.later(loop, step) for touch in part.head])
+
     def _while(self, stmt: While) -> _Part:
-        first = self._touches(stmt)
-        part = self._under(self._uniform(stmt.condition), "while loop", stmt.body)
+        first = self.finder.find(stmt)
+        part = self._under(is_uniform(stmt.condition, self.divergent), stmt.body)
         part.head = first + part.head
         part.tail = part.tail + first
-        part.stmt = self._repeated(stmt, part, True)
+        self._repeat(stmt, part, self._conflict(part.tail, part.head))
         return _perhaps(part)
 
-    def _repeated(self, stmt: For | While, part: _Part, again: bool) -> Stmt:
-        """The loop; its body ends in a barrier if the next iteration collides with it."""
-        body = part.stmt
-        if again and self._conflict(part.tail, part.head):
-            self._need(stmt)
-            body = seq(body, sync("shared"))
+    def _repeat(self, stmt: For | While, part: _Part, again: bool) -> None:
+        """Make a loop of its body; it ends in a barrier if the next iteration collides with it."""
+        if again:
+            part.stmt = seq(part.stmt, sync("shared"))
             part.synced, part.tail = True, []
-        return stmt if body is stmt.body else stmt.replace(body=body)
+        part.stmt = StmtRewriter.update(stmt, body=part.stmt)
 
     def _branch(self, stmt: IfThenElse) -> _Part:
-        first = self._touches(stmt)
-        uniform = self._uniform(stmt.condition)
-        yes = self._under(uniform, f"branch {stmt.condition}", stmt.then_case)
-        no = None
+        first = self.finder.find(stmt)
+        uniform = is_uniform(stmt.condition, self.divergent)
+        yes = self._side(stmt.condition, True, uniform, stmt.then_case)
+        no = _Part(stmt)
         if stmt.else_case is not None:
-            no = self._under(uniform, f"branch {stmt.condition}", stmt.else_case)
-        result = stmt
-        if yes.stmt is not stmt.then_case or (no is not None and no.stmt is not stmt.else_case):
-            result = stmt.replace(then_case=yes.stmt, else_case=None if no is None else no.stmt)
-        # Either side may have run, or none: what is pending before a branch stays so after it.
-        sides = [yes] if no is None else [yes, no]
-        head = [touch for side in sides for touch in side.head]
-        tail = [touch for side in sides for touch in side.tail]
-        synced = no is not None and yes.synced and no.synced
-        if not synced and any(side.synced for side in sides):
-            tail = tail + head
-        return self._after(first, _Part(result, head, tail, synced))
+            no = self._side(stmt.condition, False, uniform, stmt.else_case)
+        other = None if stmt.else_case is None else no.stmt
+        result = StmtRewriter.update(stmt, then_case=yes.stmt, else_case=other)
+        join = _either if uniform else _both
+        return self._after(first, join(result, yes, no))
 
-    def _under(self, uniform: bool, what: str, stmt: Stmt) -> _Part:
+    def _side(self, condition: Expr, holds: bool, uniform: bool, stmt: Stmt) -> _Part:
+        outer = self.finder.conditions
+        if not uniform and not has_load(condition):
+            self.finder.conditions = (*outer, (condition, holds))
+        part = self._under(uniform, stmt)
+        self.finder.conditions = outer
+        return part
+
+    def _under(self, uniform: bool, stmt: Stmt) -> _Part:
         outer = self.apart
-        self.apart = outer or ("" if uniform else what)
+        self.apart = outer or not uniform
         part = self.plan(stmt)
         self.apart = outer
         return part
 
-    def _need(self, stmt: Stmt) -> None:
-        if self.apart:
-            raise VerifyError(
-                f"a barrier is needed inside of the {self.apart}, which not all threads may reach:"
-                f" {str(stmt).splitlines()[0]}"
-            )
-
-    # ------------------------------------------------------------------ accesses
-
-    def _touches(self, stmt: Stmt) -> list[_Touch]:
-        found: list[_Touch] = []
-        for expr in stmt_exprs(stmt):
-            self._reads(expr, found)
-        if isinstance(stmt, BufferStore):
-            self._touch(stmt.buffer, stmt.indices, True, found)
-        return found
-
-    def _reads(self, expr: Expr, found: list[_Touch]) -> None:
-        if isinstance(expr, Call) and expr.op == CP_ASYNC:
-            return self._async_copy(expr, found)
-        if isinstance(expr, Call) and expr.op == WAIT_GROUP:
-            found.extend(_Touch(data, True, None, {}, True) for data in self.copied)
-            return None
-        pointers = [v for v in free_vars(expr) if v.dtype.is_handle]
-        for var in pointers:
-            self._anything(var, found)
-        if not has_load(expr):
-            return
-        for node in post_order(expr):
-            if isinstance(node, BufferLoad):
-                self._touch(node.buffer, node.indices, False, found)
-            elif isinstance(node, Call) and node.op in (ADDRESS_OF, _ACCESS_PTR):
-                for buffer in loaded_buffers(node):
-                    self._anything(buffer.data, found)
-
-    def _async_copy(self, call: Call, found: list[_Touch]) -> None:
-        """Adjoining elements are written; where they come from is no shared memory."""
-        data, start, _, _, size = call.args[:5]
-        if not isinstance(data, Var) or data.pointee is None or not isinstance(size, IntImm):
-            raise VerifyError(f"an asynchronous copy to an unknown place: {call}")
-        lanes = size.value * 8 // data.pointee[0].bits
-        index = Ramp(start, const(1, start.dtype), lanes) if lanes > 1 else start
-        found.append(_Touch(data, True, index, dict(self.loops)))
-
-    def _anything(self, data: Var, found: list[_Touch]) -> None:
-        if storage_rank(pointer_scope(data)) == 1:
-            found.append(_Touch(data, True, None, {}))
-
-    def _touch(
-        self, buffer: Buffer, indices: Sequence[Expr], write: bool, found: list[_Touch]
-    ) -> None:
-        if storage_rank(pointer_scope(buffer.data)) == 1:
-            index = indices[0] if len(indices) == 1 else None
-            found.append(_Touch(buffer.data, write, index, dict(self.loops)))
-
-    def _uniform(self, expr: Expr) -> bool:
-        """Whether all threads of a block find the same value."""
-        if not free_vars(expr).isdisjoint(self.divergent):
-            return False
-        return all(storage_rank(b.scope) == 0 for b in loaded_buffers(expr))
-
-    def _conflict(self, before: Iterable[_Touch], after: Sequence[_Touch]) -> bool:
+    def _conflict(self, before: Iterable[Touch], after: Sequence[Touch]) -> bool:
         pairs = [
             (a, b) for a in before for b in after if a.data is b.data and (a.is_write or b.is_write)
         ]
         # With so many a barrier is cheaper than the proof that there need not be one.
         if len(pairs) > _MANY and not self.apart:
             return True
-        return any(self._collide(a, b) for a, b in pairs)
-
-    def _collide(self, a: _Touch, b: _Touch) -> bool:
-        if b.arrives:
-            return False  # an arrival has been in order since the copy began
-        first, second = self._digits(a), self._digits(b)
-        if first is None or second is None:
-            return True
-        same = first.fixed.same(second.fixed)
-        return not (self._tell_threads(first, second) if same else self._apart(first, second))
-
-    def _apart(self, a: _Digits, b: _Digits) -> bool:
-        """Whether the accesses never meet: constants keep them apart, or `x % n`, `(x + 1) % n`."""
-        difference = a.fixed.plus(b.fixed, -1)
-        low, high = difference.const, difference.const
-        for part, sign in ((a, 1), (b, -1)):
-            for factor, least, most in self._reaches(part):
-                ends = sign * factor * least, sign * factor * most
-                low, high = low + min(ends), high + max(ends)
-        if not difference.terms:
-            return low > 0 or high < 0
-        step = _version_step(difference)
-        return step is not None and max(-low, high) < step
-
-    def _reaches(self, part: _Digits) -> Iterable[tuple[int, int, int]]:
-        """What moves an index: a factor, and the least and largest number it stands before."""
-        yield from ((factor, 0, count - 1) for factor, count in part.moving)
-        yield from part.loose
-        for var, factor in part.threads.items():
-            yield factor, *self.analyzer.const_int_bound(var)
-
-    def _digits(self, touch: _Touch) -> _Digits | None:
-        """An index as a fixed part, thread numbers and loop variables, each with its factor."""
-        if touch.index is None:
-            return None
-        base, moving = touch.index, list[tuple[int, int]]()
-        if isinstance(base, Ramp):
-            if not isinstance(base.stride, IntImm):
-                return None
-            moving.append((base.stride.value, base.lanes))
-            base = base.base
-        if base.dtype.lanes != 1:
-            return None
-        value = linear(base)
-        first = value.const
-        threads: dict[Var, int] = {}
-        fixed: dict[Expr, int] = {}
-        loose: list[tuple[int, int, int]] = []
-        for atom, factor in value.terms.items():
-            if atom in self.threads:
-                threads[atom] = factor  # type: ignore[index]
-            elif isinstance(atom, Var) and atom in touch.ranges and atom not in self.loops:
-                domain = touch.ranges[atom]
-                if domain is None or not isinstance(domain.extent, IntImm):
-                    return None
-                if not isinstance(domain.min, IntImm):
-                    return None
-                first += factor * domain.min.value
-                moving.append((factor, domain.extent.value))
-            elif self._same_for_all(atom, touch):
-                fixed[atom] = factor
-            else:
-                low, high = self.analyzer.const_int_bound(atom)
-                if has_load(atom) or high - low >= _UNBOUNDED:
-                    return None
-                loose.append((factor, low, high))
-        return _Digits(Linear(fixed, first), threads, tuple(moving), tuple(loose))
-
-    def _same_for_all(self, atom: Expr, touch: _Touch) -> bool:
-        """Whether it has one value at both accesses: it depends on loops around both, or none."""
-        inner = free_vars(atom) & (touch.ranges.keys() - self.loops.keys())
-        return not inner and not has_load(atom) and self._uniform(atom)
-
-    def _tell_threads(self, a: _Digits, b: _Digits) -> bool:
-        """Whether equal indices mean equal threads: the factors are places of a number system."""
-        if a.threads != b.threads or a.loose or b.loose:
-            return False
-        digits: dict[int, int] = {}
-        for factor, count in (*a.moving, *b.moving):
-            digits[factor] = max(digits.get(factor, 1), count)
-        for var, extent in self.threads.items():
-            if isinstance(extent, IntImm) and extent.value == 1:
-                continue
-            factor = a.threads.get(var, 0)
-            if factor in digits or not isinstance(extent, IntImm) or factor <= 0:
-                return False
-            digits[factor] = extent.value
-        reach = 0  # the largest number that the lower places give
-        for factor in sorted(digits):
-            if factor <= reach:
-                return False
-            reach += factor * (digits[factor] - 1)
-        return True
+        return any(self.meetings.meet(a, b, self.loops) for a, b in pairs)
 
 
-@dataclass(frozen=True, slots=True)
-class _Digits:
-    """An index: what is the same for all, and factors of what is not.
-
-    `moving` are (factor, count) of inner loops, `loose` (factor, least, largest) of other terms.
-    """
-
-    fixed: Linear
-    threads: dict[Var, int]
-    moving: tuple[tuple[int, int], ...]
-    loose: tuple[tuple[int, int, int], ...]
+def _either(stmt: Stmt, yes: _Part, no: _Part) -> _Part:
+    """A branch where all threads run one side: what is pending before it stays so after it."""
+    head, tail = yes.head + no.head, yes.tail + no.tail
+    synced = yes.synced and no.synced
+    if not synced and (yes.synced or no.synced):
+        tail = tail + head
+    return _Part(stmt, head, tail, synced)
 
 
-def _version_step(difference: Linear) -> int | None:
-    """How far apart two versions are, for `step * (x % n) - step * (y % n)` that never is zero."""
-    if len(difference.terms) != 2:
-        return None
-    (first, size), (second, other) = difference.terms.items()
-    if not isinstance(first, FloorMod) or not isinstance(second, FloorMod) or size != -other:
-        return None
-    apart, count = constant_difference(first.a, second.a), first.b
-    if count is not second.b or not isinstance(count, IntImm) or apart is None:
-        return None
-    return abs(size) if apart % count.value else None
+def _both(stmt: Stmt, yes: _Part, no: _Part) -> _Part:
+    """A branch that threads take differently: its barriers are met by all, those of `yes` first."""
+    head = yes.head if yes.synced else yes.head + no.head
+    tail = no.tail if no.synced else yes.tail + no.tail
+    return _Part(stmt, head, tail, yes.synced or no.synced)
 
 
-def _joined(a: list[_Touch], b: list[_Touch]) -> list[_Touch]:
+def _joined(a: list[Touch], b: list[Touch]) -> list[Touch]:
     """Both, each access once: long unrolled bodies repeat theirs."""
     if not a or not b:
         return a or b
-    found = {(t.data, t.is_write, t.index, t.arrives): t for t in (*b, *a)}
+    found = {
+        (t.data, t.is_write, t.index, t.bits, t.conditions, t.atomic, t.arrives): t
+        for t in (*b, *a)
+    }
     return list(found.values())
 
 

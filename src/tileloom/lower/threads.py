@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from ..expr import Call, CommReducer, Expr, IterVar, StringImm, Var, substitute
+from ..expr import Call, CommReducer, Expr, IterVar, StringImm, Var, free_vars, is_pure, substitute
 from ..tir import (
     THREAD_BINDING,
     Allocate,
@@ -19,7 +19,7 @@ from ..tir import (
     seq,
     stmt_children,
 )
-from .common import THREAD_KEYS
+from .common import THREAD_KEYS, loaded_buffers
 
 SYNC = "tir.tvm_storage_sync"
 ALLREDUCE, REDUCE_SCOPE = "tir.tvm_thread_allreduce", "reduce_scope"
@@ -47,6 +47,16 @@ def shared_over(scope: str, tag: str) -> bool:
     if tag.startswith("blockIdx"):
         return rank == 0
     return rank <= 1 or (rank == 2 and tag == "threadIdx.x")
+
+
+def is_uniform(expr: Expr, divergent: Set[Var]) -> bool:
+    """Whether all threads of a block find the same value.
+
+    `divergent` are the variables that they may have different values of.
+    """
+    if not free_vars(expr).isdisjoint(divergent) or not is_pure(expr):
+        return False  # an atomic call gives every thread something else
+    return all(storage_rank(b.scope) == 0 for b in loaded_buffers(expr))
 
 
 def is_thread_loop(stmt: Stmt) -> bool:
