@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from ...expr import REDUCE
+from ...expr import REDUCE, Call, Div, post_order
 from ...tir import Block
-from ..analysis.blocks import is_output
+from ..analysis.blocks import is_output, leaf_store
 from ..library._common import fused
 from ..rv import BlockRV, LoopRV
 from ..schedule import Schedule
 from .domain import Domain, GroupRefused, blocks_by_name
 from .tile import Tile
+
+_CHEAP = frozenset({"tir.if_then_else", "tir.likely", "tir.abs", "tir.fabs"})
 
 
 def reduces(block: Block) -> bool:
@@ -20,6 +22,16 @@ def reduces(block: Block) -> bool:
 def writes_output(sch: Schedule, rv: BlockRV | Block) -> bool:
     """Whether a block writes a parameter of the function."""
     return is_output(sch.state, sch.get_sref(rv))
+
+
+def is_costly(block: Block) -> bool:
+    """Whether a formula costs more than to keep its value."""
+    store = leaf_store(block)
+    return store is None or any(
+        (isinstance(node, Call) and node.op not in _CHEAP)
+        or (isinstance(node, Div) and node.dtype.is_float)
+        for node in post_order(store.value)
+    )
 
 
 def rows_and_depth(
@@ -80,5 +92,5 @@ def share_out(
 
 
 __all__ = [
-    "blocks_by_name", "fused", "reduces", "rows_and_depth", "share_out", "writes_output",
+    "blocks_by_name", "fused", "is_costly", "reduces", "rows_and_depth", "share_out", "writes_output",
 ]  # fmt: skip

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...expr import Call, Div, Expr, Var, post_order
+from ...expr import Expr, Var
 from ...tir import Block
-from ..analysis.blocks import leaf_store
 from ..instruction import can
 from ..schedule import Schedule
 from .domain import Domain, GroupAxis
-from .loops import blocks_by_name, reduces, writes_output
+from .loops import blocks_by_name, is_costly, reduces, writes_output
 from .tile import KEPT, Tile
-
-_CHEAP = frozenset({"tir.if_then_else", "tir.likely", "tir.abs", "tir.fabs"})
 
 
 def inline_the_rest(sch: Schedule, domain: Domain, tile: Tile) -> None:
@@ -24,19 +21,10 @@ def inline_the_rest(sch: Schedule, domain: Domain, tile: Tile) -> None:
         rv = sch.get_block(name)
         full = any(axis is not None and axis.reduced for axis in domain.axes[name])
         many = len(sch.get_consumers(rv)) > 1 or not full
-        if many and _is_costly(block) and (not full or tile.reduce_inner <= KEPT):
+        if many and is_costly(block) and (not full or tile.reduce_inner <= KEPT):
             continue
         if can(sch.state, "ComputeInline", sch.get_sref(rv)):
             sch.compute_inline(rv)
-
-
-def _is_costly(block: Block) -> bool:
-    store = leaf_store(block)
-    return store is None or any(
-        (isinstance(node, Call) and node.op not in _CHEAP)
-        or (isinstance(node, Div) and node.dtype.is_float)
-        for node in post_order(store.value)
-    )
 
 
 def keep_outputs_that_are_read(sch: Schedule, domain: Domain) -> None:
