@@ -92,5 +92,6 @@ def share_out(
 
 
 __all__ = [
-    "blocks_by_name", "fused", "is_costly", "reduces", "rows_and_depth", "share_out", "writes_output",
+    "blocks_by_name", "fused", "is_costly", "reduces", "rows_and_depth", "share_out",
+    "writes_output",
 ]  # fmt: skip
