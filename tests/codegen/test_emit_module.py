@@ -130,8 +130,22 @@ def test_unknown_calls_and_types_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="no code for the call"):
         emit_module(IRModule({"main": func([a], stored(a, 0, call))}))
     b = make_buffer((4,), "float8_e4m3fn", "B")
-    with pytest.raises(UnsupportedError, match="no type for float8_e4m3fn"):
-        emit_module(IRModule({"main": func([b], stored(b, 0, loaded(b, 1)))}))
+    with pytest.raises(UnsupportedError, match="no arithmetic on float8_e4m3fn"):
+        emit_module(IRModule({"main": func([b], stored(b, 0, loaded(b, 1) + loaded(b, 2)))}))
+    with pytest.raises(UnsupportedError, match="no arithmetic on float8_e4m3fn"):
+        emit_module(
+            IRModule(
+                {
+                    "main": func(
+                        [b], stored(b, 0, loaded(b, 1).astype("float32").astype("float8_e4m3fn"))
+                    )
+                }
+            )
+        )
+    emit_module(IRModule({"main": func([b], stored(b, 0, loaded(b, 1)))}))
+    c = make_buffer((4,), "int4", "C")
+    with pytest.raises(UnsupportedError, match="no type for int4"):
+        emit_module(IRModule({"main": func([c], stored(c, 0, loaded(c, 1)))}))
 
 
 def test_a_variable_out_of_scope_is_our_defect() -> None:

@@ -59,9 +59,15 @@ def binary(
     if kind.code == "bfloat":
         result = binary(b, op, _FLOAT, widen_bfloat(b, x), widen_bfloat(b, y), flags)
         return result if op in _COMPARE else round_bfloat(b, result)
+    _need_arithmetic(kind)
     if kind.is_float:
         return _float_binary(b, op, x, y, flags)
     return _int_binary(b, op, kind, x, y)
+
+
+def _need_arithmetic(kind: DType) -> None:
+    if kind.code == "float8":
+        raise UnsupportedError(f"there is no arithmetic on {kind} outside of matrix units")
 
 
 def _float_binary(
@@ -134,6 +140,8 @@ def cast(b: Builder, value: ir.Value, source: DType, target: DType) -> ir.Value:
     if target.code == "bfloat":
         single = _FLOAT.with_lanes(target.lanes)
         return round_bfloat(b, cast(b, value, source, single))
+    for kind in (source, target):
+        _need_arithmetic(kind)
     to = register_type(target)
     if target.is_bool:
         return _to_bool(b, value, source)

@@ -33,7 +33,7 @@ def llvm_cpu(target: Target) -> tuple[str, str]:
     ('generic', '+dotprod,+fp-armv8,+neon')
     """
     if target.kind == "cuda":
-        return target.arch, ""
+        return target.arch, _ptx_version(target)
     if target.is_native:
         name, features = _host_description()
         listed = [features] if features else []
@@ -46,6 +46,17 @@ def llvm_cpu(target: Target) -> tuple[str, str]:
     if target.arch == "x86_64" and target.vector_bits == 512:
         listed.append("-prefer-256-bit")
     return name, ",".join(listed)
+
+
+def _ptx_version(target: Target) -> str:
+    """The version of PTX that has all matrix instructions of a GPU.
+
+    LLVM takes the oldest that knows the processor. 8.4 is that of CUDA 12.4, with products of
+    8-bit floats; the older GPUs keep to what old drivers read.
+    """
+    if target.sm in (89, 90):
+        return "+ptx84"
+    return "+ptx65" if target.sm < 80 else ""
 
 
 @cache

@@ -30,6 +30,8 @@ def register_type(kind: DType) -> ir.Type:
         element = I1
     elif kind.code == "bfloat":
         element = I16
+    elif kind.code == "float8":
+        element = I8
     elif kind.code == "float":
         element = _FLOATS[kind.bits]
     elif kind.is_int and kind.bits in (8, 16, 32, 64):
@@ -55,6 +57,8 @@ def constant(kind: DType, value: float | int) -> ir.Constant:
     """A scalar constant."""
     if kind.code == "bfloat":
         return ir.Constant(I16, int(np.float32(value).astype(kind.numpy).view(np.uint16)))
+    if kind.code == "float8":
+        return ir.Constant(I8, int(np.float32(value).astype(kind.numpy).view(np.uint8)))
     if kind.is_float:
         return _float_constant(kind, float(value))
     if kind.code == "uint" and value >= 1 << (kind.bits - 1):

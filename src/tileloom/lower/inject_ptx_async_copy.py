@@ -6,13 +6,9 @@ from ..expr import Broadcast, Call, Cast, Expr, IntImm, Ramp, const
 from ..tir import AttrStmt, BufferLoad, BufferStore, Evaluate, PrimFunc, Stmt, StmtRewriter, seq
 from .common import IF_THEN_ELSE, on_body
 from .inject_software_pipeline import ASYNC_SCOPE, COMMIT, IN_FLIGHT, WAIT
+from .pointers import COMMIT_GROUP, CP_ASYNC, WAIT_GROUP
 from .threads import storage_rank
 
-CP_ASYNC, COMMIT_GROUP, WAIT_GROUP = (
-    "tir.ptx_cp_async",
-    "tir.ptx_commit_group",
-    "tir.ptx_wait_group",
-)
 _SIZES = (4, 8, 16)  # bytes that one instruction copies
 
 

@@ -21,7 +21,7 @@ from ..tir import (
 )
 from . import lanes
 from .common import THREAD_EXTENT, Replacer, on_body
-from .inject_ptx_async_copy import CP_ASYNC
+from .pointers import CP_ASYNC
 from .threads import kernels, scope_of
 
 DYNAMIC, ALIGNMENT = "shared.dyn", 16  # bytes, of the widest access

@@ -11,6 +11,7 @@ from ..base import dtype
 from ..base.errors import UnsupportedError
 from ..expr import Call, Expr, IntImm, StringImm, Var
 from ..tir import make_buffer
+from . import mma
 from .crew import WARP, Array
 from .defects import KernelDefect
 from .memory import Access
@@ -140,4 +141,5 @@ _HANDLERS: dict[str, Callable[[Machine, tuple[Expr, ...], Array], None]] = {
     "tir.tvm_load_matrix_sync": _load,
     "tir.tvm_store_matrix_sync": _store,
     "tir.tvm_mma_sync": _multiply,
+    **mma.HANDLERS,
 }

@@ -1,0 +1,233 @@
+"""Matrix units of NVIDIA GPUs: the products that `mma.sync` takes, and who holds which element.
+
+A warp holds a tile in the registers of its 32 threads. `Fragment` says where each element is, as in
+the chapters "Matrix Fragments for mma" of the PTX ISA; code generation, the emulator, the tensor
+intrinsics and the documentation all ask here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from .errors import UnsupportedError
+
+Role = Literal["a", "b", "c"]
+LANES = 32
+
+
+@dataclass(frozen=True)
+class Element:
+    """A type of elements as PTX names it, its type in tensor IR, and its bits in a register."""
+
+    ptx: str
+    dtype: str
+    bits: int
+    aliases: tuple[str, ...]
+
+
+#: TVM's names of types in `ptx_mma` come first among the aliases.
+ELEMENTS = (
+    Element("f16", "float16", 16, ("fp16", "float16")),
+    Element("bf16", "bfloat16", 16, ("bfloat16",)),
+    Element("tf32", "float32", 32, ()),
+    Element("f32", "float32", 32, ("fp32", "float32")),
+    Element("f64", "float64", 64, ("fp64", "float64")),
+    Element("s8", "int8", 8, ("int8",)),
+    Element("u8", "uint8", 8, ("uint8",)),
+    Element("s32", "int32", 32, ("int32",)),
+    Element("e4m3", "float8_e4m3fn", 8, ("float8_e4m3fn", "e4m3_float8")),
+    Element("e5m2", "float8_e5m2", 8, ("float8_e5m2", "e5m2_float8")),
+)
+
+
+def element(name: str) -> Element:
+    """The type of elements with a name: PTX's, TVM's or our own.
+
+    Raises:
+        UnsupportedError: matrix units have no such elements.
+
+    >>> element("fp16").ptx, element(".tf32").dtype, element("int8").bits
+    ('f16', 'float32', 8)
+    """
+    bare = name.removeprefix(".")
+    for found in ELEMENTS:
+        if bare == found.ptx or bare in found.aliases:
+            return found
+    known = ", ".join(found.ptx for found in ELEMENTS)
+    raise UnsupportedError(f"matrix units have no elements {name!r}", hint=f"they have {known}")
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A tile as the threads of a warp hold it.
+
+    Attributes:
+        role: a factor by rows ("a"), a factor by columns ("b"), or an accumulator ("c").
+        rows, columns: of the tile.
+        bits: of an element.
+    """
+
+    role: Role
+    rows: int
+    columns: int
+    bits: int
+
+    @property
+    def held(self) -> int:
+        """How many elements a thread holds."""
+        return self.rows * self.columns // LANES
+
+    @property
+    def packed(self) -> int:
+        """How many elements share a register."""
+        return max(1, 32 // self.bits)
+
+    @property
+    def registers(self) -> int:
+        """How many registers a thread holds, of 32 bits (of 64 for float64)."""
+        return self.held // self.packed
+
+    def place(self, lane: int, index: int) -> tuple[int, int]:
+        """The row and the column of an element that a thread holds.
+
+        >>> MMA["m16n8k16", "f16", "f16", "f32"].a.place(lane=5, index=7)
+        (9, 11)
+        """
+        group, member = divmod(lane, 4)
+        if self.role == "c":
+            return group + 8 * (index // 2), 2 * member + index % 2
+        register, part = divmod(index, self.packed)
+        depth = member * self.packed + part
+        if self.role == "b":
+            return depth + 4 * self.packed * register, group
+        bands = self.rows // 8
+        row = group + 8 * (register % bands)
+        return row, depth + 4 * self.packed * (register // bands)
+
+    def places(self) -> Iterator[tuple[int, int, int, int]]:
+        """(lane, index, row, column) of every element."""
+        for lane in range(LANES):
+            for index in range(self.held):
+                yield lane, index, *self.place(lane, index)
+
+
+@dataclass(frozen=True)
+class Product:
+    """`D = A @ B + C` of m by n by k in one instruction.
+
+    Attributes:
+        a_type, b_type, c_type: PTX's names; D has the type of C.
+        sm: the least compute capability.
+        ptx: the least version of PTX, times 10.
+    """
+
+    m: int
+    n: int
+    k: int
+    a_type: str
+    b_type: str
+    c_type: str
+    sm: int
+    ptx: int
+
+    @property
+    def shape(self) -> str:
+        """`m16n8k16` and the like."""
+        return f"m{self.m}n{self.n}k{self.k}"
+
+    @property
+    def a(self) -> Fragment:
+        """The left factor, m by k."""
+        return Fragment("a", self.m, self.k, element(self.a_type).bits)
+
+    @property
+    def b(self) -> Fragment:
+        """The right factor, k by n."""
+        return Fragment("b", self.k, self.n, element(self.b_type).bits)
+
+    @property
+    def c(self) -> Fragment:
+        """The sum, m by n."""
+        return Fragment("c", self.m, self.n, element(self.c_type).bits)
+
+    @property
+    def integers(self) -> bool:
+        """Whether it is a product of integers."""
+        return self.c_type == "s32"
+
+    def instruction(self, saturate: bool = False) -> str:
+        """PTX's name of the instruction.
+
+        >>> MMA["m16n8k16", "bf16", "bf16", "f32"].instruction()
+        'mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32'
+        """
+        tail = ".satfinite" if saturate else ""
+        types = f"{self.c_type}.{self.a_type}.{self.b_type}.{self.c_type}"
+        return f"mma.sync.aligned.{self.shape}.row.col{tail}.{types}"
+
+
+def _products() -> Iterator[Product]:
+    for total in ("f16", "f32"):
+        yield Product(16, 8, 8, "f16", "f16", total, 75, 65)
+        yield Product(16, 8, 16, "f16", "f16", total, 80, 70)
+    for k in (8, 16):
+        yield Product(16, 8, k, "bf16", "bf16", "f32", 80, 70)
+    for k in (4, 8):
+        yield Product(16, 8, k, "tf32", "tf32", "f32", 80, 70)
+    for left in ("s8", "u8"):
+        for right in ("s8", "u8"):
+            yield Product(8, 8, 16, left, right, "s32", 75, 65)
+            yield Product(16, 8, 16, left, right, "s32", 80, 70)
+            yield Product(16, 8, 32, left, right, "s32", 80, 70)
+    for left in ("e4m3", "e5m2"):
+        for right in ("e4m3", "e5m2"):
+            yield Product(16, 8, 32, left, right, "f32", 89, 84)
+    yield Product(8, 8, 4, "f64", "f64", "f64", 80, 70)
+    for k in (4, 8, 16):
+        yield Product(16, 8, k, "f64", "f64", "f64", 90, 78)
+
+
+#: By shape and PTX's names of the types of A, B and C.
+MMA: dict[tuple[str, str, str, str], Product] = {
+    (p.shape, p.a_type, p.b_type, p.c_type): p for p in _products()
+}
+
+
+@cache
+def find_mma(shape: str, a: str, b: str, c: str) -> Product:
+    """The product of a shape on elements of these types, by any of their names.
+
+    Raises:
+        UnsupportedError: no instruction makes it.
+
+    >>> find_mma("m16n8k8", "fp16", "fp16", "fp32").sm
+    75
+    """
+    kinds = tuple(element(name).ptx for name in (a, b, c))
+    found = MMA.get((shape, *kinds))  # type: ignore[arg-type]
+    if found is None:
+        near = [p.shape for p in MMA.values() if (p.a_type, p.b_type, p.c_type) == kinds]
+        hint = f"there are {', '.join(near)}" if near else "there is none on such elements"
+        raise UnsupportedError(f"no mma is {shape} on {'.'.join(kinds)}", hint=hint)
+    return found
+
+
+def shared_16x16_to_warp(row: int, column: int) -> tuple[int, int]:
+    """Where a warp holds an element of 16 by 16 that is two tiles of an accumulator side by side.
+
+    TVM's `shared_16x16_to_mma_32x8_layout`: the thread, and the number among its eight.
+
+    >>> shared_16x16_to_warp(9, 10)
+    (5, 6)
+    """
+    thread = 4 * (row % 8) + column % 8 // 2
+    return thread, 4 * (column // 8) + row // 8 * 2 + column % 2
+
+
+__all__ = [
+    "ELEMENTS", "LANES", "MMA", "Element", "Fragment", "Product", "element", "find_mma",
+    "shared_16x16_to_warp",
+]  # fmt: skip

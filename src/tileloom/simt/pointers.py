@@ -1,0 +1,123 @@
+"""Memory as instructions name it: by a pointer, or an access pointer, and an index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..base import DType, dtype
+from ..base.errors import UnsupportedError
+from ..expr import Call, Expr, Var
+from ..tir import Buffer, BufferLoad, make_buffer
+from .crew import Array
+from .defects import KernelDefect
+from .memory import Access, Memory
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A place in memory for each of some threads.
+
+    Attributes:
+        kind: of the elements that the pointer points to.
+        index: of an element, for each thread.
+    """
+
+    machine: Machine
+    lanes: Array
+    data: Var
+    kind: DType
+    index: Array
+
+    @property
+    def memory(self) -> Memory:
+        """What the pointer points into."""
+        return self.machine.memory[self.data]
+
+    @property
+    def buffer(self) -> Buffer:
+        """The memory as elements."""
+        return make_buffer((1,), self.kind, self.data.name)
+
+    def elements(self, count: int) -> int:
+        """How many elements lie in some bytes."""
+        size = self.kind.numpy.itemsize
+        if count % size:
+            raise UnsupportedError(f"{count} bytes are no whole number of {self.kind}")
+        return count // size
+
+    def some(self, rows: Array) -> Place:
+        """The places of some of the threads."""
+        return Place(self.machine, self.lanes[rows], self.data, self.kind, self.index[rows])
+
+    def load(self, count: int) -> Array:
+        """Bytes from here on, [threads, bytes]; as one vector, which lies at a multiple of it."""
+        found = self.memory.load(self._access(self.elements(count)))
+        return np.ascontiguousarray(found).view(np.uint8).reshape(len(self.lanes), count)
+
+    def store(self, given: Array) -> None:
+        """Write bytes from here on, [threads, bytes]."""
+        access = self._access(self.elements(given.shape[1]))
+        self.memory.store(access, np.ascontiguousarray(given).view(self.kind.numpy))
+
+    def held(self, count: int) -> Array:
+        """Bytes from here on of what a thread holds in registers: of no alignment."""
+        found = self.memory.load(self._one_by_one(self.elements(count)))
+        return np.ascontiguousarray(found).view(np.uint8).reshape(len(self.lanes), count)
+
+    def hold(self, given: Array) -> None:
+        """Write registers, [threads, bytes]."""
+        access = self._one_by_one(self.elements(given.shape[1]))
+        values = np.ascontiguousarray(given).view(self.kind.numpy)
+        self.memory.store(access, values.reshape(-1))
+
+    def defect(self, kind: str, what: str, rows: Array, hint: str | None = None) -> KernelDefect:
+        """A defect of the threads in these rows."""
+        stmt = self.machine.stmt
+        places = self.machine.crew.places(self.lanes[rows])
+        return KernelDefect(kind, what, stmt, places, stmt.span if stmt else None, hint)
+
+    def _access(self, count: int) -> Access:
+        stmt = self.machine.stmt
+        if stmt is None:
+            raise UnsupportedError("an instruction outside of statements")
+        index = self.index[:, None] + np.arange(count)
+        return Access(self.machine.crew, self.lanes, index, self.buffer, stmt)
+
+    def _one_by_one(self, count: int) -> Access:
+        stmt = self.machine.stmt
+        if stmt is None:
+            raise UnsupportedError("an instruction outside of statements")
+        index = (self.index[:, None] + np.arange(count)).reshape(-1)
+        lanes = np.repeat(self.lanes, count)
+        return Access(self.machine.crew, lanes, index, self.buffer, stmt)
+
+
+def place(machine: Machine, pointer: Expr, index: Expr | None, lanes: Array) -> Place:
+    """Where a pointer points to, `index` elements on.
+
+    Raises:
+        UnsupportedError: it is not known what memory it points into.
+    """
+    start = np.zeros(len(lanes), np.int64)
+    data, kind = pointer, None
+    if isinstance(pointer, Call) and pointer.op == "tir.tvm_access_ptr":
+        kind, data = dtype(pointer.args[0].dtype), pointer.args[1]
+        start = start + np.asarray(machine.value(pointer.args[2], lanes), np.int64)
+    elif isinstance(pointer, Call) and pointer.op == "tir.address_of":
+        load = pointer.args[0]
+        if isinstance(load, BufferLoad) and len(load.indices) == 1:
+            kind, data = load.buffer.dtype, load.buffer.data
+            start = start + np.asarray(machine.value(load.indices[0], lanes), np.int64)
+    elif isinstance(pointer, Var) and pointer.pointee is not None:
+        kind = dtype(pointer.pointee[0])
+    if not isinstance(data, Var) or kind is None or data not in machine.memory:
+        raise UnsupportedError(f"no memory is known for {pointer}")
+    if index is not None:
+        start = start + np.asarray(machine.value(index, lanes), np.int64)
+    return Place(machine, lanes, data, kind.element, np.broadcast_to(start, lanes.shape))
