@@ -98,3 +98,38 @@ def test_a_model_of_akg(tmp_path) -> None:
     path.write_text(json.dumps(entry.get("graph", entry)))
     result = call("trace", path)
     assert result.exit_code == 0 and "kernels: " in result.output, result.output
+
+
+SOFTMAX = ("trace", "softmax", "--shape", "64x128", "--target", "cuda")
+
+
+def test_a_kernel_step_by_step() -> None:
+    steps = call(*SOFTMAX, "--steps")
+    assert steps.exit_code == 0, steps.output
+    for part in ("blocks: each op lowered by itself", "| ", "sch.bind(", "lower_thread_allreduce"):
+        assert part in steps.output, part
+    blocks = call(*SOFTMAX, "--steps", "--stage", "blocks").output
+    assert [blocks.count(f'T.block("{name}")') for name in ("reduce_max", "sub", "div")] == [1] * 3
+    last = call(*SOFTMAX, "--steps", "--stage", "merge_shared_memory_allocations").output
+    assert "T.block(" not in last and 'T.launch_thread("threadIdx.x"' in last
+
+
+def test_the_tactics_one_by_one() -> None:
+    pytest.importorskip("islpy")
+    output = call(*SOFTMAX, "--tactics").output
+    names = ["blocks", "align_loops", "inline_compute", "factor_reductions", "fuse_horizontally",
+             "fuse_vertically", "bind_axes", "place_storage", "lower_init_block"]  # fmt: skip
+    places = [output.index(f"\n{name}") for name in names]
+    assert places == sorted(places)
+    assert "__rf" in output or "_rf" in call(*SOFTMAX, "--tactics", "--changes").output
+
+
+def test_steps_and_shapes_that_do_not_fit() -> None:
+    wrong = call("trace", "softmax", "--shape", "64x128", "--tactics")
+    assert wrong.exit_code and "tactics schedule kernels of graphs for GPUs" in wrong.output
+    wrong = call("trace", "layer_norm", "--shape", "64x128")
+    assert wrong.exit_code and "cannot take an argument of shape '64x128'" in wrong.output
+    wrong = call("trace", "encoder", "--steps")
+    assert wrong.exit_code and "--steps shows one kernel" in wrong.output
+    cpu = call("trace", "softmax", "--shape", "8x32", "--steps")
+    assert "in a template of loops" in cpu.output and "vectorize_loops" in cpu.output

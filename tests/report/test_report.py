@@ -64,8 +64,11 @@ def test_kernels(trace) -> None:
     assert trace.kernel_text(name) != trace.kernel_text(name, "lowered")
     assert trace.kernel_text(name, "flat") == trace.kernel_text(name, "lowered")
     assert "define" in trace.kernel_text(name, "llvm")
-    with pytest.raises(UserError, match="no kernel 'k'"):
+    with pytest.raises(UserError, match="several kernels begin with 'k'"):
         trace.kernel_text("k")
+    with pytest.raises(UserError, match="no kernel 'other'"):
+        trace.kernel_text("other")
+    assert trace.kernel_text("kernel2") == trace.kernel_text("kernel2_max_sub_exp_sum_div")
     with pytest.raises(UserError, match="no stage 'graph'"):
         trace.kernel_text(name, "graph")
 

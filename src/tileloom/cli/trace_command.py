@@ -31,10 +31,14 @@ from .programs import PROGRAMS
 @click.option("--changes", is_flag=True, help="Show what each step did to the program.")
 @click.option("--stage", metavar="NAME", help="Show only the program at this stage.")
 @click.option("--kernel", metavar="NAME", help="Show only this kernel; --stage says how.")
+@click.option("--steps", is_flag=True, help="Show the kernel from blocks through every pass.")
+@click.option("--tactics", is_flag=True, help="With --steps: schedule it by CINN's tactics.")
+@click.option("--shape", metavar="64x128", help="Of the argument of a built-in program.")
 @click.option("--html", metavar="FILE", type=click.Path(dir_okay=False), help="Write a page.")
 def command(
     what: str, inputs: Sequence[str], dims: Sequence[str], seed: int, target: str,
-    optimize: str | None, changes: bool, stage: str | None, kernel: str | None, html: str | None,
+    optimize: str | None, changes: bool, stage: str | None, kernel: str | None, steps: bool,
+    tactics: bool, shape: str | None, html: str | None,
 ) -> None:  # fmt: skip
     """Show how a program becomes kernels: graph, rules that fired, fusion and its refusals, code.
 
@@ -48,7 +52,9 @@ def command(
         return
     words = settings().optimize if optimize is None else tuple(optimize.split(","))
     with override(optimize=words), err.status("tracing"):
-        trace = make_trace(what, inputs, dims, seed, target)
+        trace = make_trace(what, inputs, dims, seed, target, shape)
+        if steps or tactics:
+            trace, kernel = trace.kernel_steps(kernel or _only_kernel(trace), tactics), None
         text = shown(trace, stage, kernel, changes)
         if html is not None:
             stages = [stage] if stage in KERNEL_STAGES else ["tir"]
@@ -60,7 +66,12 @@ def command(
 
 
 def make_trace(
-    what: str, inputs: Sequence[str], dims: Sequence[str], seed: int, target: str
+    what: str,
+    inputs: Sequence[str],
+    dims: Sequence[str],
+    seed: int,
+    target: str,
+    shape: str | None = None,
 ) -> Trace:
     """The trace of a file or of a built-in program."""
     wanted = parse_target(target)
@@ -71,18 +82,33 @@ def make_trace(
         model = models.load(what, extents)
         feeds = models.make_inputs(model.get_inputs(), inputs, extents, seed)
         return trace_graph(models.graph_of(model, feeds), wanted)
-    return trace_graph(program_graph(what, seed), wanted)
+    return trace_graph(program_graph(what, seed, shape), wanted)
 
 
-def program_graph(name: str, seed: int) -> Graph:
-    """The graph of a built-in program for its usual arguments."""
+def _only_kernel(trace: Trace) -> str:
+    names = [kernel.name for kernel in trace.kernels if not kernel.host]
+    if len(names) != 1:
+        raise UserError("--steps shows one kernel", hint=f"--kernel with one of {', '.join(names)}")
+    return names[0]
+
+
+def program_graph(name: str, seed: int, shape: str | None = None) -> Graph:
+    """The graph of a built-in program for its usual arguments, or an argument of this shape."""
     known = {program.name: program for program in PROGRAMS}
     if name not in known:
         hint = f"a file, or one of {', '.join(known)}"
         raise UserError(f"there is no file and no built-in program {name!r}", hint=hint)
     program = known[name]
     function: Any = tileloom.jit(program.function)
-    graph: Graph = function.graph(*program.arguments(np.random.default_rng(seed)))
+    arguments = program.arguments(np.random.default_rng(seed))
+    if shape is not None:
+        if len(arguments) != 1 or not all(n.isdigit() for n in shape.split("x")):
+            raise UserError(
+                f"{name!r} cannot take an argument of shape {shape!r}",
+                hint="softmax and col_sums take any shape, as 64x128",
+            )
+        arguments = (np.zeros([int(n) for n in shape.split("x")], np.float32),)
+    graph: Graph = function.graph(*arguments)
     return graph
 
 
@@ -90,7 +116,7 @@ def shown(trace: Trace, stage: str | None, kernel: str | None, changes: bool) ->
     """What the options ask for."""
     if kernel is not None:
         return trace.kernel_text(kernel, stage or "tir")
-    if stage is not None and stage not in KERNEL_STAGES:
+    if stage is not None and (stage not in KERNEL_STAGES or not trace.kernels):
         return "\n".join(trace.stage(stage).lines)
     if stage is not None and trace.module is not None:
         names = [k.name for k in trace.kernels if not k.host]

@@ -64,6 +64,8 @@ def _stages(trace: Trace) -> str:
             before = trace.stages[number - 1]
             title = f"changes since {escape(before.name)}"
             inside = _folded(title, _changes(before.lines, stage.lines), True) + inside
+        if stage.notes:
+            inside = _listing(stage.notes) + inside
         parts.append(_folded(head, inside))
     return "\n".join(parts)
 

@@ -18,6 +18,7 @@ def to_text(trace: Trace, changes: bool = False) -> str:
     for number, stage in enumerate(trace.stages):
         about = f": {stage.about}" if stage.about else ""
         parts.append(f"\n{stage.name}{about} ({stage.seconds * 1e3:.1f} ms)\n  {stage.summary}")
+        parts += [f"  | {line}" for line in stage.notes]
         if stage.name == "optimized":
             parts += _rules(trace)
         if changes and number:

@@ -18,9 +18,12 @@ from ..base.target import Target
 from ..driver import plan_graph, show_stage
 from ..graph.nodes import Graph
 from ..graph.optimize import PassRecord, Report
-from ..graph.partition import partition
+from ..graph.partition import Group
 from ..graph.program import KernelCall, Program, Segment
+from ..graph.to_tir.blocks import block_function
 from ..lower.pipeline import pipeline_of, run_passes
+from ..schedule.group import schedule_gpu
+from ..schedule.group.tactics import schedule_static
 from ..script.show import show
 from ..tir import IRModule, PrimFunc
 from .listing import listing
@@ -44,6 +47,7 @@ class Stage:
     Attributes:
         summary: its size and what it consists of, in a line.
         seconds: since the stage before.
+        notes: what the step says of itself.
     """
 
     name: str
@@ -51,6 +55,7 @@ class Stage:
     lines: tuple[str, ...]
     summary: str = ""
     seconds: float = 0.0
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,12 @@ class Kernel:
 
 @dataclass
 class Trace:
-    """Everything about one compilation; the texts of kernels are made when asked for."""
+    """Everything about one compilation; the texts of kernels are made when asked for.
+
+    Attributes:
+        module: the kernels before lowering.
+        groups: the nodes that each kernel stands for.
+    """
 
     name: str
     target: Target
@@ -85,6 +95,7 @@ class Trace:
     kernels: list[Kernel] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     module: IRModule | None = None
+    groups: dict[str, Group] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
@@ -109,14 +120,77 @@ class Trace:
         Raises:
             UserError: there is no such kernel or no such stage.
         """
-        functions = self.module.functions if self.module is not None else {}
-        if name not in functions:
-            known = ", ".join(kernel.name for kernel in self.kernels if not kernel.host)
-            raise UserError(f"there is no kernel {name!r}", hint=f"one of {known}")
+        func = self._function(name)
         if stage not in KERNEL_STAGES:
             hint = f"one of {', '.join(KERNEL_STAGES)}"
             raise UserError(f"a kernel has no stage {stage!r}", hint=hint)
-        return show_stage(functions[name], KERNEL_STAGES[stage], self.target)
+        return show_stage(func, KERNEL_STAGES[stage], self.target)
+
+    def kernel_steps(self, name: str, tactics: bool = False) -> Trace:
+        """The way of one kernel: its ops lowered to blocks, scheduled, and through every pass.
+
+        Args:
+            tactics: schedule by the tactics of `schedule.group.tactics`, one stage each, instead
+                of taking the kernel as it was planned.
+
+        Raises:
+            UserError: there is no such kernel, or the tactics are not for it.
+        """
+        func = self._function(name)
+        group = self.groups.get(func.name)
+        if tactics and (group is None or self.target.kind != "cuda"):
+            raise UserError("tactics schedule kernels of graphs for GPUs", hint="--target cuda")
+        found = Trace(func.name, self.target, module=IRModule({func.name: func}))
+        watch = _Watch(found)
+        if group is not None:
+            blocks = block_function(group, func.name)[0]
+            watch("blocks", blocks, "each op lowered by itself")
+            if tactics:
+                _, stages = schedule_static(blocks)
+                for stage in stages:
+                    (func,) = stage.module.functions.values()
+                    watch(stage.tactic, func, notes=stage.said)
+            elif self.target.kind == "cuda":
+                steps = schedule_gpu(blocks, self.target).trace
+                notes = str(steps and steps.simplified(False)).splitlines()
+                watch("scheduled", func, "one choice of tiles, applied to every block", notes)
+            else:
+                watch("scheduled", func, "in a template of loops")
+        else:
+            watch("tir", func)
+        run_passes(func, pipeline_of(self.target), watch)
+        return found
+
+    def _function(self, name: str) -> PrimFunc:
+        """The kernel of a name, or of the one name that begins so."""
+        functions = self.module.functions if self.module is not None else {}
+        if name in functions:
+            return functions[name]
+        begun = [func for known, func in functions.items() if known.startswith(name)]
+        if len(begun) != 1:
+            known = ", ".join(kernel.name for kernel in self.kernels if not kernel.host)
+            problem = "several kernels begin with" if begun else "there is no kernel"
+            raise UserError(f"{problem} {name!r}", hint=f"one of {known}")
+        return begun[0]
+
+
+class _Watch:
+    """Notes a function after each step, with the time since the last."""
+
+    def __init__(self, found: Trace, prefix: str = "") -> None:
+        self.found = found
+        self.prefix = prefix
+        self.last = perf_counter()
+
+    def __call__(
+        self, step: str, func: PrimFunc, about: str = "", notes: Sequence[str] = ()
+    ) -> None:
+        seconds = perf_counter() - self.last
+        lines = tuple(show(func).splitlines())
+        size = f"{len(lines)} lines"
+        name = f"{self.prefix}{step}"
+        self.found.stages.append(Stage(name, about, lines, size, seconds, tuple(notes)))
+        self.last = perf_counter()
 
 
 def trace_graph(graph: Graph, target: Target) -> Trace:
@@ -143,7 +217,7 @@ def trace_graph(graph: Graph, target: Target) -> Trace:
     program = plan_graph(graph, target, watch, report)
     found.passes = report.passes
     found.module = program.module
-    found.kernels, found.refusals = _kernels(program)
+    found.kernels, found.refusals = _kernels(program, found.groups)
     return found
 
 
@@ -153,22 +227,10 @@ def trace_script(program: PrimFunc | IRModule, target: Target) -> Trace:
     found = Trace(", ".join(module.functions), target, module=module)
     found.kernels = [Kernel(name, 1, ()) for name in module.functions]
     for name, func in module.functions.items():
-        prefix = f"{name}: " if len(module.functions) > 1 else ""
-        last = [perf_counter()]
-
-        def note(step: str, func: PrimFunc, prefix: str = prefix, last: Any = last) -> None:
-            seconds = perf_counter() - last[0]
-            found.stages.append(_text_stage(f"{prefix}{step}", func, seconds))
-            last[0] = perf_counter()
-
-        note("tir", func)
-        run_passes(func, pipeline_of(target), note)
+        watch = _Watch(found, f"{name}: " if len(module.functions) > 1 else "")
+        watch("tir", func)
+        run_passes(func, pipeline_of(target), watch)
     return found
-
-
-def _text_stage(name: str, func: PrimFunc, seconds: float) -> Stage:
-    lines = tuple(show(func).splitlines())
-    return Stage(name, "", lines, f"{len(lines)} lines", seconds)
 
 
 def _graph_stage(name: str, graph: Graph, seconds: float) -> Stage:
@@ -181,30 +243,35 @@ def _graph_stage(name: str, graph: Graph, seconds: float) -> Stage:
     return Stage(name, _ABOUT.get(name, ""), tuple(listing(graph)), summary, seconds)
 
 
-def _kernels(program: Program) -> tuple[list[Kernel], list[str]]:
-    """The kernels in the order of their first call, and what kept them apart."""
-    groups = getattr(program, "groups", None) or partition(program.graph)
-    launched = [g for g in groups if not g.is_view]
+def _kernels(program: Program, groups: dict[str, Group]) -> tuple[list[Kernel], list[str]]:
+    """The kernels in the order of their first call, and what kept them apart.
+
+    Args:
+        groups: receives the group of each kernel.
+    """
+    by_outputs = {group.outputs: group for group in program.groups}
     calls: list[tuple[Segment, KernelCall | None]] = []
     for segment in program.segments:
         calls += [(segment, call) for call in segment.calls] or [(segment, None)]
-    ops: dict[str, tuple[str, ...]] = {}
     used: dict[str, int] = {}
     first: dict[str, tuple[Segment, KernelCall | None]] = {}
-    for k, (segment, call) in enumerate(calls):
+    for segment, call in calls:
         name = call.kernel if call is not None else segment.name
         used[name] = used.get(name, 0) + 1
         first.setdefault(name, (segment, call))
-        if k < len(launched):
-            ops.setdefault(name, tuple(node.op.name for node in launched[k].nodes))
-    kernels = [_kernel(program, name, used[name], ops.get(name, ()), *first[name]) for name in used]
-    return kernels, [str(refusal) for refusal in getattr(groups, "refusals", ())]
+        if call is not None and name not in groups:
+            outputs = int(program.module.functions[name].attrs["outputs"])
+            groups[name] = by_outputs[call.tensors[len(call.tensors) - outputs :]]
+    kernels = [_kernel(program, name, used[name], groups.get(name), *first[name]) for name in used]
+    return kernels, [str(refusal) for refusal in program.groups.refusals]
 
 
 def _kernel(
-    program: Program, name: str, count: int, ops: Sequence[str], segment: Segment,
+    program: Program, name: str, count: int, group: Group | None, segment: Segment,
     call: KernelCall | None,
 ) -> Kernel:  # fmt: skip
+    made = group.nodes if group is not None else [segment.node] if segment.node else []
+    ops = tuple(node.op.name for node in made)
     if call is None:
         tensors = [*(segment.node.inputs if segment.node is not None else ()), *segment.writes]
         outputs = len(segment.writes)
@@ -214,7 +281,7 @@ def _kernel(
     split = len(tensors) - outputs
     nbytes = sum(t.type.nbytes for t in tensors)
     reads, writes = _types(tensors[:split]), _types(tensors[split:])
-    return Kernel(name, count, tuple(ops), reads, writes, call is None, nbytes)
+    return Kernel(name, count, ops, reads, writes, call is None, nbytes)
 
 
 def _types(tensors: Sequence[Any]) -> tuple[str, ...]:
