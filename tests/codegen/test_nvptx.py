@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from gpu import assemble
 from tileloom import te
 from tileloom.base.errors import UnsupportedError
 from tileloom.base.target import target
@@ -20,31 +17,6 @@ from tileloom.schedule.group import schedule_gpu
 from tileloom.schedule.library import tensor_core_matmul
 from tileloom.script import tir as T
 from tileloom.tir import IRModule, PrimFunc
-
-
-def find_ptxas() -> str | None:
-    """The assembler of the CUDA toolkit, or the one in NVIDIA's wheel."""
-    found = importlib.util.find_spec("nvidia")
-    for folder in found.submodule_search_locations or () if found else ():
-        for path in Path(folder).glob("**/bin/ptxas"):
-            path.chmod(path.stat().st_mode | 0o111)
-            return str(path)
-    return os.environ.get("PTXAS") or shutil.which("ptxas")
-
-
-PTXAS = find_ptxas()
-
-
-def assemble(ptx: str, arch: str, tmp_path: Path) -> str:
-    """What the assembler says of a program, which it must accept."""
-    if PTXAS is None:
-        pytest.skip("ptxas is not installed")
-    source = tmp_path / "kernel.ptx"
-    source.write_text(ptx)
-    command = [PTXAS, f"-arch={arch}", "-v", "-o", str(tmp_path / "kernel.cubin"), str(source)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 def bound(func: PrimFunc, block: str, threads: int = 64) -> IRModule:
@@ -75,8 +47,6 @@ def softmax(rows: int, columns: int) -> IRModule:
 def test_architectures(arch: str, tmp_path: Path) -> None:
     ptx = assembly(softmax(64, 1031), f"cuda -arch={arch}")
     assert f".target {arch}" in ptx
-    if arch == "sm_70" and PTXAS and "13." in subprocess.check_output([PTXAS, "-V"], text=True):
-        pytest.skip("this assembler has dropped sm_70")
     said = assemble(ptx, arch, tmp_path)
     assert "0 bytes spill stores, 0 bytes spill loads" in said
 

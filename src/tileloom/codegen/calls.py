@@ -9,8 +9,9 @@ import llvmlite.ir as ir
 from ..base import dtype
 from ..base.errors import UnsupportedError
 from ..expr import Call, StringImm
+from ..expr.ops import ATOMIC_VALUES
 from ..tir import BufferLoad
-from . import arith, memory, vmath
+from . import arith, atomics, memory, vmath
 from .emitter import Emitter
 from .types import I1, I8, I32, filled, like, opaque, register_type
 
@@ -174,4 +175,6 @@ _HANDLERS: dict[str, Callable[[Emitter, Call], ir.Value]] = {
     "tir.lookup_param": _lookup_param,
     "tir.call_extern": _extern,
     "tir.call_pure_extern": _extern,
+    **dict.fromkeys(ATOMIC_VALUES, atomics.CPU.emit),
+    "tir.memory_fence": atomics.CPU.fence,
 }

@@ -37,9 +37,10 @@ from ..expr import (
     Var,
     is_pure_op,
 )
-from ..tir import BufferLoad
+from ..tir import Buffer, BufferLoad
+from ..tir.atomics import has_atomic
 from . import arith, calls, memory
-from .types import I32, I64, constant, lanes_of, register_type, splat
+from .types import I32, I64, constant, element_bytes, lanes_of, register_type, splat
 
 _INT64 = dtype("int64")
 # A value already computed: an expression, as an index or not, and the mask it was loaded under.
@@ -109,6 +110,10 @@ class ExprEmitter:
 
     # ------------------------------------------------------------------ values
 
+    def alignment(self, buffer: Buffer, first: Expr) -> int:
+        """The bytes of which the address of a vector's first element is known to be a multiple."""
+        return element_bytes(buffer.dtype)
+
     def value(self, expr: Expr) -> ir.Value:
         """The value in the expression's own type."""
         match expr:
@@ -121,7 +126,8 @@ class ExprEmitter:
         known = (self._loads if loads else self._values).get(key)
         if known is None:
             known = self._emit(expr)
-            self._keep(key, loads, known)
+            if not has_atomic(expr):  # which counts as often as it is written
+                self._keep(key, loads, known)
         return known
 
     def lookup(self, var: Var) -> ir.Value:

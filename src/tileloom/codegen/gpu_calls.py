@@ -8,17 +8,26 @@ import llvmlite.ir as ir
 
 from ..base.errors import UnsupportedError
 from ..expr import Call, StringImm
+from ..expr.ops import ATOMIC_VALUES
+from . import atomics
 from .emitter import Emitter
 from .types import F16, F32, F64, I16, I32, I64
 
 Handler = Callable[[Emitter, Call], ir.Value]
 
 
-def _asm(
-    e: Emitter, text: str, constraint: str, result: ir.Type, args: list[ir.Value], effect: bool
-) -> ir.Value:
-    kind = ir.FunctionType(result, [arg.type for arg in args])
-    return e.builder.asm(kind, text, constraint, args, effect)
+def nvvm(e: Emitter, name: str, result: ir.Type, args: list[ir.Value]) -> ir.Value:
+    """A call of an intrinsic of NVPTX.
+
+    Those that threads run together are known to LLVM for that, which it does not know of inline
+    assembly: it would copy a barrier into the branches around it.
+    """
+    full, module = f"llvm.nvvm.{name}", e.builder.module
+    found = module.globals.get(full)
+    if found is None:
+        kind = ir.FunctionType(result, [arg.type for arg in args])
+        found = ir.Function(module, kind, full)
+    return e.builder.call(found, args)
 
 
 def _sync(e: Emitter, call: Call) -> ir.Value:
@@ -26,10 +35,12 @@ def _sync(e: Emitter, call: Call) -> ir.Value:
     (scope,) = call.args[:1]
     if not isinstance(scope, StringImm):
         raise UnsupportedError(f"a barrier names the memory that it orders: {call}")
-    text = "bar.warp.sync 0xffffffff;" if scope.value == "warp" else "bar.sync 0;"
     if scope.value not in ("warp", "shared", "shared.dyn"):
         raise UnsupportedError(f"no barrier orders {scope.value!r} memory within a kernel")
-    _asm(e, text, "~{memory}", ir.VoidType(), [], True)
+    if scope.value == "warp":
+        nvvm(e, "bar.warp.sync", ir.VoidType(), [I32(-1)])
+    else:
+        nvvm(e, "barrier.cta.sync.aligned.all", ir.VoidType(), [I32(0)])
     return I32(0)
 
 
@@ -47,10 +58,9 @@ def _shuffle(mode: str) -> Handler:
         segment = b.sub(I32(32), width)
         clamp = I32(0) if mode == "up" else I32(31)
         control = b.or_(b.shl(segment, I32(8)), clamp)
-        text = f"shfl.sync.{mode}.b32 $0, $1, $2, $3, $4;"
 
         def move(part: ir.Value) -> ir.Value:
-            return _asm(e, text, "=r,r,r,r,r", I32, [part, lane, control, mask], True)
+            return nvvm(e, f"shfl.sync.{mode}.i32", I32, [mask, part, lane, control])
 
         if kind in (I64, F64):
             bits = b.bitcast(value, I64)
@@ -81,6 +91,8 @@ def _from_bits(b: ir.IRBuilder, bits: ir.Value, kind: ir.Type) -> ir.Value:
 
 #: By op; every other call has the code that it has on a CPU.
 HANDLERS: dict[str, Handler] = {
+    **dict.fromkeys(ATOMIC_VALUES, atomics.GPU.emit),
+    "tir.memory_fence": atomics.GPU.fence,
     "tir.tvm_storage_sync": _sync,
     "tir.tvm_warp_activemask": _active_mask,
     "tir.tvm_warp_shuffle": _shuffle("idx"),

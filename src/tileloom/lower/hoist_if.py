@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..expr import free_vars
+from ..expr import free_vars, is_pure
 from ..tir import For, IfThenElse, PrimFunc, Stmt, StmtRewriter
 from .common import conjunction, conjuncts, on_body
 from .vector_body import may_trap
@@ -27,7 +27,9 @@ class _Hoist(StmtRewriter):
         if inner.else_case is not None or loop.thread_binding is not None:
             return loop
         parts = conjuncts(inner.condition)
-        free = [p for p in parts if loop.loop_var not in free_vars(p) and not may_trap(p)]
+        free = [
+            p for p in parts if loop.loop_var not in free_vars(p) and not may_trap(p) and is_pure(p)
+        ]
         if not free:
             return loop
         kept = [part for part in parts if part not in free]

@@ -26,6 +26,7 @@ from ..tir import (
     stmt_children,
     stmt_exprs,
 )
+from ..tir.atomics import has_atomic
 from . import lanes
 from .common import VIRTUAL_THREAD, Replacer, fresh_copy, loaded_buffers, on_body
 
@@ -80,7 +81,7 @@ class _Spread:
 
     def differs(self, expr: Expr) -> bool:
         """Whether the virtual threads may see different values."""
-        if not free_vars(expr).isdisjoint(self.touched):
+        if not free_vars(expr).isdisjoint(self.touched) or has_atomic(expr):
             return True
         return any(buffer.data in self.touched for buffer in loaded_buffers(expr))
 

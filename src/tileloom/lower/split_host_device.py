@@ -9,7 +9,6 @@ from ..tir import (
     Allocate,
     AttrStmt,
     Buffer,
-    BufferStore,
     Evaluate,
     IRModule,
     PrimFunc,
@@ -19,6 +18,7 @@ from ..tir import (
     undefined_vars,
     used_buffers,
 )
+from ..tir.atomics import written_pointers
 from .merge_shared_memory import DYNAMIC, allocated_bytes
 from .threads import GRID_TAGS, THREAD_TAGS, Kernel, kernels, scope_of
 
@@ -82,7 +82,7 @@ def _device(name: str, kernel: Kernel, func: PrimFunc) -> tuple[PrimFunc, list[E
     for extent in (*kernel.extents.values(), *(s for b in buffers.values() for s in b.shape)):
         used += sorted(free_vars(extent), key=lambda var: var.serial)
     scalars = list(dict.fromkeys(var for var in used if var not in buffers))
-    written = {node.buffer.data for node in collect(stmt, BufferStore)}
+    written = written_pointers(stmt)
     attrs: dict[str, Any] = {
         **{key: value for key, value in func.attrs.items() if key in ("target", "tir.noalias")},
         "global_symbol": name,

@@ -29,6 +29,7 @@ from ..expr import (
     nodes,
 )
 from ..tir import PARALLEL, SERIAL, THREAD_BINDING, UNROLLED, VECTORIZED, Buffer, BufferLoad
+from .atomics import ATOMIC_FUNCTIONS
 from .intrinsics import DTYPE_FIRST, intrinsic_names, is_intrinsic, result_type
 from .lengths import length
 from .notes import (
@@ -529,6 +530,7 @@ _NAMES: dict[str, Any] = {
     "BufferLoad": lambda buffer, indices: BufferLoad(buffer, [as_expr(i) for i in indices]),
     "Range": lambda low, high: _bounds(low, high),
     "let": let,
+    **ATOMIC_FUNCTIONS,
 }
 
 

@@ -36,13 +36,13 @@ _INT32 = [
     "tvm_storage_sync", "tvm_call_packed", "call_packed", "tvm_static_handle", "tvm_struct_set",
     "assume", "tvm_throw_last_error", "undef", "start_profile_intrinsic",
     "end_profile_intrinsic", "ret", "call_cpacked", "continue_loop", "break_loop", "vscale",
-    "prefetch", "tvm_check_return", "atomic_add_return",
+    "prefetch", "tvm_check_return", "memory_fence", "atomic_store",
 ]  # fmt: skip
 _BOOL = ["isnullptr", "any_true", "all_true", "any", "all"]
 _AS_ARGUMENT = [
     "likely", "tvm_warp_shuffle", "tvm_warp_shuffle_up", "tvm_warp_shuffle_down",
     "q_multiply_shift", "q_multiply_shift_per_axis", "large_uint_imm", "vectorlow",
-    "vectorhigh", "vectorcombine", "atomic_add", "dp4a", "ignore_loop_partition",
+    "vectorhigh", "vectorcombine", "dp4a", "ignore_loop_partition",
 ]  # fmt: skip
 
 _RESULT: dict[str, str] = {

@@ -14,16 +14,15 @@ from ..lower.threads import GRID_TAGS, THREAD_TAGS, Kernel, kernels
 from ..tir import (
     Allocate,
     AttrStmt,
-    BufferStore,
     DeclBuffer,
     For,
     LetStmt,
     PrimFunc,
     SeqStmt,
     Stmt,
-    collect,
     used_buffers,
 )
+from ..tir.atomics import written_pointers
 from .crew import Array, Crew
 from .machine import Machine
 from .memory import Memory
@@ -144,7 +143,7 @@ class _Host:
         grid = [extents.get(tag, 1) for tag in GRID_TAGS]
         shape = [extents.get(tag, 1) for tag in reversed(THREAD_TAGS)]
         threads = prod(shape)
-        stored = {store.buffer.data for store in collect(kernel.body, BufferStore)}
+        stored = written_pointers(kernel.body)
         memory = {
             data: Memory(
                 data.name,

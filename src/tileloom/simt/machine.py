@@ -59,6 +59,8 @@ from ..tir import (
     Stmt,
     While,
 )
+from ..tir.atomics import is_atomic
+from .atomics import run_atomic
 from .crew import WARP, Array, Crew
 from .defects import KernelDefect
 from .matrix import run_matrix_call
@@ -347,6 +349,10 @@ class Machine:
         if call.op == "tir.if_then_else":
             condition, yes, no = call.args
             return self._choice(condition, yes, no, lanes)
+        if is_atomic(call):
+            return run_atomic(self, call, lanes)
+        if call.op == "tir.memory_fence":
+            return np.int32(0)
         if call.op.startswith("tir.tvm_warp_shuffle"):
             return self._shuffled(call, lanes)
         if call.op == "tir.tvm_warp_activemask":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,6 +110,7 @@ class Memory:
         self.group: Array | None = None
         self.writes = _Touches(cells) if watched else None
         self.reads = _Touches(cells) if watched else None
+        self.changes: _Touches | None = None  # atomic calls; made when there is one
 
     # ------------------------------------------------------------------ places
 
@@ -159,6 +161,7 @@ class Memory:
         if self.writes is not None and self.reads is not None:
             who, flat = _flat(access.lanes, cells)
             self._check(access, self.writes, who, flat, ("reads", "writes"))
+            self._check(access, self.changes, who, flat, ("reads", "changes"))
             self.reads.note(access.crew, who, flat)
         return np.asarray(self._view(access.buffer.dtype)[self._rows(access), access.index])
 
@@ -170,11 +173,48 @@ class Memory:
             who, flat = _flat(access.lanes, cells)
             self._check(access, self.writes, who, flat, ("writes", "writes"))
             self._check(access, self.reads, who, flat, ("writes", "reads"))
+            self._check(access, self.changes, who, flat, ("writes", "changes"))
             self.writes.note(access.crew, who, flat)
             self._check(access, self.writes, who, flat, ("writes", "writes"))  # each other
         if self.written is not None:
             self.written[cells] = True
         self._view(access.buffer.dtype)[self._rows(access), access.index] = value
+
+    def change(
+        self, access: Access, apply: Callable[[Array, Array], Array], *, changes: bool
+    ) -> Array:
+        """Atomic calls, which do not disturb each other; plain accesses of other threads they do.
+
+        Args:
+            access: one element for each thread.
+            apply: what is done to elements, given which of them each thread means; gives what
+                each thread found.
+            changes: whether the elements may be others afterwards.
+        """
+        cells = self.cells(access)
+        self._check_arrived(access, cells)
+        if self.written is not None and not self.written[cells].all():
+            rows = np.nonzero(~self.written[cells].all(axis=1))[0]
+            element = f"{access.buffer.name}[{access.vectors[rows[0], 0]}]"
+            what = f"{element} is changed, and nobody has written it"
+            raise access.defect("uninitialised", what, rows)
+        if self.writes is not None and self.reads is not None:
+            who, flat = _flat(access.lanes, cells)
+            word = "changes" if changes else "reads"
+            self._check(access, self.writes, who, flat, (word, "writes"))
+            if changes:
+                self._check(access, self.reads, who, flat, (word, "reads"))
+            if self.changes is None:
+                self.changes = _Touches(len(self.data) * self.units)
+            self.changes.note(access.crew, who, flat)
+        table = self._view(access.buffer.dtype)
+        row = np.zeros(1, np.int64) if self.row_of is None else self.row_of[access.lanes]
+        places, where = np.unique(row * table.shape[1] + access.index, return_inverse=True)
+        at = np.divmod(places, table.shape[1])
+        elements = table[at]
+        found = apply(elements, where)
+        table[at] = elements
+        return found
 
     def clear(self, lanes: Array) -> None:
         """Forget what these threads' own rows hold."""
@@ -191,9 +231,16 @@ class Memory:
         return self.data.view(kind.element.numpy)
 
     def _check(
-        self, access: Access, others: _Touches, who: Array, cells: Array, words: tuple[str, str]
+        self,
+        access: Access,
+        others: _Touches | None,
+        who: Array,
+        cells: Array,
+        words: tuple[str, str],
     ) -> None:
         """Refuse a race: between what these threads do and what others did."""
+        if others is None:
+            return
         clashes = others.clashes(access.crew, who, cells)
         if not clashes.any():
             return

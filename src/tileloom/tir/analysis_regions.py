@@ -9,6 +9,7 @@ from ..expr import Call, Expr, IterVar, Let, Max, Min, Range, Var, binary, const
 from ..expr.analyzer import Analyzer
 from ..expr.int_set import EVERYTHING, IntSet, union
 from .analysis_intervals import Intervals
+from .atomics import atomic_parts, atomic_place, is_atomic
 from .nodes import (
     AttrStmt,
     Block,
@@ -176,6 +177,9 @@ class _Accesses:
             case Call(_, op, (condition, yes, no)) if op == _CHOICE:
                 self.choice(condition, yes, no)
                 return
+            case Call() if is_atomic(expr):
+                self.atomic(expr)
+                return
             case Call(_, op, args) if op in _ADDRESS and isinstance(args[0], BufferLoad):
                 self.opaque(args[0].buffer)
                 return
@@ -194,6 +198,17 @@ class _Accesses:
             self.expr(yes)
         with self.intervals.under(_negated(condition)):
             self.expr(no)
+
+    def atomic(self, call: Call) -> None:
+        """An element that is read and written."""
+        place = atomic_place(call)
+        if place.load is not None:
+            for table in (self.reads, self.writes):
+                self.access(table, place.load.buffer, place.load.indices)
+        elif place.data in self.pointers:
+            self.opaque(self.pointers[place.data])
+        for part in atomic_parts(call):
+            self.expr(part)
 
     # ------------------------------------------------------------------ boxes
 

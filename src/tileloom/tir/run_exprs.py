@@ -48,6 +48,7 @@ from ..expr import (
 from ..expr.bounds import type_range
 from ..expr.ops import find_op
 from . import run_support as support
+from .atomics import atomic_place, atomic_values, has_atomic, is_atomic
 from .nodes import Buffer, BufferLoad
 from .run_ints import INT_CALLS, INT_DIVISIONS, INT_RULES, NEVER_OVERFLOWS, Val, wrap
 
@@ -348,7 +349,31 @@ class ExprCompiler:
 
     # ------------------------------------------------------------------ calls
 
+    def atomic(self, expr: Call) -> Val:
+        """A change of one element; threads run one after another, so nothing comes between."""
+        place, kind = atomic_place(expr), expr.dtype
+        values = [self.typed(v.dtype, self.compile(v).code) for v in atomic_values(expr)]
+        if place.load is not None:
+            buffer, view = place.load.buffer, self.view(place.load.buffer)
+            index, _ = self.indices(buffer, place.load.indices, view)
+            array, mask = view.name, view.written
+        else:
+            array, mask = self.pointed_to(place.data, place.dtype)
+            index = self.compile(place.index).code if place.index is not None else "0"
+        change = self.constant(support.atomic(expr.op, place.dtype), (expr.op, place.dtype))
+        where = f"({index},), {place.data.name!r}, {mask}"
+        code = f"{change}({', '.join([array, where, *values])})"
+        return Val(code, *_default_range(kind), 4)
+
+    def pointed_to(self, data: Var, kind: DType) -> tuple[str, str | None]:
+        """The flat array of a pointer, and its mask of writes."""
+        raise UnsupportedError(f"the interpreter knows no memory for {data.name!r}")
+
     def call(self, expr: Call) -> Val:
+        if is_atomic(expr):
+            return self.atomic(expr)
+        if expr.op == "tir.memory_fence":
+            return Val("0", 0, 0)  # there is one thread
         if expr.op == "tir.if_then_else":
             return self.choice(*expr.args)
         if expr.op == "tir.likely":
@@ -400,7 +425,12 @@ def _shared_parts(expr: Expr) -> list[Expr]:
     for part in post_order(expr):
         for child in part.children:
             uses[child] = uses.get(child, 0) + 1
-    return [part for part, count in uses.items() if count > 1 and _tree_size(part) > 8]
+    return [part for part, count in uses.items() if count > 1 and _worth(part)]
+
+
+def _worth(expr: Expr) -> bool:
+    """Whether to keep a value that occurs again; an atomic call counts each time it is written."""
+    return _tree_size(expr) > 8 and not has_atomic(expr)
 
 
 def _lane_call(evaluate: Callable[..., Any], expr: Call) -> Callable[..., Any]:

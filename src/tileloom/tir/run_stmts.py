@@ -42,7 +42,7 @@ from .walk import pre_order
 _LOOPS_IN_A_FUNCTION = 15
 # Loops are merged into one over `itertools.product`, which first stores their ranges.
 _LONGEST_MERGED = 1 << 16
-_IGNORED_CALLS = {"tir.assume", "tir.prefetch", "tir.undef"}
+_IGNORED_CALLS = {"tir.assume", "tir.prefetch", "tir.undef", "tir.memory_fence"}
 _SYNCHRONISING = ("storage_sync", "barrier", "allreduce", "shuffle", "warp", "mma", "async")
 
 
@@ -128,6 +128,11 @@ class StmtCompiler(ExprCompiler):
             mask = self.fresh("mask")
             self.emit(f"{mask} = np.ones(len({name}), bool)")
         self.memory[pointer] = (name, mask)
+
+    def pointed_to(self, data: Var, kind: DType) -> tuple[str, str | None]:
+        if data not in self.memory:
+            raise VerifyError(f"an atomic call goes through {data.name!r}, which has no memory")
+        return self.memory[data]
 
     def enter_memory(self, pointer: Var, code: str, written: bool) -> None:
         name = self.fresh(f"{pointer.name}_data")

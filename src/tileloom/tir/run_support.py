@@ -341,6 +341,51 @@ def shuffle(indices: tuple[int, ...], kind: DType) -> Callable[..., Any]:
     return run
 
 
+#: What stands in memory after an atomic call, from what stood there and the operands; None where it
+#: stays. Those of two operands are ufuncs, which can be run over many threads' values in order.
+ATOMIC_MEANINGS: dict[str, Callable[..., Any]] = {
+    "tir.atomic_add": np.add,
+    "tir.atomic_min": np.minimum,
+    "tir.atomic_max": np.maximum,
+    "tir.atomic_and": np.bitwise_and,
+    "tir.atomic_or": np.bitwise_or,
+    "tir.atomic_xor": np.bitwise_xor,
+    "tir.atomic_exchange": lambda old, new: new,
+    "tir.atomic_store": lambda old, new: new,
+    "tir.atomic_cas": lambda old, wanted, new: new if same_bits(old, wanted) else None,
+    "tir.atomic_load": lambda old: None,
+}
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    """Whether two scalars of one type are stored alike."""
+    return bool(np.asarray(a).tobytes() == np.asarray(b).tobytes())
+
+
+def atomic(op: str, kind: DType) -> Callable[..., Any]:
+    """What an atomic call does to the element of an array, and gives."""
+    change = ATOMIC_MEANINGS[op]
+    give: Callable[[Any], Any] = (lambda x: x) if kind.is_float else int
+    give = bool if kind.is_bool else give
+
+    def run(array: Array, where: tuple[int, ...], name: str, mask: Any, *values: Any) -> Any:
+        for axis, (at, extent) in enumerate(zip(where, array.shape)):
+            if not 0 <= at < extent:
+                out_of_bounds(name, axis, at, extent)
+        if mask is not None and op != "tir.atomic_store" and not mask[where]:
+            uninitialised(name, where)
+        old = array[where]
+        with np.errstate(all="ignore"):
+            new = change(old, *values)
+        if mask is not None:
+            mask[where] = True
+        if new is not None:
+            array[where] = new
+        return give(old)
+
+    return run
+
+
 HELPERS: dict[str, Any] = {
     "np": np,
     "_product": itertools.product,

@@ -20,6 +20,7 @@ from ..expr import (
     Shuffle,
 )
 from ..expr.ops import find_op
+from .atomics import atomic_complaints, is_atomic
 from .nodes import Buffer, BufferLoad
 
 Complaints = Iterator[str]
@@ -108,6 +109,8 @@ def _call(expr: Call) -> Complaints:
     op = find_op(expr.op)
     if op is not None and op.arity is not None and len(expr.args) != op.arity:
         yield f"{expr.op} takes {op.arity} arguments, got {len(expr.args)}"
+    if is_atomic(expr):
+        yield from atomic_complaints(expr)
     if expr.op == "tir.if_then_else" and len(expr.args) == 3:
         condition, yes, no = expr.args
         if condition.dtype != "bool":
