@@ -1,0 +1,60 @@
+"""Groups on a CPU: every block of a cluster cut alike, in one nest of loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...base import Target
+from ...expr import IntImm, Var
+from ...tir import IRModule, PrimFunc
+from ..schedule import Schedule
+from .cpu_clusters import find_clusters, inline_formulas
+from .cpu_nests import make_nests
+from .cpu_plan import choose_plan
+from .cpu_sizes import Sizes
+from .domain import blocks_by_name
+
+
+def schedule_cpu(
+    mod: IRModule | PrimFunc,
+    target: Target,
+    bounds: Mapping[Var, tuple[int, int | None]] | None = None,
+) -> Schedule:
+    """A group as nests of loops for a CPU.
+
+    Args:
+        mod: a function of blocks, as compute rules give them. Its sizes may be variables.
+        target: a CPU.
+        bounds: for variables that sizes are made of, the least and the greatest value that they
+            will have, None for unknown.
+
+    Returns:
+        The schedule, whose trace holds the steps that were taken.
+
+    >>> from tileloom import te
+    >>> from tileloom.base.target import target
+    >>> A, k = te.placeholder((640, 1000), name="A"), te.reduce_axis((0, 1000), name="k")
+    >>> B = te.compute((640,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    >>> C = te.compute((640, 1000), lambda i, j: A[i, j] / B[i], name="C")
+    >>> sch = schedule_cpu(te.create_prim_func([A, C]), target("cpu -num-cores=2"))
+    >>> rows, depth = map(sch.get, sch.get_loops("C"))
+    >>> rows.kind, int(depth.annotations["vector_lanes"]) > 1
+    ('parallel', True)
+    """
+    sch = Schedule(mod)
+    sizes = Sizes(dict(bounds or {}))
+    if _is_empty(sch):
+        return sch
+    inline_formulas(sch)
+    for cluster in find_clusters(sch, sizes):
+        make_nests(sch, cluster, choose_plan(sch, cluster, target, sizes))
+    return sch
+
+
+def _is_empty(sch: Schedule) -> bool:
+    """Whether some block has nothing to do, or to reduce."""
+    return any(
+        isinstance(axis.domain.extent, IntImm) and axis.domain.extent.value == 0
+        for block in blocks_by_name(sch).values()
+        for axis in block.iter_vars
+    )

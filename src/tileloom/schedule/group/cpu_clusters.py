@@ -1,0 +1,169 @@
+"""Which blocks of a group share a loop nest on a CPU, and in which pass over it each runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ...expr import BinaryOp, Call, Div, Expr, Var, free_vars
+from ...tir import Block, Buffer, BufferLoad, BufferStore, pre_order, stmt_exprs
+from ..analysis.blocks import leaf_store
+from ..instruction import can
+from ..schedule import Schedule
+from .cpu_sizes import Sizes
+from .domain import Domain, GroupAxis, GroupRefused, accesses, blocks_by_name, domain_of
+from .loops import reduces, writes_output
+from .registers import is_costly
+
+
+@dataclass
+class Cluster:
+    """Blocks over one domain.
+
+    Attributes:
+        names: of the blocks, in order.
+        levels: for each the number of reductions, one after another, that its values need.
+    """
+
+    names: list[str]
+    domain: Domain
+    levels: dict[str, int]
+
+    @property
+    def passes(self) -> int:
+        """How often the data is passed over."""
+        return 1 + max(self.levels.values(), default=0)
+
+    def full(self, name: str) -> bool:
+        """Whether a block runs over the reduced axes too."""
+        return any(axis is not None and axis.reduced for axis in self.domain.axes[name])
+
+
+def inline_formulas(sch: Schedule) -> None:
+    """Compute formulas where they are used, unless that repeats what is costly.
+
+    A costly formula is kept if it would be computed for each element of more axes than it has, or
+    both in a reduction and after it.
+    """
+    for name, block in reversed(blocks_by_name(sch).items()):
+        if reduces(block) or writes_output(sch, block):
+            continue
+        rv = sch.get_block(name)
+        if is_costly(block) and _would_repeat(block, [sch.get(r) for r in sch.get_consumers(rv)]):
+            continue
+        if can(sch.state, "ComputeInline", sch.get_sref(rv)):
+            sch.compute_inline(rv)
+
+
+def _would_repeat(block: Block, consumers: Sequence[Block]) -> bool:
+    if len(consumers) > 1 and any(map(reduces, consumers)):
+        return True
+    made = block.writes[0].buffer
+    return any(_axes_without(made, consumer) for consumer in consumers)
+
+
+def _axes_without(made: Buffer, consumer: Block) -> bool:
+    """Whether a block has axes along which it reads the same element of a buffer."""
+    used: set[Var] = set()
+    for buffer, indices in accesses(consumer):
+        if buffer is made:
+            used.update(*map(free_vars, indices))
+    return any(
+        axis.var not in used and str(axis.domain.extent) != "1" for axis in consumer.iter_vars
+    )
+
+
+def find_clusters(sch: Schedule, sizes: Sizes) -> list[Cluster]:
+    """The blocks of the function, those together that share a domain, in an order that is right."""
+    found: list[list[Block]] = []
+    for block in blocks_by_name(sch).values():
+        for blocks in reversed(found):
+            if _fits([*blocks, block], sizes):
+                blocks.append(block)
+                break
+            if _depends(block, blocks):
+                found.append([block])
+                break
+        else:
+            found.append([block])
+    return [_cluster(blocks, sizes) for blocks in found]
+
+
+def _fits(blocks: Sequence[Block], sizes: Sizes) -> bool:
+    try:
+        domain = domain_of(blocks, sizes.guess)
+    except GroupRefused:
+        return False
+    return all(_is_regular(domain.axes[block.name_hint], domain) for block in blocks)
+
+
+def _is_regular(axes: Sequence[GroupAxis | None], domain: Domain) -> bool:
+    """Whether a block runs over all rows, and over a whole row or none of it."""
+    own = [axis for axis in axes if axis is not None]
+    depth = sum(axis.reduced for axis in own)
+    return len(own) - depth == len(domain.spatial) and depth in (0, len(domain.reduced))
+
+
+def _depends(block: Block, others: Iterable[Block]) -> bool:
+    """Whether a block needs, overwrites or is needed by what others touch."""
+    reads, writes = _touched(block)
+    for other in others:
+        its_reads, its_writes = _touched(other)
+        if reads & its_writes or writes & (its_reads | its_writes):
+            return True
+    return False
+
+
+def _touched(block: Block) -> tuple[set[Buffer], set[Buffer]]:
+    reads = {region.buffer for region in block.reads}
+    return reads, {region.buffer for region in block.writes}
+
+
+def _cluster(blocks: Sequence[Block], sizes: Sizes) -> Cluster:
+    levels: dict[str, int] = {}
+    ready: dict[Buffer, int] = {}  # the level from which a buffer can be read
+    for block in blocks:
+        reads, writes = _touched(block)
+        level = max((ready.get(buffer, 0) for buffer in reads - writes), default=0)
+        levels[block.name_hint] = level
+        for buffer in writes:
+            ready[buffer] = level + 1 if reduces(block) else level
+    return Cluster([b.name_hint for b in blocks], domain_of(blocks, sizes.guess), levels)
+
+
+# ---------------------------------------------------------------------------- amounts
+
+
+def work(block: Block) -> int:
+    """A rough count of simple operations in one iteration of a block."""
+    total = 0
+    for stmt in pre_order(block.body):
+        if isinstance(stmt, BufferStore):
+            total += 1 + _operations(stmt.value)
+    return total
+
+
+def _operations(expr: Expr) -> int:
+    known = expr.memo.get("group_work")
+    if known is None:
+        own = 8 if isinstance(expr, Call | Div) else int(isinstance(expr, BinaryOp))
+        inner = () if isinstance(expr, BufferLoad) else expr.children
+        known = expr.memo["group_work"] = own + sum(map(_operations, inner))
+    return int(known)
+
+
+def widest_bits(blocks: Iterable[Block]) -> int:
+    """The widest type that blocks read, write or compute in."""
+    bits = 8
+    for block in blocks:
+        bits = max(bits, *(r.buffer.dtype.bits for r in (*block.reads, *block.writes)))
+        for stmt in pre_order(block.body):
+            for expr in stmt_exprs(stmt) if not isinstance(stmt, BufferStore) else (stmt.value,):
+                bits = max(bits, expr.dtype.bits)
+    return bits
+
+
+def is_formula(sch: Schedule, name: str) -> bool:
+    """Whether a block computes an element by itself."""
+    block = sch.get(sch.get_block(name))
+    return not reduces(block) and leaf_store(block) is not None

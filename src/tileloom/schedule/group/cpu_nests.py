@@ -1,0 +1,108 @@
+"""Loop nests of a cluster: every block cut alike, then merged into one nest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ...expr import IntImm
+from ..errors import ScheduleError
+from ..library._common import fused
+from ..rv import LoopRV
+from .cpu_clusters import Cluster
+from .cpu_plan import PARTS, Plan
+from .domain import GroupAxis
+
+if TYPE_CHECKING:
+    from ..schedule import Schedule
+
+LANES, SUMS = "vector_lanes", "vector_parts"
+
+
+def make_nests(sch: Schedule, cluster: Cluster, plan: Plan) -> None:
+    """Cut the loops of every block of a cluster as planned, and merge them."""
+    depths = {name: _cut(sch, cluster, plan, name) for name in cluster.names}
+    for level in range(cluster.passes):
+        together = [n for n in cluster.names if cluster.levels[n] == level and cluster.full(n)]
+        if len({depths[name] for name in together}) == 1:
+            _merge(sch, together, depths)
+    heads = len(plan.head) + bool(plan.chunk)
+    if heads:
+        whole = _merge(sch, cluster.names, dict.fromkeys(cluster.names, heads))
+        tops = cluster.names[:1] if whole else cluster.names
+        for name in tops:
+            _share_out(sch, name, plan, heads)
+    _mark_vectors(sch, cluster, plan, depths)
+
+
+def _cut(sch: Schedule, cluster: Cluster, plan: Plan, name: str) -> int:
+    """Order and split the loops of a block; how many there are, extents of 1 aside."""
+    rv = sch.get_block(name)
+    axes = cluster.domain.axes[name]
+    loops = dict(zip(axes, sch.get_loops(rv), strict=True))
+    units = [loop for axis, loop in zip(axes, sch.get_loops(rv), strict=True) if axis is None]
+    order = [loops[axis] for group in (*plan.head, *plan.body) for axis in group if axis in loops]
+    if len(order) + len(units) > 1:
+        sch.reorder(*order, *units)
+
+    def walk(group: Sequence[GroupAxis]) -> LoopRV:
+        return fused(sch, [loops[axis] for axis in group])
+
+    head = [walk(group) for group in plan.head]
+    body = [walk(group) for group in plan.body if group[0] in loops]
+    if plan.chunk:
+        outer, body[-1] = sch.split(body[-1], [None, plan.chunk])
+        if len(body) > 1:
+            sch.reorder(outer, *body)
+        head.append(outer)
+    return len(head) + len(body)
+
+
+def _merge(sch: Schedule, names: Sequence[str], depths: dict[str, int]) -> bool:
+    """Merge the nests of some blocks down to a depth; whether that was possible."""
+    loops: dict[object, LoopRV] = {}
+    for name in names:
+        rv = sch.get_loops(sch.get_block(name))[depths[name] - 1]
+        loops.setdefault(sch.get_sref(rv), rv)
+    if len(loops) < 2:
+        return True
+    try:
+        sch.merge(*loops.values())
+    except ScheduleError:
+        return False
+    return True
+
+
+def _share_out(sch: Schedule, name: str, plan: Plan, heads: int) -> None:
+    """Let workers share the outer loops of a nest."""
+    if not plan.parallel:
+        return
+    loops = sch.get_loops(sch.get_block(name))[:heads]
+    count, steps = 1, 1
+    while count < heads and steps < 64:
+        extent = sch.get(loops[count - 1]).extent
+        steps *= extent.value if isinstance(extent, IntImm) else 64
+        count += 1
+    if steps >= 64 and count > 1:
+        count -= 1
+    outer = fused(sch, loops[:count])
+    sch.parallel(outer)
+    if plan.share > 1:
+        sch.annotate(outer, "worker_steps", plan.share)
+
+
+def _mark_vectors(sch: Schedule, cluster: Cluster, plan: Plan, depths: dict[str, int]) -> None:
+    marked = set()
+    for name in cluster.names:
+        if plan.method == "rows" and not cluster.full(name):
+            continue
+        rv = sch.get_block(name)
+        loops = sch.get_loops(rv)
+        if depths[name] == 0:
+            continue
+        loop = loops[depths[name] - 1]
+        if sch.get_sref(loop) not in marked:
+            sch.annotate(loop, LANES, plan.lanes)
+            if plan.method == "rows":
+                sch.annotate(loop, SUMS, PARTS)
+            marked.add(sch.get_sref(loop))

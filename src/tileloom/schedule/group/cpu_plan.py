@@ -1,0 +1,180 @@
+"""The one decision about a cluster on a CPU: what workers share, what lies in a cache, in vectors.
+
+Vectors run along the axis whose neighbours lie together in memory. If that one is reduced, a
+worker makes whole rows, and a vector of sums becomes one result at the end of a row. If it is kept,
+a worker makes blocks of columns, whose sums stay in the nearest cache while it goes down the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Literal
+
+from ...base import Target
+from ...expr import Expr, IntImm, Var, free_vars
+from ...tir import Block
+from ..schedule import Schedule
+from .cpu_clusters import Cluster, widest_bits, work
+from .cpu_sizes import Sizes
+from .domain import Domain, GroupAxis, accesses
+
+Method = Literal["formula", "rows", "columns"]
+
+#: Loops with less work than this (in simple operations on elements) run on one thread.
+PARALLEL_WORK = 1 << 17
+#: Passes one after another, each shared out by itself, pay from so many times that.
+PASS_WORK = 8
+#: Intermediates up to this many bytes are kept; they stay in the cache.
+SCRATCH_BYTES = 1 << 17
+#: The widest block of columns, and the least: their sums stay in the nearest cache.
+WIDEST, NARROWEST = 1024, 8
+#: Vectors of partial results in one pass over a row.
+PARTS = 4
+#: Elements that a worker takes at a time from one long row.
+CHUNK = 1 << 14
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a cluster is cut.
+
+    Attributes:
+        head: axes that are shared out among workers, in groups that are walked as one.
+        body: axes that a worker walks, the last one in vectors.
+        chunk: how much of the last spatial axis a worker takes at a time; 0 for all of it.
+        lanes: of a vector.
+        parallel: whether several workers share in it.
+        share: so many steps at least are worth a worker; 1 where that is sure.
+    """
+
+    method: Method
+    head: list[list[GroupAxis]]
+    body: list[list[GroupAxis]]
+    chunk: int
+    lanes: int
+    parallel: bool
+    share: int = 1
+    chained: list[list[GroupAxis]] = field(default_factory=list)
+
+
+def choose_plan(sch: Schedule, cluster: Cluster, target: Target, sizes: Sizes) -> Plan:
+    """The plan of a cluster."""
+    blocks = [sch.get(sch.get_block(name)) for name in cluster.names]
+    domain = cluster.domain
+    lanes = target.lanes(widest_bits(blocks))
+    spatial = _chains(domain.spatial, blocks, domain)
+    reduced = _chains(domain.reduced, blocks, domain)
+    method = _method(spatial, reduced, lanes)
+    if method == "rows":
+        head, body = spatial, reduced
+    else:
+        head, body = spatial[:-1], [*reduced, *spatial[-1:]]
+    parallel, share = _workers(blocks, cluster, target, sizes)
+    plan = Plan(method, head, body, 0, lanes, parallel, share)
+    return plan if method == "rows" or not body else _with_chunks(plan, cluster, target, sizes)
+
+
+def size(group: Sequence[GroupAxis]) -> int:
+    """The positions along several axes."""
+    return prod(axis.extent for axis in group)
+
+
+def _method(
+    spatial: Sequence[Sequence[GroupAxis]], reduced: Sequence[Sequence[GroupAxis]], lanes: int
+) -> Method:
+    if not reduced:
+        return "formula"
+    if not spatial:
+        return "rows"
+    if reduced[-1][-1].weight > spatial[-1][-1].weight:
+        return "columns"
+    enough = size(reduced[-1]) >= lanes or size(spatial[-1]) < lanes
+    return "rows" if enough else "columns"
+
+
+def _chains(
+    axes: Sequence[GroupAxis], blocks: Sequence[Block], domain: Domain
+) -> list[list[GroupAxis]]:
+    """Neighbouring axes together that every access steps through as one."""
+    found: list[list[GroupAxis]] = []
+    for axis in axes:
+        if found and all(_chained(found[-1][-1], axis, block, domain) for block in blocks):
+            found[-1].append(axis)
+        else:
+            found.append([axis])
+    return found
+
+
+def _chained(outer: GroupAxis, inner: GroupAxis, block: Block, domain: Domain) -> bool:
+    if not isinstance(inner.size, IntImm):
+        return False  # positions would have to be divided by what is not constant
+    row = domain.axes[block.name_hint]
+    by_axis = {
+        axis: iter_var.var for axis, iter_var in zip(row, block.iter_vars, strict=True) if axis
+    }
+    first, second = by_axis.get(outer), by_axis.get(inner)
+    if first is None or second is None:
+        return first is second
+    return all(_as_one(first, second, i, buffer.shape) for buffer, i in accesses(block))
+
+
+def _as_one(first: Var, second: Var, indices: Sequence[Expr], shape: Sequence[Expr]) -> bool:
+    """Whether an access has neither variable, or one right before the other."""
+    live = [
+        index
+        for index, extent in zip(indices, shape, strict=True)
+        if not (isinstance(extent, IntImm) and extent.value == 1)
+    ]
+    using = [k for k, index in enumerate(live) if not free_vars(index).isdisjoint({first, second})]
+    if not using:
+        return True
+    at = using[0]
+    return using == [at, at + 1] and live[at] is first and live[at + 1] is second
+
+
+# ---------------------------------------------------------------------------- amounts
+
+
+def _workers(
+    blocks: Sequence[Block], cluster: Cluster, target: Target, sizes: Sizes
+) -> tuple[bool, int]:
+    """Whether several workers pay, and how many steps of the head are worth one."""
+    domain = cluster.domain
+    most, least = 0, 0
+    for block in blocks:
+        axes = [axis for axis in domain.axes[block.name_hint] if axis is not None]
+        each = work(block)
+        most += each * prod(axis.extent for axis in axes)
+        least += each * prod(sizes.least(axis.size) for axis in axes if axis.size is not None)
+    parallel = target.cores > 1 and most >= PARALLEL_WORK
+    if not parallel or least >= PARALLEL_WORK:
+        return parallel, 1
+    return parallel, max(1, PARALLEL_WORK // 2 * max(1, domain.rows) // most)
+
+
+def _with_chunks(plan: Plan, cluster: Cluster, target: Target, sizes: Sizes) -> Plan:
+    """Cut the last spatial axis, for the sake of the cache or of the workers."""
+    extent = size(plan.body[-1])
+    rows = prod(map(size, plan.head))
+    workers = target.cores if plan.parallel else 1
+    if plan.method == "formula":
+        if workers == 1 or rows >= 4 * workers:
+            return plan
+        chunk = max(16 * plan.lanes, -(-extent // max(1, 4 * workers // rows)))
+        chunk = CHUNK if not _constant(plan.body[-1]) else min(chunk, CHUNK)
+    else:
+        wanted = -(-2 * workers // rows) if workers > 1 else 1
+        chunk = max(NARROWEST * plan.lanes, min(WIDEST, extent // wanted))
+    if _constant(plan.body[-1]):
+        if chunk >= extent:
+            return plan
+        pieces = -(-extent // chunk)  # an even share, in whole vectors
+        chunk = -(-extent // pieces)
+    chunk = -(-chunk // plan.lanes) * plan.lanes
+    return Plan(**{**plan.__dict__, "chunk": chunk})
+
+
+def _constant(group: Sequence[GroupAxis]) -> bool:
+    return all(isinstance(axis.size, IntImm) for axis in group)
