@@ -10,7 +10,7 @@ import os
 import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -22,9 +22,11 @@ from .base.settings import settings
 from .base.target import target as parse_target
 from .expr import Var
 from .graph.nodes import Graph, Node, Tensor
+from .graph.symbols import formula_of, host_at, is_symbolic, space_of_graph
 from .runtime import LoadedObject, load_object, native, package_stamp, parallel
 from .runtime.cache import cache_key, object_cache
 from .runtime.executable import Array, Executable, Value
+from .runtime.family import Family
 from .runtime.kernel import Kernel
 from .runtime.params import ParamSpec
 from .runtime.recipe import Panels, Recipe, Step, digest
@@ -273,11 +275,43 @@ def compile_graph(
         return _compile_for_gpu(graph, wanted, device, replaced)
     host = runnable(wanted)
     print_stages(graph, host)
+    recipe, code = _recipe(graph, host, "", dict(replaced or {}), exact)
+    return recipe.executable(code)
+
+
+def compile_family(graph: Graph, target: Any = "cpu") -> Family:
+    """A graph of symbolic shapes (`graph.symbols`) compiled once for all sizes within their bounds.
+
+    It is right where its guards hold, which they do for the sizes of this compilation.
+    """
+    host = runnable(target)
+    print_stages(graph, host)
+    space = space_of_graph(graph)
+    if space is None:
+        return Family(*_recipe(graph, host))
+    about = f"{list(space.symbols.values())} {list(space.guards)}"
+    family = Family(*_recipe(graph, host, about))
+    if family.holds(space.hints):
+        return family
+    return Family(*_recipe(graph, host, f"{about} {space.hints}"))
+
+
+def _recipe(
+    graph: Graph,
+    host: Target,
+    about: str = "",
+    replaced: Mapping[int, int] | None = None,
+    exact: bool = False,
+) -> tuple[Recipe, LoadedObject | None]:
+    """A program and its code, from the cache on disk where that has it.
+
+    Args:
+        about: what else the program depends on.
+    """
     constants = _constants(graph)
     digests = {id(array): digest(array) for array in constants}
     machine = f"{host.key} {_threads(host)} {host.l1} {host.l2} {host.l3}"
-    replaced = dict(replaced or {})
-    how = f"{replaced} {exact} {settings().optimize}"
+    how = f"{replaced or {}} {exact} {settings().optimize} {about}"
     key = cache_key("graph", machine, _stamp(), graph_key(graph, digests), how)
     found = object_cache().get(key)
     if found is not None:
@@ -292,7 +326,7 @@ def compile_graph(
     if data:
         pointers = {name: array.ctypes.data for name, array in recipe.symbols.items()}
         code = _linked(data, pointers, recipe.needs_threads)
-    return recipe.executable(code)
+    return recipe, code
 
 
 def _compile_for_gpu(
@@ -378,7 +412,7 @@ def _plain(value: Any) -> str:
         return str([type(value).__name__, *map(_plain, value)])
     if isinstance(value, (np.ndarray, np.generic)):
         return digest(np.asarray(value))
-    if value is None or isinstance(value, (bool, int, float, str)):
+    if value is None or isinstance(value, (bool, int, float, str)) or is_symbolic(value):
         return f"{type(value).__name__} {value!r}"
     return f"{type(value).__name__} {uuid.uuid4()}"  # unknown: like nothing that was seen before
 
@@ -403,7 +437,7 @@ def _make(
 
     def value(tensor: Tensor) -> Value:
         home = program.storage.get(tensor, tensor)
-        return Value(slots[home], tensor.shape, tensor.dtype)
+        return Value(slots[home], tuple(map(formula_of, tensor.shape)), tensor.dtype)
 
     data, needs_threads = b"", False
     if program.module.functions:
@@ -413,12 +447,13 @@ def _make(
         program.graph.name,
         tuple((t.name, value(t)) for t in program.graph.inputs),
         tuple(map(value, program.graph.outputs)),
-        tuple(_step(segment, value) for segment in program.segments),
+        tuple(_step(segment, value, program.space is not None) for segment in program.segments),
         {k: np.ascontiguousarray(t.value) for t, k in slots.items() if t.value is not None},
         program.constants,
         needs_threads,
         [Panels(array, *source) for array, source in _panels(program.graph)],
         replaced or {},
+        () if program.space is None else tuple(program.space.guards),
     )
     return recipe, data
 
@@ -432,13 +467,14 @@ def _panels(graph: Graph) -> list[tuple[Array, Any]]:
     return [(array, source) for array, source in found if source is not None]
 
 
-def _step(segment: Segment, value: Any) -> Step:
+def _step(segment: Segment, value: Any, symbolic: bool) -> Step:
     if segment.node is not None:
         reads = tuple(value(t) for t in segment.node.inputs)
-        host = _host_function(segment.node)
+        host: Any = partial(host_at, segment.node) if symbolic else _host_function(segment.node)
         return Step(segment.name, reads, tuple(map(value, segment.writes)), host=host)
     reads, writes = (tuple(map(value, part)) for part in (segment.reads, segment.writes))
-    return Step(segment.name, reads, writes, segment.arena_bytes)
+    plan = segment.arena_bytes, None, segment.symbols, segment.arena
+    return Step(segment.name, reads, writes, *plan)
 
 
 @cache
@@ -521,5 +557,6 @@ def print_stages(graph: Graph, target: Target) -> None:
 
 
 __all__: Sequence[str] = (
-    "STAGES", "assembly", "build", "compile_graph", "compile_module", "plan_graph", "show_stage",
+    "STAGES", "assembly", "build", "compile_family", "compile_graph", "compile_module",
+    "plan_graph", "show_stage",
 )  # fmt: skip

@@ -15,11 +15,20 @@ from .reducers import (
     prod,
     sum,
 )
-from .tensor import ComputeOp, PlaceholderOp, Tensor, compute, placeholder, reduce_axis
+from .tensor import (
+    EXTENT,
+    ComputeOp,
+    PlaceholderOp,
+    Tensor,
+    compute,
+    placeholder,
+    reduce_axis,
+    static_extent,
+)
 
 __all__ = [
-    "ComputeOp", "PlaceholderOp", "Reducer", "Tensor", "accumulator", "all", "any", "argmax",
-    "argmin", "call", "comm_reducer", "compute", "create_prim_func", "highest", "if_then_else",
-    "isnan", "logical_not", "lowest", "max", "min", "placeholder", "prod", "reduce_axis", "select",
-    "sum",
+    "EXTENT", "ComputeOp", "PlaceholderOp", "Reducer", "Tensor", "accumulator", "all", "any",
+    "argmax", "argmin", "call", "comm_reducer", "compute", "create_prim_func", "highest",
+    "if_then_else", "isnan", "logical_not", "lowest", "max", "min", "placeholder", "prod",
+    "reduce_axis", "select", "static_extent", "sum",
 ]  # fmt: skip

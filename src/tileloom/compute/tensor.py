@@ -35,6 +35,23 @@ from ..expr import (
 )
 from ..expr.operators import Operators
 
+#: Under this name the memo of an expression holds the extent that it was made of.
+EXTENT = "extent"
+
+
+def static_extent(extent: Expr) -> int:
+    """An extent as a number, or as what the expression was made of and that counts as one.
+
+    Raises:
+        ShapeError: it is symbolic, and nothing more is known of it.
+    """
+    if isinstance(extent, IntImm):
+        return int(extent.value)
+    known = extent.memo.get(EXTENT)
+    if known is None:
+        raise ShapeError(f"the extent {extent} is symbolic")
+    return known  # type: ignore[no-any-return]
+
 
 class PlaceholderOp:
     """An input of the program."""
@@ -119,9 +136,12 @@ class Tensor:
     @property
     def static_shape(self) -> tuple[int, ...]:
         """The shape as integers; an error when an extent is symbolic."""
-        if all(isinstance(extent, IntImm) for extent in self.shape):
-            return tuple(extent.value for extent in self.shape)  # type: ignore[attr-defined]
-        raise ShapeError(f"tensor {self.name!r} has a symbolic shape {list(self.shape)}")
+        try:
+            return tuple(map(static_extent, self.shape))
+        except ShapeError:
+            raise ShapeError(
+                f"tensor {self.name!r} has a symbolic shape {list(self.shape)}"
+            ) from None
 
     def __call__(self, *indices: ExprLike) -> Expr:
         """The element at these indices; a single sequence of indices is unpacked."""

@@ -50,6 +50,9 @@ def const(value: Any, dtype_: str | None = None) -> Expr:
     >>> const(3), const(True).dtype, const(1, "float16").dtype
     (3, 'bool', 'float16')
     """
+    if hasattr(value, "__tileloom_expr__"):  # what stands for a number that is not known yet
+        made: Expr = value.__tileloom_expr__()
+        return made if dtype_ is None else cast(dtype_, made)
     kind = _python_type(value) if dtype_ is None else dtype(dtype_)
     element = kind.element
     result: Expr

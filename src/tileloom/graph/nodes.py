@@ -3,7 +3,8 @@
     graph  ::= Graph(inputs, outputs)            a pure function of tensors
     tensor ::= Tensor(type) of a graph input | output `index` of a Node
     node   ::= Node(op, inputs, attrs)           `op` is a registered `Op`, see `op.py`
-    type   ::= TensorType(shape, dtype)          shapes are plain integers
+    type   ::= TensorType(shape, dtype)          shapes are integers, or what counts as one: see
+                                                 `symbols.SymInt`
 
 Nodes are immutable; a rewrite builds new ones. The order of nodes is that of their creation,
 which is always a topological order. A constant is a node of the op "constant" whose attribute
@@ -21,11 +22,17 @@ import numpy as np
 
 from ..base import DType, dtype
 from ..base.errors import ShapeError
+from .symbols import is_symbolic
 
 if TYPE_CHECKING:
     from .op import Op
 
 _serial = count()
+
+
+def as_extent(extent: Any) -> int:
+    """An extent as a Python integer, or as the symbol that it is."""
+    return extent if is_symbolic(extent) else int(extent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +70,7 @@ class TensorType:
 
 def tensor_type(shape: Iterable[int], kind: str) -> TensorType:
     """A type from a sequence of integers and a type name."""
-    return TensorType(tuple(int(extent) for extent in shape), dtype(kind))
+    return TensorType(tuple(map(as_extent, shape)), dtype(kind))
 
 
 class Tensor:

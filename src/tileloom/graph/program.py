@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from ..base import dtype
+from ..base.errors import UnsupportedError
+from ..base.memory import plan_arena
+from ..base.polynomial import Number
 from ..expr import Call, Expr, StringImm, Var, const
 from ..tir import Buffer, BufferLoad, Evaluate, IRModule, PrimFunc, make_buffer, seq
 from .aggregate import segments
-from .memory import plan_arena
 from .nodes import Graph, Node, Tensor
 from .optimize import freeze
 from .partition import Device, Group, Partition, partition
+from .space import Space
+from .symbols import bounds_of, formula_of, space_of_graph
 from .to_tir.group import group_kernel
 from .to_tir.kernel import Machine
 from .traffic import Traffic, traffic_of, traffic_unfused
+from .variants import Bucket, kernel_variants
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,10 @@ class Segment:
         node: what the host computes through the op's NumPy reference.
         reads, writes: tensors from and for outside, by their storage.
         arena_bytes: memory for what lives only inside.
+        arena: where the memory is laid out when the sizes are known: for each tensor in it the
+            bytes, and the first and last call that need it.
+        symbols: what the native function takes after the arena, as 32-bit numbers; then, where
+            there is an `arena`, the place of each tensor in it and its whole size, in 64 bits.
     """
 
     name: str
@@ -47,6 +56,8 @@ class Segment:
     reads: tuple[Tensor, ...] = ()
     writes: tuple[Tensor, ...] = ()
     arena_bytes: int = 0
+    arena: tuple[tuple[Number, int, int], ...] = ()
+    symbols: tuple[str, ...] = ()
 
 
 @dataclass
@@ -60,6 +71,8 @@ class Program:
         constants: arrays by the name under which the module looks them up.
         storage: the tensor whose memory holds a tensor (itself unless it is a view).
         groups: what became one kernel each, and why there are not fewer.
+        space: the symbols of the shapes, if there are any.
+        buckets: the kernels that a kernel over symbolic shapes chooses from, by its name.
     """
 
     graph: Graph
@@ -68,6 +81,8 @@ class Program:
     constants: dict[str, np.ndarray[Any, Any]]
     storage: dict[Tensor, Tensor]
     groups: Partition
+    space: Space | None = None
+    buckets: dict[str, list[Bucket]] = field(default_factory=dict)
 
     @property
     def kernel_count(self) -> int:
@@ -117,8 +132,12 @@ class _Builder:
         self.constant_names: dict[Tensor, str] = {}
         self.storage: dict[Tensor, Tensor] = {}
         self.segments: list[Segment] = []
+        self.space = space_of_graph(graph)
+        self.buckets: dict[str, list[Bucket]] = {}
 
     def build(self) -> Program:
+        if self.space is not None:
+            _check_sizes(self.graph)
         groups = partition(self.graph, self.device)
         self._find_storage(groups)
         for native, turn in self._turns(groups):
@@ -138,6 +157,8 @@ class _Builder:
             self.constants,
             self.storage,
             groups,
+            self.space,
+            self.buckets,
         )
 
     # ------------------------------------------------------------------ kernels
@@ -161,9 +182,14 @@ class _Builder:
         """The kernel of a group; groups that compute the same share one."""
         key, operands = signature(group)
         if key not in self.known:
-            name = f"kernel{len(self.functions)}_{group.label}"
-            func, tensors = self.make(group, name)
-            self.functions[name] = func
+            name = f"kernel{len(self.known)}_{group.label}"
+            if self.space is None:
+                func, tensors = self.make(group, name)
+                self.functions[name] = func
+            else:
+                make = partial(self.make, group)
+                made, tensors, self.buckets[name] = kernel_variants(make, name, self.space)
+                self.functions |= made
             self.known[key] = name, [operands.index(t) for t in tensors]
         name, order = self.known[key]
         return KernelCall(name, tuple(operands[k] for k in order))
@@ -217,9 +243,20 @@ class _Builder:
                     continue
                 sizes[tensor] = tensor.type.nbytes
                 lifetimes[tensor] = (lifetimes.get(tensor, (step, step))[0], step)
-        offsets, segment.arena_bytes = plan_arena(sizes, lifetimes)
         buffers = [make_buffer((t.type.size,), t.dtype, f"arg{k}") for k, t in enumerate(outside)]
-        arena = make_buffer((segment.arena_bytes,), "uint8", "arena")
+        offsets: dict[Tensor, Any] = {}
+        scalars: list[Var] = []
+        if self.space is None:
+            offsets, segment.arena_bytes = plan_arena(sizes, lifetimes)
+            arena = make_buffer((segment.arena_bytes,), "uint8", "arena")
+        else:
+            scalars += [symbol.var for symbol in self.space.symbols.values()]
+            segment.symbols = tuple(self.space.symbols)
+            offsets = {t: Var(f"place{k}", "int64") for k, t in enumerate(sizes)}
+            whole = Var("arena_bytes", "int64")
+            arena = make_buffer((whole,), "uint8", "arena")
+            segment.arena = tuple((formula_of(n), *lifetimes[t]) for t, n in sizes.items())
+            scalars += [*offsets.values(), whole]
         params = [Var(b.name, "handle") for b in (*buffers, arena)]
         places: dict[Tensor, Expr] = {t: b.data for t, b in zip(outside, buffers, strict=True)}
         places |= {t: _address(arena, offset) for t, offset in offsets.items()}
@@ -228,13 +265,17 @@ class _Builder:
                 Call(
                     "int32",
                     "tir.call_extern",
-                    [StringImm(call.kernel), *(self._pointer(t, places) for t in call.tensors)],
+                    [
+                        StringImm(call.kernel),
+                        *(self._pointer(t, places) for t in call.tensors),
+                        *scalars[: len(segment.symbols)],
+                    ],
                 )
             )
             for call in segment.calls
         ]
         self.functions[segment.name] = PrimFunc(
-            tuple(params),
+            (*params, *scalars),
             seq(*calls),
             dict(zip(params, (*buffers, arena), strict=True)),
             {"global_symbol": segment.name},
@@ -251,8 +292,25 @@ class _Builder:
         return Call("handle", "tir.lookup_param", [StringImm(name)])
 
 
-def _address(buffer: Buffer, offset: int) -> Expr:
-    load = BufferLoad(buffer, [const(offset, "int64" if offset >= 1 << 31 else "int32")])
+def _check_sizes(graph: Graph) -> None:
+    """Let subscripts be 32-bit numbers.
+
+    Raises:
+        UnsupportedError: an array may be too large for that.
+    """
+    for tensor in (*graph.inputs, *(t for node in graph.nodes for t in node.outputs)):
+        if bounds_of(tensor.type.size)[1] > _LARGEST and not tensor.type.size <= _LARGEST:
+            raise UnsupportedError(f"{tensor.type} has more than {_LARGEST} elements")
+
+
+#: The most elements that an array of a symbolic shape can have.
+_LARGEST = (1 << 31) - 1
+
+
+def _address(buffer: Buffer, offset: int | Expr) -> Expr:
+    if isinstance(offset, int):
+        offset = const(offset, "int64" if offset >= 1 << 31 else "int32")
+    load = BufferLoad(buffer, [offset])
     return Call(dtype("handle"), "tir.address_of", [load])
 
 

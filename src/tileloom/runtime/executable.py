@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,10 @@ Host = Callable[[Sequence[Array]], Sequence[Array]]
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor that crosses segments: number `slot` of the program."""
+    """A tensor that crosses segments: number `slot` of the program.
+
+    In a program for many shapes the extents are formulas (`base.polynomial`).
+    """
 
     slot: int
     shape: tuple[int, ...]
@@ -33,12 +37,18 @@ class Value:
 
 @dataclass(frozen=True)
 class NativeStep:
-    """A kernel over slots; its last parameter is scratch memory of so many bytes."""
+    """A kernel over slots; after them it takes scratch memory of so many bytes, then numbers."""
 
     kernel: Kernel
     reads: tuple[Value, ...]
     writes: tuple[Value, ...]
     arena_bytes: int
+    numbers: tuple[int, ...] = ()
+
+    @cached_property
+    def numbers_in_memory(self) -> Array:
+        """The numbers where pointers to them can be given."""
+        return np.array(self.numbers, np.int64)
 
 
 @dataclass(frozen=True)
@@ -91,6 +101,7 @@ class Executable:
         fresh = [value for value in makers if value.slot >= count]
         self._allocate = {v.slot: pool.allocator(v.shape, v.dtype) for v in fresh}
         self._arena = _scratch(self._only.arena_bytes if self._only else 0)
+        self._numbers = self._only.numbers if self._only else ()
         self.single = self._make_single()
 
     def _only_step(self) -> NativeStep | None:
@@ -117,15 +128,15 @@ class Executable:
         """The program as a function that returns its first output alone."""
         if self._quick is None or len(self._allocate) != 1:
             return lambda *arrays: self(*arrays)[0]
-        kernel, arena = self._quick.kernel.__call__, self._arena
+        kernel, arena, numbers = self._quick.kernel.__call__, self._arena, self._numbers
         (allocate,) = self._allocate.values()
 
         def single(*arrays: Any) -> Array:
             result, scratch = allocate(), arena()
             try:
-                kernel(*arrays, result, scratch)
+                kernel(*arrays, result, scratch, *numbers)
             except ArgumentError:
-                kernel(*self._compact(arrays), result, scratch)
+                kernel(*self._compact(arrays), result, scratch, *numbers)
             return result
 
         return single
@@ -152,9 +163,9 @@ class Executable:
         results = [allocate() for allocate in self._allocate.values()]
         arena = self._arena()
         try:
-            step.kernel(*arrays, *results, arena)
+            step.kernel(*arrays, *results, arena, *self._numbers)
         except ArgumentError:
-            step.kernel(*self._compact(arrays), *results, arena)
+            step.kernel(*self._compact(arrays), *results, arena, *self._numbers)
         return results
 
     def _launch(self, arrays: Sequence[Any]) -> list[Array]:
@@ -167,7 +178,8 @@ class Executable:
             for value in step.writes
         ]
         try:
-            step.kernel(*(arrays[value.slot] for value in step.reads), *made, self._arena())
+            given = (arrays[value.slot] for value in step.reads)
+            step.kernel(*given, *made, self._arena(), *self._numbers)
         except ArgumentError:
             return self._any(arrays)
         places = {value.slot: array for value, array in zip(step.writes, made, strict=True)}
@@ -215,7 +227,11 @@ class Executable:
             else:
                 made = [self._place(value, slots) for value in step.writes]
                 held = [*given, *made, empty((step.arena_bytes,), "uint8")]
-                pointers = (ctypes.c_void_p * len(held))(*(a.ctypes.data for a in held))
+                places = [a.ctypes.data for a in held]
+                if step.numbers:
+                    numbers = step.numbers_in_memory
+                    places += [numbers.ctypes.data + 8 * k for k in range(len(numbers))]
+                pointers = (ctypes.c_void_p * len(places))(*places)
                 step.kernel.launch(ctypes.addressof(pointers))
             slots.update((v.slot, a) for v, a in zip(step.writes, made, strict=True))
             for slot in dead:

@@ -9,16 +9,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from ..base.dtype import DType, dtype
 from ..base.errors import InternalError
+from ..base.memory import plan_arena
 from ..base.panels import pack_panels
+from ..base.polynomial import Number, Polynomial, value_of
 from .elf import LoadedObject
-from .executable import Array, Executable, Host, HostStep, NativeStep, Value
+from .executable import Array, Executable, HostStep, NativeStep, Value
 from .kernel import Kernel
 from .params import ParamSpec
 
@@ -28,13 +30,39 @@ MOST_CONSTANT_BYTES = 16 << 20
 
 @dataclass(frozen=True)
 class Step:
-    """One step: a native function by name, or a NumPy function of the host."""
+    """One step: a native function by name, or a NumPy function of the host.
+
+    Attributes:
+        arena_bytes: the scratch memory of a native function.
+        sizes: the names of the sizes that a native function of a program for many shapes takes
+            after the scratch memory, as 32-bit numbers.
+        arena: what is laid out in that function's scratch memory when the sizes are known: bytes,
+            and first and last kernel that need it. The places follow the sizes, then the number
+            of all bytes, in 64 bits.
+        numbers: the values of all these; None before the sizes are known.
+        host: of a host step; for many shapes a function from sizes to that function.
+    """
 
     symbol: str
     reads: tuple[Value, ...]
     writes: tuple[Value, ...]
     arena_bytes: int = 0
-    host: Host | None = None
+    host: Any = None
+    sizes: tuple[str, ...] = ()
+    arena: tuple[tuple[Number, int, int], ...] = ()
+    numbers: tuple[int, ...] = ()
+
+    def at(self, sizes: Mapping[str, int]) -> Step:
+        """The step for some sizes."""
+        reads, writes = (tuple(_at(v, sizes) for v in part) for part in (self.reads, self.writes))
+        if self.host is not None:
+            return replace(self, reads=reads, writes=writes, host=self.host(sizes))
+        bytes_ = {k: value_of(size, sizes) for k, (size, _, _) in enumerate(self.arena)}
+        lifetimes = {k: (first, last) for k, (_, first, last) in enumerate(self.arena)}
+        places, total = plan_arena(bytes_, lifetimes)
+        own = [sizes[name] for name in self.sizes]
+        numbers = (*own, *(places[k] for k in range(len(places))), total)
+        return replace(self, reads=reads, writes=writes, arena_bytes=total, numbers=numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +86,7 @@ class Recipe:
         needs_threads: whether the code calls the runtime of parallel loops.
         panels: what is known about constants that were made from others.
         replaced: the input whose new value an output is, by their positions.
+        guards: of a program for many shapes: what must not be negative.
     """
 
     name: str
@@ -69,6 +98,16 @@ class Recipe:
     needs_threads: bool = False
     panels: Sequence[Panels] = ()
     replaced: Mapping[int, int] = field(default_factory=dict)
+    guards: tuple[Polynomial, ...] = ()
+
+    def at(self, sizes: Mapping[str, int]) -> Recipe:
+        """The program for some sizes, where it is one for many shapes."""
+        return replace(
+            self,
+            inputs=tuple((name, _at(value, sizes)) for name, value in self.inputs),
+            outputs=tuple(_at(value, sizes) for value in self.outputs),
+            steps=tuple(step.at(sizes) for step in self.steps),
+        )
 
     def executable(self, code: LoadedObject | None) -> Executable:
         """The program, ready to be called."""
@@ -112,6 +151,7 @@ class Recipe:
             "symbols": [[name, constant(array)] for name, array in self.symbols.items()],
             "needs_threads": self.needs_threads,
             "replaced": list(self.replaced.items()),
+            "guards": [guard.plain() for guard in self.guards],
         }
         too_large = sum(array.nbytes for array in own) > MOST_CONSTANT_BYTES
         if too_large or any(step.host is not None for step in self.steps):
@@ -150,6 +190,7 @@ class Recipe:
             symbols,
             header["needs_threads"],
             replaced=dict(header["replaced"]),
+            guards=tuple(map(Polynomial.of, header["guards"])),  # type: ignore[arg-type]
         )
         return recipe, data[offset:]
 
@@ -163,21 +204,37 @@ def digest(array: Array) -> str:
 
 
 def _plain(value: Value) -> list[Any]:
-    return [value.slot, value.shape, str(value.dtype)]
+    return [value.slot, [_plain_number(n) for n in value.shape], str(value.dtype)]
+
+
+def _plain_number(number: Any) -> Any:
+    return number.plain() if isinstance(number, Polynomial) else number
 
 
 def _value(plain: Sequence[Any]) -> Value:
-    return Value(plain[0], tuple(plain[1]), dtype(plain[2]))
+    return Value(plain[0], tuple(map(Polynomial.of, plain[1])), dtype(plain[2]))  # type: ignore[arg-type]
+
+
+def _at(value: Value, sizes: Mapping[str, int]) -> Value:
+    return Value(value.slot, tuple(value_of(n, sizes) for n in value.shape), value.dtype)
 
 
 def _plain_step(step: Step) -> list[Any]:
     reads, writes = (list(map(_plain, part)) for part in (step.reads, step.writes))
-    return [step.symbol, reads, writes, step.arena_bytes]
+    arena = [[_plain_number(size), *life] for size, *life in step.arena]
+    return [step.symbol, reads, writes, step.arena_bytes, step.sizes, arena]
 
 
 def _step(plain: Sequence[Any]) -> Step:
-    symbol, reads, writes, arena_bytes = plain
-    return Step(symbol, tuple(map(_value, reads)), tuple(map(_value, writes)), arena_bytes)
+    symbol, reads, writes, arena_bytes, sizes, arena = plain
+    return Step(
+        symbol,
+        tuple(map(_value, reads)),
+        tuple(map(_value, writes)),
+        arena_bytes,
+        sizes=tuple(sizes),
+        arena=tuple((Polynomial.of(size), *life) for size, *life in arena),
+    )
 
 
 def _param(name: str, value: Value, access: Any = "r") -> ParamSpec:
@@ -197,5 +254,8 @@ def _ready(
     params += [_param(f"output{k}", value, "w") for k, value in enumerate(step.writes)]
     arena: tuple[DType, tuple[int]] = dtype("uint8"), (step.arena_bytes,)
     params.append(_param("arena", Value(-1, arena[1], arena[0]), "w"))
+    narrow = len(step.sizes)
+    for k in range(len(step.numbers)):
+        params.append(ParamSpec(f"size{k}", "scalar", dtype("int32" if k < narrow else "int64")))
     kernel = Kernel(step.symbol, code.address(f"{step.symbol}__packed"), params, keep)
-    return NativeStep(kernel, step.reads, step.writes, step.arena_bytes)
+    return NativeStep(kernel, step.reads, step.writes, step.arena_bytes, step.numbers)

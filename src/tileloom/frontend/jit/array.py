@@ -13,6 +13,7 @@ from ...base import DType, Span, dtype
 from ...base.errors import DTypeError, UserError
 from ...graph import ops
 from ...graph.nodes import Tensor
+from ...graph.symbols import is_symbolic
 
 _PACKAGE = str(Path(__file__).parents[2])
 Number = bool | int | float
@@ -133,6 +134,8 @@ def lift(value: Any) -> Array:
     """A traced array of a value: numbers are weak, other arrays become constants."""
     if isinstance(value, Array):
         return value
+    if is_symbolic(value):
+        return Array(ops.extent(value), weak=True)
     if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):
         return Array(ops.constant(np.asarray(value)), weak=True)
     try:

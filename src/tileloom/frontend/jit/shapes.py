@@ -11,7 +11,8 @@ import numpy as np
 from ...base import dtype
 from ...base.errors import ArgumentError, ShapeError
 from ...graph import ops
-from ...graph.nodes import Tensor
+from ...graph.nodes import Tensor, as_extent
+from ...graph.symbols import is_symbolic
 from .array import Array, as_type, lift, promote
 from .functions import Axis, public
 
@@ -19,7 +20,8 @@ Shape = int | Sequence[int]
 
 
 def _shape(shape: Shape) -> tuple[int, ...]:
-    return (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(map(int, shape))
+    single = isinstance(shape, (int, np.integer)) or is_symbolic(shape)
+    return tuple(map(as_extent, (shape,) if single else shape))  # type: ignore[arg-type]
 
 
 def together(arrays: Sequence[Any]) -> list[Tensor]:

@@ -89,7 +89,7 @@ from .compound import (
     square_sum_all,
     squared_difference,
 )  # fmt: skip
-from .constants import arange, constant, eye, full, full_like, iota, ones, zeros
+from .constants import arange, constant, extent, eye, full, full_like, iota, ones, zeros
 from .conv import conv, conv_transpose
 from .dynamic import fold
 from .einsum import einsum
@@ -285,10 +285,10 @@ __all__ = [
     "conv_transpose", "copysign", "cos", "cos_grad", "cosh", "cross_entropy", "cumprod", "cumsum",
     "depth_to_space", "det", "diagonal", "div", "div_grad", "dropout", "dropout_grad", "einsum",
     "elu", "elu_grad", "equal", "equal_count", "erf", "erf_grad", "erfc", "exp", "exp2", "exp_grad",
-    "expand_dims", "expm1", "eye", "flatten", "flip", "float_status", "floor", "floor_divide",
-    "floor_grad", "fmod", "fold", "full", "full_like", "fused_mul_add", "gather", "gather_elements",
-    "gather_nd", "gelu", "gelu_grad", "global_avg_pool", "global_lp_pool", "global_max_pool",
-    "greater", "greater_equal", "group_norm", "group_norm_grad", "hard_sigmoid",
+    "expand_dims", "expm1", "extent", "eye", "flatten", "flip", "float_status", "floor",
+    "floor_divide", "floor_grad", "fmod", "fold", "full", "full_like", "fused_mul_add", "gather",
+    "gather_elements", "gather_nd", "gelu", "gelu_grad", "global_avg_pool", "global_lp_pool",
+    "global_max_pool", "greater", "greater_equal", "group_norm", "group_norm_grad", "hard_sigmoid",
     "hard_sigmoid_grad", "hard_swish", "hard_swish_grad", "heaviside", "huber_loss",
     "huber_loss_grad", "hypot", "instance_norm", "instance_norm_grad", "inverse", "iota",
     "isfinite", "isinf", "isnan", "kl_div", "kl_div_grad", "l1_loss", "l1_loss_grad", "l1_norm",

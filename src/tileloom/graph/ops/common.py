@@ -14,7 +14,7 @@ from ... import compute as te
 from ...base import DType, dtype
 from ...base.errors import DTypeError, ShapeError, UserError
 from ...expr import BinaryOp, Expr, binary, cast, const, is_index
-from ..nodes import Tensor, TensorType
+from ..nodes import Tensor, TensorType, as_extent
 from ..op import (
     Array,
     Attrs,
@@ -28,12 +28,13 @@ from ..op import (
     apply1,
     register,
 )
+from ..symbols import is_symbolic, symbolic_number
 
 P = ParamSpec("P")
 R = TypeVar("R")
 Formula = Callable[..., Any]
 Types = Sequence[TensorType]
-Scalar = bool | int | float
+Scalar = bool | int | float  # or an extent that is symbolic
 #: What an op accepts as an operand: a tensor, or a number of the other operands' type.
 Operand = Tensor | Scalar
 DTypeClass = Literal["any", "number", "float", "integer", "bool", "bits"]
@@ -175,7 +176,7 @@ def product(extents: Sequence[int]) -> int:
     """The product of extents, 1 of none."""
     result = 1
     for extent in extents:
-        result *= int(extent)
+        result *= as_extent(extent)
     return result
 
 
@@ -203,6 +204,8 @@ def like(value: Operand, other: Tensor | TensorType) -> Tensor:
     if isinstance(value, Tensor):
         return value
     kind = other.dtype
+    if is_symbolic(value):
+        return extent(symbolic_number(value), kind)
     if not kind.is_float and (not math.isfinite(value) or int(value) != value):
         raise DTypeError(f"{value!r} is no value of {kind}", hint="cast the tensor first")
     return constant(value, kind)
@@ -214,6 +217,13 @@ def operands(*values: Operand) -> tuple[Tensor, ...]:
     if model is None:
         return tuple(constant(value, dtype(type(value))) for value in values)
     return tuple(like(value, model) for value in values)
+
+
+def extent(value: int, dtype_: str = "int64") -> Tensor:
+    """An extent as a tensor without dimensions; a constant unless it is symbolic."""
+    if not is_symbolic(value):
+        return constant(value, dtype_)
+    return apply1("extent", (), value=value, dtype=dtype(dtype_))
 
 
 # ---------------------------------------------------------------------------- NumPy

@@ -9,12 +9,23 @@ import numpy as np
 from ... import compute as te
 from ...base import DType, dtype
 from ...base.errors import InternalError
+from ...expr import const
 from ..nodes import Tensor, TensorType
 from ..op import Array, Attrs, apply1
-from .common import Scalar, Types, builder, constant, define, fill, formula, normalize_axis
+from .common import (
+    Scalar,
+    Types,
+    builder,
+    constant,
+    define,
+    extent,
+    fill,
+    formula,
+    normalize_axis,
+)
 from .shape import broadcast_to
 
-__all__ = ["arange", "constant", "eye", "full", "full_like", "iota", "ones", "zeros"]
+__all__ = ["arange", "constant", "extent", "eye", "full", "full_like", "iota", "ones", "zeros"]
 
 
 def _infer_constant(types: Types, attrs: Attrs) -> list[TensorType]:
@@ -54,6 +65,23 @@ def _compute_iota(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> li
 
 
 define("iota", "injective", _infer_iota, _reference_iota, _compute_iota)
+
+
+def _infer_extent(types: Types, attrs: Attrs) -> list[TensorType]:
+    return [TensorType((), dtype(attrs["dtype"]))]
+
+
+def _compute_extent(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te.Tensor]:
+    return [formula(types[0], lambda: const(attrs["value"]).astype(types[0].dtype), "extent")]
+
+
+define(
+    "extent",
+    "injective",
+    _infer_extent,
+    lambda arrays, attrs, types: [np.asarray(int(attrs["value"]))],
+    _compute_extent,
+)
 
 
 @builder

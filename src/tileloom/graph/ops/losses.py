@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from ...base.errors import ShapeError, UserError
 from ..nodes import Tensor
+from ..symbols import is_symbolic
 from . import reduce
 from .binary import add, div, equal, less, maximum, mul, not_equal, sub
 from .choose import cast, where
@@ -38,7 +39,7 @@ def _reduced(loss: Tensor, reduction: str) -> Tensor:
     if reduction == "sum":
         return total
     count = loss.type.size if reduction == "mean" else loss.shape[0] if loss.ndim else 1
-    return div(total, float(count))
+    return div(total, count if is_symbolic(count) else float(count))
 
 
 def spread_gradient(dy: Tensor, shape: Sequence[int], reduction: str) -> Tensor:

@@ -11,10 +11,11 @@ import numpy as np
 from ...base.errors import DTypeError, ShapeError
 from ..nodes import Tensor
 from ..op import Array
+from ..symbols import is_symbolic, symbolic_number
 from . import reduce
-from .binary import add, div, mul, pow, sub
+from .binary import add, div, maximum, mul, pow, sub
 from .choose import where
-from .common import builder, check_dtype, normalize_axes, normalize_axis, product
+from .common import builder, check_dtype, extent, normalize_axes, normalize_axis, product
 from .composite import build, composite
 from .pool import sum_pool
 from .shape import reshape
@@ -25,7 +26,9 @@ Axes = int | Sequence[int] | None
 
 
 def _count(x: Tensor, axis: tuple[int, ...]) -> float:
-    return float(product([x.shape[k] for k in axis]))
+    """How many elements there are over axes; symbolic if an extent is."""
+    count = product([x.shape[k] for k in axis])
+    return count if is_symbolic(count) else float(count)
 
 
 def _mean(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
@@ -35,9 +38,11 @@ def _mean(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
 
 def _var(x: Tensor, axis: tuple[int, ...], keepdims: bool, correction: float) -> Tensor:
     centred = sub(x, _mean(x, axis, True))
-    count = _count(x, axis) - correction
+    count, total = _count(x, axis), reduce.sum(square(centred), axis, keepdims)
     # With no degrees of freedom left the variance is not defined: 0 / 0.
-    return div(reduce.sum(square(centred), axis, keepdims), max(count, 0.0))
+    if is_symbolic(count):
+        return div(total, maximum(sub(extent(symbolic_number(count), x.dtype), correction), 0.0))
+    return div(total, max(count - correction, 0.0))
 
 
 def _var_reference(x: Array, axis: Any, keepdims: bool, correction: float) -> Array:

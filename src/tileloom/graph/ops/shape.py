@@ -14,7 +14,7 @@ from ... import compute as te
 from ...base.errors import ShapeError
 from ...expr import LT as Less
 from ...expr import Expr, binary, const
-from ..nodes import Tensor, TensorType
+from ..nodes import Tensor, TensorType, as_extent
 from ..op import Array, Attrs, apply1
 from .common import (
     Types,
@@ -106,7 +106,7 @@ define(
 @builder
 def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
     """The same elements in another shape; one extent may be -1."""
-    wanted = [int(extent) for extent in shape]
+    wanted = [as_extent(extent) for extent in shape]
     if wanted.count(-1) == 1:
         rest = product([extent for extent in wanted if extent != -1])
         if rest == 0 or x.type.size % rest:
@@ -177,7 +177,7 @@ define(
 
 def broadcast_to(x: Tensor, shape: Sequence[int]) -> Tensor:
     """`x` repeated along new and unit dimensions."""
-    wanted = tuple(int(extent) for extent in shape)
+    wanted = tuple(map(as_extent, shape))
     return x if wanted == x.shape else apply1("broadcast_to", (x,), shape=wanted)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..nodes import Node, Tensor, TensorType
 from ..op import REGISTRY
+from ..symbols import space_of
 
 #: Constants above this many bytes are not made by folding smaller ones.
 FOLD_LIMIT = 1 << 24
@@ -21,9 +22,15 @@ def constant_node(array: np.ndarray[Any, Any], type_: TensorType) -> Tensor:
     return Node(REGISTRY["constant"], (), {"value": array}, [type_]).outputs[0]
 
 
+def _is_symbolic(tensor: Tensor) -> bool:
+    """Whether a value is not known though nothing is read for it."""
+    made_of_size = tensor.node is not None and tensor.node.op.name == "extent"
+    return made_of_size or space_of(tensor.shape) is not None
+
+
 def fold(node: Node, inputs: Sequence[Tensor]) -> list[Tensor] | None:
     """The outputs as constants, when all inputs are and they do not grow beyond measure."""
-    if node.op.name == "constant":
+    if node.op.name == "constant" or any(map(_is_symbolic, node.outputs)):
         return None
     values = []
     for tensor in inputs:

@@ -14,6 +14,7 @@ from itertools import pairwise
 from ... import compute as te
 from ...expr import Expr, ProducerLoad, Range, Reduce, Var, const, post_order
 from ...expr.analyzer import Analyzer
+from ..symbols import divisor_chain
 from .access import flat_index
 from .frame import Axis
 from .layouts import Layout, cut_shape, size_of
@@ -105,7 +106,7 @@ class Atoms:
         for axis in axes:
             value: Expr | None = None
             extent = 1
-            while extent < axis.extent and rest:
+            while extent != axis.extent and rest:
                 atom = rest.pop(0)
                 if reduces and atom.reduce != axis.reduce:
                     raise PlanRefused(f"{name} reduces over another domain")
@@ -136,7 +137,7 @@ class Atoms:
             for extent, start in dim:
                 k = below.get(start, -1)
                 inside: list[Axis] = []
-                while k >= 0 and size_of(a.extent for a in inside) < extent:
+                while k >= 0 and size_of(a.extent for a in inside) != extent:
                     inside.insert(0, self.axes[k])
                     k -= 1
                 if size_of(a.extent for a in inside) != extent:
@@ -196,13 +197,13 @@ def _cut(shape: Sequence[int], others: Iterable[Sequence[int]]) -> list[list[int
         for extent in reversed(each):
             step *= extent
             steps.add(step)
-    chain = sorted(steps)
+    chain = divisor_chain(steps)
+    if chain is None:
+        raise PlanRefused("shapes cut the domain in ways that do not fit into each other")
     result: list[list[int]] = []
     step = 1
     for extent in reversed(shape):
-        within = [s for s in chain if step <= s <= step * extent]
+        within = chain[chain.index(step) : chain.index(step * extent) + 1]
         result.append([b // a for a, b in pairwise(within)][::-1] or [1])
-        if any(b % a for a, b in pairwise(within)):
-            raise PlanRefused("shapes cut the domain in ways that do not fit into each other")
         step *= extent
     return result[::-1]

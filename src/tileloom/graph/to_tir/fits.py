@@ -13,10 +13,10 @@ Each test answers None, or why not.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from itertools import pairwise
 from typing import Literal
 
 from ..nodes import Node, Tensor
+from ..symbols import divisor_chain
 from .layouts import (
     PIECE,
     Layout,
@@ -74,8 +74,7 @@ def refines(shapes: Iterable[Sequence[int]]) -> bool:
         for extent in reversed(shape):
             step *= extent
             steps.add(step)
-    chain = sorted(steps)
-    return all(a and b % a == 0 for a, b in pairwise(chain))
+    return divisor_chain(steps) is not None
 
 
 def lattice(shape: Sequence[int], axes: Collection[int]) -> tuple[tuple[int, int], ...]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ...expr import Expr, Var, const
 from ...tir import PARALLEL, SERIAL, UNROLLED, VECTORIZED, For, IfThenElse, LetStmt, Stmt, seq
+from ..symbols import is_symbolic
 from .frame import Axis
 
 #: Loops with less work than this (in simple operations on elements) run on one thread.
@@ -52,7 +53,9 @@ def parallel_nest(axes: Sequence[Axis], body: Callable[[list[Expr]], Stmt], para
 
 
 def lanes_for(extent: int, lanes: int) -> int:
-    """The narrowest power of two that holds `extent`, at most `lanes`."""
+    """The narrowest power of two that holds `extent`, at most `lanes`; those if nobody knows."""
+    if is_symbolic(extent):
+        return lanes
     width = 1
     while width < min(extent, lanes):
         width *= 2
@@ -77,6 +80,8 @@ def vector_loop(
             and, where no power of two fits, conditional.
         kind: of the loop over the vectors.
     """
+    if is_symbolic(extent):
+        return _open_vector_loop(extent, lanes, body, kind)
     width = lanes_for(extent, lanes)
     whole, rest = divmod(extent, width)
     main = None
@@ -95,6 +100,18 @@ def vector_loop(
         return body(const(whole * width) + lane, here)
 
     return seq(main, vector(narrow, tail))
+
+
+def _open_vector_loop(extent: int, lanes: int, body: Body, kind: str) -> Stmt:
+    """Vectors, and where some positions are left one more vector that is conditional."""
+    whole = extent // lanes
+    main = loop(
+        "v", whole, lambda v: vector(lanes, lambda lane: body(v * lanes + lane, None)), kind
+    )
+    first = const(whole) * lanes
+    rest = const(extent) - first
+    tail = vector(lanes, lambda lane: body(first + lane, lane < rest))
+    return seq(main, tail if lanes == 1 else IfThenElse(rest > 0, tail))
 
 
 def guarded(condition: Expr | None, stmt: Stmt) -> Stmt:

@@ -208,4 +208,4 @@ def _live(axes: Sequence[IterVar]) -> tuple[tuple[Var, ...], tuple[int, ...]]:
 
 
 def _size(axis: IterVar) -> int:
-    return int(axis.domain.extent)  # type: ignore[call-overload,no-any-return]
+    return te.static_extent(axis.domain.extent)

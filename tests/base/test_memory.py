@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tileloom.graph.memory import ALIGNMENT, plan_arena
+from tileloom.base.memory import ALIGNMENT, plan_arena
 
 LIFE = st.tuples(st.integers(0, 12), st.integers(0, 12)).map(lambda t: (min(t), max(t)))
 TENSORS = st.lists(st.tuples(st.integers(0, 3000), LIFE), max_size=30)

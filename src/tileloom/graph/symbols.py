@@ -1,0 +1,369 @@
+"""Extents that are not known when a program is compiled.
+
+A `SymInt` stands in a shape where a number would. It is computed with as a number is, and code that
+never heard of it stays right, because whatever it finds out about the number is written down:
+
+* **Equality** is that of formulas. Two extents that are not always equal are different, also where
+  they happen to agree in one call: code that treats extents as different is right for equal ones.
+  So `a > b` holds where `a >= b` always does and the formulas differ.
+* **Order** (`<`, truth) that the bounds of the sizes prove is answered. What they do not prove is a
+  *decision*: while kernels are planned, both answers are followed, each to a kernel of its own with
+  the answers as its predicate (`Space.variants`); anywhere else the sizes at hand decide, and the
+  answer becomes a *guard* of the program.
+* **The value itself** (`int()`, use as an index, division into a float) makes the extent the
+  constant that it is now, also by a guard.
+
+A program is right for all sizes within the bounds for which its guards hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..base.polynomial import Apart, Number, Polynomial, greatest, least, quotient, remainder
+from ..compute import EXTENT
+from ..expr import Expr, FloorDiv, FloorMod, Max, Min, binary, const
+from .space import Space
+
+if TYPE_CHECKING:
+    from .nodes import Graph, Node
+
+T = TypeVar("T")
+
+#: Where no largest size is named: what 32 bits can count.
+UNBOUNDED = (1 << 31) - 1
+_BINARY = {"//": FloorDiv, "%": FloorMod, "min": Min, "max": Max}
+
+
+# ---------------------------------------------------------------------------- numbers
+
+
+def symbol(space: Space, name: str, low: int, high: int, hint: int) -> int:
+    """A new symbol of a space as an extent.
+
+    Args:
+        low, high: its bounds, both included.
+        hint: its value in this compilation.
+    """
+    return wrap(space, space.add(name, low, high, hint))
+
+
+def wrap(space: Space, number: Number) -> int:
+    """A formula as an extent."""
+    return number if isinstance(number, int) else symbolic_number(SymInt(space, number))
+
+
+class SymInt:
+    """An extent in a shape that is known by its formula alone; see the head of this module.
+
+    >>> batch = symbol(Space(), "batch", 1, 64, 8)
+    >>> batch * 4 // 2, batch * 4 >= 4, (batch + 1).hint
+    (2*batch, True, 9)
+    """
+
+    __slots__ = ("_expr", "formula", "space")
+
+    def __init__(self, space: Space, formula: Polynomial) -> None:
+        self.space = space
+        self.formula = formula
+        self._expr: Expr | None = None
+
+    @property
+    def hint(self) -> int:
+        """The value in this compilation, which nothing may depend on but speed."""
+        return self.formula.value(self.space.hints)
+
+    # ------------------------------------------------------------------ arithmetic
+
+    def _with(self, operation: Callable[[Any, Any], Number], a: Any, b: Any) -> Any:
+        x, y = _number(a), _number(b)
+        return NotImplemented if x is None or y is None else wrap(self.space, operation(x, y))
+
+    def __add__(self, other: Any) -> Any:
+        return self._with(lambda a, b: a + b, self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self._with(lambda a, b: a + b, other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return self._with(lambda a, b: a - b, self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self._with(lambda a, b: a - b, other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return self._with(lambda a, b: a * b, self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self._with(lambda a, b: a * b, other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return self._with(self._quotient, self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return self._with(self._quotient, other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return self._with(self._remainder, self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return self._with(self._remainder, other, self)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __neg__(self) -> Any:
+        return wrap(self.space, -self.formula)
+
+    def __pos__(self) -> SymInt:
+        return self
+
+    def __abs__(self) -> Any:
+        return self if self >= 0 else -self
+
+    def _quotient(self, a: Number, b: Number) -> Number:
+        self._check_divisor(b)
+        found = quotient(a, b)
+        # Parts that are less than one are zero.
+        if isinstance(found, Polynomial):
+            low, high = self.space.between(found)
+            if low == high:
+                return low
+        return found
+
+    def _remainder(self, a: Number, b: Number) -> Number:
+        self._check_divisor(b)
+        found = remainder(a, b)
+        if isinstance(found, Polynomial) and found.terms[0][0]:
+            (atom, *more), _ = found.terms[0]
+            if not more and isinstance(atom, Apart) and atom.op == "%":
+                low, _ = self.space.between(atom.a)
+                _, above = self.space.between(atom.a - atom.b)
+                if low >= 0 and above < 0:
+                    return atom.a
+        return found
+
+    def _check_divisor(self, b: Number) -> None:
+        if b == 0:
+            raise ZeroDivisionError("division of an extent by zero")
+
+    # ------------------------------------------------------------------ comparison
+
+    def __eq__(self, other: object) -> bool:
+        number = _number(other)
+        if number is None:
+            return NotImplemented
+        if number == self.formula:
+            return True
+        low, high = self.space.between(self.formula - number)
+        return low == high == 0
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.formula)
+
+    def _not_less(self, a: Any, b: Any) -> Any:
+        x, y = _number(a), _number(b)
+        return NotImplemented if x is None or y is None else self.space.decide(x - y)
+
+    def _less(self, a: Any, b: Any) -> Any:
+        x, y = _number(a), _number(b)
+        if x is None or y is None:
+            return NotImplemented
+        gap = y - x
+        if not isinstance(gap, int) and self.space.between(gap)[0] == 0:
+            return True  # never greater, and not the same formula
+        return self.space.decide(gap - 1)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._not_less(self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._less(other, self)
+
+    def __le__(self, other: Any) -> Any:
+        return self._not_less(other, self)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._less(self, other)
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    # ------------------------------------------------------------------ the value itself
+
+    def __index__(self) -> int:
+        return self.space.fix(self.formula)
+
+    __int__ = __index__
+
+    def __float__(self) -> float:
+        return float(self.space.fix(self.formula))
+
+    def __truediv__(self, other: Any) -> Any:
+        return float(self) / other
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return other / float(self)
+
+    def __pow__(self, other: Any) -> Any:
+        if isinstance(other, int) and 0 <= other <= 4:
+            result: Any = 1
+            for _ in range(other):
+                result = result * self
+            return result
+        return int(self) ** other
+
+    def __rpow__(self, other: Any) -> Any:
+        return other ** int(self)
+
+    # ------------------------------------------------------------------ elsewhere
+
+    def __tileloom_expr__(self) -> Expr:
+        if self._expr is None:
+            self._expr = expr_of(self.formula, self.space.variables)
+            self._expr.memo[EXTENT] = self
+        return self._expr
+
+    def __repr__(self) -> str:
+        return repr(self.formula)
+
+
+def _number(value: Any) -> Number | None:
+    if isinstance(value, SymInt):
+        return value.formula
+    if isinstance(value, int):
+        return int(value)
+    if hasattr(value, "dtype") or isinstance(value, float) or not hasattr(value, "__index__"):
+        return None  # an expression or an array: it knows what to do with an extent
+    return int(value.__index__())
+
+
+def expr_of(number: Number, variables: Mapping[str, Expr]) -> Expr:
+    """A formula as an expression over these, in their type."""
+    if isinstance(number, int):
+        return const(number)
+    total: Expr | None = None
+    for monomial, factor in number.terms:
+        product: Expr | None = None
+        for atom in monomial:
+            if isinstance(atom, str):
+                part = variables[atom]
+            else:
+                a, b = expr_of(atom.a, variables), expr_of(atom.b, variables)
+                part = binary(_BINARY[atom.op], a, b)
+            product = part if product is None else product * part
+        term = const(factor) if product is None else product if factor == 1 else product * factor
+        total = term if total is None else total + term
+    return const(0) if total is None else total
+
+
+# ---------------------------------------------------------------------------- extents of any kind
+
+
+def is_symbolic(extent: object) -> bool:
+    """Whether an extent is not a number."""
+    return isinstance(extent, SymInt)
+
+
+def _symbolic(extent: object) -> SymInt | None:
+    return extent if isinstance(extent, SymInt) else None
+
+
+def hint(extent: int) -> int:
+    """An extent's value in this compilation; estimates of cost go by it."""
+    found = _symbolic(extent)
+    return extent if found is None else found.hint
+
+
+def formula_of(extent: int) -> Any:
+    """An extent as the runtime evaluates it: a `Polynomial`, or a number."""
+    found = _symbolic(extent)
+    return extent if found is None else found.formula
+
+
+def bounds_of(extent: int) -> tuple[int, int]:
+    """The least and the greatest value of an extent."""
+    found = _symbolic(extent)
+    return (extent, extent) if found is None else found.space.between(found.formula)
+
+
+def smaller(a: int, b: int) -> int:
+    """The smaller of two extents, without deciding which that is."""
+    return _either(a, b, least)
+
+
+def larger(a: int, b: int) -> int:
+    """The larger of two extents, without deciding which that is."""
+    return _either(a, b, greatest)
+
+
+def _either(a: int, b: int, operation: Callable[[Number, Number], Number]) -> int:
+    symbolic = _symbolic(a) or _symbolic(b)
+    if symbolic is None:
+        return symbolic_number(operation(a, b))
+    space = symbolic.space
+    first, second = formula_of(a), formula_of(b)
+    a_is_more = space.holds(first - second)
+    if a_is_more or space.holds(second - first):
+        bigger, other = (a, b) if a_is_more else (b, a)
+        return bigger if operation is greatest else other
+    return wrap(space, operation(first, second))
+
+
+def symbolic_number(number: Any) -> int:
+    """Anything that stands for an integer, under that type."""
+    return number  # type: ignore[no-any-return]
+
+
+def divisor_chain(numbers: Iterable[int]) -> list[int] | None:
+    """Numbers in an order in which each divides the next, if there is one.
+
+    >>> divisor_chain({12, 1, 4}), divisor_chain({4, 6})
+    ([1, 4, 12], None)
+    """
+    chain = sorted(numbers, key=lambda n: (_degree(n), hint(n)))
+    return chain if all(a != 0 and b % a == 0 for a, b in pairwise(chain)) else None
+
+
+def _degree(number: int) -> int:
+    found = _symbolic(number)
+    return 0 if found is None else max(len(monomial) for monomial, _ in found.formula.terms)
+
+
+def space_of(extents: Sequence[int]) -> Space | None:
+    """The space of the symbols among extents, if there are any."""
+    found = next(filter(None, map(_symbolic, extents)), None)
+    return None if found is None else found.space
+
+
+def space_of_graph(graph: Graph) -> Space | None:
+    """The space of the symbols in a graph's shapes, if there are any."""
+    tensors = [*graph.inputs, *(t for node in graph.nodes for t in node.outputs)]
+    return next(filter(None, (space_of(t.shape) for t in tensors)), None)
+
+
+def host_at(node: Node, sizes: Mapping[str, int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """The NumPy function of a node for some sizes."""
+    types = [replace(t.type, shape=_known(t.shape, sizes)) for t in node.outputs]
+    attrs = _known(node.attrs, sizes)
+    return lambda arrays: node.op.reference(arrays, attrs, types)
+
+
+def _known(value: Any, sizes: Mapping[str, int]) -> Any:
+    """An attribute with numbers for its extents."""
+    if is_symbolic(value):
+        return value.formula.value(sizes)
+    if isinstance(value, dict):
+        return {name: _known(part, sizes) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_known(part, sizes) for part in value)
+    return value
