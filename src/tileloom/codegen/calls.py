@@ -9,7 +9,7 @@ import llvmlite.ir as ir
 from ..base import dtype
 from ..base.errors import UnsupportedError
 from ..expr import Call, StringImm
-from ..expr.ops import ATOMIC_VALUES
+from ..expr.atomic_ops import ATOMIC_VALUES
 from ..tir import BufferLoad
 from . import arith, atomics, memory, vmath
 from .emitter import Emitter

@@ -8,7 +8,7 @@ import llvmlite.ir as ir
 
 from ..base.errors import UnsupportedError
 from ..expr import Call, StringImm
-from ..expr.ops import ATOMIC_VALUES
+from ..expr.atomic_ops import ATOMIC_VALUES
 from . import atomics
 from .emitter import Emitter
 from .types import F16, F32, F64, I16, I32, I64

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from ..base.errors import UserError
 from ..base.late import TYPE_CHECKING, package
 from ..base.record import Record
+from .atomic_ops import ATOMIC_VALUES
 
 if TYPE_CHECKING:
     import fractions
@@ -215,15 +216,6 @@ register_op(Op("tir.if_then_else", 3, evaluate=lambda c, a, b: a if c else b))
 register_op(Op("tir.reinterpret"))
 register_op(Op("tir.call_extern", None, pure=False, elementwise=False))
 register_op(Op("tir.call_pure_extern", None, elementwise=False))
-
-#: Calls that read and change memory through the pointer that is their first argument, and give what
-#: was there: how many values each takes beside. A last argument may name the order.
-ATOMIC_VALUES = {
-    "tir.atomic_add": 1, "tir.atomic_min": 1, "tir.atomic_max": 1, "tir.atomic_and": 1,
-    "tir.atomic_or": 1, "tir.atomic_xor": 1, "tir.atomic_exchange": 1, "tir.atomic_cas": 2,
-    "tir.atomic_load": 0, "tir.atomic_store": 1,
-}  # fmt: skip
-ATOMIC_ORDERS = ("relaxed", "acquire", "release", "acq_rel")
 for _name in ATOMIC_VALUES:
     register_op(Op(_name, None, pure=False, elementwise=False))
 #: Orders what a thread does before and after: for its block, the device, or everyone.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..base import dtype
 from ..base.late import TYPE_CHECKING
 from ..expr import Call, Expr, as_expr
+from ..expr.atomic_ops import ATOMIC_VALUES
 from ..expr.operators import ExprLike
-from ..expr.ops import ATOMIC_VALUES
 from ..tir import BufferLoad
 from ..tir.atomics import ACCESS_PTR, ADDRESS_OF
 

@@ -15,7 +15,7 @@ from ..base.errors import VerifyError
 from ..base.late import TYPE_CHECKING
 from ..base.record import Record
 from ..expr import Call, Expr, StringImm, Var, const
-from ..expr.ops import ATOMIC_ORDERS, ATOMIC_VALUES
+from ..expr.atomic_ops import ATOMIC_ORDERS, ATOMIC_VALUES
 from .nodes import BufferLoad, BufferStore, Stmt
 from .walk import pre_order, stmt_exprs
 
