@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tileloom
 from lower.gpu_programs import gpu_lower
 from tileloom import te
 from tileloom.base.target import target
+from tileloom.expr import Var
 from tileloom.graph import ops
 from tileloom.graph.expand import expand
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
@@ -22,7 +24,8 @@ from tileloom.lower import lower
 from tileloom.lower.threads import kernels
 from tileloom.lower.verify_gpu_code import verify_gpu_code
 from tileloom.schedule import Schedule
-from tileloom.schedule.group import GroupRefused, grid, schedule_gpu
+from tileloom.schedule.group import GroupRefused, clusters, grid, schedule_gpu
+from tileloom.script import tir as T
 from tileloom.simt import KernelCost, kernel_costs, run_kernels
 from tileloom.tir import PrimFunc
 
@@ -153,7 +156,7 @@ def test_results_of_long_columns_come_together_without_conflicts() -> None:
 
 def test_long_rows_are_computed_again_and_short_ones_kept() -> None:
     assert cost((4, 1024), softmax).calls["exp"] == 4 * 1024
-    assert cost((4, 50000), softmax).calls["exp"] == 2 * 4 * 50000
+    assert cost((400, 50000), softmax).calls["exp"] == 2 * 400 * 50000
 
 
 def test_transposes_go_through_tiles() -> None:
@@ -167,52 +170,116 @@ def test_transposes_go_through_tiles() -> None:
 # ---------------------------------------------------------------------------- parts
 
 
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short rows are made in parts."""
+    for name, value in (("LONG", 64), ("DEEP", 32), ("LARGE", 1)):
+        monkeypatch.setattr(clusters, name, value)
+    for name, value in (("THREADS", 32), ("KEPT", 1)):
+        monkeypatch.setattr(grid, name, value)
+
+
 @pytest.mark.parametrize(
     ("shape", "build"),
     [
         ((200,), reducing(0)), ((2, 310), reducing(1)), ((16, 3, 16), reducing((0, 2))),
         ((2, 320), lambda x: [ops.mean(x, 1), ops.max(x, 1)]),
         ((1, 256), lambda x: [ops.sqrt(ops.sum(ops.square(x), 1))]),
+        ((211,), reducing(0)), ((2, 1031), reducing(1)), ((13, 3, 17), reducing((0, 2))),
+        ((103, 5), reducing(0)), ((64, 40), reducing(0)), ((127, 33), reducing(0)),
+        ((2, 331), lambda x: [ops.mean(x, 1), ops.max(x, 1)]),
+        ((97, 35), lambda x: [ops.mean(x, 0), ops.sqrt(ops.max(x, 0))]),
     ],
 )  # fmt: skip
-def test_few_results_are_made_in_parts(
-    shape: tuple[int, ...], build: Build, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, value in (("WORTH", 64), ("THREADS", 32), ("KEPT", 1)):
-        monkeypatch.setattr(grid, name, value)
+@pytest.mark.usefixtures("eager")
+def test_few_results_are_made_in_parts(shape: tuple[int, ...], build: Build) -> None:
     sch, _, _ = scheduled(shape, build)
-    assert len(list(kernels(lower(sch.mod["main"], GPU).body))) == 2
+    first, second = kernel_costs(lower(sch.mod["main"], GPU), GPU)
+    assert first.blocks > second.blocks
+    assert sch.verify().ok
     test_groups_compute_what_they_should(shape, build)
 
 
-def test_parts_use_the_whole_grid() -> None:
-    sch, _, _ = scheduled((1 << 20,), reducing(0))
+@pytest.mark.parametrize(
+    ("shape", "build", "count"),
+    [
+        ((2, 311), softmax, 5), ((3, 320), layer_norm, 5), ((151, 7), centred(0), 3),
+        ((2, 300), with_statistics(1), 3), ((400,), lambda x: [ops.exp(x), ops.sum(x, 0)], 3),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("eager")
+def test_rows_that_all_blocks_reduce_are_read_again_by_all_blocks(
+    shape: tuple[int, ...], build: Build, count: int
+) -> None:
+    sch, _, _ = scheduled(shape, build)
+    assert len(list(kernels(lower(sch.mod["main"], GPU).body))) == count
+    test_groups_compute_what_they_should(shape, build)
+
+
+@pytest.mark.parametrize("length", [1 << 20, 1_000_003])
+def test_parts_use_the_whole_grid(length: int) -> None:
+    sch, _, _ = scheduled((length,), reducing(0))
     first, second = kernel_costs(lower(sch.mod["main"], GPU), GPU)
     assert first.blocks >= 200
     assert (second.blocks, second.stores["global"].elements) == (1, 1)
-    assert first.loads["global"].elements == 1 << 20
+    assert first.loads["global"].elements == length
 
 
-def test_data_that_is_passed_over_again_stays_in_one_kernel() -> None:
-    assert cost((2, 1 << 15), softmax).blocks == 2
+# ---------------------------------------------------------------------------- several domains
 
 
-# ---------------------------------------------------------------------------- refusals
-
-
-def test_blocks_without_a_common_domain_are_refused() -> None:
+def independent() -> PrimFunc:
     a, b = te.placeholder((6, 8), name="A"), te.placeholder((9,), name="B")
     k = te.reduce_axis((0, 8), name="k")
     left = te.compute((6,), lambda i: te.sum(a[i, k], axis=k), name="left")
     right = te.compute((9,), lambda i: b[i] + 1.0, name="right")
-    with pytest.raises(GroupRefused, match=r"left|right"):
-        schedule_gpu(te.create_prim_func([a, b, left, right]), GPU)
+    return te.create_prim_func([a, b, left, right])
 
 
-def test_a_reduction_of_a_reduction_is_refused() -> None:
+def of_reductions() -> PrimFunc:
     a = te.placeholder((6, 8), name="A")
     j, k = te.reduce_axis((0, 8), name="j"), te.reduce_axis((0, 6), name="k")
     rows = te.compute((6,), lambda i: te.sum(a[i, j], axis=j), name="rows")
     total = te.compute((1,), lambda i: te.sum(rows[k], axis=k), name="total")
-    with pytest.raises(GroupRefused):
-        schedule_gpu(te.create_prim_func([a, total]), GPU)
+    return te.create_prim_func([a, total])
+
+
+def formulas(*sizes: int) -> PrimFunc:
+    inputs = [te.placeholder((n,), name=f"A{n}") for n in sizes]
+    made = [te.compute(a.shape, lambda i, a=a: a[i] * 2.0, name=f"B{a.name}") for a in inputs]
+    return te.create_prim_func([*inputs, *made])
+
+
+def backwards() -> PrimFunc:
+    """Two readers of what costs a call: one where it stands, one from the end."""
+    x = te.placeholder((5, 64), name="X")
+    s = te.compute((5, 64), lambda i, c: T.exp(x[i, c]), name="S")
+    b = te.compute((5, 64), lambda i, c: s[i, 63 - c] + x[i, c], name="B")
+    d = te.compute((5, 64), lambda i, c: s[i, c] - x[i, c], name="D")
+    return te.create_prim_func([x, b, d])
+
+
+def arrays(func: PrimFunc, rng: np.random.Generator) -> list[Any]:
+    return [rng.standard_normal(b.static_shape).astype(b.dtype.numpy) for b in func.buffers]
+
+
+@pytest.mark.parametrize(
+    ("func", "count"),
+    [(independent(), 2), (of_reductions(), 2), (formulas(5, 700, 3000), 1), (backwards(), 1)],
+)
+def test_blocks_without_a_common_domain_are_several_nests(func: PrimFunc, count: int) -> None:
+    flat = gpu_lower(schedule_gpu(func, GPU).mod["main"])
+    assert len(list(kernels(flat.body))) == count
+    given = arrays(func, np.random.default_rng(0))
+    wanted = [array.copy() for array in given]
+    tileloom.tir.run(func, *wanted)
+    run_kernels(flat, *given)
+    for have, want in zip(given, wanted, strict=True):
+        np.testing.assert_allclose(have, want, 1e-5, 1e-5)
+
+
+def test_extents_that_are_not_known_are_refused() -> None:
+    n = Var("n", "int32")
+    a = te.placeholder((n,), name="A")
+    with pytest.raises(GroupRefused, match="not constant"):
+        schedule_gpu(te.create_prim_func([a, te.compute((n,), lambda i: a[i] + 1.0)]), GPU)

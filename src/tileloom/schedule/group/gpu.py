@@ -1,4 +1,4 @@
-"""Groups on a GPU: every block tiled alike, in one kernel.
+"""Groups on a GPU: every block of a cluster tiled alike, in one kernel.
 
 Each block gets the loops [block, row thread, reduction thread, inner]; the outermost loops of all
 blocks become one, so that a thread block makes a row, or a few, from beginning to end. All blocks
@@ -14,16 +14,20 @@ from ..errors import ScheduleError
 from ..library import auto_inline
 from ..rv import LoopRV
 from ..schedule import Schedule
-from .domain import Domain, GroupRefused, find_domain
-from .grid import parts_for, schedule_parts
-from .loops import blocks_by_name, reduces, rows_and_depth, share_out
-from .registers import flatten, inline_the_rest, keep_outputs_that_are_read
+from .clusters import Cluster, settle
+from .domain import GroupRefused, domain_of
+from .grid import merged, parts_for, schedule_parts
+from .launches import Launch, bind_launches
+from .loops import reduces
+from .normal import normalise
+from .registers import flatten, inline_the_rest, keep_results
+from .share import ACROSS_ROWS, ALONG_ROWS, share_out, threads_of
 from .tile import Tile, alternatives, choose_tile
-from .transposed import tile_transposed, transposed_reads
+from .transposed import ROWS, SIDE, tile_transposed, transposed_reads
 
 
 def schedule_gpu(mod: IRModule | PrimFunc, target: Target) -> Schedule:
-    """A group as one kernel for a GPU.
+    """A group for a GPU: one kernel for each of its clusters, of which most groups have one.
 
     Args:
         mod: a function of blocks that are bound to nothing yet.
@@ -33,7 +37,7 @@ def schedule_gpu(mod: IRModule | PrimFunc, target: Target) -> Schedule:
         The schedule, whose trace holds the steps that were taken.
 
     Raises:
-        GroupRefused: the blocks share no iteration domain.
+        GroupRefused: an extent is no number.
 
     >>> from tileloom import te
     >>> from tileloom.base import target
@@ -46,14 +50,56 @@ def schedule_gpu(mod: IRModule | PrimFunc, target: Target) -> Schedule:
     ('blockIdx.x', 'threadIdx.x')
     """
     sch = Schedule(mod)
-    auto_inline(sch, into_producers=False)
-    domain = find_domain(sch)
-    parts = parts_for(domain, sch)
+    for _ in range(2):  # the second time round, what had several readers may have one
+        auto_inline(sch, into_producers=False)
+    clusters = settle(sch, target)
+    launches: list[Launch] = []
+    for cluster in clusters:
+        sch, made = _schedule(sch, cluster, target, alone=len(clusters) == 1)
+        launches += made
+    return bind_launches(sch, launches)
+
+
+def _schedule(
+    sch: Schedule, cluster: Cluster, target: Target, alone: bool
+) -> tuple[Schedule, list[Launch]]:
+    """The kernels of a cluster, with the first of all tiles that fits."""
+    parts = parts_for(sch, cluster, target)
     if parts > 1:
-        schedule_parts(sch, domain, parts)
-        return sch
-    blocks = blocks_by_name(sch).values()
-    first = choose_tile(
+        trial = sch.copy()
+        try:
+            return trial, schedule_parts(trial, cluster.copy(), parts)
+        except ScheduleError:
+            pass  # one kernel will do
+    domain = cluster.domain
+    for tile in alternatives(_choose(sch, cluster, target, alone), domain.rows, domain.depth):
+        trial = sch.copy()
+        try:
+            return trial, [_apply(trial, cluster.copy(), tile)]
+        except ScheduleError as error:
+            reason = error
+    if len(cluster.names) == 1:
+        raise GroupRefused(f"no tile fits block {cluster.names[0]!r}: {reason.message}")
+    return _one_by_one(sch, cluster, target)
+
+
+def _one_by_one(sch: Schedule, cluster: Cluster, target: Target) -> tuple[Schedule, list[Launch]]:
+    """The blocks of a cluster as kernels of their own."""
+    launches: list[Launch] = []
+    made = {r.buffer for block in cluster.blocks(sch).values() for r in block.writes}
+    for name, block in cluster.blocks(sch).items():
+        only = Cluster([name], domain_of([block]), cluster.exported | made)
+        sch, found = _schedule(sch, only, target, alone=False)
+        launches += found
+    return sch, launches
+
+
+def _choose(sch: Schedule, cluster: Cluster, target: Target, alone: bool) -> Tile:
+    blocks = cluster.blocks(sch).values()
+    domain = cluster.domain
+    if cluster.is_product(sch):
+        return Tile(min(256, domain.rows), 1, 1, domain.depth, "none")
+    tile = choose_tile(
         domain.rows,
         domain.depth,
         reduces=any(map(reduces, blocks)),
@@ -61,46 +107,45 @@ def schedule_gpu(mod: IRModule | PrimFunc, target: Target) -> Schedule:
         bits=max((_bits(block) for block in blocks), default=32),
         target=target,
     )
-    for tile in alternatives(first, domain.rows, domain.depth):
-        trial = sch.copy()
-        try:
-            _apply(trial, domain.copy(), tile)
-        except ScheduleError as error:
-            reason = error
-        else:
-            return trial
-    raise GroupRefused(f"no tile fits the group: {reason.message}")
+    # Kernels with equal blocks can be one.
+    return tile if alone or tile.method != "none" or domain.reduced else tile.with_threads(256)
 
 
-def _apply(sch: Schedule, domain: Domain, tile: Tile) -> None:
-    inline_the_rest(sch, domain, tile)
-    keep_outputs_that_are_read(sch, domain)
-    for name in blocks_by_name(sch):
-        flatten(sch, name, domain)
-    outermost = [_tile_block(sch, name, domain, tile) for name in blocks_by_name(sch)]
-    block = sch.merge(*outermost) if len(outermost) > 1 else outermost[0]
-    sch.bind(block, "blockIdx.x")
+def _apply(sch: Schedule, cluster: Cluster, tile: Tile) -> Launch:
+    domain = cluster.domain
+    inline_the_rest(sch, cluster, tile)
+    keep_results(sch, cluster, tile)
+    for name in cluster.names:
+        flatten(sch, name, cluster)
+    if not domain.reduced and len(cluster.names) == 1:
+        block = sch.get_block(cluster.names[0])
+        across = transposed_reads(sch.get(block), domain)
+        if across:
+            return Launch(tile_transposed(sch, block, domain, across), (SIDE, ROWS))
+    along = domain.reduces_innermost and tile.reduce_thread > 1
+    tags = ALONG_ROWS if along else ACROSS_ROWS
+    outermost = [_tile_block(sch, name, cluster, tile, tags) for name in cluster.names]
+    return Launch(merged(sch, outermost), threads_of(tile, tags))
 
 
 def _bits(block: Block) -> int:
     return max(region.buffer.dtype.bits for region in (*block.reads, *block.writes))
 
 
-def _tile_block(sch: Schedule, name: str, domain: Domain, tile: Tile) -> LoopRV:
+def _tile_block(
+    sch: Schedule, name: str, cluster: Cluster, tile: Tile, tags: tuple[str, str]
+) -> LoopRV:
     """Tile a block and bind its threads; its outermost loop, which is not bound yet."""
     rv = sch.get_block(name)
-    if not domain.reduced:
-        across = transposed_reads(sch.get(rv), domain)
-        if across:
-            return tile_transposed(sch, rv, domain, across)
-    rows, depth = rows_and_depth(sch, rv, name, domain)
-    if domain.reduced:
-        along_rows = ("threadIdx.y", "threadIdx.x")
-        tags = along_rows if domain.reduces_innermost else along_rows[::-1]
-        return share_out(sch, rv, rows, depth, tile, (tags[0], tags[1]))
+    leaves = cluster.leaves(sch, sch.get(rv))
+    rows, depth = normalise(sch, name, cluster.domain)
+    if cluster.domain.reduced:
+        return share_out(sch, rv, rows, depth, tile, tags, leaves)
     block: LoopRV
     block, thread, inner = sch.split(rows, [None, tile.spatial_thread, tile.spatial_inner])
     sch.bind(thread, "threadIdx.x")
     if tile.vector > 1:
         sch.vectorize(inner)
+    if not leaves:
+        sch.set_scope(rv, 0, "local")
     return block

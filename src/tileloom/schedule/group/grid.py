@@ -1,4 +1,4 @@
-"""Reductions with few results: in parts by the whole grid, then the parts by one block a result.
+"""Reductions with few results: in parts by the whole grid, then the parts by few blocks.
 
 A block for each result would leave most of a GPU idle. So every result gets many blocks, each of
 which leaves one part in memory; a second kernel reduces the parts and computes what follows. The
@@ -7,54 +7,98 @@ order of adding is fixed, unlike with atomic additions.
 
 from __future__ import annotations
 
+from ...base import Target
 from ..rv import BlockRV, LoopRV
 from ..schedule import Schedule
+from .clusters import Cluster, blocks_alone, is_long, over_depth
 from .domain import Domain, GroupRefused
-from .loops import blocks_by_name, fused, reduces, rows_and_depth, share_out
-from .tile import BLOCKS, KEPT, Tile, divisor, trim
+from .launches import Launch
+from .loops import reduces
+from .normal import normalise
+from .share import ACROSS_ROWS, ALONG_ROWS, share_out, threads_of
+from .tile import KEPT, Tile, busy_blocks, trim
 
-#: Positions of a row from which parts pay, and threads of a block that makes one.
-WORTH, THREADS = 16_384, 256
+#: Threads that reduce one part, and for columns how many columns and how many threads of each.
+THREADS, COLUMNS, TOGETHER = 256, 32, 8
 
 
-def parts_for(domain: Domain, sch: Schedule) -> int:
+def parts_for(sch: Schedule, cluster: Cluster, target: Target) -> int:
     """Into how many parts reductions should be cut; 1 where one kernel does."""
-    if domain.depth < WORTH or domain.rows >= BLOCKS // 2:
+    domain = cluster.domain
+    if not is_long(domain, target) or not any(map(reduces, cluster.blocks(sch).values())):
         return 1
-    for name, block in blocks_by_name(sch).items():
-        over_all = any(axis is not None and axis.reduced for axis in domain.axes[name])
+    for name, block in cluster.blocks(sch).items():
         before = (sch.get(rv) for rv in sch.get_producers(sch.get_block(name)))
-        if over_all and (not reduces(block) or any(map(reduces, before))):
+        inside = [b for b in before if b.name_hint in cluster.names]
+        if over_depth(domain, name) and (not reduces(block) or any(map(reduces, inside))):
             return 1  # the data is passed over again, with what all parts make together
-    wanted = trim(2 * BLOCKS // domain.rows, 1, domain.depth // (THREADS * KEPT))
-    return divisor(domain.depth, wanted)  # parts of different lengths would need a guard each
+    step = _threads(domain)
+    wanted = trim(
+        2 * busy_blocks(target) // blocks_alone(domain), 1, max(1, domain.depth // (step * KEPT))
+    )
+    length = -(-domain.depth // (wanted * step)) * step
+    return int(-(-domain.depth // length))
 
 
-def schedule_parts(sch: Schedule, domain: Domain, parts: int) -> None:
+def _threads(domain: Domain) -> int:
+    return THREADS if domain.reduces_innermost else TOGETHER
+
+
+def schedule_parts(sch: Schedule, cluster: Cluster, parts: int) -> list[Launch]:
     """Two kernels: parts of all reductions, then what is made of them."""
+    domain = cluster.domain
+    along = domain.reduces_innermost
+    if along:
+        whole, tags = Tile(1, 1, trim(_power(parts), 1, 1024), 1, "block"), ALONG_ROWS
+    else:
+        whole, tags = Tile(min(THREADS, domain.rows), 1, 1, parts, "none"), ACROSS_ROWS
     of_parts: list[LoopRV] = []
     of_wholes: list[LoopRV] = []
-    whole = Tile(1, 1, min(1024, 1 << (parts - 1).bit_length()), 1, "block")
-    for name, block in blocks_by_name(sch).items():
+    for name in cluster.names:
         rv = sch.get_block(name)
-        rows, depth = rows_and_depth(sch, rv, name, domain)
-        if reduces(block):
+        rows, depth = normalise(sch, name, domain)
+        if reduces(sch.get(rv)):
             if depth is None:
                 raise GroupRefused(f"block {name!r} reduces over nothing")
-            part, _ = sch.split(depth, [parts, None])
-            of_parts.append(_tile_part(sch, sch.rfactor(part, 0)))
+            step = _threads(domain)
+            length = -(-domain.depth // (parts * step))
+            part, _, _ = sch.split(depth, [parts, length, step])
+            of_parts.append(_tile_part(sch, sch.rfactor(part, 0), along, domain.rows))
             rows, depth, *_ = sch.get_loops(rv)
-        of_wholes.append(share_out(sch, rv, rows, depth, whole))
-    for nests in (of_parts, of_wholes):
-        first = sch.merge(*nests) if len(nests) > 1 else nests[0]
-        sch.bind(first, "blockIdx.x")
+        leaves = cluster.leaves(sch, sch.get(rv))
+        of_wholes.append(share_out(sch, rv, rows, depth, whole, tags, leaves))
+    threads = (THREADS, 1) if along else (min(COLUMNS, domain.rows), TOGETHER)
+    return [
+        Launch(merged(sch, of_parts), threads),
+        Launch(merged(sch, of_wholes), threads_of(whole, tags)),
+    ]
 
 
-def _tile_part(sch: Schedule, rv: BlockRV) -> LoopRV:
-    """A block of threads for each part."""
-    row, part, rest, *_ = sch.get_loops(rv)
-    block = fused(sch, [row, part])
-    inner, thread = sch.split(rest, [None, THREADS])
-    sch.reorder(thread, inner)
-    sch.bind(thread, "threadIdx.x")
+def merged(sch: Schedule, nests: list[LoopRV]) -> LoopRV:
+    """Nests over blocks as one."""
+    loop: LoopRV = sch.merge(*nests) if len(nests) > 1 else nests[0]
+    return loop
+
+
+def _power(value: int) -> int:
+    return 1 << max(0, value - 1).bit_length()
+
+
+def _tile_part(sch: Schedule, rv: BlockRV, along: bool, rows: int) -> LoopRV:
+    """A block of threads for each part of a row, or of neighbouring columns."""
+    row, part, inner, thread = sch.get_loops(rv)
+    block: LoopRV
+    if along:
+        sch.reorder(row, part, thread, inner)
+        block = sch.fuse(row, part)
+        sch.bind(thread, "threadIdx.x")
+        return block
+    columns, column = sch.split(row, [None, min(COLUMNS, rows)])
+    sch.reorder(columns, part, column, thread, inner)
+    block = sch.fuse(columns, part)
+    sch.bind(column, "threadIdx.x")
+    sch.bind(thread, "threadIdx.y")
     return block
+
+
+__all__ = ["merged", "parts_for", "schedule_parts"]

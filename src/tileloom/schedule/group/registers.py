@@ -1,64 +1,82 @@
-"""Which intermediates of a group are kept in registers, and how they are laid out there."""
+"""Which intermediates of a cluster are kept in registers, and how they are laid out there."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...expr import Expr, Var
+from ...expr import Call, Div, Expr, Var, post_order
 from ...tir import Block
+from ..analysis.blocks import leaf_store
 from ..instruction import can
 from ..schedule import Schedule
-from .domain import Domain, GroupAxis
-from .loops import blocks_by_name, is_costly, reduces, writes_output
+from .clusters import Cluster, axes_of_result, over_depth
+from .domain import GroupAxis
+from .loops import reduces
 from .tile import KEPT, Tile
 
+#: Results that a thread keeps while others read them; beyond, it reads them in memory.
+LONGEST = 2 * KEPT
+_CHEAP = frozenset({"tir.if_then_else", "tir.likely", "tir.abs", "tir.fabs"})
 
-def inline_the_rest(sch: Schedule, domain: Domain, tile: Tile) -> None:
+
+def inline_the_rest(sch: Schedule, cluster: Cluster, tile: Tile) -> None:
     """Compute again what costs less than keeping it; the rest stays in registers."""
-    for name, block in reversed(blocks_by_name(sch).items()):
-        if reduces(block) or writes_output(sch, block):
+    for name in reversed(list(cluster.names)):
+        block = sch.get(sch.get_block(name))
+        if reduces(block) or cluster.leaves(sch, block):
             continue
         rv = sch.get_block(name)
-        full = any(axis is not None and axis.reduced for axis in domain.axes[name])
+        full = over_depth(cluster.domain, name)
         many = len(sch.get_consumers(rv)) > 1 or not full
         if many and is_costly(block) and (not full or tile.reduce_inner <= KEPT):
             continue
         if can(sch.state, "ComputeInline", sch.get_sref(rv)):
             sch.compute_inline(rv)
+            cluster.names.remove(name)
 
 
-def keep_outputs_that_are_read(sch: Schedule, domain: Domain) -> None:
-    """An output that other blocks read stays in registers too; they read it there."""
-    for name in blocks_by_name(sch):
+def is_costly(block: Block) -> bool:
+    """Whether a block computes more than additions and products."""
+    store = leaf_store(block)
+    return store is None or any(
+        (isinstance(node, Call) and node.op not in _CHEAP)
+        or (isinstance(node, Div) and node.dtype.is_float)
+        for node in post_order(store.value)
+    )
+
+
+def keep_results(sch: Schedule, cluster: Cluster, tile: Tile) -> None:
+    """What leaves the kernel is first made in registers, where other blocks read it.
+
+    So are sums that one thread makes by itself: it would go to memory with every step.
+    """
+    for name in list(cluster.names):
         block = sch.get(sch.get_block(name))
-        if not writes_output(sch, block):
+        if not cluster.leaves(sch, block):
             continue
         made = {region.buffer for region in block.writes}
         readers = [
             other
-            for other, its in blocks_by_name(sch).items()
+            for other, its in cluster.blocks(sch).items()
             if other != name and made & {region.buffer for region in its.reads}
         ]
-        if readers:
+        if over_depth(cluster.domain, name) and not reduces(block) and tile.reduce_inner > LONGEST:
+            continue  # threads read in memory what they have stored there
+        if readers or (reduces(block) and tile.reduce_thread == 1 and len(block.writes) == 1):
+            axes = axes_of_result(block, cluster.domain)
             copy = sch.cache_write(sch.get_block(name), 0, "local", consumer_blocks=readers)
-            domain.axes[sch.get(copy).name_hint] = _axes_of_copy(block, domain)
+            other = sch.get(copy).name_hint
+            cluster.domain.axes[other] = axes
+            cluster.names.insert(cluster.names.index(name) + 1, other)
 
 
-def _axes_of_copy(block: Block, domain: Domain) -> list[GroupAxis | None]:
-    """The axes of a block that copies what another one writes, dimension by dimension."""
-    by_var = dict(zip((i.var for i in block.iter_vars), domain.axes[block.name_hint], strict=True))
-    return [
-        by_var.get(dim.min) if isinstance(dim.min, Var) else None for dim in block.writes[0].region
-    ]
-
-
-def flatten(sch: Schedule, name: str, domain: Domain) -> None:
+def flatten(sch: Schedule, name: str, cluster: Cluster) -> None:
     """Store an intermediate by row and by position in the row."""
     block = sch.get(sch.get_block(name))
-    if writes_output(sch, block) or len(block.writes) != 1:
+    if cluster.leaves(sch, block) or len(block.writes) != 1:
         return
-    shape = [int(n) for n in block.writes[0].buffer.shape]
-    axes = _axes_of_copy(block, domain)
+    domain = cluster.domain
+    axes = axes_of_result(block, domain)
 
     def position(index: Sequence[Var], kept: Sequence[GroupAxis]) -> Expr | int:
         total: Expr | int = 0
@@ -73,5 +91,9 @@ def flatten(sch: Schedule, name: str, domain: Domain) -> None:
         row = position(index, domain.spatial)
         return [row, position(index, domain.reduced)] if full else [row]
 
-    if len(shape) > 1 + full:
+    kinds = [axis is not None and axis.reduced for axis in axes]
+    if kinds != [False, True][: 1 + full]:
         sch.transform_layout(name, ("write", 0), index_map)
+
+
+__all__ = ["flatten", "is_costly", "inline_the_rest", "keep_results"]

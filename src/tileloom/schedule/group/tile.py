@@ -17,8 +17,6 @@ Method = Literal["none", "warp", "block", "discrete"]
 
 #: Elements that a thread keeps in registers between two uses; beyond, they are computed again.
 KEPT = 8
-#: Threads, and blocks, that keep a GPU busy: about a thousand on each of a hundred processors.
-BUSY, BLOCKS = 100_000, 200
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,25 @@ class Tile:
     def threads(self) -> int:
         """Threads of a block."""
         return self.spatial_thread * self.reduce_thread
+
+    def with_threads(self, rows: int) -> Tile:
+        """The same with another number of threads for rows."""
+        return replace(self, spatial_thread=rows)
+
+
+def busy_threads(target: Target) -> int:
+    """Threads that keep a GPU busy: about a thousand on each processor."""
+    return 1024 * (target.processors or 100)
+
+
+def busy_blocks(target: Target) -> int:
+    """Blocks that keep a GPU busy.
+
+    >>> from tileloom.base import target
+    >>> busy_blocks(target("cuda -arch=sm_80"))
+    216
+    """
+    return 2 * (target.processors or 100)
 
 
 def trim(value: int, low: int, high: int) -> int:
@@ -79,13 +96,13 @@ def choose_tile(
         return _without_reduction(rows, bits, target)
     if not innermost:
         return _columns(rows, depth, warp)
-    wanted = max(-(-depth // KEPT), -(-BUSY // max(1, rows)))
+    wanted = max(-(-depth // KEPT), -(-busy_threads(target) // max(1, rows)))
     threads = trim(_next_power(wanted), warp, target.max_threads or 1024)
     threads = min(threads, max(warp, _next_power(depth)))
     inner = -(-depth // threads)
     if threads > warp:
         return Tile(1, 1, threads, inner, "block")
-    return Tile(trim(rows // BLOCKS, 1, 8), 1, warp, inner, "warp")
+    return Tile(trim(rows // busy_blocks(target), 1, 8), 1, warp, inner, "warp")
 
 
 def alternatives(tile: Tile, rows: int, depth: int) -> Iterator[Tile]:

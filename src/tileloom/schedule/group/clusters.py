@@ -1,0 +1,292 @@
+"""Clusters: which blocks of a group share a domain, and so a kernel.
+
+Most groups are one cluster. Where blocks share no domain (independent formulas, a reduction of
+reductions), or where a row is so long that all of the GPU should reduce it before it is read
+again, the group falls into several, of which later ones read what earlier ones leave in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ...base import Target
+from ...expr import REDUCE, Cast, Expr, IntImm, Mul, Var, free_vars
+from ...tir import Block, Buffer, BufferLoad
+from ..analysis.blocks import leaf_store
+from ..instruction import can
+from ..schedule import Schedule
+from .domain import Domain, GroupAxis, GroupRefused, accesses, blocks_by_name, domain_of
+from .loops import reduces, writes_output
+from .tile import busy_blocks
+
+#: Positions of a row, and of a column, from which all of the GPU reduces it; and of all together.
+LONG, DEEP, LARGE = 16_384, 2048, 1 << 16
+
+
+@dataclass(eq=False)
+class Cluster:
+    """Blocks that are tiled alike.
+
+    Attributes:
+        names: of the blocks, producers first.
+        domain: what they run over.
+        exported: buffers that other clusters read.
+    """
+
+    names: list[str]
+    domain: Domain
+    exported: set[Buffer] = field(default_factory=set)
+
+    def blocks(self, sch: Schedule) -> dict[str, Block]:
+        """The blocks by name."""
+        return {name: sch.get(sch.get_block(name)) for name in self.names}
+
+    def copy(self) -> Cluster:
+        """The same, to which blocks can be added."""
+        return Cluster(list(self.names), self.domain.copy(), self.exported)
+
+    def leaves(self, sch: Schedule, block: Block) -> bool:
+        """Whether what a block makes is seen outside of the kernel."""
+        made = {region.buffer for region in block.writes}
+        return bool(made & self.exported) or writes_output(sch, block)
+
+    def is_product(self, sch: Schedule) -> bool:
+        """Whether a block is a product of matrices, a convolution, or the like."""
+        return any(is_product(block) for block in self.blocks(sch).values())
+
+
+def settle(sch: Schedule, target: Target) -> list[Cluster]:
+    """The clusters of the function that is worked on, in an order in which they can run.
+
+    A formula that is read in other clusters than its own is computed there instead.
+    """
+    while True:
+        clusters = find_clusters(sch, target)
+        if not _inline_across(sch, clusters):
+            _export(sch, clusters)
+            return clusters
+
+
+def find_clusters(sch: Schedule, target: Target) -> list[Cluster]:
+    """The clusters of the function as it is."""
+    blocks = blocks_by_name(sch)
+    found: list[Cluster] = []
+    for cluster in _Sorter(blocks).run():
+        if is_long(cluster.domain, target):
+            found += _stages(blocks, cluster)
+        else:
+            found.append(cluster)
+    return found
+
+
+def is_product(block: Block) -> bool:
+    """Whether a block reduces products of what is read by different results each.
+
+    >>> from tileloom import te
+    >>> from tileloom.schedule import Schedule
+    >>> A, B = (te.placeholder((8, 8), name=name) for name in "AB")
+    >>> k = te.reduce_axis((0, 8), name="k")
+    >>> C = te.compute((8, 8), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    >>> D = te.compute((8,), lambda i: te.sum(A[i, k] * B[i, k], axis=k), name="D")
+    >>> sch = Schedule(te.create_prim_func([A, B, C, D]))
+    >>> [is_product(sch.get(sch.get_block(name))) for name in "CD"]
+    [True, False]
+    """
+    store = leaf_store(block)
+    if store is None or not reduces(block):
+        return False
+    reduced = {axis.var for axis in block.iter_vars if axis.iter_type == REDUCE}
+    placed = {axis.var for axis in block.iter_vars} - reduced
+    used = [
+        free_vars(load) & placed
+        for load in _factors(store.value)
+        if free_vars(load) & reduced and load.buffer is not store.buffer
+    ]
+    return any(a - b and b - a for a in used for b in used)
+
+
+def _factors(value: Expr) -> Iterable[BufferLoad]:
+    """The elements that are multiplied in what is added up."""
+    stack, inside = [(value, False)], False
+    while stack:
+        node, inside = stack.pop()
+        if isinstance(node, BufferLoad):
+            if inside:
+                yield node
+        elif isinstance(node, Mul):
+            stack += [(node.a, True), (node.b, True)]
+        else:
+            stack += [(child, inside and isinstance(node, Cast)) for child in node.children]
+
+
+# ---------------------------------------------------------------------------- forming
+
+
+class _Sorter:
+    def __init__(self, blocks: Mapping[str, Block]) -> None:
+        self.blocks = blocks
+        self.writers = {r.buffer: name for name, block in blocks.items() for r in block.writes}
+        self.home: dict[str, int] = {}
+        self.found: list[Cluster] = []
+
+    def run(self) -> list[Cluster]:
+        for name in self.blocks:
+            self._place(name)
+        return self.found
+
+    def _place(self, name: str) -> None:
+        for k in self._candidates(name):
+            cluster = self.found[k]
+            domain = shared_domain({n: self.blocks[n] for n in (*cluster.names, name)})
+            if domain is not None:
+                cluster.names.append(name)
+                cluster.domain = domain
+                self.home[name] = k
+                return
+        self.home[name] = len(self.found)
+        self.found.append(Cluster([name], domain_of([self.blocks[name]])))
+
+    def _candidates(self, name: str) -> list[int]:
+        """Clusters that run no earlier than what the block needs: with what it reads, first."""
+        block = self.blocks[name]
+        read = {region.buffer for region in block.reads}
+        needed = {self.home[self.writers[b]] for b in read if self.writers.get(b, name) != name}
+        first = max(needed, default=0)
+        alike = [
+            k
+            for k in reversed(range(first, len(self.found)))
+            if read & {r.buffer for n in self.found[k].names for r in self.blocks[n].reads}
+        ]
+        return [k for k in dict.fromkeys((*needed, *alike)) if k >= first]
+
+
+def shared_domain(blocks: Mapping[str, Block]) -> Domain | None:
+    """The domain of blocks that one kernel can make, each value in the threads that use it."""
+    try:
+        domain = domain_of(list(blocks.values()))
+    except GroupRefused:
+        return None
+    if not all(_runs_over_rows(domain, name) for name in blocks):
+        return None
+    if any(is_product(block) for block in blocks.values()) and not all(
+        reduces(block) or not over_depth(domain, name) for name, block in blocks.items()
+    ):
+        return None  # a thread reduces a product by itself: it makes no formula of what it reads
+    written = {
+        block.writes[0].buffer: axes_of_result(block, domain)
+        for block in blocks.values()
+        if len(block.writes) == 1
+    }
+    if all(_reads_its_own(block, domain, written) for block in blocks.values()):
+        return domain
+    return None
+
+
+def over_depth(domain: Domain, name: str) -> bool:
+    """Whether a block runs over the reduction axes of its domain."""
+    return any(axis is not None and axis.reduced for axis in domain.axes[name])
+
+
+def axes_of_result(block: Block, domain: Domain) -> list[GroupAxis | None]:
+    """The axes of what a block writes, dimension by dimension."""
+    by_var = dict(zip((i.var for i in block.iter_vars), domain.axes[block.name_hint], strict=True))
+    return [
+        by_var.get(dim.min) if isinstance(dim.min, Var) else None for dim in block.writes[0].region
+    ]
+
+
+def _runs_over_rows(domain: Domain, name: str) -> bool:
+    axes = domain.axes[name]
+    rows = all(axis in axes for axis in domain.spatial)
+    depth = [axis in axes for axis in domain.reduced]
+    return rows and len(set(depth)) <= 1
+
+
+def _reads_its_own(
+    block: Block, domain: Domain, written: Mapping[Buffer, Sequence[GroupAxis | None]]
+) -> bool:
+    """Whether a block reads of what others make only what stands at its own position."""
+    by_var = dict(zip((i.var for i in block.iter_vars), domain.axes[block.name_hint], strict=True))
+    for buffer, indices in accesses(block):
+        for index, axis, extent in zip(indices, written.get(buffer, ()), buffer.shape):
+            if isinstance(extent, IntImm) and extent.value == 1:
+                continue
+            if axis is None or not isinstance(index, Var) or by_var.get(index) is not axis:
+                return False
+    return True
+
+
+# ---------------------------------------------------------------------------- long rows
+
+
+def blocks_alone(domain: Domain) -> int:
+    """How many blocks of threads there are if each makes whole rows, or 32 columns."""
+    return domain.rows if domain.reduces_innermost else -(-domain.rows // 32)
+
+
+def is_long(domain: Domain, target: Target) -> bool:
+    """Whether rows are so few and so long that all of the GPU should reduce each."""
+    if domain.rows * domain.depth < LARGE and domain.rows > 1:
+        return False
+    least = LONG if domain.reduces_innermost else DEEP
+    return domain.depth >= least and blocks_alone(domain) < busy_blocks(target) // 2
+
+
+def _stages(blocks: Mapping[str, Block], cluster: Cluster) -> list[Cluster]:
+    """A cluster of few long rows by what must be reduced before; formulas of all elements apart."""
+    domain = cluster.domain
+    writers = {r.buffer: name for name in cluster.names for r in blocks[name].writes}
+    stage: dict[str, int] = {}
+    parts: dict[tuple[int, bool], list[str]] = {}
+    for name in cluster.names:
+        block = blocks[name]
+        whole = over_depth(domain, name)
+        before = {writers[r.buffer] for r in block.reads if r.buffer in writers} - {name}
+        stage[name] = max(
+            (stage[n] + (whole and (reduces(blocks[n]) or not over_depth(domain, n)))
+             for n in before),
+            default=0,
+        )  # fmt: skip
+        parts.setdefault((stage[name], whole and not reduces(block)), []).append(name)
+    found = []
+    for key in sorted(parts):
+        own = {name: blocks[name] for name in parts[key]}
+        shared = shared_domain(own)
+        if shared is not None:
+            found.append(Cluster(list(own), shared))
+        else:  # rows that nothing reduces any more
+            found += [Cluster([name], domain_of([block])) for name, block in own.items()]
+    return found
+
+
+def _inline_across(sch: Schedule, clusters: Sequence[Cluster]) -> bool:
+    """Compute formulas where other clusters read them; whether there were any."""
+    home = {name: cluster for cluster in clusters for name in cluster.names}
+    gone = False
+    for name in reversed(list(home)):
+        rv = sch.get_block(name)
+        if reduces(sch.get(rv)) or writes_output(sch, rv):
+            continue
+        users = [sch.get(user).name_hint for user in sch.get_consumers(rv)]
+        apart = any(home[user] is not home[name] for user in users)
+        if apart and can(sch.state, "ComputeInline", sch.get_sref(rv)):
+            sch.compute_inline(rv)
+            gone = True
+    return gone
+
+
+def _export(sch: Schedule, clusters: Sequence[Cluster]) -> None:
+    for cluster in clusters:
+        own = set(cluster.names)
+        others = (b for name, b in blocks_by_name(sch).items() if name not in own)
+        read = {region.buffer for block in others for region in block.reads}
+        cluster.exported = {
+            r.buffer for block in cluster.blocks(sch).values() for r in block.writes
+        } & read
+
+
+__all__ = [
+    "Cluster", "axes_of_result", "blocks_alone", "find_clusters", "is_long", "is_product",
+    "over_depth", "settle", "shared_domain",
+]  # fmt: skip

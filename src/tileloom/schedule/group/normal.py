@@ -1,0 +1,67 @@
+"""Blocks with one variable for rows and one for the position in a row.
+
+Conditions then bound one variable each, whatever the extents are, so that tiles need not divide
+them.
+"""
+
+from __future__ import annotations
+
+from ...expr import REDUCE, Expr, Var
+from ..rv import LoopRV
+from ..schedule import Schedule
+from .domain import Domain, GroupAxis
+
+
+def normalise(sch: Schedule, name: str, domain: Domain) -> tuple[LoopRV, LoopRV | None]:
+    """Give a block a loop over the rows of its domain, and one over positions in a row.
+
+    Rows and positions count along the axes of the domain in its order. There is no second loop for
+    what is made once a row.
+    """
+    rv = sch.get_block(name)
+    block = sch.get(rv)
+    axes = domain.axes[name]
+    reducing = [axis.iter_type == REDUCE for axis in block.iter_vars]
+    full = any(axis is not None and axis.reduced for axis in axes)
+    # Extents of 1 go along with what is of their kind.
+    units_of_depth = full and any(r for r, axis in zip(reducing, axes, strict=True) if axis)
+    rest = [r for r, axis in zip(reducing, axes, strict=True) if r and axis is None]
+
+    def index_map(*index: Var) -> list[Expr]:
+        def position(kept: list[GroupAxis]) -> Expr | None:
+            total: Expr | None = None
+            for axis in kept:
+                if axis in axes:
+                    digit: Expr = index[axes.index(axis)]
+                    total = digit if total is None else total * axis.extent + digit
+            return total
+
+        def with_units(total: Expr | None, of_kind: bool) -> Expr | None:
+            for var, reduces, axis in zip(index, reducing, axes, strict=True):
+                if axis is None and reduces == of_kind:
+                    total = var if total is None else total + var
+            return total
+
+        row = with_units(position(domain.spatial), False)
+        depth = position(domain.reduced) if full else None
+        if units_of_depth or (rest and not full):
+            depth = with_units(depth, True)
+        return [part for part in (row, depth) if part is not None]
+
+    if len(axes) > 0 and not _is_normal(domain, axes, full):
+        sch.transform_block_layout(rv, index_map)
+    loops = sch.get_loops(rv)
+    has_row = any(not r and not (axis is not None and axis.reduced)
+                  for r, axis in zip(reducing, axes, strict=True))  # fmt: skip
+    if not has_row:
+        loops = [sch.add_unit_loop(loops[0] if loops else rv), *loops]
+    return loops[0], loops[1] if full else None
+
+
+def _is_normal(domain: Domain, axes: list[GroupAxis | None], full: bool) -> bool:
+    """Whether there is one variable for rows, and one for positions if there are any."""
+    wanted: list[GroupAxis | None] = [*domain.spatial, *(domain.reduced if full else ())]
+    return len(domain.spatial) == 1 and len(domain.reduced) <= 1 and axes == wanted
+
+
+__all__ = ["normalise"]

@@ -1,0 +1,56 @@
+"""Dealing the rows of a domain out to blocks and threads, and a row's positions to threads."""
+
+from __future__ import annotations
+
+from ..rv import BlockRV, LoopRV
+from ..schedule import Schedule
+from .tile import Tile
+
+#: Threads for rows, and for positions in a row, where neighbours in memory are in a row.
+ALONG_ROWS = ("threadIdx.y", "threadIdx.x")
+#: The same where neighbours in memory are of different rows.
+ACROSS_ROWS = ("threadIdx.x", "threadIdx.y")
+
+
+def share_out(
+    sch: Schedule,
+    rv: BlockRV,
+    rows: LoopRV,
+    depth: LoopRV | None,
+    tile: Tile,
+    tags: tuple[str, str] = ALONG_ROWS,
+    leaves: bool = True,
+) -> LoopRV:
+    """Deal rows out to blocks and their threads, and a row's positions to threads.
+
+    Args:
+        tags: of the threads for rows, and of those for positions.
+        leaves: whether what the block makes is seen outside of the kernel.
+
+    Returns:
+        The loop over blocks, which is not bound yet.
+    """
+    if depth is None and tile.reduce_thread > 1 and leaves:
+        # A result of a whole row: of the threads that have it one writes it.
+        depth = sch.add_unit_loop(rv)
+    block: LoopRV
+    block, row = sch.split(rows, [None, tile.spatial_thread])
+    if depth is not None:
+        inner, thread = sch.split(depth, [None, tile.reduce_thread])
+        sch.reorder(block, row, thread, inner)
+        if tile.reduce_thread > 1:
+            sch.bind(thread, tags[1])
+    if tile.spatial_thread > 1:
+        sch.bind(row, tags[0])
+    if not leaves:
+        sch.set_scope(rv, 0, "local")
+    return block
+
+
+def threads_of(tile: Tile, tags: tuple[str, str]) -> tuple[int, int]:
+    """The threads of a block along x and y."""
+    sizes = {tags[0]: tile.spatial_thread, tags[1]: tile.reduce_thread}
+    return sizes["threadIdx.x"], sizes["threadIdx.y"]
+
+
+__all__ = ["ACROSS_ROWS", "ALONG_ROWS", "share_out", "threads_of"]
