@@ -7,6 +7,7 @@ from typing import Protocol
 import llvmlite.ir as ir
 
 from ..expr import Expr, Var
+from ..tir import Buffer
 
 
 class Emitter(Protocol):
@@ -23,6 +24,9 @@ class Emitter(Protocol):
 
     def lookup(self, var: Var) -> ir.Value:
         """The value bound to a variable."""
+
+    def alignment(self, buffer: Buffer, first: Expr) -> int:
+        """The bytes of which the address of a vector's first element is known to be a multiple."""
 
     def where(self, condition: Expr, yes: Expr, no: Expr) -> ir.Value:
         """One of two values, each evaluated only where it is wanted."""

@@ -62,8 +62,9 @@ def store(e: Emitter, stmt: BufferStore) -> None:
         return
     if lanes_of(value) == 1:
         value = splat(e.builder, value, index.dtype.lanes)
-    if isinstance(index, Ramp) and _is_one(index.stride):
-        _store_at(e, stmt.buffer, e.index(index.base), value, mask)
+    if isinstance(index, Ramp) and is_one(index.stride):
+        align = e.alignment(stmt.buffer, index.base)
+        _store_at(e, stmt.buffer, e.index(index.base), value, mask, align)
     else:
         _scatter(e, stmt.buffer, index, value, mask)
 
@@ -76,7 +77,8 @@ def _flat(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
     return indices[0]
 
 
-def _is_one(expr: Expr) -> bool:
+def is_one(expr: Expr) -> bool:
+    """Whether it is the number 1."""
     return isinstance(expr, IntImm) and expr.value == 1
 
 
@@ -90,10 +92,15 @@ def address(e: Emitter, buffer: Buffer, index: ir.Value) -> ir.Value:
 
 
 def _load_at(
-    e: Emitter, buffer: Buffer, index: ir.Value, lanes: int, mask: ir.Value | None
+    e: Emitter,
+    buffer: Buffer,
+    index: ir.Value,
+    lanes: int,
+    mask: ir.Value | None,
+    align: int | None = None,
 ) -> ir.Value:
     kind = memory_type(buffer.dtype.element.with_lanes(lanes))
-    align = element_bytes(buffer.dtype)
+    align = align or element_bytes(buffer.dtype)
     pointer = address(e, buffer, index)
     if mask is None or lanes == 1:
         return e.builder.load(pointer, align=align, typ=kind)
@@ -101,6 +108,12 @@ def _load_at(
         e.builder, "llvm.masked.load", kind, [PTR, I32, mask.type, kind], (kind, PTR)
     )
     return e.builder.call(function, [pointer, I32(align), mask, ir.Constant(kind, None)])
+
+
+def load_at(e: Emitter, buffer: Buffer, base: Expr, index: ir.Value, lanes: int) -> ir.Value:
+    """Neighbours from `index` on, which is as well aligned as the expression `base`."""
+    align = e.alignment(buffer, base) if lanes > 1 else None
+    return _to_register(e, buffer.dtype, _load_at(e, buffer, index, lanes, None, align))
 
 
 def _load_vector(e: Emitter, buffer: Buffer, index: Expr, mask: ir.Value | None) -> ir.Value:
@@ -111,7 +124,8 @@ def _load_vector(e: Emitter, buffer: Buffer, index: Expr, mask: ir.Value | None)
     if isinstance(index, Ramp) and isinstance(index.stride, IntImm):
         step = index.stride.value
         if step == 1:
-            return _load_at(e, buffer, e.index(index.base), lanes, mask)
+            align = e.alignment(buffer, index.base)
+            return _load_at(e, buffer, e.index(index.base), lanes, mask, align)
         if step == -1 and mask is None:
             first = e.builder.sub(e.index(index.base), I64(lanes - 1))
             picks = ir.Constant(ir.VectorType(I32, lanes), list(range(lanes - 1, -1, -1)))
@@ -169,9 +183,14 @@ def _addresses(e: Emitter, buffer: Buffer, value: ir.Value, kind: DType) -> ir.V
 
 
 def _store_at(
-    e: Emitter, buffer: Buffer, index: ir.Value, value: ir.Value, mask: ir.Value | None
+    e: Emitter,
+    buffer: Buffer,
+    index: ir.Value,
+    value: ir.Value,
+    mask: ir.Value | None,
+    align: int | None = None,
 ) -> None:
-    pointer, align = address(e, buffer, index), element_bytes(buffer.dtype)
+    pointer, align = address(e, buffer, index), align or element_bytes(buffer.dtype)
     if mask is None or lanes_of(value) == 1:
         if mask is None:
             e.builder.store(value, pointer, align=align)

@@ -11,16 +11,17 @@ kernel sees to that.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import gcd
 
 import llvmlite.ir as ir
 
 from ..base.errors import UnsupportedError
-from ..expr import Add, BinaryOp, Call, Expr, FloorDiv, FloorMod, IntImm, Mul, Sub, Var
-from ..tir import Allocate, AttrStmt, For, IRModule, PrimFunc, Stmt
-from . import arith, gpu_calls, gpu_matrix
-from .emit_expr import reads_memory
+from ..expr import Add, BinaryOp, Call, Expr, FloorDiv, FloorMod, IntImm, Mul, Sub, Var, modular_set
+from ..tir import Allocate, AttrStmt, Buffer, BufferLoad, For, IfThenElse, IRModule, PrimFunc, Stmt
+from . import arith, gpu_calls, gpu_guards, gpu_matrix
+from .emit_expr import is_cheap, reads_memory
 from .emit_stmt import StmtEmitter
-from .types import I8, I32, I64, PTR, memory_type, opaque, register_type
+from .types import I8, I32, I64, PTR, element_bytes, memory_type, opaque, register_type
 
 SHARED = 3  # the address space
 _ALIGNMENT = 16
@@ -54,6 +55,7 @@ class KernelEmitter(StmtEmitter):
         super().__init__(builder, None, [], ())
         self.function = function
         self.threads: dict[str, int] = {}
+        self.parameters: set[Var] = set()  # pointers
         self.fragments: dict[Var, gpu_matrix.Fragments] = {}
         self.layouts: dict[Var, str] = {}
 
@@ -72,6 +74,7 @@ class KernelEmitter(StmtEmitter):
             self.env[param] = value
             if buffer is not None:
                 self.env[buffer.data] = value
+                self.parameters.add(buffer.data)
                 value.attributes.align = _ALIGNMENT
                 if func.attrs.get("tir.noalias"):
                     value.add_attribute("noalias")
@@ -94,6 +97,9 @@ class KernelEmitter(StmtEmitter):
     def stmt(self, stmt: Stmt) -> None:
         if isinstance(stmt, AttrStmt) and stmt.attr_key == "thread_extent":
             self._thread(stmt)
+            return
+        if isinstance(stmt, IfThenElse) and gpu_guards.guarded_store(self, stmt):
+            self.forget_loads()
             return
         super().stmt(stmt)
 
@@ -142,7 +148,9 @@ class KernelEmitter(StmtEmitter):
 
     def _shared(self, stmt: Allocate, scope: str) -> ir.Value:
         module = self.builder.module
-        name = module.get_unique_name(f"{self.function.name}.{stmt.buffer_var.name}")
+        # LLVM mends names that PTX does not allow, but not those of external memory.
+        wanted = f"{self.function.name}${stmt.buffer_var.name}"
+        name = module.get_unique_name(wanted).replace(".", "$")
         kind = ir.ArrayType(I8, 0) if scope == "shared.dyn" else _array(stmt)
         variable = ir.GlobalVariable(module, kind, name, addrspace=SHARED)
         variable.align = _ALIGNMENT
@@ -166,6 +174,26 @@ class KernelEmitter(StmtEmitter):
             if found is not None:
                 return found(self, expr)
         return super()._emit(expr)
+
+    def where(self, condition: Expr, yes: Expr, no: Expr) -> ir.Value:
+        """`yes` or `no`; without a branch if `yes` is a load that can be made to succeed."""
+        if isinstance(yes, BufferLoad) and is_cheap(no):
+            found = gpu_guards.guarded_load(self, condition, yes, no)
+            if found is not None:
+                return found
+        return super().where(condition, yes, no)
+
+    def is_parameter(self, data: Var) -> bool:
+        """Whether a pointer is one that the kernel was given: it points to global memory."""
+        return data in self.parameters
+
+    def alignment(self, buffer: Buffer, first: Expr) -> int:
+        """What the index tells: only whole vectors are moved by one instruction.
+
+        All memory of a kernel begins at a multiple of `_ALIGNMENT`.
+        """
+        step = gcd(*modular_set(first)) * element_bytes(buffer.dtype)
+        return gcd(step, _ALIGNMENT)
 
     def index(self, expr: Expr) -> ir.Value:
         if isinstance(expr, IntImm):
