@@ -64,10 +64,14 @@ def _native_helper(name: str, symbols: Mapping[str, int]) -> LoadedObject:
     host = Target.host()
 
     def make() -> bytes:
-        from .codegen import jit, parallel_stub, pyentry
+        from .codegen import jit, launch_stub, parallel_stub, pyentry
 
-        text = parallel_stub.source(host.arch) if name == "parallel" else pyentry.source()
-        return jit.compile_ir(text, host, opt_level=0)
+        sources = {
+            "parallel": lambda: parallel_stub.source(host.arch),
+            "entry": pyentry.source,
+            "launch": launch_stub.source,
+        }
+        return jit.compile_ir(sources[name](), host, opt_level=0 if name != "launch" else 2)
 
     key = cache_key("helper", name, host.key, _stamp(), sys.version)
     return load_object(object_cache().get_or_make(key, make), symbols)
@@ -114,10 +118,12 @@ def build(program: PrimFunc | IRModule, target: Any = "cpu", device: str | None 
         program: a function, or a module of them, at any stage.
         target: "cpu", "cuda", or a `Target`.
         device: "emulator" runs code for a GPU on the CPU, every thread of it, and finds accesses
-            out of bounds, races, and barriers that some threads miss; see `tileloom.simt`.
+            out of bounds, races, and barriers that some threads miss; see `tileloom.simt`. Kernels
+            for "cuda" run where their arguments are; "cuda:1" makes code for that GPU.
 
     Returns:
-        A `Kernel` for a function; for a module with several, a dictionary of them by name.
+        A `Kernel` for a function, or a `runtime.cuda.CudaKernel`, which takes arrays in a GPU's
+        memory; for a module with several, a dictionary of them by name.
 
     Raises:
         UnsupportedError: the target is not one that this machine can run.
@@ -132,8 +138,11 @@ def build(program: PrimFunc | IRModule, target: Any = "cpu", device: str | None 
     >>> b
     array([1., 2., 3., 4.], dtype=float32)
     """
-    if device is not None:
+    on_gpu = parse_target(target).kind == "cuda" and (device or "cuda").startswith("cuda")
+    if device is not None and not on_gpu:
         return _emulated(program, target, device)
+    if on_gpu:
+        return _on_gpu(program, target, device)
     host = runnable(target)
     module = IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
     closed = {name: with_symbols(func) for name, func in module.functions.items()}
@@ -166,6 +175,29 @@ def _emulated(program: PrimFunc | IRModule, target: Any, device: str) -> Any:
         return EmulatedKernel(lower(program, wanted))
     flat = lower(program, wanted)
     return {name: EmulatedKernel(func) for name, func in flat.functions.items()}
+
+
+def _on_gpu(program: PrimFunc | IRModule, target: Any, device: str | None) -> Any:
+    """Kernels for a GPU, as `build` returns them; they are loaded where their arguments are."""
+    from .codegen import jit
+    from .codegen.nvptx import emit_kernels
+    from .lower import lower
+    from .lower.launch_plan import HostPlan
+    from .lower.split_host_device import split_host_device
+    from .runtime import cuda
+
+    here = cuda.device(device)  # says at once what is missing
+    wanted = here.target if target == "cuda" else parse_target(target)
+    made = {}
+    module = IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
+    for name, func in module.functions.items():
+        closed = with_symbols(func)
+        parts = split_host_device(lower(closed, wanted)).functions
+        kernels = {key: part for key, part in parts.items() if key != name}
+        ptx = jit.assembly(emit_kernels(IRModule(kernels)), wanted)
+        params = parameters(closed, len(func.params))
+        made[name] = cuda.CudaKernel(name, params, ptx, HostPlan(parts[name], kernels))
+    return made[program.name] if isinstance(program, PrimFunc) else made
 
 
 def runnable(target: Any) -> Target:

@@ -113,11 +113,11 @@ class Capsule:
         self.steps = (ctypes.c_int64 * len(shape))(*strides) if strides else None
         self.device = rest.get("device", (1, 0))
         self.version = rest.get("version")
-        tensor = dlpack._Tensor(
+        tensor = dlpack.Tensor(
             values.ctypes.data, *self.device, len(shape), code, bits, rest.get("lanes", 1),
             self.extents, self.steps, rest.get("offset", 0),
         )  # fmt: skip
-        self.managed = dlpack._Versioned(
+        self.managed = dlpack.VersionedTensor(
             *(self.version or (1, 0)), 0, 0, rest.get("flags", 0), tensor
         )
         self.plain = tensor

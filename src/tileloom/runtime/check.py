@@ -36,7 +36,7 @@ class Binder:
             raise ArgumentError(
                 f"{self.function}() takes {len(passed)} arguments ({names}), got {len(arguments)}"
             )
-        call = Bound(self, {})
+        call = self.start()
         values = iter(enumerate(arguments, 1))
         pairs = [(p, (0, None) if p.implicit else next(values)) for p in self.params]
         for param, (index, value) in pairs:
@@ -47,9 +47,15 @@ class Binder:
         call.finish()
         return call
 
+    def start(self) -> Bound:
+        """A call without arguments yet."""
+        return Bound(self, {})
+
 
 class Bound:
     """The arguments of one call, bound one by one."""
+
+    copy_hint = "numpy.ascontiguousarray makes a contiguous copy"
 
     def __init__(self, binder: Binder, symbols: dict[str, tuple[int, str]]) -> None:
         self.function = binder.function
@@ -68,13 +74,18 @@ class Bound:
     def expected(self, param: ParamSpec, index: int, got: str, hint: str | None = None) -> NoReturn:
         self.refuse(param, index, f"expected a {param}, got {got}", hint)
 
-    def add_buffer(self, param: ParamSpec, index: int, value: Any) -> None:
+    def view(self, param: ParamSpec, index: int, value: Any) -> ArrayView:
+        """The memory behind an argument, where the kernel can reach it."""
         try:
             view = as_view(value)
         except ArgumentError as error:
             self.expected(param, index, error.message)
         if view.device != "cpu":
             self.expected(param, index, f"one on {view.device}", "move it to the CPU first")
+        return view
+
+    def add_buffer(self, param: ParamSpec, index: int, value: Any) -> None:
+        view = self.view(param, index, value)
         if view.dtype != param.dtype:
             self.expected(param, index, f"one of {view.dtype}")
         self._check_shape(param, index, view)
@@ -138,7 +149,7 @@ class Bound:
             index,
             f"is not {wanted}: expected strides {show_shape(self._wanted_strides(param, view))}, "
             f"got {show_shape(view.strides)} (bytes)",
-            "numpy.ascontiguousarray makes a contiguous copy" if param.access == "r" else None,
+            self.copy_hint if param.access == "r" else None,
         )
 
     def _check_overlap(self, param: ParamSpec, index: int, extent: tuple[int, int]) -> None:

@@ -31,7 +31,9 @@ _WHOLE_CODES = {6: "bool", 10: "float8_e4m3fn", 12: "float8_e5m2"}
 _READ_ONLY = 1
 
 
-class _Tensor(ctypes.Structure):
+class Tensor(ctypes.Structure):
+    """DLTensor of dlpack.h."""
+
     _fields_ = [
         ("data", ctypes.c_void_p),
         ("device_type", ctypes.c_int32),
@@ -46,14 +48,26 @@ class _Tensor(ctypes.Structure):
     ]
 
 
-class _Versioned(ctypes.Structure):
+class ManagedTensor(ctypes.Structure):
+    """DLManagedTensor of dlpack.h."""
+
+    _fields_ = [
+        ("tensor", Tensor),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+    ]
+
+
+class VersionedTensor(ctypes.Structure):
+    """DLManagedTensorVersioned of dlpack.h."""
+
     _fields_ = [
         ("major", ctypes.c_uint32),
         ("minor", ctypes.c_uint32),
         ("context", ctypes.c_void_p),
         ("deleter", ctypes.c_void_p),
         ("flags", ctypes.c_uint64),
-        ("tensor", _Tensor),
+        ("tensor", Tensor),
     ]
 
 
@@ -109,12 +123,22 @@ def _named_dtype(value: Any) -> str:
         return "void"
 
 
-def _capsule(value: Any) -> Any:
+def read_on_device(value: Any, stream: int) -> Found:
+    """What an object on a GPU stands for, ready for use in a stream (1: the legacy default one).
+
+    Raises:
+        ArgumentError: when it gives no capsule, or one of a type that we do not know.
+    """
+    kind, number = value.__dlpack_device__()
+    return _read_capsule(_capsule(value, stream=stream), device_name(kind, number))
+
+
+def _capsule(value: Any, **keywords: Any) -> Any:
     try:
         try:
-            return value.__dlpack__(max_version=(1, 1))
+            return value.__dlpack__(max_version=(1, 1), **keywords)
         except TypeError:  # older producers do not know the keyword
-            return value.__dlpack__()
+            return value.__dlpack__(**keywords)
     except (BufferError, RuntimeError, ValueError, TypeError) as error:
         raise ArgumentError(
             f"{type(value).__qualname__} gives no memory through DLPack: {error}"
@@ -126,17 +150,17 @@ def _read_capsule(capsule: Any, device: str) -> Found:
         raise ArgumentError(f"__dlpack__ gave no capsule but {type(capsule).__qualname__}")
     name = _get_name(capsule)
     if name == b"dltensor_versioned":
-        managed = _Versioned.from_address(_get_pointer(capsule, name))
+        managed = VersionedTensor.from_address(_get_pointer(capsule, name))
         if managed.major != 1:
             raise ArgumentError(f"DLPack version {managed.major} is not known")
         return _read_tensor(managed.tensor, bool(managed.flags & _READ_ONLY), device, capsule)
     if name == b"dltensor":
-        tensor = _Tensor.from_address(_get_pointer(capsule, name))
+        tensor = Tensor.from_address(_get_pointer(capsule, name))
         return _read_tensor(tensor, False, device, capsule)
     raise ArgumentError(f"a DLPack capsule named {name!r}")
 
 
-def _read_tensor(tensor: _Tensor, readonly: bool, device: str, owner: object) -> Found:
+def _read_tensor(tensor: Tensor, readonly: bool, device: str, owner: object) -> Found:
     rank = tensor.rank
     shape = tuple(tensor.shape[axis] for axis in range(rank))
     strides = tuple(tensor.strides[axis] for axis in range(rank)) if tensor.strides else None

@@ -1,0 +1,75 @@
+"""NVIDIA GPUs through the CUDA driver: devices, memory, streams, kernels.
+
+Nothing here is needed to compile for a GPU, only to run on one: `pip install 'tileloom[cuda]'`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import api, array, foreign, memory, modules, packets, streams
+from . import device as _device
+from .array import DeviceArray, empty, zeros
+from .device import Device, device, device_count, is_available, native_arch
+from .errors import (
+    ArchitectureError,
+    CudaError,
+    DeviceMemoryError,
+    JitError,
+    LaunchError,
+    LostContextError,
+    NoDriverError,
+)
+from .foreign import as_device_array
+from .kernel import CudaKernel
+from .memory import Pool, pool
+from .streams import Event, Stream
+
+
+def asarray(value: Any, device: Any = None, stream: Any = None) -> DeviceArray:
+    """An array in a GPU's memory: the same memory if it is there already, else a copy.
+
+    Args:
+        value: an array of any package, or what NumPy makes one of.
+        device: where a copy goes: a number, "cuda:1" or a `Device`.
+        stream: where it will be used first; the current one if it is not given.
+    """
+    if foreign.device_of(value) is not None:
+        return as_device_array(value, stream)
+    host = array.host_array(value)
+    made = empty(host.shape, host.dtype, device, stream)
+    made.copy_from(host, stream)
+    return made
+
+
+def reset() -> None:
+    """Forget everything that was asked of the driver; for tests with another driver."""
+    for part in (foreign, packets, modules, memory, array, streams, _device, api):
+        part.forget()
+
+
+__all__ = [
+    "ArchitectureError",
+    "CudaError",
+    "CudaKernel",
+    "Device",
+    "DeviceArray",
+    "DeviceMemoryError",
+    "Event",
+    "JitError",
+    "LaunchError",
+    "LostContextError",
+    "NoDriverError",
+    "Pool",
+    "Stream",
+    "as_device_array",
+    "asarray",
+    "device",
+    "device_count",
+    "empty",
+    "is_available",
+    "native_arch",
+    "pool",
+    "reset",
+    "zeros",
+]
