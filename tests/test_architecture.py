@@ -36,7 +36,8 @@ ROOMS: dict[str, set[str]] = {
     "runtime": {"base"},
     "tune": {"base", "expr", "tir", "schedule", "lower", "codegen", "runtime"},
 }
-# driver.py joins the rooms above; the doors stand on it.
+# driver.py joins the rooms above, driver_gpu.py what graphs need on GPUs; the doors stand on them.
+ROOMS["driver_gpu"] = set(ROOMS)
 ROOMS["driver"] = set(ROOMS)
 ROOMS["frontend"] = {"base", "expr", "graph", "sparse", "script", "runtime", "driver"}
 ROOMS["compat"] = set(ROOMS)
@@ -96,11 +97,12 @@ class Source:
 
     @property
     def room(self) -> str:
-        """The room's name; empty for the public face: files at the top other than the driver."""
+        """The room's name; empty for the public face: files at the top other than drivers."""
         parts = self.relative.split("/")
         if len(parts) > 1:
             return parts[0]
-        return "driver" if parts[0] == "driver.py" else ""
+        stem = parts[0].removesuffix(".py")
+        return stem if stem.startswith("driver") else ""
 
     @property
     def tree(self) -> ast.Module:

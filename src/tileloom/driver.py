@@ -35,7 +35,7 @@ from .tir.atomics import written_pointers
 
 if TYPE_CHECKING:
     from .codegen.module import EmittedModule
-    from .gpu import GpuExecutable
+    from .driver_gpu import GpuExecutable
     from .graph.optimize import Report
     from .graph.program import Program, Segment
 
@@ -364,7 +364,7 @@ def _recipe(
 def _compile_for_gpu(
     graph: Graph, target: Target, device: str | None, replaced: Mapping[int, int] | None
 ) -> GpuExecutable:
-    from .gpu import GpuExecutable, HostMemory
+    from .driver_gpu import GpuExecutable, HostMemory
 
     print_stages(graph, target)
     program = plan_graph(graph, target)
@@ -383,7 +383,7 @@ def plan_graph(
         report: receives what the optimiser did.
     """
     if target.kind == "cuda":
-        from .gpu import plan_gpu
+        from .driver_gpu import plan_gpu
 
         return plan_gpu(graph, target, watch, report)
     from .graph.expand import expand
