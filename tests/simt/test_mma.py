@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from simt.matrix_programs import function, numpy_type, one_product, places, random_tile
 
+from simt.matrix_programs import function, numpy_type, one_product, places, random_tile
 from tileloom.base.errors import UnsupportedError
 from tileloom.base.matrix_units import MMA, Product, find_mma, shared_16x16_to_warp
 from tileloom.base.target import target
@@ -21,7 +21,7 @@ def test_fragments_are_where_the_isa_says(product: Product) -> None:
     fragments = (product.a, product.b, product.c)
     for fragment, (row, column) in zip(fragments, places(product), strict=True):
         table = {
-            (eval(row, {}, {"t": t, "i": i}), eval(column, {}, {"t": t, "i": i})): (t, i)  # noqa: S307
+            (eval(row, {}, {"t": t, "i": i}), eval(column, {}, {"t": t, "i": i})): (t, i)
             for t in range(32)
             for i in range(fragment.held)
         }

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..base import dtype
 from ..base.errors import UserError
 from ..base.matrix_units import LANES, Fragment
-from ..expr import Call, Expr, IntImm, Ramp, Var, cast, const, post_order
+from ..expr import Call, Expr, IntImm, Ramp, Var, cast, const, free_vars, post_order
 from ..expr.analyzer import Analyzer
 from ..tir import (
     Allocate,
@@ -15,6 +14,7 @@ from ..tir import (
     Buffer,
     BufferLoad,
     BufferStore,
+    DeclBuffer,
     Evaluate,
     PrimFunc,
     Stmt,
@@ -28,7 +28,7 @@ from .common import Replacer, on_body
 from .linear import Linear, linear
 from .pointers import ACCESS_PTR, MMA_FILL, MMA_STORE, POINTERS, pointers, redirected
 from .simplify import analyzer_of
-from .threads import Kernel, kernels, scope_of
+from .threads import Kernel, kernels, pointer_scope, scope_of
 
 _SIDE, _HELD = 16, 8  # of the tile that `mma_store` writes, and a thread's elements of it
 
@@ -49,7 +49,9 @@ def lower_warp_memory(func: PrimFunc) -> PrimFunc:
     if not _concerned(func.body):
         return func
     roots = {kernel.root: kernel for kernel in kernels(func.body)}
-    return on_body(func, _Kernels(roots, analyzer_of(func.body)).visit)
+    known = {b.data: b for b in func.buffers if b.ndim == 1}
+    known |= {node.buffer.data: node.buffer for node in collect(func.body, DeclBuffer)}
+    return on_body(func, _Kernels(roots, analyzer_of(func.body), known).visit)
 
 
 def _concerned(body: Stmt) -> bool:
@@ -65,16 +67,19 @@ def _calls(body: Stmt) -> Iterator[Call]:
 
 
 class _Kernels(Replacer):
-    def __init__(self, roots: Mapping[AttrStmt, Kernel], analyzer: Analyzer) -> None:
+    def __init__(
+        self, roots: Mapping[AttrStmt, Kernel], analyzer: Analyzer, known: Mapping[Var, Buffer]
+    ) -> None:
         super().__init__({}, {})
         self.roots = roots
         self.analyzer = analyzer
+        self.known = known
 
     def visit_AttrStmt(self, stmt: AttrStmt) -> Stmt:
         kernel = self.roots.get(stmt)
         if kernel is None:
             return super().visit_AttrStmt(stmt)
-        return _Lower(_warp(kernel), stmt, self.analyzer).visit(stmt)
+        return _Lower(_warp(kernel), stmt, self.analyzer, self.known).visit(stmt)
 
 
 def _warp(kernel: Kernel) -> Var:
@@ -89,10 +94,13 @@ def _warp(kernel: Kernel) -> Var:
 
 
 class _Lower(Replacer):
-    def __init__(self, lane: Var, kernel: Stmt, analyzer: Analyzer) -> None:
+    def __init__(
+        self, lane: Var, kernel: Stmt, analyzer: Analyzer, known: Mapping[Var, Buffer]
+    ) -> None:
         super().__init__({}, {})
         self.lane = lane
         self.analyzer = analyzer
+        self.flat = dict(known)  # a buffer over each pointer
         self.steps: dict[Var, int] = {}
         self.local: dict[Var, Var] = {}
         for node in collect(kernel, Allocate):
@@ -109,7 +117,8 @@ class _Lower(Replacer):
                 self._note(stmt.buffer.data, stmt.indices[0])
         for call in _calls(kernel):
             for data, index in pointers(call):
-                self._note(data, index)
+                if call.op not in (MMA_FILL, MMA_STORE) or self.lane in free_vars(index):
+                    self._note(data, index)
 
     def _note(self, data: Var, index: Expr) -> None:
         if data not in self.local:
@@ -164,9 +173,9 @@ class _Lower(Replacer):
         known = self.buffers.get(buffer)
         if known is None:
             (extent,) = buffer.shape
-            shape = (extent // LANES,)
-            known = buffer.replace(data=data, shape=shape)
+            known = buffer.replace(data=data, shape=(extent // LANES,), scope="local")
             self.define_buffer(buffer, known)
+            self.flat[data] = known
         return known
 
     def load(self, expr: BufferLoad) -> Expr:
@@ -187,7 +196,8 @@ class _Lower(Replacer):
 
     def visit_expr(self, expr: Expr) -> Expr:
         if isinstance(expr, Call) and expr.op in POINTERS:
-            expr = redirected(expr, self._moved)
+            move = self._moved_tile if expr.op in (MMA_FILL, MMA_STORE) else self._moved
+            expr = redirected(expr, move)
             return expr.with_children(tuple(self._argument(arg) for arg in expr.args))
         return super().visit_expr(expr)
 
@@ -198,16 +208,39 @@ class _Lower(Replacer):
         local = self.local.get(data)
         return None if local is None else (local, self._own(data, index))
 
+    def _moved_tile(self, data: Var, index: Expr) -> tuple[Expr, Expr] | None:
+        """As TVM writes it, a tile's first element; or the thread's own."""
+        if data in self.steps and self.lane not in free_vars(index):
+            index = index + cast(index.dtype, self.lane) * self.steps[data]
+        return self._moved(data, index)
+
     # ------------------------------------------------------------------ fills and stores
 
     def visit_Evaluate(self, stmt: Evaluate) -> Stmt:
         result = super().visit_Evaluate(stmt)
         call = result.value if isinstance(result, Evaluate) else None
         if isinstance(call, Call) and call.op == MMA_FILL:
-            return _filled(call)
+            return self._filled(call)
         if isinstance(call, Call) and call.op == MMA_STORE:
             return self._stored(call)
         return result
+
+    def _filled(self, call: Call) -> Stmt:
+        count, data, first = call.args[:3]
+        if not isinstance(count, IntImm) or not isinstance(data, Var):
+            raise UserError(f"mma_fill fills a constant number of elements: {call}")
+        buffer = self._over(data, _element(data), first + count)
+        zero = const(0, buffer.dtype)
+        return seq(*(BufferStore(buffer, zero, (first + k,)) for k in range(count.value)))
+
+    def _over(self, data: Expr, kind: str, extent: Expr) -> Buffer:
+        """A flat buffer over a pointer: that of the program, or one that reaches so far."""
+        if not isinstance(data, Var):
+            raise UserError(f"no memory is known for {data}")
+        known = self.flat.get(data)
+        if known is not None and known.dtype == kind:
+            return known
+        return make_buffer((extent,), kind, data.name, data=data, scope=pointer_scope(data))
 
     def _stored(self, call: Call) -> Stmt:
         rows, columns, to, source, first, stride = call.args
@@ -219,8 +252,8 @@ class _Lower(Replacer):
         if not isinstance(to, Call) or to.op != ACCESS_PTR or not isinstance(source, Var):
             raise UserError(f"mma_store writes through an access pointer: {call}")
         kind, data, start, extent, _ = to.args
-        target = _flat(data, dtype(kind.dtype), start + extent)
-        registers = _flat(source, _element(source), first + _HELD)
+        target = self._over(data, kind.dtype, start + extent)
+        registers = self._over(source, _element(source), first + _HELD)
         group, member = self.lane // 4, self.lane % 4 * 2
         parts: list[Stmt] = []
         for held in range(0, _HELD, 2):
@@ -248,24 +281,7 @@ def _first_place(held: int) -> tuple[int, int]:
     return row, column + held // 4 * (_SIDE // 2)
 
 
-def _filled(call: Call) -> Stmt:
-    count, data, first = call.args[:3]
-    if not isinstance(count, IntImm) or not isinstance(data, Var):
-        raise UserError(f"mma_fill fills a constant number of elements: {call}")
-    buffer = _flat(data, _element(data), first + count)
-    zero = const(0, buffer.dtype)
-    return seq(*(BufferStore(buffer, zero, (first + k,)) for k in range(count.value)))
-
-
 def _element(data: Var) -> str:
     if data.pointee is None:
         raise UserError(f"the pointer {data.name!r} does not say what it points to")
     return data.pointee[0]
-
-
-def _flat(data: Expr, kind: str, extent: Expr) -> Buffer:
-    """A buffer over a pointer."""
-    if not isinstance(data, Var):
-        raise UserError(f"no memory is known for {data}")
-    scope = "global" if data.pointee is None else data.pointee[1]
-    return make_buffer((extent,), kind, data.name, data=data, scope=scope)

@@ -21,7 +21,7 @@ from ..tir import (
 )
 from . import lanes
 from .common import THREAD_EXTENT, Replacer, on_body
-from .pointers import CP_ASYNC
+from .pointers import ACCESS_PTR, POINTERS, redirected
 from .threads import kernels, scope_of
 
 DYNAMIC, ALIGNMENT = "shared.dyn", 16  # bytes, of the widest access
@@ -140,8 +140,9 @@ class _Merge(Replacer):
         return result.replace(buffer=self.view(stmt.buffer), indices=(index,))
 
     def visit_expr(self, expr: Expr) -> Expr:
-        if isinstance(expr, Call) and expr.op == CP_ASYNC and expr.args[0] in self.offsets:
-            return super().visit_expr(self._async_copy(expr))
+        if isinstance(expr, Call) and expr.op in POINTERS:
+            kind = expr.args[0].dtype if expr.op == ACCESS_PTR else self.pointer.dtype
+            expr = redirected(expr, lambda data, index: self._moved(data, index, kind))
         if isinstance(expr, Var) and expr in self.offsets:
             raise UserError(f"the pointer to dynamic shared memory {expr} is passed on")
         return super().visit_expr(expr)
@@ -149,9 +150,12 @@ class _Merge(Replacer):
     def concerns(self, expr: Expr) -> bool:
         return super().concerns(expr) or not free_vars(expr).isdisjoint(self.offsets)
 
-    def _async_copy(self, call: Call) -> Call:
-        """The copy, its target counted in bytes."""
-        data, index = call.args[0], call.args[1]
-        kind = data.pointee[0] if isinstance(data, Var) and data.pointee else self.pointer.dtype
-        start = index * element_bytes(kind) + self.offsets[data]  # type: ignore[index]
-        return Call(call.dtype, call.op, (self.pointer, start, *call.args[2:]))
+    def _moved(self, data: Var, index: Expr, kind: DType) -> tuple[Expr, Expr] | None:
+        """A pointer and an index: of elements where the call names their type, else of bytes."""
+        start = self.offsets.get(data)
+        if start is None:
+            return None
+        if not kind.is_handle:
+            return self.pointer, index + start // element_bytes(kind)
+        size = element_bytes(data.pointee[0]) if data.pointee else 1
+        return self.pointer, index * size + start

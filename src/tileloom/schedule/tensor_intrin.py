@@ -213,8 +213,8 @@ def _random(rng: np.random.Generator, host: Buffer) -> Array:
         return rng.integers(0, 2, shape).astype(bool)
     if kind.is_int:
         low, high = (0, 256) if str(kind).startswith("uint") else (-128, 128)
-        return rng.integers(low, high, shape).astype(str(kind))
-    return rng.standard_normal(shape).astype(str(kind))
+        return rng.integers(low, high, shape).astype(kind.numpy)
+    return rng.standard_normal(shape).astype(kind.numpy)
 
 
 def _hosted(func: PrimFunc, hosts: Sequence[tuple[Buffer, tuple[int, ...]]]) -> PrimFunc:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ....tir import PrimFunc
-from . import cpu, gpu
+from . import cpu, gpu, mma
 
 #: From names to what makes a description and an implementation.
 DEFINITIONS: Mapping[str, Callable[[], tuple[PrimFunc, PrimFunc]]] = {
     **cpu.DEFINITIONS,
     **gpu.DEFINITIONS,
+    **mma.DEFINITIONS,
 }
