@@ -17,6 +17,7 @@ from .compact_buffer_region import compact_buffer_region
 from .compact_strides import compact_strides
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
 from .flatten_buffers import flatten_buffers
+from .hoist_barriers import hoist_barriers
 from .hoist_if import hoist_if
 from .inject_double_buffer import inject_double_buffer
 from .inject_ptx_async_copy import inject_ptx_async_copy
@@ -31,6 +32,7 @@ from .lower_match_buffer import lower_match_buffer
 from .lower_opaque_block import lower_opaque_block
 from .lower_thread_allreduce import lower_thread_allreduce
 from .lower_thread_binding import lower_thread_binding
+from .lower_warp_memory import lower_warp_memory
 from .manifest_shared_memory_local_stage import manifest_shared_memory_local_stage
 from .merge_shared_memory import merge_shared_memory_allocations
 from .narrow_index_dtype import narrow_index_dtype
@@ -99,6 +101,7 @@ GPU_PIPELINE: Sequence[Pass] = (
     lower_thread_binding,
     flatten_buffers,
     simplify,
+    lower_warp_memory,  # before vectors and unrolling: it reads whose an element is off its index
     narrow_index_dtype,
     vectorize_loops,
     inject_virtual_thread,  # makes loops to unroll
@@ -110,6 +113,7 @@ GPU_PIPELINE: Sequence[Pass] = (
     remove_no_op,
     inject_ptx_async_copy,  # before barriers, which belong after the waits
     thread_storage_sync,  # after the last pass that moves or merges memory
+    hoist_barriers,  # out of branches that threads take differently, those set just before too
     lower_thread_allreduce,  # which sets its own barriers
     merge_shared_memory_allocations,  # after barriers: one pointer for all would ask for too many
 )
