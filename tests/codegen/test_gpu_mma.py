@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from gpu import assemble
 from simt.matrix_programs import function, one_product
-
 from tileloom.base.errors import UnsupportedError
 from tileloom.base.matrix_units import MMA, Product
 from tileloom.driver import assembly
