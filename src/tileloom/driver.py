@@ -194,7 +194,7 @@ def _on_gpu(program: PrimFunc | IRModule, target: Any, device: str | None) -> An
         closed = with_symbols(func)
         parts = split_host_device(lower(closed, wanted)).functions
         kernels = {key: part for key, part in parts.items() if key != name}
-        ptx = jit.assembly(emit_kernels(IRModule(kernels)), wanted)
+        ptx = jit.assembly(emit_kernels(IRModule(kernels), wanted), wanted)
         params = parameters(closed, len(func.params))
         made[name] = cuda.CudaKernel(name, params, ptx, HostPlan(parts[name], kernels))
     return made[program.name] if isinstance(program, PrimFunc) else made
@@ -239,7 +239,8 @@ def _emitted(program: PrimFunc | IRModule, target: Target) -> str:
         from .lower.split_host_device import split_host_device
 
         parts = [split_host_device(func) for func in flat.functions.values()]
-        return emit_kernels(IRModule({k: f for part in parts for k, f in part.functions.items()}))
+        kernels = IRModule({k: f for part in parts for k, f in part.functions.items()})
+        return emit_kernels(kernels, target)
     from .codegen.module import emit_module
 
     return emit_module(flat).ir_text
@@ -321,7 +322,8 @@ def compile_family(graph: Graph, target: Any = "cpu") -> Family:
     space = space_of_graph(graph)
     if space is None:
         return Family(*_recipe(graph, host))
-    about = f"{list(space.symbols.values())} {list(space.guards)}"
+    bounds = [(s.name, s.low, s.high) for s in space.symbols.values()]
+    about = f"{bounds} {list(space.guards)}"
     family = Family(*_recipe(graph, host, about))
     if family.holds(space.hints):
         return family
@@ -364,12 +366,13 @@ def _recipe(
 def _compile_for_gpu(
     graph: Graph, target: Target, device: str | None, replaced: Mapping[int, int] | None
 ) -> GpuExecutable:
-    from .driver_gpu import GpuExecutable, HostMemory
+    from .driver_gpu import CudaMemory, GpuExecutable, HostMemory
 
     print_stages(graph, target)
     program = plan_graph(graph, target)
     kernels = build(program.module, target, device)
-    return GpuExecutable(program, kernels, HostMemory(), replaced)
+    memory = HostMemory() if device == "emulator" else CudaMemory()
+    return GpuExecutable(program, kernels, memory, replaced)
 
 
 @compiling

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .base import DType, Target
+from .base import DType, Target, dtype
 from .base.compiling import compiling
 from .base.errors import ArgumentError
 from .graph.expand import expand
@@ -22,6 +22,7 @@ from .graph.partition import Device, Group
 from .graph.program import Program, build_program
 from .graph.to_tir.blocks import block_function
 from .graph.to_tir.kernel import Machine
+from .runtime import cuda
 from .runtime.arrays import as_numpy
 from .schedule.group import schedule_gpu
 from .tir import PrimFunc
@@ -36,8 +37,14 @@ class Memory(Protocol):
     def empty(self, shape: tuple[int, ...], kind: DType) -> Any:
         """A new array of a device; what is in it is not defined."""
 
-    def put(self, array: Array) -> Any:
-        """A compact array of the device with what is in one of the host."""
+    def holds(self, array: Any) -> bool:
+        """Whether an array of any package lies in memory of the device that others can use."""
+
+    def put(self, array: Any) -> Any:
+        """A compact array of the device: the same memory if it is there already, else a copy."""
+
+    def copy(self, array: Any) -> Any:
+        """Another array of the device with the same elements."""
 
     def get(self, array: Any) -> Array:
         """A NumPy array with what is in one of the device."""
@@ -53,9 +60,17 @@ class HostMemory:
         """A new array."""
         return np.empty(shape, kind.numpy)
 
-    def put(self, array: Array) -> Array:
+    def holds(self, array: Any) -> bool:
+        """Whether results should stay here: they are in the CPU's memory anyhow."""
+        return False
+
+    def put(self, array: Any) -> Array:
         """The array itself, or a compact copy."""
-        return np.ascontiguousarray(array)
+        return np.require(as_numpy(array), requirements=("C", "A"))
+
+    def copy(self, array: Array) -> Array:
+        """Another array with the same elements."""
+        return array.copy()
 
     def get(self, array: Array) -> Array:
         """The array itself."""
@@ -64,6 +79,40 @@ class HostMemory:
     def view(self, array: Array, shape: tuple[int, ...]) -> Array:
         """The array with another shape."""
         return array.reshape(shape)
+
+
+class CudaMemory:
+    """That of the current NVIDIA GPU."""
+
+    def empty(self, shape: tuple[int, ...], kind: DType) -> cuda.DeviceArray:
+        """A new array."""
+        return cuda.empty(shape, kind)
+
+    def holds(self, array: Any) -> bool:
+        """Whether an array lies on a GPU."""
+        return cuda.on_device(array)
+
+    def put(self, array: Any) -> cuda.DeviceArray:
+        """The memory of an array of a GPU, or a copy of one of the host."""
+        found = cuda.asarray(array)
+        if not found.is_compact:
+            raise ArgumentError(
+                f"an array of shape {found.shape} with strides {found.strides} has gaps",
+                hint="pass a contiguous array",
+            )
+        return found
+
+    def copy(self, array: cuda.DeviceArray) -> cuda.DeviceArray:
+        """Another array with the same elements."""
+        return array.copy()
+
+    def get(self, array: cuda.DeviceArray) -> Array:
+        """A NumPy array with the same elements."""
+        return array.numpy()
+
+    def view(self, array: cuda.DeviceArray, shape: tuple[int, ...]) -> cuda.DeviceArray:
+        """The array with another shape."""
+        return array.reshape(*shape)
 
 
 @compiling
@@ -99,7 +148,9 @@ class Launch:
 
 
 class GpuExecutable:
-    """A compiled graph: called with arrays of the host, it returns new arrays of the host.
+    """A compiled graph: called with arrays, it returns new arrays.
+
+    If an argument lies on the device, results stay there too; else they are NumPy arrays.
 
     Attributes:
         program: what it runs; `program.module` holds the scheduled kernels.
@@ -130,15 +181,15 @@ class GpuExecutable:
             if tensor.value is not None
         }
 
-    def __call__(self, *arrays: Any) -> list[Array]:
+    def __call__(self, *arrays: Any) -> list[Any]:
         """The outputs for these inputs.
 
         Raises:
             ArgumentError: an argument has the wrong type or shape.
         """
+        memory, graph = self.memory, self.program.graph
         held: dict[Tensor, Any] = dict(self._constants)
-        for tensor, array in zip(self.program.graph.inputs, self._checked(arrays), strict=True):
-            held[tensor] = self.memory.put(array)
+        held.update(zip(graph.inputs, self._taken(arrays), strict=True))
         for step, dead in zip(self.steps, self._dead, strict=True):
             if isinstance(step, Node):
                 self._on_host(step, held)
@@ -146,14 +197,14 @@ class GpuExecutable:
                 step.kernel(*(self._array(tensor, held) for tensor in step.tensors))
             for tensor in dead:
                 del held[tensor]
-        results = [self._result(tensor, held) for tensor in self.program.graph.outputs]
+        results = [self._result(tensor, held) for tensor in graph.outputs]
+        if not any(map(memory.holds, arrays)):
+            results = [memory.get(result) for result in results]
         for output, k in self.replaced.items():
-            given = as_numpy(arrays[k])
-            given[...] = results[output]
-            results[output] = given
+            results[output] = self._replace(arrays[k], results[output])
         return results
 
-    def single(self, *arrays: Any) -> Array:
+    def single(self, *arrays: Any) -> Any:
         """The first output alone."""
         return self(*arrays)[0]
 
@@ -176,16 +227,24 @@ class GpuExecutable:
         for tensor, made in zip(
             node.outputs, node.op.reference(given, node.attrs, types), strict=True
         ):
-            compact = np.asarray(made, tensor.dtype.numpy).reshape(tensor.shape)
-            held[tensor] = self.memory.put(compact)
+            held[tensor] = self.memory.put(np.array(made, tensor.dtype.numpy).reshape(tensor.shape))
 
-    def _result(self, tensor: Tensor, held: dict[Tensor, Any]) -> Array:
+    def _result(self, tensor: Tensor, held: dict[Tensor, Any]) -> Any:
+        """An output in memory that nothing else uses."""
         if tensor.value is not None:
-            return np.array(tensor.value)
-        found = np.asarray(self.memory.get(self._array(tensor, held)))
+            return self.memory.put(np.array(tensor.value))
         home = self._home(tensor)
         shared = home in self._constants or home in self.program.graph.inputs
-        return found.copy() if shared or self._is_repeated(home) else found
+        found = self._array(tensor, held)
+        return self.memory.copy(found) if shared or self._is_repeated(home) else found
+
+    def _replace(self, given: Any, result: Any) -> Any:
+        """Let an argument have its new value."""
+        if self.memory.holds(given):
+            self.memory.put(given).copy_from(self.memory.get(result))
+        else:
+            as_numpy(given)[...] = result
+        return given
 
     def _is_repeated(self, home: Tensor) -> bool:
         return [self._home(t) for t in self.program.graph.outputs].count(home) > 1
@@ -200,15 +259,16 @@ class GpuExecutable:
             kept |= last
         return dead[::-1]
 
-    def _checked(self, arrays: Sequence[Any]) -> list[Array]:
+    def _taken(self, arrays: Sequence[Any]) -> list[Any]:
+        """The arguments as arrays of the device."""
         inputs = self.program.graph.inputs
         name = self.program.graph.name
         if len(arrays) != len(inputs):
             raise ArgumentError(f"{name} takes {len(inputs)} arrays, not {len(arrays)}")
-        found = [as_numpy(array) for array in arrays]
+        found = list(map(self.memory.put, arrays))
         for tensor, array in zip(inputs, found, strict=True):
-            if array.shape != tensor.shape or array.dtype != tensor.dtype.numpy:
-                given = f"{array.dtype}{list(array.shape)}"
+            if tuple(array.shape) != tensor.shape or dtype(array.dtype) != tensor.dtype:
+                given = f"{dtype(array.dtype)}{list(array.shape)}"
                 raise ArgumentError(f"{name}: {tensor.name!r} must be {tensor.type}, not {given}")
         return found
 

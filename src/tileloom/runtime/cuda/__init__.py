@@ -26,6 +26,11 @@ from .memory import Pool, pool
 from .streams import Event, Stream
 
 
+def on_device(value: Any) -> bool:
+    """Whether an array of any package lies in a GPU's memory."""
+    return foreign.device_of(value) is not None
+
+
 def asarray(value: Any, device: Any = None, stream: Any = None) -> DeviceArray:
     """An array in a GPU's memory: the same memory if it is there already, else a copy.
 
@@ -34,7 +39,7 @@ def asarray(value: Any, device: Any = None, stream: Any = None) -> DeviceArray:
         device: where a copy goes: a number, "cuda:1" or a `Device`.
         stream: where it will be used first; the current one if it is not given.
     """
-    if foreign.device_of(value) is not None:
+    if on_device(value):
         return as_device_array(value, stream)
     host = array.host_array(value)
     made = empty(host.shape, host.dtype, device, stream)
@@ -69,6 +74,7 @@ __all__ = [
     "empty",
     "is_available",
     "native_arch",
+    "on_device",
     "pool",
     "reset",
     "zeros",
