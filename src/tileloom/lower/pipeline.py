@@ -16,6 +16,7 @@ from ..tir.spec import verify
 from .compact_buffer_region import compact_buffer_region
 from .compact_strides import compact_strides
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
+from .eliminate_common_loads import eliminate_common_loads
 from .flatten_buffers import flatten_buffers
 from .hoist_barriers import hoist_barriers
 from .hoist_if import hoist_if
@@ -43,6 +44,7 @@ from .storage_rewrite import storage_rewrite
 from .thread_storage_sync import thread_storage_sync
 from .unify_thread_binding import unify_thread_binding
 from .unroll_loops import unroll_loops
+from .unroll_register_loops import unroll_register_loops
 from .vectorize_loops import vectorize_loops
 
 Pass = Callable[[PrimFunc], PrimFunc]
@@ -107,6 +109,8 @@ GPU_PIPELINE: Sequence[Pass] = (
     inject_virtual_thread,  # makes loops to unroll
     inject_double_buffer,
     storage_rewrite,
+    eliminate_common_loads,  # before unrolling: loops are compared, not their copies
+    unroll_register_loops,  # with the arrays that the pass before has made
     unroll_loops,
     hoist_if,
     simplify,
