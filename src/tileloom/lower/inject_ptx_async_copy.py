@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..expr import Broadcast, Call, Cast, Expr, IntImm, Ramp, const
+from ..expr import And, Broadcast, Call, Cast, Expr, IntImm, Ramp, binary, const
 from ..tir import AttrStmt, BufferLoad, BufferStore, Evaluate, PrimFunc, Stmt, StmtRewriter, seq
 from .common import IF_THEN_ELSE, on_body
 from .inject_software_pipeline import ASYNC_SCOPE, COMMIT, IN_FLIGHT, WAIT
@@ -55,9 +55,12 @@ def _call(op: str, *args: Expr) -> Stmt:
 
 def _copy(stmt: BufferStore) -> Stmt | None:
     """The store as an asynchronous copy, if the hardware can do it."""
-    value, condition = stmt.value, None
-    if isinstance(value, Call) and value.op == IF_THEN_ELSE and _is_zero(value.args[2]):
-        condition, value = value.args[0], value.args[1]
+    value: Expr = stmt.value
+    condition: Expr | None = None
+    while isinstance(value, Call) and value.op == IF_THEN_ELSE and _is_zero(value.args[2]):
+        inner = value.args[0]
+        condition = inner if condition is None else binary(And, condition, inner)
+        value = value.args[1]
     if stmt.predicate is not None or not isinstance(value, BufferLoad):
         return None
     if value.predicate is not None:
