@@ -58,9 +58,10 @@ class Model:
     [array([2., 4.], dtype=float32)]
     """
 
-    def __init__(self, source: Composite, target: str) -> None:
+    def __init__(self, source: Composite, target: str, device: str | None = None) -> None:
         self._source = source
         self._target = target
+        self._device = device
         imported = import_composite(source)
         self._whole = imported.graph
         self._replaced = dict(imported.replaced)
@@ -147,7 +148,9 @@ class Model:
         """The compiled program: from the arrays of the inputs to those of `graph.outputs`."""
         if self._target == REFERENCE or not self._whole.outputs:
             return self._interpret
-        return compile_graph(self._whole, self._target, self._replaced, exact=True)
+        return compile_graph(
+            self._whole, self._target, self._replaced, exact=True, device=self._device
+        )
 
     def _interpret(self, *arrays: Any) -> list[Any]:
         given = [as_numpy(array) for array in arrays]
@@ -165,18 +168,19 @@ def _check(name: str, known: Sequence[str], what: str) -> None:
         raise ArgumentError(f"the graph has no {what} {name!r}", hint=hint)
 
 
-def load(source: Any, *, target: str = "cpu") -> Model:
+def load(source: Any, *, target: str = "cpu", device: str | None = None) -> Model:
     """Load and compile an AKG graph.
 
     Args:
         source: the path of a `.json` or `.info` file, its text, or what `json.load` made of it.
         target: what to compile for; "reference" interprets the graph in NumPy.
+        device: "emulator" runs code for the target "cuda" on the CPU.
 
     Raises:
         UserError: the file is malformed.
         UnsupportedError: an operator or a type is not supported; it is named, with its place.
     """
-    model = Model(read_source(source), target)
+    model = Model(read_source(source), target, device)
     model.executable  # noqa: B018  (compiles now)
     return model
 

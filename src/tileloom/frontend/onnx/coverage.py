@@ -49,11 +49,11 @@ def node_cases() -> list[Any]:
     return sorted(cases, key=lambda case: str(case.name))
 
 
-def run_case(case: Any, target: str = "cpu") -> Outcome:
+def run_case(case: Any, target: str = "cpu", device: str | None = None) -> Outcome:
     """Run one case through the backend."""
     operator = operator_of(case)
     try:
-        model = BackendRep(load(case.model, target=target))
+        model = BackendRep(load(case.model, target=target, device=device))
         status: Status = "pass"
         for inputs, expected in case.data_sets:
             results = model.run([datum(item) for item in inputs])
@@ -126,14 +126,16 @@ def operator_of(case: Any) -> str:
     return str(case.model.graph.node[-1].op_type)
 
 
-def run_all(words: Sequence[str] = (), target: str = "cpu") -> list[Outcome]:
+def run_all(
+    words: Sequence[str] = (), target: str = "cpu", device: str | None = None
+) -> list[Outcome]:
     """Run all cases whose names hold one of the words (all, if there are none)."""
     result = []
     for case in node_cases():
         if not words or any(word in case.name for word in words):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                result.append(run_case(case, target))
+                result.append(run_case(case, target, device))
     return result
 
 
@@ -206,10 +208,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("words", nargs="*", help="parts of names of cases; all if there are none")
     parser.add_argument("--target", default="cpu")
+    parser.add_argument("--device", help='"emulator" for the target "cuda"')
     parser.add_argument("--write", action="store_true", help=f"write {PAGE}")
     options = parser.parse_args(arguments)
     start = time.perf_counter()
-    outcomes = run_all(options.words, options.target)
+    outcomes = run_all(options.words, options.target, options.device)
     for outcome in outcomes:
         if outcome.status != "pass":
             print(f"{outcome.status:12} {outcome.name}: {outcome.reason}"[:400])

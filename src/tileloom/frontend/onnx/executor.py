@@ -19,15 +19,15 @@ REFERENCE = "reference"
 _SMALL_STAGE = 1 << 20
 
 
-def make_executable(graph: Graph, target: str) -> Executable:
-    """Compile a graph for a target; `REFERENCE` interprets it in NumPy."""
+def make_executable(graph: Graph, target: str, device: str | None = None) -> Executable:
+    """Compile a graph for a target and a device; `REFERENCE` interprets it in NumPy."""
     if target == REFERENCE or not graph.outputs:
         return lambda *arrays: run(graph, arrays)
-    compiled: Executable = compile_graph(graph, target)
+    compiled: Executable = compile_graph(graph, target, device=device)
     return compiled
 
 
-def make_stage(graph: Graph, target: str) -> Executable:
+def make_stage(graph: Graph, target: str, device: str | None = None) -> Executable:
     """The same for a graph that computes a value on which the structure of another depends."""
     work = sum(output.type.nbytes for node in graph.nodes for output in node.outputs)
-    return make_executable(graph, REFERENCE if work < _SMALL_STAGE else target)
+    return make_executable(graph, REFERENCE if work < _SMALL_STAGE else target, device)

@@ -66,9 +66,16 @@ class Model:
     [array([2., 4.], dtype=float32)]
     """
 
-    def __init__(self, source: Source, shapes: Mapping[str, Any] | None, target: str) -> None:
+    def __init__(
+        self,
+        source: Source,
+        shapes: Mapping[str, Any] | None,
+        target: str,
+        device: str | None = None,
+    ) -> None:
         self._source = source
         self._target = target
+        self._device = device
         graph = source.graph
         defaults = {tensor.name for tensor in graph.initializer}
         defaults |= {tensor.values.name for tensor in graph.sparse_initializer}
@@ -207,9 +214,9 @@ class Model:
             imported = importer.run(data, names)
         except NeedsValue as needed:
             graph = Graph(importer.inputs, [needed.tensor], ["/".join(needed.key)], "stage")
-            return _Ask(needed.key, graph, make_stage(graph, self._target))
+            return _Ask(needed.key, graph, make_stage(graph, self._target, self._device))
         graph = imported.graph(self._source.graph.name or "main")
-        return _Ready(imported, graph, make_executable(graph, self._target))
+        return _Ready(imported, graph, make_executable(graph, self._target, self._device))
 
     def _cached(self, table: OrderedDict[Any, _Plan], key: Any, make: Callable[[], _Plan]) -> _Plan:
         with self._lock:
@@ -258,6 +265,7 @@ def load(
     *,
     shapes: Mapping[str, Any] | None = None,
     target: str = "cpu",
+    device: str | None = None,
     folder: str | os.PathLike[str] | None = None,
 ) -> Model:
     """Load an ONNX model.
@@ -267,10 +275,11 @@ def load(
         shapes: extents of symbolic dimensions by name (`{"batch": 4}`), or whole shapes by input
             name. What is not given is taken from the arrays of each call.
         target: what to compile for; "reference" interprets the model in NumPy.
+        device: "emulator" runs code for the target "cuda" on the CPU.
         folder: where external data is, for a model that is not read from a path.
 
     Raises:
         UserError: the model is malformed, or the shapes do not fit.
         UnsupportedError: an operator, a type or an opset is not supported; it is named.
     """
-    return Model(read_source(model, folder), shapes, target)
+    return Model(read_source(model, folder), shapes, target, device)
