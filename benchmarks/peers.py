@@ -26,6 +26,7 @@ def tileloom(function: Function) -> Builder:
         compiled = jit(function)
         return lambda: compiled(*inputs)
 
+    build.function = function  # type: ignore[attr-defined]  # for who wants to look at its graph
     return build
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from ..expr import Expr, IntImm, Range, Var, const, free_vars, substitute
+from ..expr.analyzer import Analyzer
 from ..tir import (
     Block,
+    BlockRealize,
     Buffer,
     BufferLoad,
     BufferRegion,
@@ -23,6 +26,9 @@ from .linear import Linear, linear
 from .regions import Accesses, Interval, hulls, thread_number
 
 ALIGN = "buffer_dim_align"
+SIZES = "size_bounds"
+#: Memory of an unknown size is as large as it may be at most, if that is not more bytes: the stack.
+SMALL = 1 << 17
 
 
 def compact_buffer_region(func: PrimFunc) -> PrimFunc:
@@ -31,7 +37,9 @@ def compact_buffer_region(func: PrimFunc) -> PrimFunc:
     An axis shrinks where the touched part has a constant length below the extent; its indices then
     count from the start of that part. Buffers reached through their pointer stay whole.
     A block annotation "buffer_dim_align" (buffer, axis, factor, offset: the stride of the axis is
-    to be `offset` modulo `factor`) gives padded strides.
+    to be `offset` modulo `factor`) gives padded strides. An annotation "size_bounds" of the
+    function's body (the least and the greatest value of variables, by name) lets buffers that stay
+    small have the largest size that they may need.
 
     Needs: blocks without iteration variables and init; allocations planned.
     Memory that every thread has for itself keeps what one thread touches.
@@ -40,6 +48,7 @@ def compact_buffer_region(func: PrimFunc) -> PrimFunc:
     """
     found = Accesses.of(func.body)
     aligned = _alignments(func.body) if found.owners else {}
+    known = _sizes(func.body)
     shrunk: dict[Buffer, _Shrunk] = {}
     for buffer, accesses in found.by_buffer.items():
         if not accesses or buffer.strides or buffer.elem_offset is not None:
@@ -47,7 +56,7 @@ def compact_buffer_region(func: PrimFunc) -> PrimFunc:
         if any(access.by_pointer for access in accesses):
             continue
         hull = hulls(accesses, len(found.owners[buffer]), found.bounds)
-        new = _shrink(buffer, hull, aligned.get(buffer, ()))
+        new = _shrink(buffer, hull, aligned.get(buffer, ()), known)
         if new is not None:
             shrunk[buffer] = new
     return on_body(func, _Rebase(shrunk).visit) if shrunk else func
@@ -73,7 +82,10 @@ def _minus(index: Expr, start: Linear, threads: Mapping[Var, Var]) -> Expr:
 
 
 def _shrink(
-    buffer: Buffer, hull: Sequence[Interval | None], aligned: Sequence[tuple[int, int, int]]
+    buffer: Buffer,
+    hull: Sequence[Interval | None],
+    aligned: Sequence[tuple[int, int, int]],
+    known: Mapping[str, tuple[int, int]],
 ) -> _Shrunk | None:
     starts: list[Linear | None] = []
     shape: list[Expr] = []
@@ -81,10 +93,32 @@ def _shrink(
         start, size = _axis(extent, part)
         starts.append(start)
         shape.append(size)
-    if not aligned and all(start is None for start in starts):
+    most = [_most(size, known) for size in shape] if known else []
+    bounded = any(m is not size for m, size in zip(most, shape))
+    if bounded and all(isinstance(m, IntImm) for m in most):
+        if prod(int(m.value) for m in most if isinstance(m, IntImm)) * buffer.dtype.bytes <= SMALL:
+            shape = most
+    if not aligned and all(a is b for a, b in zip(shape, buffer.shape, strict=True)):
         return None
     strides = _padded(shape, aligned) if aligned else ()
     return _Shrunk(buffer.replace(shape=tuple(shape), strides=strides), tuple(starts))
+
+
+def _sizes(stmt: Stmt) -> Mapping[str, tuple[int, int]]:
+    """The least and the greatest values of variables, by name."""
+    block = stmt.block if isinstance(stmt, BlockRealize) else None
+    found = block.annotations.get(SIZES, {}) if block is not None else {}
+    return {str(name): (int(ends[0]), int(ends[1])) for name, ends in found.items()}
+
+
+def _most(size: Expr, known: Mapping[str, tuple[int, int]]) -> Expr:
+    """The greatest value of a size, or the size itself if that is not known."""
+    variables = free_vars(size)
+    if not variables or any(var.name not in known for var in variables):
+        return size
+    analyzer = Analyzer()
+    analyzer.bind_bounds({var: known[var.name] for var in variables})
+    return const(int(analyzer.const_int_bound(size).max_value), size.dtype)
 
 
 def _axis(extent: Expr, part: Interval | None) -> tuple[Linear | None, Expr]:

@@ -48,6 +48,9 @@ def schedule_cpu(
     inline_formulas(sch)
     for cluster in find_clusters(sch, sizes):
         make_nests(sch, cluster, choose_plan(sch, cluster, target, sizes))
+    ends = {var.name: [low, high] for var, (low, high) in sizes.bounds.items() if high is not None}
+    if ends:
+        sch.annotate(sch.get_block("root"), "size_bounds", ends)
     return sch
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from ...expr import BinaryOp, Call, Div, Expr, Var, free_vars
 from ...tir import Block, Buffer, BufferLoad, BufferStore, pre_order, stmt_exprs
-from ..analysis.blocks import leaf_store
-from ..instruction import can
+from ..errors import ScheduleError
 from ..schedule import Schedule
 from .cpu_sizes import Sizes
 from .domain import Domain, GroupAxis, GroupRefused, accesses, blocks_by_name, domain_of
@@ -51,8 +50,10 @@ def inline_formulas(sch: Schedule) -> None:
         rv = sch.get_block(name)
         if is_costly(block) and _would_repeat(block, [sch.get(r) for r in sch.get_consumers(rv)]):
             continue
-        if can(sch.state, "ComputeInline", sch.get_sref(rv)):
+        try:
             sch.compute_inline(rv)
+        except ScheduleError:
+            continue  # it stays a block of its own
 
 
 def _would_repeat(block: Block, consumers: Sequence[Block]) -> bool:
@@ -131,6 +132,33 @@ def _cluster(blocks: Sequence[Block], sizes: Sizes) -> Cluster:
     return Cluster([b.name_hint for b in blocks], domain_of(blocks, sizes.guess), levels)
 
 
+def kept_bytes(sch: Schedule, cluster: Cluster, sizes: Sizes) -> int | None:
+    """The bytes of the intermediates of one row, at most; None if that is not known."""
+    length: int | None = 1
+    for axis in cluster.domain.reduced:
+        most = sizes.most(axis.size) if axis.size is not None else None
+        length = None if length is None or most is None else length * most
+    kept = sum(block.writes[0].buffer.dtype.bytes for block in _kept(sch, cluster))
+    return 0 if not kept else None if length is None else kept * length
+
+
+def recompute_kept(sch: Schedule, cluster: Cluster) -> None:
+    """Compute intermediates again wherever they are read."""
+    for block in reversed(_kept(sch, cluster)):
+        try:
+            sch.compute_inline(block.name_hint)
+        except ScheduleError:
+            continue  # it stays, in memory of its own
+        cluster.names.remove(block.name_hint)
+
+
+def _kept(sch: Schedule, cluster: Cluster) -> list[Block]:
+    blocks = [sch.get(sch.get_block(name)) for name in cluster.names if cluster.full(name)]
+    if not cluster.domain.reduced:
+        return []
+    return [b for b in blocks if not reduces(b) and not writes_output(sch, b)]
+
+
 # ---------------------------------------------------------------------------- amounts
 
 
@@ -161,9 +189,3 @@ def widest_bits(blocks: Iterable[Block]) -> int:
             for expr in stmt_exprs(stmt) if not isinstance(stmt, BufferStore) else (stmt.value,):
                 bits = max(bits, expr.dtype.bits)
     return bits
-
-
-def is_formula(sch: Schedule, name: str) -> bool:
-    """Whether a block computes an element by itself."""
-    block = sch.get(sch.get_block(name))
-    return not reduces(block) and leaf_store(block) is not None

@@ -38,11 +38,16 @@ def make_nests(sch: Schedule, cluster: Cluster, plan: Plan) -> None:
 def _cut(sch: Schedule, cluster: Cluster, plan: Plan, name: str) -> int:
     """Order and split the loops of a block; how many there are, extents of 1 aside."""
     rv = sch.get_block(name)
-    axes = cluster.domain.axes[name]
-    loops = dict(zip(axes, sch.get_loops(rv), strict=True))
-    units = [loop for axis, loop in zip(axes, sch.get_loops(rv), strict=True) if axis is None]
+    own = sch.get_loops(rv)
+    by_var = {sch.get(loop).loop_var: loop for loop in own}
+    loops: dict[GroupAxis, LoopRV] = {}
+    values = sch.state.realize(sch.get_sref(rv)).iter_values
+    for axis, value in zip(cluster.domain.axes[name], values, strict=True):
+        if axis is not None:
+            loops[axis] = by_var.pop(value)
+    units = list(by_var.values())
     order = [loops[axis] for group in (*plan.head, *plan.body) for axis in group if axis in loops]
-    if len(order) + len(units) > 1:
+    if [*order, *units] != own:
         sch.reorder(*order, *units)
 
     def walk(group: Sequence[GroupAxis]) -> LoopRV:

@@ -8,7 +8,7 @@ a worker makes blocks of columns, whose sums stay in the nearest cache while it 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
 
@@ -16,7 +16,7 @@ from ...base import Target
 from ...expr import Expr, IntImm, Var, free_vars
 from ...tir import Block
 from ..schedule import Schedule
-from .cpu_clusters import Cluster, widest_bits, work
+from .cpu_clusters import Cluster, kept_bytes, recompute_kept, widest_bits, work
 from .cpu_sizes import Sizes
 from .domain import Domain, GroupAxis, accesses
 
@@ -56,11 +56,25 @@ class Plan:
     lanes: int
     parallel: bool
     share: int = 1
-    chained: list[list[GroupAxis]] = field(default_factory=list)
 
 
 def choose_plan(sch: Schedule, cluster: Cluster, target: Target, sizes: Sizes) -> Plan:
-    """The plan of a cluster."""
+    """The plan of a cluster, whose intermediates have room then or are computed anew."""
+    kept = kept_bytes(sch, cluster, sizes)
+    if kept is None or kept > SCRATCH_BYTES:
+        recompute_kept(sch, cluster)
+        kept = 0
+    plan = _plan(sch, cluster, target, sizes)
+    if plan.method != "columns" or not kept:
+        return plan
+    room = SCRATCH_BYTES // kept // plan.lanes * plan.lanes
+    if room >= plan.lanes:
+        return replace(plan, chunk=min(room, plan.chunk or size(plan.body[-1])))
+    recompute_kept(sch, cluster)
+    return _plan(sch, cluster, target, sizes)
+
+
+def _plan(sch: Schedule, cluster: Cluster, target: Target, sizes: Sizes) -> Plan:
     blocks = [sch.get(sch.get_block(name)) for name in cluster.names]
     domain = cluster.domain
     lanes = target.lanes(widest_bits(blocks))
@@ -173,7 +187,7 @@ def _with_chunks(plan: Plan, cluster: Cluster, target: Target, sizes: Sizes) -> 
         pieces = -(-extent // chunk)  # an even share, in whole vectors
         chunk = -(-extent // pieces)
     chunk = -(-chunk // plan.lanes) * plan.lanes
-    return Plan(**{**plan.__dict__, "chunk": chunk})
+    return replace(plan, chunk=chunk)
 
 
 def _constant(group: Sequence[GroupAxis]) -> bool:
