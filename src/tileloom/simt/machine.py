@@ -63,7 +63,7 @@ from ..tir.atomics import is_atomic
 from .atomics import run_atomic
 from .crew import WARP, Array, Crew
 from .defects import KernelDefect
-from .matrix import run_matrix_call
+from .instructions import run_instruction
 from .memory import Access, Memory
 
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
@@ -368,17 +368,9 @@ class Machine:
         match value:
             case Call(_, "tir.tvm_storage_sync", (StringImm(scope), *_)):
                 self._barrier(scope, lanes)
-            case Call(_, "tir.ptx_cp_async", args):
-                self._copy(args, lanes)
-            case Call(_, "tir.ptx_commit_group", _):
-                self.crew.committed[lanes] += 1
-            case Call(_, "tir.ptx_wait_group", (left, *_)):
-                finished = self.crew.committed[lanes] - self.value(left, lanes)
-                for memory in self.memory.values():
-                    memory.arrive(self.crew, lanes, finished)
             case IntImm():
                 pass
-            case Call() if run_matrix_call(self, value, lanes):
+            case Call() if run_instruction(self, value, lanes):
                 pass
             case _:
                 self.value(value, lanes)
@@ -428,47 +420,6 @@ class Machine:
                 self.stmt, crew.places(lost), self.stmt.span if self.stmt else None,
             )  # fmt: skip
         return np.broadcast_to(value, lanes.shape)[found]
-
-    def _copy(self, args: tuple[Expr, ...], lanes: Array) -> None:
-        """Begin an asynchronous copy into shared memory."""
-        to, start, source, first, size = args[:5]
-        if not isinstance(to, Var) or not isinstance(source, Var) or not isinstance(size, IntImm):
-            raise UnsupportedError("an asynchronous copy names two pointers and a constant size")
-        target, origin, count = self.memory[to], self.memory[source], size.value
-        wanted = np.full(len(lanes), True)
-        if len(args) > 5:
-            wanted = np.broadcast_to(np.asarray(self.value(args[5], lanes), bool), lanes.shape)
-        begin = self._bytes(to, start, lanes)
-        given = np.zeros((len(lanes), count), np.uint8)
-        if wanted.any():
-            at = self._bytes(source, first, lanes)[wanted]
-            self._check_copy(origin, at, count, lanes[wanted])
-            row = 0 if origin.row_of is None else origin.row_of[lanes[wanted]][:, None]
-            given[wanted] = origin.data[row, at[:, None] + np.arange(count)]
-        self._check_copy(target, begin, count, lanes)
-        rows = 0 if target.row_of is None else target.row_of[lanes][:, None]
-        target.data[rows, begin[:, None] + np.arange(count)] = given
-        cells = rows * target.units + (begin[:, None] + np.arange(count)) // target.unit
-        target.expect(self.crew, lanes, cells)
-
-    def _bytes(self, pointer: Var, index: Expr, lanes: Array) -> Array:
-        kind = pointer.pointee[0] if pointer.pointee is not None else None
-        size = kind.element.numpy.itemsize if kind is not None else 1
-        value = np.asarray(self.value(index, lanes), np.int64) * size
-        return np.broadcast_to(value, lanes.shape)
-
-    def _check_copy(self, memory: Memory, at: Array, count: int, lanes: Array) -> None:
-        wild = (at < 0) | (at + count > memory.data.shape[1])
-        crooked = at % count != 0
-        for wrong, kind in ((wild, "out of bounds"), (crooked, "misaligned")):
-            if wrong.any():
-                raise KernelDefect(
-                    kind,
-                    f"an asynchronous copy of {count} bytes at byte {at[wrong][0]} of "
-                    f"{memory.name}, which has {memory.data.shape[1]}",
-                    self.stmt, self.crew.places(lanes[wrong]),
-                    self.stmt.span if self.stmt else None,
-                )  # fmt: skip
 
 
 def _as_rows(value: Any, rank: int) -> Any:

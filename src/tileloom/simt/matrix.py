@@ -11,7 +11,6 @@ from ..base import dtype
 from ..base.errors import UnsupportedError
 from ..expr import Call, Expr, IntImm, StringImm, Var
 from ..tir import make_buffer
-from . import mma
 from .crew import WARP, Array
 from .defects import KernelDefect
 from .memory import Access
@@ -22,25 +21,6 @@ if TYPE_CHECKING:
 #: The side of a fragment, and its elements.
 SIDE = 16
 ELEMENTS = SIDE * SIDE
-
-
-def run_matrix_call(machine: Machine, call: Call, lanes: Array) -> bool:
-    """Run a call on fragments; False if it is none."""
-    handler = _HANDLERS.get(call.op)
-    if handler is None:
-        return False
-    crew = machine.crew
-    whole = np.bincount(crew.warp[lanes], minlength=len(crew.warp_passed))
-    if ((whole != 0) & (whole != WARP)).any():
-        warp = int(np.nonzero((whole != 0) & (whole != WARP))[0][0])
-        some = lanes[crew.warp[lanes] == warp]
-        raise KernelDefect(
-            "divergent warp",
-            f"{call.op.removeprefix('tir.')} needs all {WARP} threads of a warp",
-            machine.stmt, crew.places(some), machine.stmt.span if machine.stmt else None,
-        )  # fmt: skip
-    handler(machine, call.args, lanes)
-    return True
 
 
 def _warps(machine: Machine, lanes: Array) -> Array:
@@ -136,10 +116,9 @@ def _multiply(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
     to[at] = (c[k].astype(wide) + product).astype(to.dtype)
 
 
-_HANDLERS: dict[str, Callable[[Machine, tuple[Expr, ...], Array], None]] = {
+HANDLERS: dict[str, Callable[[Machine, tuple[Expr, ...], Array], None]] = {
     "tir.tvm_fill_fragment": _fill,
     "tir.tvm_load_matrix_sync": _load,
     "tir.tvm_store_matrix_sync": _store,
     "tir.tvm_mma_sync": _multiply,
-    **mma.HANDLERS,
 }

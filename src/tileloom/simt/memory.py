@@ -261,16 +261,26 @@ class Memory:
 
     # ------------------------------------------------------------------ asynchronous copies
 
-    def expect(self, crew: Crew, lanes: Array, cells: Array) -> None:
-        """Copies into these cells have begun; they belong to the threads' open groups."""
-        if self.arriving is None:
+    def expect(self, access: Access, value: Array) -> None:
+        """Copies to these places have begun; they belong to the threads' open groups."""
+        cells = self.cells(access)
+        self._check_arrived(access, cells)
+        if self.arriving is None or self.group is None:
             self.arriving = np.zeros(len(self.data) * self.units, np.int64)
             self.group = np.zeros(len(self.data) * self.units, np.int32)
-        who, flat = _flat(lanes, cells)
+        who, flat = _flat(access.lanes, cells)
+        for others, word in ((self.writes, "writes"), (self.reads, "reads")):
+            self._check(access, others, who, flat, ("copies into", word))
         self.arriving[flat] = who + 1
-        self.group[flat] = crew.committed[who]  # type: ignore[index]
+        twice = (self.arriving[cells] != access.lanes[:, None] + 1).any(axis=1)
+        if twice.any():
+            row = np.nonzero(twice)[0][:1]
+            what = f"{access.buffer.name}[{access.vectors[row[0], 0]}] is copied into by two threads"
+            raise access.defect("race", what, row)
+        self.group[flat] = access.crew.committed[who]
         if self.written is not None:
             self.written[flat] = True
+        self._view(access.buffer.dtype)[self._rows(access), access.index] = value
 
     def arrive(self, crew: Crew, lanes: Array, finished: Array) -> None:
         """Copies of these threads' groups below `finished` are there."""

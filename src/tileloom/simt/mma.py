@@ -13,7 +13,7 @@ from ..base.errors import UnsupportedError
 from ..base.matrix_units import Fragment, Product, element, find_mma
 from ..expr import Expr, IntImm, StringImm
 from .crew import WARP, Array
-from .pointers import Place, place
+from .pointers import Place, place, scope_of
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -36,7 +36,8 @@ def load_matrix(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
     if count not in (1, 2, 4) or str(_constant(args[2])).removeprefix(".") != "b16":
         raise UnsupportedError("ldmatrix loads 1, 2 or 4 matrices of .b16")
     source, target = (place(machine, args[k], args[k + 1], lanes) for k in (5, 3))
-    _need_scope(source, "shared", "ldmatrix reads")
+    if not scope_of(source.data).startswith("shared"):
+        raise UnsupportedError(f"ldmatrix reads shared memory, which {source.data.name!r} is not")
     lane = machine.crew.thread[lanes] % WARP
     telling = source.some(np.nonzero(lane < 8 * count)[0])
     rows = telling.load(_ROW).reshape(-1, count, 8, _ROW)
@@ -46,12 +47,6 @@ def load_matrix(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
     parts = np.ascontiguousarray(halves).reshape(-1, count, 32, 2)  # a thread's two neighbours
     mine = np.ascontiguousarray(parts.swapaxes(1, 2)).reshape(len(lanes), count * 2)
     target.hold(mine.view(np.uint8))
-
-
-def _need_scope(found: Place, scope: str, what: str) -> None:
-    pointee = found.data.pointee
-    if pointee is None or not pointee[1].startswith(scope):
-        raise UnsupportedError(f"{what} {scope} memory, which {found.data.name!r} is not")
 
 
 # ---------------------------------------------------------------------------- mma

@@ -55,6 +55,11 @@ class Place:
         """The places of some of the threads."""
         return Place(self.machine, self.lanes[rows], self.data, self.kind, self.index[rows])
 
+    def expect(self, given: Array) -> None:
+        """Bytes are under way to here, [threads, bytes], in these threads' open groups."""
+        access = self._access(self.elements(given.shape[1]))
+        self.memory.expect(access, np.ascontiguousarray(given).view(self.kind.numpy))
+
     def load(self, count: int) -> Array:
         """Bytes from here on, [threads, bytes]; as one vector, which lies at a multiple of it."""
         found = self.memory.load(self._access(self.elements(count)))
@@ -120,4 +125,18 @@ def place(machine: Machine, pointer: Expr, index: Expr | None, lanes: Array) -> 
         raise UnsupportedError(f"no memory is known for {pointer}")
     if index is not None:
         start = start + np.asarray(machine.value(index, lanes), np.int64)
-    return Place(machine, lanes, data, kind.element, np.broadcast_to(start, lanes.shape))
+    start = np.broadcast_to(start, lanes.shape)
+    unit, size = machine.memory[data].unit, kind.element.numpy.itemsize
+    if size >= unit:
+        return Place(machine, lanes, data, kind.element, start)
+    found = Place(machine, lanes, data, dtype(f"uint{8 * unit}"), start * size // unit)
+    crooked = np.nonzero(start * size % unit)[0]
+    if len(crooked):
+        what = f"byte {start[crooked[0]] * size} of {data.name}, whose elements have {unit}"
+        raise found.defect("misaligned", what, crooked)
+    return found
+
+
+def scope_of(data: Var) -> str:
+    """The scope of the memory that a pointer points into."""
+    return "global" if data.pointee is None else data.pointee[1]

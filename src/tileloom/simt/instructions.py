@@ -1,0 +1,48 @@
+"""Calls that only GPUs have and that stand as statements: matrices and asynchronous copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..expr import Call, Expr
+from . import async_copy, matrix, mma
+from .crew import WARP, Array
+from .defects import KernelDefect
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+Handler = Callable[["Machine", tuple[Expr, ...], Array], None]
+
+#: What all threads of a warp must run together.
+_BY_WARPS: dict[str, Handler] = {**matrix.HANDLERS, **mma.HANDLERS}
+_BY_THREADS: dict[str, Handler] = {**async_copy.HANDLERS}
+
+
+def run_instruction(machine: Machine, call: Call, lanes: Array) -> bool:
+    """Run a call; False if it is no instruction of these."""
+    handler = _BY_WARPS.get(call.op)
+    if handler is not None:
+        _check_warps(machine, call, lanes)
+    else:
+        handler = _BY_THREADS.get(call.op)
+    if handler is None:
+        return False
+    handler(machine, call.args, lanes)
+    return True
+
+
+def _check_warps(machine: Machine, call: Call, lanes: Array) -> None:
+    crew = machine.crew
+    whole = np.bincount(crew.warp[lanes], minlength=len(crew.warp_passed))
+    some = np.nonzero((whole != 0) & (whole != WARP))[0]
+    if len(some):
+        there = lanes[crew.warp[lanes] == some[0]]
+        raise KernelDefect(
+            "divergent warp",
+            f"{call.op.removeprefix('tir.')} needs all {WARP} threads of a warp",
+            machine.stmt, crew.places(there), machine.stmt.span if machine.stmt else None,
+        )  # fmt: skip
