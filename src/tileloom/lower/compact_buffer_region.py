@@ -94,10 +94,10 @@ def _shrink(
         starts.append(start)
         shape.append(size)
     most = [_most(size, known) for size in shape] if known else []
-    bounded = any(m is not size for m, size in zip(most, shape))
-    if bounded and all(isinstance(m, IntImm) for m in most):
-        if prod(int(m.value) for m in most if isinstance(m, IntImm)) * buffer.dtype.bytes <= SMALL:
-            shape = most
+    count = prod(size.value for size in most if isinstance(size, IntImm))
+    constant = bool(most) and all(isinstance(size, IntImm) for size in most)
+    if constant and count * buffer.dtype.bytes <= SMALL:
+        shape = most
     if not aligned and all(a is b for a, b in zip(shape, buffer.shape, strict=True)):
         return None
     strides = _padded(shape, aligned) if aligned else ()

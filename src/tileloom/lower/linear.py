@@ -99,6 +99,8 @@ def linear(expr: Expr) -> Linear:
     i * 8 + j
     >>> linear((i * 8 + j) // 4).to_expr(i.dtype)
     i * 2 + j // 4
+    >>> linear((i + j) // 3 * 6 + (i + j) % 3 * 2).to_expr(i.dtype)
+    i * 2 + j * 2
     """
     known = expr.memo.get("lower.linear")
     if known is None:
@@ -112,7 +114,7 @@ def _linear(expr: Expr) -> Linear:
             case IntImm():
                 return Linear({}, expr.value)
             case Add(a, b):
-                return linear(a).plus(linear(b))
+                return _rejoined(linear(a).plus(linear(b)))
             case Sub(a, b):
                 return linear(a).plus(linear(b), -1)
             case Mul(a, b):
@@ -126,6 +128,17 @@ def _linear(expr: Expr) -> Linear:
             case _:
                 pass
     return Linear({expr: 1}, 0)
+
+
+def _rejoined(total: Linear) -> Linear:
+    """With `a // d * d + a % d` put together again."""
+    for atom, coefficient in total.terms.items():
+        if isinstance(atom, FloorMod) and isinstance(atom.b, IntImm):
+            quotient = FloorDiv(atom.a, atom.b)
+            if total.terms.get(quotient) == coefficient * atom.b.value:
+                rest = total.without(atom).without(quotient)
+                return _rejoined(rest.plus(linear(atom.a), coefficient))
+    return total
 
 
 def _widens(source: DType, target: DType) -> bool:

@@ -9,19 +9,13 @@ adding. They become one result after the loop, or after the loops around it that
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from ..expr import (
     LT,
-    Add,
-    BinaryOp,
     Call,
     Expr,
     FloorDiv,
     IntImm,
-    Max,
-    Min,
-    Mul,
     Ramp,
     Shuffle,
     Sub,
@@ -30,7 +24,6 @@ from ..expr import (
     broadcast_to,
     const,
     free_vars,
-    post_order,
 )
 from ..tir import (
     SERIAL,
@@ -46,13 +39,11 @@ from ..tir import (
     Stmt,
     StmtRewriter,
     make_buffer,
-    pre_order,
     seq,
-    stmt_exprs,
 )
-from .common import IF_THEN_ELSE, conjunction, fresh_copy, has_load, loaded_buffers, replace_vars
-from .thread_reductions import identity
-from .vector_body import CannotVectorize, Vectorizer, negate
+from .common import IF_THEN_ELSE, conjunction, fresh_copy, has_load, replace_vars
+from .vector_body import Vectorizer, negate
+from .vector_totals import Total, find_totals, with_plain_indices
 
 LANES, PARTS = "vector_lanes", "vector_parts"
 #: So few vectors are written out: what they add up in stays in registers.
@@ -77,7 +68,7 @@ def in_strips(chain: Sequence[For]) -> Stmt:
         CannotVectorize: its iterations depend on each other, or have no form for vectors.
     """
     *outer, loop = chain
-    strips = _Strips(loop)
+    strips = _Strips(loop.replace(body=with_plain_indices(loop.body)))
     body = strips.loops()
     places = [free_vars(total.index) for total in strips.totals.values()]
     while outer and not any(outer[-1].loop_var in found for found in places):
@@ -89,21 +80,6 @@ def in_strips(chain: Sequence[For]) -> Stmt:
     return stmt
 
 
-@dataclass(frozen=True, slots=True)
-class _Total:
-    """A place that every iteration adds to: `store.buffer[index] = op(..., value)`."""
-
-    store: BufferStore
-    op: type[BinaryOp]
-    value: Expr
-    index: Expr
-    parts: Buffer  # partial results
-
-    @property
-    def unit(self) -> Expr:
-        return identity(self.op, self.parts.dtype)
-
-
 class _Strips:
     def __init__(self, loop: For) -> None:
         self.loop = loop
@@ -111,12 +87,12 @@ class _Strips:
         self.width = int(loop.annotations[LANES])
         if isinstance(loop.extent, IntImm):
             self.width = min(self.width, 1 << max(0, loop.extent.value - 1).bit_length())
-        totals = list(_find_totals(loop))
+        totals = list(find_totals(loop))
         self.parts = int(loop.annotations.get(PARTS, 1)) if totals else 1
         if isinstance(loop.extent, IntImm):
             self.parts = max(1, min(self.parts, loop.extent.value // self.width))
-        self.totals: Mapping[Stmt, _Total] = {
-            store: _Total(store, op, value, store.indices[0], self._partial(store))
+        self.totals: Mapping[Stmt, Total] = {
+            store: Total(store, op, value, store.indices[0], self._partial(store))
             for store, op, value in totals
         }
         self.copies = 0
@@ -222,12 +198,12 @@ class _Strips:
         start = const(part * self.width, self.kind)
         return Ramp(start, const(1, self.kind), self.width) if self.width > 1 else start
 
-    def _start(self, total: _Total) -> Iterator[Stmt]:
+    def _start(self, total: Total) -> Iterator[Stmt]:
         unit = broadcast_to(total.unit, self.width)
         for part in range(self.parts):
             yield BufferStore(total.parts, unit, (self._at(part),))
 
-    def _finish(self, total: _Total) -> Stmt:
+    def _finish(self, total: Total) -> Stmt:
         value: Expr = BufferLoad(total.parts, (self._at(0),))
         for part in range(1, self.parts):
             value = total.op(value, BufferLoad(total.parts, (self._at(part),)))
@@ -250,7 +226,7 @@ class _Placed(StmtRewriter):
     """The body with its sums in a slot of the partial results, under conditions."""
 
     def __init__(
-        self, totals: Mapping[Stmt, _Total], slot: Expr, conditions: Sequence[Expr]
+        self, totals: Mapping[Stmt, Total], slot: Expr, conditions: Sequence[Expr]
     ) -> None:
         self.totals = totals
         self.slot = slot
@@ -284,63 +260,3 @@ class _Placed(StmtRewriter):
 
 def _if(condition: Expr, yes: Expr, no: Expr) -> Expr:
     return Call(yes.dtype, IF_THEN_ELSE, (condition, yes, no))
-
-
-# ---------------------------------------------------------------------------- what is added up
-
-
-def _find_totals(loop: For) -> Iterator[tuple[BufferStore, type[BinaryOp], Expr]]:
-    """The stores of a body that add up, once it is known that its iterations are independent."""
-    moving, totals, places = {loop.loop_var}, set[Var](), dict[Var, set[Expr]]()
-    found = []
-    for stmt in pre_order(loop.body):
-        match stmt:
-            case For():
-                moving.add(stmt.loop_var)
-            case LetStmt() if not free_vars(stmt.value).isdisjoint(moving) or has_load(stmt.value):
-                moving.add(stmt.var)
-            case BufferStore():
-                if len(stmt.indices) != 1 or stmt.predicate is not None:
-                    raise CannotVectorize("a store of vectors")
-                if free_vars(stmt.indices[0]).isdisjoint(moving) and not has_load(stmt.indices[0]):
-                    found.append((stmt, *_update(stmt)))
-                    totals.add(stmt.buffer.data)
-                else:
-                    places.setdefault(stmt.buffer.data, set()).add(stmt.indices[0])
-            case _:
-                pass
-    _check_loads(loop.body, totals, places)
-    if len(totals) != len(found) or not totals.isdisjoint(places):
-        raise CannotVectorize("two sums in one buffer")
-    yield from found
-
-
-def _update(stmt: BufferStore) -> tuple[type[BinaryOp], Expr]:
-    """The operation and what it takes in, of `A[i] = op(A[i], value)`."""
-    value = stmt.value
-    if isinstance(value, Add | Mul | Max | Min):
-        for old, new in ((value.a, value.b), (value.b, value.a)):
-            here = isinstance(old, BufferLoad) and old.indices == stmt.indices
-            others = loaded_buffers(new)
-            if here and loaded_buffers(old) == {stmt.buffer} and stmt.buffer not in others:
-                return type(value), new
-    raise CannotVectorize(f"all iterations store into {stmt.buffer.name}[{stmt.indices[0]}]")
-
-
-def _check_loads(body: Stmt, totals: set[Var], places: Mapping[Var, set[Expr]]) -> None:
-    """No iteration may read what another writes: each reads the elements that it stores."""
-    for stmt in pre_order(body):
-        for expr in stmt_exprs(stmt):
-            if not has_load(expr):
-                continue
-            for node in post_order(expr):
-                if not isinstance(node, BufferLoad):
-                    continue
-                data = node.buffer.data
-                own = isinstance(stmt, BufferStore) and stmt.buffer.data is data
-                if data in totals and not own:
-                    raise CannotVectorize(f"{node.buffer.name} is read while it is added up")
-                if data in places and node.indices[0] not in places[data]:
-                    raise CannotVectorize(
-                        f"{node.buffer.name} is read elsewhere than it is written"
-                    )

@@ -1,0 +1,127 @@
+"""What the iterations of a loop add up in one place, and that they are independent but for that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..expr import Add, BinaryOp, Expr, FloorMod, Max, Min, Mul, Var, free_vars, post_order
+from ..tir import (
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    For,
+    LetStmt,
+    Stmt,
+    pre_order,
+    stmt_exprs,
+)
+from .common import Replacer, has_load, loaded_buffers
+from .linear import linear
+from .thread_reductions import identity
+from .vector_body import CannotVectorize
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """A place that every iteration adds to: `store.buffer[index] = op(..., value)`."""
+
+    store: BufferStore
+    op: type[BinaryOp]
+    value: Expr
+    index: Expr
+    parts: Buffer  # partial results
+
+    @property
+    def unit(self) -> Expr:
+        """What partial results start from."""
+        return identity(self.op, self.parts.dtype)
+
+
+def find_totals(loop: For) -> Iterator[tuple[BufferStore, type[BinaryOp], Expr]]:
+    """The stores of a body that add up, once it is known that its iterations are independent."""
+    moving, totals, places = {loop.loop_var}, set[Var](), dict[Var, set[Expr]]()
+    found = []
+    for stmt in pre_order(loop.body):
+        match stmt:
+            case For():
+                moving.add(stmt.loop_var)
+            case LetStmt() if not free_vars(stmt.value).isdisjoint(moving) or has_load(stmt.value):
+                moving.add(stmt.var)
+            case BufferStore():
+                if len(stmt.indices) != 1 or stmt.predicate is not None:
+                    raise CannotVectorize("a store of vectors")
+                if free_vars(stmt.indices[0]).isdisjoint(moving) and not has_load(stmt.indices[0]):
+                    found.append((stmt, *_update(stmt)))
+                    totals.add(stmt.buffer.data)
+                else:
+                    places.setdefault(stmt.buffer.data, set()).add(stmt.indices[0])
+            case _:
+                pass
+    _check_loads(loop.body, totals, places)
+    if len(totals) != len(found) or not totals.isdisjoint(places):
+        raise CannotVectorize("two sums in one buffer")
+    yield from found
+
+
+def _update(stmt: BufferStore) -> tuple[type[BinaryOp], Expr]:
+    """The operation and what it takes in, of `A[i] = op(A[i], value)`."""
+    value = stmt.value
+    if isinstance(value, Add | Mul | Max | Min):
+        for old, new in ((value.a, value.b), (value.b, value.a)):
+            here = isinstance(old, BufferLoad) and old.indices == stmt.indices
+            others = loaded_buffers(new)
+            if here and loaded_buffers(old) == {stmt.buffer} and stmt.buffer not in others:
+                return type(value), new
+    raise CannotVectorize(f"all iterations store into {stmt.buffer.name}[{stmt.indices[0]}]")
+
+
+def _check_loads(body: Stmt, totals: set[Var], places: Mapping[Var, set[Expr]]) -> None:
+    """No iteration may read what another writes: each reads the elements that it stores."""
+    for stmt in pre_order(body):
+        for expr in stmt_exprs(stmt):
+            if not has_load(expr):
+                continue
+            for node in post_order(expr):
+                if not isinstance(node, BufferLoad):
+                    continue
+                data = node.buffer.data
+                own = isinstance(stmt, BufferStore) and stmt.buffer.data is data
+                if data in totals and not own:
+                    raise CannotVectorize(f"{node.buffer.name} is read while it is added up")
+                if data in places and node.indices[0] not in places[data]:
+                    raise CannotVectorize(
+                        f"{node.buffer.name} is read elsewhere than it is written"
+                    )
+
+
+# ---------------------------------------------------------------------------- indices
+
+
+def with_plain_indices(body: Stmt) -> Stmt:
+    """A body whose indices have the two halves of a divided number put together again."""
+    divides = any(
+        isinstance(node, FloorMod)
+        for stmt in pre_order(body)
+        for expr in stmt_exprs(stmt)
+        for node in post_order(expr)
+    )
+    return _Plain({}, {}).visit(body) if divides else body
+
+
+class _Plain(Replacer):
+    def concerns(self, expr: Expr) -> bool:
+        return has_load(expr)
+
+    def load(self, expr: BufferLoad) -> Expr:
+        return BufferLoad(expr.buffer, [_plain(i) for i in expr.indices], expr.predicate)
+
+    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
+        result = super().visit_BufferStore(stmt)
+        if isinstance(result, BufferStore):
+            return result.replace(indices=tuple(map(_plain, result.indices)))
+        return result
+
+
+def _plain(index: Expr) -> Expr:
+    return linear(index).to_expr(index.dtype) if index.dtype.lanes == 1 else index
