@@ -19,7 +19,7 @@ __version__ = "0.1.0"
 
 #: Public names by the module that holds them: importing the package alone stays quick.
 _MODULES = {
-    "jit": "frontend.jit", "TraceError": "frontend.jit", "build": "driver",
+    "jit": "frontend.jit", "Dim": "frontend.jit", "TraceError": "frontend.jit", "build": "driver",
     "assembly": "driver", "compile_graph": "driver", "lower": "lower",
     "set_num_threads": "runtime.parallel", "get_num_threads": "runtime.parallel",
     "UserError": "base.errors", "InternalError": "base.errors", "Target": "base",
@@ -45,6 +45,12 @@ def _load(name: str) -> Any:
     from importlib import import_module
 
     return import_module(f".{name}", __name__)
+
+
+def _native_gpu() -> str | None:
+    """The architecture of this machine's GPU, or None: what the target "cuda" alone means."""
+    found: str | None = _load("runtime.cuda").native_arch()
+    return found
 
 
 def __getattr__(name: str) -> Any:

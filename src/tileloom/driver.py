@@ -489,6 +489,7 @@ def _make(
         [Panels(array, *source) for array, source in _panels(program.graph)],
         replaced or {},
         () if program.space is None else tuple(program.space.guards),
+        program.buckets,
     )
     return recipe, data
 

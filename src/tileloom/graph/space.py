@@ -7,10 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ..base.polynomial import Number, Polynomial
+from ..base.polynomial import Apart, Number, Polynomial
 from ..expr import Expr, Var
 
 T = TypeVar("T")
+
+#: Estimates take sizes to be this, or as near to it as their bounds allow.
+TYPICAL = 256
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,11 @@ class Space:
     def variables(self) -> dict[str, Expr]:
         """What stands for the symbols in kernels."""
         return {name: symbol.var for name, symbol in self.symbols.items()}
+
+    @property
+    def typical(self) -> dict[str, int]:
+        """Sizes that estimates go by: the same in every compilation."""
+        return {s.name: min(s.high, max(s.low, TYPICAL)) for s in self.symbols.values()}
 
     @property
     def hints(self) -> dict[str, int]:
@@ -117,22 +125,39 @@ class Space:
         return value
 
     def _assume(self, fact: Polynomial) -> None:
-        """Remember that a number is not negative; bounds of single sizes become tighter."""
+        """Remember that a number is not negative; the bounds of sizes become tighter."""
         self._facts = (*self._facts, fact)
-        if len(fact.names) != 1 or len(fact.terms) > 2:
+        for known in (*reversed(self._facts), fact):
+            self._tighten(known)
+
+    def _tighten(self, fact: Polynomial) -> None:
+        """What a fact about one product, `factor * product + offset >= 0`, says of its sizes."""
+        (monomial, factor), *rest = fact.terms
+        if not monomial or len(rest) > 1 or (rest and rest[0][0]):
             return
-        (monomial, factor), offset = fact.terms[0], 0
-        if len(fact.terms) == 2:
-            (rest, offset) = fact.terms[1]
-            if rest:
-                return
-        if len(monomial) != 1 or not isinstance(monomial[0], str):
+        offset = rest[0][1] if rest else 0
+        if len(monomial) == 1 and isinstance(monomial[0], Apart):
+            self._tighten_quotient(monomial[0], factor, offset)
+        if any(not isinstance(atom, str) for atom in monomial):
             return
-        name = monomial[0]
+        for k, name in enumerate(map(str, monomial)):
+            others = Polynomial(((tuple(a for j, a in enumerate(monomial) if j != k), 1),))
+            low, high = self.between_sizes(others)
+            if factor > 0 and high > 0:
+                self._low[name] = max(self._low[name], -(offset // (factor * high)))
+            elif factor < 0 and low > 0:
+                self._high[name] = min(self._high[name], offset // (-factor * low))
+
+    def _tighten_quotient(self, atom: Apart, factor: int, offset: int) -> None:
+        """What `factor * (a // b) + offset >= 0` says."""
+        if atom.op != "//" or not isinstance(atom.b, int) or not isinstance(atom.a, Polynomial):
+            return
         if factor > 0:
-            self._low[name] = max(self._low[name], -(offset // factor))
+            inner = atom.a + offset // factor * atom.b  # a >= least quotient * b
         else:
-            self._high[name] = min(self._high[name], offset // -factor)
+            inner = (offset // -factor + 1) * atom.b - 1 - atom.a
+        if isinstance(inner, Polynomial):
+            self._tighten(inner)
 
     # ------------------------------------------------------------------ both ways
 

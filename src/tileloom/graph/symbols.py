@@ -279,9 +279,9 @@ def _symbolic(extent: object) -> SymInt | None:
 
 
 def hint(extent: int) -> int:
-    """An extent's value in this compilation; estimates of cost go by it."""
+    """An extent as estimates of cost take it: its value for sizes that may well occur."""
     found = _symbolic(extent)
-    return extent if found is None else found.hint
+    return extent if found is None else found.formula.value(found.space.typical)
 
 
 def formula_of(extent: int) -> Any:
@@ -353,17 +353,17 @@ def space_of_graph(graph: Graph) -> Space | None:
 
 def host_at(node: Node, sizes: Mapping[str, int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
     """The NumPy function of a node for some sizes."""
-    types = [replace(t.type, shape=_known(t.shape, sizes)) for t in node.outputs]
-    attrs = _known(node.attrs, sizes)
+    types = [replace(t.type, shape=at_sizes(t.shape, sizes)) for t in node.outputs]
+    attrs = at_sizes(node.attrs, sizes)
     return lambda arrays: node.op.reference(arrays, attrs, types)
 
 
-def _known(value: Any, sizes: Mapping[str, int]) -> Any:
-    """An attribute with numbers for its extents."""
+def at_sizes(value: Any, sizes: Mapping[str, int]) -> Any:
+    """A nest of anything with numbers for extents."""
     if is_symbolic(value):
         return value.formula.value(sizes)
     if isinstance(value, dict):
-        return {name: _known(part, sizes) for name, part in value.items()}
+        return {name: at_sizes(part, sizes) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_known(part, sizes) for part in value)
+        return type(value)(at_sizes(part, sizes) for part in value)
     return value

@@ -16,12 +16,13 @@ from typing import NamedTuple
 from ..base.polynomial import Polynomial
 from ..expr import GE, And, Call, Expr, StringImm, Var, binary, const
 from ..tir import Evaluate, IfThenElse, PrimFunc, Stmt
+from ..tir.structural import structural_equal
 from .nodes import Tensor
 from .space import Space
 from .symbols import expr_of
 
-#: So many kernels for a group; further answers are guards of the program.
-MOST_VARIANTS = 12
+#: So many ways to plan a group are followed; further answers are guards of the program.
+MOST_VARIANTS = 24
 
 Made = tuple[PrimFunc, list[Tensor]]
 
@@ -53,13 +54,18 @@ def kernel_variants(
     functions: dict[str, PrimFunc] = {}
     buckets = []
     for k, (predicates, (func, _)) in enumerate(found):
-        own = f"{name}_{k}" if len(found) > 1 else name
-        attrs = {**func.attrs, "global_symbol": own}
-        functions[own] = func.replace(params=(*func.params, *symbols), attrs=attrs)
+        func = func.replace(params=(*func.params, *symbols))
+        same = (n for n, f in functions.items() if structural_equal(f, func))
+        own = next(same, f"{name}_{k}")
+        functions.setdefault(own, func)
         buckets.append(Bucket(own, predicates))
     tensors = found[0][1][1]
-    if len(found) > 1:
-        functions[name] = _dispatcher(functions[buckets[0].kernel], name, buckets, symbols)
+    if len(functions) == 1:
+        (only,) = functions.values()
+        return {name: only}, tensors, [Bucket(name, ())]
+    for own, func in functions.items():
+        functions[own] = func.replace(attrs={**func.attrs, "global_symbol": own})
+    functions[name] = _dispatcher(functions[buckets[0].kernel], name, buckets, symbols)
     return functions, tensors, buckets
 
 

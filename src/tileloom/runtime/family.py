@@ -30,6 +30,36 @@ class Family:
         """Whether the program is right for these sizes, which must be within their bounds."""
         return all(guard.value(sizes) >= 0 for guard in self.recipe.guards)
 
+    def kernels(self, sizes: Mapping[str, int]) -> dict[str, str]:
+        """For each kernel of the program the one of its buckets that is called for these sizes."""
+        return {
+            name: next(
+                kernel
+                for kernel, predicates in buckets
+                if all(predicate.value(sizes) >= 0 for predicate in predicates)
+            )
+            for name, buckets in self.recipe.buckets.items()
+        }
+
+    def explain(self, sizes: Mapping[str, int]) -> str:
+        """The kernels, their buckets with predicates, and which are taken for some sizes."""
+        taken = self.kernels(sizes)
+        lines = [", ".join(f"{name} = {size}" for name, size in sizes.items())]
+        lines += [f"right where {guard} >= 0" for guard in self.recipe.guards]
+        for name, buckets in self.recipe.buckets.items():
+            lines.append(f"{name}: {len(buckets)} {'bucket' if len(buckets) == 1 else 'buckets'}")
+            done = False
+            for kernel, predicates in buckets:
+                here = (
+                    kernel == taken[name]
+                    and not done
+                    and all(predicate.value(sizes) >= 0 for predicate in predicates)
+                )
+                done |= here
+                when = " and ".join(f"{predicate} >= 0" for predicate in predicates) or "always"
+                lines.append(f"  {'->' if here else '  '} {kernel} where {when}")
+        return "\n".join(lines)
+
     def at(self, sizes: Mapping[str, int]) -> Executable:
         """The program for these sizes, for which it `holds`."""
         return self.recipe.at(sizes).executable(self.code)

@@ -87,6 +87,8 @@ class Recipe:
         panels: what is known about constants that were made from others.
         replaced: the input whose new value an output is, by their positions.
         guards: of a program for many shapes: what must not be negative.
+        buckets: of such a program: for each kernel those that it chooses from, with what must not
+            be negative for each; the first for which that holds is called.
     """
 
     name: str
@@ -99,6 +101,7 @@ class Recipe:
     panels: Sequence[Panels] = ()
     replaced: Mapping[int, int] = field(default_factory=dict)
     guards: tuple[Polynomial, ...] = ()
+    buckets: Mapping[str, Sequence[tuple[str, Sequence[Polynomial]]]] = field(default_factory=dict)
 
     def at(self, sizes: Mapping[str, int]) -> Recipe:
         """The program for some sizes, where it is one for many shapes."""
@@ -152,6 +155,10 @@ class Recipe:
             "needs_threads": self.needs_threads,
             "replaced": list(self.replaced.items()),
             "guards": [guard.plain() for guard in self.guards],
+            "buckets": [
+                [name, [[kernel, [p.plain() for p in predicates]] for kernel, predicates in choice]]
+                for name, choice in self.buckets.items()
+            ],
         }
         too_large = sum(array.nbytes for array in own) > MOST_CONSTANT_BYTES
         if too_large or any(step.host is not None for step in self.steps):
@@ -190,7 +197,11 @@ class Recipe:
             symbols,
             header["needs_threads"],
             replaced=dict(header["replaced"]),
-            guards=tuple(map(Polynomial.of, header["guards"])),  # type: ignore[arg-type]
+            guards=tuple(map(_formula, header["guards"])),
+            buckets={
+                name: [(kernel, list(map(_formula, plain))) for kernel, plain in choice]
+                for name, choice in header["buckets"]
+            },
         )
         return recipe, data[offset:]
 
@@ -205,6 +216,10 @@ def digest(array: Array) -> str:
 
 def _plain(value: Value) -> list[Any]:
     return [value.slot, [_plain_number(n) for n in value.shape], str(value.dtype)]
+
+
+def _formula(plain: Any) -> Any:
+    return Polynomial.of(plain)
 
 
 def _plain_number(number: Any) -> Any:

@@ -2,7 +2,13 @@
 
 from . import networks, operators, shapes
 from .array import Array, TraceError
+from .decorator import jit
+from .dims import Dim
+from .dynamic import DynamicCompiled
 from .functions import PUBLIC
-from .trace import Compiled, jit
+from .trace import Compiled
 
-__all__ = ["PUBLIC", "Array", "Compiled", "TraceError", "jit", "networks", "operators", "shapes"]
+__all__ = [
+    "PUBLIC", "Array", "Compiled", "Dim", "DynamicCompiled", "TraceError", "jit", "networks",
+    "operators", "shapes",
+]  # fmt: skip

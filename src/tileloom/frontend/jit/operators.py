@@ -11,6 +11,7 @@ import numpy as np
 from ...base.errors import ShapeError, UnsupportedError
 from ...graph import ops
 from ...graph.nodes import Tensor
+from ...graph.symbols import is_symbolic
 from . import shapes
 from .array import Array, lift
 from .functions import PUBLIC
@@ -109,16 +110,27 @@ def _index(tensor: Tensor, parts: list[Any]) -> Tensor:
 def _one(index: int, extent: int, axis: int) -> slice:
     if not -extent <= index < extent:
         raise ShapeError(f"index {index} is out of range for axis {axis} with extent {extent}")
-    index %= extent
-    return slice(index, index + 1)
+    first = index if index >= 0 else index + extent
+    return slice(first, first + 1)
 
 
 def _slice(tensor: Tensor, part: slice, axis: int) -> Tensor:
+    if any(map(is_symbolic, (tensor.shape[axis], part.start, part.stop))):
+        return _open_slice(tensor, part, axis)
     start, stop, step = part.indices(tensor.shape[axis])
     if (start, stop, step) == (0, tensor.shape[axis], 1):
         return tensor
     if step < 0 and stop < 0:
         stop = -(tensor.shape[axis] + 1)
+    return ops.strided_slice(tensor, (start,), (stop,), (axis,), (step,))
+
+
+def _open_slice(tensor: Tensor, part: slice, axis: int) -> Tensor:
+    """A slice with an extent or an end that is symbolic."""
+    extent, step = tensor.shape[axis], 1 if part.step is None else part.step
+    start, stop = (0, extent) if step > 0 else (-1, -extent - 1)
+    start = start if part.start is None else part.start
+    stop = stop if part.stop is None else part.stop
     return ops.strided_slice(tensor, (start,), (stop,), (axis,), (step,))
 
 

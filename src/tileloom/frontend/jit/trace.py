@@ -7,7 +7,7 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial, update_wrapper
+from functools import update_wrapper
 from types import MethodType
 from typing import Any
 
@@ -44,9 +44,13 @@ class Compiled:
         self._known: dict[Any, Callable[..., Any]] = {}
         self._quick: dict[Any, Callable[..., Any]] = {}  # the same, where all arguments are arrays
         self._lock = threading.RLock()
-        self._signature = inspect.signature(function) if static_argnames else None
+        self._signature = self._find_signature()
         update_wrapper(self, function)
         self._check_static()
+
+    def _find_signature(self) -> inspect.Signature | None:
+        """The parameters by name, where they are needed."""
+        return inspect.signature(self.function) if self.static else None
 
     def _check_static(self) -> None:
         if self._signature is None:
@@ -133,11 +137,7 @@ class Compiled:
     def _compile(self, tree: Any, leaves: tuple[Leaf, ...]) -> Callable[..., Any]:
         graph, structure = self._trace(tree, leaves)
         executable = driver.compile_graph(graph, self.target, device=self.device)
-        if any(leaf.torch for leaf in leaves):
-            return lambda *arrays: unflatten(structure, map(_as_torch, executable(*arrays)))
-        if structure == "leaf":
-            return executable.single
-        return lambda *arrays: unflatten(structure, iter(executable(*arrays)))
+        return packaged(executable, structure, leaves)
 
 
 def _kinds(values: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -204,50 +204,23 @@ def _structure(value: Any, leaf: Callable[[Any], bool]) -> Any:
     return ("value", value)
 
 
+def packaged(executable: Any, structure: Any, leaves: Sequence[Leaf]) -> Callable[..., Any]:
+    """A program as a function of arrays that answers as the traced function does.
+
+    Args:
+        structure: of the result, as `_trace` finds it.
+        leaves: the arguments; where a PyTorch tensor is among them, the results are tensors.
+    """
+    if any(leaf.torch for leaf in leaves):
+        return lambda *arrays: unflatten(structure, map(_as_torch, executable(*arrays)))
+    if structure == "leaf":
+        single: Callable[..., Any] = executable.single
+        return single
+    return lambda *arrays: unflatten(structure, iter(executable(*arrays)))
+
+
 def _as_torch(array: np.ndarray[Any, Any]) -> Any:
     torch = sys.modules["torch"]
     if array.dtype == dtype("bfloat16").numpy:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
-
-
-def jit(
-    function: Callable[..., Any] | None = None,
-    *,
-    target: Any = "cpu",
-    static_argnames: str | Sequence[str] = (),
-    device: str | None = None,
-) -> Any:
-    """Compile a NumPy-style function.
-
-    The function is traced once for each combination of shapes and types: it may use Python
-    freely, as long as no decision depends on the values of arrays. Arrays may come as NumPy
-    arrays, PyTorch CPU tensors or anything with `__dlpack__` or `__array_interface__`, in nested
-    tuples, lists and dictionaries; results are NumPy arrays (tensors, if tensors came in).
-    Python floats are traced; integers, strings, booleans and None are part of the program.
-
-    Args:
-        function: of arrays and Python values.
-        target: what to compile for.
-        static_argnames: parameters that are part of the program: a new value compiles anew.
-        device: "emulator" runs code for the target "cuda" on the CPU; see `tileloom.simt`.
-
-    >>> import numpy as np, tileloom
-    >>> @tileloom.jit
-    ... def scale(x, by):
-    ...     return tileloom.exp(x) * by
-    >>> scale(np.zeros(3, "float32"), 2.0)
-    array([2., 2., 2.], dtype=float32)
-    """
-    names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
-    if function is None:
-        return lambda inner: Compiled(inner, target, names, device)
-    return Compiled(function, target, names, device)
-
-
-@lru_cache(4096)
-def _eager(function: Callable[..., Any], fixed: tuple[tuple[str, Any], ...]) -> Compiled:
-    return Compiled(partial(function, **dict(fixed)) if fixed else function, "cpu", ())
-
-
-functions._EAGER[:] = [_eager]

@@ -16,6 +16,7 @@ from ...expr import LT as Less
 from ...expr import Expr, binary, const
 from ..nodes import Tensor, TensorType, as_extent
 from ..op import Array, Attrs, apply1
+from ..symbols import is_symbolic, larger, smaller
 from .common import (
     Types,
     broadcast_shapes,
@@ -190,6 +191,8 @@ def _infer_slice(types: Types, attrs: Attrs) -> list[TensorType]:
     if not len(starts) == len(sizes) == len(steps) == len(shape):
         raise ShapeError(f"needs a start, size and step for each dimension of {types[0]}")
     for axis, extent in enumerate(shape):
+        if any(map(is_symbolic, (extent, starts[axis], sizes[axis]))):
+            continue  # `strided_slice` has kept within it
         last = starts[axis] + (sizes[axis] - 1) * steps[axis]
         if sizes[axis] > 0 and not (0 <= starts[axis] < extent and 0 <= last < extent):
             raise ShapeError(f"leaves axis {axis} of {types[0]}: from {starts[axis]} to {last}")
@@ -217,6 +220,20 @@ def _compute_slice(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> l
 define("slice", "injective", _infer_slice, _reference_slice, _compute_slice, levels={"": 0})
 
 
+def _picked(extent: int, start: int, end: int, step: int) -> tuple[int, int]:
+    """The first of the positions that a slice picks, and how many there are."""
+    if not any(map(is_symbolic, (extent, start, end))):
+        picked = range(extent)[slice(start, end, step)]
+        return (picked[0] if picked else 0), len(picked)
+    low, high = (0, extent) if step > 0 else (-1, extent - 1)
+    start, end = (
+        larger(low, smaller(high, place if place >= 0 else place + extent))
+        for place in (start, end)
+    )
+    reach = end - start if step > 0 else start - end
+    return start, larger(0, -(-reach // abs(step)))
+
+
 @builder
 def strided_slice(
     x: Tensor,
@@ -233,8 +250,8 @@ def strided_slice(
         k = normalize_axis(axis, x.ndim)
         if stride == 0:
             raise ShapeError(f"slice: the step along axis {k} is 0")
-        picked = range(x.shape[k])[slice(start, end, stride)]
-        first[k], size[k], step[k] = (picked[0] if picked else 0), len(picked), stride
+        first[k], size[k] = _picked(x.shape[k], start, end, stride)
+        step[k] = stride
     if tuple(size) == x.shape and all(stride == 1 for stride in step):
         return x
     return apply1("slice", (x,), starts=tuple(first), sizes=tuple(size), steps=tuple(step))

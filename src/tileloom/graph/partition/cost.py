@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..nodes import Node, Tensor
+from ..symbols import hint
 from ..to_tir.fits import work_of
 
 
@@ -58,7 +59,7 @@ class Device:
 
 def bytes_of(tensors: Iterable[Tensor]) -> int:
     """The memory of tensors; single numbers of constants are part of the code."""
-    return sum(t.type.nbytes for t in tensors if t.value is None or t.type.size > 1)
+    return sum(hint(t.type.nbytes) for t in tensors if t.value is None or t.type.size > 1)
 
 
 def saved_by_joining(
@@ -88,7 +89,7 @@ def saved_by_copying(
         read: what readers must read for that and do not yet, for each of them.
     """
     moved = (1 + times) * bytes_of([tensor]) - bytes_of(read)
-    again = times * sum(work_of(n) * n.outputs[0].type.size for n in nodes)
+    again = times * sum(work_of(n) * hint(n.outputs[0].type.size) for n in nodes)
     return device.seconds(moved, -again)
 
 

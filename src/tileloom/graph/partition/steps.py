@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ..symbols import hint
 from . import cost
 from .cells import Cell
 from .fuse import Fuser, Why
@@ -137,8 +138,10 @@ def _siblings(fuser: Fuser) -> bool:
     """Join nests that read the same tensor, the largest tensors first."""
     changed = False
     shared = [t for t, readers in fuser.cells.readers.items() if len(readers) > 1]
-    for tensor in sorted(shared, key=lambda t: (-t.type.nbytes, t.serial)):
-        if tensor.type.nbytes < SHARED or (tensor.value is not None and tensor.type.size <= 1):
+    for tensor in sorted(shared, key=lambda t: (-hint(t.type.nbytes), t.serial)):
+        if hint(tensor.type.nbytes) < SHARED or (
+            tensor.value is not None and tensor.type.size <= 1
+        ):
             continue
         cells = _readers(fuser, tensor)
         while len(cells) > 1:
@@ -210,7 +213,7 @@ def _likeness(cell: Cell) -> tuple[object, ...]:
     """Kernels that compute the same stand together: what they become is then made once."""
     return (
         tuple(node.op.name for node in cell.nodes),
-        cell.nodes[-1].outputs[0].shape,
+        tuple(map(hint, cell.nodes[-1].outputs[0].shape)),
         cell.serial,
     )
 

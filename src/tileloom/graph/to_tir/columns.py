@@ -22,6 +22,7 @@ from ...tir import (
     make_buffer,
     seq,
 )
+from ..symbols import bounds_of, is_symbolic
 from .cluster import SCRATCH_BYTES, Cluster, Member, column_bytes, intermediates
 from .frame import Axis, Frame, Source, constantly
 from .nest import guarded, lanes_for, nest, parallel_nest, vector_loop
@@ -64,10 +65,12 @@ class ColumnKernel:
     @property
     def room(self) -> int:
         """Elements that whole vectors over a block reach."""
-        return -(-self.width // self.lanes) * self.lanes
+        return bounds_of(-(-self.width // self.lanes) * self.lanes)[1]
 
     def _block_width(self, workers: int) -> int:
         extent = self.inner.extent
+        if is_symbolic(extent):
+            return self._open_width(workers)
         rows = 1
         for axis in self.outer:
             rows *= axis.extent
@@ -79,6 +82,15 @@ class ColumnKernel:
         blocks = -(-extent // width)  # an even share, in whole vectors
         share = -(-extent // blocks)
         return min(extent, -(-share // self.lanes) * self.lanes)
+
+    def _open_width(self, workers: int) -> int:
+        """Blocks for any number of columns: narrow ones when there are few to share out."""
+        extent, narrow = self.inner.extent, 8 * self.lanes
+        most = min(WIDEST, bounds_of(self._most_columns())[0])
+        for width in (WIDEST, narrow):
+            if width <= most and extent >= (2 * workers * width if width > narrow else width):
+                return width
+        return extent if extent < narrow else self.lanes
 
     def _most_columns(self) -> int:
         """How many columns of the intermediates have room near the core, in whole vectors."""
@@ -164,7 +176,8 @@ class ColumnKernel:
         return self._along(element, overlap=not accumulators)
 
     def _along(self, element: Callable[[Expr, Expr | None], Stmt], overlap: bool) -> Stmt:
-        kind = UNROLLED if self.width <= REGISTERS * self.lanes else SERIAL
+        few = not is_symbolic(self.width) and self.width <= REGISTERS * self.lanes
+        kind = UNROLLED if few else SERIAL
         return vector_loop(self.width, self.lanes, element, overlap=overlap, kind=kind)
 
     def _finish(self, member: Member, acc: Accumulator) -> Stmt:

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 from ..nodes import Node, Tensor
-from ..symbols import divisor_chain
+from ..symbols import divisor_chain, hint
 from .layouts import (
     PIECE,
     Layout,
@@ -222,7 +222,7 @@ class Nest:
 
         What does not depend on the innermost axis is computed once outside its loop.
         """
-        if self.work[tensor] <= CHEAP or tensor.type.size >= out.type.size:
+        if self.work[tensor] <= CHEAP or hint(tensor.type.size) >= hint(out.type.size):
             return False
         if tensor.type.size == 1 or reader in _ONCE:
             return False

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from ... import compute as te
 from ...tir import Buffer, Stmt, seq
 from ..nodes import Node
+from ..symbols import bounds_of, is_symbolic
 from .cluster import (
     SCRATCH_BYTES,
     Cluster,
@@ -209,8 +210,8 @@ def _nest(
         size *= axis.extent
     amount = size * sum(map(work, bodies))
     parallel = machine.workers > 1 and amount >= machine.parallel_work
-    is_long = cluster.passes == 1 or amount >= PASS_WORK * machine.parallel_work
-    if may_split and parallel and is_long and _lacks_rows(cluster, lanes, machine.workers):
+    lacks = may_split and parallel and _lacks_rows(cluster, lanes, machine.workers)
+    if lacks and (cluster.passes == 1 or amount >= PASS_WORK * machine.parallel_work):
         try:
             return _in_parts(cluster, buffers, outputs, machine)
         except PlanRefused:
@@ -260,6 +261,7 @@ def _in_parts(
            for m in cluster.members for t in m.tensors):  # fmt: skip
         raise PlanRefused("costly formulas are kept from pass to pass")
     one = replace(machine, workers=1)
+    machine = replace(machine, parallel_work=0)  # it was found that there is enough work
     bodies: list[Body] = []
     for level in range(cluster.passes):
         here = [m for m in cluster.members if m.level == level]
@@ -288,5 +290,7 @@ def _along_rows(cluster: Cluster, lanes: int) -> bool:
     last = cluster.order[-1]
     if not last.reduce:
         return False
+    if is_symbolic(last.extent):  # unless it is always short
+        return bounds_of(last.extent)[1] >= lanes
     kept = cluster.spatial[-1]
     return last.extent >= lanes or kept.extent < lanes

@@ -10,7 +10,19 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ... import compute as te
 from ...expr import Expr, Var, const
-from ...tir import Buffer, BufferLoad, BufferStore, LetStmt, Stmt, make_buffer, seq
+from ...tir import (
+    SERIAL,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    For,
+    IfThenElse,
+    LetStmt,
+    Stmt,
+    make_buffer,
+    seq,
+)
+from ..symbols import bounds_of, is_symbolic
 from .cluster import Cluster, Member, intermediates
 from .frame import Axis, Frame, Source, constantly
 from .nest import guarded, lanes_for, loop, nest, parallel_nest, vector, vector_loop
@@ -57,7 +69,8 @@ class RowKernel:
         for axis in self.outer:
             length *= axis.extent
         for tensor in intermediates(self.cluster, self.outputs):
-            scratch = make_buffer((length,), tensor.dtype, tensor.name, scope="local")
+            room = bounds_of(length)[1]
+            scratch = make_buffer((room,), tensor.dtype, tensor.name, scope="local")
             self.scratch.append(scratch)
             self.buffers[tensor] = scratch
 
@@ -170,6 +183,8 @@ class RowKernel:
 
             return vector(lanes, body)
 
+        if is_symbolic(extent):
+            return self._open(width, piece)
         blocks, rest = divmod(extent, width * UNROLL)
         start = extent - rest
         parts: list[Stmt] = []
@@ -194,6 +209,26 @@ class RowKernel:
             slot = rest // width % UNROLL * width
             parts.append(piece(const(extent - left), slot, lanes_for(left, width), left))
         return seq(*parts)
+
+    def _open(self, width: int, piece: Callable[[Expr, int, int, int], Stmt]) -> Stmt:
+        """A pass over a row of unknown length: blocks, whole vectors, and what is left."""
+        extent, step = self.inner.extent, width * UNROLL
+
+        def block(v: Expr) -> Stmt:
+            places = [(v * UNROLL + u) * width for u in range(UNROLL)]
+            return seq(*(piece(p, u * width, width, width) for u, p in enumerate(places)))
+
+        start = const(extent // step) * step
+        whole = (const(extent) - start) // width
+        u = Var("u")
+        vectors = For(u, const(0), whole, SERIAL, piece(start + u * width, 0, width, width))
+        left = extent - extent // width * width
+        tail = piece(const(extent - left), width, width, left)
+        return seq(
+            loop("v", extent // step, block),
+            vectors,
+            None if width == 1 else IfThenElse(const(left) > 0, tail),
+        )
 
     def _element(
         self,

@@ -20,6 +20,7 @@ from ...expr import (
     const,
     substitute,
 )
+from ..symbols import is_symbolic
 from .atoms import domain
 from .frame import Axis
 from .stages import PlanRefused, Stage
@@ -77,6 +78,8 @@ def split_reduction(stage: Stage, workers: int) -> tuple[Stage, Stage]:
 def _cut(axis: Axis, wanted: int) -> tuple[int, int]:
     """The number of parts and their length; equal parts if there is a divisor near."""
     extent = axis.extent
+    if is_symbolic(extent):
+        return wanted, -(-extent // wanted)
     for parts in range(wanted, min(4 * wanted, extent) + 1):
         if extent % parts == 0:
             return parts, extent // parts

@@ -1,0 +1,148 @@
+"""Functions under `jit` that are compiled once for arrays of many sizes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ... import driver
+from ...base.errors import ArgumentError, UnsupportedError
+from ...graph.space import Space
+from ...graph.symbols import at_sizes, symbol
+from ...runtime.family import Family
+from .dims import Axes, Dim, alike, axes_of, bind
+from .trace import Compiled, packaged
+from .tree import Leaf
+
+#: Programs for one kind of arguments, each right where the guards of the others do not hold; sizes
+#: beyond are compiled for by themselves.
+MOST_FAMILIES = 8
+#: Combinations of sizes that are remembered.
+MOST_SIZES = 4096
+
+
+class DynamicCompiled(Compiled):
+    """A function under `jit(dynamic_shapes=...)` or `jit(dynamic=True)`.
+
+    Attributes:
+        compilations: how many programs were compiled: mostly one for each combination of types.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        target: Any,
+        static_argnames: Sequence[str],
+        device: str | None = None,
+        shapes: Any = None,
+    ) -> None:
+        super().__init__(function, target, static_argnames, device)
+        self.shapes = shapes
+        self._families: dict[Any, list[tuple[Family, Any]]] = {}
+        self._sized: dict[Any, Callable[..., Any]] = {}
+
+    def _find_signature(self) -> inspect.Signature | None:
+        return inspect.signature(self.function)
+
+    @property
+    def compilations(self) -> int:
+        """How many programs were compiled."""
+        return len(self._known) + sum(map(len, self._families.values()))
+
+    def _runner(self, tree: Any, leaves: tuple[Leaf, ...]) -> Callable[..., Any]:
+        """The function of the arrays for these kinds of arguments."""
+        key = (tree, leaves)
+        run = self._sized.get(key)
+        if run is None:
+            if len(self._sized) >= MOST_SIZES:
+                self._sized.clear()
+                self._quick.clear()
+            run = self._sized[key] = self._sized_runner(tree, leaves)
+        return run
+
+    def _sized_runner(self, tree: Any, leaves: tuple[Leaf, ...]) -> Callable[..., Any]:
+        found = self._family(tree, leaves)
+        if found is None:
+            return super()._runner(tree, leaves)
+        family, structure, sizes = found
+        return packaged(family.at(sizes), at_sizes(structure, sizes), leaves)
+
+    def _family(
+        self, tree: Any, leaves: tuple[Leaf, ...]
+    ) -> tuple[Family, Any, dict[str, int]] | None:
+        """The program for these arguments, the structure of its result, and the sizes.
+
+        None if it has to be compiled for these sizes alone.
+        """
+        axes = self._axes(tree, leaves)
+        dims, sizes = bind(axes, leaves)
+        if not sizes or 0 in sizes.values():
+            return None
+        key = (tree, _without_sizes(axes, leaves))
+        with self._lock:
+            known = self._families.setdefault(key, [])
+            for family, structure in known:
+                if family.holds(sizes):
+                    return family, structure, sizes
+            if len(known) >= MOST_FAMILIES:
+                return None
+            try:
+                made = self._compile_family(tree, leaves, axes, dims, sizes)
+            except UnsupportedError:
+                return None
+            known.append(made)
+            return *made, sizes
+
+    def _axes(self, tree: Any, leaves: Sequence[Leaf]) -> list[Axes]:
+        signature = self._signature
+        if signature is None:
+            raise ArgumentError("the parameters of the function are not known")
+        named = tree[0][1][1]  # the tree of ((), arguments by name)
+        names = list(signature.parameters)
+        if self.shapes is None:
+            places = [axes.argument for axes in axes_of({}, named, names)]
+            return alike(leaves, places)
+        return axes_of(self.shapes, named, names)
+
+    def _compile_family(
+        self,
+        tree: Any,
+        leaves: Sequence[Leaf],
+        axes: Sequence[Axes],
+        dims: dict[str, Dim],
+        sizes: dict[str, int],
+    ) -> tuple[Family, Any]:
+        space = Space()
+        symbols = {
+            name: symbol(space, name, max(1, dim.min), dim.max, sizes[name])
+            for name, dim in dims.items()
+        }
+        open_leaves = []
+        for leaf, (_, wanted) in zip(leaves, axes, strict=True):
+            shape = list(leaf.shape)
+            for axis, dim in wanted.items():
+                shape[axis] = symbols[dim.name]
+            open_leaves.append(leaf._replace(shape=tuple(shape)))
+        graph, structure = self._trace(tree, tuple(open_leaves))
+        return driver.compile_family(graph, self.target), structure
+
+    def explain(self, *args: Any, **kwargs: Any) -> str:
+        """Which kernels a call with these arguments takes; compiles the program if need be."""
+        leaves, tree, _ = self._arguments(args, kwargs)
+        found = self._family(tree, leaves)
+        if found is None:
+            return "compiled for these sizes alone"
+        family, _, sizes = found
+        return family.explain(sizes)
+
+
+def _without_sizes(axes: Sequence[Axes], leaves: Sequence[Leaf]) -> tuple[Any, ...]:
+    """The kinds of the arguments with names of dimensions for sizes."""
+    kinds = []
+    for (_, wanted), leaf in zip(axes, leaves, strict=True):
+        shape: list[Any] = list(leaf.shape)
+        for axis, dim in wanted.items():
+            shape[axis] = dim.name
+        kinds.append(leaf._replace(shape=tuple(shape)))
+    return tuple(kinds)
