@@ -122,8 +122,8 @@ def _chains(
 
 
 def _chained(outer: GroupAxis, inner: GroupAxis, block: Block, domain: Domain) -> bool:
-    if not isinstance(inner.size, IntImm):
-        return False  # positions would have to be divided by what is not constant
+    if not isinstance(inner.size, IntImm) or outer.extent * inner.extent >= 1 << 31:
+        return False  # positions would be divided by what is not constant, or would not fit
     row = domain.axes[block.name_hint]
     by_axis = {
         axis: iter_var.var for axis, iter_var in zip(row, block.iter_vars, strict=True) if axis
