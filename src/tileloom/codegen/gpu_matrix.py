@@ -16,7 +16,6 @@ from ..base import DType
 from ..base.errors import UnsupportedError
 from ..expr import Call, Expr, IntImm, StringImm, Var, post_order
 from ..tir import Allocate, Stmt, pre_order, stmt_exprs
-from . import gpu_mma
 from .types import F32, I32, I64, memory_type, opaque
 
 if TYPE_CHECKING:
@@ -227,7 +226,6 @@ HANDLERS: dict[str, Callable[[KernelEmitter, tuple[Expr, ...]], None]] = {
     "tir.tvm_load_matrix_sync": _load,
     "tir.tvm_store_matrix_sync": _store,
     "tir.tvm_mma_sync": _multiply,
-    **gpu_mma.HANDLERS,
 }
 
 __all__ = ["HANDLERS", "Fragments", "allocate", "layouts"]

@@ -9,12 +9,12 @@ import llvmlite.ir as ir
 from ..base import DType, dtype
 from ..base.errors import UnsupportedError
 from ..expr import Call, Expr, Var
-from .types import I32, memory_type
+from .types import I32, I64, memory_type
 
 if TYPE_CHECKING:
     from .nvptx import KernelEmitter
 
-SHARED = 3  # the address space
+GLOBAL, SHARED = 1, 3  # address spaces
 
 
 def pointer(e: KernelEmitter, base: Expr, index: Expr | None = None) -> ir.Value:
@@ -39,6 +39,12 @@ def shared_address(e: KernelEmitter, place: ir.Value) -> ir.Value:
     """A pointer into shared memory as the 32 bits that instructions take."""
     inside = e.builder.addrspacecast(place, ir.PointerType(addrspace=SHARED))
     return e.builder.ptrtoint(inside, I32)
+
+
+def global_address(e: KernelEmitter, place: ir.Value) -> ir.Value:
+    """A pointer into global memory as the 64 bits that instructions take."""
+    inside = e.builder.addrspacecast(place, ir.PointerType(addrspace=GLOBAL))
+    return e.builder.ptrtoint(inside, I64)
 
 
 def instruction(

@@ -21,6 +21,7 @@ from ..tir import Allocate, AttrStmt, Buffer, BufferLoad, For, IfThenElse, IRMod
 from . import arith, gpu_calls, gpu_guards, gpu_matrix
 from .emit_expr import is_cheap, reads_memory
 from .emit_stmt import StmtEmitter
+from .gpu_effects import EFFECTS
 from .types import I8, I32, I64, PTR, element_bytes, memory_type, opaque, register_type
 
 SHARED = 3  # the address space
@@ -121,8 +122,8 @@ class KernelEmitter(StmtEmitter):
         )
 
     def _evaluate(self, value: Expr) -> None:
-        if isinstance(value, Call) and value.op in gpu_matrix.HANDLERS:
-            gpu_matrix.HANDLERS[value.op](self, value.args)
+        if isinstance(value, Call) and value.op in EFFECTS:
+            EFFECTS[value.op](self, value.args)
         elif not isinstance(value, IntImm):
             self.value(value)
 

@@ -7,7 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..base.errors import UserError
-from ..expr import GE, LT, And, Expr, FloorMod, IntImm, Range, Var, binary, const, free_vars
+from ..expr import (
+    GE,
+    LT,
+    And,
+    Call,
+    Expr,
+    FloorMod,
+    IntImm,
+    Range,
+    Var,
+    binary,
+    cast,
+    const,
+    free_vars,
+)
 from ..tir import (
     AttrStmt,
     Block,
@@ -26,8 +40,10 @@ from ..tir import (
     stmt_exprs,
 )
 from .common import Replacer, branch, fresh_copy, loaded_buffers, on_body
+from .flatten_buffers import row_major_strides
 from .lower_init_block import PIPELINE_STAGE as STAGE
 from .lower_opaque_block import DOUBLE_BUFFER
+from .pointers import POINTERS, bare_pointers, redirected
 
 ORDER = "software_pipeline_order"
 ASYNC = "software_pipeline_async_stages"
@@ -74,7 +90,7 @@ class _Step:
     order: int
     reads: frozenset[Buffer]
     writes: frozenset[Buffer]
-    pointers: frozenset[Var]
+    pointers: frozenset[Var]  # that cannot be redirected
     doubled: frozenset[Buffer]  # for which two versions are asked
 
 
@@ -132,7 +148,9 @@ class _Pipeline:
         late = [step for step in users if step.stage == last]
         early = [step for step in writers if step.stage == first]
         if count > 1 and max(s.order for s in late) < min(s.order for s in early):
-            count -= 1  # the last use of a version comes before the first write of the next
+            # The last use of a version comes before the first write of the next. Asynchronous
+            # copies get another one all the same, for threads would have to meet in between.
+            count -= first not in self.asynchronous
         if any(buffer in step.doubled for step in self.steps):
             count = max(count, 2)
         if count > 1 and any(buffer.data in step.pointers for step in self.steps):
@@ -260,16 +278,23 @@ def _step(place: int, stmt: Stmt, stage: int, order: int) -> _Step:
     writes: set[Buffer] = set()
     pointers: set[Var] = set()
     doubled: set[Buffer] = set()
+    indexed: set[Var] = set()  # pointers with an index beside them
+    blocks: list[Block] = []
     for node in pre_order(stmt):
         if isinstance(node, BufferStore):
             writes.add(node.buffer)
         if isinstance(node, Block):
+            blocks.append(node)
             if DOUBLE_BUFFER in node.annotations:
                 doubled.add(node.writes[int(node.annotations[DOUBLE_BUFFER])].buffer)
             continue  # its regions declare what the statements inside do
         for expr in stmt_exprs(node):
             reads |= loaded_buffers(expr)
-            pointers.update(var for var in free_vars(expr) if var.dtype.is_handle)
+            pointers |= bare_pointers(expr)
+            indexed.update(var for var in free_vars(expr) if var.dtype.is_handle)
+    for block in blocks:  # which say what is done through a pointer
+        reads |= {region.buffer for region in block.reads if region.buffer.data in indexed}
+        writes |= {region.buffer for region in block.writes if region.buffer.data in indexed}
     touched = frozenset(reads), frozenset(writes), frozenset(pointers), frozenset(doubled)
     return _Step(place, stmt, stage, order, *touched)
 
@@ -289,6 +314,22 @@ class _Versions(Replacer):
         super().__init__({}, {})
         self.table = table
         self.slots = slots
+        self.pointers = {buffer.data: buffer for buffer in slots}
+
+    def concerns(self, expr: Expr) -> bool:
+        return super().concerns(expr) or not free_vars(expr).isdisjoint(self.pointers)
+
+    def visit_expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Call) and expr.op in POINTERS:
+            expr = redirected(expr, self._moved)
+        return super().visit_expr(expr)
+
+    def _moved(self, data: Var, index: Expr) -> tuple[Expr, Expr] | None:
+        buffer = self.pointers.get(data)
+        if buffer is None:
+            return None
+        size = row_major_strides(self.table[buffer], index.dtype)[0]
+        return data, index + cast(index.dtype, self.slots[buffer]) * size
 
     def load(self, expr: BufferLoad) -> Expr:
         slot = self.slots.get(expr.buffer)

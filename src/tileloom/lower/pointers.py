@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from ..expr import Call, Expr, Var
+from ..expr import Call, Expr, Var, const, free_vars, rewrite
 
 ACCESS_PTR = "tir.tvm_access_ptr"
 LDMATRIX, MMA = "tir.ptx_ldmatrix", "tir.ptx_mma"
@@ -44,3 +44,16 @@ def redirected(call: Call, change: Callable[[Var, Expr], tuple[Expr, Expr] | Non
         if changed is not None:
             args[data], args[index] = changed
     return call if tuple(args) == call.args else Call(call.dtype, call.op, args)
+
+
+def bare_pointers(expr: Expr) -> frozenset[Var]:
+    """The pointers in an expression that no index beside them could redirect."""
+
+    def without(node: Expr) -> Expr | None:
+        if not isinstance(node, Call) or node.op not in POINTERS:
+            return None
+        return redirected(node, lambda _, index: (const(0), index))
+
+    if not any(var.dtype.is_handle for var in free_vars(expr)):
+        return frozenset()
+    return frozenset(var for var in free_vars(rewrite(expr, without)) if var.dtype.is_handle)

@@ -133,7 +133,7 @@ class TouchFinder:
         size = call.args[4]
         if data is None or not isinstance(size, IntImm):
             raise VerifyError(f"an asynchronous copy to an unknown place: {call}")
-        index = Ramp(start, const(1, start.dtype), size.value * 8 // bits)
+        index = Ramp(start, const(1, start.dtype), max(1, size.value * 8 // bits))
         self._place(data, index, bits, True, found)
 
     def _rows(self, call: Call, found: list[Touch]) -> None:
