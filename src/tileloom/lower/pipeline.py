@@ -17,7 +17,9 @@ from .compact_buffer_region import compact_buffer_region
 from .compact_strides import compact_strides
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
 from .eliminate_common_loads import eliminate_common_loads
+from .eliminate_invariant_loops import eliminate_invariant_loops
 from .flatten_buffers import flatten_buffers
+from .fuse_ifs import fuse_ifs
 from .hoist_barriers import hoist_barriers
 from .hoist_if import hoist_if
 from .inject_double_buffer import inject_double_buffer
@@ -73,6 +75,7 @@ LOOPS_TO_FLAT: Sequence[Pass] = (
     unroll_loops,
     hoist_if,
     simplify,  # of what partition, lanes and copies have made constant
+    eliminate_invariant_loops,  # which simplification has left nothing to say
     remove_no_op,
 )
 
@@ -114,11 +117,13 @@ GPU_PIPELINE: Sequence[Pass] = (
     unroll_loops,
     hoist_if,
     simplify,
+    eliminate_invariant_loops,  # which simplification has left nothing to say
     remove_no_op,
     inject_ptx_async_copy,  # before barriers, which belong after the waits
     thread_storage_sync,  # after the last pass that moves or merges memory
     hoist_barriers,  # out of branches that threads take differently, those set just before too
     lower_thread_allreduce,  # which sets its own barriers
+    fuse_ifs,  # after barriers, so that none has to be put into a branch
     merge_shared_memory_allocations,  # after barriers: one pointer for all would ask for too many
 )
 STAGES = ("loops", "flat")
