@@ -114,6 +114,10 @@ class ExprEmitter:
         """The bytes of which the address of a vector's first element is known to be a multiple."""
         return element_bytes(buffer.dtype)
 
+    def compute_capability(self) -> int:
+        """Of the GPU that code is made for; 0 on a CPU."""
+        return 0
+
     def value(self, expr: Expr) -> ir.Value:
         """The value in the expression's own type."""
         match expr:

@@ -28,5 +28,8 @@ class Emitter(Protocol):
     def alignment(self, buffer: Buffer, first: Expr) -> int:
         """The bytes of which the address of a vector's first element is known to be a multiple."""
 
+    def compute_capability(self) -> int:
+        """Of the GPU that code is made for, 80 for sm_80; 0 on a CPU."""
+
     def where(self, condition: Expr, yes: Expr, no: Expr) -> ir.Value:
         """One of two values, each evaluated only where it is wanted."""

@@ -9,25 +9,12 @@ import llvmlite.ir as ir
 from ..base.errors import UnsupportedError
 from ..expr import Call, StringImm
 from ..expr.atomic_ops import ATOMIC_VALUES
-from . import atomics
+from . import atomics, gpu_warps
 from .emitter import Emitter
-from .types import F16, F32, F64, I16, I32, I64
+from .gpu_warps import from_bits, nvvm, to_bits
+from .types import F64, I32, I64
 
 Handler = Callable[[Emitter, Call], ir.Value]
-
-
-def nvvm(e: Emitter, name: str, result: ir.Type, args: list[ir.Value]) -> ir.Value:
-    """A call of an intrinsic of NVPTX.
-
-    Those that threads run together are known to LLVM for that, which it does not know of inline
-    assembly: it would copy a barrier into the branches around it.
-    """
-    full, module = f"llvm.nvvm.{name}", e.builder.module
-    found = module.globals.get(full)
-    if found is None:
-        kind = ir.FunctionType(result, [arg.type for arg in args])
-        found = ir.Function(module, kind, full)
-    return e.builder.call(found, args)
 
 
 def _sync(e: Emitter, call: Call) -> ir.Value:
@@ -67,32 +54,16 @@ def _shuffle(mode: str) -> Handler:
             low = b.zext(move(b.trunc(bits, I32)), I64)
             high = b.zext(move(b.trunc(b.lshr(bits, I64(32)), I32)), I64)
             return b.bitcast(b.or_(low, b.shl(high, I64(32))), kind)
-        return _from_bits(b, move(_to_bits(b, value)), kind)
+        return from_bits(b, move(to_bits(b, value)), kind)
 
     return emit
-
-
-def _to_bits(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
-    kind = value.type
-    if kind == F32:
-        return b.bitcast(value, I32)
-    if kind == F16:
-        return b.zext(b.bitcast(value, I16), I32)
-    return value if kind == I32 else b.zext(value, I32)
-
-
-def _from_bits(b: ir.IRBuilder, bits: ir.Value, kind: ir.Type) -> ir.Value:
-    if kind == F32:
-        return b.bitcast(bits, F32)
-    if kind == F16:
-        return b.bitcast(b.trunc(bits, I16), F16)
-    return bits if kind == I32 else b.trunc(bits, kind)
 
 
 #: By op; every other call has the code that it has on a CPU.
 HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(ATOMIC_VALUES, atomics.GPU.emit),
     "tir.memory_fence": atomics.GPU.fence,
+    **gpu_warps.HANDLERS,
     "tir.tvm_storage_sync": _sync,
     "tir.tvm_warp_activemask": _active_mask,
     "tir.tvm_warp_shuffle": _shuffle("idx"),

@@ -143,7 +143,8 @@ def _asm(
     e: KernelEmitter, text: str, constraint: str, result: ir.Type, args: list[ir.Value]
 ) -> ir.Value:
     kind = ir.FunctionType(result, [arg.type for arg in args])
-    return e.builder.asm(kind, text, constraint, args, True)
+    code = ir.InlineAsm(kind, text, constraint, True)
+    return e.builder.call(code, args, attrs=("convergent", "nounwind"))
 
 
 def _address(e: KernelEmitter, pointer: Expr) -> ir.Value:

@@ -15,6 +15,7 @@ from math import gcd
 
 import llvmlite.ir as ir
 
+from ..base import Target
 from ..base.errors import UnsupportedError
 from ..expr import Add, BinaryOp, Call, Expr, FloorDiv, FloorMod, IntImm, Mul, Sub, Var, modular_set
 from ..tir import Allocate, AttrStmt, Buffer, BufferLoad, For, IfThenElse, IRModule, PrimFunc, Stmt
@@ -35,7 +36,7 @@ _REGISTERS = {
 }
 
 
-def emit_kernels(module: IRModule) -> str:
+def emit_kernels(module: IRModule, target: Target) -> str:
     """LLVM IR text of the kernels of a module, the functions marked "tir.is_global_func".
 
     Raises:
@@ -44,29 +45,30 @@ def emit_kernels(module: IRModule) -> str:
     out = ir.Module(name="tileloom")
     for name, func in module.functions.items():
         if func.attrs.get("tir.is_global_func"):
-            KernelEmitter.emit(out, name, func)
+            KernelEmitter.emit(out, name, func, target)
     return str(out)
 
 
 class KernelEmitter(StmtEmitter):
     """One kernel."""
 
-    def __init__(self, function: ir.Function) -> None:
+    def __init__(self, function: ir.Function, target: Target) -> None:
         builder = ir.IRBuilder(function.append_basic_block("entry"))
         super().__init__(builder, None, [], ())
         self.function = function
+        self.target = target
         self.threads: dict[str, int] = {}
         self.parameters: set[Var] = set()  # pointers
         self.fragments: dict[Var, gpu_matrix.Fragments] = {}
         self.layouts: dict[Var, str] = {}
 
     @classmethod
-    def emit(cls, out: ir.Module, name: str, func: PrimFunc) -> None:
+    def emit(cls, out: ir.Module, name: str, func: PrimFunc, target: Target) -> None:
         """Add a kernel to a module."""
         kinds = [PTR if p in func.buffer_map else register_type(p.dtype) for p in func.params]
         function = ir.Function(out, ir.FunctionType(ir.VoidType(), kinds), name)
         function.calling_convention = "ptx_kernel"
-        self = cls(function)
+        self = cls(function, target)
         extents: Mapping[str, int | Expr] = func.attrs.get("thread_extent", {})
         self.threads = {tag: n for tag, n in extents.items() if isinstance(n, int)}
         for param, value in zip(func.params, function.args, strict=True):
@@ -83,6 +85,9 @@ class KernelEmitter(StmtEmitter):
         self.stmt(func.body)
         self.builder.ret_void()
         self._bounds()
+
+    def compute_capability(self) -> int:
+        return self.target.sm
 
     def _bounds(self) -> None:
         """How many threads a block has, which tells the assembler how many registers fit."""

@@ -13,6 +13,7 @@ from ..base.errors import UserError
 from ..base.late import TYPE_CHECKING, package
 from ..base.record import Record
 from .atomic_ops import ATOMIC_VALUES
+from .warp_ops import WARP_ARGUMENTS
 
 if TYPE_CHECKING:
     import fractions
@@ -220,3 +221,6 @@ for _name in ATOMIC_VALUES:
     register_op(Op(_name, None, pure=False, elementwise=False))
 #: Orders what a thread does before and after: for its block, the device, or everyone.
 register_op(Op("tir.memory_fence", pure=False, elementwise=False))
+# They differ from thread to thread and wait for others: nothing may be moved, merged or dropped.
+for _name, _count in WARP_ARGUMENTS.items():
+    register_op(Op(_name, _count, pure=False, elementwise=False))

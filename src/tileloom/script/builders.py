@@ -49,6 +49,7 @@ from .notes import (
     as_region,
 )
 from .rare import comm_reducer, iter_var, llvm_lookup_intrinsic_id, target
+from .warps import WARP_FUNCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -531,6 +532,7 @@ _NAMES: dict[str, Any] = {
     "Range": lambda low, high: _bounds(low, high),
     "let": let,
     **ATOMIC_FUNCTIONS,
+    **WARP_FUNCTIONS,
 }
 
 

@@ -33,12 +33,32 @@ class Crew:
         self.warp = self.block * self.warps + self.thread // WARP
         self.passed = np.zeros(count, np.int32)
         self.warp_passed = np.zeros(count * self.warps, np.int32)
+        # Of one block whose warps run each on their own: until when each has seen each other.
+        self.now = 1
+        self.seen = np.zeros((self.warps, self.warps), np.int64)
         self.committed = np.zeros(self.size, np.int32)  # groups of asynchronous copies
 
     @property
     def size(self) -> int:
         """How many threads are run."""
         return len(self.thread)
+
+    def release(self, warp: int) -> Array:
+        """What a warp has done and seen, for others to learn."""
+        self.now += 1
+        self.seen[warp, warp] = self.now
+        return np.array(self.seen[warp])
+
+    def learn(self, warp: int, known: Array) -> None:
+        """A warp sees what others had seen."""
+        np.maximum(self.seen[warp], known, out=self.seen[warp])
+
+    def pass_warps(self, warps: Array) -> None:
+        """The lanes of these warps have met."""
+        self.warp_passed[warps] += 1
+        if len(self.blocks) == 1:
+            for warp in warps:
+                self.release(int(warp))
 
     def places(self, lanes: Array) -> list[tuple[int, int]]:
         """The numbers of some threads' blocks, and theirs."""

@@ -23,9 +23,10 @@ from ..tir import (
     used_buffers,
 )
 from ..tir.atomics import written_pointers
-from .crew import Array, Crew
+from .crew import WARP, Array, Crew
 from .machine import Machine
 from .memory import Memory
+from .strands import Strands, needs_strands
 
 #: Threads that are run together: enough to keep NumPy's loops long.
 TOGETHER = 1 << 16
@@ -143,6 +144,7 @@ class _Host:
         grid = [extents.get(tag, 1) for tag in GRID_TAGS]
         shape = [extents.get(tag, 1) for tag in reversed(THREAD_TAGS)]
         threads = prod(shape)
+        warps = -(-threads // WARP) if needs_strands(kernel.body) else 0
         stored = written_pointers(kernel.body)
         memory = {
             data: Memory(
@@ -152,10 +154,11 @@ class _Host:
                 None,
                 starts_empty=False,
                 watched=data in stored,
+                warps=warps,
             )
             for data, raw in self.bytes.items()
         }
-        step = max(1, TOGETHER // max(1, threads))
+        step = 1 if warps else max(1, TOGETHER // max(1, threads))
         for start in range(0, prod(grid), step):
             crew = Crew(threads, np.arange(start, min(start + step, prod(grid))))
             env = dict(self.env)
@@ -167,8 +170,11 @@ class _Host:
                         var = kernel.threads[tag][0]
                         env[var] = (number % count).astype(var.dtype.numpy)
                     number = number // count
-            machine = Machine(crew, memory, env, self.units, self.starts_empty)
-            machine.run(kernel.body, machine.everyone)
+            machine = Machine(crew, memory, env, self.units, self.starts_empty, warps)
+            if warps:
+                Strands(machine).run(kernel.body)
+            else:
+                machine.run(kernel.body, machine.everyone)
             self.steps += machine.steps
 
 

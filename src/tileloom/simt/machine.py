@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -61,17 +61,17 @@ from ..tir import (
 )
 from ..tir.atomics import is_atomic
 from .atomics import run_atomic
-from .crew import WARP, Array, Crew
+from .crew import Array, Crew
 from .defects import KernelDefect
 from .instructions import run_instruction
 from .memory import Access, Memory
+from .warps import WARP_CALLS
 
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
     Add: np.add, Sub: np.subtract, Mul: np.multiply, Min: np.minimum, Max: np.maximum,
     EQ: np.equal, NE: np.not_equal, LT: np.less, LE: np.less_equal, GT: np.greater,
     GE: np.greater_equal, FloorDiv: np.floor_divide, FloorMod: np.mod,
 }  # fmt: skip
-_SHUFFLES = {"": "idx", "_up": "up", "_down": "down", "_xor": "xor"}
 
 
 class Machine:
@@ -88,8 +88,10 @@ class Machine:
         env: Mapping[Var, Any],
         units: Mapping[Var, int],
         starts_empty: bool = True,
+        warps: int = 0,
     ) -> None:
         self.crew = crew
+        self.warps = warps  # of a block, if each runs on its own
         self.memory = dict(memory)
         self.env: dict[Var, Any] = dict(env)
         self.units = units
@@ -111,53 +113,60 @@ class Machine:
                 for part in stmt.seq:
                     self.run(part, lanes)
             case For():
-                self._loop(stmt, lanes)
+                for here in self.iterations(stmt, lanes):
+                    self.run(stmt.body, here)
             case IfThenElse():
                 self._branch(stmt, lanes)
             case LetStmt():
-                self.stmt = stmt
-                self._bind(stmt.var, self.value(stmt.value, lanes), lanes)
+                self.let(stmt, lanes)
                 self.run(stmt.body, lanes)
             case BufferStore():
                 self._store(stmt, lanes)
             case Allocate():
-                self._allocate(stmt, lanes)
+                self.allocate(stmt, lanes)
                 self.run(stmt.body, lanes)
             case AttrStmt() | DeclBuffer():
                 self.run(stmt.body, lanes)
             case While():
-                while len(lanes := lanes[self._holds(stmt, stmt.condition, lanes)]):
+                while len(lanes := lanes[self.holds(stmt, stmt.condition, lanes)]):
                     self.run(stmt.body, lanes)
             case AssertStmt():
-                self.run(stmt.body, lanes[self._holds(stmt, stmt.condition, lanes)])
+                self.run(stmt.body, lanes[self.holds(stmt, stmt.condition, lanes)])
             case Evaluate():
                 self.stmt = stmt
                 self._evaluate(stmt.value, lanes)
             case _:
                 raise UnsupportedError(f"the emulator runs flat code, not {type(stmt).__name__}")
 
-    def _loop(self, stmt: For, lanes: Array) -> None:
+    def let(self, stmt: LetStmt, lanes: Array) -> None:
+        """A name for a value."""
+        self.stmt = stmt
+        self._bind(stmt.var, self.value(stmt.value, lanes), lanes)
+
+    def iterations(self, stmt: For, lanes: Array) -> Iterator[Array]:
+        """The threads that run each iteration, with the loop's variable bound."""
         self.stmt = stmt
         low, extent = self.value(stmt.min, lanes), self.value(stmt.extent, lanes)
         kind = stmt.loop_var.dtype.numpy.type
         if np.ndim(low) == 0 and np.ndim(extent) == 0:
             for k in range(int(extent)):
                 self.env[stmt.loop_var] = kind(low + k)
-                self.run(stmt.body, lanes)
+                yield lanes
             return
         low, extent = (np.broadcast_to(part, lanes.shape) for part in (low, extent))
         for k in range(int(extent.max(initial=0))):
             here = k < extent
             self._bind(stmt.loop_var, (low[here] + k).astype(kind), lanes[here])
-            self.run(stmt.body, lanes[here])
+            yield lanes[here]
 
     def _branch(self, stmt: IfThenElse, lanes: Array) -> None:
-        holds = self._holds(stmt, stmt.condition, lanes)
+        holds = self.holds(stmt, stmt.condition, lanes)
         self.run(stmt.then_case, lanes[holds])
         if stmt.else_case is not None:
             self.run(stmt.else_case, lanes[~holds])
 
-    def _holds(self, stmt: Stmt, condition: Expr, lanes: Array) -> Array:
+    def holds(self, stmt: Stmt, condition: Expr, lanes: Array) -> Array:
+        """In which of the threads a condition holds."""
         self.stmt = stmt
         return np.broadcast_to(np.asarray(self.value(condition, lanes), bool), lanes.shape)
 
@@ -206,10 +215,12 @@ class Machine:
             raise UnsupportedError(f"the emulator knows no memory for {buffer.name!r}")
         return found
 
-    def _allocate(self, stmt: Allocate, lanes: Array) -> None:
+    def allocate(self, stmt: Allocate, lanes: Array) -> None:
+        """Memory that a kernel allocates: once, and empty each time."""
         known = self.memory.get(stmt.buffer_var)
         if known is not None:
-            known.clear(lanes)
+            if not self.warps or known.writes is None:  # shared memory is there for all warps
+                known.clear(lanes)
             return
         count = 1
         for extent in stmt.extents:
@@ -233,6 +244,7 @@ class Machine:
             row_of,
             starts_empty=self.starts_empty and not fragment,
             watched=shared,
+            warps=self.warps,
         )
 
     # ------------------------------------------------------------------ values
@@ -353,8 +365,9 @@ class Machine:
             return run_atomic(self, call, lanes)
         if call.op == "tir.memory_fence":
             return np.int32(0)
-        if call.op.startswith("tir.tvm_warp_shuffle"):
-            return self._shuffled(call, lanes)
+        together = WARP_CALLS.get(call.op)
+        if together is not None:
+            return together(self, call, lanes)
         if call.op == "tir.tvm_warp_activemask":
             return np.uint32(0xFFFFFFFF)
         function = get_op(call.op).evaluate
@@ -390,36 +403,10 @@ class Machine:
                 self.stmt, crew.places(absent), self.stmt.span if self.stmt else None,
                 hint="move the barrier out of the condition or the loop",
             )  # fmt: skip
-        passed[here != 0] += 1
-
-    def _shuffled(self, call: Call, lanes: Array) -> Any:
-        crew = self.crew
-        mode = _SHUFFLES[call.op.removeprefix("tir.tvm_warp_shuffle")]
-        _, value, amount, width, *_ = (self.value(arg, lanes) for arg in call.args)
-        lane = crew.thread[lanes] % WARP
-        start = lane // width * width
-        if mode == "idx":
-            source = start + amount % width
-        elif mode == "xor":
-            source = lane ^ amount
+        if by_warp:
+            crew.pass_warps(np.flatnonzero(here))
         else:
-            source = lane - amount if mode == "up" else lane + amount
-        inside = (source >= start) & (source < start + width)
-        source = np.where(inside, source, lane)
-        place = np.full(crew.size, -1)
-        place[lanes] = np.arange(len(lanes))
-        thread = crew.thread[lanes] - lane + source
-        at = lanes - crew.thread[lanes] + thread
-        there = thread < crew.threads
-        found = np.where(there, place[np.where(there, at, 0)], -1)
-        if (found < 0).any():
-            lost = lanes[found < 0]
-            raise KernelDefect(
-                "divergent shuffle",
-                "a thread asks for the value of one that takes no part",
-                self.stmt, crew.places(lost), self.stmt.span if self.stmt else None,
-            )  # fmt: skip
-        return np.broadcast_to(value, lanes.shape)[found]
+            passed[here != 0] += 1
 
 
 def _as_rows(value: Any, rank: int) -> Any:

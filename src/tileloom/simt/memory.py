@@ -12,6 +12,7 @@ from ..base import DType
 from ..tir import Buffer, Stmt
 from .crew import Array, Crew
 from .defects import KernelDefect
+from .touches import Touches, touches
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,42 +42,6 @@ class Access:
         return KernelDefect(kind, what, self.stmt, places, self.stmt.span, hint)
 
 
-class _Touches:
-    """Who touched each cell last, when, and how far apart those are who touched it since."""
-
-    def __init__(self, cells: int) -> None:
-        self.number = np.zeros(cells, np.int64)
-        self.passed = np.zeros(cells, np.int32)
-        self.warp_passed = np.zeros(cells, np.int32)
-        self.spread = np.zeros(cells, np.int8)
-
-    def settled(self, crew: Crew, who: Array, cells: Array) -> Array:
-        """Whether barriers stand between all who touched a cell and these threads."""
-        number, spread = self.number[cells], self.spread[cells]
-        by_block, by_warp = crew.since(who, number, self.passed[cells], self.warp_passed[cells])
-        near = np.where(spread <= 1, by_block | by_warp, by_block & (spread == 2))
-        return np.asarray((number == 0) | near)
-
-    def clashes(self, crew: Crew, who: Array, cells: Array) -> Array:
-        """Whether others touched a cell with no barrier since."""
-        others = (self.number[cells] != crew.number[who]) | (self.spread[cells] > 0)
-        return np.asarray(others & ~self.settled(crew, who, cells))
-
-    def note(self, crew: Crew, who: Array, cells: Array) -> None:
-        """These threads touch these cells now."""
-        me, before = crew.number[who], self.number[cells]
-        apart = np.where(before == me, 0, crew.relation(me, np.maximum(before, 1)))
-        settled = self.settled(crew, who, cells)
-        self.spread[cells] = np.where(settled, 0, np.maximum(apart, self.spread[cells]))
-        self.number[cells] = me
-        self.passed[cells] = crew.passed[crew.block[who]]
-        self.warp_passed[cells] = crew.warp_passed[crew.warp[who]]
-        last = self.number[cells]
-        shared = last != me
-        if shared.any():
-            np.maximum.at(self.spread, cells[shared], crew.relation(me[shared], last[shared]))
-
-
 class Memory:
     """What one pointer points to, once for each row: each block, each thread, or the device.
 
@@ -87,6 +52,7 @@ class Memory:
         row_of: the row that each thread sees; None for one row that all see.
         starts_empty: whether reading an element before it was written is a defect.
         watched: whether threads may race for it.
+        warps: of a block, if each runs on its own; 0 for all in lockstep.
     """
 
     def __init__(
@@ -98,6 +64,7 @@ class Memory:
         *,
         starts_empty: bool,
         watched: bool,
+        warps: int = 0,
     ) -> None:
         self.name = name
         self.data = data
@@ -108,9 +75,10 @@ class Memory:
         self.written = np.zeros(cells, bool) if starts_empty else None
         self.arriving: Array | None = None  # by cell: the thread that copies into it, 0 for none
         self.group: Array | None = None
-        self.writes = _Touches(cells) if watched else None
-        self.reads = _Touches(cells) if watched else None
-        self.changes: _Touches | None = None  # atomic calls; made when there is one
+        self.warps = warps
+        self.writes = touches(cells, warps) if watched else None
+        self.reads = touches(cells, warps) if watched else None
+        self.changes: Touches | None = None  # atomic calls; made when there is one
 
     # ------------------------------------------------------------------ places
 
@@ -205,7 +173,7 @@ class Memory:
             if changes:
                 self._check(access, self.reads, who, flat, (word, "reads"))
             if self.changes is None:
-                self.changes = _Touches(len(self.data) * self.units)
+                self.changes = touches(len(self.data) * self.units, self.warps)
             self.changes.note(access.crew, who, flat)
         table = self._view(access.buffer.dtype)
         row = np.zeros(1, np.int64) if self.row_of is None else self.row_of[access.lanes]
@@ -233,7 +201,7 @@ class Memory:
     def _check(
         self,
         access: Access,
-        others: _Touches | None,
+        others: Touches | None,
         who: Array,
         cells: Array,
         words: tuple[str, str],
@@ -275,7 +243,9 @@ class Memory:
         twice = (self.arriving[cells] != access.lanes[:, None] + 1).any(axis=1)
         if twice.any():
             row = np.nonzero(twice)[0][:1]
-            what = f"{access.buffer.name}[{access.vectors[row[0], 0]}] is copied into by two threads"
+            what = (
+                f"{access.buffer.name}[{access.vectors[row[0], 0]}] is copied into by two threads"
+            )
             raise access.defect("race", what, row)
         self.group[flat] = access.crew.committed[who]
         if self.written is not None:

@@ -1,0 +1,220 @@
+"""Warps that run each on their own, and wait for each other at numbered barriers.
+
+A kernel whose warps meet at barriers in different places cannot be run in lockstep: a producer
+waits for a consumer that has not begun. Here every warp of one block is a strand, a generator that
+yields where it waits. A strand runs until it waits; when none can go on, they wait for each other.
+
+Who has seen what is kept as vector clocks, warp by warp: a barrier hands on what those who came
+had seen. `ClockedTouches` find races by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..base.errors import UnsupportedError
+from ..expr import Call, StringImm
+from ..expr.warp_ops import NAMED_BARRIERS
+from ..tir import (
+    Allocate,
+    AttrStmt,
+    DeclBuffer,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    While,
+    collect,
+    pre_order,
+)
+from .crew import WARP, Array
+from .defects import KernelDefect
+
+if TYPE_CHECKING:
+    from .machine import Machine
+
+Ready = Callable[[], bool]
+_SYNC = "tir.tvm_storage_sync"
+
+
+def needs_strands(body: Stmt) -> bool:
+    """Whether warps of the kernel may wait for each other in different places."""
+    calls = (node.value for node in collect(body, Evaluate))
+    return any(isinstance(call, Call) and call.op in NAMED_BARRIERS for call in calls)
+
+
+def _waits(stmt: Evaluate) -> bool:
+    call = stmt.value
+    if not isinstance(call, Call):
+        return False
+    if call.op != _SYNC:
+        return call.op in NAMED_BARRIERS
+    return not (isinstance(call.args[0], StringImm) and call.args[0].value == "warp")
+
+
+@dataclass
+class _Meeting:
+    """One of a block's barriers.
+
+    Attributes:
+        expected: threads that it waits for, said by the first to come.
+        arrived: threads that have come, whole warps.
+        seen: what they had seen, of every warp.
+        turn: how often it has been complete.
+        done: what those who came had seen, by turn.
+    """
+
+    expected: int = 0
+    arrived: int = 0
+    seen: Array | None = None
+    turn: int = 0
+    done: dict[int, Array] = field(default_factory=dict)
+
+
+@dataclass
+class _Strand:
+    steps: Iterator[Ready]
+    lanes: Array
+    env: dict[Any, Any]
+    ready: Ready | None = None
+    stmt: Stmt | None = None
+
+
+class Strands:
+    """Runs a kernel for one block, warp by warp."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.meetings: dict[int, _Meeting] = {}
+        self.waiting: set[Stmt] = set()
+
+    def run(self, body: Stmt) -> None:
+        """Run all warps to the end.
+
+        Raises:
+            KernelDefect: warps wait for others that do not come.
+        """
+        machine, crew = self.machine, self.machine.crew
+        for stmt in pre_order(body):
+            if any(_waits(node) for node in collect(stmt, Evaluate)):
+                self.waiting.add(stmt)
+        live = []
+        for warp in range(crew.warps):
+            lanes = np.flatnonzero(crew.warp == warp)
+            live.append(_Strand(self._steps(body, lanes), lanes, dict(machine.env)))
+        while live:
+            able = [strand for strand in live if strand.ready is None or strand.ready()]
+            if not able:
+                self._stuck(live)
+            for strand in able:
+                machine.env = strand.env
+                try:
+                    strand.ready, strand.stmt = next(strand.steps), machine.stmt
+                except StopIteration:
+                    live.remove(strand)
+
+    def _stuck(self, live: list[_Strand]) -> None:
+        """Say who waits for whom."""
+        first = live[0]
+        open_ = [f"{m.arrived} of {m.expected}" for m in self.meetings.values() if m.arrived]
+        number = next((n for n, m in self.meetings.items() if m.arrived), 0)
+        raise KernelDefect(
+            "divergent barrier",
+            f"{open_[0] if open_ else 'no'} threads reach barrier {number}, and the rest never do",
+            first.stmt,
+            self.machine.crew.places(np.concatenate([strand.lanes for strand in live])),
+            first.stmt.span if first.stmt else None,
+            hint="count the threads that come to the barrier, and in which order",
+        )
+
+    # ------------------------------------------------------------------ statements
+
+    def _steps(self, stmt: Stmt, lanes: Array) -> Iterator[Ready]:
+        machine = self.machine
+        if stmt not in self.waiting or not len(lanes):
+            machine.run(stmt, lanes)
+            return
+        machine.steps += len(lanes)
+        match stmt:
+            case SeqStmt():
+                for part in stmt.seq:
+                    yield from self._steps(part, lanes)
+            case For():
+                for here in machine.iterations(stmt, lanes):
+                    yield from self._steps(stmt.body, here)
+            case IfThenElse():
+                holds = machine.holds(stmt, stmt.condition, lanes)
+                yield from self._steps(stmt.then_case, lanes[holds])
+                if stmt.else_case is not None:
+                    yield from self._steps(stmt.else_case, lanes[~holds])
+            case LetStmt():
+                machine.let(stmt, lanes)
+                yield from self._steps(stmt.body, lanes)
+            case Allocate():
+                machine.allocate(stmt, lanes)
+                yield from self._steps(stmt.body, lanes)
+            case AttrStmt() | DeclBuffer():
+                yield from self._steps(stmt.body, lanes)
+            case While():
+                while len(lanes := lanes[machine.holds(stmt, stmt.condition, lanes)]):
+                    yield from self._steps(stmt.body, lanes)
+            case Evaluate(value=Call() as call):
+                machine.stmt = stmt
+                yield from self._meet(call, lanes)
+            case _:
+                raise UnsupportedError(f"no warp can wait inside of {type(stmt).__name__}")
+
+    def _meet(self, call: Call, lanes: Array) -> Iterator[Ready]:
+        crew = self.machine.crew
+        if call.op == _SYNC:
+            number, count = 0, crew.warps * WARP
+        else:
+            number, count = (self._same(arg, lanes) for arg in call.args)
+        warp = int(crew.warp[lanes[0]])
+        whole = np.flatnonzero(crew.warp == warp)
+        if len(lanes) != len(whole):
+            self._defect(
+                f"{len(lanes)} of {len(whole)} threads of a warp reach a barrier; these do not",
+                np.setdiff1d(whole, lanes),
+            )
+        meeting = self.meetings.setdefault(number, _Meeting())
+        turn = self._arrive(meeting, number, count, warp, lanes)
+        if call.op == "tir.barrier_arrive":
+            return
+        while meeting.turn < turn:
+            yield lambda: meeting.turn >= turn
+        crew.learn(warp, meeting.done[turn])
+
+    def _arrive(self, meeting: _Meeting, number: int, count: int, warp: int, lanes: Array) -> int:
+        """Count a warp in; the turn that it belongs to."""
+        if meeting.arrived and meeting.expected != count:
+            self._defect(
+                f"barrier {number} is for {count} threads here and {meeting.expected} elsewhere",
+                lanes,
+            )
+        if count <= 0 or count % WARP or not 0 <= number < 16:
+            self._defect(f"there is no barrier {number} of {count} threads", lanes)
+        known = self.machine.crew.release(warp)
+        meeting.seen = known if meeting.seen is None else np.maximum(meeting.seen, known)
+        meeting.expected, turn = count, meeting.turn + 1
+        meeting.arrived += WARP
+        if meeting.arrived == count:
+            meeting.done[turn] = meeting.seen
+            meeting.turn, meeting.arrived, meeting.seen = turn, 0, None
+        return turn
+
+    def _same(self, arg: Any, lanes: Array) -> int:
+        values = np.unique(np.asarray(self.machine.value(arg, lanes)))
+        if len(values) > 1:
+            self._defect(f"threads of a warp come to barriers {values.tolist()}", lanes)
+        return int(values[0])
+
+    def _defect(self, what: str, lanes: Array) -> None:
+        stmt, places = self.machine.stmt, self.machine.crew.places(lanes)
+        raise KernelDefect("divergent barrier", what, stmt, places, stmt.span if stmt else None)

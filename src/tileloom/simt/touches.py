@@ -1,0 +1,103 @@
+"""Who touched which cell of a memory when, and whether a barrier stands between."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from .crew import Array, Crew
+
+
+class Touches(Protocol):
+    """What a memory remembers of one kind of access."""
+
+    number: Array  # by cell: the last thread, counted over the grid from 1
+
+    def clashes(self, crew: Crew, who: Array, cells: Array) -> Array:
+        """Whether others touched a cell with no barrier since."""
+
+    def note(self, crew: Crew, who: Array, cells: Array) -> None:
+        """These threads touch these cells now."""
+
+
+def touches(cells: int, warps: int) -> Touches:
+    """For warps in lockstep, or (`warps` of a block) for ones that run each on their own."""
+    return ClockedTouches(cells, warps) if warps else LockstepTouches(cells)
+
+
+class LockstepTouches:
+    """Who touched each cell last, when, and how far apart those are who touched it since."""
+
+    def __init__(self, cells: int) -> None:
+        self.number = np.zeros(cells, np.int64)
+        self.passed = np.zeros(cells, np.int32)
+        self.warp_passed = np.zeros(cells, np.int32)
+        self.spread = np.zeros(cells, np.int8)
+
+    def settled(self, crew: Crew, who: Array, cells: Array) -> Array:
+        """Whether barriers stand between all who touched a cell and these threads."""
+        number, spread = self.number[cells], self.spread[cells]
+        by_block, by_warp = crew.since(who, number, self.passed[cells], self.warp_passed[cells])
+        near = np.where(spread <= 1, by_block | by_warp, by_block & (spread == 2))
+        return np.asarray((number == 0) | near)
+
+    def clashes(self, crew: Crew, who: Array, cells: Array) -> Array:
+        """Whether others touched a cell with no barrier since."""
+        others = (self.number[cells] != crew.number[who]) | (self.spread[cells] > 0)
+        return np.asarray(others & ~self.settled(crew, who, cells))
+
+    def note(self, crew: Crew, who: Array, cells: Array) -> None:
+        """These threads touch these cells now."""
+        me, before = crew.number[who], self.number[cells]
+        apart = np.where(before == me, 0, crew.relation(me, np.maximum(before, 1)))
+        settled = self.settled(crew, who, cells)
+        self.spread[cells] = np.where(settled, 0, np.maximum(apart, self.spread[cells]))
+        self.number[cells] = me
+        self.passed[cells] = crew.passed[crew.block[who]]
+        self.warp_passed[cells] = crew.warp_passed[crew.warp[who]]
+        last = self.number[cells]
+        shared = last != me
+        if shared.any():
+            np.maximum.at(self.spread, cells[shared], crew.relation(me[shared], last[shared]))
+
+
+class ClockedTouches:
+    """When each warp of a block touched each cell last.
+
+    Blocks are run one after another; what several of them touch is never in order.
+    """
+
+    def __init__(self, cells: int, warps: int) -> None:
+        self.number = np.zeros(cells, np.int64)
+        self.block = np.full(cells, -1, np.int64)
+        self.when = np.zeros((cells, warps), np.int64)
+        self.thread = np.zeros((cells, warps), np.int64)
+        self.several = np.zeros((cells, warps), bool)  # threads of the warp
+
+    def clashes(self, crew: Crew, who: Array, cells: Array) -> Array:
+        """Whether others touched a cell with no barrier since."""
+        warp, me = crew.warp[who], crew.number[who]
+        rows = np.arange(len(who))
+        when = self.when[cells]
+        late = (when > 0) & (when >= crew.seen[warp])
+        alone = (self.thread[cells, warp] == me) & ~self.several[cells, warp]
+        late[rows, warp] &= ~alone
+        block = self.block[cells]
+        abroad = (block >= 0) & (block != crew.blocks[0])
+        return np.asarray(np.where(abroad, True, late.any(axis=1)))
+
+    def note(self, crew: Crew, who: Array, cells: Array) -> None:
+        """These threads touch these cells now."""
+        warp, me = crew.warp[who], crew.number[who]
+        foreign = self.block[cells] != crew.blocks[0]
+        self.when[cells[foreign]] = 0
+        pending = self.when[cells, warp] >= crew.seen[warp, warp]
+        pending &= self.when[cells, warp] > 0
+        others = (self.thread[cells, warp] != me) | self.several[cells, warp]
+        self.several[cells, warp] = pending & others
+        self.thread[cells, warp] = me
+        self.several[cells, warp] |= self.thread[cells, warp] != me
+        self.when[cells, warp] = crew.now
+        self.number[cells] = me
+        self.block[cells] = crew.blocks[0]

@@ -1,0 +1,139 @@
+"""Warps that wait for each other at numbered barriers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tileloom
+from gpu import ARCHS, assemble
+from tileloom.driver import assembly
+from tileloom.script import from_source
+from tileloom.script import tir as T
+from tileloom.simt import KernelDefect, run_kernels
+from tileloom.tir import PrimFunc
+
+STEPS, TILE = 5, 64
+
+
+@T.prim_func
+def produced(A: T.Buffer((2, STEPS, TILE), "float32"), B: T.Buffer((2, STEPS, TILE), "float32")):
+    """Two warps fetch tiles into two stages; two others use them, in the other order."""
+    block = T.launch_thread("blockIdx.x", 2)
+    t = T.launch_thread("threadIdx.x", 128)
+    S = T.allocate([2 * TILE], "float32", "shared")
+    S_1 = T.decl_buffer((2 * TILE,), "float32", data=S, scope="shared")
+    A_1 = T.decl_buffer((2 * STEPS * TILE,), "float32", data=A.data)
+    B_1 = T.decl_buffer((2 * STEPS * TILE,), "float32", data=B.data)
+    if t < 64:
+        for k in range(STEPS):
+            if k >= 2:
+                T.barrier_sync(3 + k % 2, 128)  # the stage is free
+            S_1[k % 2 * TILE + t] = A_1[block * STEPS * TILE + k * TILE + t]
+            T.barrier_arrive(1 + k % 2, 128)  # the stage is full
+    else:
+        for k in range(STEPS):
+            T.barrier_sync(1 + k % 2, 128)
+            B_1[block * STEPS * TILE + k * TILE + t - 64] = S_1[k % 2 * TILE + 127 - t] + T.float32(
+                1
+            )
+            if k + 2 < STEPS:
+                T.barrier_arrive(3 + k % 2, 128)
+
+
+def arrays() -> tuple[np.ndarray, np.ndarray]:
+    a = np.random.default_rng(0).standard_normal((2, STEPS, TILE)).astype("float32")
+    return a, np.zeros_like(a)
+
+
+def test_a_producer_and_a_consumer() -> None:
+    a, b = arrays()
+    run_kernels(produced, a, b)
+    np.testing.assert_array_equal(b, a[:, :, ::-1] + 1)
+
+
+def test_lowering_leaves_the_barriers_alone() -> None:
+    a, b = arrays()
+    kernel = tileloom.build(produced, target="cuda", device="emulator")
+    assert "storage_sync" not in str(kernel.func)
+    kernel(a, b)
+    np.testing.assert_array_equal(b, a[:, :, ::-1] + 1)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_ptx(arch: str, tmp_path: Path) -> None:
+    ptx = assembly(produced, f"cuda -arch={arch}")
+    assert re.search(r"(bar|barrier)\.arrive", ptx)
+    assert re.search(r"(bar|barrier)\.sync[.a-z]*\s+%?\w+, 128", ptx)
+    assemble(ptx, arch, tmp_path)
+
+
+def changed(pattern: str, by: str) -> PrimFunc:
+    text = produced.script()
+    assert len(re.findall(pattern, text)) == 1, text
+    return from_source(re.sub(pattern, by, text))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "by", "kind", "said"),
+    [
+        # Consumers that do not wait read too early; producers that do not, overwrite too early.
+        (r"T.barrier_sync\(1 \+ k % 2, 128\)", "T.evaluate(0)", "race|uninitialised", "S_1"),
+        (r"T.barrier_sync\(k % 2 \+ 3, 128\)|T.barrier_sync\(3 \+ k % 2, 128\)",
+         "T.evaluate(0)", "race", "S_1.*with no barrier between"),
+        (r"T.barrier_arrive\(1 \+ k % 2, 128\)", "T.evaluate(0)", "divergent barrier",
+         "64 of 128 threads reach barrier"),
+        (r"T.barrier_arrive\(1 \+ k % 2, 128\)", "T.barrier_arrive(1 + k % 2, 96)",
+         "divergent barrier", "is for (96|128) threads here and"),
+        (r"if threadIdx_x < 64|if t < 64", "if t < 60", "divergent barrier", "of 32 threads of a"),
+    ],
+)  # fmt: skip
+def test_defects_are_found(pattern: str, by: str, kind: str, said: str) -> None:
+    with pytest.raises(KernelDefect, match=said) as info:
+        run_kernels(changed(pattern, by), *arrays())
+    assert re.fullmatch(kind, info.value.kind)
+    assert info.value.threads
+
+
+def test_blocks_do_not_wait_for_each_other_in_global_memory() -> None:
+    @T.prim_func
+    def f(A: T.Buffer((64,), "int32"), B: T.Buffer((2, 64), "int32")):
+        block = T.launch_thread("blockIdx.x", 2)
+        t = T.launch_thread("threadIdx.x", 64)
+        A[t] = t
+        T.barrier_sync(1, 64)
+        B[block, t] = A[63 - t]
+
+    with pytest.raises(KernelDefect, match="race"):
+        run_kernels(_flat(f), np.zeros(64, "int32"), np.zeros((2, 64), "int32"))
+
+
+def test_a_barrier_of_all_threads_among_numbered_ones() -> None:
+    @T.prim_func
+    def f(A: T.Buffer((96,), "int32")):
+        t = T.launch_thread("threadIdx.x", 96)
+        S = T.allocate([96], "int32", "shared")
+        S_1 = T.decl_buffer((96,), "int32", data=S, scope="shared")
+        if t < 64:
+            S_1[t] = A[t]
+            T.barrier_sync(2, 64)
+            A[t] = S_1[63 - t]
+        else:
+            S_1[t] = t
+        T.tvm_storage_sync("shared")
+        A[t] = A[t] + S_1[95 - t]
+
+    a = np.arange(96, dtype="int32")
+    run_kernels(f, a)
+    shared = np.arange(96)
+    left = np.where(np.arange(96) < 64, 63 - np.arange(96), np.arange(96))
+    assert a.tolist() == (left + shared[::-1]).tolist()
+
+
+def _flat(func: PrimFunc) -> PrimFunc:
+    from tileloom.lower import lower
+
+    return lower(func, "cuda")
