@@ -192,12 +192,12 @@ def _on_gpu(program: PrimFunc | IRModule, target: Any, device: str | None) -> An
     module = IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
     for name, func in module.functions.items():
         closed = with_symbols(func)
-        parts = split_host_device(lower(closed, wanted)).functions
-        kernels = {key: part for key, part in parts.items() if key != name}
+        kernels = dict(split_host_device(lower(closed, wanted)).functions)
+        host = kernels.pop(closed.name)
         ptx = jit.assembly(emit_kernels(IRModule(kernels), wanted), wanted)
         params = parameters(closed, len(func.params))
-        made[name] = cuda.CudaKernel(name, params, ptx, HostPlan(parts[name], kernels))
-    return made[program.name] if isinstance(program, PrimFunc) else made
+        made[name] = cuda.CudaKernel(name, params, ptx, HostPlan(host, kernels))
+    return next(iter(made.values())) if isinstance(program, PrimFunc) else made
 
 
 def runnable(target: Any) -> Target:

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from tileloom.base.target import Target
-from tileloom.codegen import jit, parallel_stub, pyentry
+from tileloom.codegen import jit, launch_stub, parallel_stub, pyentry
 from tileloom.runtime import LoadedObject, load_object, native
 
 
@@ -21,6 +21,7 @@ def load_native(name: str, symbols: Mapping[str, int]) -> LoadedObject:
     sources = {
         "parallel": lambda: parallel_stub.source(Target.host().arch),
         "entry": pyentry.source,
+        "launch": launch_stub.source,
     }
     return load_object(jit.compile_ir(sources[name](), Target.host(), 0), symbols)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, Literal
@@ -166,7 +167,8 @@ def target(spec: Any = "cpu") -> Target:
     """The target that a description means.
 
     Accepts a `Target`, `"cpu"` (or `"llvm"`, `"native"`, `"host"`), `"cpu -mcpu=znver4"`,
-    `"cpu -mtriple=aarch64-linux-gnu -mattr=+neon"`, `"cuda"`, `"cuda -arch=sm_90a"`.
+    `"cpu -mtriple=aarch64-linux-gnu -mattr=+neon"`, `"cuda"` (the GPU at hand, else sm_90),
+    `"cuda -arch=sm_90a"`.
 
     Raises:
         UserError: for a description that means nothing.
@@ -263,8 +265,14 @@ def _named_cpu(arch: str, cpu: str | None, attributes: str) -> Target:
     )
 
 
+def _native_gpu() -> str | None:
+    """The architecture of the GPU at hand, which the runtime knows: the package's root asks it."""
+    found: str | None = sys.modules[__name__.partition(".")[0]]._native_gpu()
+    return found
+
+
 def _cuda(spec: str, values: dict[str, str]) -> Target:
-    arch = _take(values, "arch", "mcpu", "sm") or "sm_90"
+    arch = _take(values, "arch", "mcpu", "sm") or _native_gpu() or "sm_90"
     _refuse_rest(spec, values, "-arch")
     arch = arch if arch.startswith("sm_") else f"sm_{arch}"
     digits = arch[3:].rstrip("af")

@@ -5,6 +5,7 @@ Handles are plain integers throughout; cuda-bindings takes them as they are.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from functools import cache
 from typing import Any
@@ -35,6 +36,11 @@ _NO_DEVICE = {
     "CUDA_ERROR_DEVICE_UNAVAILABLE": "the GPU is taken by another process",
     "CUDA_ERROR_OPERATING_SYSTEM": "the operating system does not let the driver reach the GPU",
     "CUDA_ERROR_UNKNOWN": "the CUDA driver does not start, and does not say why",
+}
+_HINTS = {
+    "CUDA_ERROR_NOT_INITIALIZED": "a process that was forked from one that uses CUDA cannot use "
+    'it; start processes with "spawn"',
+    "CUDA_ERROR_DEINITIALIZED": "the process is about to end; use the GPU before that",
 }
 _EMULATOR = 'build(..., "cuda", device="emulator") runs kernels without a GPU'
 
@@ -116,7 +122,7 @@ def error_of(code: Any, what: str) -> CudaError:
         return lost(name, what)
     if name == "CUDA_ERROR_OUT_OF_MEMORY":
         return DeviceMemoryError(f"the GPU has no memory left for {what}", code=name)
-    return CudaError(f"{what} failed: {describe(code)}", code=name)
+    return CudaError(f"{what} failed: {describe(code)}", code=name, hint=_HINTS.get(name))
 
 
 def lost(name: str, what: str) -> LostContextError:
@@ -166,7 +172,10 @@ def driver_version() -> tuple[int, int]:
 def function_address(name: str) -> int:
     """The address of a function of the driver, of the kind that cuda-bindings itself calls."""
     driver = initialised()
-    flags = driver.CUdriverProcAddress_flags.CU_GET_PROC_ADDRESS_DEFAULT
+    kinds = driver.CUdriverProcAddress_flags
+    flags = kinds.CU_GET_PROC_ADDRESS_DEFAULT
+    if int(os.environ.get(_PER_THREAD) or 0):
+        flags = kinds.CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
     found, _ = call("cuGetProcAddress", name.encode(), _ABI, int(flags))
     if not int(found or 0):
         raise CudaError(f"the CUDA driver has no function {name}")
@@ -174,6 +183,7 @@ def function_address(name: str) -> int:
 
 
 _ABI = 12000  # functions as CUDA 12.0 defines them
+_PER_THREAD = "CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM"  # which cuda-bindings reads as well
 
 
 def _sentence(error: BaseException) -> str:

@@ -130,7 +130,7 @@ class DeviceArray:
 
     def copy_from(self, host: Any, stream: Any = None) -> None:
         """Take the elements of an array in the CPU's memory, of the same shape and type."""
-        source = np.ascontiguousarray(as_numpy(host))
+        source = np.asarray(as_numpy(host), order="C")
         if source.shape != self.shape or dtype(source.dtype) != self.dtype:
             raise ArgumentError(
                 f"a {self.dtype} array of shape {self.shape} cannot take the elements of a "

@@ -6,6 +6,7 @@ be passed to and fro.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -178,14 +179,17 @@ def device(which: Any = None) -> Device:
     return _device(int(number or 0))
 
 
+@cache
 def native_arch() -> str | None:
     """The architecture of the first GPU, or None where there is none."""
     try:
+        ctypes.CDLL("libcuda.so.1")  # quick to fail, unlike loading the bindings
         return device().arch
-    except CudaError:
+    except (OSError, CudaError):
         return None
 
 
 def forget() -> None:
     """Ask everything anew; for tests."""
     _device.cache_clear()
+    native_arch.cache_clear()

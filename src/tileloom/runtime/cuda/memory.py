@@ -11,6 +11,7 @@ they may run at any point of any thread.
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 
 from ..pool import size_class
@@ -20,6 +21,7 @@ from .errors import CudaError, DeviceMemoryError
 
 ALIGNMENT = 256
 _SLAB = 2 << 20
+_LARGE = 32 << 20  # from here on, sizes are rounded up to a slab's
 _SMALL = 256 << 10  # blocks up to this size are cut from slabs
 
 
@@ -60,6 +62,13 @@ class Borrowed(Block):
         self.owner = owner
 
 
+def _class_of(size: int) -> int:
+    """The bytes of the block that serves `size` bytes; little is wasted on large ones."""
+    if size > _LARGE:
+        return -(-size // _SLAB) * _SLAB
+    return size_class(max(size, ALIGNMENT))
+
+
 class Pool:
     """The memory that this process has taken on one device."""
 
@@ -79,12 +88,16 @@ class Pool:
             return Block(None, 0, 0, stream)
         if self.returned:
             self._sort_returned()
-        kind = size_class(max(size, ALIGNMENT))
+        kind = _class_of(size)
         free = self._free.setdefault((stream, kind), [])
         try:
             pointer = free.pop()
         except IndexError:
-            pointer = self._slab(kind, stream, free) if kind <= _SMALL else self._get(kind, stream)
+            try:
+                new = self._slab if kind <= _SMALL else self._get
+                pointer = new(kind, stream)
+            except DeviceMemoryError as error:
+                raise self._out_of_memory(size, error) from None
         return Block(self, pointer, kind, stream)
 
     def _sort_returned(self) -> None:
@@ -96,11 +109,11 @@ class Pool:
             streams.order(self.device, last, home)
             self._free.setdefault((home, size), []).append(pointer)
 
-    def _slab(self, size: int, stream: int, free: list[int]) -> int:
+    def _slab(self, size: int, stream: int) -> int:
         """Cut a slab into blocks of a size, all of which begin at multiples of 256 bytes."""
         step = -(-size // ALIGNMENT) * ALIGNMENT
         start = self._get(_SLAB, stream)
-        free.extend(start + k * step for k in range(1, _SLAB // step))
+        self._free[stream, size].extend(start + k * step for k in range(1, _SLAB // step))
         return start
 
     def _get(self, size: int, stream: int) -> int:
@@ -108,10 +121,7 @@ class Pool:
             return self._allocate(size, stream)
         except DeviceMemoryError:
             self.trim()
-        try:
-            return self._allocate(size, stream)
-        except DeviceMemoryError as error:
-            raise self._out_of_memory(size, error) from None
+        return self._allocate(size, stream)
 
     def _allocate(self, size: int, stream: int) -> int:
         with self.device.active():
@@ -124,11 +134,12 @@ class Pool:
 
     def _out_of_memory(self, size: int, error: CudaError) -> DeviceMemoryError:
         free, total = self.device.free_memory(), self.device.memory
+        hint = "torch.cuda.empty_cache() gives back what PyTorch keeps"
         return DeviceMemoryError(
             f"{self.device} has no {show_size(size)} of memory left: {show_size(free)} of "
             f"{show_size(total)} are free, arrays of Tileloom hold {show_size(self._bytes_taken)}",
             code=error.code,
-            hint="torch.cuda.empty_cache() gives back what PyTorch keeps" if free < size else None,
+            hint=hint if "torch" in sys.modules else None,
         )
 
     def kept_bytes(self) -> int:
