@@ -5,7 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..expr import EQ, LE, REDUCE, Call, Expr, IntImm, Or, Var, binary, const, free_vars, post_order
+from ..expr import (
+    EQ,
+    LE,
+    REDUCE,
+    Call,
+    Expr,
+    IntImm,
+    Or,
+    Var,
+    binary,
+    const,
+    free_vars,
+    post_order,
+    substitute,
+)
 from ..tir import (
     PARALLEL,
     SERIAL,
@@ -192,7 +206,10 @@ def _reduction_vars(path: _Path) -> set[Var] | None:
     bounds = [free_vars(bound) for loop in path.loops for bound in (loop.min, loop.extent)]
     parts = [free_vars(part) for part in conjuncts(realize.predicate)]
     mixed = any(not part.isdisjoint(in_reduce) and not part.isdisjoint(in_others) for part in parts)
-    if mixed or not in_reduce.isdisjoint(in_others.union(*bounds)):
+    sizes = [loop.extent for loop in path.loops if loop.loop_var in in_reduce]
+    if mixed and not all(isinstance(size, IntImm) and size.value > 0 for size in sizes):
+        return None
+    if not in_reduce.isdisjoint(in_others.union(*bounds)):
         return None
     return in_reduce
 
@@ -230,7 +247,14 @@ def _init_nest(path: _Path, reduced: set[Var], conditions: list[Expr]) -> Stmt |
         for axis, value in zip(block.iter_vars, realize.iter_values, strict=True)
         if axis.iter_type != REDUCE
     ]
-    parts = [p for p in conjuncts(realize.predicate) if free_vars(p).isdisjoint(reduced)]
+    # It runs where the first step of the reduction does.
+    first = {loop.loop_var: loop.min for loop in path.loops if loop.loop_var in reduced}
+    placing = set[Var]().union(*(free_vars(value) for _, value in axes))
+    parts = [
+        substitute(part, first)
+        for part in conjuncts(realize.predicate)
+        if free_vars(part).isdisjoint(reduced) or not free_vars(part).isdisjoint(placing)
+    ]
     parts += conditions
     read, _ = _touched(block.init, None)
     init = Block(
