@@ -149,13 +149,19 @@ class _Strips:
             stmts = [self._blocks(vectors, None)]
         else:
             parts = const(self.parts, self.kind)
-            blocks, var = Var(f"{name}_blocks", self.kind), Var(f"{name}_w", self.kind)
-            low = blocks * parts
-            rest = For(var, low, vectors - low, SERIAL, self._piece(var * width, 0))
-            both = seq(self._blocks(blocks, None), rest)
+            blocks = Var(f"{name}_blocks", self.kind)
+            done = blocks * parts
+            few = [
+                IfThenElse(
+                    binary(LT, const(part, self.kind), vectors - done),
+                    self._piece((done + part) * width, part),
+                )
+                for part in range(self.parts - 1)
+            ]
+            both = seq(self._blocks(blocks, None), *few)
             stmts = [LetStmt(blocks, binary(FloorDiv, vectors, parts), both)]
         left = Var(f"{name}_left", self.kind)
-        tail = self._piece(vectors * width, 0, left)
+        tail = self._piece(vectors * width, self.parts - 1, left)
         tail = IfThenElse(binary(LT, const(0, self.kind), left), tail)
         stmts.append(LetStmt(left, binary(Sub, extent, vectors * width), tail))
         return LetStmt(vectors, binary(FloorDiv, extent, width), seq(*stmts))
