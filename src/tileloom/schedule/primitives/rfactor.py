@@ -307,8 +307,8 @@ class _RFactor:
 
     def _without_inner_loops(self) -> Expr:
         """Whether a partial result exists: whether the first of the iterations it reduces runs."""
-        gone = self._touched(REDUCE) - {self.loop.loop.loop_var}
         ranges = {outer.loop.loop_var: outer.loop for outer in self.loops}
+        gone = (self._touched(REDUCE) - {self.loop.loop.loop_var}) & ranges.keys()
         first = {var: ranges[var].min for var in gone}
         known = Analyzer({v: Range(loop.min, loop.extent) for v, loop in ranges.items()})
         predicate = const(True)
