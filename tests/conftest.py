@@ -31,6 +31,18 @@ if "TILELOOM_CACHE_DIR" not in os.environ:
     os.environ["TILELOOM_CACHE_DIR"] = _OWN_CACHE
 
 
+pytest_plugins = ["assembling"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of this suite."""
+    parser.addoption(
+        "--assemble",
+        action="store_true",
+        help="assemble every kernel that the emulator runs with ptxas, for sm_80 and sm_90a",
+    )
+
+
 def pytest_unconfigure() -> None:
     """Remove the kernel cache that this process made."""
     if _OWN_CACHE is not None:
