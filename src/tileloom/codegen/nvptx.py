@@ -115,6 +115,9 @@ class KernelEmitter(StmtEmitter):
             raise UnsupportedError(f"no GPU register holds the thread number {tag!r}")
         read = self._external(_REGISTERS[tag], I32, [])
         value = self.builder.call(read, [])
+        if tag in self.threads:  # LLVM knows of threads by itself, but of no grid
+            ends = [I32(0), I32(max(1, self.threads[tag]))]
+            value.set_metadata("range", self.builder.module.add_metadata(ends))
         if var.dtype.bits == 64:
             value = self.builder.zext(value, I64)
         self.non_negative.add(var)
