@@ -10,6 +10,7 @@ from ...tir import IRModule, PrimFunc
 from ..schedule import Schedule
 from .cpu_clusters import find_clusters, inline_formulas
 from .cpu_nests import make_nests
+from .cpu_parts import lacks_rows, make_parts
 from .cpu_plan import choose_plan
 from .cpu_sizes import Sizes
 from .domain import blocks_by_name
@@ -47,7 +48,11 @@ def schedule_cpu(
         return sch
     inline_formulas(sch)
     for cluster in find_clusters(sch, sizes):
-        make_nests(sch, cluster, choose_plan(sch, cluster, target, sizes))
+        plan = choose_plan(sch, cluster, target, sizes)
+        if lacks_rows(cluster, plan, target):
+            make_parts(sch, cluster, plan, target, sizes)
+        else:
+            make_nests(sch, cluster, plan)
     ends = {var.name: [low, high] for var, (low, high) in sizes.bounds.items() if high is not None}
     if ends:
         sch.annotate(sch.get_block("root"), "size_bounds", ends)

@@ -11,8 +11,7 @@ from ..errors import ScheduleError
 from ..schedule import Schedule
 from .cpu_sizes import Sizes
 from .domain import Domain, GroupAxis, GroupRefused, accesses, blocks_by_name, domain_of
-from .loops import reduces, writes_output
-from .registers import is_costly
+from .loops import is_costly, reduces, writes_output
 
 
 @dataclass
@@ -87,7 +86,7 @@ def find_clusters(sch: Schedule, sizes: Sizes) -> list[Cluster]:
                 break
         else:
             found.append([block])
-    return [_cluster(blocks, sizes) for blocks in found]
+    return [cluster_of(blocks, sizes) for blocks in found]
 
 
 def _fits(blocks: Sequence[Block], sizes: Sizes) -> bool:
@@ -120,7 +119,8 @@ def _touched(block: Block) -> tuple[set[Buffer], set[Buffer]]:
     return reads, {region.buffer for region in block.writes}
 
 
-def _cluster(blocks: Sequence[Block], sizes: Sizes) -> Cluster:
+def cluster_of(blocks: Sequence[Block], sizes: Sizes) -> Cluster:
+    """The cluster of blocks that share a domain."""
     levels: dict[str, int] = {}
     ready: dict[Buffer, int] = {}  # the level from which a buffer can be read
     for block in blocks:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...expr import IntImm
@@ -26,35 +26,42 @@ def make_nests(sch: Schedule, cluster: Cluster, plan: Plan) -> None:
         together = [n for n in cluster.names if cluster.levels[n] == level and cluster.full(n)]
         if len({depths[name] for name in together}) == 1:
             _merge(sch, together, depths)
+    _mark_vectors(sch, cluster, plan, depths)
     heads = len(plan.head) + bool(plan.chunk)
     if heads:
         whole = _merge(sch, cluster.names, dict.fromkeys(cluster.names, heads))
         tops = cluster.names[:1] if whole else cluster.names
         for name in tops:
             _share_out(sch, name, plan, heads)
-    _mark_vectors(sch, cluster, plan, depths)
 
 
-def _cut(sch: Schedule, cluster: Cluster, plan: Plan, name: str) -> int:
-    """Order and split the loops of a block; how many there are, extents of 1 aside."""
+def axis_loops(
+    sch: Schedule, cluster: Cluster, name: str
+) -> tuple[dict[GroupAxis, LoopRV], list[LoopRV]]:
+    """The loops of a block by their axes, and those of extent 1."""
     rv = sch.get_block(name)
-    own = sch.get_loops(rv)
-    by_var = {sch.get(loop).loop_var: loop for loop in own}
+    by_var = {sch.get(loop).loop_var: loop for loop in sch.get_loops(rv)}
     loops: dict[GroupAxis, LoopRV] = {}
     values = sch.state.realize(sch.get_sref(rv)).iter_values
     for axis, value in zip(cluster.domain.axes[name], values, strict=True):
         if axis is not None:
             loops[axis] = by_var.pop(value)
-    units = list(by_var.values())
+    return loops, list(by_var.values())
+
+
+def walked(sch: Schedule, loops: Mapping[GroupAxis, LoopRV], group: Sequence[GroupAxis]) -> LoopRV:
+    """One loop over axes that are walked as one."""
+    return fused(sch, [loops[axis] for axis in group])
+
+
+def _cut(sch: Schedule, cluster: Cluster, plan: Plan, name: str) -> int:
+    """Order and split the loops of a block; how many there are, extents of 1 aside."""
+    loops, units = axis_loops(sch, cluster, name)
     order = [loops[axis] for group in (*plan.head, *plan.body) for axis in group if axis in loops]
-    if [*order, *units] != own:
+    if [*order, *units] != [*loops.values(), *units] or units:
         sch.reorder(*order, *units)
-
-    def walk(group: Sequence[GroupAxis]) -> LoopRV:
-        return fused(sch, [loops[axis] for axis in group])
-
-    head = [walk(group) for group in plan.head]
-    body = [walk(group) for group in plan.body if group[0] in loops]
+    head = [walked(sch, loops, group) for group in plan.head]
+    body = [walked(sch, loops, group) for group in plan.body if group[0] in loops]
     if plan.chunk:
         outer, body[-1] = sch.split(body[-1], [None, plan.chunk])
         if len(body) > 1:

@@ -46,6 +46,7 @@ class Plan:
         chunk: how much of the last spatial axis a worker takes at a time; 0 for all of it.
         lanes: of a vector.
         parallel: whether several workers share in it.
+        work: simple operations, roughly.
         share: so many steps at least are worth a worker; 1 where that is sure.
     """
 
@@ -55,6 +56,7 @@ class Plan:
     chunk: int
     lanes: int
     parallel: bool
+    work: int
     share: int = 1
 
 
@@ -64,17 +66,18 @@ def choose_plan(sch: Schedule, cluster: Cluster, target: Target, sizes: Sizes) -
     if kept is None or kept > SCRATCH_BYTES:
         recompute_kept(sch, cluster)
         kept = 0
-    plan = _plan(sch, cluster, target, sizes)
+    plan = plan_of(sch, cluster, target, sizes)
     if plan.method != "columns" or not kept:
         return plan
     room = SCRATCH_BYTES // kept // plan.lanes * plan.lanes
     if room >= plan.lanes:
         return replace(plan, chunk=min(room, plan.chunk or size(plan.body[-1])))
     recompute_kept(sch, cluster)
-    return _plan(sch, cluster, target, sizes)
+    return plan_of(sch, cluster, target, sizes)
 
 
-def _plan(sch: Schedule, cluster: Cluster, target: Target, sizes: Sizes) -> Plan:
+def plan_of(sch: Schedule, cluster: Cluster, target: Target, sizes: Sizes) -> Plan:
+    """The plan of a cluster as it is."""
     blocks = [sch.get(sch.get_block(name)) for name in cluster.names]
     domain = cluster.domain
     lanes = target.lanes(widest_bits(blocks))
@@ -85,8 +88,8 @@ def _plan(sch: Schedule, cluster: Cluster, target: Target, sizes: Sizes) -> Plan
         head, body = spatial, reduced
     else:
         head, body = spatial[:-1], [*reduced, *spatial[-1:]]
-    parallel, share = _workers(blocks, cluster, target, sizes)
-    plan = Plan(method, head, body, 0, lanes, parallel, share)
+    amount, parallel, share = _workers(blocks, cluster, target, sizes)
+    plan = Plan(method, head, body, 0, lanes, parallel, amount, share)
     return plan if method == "rows" or not body else _with_chunks(plan, cluster, target, sizes)
 
 
@@ -153,8 +156,8 @@ def _as_one(first: Var, second: Var, indices: Sequence[Expr], shape: Sequence[Ex
 
 def _workers(
     blocks: Sequence[Block], cluster: Cluster, target: Target, sizes: Sizes
-) -> tuple[bool, int]:
-    """Whether several workers pay, and how many steps of the head are worth one."""
+) -> tuple[int, bool, int]:
+    """The work, whether several workers pay, and how many steps of the head are worth one."""
     domain = cluster.domain
     most, least = 0, 0
     for block in blocks:
@@ -162,10 +165,12 @@ def _workers(
         each = work(block)
         most += each * prod(axis.extent for axis in axes)
         least += each * prod(sizes.least(axis.size) for axis in axes if axis.size is not None)
-    parallel = target.cores > 1 and most >= PARALLEL_WORK
+    axes = (*domain.spatial, *domain.reduced)
+    unlimited = any(axis.size is not None and sizes.most(axis.size) is None for axis in axes)
+    parallel = target.cores > 1 and (unlimited or most >= PARALLEL_WORK)
     if not parallel or least >= PARALLEL_WORK:
-        return parallel, 1
-    return parallel, max(1, PARALLEL_WORK // 2 * max(1, domain.rows) // most)
+        return most, parallel, 1
+    return most, parallel, max(1, PARALLEL_WORK // 2 * max(1, domain.rows) // most)
 
 
 def _with_chunks(plan: Plan, cluster: Cluster, target: Target, sizes: Sizes) -> Plan:

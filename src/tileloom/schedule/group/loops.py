@@ -9,7 +9,6 @@ from ..library._common import fused
 from ..rv import BlockRV, LoopRV
 from ..schedule import Schedule
 from .domain import Domain, GroupRefused, blocks_by_name
-from .tile import Tile
 
 _CHEAP = frozenset({"tir.if_then_else", "tir.likely", "tir.abs", "tir.fabs"})
 
@@ -52,46 +51,12 @@ def rows_and_depth(
         raise GroupRefused(f"block {name!r} runs over some of the reduction axes only")
     if not rows:
         rows = [sch.add_unit_loop(loops[0] if loops else rv)]
-    order = [*rows, *depth, *units]
-    if len(order) > 1:
+    order = [*rows, *units, *depth]
+    if [sch.get(loop) for loop in order] != [sch.get(loop) for loop in sch.get_loops(rv)]:
         sch.reorder(*order)
     return fused(sch, rows), fused(sch, depth) if depth else None
 
 
-def share_out(
-    sch: Schedule,
-    rv: BlockRV,
-    rows: LoopRV,
-    depth: LoopRV | None,
-    tile: Tile,
-    tags: tuple[str, str] = ("threadIdx.y", "threadIdx.x"),
-) -> LoopRV:
-    """Deal rows out to blocks and their threads, and a row's positions to threads.
-
-    Args:
-        tags: of the threads for rows, and of those for positions.
-
-    Returns:
-        The loop over blocks, which is not bound yet.
-    """
-    if depth is None and tile.reduce_thread > 1 and writes_output(sch, rv):
-        # A result of a whole row: of the threads that have it one writes it.
-        depth = sch.add_unit_loop(rv)
-    block: LoopRV
-    block, row = sch.split(rows, [None, tile.spatial_thread])
-    if depth is not None:
-        inner, thread = sch.split(depth, [None, tile.reduce_thread])
-        sch.reorder(block, row, thread, inner)
-        if tile.reduce_thread > 1:
-            sch.bind(thread, tags[1])
-    if tile.spatial_thread > 1:
-        sch.bind(row, tags[0])
-    if not writes_output(sch, rv):
-        sch.set_scope(rv, 0, "local")
-    return block
-
-
 __all__ = [
-    "blocks_by_name", "fused", "is_costly", "reduces", "rows_and_depth", "share_out",
-    "writes_output",
+    "blocks_by_name", "fused", "is_costly", "reduces", "rows_and_depth", "writes_output",
 ]  # fmt: skip

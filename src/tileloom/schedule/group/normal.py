@@ -10,6 +10,7 @@ from ...expr import REDUCE, Expr, Var
 from ..rv import LoopRV
 from ..schedule import Schedule
 from .domain import Domain, GroupAxis
+from .loops import rows_and_depth
 
 
 def normalise(sch: Schedule, name: str, domain: Domain) -> tuple[LoopRV, LoopRV | None]:
@@ -21,6 +22,8 @@ def normalise(sch: Schedule, name: str, domain: Domain) -> tuple[LoopRV, LoopRV 
     rv = sch.get_block(name)
     block = sch.get(rv)
     axes = domain.axes[name]
+    if not all(axis is None or axis.extent for axis in axes):
+        return _of_nothing(sch, name, domain)
     reducing = [axis.iter_type == REDUCE for axis in block.iter_vars]
     full = any(axis is not None and axis.reduced for axis in axes)
     # Extents of 1 go along with what is of their kind.
@@ -56,6 +59,19 @@ def normalise(sch: Schedule, name: str, domain: Domain) -> tuple[LoopRV, LoopRV 
     if not has_row:
         loops = [sch.add_unit_loop(loops[0] if loops else rv), *loops]
     return loops[0], loops[1] if full else None
+
+
+def _of_nothing(sch: Schedule, name: str, domain: Domain) -> tuple[LoopRV, LoopRV | None]:
+    """The same where an extent is 0, so that numbers have no digits."""
+    rv = sch.get_block(name)
+    loops = sch.get_loops(rv)
+    axes = domain.axes[name]
+    rows = [loop for axis, loop in zip(axes, loops, strict=True) if axis in domain.spatial]
+    depth = [loop for axis, loop in zip(axes, loops, strict=True) if axis in domain.reduced]
+    if depth and domain.depth == 0:  # the loops run not once, in whatever threads
+        row = rows[0] if len(rows) == 1 else sch.add_unit_loop(loops[0])
+        return row, None
+    return rows_and_depth(sch, rv, name, domain)
 
 
 def _is_normal(domain: Domain, axes: list[GroupAxis | None], full: bool) -> bool:

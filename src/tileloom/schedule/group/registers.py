@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...expr import Call, Div, Expr, Var, post_order
-from ...tir import Block
-from ..analysis.blocks import leaf_store
+from ...expr import Expr, Var
 from ..instruction import can
 from ..schedule import Schedule
 from .clusters import Cluster, axes_of_result, over_depth
 from .domain import GroupAxis
-from .loops import reduces
+from .loops import is_costly, reduces
 from .tile import KEPT, Tile
 
 #: Results that a thread keeps while others read them; beyond, it reads them in memory.
 LONGEST = 2 * KEPT
-_CHEAP = frozenset({"tir.if_then_else", "tir.likely", "tir.abs", "tir.fabs"})
 
 
 def inline_the_rest(sch: Schedule, cluster: Cluster, tile: Tile) -> None:
@@ -33,16 +30,6 @@ def inline_the_rest(sch: Schedule, cluster: Cluster, tile: Tile) -> None:
         if can(sch.state, "ComputeInline", sch.get_sref(rv)):
             sch.compute_inline(rv)
             cluster.names.remove(name)
-
-
-def is_costly(block: Block) -> bool:
-    """Whether a block computes more than additions and products."""
-    store = leaf_store(block)
-    return store is None or any(
-        (isinstance(node, Call) and node.op not in _CHEAP)
-        or (isinstance(node, Div) and node.dtype.is_float)
-        for node in post_order(store.value)
-    )
 
 
 def keep_results(sch: Schedule, cluster: Cluster, tile: Tile) -> None:
@@ -96,4 +83,4 @@ def flatten(sch: Schedule, name: str, cluster: Cluster) -> None:
         sch.transform_layout(name, ("write", 0), index_map)
 
 
-__all__ = ["flatten", "is_costly", "inline_the_rest", "keep_results"]
+__all__ = ["flatten", "inline_the_rest", "keep_results"]

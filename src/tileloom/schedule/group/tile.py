@@ -123,7 +123,7 @@ def alternatives(tile: Tile, rows: int, depth: int) -> Iterator[Tile]:
 
 def divisor(value: int, limit: int) -> int:
     """The largest divisor of `value` up to `limit`."""
-    return max(k for k in range(1, min(value, limit) + 1) if value % k == 0)
+    return max((k for k in range(1, min(value, limit) + 1) if value % k == 0), default=1)
 
 
 def _without_reduction(rows: int, bits: int, target: Target) -> Tile:
