@@ -6,11 +6,17 @@ nothing that primitives would refuse, and traces hold the steps that they take.
 
 from .copies import cache_to_shared, vectorized_load
 from .cpu_loops import parallel_vectorize_unroll
+from .gpu_product import find_products, schedule_gpu_product
 from .inlining import auto_inline
+from .mma_matmul import MmaTile, mma_matmul
+from .product import as_matrices, find_factors
+from .simt_matmul import SimtTile, simt_matmul
 from .tensor_core import tensor_core_matmul
 from .tiling import register_tile, tile
 
 __all__ = [
-    "auto_inline", "cache_to_shared", "parallel_vectorize_unroll", "register_tile",
+    "MmaTile", "SimtTile", "as_matrices", "auto_inline", "cache_to_shared", "find_factors",
+    "find_products", "mma_matmul", "parallel_vectorize_unroll", "register_tile",
+    "schedule_gpu_product", "simt_matmul",
     "tensor_core_matmul", "tile", "vectorized_load",
 ]  # fmt: skip

@@ -14,6 +14,7 @@ from ...expr import (
     FloatImm,
     IntImm,
     IterVar,
+    Mul,
     Ramp,
     Range,
     StringImm,
@@ -194,8 +195,25 @@ class Match:
             case Call(), Call():
                 if ours.op != theirs.op:
                     return False
+        if isinstance(ours, Mul):
+            return self._factors(ours.children, theirs.children)
         mine, its = ours.children, theirs.children
         return len(mine) == len(its) and all(self.same(a, b) for a, b in zip(mine, its))
+
+    def _factors(self, ours: Sequence[Expr], theirs: Sequence[Expr]) -> bool:
+        """Compare factors, which may stand in either order."""
+        buffers, bases = dict(self.buffers), dict(self.bases)
+        fault = None
+        try:
+            if all(map(self.same, ours, theirs)):
+                return True
+        except Mismatch as error:
+            fault = error
+        self.buffers, self.bases = buffers, bases
+        try:
+            return all(map(self.same, reversed(ours), theirs))
+        except Mismatch as error:
+            raise fault or error from None
 
     def _access(
         self, ours: Buffer, indices: Sequence[Expr], theirs: Buffer, wanted: Sequence[Expr]
