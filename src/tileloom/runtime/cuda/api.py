@@ -29,7 +29,7 @@ STICKY = {
 }
 _NO_DEVICE = {
     "CUDA_ERROR_NO_DEVICE": "the CUDA driver finds no GPU",
-    "CUDA_ERROR_INSUFFICIENT_DRIVER": "the CUDA driver is too old",
+    "CUDA_ERROR_STUB_LIBRARY": "libcuda.so.1 is the stub that programs are linked with, no driver",
     "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH": "the CUDA driver and its kernel module do not match",
     "CUDA_ERROR_SYSTEM_NOT_READY": "the GPU's system services are not running",
     "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE": "this GPU needs a newer driver",
@@ -76,6 +76,8 @@ def initialised() -> Any:
     driver = bindings()
     try:
         (code,) = driver.cuInit(0)
+    except ValueError as error:  # a code that cuda-bindings does not know
+        raise NoDriverError(f"the CUDA driver does not start: {_sentence(error)}") from None
     except RuntimeError as error:  # cuda-bindings finds no libcuda
         raise NoDriverError(
             f"there is no CUDA driver: {_sentence(error)}", hint=f"install NVIDIA's; {_EMULATOR}"
@@ -96,6 +98,8 @@ def call(name: str, *arguments: Any) -> Any:
     driver = initialised()
     try:
         code, *values = getattr(driver, name)(*arguments)
+    except ValueError as error:  # a code that cuda-bindings does not know: it is older
+        raise CudaError(f"{name} failed: {_sentence(error)}") from None
     except RuntimeError as error:  # cuda-bindings found no such function in libcuda
         raise CudaError(f"the CUDA driver cannot do {name}: {_sentence(error)}") from None
     if int(code):
