@@ -23,7 +23,16 @@ from ..expr import (
     const,
 )
 from ..expr.nodes import And, Or
-from ..tir import AttrStmt, BufferLoad, BufferStore, For, PrimFunc, Stmt, StmtRewriter, collect
+from ..tir import (
+    AttrStmt,
+    BufferLoad,
+    BufferStore,
+    For,
+    PrimFunc,
+    Stmt,
+    StmtRewriter,
+    pre_order,
+)
 from .common import THREAD_KEYS, on_body, rebuild
 from .simplify import analyzer_of
 
@@ -44,10 +53,15 @@ def narrow_index_dtype(func: PrimFunc) -> PrimFunc:
 
 
 def _has_wide(stmt: Stmt) -> bool:
-    loops = any(loop.loop_var.dtype is _INT64 for loop in collect(stmt, For))
-    return loops or any(
-        _is_thread(a) and a.node.var.dtype is _INT64 for a in collect(stmt, AttrStmt)
-    )
+    for node in pre_order(stmt):
+        match node:
+            case For(loop_var=var) if var.dtype is _INT64:
+                return True
+            case BufferStore(indices=indices) if any(i.dtype is _INT64 for i in indices):
+                return True
+            case AttrStmt() if _is_thread(node) and node.node.var.dtype is _INT64:
+                return True
+    return False
 
 
 def _is_thread(stmt: AttrStmt) -> bool:

@@ -37,6 +37,7 @@ from .lower_thread_allreduce import lower_thread_allreduce
 from .lower_thread_binding import lower_thread_binding
 from .lower_warp_memory import lower_warp_memory
 from .manifest_shared_memory_local_stage import manifest_shared_memory_local_stage
+from .map_calls import map_calls
 from .merge_shared_memory import merge_shared_memory_allocations
 from .narrow_index_dtype import narrow_index_dtype
 from .plan_allocations import plan_and_update_buffer_allocation_location
@@ -75,6 +76,7 @@ LOOPS_TO_FLAT: Sequence[Pass] = (
     unroll_loops,
     hoist_if,
     simplify,  # of what partition, lanes and copies have made constant
+    map_calls,  # after simplification has made exponents constant
     eliminate_invariant_loops,  # which simplification has left nothing to say
     remove_no_op,
 )
@@ -117,6 +119,7 @@ GPU_PIPELINE: Sequence[Pass] = (
     unroll_loops,
     hoist_if,
     simplify,
+    map_calls,  # after simplification has made exponents constant
     eliminate_invariant_loops,  # which simplification has left nothing to say
     remove_no_op,
     inject_ptx_async_copy,  # before barriers, which belong after the waits
