@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import llvmlite.ir as ir
 
-from ..expr import Var
+from ..expr import Expr, Var
 from ..tir import For, IRModule, PrimFunc, undefined_vars
 from .emit_stmt import StmtEmitter
 from .types import I32, I64, PTR, opaque, register_type
@@ -94,7 +94,11 @@ class _FunctionEmitter(StmtEmitter):
         values = [self.env[var] for var in captured] + [self.error, low, extent]
         context, kind = self._pack(values)
         runner = _trampoline(self.builder.module, body, kind)
-        workers = I32(int(stmt.annotations.get("max_workers", 0)))
+        limit = stmt.annotations.get("max_workers", 0)
+        if isinstance(limit, Expr):
+            workers = self.builder.trunc(self.index(limit), I32)
+        else:
+            workers = I32(int(limit))
         if "worker_steps" in stmt.annotations:  # so many of them are worth waking a worker for
             workers = self._workers(extent, int(stmt.annotations["worker_steps"]))
         launch = self._external(PARALLEL_RUNTIME, I32, [PTR, PTR, I32])

@@ -5,7 +5,7 @@ never heard of it stays right, because whatever it finds out about the number is
 
 * **Equality** is that of formulas. Two extents that are not always equal are different, also where
   they happen to agree in one call: code that treats extents as different is right for equal ones.
-  So `a > b` holds where `a >= b` always does and the formulas differ.
+  So of two where one is a multiple of the other and never less, it is greater: `n * k > n`.
 * **Order** (`<`, truth) that the bounds of the sizes prove is answered. What they do not prove is a
   *decision*: while kernels are planned, both answers are followed, each to a kernel of its own with
   the answers as its predicate (`Space.variants`); anywhere else the sizes at hand decide, and the
@@ -48,6 +48,8 @@ def symbol(space: Space, name: str, low: int, high: int, hint: int) -> int:
         low, high: its bounds, both included.
         hint: its value in this compilation.
     """
+    if low == high:
+        return low
     return wrap(space, space.add(name, low, high, hint))
 
 
@@ -157,12 +159,7 @@ class SymInt:
 
     def __eq__(self, other: object) -> bool:
         number = _number(other)
-        if number is None:
-            return NotImplemented
-        if number == self.formula:
-            return True
-        low, high = self.space.between(self.formula - number)
-        return low == high == 0
+        return NotImplemented if number is None else number == self.formula
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -172,16 +169,25 @@ class SymInt:
 
     def _not_less(self, a: Any, b: Any) -> Any:
         x, y = _number(a), _number(b)
-        return NotImplemented if x is None or y is None else self.space.decide(x - y)
+        if x is None or y is None:
+            return NotImplemented
+        return not self._is_beyond(y, x) and self.space.decide(x - y)
+
+    def _is_beyond(self, a: Number, b: Number) -> bool:
+        """Whether a number is never less than another, and one is a multiple of the other."""
+        if a == b or 0 in (a, b) or self.space.between(a - b)[0] < 0:
+            return False
+        return remainder(a, b) == 0 or remainder(b, a) == 0
+
+    def is_at_least(self, number: int) -> bool | None:
+        """Whether it is not less; None if that depends, which decides nothing."""
+        return self.space.holds(self.formula - number)
 
     def _less(self, a: Any, b: Any) -> Any:
         x, y = _number(a), _number(b)
         if x is None or y is None:
             return NotImplemented
-        gap = y - x
-        if not isinstance(gap, int) and self.space.between(gap)[0] == 0:
-            return True  # never greater, and not the same formula
-        return self.space.decide(gap - 1)
+        return self._is_beyond(y, x) or self.space.decide(y - x - 1)
 
     def __ge__(self, other: Any) -> Any:
         return self._not_less(self, other)
@@ -294,6 +300,21 @@ def bounds_of(extent: int) -> tuple[int, int]:
     """The least and the greatest value of an extent."""
     found = _symbolic(extent)
     return (extent, extent) if found is None else found.space.between(found.formula)
+
+
+def at_least(extent: int, number: int) -> bool | None:
+    """Whether an extent is not less than a number; None if that depends, which decides nothing."""
+    found = _symbolic(extent)
+    return extent >= number if found is None else found.is_at_least(number)
+
+
+def wide_expr(extent: int) -> Expr:
+    """An extent as an expression that does not overflow."""
+    found = _symbolic(extent)
+    if found is None:
+        return const(extent, "int64")
+    wide = {name: var.astype("int64") for name, var in found.space.variables.items()}
+    return expr_of(found.formula, wide)
 
 
 def smaller(a: int, b: int) -> int:

@@ -32,7 +32,8 @@ from ...tir import (
     make_buffer,
     seq,
 )
-from .nest import PARALLEL_WORK, loop, vector
+from ..symbols import at_least, bounds_of, hint, is_symbolic
+from .nest import PARALLEL_WORK, loop, vector, with_workers
 from .reducing import allocate
 
 #: Depth of a packed panel: its columns and a strip of the left operand share the inner caches.
@@ -83,7 +84,7 @@ class Product:
 def panel_width(columns: int, vector_bits: int, dtype: DType) -> int:
     """The columns of a panel: two vectors of accumulators, or one when that is enough."""
     lanes = max(1, vector_bits // dtype.bits)
-    return min(2, -(-columns // lanes)) * lanes
+    return 2 * lanes if is_symbolic(columns) else min(2, -(-columns // lanes)) * lanes
 
 
 def product_kernel(product: Product, vector_bits: int, workers: int) -> Stmt:
@@ -102,12 +103,35 @@ class _Stretch:
     room: int  # the depth that a packed panel has room for
 
 
+#: Heights of the strip that is left where the number of rows is symbolic: the next is taken.
+REST_HEIGHTS = (2, 4, 8)
+
+
+@dataclass(frozen=True)
+class _Strip:
+    """Rows of the result that a micro-kernel makes: `height`, or the first `count` of them."""
+
+    row: Expr
+    height: int
+    count: Expr | None = None
+
+    def at(self, r: int | Expr) -> Expr:
+        """Row `r`; the last one for those that there are not."""
+        place: Expr = self.row + (r if self.count is None else Min(const(r), self.count - 1))
+        return place
+
+    def guarded(self, r: int, stmt: Stmt) -> Stmt:
+        """A statement about row `r`, if there is one."""
+        return stmt if self.count is None or r == 0 else IfThenElse(const(r) < self.count, stmt)
+
+
 class _Gemm:
     def __init__(self, product: Product, vector_bits: int, workers: int) -> None:
         self.p = product
         self.lanes = max(1, vector_bits // product.dtype.bits)
         # 24 of 32 registers hold partial sums; with 16 registers, 12 do.
-        self.mr = max(1, min(12 if vector_bits >= 512 else 6, product.rows))
+        most = 12 if vector_bits >= 512 else 6
+        self.mr = most if is_symbolic(product.rows) else max(1, min(most, product.rows))
         self.packed: Buffer | None = None
         self.nr = panel_width(product.columns, vector_bits, product.dtype)
         if product.packed is not None:
@@ -119,11 +143,15 @@ class _Gemm:
         self.batch = 1
         for extent in product.batch:
             self.batch *= extent
-        self.copies_left = product.copies_left and self.panels >= WORTH_COPYING
+        self.copies_left = product.copies_left and hint(self.panels) >= WORTH_COPYING
         work = 2 * self.batch * product.rows * product.columns * product.depth
-        self.workers = workers if work >= PARALLEL_WORK else 1
+        self.work = work
+        self.workers = workers if at_least(work, PARALLEL_WORK) is not False else 1
 
     def build(self) -> Stmt:
+        return with_workers(self._loops(), self.work, PARALLEL_WORK)
+
+    def _loops(self) -> Stmt:
         few = self.batch * self.panels < 2 * self.workers
         if self.workers > 1 and few and self.p.rows >= 2 * self.mr:
             return self._by_rows()
@@ -133,9 +161,8 @@ class _Gemm:
 
     def _by_columns(self) -> Stmt:
         groups = self._groups()
-        most = -(-self.panels // groups)
-        blocks = 1 if self.p.partial is None else max(1, -(-self.p.depth // DEPTH))
-        room = -(-self.p.depth // blocks)
+        most = PANELS if is_symbolic(self.panels) else -(-self.panels // groups)
+        blocks, room = self._depth_blocks()
 
         def task(number: Expr) -> Stmt:
             at, group = self._position(number, groups)
@@ -153,6 +180,16 @@ class _Gemm:
 
         return loop("task", self.batch * groups, task, PARALLEL if self.workers > 1 else SERIAL)
 
+    def _depth_blocks(self) -> tuple[int, int]:
+        """Into how many stretches the depth is cut, and how long they are."""
+        depth = self.p.depth
+        if self.p.partial is None or bounds_of(depth)[1] <= DEPTH:
+            return 1, depth
+        if is_symbolic(depth):
+            return -(-depth // DEPTH), DEPTH
+        blocks = max(1, -(-depth // DEPTH))
+        return blocks, -(-depth // blocks)
+
     def _by_rows(self) -> Stmt:
         def matrix(number: Expr) -> Stmt:
             at, _ = self._position(number, 1)
@@ -169,7 +206,9 @@ class _Gemm:
         """A statement about panels: those given, or room for new ones of `rows` lines in all."""
         if self.packed is not None:
             return make(self.packed)
-        packed = make_buffer((max(1, rows * self.nr),), self.p.dtype, "packed", scope="local")
+        size = rows * self.nr
+        room = size if is_symbolic(size) else max(1, size)
+        packed = make_buffer((room,), self.p.dtype, "packed", scope="local")
         return allocate(packed, make(packed))
 
     def _block(
@@ -185,6 +224,8 @@ class _Gemm:
     def _groups(self) -> int:
         """Into how many tasks the panels of one matrix are cut."""
         groups = -(-self.panels // PANELS)
+        if is_symbolic(self.batch) or is_symbolic(self.panels):
+            return -(-groups // self.workers) * self.workers  # those without panels do nothing
         shares = -(-self.workers // self.batch)
         if self.batch % self.workers:  # let every worker get as many
             groups = -(-groups // shares) * shares
@@ -253,36 +294,45 @@ class _Gemm:
         stretch: _Stretch,
         kind: str,
     ) -> Stmt:
-        def strip(row: Expr, height: int) -> Stmt:
+        def strip(rows: _Strip) -> Stmt:
             def panels(left: Element) -> Stmt:
                 q = Var("q")
-                panel = self._micro(left, at, (row, height), packed, (q, first + q), stretch)
+                panel = self._micro(left, at, rows, packed, (q, first + q), stretch)
                 return For(q, const(0), count, SERIAL, panel)
 
             if self.copies_left:
-                return self._with_copy(at, row, height, stretch, panels)
-            return panels(lambda at, r, k: self.p.left(at, row + r, stretch.start + k))
+                return self._with_copy(at, rows, stretch, panels)
+            return panels(lambda at, r, k: self.p.left(at, rows.at(r), stretch.start + k))
 
         whole, rest = divmod(self.p.rows, self.mr)
         body = None
         if whole:
-            body = loop("ib", whole, lambda ib: strip(ib * self.mr, self.mr), kind)
-        return seq(body, strip(const(whole * self.mr), rest) if rest else None)
+            body = loop("ib", whole, lambda ib: strip(_Strip(ib * self.mr, self.mr)), kind)
+        if is_symbolic(rest):
+            return seq(body, self._open_rest(const(whole) * self.mr, strip))
+        return seq(body, strip(_Strip(const(whole * self.mr), rest)) if rest else None)
+
+    def _open_rest(self, start: Expr, strip: Callable[[_Strip], Stmt]) -> Stmt:
+        """The strip of the rows that are left: of the next height that there is."""
+        count = const(self.p.rows) - start
+        stmt = strip(_Strip(start, self.mr, count))
+        for height in reversed([h for h in REST_HEIGHTS if h < self.mr]):
+            stmt = IfThenElse(count <= height, strip(_Strip(start, height, count)), stmt)
+        return IfThenElse(count > 0, stmt)
 
     def _with_copy(
         self,
         at: list[Expr],
-        row: Expr,
-        height: int,
+        rows: _Strip,
         stretch: _Stretch,
         make: Callable[[Element], Stmt],
     ) -> Stmt:
         """A statement about rows of the left operand, given where their copy is."""
         step = stretch.room + self.lanes  # not a power of two
-        copy = make_buffer((height * step,), self.p.dtype, "strip", scope="local")
+        copy = make_buffer((rows.height * step,), self.p.dtype, "strip", scope="local")
 
         def element(r: int, k: Expr) -> Stmt:
-            value = self.p.left(at, row + r, stretch.start + k)
+            value = self.p.left(at, rows.at(r), stretch.start + k)
             return BufferStore(copy, value, (r * step + k,))
 
         def vectors(r: int) -> Stmt:
@@ -296,19 +346,19 @@ class _Gemm:
             )
 
         copied = make(lambda _, r, k: BufferLoad(copy, [r * step + k]))
-        return allocate(copy, seq(*(vectors(r) for r in range(height)), copied))
+        return allocate(copy, seq(*(vectors(r) for r in range(rows.height)), copied))
 
     def _micro(
         self,
         left_at: Element,
         at: list[Expr],
-        rows: tuple[Expr, int],
+        rows: _Strip,
         packed: Buffer,
         panel: tuple[Expr, Expr],
         stretch: _Stretch,
     ) -> Stmt:
-        """`height` rows times one panel."""
-        (_, height), (local, number) = rows, panel
+        """A strip of rows times one panel."""
+        height, (local, number) = rows.height, panel
         acc = make_buffer((height * self.nr,), self.p.dtype, "acc", scope="local")
         k = Var("k")
         line = local * stretch.room + k
@@ -338,14 +388,14 @@ class _Gemm:
         return BufferStore(acc, BufferLoad(acc, [slot]) + product, (slot,))
 
     def _begin(
-        self, at: list[Expr], acc: Buffer, rows: tuple[Expr, int], panel: Expr, stretch: _Stretch
+        self, at: list[Expr], acc: Buffer, rows: _Strip, panel: Expr, stretch: _Stretch
     ) -> Stmt:
         """Zeros, or the sums over the stretches before."""
 
         def zero(row: Expr, column: Expr, slot: Expr) -> Stmt:
             return BufferStore(acc, const(0, self.p.dtype), (slot,))
 
-        clear = self._each(rows, panel, zero, guard=False)
+        clear = self._each(rows, panel, zero, guard=False, every=True)
         if stretch.blocks == 1 or self.p.partial is None:
             return clear
         memory, place = self.p.partial
@@ -357,12 +407,12 @@ class _Gemm:
                     value = if_then_else(column < self.p.columns, value, const(0, self.p.dtype))
                 return BufferStore(acc, value, (slot,))
 
-            return self._each(rows, panel, load, guard=False)
+            return self._each(rows, panel, load, guard=False, every=True)
 
         return IfThenElse(EQ(stretch.number, const(0)), clear, self._last_or_not(panel, resume))
 
     def _end(
-        self, at: list[Expr], acc: Buffer, rows: tuple[Expr, int], panel: Expr, stretch: _Stretch
+        self, at: list[Expr], acc: Buffer, rows: _Strip, panel: Expr, stretch: _Stretch
     ) -> Stmt:
         """Results, or sums to go on from."""
 
@@ -387,21 +437,29 @@ class _Gemm:
 
     def _each(
         self,
-        rows: tuple[Expr, int],
+        rows: _Strip,
         panel: Expr,
         body: Callable[[Expr, Expr, Expr], Stmt],
         guard: bool,
+        every: bool = False,
     ) -> Stmt:
-        """`body(row, column, slot)` for all partial sums of a micro-kernel."""
-        row, height = rows
+        """`body(row, column, slot)` for all partial sums of a micro-kernel.
+
+        Args:
+            guard: only for columns that there are.
+            every: also for rows that there are not, as for the last one.
+        """
         parts = []
-        for r in range(height):
+        for r in range(rows.height):
+            own = []
             for u in range(self.nr // self.lanes):
 
                 def element(lane: Expr, r: int = r, u: int = u) -> Stmt:
                     column = panel * self.nr + u * self.lanes + lane
-                    stmt = body(row + r, column, const(r * self.nr + u * self.lanes) + lane)
+                    row = rows.at(r) if every else rows.row + r
+                    stmt = body(row, column, const(r * self.nr + u * self.lanes) + lane)
                     return IfThenElse(column < self.p.columns, stmt) if guard else stmt
 
-                parts.append(vector(self.lanes, element))
+                own.append(vector(self.lanes, element))
+            parts.append(seq(*own) if every else rows.guarded(r, seq(*own)))
         return seq(*parts)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ... import compute as te
 from ...tir import Buffer, Stmt, seq
 from ..nodes import Node
-from ..symbols import bounds_of, is_symbolic
+from ..symbols import at_least, bounds_of, is_symbolic
 from .cluster import (
     SCRATCH_BYTES,
     Cluster,
@@ -21,7 +21,7 @@ from .cluster import (
 from .columns import ColumnKernel
 from .formulas import formula_kernel
 from .layouts import Layout
-from .nest import PARALLEL_WORK
+from .nest import PARALLEL_WORK, with_workers
 from .products import Anchored, anchored_kernel
 from .reducing import allocate
 from .rows import RowKernel
@@ -209,9 +209,11 @@ def _nest(
     for axis in (*cluster.spatial, *cluster.reduce):
         size *= axis.extent
     amount = size * sum(map(work, bodies))
-    parallel = machine.workers > 1 and amount >= machine.parallel_work
+    # Where nobody knows yet whether there is enough work, parallel loops find out.
+    parallel = machine.workers > 1 and at_least(amount, machine.parallel_work) is not False
     lacks = may_split and parallel and _lacks_rows(cluster, lanes, machine.workers)
-    if lacks and (cluster.passes == 1 or amount >= PASS_WORK * machine.parallel_work):
+    passes = 1 if cluster.passes == 1 else PASS_WORK
+    if lacks and amount >= passes * machine.parallel_work:
         try:
             return _in_parts(cluster, buffers, outputs, machine)
         except PlanRefused:
@@ -227,6 +229,8 @@ def _nest(
         stmt = RowKernel(cluster, buffers, outputs, lanes).build(parallel)
     else:
         stmt = ColumnKernel(cluster, buffers, outputs, lanes).build(parallel, machine.workers)
+    if parallel:
+        stmt = with_workers(stmt, amount, machine.parallel_work)
     return Body(stmt, divisible=True, work=amount)
 
 

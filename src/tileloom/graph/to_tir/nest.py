@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...expr import Expr, Var, const
-from ...tir import PARALLEL, SERIAL, UNROLLED, VECTORIZED, For, IfThenElse, LetStmt, Stmt, seq
-from ..symbols import is_symbolic
+from ...expr import Expr, Select, Var, const
+from ...tir import (
+    PARALLEL,
+    SERIAL,
+    UNROLLED,
+    VECTORIZED,
+    For,
+    IfThenElse,
+    LetStmt,
+    Stmt,
+    StmtRewriter,
+    seq,
+)
+from ..symbols import at_least, is_symbolic, wide_expr
 from .frame import Axis
 
 #: Loops with less work than this (in simple operations on elements) run on one thread.
@@ -50,6 +61,24 @@ def parallel_nest(axes: Sequence[Axis], body: Callable[[list[Expr]], Stmt], para
     for part in reversed(fused.parts):
         stmt = LetStmt(part, values[part], stmt)
     return For(var, const(0), const(fused.extent), PARALLEL, stmt)
+
+
+def with_workers(stmt: Stmt, work: int, least: int) -> Stmt:
+    """Parallel loops that run on one thread where there is less work than that."""
+    if at_least(work, least) is not None:
+        return stmt
+    enough = wide_expr(work) >= const(least, "int64")
+    return _Limit(Select(enough, const(0, "int64"), const(1, "int64"))).visit(stmt)
+
+
+class _Limit(StmtRewriter):
+    def __init__(self, workers: Expr) -> None:
+        self.workers = workers
+
+    def visit_For(self, stmt: For) -> Stmt:
+        if stmt.kind != PARALLEL:
+            return super().visit_For(stmt)
+        return stmt.replace(annotations={**stmt.annotations, "max_workers": self.workers})
 
 
 def lanes_for(extent: int, lanes: int) -> int:

@@ -12,6 +12,7 @@ from ...compute.math import if_then_else
 from ...expr import Add, And, Expr, ProducerLoad, Var, binary, cast, const
 from ...tir import Buffer, BufferLoad, BufferStore, Stmt, make_buffer, seq
 from ..nodes import Node
+from ..symbols import hint
 from .access import row_major
 from .fits_product import reads_points
 from .frame import Axis, Frame, constantly
@@ -186,7 +187,7 @@ def suits_panels(node: Node) -> bool:
     if node.outputs[0].type.size == 0:
         return False
     if node.op.kind == "matmul":
-        rows, depth, columns = matmul_extents(node)
+        rows, depth, columns = map(hint, matmul_extents(node))
         return min(rows, 3) * min(columns, 8) * min(depth, 2) >= 3 * 8 * 2
     groups = node.attrs["groups"]
     weight = node.inputs[1].shape
