@@ -137,10 +137,9 @@ class CudaKernel:
 
     def _call_exactly(self, arguments: tuple[Any, ...], stream: Any) -> None:
         where = self._device(arguments)
-        packages = [foreign.package_of(type(value)) for value in arguments]
         handle = streams.resolve(stream, where)
         if stream is None and streams.current_handle(where.index) is None:
-            handle = next((p.stream(where.index) for p in packages if p is not None), handle)
+            handle = self._stream_of(arguments, where, handle)
         binder = _Binder(self.name, self.params, where, handle)
         bound = binder.bind(arguments)
         values = {k: self._value(bound, param) for k, param in enumerate(self.params)}
@@ -167,6 +166,15 @@ class CudaKernel:
                 if found is not None:
                     return device(found)
         return device()
+
+    @staticmethod
+    def _stream_of(arguments: tuple[Any, ...], where: Device, otherwise: int) -> int:
+        """The current stream of the package that an array on the device is from."""
+        for value in arguments:
+            package = foreign.package_of(type(value))
+            if package is not None and foreign.device_of(value) == where.index:
+                return package.stream(where.index)
+        return otherwise
 
     @staticmethod
     def _value(bound: Bound, param: ParamSpec) -> Any:
