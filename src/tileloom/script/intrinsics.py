@@ -40,9 +40,13 @@ _INT32 = [
 ]  # fmt: skip
 _BOOL = ["isnullptr", "any_true", "all_true", "any", "all"]
 _AS_ARGUMENT = [
-    "likely", "tvm_warp_shuffle", "tvm_warp_shuffle_up", "tvm_warp_shuffle_down",
-    "q_multiply_shift", "q_multiply_shift_per_axis", "large_uint_imm", "vectorlow",
+    "likely", "q_multiply_shift", "q_multiply_shift_per_axis", "large_uint_imm", "vectorlow",
     "vectorhigh", "vectorcombine", "dp4a", "ignore_loop_partition",
+]  # fmt: skip
+
+# Of the second argument; the first names the lanes that take part.
+_AS_SECOND = [
+    "tvm_warp_shuffle", "tvm_warp_shuffle_up", "tvm_warp_shuffle_down", "tvm_warp_shuffle_xor",
 ]  # fmt: skip
 
 _RESULT: dict[str, str] = {
@@ -50,7 +54,7 @@ _RESULT: dict[str, str] = {
     **dict.fromkeys(_INT32, "int32"),
     **dict.fromkeys(_BOOL, "bool"),
 }
-_KNOWN = frozenset({*_RESULT, *_AS_ARGUMENT, *DTYPE_FIRST})
+_KNOWN = frozenset({*_RESULT, *_AS_ARGUMENT, *_AS_SECOND, *DTYPE_FIRST})
 
 
 def is_intrinsic(name: str) -> bool:
@@ -71,7 +75,7 @@ def result_type(name: str, args: Sequence[Expr]) -> DType:
         return dtype(fixed)
     if not args:
         return dtype("void")
-    if name == "if_then_else" and len(args) == 3:
+    if len(args) > 1 and (name in _AS_SECOND or (name == "if_then_else" and len(args) == 3)):
         return args[1].dtype
     op = expr.find_op(f"tir.{name}")
     if op is not None and op.predicate:

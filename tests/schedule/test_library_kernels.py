@@ -1,0 +1,229 @@
+"""Scans and histograms for GPUs: their values, their races, and what ptxas says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tileloom
+from gpu import ARCHS, assemble, spills
+from tileloom.base import dtype
+from tileloom.base.errors import UnsupportedError
+from tileloom.driver import assembly
+from tileloom.schedule.library.kernels import histogram_kernel, scan_kernel
+from tileloom.script import from_source
+from tileloom.simt import KernelDefect, run_kernels
+from tileloom.tir import AttrStmt, collect
+
+OPS = {"sum": np.cumsum, "prod": np.cumprod, "max": np.maximum.accumulate,
+       "min": np.minimum.accumulate}  # fmt: skip
+
+
+def emulate(func, *arrays: np.ndarray) -> None:
+    tileloom.build(func, target="cuda", device="emulator")(*arrays)
+
+
+def expected(a: np.ndarray, axis: int, op: str, exclusive: bool, reverse: bool) -> np.ndarray:
+    wide = a.astype("float64") if a.dtype.kind not in "iu" else a
+    wide = np.flip(wide, axis) if reverse else wide
+    if op in ("sum", "prod"):
+        result = OPS[op](wide, axis=axis, dtype=wide.dtype)
+    else:
+        result = OPS[op](wide, axis=axis)
+    if exclusive:
+        low, high = (
+            (-np.inf, np.inf)
+            if wide.dtype.kind == "f"
+            else (np.iinfo(a.dtype).min, np.iinfo(a.dtype).max)
+        )
+        first = {"sum": 0, "prod": 1, "max": low, "min": high}[op]
+        head = np.full_like(np.take(result, [0], axis), first)
+        rest = np.take(result, range(result.shape[axis] - 1), axis)
+        result = np.concatenate([head, rest], axis)
+    return np.flip(result, axis) if reverse else result
+
+
+def check(
+    shape: tuple[int, ...],
+    axis: int,
+    kind: str = "int32",
+    op: str = "sum",
+    exclusive: bool = False,
+    reverse: bool = False,
+) -> None:
+    rng = np.random.default_rng(len(shape))
+    low = 0 if kind.startswith("u") else -9
+    a = rng.integers(low, 9, shape).astype(dtype(kind).numpy)
+    if not dtype(kind).is_int:
+        a = (rng.standard_normal(shape) / 4 + (op == "prod")).astype(dtype(kind).numpy)
+    b = np.empty_like(a)
+    emulate(scan_kernel(shape, axis, kind, op, exclusive, reverse), a, b)
+    wanted = expected(a, axis, op, exclusive, reverse)
+    if dtype(kind).is_int:
+        np.testing.assert_array_equal(b, wanted.astype(b.dtype))
+        return
+    close = {16: 1e-2, 32: 2e-5, 64: 1e-13}[dtype(kind).bits]
+    scale = np.abs(wanted[np.isfinite(wanted)]).max(initial=1)
+    np.testing.assert_allclose(b.astype("float64"), wanted, rtol=close, atol=close * scale)
+
+
+# One warp for a row, one block, several tiles, chunks; primes; one element.
+LENGTHS = [1, 2, 31, 32, 33, 97, 256, 257, 1031, 2048, 2049, 6151, 30011]
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_lengths(length: int, exclusive: bool) -> None:
+    check((length,), 0, exclusive=exclusive)
+
+
+@pytest.mark.parametrize("shape", [(3, 1031), (1, 7), (9, 33), (17, 257), (700, 5), (2, 20000)])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_rows(shape: tuple[int, int], reverse: bool) -> None:
+    check(shape, 1, reverse=reverse, exclusive=reverse)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((7, 5), 0), ((1, 3), 0), ((1031, 3), 0), ((2, 331, 37), 1), ((97, 130), 0), ((3, 4, 5), -2)],
+)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_columns(shape: tuple[int, ...], axis: int, reverse: bool) -> None:
+    check(shape, axis % len(shape), reverse=reverse)
+    check(shape, axis % len(shape), reverse=reverse, exclusive=True)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["int8", "uint8", "int16", "uint32", "int64", "uint64", "float16", "bfloat16", "float32",
+     "float64"],
+)  # fmt: skip
+def test_types(kind: str) -> None:
+    check((2, 515), 1, kind)
+    check((67, 3), 0, kind, exclusive=True)
+
+
+@pytest.mark.parametrize("op", ["prod", "max", "min"])
+@pytest.mark.parametrize("kind", ["int32", "float32"])
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_operations(op: str, kind: str, exclusive: bool) -> None:
+    check((2, 331), 1, kind, op, exclusive)
+    check((40, 3), 0, kind, op, exclusive)
+
+
+def test_nan_stays_from_where_it_stands() -> None:
+    a = np.ones((1, 5000), "float32")
+    a[0, 1234] = np.nan
+    for op in ("sum", "max"):
+        b = np.empty_like(a)
+        emulate(scan_kernel((1, 5000), 1, "float32", op), a, b)
+        assert np.isnan(b[0]).tolist() == [False] * 1234 + [True] * (5000 - 1234)
+
+
+SHAPES = [((1 << 22,), 0), ((4096, 1031), 1), ((64, 33), 1), ((513, 4096), 0)]
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize(("shape", "axis"), SHAPES)
+def test_scans_assemble(shape: tuple[int, ...], axis: int, arch: str, tmp_path: Path) -> None:
+    ptx = assembly(scan_kernel(shape, axis), f"cuda -arch={arch}")
+    assert ".local" not in ptx, "what a thread holds is in registers"
+    assert not spills(assemble(ptx, arch, tmp_path))
+
+
+def test_how_many_kernels() -> None:
+    def launches(*args) -> int:
+        attrs = collect(scan_kernel(*args).body, AttrStmt)
+        text = scan_kernel(*args).script()
+        return text.count('thread="blockIdx.x"') + len(attrs)
+
+    assert launches((1000, 1031), 1) == 1
+    assert launches((1 << 20,), 0) == 3
+    assert launches((1 << 20, 2), 0) == 3
+
+
+def test_a_scan_without_a_barrier_is_a_race() -> None:
+    from tileloom.lower import lower
+
+    text = lower(scan_kernel((1, 2000), 1), "cuda").script().split("\n")
+    sync = [k for k, line in enumerate(text) if "tvm_storage_sync" in line]
+    assert sync
+    for k in sync:
+        bare = from_source("\n".join(text[:k] + text[k + 1 :]))
+        with pytest.raises(KernelDefect):
+            run_kernels(bare, np.zeros((1, 2000), "float32"), np.zeros((1, 2000), "float32"))
+
+
+def test_nothing_to_scan() -> None:
+    with pytest.raises(UnsupportedError, match="nothing to scan"):
+        scan_kernel((3, 0), 1)
+    with pytest.raises(UnsupportedError, match="no scan 'mean'"):
+        scan_kernel((3, 1), 1, op="mean")
+
+
+# ---------------------------------------------------------------------------- histograms
+
+
+@pytest.mark.parametrize("count", [1, 255, 4099, 70001])
+@pytest.mark.parametrize("bins", [1, 7, 256, 1031])
+def test_counts(count: int, bins: int) -> None:
+    x = np.random.default_rng(0).integers(-3, bins + 3, count).astype("int32")
+    h = np.full(bins, -7, "int32")
+    emulate(histogram_kernel(count, bins), x, h)
+    inside = x[(x >= 0) & (x < bins)]
+    assert h.tolist() == np.bincount(inside, minlength=bins).tolist()
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint32", "int64"])
+def test_integers_of_all_sizes(kind: str) -> None:
+    x = np.random.default_rng(0).integers(0, 120, 3001).astype(kind)
+    for bins in (100, 300):
+        h = np.zeros(bins, "int64")
+        emulate(histogram_kernel(3001, bins, kind, "int64"), x, h)
+        assert h.tolist() == np.bincount(x, minlength=300)[:bins].tolist()
+
+
+def test_all_in_one_bin() -> None:
+    h = np.zeros(3, "int32")
+    emulate(histogram_kernel(10007, 3), np.ones(10007, "int32"), h)
+    assert h.tolist() == [0, 10007, 0]
+
+
+@pytest.mark.parametrize("bins", [50, 20011])  # in shared memory, and too many for it
+@pytest.mark.parametrize("total", ["float32", "float64", "int32"])
+def test_weights(bins: int, total: str) -> None:
+    rng = np.random.default_rng(2)
+    x, w = rng.integers(0, bins, 5003).astype("int32"), rng.integers(-5, 6, 5003).astype(total)
+    h = np.zeros(bins, total)
+    emulate(histogram_kernel(5003, bins, total=total, weighted=True), x, w, h)
+    np.testing.assert_array_equal(h, np.bincount(x, w, minlength=bins))
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize(("bins", "total"), [(256, "int32"), (20000, "int32"), (300, "float32")])
+def test_histograms_assemble(bins: int, total: str, arch: str, tmp_path: Path) -> None:
+    func = histogram_kernel(1 << 20, bins, total=total, weighted=total == "float32")
+    ptx = assembly(func, f"cuda -arch={arch}")
+    assert ("atom.shared.add" in ptx or "red.shared.add" in ptx) == (bins < 12288)
+    assert not spills(assemble(ptx, arch, tmp_path))
+
+
+def test_a_histogram_without_a_barrier_is_a_race() -> None:
+    from tileloom.lower import lower
+
+    text = lower(histogram_kernel(3000, 64), "cuda").script().split("\n")
+    sync = [k for k, line in enumerate(text) if "tvm_storage_sync" in line]
+    assert len(sync) == 2
+    x = np.zeros(3000, "int32")
+    for k in sync:
+        bare = from_source("\n".join(text[:k] + text[k + 1 :]))
+        with pytest.raises(KernelDefect, match="race|nobody has written"):
+            run_kernels(bare, x, np.zeros(64, "int32"))
+
+
+def test_nothing_to_count() -> None:
+    for args in ((0, 3), (3, 0), (3, 3, "float32")):
+        with pytest.raises(UnsupportedError, match="no histogram"):
+            histogram_kernel(*args)
