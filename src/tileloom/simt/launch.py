@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -32,7 +33,12 @@ from .strands import Strands, needs_strands
 TOGETHER = 1 << 16
 
 
-def run_kernels(func: PrimFunc, *args: Any, check_initialised: bool = True) -> int:
+def run_kernels(
+    func: PrimFunc,
+    *args: Any,
+    check_initialised: bool = True,
+    blocks: Sequence[int] | None = None,
+) -> int:
     """Run a function that was lowered for a GPU, in place, with every thread of every block.
 
     Args:
@@ -40,6 +46,7 @@ def run_kernels(func: PrimFunc, *args: Any, check_initialised: bool = True) -> i
         args: an array for each buffer parameter, contiguous, of its type and size; a number for
             each scalar.
         check_initialised: whether reading what nobody wrote is a defect.
+        blocks: which blocks of each grid to run, counted along x first; by default all.
 
     Returns:
         How many statements all threads have run.
@@ -62,7 +69,7 @@ def run_kernels(func: PrimFunc, *args: Any, check_initialised: bool = True) -> i
     array([100., 100., 100.], dtype=float32)
     """
     with np.errstate(all="ignore"):
-        return _Host(func, args, check_initialised).run()
+        return _Host(func, args, check_initialised, blocks).run()
 
 
 class EmulatedKernel:
@@ -84,9 +91,16 @@ class EmulatedKernel:
 
 
 class _Host:
-    def __init__(self, func: PrimFunc, args: tuple[Any, ...], starts_empty: bool) -> None:
+    def __init__(
+        self,
+        func: PrimFunc,
+        args: tuple[Any, ...],
+        starts_empty: bool,
+        blocks: Sequence[int] | None,
+    ) -> None:
         self.func = func
         self.starts_empty = starts_empty
+        self.blocks = blocks
         self.bytes: dict[Var, Array] = {}
         self.env: dict[Var, Any] = {}
         self.steps = 0
@@ -159,8 +173,9 @@ class _Host:
             for data, raw in self.bytes.items()
         }
         step = 1 if warps else max(1, TOGETHER // max(1, threads))
-        for start in range(0, prod(grid), step):
-            crew = Crew(threads, np.arange(start, min(start + step, prod(grid))))
+        numbers = self._numbers(prod(grid))
+        for start in range(0, len(numbers), step):
+            crew = Crew(threads, numbers[start : start + step])
             env = dict(self.env)
             block, thread = crew.blocks[crew.block], crew.thread
             places = [(GRID_TAGS, grid, block), (tuple(reversed(THREAD_TAGS)), shape, thread)]
@@ -176,6 +191,15 @@ class _Host:
             else:
                 machine.run(kernel.body, machine.everyone)
             self.steps += machine.steps
+
+    def _numbers(self, count: int) -> Array:
+        """The blocks of a grid that are run."""
+        if self.blocks is None:
+            return np.arange(count)
+        chosen = np.unique(np.asarray(self.blocks, np.int64))
+        if len(chosen) and not 0 <= chosen[0] <= chosen[-1] < count:
+            raise ArgumentError(f"the grid has blocks 0 to {count - 1}, not {self.blocks}")
+        return chosen
 
 
 def _bytes(given: Any, name: str, kind: np.dtype[Any]) -> Array:
