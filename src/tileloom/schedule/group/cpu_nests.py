@@ -16,7 +16,7 @@ from .domain import GroupAxis
 if TYPE_CHECKING:
     from ..schedule import Schedule
 
-LANES, SUMS = "vector_lanes", "vector_parts"
+LANES, SUMS, STEPS = "vector_lanes", "vector_parts", "worker_steps"
 
 
 def make_nests(sch: Schedule, cluster: Cluster, plan: Plan) -> None:
@@ -97,10 +97,14 @@ def _share_out(sch: Schedule, name: str, plan: Plan, heads: int) -> None:
         count += 1
     if steps >= 64 and count > 1:
         count -= 1
-    outer = fused(sch, loops[:count])
-    sch.parallel(outer)
-    if plan.share > 1:
-        sch.annotate(outer, "worker_steps", plan.share)
+    in_parallel(sch, fused(sch, loops[:count]), plan)
+
+
+def in_parallel(sch: Schedule, loop: LoopRV, plan: Plan) -> None:
+    """Let workers share a loop, as many as it turns out to be worth."""
+    sch.parallel(loop)
+    if plan.share:
+        sch.annotate(loop, STEPS, plan.share)
 
 
 def _mark_vectors(sch: Schedule, cluster: Cluster, plan: Plan, depths: dict[str, int]) -> None:

@@ -47,7 +47,7 @@ class Plan:
         lanes: of a vector.
         parallel: whether several workers share in it.
         work: simple operations, roughly.
-        share: so many steps at least are worth a worker; 1 where that is sure.
+        share: so many steps of the shared loop are worth a worker; 0 where all are, for sure.
     """
 
     method: Method
@@ -57,7 +57,7 @@ class Plan:
     lanes: int
     parallel: bool
     work: int
-    share: int = 1
+    share: int = 0
 
 
 def choose_plan(sch: Schedule, cluster: Cluster, target: Target, sizes: Sizes) -> Plan:
@@ -88,9 +88,11 @@ def plan_of(sch: Schedule, cluster: Cluster, target: Target, sizes: Sizes) -> Pl
         head, body = spatial, reduced
     else:
         head, body = spatial[:-1], [*reduced, *spatial[-1:]]
-    amount, parallel, share = _workers(blocks, cluster, target, sizes)
-    plan = Plan(method, head, body, 0, lanes, parallel, amount, share)
-    return plan if method == "rows" or not body else _with_chunks(plan, cluster, target, sizes)
+    amount, parallel, sure = _workers(blocks, cluster, target, sizes)
+    plan = Plan(method, head, body, 0, lanes, parallel, amount)
+    if method != "rows" and body:
+        plan = _with_chunks(plan, target)
+    return plan if sure or not parallel else replace(plan, share=_worth(plan))
 
 
 def size(group: Sequence[GroupAxis]) -> int:
@@ -156,8 +158,8 @@ def _as_one(first: Var, second: Var, indices: Sequence[Expr], shape: Sequence[Ex
 
 def _workers(
     blocks: Sequence[Block], cluster: Cluster, target: Target, sizes: Sizes
-) -> tuple[int, bool, int]:
-    """The work, whether several workers pay, and how many steps of the head are worth one."""
+) -> tuple[int, bool, bool]:
+    """The work, whether several workers may pay, and whether they do for sure."""
     domain = cluster.domain
     most, least = 0, 0
     for block in blocks:
@@ -165,15 +167,21 @@ def _workers(
         each = work(block)
         most += each * prod(axis.extent for axis in axes)
         least += each * prod(sizes.least(axis.size) for axis in axes if axis.size is not None)
-    axes = (*domain.spatial, *domain.reduced)
-    unlimited = any(axis.size is not None and sizes.most(axis.size) is None for axis in axes)
+    every = (*domain.spatial, *domain.reduced)
+    unlimited = any(axis.size is not None and sizes.most(axis.size) is None for axis in every)
     parallel = target.cores > 1 and (unlimited or most >= PARALLEL_WORK)
-    if not parallel or least >= PARALLEL_WORK:
-        return most, parallel, 1
-    return most, parallel, max(1, PARALLEL_WORK // 2 * max(1, domain.rows) // most)
+    return most, parallel, least >= PARALLEL_WORK
 
 
-def _with_chunks(plan: Plan, cluster: Cluster, target: Target, sizes: Sizes) -> Plan:
+def _worth(plan: Plan) -> int:
+    """How many steps of the loop that workers share are worth one of them."""
+    steps = prod(map(size, plan.head))
+    if plan.chunk:
+        steps *= -(-size(plan.body[-1]) // plan.chunk)
+    return max(1, PARALLEL_WORK // 2 * steps // max(1, plan.work))
+
+
+def _with_chunks(plan: Plan, target: Target) -> Plan:
     """Cut the last spatial axis, for the sake of the cache or of the workers."""
     extent = size(plan.body[-1])
     rows = prod(map(size, plan.head))
