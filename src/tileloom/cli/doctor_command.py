@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import sys
 from collections.abc import Iterator
 from importlib import metadata
 from importlib.util import find_spec
+from pathlib import Path
 
 import click
 import numpy as np
+from rich.markup import escape
 
 import tileloom
 
 from ..base import Target
 from ..base.settings import Settings, settings
 from ..driver import runnable
-from ..runtime import object_cache, parallel
+from ..runtime import cuda, object_cache, parallel
 from .console import out, table
 
 _NEEDED = ("numpy", "ml_dtypes", "llvmlite", "click", "rich")
@@ -35,11 +38,16 @@ def command() -> None:
     for name, text in facts():
         rows.add_row(name, text)
     out.print(rows)
-    problem = try_kernel()
+    _tell("a small kernel", try_kernel())
+    for number in range(cuda.device_count()):
+        _tell(f"a small kernel on cuda:{number}", try_on_gpu(number))
+
+
+def _tell(what: str, problem: str) -> None:
     if problem:
-        out.print(f"[red]a small kernel does not work:[/] {problem}")
+        out.print(f"[red]{what} does not work:[/] {escape(problem)}")
         raise SystemExit(1)
-    out.print("[green]a small kernel works[/]")
+    out.print(f"[green]{what} works[/]")
 
 
 def facts() -> Iterator[tuple[str, str]]:
@@ -53,11 +61,13 @@ def facts() -> Iterator[tuple[str, str]]:
     yield "caches", f"L1 {target.l1 >> 10} KiB, L2 {target.l2 >> 10} KiB, L3 {target.l3 >> 10} KiB"
     yield "threads", parallel.describe()
     yield "cache", _cache()
+    yield from _gpus()
+    yield "ptxas", _ptxas() or "not found (only tests use it)"
     yield "settings", ", ".join(_changed_settings()) or "all at their defaults"
     for name in _NEEDED:
         yield name, _version(name) or "[red]missing[/]"
     for name, extra in _EXTRAS.items():
-        yield name, _version(name) or f"not installed (pip install 'tileloom[{extra}]')"
+        yield name, _version(name) or escape(f"not installed (pip install 'tileloom[{extra}]')")
     if _version("torch"):
         yield "torch.compile", _torch_backend()
 
@@ -67,6 +77,36 @@ def _torch_backend() -> str:
     if not metadata.entry_points(group="torch_dynamo_backends", name="tileloom"):
         return "knows no backend 'tileloom': this is a checkout, not an installed package"
     return "knows the backend 'tileloom'; tileloom.frontend.torch.report() says what it compiled"
+
+
+def _gpus() -> Iterator[tuple[str, str]]:
+    """The CUDA driver and the devices that it finds."""
+    try:
+        cuda.device()
+    except cuda.CudaError as error:
+        yield "cuda", escape(error.message)
+        return
+    version = ".".join(map(str, cuda.driver_version()))
+    yield "cuda", f"the driver is that of CUDA {version}"
+    for number in range(cuda.device_count()):
+        gpu = cuda.device(number)
+        yield (
+            str(gpu),
+            (
+                f"{escape(gpu.name)}, {gpu.arch}, {gpu.multiprocessors} multiprocessors, "
+                f"{gpu.memory / 2**30:.1f} GiB, {gpu.shared_memory >> 10} KiB shared memory a block"
+            ),
+        )
+
+
+def _ptxas() -> str:
+    """Where the assembler is: the toolkit's, or that of NVIDIA's wheel."""
+    found = os.environ.get("PTXAS") or shutil.which("ptxas")
+    wheel = find_spec("nvidia")
+    for folder in (wheel.submodule_search_locations or ()) if wheel else ():
+        for path in sorted(Path(folder).glob("**/bin/ptxas")):
+            found = found or str(path)
+    return escape(found or "")
 
 
 def _llvm() -> str:
@@ -108,3 +148,22 @@ def try_kernel() -> str:
     except (tileloom.UserError, tileloom.InternalError, OSError, ImportError) as error:
         return str(error)
     return "" if np.allclose(found, np.tanh(x), atol=1e-6) else "tanh is wrong"
+
+
+def try_on_gpu(number: int) -> str:
+    """What goes wrong when a kernel is launched on a GPU; nothing if it works."""
+    a = tileloom.te.placeholder((1024,), name="A")
+    b = tileloom.te.compute((1024,), lambda i: a[i] * 2.0 + 1.0, name="B")
+    sch = tileloom.Schedule(tileloom.te.create_prim_func([a, b]))
+    block, thread = sch.split(sch.get_loops("B")[0], [None, 128])
+    sch.bind(block, "blockIdx.x")
+    sch.bind(thread, "threadIdx.x")
+    host = np.arange(1024, dtype="float32")
+    try:
+        kernel = tileloom.build(sch.mod["main"], "cuda", device=f"cuda:{number}")
+        given, result = cuda.asarray(host, number), cuda.zeros(1024, device=number)
+        kernel(given, result)
+        found = result.numpy()
+    except (tileloom.UserError, tileloom.InternalError, OSError) as error:
+        return str(error)
+    return "" if np.array_equal(found, host * 2 + 1) else "it computes something else"

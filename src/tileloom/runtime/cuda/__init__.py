@@ -9,6 +9,7 @@ from typing import Any
 
 from . import api, array, foreign, memory, modules, packets, streams
 from . import device as _device
+from .api import driver_version
 from .array import DeviceArray, empty, zeros
 from .device import Device, device, device_count, is_available, native_arch
 from .errors import (
@@ -71,6 +72,7 @@ __all__ = [
     "asarray",
     "device",
     "device_count",
+    "driver_version",
     "empty",
     "is_available",
     "native_arch",
