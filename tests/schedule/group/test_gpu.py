@@ -278,6 +278,37 @@ def test_blocks_without_a_common_domain_are_several_nests(func: PrimFunc, count:
         np.testing.assert_allclose(have, want, 1e-5, 1e-5)
 
 
+def product(rows: int, columns: int, depth: int, kind: str = "float32") -> PrimFunc:
+    """A matrix product with a bias and a formula."""
+    a = te.placeholder((rows, depth), kind, name="A")
+    b = te.placeholder((depth, columns), kind, name="B")
+    bias = te.placeholder((columns,), "float32", name="bias")
+    k = te.reduce_axis((0, depth), name="k")
+    c = te.compute(
+        (rows, columns),
+        lambda i, j: te.sum(a[i, k].astype("float32") * b[k, j].astype("float32"), axis=k),
+        name="C",
+    )
+    d = te.compute((rows, columns), lambda i, j: T.max(c[i, j] + bias[j], 0.0), name="D")
+    return te.create_prim_func([a, b, bias, d])
+
+
+@pytest.mark.parametrize(
+    ("func", "tiled"),
+    [(product(40, 48, 33), True), (product(5, 3, 7), False), (product(1, 300, 64), False),
+     (product(32, 40, 64, "float16"), True)],
+)  # fmt: skip
+def test_products_take_the_tactics_of_the_library(func: PrimFunc, tiled: bool) -> None:
+    sch = schedule_gpu(func, GPU)
+    flat = gpu_lower(sch.mod["main"])
+    assert ("shared" in str(sch.mod)) is tiled
+    given = arrays(func, np.random.default_rng(0))
+    wanted = [array.copy() for array in given]
+    tileloom.tir.run(func, *wanted)
+    run_kernels(flat, *given)
+    np.testing.assert_allclose(given[-1], wanted[-1], 1e-4, 1e-4)
+
+
 def test_extents_that_are_not_known_are_refused() -> None:
     n = Var("n", "int32")
     a = te.placeholder((n,), name="A")

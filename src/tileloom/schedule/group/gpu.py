@@ -20,6 +20,7 @@ from .grid import merged, parts_for, schedule_parts
 from .launches import Launch, bind_launches
 from .loops import reduces
 from .normal import normalise
+from .products import product_alone
 from .registers import flatten, inline_the_rest, keep_results
 from .share import ACROSS_ROWS, ALONG_ROWS, share_out, threads_of
 from .tile import Tile, alternatives, choose_tile
@@ -50,6 +51,9 @@ def schedule_gpu(mod: IRModule | PrimFunc, target: Target) -> Schedule:
     ('blockIdx.x', 'threadIdx.x')
     """
     sch = Schedule(mod)
+    product = product_alone(sch, target)
+    if product is not None:
+        return product
     for _ in range(2):  # the second time round, what had several readers may have one
         auto_inline(sch, into_producers=False)
     clusters = settle(sch, target)
