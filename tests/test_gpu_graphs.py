@@ -105,3 +105,34 @@ def test_jit_runs_on_the_emulator() -> None:
 def test_stages(stage: str, says: str) -> None:
     x = tensor(4, 300)
     assert says in show_stage(Graph([x], [ops.exp(x)]), stage, GPU)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "int32"])
+def test_scans_and_histograms_are_kernels_of_the_library(kind: str) -> None:
+    x = tensor(3, 4, 331, kind=kind)
+    shifted = ops.add(x, x)
+    results = [ops.cumsum(shifted, 2), ops.cumsum(x, 0, exclusive=True, reverse=True)]
+    graph = Graph([x], [*results, ops.add(results[0], 1), ops.cumprod(ops.mul(x, 0), 1)])
+    program = compile_graph(graph, GPU, device="emulator").program
+    assert all(segment.node is None for segment in program.segments)
+    assert sum("alone" in name or "cum" in name for name in program.module.functions) == 3
+    rng = np.random.default_rng(0)
+    a = rng.integers(-2, 3, (3, 4, 331)).astype(kind)
+    for found, wanted in zip(
+        compile_graph(graph, GPU, device="emulator")(a), run(graph, [a]), strict=True
+    ):
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("kind", ["int32", "uint8", "int64"])
+def test_counting(kind: str) -> None:
+    x = tensor(3001, kind=kind)
+    graph = Graph([x], [ops.add(ops.bincount(x, 9), 1)])
+    a = np.random.default_rng(0).integers(0, 12, 3001).astype(kind)
+    (found,) = compile_graph(graph, GPU, device="emulator")(a)
+    assert found.tolist() == (np.bincount(a, minlength=12)[:9] + 1).tolist()
+
+
+def test_nothing_to_scan() -> None:
+    x = tensor(3, 0)
+    check(Graph([x], [ops.cumsum(x, 1)]))

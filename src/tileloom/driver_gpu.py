@@ -25,6 +25,7 @@ from .graph.to_tir.kernel import Machine
 from .runtime import cuda
 from .runtime.arrays import as_numpy
 from .schedule.group import schedule_gpu
+from .schedule.library.kernels import histogram_kernel, scan_kernel
 from .tir import PrimFunc
 
 Watch = Callable[[str, Graph], None]
@@ -125,18 +126,47 @@ def plan_gpu(
         watch: called with the name of each step and the graph after it.
         report: receives what the optimiser did.
     """
-    expanded = expand(graph)
+    expanded = expand(graph, keep=has_kernel)
     simple = optimize(expanded, report=report)
     if watch is not None:
         watch("expanded", expanded)
         watch("optimized", simple)
 
     def kernel(group: Group, name: str) -> tuple[PrimFunc, list[Tensor]]:
+        if has_kernel(group.anchor):
+            made, tensors = node_kernel(group.anchor)
+            made = made.with_attr("outputs", len(group.outputs))
+            return made.with_attr("global_symbol", name), tensors
         blocks, tensors = block_function(group, name)
         (func,) = schedule_gpu(blocks, target).mod.functions.values()
         return func.with_attr("outputs", len(group.outputs)), tensors
 
-    return build_program(simple, Machine(), Device.gpu(), kernel)
+    def ready(node: Node) -> bool:
+        return node.op.compute is not None or has_kernel(node)
+
+    return build_program(simple, Machine(), Device.gpu(), kernel, ready)
+
+
+_SCANS = {"cumsum": "sum", "cumprod": "prod"}
+
+
+def has_kernel(node: Node) -> bool:
+    """Whether the library has the whole kernel of a node, which no schedule makes as well."""
+    sized = all(t.type.size for t in (*node.inputs, *node.outputs))
+    return sized and (node.op.name in _SCANS or node.op.name == "bincount")
+
+
+def node_kernel(node: Node) -> tuple[PrimFunc, list[Tensor]]:
+    """That kernel, and the tensors that its parameters are."""
+    (source,), (result,) = node.inputs, node.outputs
+    kind, attrs = str(source.dtype), node.attrs
+    if node.op.name in _SCANS:
+        op, axis = _SCANS[node.op.name], attrs["axis"]
+        how = attrs["exclusive"], attrs["reverse"]
+        func = scan_kernel(source.shape, axis, kind, op, *how)
+    else:
+        func = histogram_kernel(source.type.size, result.type.size, kind, str(result.dtype))
+    return func, [source, result]
 
 
 @dataclass(frozen=True)

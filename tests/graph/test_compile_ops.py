@@ -204,6 +204,7 @@ CASES: dict[str, list[Case]] = {
     "gather_nd": [(ops.gather_nd, [random(5, 6, 2), ints(4, 2)])],
     **{name: [with_attrs(name, random(4, 9), axis=a) for a in (0, 1)]
        for name in ("cumsum", "cumprod", "sort", "argsort")},
+    "bincount": [(lambda x: ops.bincount(x, 7), [ints(33, low=-2)])],
     "topk": [(lambda t: list(ops.topk(t, 20)), [random(2, 100)])],
     "scatter_elements": [(lambda d, i, u: ops.scatter_elements(d, i, u, 1, "add"),
                           [random(3, 5), ints(3, 4), random(3, 4)])],

@@ -219,7 +219,7 @@ def test_a_histogram_without_a_barrier_is_a_race() -> None:
     x = np.zeros(3000, "int32")
     for k in sync:
         bare = from_source("\n".join(text[:k] + text[k + 1 :]))
-        with pytest.raises(KernelDefect, match="race|nobody has written"):
+        with pytest.raises(KernelDefect, match=r"race|nobody has written"):
             run_kernels(bare, x, np.zeros(64, "int32"))
 
 

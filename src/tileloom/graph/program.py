@@ -105,7 +105,11 @@ MakeKernel = Callable[[Group, str], tuple[PrimFunc, list[Tensor]]]
 
 
 def build_program(
-    graph: Graph, machine: Machine, device: Device | None = None, kernel: MakeKernel | None = None
+    graph: Graph,
+    machine: Machine,
+    device: Device | None = None,
+    kernel: MakeKernel | None = None,
+    ready: Callable[[Node], bool] = lambda node: node.op.compute is not None,
 ) -> Program:
     """The program of a graph without composite ops.
 
@@ -114,15 +118,22 @@ def build_program(
         device: what the graph is partitioned for, where that is not the CPU.
         kernel: what makes the kernels there. They are launched one by one: segments have no
             native function.
+        ready: whether there is a kernel for a node that stands alone; else the host computes it.
     """
-    return _Builder(graph, machine, device, kernel).build()
+    return _Builder(graph, machine, device, kernel, ready).build()
 
 
 class _Builder:
     def __init__(
-        self, graph: Graph, machine: Machine, device: Device | None, kernel: MakeKernel | None
+        self,
+        graph: Graph,
+        machine: Machine,
+        device: Device | None,
+        kernel: MakeKernel | None,
+        ready: Callable[[Node], bool],
     ) -> None:
         self.graph = graph
+        self.ready = ready
         self.device = device or Device.of(machine.workers)
         self.emits = kernel is None
         self.make = kernel or (lambda group, name: group_kernel(group, name, machine))
@@ -170,7 +181,7 @@ class _Builder:
         return segments(
             real,
             lambda group: [maker[t] for t in map(self.home, group.inputs) if t in maker],
-            lambda group: group.kind != "alone" or group.anchor.op.compute is not None,
+            lambda group: group.kind != "alone" or self.ready(group.anchor),
         )
 
     def _segment(self) -> Segment:

@@ -122,6 +122,7 @@ from .gradients import (
     swiglu_grad,
     tanh_grad,
 )  # fmt: skip
+from .histogram import bincount
 from .host import argsort, det, inverse, scatter_elements, scatter_nd, sort
 from .loss_gradients import (
     bce_loss_grad,
@@ -279,11 +280,12 @@ __all__ = [
     "adam_weight_decay", "adamw", "add", "add_grad", "add_n", "addmm", "all", "any", "arange",
     "argmax", "argmax_with_value", "argmin", "argmin_with_value", "argsort", "asin", "asinh",
     "atan", "atan2", "atanh", "attention", "avg_pool", "batch_norm", "batch_norm_grad",
-    "batch_norm_training", "bce_loss", "bce_loss_grad", "bias_add", "bias_add_grad", "bitwise_and",
-    "bitwise_invert", "bitwise_or", "bitwise_xor", "broadcast_arrays", "broadcast_to", "cast",
-    "ceil", "celu", "clip", "clip_by_norm", "clip_by_norm_no_div_sum", "concat", "constant", "conv",
-    "conv_transpose", "copysign", "cos", "cos_grad", "cosh", "cross_entropy", "cumprod", "cumsum",
-    "depth_to_space", "det", "diagonal", "div", "div_grad", "dropout", "dropout_grad", "einsum",
+    "batch_norm_training", "bce_loss", "bce_loss_grad", "bias_add", "bias_add_grad", "bincount",
+    "bitwise_and", "bitwise_invert", "bitwise_or", "bitwise_xor", "broadcast_arrays",
+    "broadcast_to", "cast", "ceil", "celu", "clip", "clip_by_norm", "clip_by_norm_no_div_sum",
+    "concat", "constant", "conv", "conv_transpose", "copysign", "cos", "cos_grad", "cosh",
+    "cross_entropy", "cumprod", "cumsum", "depth_to_space", "det", "diagonal", "div", "div_grad",
+    "dropout", "dropout_grad", "einsum",
     "elu", "elu_grad", "equal", "equal_count", "erf", "erf_grad", "erfc", "exp", "exp2", "exp_grad",
     "expand_dims", "expm1", "extent", "eye", "flatten", "flip", "float_status", "floor",
     "floor_divide", "floor_grad", "fmod", "fold", "full", "full_like", "fused_mul_add", "gather",

@@ -63,6 +63,7 @@ def histogram_kernel(
             ),
         ),
     )
+    counted = _private(counting, bins) if private else [counting]
     nests = [
         blocks_of(
             -(-bins // _THREADS),
@@ -70,9 +71,7 @@ def histogram_kernel(
             "zero",
             under(f"if b * {_THREADS} + t < {bins}:", f"H[b * {_THREADS} + t] = zero"),
         ),
-        blocks_of(
-            blocks, _THREADS, "count", *(_private(counting, bins) if private else [counting])
-        ),
+        blocks_of(blocks, _THREADS, "count", *counted),
     ]
     head = f"histogram({', '.join(f'{x.lower()}: T.handle' for x in params)})"
     given = [

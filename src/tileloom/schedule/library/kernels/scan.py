@@ -40,7 +40,10 @@ _COMBINE: dict[str, Combine] = {
 
 @dataclass(frozen=True)
 class _Plan:
-    """One pass over rows, which are cut into chunks of `length`."""
+    """One pass over rows, which are cut into chunks of `length`.
+
+    `before` and `after` are the axes of A and B beside the one it runs along.
+    """
 
     rows: int
     extent: int
@@ -49,6 +52,8 @@ class _Plan:
     warps: int = _WARPS
     rounds: int = _ROUNDS
     inner: int = 1
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
 
     @property
     def tile(self) -> int:
@@ -92,6 +97,7 @@ def scan_kernel(
     axis %= len(shape)
     outer, extent, inner = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
     plan = _columns(outer, extent, inner) if inner > 1 else _rows(outer, extent)
+    plan = replace(plan, before=shape[:axis], after=shape[axis + 1 :])
     element = dtype(kind)
     names = {
         "KIND": str(element),
@@ -100,9 +106,8 @@ def scan_kernel(
         "combine": _COMBINE[op],
         "ALL": const(0xFFFFFFFF, "uint32"),
     }
-    full = (outer, extent) if inner == 1 else (outer, extent, inner)
     head = "scan(a: T.handle, b: T.handle)"
-    match = [f'{x} = T.match_buffer({x.lower()}, {full}, "{element}")' for x in "AB"]
+    match = [f'{x} = T.match_buffer({x.lower()}, {tuple(shape)}, "{element}")' for x in "AB"]
     return kernel(head, [*match, *_passes(plan, exclusive, reverse)], names)
 
 
@@ -155,9 +160,21 @@ def _passes(plan: _Plan, exclusive: bool, reverse: bool) -> list[str]:
 # ---------------------------------------------------------------------------- neighbours
 
 
-def _place(plan: _Plan, reverse: bool) -> str:
-    """The index along the axis of what is `at` in reading order."""
-    return f"{plan.extent - 1} - at" if reverse else "at"
+def _element(plan: _Plan, name: str, reverse: bool) -> str:
+    """The element that is `at` in reading order: of A or B, or of the totals of chunks."""
+    at = f"{plan.extent - 1} - at" if reverse else "at"
+    if name in ("A", "B"):
+        places = [*_digits("row", plan.before), at, *_digits("column", plan.after)]
+    else:
+        places = ["row", at, *(["column"] if plan.inner > 1 else [])]
+    return f"{name}[{', '.join(places)}]"
+
+
+def _digits(number: str, shape: tuple[int, ...]) -> list[str]:
+    """The indices of axes that are counted through as one."""
+    if len(shape) == 1:
+        return [number]
+    return [f"{number} // {prod(shape[k + 1 :])} % {n}" for k, n in enumerate(shape)]
 
 
 def _row_block(plan: _Plan, name: str, *body: str) -> str:
@@ -187,7 +204,7 @@ def _rounds(plan: _Plan, *body: str) -> str:
 
 
 def _fetch(plan: _Plan, source: str, reverse: bool) -> str:
-    value = f"T.Cast(WIDE, {source}[row, {_place(plan, reverse)}])"
+    value = f"T.Cast(WIDE, {_element(plan, source, reverse)})"
     return _rounds(plan, f"v[r] = T.if_then_else(at < {plan.extent}, {value}, neutral)")
 
 
@@ -203,7 +220,7 @@ _WARP_SCAN = under(
 def _scan_rows(
     plan: _Plan, source: str, target: str, before: str, exclusive: bool, reverse: bool
 ) -> str:
-    store = f"{target}[row, {_place(plan, reverse)}] = T.Cast({_kind(target)}, "
+    store = f"{_element(plan, target, reverse)} = T.Cast({_kind(target)}, "
     leave_out = (
         "kept[3] = T.tvm_warp_shuffle_up(ALL, v[r], 1, 32, 32)",
         "v[r] = T.Select(lane == 0, neutral, kept[3])",
@@ -296,10 +313,9 @@ def _along(plan: _Plan, *body: str) -> str:
 def _scan_columns(
     plan: _Plan, source: str, target: str, before: str, exclusive: bool, reverse: bool
 ) -> str:
-    place = f"[row, {_place(plan, reverse)}, column]"
     step = (
-        f"kept[1] = T.Cast(WIDE, {source}{place})",
-        f"{target}{place} = T.Cast({_kind(target)}, kept[0])",
+        f"kept[1] = T.Cast(WIDE, {_element(plan, source, reverse)})",
+        f"{_element(plan, target, reverse)} = T.Cast({_kind(target)}, kept[0])",
         "kept[0] = combine(kept[0], kept[1])",
     )
     if not exclusive:
@@ -309,7 +325,7 @@ def _scan_columns(
 
 
 def _total_columns(plan: _Plan, reverse: bool) -> str:
-    value = f"T.Cast(WIDE, A[row, {_place(plan, reverse)}, column])"
+    value = f"T.Cast(WIDE, {_element(plan, 'A', reverse)})"
     return _column_block(
         plan,
         "total",
