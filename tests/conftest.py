@@ -1,13 +1,11 @@
-"""Shared test setup: private kernel cache, seeded randomness, GPU tests skipped without one."""
+"""Shared test setup: private kernel cache, seeded randomness."""
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from functools import cache
 
 import hypothesis
 import numpy as np
@@ -31,7 +29,7 @@ if "TILELOOM_CACHE_DIR" not in os.environ:
     os.environ["TILELOOM_CACHE_DIR"] = _OWN_CACHE
 
 
-pytest_plugins = ["assembling"]
+pytest_plugins = ["assembling", "gpu_suite"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -47,26 +45,6 @@ def pytest_unconfigure() -> None:
     """Remove the kernel cache that this process made."""
     if _OWN_CACHE is not None:
         shutil.rmtree(_OWN_CACHE, ignore_errors=True)
-
-
-@cache
-def has_gpu() -> bool:
-    """Whether the CUDA driver is there and finds a device."""
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return False
-    count = ctypes.c_int(0)
-    ready = driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0
-    return ready and count.value > 0
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip tests marked `gpu` on a machine without one."""
-    marked = [item for item in items if item.get_closest_marker("gpu")]
-    if marked and not has_gpu():
-        for item in marked:
-            item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU"))
 
 
 @pytest.fixture
