@@ -76,7 +76,7 @@ class _Kernels(StmtRewriter):
         written = written_pointers(stmt)
         if not self.noalias and any(_is_global(data) for data in written):
             return stmt
-        sources = _loaded(stmt) - written - _exposed(stmt)
+        sources = _loaded(stmt) - written - exposed_pointers(stmt)
         return _Eliminate(sources).visit(stmt) if sources else stmt
 
 
@@ -91,7 +91,7 @@ def _loaded(stmt: Stmt) -> set[Var]:
     return {data for data in found if _is_global(data)}
 
 
-def _exposed(stmt: Stmt) -> set[Var]:
+def exposed_pointers(stmt: Stmt) -> set[Var]:
     """Memory whose pointer a call gets, which may do with it what it likes."""
     found: set[Var] = set()
     for expr in _exprs(stmt):

@@ -44,6 +44,14 @@ def hoist_barriers(func: PrimFunc) -> PrimFunc:
     return on_body(func, _Hoist(roots).visit)
 
 
+def under_condition(condition: Expr, stmt: Stmt) -> Stmt:
+    """Code whose barriers all threads reach, where only those do the rest that a condition allows.
+
+    The condition has neither loads nor effects. Conditions inside are those of `stmt`.
+    """
+    return _Hoist(set()).under(condition, stmt, IfThenElse(condition, stmt))
+
+
 def _has_barrier(stmt: Stmt) -> bool:
     return any(map(is_sync, pre_order(stmt)))
 

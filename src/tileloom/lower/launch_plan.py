@@ -120,6 +120,11 @@ class _Run:
             case SeqStmt():
                 for part in stmt.seq:
                     self.stmt(part)
+            case Allocate() if stmt.annotations.get("zeroed"):
+                raise UnsupportedError(
+                    f"{stmt.buffer_var.name!r} needs memory that is zero before a call, which"
+                    " launches do not provide"
+                )
             case Allocate():
                 count = prod(self.number(extent) for extent in stmt.extents)
                 self.places[stmt.buffer_var] = Argument("temporary", len(self.temporaries))

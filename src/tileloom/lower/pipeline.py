@@ -38,6 +38,7 @@ from .lower_thread_binding import lower_thread_binding
 from .lower_warp_memory import lower_warp_memory
 from .manifest_shared_memory_local_stage import manifest_shared_memory_local_stage
 from .map_calls import map_calls
+from .merge_grid_reductions import merge_grid_reductions
 from .merge_shared_memory import merge_shared_memory_allocations
 from .narrow_index_dtype import narrow_index_dtype
 from .plan_allocations import plan_and_update_buffer_allocation_location
@@ -126,6 +127,7 @@ GPU_PIPELINE: Sequence[Pass] = (
     thread_storage_sync,  # after the last pass that moves or merges memory
     hoist_barriers,  # out of branches that threads take differently, those set just before too
     lower_thread_allreduce,  # which sets its own barriers
+    merge_grid_reductions,  # last of what sets barriers: it asks who is in time for them
     fuse_ifs,  # after barriers, so that none has to be put into a branch
     merge_shared_memory_allocations,  # after barriers: one pointer for all would ask for too many
 )
