@@ -78,3 +78,17 @@ def product(C: T.Buffer((16, 8), "float32")):
 """
     with pytest.raises(UnsupportedError, match="B by columns, not row and row"):
         assembly(function(text), "cuda -arch=sm_80")
+
+
+@pytest.mark.parametrize(
+    ("key", "arch"),
+    [
+        (("m16n8k16", "f16", "f16", "f32"), "sm_75"),
+        (("m16n8k32", "e4m3", "e4m3", "f32"), "sm_86"),
+        (("m16n8k16", "f64", "f64", "f64"), "sm_80"),
+        (("m16n8k8", "f16", "f16", "f32"), "sm_70"),
+    ],
+)
+def test_older_gpus_are_refused(key: tuple[str, str, str, str], arch: str) -> None:
+    with pytest.raises(UnsupportedError, match=f"or newer, and the target is {arch}"):
+        assembly(one_product(MMA[key]), f"cuda -arch={arch}")

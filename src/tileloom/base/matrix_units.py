@@ -98,7 +98,9 @@ class Fragment:
         """
         group, member = divmod(lane, 4)
         if self.role == "c":
-            return group + 8 * (index // 2), 2 * member + index % 2
+            pair, part = divmod(index, 2)
+            column, band = divmod(pair, self.rows // 8)
+            return group + 8 * band, 8 * column + 2 * member + part
         register, part = divmod(index, self.packed)
         depth = member * self.packed + part
         if self.role == "b":
@@ -196,6 +198,82 @@ MMA: dict[tuple[str, str, str, str], Product] = {
 }
 
 
+@dataclass(frozen=True)
+class GroupProduct:
+    """`D = A @ B + C` of 64 by n by k that four warps make together, 16 rows each (`wgmma`).
+
+    Attributes:
+        a_type, b_type, c_type: PTX's names.
+    """
+
+    n: int
+    k: int
+    a_type: str
+    b_type: str
+    c_type: str
+
+    @property
+    def shape(self) -> str:
+        """`m64n128k16` and the like."""
+        return f"m64n{self.n}k{self.k}"
+
+    @property
+    def bits(self) -> int:
+        """Of an element of A and B."""
+        return element(self.a_type).bits
+
+    @property
+    def a(self) -> Fragment:
+        """What a warp holds of A, if A is in registers."""
+        return Fragment("a", 16, self.k, self.bits)
+
+    @property
+    def c(self) -> Fragment:
+        """What a warp holds of the sum."""
+        return Fragment("c", 16, self.n, element(self.c_type).bits)
+
+    @property
+    def may_turn(self) -> bool:
+        """Whether factors in shared memory may lie the other way round."""
+        return self.bits == 16
+
+    @property
+    def instruction(self) -> str:
+        """PTX's name of the instruction."""
+        types = f"{self.c_type}.{self.a_type}.{self.b_type}"
+        return f"wgmma.mma_async.sync.aligned.{self.shape}.{types}"
+
+
+_GROUP_DEPTH = {"f16": 16, "bf16": 16, "tf32": 8, "s8": 32, "u8": 32, "e4m3": 32, "e5m2": 32}
+_GROUP_SUMS = {"f16": ("f16", "f32"), "bf16": ("f32",), "tf32": ("f32",), "s8": ("s32",),
+               "u8": ("s32",), "e4m3": ("f16", "f32"), "e5m2": ("f16", "f32")}  # fmt: skip
+_ALIKE = ({"s8", "u8"}, {"e4m3", "e5m2"})  # may be multiplied with each other
+
+
+@cache
+def find_wgmma(shape: str, a: str, b: str, c: str) -> GroupProduct:
+    """The product of four warps that has a shape, on elements of these types, by any names.
+
+    Raises:
+        UnsupportedError: no instruction makes it.
+
+    >>> find_wgmma("m64n128k16", "bf16", "bf16", "fp32").instruction
+    'wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16'
+    """
+    left, right, total = (element(name).ptx for name in (a, b, c))
+    paired = left == right or any({left, right} <= alike for alike in _ALIKE)
+    if not paired or total not in _GROUP_SUMS.get(left, ()):
+        raise UnsupportedError(f"no wgmma multiplies {left} and {right} into {total}")
+    depth = _GROUP_DEPTH[left]
+    for n in range(8, 257, 8):
+        if total == "s32" and n > 32 and n % 16:
+            continue
+        if shape == f"m64n{n}k{depth}":
+            return GroupProduct(n, depth, left, right, total)
+    hint = f"there is m64n8k{depth} to m64n256k{depth}, by eights"
+    raise UnsupportedError(f"no wgmma is {shape} on {left} and {right}", hint=hint)
+
+
 @cache
 def find_mma(shape: str, a: str, b: str, c: str) -> Product:
     """The product of a shape on elements of these types, by any of their names.
@@ -228,6 +306,6 @@ def shared_16x16_to_warp(row: int, column: int) -> tuple[int, int]:
 
 
 __all__ = [
-    "ELEMENTS", "LANES", "MMA", "Element", "Fragment", "Product", "element", "find_mma",
-    "shared_16x16_to_warp",
+    "ELEMENTS", "LANES", "MMA", "Element", "Fragment", "GroupProduct", "Product", "element",
+    "find_mma", "find_wgmma", "shared_16x16_to_warp",
 ]  # fmt: skip

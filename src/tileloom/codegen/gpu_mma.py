@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import llvmlite.ir as ir
 
 from ..base.errors import UnsupportedError
+from ..base.gpu_instructions import check_arch
 from ..base.matrix_units import Fragment, Product, find_mma
 from ..expr import Expr, IntImm, StringImm
 from .gpu_pointers import instruction, pointer, registers, shared_address
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from .nvptx import KernelEmitter
 
 #: Register types, and the letters of inline assembly.
-_LETTERS: dict[ir.Type, str] = {I32: "r", F32: "f", F64: "d"}
+LETTERS: dict[ir.Type, str] = {I32: "r", F32: "f", F64: "d"}
 
 
 def constant(arg: Expr, what: str) -> Any:
@@ -53,6 +54,7 @@ def _load_matrix(e: KernelEmitter, args: tuple[Expr, ...]) -> None:
 def _multiply(e: KernelEmitter, args: tuple[Expr, ...]) -> None:
     """`ptx_mma(shape, "row", "col", types of A, B, C, A, index, B, index, C, index, saturate)`."""
     product = product_of(args)
+    check_arch(product.instruction(), f"sm_{product.sm}", e.target)
     saturate = bool(constant(args[12], "saturate"))
     c_type = register_type(product.c_type)
     values = []
@@ -68,8 +70,8 @@ def _multiply(e: KernelEmitter, args: tuple[Expr, ...]) -> None:
     names = [registers(start, size) for start, size in zip(starts, sizes, strict=True)]
     text = f"{product.instruction(saturate)} {', '.join(names)};"
     flat = [value for part in values for value in part]
-    outputs = [f"={_LETTERS[c_type]}"] * count
-    constraint = ",".join([*outputs, *(_LETTERS[value.type] for value in flat)])
+    outputs = [f"={LETTERS[c_type]}"] * count
+    constraint = ",".join([*outputs, *(LETTERS[value.type] for value in flat)])
     kind = c_type if count == 1 else ir.LiteralStructType([c_type] * count)
     found = instruction(e, text, constraint, kind, flat, effect=False)
     results = [found] if count == 1 else [e.builder.extract_value(found, k) for k in range(count)]

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import llvmlite.ir as ir
 
 from ..base import DType, dtype
 from ..base.errors import UnsupportedError
 from ..expr import Call, Expr, Var
+from .emitter import Emitter
 from .types import I32, I64, memory_type
-
-if TYPE_CHECKING:
-    from .nvptx import KernelEmitter
 
 GLOBAL, SHARED = 1, 3  # address spaces
 
 
-def pointer(e: KernelEmitter, base: Expr, index: Expr | None = None) -> ir.Value:
+def pointer(e: Emitter, base: Expr, index: Expr | None = None) -> ir.Value:
     """The address of an element, counted from a pointer or an access pointer."""
     if isinstance(base, Call) and base.op == "tir.tvm_access_ptr":
         kind, data, first = base.args[:3]
@@ -31,24 +27,24 @@ def pointer(e: KernelEmitter, base: Expr, index: Expr | None = None) -> ir.Value
     return start if index is None else _at(e, start, element, index)
 
 
-def _at(e: KernelEmitter, start: ir.Value, element: DType, index: Expr) -> ir.Value:
+def _at(e: Emitter, start: ir.Value, element: DType, index: Expr) -> ir.Value:
     return e.builder.gep(start, [e.index(index)], True, source_etype=memory_type(element))
 
 
-def shared_address(e: KernelEmitter, place: ir.Value) -> ir.Value:
+def shared_address(e: Emitter, place: ir.Value) -> ir.Value:
     """A pointer into shared memory as the 32 bits that instructions take."""
     inside = e.builder.addrspacecast(place, ir.PointerType(addrspace=SHARED))
     return e.builder.ptrtoint(inside, I32)
 
 
-def global_address(e: KernelEmitter, place: ir.Value) -> ir.Value:
+def global_address(e: Emitter, place: ir.Value) -> ir.Value:
     """A pointer into global memory as the 64 bits that instructions take."""
     inside = e.builder.addrspacecast(place, ir.PointerType(addrspace=GLOBAL))
     return e.builder.ptrtoint(inside, I64)
 
 
 def instruction(
-    e: KernelEmitter,
+    e: Emitter,
     text: str,
     constraint: str,
     result: ir.Type,

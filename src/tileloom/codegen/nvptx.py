@@ -17,9 +17,10 @@ import llvmlite.ir as ir
 
 from ..base import Target
 from ..base.errors import UnsupportedError
+from ..base.gpu_instructions import INSTRUCTIONS
 from ..expr import Add, BinaryOp, Call, Expr, FloorDiv, FloorMod, IntImm, Mul, Sub, Var, modular_set
 from ..tir import Allocate, AttrStmt, Buffer, BufferLoad, For, IfThenElse, IRModule, PrimFunc, Stmt
-from . import arith, gpu_calls, gpu_guards, gpu_matrix
+from . import arith, gpu_calls, gpu_guards, gpu_hopper, gpu_matrix, gpu_wgmma
 from .emit_expr import is_cheap, reads_memory
 from .emit_stmt import StmtEmitter
 from .gpu_effects import EFFECTS
@@ -61,11 +62,13 @@ class KernelEmitter(StmtEmitter):
         self.parameters: set[Var] = set()  # pointers
         self.fragments: dict[Var, gpu_matrix.Fragments] = {}
         self.layouts: dict[Var, str] = {}
+        self.accumulators: dict[Var, tuple[str, int]] = {}
+        self.shared_alignment = _ALIGNMENT
 
     @classmethod
     def emit(cls, out: ir.Module, name: str, func: PrimFunc, target: Target) -> None:
         """Add a kernel to a module."""
-        kinds = [PTR if p in func.buffer_map else register_type(p.dtype) for p in func.params]
+        kinds = [_parameter_type(p) if p not in func.buffer_map else PTR for p in func.params]
         function = ir.Function(out, ir.FunctionType(ir.VoidType(), kinds), name)
         function.calling_convention = "ptx_kernel"
         self = cls(function, target)
@@ -75,6 +78,8 @@ class KernelEmitter(StmtEmitter):
             buffer = func.buffer_map.get(param)
             value.name = param.name if buffer is None else buffer.name
             self.env[param] = value
+            if gpu_hopper.is_map(param):
+                gpu_hopper.pass_by_value(function, value)
             if buffer is not None:
                 self.env[buffer.data] = value
                 self.parameters.add(buffer.data)
@@ -82,6 +87,8 @@ class KernelEmitter(StmtEmitter):
                 if func.attrs.get("tir.noalias"):
                     value.add_attribute("noalias")
         self.layouts = gpu_matrix.layouts(func.body)
+        self.accumulators = gpu_wgmma.accumulators(func.body)
+        self.shared_alignment = gpu_hopper.shared_alignment(func.body, _ALIGNMENT)
         self.stmt(func.body)
         self.builder.ret_void()
         self._bounds()
@@ -131,6 +138,8 @@ class KernelEmitter(StmtEmitter):
 
     def _evaluate(self, value: Expr) -> None:
         if isinstance(value, Call) and value.op in EFFECTS:
+            if value.op in INSTRUCTIONS:
+                INSTRUCTIONS[value.op].check(self.target)
             EFFECTS[value.op](self, value.args)
         elif not isinstance(value, IntImm):
             self.value(value)
@@ -162,7 +171,7 @@ class KernelEmitter(StmtEmitter):
         name = module.get_unique_name(wanted).replace(".", "$")
         kind = ir.ArrayType(I8, 0) if scope == "shared.dyn" else _array(stmt)
         variable = ir.GlobalVariable(module, kind, name, addrspace=SHARED)
-        variable.align = _ALIGNMENT
+        variable.align = self.shared_alignment
         if scope == "shared.dyn":
             variable.linkage = "external"
         else:
@@ -237,6 +246,10 @@ class KernelEmitter(StmtEmitter):
         if positive and self.is_non_negative(expr.a):
             return b.udiv(x, y) if isinstance(expr, FloorDiv) else b.urem(x, y)
         return arith.binary(b, type(expr), expr.dtype, x, y)
+
+
+def _parameter_type(param: Var) -> ir.Type:
+    return gpu_hopper.MAP if gpu_hopper.is_map(param) else register_type(param.dtype)
 
 
 def _array(stmt: Allocate) -> ir.ArrayType:

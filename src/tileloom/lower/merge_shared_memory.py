@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ..base import DType, dtype
 from ..base.errors import UserError
+from ..base.gpu_instructions import PATTERN_BYTES
 from ..expr import Call, Expr, IntImm, Var, const, free_vars
 from ..tir import (
     Allocate,
@@ -21,7 +22,7 @@ from ..tir import (
 )
 from . import lanes
 from .common import THREAD_EXTENT, Replacer, on_body
-from .pointers import ACCESS_PTR, POINTERS, redirected
+from .pointers import ACCESS_PTR, POINTERS, redirected, uses_patterns
 from .threads import kernels, scope_of
 
 DYNAMIC, ALIGNMENT = "shared.dyn", 16  # bytes, of the widest access
@@ -71,13 +72,14 @@ class _Kernels(StmtRewriter):
 
 def _merged(kernel: AttrStmt, found: Sequence[Allocate]) -> Stmt:
     offsets: dict[Var, int] = {}
+    alignment = PATTERN_BYTES if uses_patterns(kernel) else ALIGNMENT
     total = 0
     for node in found:
         size = allocated_bytes(node)
         if size is None:
             raise UserError(f"the size of dynamic shared memory {node.buffer_var} is not constant")
         offsets[node.buffer_var] = total
-        total += -(-size // ALIGNMENT) * ALIGNMENT
+        total += -(-size // alignment) * alignment
     byte = dtype("uint8")
     pointer = Var("shared_memory", "handle", (byte, DYNAMIC))
     body = _Merge(pointer, offsets, total).visit(kernel)

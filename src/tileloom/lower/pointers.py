@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from ..expr import Call, Expr, Var, const, free_vars, rewrite
+from ..base.gpu_instructions import MAP_SCOPE, PATTERNED
+from ..expr import Call, Expr, IntImm, Var, const, free_vars, post_order, rewrite
+from ..tir import Stmt, pre_order, stmt_exprs
 
 ACCESS_PTR = "tir.tvm_access_ptr"
 LDMATRIX, MMA = "tir.ptx_ldmatrix", "tir.ptx_mma"
@@ -14,6 +16,7 @@ CP_ASYNC, COMMIT_GROUP, WAIT_GROUP = (
     "tir.ptx_commit_group",
     "tir.ptx_wait_group",
 )
+BULK_STORE = "tir.ptx_cp_async_bulk_store"
 
 #: By op: (pointer, index) argument numbers. A pointer may also be an access pointer, which has an
 #: index of its own.
@@ -24,7 +27,13 @@ POINTERS: Mapping[str, tuple[tuple[int, int], ...]] = {
     MMA_STORE: ((3, 4),),
     MMA_FILL: ((1, 2),),
     CP_ASYNC: ((0, 1), (2, 3)),
+    "tir.ptx_cp_async_bulk": ((0, 1), (2, 3)),
+    BULK_STORE: ((0, 1), (2, 3)),
+    "tir.ptx_cp_async_bulk_tensor": ((0, 1),),
+    "tir.ptx_cp_async_bulk_tensor_store": ((1, 2),),
+    "tir.ptx_wgmma": ((4, 5), (7, 8)),
 }
+_WRITES = 2  # the bit of an access pointer's mask
 
 
 def pointers(call: Call) -> Iterator[tuple[Var, Expr]]:
@@ -44,6 +53,42 @@ def redirected(call: Call, change: Callable[[Var, Expr], tuple[Expr, Expr] | Non
         if changed is not None:
             args[data], args[index] = changed
     return call if tuple(args) == call.args else Call(call.dtype, call.op, args)
+
+
+def written_through(stmt: Stmt) -> set[Var]:
+    """The pointers of what calls write: by access pointers that say so, and by copies in bulk."""
+    found: set[Var] = set()
+    for node in pre_order(stmt):
+        for expr in stmt_exprs(node):
+            calls = (part for part in post_order(expr) if isinstance(part, Call))
+            found.update(var for call in calls if (var := _written(call)) is not None)
+    return found
+
+
+def _written(call: Call) -> Var | None:
+    if call.op == BULK_STORE:
+        data = call.args[0]
+    elif call.op == ACCESS_PTR:
+        mask, data = call.args[4], call.args[1]
+        if not isinstance(mask, IntImm) or not mask.value & _WRITES:
+            return None
+    else:
+        return None
+    return data if isinstance(data, Var) else None
+
+
+def uses_patterns(stmt: Stmt) -> bool:
+    """Whether instructions lay tiles out in shared memory by a pattern of addresses."""
+    for node in pre_order(stmt):
+        for expr in stmt_exprs(node):
+            if any(isinstance(p, Call) and p.op in PATTERNED for p in post_order(expr)):
+                return True
+    return False
+
+
+def is_map(var: Var) -> bool:
+    """Whether a variable is a map of a tensor, which a kernel is passed by value."""
+    return var.pointee is not None and var.pointee[1] == MAP_SCOPE
 
 
 def bare_pointers(expr: Expr) -> frozenset[Var]:

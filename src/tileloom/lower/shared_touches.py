@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..base.errors import VerifyError
+from ..base.gpu_instructions import SELF_ORDERED
 from ..expr import (
     Call,
     Expr,
@@ -92,6 +93,8 @@ class TouchFinder:
 
     def _reads(self, expr: Expr, found: list[Touch]) -> None:
         if isinstance(expr, Call):
+            if expr.op in SELF_ORDERED:
+                return None
             if expr.op == CP_ASYNC:
                 return self._async_copy(expr, found)
             if expr.op == WAIT_GROUP:

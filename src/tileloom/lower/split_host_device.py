@@ -20,6 +20,7 @@ from ..tir import (
 )
 from ..tir.atomics import written_pointers
 from .merge_shared_memory import DYNAMIC, allocated_bytes
+from .pointers import is_map, written_through
 from .threads import GRID_TAGS, THREAD_TAGS, Kernel, kernels, scope_of
 
 LAUNCH = "tir.launch_kernel"
@@ -78,11 +79,11 @@ def _device(name: str, kernel: Kernel, func: PrimFunc) -> tuple[PrimFunc, list[E
         if buffer.data in undefined_vars(stmt):
             buffers.setdefault(buffer.data, buffer)
     params = {data: Var(buffer.name, "handle") for data, buffer in buffers.items()}
-    used = [var for var in undefined_vars(stmt) if not var.dtype.is_handle]
+    used = [var for var in undefined_vars(stmt) if not var.dtype.is_handle or is_map(var)]
     for extent in (*kernel.extents.values(), *(s for b in buffers.values() for s in b.shape)):
         used += sorted(free_vars(extent), key=lambda var: var.serial)
     scalars = list(dict.fromkeys(var for var in used if var not in buffers))
-    written = written_pointers(stmt)
+    written = written_pointers(stmt) | written_through(stmt)
     attrs: dict[str, Any] = {
         **{key: value for key, value in func.attrs.items() if key in ("target", "tir.noalias")},
         "global_symbol": name,

@@ -30,7 +30,7 @@ from ..expr import (
 )
 from ..tir import PARALLEL, SERIAL, THREAD_BINDING, UNROLLED, VECTORIZED, Buffer, BufferLoad
 from .atomics import ATOMIC_FUNCTIONS
-from .intrinsics import DTYPE_FIRST, intrinsic_names, is_intrinsic, result_type
+from .intrinsics import DTYPE_FIRST, DTYPE_MAY_LEAD, intrinsic_names, is_intrinsic, result_type
 from .lengths import length
 from .notes import (
     AxisNote,
@@ -459,6 +459,8 @@ def intrinsic(name: str) -> Callable[..., Expr]:
     function = getattr(expr.intrin, _SPECIAL_NAMES.get(name, name), None)
 
     def build(*args: Any, dtype: Any = None) -> Expr:
+        if name in DTYPE_MAY_LEAD and dtype is None and args and isinstance(args[0], str):
+            dtype, *args = args  # type: ignore[assignment]
         if name in DTYPE_FIRST and dtype is None:
             if not args:
                 raise UserError(f"T.{name} takes its result type first")

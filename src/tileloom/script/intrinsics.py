@@ -21,6 +21,9 @@ DTYPE_FIRST = frozenset({
     "mma_fill", "tvm_struct_get", "vscale_like",
 })  # fmt: skip
 
+# May be written so: TVM gives these the type of the elements.
+DTYPE_MAY_LEAD = frozenset({"ptx_cp_async", "ptx_cp_async_bulk"})
+
 # Result types that do not follow from the first argument.
 _HANDLE = [
     "tvm_access_ptr", "address_of", "tvm_stack_alloca", "tvm_stack_make_shape",
@@ -28,7 +31,14 @@ _HANDLE = [
     "tvm_store_matrix_sync", "tvm_fill_fragment", "tvm_mma_sync", "tvm_bmma_sync",
     "make_filled_simdgroup_matrix", "simdgroup_load", "simdgroup_store",
     "simdgroup_multiply_accumulate", "tvm_thread_allreduce", "tvm_warp_activemask",
-    "ptx_cp_async", "ptx_cp_async_bulk", "ptx_commit_group", "ptx_wait_group",
+    "ptx_cp_async", "ptx_commit_group", "ptx_wait_group",
+    "ptx_mbarrier_init", "ptx_mbarrier_arrive", "ptx_mbarrier_arrive_expect_tx",
+    "ptx_mbarrier_expect_tx", "ptx_mbarrier_wait", "ptx_fence_mbarrier_init",
+    "ptx_fence_proxy_async", "ptx_cp_async_bulk", "ptx_cp_async_bulk_store",
+    "ptx_cp_async_bulk_tensor", "ptx_cp_async_bulk_tensor_store", "ptx_prefetch_tensormap",
+    "ptx_cp_async_bulk_commit_group", "ptx_cp_async_bulk_wait_group",
+    "ptx_cp_async_bulk_wait_group_read", "ptx_wgmma", "ptx_wgmma_fence",
+    "ptx_wgmma_commit_group", "ptx_wgmma_wait_group", "ptx_setmaxnreg",
     "create_barriers", "tvm_context_id", "tvm_call_packed_lowered",
     "tvm_call_cpacked",
 ]  # fmt: skip
@@ -50,6 +60,7 @@ _AS_SECOND = [
 ]  # fmt: skip
 
 _RESULT: dict[str, str] = {
+    "ptx_wgmma_descriptor": "uint64",
     **dict.fromkeys(_HANDLE, "handle"),
     **dict.fromkeys(_INT32, "int32"),
     **dict.fromkeys(_BOOL, "bool"),

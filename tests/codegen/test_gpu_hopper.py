@@ -1,0 +1,73 @@
+"""Barriers in memory, copies in bulk and by maps, `wgmma`: PTX that the assembler takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpu import assemble
+from simt.hopper_programs import bulk_copy, group_product, tensor_copy
+from tileloom.base.errors import UnsupportedError
+from tileloom.base.matrix_units import find_wgmma
+from tileloom.driver import assembly
+
+ARCH = "sm_90a"
+
+
+def test_bulk_copies(tmp_path: Path) -> None:
+    ptx = assembly(bulk_copy(), f"cuda -arch={ARCH}")
+    for text in (
+        "mbarrier.init.shared::cta.b64", "mbarrier.arrive.expect_tx.shared::cta.b64",
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes",
+        "mbarrier.try_wait.parity.shared::cta.b64", "fence.proxy.async.shared::cta",
+        "cp.async.bulk.global.shared::cta.bulk_group", "cp.async.bulk.commit_group",
+        "cp.async.bulk.wait_group 0",
+    ):  # fmt: skip
+        assert text in ptx
+    assemble(ptx, ARCH, tmp_path)
+    assemble(assembly(bulk_copy(), "cuda -arch=sm_90"), "sm_90", tmp_path)
+
+
+@pytest.mark.parametrize("shape", [(256,), (4, 64), (2, 4, 32), (2, 2, 2, 32), (2, 1, 2, 2, 32)])
+def test_tensor_copies(shape: tuple[int, ...], tmp_path: Path) -> None:
+    ptx = assembly(tensor_copy(shape), f"cuda -arch={ARCH}")
+    assert f"cp.async.bulk.tensor.{len(shape)}d.shared::cluster.global" in ptx
+    assert f"cp.async.bulk.tensor.{len(shape)}d.global.shared::cta" in ptx
+    assert ".param .align 64 .b8" in ptx, "a map is passed by value"
+    assert "[128]" in ptx
+    assert "local" not in ptx, "and nobody copies it"
+    assemble(ptx, ARCH, tmp_path)
+
+
+CASES = [
+    ("m64n8k16", "f16", "f32"), ("m64n128k16", "f16", "f32"), ("m64n256k16", "bf16", "f32"),
+    ("m64n64k16", "f16", "f16"), ("m64n64k8", "tf32", "f32"), ("m64n96k32", "e4m3", "f32"),
+    ("m64n32k32", "e5m2", "f16"), ("m64n64k32", "s8", "s32"), ("m64n32k32", "u8", "s32"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "kind", "total"), CASES)
+@pytest.mark.parametrize("in_registers", [False, True])
+def test_group_products(
+    shape: str, kind: str, total: str, in_registers: bool, tmp_path: Path
+) -> None:
+    product = find_wgmma(shape, kind, kind, total)
+    ptx = assembly(group_product(product, in_registers), f"cuda -arch={ARCH}")
+    assert product.instruction in ptx
+    assert ".local" not in ptx, "sums are in registers"
+    said = assemble(ptx, ARCH, tmp_path)
+    assert "0 bytes stack frame, 0 bytes spill stores" in said
+    assert "serialized" not in said
+
+
+@pytest.mark.parametrize("arch", ["sm_90", "sm_100"])
+def test_other_gpus_are_refused(arch: str) -> None:
+    product = find_wgmma("m64n64k16", "f16", "f16", "f32")
+    with pytest.raises(UnsupportedError, match="sm_90a"):
+        assembly(group_product(product, False), f"cuda -arch={arch}")
+
+
+def test_older_gpus_have_no_barriers_in_memory() -> None:
+    with pytest.raises(UnsupportedError, match="needs sm_90 or newer"):
+        assembly(bulk_copy(), "cuda -arch=sm_89")
