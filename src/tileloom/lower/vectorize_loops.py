@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..expr import IntImm, Ramp, const
 from ..tir import SERIAL, VECTORIZED, For, PrimFunc, Stmt, StmtRewriter, is_no_op, seq
 from .common import fresh_copy, on_body, replace_vars
 from .vector_body import CannotVectorize, Vectorizer
 from .vector_strips import LANES, PARTS, annotated_chain, in_strips
+from .vector_tiles import TILE, in_tiles, is_tiled
 
 MAX_LANES = 64  # longer loops run in chunks: what one vector operation may hold of any type
 
@@ -17,7 +20,8 @@ def vectorize_loops(func: PrimFunc) -> PrimFunc:
     Needs: flat code (one index per access). A vectorised loop promises that its iterations do not
     depend on each other.
     A serial loop annotated with `vector_lanes` is cut into such vectors and a rest; what all its
-    iterations add to becomes vectors of partial results (see `vector_strips`).
+    iterations add to becomes vectors of partial results (see `vector_strips`). With `vector_tile`
+    on the loop around, the two run in tiles that are turned round (see `vector_tiles`).
 
     Ensures: no loop is of kind "vectorized". Branches on the loop variable become masks on loads
     and stores. A loop that cannot be done in vectors (extent not constant, `while`, calls with
@@ -28,6 +32,8 @@ def vectorize_loops(func: PrimFunc) -> PrimFunc:
 
 class _VectorizeLoops(StmtRewriter):
     def visit_For(self, stmt: For) -> Stmt:
+        if is_tiled(stmt):
+            return self._tiles(stmt)
         chain = annotated_chain(stmt)
         if chain is not None:
             return self._strips(chain)
@@ -38,17 +44,25 @@ class _VectorizeLoops(StmtRewriter):
             return loop.replace(kind=SERIAL)
         return _vectorize(loop, loop.extent.value)
 
+    def _tiles(self, stmt: For) -> Stmt:
+        try:
+            return in_tiles(stmt)
+        except CannotVectorize:
+            return self.visit(stmt.replace(annotations=_without(stmt, TILE)))
+
     def _strips(self, chain: list[For]) -> Stmt:
         try:
             return in_strips(chain)
         except CannotVectorize:
             *outer, loop = chain
-            asked = (LANES, PARTS)
-            rest = {key: value for key, value in loop.annotations.items() if key not in asked}
-            stmt: Stmt = self.visit(loop.replace(annotations=rest))
+            stmt: Stmt = self.visit(loop.replace(annotations=_without(loop, LANES, PARTS)))
             for around in reversed(outer):
                 stmt = around.replace(body=stmt)
             return stmt
+
+
+def _without(loop: For, *keys: str) -> dict[str, Any]:
+    return {key: value for key, value in loop.annotations.items() if key not in keys}
 
 
 def _vectorize(loop: For, extent: int) -> Stmt:

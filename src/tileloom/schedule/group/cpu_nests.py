@@ -16,7 +16,8 @@ from .domain import GroupAxis
 if TYPE_CHECKING:
     from ..schedule import Schedule
 
-LANES, SUMS, STEPS = "vector_lanes", "vector_parts", "worker_steps"
+LANES, SUMS, TILE = "vector_lanes", "vector_parts", "vector_tile"
+STEPS = "worker_steps"
 
 
 def make_nests(sch: Schedule, cluster: Cluster, plan: Plan) -> None:
@@ -63,7 +64,7 @@ def _cut(sch: Schedule, cluster: Cluster, plan: Plan, name: str) -> int:
     head = [walked(sch, loops, group) for group in plan.head]
     body = [walked(sch, loops, group) for group in plan.body if group[0] in loops]
     if plan.chunk:
-        outer, body[-1] = sch.split(body[-1], [None, plan.chunk])
+        outer, body[plan.cut] = sch.split(body[plan.cut], [None, plan.chunk])
         if len(body) > 1:
             sch.reorder(outer, *body)
         head.append(outer)
@@ -121,4 +122,6 @@ def _mark_vectors(sch: Schedule, cluster: Cluster, plan: Plan, depths: dict[str,
             sch.annotate(loop, LANES, plan.lanes)
             if plan.method == "rows":
                 sch.annotate(loop, SUMS, PARTS)
+            if plan.turned:
+                sch.annotate(loops[depths[name] - 2], TILE, plan.side)
             marked.add(sch.get_sref(loop))

@@ -18,6 +18,7 @@ from ...tir import Block
 from ..schedule import Schedule
 from .cpu_clusters import Cluster, kept_bytes, recompute_kept, widest_bits, work
 from .cpu_sizes import Sizes
+from .cpu_turned import as_written, turned_group
 from .domain import Domain, GroupAxis, accesses
 
 Method = Literal["formula", "rows", "columns"]
@@ -34,6 +35,8 @@ WIDEST, NARROWEST = 1024, 8
 PARTS = 4
 #: Elements that a worker takes at a time from one long row.
 CHUNK = 1 << 14
+#: The longest side of a tile that is turned round, and how many of them a worker takes at a time.
+LONGEST, TILES = 16, 4
 
 
 @dataclass(frozen=True)
@@ -43,10 +46,13 @@ class Plan:
     Attributes:
         head: axes that are shared out among workers, in groups that are walked as one.
         body: axes that a worker walks, the last one in vectors.
-        chunk: how much of the last spatial axis a worker takes at a time; 0 for all of it.
+        chunk: how much of the last spatial axis (or of that which is turned) a worker takes at a
+            time; 0 for all of it.
         lanes: of a vector.
         parallel: whether several workers share in it.
         work: simple operations, roughly.
+        turned: whether the group before the last of the body is read along its own elements, so
+            that both are walked in square tiles.
         share: so many steps of the shared loop are worth a worker; 0 where all are, for sure.
     """
 
@@ -57,7 +63,18 @@ class Plan:
     lanes: int
     parallel: bool
     work: int
+    turned: bool = False
     share: int = 0
+
+    @property
+    def cut(self) -> int:
+        """Which group of the body is cut into chunks."""
+        return 0 if self.turned else -1
+
+    @property
+    def side(self) -> int:
+        """Of a square tile."""
+        return min(self.lanes, LONGEST)
 
 
 def choose_plan(sch: Schedule, cluster: Cluster, target: Target, sizes: Sizes) -> Plan:
@@ -81,15 +98,19 @@ def plan_of(sch: Schedule, cluster: Cluster, target: Target, sizes: Sizes) -> Pl
     blocks = [sch.get(sch.get_block(name)) for name in cluster.names]
     domain = cluster.domain
     lanes = target.lanes(widest_bits(blocks))
-    spatial = _chains(domain.spatial, blocks, domain)
+    axes = domain.spatial if domain.reduced else as_written(domain, blocks)
+    spatial = _chains(axes, blocks, domain)
     reduced = _chains(domain.reduced, blocks, domain)
     method = _method(spatial, reduced, lanes)
     if method == "rows":
         head, body = spatial, reduced
     else:
         head, body = spatial[:-1], [*reduced, *spatial[-1:]]
+    across = turned_group(spatial, blocks, domain, lanes) if method == "formula" else None
+    if across is not None:
+        head, body = [g for g in head if g is not across], [across, *body]
     amount, parallel, sure = _workers(blocks, cluster, target, sizes)
-    plan = Plan(method, head, body, 0, lanes, parallel, amount)
+    plan = Plan(method, head, body, 0, lanes, parallel, amount, across is not None)
     if method != "rows" and body:
         plan = _with_chunks(plan, target)
     return plan if sure or not parallel else replace(plan, share=_worth(plan))
@@ -177,12 +198,14 @@ def _worth(plan: Plan) -> int:
     """How many steps of the loop that workers share are worth one of them."""
     steps = prod(map(size, plan.head))
     if plan.chunk:
-        steps *= -(-size(plan.body[-1]) // plan.chunk)
+        steps *= -(-size(plan.body[plan.cut]) // plan.chunk)
     return max(1, PARALLEL_WORK // 2 * steps // max(1, plan.work))
 
 
 def _with_chunks(plan: Plan, target: Target) -> Plan:
     """Cut the last spatial axis, for the sake of the cache or of the workers."""
+    if plan.turned:
+        return replace(plan, chunk=TILES * plan.lanes) if plan.parallel else plan
     extent = size(plan.body[-1])
     rows = prod(map(size, plan.head))
     workers = target.cores if plan.parallel else 1
