@@ -139,9 +139,10 @@ class Polynomial:
         Every atom is counted from its least value on: products of what is then left are not
         negative, so that much cancels.
         """
-        ranges = {atom: _range(atom, low, high) for atom in set(self.atoms())}
+        terms = self._whole_multiples()
+        ranges = {a: _range(a, low, high) for a in {a for m, _ in terms for a in m}}
         shifted: dict[Monomial, int] = {}
-        for monomial, factor in self.terms:
+        for monomial, factor in terms:
             parts: dict[Monomial, int] = {(): factor}
             for atom in monomial:
                 least = ranges[atom][0]
@@ -160,6 +161,19 @@ class Polynomial:
                 reach *= ranges[atom][1] - ranges[atom][0]
             least, most = (least, most + reach) if reach > 0 else (least + reach, most)
         return least, most
+
+    def _whole_multiples(self) -> tuple[tuple[Monomial, int], ...]:
+        """The terms with `b * (a // b)` as `a - a % b`, so that more cancels."""
+        total: Number = 0
+        found = False
+        for monomial, factor in self.terms:
+            atom = monomial[0] if len(monomial) == 1 else ""
+            if isinstance(atom, Apart) and atom.op == "//" and _divides(atom.b, factor):
+                found = True
+                total = total + (atom.a - _single(Apart("%", atom.a, atom.b))) * (factor // atom.b)
+            else:
+                total = total + _normal({monomial: factor})
+        return _terms(total) if found else self.terms
 
     def __repr__(self) -> str:
         text = ""
@@ -244,6 +258,10 @@ def _divide(a: Number, b: Number) -> tuple[Number, Number]:
     if len(divisors) > 1 and rest != 0:
         return 0, a  # a sum divides all or nothing
     return whole, rest
+
+
+def _divides(a: Number, b: int) -> bool:
+    return isinstance(a, int) and a > 0 and b % a == 0
 
 
 def _order(term: tuple[Monomial, int]) -> tuple[int, str]:

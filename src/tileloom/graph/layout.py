@@ -21,6 +21,8 @@ import numpy as np
 from .mincut import UNCUTTABLE, MinCut
 from .nodes import Graph, Node, Tensor
 from .op import apply1
+from .ops.common import broadcast_shapes
+from .symbols import hint
 
 Perm = tuple[int, ...]
 
@@ -129,7 +131,7 @@ class _Choice:
             return node.inputs[0].ndim == rank and node.attrs.get("keepdims", True)
         if node.op.kind != "elementwise" or "axis" in node.attrs:
             return False
-        return np.broadcast_shapes(*(t.shape for t in node.inputs)) == out.shape
+        return broadcast_shapes(*(t.shape for t in node.inputs)) == out.shape
 
     def full(self, node: Node) -> list[Tensor]:
         """The operands of a flexible node that have all axes."""
@@ -204,8 +206,10 @@ class _Choice:
         for family in part.families:
             maker = where.get(family.node, ends[self.version[family]])
             found = {where.get(node, ends[v]) for node, v in self.readers.get(family, ())}
-            self._price(net, maker, sorted(found), 2 * family.type.nbytes)
-        moved = sum(2 * n.outputs[0].type.nbytes for n in part.nodes if self._step(n) is not None)
+            self._price(net, maker, sorted(found), 2 * hint(family.type.nbytes))
+        moved = sum(
+            2 * hint(n.outputs[0].type.nbytes) for n in part.nodes if self._step(n) is not None
+        )
         part.better = net.solve() < moved
         if part.better:
             for node in part.nodes:

@@ -142,13 +142,13 @@ class SymInt:
     def _remainder(self, a: Number, b: Number) -> Number:
         self._check_divisor(b)
         found = remainder(a, b)
-        if isinstance(found, Polynomial) and found.terms[0][0]:
-            (atom, *more), _ = found.terms[0]
-            if not more and isinstance(atom, Apart) and atom.op == "%":
-                low, _ = self.space.between(atom.a)
-                _, above = self.space.between(atom.a - atom.b)
-                if low >= 0 and above < 0:
-                    return atom.a
+        if isinstance(found, int) or not found.terms[0][0]:
+            return found
+        (atom, *_), _ = found.terms[0]
+        if isinstance(atom, Apart):
+            for number in (atom.a, atom.a + atom.b):
+                if self.space.holds(number) and self.space.holds(atom.b - number - 1):
+                    return number
         return found
 
     def _check_divisor(self, b: Number) -> None:

@@ -10,8 +10,9 @@ import numpy as np
 from ... import compute as te
 from ...base.errors import ShapeError, UserError
 from ...expr import GE, LT, Expr, Max, Min, binary, const
-from ..nodes import Tensor, TensorType
+from ..nodes import Tensor, TensorType, as_extent
 from ..op import Array, Attrs, apply1
+from ..symbols import larger
 from .common import Scalar, Types, builder, define, formula
 from .shape import strided_slice
 
@@ -54,7 +55,7 @@ def _reflect(i: Expr, n: int, fits: bool) -> Expr:
     if n == 1:
         return const(0, i.dtype)
     if not fits:
-        i = i % (2 * n - 2)
+        i = i % larger(1, 2 * n - 2)
     return binary(Min, te.call("abs", i), 2 * n - 2 - i)
 
 
@@ -113,14 +114,14 @@ def pad(x: Tensor, pads: Pads, mode: str = "constant", value: Scalar = 0) -> Ten
 
     Modes are those of `numpy.pad`: constant, edge, reflect, symmetric, wrap.
     """
-    amounts = [(int(low), int(high)) for low, high in pads]
-    if len(amounts) == x.ndim and any(min(pair) < 0 for pair in amounts):
+    amounts = [(as_extent(low), as_extent(high)) for low, high in pads]
+    if len(amounts) == x.ndim and any(low < 0 or high < 0 for low, high in amounts):
         starts = [max(0, -low) for low, _ in amounts]
         ends = [n - max(0, -high) for n, (_, high) in zip(x.shape, amounts, strict=True)]
         if any(end < start for start, end in zip(starts, ends, strict=True)):
             raise ShapeError(f"{amounts} cuts off more than {x.type} has")
         x = strided_slice(x, starts, ends)
-    grown = tuple((max(0, low), max(0, high)) for low, high in amounts)
+    grown = tuple((larger(0, low), larger(0, high)) for low, high in amounts)
     if len(grown) == x.ndim and not any(any(pair) for pair in grown):
         return x
     return apply1("pad", (x,), pads=grown, mode=mode, value=value)

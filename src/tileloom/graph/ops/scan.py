@@ -16,6 +16,7 @@ import numpy as np
 
 from ..nodes import Tensor
 from ..op import Array
+from ..symbols import bounds_of
 from . import reduce
 from .binary import add, less, less_equal, mul
 from .choose import where
@@ -43,7 +44,7 @@ def _rows(x: Tensor, fold: Reduce, neutral: Scalar, exclusive: bool) -> Tensor:
 
 def _scan(x: Tensor, fold: Reduce, combine: Combine, neutral: Scalar, exclusive: bool) -> Tensor:
     outer, extent, inner = x.shape
-    if extent <= _WHOLE:
+    if bounds_of(extent)[1] <= _WHOLE:
         return _rows(x, fold, neutral, exclusive)
     blocks = -(-extent // _BLOCK)
     rest = blocks * _BLOCK - extent

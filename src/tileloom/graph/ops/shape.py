@@ -16,7 +16,7 @@ from ...expr import LT as Less
 from ...expr import Expr, binary, const
 from ..nodes import Tensor, TensorType, as_extent
 from ..op import Array, Attrs, apply1
-from ..symbols import is_symbolic, larger, smaller
+from ..symbols import bounds_of, is_symbolic, larger, smaller
 from .common import (
     Types,
     broadcast_shapes,
@@ -273,7 +273,7 @@ def _infer_concat(types: Types, attrs: Attrs) -> list[TensorType]:
 
 def _compute_concat(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te.Tensor]:
     axis = attrs["axis"]
-    parts = [source for source in inputs if source.static_shape[axis] > 0]
+    parts = [source for source in inputs if bounds_of(source.static_shape[axis])[1] > 0]
     starts = [0]
     for part in parts[:-1]:
         starts.append(starts[-1] + part.static_shape[axis])

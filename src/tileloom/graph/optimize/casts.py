@@ -12,6 +12,7 @@ import ml_dtypes
 
 from ...base import DType
 from ..nodes import Node, Tensor
+from ..symbols import hint
 from .coded import coded
 from .reshapes import source_of
 from .rewriter import Rewriter
@@ -91,7 +92,7 @@ def move_before_widening(node: Node, rewriter: Rewriter) -> Tensor | None:
 def narrow_before_move(node: Node, rewriter: Rewriter) -> Tensor | None:
     moved, x, kind = node.inputs[0], source_of(node), node.outputs[0].dtype
     below = moved.node
-    if below is None or kind.bits >= x.dtype.bits or moved.type.size < x.type.size:
+    if below is None or kind.bits >= x.dtype.bits or hint(moved.type.size) < hint(x.type.size):
         return None
     if not rewriter.read_once(moved):
         rewriter.hold_back()

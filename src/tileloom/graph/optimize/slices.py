@@ -12,6 +12,7 @@ import numpy as np
 
 from ..nodes import Node, Tensor
 from ..ops.gather import bounded
+from ..symbols import at_least, larger, smaller
 from .coded import coded
 from .reshapes import source_of, to_shape
 from .rewriter import Rewriter
@@ -67,12 +68,12 @@ def slice_of_concat(node: Node, rewriter: Rewriter) -> Tensor | None:
     axis = joined.attrs["axis"]
     starts = list(node.attrs["starts"])
     ends = starts[axis] + (node.attrs["sizes"][axis] - 1) * node.attrs["steps"][axis]
-    low, high = min(starts[axis], ends), max(starts[axis], ends)
+    low, high = smaller(starts[axis], ends), larger(starts[axis], ends)
     needed: list[Tensor] = []
     begin = first = 0
     for part in joined.inputs:
         end = begin + part.shape[axis]
-        if begin <= high and low < end:
+        if at_least(high - begin, 0) is not False and at_least(end - low, 1) is not False:
             if not needed:
                 first = begin
             needed.append(part)
@@ -176,7 +177,7 @@ def _joined(a: Tensor, b: Tensor, axis: int, rewriter: Rewriter) -> Tensor | Non
     starts, steps = first.attrs["starts"], first.attrs["steps"]
     after = list(starts)
     after[axis] += first.attrs["sizes"][axis] * steps[axis]
-    if tuple(after) != tuple(second.attrs["starts"]) or min(a.type.size, b.type.size) == 0:
+    if tuple(after) != tuple(second.attrs["starts"]) or 0 in (a.type.size, b.type.size):
         return None
     sizes = list(first.attrs["sizes"])
     sizes[axis] += second.attrs["sizes"][axis]

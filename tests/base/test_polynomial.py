@@ -1,0 +1,111 @@
+"""Polynomials against plain integer arithmetic on random formulas and values."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tileloom.base.polynomial import Polynomial, greatest, least, value_of
+
+NAMES = ("a", "b", "c")
+OPERATIONS = {
+    "+": lambda x, y: x + y,
+    "-": lambda x, y: x - y,
+    "*": lambda x, y: x * y,
+    "//": lambda x, y: x // y,
+    "%": lambda x, y: x % y,
+    "min": least,
+    "max": greatest,
+}
+
+numbers = st.integers(-20, 20)
+leaves = numbers | st.sampled_from(NAMES)
+formulas = st.recursive(
+    leaves, lambda inner: st.tuples(st.sampled_from(sorted(OPERATIONS)), inner, inner), max_leaves=6
+)
+sizes = st.fixed_dictionaries({name: st.integers(1, 12) for name in NAMES})
+
+
+def build(formula: Any) -> Any:
+    if isinstance(formula, int):
+        return formula
+    if isinstance(formula, str):
+        return Polynomial.symbol(formula)
+    op, x, y = formula
+    return OPERATIONS[op](build(x), build(y))
+
+
+def evaluate(formula: Any, values: dict[str, int]) -> int:
+    if isinstance(formula, int):
+        return formula
+    if isinstance(formula, str):
+        return values[formula]
+    op, x, y = formula
+    plain = {**OPERATIONS, "min": min, "max": max}
+    return plain[op](evaluate(x, values), evaluate(y, values))
+
+
+@settings(max_examples=400, deadline=None)
+@given(formulas, sizes)
+def test_forms_have_the_values_of_their_formulas(formula: Any, values: dict[str, int]) -> None:
+    try:
+        want = evaluate(formula, values)
+        made = build(formula)
+    except ZeroDivisionError:
+        return
+    assert value_of(made, values) == want
+
+
+@settings(max_examples=300, deadline=None)
+@given(formulas, sizes)
+def test_values_are_between_the_bounds(formula: Any, values: dict[str, int]) -> None:
+    try:
+        want, made = evaluate(formula, values), build(formula)
+        if isinstance(made, int):
+            return
+        low, high = made.between(dict.fromkeys(NAMES, 1), dict.fromkeys(NAMES, 12))
+    except ZeroDivisionError:
+        return
+    assert low <= want <= high, (made, low, high, want)
+
+
+@settings(max_examples=100, deadline=None)
+@given(formulas)
+def test_forms_survive_as_data(formula: Any) -> None:
+    try:
+        made = build(formula)
+    except ZeroDivisionError:
+        return
+    plain = made.plain() if isinstance(made, Polynomial) else made
+    assert Polynomial.of(json.loads(json.dumps(plain))) == made
+
+
+b, s = Polynomial.symbol("b"), Polynomial.symbol("s")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ((b * s * 64) // (s * 64), b),
+        ((b * s) // s * s, b * s),
+        ((s + 2) * 64 // (s + 2), 64),
+        (-(-s // 16), (s + 15) // 16),
+        ((s * 16 + 5) // 16, s),
+        ((s * 16 + 5) % 16, 5),
+        (b * s - s * b, 0),
+        ((b + 1) * (s + 1), b * s + b + s + 1),
+    ],
+)
+def test_normal_forms(one: Any, other: Any) -> None:
+    assert one == other
+    assert hash(one) == hash(other)
+
+
+def test_bounds_cancel() -> None:
+    low, high = {"b": 1, "s": 1}, {"b": 100, "s": 100}
+    assert (b * s - s).between(low, high) == (0, 9900)
+    assert ((s + 15) // 16 * 16 - s).between(low, high) == (0, 15)
