@@ -49,7 +49,8 @@ def pad_to_tiles(sch: Schedule, product: Product, rows: int, columns: int, depth
     if sch.get_sref(producers[-1]) is sch.get_sref(product.block):
         results = product.results
     else:
-        results = (producers[-1], *product.results)
+        sch.reverse_compute_inline(taker)
+        results = (producers[-1],)
     return replace(
         product,
         left=left,

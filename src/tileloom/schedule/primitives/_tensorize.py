@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ...base.errors import UserError
 from ...expr import (
+    Add,
     Analyzer,
     BinaryOp,
     Call,
@@ -195,13 +196,13 @@ class Match:
             case Call(), Call():
                 if ours.op != theirs.op:
                     return False
-        if isinstance(ours, Mul):
-            return self._factors(ours.children, theirs.children)
+        if isinstance(ours, (Add, Mul)):
+            return self._either_way(ours.children, theirs.children)
         mine, its = ours.children, theirs.children
         return len(mine) == len(its) and all(self.same(a, b) for a, b in zip(mine, its))
 
-    def _factors(self, ours: Sequence[Expr], theirs: Sequence[Expr]) -> bool:
-        """Compare factors, which may stand in either order."""
+    def _either_way(self, ours: Sequence[Expr], theirs: Sequence[Expr]) -> bool:
+        """Compare the operands of a sum or product, which may stand in either order."""
         buffers, bases = dict(self.buffers), dict(self.bases)
         fault = None
         try:
