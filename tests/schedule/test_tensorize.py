@@ -313,6 +313,18 @@ def test_another_order_of_indices_is_refused() -> None:
     refused(sch, "are not the indices that 'B' needs", "tensorize", tile, "test_mma")
 
 
+def test_sums_and_products_in_either_order() -> None:
+    plain = "C[vi, vj] + A[vi, vk] * B[vk, vj]"
+    assert plain in MATMUL
+    for other in ("C[vi, vj] + B[vk, vj] * A[vi, vk]", "A[vi, vk] * B[vk, vj] + C[vi, vj]"):
+        sch, tile = tiled_matmul(16, 16, 16, MATMUL.replace(plain, other))
+        sch.tensorize(tile, "test_mma")
+        wanted, same = tiled_matmul(16, 16, 16)
+        wanted.tensorize(same, "test_mma")
+        calls = [re.findall(r"T.tvm_mma_sync.*", str(one.mod)) for one in (sch, wanted)]
+        assert calls[0] == calls[1]
+
+
 def test_strided_elements_are_refused() -> None:
     text = MATMUL.replace("A: T.Buffer((128, 96)", "A: T.Buffer((128, 192)").replace(
         "A[vi, vk]", "A[vi, vk * 2]"
