@@ -33,6 +33,7 @@ from ..expr import (
     Sub,
     Var,
     const,
+    free_vars,
 )
 from .common import IF_THEN_ELSE, LIKELY
 from .linear import Linear, linear
@@ -111,6 +112,12 @@ class Threads:
             conditions: with what they must be; those on other variables are left out.
             given: variables with one value.
         """
+        names = {v for e in (*index.terms, *(c for c, _ in conditions)) for v in free_vars(e)}
+        if any(v not in names and extent > 1 for v, (_, extent) in self.numbers.items()):
+            some = Threads({v: const(n) for v, (_, n) in self.numbers.items() if v in names})
+            some.known = self.known
+            found = some.places(index, loops, conditions, given)
+            return None if found is None else found.by_many()
         total = self.count
         for _, count in loops.values():
             total *= count
