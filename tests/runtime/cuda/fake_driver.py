@@ -137,7 +137,7 @@ class FakeDevice:
     def attribute(self, kind: int) -> int:
         known = {
             MAX_THREADS: 1024, 2: 1024, 3: 1024, 4: 64, 5: 2**31 - 1, 6: 65535, 7: 65535,
-            SHARED: 48 << 10, WARP: 32, MULTIPROCESSORS: 4, MAJOR: self.capability[0],
+            SHARED: 48 << 10, WARP: 32, MULTIPROCESSORS: 4, 13: 1_000_000, MAJOR: self.capability[0],
             MINOR: self.capability[1], SHARED_OPT_IN: self.shared, POOLS: int(self.pools),
         }  # fmt: skip
         return known[kind]
