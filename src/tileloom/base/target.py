@@ -18,6 +18,8 @@ from . import machine
 from .errors import UserError
 
 Kind = Literal["cpu", "cuda"]
+#: Option of GPU targets: functions by instructions that approximate them (`base.gpu_math`).
+FAST_MATH = "fast-math"
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ class Target:
 
     def __str__(self) -> str:
         if self.kind == "cuda":
-            return f"cuda -arch={self.arch}"
+            return f"cuda -arch={self.arch}" + (f" -{FAST_MATH}" if self.has(FAST_MATH) else "")
         return "cpu" if self.is_native else f"cpu -mtriple={self.triple} -mcpu={self.cpu}"
 
 
@@ -168,7 +170,7 @@ def target(spec: Any = "cpu") -> Target:
 
     Accepts a `Target`, `"cpu"` (or `"llvm"`, `"native"`, `"host"`), `"cpu -mcpu=znver4"`,
     `"cpu -mtriple=aarch64-linux-gnu -mattr=+neon"`, `"cuda"` (the GPU at hand, else sm_90),
-    `"cuda -arch=sm_90a"`.
+    `"cuda -arch=sm_90a"`, `"cuda -arch=sm_80 -fast-math"`.
 
     Raises:
         UserError: for a description that means nothing.
@@ -193,6 +195,8 @@ def target(spec: Any = "cpu") -> Target:
 
 def _option(spec: str, text: str) -> tuple[str, str]:
     name, equals, value = text.lstrip("-").partition("=")
+    if name == FAST_MATH and not equals:
+        return name, "1"
     if not text.startswith("-") or not equals:
         raise UserError(
             f"cannot read {text!r} in target {spec!r}", hint='options look like "-mcpu=znver4"'
@@ -273,7 +277,10 @@ def _native_gpu() -> str | None:
 
 def _cuda(spec: str, values: dict[str, str]) -> Target:
     arch = _take(values, "arch", "mcpu", "sm") or _native_gpu() or "sm_90"
-    _refuse_rest(spec, values, "-arch")
+    fast = _take(values, FAST_MATH) or "0"
+    if fast not in ("0", "1"):
+        raise UserError(f"-{FAST_MATH}={fast} in target {spec!r} is neither 0 nor 1")
+    _refuse_rest(spec, values, f"-arch, -{FAST_MATH}")
     arch = arch if arch.startswith("sm_") else f"sm_{arch}"
     digits = arch[3:].rstrip("af")
     if not digits.isdigit() or int(digits) < 50:
@@ -286,6 +293,7 @@ def _cuda(spec: str, values: dict[str, str]) -> Target:
         kind="cuda",
         arch=arch,
         cpu=arch,
+        features=(FAST_MATH,) if fast == "1" else (),
         vector_bits=128,
         cores=1,
         max_threads=1024,

@@ -18,9 +18,10 @@ import llvmlite.ir as ir
 from ..base import Target
 from ..base.errors import UnsupportedError
 from ..base.gpu_instructions import INSTRUCTIONS
+from ..base.target import FAST_MATH
 from ..expr import Add, BinaryOp, Call, Expr, FloorDiv, FloorMod, IntImm, Mul, Sub, Var, modular_set
 from ..tir import Allocate, AttrStmt, Buffer, BufferLoad, For, IfThenElse, IRModule, PrimFunc, Stmt
-from . import arith, gpu_calls, gpu_guards, gpu_hopper, gpu_matrix, gpu_wgmma
+from . import arith, gpu_calls, gpu_guards, gpu_hopper, gpu_math, gpu_matrix, gpu_wgmma
 from .emit_expr import is_cheap, reads_memory
 from .emit_stmt import StmtEmitter
 from .gpu_effects import EFFECTS
@@ -191,6 +192,10 @@ class KernelEmitter(StmtEmitter):
             found = gpu_calls.HANDLERS.get(expr.op)
             if found is not None:
                 return found(self, expr)
+        if self.target.has(FAST_MATH):
+            fast = gpu_math.approximate(self, expr)
+            if fast is not None:
+                return fast
         return super()._emit(expr)
 
     def where(self, condition: Expr, yes: Expr, no: Expr) -> ir.Value:

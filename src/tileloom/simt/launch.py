@@ -38,6 +38,7 @@ def run_kernels(
     *args: Any,
     check_initialised: bool = True,
     blocks: Sequence[int] | None = None,
+    fast_math: int | None = None,
 ) -> int:
     """Run a function that was lowered for a GPU, in place, with every thread of every block.
 
@@ -47,6 +48,8 @@ def run_kernels(
             each scalar.
         check_initialised: whether reading what nobody wrote is a defect.
         blocks: which blocks of each grid to run, counted along x first; by default all.
+        fast_math: have functions be off at random, by what `-fast-math` may make them be off: a
+            number that says how. By default they are exact, whatever the target.
 
     Returns:
         How many statements all threads have run.
@@ -69,7 +72,7 @@ def run_kernels(
     array([100., 100., 100.], dtype=float32)
     """
     with np.errstate(all="ignore"):
-        return _Host(func, args, check_initialised, blocks).run()
+        return _Host(func, args, check_initialised, blocks, fast_math).run()
 
 
 class EmulatedKernel:
@@ -97,10 +100,12 @@ class _Host:
         args: tuple[Any, ...],
         starts_empty: bool,
         blocks: Sequence[int] | None,
+        fast_math: int | None,
     ) -> None:
         self.func = func
         self.starts_empty = starts_empty
         self.blocks = blocks
+        self.random = None if fast_math is None else np.random.default_rng(fast_math)
         self.bytes: dict[Var, Array] = {}
         self.env: dict[Var, Any] = {}
         self.steps = 0
@@ -186,6 +191,7 @@ class _Host:
                         env[var] = (number % count).astype(var.dtype.numpy)
                     number = number // count
             machine = Machine(crew, memory, env, self.units, self.starts_empty, warps)
+            machine.random = self.random
             if warps:
                 Strands(machine).run(kernel.body)
             else:

@@ -60,6 +60,7 @@ from ..tir import (
     While,
 )
 from ..tir.atomics import is_atomic
+from .approximations import Random, perturbed
 from .atomics import run_atomic
 from .crew import Array, Crew
 from .defects import KernelDefect
@@ -100,6 +101,7 @@ class Machine:
         self.kinds: dict[Var, DType] = {}  # of what the kernel allocates
         self.stmt: Stmt | None = None
         self.steps = 0
+        self.random: Random | None = None  # what functions are off by, where they are approximated
 
     # ------------------------------------------------------------------ statements
 
@@ -315,7 +317,10 @@ class Machine:
         function = np.divide if isinstance(expr, Div) else _BINARY.get(type(expr))
         if function is None:
             raise UnsupportedError(f"the emulator has no value for {expr}")
-        return np.asarray(function(a, b)).astype(expr.dtype.element.numpy, copy=False)[()]
+        result = np.asarray(function(a, b)).astype(expr.dtype.element.numpy, copy=False)
+        if self.random is not None and isinstance(expr, Div):
+            result = perturbed(self.random, "/", expr.dtype, [a, b], result)
+        return result[()]
 
     def _truncated(self, expr: Div | Mod, lanes: Array) -> Any:
         a, b = _together(self.value(expr.a, lanes), self.value(expr.b, lanes))
@@ -374,8 +379,10 @@ class Machine:
         if function is None:
             raise UnsupportedError(f"the emulator has no meaning for the call {call.op!r}")
         values = _together(*(self.value(arg, lanes) for arg in call.args))
-        result = np.asarray(function(*values))
-        return result.astype(call.dtype.element.numpy, copy=False)[()]
+        result = np.asarray(function(*values)).astype(call.dtype.element.numpy, copy=False)
+        if self.random is not None:
+            result = perturbed(self.random, call.op, call.dtype, values, result)
+        return result[()]
 
     def _evaluate(self, value: Expr, lanes: Array) -> None:
         match value:
