@@ -43,7 +43,7 @@ from ..tir import (
 )
 from .common import IF_THEN_ELSE, conjunction, fresh_copy, has_load, replace_vars
 from .vector_body import Vectorizer, negate
-from .vector_totals import Total, find_totals, with_plain_indices
+from .vector_totals import Total, add_columns, find_totals, keep_columns, with_plain_indices
 
 LANES, PARTS = "vector_lanes", "vector_parts"
 #: So few vectors are written out: what they add up in stays in registers.
@@ -68,9 +68,10 @@ def in_strips(chain: Sequence[For]) -> Stmt:
         CannotVectorize: its iterations depend on each other, or have no form for vectors.
     """
     *outer, loop = chain
-    strips = _Strips(loop.replace(body=with_plain_indices(loop.body)))
+    strips = _Strips(loop.replace(body=with_plain_indices(loop.body)), outer)
     body = strips.loops()
-    places = [free_vars(total.index) for total in strips.totals.values()]
+    totals = (*strips.totals.values(), *strips.columns.values())
+    places = [free_vars(total.index) for total in totals]
     while outer and not any(outer[-1].loop_var in found for found in places):
         around = outer.pop()
         body = around.replace(body=body)
@@ -81,12 +82,15 @@ def in_strips(chain: Sequence[For]) -> Stmt:
 
 
 class _Strips:
-    def __init__(self, loop: For) -> None:
-        self.loop = loop
+    def __init__(self, loop: For, outer: Sequence[For]) -> None:
         self.kind = loop.loop_var.dtype
         self.width = int(loop.annotations[LANES])
+        self.columns: Mapping[Stmt, Total] = {}
         if isinstance(loop.extent, IntImm):
             self.width = min(self.width, 1 << max(0, loop.extent.value - 1).bit_length())
+            if outer and loop.extent.value <= WRITTEN_OUT * self.width:
+                loop, self.columns = keep_columns(loop, outer[-1], self.width)
+        self.loop = loop
         totals = list(find_totals(loop))
         self.parts = int(loop.annotations.get(PARTS, 1)) if totals else 1
         if isinstance(loop.extent, IntImm):
@@ -175,7 +179,7 @@ class _Strips:
         lane = Var("lane", self.kind)
         valid = [] if wanted is None else [binary(LT, lane, wanted)]
         slot = const(part * self.width, self.kind) + lane
-        body = _Placed(self.totals, slot, valid).visit(self.loop.body)
+        body = _Placed(self.totals, self.columns, slot, valid).visit(self.loop.body)
         values: dict[Var, Expr] = {self.loop.loop_var: self.loop.min + start + lane}
         body = fresh_copy(body, values) if self.copies else replace_vars(body, values)
         self.copies += 1
@@ -188,12 +192,12 @@ class _Strips:
 
     def with_totals(self, body: Stmt) -> Stmt:
         """The loops between the start of partial results and their sum."""
-        if not self.totals:
-            return body
-        before = [part for total in self.totals.values() for part in self._start(total)]
-        after = [self._finish(total) for total in self.totals.values()]
+        totals, columns = self.totals.values(), self.columns.values()
+        before = [part for total in (*totals, *columns) for part in self._start(total)]
+        after = [self._finish(total) for total in totals]
+        after += [part for c in columns for part in add_columns(c, self.loop, self.width)]
         stmt = seq(*before, body, *after)
-        for total in self.totals.values():
+        for total in (*totals, *columns):
             stmt = DeclBuffer(total.parts, stmt)
             stmt = Allocate(
                 total.parts.data, total.parts.dtype, total.parts.shape, const(True), stmt
@@ -206,7 +210,8 @@ class _Strips:
 
     def _start(self, total: Total) -> Iterator[Stmt]:
         unit = broadcast_to(total.unit, self.width)
-        for part in range(self.parts):
+        size = total.parts.shape[0]
+        for part in range(size.value // self.width if isinstance(size, IntImm) else 0):
             yield BufferStore(total.parts, unit, (self._at(part),))
 
     def _finish(self, total: Total) -> Stmt:
@@ -232,20 +237,26 @@ class _Placed(StmtRewriter):
     """The body with its sums in a slot of the partial results, under conditions."""
 
     def __init__(
-        self, totals: Mapping[Stmt, Total], slot: Expr, conditions: Sequence[Expr]
+        self,
+        totals: Mapping[Stmt, Total],
+        columns: Mapping[Stmt, Total],
+        slot: Expr,
+        conditions: Sequence[Expr],
     ) -> None:
         self.totals = totals
+        self.columns = columns
         self.slot = slot
         self.conditions = tuple(conditions)
 
     def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
-        total = self.totals.get(stmt)
+        total = self.totals.get(stmt) or self.columns.get(stmt)
         condition = conjunction(self.conditions)
         if total is None:
             return IfThenElse(condition, stmt) if self.conditions else stmt
         value = _if(condition, total.value, total.unit) if self.conditions else total.value
-        old = BufferLoad(total.parts, (self.slot,))
-        return BufferStore(total.parts, total.op(old, value), (self.slot,))
+        slot = self.slot if stmt in self.totals else stmt.indices[0]
+        old = BufferLoad(total.parts, (slot,))
+        return BufferStore(total.parts, total.op(old, value), (slot,))
 
     def visit_LetStmt(self, stmt: LetStmt) -> Stmt:
         if self.conditions and has_load(stmt.value):

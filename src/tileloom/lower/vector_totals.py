@@ -5,21 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..expr import Add, BinaryOp, Expr, FloorMod, Max, Min, Mul, Var, free_vars, post_order
+from ..expr import (
+    LT,
+    Add,
+    BinaryOp,
+    Expr,
+    FloorMod,
+    IntImm,
+    Max,
+    Min,
+    Mul,
+    Ramp,
+    Var,
+    binary,
+    const,
+    free_vars,
+    post_order,
+)
 from ..tir import (
     Buffer,
     BufferLoad,
     BufferStore,
     For,
+    IfThenElse,
     LetStmt,
     Stmt,
+    StmtRewriter,
+    make_buffer,
     pre_order,
     stmt_exprs,
 )
-from .common import Replacer, has_load, loaded_buffers
+from .common import Replacer, has_load, loaded_buffers, replace_vars
 from .linear import linear
 from .thread_reductions import identity
-from .vector_body import CannotVectorize
+from .vector_body import CannotVectorize, Vectorizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +112,83 @@ def _check_loads(body: Stmt, totals: set[Var], places: Mapping[Var, set[Expr]]) 
                     raise CannotVectorize(
                         f"{node.buffer.name} is read elsewhere than it is written"
                     )
+
+
+# ---------------------------------------------------------------------------- columns
+
+
+def keep_columns(loop: For, around: For, width: int) -> tuple[For, dict[Stmt, Total]]:
+    """A loop whose sums, one for each iteration, lie in a small array; and these by their stores.
+
+    They are those that every iteration of the loop around adds to again.
+    """
+    found: dict[Stmt, Total] = {}
+    if not isinstance(loop.extent, IntImm):
+        return loop, found
+    length = -(-loop.extent.value // width) * width
+    loads = _loaded_elsewhere(loop.body)
+    replaced: dict[Stmt, Stmt] = {}
+    for stmt in pre_order(loop.body):
+        if not isinstance(stmt, BufferStore) or stmt.buffer.data in loads:
+            continue
+        index = stmt.indices[0]
+        if around.loop_var in free_vars(index) or loop.loop_var not in free_vars(index):
+            continue
+        try:
+            op, value = _update(stmt)
+        except CannotVectorize:
+            continue
+        parts = make_buffer((length,), stmt.value.dtype, "columns", scope="local")
+        at = loop.loop_var - loop.min
+        new = BufferStore(parts, op(BufferLoad(parts, (at,)), value), (at,))
+        found[new] = Total(stmt, op, value, index, parts)
+        replaced[stmt] = new
+    return (loop.replace(body=_Swap(replaced).visit(loop.body)), found) if found else (loop, found)
+
+
+def _loaded_elsewhere(body: Stmt) -> set[Var]:
+    """The memory that is read by other statements than those that write it, or written twice."""
+    found: set[Var] = set()
+    written: set[Var] = set()
+    for stmt in pre_order(body):
+        own = {stmt.buffer.data} if isinstance(stmt, BufferStore) else set()
+        found |= own & written
+        written |= own
+        for expr in stmt_exprs(stmt):
+            found |= {buffer.data for buffer in loaded_buffers(expr)} - own
+    return found
+
+
+class _Swap(StmtRewriter):
+    def __init__(self, replaced: Mapping[Stmt, Stmt]) -> None:
+        self.replaced = replaced
+
+    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
+        return self.replaced.get(stmt, stmt)
+
+
+def add_columns(total: Total, loop: For, width: int) -> Iterator[Stmt]:
+    """Add the sums in the small array to what they belong to."""
+    kind = loop.loop_var.dtype
+    extent = loop.extent.value if isinstance(loop.extent, IntImm) else 0
+    for start in range(0, extent, width):
+        lane, hole = Var("lane", kind), Var("columns", total.parts.dtype)
+        at = {loop.loop_var: loop.min + const(start, kind) + lane}
+        store = total.store.replace(
+            value=total.op(BufferLoad(total.store.buffer, total.store.indices), hole)
+        )
+        body: Stmt = replace_vars(store, at)
+        if extent - start < width:
+            body = IfThenElse(binary(LT, lane, const(extent - start, kind)), body)
+        place = const(start, kind)
+        if width == 1:
+            part = BufferLoad(total.parts, (place,))
+            yield replace_vars(body, {lane: const(0, kind), hole: part})
+            continue
+        vectorizer = Vectorizer(lane, Ramp(const(0, kind), const(1, kind), width))
+        ramp = Ramp(place, const(1, kind), width)
+        vectorizer.values[hole] = BufferLoad(total.parts, (ramp,))
+        yield vectorizer.visit(body)
 
 
 # ---------------------------------------------------------------------------- indices

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from ...base import Target
 from ...expr import IntImm, Var
 from ...tir import IRModule, PrimFunc
+from ..errors import ScheduleError
 from ..schedule import Schedule
-from .cpu_clusters import find_clusters, inline_formulas
+from .cpu_clusters import Cluster, find_clusters, inline_formulas
 from .cpu_nests import make_nests
 from .cpu_parts import lacks_rows, make_parts
 from .cpu_plan import choose_plan
@@ -48,14 +50,26 @@ def schedule_cpu(
         return sch
     inline_formulas(sch)
     for cluster in find_clusters(sch, sizes):
-        plan = choose_plan(sch, cluster, target, sizes)
-        if lacks_rows(cluster, plan, target):
-            make_parts(sch, cluster, plan, target, sizes)
-        else:
-            make_nests(sch, cluster, plan)
+        sch = _scheduled(sch, cluster, target, sizes)
     ends = {var.name: [low, high] for var, (low, high) in sizes.bounds.items() if high is not None}
     if ends:
         sch.annotate(sch.get_block("root"), "size_bounds", ends)
+    return sch
+
+
+def _scheduled(sch: Schedule, cluster: Cluster, target: Target, sizes: Sizes) -> Schedule:
+    """The schedule with a cluster cut: in parts if its results are few, else in one nest."""
+    plan = choose_plan(sch, cluster, target, sizes)
+    if lacks_rows(cluster, plan, target):
+        trial = sch.copy()
+        try:
+            make_parts(trial, cluster.copy(), plan, target, sizes)
+        except ScheduleError:
+            pass  # it runs, on few workers
+        else:
+            return trial
+    with suppress(ScheduleError):  # what is done until then is right; other loops stay as they are
+        make_nests(sch, cluster, plan)
     return sch
 
 

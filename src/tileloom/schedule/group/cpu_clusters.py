@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ...expr import BinaryOp, Call, Div, Expr, Var, free_vars
+from ...expr import Call, Div, Expr, Var, free_vars
 from ...tir import Block, Buffer, BufferLoad, BufferStore, pre_order, stmt_exprs
 from ..errors import ScheduleError
 from ..schedule import Schedule
@@ -27,14 +27,20 @@ class Cluster:
     domain: Domain
     levels: dict[str, int]
 
+    def copy(self) -> Cluster:
+        """The same, from which blocks can be taken."""
+        return replace(self, names=list(self.names))
+
     @property
     def passes(self) -> int:
         """How often the data is passed over."""
         return 1 + max(self.levels.values(), default=0)
 
     def full(self, name: str) -> bool:
-        """Whether a block runs over the reduced axes too."""
-        return any(axis is not None and axis.reduced for axis in self.domain.axes[name])
+        """Whether a block runs over the reduced axes too, if there are any."""
+        return not self.domain.reduced or any(
+            axis is not None and axis.reduced for axis in self.domain.axes[name]
+        )
 
 
 def inline_formulas(sch: Schedule) -> None:
@@ -167,14 +173,14 @@ def work(block: Block) -> int:
     total = 0
     for stmt in pre_order(block.body):
         if isinstance(stmt, BufferStore):
-            total += 1 + _operations(stmt.value)
-    return total
+            total += _operations(stmt.value)
+    return max(1, total)
 
 
 def _operations(expr: Expr) -> int:
     known = expr.memo.get("group_work")
     if known is None:
-        own = 8 if isinstance(expr, Call | Div) else int(isinstance(expr, BinaryOp))
+        own = 8 if isinstance(expr, Call | Div) else int(bool(expr.children))
         inner = () if isinstance(expr, BufferLoad) else expr.children
         known = expr.memo["group_work"] = own + sum(map(_operations, inner))
     return int(known)

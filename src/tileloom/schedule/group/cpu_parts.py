@@ -75,7 +75,11 @@ def _length(plan: Plan, target: Target, at: int) -> int:
     groups = _reduced(plan)
     group, inside = groups[at], prod(map(size, groups[at + 1 :]))
     if all(isinstance(axis.size, IntImm) for axis in group):
-        length = -(-size(group) // (PER_WORKER * target.cores))
+        wanted = PER_WORKER * target.cores
+        equal = next((k for k in range(wanted, 4 * wanted) if size(group) % k == 0), 0)
+        if equal:
+            return size(group) // equal
+        length = -(-size(group) // wanted)
         is_vector = plan.method == "rows" and at == len(groups) - 1
         step = PARTS * plan.lanes
         return -(-length // step) * step if is_vector and length > step else length

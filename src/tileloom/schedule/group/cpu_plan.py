@@ -140,7 +140,8 @@ def _chains(
     """Neighbouring axes together that every access steps through as one."""
     found: list[list[GroupAxis]] = []
     for axis in axes:
-        if found and all(_chained(found[-1][-1], axis, block, domain) for block in blocks):
+        fits = bool(found) and size(found[-1]) * axis.extent < 1 << 31
+        if fits and all(_chained(found[-1][-1], axis, block, domain) for block in blocks):
             found[-1].append(axis)
         else:
             found.append([axis])
@@ -148,8 +149,8 @@ def _chains(
 
 
 def _chained(outer: GroupAxis, inner: GroupAxis, block: Block, domain: Domain) -> bool:
-    if not isinstance(inner.size, IntImm) or outer.extent * inner.extent >= 1 << 31:
-        return False  # positions would be divided by what is not constant, or would not fit
+    if not isinstance(inner.size, IntImm):
+        return False  # positions would be divided by what is not constant
     row = domain.axes[block.name_hint]
     by_axis = {
         axis: iter_var.var for axis, iter_var in zip(row, block.iter_vars, strict=True) if axis
