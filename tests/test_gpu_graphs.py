@@ -23,9 +23,9 @@ def tensor(*shape: int, kind: str = "float32", name: str = "x") -> Tensor:
 def check(graph: Graph, seed: int = 0) -> None:
     rng = np.random.default_rng(seed)
     arrays = [
-        rng.standard_normal(t.shape).astype(t.dtype.numpy)
+        np.asarray(rng.standard_normal(t.shape), t.dtype.numpy)
         if t.dtype.is_float
-        else rng.integers(-9, 9, t.shape).astype(t.dtype.numpy)
+        else np.asarray(rng.integers(-9, 9, t.shape), t.dtype.numpy)
         for t in graph.inputs
     ]
     found = compile_graph(graph, GPU, device="emulator")(*arrays)
@@ -40,15 +40,23 @@ def test_a_layer_and_what_follows() -> None:
     check(Graph([x, w, b], [ops.softmax(hidden), ops.sum(hidden, 0)]))
 
 
+def test_views_constants_and_repeated_outputs() -> None:
+    x = tensor(4, 6)
+    turned = ops.reshape(ops.transpose(x, (1, 0)), (24,))
+    table = ops.add(turned, np.arange(24, dtype="float32"))
+    check(Graph([x], [table, turned, turned, x, ops.reshape(x, (2, 12))]))
+
+
 def test_steps_on_the_host_between_kernels() -> None:
     x = tensor(5, 9)
     check(Graph([x], [ops.neg(ops.sort(ops.exp(x), 1))]))
 
 
-@pytest.mark.parametrize("shape", [(1,), (1, 1)])
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (0, 3), (3, 0)])
 def test_small_and_empty(shape: tuple[int, ...]) -> None:
     x = tensor(*shape)
-    check(Graph([x], [ops.exp(x), ops.sum(x, 0), ops.add(x, 1.0)]))
+    total = ops.sum(x, 0) if shape else ops.neg(x)
+    check(Graph([x], [ops.exp(x), total, ops.add(x, 1.0)]))
 
 
 def test_integers() -> None:

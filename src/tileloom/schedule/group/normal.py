@@ -22,6 +22,8 @@ def normalise(sch: Schedule, name: str, domain: Domain) -> tuple[LoopRV, LoopRV 
     rv = sch.get_block(name)
     block = sch.get(rv)
     axes = domain.axes[name]
+    if not sch.get_loops(rv):  # of a single number
+        return sch.add_unit_loop(rv), None
     if not all(axis is None or axis.extent for axis in axes):
         return _of_nothing(sch, name, domain)
     reducing = [axis.iter_type == REDUCE for axis in block.iter_vars]
