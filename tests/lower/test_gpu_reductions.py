@@ -15,7 +15,7 @@ from lower.gpu_programs import (
     syncs,
     tiled_matmul,
 )
-from tileloom.base.errors import UserError
+from tileloom.base.errors import UserError, VerifyError
 from tileloom.lower.lower_cross_thread_reduction import lower_cross_thread_reduction
 from tileloom.lower.split_host_device import split_host_device
 from tileloom.lower.threads import is_thread_loop
@@ -27,6 +27,7 @@ from tileloom.tir import (
     AttrStmt,
     Block,
     Evaluate,
+    PrimFunc,
     collect,
     pre_order,
     verify_flat,
@@ -241,3 +242,45 @@ def test_grids_of_unknown_size():
     (launch,) = collect(module["func"].body, Evaluate)
     assert str(launch.value.args[-2]) == "(n + 7) // 8"
     verify_flat(module)
+
+
+# ---------------------------------------------------------------------------- conditions around
+
+
+def sums_of_some(rows: int, columns: int, wanted: int, whole: bool) -> PrimFunc:
+    """Sums of some rows, a row of threads each; or one row over columns of threads."""
+
+    @T.prim_func
+    def func(A: T.Buffer((rows, columns), "float32"), B: T.Buffer((rows,), "float32")):
+        for ty in T.thread_binding(rows, thread="threadIdx.y"):
+            if ty < wanted or whole:
+                for tx in T.thread_binding(columns, thread="threadIdx.x"):
+                    with T.block("sum"):
+                        vi, vk = T.axis.remap("SR", [ty, tx])
+                        T.reads(A[vi, vk])
+                        T.writes(B[vi])
+                        with T.init():
+                            B[vi] = T.float32(0)
+                        B[vi] = B[vi] + A[vi, vk]
+
+    return func
+
+
+@pytest.mark.parametrize("columns", [32, 64])
+def test_a_reduction_that_some_rows_of_threads_make(columns):
+    """A whole warp may exchange values where others do not; a barrier is for all."""
+
+    def reference(A, B):
+        return [np.where(np.arange(4) < 3, A.sum(1), B)]
+
+    if columns == 32:
+        check_gpu(sums_of_some(4, columns, 3, False), reference)
+    else:
+        with pytest.raises(VerifyError, match="under a condition that they take differently"):
+            gpu_lower(sums_of_some(4, columns, 3, False))
+    check_gpu(sums_of_some(4, columns, 3, True), lambda A, B: [A.sum(1)])
+
+
+def test_half_a_warp_is_not_enough():
+    with pytest.raises(VerifyError, match="under a condition that they take differently"):
+        gpu_lower(sums_of_some(4, 16, 3, False))

@@ -105,3 +105,21 @@ def test_numbers_of_fragments_and_names():
                     B[t] = L[0]
 
     assert not collect(gpu_lower(func).body, For)
+
+
+def test_elements_that_nobody_uses_cost_nothing():
+    """Every fourth element of an array of a thread: no index has to be divided."""
+
+    @T.prim_func
+    def func(A: T.Buffer((32,), "float32"), B: T.Buffer((32,), "float32")):
+        with T.block("root"):
+            L = T.alloc_buffer((16,), "float32", scope="local")
+            for t in T.thread_binding(8, thread="threadIdx.x"):
+                for k in range(4):
+                    L[k * 4] = T.exp(A[k * 8 + t])
+                for k in range(4):
+                    B[k * 8 + t] = L[12 - k * 4]
+
+    check_gpu(func, lambda A, B: [np.exp(A).reshape(4, 8)[::-1].reshape(-1)])
+    ptx = assembly(IRModule({"main": func}), "cuda -arch=sm_80")
+    assert ".local" not in ptx

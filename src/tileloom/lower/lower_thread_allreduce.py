@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..base.errors import UserError
+from ..base.errors import UserError, VerifyError
 from ..expr import (
     EQ,
     LT,
@@ -34,7 +34,7 @@ from ..tir import (
 )
 from .common import THREAD_EXTENT, on_body
 from .lower_opaque_block import allocate
-from .threads import ALLREDUCE, REDUCE_SCOPE, THREAD_TAGS, combine_into, sync
+from .threads import ALLREDUCE, REDUCE_SCOPE, THREAD_TAGS, combine_into, is_uniform, sync
 
 WARP = 32
 #: Parts that every thread combines for itself: reading them costs less than more barriers.
@@ -50,8 +50,12 @@ def lower_thread_allreduce(func: PrimFunc) -> PrimFunc:
     reduce themselves so and leave one value each in shared memory, which every warp combines
     again; any other set of threads combines in a tree in shared memory down to a few parts.
 
-    Needs: flat code whose thread loops are attributes; all threads of a block reach the call.
+    Needs: flat code whose thread loops are attributes.
     Ensures: no `tvm_thread_allreduce` is left. The barriers are in place.
+
+    Raises:
+        VerifyError: not all threads may reach the call that have to take part: a warp for shuffles,
+            the block where there are barriers.
     """
     return on_body(func, _Lower().visit)
 
@@ -70,11 +74,24 @@ class _Group:
     group: Expr
     adjoining: bool
 
+    @property
+    def by_shuffles(self) -> bool:
+        """Whether they exchange values without shared memory."""
+        return self.adjoining and self.count <= WARP and _is_power(self.count)
+
 
 class _Lower(StmtRewriter):
     def __init__(self) -> None:
         self.threads: dict[str, tuple[Var, Expr]] = {}
         self.loops = 0
+        self.conditions: tuple[Expr, ...] = ()
+
+    def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
+        outer = self.conditions
+        self.conditions = (*outer, stmt.condition)
+        result = super().visit_IfThenElse(stmt)
+        self.conditions = outer
+        return result
 
     def visit_For(self, stmt: For) -> Stmt:
         self.loops += 1
@@ -105,7 +122,23 @@ class _Lower(StmtRewriter):
             choice = "tir.if_then_else"
             values = tuple(Call(v.dtype, choice, (condition, v, i)) for v, i in pairs)
         group = self._group(set().union(*(free_vars(axis) for axis in axes)))
+        self._check(group, stmt)
         return _Emitter(combiner, group, self.loops > 0).emit(values, results)
+
+    def _check(self, group: _Group, stmt: Stmt) -> None:
+        """Refuse conditions around a reduction that split those who make it."""
+        extents = {tag: extent for tag, (_, extent) in self.threads.items()}
+        apart = {v for tag, (v, _) in self.threads.items() if tag in THREAD_TAGS}
+        neighbours = extents.get(THREAD_TAGS[-1])
+        if group.by_shuffles and isinstance(neighbours, IntImm) and neighbours.value % WARP == 0:
+            apart = {self.threads[THREAD_TAGS[-1]][0]}  # other numbers are those of a whole warp
+        for condition in self.conditions:
+            if group.count > 1 and not is_uniform(condition, apart):
+                raise VerifyError(
+                    "a reduction over threads stands under a condition that they take differently:"
+                    f" {condition} ({str(stmt).splitlines()[0]})",
+                    hint="put the condition on the values that are reduced",
+                )
 
     def _group(self, reduced: set[Var]) -> _Group:
         count = groups = 1
@@ -144,7 +177,7 @@ class _Emitter:
     def emit(self, values: Sequence[Expr], results: Sequence[Expr]) -> Stmt:
         group = self.group
         self.set(self.own, values)
-        if group.adjoining and group.count <= WARP and _is_power(group.count):
+        if group.by_shuffles:
             self.warp(group.count)
         elif group.adjoining and group.count % WARP == 0 and group.count <= WARP * WARP:
             self.warps()
