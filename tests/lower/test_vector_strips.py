@@ -1,0 +1,204 @@
+"""Loops that ask for vectors by annotation: tails, sums in lanes, columns, tiles, and refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tileloom import te
+from tileloom.driver import build
+from tileloom.expr import Ramp, Var, post_order
+from tileloom.lower import lower
+from tileloom.schedule import Schedule
+from tileloom.script import tir as T
+from tileloom.tir import PrimFunc, pre_order, stmt_exprs
+from tower import check_lowering
+
+EXTENTS = (1, 2, 3, 7, 15, 16, 17, 63, 64, 65, 100, 129)
+
+
+def has_vectors(func: PrimFunc) -> bool:
+    return any(
+        isinstance(node, Ramp)
+        for stmt in pre_order(lower(func).body)
+        for expr in stmt_exprs(stmt)
+        for node in post_order(expr)
+    )
+
+
+def annotated(func: PrimFunc, block: str, loop: int = -1, **notes: int) -> PrimFunc:
+    sch = Schedule(func)
+    for key, value in notes.items():
+        sch.annotate(sch.get_loops(block)[loop], key, value)
+    return sch.mod["main"]
+
+
+def total(n: Any, reduce: Any = te.sum, kind: str = "float32") -> PrimFunc:
+    a = te.placeholder((3, n), kind, name="A")
+    k = te.reduce_axis((0, n), name="k")
+    return te.create_prim_func([a, te.compute((3,), lambda i: reduce(a[i, k], axis=k), name="B")])
+
+
+@pytest.mark.parametrize("n", EXTENTS)
+@pytest.mark.parametrize("parts", [1, 4])
+def test_sums_of_rows(n: int, parts: int) -> None:
+    func = annotated(total(n), "B", vector_lanes=16, vector_parts=parts)
+    assert has_vectors(func) or n == 1
+    value = np.random.default_rng(0).integers(-9, 9, (3, n)).astype("float32")
+    check_lowering(func, [value, np.empty(3, "float32")], [None, value.sum(1)])
+
+
+@pytest.mark.parametrize(
+    "reduce", [te.sum, te.max, te.min, te.prod], ids=["sum", "max", "min", "prod"]
+)
+@pytest.mark.parametrize("kind", ["float32", "int32", "int64", "float64"])
+def test_reductions_start_from_what_leaves_others_unchanged(reduce: Any, kind: str) -> None:
+    func = annotated(total(19, reduce, kind), "B", vector_lanes=8, vector_parts=2)
+    value = np.random.default_rng(0).integers(-3, 3, (3, 19)).astype(kind)
+    value[value == 0] = 1
+    name = {te.sum: "sum", te.max: "max", te.min: "min", te.prod: "prod"}[reduce]
+    wanted = getattr(np, name)(value, axis=1).astype(kind)
+    check_lowering(func, [value, np.empty(3, kind)], [None, wanted])
+
+
+def test_not_a_number_and_infinity() -> None:
+    value = np.ones((3, 40), "float32")
+    value[0, 39], value[1, 0] = np.nan, np.inf
+    for reduce, wanted in ((te.sum, [np.nan, np.inf, 40]), (te.max, [np.nan, np.inf, 1])):
+        kernel = build(annotated(total(40, reduce), "B", vector_lanes=16, vector_parts=2))
+        result = np.empty(3, "float32")
+        kernel(value, result)
+        if reduce is te.sum:
+            np.testing.assert_array_equal(result, np.float32(wanted))
+        else:
+            np.testing.assert_array_equal(result[1:], np.float32(wanted[1:]))
+
+
+@pytest.mark.parametrize("lanes", [4, 16])
+def test_sizes_that_are_not_known(lanes: int) -> None:
+    func = annotated(total(Var("n")), "B", vector_lanes=lanes, vector_parts=4)
+    kernel = build(func)
+    for size in (0, *EXTENTS):
+        value = np.random.default_rng(size).integers(-9, 9, (3, size)).astype("float32")
+        result = np.full(3, 7, "float32")
+        kernel(value, result)
+        np.testing.assert_array_equal(result, value.sum(1))
+
+
+@pytest.mark.parametrize("n", EXTENTS)
+def test_formulas(n: int) -> None:
+    a = te.placeholder((n,), name="A")
+    func = te.create_prim_func([a, te.compute((n,), lambda i: T.exp(a[i]) + 1.0, name="B")])
+    func = annotated(func, "B", vector_lanes=16)
+    value = np.random.default_rng(0).standard_normal(n).astype("float32")
+    check_lowering(func, [value, np.empty(n, "float32")], [None, np.exp(value) + 1])
+
+
+@pytest.mark.parametrize("columns", [1, 5, 16, 43, 64, 100])
+def test_columns_of_sums(columns: int) -> None:
+    a, k = te.placeholder((9, columns), name="A"), te.reduce_axis((0, 9), name="k")
+    func = te.create_prim_func(
+        [a, te.compute((columns,), lambda j: te.sum(a[k, j], axis=k), name="B")]
+    )
+    sch = Schedule(func)
+    j, k = sch.get_loops("B")
+    sch.reorder(k, j)
+    sch.annotate(j, "vector_lanes", 16)
+    value = np.random.default_rng(0).integers(-9, 9, (9, columns)).astype("float32")
+    check_lowering(sch.mod["main"], [value, np.empty(columns, "float32")], [None, value.sum(0)])
+    assert ("columns" in str(lower(sch.mod["main"]))) is (1 < columns <= 64)
+
+
+def test_several_sums_and_a_store_in_one_loop() -> None:
+    n = 37
+    a = te.placeholder((n,), name="A")
+    j, k = te.reduce_axis((0, n), name="j"), te.reduce_axis((0, n), name="k")
+    b = te.compute((n,), lambda i: a[i] * 2.0, name="B")
+    s = te.compute((1,), lambda i: te.sum(b[j], axis=j), name="S")
+    m = te.compute((1,), lambda i: te.max(a[k], axis=k), name="M")
+    sch = Schedule(te.create_prim_func([a, b, s, m]))
+    for name in "SM":
+        sch.reorder(*reversed(sch.get_loops(name)))
+    loop = sch.merge(sch.get_loops("B")[0], sch.get_loops("S")[0], sch.get_loops("M")[0])
+    sch.annotate(loop, "vector_lanes", 8)
+    sch.annotate(loop, "vector_parts", 2)
+    assert has_vectors(sch.mod["main"])
+    value = np.random.default_rng(0).integers(-9, 9, n).astype("float32")
+    results = [np.empty(n, "float32"), *(np.empty(1, "float32") for _ in range(2))]
+    wanted = [None, value * 2, [value.sum() * 2], [value.max()]]
+    check_lowering(sch.mod["main"], [value, *results], wanted)
+
+
+# ---------------------------------------------------------------------------- tiles
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns"), [(16, 16), (32, 48), (37, 50), (5, 7), (16, 3), (1, 40), (40, 1), (33, 17)]
+)
+def test_tiles_are_turned_round(rows: int, columns: int) -> None:
+    a, b = te.placeholder((columns, rows), name="A"), te.placeholder((rows, columns), name="B")
+    c = te.compute((rows, columns), lambda i, j: a[j, i] * 2.0 + b[i, j], name="C")
+    sch = Schedule(te.create_prim_func([a, b, c]))
+    i, j = sch.get_loops("C")
+    sch.annotate(i, "vector_tile", 16)
+    sch.annotate(j, "vector_lanes", 16)
+    assert ("turned" in str(lower(sch.mod["main"]))) is (rows >= 16 and columns >= 16)
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-9, 9, s).astype("float32") for s in ((columns, rows), (rows, columns)))
+    result = np.empty((rows, columns), "float32")
+    check_lowering(sch.mod["main"], [x, y, result], [None, None, x.T * 2 + y])
+
+
+def test_nothing_to_turn() -> None:
+    a = te.placeholder((20, 30), name="A")
+    func = te.create_prim_func([a, te.compute((20, 30), lambda i, j: a[i, j] + 1.0, name="B")])
+    func = annotated(annotated(func, "B", vector_lanes=16), "B", 0, vector_tile=16)
+    value = np.random.default_rng(0).standard_normal((20, 30)).astype("float32")
+    check_lowering(func, [value, np.empty_like(value)], [None, value + np.float32(1)])
+
+
+# ---------------------------------------------------------------------------- refusals
+
+
+def test_iterations_that_need_each_other_run_one_by_one() -> None:
+    @T.prim_func
+    def chain(A: T.Buffer((20,), "float32")) -> None:
+        for i in T.serial(19, annotations={"vector_lanes": 8}):
+            A[i + 1] = A[i] * T.float32(2)
+
+    value = np.arange(1, 21).astype("float32")
+    wanted = value[0] * 2 ** np.arange(20).astype("float32")
+    check_lowering(chain, [value], [wanted])
+    assert not has_vectors(chain)
+
+
+def test_a_sum_that_is_read_on_the_way_is_no_sum_in_lanes() -> None:
+    @T.prim_func
+    def prefix(
+        A: T.Buffer((20,), "float32"), S: T.Buffer((1,), "float32"), B: T.Buffer((20,), "float32")
+    ) -> None:
+        for i in T.serial(20, annotations={"vector_lanes": 8}):
+            S[0] = S[0] + A[i]
+            B[i] = S[0]
+
+    value = np.arange(20).astype("float32")
+    start = np.zeros(1, "float32")
+    wanted = [None, [value.sum()], np.cumsum(value)]
+    check_lowering(prefix, [value, start, np.empty(20, "float32")], wanted)
+    assert not has_vectors(prefix)
+
+
+def test_a_difference_is_no_sum() -> None:
+    @T.prim_func
+    def alternate(A: T.Buffer((20,), "float32"), S: T.Buffer((1,), "float32")) -> None:
+        for i in T.serial(20, annotations={"vector_lanes": 8}):
+            S[0] = A[i] - S[0]
+
+    value = np.arange(20).astype("float32")
+    wanted = np.float32(0)
+    for part in value:
+        wanted = part - wanted
+    check_lowering(alternate, [value, np.zeros(1, "float32")], [None, [wanted]])
+    assert not has_vectors(alternate)
