@@ -144,6 +144,11 @@ TABLE = {
         "read_at.read_at",
         "read_at.refusals",
     ),
+    "reduce_online": (
+        "reduce_online.the_pair_becomes_one_reduction",
+        "reduce_online.reduce_online_trace",
+        "reduce_online.reduce_online_refuses_other_shapes",
+    ),
     "reindex": (
         "reindex.reindex_of_what_is_read",
         "reindex.reindex_of_what_is_read",

@@ -21,6 +21,7 @@ from ..expr import (
     free_vars,
     substitute,
 )
+from ..expr import combiners
 from ..expr.bounds import type_range
 from ..tir import (
     Block,
@@ -64,6 +65,9 @@ def recognise(block: Block) -> ThreadReduction:
     stores, inits = _stores(block.body, {}), _stores(block.init, {})
     if stores and inits and [s.buffer for s in stores] == [s.buffer for s in inits]:
         loads = [BufferLoad(store.buffer, store.indices) for store in stores]
+        known = combiners.recognise([store.value for store in stores], loads)
+        if known is not None:
+            return _known(stores, known)
         pairs = zip(stores, loads, strict=True)
         sources = [_source(store.value, load) for store, load in pairs]
         values = tuple(init.value for init in inits)
@@ -76,6 +80,17 @@ def recognise(block: Block) -> ThreadReduction:
         " maximum, nor by a choice between what there is and what comes (as of an arg-maximum)",
         hint="bind another loop, or rfactor the reduction first",
     )
+
+
+def _known(
+    stores: Sequence[BufferStore], known: tuple[combiners.Combine, Sequence[Expr]]
+) -> ThreadReduction:
+    """A reduction by one of the combinations that have a name."""
+    combine, sources = known
+    lhs, rhs = ([Var(name, store.value.dtype) for store in stores] for name in "xy")
+    start = tuple(combiners.neutral(combine, stores[0].value.dtype))
+    combiner = CommReducer(lhs, rhs, combine(lhs, rhs), start)
+    return ThreadReduction(tuple(stores), tuple(sources), start, combiner)
 
 
 def _stores(stmt: Stmt | None, names: Mapping[Var, Expr]) -> list[BufferStore]:

@@ -156,7 +156,32 @@ def test_results_of_long_columns_come_together_without_conflicts() -> None:
 
 def test_long_rows_are_computed_again_and_short_ones_kept() -> None:
     assert cost((4, 1024), softmax).calls["exp"] == 4 * 1024
-    assert cost((400, 50000), softmax).calls["exp"] == 2 * 400 * 50000
+    elements = 400 * 50000
+    assert (
+        2 <= cost((400, 50000), softmax).calls["exp"] / elements < 2.3
+    )  # in threads, then of them
+
+
+@pytest.mark.parametrize("build", [softmax, layer_norm])
+@pytest.mark.parametrize("shape", [(3, 9001), (113, 8200)])
+def test_long_rows_are_reduced_in_one_pass(shape: tuple[int, int], build: Build) -> None:
+    sch, _, _ = scheduled(shape, build)
+    assert "reduce_online" in str(sch.trace)
+    test_groups_compute_what_they_should(shape, build)
+
+
+@pytest.mark.parametrize("row", [{0: np.inf}, {5: -np.inf}, {9000: np.nan}, None])
+def test_long_rows_with_special_numbers(row: dict[int, float] | None) -> None:
+    """One pass gives what two give; None: all of the row is -inf."""
+    value = np.random.default_rng(0).standard_normal((2, 9001)).astype("float32")
+    for place, number in (row or dict.fromkeys(range(9001), -np.inf)).items():
+        value[1, place] = number
+    sch, graph, _ = scheduled(value.shape, softmax)
+    result = np.zeros_like(value)
+    run_kernels(gpu_lower(sch.mod["main"]), value.reshape(-1), result.reshape(-1))
+    with np.errstate(all="ignore"):
+        [want] = run(graph, [value])
+    np.testing.assert_allclose(result, want, 1e-5, 1e-6)
 
 
 def test_transposes_go_through_tiles() -> None:
@@ -203,7 +228,7 @@ def test_few_results_are_made_in_parts(shape: tuple[int, ...], build: Build) -> 
 @pytest.mark.parametrize(
     ("shape", "build", "count"),
     [
-        ((2, 311), softmax, 5), ((3, 320), layer_norm, 5), ((151, 7), centred(0), 3),
+        ((2, 311), softmax, 3), ((3, 320), layer_norm, 3), ((151, 7), centred(0), 3),
         ((2, 300), with_statistics(1), 3), ((400,), lambda x: [ops.exp(x), ops.sum(x, 0)], 3),
     ],
 )  # fmt: skip

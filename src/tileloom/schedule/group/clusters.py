@@ -18,6 +18,7 @@ from ..instruction import can
 from ..schedule import Schedule
 from .domain import Domain, GroupAxis, GroupRefused, accesses, blocks_by_name, domain_of
 from .loops import reduces, writes_output
+from .online import find_pairs
 from .tile import busy_blocks
 
 #: Positions of a row, and of a column, from which all of the GPU reduces it; and of all together.
@@ -32,11 +33,13 @@ class Cluster:
         names: of the blocks, producers first.
         domain: what they run over.
         exported: buffers that other clusters read.
+        pairs: reductions that are made in one pass.
     """
 
     names: list[str]
     domain: Domain
     exported: set[Buffer] = field(default_factory=set)
+    pairs: list[tuple[str, str]] = field(default_factory=list)
 
     def blocks(self, sch: Schedule) -> dict[str, Block]:
         """The blocks by name."""
@@ -44,7 +47,7 @@ class Cluster:
 
     def copy(self) -> Cluster:
         """The same, to which blocks can be added."""
-        return Cluster(list(self.names), self.domain.copy(), self.exported)
+        return Cluster(list(self.names), self.domain.copy(), self.exported, self.pairs)
 
     def leaves(self, sch: Schedule, block: Block) -> bool:
         """Whether what a block makes is seen outside of the kernel."""
@@ -74,7 +77,8 @@ def find_clusters(sch: Schedule, target: Target) -> list[Cluster]:
     found: list[Cluster] = []
     for cluster in _Sorter(blocks).run():
         if is_long(cluster.domain, target):
-            found += _stages(blocks, cluster)
+            pairs = find_pairs(sch, cluster.names, cluster.domain)
+            found += _stages(blocks, cluster, pairs)
         else:
             found.append(cluster)
     return found
@@ -233,8 +237,14 @@ def is_long(domain: Domain, target: Target) -> bool:
     return domain.depth >= least and blocks_alone(domain) < busy_blocks(target) // 2
 
 
-def _stages(blocks: Mapping[str, Block], cluster: Cluster) -> list[Cluster]:
-    """A cluster of few long rows by what must be reduced before; formulas of all elements apart."""
+def _stages(
+    blocks: Mapping[str, Block], cluster: Cluster, pairs: Sequence[tuple[str, str]]
+) -> list[Cluster]:
+    """A cluster of few long rows by what must be reduced before; formulas of all elements apart.
+
+    Of `pairs` the second is reduced with the first.
+    """
+    first = {later: name for name, later in pairs}
     domain = cluster.domain
     writers = {r.buffer: name for name in cluster.names for r in blocks[name].writes}
     stage: dict[str, int] = {}
@@ -248,13 +258,16 @@ def _stages(blocks: Mapping[str, Block], cluster: Cluster) -> list[Cluster]:
              for n in before),
             default=0,
         )  # fmt: skip
+        if name in first:
+            stage[name] = stage[first[name]]
         parts.setdefault((stage[name], whole and not reduces(block)), []).append(name)
     found = []
     for key in sorted(parts):
         own = {name: blocks[name] for name in parts[key]}
         shared = shared_domain(own)
         if shared is not None:
-            found.append(Cluster(list(own), shared))
+            inside = [pair for pair in pairs if pair[1] in own]
+            found.append(Cluster(list(own), shared, pairs=inside))
         else:  # rows that nothing reduces any more
             found += [Cluster([name], domain_of([block])) for name, block in own.items()]
     return found

@@ -20,10 +20,11 @@ from .grid import merged, parts_for, schedule_parts
 from .launches import Launch, bind_launches
 from .loops import reduces
 from .normal import normalise
+from .online import reduce_in_one_pass
 from .products import product_alone
 from .registers import flatten, inline_the_rest, keep_results
 from .share import ACROSS_ROWS, ALONG_ROWS, share_out, threads_of
-from .tile import Tile, alternatives, choose_tile
+from .tile import KEPT, Tile, alternatives, choose_tile
 from .transposed import ROWS, SIDE, tile_transposed, transposed_reads
 
 
@@ -128,7 +129,11 @@ def _apply(sch: Schedule, cluster: Cluster, tile: Tile) -> Launch:
             return Launch(tile_transposed(sch, block, domain, across), (SIDE, ROWS))
     along = domain.reduces_innermost and tile.reduce_thread > 1
     tags = ALONG_ROWS if along else ACROSS_ROWS
-    outermost = [_tile_block(sch, name, cluster, tile, tags) for name in cluster.names]
+    deep = {name: normalise(sch, name, domain)[1] is not None for name in cluster.names}
+    if tile.reduce_inner > KEPT:
+        for _, later in reduce_in_one_pass(sch, cluster.names):
+            deep[later] = False
+    outermost = [_tile_block(sch, name, cluster, tile, tags, deep[name]) for name in cluster.names]
     return Launch(merged(sch, outermost), threads_of(tile, tags))
 
 
@@ -137,14 +142,14 @@ def _bits(block: Block) -> int:
 
 
 def _tile_block(
-    sch: Schedule, name: str, cluster: Cluster, tile: Tile, tags: tuple[str, str]
+    sch: Schedule, name: str, cluster: Cluster, tile: Tile, tags: tuple[str, str], deep: bool
 ) -> LoopRV:
     """Tile a block and bind its threads; its outermost loop, which is not bound yet."""
     rv = sch.get_block(name)
     leaves = cluster.leaves(sch, sch.get(rv))
-    rows, depth = normalise(sch, name, cluster.domain)
+    rows, *depth = sch.get_loops(rv)
     if cluster.domain.reduced:
-        return share_out(sch, rv, rows, depth, tile, tags, leaves)
+        return share_out(sch, rv, rows, depth[0] if deep else None, tile, tags, leaves)
     block: LoopRV
     block, thread, inner = sch.split(rows, [None, tile.spatial_thread, tile.spatial_inner])
     sch.bind(thread, "threadIdx.x")

@@ -11,10 +11,12 @@ from ...base import Target
 from ..rv import BlockRV, LoopRV
 from ..schedule import Schedule
 from .clusters import Cluster, blocks_alone, is_long, over_depth
-from .domain import Domain, GroupRefused
+from .domain import Domain
 from .launches import Launch
 from .loops import reduces
 from .normal import normalise
+from .online import reduce_in_one_pass
+from .registers import keep_results
 from .share import ACROSS_ROWS, ALONG_ROWS, share_out, threads_of
 from .tile import KEPT, Tile, busy_blocks, trim
 
@@ -30,6 +32,8 @@ def parts_for(sch: Schedule, cluster: Cluster, target: Target) -> int:
     for name, block in cluster.blocks(sch).items():
         before = (sch.get(rv) for rv in sch.get_producers(sch.get_block(name)))
         inside = [b for b in before if b.name_hint in cluster.names]
+        if name in {later for _, later in cluster.pairs}:
+            continue
         if over_depth(domain, name) and (not reduces(block) or any(map(reduces, inside))):
             return 1  # the data is passed over again, with what all parts make together
     step = _threads(domain)
@@ -52,21 +56,25 @@ def schedule_parts(sch: Schedule, cluster: Cluster, parts: int) -> list[Launch]:
         whole, tags = Tile(1, 1, trim(_power(parts), 1, 1024), 1, "block"), ALONG_ROWS
     else:
         whole, tags = Tile(min(THREADS, domain.rows), 1, 1, parts, "none"), ACROSS_ROWS
+    keep_results(sch, cluster, whole)
+    deep = {name: normalise(sch, name, domain)[1] is not None for name in cluster.names}
+    if cluster.pairs:
+        for _, later in reduce_in_one_pass(sch, cluster.names):
+            deep[later] = False
     of_parts: list[LoopRV] = []
     of_wholes: list[LoopRV] = []
     for name in cluster.names:
         rv = sch.get_block(name)
-        rows, depth = normalise(sch, name, domain)
-        if reduces(sch.get(rv)):
-            if depth is None:
-                raise GroupRefused(f"block {name!r} reduces over nothing")
+        if deep[name]:
             step = _threads(domain)
             length = -(-domain.depth // (parts * step))
-            part, _, _ = sch.split(depth, [parts, length, step])
+            part, _, _ = sch.split(sch.get_loops(rv)[1], [parts, length, step])
             of_parts.append(_tile_part(sch, sch.rfactor(part, 0), along, domain.rows))
-            rows, depth, *_ = sch.get_loops(rv)
+        rows, *depth = sch.get_loops(rv)
         leaves = cluster.leaves(sch, sch.get(rv))
-        of_wholes.append(share_out(sch, rv, rows, depth, whole, tags, leaves))
+        of_wholes.append(
+            share_out(sch, rv, rows, depth[0] if deep[name] else None, whole, tags, leaves)
+        )
     threads = (THREADS, 1) if along else (min(COLUMNS, domain.rows), TOGETHER)
     return [
         Launch(merged(sch, of_parts), threads),
@@ -86,6 +94,8 @@ def _power(value: int) -> int:
 
 def _tile_part(sch: Schedule, rv: BlockRV, along: bool, rows: int) -> LoopRV:
     """A block of threads for each part of a row, or of neighbouring columns."""
+    for k in range(len(sch.get(rv).writes)):
+        sch.set_scope(rv, k, "global")  # another kernel reads it
     row, part, inner, thread = sch.get_loops(rv)
     block: LoopRV
     if along:

@@ -43,7 +43,8 @@ def share_out(
     if tile.spatial_thread > 1:
         sch.bind(row, tags[0])
     if not leaves:
-        sch.set_scope(rv, 0, "local")
+        for k in range(len(sch.get(rv).writes)):
+            sch.set_scope(rv, k, "local")
     return block
 
 

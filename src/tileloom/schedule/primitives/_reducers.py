@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...expr import Add, BinaryOp, Call, Expr, Max, Min, Mul, Not, Select, Var, substitute
+from ...expr.combiners import Combine, match_combination, recognise
+from ...expr.combiners import Values as Pair
 from ...expr.nodes import EQ, GE, GT, LE, LT, And, Or
-from ...tir import Block, BufferLoad, BufferStore, LetStmt, SeqStmt, Stmt
+from ...tir import (
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    For,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    seq,
+)
 from ..errors import refuse
-
-Pair = Sequence[Expr]
-Combine = Callable[[Pair, Pair], list[Expr]]
 
 
 @dataclass(frozen=True)
@@ -42,9 +52,12 @@ def reduction_of(block: Block) -> Reduction:
         )
     old = [BufferLoad(s.buffer, s.indices) for s in stores]
     for combine in _COMBINERS.get(len(stores), ()):
-        new = _match(combine, old, values)
+        new = match_combination(combine, old, values)
         if new is not None:
             return Reduction(stores, first, tuple(new), combine)
+    known = recognise(values, old)
+    if known is not None:
+        return Reduction(stores, first, tuple(known[1]), known[0])
     raise refuse(
         f"the combiner of the block {block.name_hint!r} is not known: "
         + ", ".join(map(str, values)),
@@ -66,43 +79,6 @@ def _stores(block: Block, stmt: Stmt) -> tuple[tuple[BufferStore, ...], tuple[Ex
         raise refuse(f"the block {block.name_hint!r} does more than store its results", at=[block])
     values = tuple(substitute(store.value, bound) for store in stores)
     return stores, values
-
-
-def _match(combine: Combine, old: Pair, values: Pair) -> list[Expr] | None:
-    """What stands for the new values, if `values` are a combination of `old` with anything."""
-    holes = [Var(f"new{k}", value.dtype) for k, value in enumerate(old)]
-    found: dict[Var, Expr] = {}
-    pattern = combine(old, holes)
-    fits = all(_unify(p, v, set(holes), found) for p, v in zip(pattern, values, strict=True))
-    return [found[hole] for hole in holes] if fits and len(found) == len(holes) else None
-
-
-def _unify(pattern: Expr, value: Expr, holes: set[Var], found: dict[Var, Expr]) -> bool:
-    if isinstance(pattern, Var) and pattern in holes:
-        if pattern.dtype is not value.dtype:
-            return False
-        return found.setdefault(pattern, value) is value
-    if pattern is value:
-        return True
-    if type(pattern) is not type(value) or pattern.dtype is not value.dtype:
-        return False
-    if isinstance(pattern, BufferLoad):
-        return False
-    return _unify_children(pattern, value, holes, found)
-
-
-def _unify_children(pattern: Expr, value: Expr, holes: set[Var], found: dict[Var, Expr]) -> bool:
-    orders = [list(value.children)]
-    if isinstance(pattern, BinaryOp) and pattern.commutative:
-        orders.append(orders[0][::-1])
-    for order in orders:
-        trial = dict(found)
-        if len(order) == len(pattern.children) and all(
-            _unify(p, v, holes, trial) for p, v in zip(pattern.children, order, strict=True)
-        ):
-            found.update(trial)
-            return True
-    return False
 
 
 def _each(op: type[BinaryOp]) -> Combine:
@@ -139,3 +115,29 @@ _COMBINERS: Mapping[int, Sequence[Combine]] = {
         *(_pick(op, ties) for op in (GE, GT, LE, LT) for ties in ("old", "index", "nan")),
     ],
 }
+
+
+def store_all(buffers: list[Buffer], values: list[Expr], places: list[tuple[Expr, ...]]) -> Stmt:
+    """Stores of values that may read what the other stores write."""
+    if len(buffers) == 1:
+        return BufferStore(buffers[0], values[0], places[0])
+    names = [Var(f"v_{b.name.replace('.', '_')}", v.dtype) for b, v in zip(buffers, values)]
+    stmt: Stmt = seq(
+        *(BufferStore(b, v, p) for b, v, p in zip(buffers, names, places, strict=True))
+    )
+    for name, value in zip(reversed(names), reversed(values), strict=True):
+        stmt = LetStmt(name, value, stmt)
+    return stmt
+
+
+def swap(body: Stmt, old: Stmt, new: Stmt) -> Stmt:
+    """`body` with one of its parts replaced."""
+    if body is old:
+        return new
+    parts = getattr(body, "seq", None)
+    if parts is not None:
+        return seq(*(swap(part, old, new) for part in parts))
+    inner = getattr(body, "body", None)
+    if inner is None or isinstance(body, (For, BlockRealize)):
+        return body
+    return body.replace(body=swap(inner, old, new))

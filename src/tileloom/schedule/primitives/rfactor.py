@@ -29,7 +29,6 @@ from ...tir import (
     BufferRegion,
     BufferStore,
     For,
-    LetStmt,
     SeqStmt,
     Stmt,
     infer_block_access,
@@ -43,7 +42,7 @@ from ..errors import name_of, refuse
 from ..instruction import BlockRef, LoopRef, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._reducers import Reduction, reduction_of
+from ._reducers import Reduction, reduction_of, store_all, swap
 
 
 @primitive("RFactor")
@@ -166,7 +165,7 @@ class _RFactor:
         back = _rebuild(self.loops, self.realize, final, skipped)
         new_top = seq(partial, back)
         scope = self.scope.block
-        body = _swap(scope.body, top.loop, new_top)
+        body = swap(scope.body, top.loop, new_top)
         allocated = (*scope.alloc_buffers, *buffers)
         changed = scope.replace(alloc_buffers=allocated, body=body)
         self.state.replace(self.scope, changed, {scope: changed, self.block.block: final.block})
@@ -253,7 +252,7 @@ class _RFactor:
         new = [substitute(value, renamed) for value in r.new]
         start = [substitute(value, renamed) for value in r.start]
         init = seq(*(BufferStore(b, v, p) for b, v, p in zip(buffers, start, places, strict=True)))
-        body = _store_all(buffers, r.combine(old, new), places)
+        body = store_all(buffers, r.combine(old, new), places)
         old_block = self.realize.block
         mine = set(buffers)
         bare = Block(
@@ -288,7 +287,7 @@ class _RFactor:
         ]
         start = [substitute(value, renamed) for value in r.start]
         init = seq(*(BufferStore(b, v, p) for b, v, p in zip(targets, start, places, strict=True)))
-        body = _store_all(targets, r.combine(old, new), places)
+        body = store_all(targets, r.combine(old, new), places)
         one = [BufferRegion.point(b, p) for b, p in zip(targets, places, strict=True)]
         final = Block(
             tuple(axes),
@@ -352,38 +351,12 @@ def _only_block(state: ScheduleState, loop: StmtSRef) -> StmtSRef:
     return blocks[0]
 
 
-def _store_all(buffers: list[Buffer], values: list[Expr], places: list[tuple[Expr, ...]]) -> Stmt:
-    """Stores of values that may read what the other stores write."""
-    if len(buffers) == 1:
-        return BufferStore(buffers[0], values[0], places[0])
-    names = [Var(f"v_{b.name.replace('.', '_')}", v.dtype) for b, v in zip(buffers, values)]
-    stmt: Stmt = seq(
-        *(BufferStore(b, v, p) for b, v, p in zip(buffers, names, places, strict=True))
-    )
-    for name, value in zip(reversed(names), reversed(values), strict=True):
-        stmt = LetStmt(name, value, stmt)
-    return stmt
-
-
 def _rebuild(loops: list[StmtSRef], old: Stmt, inner: Stmt, skipped: set[Var]) -> Stmt:
     """The loops around the block again, without those that only reduced."""
     stmt = inner
     for outer in reversed(loops):
         loop = outer.loop
         if loop.loop_var not in skipped:
-            stmt = loop.replace(body=_swap(loop.body, old, stmt))
+            stmt = loop.replace(body=swap(loop.body, old, stmt))
         old = loop
     return stmt
-
-
-def _swap(body: Stmt, old: Stmt, new: Stmt) -> Stmt:
-    """`body` with one of its parts replaced."""
-    if body is old:
-        return new
-    parts = getattr(body, "seq", None)
-    if parts is not None:
-        return seq(*(_swap(part, old, new) for part in parts))
-    inner = getattr(body, "body", None)
-    if inner is None or isinstance(body, (For, BlockRealize)):
-        return body
-    return body.replace(body=_swap(inner, old, new))
