@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpu import assemble
-from simt.hopper_programs import bulk_copy, group_product, tensor_copy
+from simt.hopper_programs import bulk_copy, group_product, pipeline, tensor_copy
 from tileloom.base.errors import UnsupportedError
 from tileloom.base.matrix_units import find_wgmma
 from tileloom.driver import assembly
@@ -71,3 +71,13 @@ def test_other_gpus_are_refused(arch: str) -> None:
 def test_older_gpus_have_no_barriers_in_memory() -> None:
     with pytest.raises(UnsupportedError, match="needs sm_90 or newer"):
         assembly(bulk_copy(), "cuda -arch=sm_89")
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_producers_and_consumers(turned: bool, tmp_path: Path) -> None:
+    ptx = assembly(pipeline(turned, 256), f"cuda -arch={ARCH}")
+    assert ".local" not in ptx
+    assert ".shared .align 1024" in ptx, "patterns of addresses repeat after so much"
+    said = assemble(ptx, ARCH, tmp_path)
+    assert "0 bytes stack frame, 0 bytes spill stores" in said
+    assert "serialized" not in said

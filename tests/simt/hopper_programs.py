@@ -142,3 +142,82 @@ def main(A: T.Buffer((64, {p.k}), "{kind}"), B: T.Buffer(({p.n}, {p.k}), "{kind}
                         t // 32 * 16 + t % 32 // 4 + i // 2 % 2 * 8, i // 4 * 8 + t % 4 * 2 + i % 2
                     ] = D[i]
 """)
+
+
+def pipeline(turned: bool, depth: int, **changes: str) -> PrimFunc:
+    """C = A @ B of 64 by 64: a warp brings tiles by two stages, four other warps multiply them.
+
+    B is stored as (N, K), or `turned` as (K, N).
+    """
+    parts = {
+        "full": "T.evaluate(T.ptx_mbarrier_wait(T.address_of(Full[k % 2]), {full_parity}))",
+        "full_parity": "k // 2 % 2",
+        "empty": "T.evaluate(T.ptx_mbarrier_wait(T.address_of(Empty[k % 2]), {empty_parity}))",
+        "empty_parity": "(k // 2 + 1) % 2",
+        "release": "T.evaluate(T.ptx_mbarrier_arrive(T.address_of(Empty[k % 2])))",
+        "bytes": "16384",
+        "wait": "T.evaluate(T.ptx_wgmma_wait_group(0))",
+        **changes,
+    }
+    parts["full"] = parts["full"].format(**parts)
+    parts["empty"] = parts["empty"].format(**parts)
+    b_at = "0, k * 64" if turned else "k * 64, 0"
+    # A step of 16 along k: 32 bytes of each row, or 16 rows.
+    b_step = "s * 1024" if turned else "s * 16"
+    return function(f"""
+@T.prim_func
+def main(MA: T.handle("uint8", "grid_constant"), MB: T.handle("uint8", "grid_constant"),
+         C: T.Buffer((64, 64), "float32")):
+    with T.block("root"):
+        SA = T.alloc_buffer((2, 4096), "float16", scope="shared")
+        SB = T.alloc_buffer((2, 4096), "float16", scope="shared")
+        Full = T.alloc_buffer((2,), "uint64", scope="shared")
+        Empty = T.alloc_buffer((2,), "uint64", scope="shared")
+        D = T.alloc_buffer((32,), "float32", scope="local")
+        for b in T.thread_binding(1, thread="blockIdx.x"):
+            for t in T.thread_binding(160, thread="threadIdx.x"):
+                if t == 0:
+                    for s in range(2):
+                        T.evaluate(T.ptx_mbarrier_init(T.address_of(Full[s]), 1))
+                        T.evaluate(T.ptx_mbarrier_init(T.address_of(Empty[s]), 128))
+                    T.evaluate(T.ptx_fence_mbarrier_init())
+                T.evaluate(T.tvm_storage_sync("shared"))
+                if t >= 128:
+                    if t == 128:
+                        for k in range({depth // 64}):
+                            {parts["empty"]}
+                            T.evaluate(T.ptx_mbarrier_arrive_expect_tx(
+                                T.address_of(Full[k % 2]), {parts["bytes"]}
+                            ))
+                            T.evaluate(T.ptx_cp_async_bulk_tensor(
+                                SA.data, k % 2 * 4096, MA, T.address_of(Full[k % 2]), k * 64, 0
+                            ))
+                            T.evaluate(T.ptx_cp_async_bulk_tensor(
+                                SB.data, k % 2 * 4096, MB, T.address_of(Full[k % 2]), {b_at}
+                            ))
+                else:
+                    for i in T.unroll(32):
+                        D[i] = T.float32(0)
+                    for k in range({depth // 64}):
+                        {parts["full"]}
+                        T.evaluate(T.ptx_wgmma_fence())
+                        for s in T.unroll(4):
+                            T.evaluate(T.ptx_wgmma(
+                                "m64n64k16", "f16", "f16", "f32",
+                                T.ptx_wgmma_descriptor(
+                                    T.address_of(SA[k % 2, s * 16]), 16, 1024, 128
+                                ), 0,
+                                T.ptx_wgmma_descriptor(
+                                    T.address_of(SB[k % 2, {b_step}]), 16, 1024, 128
+                                ),
+                                D.data, 0, T.bool(True), 0, {int(turned)}
+                            ))
+                        T.evaluate(T.ptx_wgmma_commit_group())
+                        {parts["wait"]}
+                        {parts["release"]}
+                    for i in T.unroll(32):
+                        C[
+                            t // 32 * 16 + t % 32 // 4 + i // 2 % 2 * 8,
+                            i // 4 * 8 + t % 4 * 2 + i % 2
+                        ] = D[i]
+""")

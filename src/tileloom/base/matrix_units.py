@@ -233,6 +233,11 @@ class GroupProduct:
         return Fragment("c", 16, self.n, element(self.c_type).bits)
 
     @property
+    def integers(self) -> bool:
+        """Whether it is a product of integers."""
+        return self.c_type == "s32"
+
+    @property
     def may_turn(self) -> bool:
         """Whether factors in shared memory may lie the other way round."""
         return self.bits == 16

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ class Crew:
         passed: barriers passed by each block; `warp_passed` by each warp.
     """
 
-    def __init__(self, threads: int, blocks: Array) -> None:
+    def __init__(self, threads: int, blocks: Array, engines: bool = False) -> None:
         self.threads = threads
         self.blocks = blocks
         count = len(blocks)
@@ -35,7 +37,9 @@ class Crew:
         self.warp_passed = np.zeros(count * self.warps, np.int32)
         # Of one block whose warps run each on their own: until when each has seen each other.
         self.now = 1
-        self.seen = np.zeros((self.warps, self.warps), np.int64)
+        # Engines are actors too: one that copies, then for each warp one that multiplies.
+        self.actors = 2 * self.warps + 1 if engines else self.warps
+        self.seen = np.zeros((self.actors, self.actors), np.int64)
         self.committed = np.zeros(self.size, np.int32)  # groups of asynchronous copies
 
     @property
@@ -52,6 +56,26 @@ class Crew:
     def learn(self, warp: int, known: Array) -> None:
         """A warp sees what others had seen."""
         np.maximum(self.seen[warp], known, out=self.seen[warp])
+
+    @property
+    def copier(self) -> int:
+        """The actor that copies for all warps."""
+        return self.warps
+
+    def multiplier(self, warp: int) -> int:
+        """The actor that multiplies for a warp."""
+        return self.warps + 1 + warp
+
+    @contextmanager
+    def acting(self, lanes: Array, actor: int) -> Iterator[None]:
+        """A scope in which what these threads touch, an engine touches for them."""
+        own = self.warp
+        self.warp = own.copy()
+        self.warp[lanes] = actor
+        try:
+            yield
+        finally:
+            self.warp = own
 
     def pass_warps(self, warps: Array) -> None:
         """The lanes of these warps have met."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..expr import Call, Expr
-from . import async_copy, matrix, mma
+from . import async_copy, bulk_copy, matrix, mma, wgmma
 from .crew import WARP, Array
 from .defects import KernelDefect
 
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 Handler = Callable[["Machine", tuple[Expr, ...], Array], None]
 
 #: What all threads of a warp must run together.
-_BY_WARPS: dict[str, Handler] = {**matrix.HANDLERS, **mma.HANDLERS}
-_BY_THREADS: dict[str, Handler] = {**async_copy.HANDLERS}
+_BY_WARPS: dict[str, Handler] = {**matrix.HANDLERS, **mma.HANDLERS, **wgmma.HANDLERS}
+_BY_THREADS: dict[str, Handler] = {**async_copy.HANDLERS, **bulk_copy.HANDLERS}
+#: Calls that have a value.
+VALUES = wgmma.VALUES
 
 
 def run_instruction(machine: Machine, call: Call, lanes: Array) -> bool:

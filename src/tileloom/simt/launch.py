@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..base.errors import ArgumentError, UnsupportedError
+from ..base.tensor_map import TensorMap
 from ..expr import Expr, Var
 from ..expr.evaluate import evaluate
+from ..lower.pointers import is_map, written_through
 from ..lower.threads import GRID_TAGS, THREAD_TAGS, Kernel, kernels
 from ..tir import (
     Allocate,
@@ -27,7 +29,7 @@ from ..tir.atomics import written_pointers
 from .crew import WARP, Array, Crew
 from .machine import Machine
 from .memory import Memory
-from .strands import Strands, needs_strands
+from .strands import Strands, needs_strands, uses_engines
 
 #: Threads that are run together: enough to keep NumPy's loops long.
 TOGETHER = 1 << 16
@@ -113,7 +115,9 @@ class _Host:
             raise ArgumentError(f"{func.name} takes {len(func.params)} arguments, not {len(args)}")
         for param, given in zip(func.params, args, strict=True):
             buffer = func.buffer_map.get(param)
-            if buffer is None:
+            if is_map(param):
+                self.env[param] = _map(given, param.name)
+            elif buffer is None:
                 self.env[param] = param.dtype.numpy.type(given)
             else:
                 self.bytes[buffer.data] = _bytes(given, buffer.name, buffer.dtype.element.numpy)
@@ -164,7 +168,8 @@ class _Host:
         shape = [extents.get(tag, 1) for tag in reversed(THREAD_TAGS)]
         threads = prod(shape)
         warps = -(-threads // WARP) if needs_strands(kernel.body) else 0
-        stored = written_pointers(kernel.body)
+        engines = uses_engines(kernel.body)
+        stored = written_pointers(kernel.body) | written_through(kernel.body)
         memory = {
             data: Memory(
                 data.name,
@@ -173,14 +178,14 @@ class _Host:
                 None,
                 starts_empty=False,
                 watched=data in stored,
-                warps=warps,
+                warps=2 * warps + 1 if engines else warps,
             )
             for data, raw in self.bytes.items()
         }
         step = 1 if warps else max(1, TOGETHER // max(1, threads))
         numbers = self._numbers(prod(grid))
         for start in range(0, len(numbers), step):
-            crew = Crew(threads, numbers[start : start + step])
+            crew = Crew(threads, numbers[start : start + step], engines)
             env = dict(self.env)
             block, thread = crew.blocks[crew.block], crew.thread
             places = [(GRID_TAGS, grid, block), (tuple(reversed(THREAD_TAGS)), shape, thread)]
@@ -206,6 +211,12 @@ class _Host:
         if len(chosen) and not 0 <= chosen[0] <= chosen[-1] < count:
             raise ArgumentError(f"the grid has blocks 0 to {count - 1}, not {self.blocks}")
         return chosen
+
+
+def _map(given: Any, name: str) -> TensorMap:
+    if not isinstance(given, TensorMap):
+        raise ArgumentError(f"argument {name!r} is a TensorMap, not {type(given).__name__}")
+    return given
 
 
 def _bytes(given: Any, name: str, kind: np.dtype[Any]) -> Array:

@@ -64,7 +64,8 @@ from .approximations import Random, perturbed
 from .atomics import run_atomic
 from .crew import Array, Crew
 from .defects import KernelDefect
-from .instructions import run_instruction
+from .engines import Engines
+from .instructions import VALUES, run_instruction
 from .memory import Access, Memory
 from .warps import WARP_CALLS
 
@@ -101,6 +102,7 @@ class Machine:
         self.kinds: dict[Var, DType] = {}  # of what the kernel allocates
         self.stmt: Stmt | None = None
         self.steps = 0
+        self.engines = Engines(self)
         self.random: Random | None = None  # what functions are off by, where they are approximated
 
     # ------------------------------------------------------------------ statements
@@ -246,8 +248,10 @@ class Machine:
             row_of,
             starts_empty=self.starts_empty and not fragment,
             watched=shared,
-            warps=self.warps,
+            warps=self.crew.actors if self.warps else 0,
         )
+        if self.crew.actors > self.crew.warps:
+            self.memory[stmt.buffer_var].hide()
 
     # ------------------------------------------------------------------ values
 
@@ -373,6 +377,8 @@ class Machine:
         together = WARP_CALLS.get(call.op)
         if together is not None:
             return together(self, call, lanes)
+        if call.op in VALUES:
+            return VALUES[call.op](self, call, lanes)
         if call.op == "tir.tvm_warp_activemask":
             return np.uint32(0xFFFFFFFF)
         function = get_op(call.op).evaluate

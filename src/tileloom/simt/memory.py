@@ -75,6 +75,7 @@ class Memory:
         self.written = np.zeros(cells, bool) if starts_empty else None
         self.arriving: Array | None = None  # by cell: the thread that copies into it, 0 for none
         self.group: Array | None = None
+        self.unfenced: Array | None = None  # by cell: the thread that wrote it, unseen by engines
         self.warps = warps
         self.writes = touches(cells, warps) if watched else None
         self.reads = touches(cells, warps) if watched else None
@@ -146,7 +147,16 @@ class Memory:
             self._check(access, self.writes, who, flat, ("writes", "writes"))  # each other
         if self.written is not None:
             self.written[cells] = True
+        if self.unfenced is not None:
+            self.unfenced[cells] = access.lanes[:, None] + 1
         self._view(access.buffer.dtype)[self._rows(access), access.index] = value
+
+    def look(self, access: Access) -> Array:
+        """Elements that only an engine sees: they may be under way."""
+        cells = self.cells(access)
+        if self.arriving is not None and (self.arriving[cells] != 0).any():
+            return np.asarray(self._view(access.buffer.dtype)[self._rows(access), access.index])
+        return self.load(access)
 
     def change(
         self, access: Access, apply: Callable[[Array, Array], Array], *, changes: bool
@@ -229,10 +239,18 @@ class Memory:
 
     # ------------------------------------------------------------------ asynchronous copies
 
-    def expect(self, access: Access, value: Array) -> None:
-        """Copies to these places have begun; they belong to the threads' open groups."""
+    def expect(
+        self, access: Access, value: Array, group: Array | int | None = None, again: bool = False
+    ) -> None:
+        """Values for these places are under way.
+
+        Args:
+            group: that they belong to; without, the threads' open groups of copies.
+            again: whether others may be under way there.
+        """
         cells = self.cells(access)
-        self._check_arrived(access, cells)
+        if not again:
+            self._check_arrived(access, cells)
         if self.arriving is None or self.group is None:
             self.arriving = np.zeros(len(self.data) * self.units, np.int64)
             self.group = np.zeros(len(self.data) * self.units, np.int32)
@@ -247,7 +265,9 @@ class Memory:
                 f"{access.buffer.name}[{access.vectors[row[0], 0]}] is copied into by two threads"
             )
             raise access.defect("race", what, row)
-        self.group[flat] = access.crew.committed[who]
+        self.group[flat] = access.crew.committed[who] if group is None else group
+        if group is not None and self.writes is not None:
+            self.writes.note(access.crew, who, flat)
         if self.written is not None:
             self.written[flat] = True
         self._view(access.buffer.dtype)[self._rows(access), access.index] = value
@@ -265,6 +285,35 @@ class Memory:
         self.arriving[flat] = 0
         if self.writes is not None:
             self.writes.note(crew, who, flat)
+
+    @property
+    def watched(self) -> bool:
+        """Whether threads may race for it."""
+        return self.writes is not None
+
+    def land(self, access: Access) -> None:
+        """What was under way to these places is there."""
+        if self.arriving is not None:
+            self.arriving[self.cells(access)] = 0
+
+    def hide(self) -> None:
+        """From now on engines see what threads write when they have fenced it."""
+        self.unfenced = np.zeros(len(self.data) * self.units, np.int64)
+
+    def fence(self, lanes: Array) -> None:
+        """What these threads wrote can be seen by engines from now on."""
+        if self.unfenced is not None:
+            self.unfenced[np.isin(self.unfenced, lanes + 1)] = 0
+
+    def check_fenced(self, access: Access, what: str, fence: str) -> None:
+        """Refuse that an engine touches what a thread wrote without a fence."""
+        if self.unfenced is None:
+            return
+        hidden = np.flatnonzero((self.unfenced[self.cells(access)] != 0).any(axis=1))
+        if len(hidden):
+            element = f"{access.buffer.name}[{access.vectors[hidden[0], 0]}]"
+            what = f"{what} {element}, which a thread wrote with no fence since"
+            raise access.defect("missing fence", what, hidden, f"call {fence} between")
 
     def _check_arrived(self, access: Access, cells: Array) -> None:
         if self.arriving is None:

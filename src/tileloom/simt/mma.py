@@ -10,7 +10,7 @@ import numpy as np
 
 from ..base import dtype
 from ..base.errors import UnsupportedError
-from ..base.matrix_units import Fragment, Product, element, find_mma
+from ..base.matrix_units import Fragment, GroupProduct, Product, element, find_mma
 from ..expr import Expr, IntImm, StringImm
 from .crew import WARP, Array
 from .pointers import Place, place, scope_of
@@ -46,7 +46,7 @@ def load_matrix(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
         halves = halves.swapaxes(2, 3)
     parts = np.ascontiguousarray(halves).reshape(-1, count, 32, 2)  # a thread's two neighbours
     mine = np.ascontiguousarray(parts.swapaxes(1, 2)).reshape(len(lanes), count * 2)
-    target.hold(mine.view(np.uint8))
+    target.each(4 * count).put(mine)
 
 
 # ---------------------------------------------------------------------------- mma
@@ -66,7 +66,9 @@ def multiply(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
     scatter(c, product.c, total)
 
 
-def multiplied(product: Product, a: Array, b: Array, c: Array, saturate: bool) -> Array:
+def multiplied(
+    product: Product | GroupProduct, a: Array, b: Array, c: Array, saturate: bool = False
+) -> Array:
     """The sum of tiles, [warps, rows, columns], as matrix units round it."""
     if saturate and not product.integers:
         raise UnsupportedError("only sums of integers saturate")
@@ -97,7 +99,7 @@ def _rounded(tile: Array, kind: str) -> Array:
 
 
 @cache
-def _places(fragment: Fragment) -> tuple[Array, Array]:
+def fragment_places(fragment: Fragment) -> tuple[Array, Array]:
     """The row and the column of every element, [threads of a warp, elements]."""
     table = np.array([(row, column) for _, _, row, column in fragment.places()])
     rows, columns = table.T.reshape(2, WARP, fragment.held)
@@ -107,19 +109,24 @@ def _places(fragment: Fragment) -> tuple[Array, Array]:
 def gather(found: Place, fragment: Fragment, kind: str) -> Array:
     """Tiles that warps hold in registers, [warps, rows, columns]."""
     _check_packed(found, fragment)
-    bytes_ = found.held(fragment.held * fragment.bits // 8)
+    bytes_ = found.each(fragment.held * fragment.bits // 8).take()
     values = bytes_.view(dtype(element(kind).dtype).numpy)
     tiles = np.zeros((len(found.lanes) // WARP, fragment.rows, fragment.columns), values.dtype)
-    rows, columns = _places(fragment)
+    rows, columns = fragment_places(fragment)
     tiles[:, rows, columns] = values.reshape(-1, WARP, fragment.held)
     return tiles
 
 
 def scatter(found: Place, fragment: Fragment, tiles: Array) -> None:
     """Put tiles into the registers of warps."""
-    rows, columns = _places(fragment)
-    values = np.ascontiguousarray(tiles[:, rows, columns].reshape(-1, fragment.held))
-    found.hold(values.view(np.uint8))
+    values = scatter_values(fragment, tiles)
+    found.each(fragment.held * fragment.bits // 8).put(values)
+
+
+def scatter_values(fragment: Fragment, tiles: Array) -> Array:
+    """What threads hold of tiles, [threads, elements]."""
+    rows, columns = fragment_places(fragment)
+    return np.ascontiguousarray(tiles[:, rows, columns].reshape(-1, fragment.held))
 
 
 def _check_packed(found: Place, fragment: Fragment) -> None:

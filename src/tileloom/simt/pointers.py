@@ -60,6 +60,17 @@ class Place:
         access = self._access(self.elements(given.shape[1]))
         self.memory.expect(access, np.ascontiguousarray(given).view(self.kind.numpy))
 
+    def at(self, offsets: Array) -> Elements:
+        """Single elements, so far after each thread's place."""
+        index = (self.index[:, None] + offsets).reshape(-1)
+        return Elements(
+            self.machine, np.repeat(self.lanes, len(offsets)), self.data, self.kind, index
+        )
+
+    def each(self, count: int) -> Elements:
+        """The elements of some bytes from here on, one by one: they lie at no multiple of that."""
+        return self.at(np.arange(self.elements(count)))
+
     def load(self, count: int) -> Array:
         """Bytes from here on, [threads, bytes]; as one vector, which lies at a multiple of it."""
         found = self.memory.load(self._access(self.elements(count)))
@@ -69,17 +80,6 @@ class Place:
         """Write bytes from here on, [threads, bytes]."""
         access = self._access(self.elements(given.shape[1]))
         self.memory.store(access, np.ascontiguousarray(given).view(self.kind.numpy))
-
-    def held(self, count: int) -> Array:
-        """Bytes from here on of what a thread holds in registers: of no alignment."""
-        found = self.memory.load(self._one_by_one(self.elements(count)))
-        return np.ascontiguousarray(found).view(np.uint8).reshape(len(self.lanes), count)
-
-    def hold(self, given: Array) -> None:
-        """Write registers, [threads, bytes]."""
-        access = self._one_by_one(self.elements(given.shape[1]))
-        values = np.ascontiguousarray(given).view(self.kind.numpy)
-        self.memory.store(access, values.reshape(-1))
 
     def defect(self, kind: str, what: str, rows: Array, hint: str | None = None) -> KernelDefect:
         """A defect of the threads in these rows."""
@@ -94,13 +94,49 @@ class Place:
         index = self.index[:, None] + np.arange(count)
         return Access(self.machine.crew, self.lanes, index, self.buffer, stmt)
 
-    def _one_by_one(self, count: int) -> Access:
+
+class Elements(Place):
+    """Single elements, each touched by a thread."""
+
+    @property
+    def access(self) -> Access:
+        """What the threads do."""
         stmt = self.machine.stmt
         if stmt is None:
             raise UnsupportedError("an instruction outside of statements")
-        index = (self.index[:, None] + np.arange(count)).reshape(-1)
-        lanes = np.repeat(self.lanes, count)
-        return Access(self.machine.crew, lanes, index, self.buffer, stmt)
+        return Access(self.machine.crew, self.lanes, self.index, self.buffer, stmt)
+
+    def take(self) -> Array:
+        """Their bytes."""
+        return np.ascontiguousarray(self.memory.load(self.access)).view(np.uint8)
+
+    def look(self) -> Array:
+        """Their bytes, which may be under way: for engines that take them as they come."""
+        return np.ascontiguousarray(self.memory.look(self.access)).view(np.uint8)
+
+    def take_as_engine(self) -> Array:
+        """Their bytes, which threads have fenced."""
+        self.check_fenced("an engine reads", "ptx_fence_proxy_async")
+        return self.take()
+
+    def put(self, given: Array) -> None:
+        """Write bytes."""
+        self.memory.store(self.access, self._values(given))
+
+    def expect_each(self, given: Array, group: int, again: bool = False) -> None:
+        """Bytes are under way, in a group."""
+        self.memory.expect(self.access, self._values(given), group, again)
+
+    def land(self) -> None:
+        """What was under way is there."""
+        self.memory.land(self.access)
+
+    def check_fenced(self, what: str, fence: str) -> None:
+        """Refuse what threads wrote with no fence since."""
+        self.memory.check_fenced(self.access, what, fence)
+
+    def _values(self, given: Array) -> Array:
+        return np.ascontiguousarray(given).reshape(-1).view(np.uint8).view(self.kind.numpy)
 
 
 def place(machine: Machine, pointer: Expr, index: Expr | None, lanes: Array) -> Place:

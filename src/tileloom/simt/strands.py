@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.errors import UnsupportedError
+from ..base.gpu_instructions import SELF_ORDERED
 from ..expr import Call, StringImm
 from ..expr.warp_ops import NAMED_BARRIERS
 from ..tir import (
@@ -35,18 +36,27 @@ from ..tir import (
 )
 from .crew import WARP, Array
 from .defects import KernelDefect
+from .engines import Waiting
 
 if TYPE_CHECKING:
     from .machine import Machine
 
 Ready = Callable[[], bool]
-_SYNC = "tir.tvm_storage_sync"
+_SYNC, _WAIT = "tir.tvm_storage_sync", "tir.ptx_mbarrier_wait"
 
 
 def needs_strands(body: Stmt) -> bool:
     """Whether warps of the kernel may wait for each other in different places."""
     calls = (node.value for node in collect(body, Evaluate))
-    return any(isinstance(call, Call) and call.op in NAMED_BARRIERS for call in calls)
+    return any(isinstance(call, Call) and call.op in NAMED_BARRIERS for call in calls) or (
+        uses_engines(body)
+    )
+
+
+def uses_engines(body: Stmt) -> bool:
+    """Whether something works beside the warps of the kernel."""
+    calls = (node.value for node in collect(body, Evaluate))
+    return any(isinstance(call, Call) and call.op in SELF_ORDERED for call in calls)
 
 
 def _waits(stmt: Evaluate) -> bool:
@@ -54,7 +64,7 @@ def _waits(stmt: Evaluate) -> bool:
     if not isinstance(call, Call):
         return False
     if call.op != _SYNC:
-        return call.op in NAMED_BARRIERS
+        return call.op in NAMED_BARRIERS or call.op == _WAIT
     return not (isinstance(call.args[0], StringImm) and call.args[0].value == "warp")
 
 
@@ -111,6 +121,8 @@ class Strands:
         while live:
             able = [strand for strand in live if strand.ready is None or strand.ready()]
             if not able:
+                if machine.engines.advance():
+                    continue
                 self._stuck(live)
             for strand in able:
                 machine.env = strand.env
@@ -118,9 +130,13 @@ class Strands:
                     strand.ready, strand.stmt = next(strand.steps), machine.stmt
                 except StopIteration:
                     live.remove(strand)
+        machine.engines.finish()
 
     def _stuck(self, live: list[_Strand]) -> None:
         """Say who waits for whom."""
+        for strand in live:
+            if isinstance(strand.ready, Waiting):
+                self._never(strand, strand.ready)
         first = live[0]
         open_ = [f"{m.arrived} of {m.expected}" for m in self.meetings.values() if m.arrived]
         number = next((n for n, m in self.meetings.items() if m.arrived), 0)
@@ -131,6 +147,16 @@ class Strands:
             self.machine.crew.places(np.concatenate([strand.lanes for strand in live])),
             first.stmt.span if first.stmt else None,
             hint="count the threads that come to the barrier, and in which order",
+        )
+
+    def _never(self, strand: _Strand, waiting: Waiting) -> None:
+        raise KernelDefect(
+            "deadlock",
+            f"a warp waits for parity {waiting.parity}; {waiting.reason()}, and nobody can go on",
+            strand.stmt,
+            self.machine.crew.places(strand.lanes),
+            strand.stmt.span if strand.stmt else None,
+            hint="count the arrivals and the bytes of a phase, and look at the parity",
         )
 
     # ------------------------------------------------------------------ statements
@@ -164,6 +190,9 @@ class Strands:
             case While():
                 while len(lanes := lanes[machine.holds(stmt, stmt.condition, lanes)]):
                     yield from self._steps(stmt.body, lanes)
+            case Evaluate(value=Call(op=op) as call) if op == _WAIT:
+                machine.stmt = stmt
+                yield from machine.engines.wait(call.args[0], call.args[1], lanes)
             case Evaluate(value=Call() as call):
                 machine.stmt = stmt
                 yield from self._meet(call, lanes)
