@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from gpu import ARCHS, assemble
 from lower.gpu_programs import gpu_lower, syncs
 from tileloom import assembly, te
 from tileloom.base.errors import UnsupportedError
@@ -180,11 +181,14 @@ def test_sums_of_few_rows(rows, columns):
     np.testing.assert_allclose(one, a.sum(1, dtype="float64") * 2 + 1, rtol=1e-3, atol=1e-2)
 
 
-def test_ptx():
-    ptx = assembly(IRModule({"main": row_sums(3, 65536)}), "cuda -arch=sm_80")
+@pytest.mark.parametrize("arch", ["sm_70", *ARCHS])
+def test_ptx(arch, tmp_path):
+    ptx = assembly(IRModule({"main": row_sums(3, 65536)}), f"cuda -arch={arch}")
     assert ptx.count(".visible .entry") == 1
     assert re.search(r"atom\.\S*add", ptx)
     assert "fence" in ptx or "membar" in ptx
+    assert "ld.relaxed" in ptx or "ld.volatile" in ptx  # of parts, past the cache of a processor
+    assemble(ptx, arch, tmp_path)
 
 
 def test_the_host_says_that_it_has_no_zeroed_memory():
