@@ -32,10 +32,13 @@ from ..expr import (
     Sub,
 )
 from . import vmath
-from .types import F32, I16, I32, filled, known_integer, like, register_type
+from .types import BF16, F32, I16, I32, filled, known_integer, like, register_type
 
 #: A product may be fused into a following sum: one rounding less.
 CONTRACT = ("contract",)
+
+#: Attribute of modules for machines that round to bfloat16 by an instruction.
+ROUNDS_BFLOAT = "rounds_bfloat"
 
 _FLOAT = dtype("float32")
 _COMPARE = {EQ: "==", NE: "!=", LT: "<", LE: "<=", GT: ">", GE: ">="}
@@ -178,6 +181,8 @@ def widen_bfloat(b: Builder, value: ir.Value) -> ir.Value:
 
 def round_bfloat(b: Builder, value: ir.Value) -> ir.Value:
     """A float rounded to the nearest bfloat16, ties to even; a NaN stays a NaN."""
+    if getattr(b.module, ROUNDS_BFLOAT, False):
+        return b.bitcast(b.fptrunc(value, like(value, BF16)), like(value, I16))
     wide = like(value, I32)
     bits = b.bitcast(value, wide)
     odd = b.and_(b.lshr(bits, filled(wide, 16)), filled(wide, 1))

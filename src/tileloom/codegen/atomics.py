@@ -20,7 +20,7 @@ from ..expr import Expr as Node
 from ..tir.atomics import AtomicPlace, atomic_order, atomic_place, atomic_values
 from . import arith
 from .emitter import Emitter
-from .types import I8, I16, I32, PTR, element_bytes, memory_type
+from .types import BF16, I8, I16, I32, PTR, element_bytes, memory_type
 
 _SCOPES = {"block": "block", "gpu": "device", "system": ""}
 _ORDERS = {"relaxed": "monotonic", "acquire": "acquire", "release": "release", "acq_rel": "acq_rel"}
@@ -30,19 +30,6 @@ _COMBINE: dict[str, type[Node]] = {
     "tir.atomic_min": Min,
     "tir.atomic_max": Max,
 }
-
-
-class _BFloat(ir.Type):  # type: ignore[misc]
-    """LLVM's type of bfloat16, of which llvmlite has none."""
-
-    def _to_string(self) -> str:
-        return "bfloat"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _BFloat)
-
-    def __hash__(self) -> int:
-        return hash(_BFloat)
 
 
 class _Atomics:
@@ -111,7 +98,7 @@ class _Atomics:
             if kind.code == "bfloat" and not self.fenced:
                 return None
             # Of bfloat16 the instruction sees a type that the rest of the code does not use.
-            own = _BFloat() if kind.code == "bfloat" else memory_type(kind)
+            own = BF16 if kind.code == "bfloat" else memory_type(kind)
             old = self._change(b, "fadd", at, b.bitcast(value, own), order)
             return _from_bits(b, kind, b.bitcast(old, _bits_type(kind)))
         if kind.is_float or kind.is_bool:

@@ -29,6 +29,7 @@ from .types import I8, I32, I64, PTR, element_bytes, memory_type, opaque, regist
 
 SHARED = 3  # the address space
 _ALIGNMENT = 16
+_BFLOAT_FROM = 80  # the compute capability that rounds to bfloat16 by itself
 
 #: Special registers by thread tag.
 _REGISTERS = {
@@ -45,6 +46,7 @@ def emit_kernels(module: IRModule, target: Target) -> str:
         UnsupportedError: something in a kernel has no code for a GPU.
     """
     out = ir.Module(name="tileloom")
+    setattr(out, arith.ROUNDS_BFLOAT, target.sm >= _BFLOAT_FROM)
     for name, func in module.functions.items():
         if func.attrs.get("tir.is_global_func"):
             KernelEmitter.emit(out, name, func, target)
@@ -92,18 +94,22 @@ class KernelEmitter(StmtEmitter):
         self.shared_alignment = gpu_hopper.shared_alignment(func.body, _ALIGNMENT)
         self.stmt(func.body)
         self.builder.ret_void()
-        self._bounds()
+        self._bounds(func.attrs.get("tir.min_blocks_per_multiprocessor"))
 
     def compute_capability(self) -> int:
         return self.target.sm
 
-    def _bounds(self) -> None:
-        """How many threads a block has, which tells the assembler how many registers fit."""
+    def _bounds(self, blocks: int | None) -> None:
+        """How many threads a block has, which tells the assembler how many registers fit.
+
+        Args:
+            blocks: how many blocks are to be on a multiprocessor together, if that is said.
+        """
         module = self.builder.module
-        for axis in "xyz":
-            count = self.threads.get(f"threadIdx.{axis}")
+        counts = {f"maxntid{axis}": self.threads.get(f"threadIdx.{axis}") for axis in "xyz"}
+        for name, count in {**counts, "minctasm": blocks}.items():
             if count is not None:
-                facts = [self.function, ir.MetaDataString(module, f"maxntid{axis}"), I32(count)]
+                facts = [self.function, ir.MetaDataString(module, name), I32(int(count))]
                 module.add_named_metadata("nvvm.annotations", facts)
 
     # ------------------------------------------------------------------ statements

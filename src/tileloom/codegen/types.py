@@ -19,6 +19,23 @@ from ..base.errors import UnsupportedError
 I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
 PTR = ir.PointerType()
 F16, F32, F64 = ir.HalfType(), ir.FloatType(), ir.DoubleType()
+
+
+class _BFloat(ir.Type):  # type: ignore[misc]
+    """LLVM's type of bfloat16, of which llvmlite has none."""
+
+    def _to_string(self) -> str:
+        return "bfloat"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _BFloat)
+
+    def __hash__(self) -> int:
+        return hash(_BFloat)
+
+
+#: Only where an instruction asks for it: elsewhere bfloat16 is I16.
+BF16 = _BFloat()
 _FLOATS = {16: F16, 32: F32, 64: F64}
 
 

@@ -26,13 +26,15 @@ from .pointers import ACCESS_PTR, POINTERS, redirected, uses_patterns
 from .threads import kernels, scope_of
 
 DYNAMIC, ALIGNMENT = "shared.dyn", 16  # bytes, of the widest access
+STATIC_BYTES = 48 << 10  # that a kernel may have without asking for them when it is launched
 
 
 def merge_shared_memory_allocations(func: PrimFunc) -> PrimFunc:
     """Allocations of "shared.dyn" in a kernel become parts of one array of bytes.
 
     Accesses keep their types: a buffer of each type lies over the one pointer, and indices are
-    shifted. Parts do not overlap (what may share memory does since `storage_rewrite`).
+    shifted. Parts do not overlap (what may share memory does since `storage_rewrite`). Where a
+    kernel has more of "shared" than `STATIC_BYTES`, that is dynamic as well.
 
     Needs: flat code with its barriers.
     Ensures: each kernel allocates dynamic shared memory once, directly inside its thread variables.
@@ -66,7 +68,11 @@ class _Kernels(StmtRewriter):
     def visit_AttrStmt(self, stmt: AttrStmt) -> Stmt:
         if stmt not in self.roots:
             return super().visit_AttrStmt(stmt)
-        found = [node for node in collect(stmt, Allocate) if scope_of(node) == DYNAMIC]
+        shared = [node for node in collect(stmt, Allocate) if scope_of(node) in ("shared", DYNAMIC)]
+        found = [node for node in shared if scope_of(node) == DYNAMIC]
+        sizes = [allocated_bytes(node) or 0 for node in shared if node not in found]
+        if sum(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes) > STATIC_BYTES:
+            return _merged(stmt, shared)
         return _merged(stmt, found) if len(found) > 1 else stmt
 
 

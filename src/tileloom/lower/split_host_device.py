@@ -67,6 +67,12 @@ class _Split(StmtRewriter):
         return Evaluate(Call("int32", LAUNCH, (StringImm(name), *arguments, *sizes)))
 
 
+#: Attributes of a function that hold of its kernels; of the last, a number of blocks that are to
+#: fit on a multiprocessor together.
+MIN_BLOCKS = "tir.min_blocks_per_multiprocessor"
+_KEPT = ("target", "tir.noalias", MIN_BLOCKS)
+
+
 def _device(name: str, kernel: Kernel, func: PrimFunc) -> tuple[PrimFunc, list[Expr]]:
     """The function of a kernel, and what its caller passes."""
     stmt = kernel.root
@@ -85,7 +91,7 @@ def _device(name: str, kernel: Kernel, func: PrimFunc) -> tuple[PrimFunc, list[E
     scalars = list(dict.fromkeys(var for var in used if var not in buffers))
     written = written_pointers(stmt) | written_through(stmt)
     attrs: dict[str, Any] = {
-        **{key: value for key, value in func.attrs.items() if key in ("target", "tir.noalias")},
+        **{key: value for key, value in func.attrs.items() if key in _KEPT},
         "global_symbol": name,
         "tir.is_global_func": True,
         LAUNCH_PARAMS: [tag for tag in TAGS if tag in kernel.extents],

@@ -328,8 +328,11 @@ class Machine:
 
     def _truncated(self, expr: Div | Mod, lanes: Array) -> Any:
         a, b = _together(self.value(expr.a, lanes), self.value(expr.b, lanes))
-        quotient = np.abs(a) // np.abs(b) * np.sign(a) * np.sign(b)
-        result = quotient if isinstance(expr, Div) else a - quotient * b
+        quotient = np.floor_divide(a, b)
+        rest = a - quotient * b
+        up = (rest != 0) & ((a < 0) != (b < 0)) & (b != 0)
+        quotient = quotient + up.astype(quotient.dtype)
+        result = quotient if isinstance(expr, Div) else np.where(b == 0, 0, a - quotient * b)
         return np.asarray(result).astype(expr.dtype.element.numpy, copy=False)[()]
 
     def _both(self, expr: And | Or, lanes: Array) -> Any:
