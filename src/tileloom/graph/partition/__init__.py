@@ -43,7 +43,8 @@ class Partition(Sequence[Group]):
 
     def __init__(self, fuser: Fuser) -> None:
         self._fuser = fuser
-        self._cells = _in_order(fuser.cells)
+        # What every reader computes for itself leaves a cell that makes nothing.
+        self._cells = [cell for cell in _in_order(fuser.cells) if fuser.cells.kept(cell)]
         self.groups = [_group(fuser.cells, cell) for cell in self._cells]
 
     @overload
