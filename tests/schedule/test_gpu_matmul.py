@@ -39,10 +39,7 @@ from tileloom.script import tir as T
 from tileloom.simt import run_kernels
 from tileloom.simt.cost import kernel_costs
 
-SHAPES = [
-    (64, 64, 32), (130, 67, 33), (7, 5, 3), (2, 2, 2), (61, 131, 17), (1021, 3, 2), (3, 257, 8),
-    (128, 128, 8), (40, 200, 64),
-]  # fmt: skip
+SHAPES = [(64, 64, 32), (130, 67, 33), (7, 5, 3), (2, 2, 2), (1021, 3, 2), (3, 257, 8)]
 EXACT = 1e-6
 
 
@@ -68,8 +65,9 @@ def test_products_in_registers(shape: tuple[int, int, int]) -> None:
     assert not verify_gpu_code(flat)
 
 
-@pytest.mark.parametrize("trans", ["a", "b", "ab"])
-@pytest.mark.parametrize("shape", [(64, 96, 32), (61, 33, 19)])
+@pytest.mark.parametrize(
+    ("shape", "trans"), [((64, 96, 32), "a"), ((64, 96, 32), "b"), ((61, 33, 19), "ab")]
+)
 def test_transposed_operands(shape: tuple[int, int, int], trans: str) -> None:
     program = matmul(*shape, trans=trans)
     program.check(simt(program), EXACT)
@@ -89,7 +87,7 @@ def test_types_in_registers(kind: str, total: str) -> None:
     program.check(simt(program), {"float16": 5e-3}.get(total, EXACT))
 
 
-@pytest.mark.parametrize("batch", [(3,), (2, 3)])
+@pytest.mark.parametrize("batch", [(3,), (2, 2)])
 def test_batches(batch: tuple[int, ...]) -> None:
     program = matmul(34, 50, 20, batch=batch)
     program.check(simt(program), EXACT)
@@ -122,9 +120,8 @@ def test_large_tiles_use_memory_well(tmp_path: Path) -> None:
         assert registers(said_of(sch, arch, tmp_path)) <= 128
 
 
-@pytest.mark.parametrize("trans", ["", "b"])
-def test_ragged_tiles_do_not_cost_registers(trans: str, tmp_path: Path) -> None:
-    sch = simt(matmul(1020, 2044, 508, trans=trans), SimtTile((4, 2), (2, 2)))
+def test_ragged_tiles_do_not_cost_registers(tmp_path: Path) -> None:
+    sch = simt(matmul(1020, 2044, 508, trans="b"), SimtTile((4, 2), (2, 2)))
     for arch in ARCHS:
         assert registers(said_of(sch, arch, tmp_path)) <= 144
 
@@ -147,13 +144,15 @@ def test_products_on_matrix_units(shape: tuple[int, int, int]) -> None:
     assert not verify_gpu_code(flat)
 
 
-@pytest.mark.parametrize("trans", ["", "a", "b", "ab"])
 @pytest.mark.parametrize(
-    ("kind", "total", "tolerance"),
-    [("float16", "float32", EXACT), ("bfloat16", "float32", EXACT), ("float16", "float16", 5e-3),
-     ("float32", "float32", 2e-3), ("int8", "int32", 0.0), ("uint8", "int32", 0.0)],
+    ("kind", "total", "trans", "tolerance"),
+    [("float16", "float32", "", EXACT), ("float16", "float32", "a", EXACT),
+     ("float16", "float32", "b", EXACT), ("float16", "float32", "ab", EXACT),
+     ("bfloat16", "float32", "", EXACT), ("float16", "float16", "b", 5e-3),
+     ("float32", "float32", "", 2e-3), ("float32", "float32", "ab", 2e-3),
+     ("int8", "int32", "", 0.0), ("int8", "int32", "ab", 0.0), ("uint8", "int32", "b", 0.0)],
 )  # fmt: skip
-def test_types_on_matrix_units(kind: str, total: str, tolerance: float, trans: str) -> None:
+def test_types_on_matrix_units(kind: str, total: str, trans: str, tolerance: float) -> None:
     program = matmul(50, 72, 80, kind, total, trans)
     program.check(mma(program), tolerance)
 
@@ -179,8 +178,9 @@ def test_factors_in_the_other_order() -> None:
     program.check(mma(program), EXACT)
 
 
-@pytest.mark.parametrize("trans", ["", "b", "ab"])
-@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    ("kind", "trans"), [("float16", "ab"), ("bfloat16", ""), ("bfloat16", "b")]
+)
 def test_large_tiles_on_matrix_units(kind: str, trans: str, tmp_path: Path) -> None:
     """Copies of 16 bytes, no bank twice, a barrier a step, two blocks to a multiprocessor."""
     program = matmul(512, 512, 1024, kind, "float32", trans)
@@ -221,8 +221,10 @@ def test_other_types_do_not_spill(kind: str, total: str, arch: str, tmp_path: Pa
 # ---------------------------------------------------------------------------- around a product
 
 
-@pytest.mark.parametrize("kind", ["float32", "float16"])
-@pytest.mark.parametrize("shape", [(64, 32, 48), (61, 33, 47)])
+@pytest.mark.parametrize(
+    ("kind", "shape"),
+    [("float32", (61, 33, 47)), ("float16", (64, 32, 48)), ("float16", (61, 33, 47))],
+)
 def test_formulas_of_the_result_are_part_of_the_kernel(kind: str, shape) -> None:
     m, k, n = shape
     a, b, bias, rest = (
