@@ -180,7 +180,18 @@ PATTERN_BYTES = 1024
 #: The scope that a parameter points into which is a map of a tensor, passed by value.
 MAP_SCOPE = "grid_constant"
 
+
+def table() -> str:
+    """The instructions as a table of Markdown."""
+    rows = ["| call | instruction | arguments | from |", "|---|---|---|---|"]
+    for entry in _TABLE:
+        result = f" → {entry.result}" if entry.result else ""
+        arguments = entry.arguments or "none"
+        rows.append(f"| `T.{entry.name}` | `{entry.ptx}` | {arguments}{result} | {entry.arch} |")
+    return "\n".join(rows)
+
+
 __all__ = [
     "INSTRUCTIONS", "MAP_SCOPE", "PATTERNED", "PATTERN_BYTES", "SELF_ORDERED", "Instruction",
-    "check_arch",
+    "check_arch", "table",
 ]  # fmt: skip

@@ -310,7 +310,25 @@ def shared_16x16_to_warp(row: int, column: int) -> tuple[int, int]:
     return thread, 4 * (column // 8) + row // 8 * 2 + column % 2
 
 
+def table() -> str:
+    """What `mma.sync` and `wgmma` multiply, as a table of Markdown."""
+    rows = ["| instruction | shapes | A and B | C and D | from |", "|---|---|---|---|---|"]
+    shapes: dict[tuple[str, str, int], list[str]] = {}
+    for p in MMA.values():
+        shapes.setdefault((f"{p.a_type} × {p.b_type}", p.c_type, p.sm), []).append(p.shape)
+    for (kinds, total, sm), found in shapes.items():
+        rows.append(f"| `mma.sync` | {', '.join(found)} | {kinds} | {total} | sm_{sm} |")
+    for kind, depth in _GROUP_DEPTH.items():
+        alike = next((sorted(group) for group in _ALIKE if kind in group), [kind])
+        others = " or ".join(alike)
+        rows.append(
+            f"| `wgmma` | m64n8k{depth} to m64n256k{depth} | {kind} × {others} | "
+            f"{', '.join(_GROUP_SUMS[kind])} | sm_90a |"
+        )
+    return "\n".join(rows)
+
+
 __all__ = [
     "ELEMENTS", "LANES", "MMA", "Element", "Fragment", "GroupProduct", "Product", "element",
-    "find_mma", "find_wgmma", "shared_16x16_to_warp",
+    "find_mma", "find_wgmma", "shared_16x16_to_warp", "table",
 ]  # fmt: skip

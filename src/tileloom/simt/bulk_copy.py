@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from .machine import Machine
 
 Handler = Callable[["Machine", tuple[Expr, ...], Array], None]
+#: Where a warp may wait, which `strands` sees to.
+WAIT = "tir.ptx_mbarrier_wait"
 _UNIT, _TILE_ALIGNMENT = 16, 128  # bytes
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..expr import Call, Expr
 from . import async_copy, bulk_copy, matrix, mma, wgmma
+from .bulk_copy import WAIT
 from .crew import WARP, Array
 from .defects import KernelDefect
 
@@ -22,6 +23,11 @@ _BY_WARPS: dict[str, Handler] = {**matrix.HANDLERS, **mma.HANDLERS, **wgmma.HAND
 _BY_THREADS: dict[str, Handler] = {**async_copy.HANDLERS, **bulk_copy.HANDLERS}
 #: Calls that have a value.
 VALUES = wgmma.VALUES
+
+
+def handled(op: str) -> bool:
+    """Whether the emulator has a meaning for an instruction."""
+    return op in _BY_WARPS or op in _BY_THREADS or op in VALUES or op == WAIT
 
 
 def run_instruction(machine: Machine, call: Call, lanes: Array) -> bool:

@@ -1,0 +1,50 @@
+"""`docs/gpu-instructions.md` shows the tables that code generation and the emulator go by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tileloom.base import gpu_instructions, matrix_units
+from tileloom.base.gpu_instructions import INSTRUCTIONS
+from tileloom.codegen import gpu_calls
+from tileloom.codegen.gpu_effects import EFFECTS
+from tileloom.lower.pointers import MMA_FILL, MMA_STORE
+from tileloom.script.intrinsics import is_intrinsic
+from tileloom.simt.instructions import handled
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "gpu-instructions.md"
+TABLES = {"instructions": gpu_instructions.table, "products": matrix_units.table}
+
+
+def updated(text: str) -> str:
+    """The page with today's tables between their markers."""
+    for name, table in TABLES.items():
+        head, _, rest = text.partition(f"<!-- {name}:")
+        marker, _, rest = rest.partition("-->\n")
+        _, _, tail = rest.partition(f"<!-- end of {name} -->")
+        text = f"{head}<!-- {name}:{marker}-->\n{table()}\n<!-- end of {name} -->{tail}"
+    return text
+
+
+def test_the_page_shows_the_tables() -> None:
+    """Run this file as a script to bring the page up to date."""
+    text = PAGE.read_text()
+    assert text == updated(text)
+
+
+def test_every_instruction_has_code_and_a_meaning() -> None:
+    lowered = {MMA_FILL, MMA_STORE}  # become stores
+    for op, entry in INSTRUCTIONS.items():
+        assert is_intrinsic(entry.name), op
+        if op not in lowered:
+            assert op in EFFECTS or op in gpu_calls.HANDLERS, op
+            assert handled(op), op
+
+
+def test_the_table_has_every_instruction() -> None:
+    ours = {op for op in EFFECTS if op.startswith("tir.ptx_")}
+    assert ours <= set(INSTRUCTIONS)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(updated(PAGE.read_text()))
