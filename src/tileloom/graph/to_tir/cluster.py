@@ -28,6 +28,7 @@ from ...expr import (
     substitute,
 )
 from ...tir import Buffer, make_buffer
+from ..symbols import is_symbolic
 from .access import Linear, flat_index, linear
 from .atoms import Atoms, common_axes, domain, logical_axes
 from .frame import Axis, merge_axes
@@ -222,7 +223,13 @@ def _merge(order: Sequence[Axis], members: Sequence[Member]) -> list[Axis]:
         ]
         if not member.is_reduction and member.full:
             forms.append(flat_index(member.axes, member.stage.extents, variables))
-    return merge_axes(order, forms)
+    # To find out where one stands along an axis that conditions look at takes a division, and
+    # one by an extent that is no constant is slow.
+    apart: set[Var] = set()
+    if any(is_symbolic(axis.extent) for axis in order):
+        conditions = [m.body[0].condition for m in members if isinstance(m.body[0], Reduce)]
+        apart = _vars(conditions)
+    return merge_axes(order, forms, apart)
 
 
 #: Intermediates up to this many bytes are kept; they stay in the cache.

@@ -22,7 +22,7 @@ from ...tir import (
     make_buffer,
     seq,
 )
-from ..symbols import bounds_of, is_symbolic
+from ..symbols import bounds_of, hint, is_symbolic
 from .cluster import SCRATCH_BYTES, Cluster, Member, column_bytes, intermediates
 from .frame import Axis, Frame, Source, constantly
 from .nest import guarded, lanes_for, nest, parallel_nest, vector_loop
@@ -65,7 +65,8 @@ class ColumnKernel:
     @property
     def room(self) -> int:
         """Elements that whole vectors over a block reach."""
-        return bounds_of(-(-self.width // self.lanes) * self.lanes)[1]
+        room = -(-self.width // self.lanes) * self.lanes
+        return min(bounds_of(room)[1], WIDEST) if is_symbolic(room) else room
 
     def _block_width(self, workers: int) -> int:
         extent = self.inner.extent
@@ -74,7 +75,7 @@ class ColumnKernel:
         rows = 1
         for axis in self.outer:
             rows *= axis.extent
-        wanted = max(1, -(-2 * workers // rows)) if workers > 1 else 1
+        wanted = max(1, -(-2 * workers // hint(rows))) if workers > 1 else 1
         widest = min(WIDEST, max(self.lanes, self._most_columns()))
         width = min(extent, widest, max(8 * self.lanes, extent // wanted))
         if width == extent:
@@ -84,13 +85,23 @@ class ColumnKernel:
         return min(extent, -(-share // self.lanes) * self.lanes)
 
     def _open_width(self, workers: int) -> int:
-        """Blocks for any number of columns: narrow ones when there are few to share out."""
-        extent, narrow = self.inner.extent, 8 * self.lanes
+        """Blocks for any number of columns: one, an even share for every worker, or the widest."""
+        extent, shares = self.inner.extent, 2 * workers if workers > 1 else 1
         most = min(WIDEST, bounds_of(self._most_columns())[0])
-        for width in (WIDEST, narrow):
-            if width <= most and extent >= (2 * workers * width if width > narrow else width):
-                return width
-        return extent if extent < narrow else self.lanes
+        if most < WIDEST:  # long columns of intermediates
+            narrow = most // 2 // self.lanes * self.lanes
+            return extent if extent <= most else max(self.lanes, narrow)
+        if extent >= shares * WIDEST:
+            return self._even_share(-(-extent // WIDEST))
+        for parts in (shares, shares // 2):
+            if parts > 1 and extent >= parts * 8 * self.lanes:
+                return self._even_share(parts)
+        return extent
+
+    def _even_share(self, blocks: int) -> int:
+        """The columns of each of so many blocks, in whole vectors."""
+        share = -(-self.inner.extent // blocks)
+        return -(-share // self.lanes) * self.lanes
 
     def _most_columns(self) -> int:
         """How many columns of the intermediates have room near the core, in whole vectors."""
@@ -173,12 +184,16 @@ class ColumnKernel:
                 stmts.append(acc.take(column, values, valid))
             return seq(*stmts)
 
-        return self._along(element, overlap=not accumulators)
+        return self._along(element, overlap=not accumulators, together=4)
 
-    def _along(self, element: Callable[[Expr, Expr | None], Stmt], overlap: bool) -> Stmt:
+    def _along(
+        self, element: Callable[[Expr, Expr | None], Stmt], overlap: bool, together: int = 1
+    ) -> Stmt:
         few = not is_symbolic(self.width) and self.width <= REGISTERS * self.lanes
         kind = UNROLLED if few else SERIAL
-        return vector_loop(self.width, self.lanes, element, overlap=overlap, kind=kind)
+        return vector_loop(
+            self.width, self.lanes, element, overlap=overlap, kind=kind, together=together
+        )
 
     def _finish(self, member: Member, acc: Accumulator) -> Stmt:
         """The partial results are the columns' results: keep them, and write outputs."""

@@ -6,7 +6,7 @@ wherever all accesses of a kernel step through them as through one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ... import compute as te
@@ -53,12 +53,16 @@ class Axis:
         return found
 
 
-def merge_axes(axes: Sequence[Axis], forms: Iterable[Linear]) -> list[Axis]:
-    """Neighbouring axes of one kind fused where every access allows it."""
+def merge_axes(
+    axes: Sequence[Axis], forms: Iterable[Linear], apart: Collection[Var] = ()
+) -> list[Axis]:
+    """Neighbouring axes of one kind fused where every access allows it, but for those `apart`."""
     accesses = list(forms)
     result: list[Axis] = []
     for axis in axes:
         last = result[-1] if result else None
+        if last is not None and not {*last.parts, *axis.parts}.isdisjoint(apart):
+            last = None
         if last is not None and last.reduce == axis.reduce and _chained(last, axis, accesses):
             result[-1] = Axis(last.parts + axis.parts, last.extents + axis.extents, axis.reduce)
         else:

@@ -100,7 +100,13 @@ def vector(lanes: int, body: Callable[[Expr], Stmt]) -> Stmt:
 
 
 def vector_loop(
-    extent: int, lanes: int, body: Body, *, overlap: bool = False, kind: str = SERIAL
+    extent: int,
+    lanes: int,
+    body: Body,
+    *,
+    overlap: bool = False,
+    kind: str = SERIAL,
+    together: int = 1,
 ) -> Stmt:
     """`body` at every position below `extent`, in vectors.
 
@@ -108,9 +114,10 @@ def vector_loop(
         overlap: the last vector may do again what the one before it did; otherwise it is narrow
             and, where no power of two fits, conditional.
         kind: of the loop over the vectors.
+        together: vectors in one step where nobody knows the extent, and so LLVM unrolls nothing.
     """
     if is_symbolic(extent):
-        return _open_vector_loop(extent, lanes, body, kind)
+        return _open_vector_loop(extent, lanes, body, kind, together)
     width = lanes_for(extent, lanes)
     whole, rest = divmod(extent, width)
     main = None
@@ -131,12 +138,18 @@ def vector_loop(
     return seq(main, vector(narrow, tail))
 
 
-def _open_vector_loop(extent: int, lanes: int, body: Body, kind: str) -> Stmt:
+def _open_vector_loop(extent: int, lanes: int, body: Body, kind: str, together: int) -> Stmt:
     """Vectors, and where some positions are left one more vector that is conditional."""
     whole = extent // lanes
-    main = loop(
-        "v", whole, lambda v: vector(lanes, lambda lane: body(v * lanes + lane, None)), kind
-    )
+
+    def one(v: Expr) -> Stmt:
+        return vector(lanes, lambda lane: body(v * lanes + lane, None))
+
+    steps = whole // together
+    main = loop("v", steps, lambda v: seq(*(one(v * together + u) for u in range(together))), kind)
+    if together > 1:
+        more, done = Var("v"), const(steps) * together
+        main = seq(main, For(more, const(0), const(whole) - done, SERIAL, one(done + more)))
     first = const(whole) * lanes
     rest = const(extent) - first
     tail = vector(lanes, lambda lane: body(first + lane, lane < rest))
