@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -28,7 +27,6 @@ def plug() -> Iterator[Callable[..., FakeDriver]]:
             return stack.enter_context(fake_driver.plugged(FakeDriver(*devices, **options)))
 
         yield start
-        gc.collect()
         cuda.reset()
 
 
@@ -40,12 +38,23 @@ def gpu(plug: Callable[..., FakeDriver]) -> Iterator[FakeDriver]:
     assert not driver.problems, "\n".join(driver.problems)
 
 
+_built: dict[tuple[Any, str], Any] = {}
+
+
 def build(driver: FakeDriver, program: Any, target: str = "cuda") -> Any:
-    """Kernels, whose programs the fake driver knows."""
-    made = tileloom.build(program, target=target)
-    for kernel in made.values() if isinstance(made, dict) else [made]:
-        driver.programs[kernel.ptx] = dict(kernel._plan.kernels)
-    return made
+    """Kernels, whose programs the fake driver knows; code is made once for all tests."""
+    key = (program, cuda.device().arch if target == "cuda" else target)
+    if key not in _built:
+        _built[key] = tileloom.build(program, target=target)
+    made = _built[key]
+    if isinstance(made, dict):
+        return {name: _anew(driver, kernel) for name, kernel in made.items()}
+    return _anew(driver, made)
+
+
+def _anew(driver: FakeDriver, kernel: cuda.CudaKernel) -> cuda.CudaKernel:
+    driver.programs[kernel.ptx] = dict(kernel._plan.kernels)
+    return cuda.CudaKernel(kernel.name, kernel.params, kernel.ptx, kernel._plan)
 
 
 @contextmanager

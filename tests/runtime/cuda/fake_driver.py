@@ -42,7 +42,7 @@ NAMES = {
     701: "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", 719: "CUDA_ERROR_LAUNCH_FAILED",
 }  # fmt: skip
 #: Attributes of a device by their numbers in cuda.h.
-MAX_THREADS, BLOCK_X, GRID_X, SHARED, WARP, MULTIPROCESSORS = 1, 2, 5, 8, 10, 16
+MAX_THREADS, BLOCK_X, GRID_X, SHARED, WARP, CLOCK, MULTIPROCESSORS = 1, 2, 5, 8, 10, 13, 16
 MAJOR, MINOR, SHARED_OPT_IN, POOLS = 75, 76, 97, 115
 #: Attributes of a function.
 F_THREADS, F_STATIC, F_LOCAL, F_REGISTERS, F_DYNAMIC = 0, 1, 3, 4, 8
@@ -137,8 +137,9 @@ class FakeDevice:
     def attribute(self, kind: int) -> int:
         known = {
             MAX_THREADS: 1024, 2: 1024, 3: 1024, 4: 64, 5: 2**31 - 1, 6: 65535, 7: 65535,
-            SHARED: 48 << 10, WARP: 32, MULTIPROCESSORS: 4, 13: 1_000_000, MAJOR: self.capability[0],
-            MINOR: self.capability[1], SHARED_OPT_IN: self.shared, POOLS: int(self.pools),
+            SHARED: 48 << 10, WARP: 32, MULTIPROCESSORS: 4, CLOCK: 1_000_000,
+            MAJOR: self.capability[0], MINOR: self.capability[1],
+            SHARED_OPT_IN: self.shared, POOLS: int(self.pools),
         }  # fmt: skip
         return known[kind]
 
@@ -162,6 +163,7 @@ class FakeDriver:
         self.sticky = 0
         self.clock = 0
         self._is_ready = False
+        self._lock = threading.RLock()
         self._local = threading.local()
         self._handles: dict[int, Any] = {}
         self._next_handle = 0x5000_0000_0000
@@ -175,6 +177,10 @@ class FakeDriver:
 
     def call(self, name: str, arguments: tuple[Any, ...]) -> int:
         """What a function of the driver returns."""
+        with self._lock:  # threads may call, and nobody may see work half put into a stream
+            return self._call(name, arguments)
+
+    def _call(self, name: str, arguments: tuple[Any, ...]) -> int:
         self.calls.append(name)
         codes = self.inject.get(name)
         if codes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from tileloom import te
@@ -24,6 +25,7 @@ def bound(func: PrimFunc, block: str = "B", threads: int = 32) -> PrimFunc:
     return sch.mod["main"]
 
 
+@cache
 def scaled(extent: Any = 96, kind: str = "float32", threads: int = 32) -> PrimFunc:
     """B = A * 2 + 1."""
     a = te.placeholder((extent,), kind, name="A")
@@ -31,11 +33,13 @@ def scaled(extent: Any = 96, kind: str = "float32", threads: int = 32) -> PrimFu
     return bound(te.create_prim_func([a, b]), threads=threads)
 
 
+@cache
 def symbolic() -> PrimFunc:
     """B = A * 2 + 1, of any length."""
     return scaled(Var("n", "int32"))
 
 
+@cache
 def total(extent: int = 1 << 15) -> PrimFunc:
     """The sum of all elements, by two kernels and a temporary."""
     a, k = te.placeholder((extent,), name="A"), te.reduce_axis((0, extent), name="k")
@@ -43,6 +47,7 @@ def total(extent: int = 1 << 15) -> PrimFunc:
     return schedule_gpu(te.create_prim_func([a, b]), GPU).mod["main"]
 
 
+@cache
 def numbers(kind: str) -> PrimFunc:
     """B = A * x, with x a number that is passed."""
     text = f"""
@@ -56,6 +61,7 @@ def main(A: T.Buffer((64,), "{kind}"), x: T.{kind}, B: T.Buffer((64,), "{kind}")
     return parse(text)
 
 
+@cache
 def shared(extent: int) -> PrimFunc:
     """B is A reversed, through dynamic shared memory."""
     text = f"""
@@ -76,6 +82,7 @@ def main(A: T.Buffer(({extent},), "float32"), B: T.Buffer(({extent},), "float32"
     return parse(text)
 
 
+@cache
 def module() -> IRModule:
     """Two functions."""
     return IRModule({"one": scaled(64), "two": scaled(40, "int32", 8)})
