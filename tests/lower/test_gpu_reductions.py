@@ -114,6 +114,70 @@ def test_the_place_of_the_maximum(threads):
     assert calls(flat, "allreduce") == 0
 
 
+@pytest.mark.parametrize("columns", [40, 64])
+def test_conjunctions_and_disjunctions(columns):
+    @T.prim_func
+    def func(
+        A: T.Buffer((3, columns), "bool"), B: T.Buffer((3,), "bool"), C: T.Buffer((3,), "bool")
+    ):
+        every = T.alloc_buffer((3,), "bool", scope="local")
+        for i in T.thread_binding(3, thread="blockIdx.x"):
+            for k in T.thread_binding(columns, thread="threadIdx.x"):
+                with T.block("every"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        every[vi] = T.bool(True)
+                    every[vi] = every[vi] and A[vi, vk]
+            for k in T.thread_binding(columns, thread="threadIdx.x"):
+                with T.block("some"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        C[vi] = T.bool(False)
+                    C[vi] = C[vi] or A[vi, vk]
+            for k in T.thread_binding(columns, thread="threadIdx.x"):
+                with T.block("out"):
+                    vi = T.axis.spatial(3, i)
+                    T.where(k == columns - 1)
+                    B[vi] = every[vi]
+
+    a = np.ones((3, columns), bool)
+    a[0, columns - 2], a[2] = False, False
+    b, c = np.zeros(3, bool), np.zeros(3, bool)
+    run_kernels(gpu_lower(func), a, b, c)
+    assert b.tolist() == [False, True, False] and c.tolist() == [True, True, False]
+
+
+def test_a_pair_in_registers_and_in_memory():
+    """The place in every thread's own memory, the maximum in that of all."""
+
+    @T.prim_func
+    def func(
+        A: T.Buffer((2, 40), "float32"), M: T.Buffer((2,), "float32"), B: T.Buffer((2,), "int32")
+    ):
+        place = T.alloc_buffer((2,), "int32", scope="local")
+        for i in T.thread_binding(2, thread="blockIdx.x"):
+            for k in T.thread_binding(40, thread="threadIdx.x"):
+                with T.block("top"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        place[vi] = 2147483647
+                        M[vi] = T.float32("-inf")
+                    new_place: T.int32 = T.Select(M[vi] >= A[vi, vk], place[vi], vk)
+                    new_top: T.float32 = T.Select(M[vi] >= A[vi, vk], M[vi], A[vi, vk])
+                    place[vi] = new_place
+                    M[vi] = new_top
+            for k in T.thread_binding(40, thread="threadIdx.x"):
+                with T.block("out"):
+                    vi = T.axis.spatial(2, i)
+                    T.where(k == 39)
+                    B[vi] = place[vi]
+
+    a = np.random.default_rng(0).standard_normal((2, 40)).astype("float32")
+    m, b = np.zeros(2, "float32"), np.zeros(2, "int32")
+    run_kernels(gpu_lower(func), a, m, b)
+    assert np.array_equal(m, a.max(1)) and np.array_equal(b, a.argmax(1))
+
+
 def test_reductions_that_cannot_cross_threads():
     @T.prim_func
     def over_blocks(A: T.Buffer((8,), "float32"), B: T.Buffer((1,), "float32")):
@@ -147,7 +211,7 @@ def test_reductions_that_cannot_cross_threads():
         lower_cross_thread_reduction(fused)
     with pytest.raises(UserError, match="blocks of threads cannot combine"):
         lower_cross_thread_reduction(over_blocks)
-    with pytest.raises(UserError, match="not by a sum, product, minimum or maximum"):
+    with pytest.raises(UserError, match="not by a sum, product, minimum, maximum"):
         lower_cross_thread_reduction(difference)
 
 

@@ -249,19 +249,28 @@ def _write_back(
     same = zip(update.inits, update.combiner.identity, strict=True)
     if any(init is not neutral for init, neutral in same):
         values = combined(update.combiner, update.inits, values)
-    stores = zip(update.stores, values, strict=True)
-    written = Block(
-        tuple(axis for axis, _ in axes),
-        _points(whole),
-        block.writes,
-        f"{block.name_hint}_write_back",
-        seq(*(store.replace(value=value) for store, value in stores)),
-    )
-    parts = [p for p in conjuncts(realize.predicate) if free_vars(p).isdisjoint(carriers)]
+    holds = [p for p in conjuncts(realize.predicate) if free_vars(p).isdisjoint(carriers)]
     first = [binary(EQ, loop.loop_var, loop.min) for loop in threads]
-    if all(storage_rank(target.scope) > 1 for target in update.targets):
-        first = []  # every thread has targets of its own
-    # The block's variables are those of the part before; each block defines its own.
-    copy = fresh_copy(written, {})
-    given = tuple(value for _, value in axes)
-    return BlockRealize(given, conjunction(parts + first), copy)  # type: ignore[arg-type]
+    parts: list[Stmt] = []
+    # Every thread has local targets of its own; others are written once.
+    for own, condition in ((True, holds), (False, holds + first)):
+        stores = [
+            store.replace(value=value)
+            for store, value in zip(update.stores, values, strict=True)
+            if (storage_rank(store.buffer.scope) > 1) is own
+        ]
+        if not stores:
+            continue
+        targets = {store.buffer for store in stores}
+        written = Block(
+            tuple(axis for axis, _ in axes),
+            _points(whole),
+            tuple(region for region in block.writes if region.buffer in targets),
+            f"{block.name_hint}_write_back",
+            seq(*stores),
+        )
+        # The block's variables are those of the part before; each block defines its own.
+        given = tuple(value for _, value in axes)
+        copy: Block = fresh_copy(written, {})  # type: ignore[assignment]
+        parts.append(BlockRealize(given, conjunction(condition), copy))
+    return seq(*parts)

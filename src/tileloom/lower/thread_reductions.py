@@ -9,19 +9,21 @@ from ..base import DType
 from ..base.errors import UserError
 from ..expr import (
     Add,
+    And,
     BinaryOp,
     CommReducer,
     Expr,
     Max,
     Min,
     Mul,
+    Or,
     Select,
     Var,
+    combiners,
     const,
     free_vars,
     substitute,
 )
-from ..expr import combiners
 from ..expr.bounds import type_range
 from ..tir import (
     Block,
@@ -76,8 +78,8 @@ def recognise(block: Block) -> ThreadReduction:
         if combiner is not None:
             return ThreadReduction(tuple(stores), tuple(found), values, combiner)
     raise UserError(
-        f"block {block.name_hint!r} reduces over threads, but not by a sum, product, minimum or"
-        " maximum, nor by a choice between what there is and what comes (as of an arg-maximum)",
+        f"block {block.name_hint!r} reduces over threads, but not by a sum, product, minimum,"
+        " maximum, conjunction or disjunction, nor by a choice between what there is and what comes (as of an arg-maximum)",
         hint="bind another loop, or rfactor the reduction first",
     )
 
@@ -116,7 +118,7 @@ def _stores(stmt: Stmt | None, names: Mapping[Var, Expr]) -> list[BufferStore]:
 def _source(value: Expr, own: Expr) -> Expr | None:
     """What is combined with the target's own element."""
     match value:
-        case Add(a, b) | Mul(a, b) | Min(a, b) | Max(a, b) | Select(_, a, b):
+        case Add(a, b) | Mul(a, b) | Min(a, b) | Max(a, b) | And(a, b) | Or(a, b) | Select(_, a, b):
             return b if a is own else a if b is own else None
     return None
 
@@ -149,7 +151,7 @@ def _combiner(
         return None
     neutral = tuple(inits)
     value = stores[0].value
-    if len(stores) == 1 and isinstance(value, Add | Mul | Min | Max):
+    if len(stores) == 1 and isinstance(value, Add | Mul | Min | Max | And | Or):
         neutral = (identity(type(value), value.dtype),)
     elif len(stores) == 1:
         return None  # a choice without a key
@@ -163,8 +165,8 @@ def identity(op: type[BinaryOp], kind: DType) -> Expr:
     >>> identity(Max, dtype("float32")), identity(Mul, dtype("int8")), identity(Min, dtype("int8"))
     (T.float32("-inf"), T.int8(1), T.int8(127))
     """
-    if op in (Add, Mul):
-        return const(int(op is Mul), kind)
+    if op in (Add, Mul, And, Or):
+        return const(int(op in (Mul, And)), kind)
     if kind.is_float:
         return const(float("inf") if op is Min else float("-inf"), kind)
     low, high = type_range(kind)
