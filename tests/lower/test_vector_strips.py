@@ -96,7 +96,7 @@ def test_formulas(n: int) -> None:
     check_lowering(func, [value, np.empty(n, "float32")], [None, np.exp(value) + 1])
 
 
-@pytest.mark.parametrize("columns", [1, 5, 16, 43, 64, 100])
+@pytest.mark.parametrize("columns", [1, 5, 16, 43, 64, 100, 257])
 def test_columns_of_sums(columns: int) -> None:
     a, k = te.placeholder((9, columns), name="A"), te.reduce_axis((0, 9), name="k")
     func = te.create_prim_func(
@@ -108,7 +108,7 @@ def test_columns_of_sums(columns: int) -> None:
     sch.annotate(j, "vector_lanes", 16)
     value = np.random.default_rng(0).integers(-9, 9, (9, columns)).astype("float32")
     check_lowering(sch.mod["main"], [value, np.empty(columns, "float32")], [None, value.sum(0)])
-    assert ("columns" in str(lower(sch.mod["main"]))) is (1 < columns <= 64)
+    assert ("columns" in str(lower(sch.mod["main"]))) is (1 < columns <= 256)
 
 
 def test_several_sums_and_a_store_in_one_loop() -> None:
@@ -149,6 +149,19 @@ def test_tiles_are_turned_round(rows: int, columns: int) -> None:
     x, y = (rng.integers(-9, 9, s).astype("float32") for s in ((columns, rows), (rows, columns)))
     result = np.empty((rows, columns), "float32")
     check_lowering(sch.mod["main"], [x, y, result], [None, None, x.T * 2 + y])
+
+
+def test_tiles_below_other_loops() -> None:
+    a = te.placeholder((3, 20, 33), name="A")
+    b = te.compute((3, 33, 20), lambda n, i, j: a[n, j, i] + 1.0, name="B")
+    sch = Schedule(te.create_prim_func([a, b]))
+    _, i, j = sch.get_loops("B")
+    sch.annotate(i, "vector_tile", 8)
+    sch.annotate(j, "vector_lanes", 8)
+    assert "turned" in str(lower(sch.mod["main"]))
+    value = np.random.default_rng(0).integers(-9, 9, (3, 20, 33)).astype("float32")
+    result = np.empty((3, 33, 20), "float32")
+    check_lowering(sch.mod["main"], [value, result], [None, value.transpose(0, 2, 1) + 1])
 
 
 def test_nothing_to_turn() -> None:

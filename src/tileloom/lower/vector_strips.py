@@ -24,6 +24,7 @@ from ..expr import (
     broadcast_to,
     const,
     free_vars,
+    post_order,
 )
 from ..tir import (
     SERIAL,
@@ -45,9 +46,11 @@ from .common import IF_THEN_ELSE, conjunction, fresh_copy, has_load, replace_var
 from .vector_body import Vectorizer, negate
 from .vector_totals import Total, add_columns, find_totals, keep_columns, with_plain_indices
 
-LANES, PARTS = "vector_lanes", "vector_parts"
+LANES, PARTS, TILE = "vector_lanes", "vector_parts", "vector_tile"
 #: So few vectors are written out: what they add up in stays in registers.
 WRITTEN_OUT = 4
+#: The same for columns of sums whose formulas are short.
+COLUMNS = 16
 
 
 def annotated_chain(loop: For) -> list[For] | None:
@@ -55,7 +58,7 @@ def annotated_chain(loop: For) -> list[For] | None:
     chain = [loop]
     while LANES not in chain[-1].annotations:
         below = chain[-1].body
-        if chain[-1].kind != SERIAL or not isinstance(below, For):
+        if chain[-1].kind != SERIAL or TILE in chain[-1].annotations or not isinstance(below, For):
             return None
         chain.append(below)
     return chain if chain[-1].kind == SERIAL else None
@@ -88,7 +91,8 @@ class _Strips:
         self.columns: Mapping[Stmt, Total] = {}
         if isinstance(loop.extent, IntImm):
             self.width = min(self.width, 1 << max(0, loop.extent.value - 1).bit_length())
-            if outer and loop.extent.value <= WRITTEN_OUT * self.width:
+            most = COLUMNS if _is_short(loop.body) else WRITTEN_OUT
+            if outer and loop.extent.value <= most * self.width:
                 loop, self.columns = keep_columns(loop, outer[-1], self.width)
         self.loop = loop
         totals = list(find_totals(loop))
@@ -134,7 +138,8 @@ class _Strips:
         if known == 1:
             return self._block(const(0, self.kind))
         var = Var(f"{self.loop.loop_var.name}_v", self.kind)
-        kind = UNROLLED if known is not None and known <= WRITTEN_OUT // self.parts else SERIAL
+        most = COLUMNS if self.columns else WRITTEN_OUT // self.parts
+        kind = UNROLLED if known is not None and known <= most else SERIAL
         return For(var, const(0, self.kind), count, kind, self._block(var))
 
     def _block(self, number: Expr) -> Stmt:
@@ -273,6 +278,13 @@ class _Placed(StmtRewriter):
             parts.append(self.visit(stmt.else_case))
         self.conditions = outer
         return seq(*parts)
+
+
+def _is_short(body: Stmt) -> bool:
+    """Whether a body is a single store, without calls."""
+    if not isinstance(body, BufferStore):
+        return False
+    return not any(isinstance(node, Call) for node in post_order(body.value))
 
 
 def _if(condition: Expr, yes: Expr, no: Expr) -> Expr:

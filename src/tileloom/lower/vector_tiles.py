@@ -39,10 +39,8 @@ from ..tir import (
 from .common import Replacer, fresh_copy
 from .linear import linear
 from .vector_body import CannotVectorize, Vectorizer
-from .vector_strips import LANES, in_strips
+from .vector_strips import LANES, TILE, in_strips
 from .vector_totals import find_totals, with_plain_indices
-
-TILE = "vector_tile"
 
 
 def is_tiled(loop: For) -> bool:

@@ -8,8 +8,8 @@ from ..expr import IntImm, Ramp, const
 from ..tir import SERIAL, VECTORIZED, For, PrimFunc, Stmt, StmtRewriter, is_no_op, seq
 from .common import fresh_copy, on_body, replace_vars
 from .vector_body import CannotVectorize, Vectorizer
-from .vector_strips import LANES, PARTS, annotated_chain, in_strips
-from .vector_tiles import TILE, in_tiles, is_tiled
+from .vector_strips import LANES, PARTS, TILE, annotated_chain, in_strips
+from .vector_tiles import in_tiles, is_tiled
 
 MAX_LANES = 64  # longer loops run in chunks: what one vector operation may hold of any type
 

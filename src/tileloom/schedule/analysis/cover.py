@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from ...expr import Analyzer, Expr, IntImm, IntSet, Range, Var, substitute
+from ...expr import (
+    Analyzer,
+    And,
+    Expr,
+    IntImm,
+    IntSet,
+    Range,
+    Var,
+    binary,
+    const,
+    free_vars,
+    substitute,
+)
 from ...expr.int_set import intersect
 from ...expr.int_set import union as union_sets
 from ...tir import Block, Buffer, BufferRegion, For
@@ -80,15 +92,34 @@ def _covered(
             if region.buffer is not buffer:
                 continue
             written = _substituted(region.region, where)
-            if quickly_covered(written, running, writer.predicate, consumed, domains, buffer):
+            condition = _in_doubt(writer.predicate, realize.predicate, running)
+            if quickly_covered(written, running, condition, consumed, domains, buffer):
                 return True
-            box = lower_bound(written, running, writer.predicate, analyzer)
+            box = lower_bound(written, running, condition, analyzer)
             if box is not None:
                 produced = box if produced is None else _union(analyzer, produced, box)
     if produced is None:
         return False
     wanted = upper_bound(consumed, domains, realize.predicate, outer)
     return _contains(analyzer, produced, wanted, buffer)
+
+
+def _in_doubt(condition: Expr, given: Expr, running: Mapping[Var, Range]) -> Expr:
+    """What is left of a producer's condition where the consumer's holds, at the same place."""
+    known = set(_conjuncts(given))
+    result: Expr = const(True)
+    for part in _conjuncts(condition):
+        if part not in known or not free_vars(part).isdisjoint(running):
+            result = binary(And, result, part)
+    return result
+
+
+def _conjuncts(condition: Expr) -> Iterator[Expr]:
+    if isinstance(condition, And):
+        yield from _conjuncts(condition.a)
+        yield from _conjuncts(condition.b)
+    else:
+        yield condition
 
 
 def _bindings(block: Block, values: Sequence[Expr]) -> dict[Var, Expr]:

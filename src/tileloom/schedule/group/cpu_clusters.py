@@ -83,16 +83,31 @@ def find_clusters(sch: Schedule, sizes: Sizes) -> list[Cluster]:
     """The blocks of the function, those together that share a domain, in an order that is right."""
     found: list[list[Block]] = []
     for block in blocks_by_name(sch).values():
-        for blocks in reversed(found):
-            if _fits([*blocks, block], sizes):
-                blocks.append(block)
-                break
-            if _depends(block, blocks):
-                found.append([block])
-                break
-        else:
-            found.append([block])
+        _place(block, found, sizes)
     return [cluster_of(blocks, sizes) for blocks in found]
+
+
+def _place(block: Block, found: list[list[Block]], sizes: Sizes) -> None:
+    """Put a block into the clusters that it needs, made one, or into one no earlier than these."""
+    needed = [k for k, blocks in enumerate(found) if _depends(block, blocks)]
+    if len(needed) > 1 and all(_may_wait(found, k, needed) for k in needed[:-1]):
+        union = [other for k in needed for other in found[k]]
+        if _fits([*union, block], sizes):
+            found[needed[-1]] = [*union, block]
+            for k in reversed(needed[:-1]):
+                del found[k]
+            return
+    for k in reversed(range(needed[-1] if needed else 0, len(found))):
+        if _fits([*found[k], block], sizes):
+            found[k].append(block)
+            return
+    found.append([block])
+
+
+def _may_wait(found: Sequence[Sequence[Block]], k: int, needed: Sequence[int]) -> bool:
+    """Whether a cluster may run as late as the last one of some."""
+    between = (found[j] for j in range(k + 1, needed[-1]) if j not in needed)
+    return not any(_depends(block, found[k]) for blocks in between for block in blocks)
 
 
 def _fits(blocks: Sequence[Block], sizes: Sizes) -> bool:
@@ -144,13 +159,13 @@ def kept_bytes(sch: Schedule, cluster: Cluster, sizes: Sizes) -> int | None:
     for axis in cluster.domain.reduced:
         most = sizes.most(axis.size) if axis.size is not None else None
         length = None if length is None or most is None else length * most
-    kept = sum(block.writes[0].buffer.dtype.bytes for block in _kept(sch, cluster))
+    kept = sum(block.writes[0].buffer.dtype.bytes for block in kept_blocks(sch, cluster))
     return 0 if not kept else None if length is None else kept * length
 
 
 def recompute_kept(sch: Schedule, cluster: Cluster) -> None:
     """Compute intermediates again wherever they are read."""
-    for block in reversed(_kept(sch, cluster)):
+    for block in reversed(kept_blocks(sch, cluster)):
         try:
             sch.compute_inline(block.name_hint)
         except ScheduleError:
@@ -158,7 +173,8 @@ def recompute_kept(sch: Schedule, cluster: Cluster) -> None:
         cluster.names.remove(block.name_hint)
 
 
-def _kept(sch: Schedule, cluster: Cluster) -> list[Block]:
+def kept_blocks(sch: Schedule, cluster: Cluster) -> list[Block]:
+    """The formulas whose values are kept from pass to pass."""
     blocks = [sch.get(sch.get_block(name)) for name in cluster.names if cluster.full(name)]
     if not cluster.domain.reduced:
         return []

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ...expr import IntImm
+from ...tir import Block
 from ..errors import ScheduleError
 from ..library._common import fused
 from ..rv import LoopRV
-from .cpu_clusters import Cluster
+from .cpu_clusters import Cluster, kept_blocks
 from .cpu_plan import PARTS, Plan
+from .cpu_turned import dims_of
 from .domain import GroupAxis
 
 if TYPE_CHECKING:
@@ -22,6 +24,9 @@ STEPS = "worker_steps"
 
 def make_nests(sch: Schedule, cluster: Cluster, plan: Plan) -> None:
     """Cut the loops of every block of a cluster as planned, and merge them."""
+    if plan.method == "columns":
+        for block in kept_blocks(sch, cluster):
+            _lay_out(sch, cluster, plan, block)
     depths = {name: _cut(sch, cluster, plan, name) for name in cluster.names}
     for level in range(cluster.passes):
         together = [n for n in cluster.names if cluster.levels[n] == level and cluster.full(n)]
@@ -34,6 +39,17 @@ def make_nests(sch: Schedule, cluster: Cluster, plan: Plan) -> None:
         tops = cluster.names[:1] if whole else cluster.names
         for name in tops:
             _share_out(sch, name, plan, heads)
+
+
+def _lay_out(sch: Schedule, cluster: Cluster, plan: Plan, block: Block) -> None:
+    """Let neighbours in the vectors of what is kept be neighbours in memory."""
+    dims = dims_of(block, cluster.domain, block.writes[0].buffer)
+    order = [axis for group in (*plan.head, *plan.body) for axis in group]
+    rank = [order.index(axis) if axis is not None else -1 for axis in dims]
+    places = sorted(range(len(dims)), key=lambda k: rank[k])
+    if rank and rank[-1] != max(rank):
+        layout = ("write", 0), lambda *index: [index[k] for k in places]
+        sch.transform_layout(block.name_hint, *layout)
 
 
 def axis_loops(

@@ -13,7 +13,7 @@ from .domain import Domain, GroupAxis, accesses
 def as_written(domain: Domain, blocks: Sequence[Block]) -> list[GroupAxis]:
     """The axes of formulas in the order in which the first of them lays its result out."""
     for block in blocks:
-        order = _dims(block, domain, block.writes[0].buffer)
+        order = dims_of(block, domain, block.writes[0].buffer)
         found = [axis for axis in order if axis is not None]
         if len(found) == len(domain.spatial):
             return found
@@ -32,7 +32,7 @@ def turned_group(
     found: list[list[GroupAxis]] = []
     for block in blocks:
         for buffer in {region.buffer for region in block.reads}:
-            dims = [axis for axis in _dims(block, domain, buffer) if axis is not None]
+            dims = [axis for axis in dims_of(block, domain, buffer) if axis is not None]
             across = next((g for g in groups[:-1] if dims and dims[-1] is g[-1]), None)
             if across is not None and groups[-1][-1] in dims and across not in found:
                 found.append(across)
@@ -41,7 +41,7 @@ def turned_group(
     return found[0]
 
 
-def _dims(block: Block, domain: Domain, buffer: Buffer) -> list[GroupAxis | None]:
+def dims_of(block: Block, domain: Domain, buffer: Buffer) -> list[GroupAxis | None]:
     """The axis along each dimension of a buffer that a block accesses; None for none or several."""
     by_var = dict(zip((i.var for i in block.iter_vars), domain.axes[block.name_hint], strict=True))
     for accessed, indices in accesses(block):
