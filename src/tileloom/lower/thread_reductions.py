@@ -79,7 +79,8 @@ def recognise(block: Block) -> ThreadReduction:
             return ThreadReduction(tuple(stores), tuple(found), values, combiner)
     raise UserError(
         f"block {block.name_hint!r} reduces over threads, but not by a sum, product, minimum,"
-        " maximum, conjunction or disjunction, nor by a choice between what there is and what comes (as of an arg-maximum)",
+        " maximum, conjunction or disjunction, nor by a choice between what there is and what comes"
+        " (as of an arg-maximum)",
         hint="bind another loop, or rfactor the reduction first",
     )
 
