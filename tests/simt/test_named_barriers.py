@@ -127,7 +127,9 @@ def test_a_barrier_of_all_threads_among_numbered_ones() -> None:
         A[t] = A[t] + S_1[95 - t]
 
     a = np.arange(96, dtype="int32")
-    run_kernels(f, a)
+    lowered = _flat(f)
+    assert lowered.script().count("storage_sync") == 1
+    run_kernels(lowered, a)
     shared = np.arange(96)
     left = np.where(np.arange(96) < 64, 63 - np.arange(96), np.arange(96))
     assert a.tolist() == (left + shared[::-1]).tolist()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..expr import Expr, IntImm, Range, Var
+from ..expr import Call, Expr, IntImm, Range, Var
 from ..expr.analyzer import Analyzer
+from ..expr.warp_ops import NAMED_BARRIERS
 from ..tir import (
     AttrStmt,
     BufferStore,
@@ -19,6 +20,7 @@ from ..tir import (
     Stmt,
     StmtRewriter,
     While,
+    collect,
     seq,
 )
 from .common import has_load, on_body
@@ -36,6 +38,7 @@ def thread_storage_sync(func: PrimFunc) -> PrimFunc:
     Between two accesses of one shared buffer, one of them a write, there is a barrier unless no
     two threads touch one element: the form of the indices says so, or who touches what is counted
     out. Barriers that are there already count. The end of a loop's body meets its beginning again.
+    A kernel with numbered barriers has all barriers that it is to have.
 
     Needs: flat code whose thread loops are attributes.
     Ensures: `tvm_storage_sync("shared")` in all those places. Some may be under conditions that
@@ -55,8 +58,16 @@ class _Kernels(StmtRewriter):
         threads = self.roots.get(stmt)
         if threads is None:
             return super().visit_AttrStmt(stmt)
+        if _names_barriers(stmt):
+            return stmt
         own = {v: e for tag, (v, e) in threads.items() if tag.startswith("threadIdx")}
         return _Planner(own, TouchFinder(stmt), analyzer_of(stmt)).plan(stmt).stmt
+
+
+def _names_barriers(stmt: Stmt) -> bool:
+    """Whether warps meet at numbered barriers: then the program says who waits for whom."""
+    calls = (node.value for node in collect(stmt, Evaluate))
+    return any(isinstance(call, Call) and call.op in NAMED_BARRIERS for call in calls)
 
 
 @dataclass(slots=True)
