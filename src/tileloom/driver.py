@@ -10,6 +10,7 @@ import os
 import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +19,7 @@ import numpy as np
 from .base import Target
 from .base.compiling import compiling
 from .base.errors import UnsupportedError, UserError
+from .base.gpu_instructions import MAP_SCOPE
 from .base.settings import settings
 from .base.target import target as parse_target
 from .expr import Var
@@ -172,14 +174,13 @@ def _emulated(program: PrimFunc | IRModule, target: Any, device: str) -> Any:
             hint='the device "emulator" runs code for the target "cuda"',
         )
     if isinstance(program, PrimFunc):
-        return EmulatedKernel(lower(program, wanted))
+        return EmulatedKernel(lower(program, wanted), wanted)
     flat = lower(program, wanted)
-    return {name: EmulatedKernel(func) for name, func in flat.functions.items()}
+    return {name: EmulatedKernel(func, wanted) for name, func in flat.functions.items()}
 
 
 def _on_gpu(program: PrimFunc | IRModule, target: Any, device: str | None) -> Any:
     """Kernels for a GPU, as `build` returns them; they are loaded where their arguments are."""
-    from .codegen import jit
     from .codegen.nvptx import emit_kernels
     from .lower import lower
     from .lower.launch_plan import HostPlan
@@ -194,10 +195,26 @@ def _on_gpu(program: PrimFunc | IRModule, target: Any, device: str | None) -> An
         closed = with_symbols(func)
         kernels = dict(split_host_device(lower(closed, wanted)).functions)
         host = kernels.pop(closed.name)
-        ptx = jit.assembly(emit_kernels(IRModule(kernels), wanted), wanted)
-        params = parameters(closed, len(func.params))
-        made[name] = cuda.CudaKernel(name, params, ptx, HostPlan(host, kernels))
+        plan = HostPlan(host, kernels)
+        params = [
+            replace(spec, access="rw") if spec.is_buffer and k in plan.written else spec
+            for k, spec in enumerate(parameters(closed, len(func.params)))
+        ]
+        ptx = _ptx(emit_kernels(IRModule(kernels), wanted), wanted)
+        made[name] = cuda.CudaKernel(name, params, ptx, plan)
     return next(iter(made.values())) if isinstance(program, PrimFunc) else made
+
+
+def _ptx(ir_text: str, target: Target) -> str:
+    """PTX for LLVM IR, from the cache on disk where that has it."""
+
+    def make() -> bytes:
+        from .codegen import jit
+
+        return jit.assembly(ir_text, target).encode()
+
+    key = cache_key("ptx", ir_text, target.key, _stamp())
+    return object_cache().get_or_make(key, make).decode()
 
 
 def runnable(target: Any) -> Target:
@@ -266,13 +283,18 @@ def parameters(func: PrimFunc, passed: int) -> list[ParamSpec]:
     for k, param in enumerate(func.params):
         buffer = func.buffer_map.get(param)
         if buffer is None:
-            specs.append(ParamSpec(param.name, "scalar", param.dtype, implicit=k >= passed))
+            kind: Literal["scalar", "map"] = "map" if _is_map(param) else "scalar"
+            specs.append(ParamSpec(param.name, kind, param.dtype, implicit=k >= passed))
             continue
         shape = tuple(_extent(extent) for extent in buffer.shape)
         access: Literal["r", "rw"] = "rw" if buffer.data in written else "r"
         strides = tuple(_extent(stride) for stride in buffer.strides) or None
         specs.append(ParamSpec(buffer.name, "buffer", buffer.dtype, shape, strides, access))
     return specs
+
+
+def _is_map(param: Var) -> bool:
+    return param.pointee is not None and param.pointee[1] == MAP_SCOPE
 
 
 def _extent(extent: Any) -> int | str:

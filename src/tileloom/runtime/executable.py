@@ -45,6 +45,13 @@ class NativeStep:
     arena_bytes: int
     numbers: tuple[int, ...] = ()
 
+    @property
+    def numbers_passed(self) -> tuple[int, ...]:
+        """The numbers that the kernel does not find in shapes."""
+        params = self.kernel.params[len(self.kernel.params) - len(self.numbers) :]
+        pairs = zip(self.numbers, params, strict=True)
+        return tuple(number for number, param in pairs if not param.implicit)
+
     @cached_property
     def numbers_in_memory(self) -> Array:
         """The numbers where pointers to them can be given."""
@@ -101,7 +108,7 @@ class Executable:
         fresh = [value for value in makers if value.slot >= count]
         self._allocate = {v.slot: pool.allocator(v.shape, v.dtype) for v in fresh}
         self._arena = _scratch(self._only.arena_bytes if self._only else 0)
-        self._numbers = self._only.numbers if self._only else ()
+        self._numbers = self._only.numbers_passed if self._only else ()
         self.single = self._make_single()
 
     def _only_step(self) -> NativeStep | None:

@@ -25,6 +25,7 @@ class Family:
     def __init__(self, recipe: Recipe, code: LoadedObject | None) -> None:
         self.recipe = recipe
         self.code = code
+        self._kernels = recipe.kernels(code)
 
     def holds(self, sizes: Mapping[str, int]) -> bool:
         """Whether the program is right for these sizes, which must be within their bounds."""
@@ -62,4 +63,4 @@ class Family:
 
     def at(self, sizes: Mapping[str, int]) -> Executable:
         """The program for these sizes, for which it `holds`."""
-        return self.recipe.at(sizes).executable(self.code)
+        return self.recipe.at(sizes).executable(self.code, self._kernels)

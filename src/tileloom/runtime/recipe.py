@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base.dtype import DType, dtype
+from ..base.dtype import dtype
 from ..base.errors import InternalError
 from ..base.memory import plan_arena
 from ..base.panels import pack_panels
@@ -112,18 +112,33 @@ class Recipe:
             steps=tuple(step.at(sizes) for step in self.steps),
         )
 
-    def executable(self, code: LoadedObject | None) -> Executable:
-        """The program, ready to be called."""
-        names = [name or f"argument{k}" for k, (name, _) in enumerate(self.inputs)]
+    def kernels(self, code: LoadedObject | None) -> list[Kernel | None]:
+        """The native function of each step; those for many shapes check what formulas say."""
         keep = (code, self.symbols)
+        return [_kernel(step, code, keep, self._names) for step in self.steps]
+
+    def executable(
+        self, code: LoadedObject | None, kernels: Sequence[Kernel | None] | None = None
+    ) -> Executable:
+        """The program, ready to be called.
+
+        Args:
+            kernels: made before for these steps, perhaps before the sizes were known.
+        """
+        found = self.kernels(code) if kernels is None else kernels
+        pairs = zip(self._names, self.inputs, strict=True)
         return Executable(
             self.name,
-            [_param(name, value) for name, (_, value) in zip(names, self.inputs, strict=True)],
+            [_param(name, value) for name, (_, value) in pairs],
             self.outputs,
-            [_ready(step, code, keep, names) for step in self.steps],
+            [_ready(step, kernel) for step, kernel in zip(self.steps, found, strict=True)],
             dict(self.constants),
             self.replaced,
         )
+
+    @property
+    def _names(self) -> list[str]:
+        return [name or f"argument{k}" for k, (name, _) in enumerate(self.inputs)]
 
     # ------------------------------------------------------------------ as bytes
 
@@ -253,24 +268,40 @@ def _step(plain: Sequence[Any]) -> Step:
 
 
 def _param(name: str, value: Value, access: Any = "r") -> ParamSpec:
-    return ParamSpec(name, "buffer", value.dtype, value.shape, access=access)
+    shape = tuple(str(n) if isinstance(n, Polynomial) else n for n in value.shape)
+    return ParamSpec(name, "buffer", value.dtype, shape, access=access)
 
 
-def _ready(
+#: The name of the scratch memory's size where it depends on others.
+_ARENA_BYTES = "arena bytes"
+
+
+def _kernel(
     step: Step, code: LoadedObject | None, keep: object, names: Sequence[str]
-) -> NativeStep | HostStep:
+) -> Kernel | None:
     if step.host is not None:
-        return HostStep(step.host, step.reads, step.writes)
+        return None
     if code is None:
         raise InternalError(f"there is no code for the step {step.symbol}")
     params = [
         _param(names[v.slot] if v.slot < len(names) else f"value{v.slot}", v) for v in step.reads
     ]
     params += [_param(f"output{k}", value, "w") for k, value in enumerate(step.writes)]
-    arena: tuple[DType, tuple[int]] = dtype("uint8"), (step.arena_bytes,)
-    params.append(_param("arena", Value(-1, arena[1], arena[0]), "w"))
-    narrow = len(step.sizes)
-    for k in range(len(step.numbers)):
-        params.append(ParamSpec(f"size{k}", "scalar", dtype("int32" if k < narrow else "int64")))
-    kernel = Kernel(step.symbol, code.address(f"{step.symbol}__packed"), params, keep)
+    room = _ARENA_BYTES if step.sizes else step.arena_bytes
+    params.append(ParamSpec("arena", "buffer", dtype("uint8"), (room,), access="w"))
+    if step.sizes:
+        # Sizes that are extents of arrays are read off those.
+        known = {extent for param in params for extent in param.shape}
+        numbers = [(name, "int32") for name in step.sizes]
+        numbers += [(f"place {k}", "int64") for k in range(len(step.arena))]
+        numbers.append((_ARENA_BYTES, "int64"))
+        params += [
+            ParamSpec(name, "scalar", dtype(kind), implicit=name in known) for name, kind in numbers
+        ]
+    return Kernel(step.symbol, code.address(f"{step.symbol}__packed"), params, keep)
+
+
+def _ready(step: Step, kernel: Kernel | None) -> NativeStep | HostStep:
+    if kernel is None:
+        return HostStep(step.host, step.reads, step.writes)
     return NativeStep(kernel, step.reads, step.writes, step.arena_bytes, step.numbers)
