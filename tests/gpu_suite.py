@@ -19,10 +19,12 @@ import pytest
 import tileloom
 from tileloom.base.dtype import dtype
 from tileloom.base.errors import UnsupportedError
+from tileloom.base.tensor_map import TensorMap
 from tileloom.codegen import jit
 from tileloom.codegen.nvptx import emit_kernels
 from tileloom.expr import Var
 from tileloom.lower.launch_plan import HostPlan
+from tileloom.lower.pointers import is_map
 from tileloom.lower.split_host_device import split_host_device
 from tileloom.runtime import cuda
 from tileloom.runtime.params import ParamSpec
@@ -72,6 +74,8 @@ def mirror(monkeypatch: pytest.MonkeyPatch) -> None:
         if inside:
             return emulate(self)
         before = {var: raw.copy() for var, raw in self.bytes.items()}
+        maps = {var: m for var, m in self.env.items() if isinstance(m, TensorMap)}
+        before.update({var: np.ascontiguousarray(m.array).copy() for var, m in maps.items()})
         steps = emulate(self)
         if self.starts_empty:  # what nobody has written is not compared
             inside.append(self)
@@ -105,6 +109,11 @@ def compare(
     specs, given = [], []
     for param in flat.params:
         buffer = flat.buffer_map.get(param)
+        if is_map(param):
+            specs.append(ParamSpec(param.name, "map", param.dtype))
+            mapped = env[param]
+            given.append(TensorMap(cuda.asarray(before[param]), mapped.box, mapped.swizzle))
+            continue
         if buffer is None:
             specs.append(ParamSpec(param.name, "scalar", param.dtype))
             given.append(env[param])
@@ -115,7 +124,9 @@ def compare(
         given.append(array)
     cuda.CudaKernel(flat.name, specs, ptx, HostPlan(host, kernels))(*given)
     for param, array in zip(flat.params, given, strict=True):
-        if isinstance(array, cuda.DeviceArray):
+        if isinstance(array, TensorMap):
+            _same(array.array.numpy(), env[param].array, f"{flat.name}: {param.name}")
+        elif isinstance(array, cuda.DeviceArray):
             buffer = flat.buffer_map[param]
             wanted = after[buffer.data].view(array.dtype.numpy)
             _same(array.numpy(), wanted, f"{flat.name}: {buffer.name}")

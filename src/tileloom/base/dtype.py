@@ -71,6 +71,11 @@ class DType(str):
         """Whether this is an opaque pointer."""
         return self.code == "handle"
 
+    @property
+    def itemsize(self) -> int:
+        """The bytes of an element, under NumPy's name."""
+        return self.bytes
+
     def with_lanes(self, lanes: int) -> DType:
         """The same element type with another number of lanes."""
         return dtype(self.element if lanes == 1 else f"{self.element}x{lanes}")

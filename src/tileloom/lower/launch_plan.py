@@ -64,6 +64,21 @@ class HostPlan:
         found = {var for expr in self._deciding() for var in free_vars(expr)}
         return frozenset(self._places[var].position for var in found if var in self._places)
 
+    @cached_property
+    def written(self) -> frozenset[int]:
+        """Positions of the parameters that kernels write to, by whatever instruction."""
+        found = set()
+        for step in collect(self.host.body, Evaluate):
+            if not _is_launch(step.value):
+                continue
+            name, arguments, _ = self._split(step.value)
+            kernel = self.kernels[name]
+            for param, argument in zip(kernel.params, arguments, strict=True):
+                place = self._places.get(argument) if isinstance(argument, Var) else None
+                if place is not None and param.name in kernel.attrs["tir.written"]:
+                    found.add(place.position)
+        return frozenset(found)
+
     def _deciding(self) -> Iterator[Expr]:
         """Every expression that the host itself evaluates."""
         body = self.host.body

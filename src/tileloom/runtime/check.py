@@ -204,16 +204,21 @@ class Bound:
             if param.is_buffer:
                 addresses.append(self.values[param.name])
             else:
-                number = self.symbols[param.name][0] if param.implicit else self.values[param.name]
-                if param.implicit and number > integer_range(param.dtype)[1]:
-                    raise ArgumentError(
-                        f"{self.function}(): extent {param.name} is {number}, more than "
-                        f"the {param.dtype} that the kernel was compiled for can hold"
-                    )
+                number = self.check_implicit(param) if param.implicit else self.values[param.name]
                 slot = ctypes.create_string_buffer(encode_scalar(number, param.dtype), 8)
                 self._slots.append(slot)
                 addresses.append(ctypes.addressof(slot))
         self.pointers = (ctypes.c_void_p * max(1, len(addresses)))(*addresses)
+
+    def check_implicit(self, param: ParamSpec) -> int:
+        """The value of a symbol, which its parameter must be able to hold."""
+        number, _ = self.symbols[param.name]
+        if number > integer_range(param.dtype)[1]:
+            raise ArgumentError(
+                f"{self.function}(): extent {param.name} is {number}, more than "
+                f"the {param.dtype} that the kernel was compiled for can hold"
+            )
+        return number
 
 
 def _is_small_float(value: Any) -> bool:

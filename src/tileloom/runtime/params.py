@@ -15,11 +15,12 @@ class ParamSpec:
 
     A name in `shape` is a symbol: the first array that has it binds it, and every later use must
     agree. A scalar parameter with a symbol's name is tied to it; if it is `implicit`, callers do
-    not pass it, and its value is read off the shapes.
+    not pass it, and its value is read off the shapes. A "map" is a `base.tensor_map.TensorMap`,
+    for kernels of GPUs alone.
     """
 
     name: str
-    kind: Literal["buffer", "scalar"]
+    kind: Literal["buffer", "scalar", "map"]
     dtype: DType
     shape: tuple[int | str, ...] = ()
     strides: tuple[int | str, ...] | None = None  # in elements; None: compact, row-major
@@ -44,6 +45,8 @@ class ParamSpec:
 
     def __str__(self) -> str:
         """The parameter as error messages show it: `float32 array of shape (4, n)`."""
+        if self.kind == "map":
+            return "map of a tensor"
         if not self.is_buffer:
             return f"{self.dtype} number"
         return f"{self.dtype} array of shape {show_shape(self.shape)}"

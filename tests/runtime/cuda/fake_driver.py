@@ -26,7 +26,9 @@ from typing import Any
 
 import numpy as np
 
+from tileloom.base.tensor_map import TensorMap
 from tileloom.expr.evaluate import evaluate
+from tileloom.lower.pointers import is_map
 from tileloom.simt import KernelDefect, run_kernels
 from tileloom.tir import PrimFunc
 
@@ -48,6 +50,10 @@ MAJOR, MINOR, SHARED_OPT_IN, POOLS = 75, 76, 97, 115
 F_THREADS, F_STATIC, F_LOCAL, F_REGISTERS, F_DYNAMIC = 0, 1, 3, 4, 8
 #: JIT options.
 INFO_LOG, INFO_BYTES, ERROR_LOG, ERROR_BYTES = 3, 4, 5, 6
+#: The types of maps of tensors.
+MAP_TYPES = [
+    np.dtype(code) for code in ("u1", "u2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", "u2")
+]
 _SIZES = {"8": 1, "16": 2, "32": 4, "64": 8}
 _ENTRY = re.compile(r"\.visible \.entry (\w+)\(([^)]*)\)", re.DOTALL)
 _PARAM = re.compile(r"\.param (?:\.align \d+ )?\.[a-z](\d+)[^,[]*(?:\[(\d+)\])?")
@@ -488,6 +494,38 @@ class FakeDriver:
         where = [k for k, d in enumerate(self.devices) if any(a is one for a in d.allocations)]
         _int(out, where[0])
 
+    # ------------------------------------------------------------------ maps of tensors
+
+    def cuTensorMapEncodeTiled(self, out: int, *given: int) -> None:
+        kind, rank, address, sizes, steps, box, unit, interleave, swizzle, _, fill = given
+        extents, boxes = (list((ctypes.c_uint64 * rank).from_address(sizes)),
+                          list((ctypes.c_uint32 * rank).from_address(box)))  # fmt: skip
+        rows = list((ctypes.c_uint64 * max(1, rank - 1)).from_address(steps))[: rank - 1]
+        units = list((ctypes.c_uint32 * rank).from_address(unit))
+        item = MAP_TYPES[kind]
+        self._find(address)
+        if out % 64 or address % 16 or any(step % 16 for step in rows) or units != [1] * rank:
+            raise Refused(INVALID_VALUE)
+        if interleave or fill or not all(1 <= n <= 256 for n in boxes):
+            raise Refused(INVALID_VALUE)
+        if boxes[0] * item.itemsize % 16 or (swizzle and boxes[0] * item.itemsize > 16 << swizzle):
+            raise Refused(INVALID_VALUE)
+        found = (address, item, extents, rows, boxes, 16 << swizzle if swizzle else 0)
+        word = self._handle(found).to_bytes(8, "little")
+        ctypes.memmove(out, word.ljust(128, b"M"), 128)
+
+    def _map(self, value: bytes) -> TensorMap:
+        """What 128 bytes stand for, over the memory of the device."""
+        assert value[8:] == b"M" * 120, "a map was not passed whole"
+        address, item, extents, rows, box, swizzle = self._handles[
+            int.from_bytes(value[:8], "little")
+        ]
+        steps = (item.itemsize, *rows)
+        reach = sum((n - 1) * step for n, step in zip(extents, steps)) + item.itemsize
+        raw = self.memory(address, reach)
+        array = np.ndarray(extents[::-1], item, raw, 0, steps[::-1])
+        return TensorMap(array, tuple(box[::-1]), swizzle)
+
     # ------------------------------------------------------------------ kernels
 
     def cuModuleLoadDataEx(
@@ -582,7 +620,9 @@ class FakeDriver:
         assert len(values) == len(kernel.params), (kernel.params, values)
         scalars = {}
         for param, value in zip(kernel.params, values, strict=True):
-            if param not in kernel.buffer_map:
+            if is_map(param):
+                scalars[param] = self._map(value)
+            elif param not in kernel.buffer_map:
                 item = param.dtype.numpy
                 assert len(value) == item.itemsize, f"{param.name} has {len(value)} bytes"
                 scalars[param] = np.frombuffer(value, item)[0]
@@ -655,6 +695,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "cuMemcpyDtoDAsync": (ctypes.c_uint64, ctypes.c_uint64, _S, _P),
     "cuMemsetD8Async": (ctypes.c_uint64, ctypes.c_ubyte, _S, _P),
     "cuPointerGetAttribute": (_P, _I, ctypes.c_uint64),
+    "cuTensorMapEncodeTiled": (_P, _I, _U, ctypes.c_uint64, _P, _P, _P, _P, _I, _I, _I, _I),
     "cuModuleLoadDataEx": (_P, _P, _U, _P, _P), "cuModuleGetFunction": (_P, _P, _N),
     "cuFuncGetAttribute": (_P, _I, _P), "cuFuncSetAttribute": (_P, _I, _I),
     "cuLaunchKernel": (_P, _U, _U, _U, _U, _U, _U, _U, _P, _P, _P),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import api, array, foreign, memory, modules, packets, streams
+from . import api, array, foreign, maps, memory, modules, packets, streams
 from . import device as _device
 from .api import driver_version
 from .array import DeviceArray, empty, zeros
@@ -50,7 +50,7 @@ def asarray(value: Any, device: Any = None, stream: Any = None) -> DeviceArray:
 
 def reset() -> None:
     """Forget everything that was asked of the driver; for tests with another driver."""
-    for part in (foreign, packets, modules, memory, array, streams, _device, api):
+    for part in (foreign, packets, maps, modules, memory, array, streams, _device, api):
         part.forget()
 
 

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 from ...base.errors import ArgumentError, InternalError
 from ...base.launches import Launch, LaunchPlan
+from ...base.tensor_map import TensorMap
 from ..arrays import ArrayView
 from ..check import Binder, Bound
 from ..params import ParamSpec, number_symbols
-from . import api, foreign, modules, streams
+from . import api, foreign, maps, modules, streams
 from .array import DeviceArray
 from .device import Device, device
 from .errors import LaunchError
@@ -67,7 +68,7 @@ class CudaKernel:
         #: For each argument: whether it is an array (None) or a number that decides about sizes.
         symbols = number_symbols(self.params)
         self._steering: list[bool | None] = [
-            None if param.is_buffer else k in plan.steering or param.name in symbols
+            None if param.kind != "scalar" else k in plan.steering or param.name in symbols
             for k, param in enumerate(self.params)
             if not param.implicit
         ]
@@ -87,7 +88,10 @@ class CudaKernel:
         try:
             for argument, steers in zip(arguments, self._steering, strict=True):
                 kind = type(argument)
-                if steers is not None:
+                if kind is TensorMap:
+                    arrays.append(argument.array)
+                    values.append(maps.encoded(argument))
+                elif steers is not None:
                     values.append(argument)
                     if steers:
                         key += (kind, argument)
@@ -100,7 +104,7 @@ class CudaKernel:
                     key.append(package.layout(argument))  # type: ignore[union-attr]
                     values.append(package.pointer(argument))  # type: ignore[union-attr]
             prepared = self._prepared[tuple(key)]
-        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError):
+        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError, ArgumentError):
             return self._call_exactly(arguments, stream)  # which finds out what is new or wrong
         where = prepared.device
         if stream is not None:
@@ -146,8 +150,9 @@ class CudaKernel:
         prepared = self._prepare(where, bound, values)
         passed = [values[k] for k, param in enumerate(self.params) if not param.implicit]
         for value in arguments:
-            if isinstance(value, DeviceArray):
-                value.block.use(where, handle)
+            array = value.array if isinstance(value, TensorMap) else value
+            if isinstance(array, DeviceArray):
+                array.block.use(where, handle)
         code, failed = self._launch(prepared, passed, handle)
         if code in (MISALIGNED, OVERLAP):
             raise InternalError(f"{self.name}: the quick check refuses what the exact one accepts")
@@ -162,7 +167,8 @@ class CudaKernel:
         """The device of the first array that is on one; the first device if none is."""
         if len(arguments) == len(self._steering):
             for value, steers in zip(arguments, self._steering, strict=True):
-                found = foreign.device_of(value) if steers is None else None
+                value = value.array if isinstance(value, TensorMap) else value
+                found = None if steers is not None else foreign.device_of(value)
                 if found is not None:
                     return device(found)
         return device()
@@ -204,6 +210,8 @@ class CudaKernel:
         key: list[Any] = []
         for value, steers in zip(arguments, self._steering, strict=True):
             kind = type(value)
+            if kind is TensorMap:
+                continue
             if steers is not None:
                 key += (kind, value) if steers else ()
             elif kind is DeviceArray:
@@ -289,6 +297,25 @@ class _Bound(Bound):
     def __init__(self, binder: _Binder) -> None:
         super().__init__(binder, {})
         self.binder = binder
+
+    def add_scalar(self, param: ParamSpec, index: int, value: Any) -> None:
+        if param.kind != "map":
+            super().add_scalar(param, index, value)
+            return
+        if not isinstance(value, TensorMap):
+            self.expected(param, index, f"{type(value).__qualname__}")
+        try:
+            self.values[param.name] = maps.encoded(value)
+        except ArgumentError as error:
+            self.expected(param, index, error.message, error.hint)
+        if value.array.device is not self.binder.device:
+            self.refuse(param, index, f"is on {value.array.device}, not {self.binder.device}")
+
+    def finish(self) -> None:
+        """Nothing is laid out here, but extents must fit."""
+        for param in self.params:
+            if param.implicit:
+                self.check_implicit(param)
 
     def view(self, param: ParamSpec, index: int, value: Any) -> ArrayView:
         where = self.binder.device

@@ -16,7 +16,7 @@ from ...base.launches import Argument, Launches
 from .. import native
 from ..check import encode_scalar
 from ..params import ParamSpec
-from . import api
+from . import api, maps
 from .modules import Function
 
 _STREAM, _VALUES = 7, 8
@@ -95,12 +95,21 @@ class Packer:
         self._free: list[Packet] = []
         self.offsets, self.temporary_bytes = _arrange(launches.temporaries)
         passed = [param for k, param in enumerate(params) if k not in given]
-        # Values lie in the order of parameters, those that callers pass first; see `_place`.
-        self._order = [k for k in range(len(params)) if k not in given] + list(given)
         self._encoders = [_encoder(param) for param in passed]
         #: Whether `launch` itself refuses numbers that are not of their parameter's type.
         self.is_strict = not any(self._encoders)
         formats = "".join(map(_format, passed))
+        #: Where the value of each parameter begins, in words.
+        self._places, word = {}, _VALUES
+        for k in [k for k in range(len(params)) if k not in given]:
+            self._places[k] = word
+            word += _words(params[k])
+        self._temporaries = word
+        word += len(launches.temporaries)
+        for k in given:
+            self._places[k] = word
+            word += 1
+        self._numbers = word
         self._pack = struct.Struct(f"<Q{formats}{'Q' * len(launches.temporaries)}").pack_into
 
     def launch(self, values: Sequence[Any], stream: int, temporary: int = 0) -> tuple[int, int]:
@@ -134,14 +143,11 @@ class Packer:
     def _place(self, argument: Argument, numbers: dict[tuple[bytes], int]) -> int:
         """The word that holds an argument's value."""
         if argument.kind == "param":
-            place = self._order.index(argument.position)
-            passed = len(self._params) - len(self._given)
-            return _VALUES + (place if place < passed else place + len(self.offsets))
+            return self._places[argument.position]
         if argument.kind == "temporary":
-            return _VALUES + len(self._params) - len(self._given) + argument.position
+            return self._temporaries + argument.position
         word = encode_scalar(argument.value, argument.number_type)
-        first = _VALUES + len(self._params) + len(self.offsets)
-        return first + numbers.setdefault((word,), len(numbers))
+        return self._numbers + numbers.setdefault((word,), len(numbers))
 
     def _make(self) -> Packet:
         numbers: dict[tuple[bytes], int] = {}
@@ -150,7 +156,7 @@ class Packer:
             for launch, _ in self._launches
         ]
         checks = self._check_words()
-        head = _VALUES + len(self._params) + len(self.offsets) + len(numbers)
+        head = self._numbers + len(numbers)
         start = head + len(checks)
         ends = start + 9 * len(self._launches)
         total = ends + sum(map(len, tables)) + 1
@@ -158,7 +164,7 @@ class Packer:
         base = ctypes.addressof(memory)
         counts = (len(self._checks.aligned), len(self._checks.apart), len(self._launches))
         _fill(memory, 0, [self._context, *counts, 0, head, start])
-        for place, (word,) in enumerate(numbers, head - len(numbers)):
+        for place, (word,) in enumerate(numbers, self._numbers):
             memory[place] = int.from_bytes(word, "little")
         for k, value in self._given.items():
             word = encode_scalar(value, self._params[k].dtype)
@@ -195,12 +201,18 @@ def _arrange(sizes: Sequence[int], alignment: int = 256) -> tuple[list[int], int
     return offsets, total
 
 
+def _words(param: ParamSpec) -> int:
+    return maps.BYTES // 8 if param.kind == "map" else 1
+
+
 def _format(param: ParamSpec) -> str:
+    if param.kind == "map":
+        return f"{maps.BYTES}s"
     return "Q" if param.is_buffer else _FORMATS.get(param.dtype, "8s")
 
 
 def _encoder(param: ParamSpec) -> Encoder | None:
-    if param.is_buffer or param.dtype in _FORMATS:
+    if param.kind != "scalar" or param.dtype in _FORMATS:
         return None
     kind: DType = param.dtype
     return lambda value: encode_scalar(value, kind)
