@@ -96,7 +96,7 @@ def test_formulas(n: int) -> None:
     check_lowering(func, [value, np.empty(n, "float32")], [None, np.exp(value) + 1])
 
 
-@pytest.mark.parametrize("columns", [1, 5, 16, 43, 64, 100, 257])
+@pytest.mark.parametrize("columns", [1, 5, 16, 43, 64, 100, 300, 385])
 def test_columns_of_sums(columns: int) -> None:
     a, k = te.placeholder((9, columns), name="A"), te.reduce_axis((0, 9), name="k")
     func = te.create_prim_func(
@@ -108,7 +108,7 @@ def test_columns_of_sums(columns: int) -> None:
     sch.annotate(j, "vector_lanes", 16)
     value = np.random.default_rng(0).integers(-9, 9, (9, columns)).astype("float32")
     check_lowering(sch.mod["main"], [value, np.empty(columns, "float32")], [None, value.sum(0)])
-    assert ("columns" in str(lower(sch.mod["main"]))) is (1 < columns <= 256)
+    assert ("columns" in str(lower(sch.mod["main"]))) is (1 < columns <= 384)
 
 
 def test_several_sums_and_a_store_in_one_loop() -> None:
@@ -215,3 +215,22 @@ def test_a_difference_is_no_sum() -> None:
         wanted = part - wanted
     check_lowering(alternate, [value, np.zeros(1, "float32")], [None, [wanted]])
     assert not has_vectors(alternate)
+
+
+def test_memory_of_each_iteration() -> None:
+    """What is made and used within an iteration becomes a vector."""
+    n = 37
+    a = te.placeholder((n,), name="A")
+    k = te.reduce_axis((0, n), name="k")
+    b = te.compute((n,), lambda i: a[i] / 3.0, name="B")
+    s = te.compute((1,), lambda i: te.sum(b[k], axis=k), name="S")
+    c = te.compute((n,), lambda i: b[i] * b[i], name="C")
+    sch = Schedule(te.create_prim_func([a, s, c]))
+    sch.reorder(*reversed(sch.get_loops("S")))
+    loop = sch.merge(sch.get_loops("B")[0], sch.get_loops("S")[0], sch.get_loops("C")[0])
+    sch.annotate(loop, "vector_lanes", 8)
+    assert has_vectors(sch.mod["main"])
+    value = np.random.default_rng(0).integers(-9, 9, n).astype("float32")
+    third = value / np.float32(3)
+    results = [np.empty(1, "float32"), np.empty(n, "float32")]
+    check_lowering(sch.mod["main"], [value, *results], [None, [third.sum()], third * third])

@@ -37,10 +37,12 @@ from ..tir import (
     For,
     IfThenElse,
     LetStmt,
+    SeqStmt,
     Stmt,
     StmtRewriter,
     make_buffer,
     seq,
+    stmt_exprs,
 )
 from .common import IF_THEN_ELSE, conjunction, fresh_copy, has_load, replace_vars
 from .vector_body import Vectorizer, negate
@@ -49,8 +51,8 @@ from .vector_totals import Total, add_columns, find_totals, keep_columns, with_p
 LANES, PARTS, TILE = "vector_lanes", "vector_parts", "vector_tile"
 #: So few vectors are written out: what they add up in stays in registers.
 WRITTEN_OUT = 4
-#: The same for columns of sums whose formulas are short.
-COLUMNS = 16
+#: The same for columns of sums whose formulas are short, and how many statements that may make.
+COLUMNS, STATEMENTS = 24, 64
 
 
 def annotated_chain(loop: For) -> list[For] | None:
@@ -91,7 +93,8 @@ class _Strips:
         self.columns: Mapping[Stmt, Total] = {}
         if isinstance(loop.extent, IntImm):
             self.width = min(self.width, 1 << max(0, loop.extent.value - 1).bit_length())
-            most = COLUMNS if _is_short(loop.body) else WRITTEN_OUT
+            most = min(COLUMNS, STATEMENTS // _short_stores(loop.body))
+            most = max(WRITTEN_OUT, most)
             if outer and loop.extent.value <= most * self.width:
                 loop, self.columns = keep_columns(loop, outer[-1], self.width)
         self.loop = loop
@@ -252,10 +255,17 @@ class _Placed(StmtRewriter):
         self.columns = columns
         self.slot = slot
         self.conditions = tuple(conditions)
+        self.private: set[Var] = set()  # memory that each iteration has for itself
+
+    def visit_Allocate(self, stmt: Allocate) -> Stmt:
+        self.private.add(stmt.buffer_var)
+        return super().visit_Allocate(stmt)
 
     def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
         total = self.totals.get(stmt) or self.columns.get(stmt)
         condition = conjunction(self.conditions)
+        if stmt.buffer.data in self.private and self.conditions:
+            return stmt.replace(value=_if(condition, stmt.value, const(0, stmt.value.dtype)))
         if total is None:
             return IfThenElse(condition, stmt) if self.conditions else stmt
         value = _if(condition, total.value, total.unit) if self.conditions else total.value
@@ -280,11 +290,17 @@ class _Placed(StmtRewriter):
         return seq(*parts)
 
 
-def _is_short(body: Stmt) -> bool:
-    """Whether a body is a single store, without calls."""
-    if not isinstance(body, BufferStore):
-        return False
-    return not any(isinstance(node, Call) for node in post_order(body.value))
+def _short_stores(body: Stmt) -> int:
+    """How many stores a body consists of; many if some take long to compute."""
+    stmts = body.seq if isinstance(body, SeqStmt) else (body,)
+    calls = (
+        isinstance(node, Call)
+        for stmt in stmts
+        for expr in stmt_exprs(stmt)
+        for node in post_order(expr)
+    )
+    plain = all(isinstance(stmt, BufferStore) for stmt in stmts) and not any(calls)
+    return len(stmts) if plain else STATEMENTS
 
 
 def _if(condition: Expr, yes: Expr, no: Expr) -> Expr:

@@ -23,6 +23,7 @@ from ..expr import (
     post_order,
 )
 from ..tir import (
+    Allocate,
     Buffer,
     BufferLoad,
     BufferStore,
@@ -60,16 +61,21 @@ class Total:
 def find_totals(loop: For) -> Iterator[tuple[BufferStore, type[BinaryOp], Expr]]:
     """The stores of a body that add up, once it is known that its iterations are independent."""
     moving, totals, places = {loop.loop_var}, set[Var](), dict[Var, set[Expr]]()
+    private: set[Var] = set()  # memory that each iteration has for itself
     found = []
     for stmt in pre_order(loop.body):
         match stmt:
             case For():
                 moving.add(stmt.loop_var)
+            case Allocate():
+                private.add(stmt.buffer_var)
             case LetStmt() if not free_vars(stmt.value).isdisjoint(moving) or has_load(stmt.value):
                 moving.add(stmt.var)
             case BufferStore():
                 if len(stmt.indices) != 1 or stmt.predicate is not None:
                     raise CannotVectorize("a store of vectors")
+                if stmt.buffer.data in private:
+                    continue
                 if free_vars(stmt.indices[0]).isdisjoint(moving) and not has_load(stmt.indices[0]):
                     found.append((stmt, *_update(stmt)))
                     totals.add(stmt.buffer.data)
