@@ -144,3 +144,27 @@ def test_counting(kind: str) -> None:
 def test_nothing_to_scan() -> None:
     x = tensor(3, 0)
     check(Graph([x], [ops.cumsum(x, 1)]))
+
+
+@pytest.mark.parametrize("reduction", ["none", "add", "max", "mul"])
+@pytest.mark.parametrize("kind", ["float32", "float16", "int32"])
+def test_scatters(reduction: str, kind: str) -> None:
+    d, u = tensor(9, 6, kind=kind, name="d"), tensor(4, 6, kind=kind, name="u")
+    i, p = tensor(4, 6, kind="int64", name="i"), tensor(4, 1, kind="int32", name="p")
+    graph = Graph(
+        [d, u, i, p],
+        [ops.scatter_elements(d, i, u, 0, reduction), ops.scatter_nd(ops.neg(d), p, u, reduction)],
+    )
+    compiled = compile_graph(graph, GPU, device="emulator")
+    on_host = [segment for segment in compiled.program.segments if segment.node is not None]
+    exact = reduction == "mul" or (reduction == "add" and kind == "float16")
+    assert bool(on_host) == exact
+    rng = np.random.default_rng(1)
+    arrays = [rng.integers(-3, 4, t.shape).astype(kind) for t in (d, u)]
+    arrays += [
+        np.stack([rng.permutation(9)[:4] for _ in range(6)], 1),
+        np.array([[3], [0], [-1], [5]]),
+    ]
+    arrays = [a.astype(t.dtype.numpy) for a, t in zip(arrays, graph.inputs, strict=True)]
+    for found, wanted in zip(compiled(*arrays), run(graph, arrays), strict=True):
+        np.testing.assert_array_equal(found, wanted)

@@ -25,7 +25,7 @@ from .graph.to_tir.kernel import Machine
 from .runtime import cuda
 from .runtime.arrays import as_numpy
 from .schedule.group import schedule_gpu
-from .schedule.library.kernels import histogram_kernel, scan_kernel
+from .schedule.library.kernels import histogram_kernel, scan_kernel, scatter_kernel
 from .tir import PrimFunc
 
 Watch = Callable[[str, Graph], None]
@@ -150,23 +150,34 @@ def plan_gpu(
 _SCANS = {"cumsum": "sum", "cumprod": "prod"}
 
 
+_SCATTERS = ("scatter_elements", "scatter_nd")
+
+
 def has_kernel(node: Node) -> bool:
     """Whether the library has the whole kernel of a node, which no schedule makes as well."""
-    sized = all(t.type.size for t in (*node.inputs, *node.outputs))
-    return sized and (node.op.name in _SCANS or node.op.name == "bincount")
+    if not all(t.type.size for t in (*node.inputs, *node.outputs)):
+        return False
+    if node.op.name in _SCATTERS:
+        data, how = node.inputs[0].dtype, node.attrs["reduction"]
+        # Sums of narrow floats would be rounded after every addition.
+        return how != "mul" and not (how == "add" and data.is_float and data.bits < 32)
+    return node.op.name in _SCANS or node.op.name == "bincount"
 
 
 def node_kernel(node: Node) -> tuple[PrimFunc, list[Tensor]]:
     """That kernel, and the tensors that its parameters are."""
-    (source,), (result,) = node.inputs, node.outputs
-    kind, attrs = str(source.dtype), node.attrs
+    first, result, attrs = node.inputs[0], node.outputs[0], node.attrs
+    shape, kind = first.shape, str(first.dtype)
     if node.op.name in _SCANS:
-        op, axis = _SCANS[node.op.name], attrs["axis"]
         how = attrs["exclusive"], attrs["reverse"]
-        func = scan_kernel(source.shape, axis, kind, op, *how)
+        func = scan_kernel(shape, attrs["axis"], kind, _SCANS[node.op.name], *how)
+    elif node.op.name in _SCATTERS:
+        index = node.inputs[1]
+        axis = attrs["axis"] if node.op.name == "scatter_elements" else None
+        func = scatter_kernel(shape, index.shape, kind, str(index.dtype), attrs["reduction"], axis)
     else:
-        func = histogram_kernel(source.type.size, result.type.size, kind, str(result.dtype))
-    return func, [source, result]
+        func = histogram_kernel(first.type.size, result.type.size, kind, str(result.dtype))
+    return func, [*node.inputs, result]
 
 
 @dataclass(frozen=True)

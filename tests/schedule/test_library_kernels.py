@@ -12,7 +12,7 @@ from gpu import ARCHS, assemble, spills
 from tileloom.base import dtype
 from tileloom.base.errors import UnsupportedError
 from tileloom.driver import assembly
-from tileloom.schedule.library.kernels import histogram_kernel, scan_kernel
+from tileloom.schedule.library.kernels import histogram_kernel, scan_kernel, scatter_kernel
 from tileloom.script import from_source
 from tileloom.simt import KernelDefect, run_kernels
 from tileloom.tir import AttrStmt, collect
@@ -227,3 +227,61 @@ def test_nothing_to_count() -> None:
     for args in ((0, 3), (3, 0), (3, 3, "float32")):
         with pytest.raises(UnsupportedError, match="no histogram"):
             histogram_kernel(*args)
+
+
+# ---------------------------------------------------------------------------- scatters
+
+
+def scattered(d, i, u, axis, reduction):
+    """What NumPy makes of it."""
+    wide = d.astype("float64") if d.dtype.kind == "f" else d.copy()
+    if axis is not None:
+        at = list(np.indices(i.shape))
+        extents = [(axis, i)]
+    else:
+        at = [None] * i.shape[-1]
+        extents = [(k, i[..., k]) for k in range(i.shape[-1])]
+    for k, index in extents:
+        index = index.astype("int64")
+        at[k] = np.clip(np.where(index < 0, index + d.shape[k], index), 0, d.shape[k] - 1)
+    if reduction == "none":
+        wide[tuple(at)] = u
+    else:
+        function = {"add": np.add, "min": np.minimum, "max": np.maximum}[reduction]
+        function.at(wide, tuple(at), u)
+    return wide.astype(d.dtype)
+
+
+SCATTERS = [
+    ((7, 5), (3, 5), 0), ((7, 5), (7, 13), 1), ((4, 3, 9), (4, 2, 9), 1), ((300,), (999,), 0),
+    ((7, 5), (11, 1), None), ((7, 5), (2, 3, 2), None), ((4, 3, 9), (6, 2), None),
+    ((1,), (1, 1), None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("reduction", ["none", "add", "min", "max"])
+@pytest.mark.parametrize(("data", "indices", "axis"), SCATTERS)
+@pytest.mark.parametrize(("kind", "index"), [("int32", "int64"), ("float32", "int32")])
+def test_scatters(data, indices, axis, kind, index, reduction) -> None:
+    rng = np.random.default_rng(4)
+    updates = indices if axis is not None else (*indices[:-1], *data[indices[-1] :])
+    d, u = (rng.integers(-9, 9, s).astype(kind) for s in (data, updates))
+    i = rng.integers(-max(data) - 1, max(data) + 2, indices).astype(index)
+    b = np.zeros_like(d)
+    emulate(scatter_kernel(data, indices, kind, index, reduction, axis), d, i, u, b)
+    np.testing.assert_array_equal(b, scattered(d, i, u, axis, reduction))
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("reduction", ["none", "add", "max"])
+@pytest.mark.parametrize("kind", ["float32", "float16", "int64"])
+def test_scatters_assemble(reduction: str, kind: str, arch: str, tmp_path: Path) -> None:
+    func = scatter_kernel((1000, 64), (5000, 1), kind, "int64", reduction)
+    assert not spills(assemble(assembly(func, f"cuda -arch={arch}"), arch, tmp_path))
+
+
+def test_nothing_to_scatter() -> None:
+    with pytest.raises(UnsupportedError, match="no scatter of"):
+        scatter_kernel((0,), (3, 1))
+    with pytest.raises(UnsupportedError, match="no scatter 'mul'"):
+        scatter_kernel((3,), (3, 1), reduction="mul")
