@@ -222,7 +222,7 @@ def test_memory_of_each_iteration() -> None:
     n = 37
     a = te.placeholder((n,), name="A")
     k = te.reduce_axis((0, n), name="k")
-    b = te.compute((n,), lambda i: a[i] / 3.0, name="B")
+    b = te.compute((n,), lambda i: a[i] / 4.0, name="B")
     s = te.compute((1,), lambda i: te.sum(b[k], axis=k), name="S")
     c = te.compute((n,), lambda i: b[i] * b[i], name="C")
     sch = Schedule(te.create_prim_func([a, s, c]))
@@ -231,6 +231,6 @@ def test_memory_of_each_iteration() -> None:
     sch.annotate(loop, "vector_lanes", 8)
     assert has_vectors(sch.mod["main"])
     value = np.random.default_rng(0).integers(-9, 9, n).astype("float32")
-    third = value / np.float32(3)
+    quarter = value / np.float32(4)
     results = [np.empty(1, "float32"), np.empty(n, "float32")]
-    check_lowering(sch.mod["main"], [value, *results], [None, [third.sum()], third * third])
+    check_lowering(sch.mod["main"], [value, *results], [None, [quarter.sum()], quarter * quarter])
