@@ -36,7 +36,9 @@ ROOMS: dict[str, set[str]] = {
     "runtime": {"base"},
     "tune": {"base", "expr", "tir", "schedule", "lower", "codegen", "runtime"},
 }
-# driver.py joins the rooms above, driver_gpu.py what graphs need on GPUs; the doors stand on them.
+# driver.py joins the rooms above, driver_gpu.py what graphs need on GPUs, driver_kernels.py what
+# functions need there; the doors stand on them.
+ROOMS["driver_kernels"] = set(ROOMS)
 ROOMS["driver_gpu"] = set(ROOMS)
 ROOMS["driver"] = set(ROOMS)
 ROOMS["frontend"] = {"base", "expr", "graph", "sparse", "script", "runtime", "driver"}
@@ -203,7 +205,8 @@ def door_complaints(source: Source) -> Iterator[str]:
     One more case: a node prints itself, and its printer (`show`) stands above it in the room.
     """
     printer = f"tileloom.{source.room}.show"
-    is_door = source.room in ("", "driver", "cli") or source.path.name == "__init__.py"
+    doors = ("", "driver", "driver_kernels", "cli")
+    is_door = source.room in doors or source.path.name == "__init__.py"
     for found in source.imports():
         package = found.target.split(".")[0]
         free = package in {*HEAVY, "cuda"} or found.target == printer

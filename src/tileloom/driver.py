@@ -10,19 +10,17 @@ import os
 import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .base import Target
 from .base.compiling import compiling
 from .base.errors import UnsupportedError, UserError
-from .base.gpu_instructions import MAP_SCOPE
 from .base.settings import settings
 from .base.target import target as parse_target
-from .expr import Var
+from .driver_kernels import emulated, launched, parameters, with_symbols
 from .graph.nodes import Graph, Node, Tensor
 from .graph.symbols import formula_of, host_at, is_symbolic, space_of_graph
 from .runtime import LoadedObject, load_object, native, package_stamp, parallel
@@ -30,10 +28,8 @@ from .runtime.cache import cache_key, object_cache
 from .runtime.executable import Array, Executable, Value
 from .runtime.family import Family
 from .runtime.kernel import Kernel
-from .runtime.params import ParamSpec
 from .runtime.recipe import Panels, Recipe, Step, digest
 from .tir import IRModule, PrimFunc
-from .tir.atomics import written_pointers
 
 if TYPE_CHECKING:
     from .codegen.module import EmittedModule
@@ -142,9 +138,9 @@ def build(program: PrimFunc | IRModule, target: Any = "cpu", device: str | None 
     """
     on_gpu = parse_target(target).kind == "cuda" and (device or "cuda").startswith("cuda")
     if device is not None and not on_gpu:
-        return _emulated(program, target, device)
+        return emulated(program, target, device)
     if on_gpu:
-        return _on_gpu(program, target, device)
+        return launched(program, target, device, _ptx)
     host = runnable(target)
     module = IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
     closed = {name: with_symbols(func) for name, func in module.functions.items()}
@@ -160,49 +156,6 @@ def build(program: PrimFunc | IRModule, target: Any = "cpu", device: str | None 
         for name, func in module.functions.items()
     }
     return next(iter(kernels.values())) if isinstance(program, PrimFunc) else kernels
-
-
-def _emulated(program: PrimFunc | IRModule, target: Any, device: str) -> Any:
-    """Kernels for the emulator, as `build` returns them."""
-    from .lower import lower
-    from .simt import EmulatedKernel
-
-    wanted = parse_target(target)
-    if device != "emulator" or wanted.kind != "cuda":
-        raise UnsupportedError(
-            f"there is no device {device!r} for the target {wanted}",
-            hint='the device "emulator" runs code for the target "cuda"',
-        )
-    if isinstance(program, PrimFunc):
-        return EmulatedKernel(lower(program, wanted), wanted)
-    flat = lower(program, wanted)
-    return {name: EmulatedKernel(func, wanted) for name, func in flat.functions.items()}
-
-
-def _on_gpu(program: PrimFunc | IRModule, target: Any, device: str | None) -> Any:
-    """Kernels for a GPU, as `build` returns them; they are loaded where their arguments are."""
-    from .codegen.nvptx import emit_kernels
-    from .lower import lower
-    from .lower.launch_plan import HostPlan
-    from .lower.split_host_device import split_host_device
-    from .runtime import cuda
-
-    here = cuda.device(device)  # says at once what is missing
-    wanted = here.target if target == "cuda" else parse_target(target)
-    made = {}
-    module = IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
-    for name, func in module.functions.items():
-        closed = with_symbols(func)
-        kernels = dict(split_host_device(lower(closed, wanted)).functions)
-        host = kernels.pop(closed.name)
-        plan = HostPlan(host, kernels)
-        params = [
-            replace(spec, access="rw") if spec.is_buffer and k in plan.written else spec
-            for k, spec in enumerate(parameters(closed, len(func.params)))
-        ]
-        ptx = _ptx(emit_kernels(IRModule(kernels), wanted), wanted)
-        made[name] = cuda.CudaKernel(name, params, ptx, plan)
-    return next(iter(made.values())) if isinstance(program, PrimFunc) else made
 
 
 def _ptx(ir_text: str, target: Target) -> str:
@@ -261,48 +214,6 @@ def _emitted(program: PrimFunc | IRModule, target: Target) -> str:
     from .codegen.module import emit_module
 
     return emit_module(flat).ir_text
-
-
-def with_symbols(func: PrimFunc) -> PrimFunc:
-    """The function with the symbols of its shapes as further parameters.
-
-    Callers do not pass them: they are read off the arguments' shapes.
-    """
-    symbols: dict[Var, None] = {}
-    for buffer in func.buffer_map.values():
-        for extent in (*buffer.shape, *buffer.strides):
-            if isinstance(extent, Var) and extent not in func.params:
-                symbols[extent] = None
-    return func.replace(params=(*func.params, *symbols)) if symbols else func
-
-
-def parameters(func: PrimFunc, passed: int) -> list[ParamSpec]:
-    """What a function takes, as the runtime checks it; callers pass the first `passed`."""
-    written = written_pointers(func.body)
-    specs = []
-    for k, param in enumerate(func.params):
-        buffer = func.buffer_map.get(param)
-        if buffer is None:
-            kind: Literal["scalar", "map"] = "map" if _is_map(param) else "scalar"
-            specs.append(ParamSpec(param.name, kind, param.dtype, implicit=k >= passed))
-            continue
-        shape = tuple(_extent(extent) for extent in buffer.shape)
-        access: Literal["r", "rw"] = "rw" if buffer.data in written else "r"
-        strides = tuple(_extent(stride) for stride in buffer.strides) or None
-        specs.append(ParamSpec(buffer.name, "buffer", buffer.dtype, shape, strides, access))
-    return specs
-
-
-def _is_map(param: Var) -> bool:
-    return param.pointee is not None and param.pointee[1] == MAP_SCOPE
-
-
-def _extent(extent: Any) -> int | str:
-    if isinstance(extent, Var):
-        return extent.name
-    if not hasattr(extent, "value"):
-        raise UserError(f"the extent {extent} of a parameter is neither a number nor a variable")
-    return int(extent.value)
 
 
 # ---------------------------------------------------------------------------- graphs

@@ -1,0 +1,115 @@
+"""Functions of tensor IR for GPUs, to be launched or emulated, and what functions take.
+
+Whatever is needed to make code is imported when some is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal
+
+from .base import Target
+from .base.errors import UnsupportedError, UserError
+from .base.gpu_instructions import MAP_SCOPE
+from .base.target import target as parse_target
+from .expr import Var
+from .runtime.params import ParamSpec
+from .tir import IRModule, PrimFunc
+from .tir.atomics import written_pointers
+
+MakePtx = Callable[[str, Target], str]
+
+
+def emulated(program: PrimFunc | IRModule, target: Any, device: str) -> Any:
+    """Kernels for the emulator, as `build` returns them."""
+    from .lower import lower
+    from .simt import EmulatedKernel
+
+    wanted = parse_target(target)
+    if device != "emulator" or wanted.kind != "cuda":
+        raise UnsupportedError(
+            f"there is no device {device!r} for the target {wanted}",
+            hint='the device "emulator" runs code for the target "cuda"',
+        )
+    if isinstance(program, PrimFunc):
+        return EmulatedKernel(lower(program, wanted), wanted)
+    flat = lower(program, wanted)
+    return {name: EmulatedKernel(func, wanted) for name, func in flat.functions.items()}
+
+
+def launched(
+    program: PrimFunc | IRModule, target: Any, device: str | None, make_ptx: MakePtx
+) -> Any:
+    """Kernels for a GPU, as `build` returns them; they are loaded where their arguments are.
+
+    Args:
+        make_ptx: from LLVM IR and a target to PTX.
+    """
+    from .codegen.nvptx import emit_kernels
+    from .lower import lower
+    from .lower.launch_plan import HostPlan
+    from .lower.split_host_device import split_host_device
+    from .runtime import cuda
+
+    here = cuda.device(device)  # says at once what is missing
+    wanted = here.target if target == "cuda" else parse_target(target)
+    made = {}
+    module = IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
+    for name, func in module.functions.items():
+        closed = with_symbols(func)
+        kernels = dict(split_host_device(lower(closed, wanted)).functions)
+        host = kernels.pop(closed.name)
+        plan = HostPlan(host, kernels)
+        params = [
+            replace(spec, access="rw") if spec.is_buffer and k in plan.written else spec
+            for k, spec in enumerate(parameters(closed, len(func.params)))
+        ]
+        ptx = make_ptx(emit_kernels(IRModule(kernels), wanted), wanted)
+        made[name] = cuda.CudaKernel(name, params, ptx, plan)
+    return next(iter(made.values())) if isinstance(program, PrimFunc) else made
+
+
+def with_symbols(func: PrimFunc) -> PrimFunc:
+    """The function with the symbols of its shapes as further parameters.
+
+    Callers do not pass them: they are read off the arguments' shapes.
+    """
+    symbols: dict[Var, None] = {}
+    for buffer in func.buffer_map.values():
+        for extent in (*buffer.shape, *buffer.strides):
+            if isinstance(extent, Var) and extent not in func.params:
+                symbols[extent] = None
+    return func.replace(params=(*func.params, *symbols)) if symbols else func
+
+
+def parameters(func: PrimFunc, passed: int) -> list[ParamSpec]:
+    """What a function takes, as the runtime checks it; callers pass the first `passed`."""
+    written = written_pointers(func.body)
+    specs = []
+    for k, param in enumerate(func.params):
+        buffer = func.buffer_map.get(param)
+        if buffer is None:
+            kind: Literal["scalar", "map"] = "map" if _is_map(param) else "scalar"
+            specs.append(ParamSpec(param.name, kind, param.dtype, implicit=k >= passed))
+            continue
+        shape = tuple(_extent(extent) for extent in buffer.shape)
+        access: Literal["r", "rw"] = "rw" if buffer.data in written else "r"
+        strides = tuple(_extent(stride) for stride in buffer.strides) or None
+        specs.append(ParamSpec(buffer.name, "buffer", buffer.dtype, shape, strides, access))
+    return specs
+
+
+def _is_map(param: Var) -> bool:
+    return param.pointee is not None and param.pointee[1] == MAP_SCOPE
+
+
+def _extent(extent: Any) -> int | str:
+    if isinstance(extent, Var):
+        return extent.name
+    if not hasattr(extent, "value"):
+        raise UserError(f"the extent {extent} of a parameter is neither a number nor a variable")
+    return int(extent.value)
+
+
+__all__ = ["emulated", "launched", "parameters", "with_symbols"]
