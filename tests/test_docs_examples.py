@@ -24,6 +24,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 ELSEWHERE = {
     "schedules.md": "tests/schedule/test_library_docs.py",
     "tutorial-matmul.md": "tests/schedule/test_library_tutorial.py",
+    "cuda.md": "tests/runtime/cuda/test_docs.py",
     "akg.md": "needs a file of MindSpore",
     "torch.md": "needs a model of the reader's",
     "onnx.md": "needs a model of the reader's",
