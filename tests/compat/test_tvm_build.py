@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tileloom.compat.tvm as tvm
+from gpu_suite import has_gpu
 from tileloom.compat.tvm import te
 from tileloom.compat.tvm.script import ir as I
 from tileloom.compat.tvm.script import tir as T
@@ -127,6 +128,7 @@ def test_wrong_arguments_are_tvm_errors():
         lib(a, b, tvm.nd.empty((7, 3), "float64"))
 
 
+@pytest.mark.skipif(has_gpu(), reason="there is one")
 def test_what_needs_a_gpu_says_so():
     dev = tvm.cuda(0)
     assert not dev.exist

@@ -180,7 +180,9 @@ def function_address(name: str) -> int:
     flags = kinds.CU_GET_PROC_ADDRESS_DEFAULT
     if int(os.environ.get(_PER_THREAD) or 0):
         flags = kinds.CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
-    found, _ = call("cuGetProcAddress", name.encode(), _ABI, int(flags))
+    major, minor = driver_version()
+    version = min(_ABI, 1000 * major + 10 * minor)
+    found, _ = call("cuGetProcAddress", name.encode(), version, int(flags))
     if not int(found or 0):
         raise CudaError(f"the CUDA driver has no function {name}")
     return int(found)
