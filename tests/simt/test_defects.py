@@ -208,15 +208,33 @@ def test_global_memory_out_of_bounds() -> None:
         run_kernels(flat(func), np.zeros(60, "float32"), np.zeros(64, "float32"))
 
 
-def test_a_crooked_vector() -> None:
+def test_neighbours_are_moved_together_as_far_as_they_are_aligned() -> None:
+    """Code takes them one by one where it cannot prove that they are; a copy by 16 bytes cannot."""
+
     @T.prim_func
     def func(A: T.Buffer((66,), "float32"), B: T.Buffer((64,), "float32")):
         for t in T.thread_binding(16, thread="threadIdx.x"):
             for v in T.vectorized(4):
                 B[t * 4 + v] = A[t * 4 + v + 1]
 
+    a, b = np.arange(66, dtype="float32"), np.zeros(64, "float32")
+    run_kernels(flat(func), a, b)
+    assert np.array_equal(b, a[1:65])
+
+
+def test_a_crooked_copy() -> None:
+    @T.prim_func
+    def func(A: T.Buffer((129,), "float32"), B: T.Buffer((32,), "float32")):
+        with T.block("root"):
+            S = T.alloc_buffer((128,), "float32", scope="shared")
+            for t in T.thread_binding(32, thread="threadIdx.x"):
+                T.evaluate(T.ptx_cp_async(S.data, t * 4, A.data, t * 4 + 1, 16))
+                T.evaluate(T.ptx_commit_group())
+                T.evaluate(T.ptx_wait_group(0))
+                B[t] = S[t * 4]
+
     with pytest.raises(KernelDefect, match="misaligned"):
-        run_kernels(flat(func), np.zeros(66, "float32"), np.zeros(64, "float32"))
+        run_kernels(flat(func), np.zeros(129, "float32"), np.zeros(32, "float32"))
 
 
 def copies(wait: bool) -> PrimFunc:

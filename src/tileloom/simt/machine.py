@@ -194,7 +194,8 @@ class Machine:
             self._store_some(stmt, lanes, index, value)
             return
         value = np.broadcast_to(_as_rows(value, index.ndim), index.shape)
-        self._of(stmt.buffer).store(Access(self.crew, lanes, index, stmt.buffer, stmt), value)
+        access = Access(self.crew, lanes, index, stmt.buffer, stmt, stmt.indices[0])
+        self._of(stmt.buffer).store(access, value)
 
     def _store_some(self, stmt: BufferStore, lanes: Array, index: Array, value: Any) -> None:
         """Store the elements of vectors that a predicate names."""
@@ -303,7 +304,8 @@ class Machine:
         if stmt is None:
             raise UnsupportedError("a load outside of statements")
         if expr.predicate is None:
-            return memory.load(Access(self.crew, lanes, index, expr.buffer, stmt))
+            access = Access(self.crew, lanes, index, expr.buffer, stmt, expr.indices[0])
+            return memory.load(access)
         wanted = np.broadcast_to(self.value(expr.predicate, lanes), index.shape)
         result = np.zeros(index.shape, expr.buffer.dtype.element.numpy)
         for k in range(index.shape[1] if index.ndim == 2 else 1):

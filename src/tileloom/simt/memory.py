@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import gcd
 from typing import Any
 
 import numpy as np
 
 from ..base import DType
+from ..expr import Expr, Ramp, modular_set
 from ..tir import Buffer, Stmt
 from .crew import Array, Crew
 from .defects import KernelDefect
@@ -23,6 +25,8 @@ class Access:
         lanes: the threads, by position.
         index: of elements, [lanes] or [lanes, elements of a vector].
         stmt: the statement that does it.
+        written: the index as the program has it. Then code takes neighbours together only as far
+            as they provably begin at multiples; without it, all of them.
     """
 
     crew: Crew
@@ -30,6 +34,7 @@ class Access:
     index: Array
     buffer: Buffer
     stmt: Stmt
+    written: Expr | None = None
 
     @property
     def vectors(self) -> Array:
@@ -106,10 +111,14 @@ class Memory:
 
     @staticmethod
     def _check_alignment(access: Access) -> None:
-        """A vector of neighbours must begin at a multiple of its length."""
+        """What is accessed together must begin at a multiple of its length."""
         wide = access.vectors
         count = wide.shape[1]
-        wrong = (np.diff(wide, axis=1) == 1).all(axis=1) & (wide[:, 0] % count != 0)
+        neighbours = (np.diff(wide, axis=1) == 1).all(axis=1)
+        wrong = neighbours & (wide[:, 0] % count != 0)
+        if wrong.any() and access.written is not None:
+            start = access.written.base if isinstance(access.written, Ramp) else access.written
+            wrong = neighbours & (wide[:, 0] % gcd(*modular_set(start), count) != 0)
         if wrong.any():
             rows = np.nonzero(wrong)[0]
             first = f"{access.buffer.name}[{wide[rows[0], 0]}]"
