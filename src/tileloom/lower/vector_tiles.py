@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..expr import (
+    Add,
     BinaryOp,
     Expr,
     FloorDiv,
@@ -71,12 +72,14 @@ class _Tiles:
             raise CannotVectorize("more than stores in a tile")
         if list(find_totals(inner)) or list(find_totals(outer.replace(body=inner.body))):
             raise CannotVectorize("a sum in a tile")
-        self.turned = self._find_turned()
+        loads = self._loads()
+        stored = {stmt.buffer for stmt in pre_order(inner.body) if isinstance(stmt, BufferStore)}
+        self.changes = any(load.buffer in stored for load in loads)  # what it reads
+        self.turned = [load for load in loads if self._is_turned(load)]
         if not self.turned or outer.loop_var.dtype is not self.kind:
             raise CannotVectorize("nothing to turn")
 
-    def _find_turned(self) -> list[BufferLoad]:
-        """The loads that walk along the outer loop, and in longer steps along the inner one."""
+    def _loads(self) -> list[BufferLoad]:
         loads = [
             node
             for stmt in pre_order(self.inner.body)
@@ -84,9 +87,10 @@ class _Tiles:
             for node in post_order(expr)
             if isinstance(node, BufferLoad) and node.predicate is None
         ]
-        return [load for load in dict.fromkeys(loads) if self._is_turned(load)]
+        return list(dict.fromkeys(loads))
 
     def _is_turned(self, load: BufferLoad) -> bool:
+        """Whether a load walks along the outer loop, and in longer steps along the inner one."""
         terms = linear(load.indices[0]).terms
         own = {self.outer.loop_var, self.inner.loop_var}
         if any(atom not in own and not own.isdisjoint(free_vars(atom)) for atom in terms):
@@ -105,7 +109,10 @@ class _Tiles:
         )
         tile = self._tile(self.outer.min + row * side, self.inner.min + column * side)
         stmts: list[Stmt] = [_loop(column, columns, tile)]
-        if not _is_zero(self.inner.extent - columns * side):
+        over = self._overlapping()
+        if over is not None:
+            stmts.append(fresh_copy(self._tile(self.outer.min + row * side, over), {}))
+        elif not _is_zero(self.inner.extent - columns * side):
             lane_rows = Var(self.outer.loop_var.name, self.kind)
             start = self.outer.min + row * side
             rest = self._strip(start + lane_rows, columns)
@@ -117,6 +124,15 @@ class _Tiles:
         last = Var(self.outer.loop_var.name, self.kind)
         at = self.outer.min + rows * side + last
         return seq(main, _loop(last, left, self._strip(at, const(0, self.kind))))
+
+    def _overlapping(self) -> Expr | None:
+        """Where a last tile begins that does some of its neighbour's columns again, if it may."""
+        extent = self.inner.extent
+        if not isinstance(extent, IntImm) or extent.value < self.side:
+            return None
+        if extent.value % self.side == 0 or self.changes:
+            return None
+        return binary(Add, self.inner.min, const(extent.value - self.side, self.kind))
 
     def _tiles_of(self, loop: For) -> Expr:
         if isinstance(loop.extent, IntImm):

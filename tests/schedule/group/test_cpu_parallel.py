@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from schedule.group.shapes import PROGRAMS
+from schedule.group.shapes import PROGRAMS, Program
 from schedule.group.test_cpu import CPU, check, scheduled
 from schedule.group.test_cpu_symbolic import check as check_shapes
 from schedule.group.test_cpu_symbolic import symbolic
@@ -98,3 +100,13 @@ def test_rows_are_fused_only_where_there_are_few() -> None:
     extent = few.get(few.get_loops("sum")[0]).extent
     assert int(extent) == 6 * 16
     np.testing.assert_equal(few.get(few.get_loops("sum")[0]).kind, "parallel")
+
+
+def test_independent_formulas_of_one_size_share_a_loop() -> None:
+    def build(xp: Any, x: Any, y: Any) -> Any:
+        return xp.exp(x), y * 2.0
+
+    program = Program("two", build, (512, 512), (7, 9), (lambda shape: shape,))
+    sch = scheduled(program, (512, 512))
+    assert parallel_loops(sch) == 1
+    check(program, sch, (512, 512))

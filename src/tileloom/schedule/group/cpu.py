@@ -11,7 +11,7 @@ from ...tir import IRModule, PrimFunc
 from ..errors import ScheduleError
 from ..schedule import Schedule
 from .cpu_clusters import Cluster, find_clusters, inline_formulas
-from .cpu_nests import make_nests
+from .cpu_nests import Head, make_nests, share_out
 from .cpu_parts import lacks_rows, make_parts
 from .cpu_plan import choose_plan
 from .cpu_sizes import Sizes
@@ -49,15 +49,20 @@ def schedule_cpu(
     if _is_empty(sch):
         return sch
     inline_formulas(sch)
+    heads: list[Head] = []
     for cluster in find_clusters(sch, sizes):
-        sch = _scheduled(sch, cluster, target, sizes)
+        sch, found = _scheduled(sch, cluster, target, sizes)
+        heads += found
+    share_out(sch, heads)
     ends = {var.name: [low, high] for var, (low, high) in sizes.bounds.items() if high is not None}
     if ends:
         sch.annotate(sch.get_block("root"), "size_bounds", ends)
     return sch
 
 
-def _scheduled(sch: Schedule, cluster: Cluster, target: Target, sizes: Sizes) -> Schedule:
+def _scheduled(
+    sch: Schedule, cluster: Cluster, target: Target, sizes: Sizes
+) -> tuple[Schedule, list[Head]]:
     """The schedule with a cluster cut: in parts if its results are few, else in one nest."""
     plan = choose_plan(sch, cluster, target, sizes)
     if lacks_rows(cluster, plan, target):
@@ -67,10 +72,10 @@ def _scheduled(sch: Schedule, cluster: Cluster, target: Target, sizes: Sizes) ->
         except ScheduleError:
             pass  # it runs, on few workers
         else:
-            return trial
+            return trial, []
     with suppress(ScheduleError):  # what is done until then is right; other loops stay as they are
-        make_nests(sch, cluster, plan)
-    return sch
+        return sch, make_nests(sch, cluster, plan)
+    return sch, []
 
 
 def _is_empty(sch: Schedule) -> bool:

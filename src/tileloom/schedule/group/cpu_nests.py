@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...expr import IntImm
@@ -20,10 +22,24 @@ if TYPE_CHECKING:
 
 LANES, SUMS, TILE = "vector_lanes", "vector_parts", "vector_tile"
 STEPS = "worker_steps"
+#: So many steps are enough to share them evenly.
+ENOUGH = 64
 
 
-def make_nests(sch: Schedule, cluster: Cluster, plan: Plan) -> None:
-    """Cut the loops of every block of a cluster as planned, and merge them."""
+@dataclass(frozen=True)
+class Head:
+    """A loop that workers are to share, and the plan that says so."""
+
+    loop: LoopRV
+    plan: Plan
+
+
+def make_nests(sch: Schedule, cluster: Cluster, plan: Plan) -> list[Head]:
+    """Cut the loops of every block of a cluster as planned, and merge them.
+
+    Returns:
+        The loops that workers are to share: one, if all could be merged.
+    """
     if plan.method == "columns":
         for block in kept_blocks(sch, cluster):
             _lay_out(sch, cluster, plan, block)
@@ -34,11 +50,11 @@ def make_nests(sch: Schedule, cluster: Cluster, plan: Plan) -> None:
             _merge(sch, together, depths)
     _mark_vectors(sch, cluster, plan, depths)
     heads = len(plan.head) + bool(plan.chunk)
-    if heads:
-        whole = _merge(sch, cluster.names, dict.fromkeys(cluster.names, heads))
-        tops = cluster.names[:1] if whole else cluster.names
-        for name in tops:
-            _share_out(sch, name, plan, heads)
+    if not heads:
+        return []
+    _merge(sch, cluster.names, dict.fromkeys(cluster.names, heads))
+    tops = {sch.get_sref(sch.get_loops(sch.get_block(n))[0]): n for n in cluster.names}
+    return [_head(sch, name, plan, heads) for name in tops.values()] if plan.parallel else []
 
 
 def _lay_out(sch: Schedule, cluster: Cluster, plan: Plan, block: Block) -> None:
@@ -102,19 +118,33 @@ def _merge(sch: Schedule, names: Sequence[str], depths: dict[str, int]) -> bool:
     return True
 
 
-def _share_out(sch: Schedule, name: str, plan: Plan, heads: int) -> None:
-    """Let workers share the outer loops of a nest."""
-    if not plan.parallel:
-        return
+def _head(sch: Schedule, name: str, plan: Plan, heads: int) -> Head:
+    """The outer loops of a nest as one, as far as that gives enough steps to share."""
     loops = sch.get_loops(sch.get_block(name))[:heads]
     count, steps = 1, 1
-    while count < heads and steps < 64:
+    while count < heads and steps < ENOUGH:
         extent = sch.get(loops[count - 1]).extent
-        steps *= extent.value if isinstance(extent, IntImm) else 64
-        count += 1
-    if steps >= 64 and count > 1:
-        count -= 1
-    in_parallel(sch, fused(sch, loops[:count]), plan)
+        steps *= extent.value if isinstance(extent, IntImm) else ENOUGH
+        count += steps < ENOUGH
+    return Head(fused(sch, loops[:count]), plan)
+
+
+def share_out(sch: Schedule, heads: Sequence[Head]) -> None:
+    """Let workers share loops; neighbours of the same length together, if that is possible."""
+    runs: list[list[Head]] = []
+    for head in heads:
+        last = sch.get(runs[-1][-1].loop).extent if runs else None
+        if last is sch.get(head.loop).extent:
+            runs[-1].append(head)
+        else:
+            runs.append([head])
+    for run in runs:
+        loops = [head.loop for head in run]
+        if len(run) > 1:
+            with suppress(ScheduleError):
+                loops = [sch.merge(*loops)]
+        for loop, head in zip(loops, run):
+            in_parallel(sch, loop, head.plan)
 
 
 def in_parallel(sch: Schedule, loop: LoopRV, plan: Plan) -> None:

@@ -17,7 +17,7 @@ from ..errors import ScheduleError
 from ..rv import LoopRV
 from ..schedule import Schedule
 from .cpu_clusters import Cluster, cluster_of, recompute_kept
-from .cpu_nests import LANES, SUMS, axis_loops, in_parallel, make_nests, walked
+from .cpu_nests import LANES, SUMS, axis_loops, in_parallel, make_nests, share_out, walked
 from .cpu_plan import CHUNK, PARALLEL_WORK, PARTS, PASS_WORK, Plan, plan_of, size
 from .cpu_sizes import Sizes
 from .domain import GroupAxis
@@ -52,7 +52,7 @@ def make_parts(sch: Schedule, cluster: Cluster, plan: Plan, target: Target, size
                 made.append(_factor(sch, cluster, plan, target, name))
             elif cluster.full(name):
                 own = cluster_of([sch.get(sch.get_block(name))], sizes)
-                make_nests(sch, own, plan_of(sch, own, target, sizes))
+                share_out(sch, make_nests(sch, own, plan_of(sch, own, target, sizes)))
         for loop in _together(sch, made):
             in_parallel(sch, loop, replace(plan, share=min(plan.share, 1)))
 
