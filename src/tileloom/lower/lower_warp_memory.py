@@ -30,6 +30,7 @@ from .pointers import ACCESS_PTR, MMA_FILL, MMA_STORE, POINTERS, pointers, redir
 from .simplify import analyzer_of
 from .threads import Kernel, kernels, pointer_scope, scope_of
 
+_GROUP = 4  # warps that multiply together
 _SIDE, _HELD = 16, 8  # of the tile that `mma_store` writes, and a thread's elements of it
 
 
@@ -38,7 +39,8 @@ def lower_warp_memory(func: PrimFunc) -> PrimFunc:
 
     Element `(group, threadIdx.x, k)` of memory whose accesses advance by `n` from thread to thread
     becomes element `(group, k)` of an array of the thread, where k < n. `mma_fill` and `mma_store`
-    become the stores that each thread does.
+    become the stores that each thread does. With 128 threads along threadIdx.x it is memory of four
+    warps, as `wgmma` needs it.
 
     Needs: flat code whose thread loops are attributes, indices simplified.
     Ensures: no "warp" memory, no `mma_fill` and no `mma_store` is left.
@@ -79,26 +81,41 @@ class _Kernels(Replacer):
         kernel = self.roots.get(stmt)
         if kernel is None:
             return super().visit_AttrStmt(stmt)
-        return _Lower(_warp(kernel), stmt, self.analyzer, self.known).visit(stmt)
+        lane, lanes = _warp(kernel)
+        return _Lower(lane, lanes, stmt, self.analyzer, self.known).visit(stmt)
 
 
-def _warp(kernel: Kernel) -> Var:
-    """The thread variable that numbers the threads of a warp."""
+def _warp(kernel: Kernel) -> tuple[Var, int]:
+    """The variable that numbers the threads of a warp, or of four warps, and how many they are."""
     lane, extent = kernel.threads.get("threadIdx.x", (None, None))
-    if lane is None or not isinstance(extent, IntImm) or extent.value != LANES:
+    lanes = extent.value if isinstance(extent, IntImm) else 0
+    if lane is not None and lanes == _GROUP * LANES and not _stores_squares(kernel.body):
+        return lane, lanes
+    if lane is None or lanes != LANES:
         raise UserError(
             f"memory of a warp needs {LANES} threads along threadIdx.x, not {extent}",
             hint="bind a loop of 32 to threadIdx.x, and warps to threadIdx.y or threadIdx.z",
         )
-    return lane
+    return lane, lanes
+
+
+def _stores_squares(body: Stmt) -> bool:
+    """Whether single warps store tiles."""
+    return any(call.op == MMA_STORE for call in _calls(body))
 
 
 class _Lower(Replacer):
     def __init__(
-        self, lane: Var, kernel: Stmt, analyzer: Analyzer, known: Mapping[Var, Buffer]
+        self,
+        lane: Var,
+        lanes: int,
+        kernel: Stmt,
+        analyzer: Analyzer,
+        known: Mapping[Var, Buffer],
     ) -> None:
         super().__init__({}, {})
         self.lane = lane
+        self.lanes = lanes
         self.analyzer = analyzer
         self.flat = dict(known)  # a buffer over each pointer
         self.steps: dict[Var, int] = {}
@@ -140,7 +157,7 @@ class _Lower(Replacer):
         step = self.steps.get(data)
         if step is None:
             raise UserError(f"memory of a warp is read, but nobody writes it: {data.name!r}")
-        group, rest = linear(self.analyzer.simplify(index)).split(LANES * step)
+        group, rest = linear(self.analyzer.simplify(index)).split(self.lanes * step)
         lane, local = rest.split(step)
         kind = index.dtype
         owner = self.analyzer.simplify(lane.to_expr(kind))
@@ -161,9 +178,9 @@ class _Lower(Replacer):
             return super().visit_Allocate(stmt)
         (extent,) = stmt.extents
         step = self.steps.get(stmt.buffer_var, 1)
-        if not isinstance(extent, IntImm) or extent.value % (LANES * step):
+        if not isinstance(extent, IntImm) or extent.value % (self.lanes * step):
             raise UserError(f"{extent} elements of {data.name!r} do not divide among a warp")
-        count = const(extent.value // LANES, extent.dtype)
+        count = const(extent.value // self.lanes, extent.dtype)
         return stmt.replace(buffer_var=data, extents=(count,), body=self.visit(stmt.body))
 
     def visit_buffer(self, buffer: Buffer) -> Buffer:
@@ -173,7 +190,7 @@ class _Lower(Replacer):
         known = self.buffers.get(buffer)
         if known is None:
             (extent,) = buffer.shape
-            known = buffer.replace(data=data, shape=(extent // LANES,), scope="local")
+            known = buffer.replace(data=data, shape=(extent // self.lanes,), scope="local")
             self.define_buffer(buffer, known)
             self.flat[data] = known
         return known

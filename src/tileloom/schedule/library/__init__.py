@@ -14,10 +14,11 @@ from .simt_matmul import SimtTile, simt_matmul
 from .tensor_core import tensor_core_matmul
 from .tensor_core_conv import tensor_core_conv2d
 from .tiling import register_tile, tile
+from .wgmma_matmul import WgmmaTile, wgmma_matmul
 
 __all__ = [
-    "MmaTile", "SimtTile", "as_matrices", "auto_inline", "cache_to_shared", "find_factors",
-    "find_products", "mma_matmul", "parallel_vectorize_unroll", "register_tile",
-    "schedule_gpu_product", "simt_matmul",
-    "tensor_core_conv2d", "tensor_core_matmul", "tile", "vectorized_load",
+    "MmaTile", "SimtTile", "WgmmaTile", "as_matrices", "auto_inline", "cache_to_shared",
+    "find_factors", "find_products", "mma_matmul", "parallel_vectorize_unroll", "register_tile",
+    "schedule_gpu_product", "simt_matmul", "tensor_core_conv2d", "tensor_core_matmul", "tile",
+    "vectorized_load", "wgmma_matmul",
 ]  # fmt: skip

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 from ...base import Target
-from ..analysis.blocks import leaf_store
+from ...tir import Block
 from ..rv import BlockRV
 from ._common import BlockLike, block_of, wrong
-from .mma_matmul import mma_matmul, units_for
-from .product import find_factors
+from .mma_matmul import MmaTile, mma_matmul, units_for
+from .product import Factors, find_factors
 from .simt_matmul import simt_matmul
+from .wgmma_matmul import WgmmaTile, group_units_for, wgmma_matmul
 
 if TYPE_CHECKING:
     from ..schedule import Schedule
+
+_ROWS = 64  # that four warps make together
 
 
 def find_products(sch: Schedule) -> list[BlockRV]:
@@ -47,7 +51,7 @@ def schedule_gpu_product(
         tf32: whether matrix units may round float32 to 19 bits.
 
     Returns:
-        The name of the tactic: "mma_matmul" or "simt_matmul".
+        The name of the tactic: "wgmma_matmul", "mma_matmul" or "simt_matmul".
 
     Raises:
         ScheduleError: the block is no product of matrices, or the function reduces its result.
@@ -65,16 +69,41 @@ def schedule_gpu_product(
     found = find_factors(sch, rv)
     if found is None:
         raise wrong(sch, f"block {sch.get(rv).name_hint!r} is no product of matrices")
-    kinds = {str(region.buffer.dtype) for region in sch.get(rv).reads}
-    store = leaf_store(sch.get(rv))
-    total = "" if store is None else str(store.value.dtype)
-    (kind,) = kinds if len(kinds) == 1 else ("",)
+    kind, total = _types(sch.get(rv))
     exact = kind != "float32" or tf32
     if found.plain and exact and units_for(kind, total, target) is not None:
-        mma_matmul(sch, rv, target)
-        return "mma_matmul"
+        return on_matrix_units(sch, rv, target)
     simt_matmul(sch, rv)
     return "simt_matmul"
 
 
-__all__ = ["find_products", "schedule_gpu_product"]
+def on_matrix_units(
+    sch: Schedule, block: BlockRV, target: Target, tile: MmaTile | WgmmaTile | None = None
+) -> str:
+    """Schedule a product on the matrix units that a GPU has; the name of the tactic."""
+    stmt: Block = sch.get(block)
+    found = find_factors(sch, block)
+    groups = group_units_for(*_types(stmt), target) is not None
+    if isinstance(tile, WgmmaTile) or (tile is None and groups and _fills(stmt, found)):
+        wgmma_matmul(sch, block, target, tile)
+        return "wgmma_matmul"
+    mma_matmul(sch, block, target, tile)
+    return "mma_matmul"
+
+
+def _types(stmt: Block) -> tuple[str, str]:
+    """The type of the factors ("" if they differ), and that of the sum."""
+    kinds = {str(region.buffer.dtype) for region in stmt.reads}
+    return (kinds.pop() if len(kinds) == 1 else ""), str(stmt.writes[0].buffer.dtype)
+
+
+def _fills(stmt: Block, found: Factors | None) -> bool:
+    """Whether a product is large enough for tiles of four warps."""
+    if found is None:
+        return False
+    sizes = [axis.domain.extent for axis in stmt.iter_vars]
+    groups = (found.rows, found.columns, found.depth)
+    return all(prod(int(sizes[p]) for p in group) >= _ROWS for group in groups)  # type: ignore[call-overload]
+
+
+__all__ = ["find_products", "on_matrix_units", "schedule_gpu_product"]

@@ -69,7 +69,8 @@ class MmaTile:
 
 #: Tiles and the share of the peak that they reach, roughly, where there are enough of them.
 _TILES = (
-    (MmaTile((2, 2), (4, 4)), 1.0),
+    (MmaTile((2, 4), (4, 4)), 1.0),
+    (MmaTile((2, 2), (4, 4)), 0.95),
     (MmaTile((2, 2), (2, 4)), 0.8),
     (MmaTile((2, 2), (2, 2)), 0.6),
     (MmaTile((2, 2), (1, 2)), 0.4),
@@ -127,7 +128,7 @@ def choose_tile(product: Product) -> MmaTile:
         return waves * tile.rows * tile.columns / efficiency
 
     # 8-bit floats become halves in registers, which have less room for sums.
-    return min(_TILES[product.kind.startswith("float8") :], key=time)[0]
+    return min(_TILES[2 * product.kind.startswith("float8") :], key=time)[0]
 
 
 # ---------------------------------------------------------------------------- intrinsics
@@ -261,13 +262,13 @@ def _operands(
     sch.tensorize(ii, names.multiply)
     for loop in (deep, *squares):
         sch.unroll(loop)
-    if tile.stages > 1 and all(_is_async(operand) for operand in product.operands):
+    if tile.stages > 1 and all(is_async(operand) for operand in product.operands):
         _stream(sch, step, tile.stages)
     else:
-        _prefetch(sch, fetched, step)
+        prefetch(sch, fetched, step)
 
 
-def _is_async(operand: Operand) -> bool:
+def is_async(operand: Operand) -> bool:
     """Whether the hardware can copy neighbours on its own: at least four bytes, as they are."""
     return operand.moved and operand.lanes * operand.bits >= 32
 
@@ -313,7 +314,7 @@ def _stream(sch: Schedule, step: LoopRV, stages: int) -> None:
     sch.annotate(step, "software_pipeline_async_stages", [0])
 
 
-def _prefetch(sch: Schedule, fetched: list[BlockRV], step: LoopRV) -> None:
+def prefetch(sch: Schedule, fetched: list[BlockRV], step: LoopRV) -> None:
     """Load the next tiles into registers, multiply, then store what was loaded."""
     for copy in fetched:
         sch.annotate(copy, "tir.manifest_shared_memory_local_stage", 1)
@@ -322,4 +323,4 @@ def _prefetch(sch: Schedule, fetched: list[BlockRV], step: LoopRV) -> None:
     sch.annotate(step, "software_pipeline_order", [0, 3, 1, 4, 2])
 
 
-__all__ = ["MmaTile", "mma_matmul"]
+__all__ = ["MmaTile", "is_async", "mma_matmul", "prefetch", "units_for"]

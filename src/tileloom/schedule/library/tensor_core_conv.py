@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from ...base import Target
 from ._common import BlockLike, block_of, wrong
-from .mma_matmul import MmaTile, mma_matmul
+from .gpu_product import on_matrix_units
+from .mma_matmul import MmaTile
 from .product import find_factors
+from .wgmma_matmul import WgmmaTile
 
 if TYPE_CHECKING:
     from ..schedule import Schedule
@@ -16,7 +18,10 @@ _WINDOW, _CHANNELS = 3, 1  # variables: of a place in an image and of a tap; of 
 
 
 def tensor_core_conv2d(
-    sch: Schedule, block: BlockLike, target: Target, tile: MmaTile | None = None
+    sch: Schedule,
+    block: BlockLike,
+    target: Target,
+    tile: MmaTile | WgmmaTile | None = None,
 ) -> None:
     """Make a convolution of images a product of matrices, without copies of windows in memory.
 
@@ -58,7 +63,7 @@ def tensor_core_conv2d(
             f"block {sch.get(rv).name_hint!r} is no convolution of images without groups",
             hint="schedule_gpu_product takes other products too",
         )
-    mma_matmul(sch, rv, target, tile)
+    on_matrix_units(sch, rv, target, tile)
 
 
 __all__ = ["tensor_core_conv2d"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ....tir import PrimFunc
-from . import cpu, gpu, mma
+from . import cpu, gpu, mma, wgmma
 
 #: From names to what makes a description and an implementation.
 DEFINITIONS: Mapping[str, Callable[[], tuple[PrimFunc, PrimFunc]]] = {
     **cpu.DEFINITIONS,
     **gpu.DEFINITIONS,
     **mma.DEFINITIONS,
+    **wgmma.DEFINITIONS,
 }

@@ -1,0 +1,175 @@
+"""Products of four warps: `wgmma` on tiles of 64 rows, both operands in shared memory.
+
+An operand stands in shared memory in cores of 8 by 16 bytes, each 128 bytes in one piece, with the
+depth along the 16 bytes or, for 16-bit elements, across them; how far apart cores are is free. The
+sums are in memory of scope "warp" of 128 rows, one for each thread.
+
+The implementations meet all threads of the block after a fence, so that what threads have put into
+shared memory before is there to multiply; afterwards the product is complete. Nothing else keeps
+threads from overwriting what others multiply: what follows has to put its tiles elsewhere, or meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from ....tir import PrimFunc
+from ._text import parsed
+from .mma import FACTORS
+
+Pair = tuple[PrimFunc, PrimFunc]
+ROWS, THREADS, CORE = 64, 128, 8
+STEP_BYTES = 128  # of the depth that an intrinsic takes, in four instructions
+COLUMNS = (8, 16, 32, 64, 128, 256)
+_INSTRUCTION_BYTES = 32
+_KINDS = {
+    "f16": "f16", "bf16": "bf16", "tf32": "tf32", "i8": "s8", "u8": "u8", "e4m3": "e4m3",
+    "e5m2": "e5m2",
+}  # fmt: skip
+_TOTALS = {"f16": "float16", "f32": "float32", "i32": "int32"}
+_SUMS = {
+    "f16": ("f32",), "bf16": ("f32",), "tf32": ("f32",), "i8": ("i32",), "u8": ("i32",),
+    "e4m3": ("f32",), "e5m2": ("f32",),
+}  # fmt: skip
+
+
+def wgmma_64xn_to_128_layout(i: Any, j: Any) -> tuple[Any, Any]:
+    """The thread that holds an element of the sum, and the number among what it holds.
+
+    >>> wgmma_64xn_to_128_layout(25, 10)
+    (37, 6)
+    """
+    return 32 * (i // 16) + 4 * (i % 8) + j % 8 // 2, 4 * (j // 8) + i % 16 // 8 * 2 + j % 2
+
+
+def name_of(name: str, total: str, columns: int, turned: tuple[bool, bool]) -> str:
+    """What the intrinsic is called."""
+    turns = "".join(f"_{side}_turned" * turn for side, turn in zip("ab", turned, strict=True))
+    return f"wgmma_{ROWS}x{columns}_{name}{name}{total}{turns}"
+
+
+def core_of(name: str) -> int:
+    """How many elements 16 bytes have."""
+    return 128 // FACTORS[name].bits
+
+
+def depth_of(name: str) -> int:
+    """How deep an intrinsic multiplies."""
+    return STEP_BYTES * 8 // FACTORS[name].bits
+
+
+def product(name: str, total: str, columns: int, turned: tuple[bool, bool]) -> Pair:
+    """`C += A @ B.T` of 64 rows, as many columns, and 128 bytes of depth."""
+    kind, wide, core = FACTORS[name].dtype, _TOTALS[total], core_of(name)
+    depth, held = depth_of(name), ROWS * columns // THREADS
+    sizes = (ROWS, columns)
+    shapes = [
+        (depth // CORE, size // core, CORE, core) if turn
+        else (depth // core, size // CORE, CORE, core)
+        for size, turn in zip(sizes, turned, strict=True)
+    ]  # fmt: skip
+    places = [
+        f"vk // {CORE}, {v} // {core}, vk % {CORE}, {v} % {core}" if turn
+        else f"vk // {core}, {v} // {CORE}, {v} % {CORE}, vk % {core}"
+        for v, turn in zip(("vi", "vj"), turned, strict=True)
+    ]  # fmt: skip
+
+    def operand(letter: str, shape: tuple[int, ...], strides: str = "") -> str:
+        rest = f", strides=[{strides}, {core}, 1]" if strides else ""
+        return (
+            f'{letter} = T.match_buffer({letter.lower()}, {shape}, "{kind}", align=64, '
+            f'offset_factor=1, scope="shared.dyn"{rest})'
+        )
+
+    sums = (
+        f'C = T.match_buffer(c, ({THREADS}, {held}), "{wide}", align=64, offset_factor={held}, '
+        f'scope="warp")'
+    )
+    whole = [", ".join(f"0:{size}" for size in shape) for shape in shapes]
+    regions = f"""
+    with T.block("root"):
+        T.reads(C[0:{THREADS}, 0:{held}], A[{whole[0]}], B[{whole[1]}])
+        T.writes(C[0:{THREADS}, 0:{held}])"""
+    thread, local = (str(part) for part in _layout_text())
+    cast = "{}" if kind == wide else f'T.cast({{}}, "{wide}")'
+    a, b = (cast.format(f"{x}[{at}]") for x, at in zip("AB", places, strict=True))
+    at = f"C[{thread}, {local}]"
+    desc = f"""
+@T.prim_func
+def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
+    {operand("A", shapes[0])}
+    {operand("B", shapes[1])}
+    {sums}{regions}
+        for i, j, k in T.grid({ROWS}, {columns}, {depth}):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                T.reads({at}, A[{places[0]}], B[{places[1]}])
+                T.writes({at})
+                {at} = {at} + {a} * {b}
+"""
+    calls = "\n".join(_call(name, total, columns, turned, k) for k in range(4))
+    impl = f"""
+@T.prim_func
+def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
+    a0 = T.int32()
+    a1 = T.int32()
+    b0 = T.int32()
+    b1 = T.int32()
+    {operand("A", shapes[0], "a0, a1")}
+    {operand("B", shapes[1], "b0, b1")}
+    {sums}{regions}
+        for tx in T.thread_binding({THREADS}, thread="threadIdx.x"):
+            T.evaluate(T.ptx_fence_proxy_async())
+            T.evaluate(T.tvm_storage_sync("shared"))
+            T.evaluate(T.ptx_wgmma_fence())
+{calls}
+            T.evaluate(T.ptx_wgmma_commit_group())
+            T.evaluate(T.ptx_wgmma_wait_group(0))
+"""
+    return parsed(desc), parsed(impl)
+
+
+def _layout_text() -> tuple[str, str]:
+    return (
+        "32 * (vi // 16) + 4 * (vi % 8) + vj % 8 // 2",
+        "4 * (vj // 8) + vi % 16 // 8 * 2 + vj % 2",
+    )
+
+
+def _call(name: str, total: str, columns: int, turned: tuple[bool, bool], number: int) -> str:
+    """The product of one of four parts of the depth."""
+    size = FACTORS[name].bits // 8
+    cores = _INSTRUCTION_BYTES // (CORE * size), _INSTRUCTION_BYTES // 16  # along the depth
+    descriptors = [
+        f'T.ptx_wgmma_descriptor({x}.access_ptr("r", offset={number * cores[not turn]} * '
+        f"{x.lower()}0), {x.lower()}0 * {size}, {x.lower()}1 * {size}, 0)"
+        for x, turn in zip("AB", turned, strict=True)
+    ]
+    held = ROWS * columns // THREADS
+    shape = f"m{ROWS}n{columns}k{_INSTRUCTION_BYTES // size}"
+    kind = _KINDS[name]
+    turns = "".join(f", {int(turn)}" for turn in turned) if any(turned) else ""
+    return f"""\
+            T.evaluate(T.ptx_wgmma(
+                "{shape}", "{kind}", "{kind}", "{_TOTALS[total]}",
+                {descriptors[0]}, 0,
+                {descriptors[1]},
+                C.data, C.elem_offset + tx * {held}, T.bool(True){turns}
+            ))"""
+
+
+def _definitions() -> Iterator[tuple[str, Callable[[], Pair]]]:
+    for name, totals in _SUMS.items():
+        sides = (False, True) if FACTORS[name].bits == 16 else (False,)
+        for total in totals:
+            for columns in COLUMNS:
+                for turned in ((a, b) for a in sides for b in sides):
+                    yield (
+                        name_of(name, total, columns, turned),
+                        partial(product, name, total, columns, turned),
+                    )
+
+
+DEFINITIONS: dict[str, Callable[[], Pair]] = dict(_definitions())
