@@ -33,6 +33,8 @@ def test_what_becomes_an_array(gpu: FakeDriver) -> None:
     assert cuda.asarray(a) is a
     assert len(a) == 4
     assert repr(a) == "<DeviceArray float64[4, 3] on cuda:0>"
+    with pytest.raises(TypeError, match=r"method numpy\(\) makes one"):
+        np.asarray(a)
     with pytest.raises(TypeError, match="no length"):
         len(cuda.zeros(()))
     with pytest.raises(ArgumentError):

@@ -148,3 +148,17 @@ def test_a_stream_follows_the_protocol(gpu: FakeDriver) -> None:
     stream = cuda.Stream()
     assert stream.__cuda_stream__() == (0, stream.handle)
     assert str(stream.device) in repr(stream)
+
+
+def test_streams_that_others_destroy(gpu: FakeDriver) -> None:
+    """What such a stream still does is waited for, whatever it is."""
+    kernel = build(gpu, programs.scaled())
+    theirs = cuda.Stream()
+    a, b = cuda.asarray(np.full(96, 5, "float32")), cuda.empty(96)
+    kernel(a, b, stream=theirs.handle)
+    del gpu._handles[theirs.handle]
+    kernel(b, a)
+    assert np.all(a.numpy() == 23)
+    del a, b
+    cuda.empty(96)
+    theirs.handle = 0

@@ -115,6 +115,9 @@ class DeviceArray:
     def __repr__(self) -> str:
         return f"<DeviceArray {self.dtype}{list(self.shape)} on {self.device}>"
 
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray[Any, Any]:
+        raise TypeError(f"{self!r} is no array of the CPU; its method numpy() makes one")
+
     # ------------------------------------------------------------------ copies
 
     def numpy(self, stream: Any = None) -> np.ndarray[Any, Any]:

@@ -199,7 +199,13 @@ def order(device: Device, first: int, then: int) -> None:
     with device.active():
         event = api.handle(api.call("cuEventCreate", int(flag)))
         try:
-            api.call("cuEventRecord", event, first)
+            try:
+                api.call("cuEventRecord", event, first)
+            except CudaError as error:
+                if error.code != "CUDA_ERROR_INVALID_HANDLE":
+                    raise
+                api.call("cuCtxSynchronize")  # its owner has destroyed the stream: wait for all
+                return
             api.call("cuStreamWaitEvent", then, event, 0)
         finally:
             api.call("cuEventDestroy", event)  # takes effect when nobody waits for it
