@@ -81,3 +81,14 @@ def test_producers_and_consumers(turned: bool, tmp_path: Path) -> None:
     said = assemble(ptx, ARCH, tmp_path)
     assert "0 bytes stack frame, 0 bytes spill stores" in said
     assert "serialized" not in said
+
+
+def test_clusters_of_blocks(tmp_path: Path) -> None:
+    func = bulk_copy()
+    ptx = assembly(func.replace(attrs={**func.attrs, "tir.cluster_dims": [2, 1, 1]}), "cuda")
+    assert ".explicitcluster" in ptx
+    assert ".reqnctapercluster 2" in ptx
+    assemble(ptx, "sm_90", tmp_path)
+    for sizes in ([2, 2], [4, 4, 1], [0, 1, 1]):
+        with pytest.raises(UnsupportedError, match="a cluster is three numbers"):
+            assembly(func.replace(attrs={**func.attrs, "tir.cluster_dims": sizes}), "cuda")

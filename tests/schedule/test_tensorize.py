@@ -411,7 +411,7 @@ def test_our_own_compute_what_they_describe(name: str) -> None:
     intrin = TensorIntrin.get(name)
     assert intrin is not None
     # `ldmatrix` cannot turn these tiles: threads load their elements one by one.
-    by_hand = re.fullmatch(r"mma_ldmatrix_(i8|u8|tf32|e4m3|e5m2)_b(_dyn)?", name)
+    by_hand = re.fullmatch(r"mma_ldmatrix_((i8|u8|tf32|e4m3|e5m2)_b|f64_\w+?)(_dyn)?", name)
     on_cpu = name.startswith(("dot_", "matmul_")) or by_hand is not None
     assert check_equivalence(name, intrin.desc, intrin.impl) is on_cpu
 

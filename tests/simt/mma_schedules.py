@@ -10,7 +10,7 @@ from tileloom.schedule.library.intrinsics.mma import FACTORS, shared_16x16_to_mm
 from tileloom.tir import PrimFunc
 
 SIDE = 16
-TOTALS = {"f16": "float16", "f32": "float32", "i32": "int32"}
+TOTALS = {"f16": "float16", "f32": "float32", "f64": "float64", "i32": "int32"}
 
 
 def matmul(

@@ -9,6 +9,7 @@ from simt.matrix_programs import function, numpy_type, one_product, places, rand
 from tileloom.base.errors import UnsupportedError
 from tileloom.base.matrix_units import MMA, Product, find_mma, shared_16x16_to_warp
 from tileloom.base.target import target
+from tileloom.driver import assembly
 from tileloom.lower import lower
 from tileloom.simt import KernelDefect, run_kernels
 
@@ -177,3 +178,12 @@ def test_the_map_of_16_by_16_is_two_accumulators() -> None:
     for lane, index, row, column in c.places():
         assert shared_16x16_to_warp(row, column) == (lane, index)
         assert shared_16x16_to_warp(row, column + 8) == (lane, index + 4)
+
+
+def test_bytes_are_not_turned() -> None:
+    text = loads(4, True).replace("float16", "int8").replace("* 24", "* 32").replace("24)", "32)")
+    func = function(text.replace("range(12)", "range(16)").replace("* 12", "* 16"))
+    with pytest.raises(UnsupportedError, match="not of bytes"):
+        run_kernels(lower(func, GPU), np.zeros((16, 32), "int8"), np.zeros((32, 8), "int8"))
+    with pytest.raises(UnsupportedError, match="not of bytes"):
+        assembly(func, GPU)

@@ -10,9 +10,9 @@ import pytest
 from gpu import assemble
 from simt.matrix_programs import function, numpy_type
 from simt.mma_schedules import TOTALS, matmul, mma_schedule
-from tileloom.base.errors import UserError
+from tileloom.base.errors import UnsupportedError, UserError
 from tileloom.base.target import target
-from tileloom.driver import assembly
+from tileloom.driver import assembly, build
 from tileloom.lower import lower
 from tileloom.schedule import ScheduleError
 from tileloom.schedule.library.intrinsics.mma import FACTORS
@@ -26,6 +26,7 @@ CASES = [
     ("bf16", "f32", False, True), ("tf32", "f32", False, False), ("tf32", "f32", False, True),
     ("i8", "i32", False, False), ("i8", "i32", False, True), ("u8", "i32", False, True),
     ("e4m3", "f32", False, True), ("e5m2", "f32", False, False),
+    ("f64", "f64", False, False), ("f64", "f64", False, True),
 ]  # fmt: skip
 
 
@@ -52,7 +53,7 @@ def test_products(name: str, total: str, trans_a: bool, trans_b: bool, tmp_path:
     run_kernels(lower(sch.mod["main"], GPU), a, b, c)
     wide = "int64" if total == "i32" else "float64"
     left, right = ((x.T if t else x).astype(wide) for x, t in ((a, trans_a), (b, trans_b)))
-    tolerance = {"f16": 2e-2, "f32": 1e-4, "i32": 0}[total]
+    tolerance = {"f16": 2e-2, "f32": 1e-4, "f64": 1e-12, "i32": 0}[total]
     np.testing.assert_allclose(c.astype(wide), left @ right, tolerance, tolerance)
     arch = "sm_89" if name in ("e4m3", "e5m2") else "sm_80"
     ptx = assembly(sch.mod, f"cuda -arch={arch}")
@@ -61,6 +62,15 @@ def test_products(name: str, total: str, trans_a: bool, trans_b: bool, tmp_path:
     assert ".local" not in ptx, "fragments are in registers"
     said = assemble(ptx, arch, tmp_path)
     assert "0 bytes stack frame, 0 bytes spill stores" in said
+
+
+def test_older_gpus_are_refused_on_the_emulator_too() -> None:
+    sch = mma_schedule(matmul(64, 64, 64, "f16", "f32"), "f16", "f32")
+    with pytest.raises(UnsupportedError, match="sm_80 or newer, and the target is sm_75"):
+        build(sch.mod, target="cuda -arch=sm_75", device="emulator")
+    fp8 = mma_schedule(matmul(64, 64, 128, "e4m3", "f32"), "e4m3", "f32")
+    with pytest.raises(UnsupportedError, match="sm_89"):
+        build(fp8.mod, target="cuda -arch=sm_80", device="emulator")
 
 
 def test_dynamic_shared_memory(tmp_path: Path) -> None:

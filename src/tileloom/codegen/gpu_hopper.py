@@ -7,12 +7,13 @@ variable `T.handle("uint8", "grid_constant")`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from math import prod
+from typing import TYPE_CHECKING, Any
 
 import llvmlite.ir as ir
 
 from ..base.errors import UnsupportedError
-from ..base.gpu_instructions import MAP_SCOPE, PATTERN_BYTES, PATTERNED
+from ..base.gpu_instructions import MAP_SCOPE, PATTERN_BYTES, PATTERNED, check_arch
 from ..expr import Call, Expr, IntImm, Var, post_order
 from ..tir import Stmt, pre_order, stmt_exprs
 from .gpu_pointers import global_address, instruction, pointer, shared_address
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 Handler = Callable[["KernelEmitter", tuple[Expr, ...]], None]
 _VOID = ir.VoidType()
 _MOST_AXES, _MAP_BYTES, _MAP_ALIGNMENT = 5, 128, 64
+_MOST_IN_CLUSTER = 8
 #: The type of a map as a parameter.
 MAP = ir.PointerType(ir.ArrayType(I8, _MAP_BYTES))
 
@@ -41,6 +43,26 @@ def pass_by_value(function: ir.Function, param: ir.Argument) -> None:
     numbers = module.add_metadata([I32(function.args.index(param) + 1)])
     facts = [function, ir.MetaDataString(module, "grid_constant"), numbers]
     module.add_named_metadata("nvvm.annotations", facts)
+
+
+def set_cluster(e: KernelEmitter, sizes: Any) -> None:
+    """Launch so many blocks along x, y and z together, on one part of the GPU.
+
+    Raises:
+        UnsupportedError: they are no three numbers, more than 8 blocks, or the GPU has no clusters.
+    """
+    if sizes is None:
+        return
+    check_arch("a cluster of blocks", "sm_90", e.target)
+    counts = [int(getattr(size, "value", size)) for size in sizes]
+    if len(counts) != 3 or min(counts) < 1 or prod(counts) > _MOST_IN_CLUSTER:
+        raise UnsupportedError(
+            f"a cluster is three numbers of blocks, {_MOST_IN_CLUSTER} in all, not {counts}"
+        )
+    module = e.builder.module
+    for axis, count in zip("xyz", counts, strict=True):
+        facts = [e.function, ir.MetaDataString(module, f"cluster_dim_{axis}"), I32(count)]
+        module.add_named_metadata("nvvm.annotations", facts)
 
 
 def shared_alignment(body: Stmt, least: int) -> int:

@@ -10,7 +10,7 @@ import llvmlite.ir as ir
 from ..base.errors import UnsupportedError
 from ..base.gpu_instructions import check_arch
 from ..base.matrix_units import Fragment, Product, find_mma
-from ..expr import Expr, IntImm, StringImm
+from ..expr import Expr, IntImm, StringImm, Var
 from .gpu_pointers import instruction, pointer, registers, shared_address
 from .types import F32, F64, I32
 
@@ -39,6 +39,11 @@ def _load_matrix(e: KernelEmitter, args: tuple[Expr, ...]) -> None:
         raise UnsupportedError(f"ldmatrix loads 1, 2 or 4 matrices, not {count}")
     if str(constant(args[2], "the type of elements")) not in (".b16", "b16"):
         raise UnsupportedError(f"ldmatrix moves elements of .b16, not {args[2]}")
+    if transposed and _of_bytes(args[3]):
+        raise UnsupportedError(
+            "ldmatrix turns tiles of 16-bit elements, not of bytes",
+            hint="load the elements one by one",
+        )
     tail = ".trans" if transposed else ""
     text = (
         f"ldmatrix.sync.aligned.m8n8.x{count}{tail}.shared.b16 {registers(0, count)}, [${count}];"
@@ -49,6 +54,10 @@ def _load_matrix(e: KernelEmitter, args: tuple[Expr, ...]) -> None:
     found = instruction(e, text, constraint, kind, [address])
     parts = [found] if count == 1 else [e.builder.extract_value(found, k) for k in range(count)]
     write_registers(e, pointer(e, args[3], args[4]), parts)
+
+
+def _of_bytes(data: Expr) -> bool:
+    return isinstance(data, Var) and data.pointee is not None and data.pointee[0].bits == 8
 
 
 def _multiply(e: KernelEmitter, args: tuple[Expr, ...]) -> None:

@@ -95,6 +95,7 @@ class KernelEmitter(StmtEmitter):
         self.stmt(func.body)
         self.builder.ret_void()
         self._bounds(func.attrs.get("tir.min_blocks_per_multiprocessor"))
+        gpu_hopper.set_cluster(self, func.attrs.get("tir.cluster_dims"))
 
     def compute_capability(self) -> int:
         return self.target.sm

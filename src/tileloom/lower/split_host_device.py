@@ -70,7 +70,7 @@ class _Split(StmtRewriter):
 #: Attributes of a function that hold of its kernels; of the last, a number of blocks that are to
 #: fit on a multiprocessor together.
 MIN_BLOCKS = "tir.min_blocks_per_multiprocessor"
-_KEPT = ("target", "tir.noalias", MIN_BLOCKS)
+_KEPT = ("target", "tir.noalias", "tir.cluster_dims", MIN_BLOCKS)
 
 
 def _device(name: str, kernel: Kernel, func: PrimFunc) -> tuple[PrimFunc, list[Expr]]:

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ..base import Target
 from ..base.errors import ArgumentError, UnsupportedError
 from ..base.tensor_map import TensorMap
 from ..expr import Expr, Var
 from ..expr.evaluate import evaluate
+from ..lower.check_instructions import check_instructions
 from ..lower.pointers import is_map, written_through
 from ..lower.threads import GRID_TAGS, THREAD_TAGS, Kernel, kernels
 from ..tir import (
@@ -80,11 +82,14 @@ def run_kernels(
 class EmulatedKernel:
     """A function for a GPU that is called like a compiled one, and runs on the emulator.
 
-    Attributes:
+    Args:
         func: the lowered function.
+        target: the GPU that it is for, which must have its instructions.
     """
 
-    def __init__(self, func: PrimFunc) -> None:
+    def __init__(self, func: PrimFunc, target: Target | None = None) -> None:
+        if target is not None:
+            check_instructions(func, target)
         self.func = func
 
     def __call__(self, *args: Any) -> None:

@@ -36,6 +36,8 @@ def load_matrix(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
     if count not in (1, 2, 4) or str(_constant(args[2])).removeprefix(".") != "b16":
         raise UnsupportedError("ldmatrix loads 1, 2 or 4 matrices of .b16")
     source, target = (place(machine, args[k], args[k + 1], lanes) for k in (5, 3))
+    if transposed and target.kind.bits == 8:
+        raise UnsupportedError("ldmatrix turns tiles of 16-bit elements, not of bytes")
     if not scope_of(source.data).startswith("shared"):
         raise UnsupportedError(f"ldmatrix reads shared memory, which {source.data.name!r} is not")
     lane = machine.crew.thread[lanes] % WARP

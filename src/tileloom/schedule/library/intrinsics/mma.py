@@ -53,6 +53,15 @@ def shared_8x16_to_mma_32x4_layout(i: Any, j: Any) -> tuple[Any, Any]:
     return 4 * (j % 8) + i % 4, 2 * (j // 8) + i // 4
 
 
+def shared_16x4_to_mma_32x2_layout(i: Any, j: Any) -> tuple[Any, Any]:
+    """Factors of float64: A, and B that is stored by columns."""
+    return 4 * (i % 8) + j, i // 8
+
+
+def _b_of_f64(i: Any, j: Any) -> tuple[Any, Any]:
+    return shared_16x4_to_mma_32x2_layout(j, i)
+
+
 def _b_of_tf32_by_columns(i: Any, j: Any) -> tuple[Any, Any]:
     return shared_8x16_to_mma_32x4_layout(j, i)
 
@@ -83,6 +92,11 @@ class Factor:
         """How many elements of a tile a thread holds."""
         return _SIDE * self.depth // _WARP
 
+    @property
+    def parts(self) -> int:
+        """How many instructions multiply a tile."""
+        return 4 if self.bits == 64 else 2
+
     def shape(self, which: str) -> tuple[int, int]:
         """The tile as it is stored."""
         return (_SIDE, self.depth) if which in ("a", "b_trans") else (self.depth, _SIDE)
@@ -104,6 +118,11 @@ _WORDS: dict[str, Layout] = {
     "b": shared_8x16_to_mma_32x4_layout,
     "b_trans": _b_of_tf32_by_columns,
 }
+_DOUBLES: dict[str, Layout] = {
+    "a": shared_16x4_to_mma_32x2_layout,
+    "b": _b_of_f64,
+    "b_trans": shared_16x4_to_mma_32x2_layout,
+}
 #: By the names in intrinsics: "mma_ldmatrix_f16_a", "mma_f16f16f32" and so on.
 FACTORS: dict[str, Factor] = {
     "f16": Factor("float16", "fp16", 16, 16, _HALVES),
@@ -113,11 +132,15 @@ FACTORS: dict[str, Factor] = {
     "u8": Factor("uint8", "uint8", 32, 8, _BYTES),
     "e4m3": Factor("float8_e4m3fn", "e4m3", 32, 8, _BYTES),
     "e5m2": Factor("float8_e5m2", "e5m2", 32, 8, _BYTES),
+    "f64": Factor("float64", "fp64", 4, 64, _DOUBLES),
 }
-_TOTALS = {"f16": ("float16", "fp16"), "f32": ("float32", "fp32"), "i32": ("int32", "int32")}
+_TOTALS = {
+    "f16": ("float16", "fp16"), "f32": ("float32", "fp32"), "f64": ("float64", "fp64"),
+    "i32": ("int32", "int32"),
+}  # fmt: skip
 _SUMS = {
     "f16": ("f32", "f16"), "bf16": ("f32",), "tf32": ("f32",), "i8": ("i32",), "u8": ("i32",),
-    "e4m3": ("f32",), "e5m2": ("f32",),
+    "e4m3": ("f32",), "e5m2": ("f32",), "f64": ("f64",),
 }  # fmt: skip
 
 
@@ -210,6 +233,11 @@ def impl(w: T.handle, s: T.handle) -> None:
 def _loading(factor: Factor, which: str) -> str:
     """What a thread does to load its part of a factor."""
     vector = 128 // factor.bits
+    if factor.bits == 64:
+        place = "tx % 4, i * 8 + tx // 4" if which == "b" else "i * 8 + tx // 4, tx % 4"
+        return f"""\
+            for i in T.unroll(2):
+                W[tx, i] = S[{place}]"""
     if which == "b" and factor.bits != 16:
         return _loading_one_by_one(factor)
     if which in ("a", "b"):
@@ -235,7 +263,7 @@ def _loading_one_by_one(factor: Factor) -> str:
 
 
 def product(name: str, total: str, a: str, b: str) -> Pair:
-    """`C += A @ B` of 16 by 16, two instructions."""
+    """`C += A @ B` of 16 by 16."""
     factor = FACTORS[name]
     kind, ptx = _TOTALS[total]
     held, depth = factor.held, factor.depth
@@ -263,16 +291,7 @@ def desc(a: T.handle, b: T.handle, c: T.handle) -> None:{head}
                 T.writes(C[{at_c}])
                 C[{at_c}] = C[{at_c}] + {cast(f"A[{at_a}]")} * {cast(f"B[{at_b}]")}
 """
-    calls = "\n".join(
-        f"""\
-            T.evaluate(T.ptx_mma(
-                "{kind}", "m16n8k{depth}", "row", "col", "{factor.ptx}", "{factor.ptx}", "{ptx}",
-                A.data, A.elem_offset + tx * {held},
-                B.data, B.elem_offset + tx * {held} + {half * held // 2},
-                C.data, C.elem_offset + tx * 8 + {half * 4}, T.bool(False)
-            ))"""
-        for half in (0, 1)
-    )
+    calls = "\n".join(_multiplying(factor, kind, ptx, part) for part in range(factor.parts))
     impl = f"""
 @T.prim_func
 def impl(a: T.handle, b: T.handle, c: T.handle) -> None:{head}
@@ -280,6 +299,19 @@ def impl(a: T.handle, b: T.handle, c: T.handle) -> None:{head}
 {calls}
 """
     return parsed(desc), parsed(impl)
+
+
+def _multiplying(factor: Factor, kind: str, ptx: str, part: int) -> str:
+    """One of the instructions of a tile: half of its columns; of float64, half of its rows too."""
+    rows, (down, across) = 16 // (factor.parts // 2), divmod(part, 2)
+    return f"""\
+            T.evaluate(T.ptx_mma(
+                "{kind}", "m{rows}n8k{factor.depth}", "row", "col",
+                "{factor.ptx}", "{factor.ptx}", "{ptx}",
+                A.data, A.elem_offset + tx * {factor.held} + {down},
+                B.data, B.elem_offset + tx * {factor.held} + {across * factor.held // 2},
+                C.data, C.elem_offset + tx * 8 + {across * 4 + down * 2}, T.bool(False)
+            ))"""
 
 
 def fill(total: str) -> Pair:

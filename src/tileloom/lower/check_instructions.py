@@ -1,0 +1,32 @@
+"""Whether a GPU has the instructions that a function calls."""
+
+from __future__ import annotations
+
+from ..base import Target
+from ..base.gpu_instructions import INSTRUCTIONS, check_arch
+from ..base.matrix_units import find_mma
+from ..expr import Call, StringImm, post_order
+from ..tir import PrimFunc, pre_order, stmt_exprs
+from .pointers import MMA
+
+
+def check_instructions(func: PrimFunc, target: Target) -> None:
+    """Refuse a function with instructions that a GPU does not have.
+
+    Raises:
+        UnsupportedError: names the first of them, and the GPU that has it.
+    """
+    for stmt in pre_order(func.body):
+        for expr in stmt_exprs(stmt):
+            for node in post_order(expr):
+                if isinstance(node, Call) and node.op in INSTRUCTIONS:
+                    _check(node, target)
+
+
+def _check(call: Call, target: Target) -> None:
+    INSTRUCTIONS[call.op].check(target)
+    if call.op == MMA:
+        shape, _, _, *kinds = (a.value for a in call.args[:6] if isinstance(a, StringImm))
+        if len(kinds) == 3:
+            product = find_mma(shape, *kinds)
+            check_arch(product.instruction(), f"sm_{product.sm}", target)
