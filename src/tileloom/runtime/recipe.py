@@ -268,7 +268,8 @@ def _step(plain: Sequence[Any]) -> Step:
 
 
 def _param(name: str, value: Value, access: Any = "r") -> ParamSpec:
-    shape = tuple(str(n) if isinstance(n, Polynomial) else n for n in value.shape)
+    extents: Sequence[Any] = value.shape
+    shape = tuple(str(n) if isinstance(n, Polynomial) else n for n in extents)
     return ParamSpec(name, "buffer", value.dtype, shape, access=access)
 
 

@@ -23,15 +23,18 @@ from ...tir import (
     seq,
 )
 from ..symbols import bounds_of, hint, is_symbolic
-from .cluster import SCRATCH_BYTES, Cluster, Member, column_bytes, intermediates
+from .cluster import SCRATCH_BYTES, Cluster, Member, column_bytes, intermediates, work
 from .frame import Axis, Frame, Source, constantly
-from .nest import guarded, lanes_for, nest, parallel_nest, vector_loop
+from .nest import guarded, lanes_for, nest, parallel_nest, vector, vector_loop
 from .reducing import Accumulator, allocate, combine
 
 #: The widest block of columns: its partial results stay in the nearest cache.
 WIDEST = 1024
 #: Blocks of up to this many vectors have their loops written out, to live in registers.
 REGISTERS = 4
+#: Blocks of an unknown number of columns up to these vectors have all of them written out, with
+#: masks, where the formulas are cheap.
+MASKED, CHEAP_WORK = (4, 8, 16), 16
 
 
 class ColumnKernel:
@@ -96,7 +99,15 @@ class ColumnKernel:
         for parts in (shares, shares // 2):
             if parts > 1 and extent >= parts * 8 * self.lanes:
                 return self._even_share(parts)
+        for vectors in MASKED if self._is_cheap() else ():
+            if extent <= vectors * self.lanes:
+                break
         return extent
+
+    def _is_cheap(self) -> bool:
+        """Whether nothing is lost when vectors are computed for columns that there are not."""
+        bodies = [part for member in self.cluster.members for part in member.body]
+        return self.cluster.passes <= 2 and sum(map(work, bodies)) <= CHEAP_WORK
 
     def _even_share(self, blocks: int) -> int:
         """The columns of each of so many blocks, in whole vectors."""
@@ -189,11 +200,27 @@ class ColumnKernel:
     def _along(
         self, element: Callable[[Expr, Expr | None], Stmt], overlap: bool, together: int = 1
     ) -> Stmt:
+        if is_symbolic(self.width):
+            most = bounds_of(self.width)[1]
+            if most <= MASKED[-1] * self.lanes and self._is_cheap():
+                return self._masked(element, -(-most // self.lanes))
         few = not is_symbolic(self.width) and self.width <= REGISTERS * self.lanes
         kind = UNROLLED if few else SERIAL
         return vector_loop(
             self.width, self.lanes, element, overlap=overlap, kind=kind, together=together
         )
+
+    def _masked(self, element: Callable[[Expr, Expr | None], Stmt], vectors: int) -> Stmt:
+        """So many vectors written out, as in registers, each where there are columns."""
+
+        def one(u: int) -> Stmt:
+            def lane_of(lane: Expr) -> Stmt:
+                column = u * self.lanes + lane
+                return element(column, column < self.width)
+
+            return vector(self.lanes, lane_of)
+
+        return seq(*map(one, range(vectors)))
 
     def _finish(self, member: Member, acc: Accumulator) -> Stmt:
         """The partial results are the columns' results: keep them, and write outputs."""

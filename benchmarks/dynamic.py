@@ -1,0 +1,141 @@
+"""One function for all sizes against one compiled for each: `python -m benchmarks.dynamic`.
+
+Batch and sequence length are random in 1...4096, cut down where the arrays would be large. For each
+size the function under `jit(dynamic_shapes=...)` and the same under plain `jit` are checked against
+each other, then timed in turn. A ratio above 1 is what it costs not to know the sizes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import statistics
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import tileloom as tl
+
+from .harness import Effort, interleave, kept
+
+Array = np.ndarray[Any, Any]
+BATCH, SEQ = tl.Dim("batch", max=4096), tl.Dim("seq", max=4096)
+WIDTH = 256
+_RNG = np.random.default_rng(0)
+_WEIGHT = _RNG.standard_normal((WIDTH, 4 * WIDTH)).astype("float32") / 16
+_SCALE = _RNG.standard_normal(WIDTH).astype("float32")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A function of an array [batch, seq, ...].
+
+    Attributes:
+        inner: the extents after batch and seq.
+        elements: the most that the array has.
+        squared: whether there is an intermediate of seq times seq.
+    """
+
+    name: str
+    function: Callable[[Any], Any]
+    inner: tuple[int, ...] = ()
+    elements: int = 1 << 22
+    squared: bool = False
+
+    def inputs(self, batch: int, seq: int) -> tuple[Array]:
+        """An array of these sizes."""
+        return (_RNG.standard_normal((batch, seq, *self.inner)).astype("float32"),)
+
+    def sizes(self, count: int, seed: int) -> Iterator[tuple[int, int]]:
+        """Random ones."""
+        rng = np.random.default_rng(seed)
+        most = self.elements // math.prod(self.inner)
+        for _ in range(count):
+            batch, seq = (int(n) for n in rng.integers(1, 4097, 2))
+            if self.squared:
+                seq = min(seq, 1024)
+            limit = max(1, most // (seq * seq if self.squared else seq))
+            yield min(batch, limit), seq
+
+
+def _heads(x: Any) -> Any:
+    batch, seq, _ = x.shape
+    q = tl.transpose(tl.reshape(x, (batch, seq, 4, WIDTH // 4)), (0, 2, 1, 3))
+    weights = tl.softmax(tl.matmul(q, tl.matrix_transpose(q)) * 0.125)
+    return tl.reshape(tl.transpose(tl.matmul(weights, q), (0, 2, 1, 3)), x.shape)
+
+
+TOKENS = (WIDTH,)
+CASES = (
+    Case("exp", lambda x: tl.exp(x)),
+    Case("softmax", lambda x: tl.softmax(x)),
+    Case("log_softmax of columns", lambda x: tl.log_softmax(x, axis=0)),
+    Case("layer_norm", lambda x: tl.layer_norm(x)),
+    Case("mean of columns", lambda x: tl.mean(x, axis=0)),
+    Case("sum", lambda x: tl.sum(x)),
+    Case("transpose", lambda x: x.T + 1.0),
+    Case("cross_entropy", lambda x: tl.cross_entropy(x, tl.argmin(x, axis=1))),
+    Case("rms_norm of tokens", lambda x: tl.rms_norm(x, _SCALE), TOKENS),
+    Case("mlp", lambda x: tl.gelu(tl.matmul(x, _WEIGHT) + 1.0), TOKENS, 1 << 19),
+    Case("attention", _heads, TOKENS, 1 << 20, squared=True),
+)
+
+
+def ratios(
+    case: Case, count: int, seed: int, effort: Effort, measure: Callable[..., float]
+) -> list[float]:
+    """Time for any size over that for one size, for each size."""
+    dynamic = tl.jit(case.function, dynamic_shapes=[(BATCH, SEQ, *(None for _ in case.inner))])
+    found = []
+    for batch, seq in case.sizes(count, seed):
+        inputs = case.inputs(batch, seq)
+        static = tl.jit(case.function)
+        np.testing.assert_allclose(dynamic(*inputs), static(*inputs), rtol=1e-3, atol=1e-3)
+        calls = {"dynamic": _call(dynamic, inputs), "static": _call(static, inputs)}
+        rounds = kept(interleave(calls, effort), effort)
+        times = {name: measure(r.samples[name] for r in rounds) for name in calls}
+        found.append(times["dynamic"] / times["static"])
+        print(f"  {case.name} [{batch}, {seq}]: {times['static'] * 1e6:.1f} us for one size, "
+              f"{times['dynamic'] * 1e6:.1f} us for all: {found[-1]:.2f}", flush=True)  # fmt: skip
+    if dynamic.compilations != 1:
+        raise AssertionError(f"{case.name} was compiled {dynamic.compilations} times")
+    return found
+
+
+def _call(function: Callable[..., Any], inputs: Sequence[Array]) -> Callable[[], Any]:
+    return lambda: function(*inputs)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--sizes", type=int, default=20, help="random sizes for each function")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=0, help="0: as many as there are cores")
+    parser.add_argument("--seconds", type=float, default=2.0, help="for each function and size")
+    parser.add_argument("--only", default="", help="functions whose names have this in them")
+    parser.add_argument("--minima", action="store_true", help="not medians: on a busy machine")
+    chosen = parser.parse_args(arguments)
+    measure = min if chosen.minima else statistics.median
+    if chosen.threads:
+        tl.set_num_threads(chosen.threads)
+    effort = Effort(rounds=9, seconds=chosen.seconds, noise=0.3)
+    table = {
+        case.name: ratios(case, chosen.sizes, chosen.seed, effort, measure)
+        for case in CASES
+        if chosen.only in case.name
+    }
+    print("\n| function | geometric mean | median | worst |\n|---|---|---|---|")
+    everything = [ratio for found in table.values() for ratio in found]
+    for name, found in {**table, "all": everything}.items():
+        middle = statistics.median(found)
+        mean = statistics.geometric_mean(found)
+        print(f"| {name} | {mean:.3f} | {middle:.3f} | {max(found):.2f} |")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
