@@ -355,3 +355,20 @@ def test_no_bits_of_floats() -> None:
 
     with pytest.raises(UserError, match="needs integers"):
         verify(f, "blocks")
+
+
+@pytest.mark.parametrize("kind", ["int32", "float64", "bfloat16"])
+def test_threads_of_a_cpu_do_not_lose_changes(kind: str) -> None:
+    @T.prim_func
+    def f(A: T.Buffer((4,), kind), H: T.Buffer((4,), kind)):
+        for _i in T.parallel(64):
+            for k in range(1000):
+                T.atomic_add(T.address_of(A[k % 4]), T.Cast(kind, 1))
+                T.atomic_max(T.address_of(H[k % 4]), T.Cast(kind, k))
+
+    kernel = tileloom.build(f)
+    a, h = np.zeros(4, dtype(kind).numpy), np.zeros(4, dtype(kind).numpy)
+    kernel(a, h)
+    total = 256 if kind == "bfloat16" else 64 * 250  # where adding 1 changes nothing any more
+    assert (a == total).all()
+    assert (h >= 992).all()

@@ -179,3 +179,36 @@ def test_a_branch_takes_part_with_its_own_threads() -> None:
     assert a[0] == 10
     assert b[5] == 9
     assert (np.delete(b, 5) == -1).all()
+
+
+@T.prim_func
+def locked(L: T.Buffer((1,), "int32"), A: T.Buffer((1,), "int32")):
+    t = T.launch_thread("threadIdx.x", 32)
+    mine = T.allocate([1], "int32", "local")
+    mine_1 = T.decl_buffer((1,), "int32", data=mine, scope="local")
+    mine_1[0] = 1
+    while mine_1[0] != 0:
+        mine_1[0] = T.atomic_cas(T.address_of(L[0]), 0, 1, "acquire")
+    A[0] = T.atomic_load(T.address_of(A[0])) + t
+    T.atomic_store(T.address_of(L[0]), 0, "release")
+
+
+@T.prim_func
+def counted_down(A: T.Buffer((40,), "int32"), B: T.Buffer((40,), "int32")):
+    t = T.launch_thread("threadIdx.x", 40)
+    while T.atomic_add(T.address_of(A[t]), -1) > 0:
+        B[t] = B[t] + 1
+
+
+def test_threads_that_wait_for_ever_are_named() -> None:
+    with pytest.raises(KernelDefect, match="nobody changes what they wait for") as info:
+        emulate(locked, np.zeros(1, "int32"), np.zeros(1, "int32"))
+    assert info.value.kind == "hang"
+    assert len(info.value.threads) == 31
+
+
+def test_long_loops_are_no_hang() -> None:
+    a, b = np.arange(40, dtype="int32") * 40, np.zeros(40, "int32")
+    emulate(counted_down, a, b)
+    assert b.tolist() == [40 * k for k in range(40)]
+    assert (a == -1).all()

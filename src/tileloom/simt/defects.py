@@ -10,8 +10,8 @@ class KernelDefect(UserError):
     """A kernel does what a GPU would get wrong, mostly in silence.
 
     Attributes:
-        kind: "out of bounds", "misaligned", "uninitialised", "race", "divergent barrier" or
-            "missing wait".
+        kind: "out of bounds", "misaligned", "uninitialised", "race", "divergent barrier",
+            "divergent warp", "divergent shuffle", "missing wait" or "hang".
         statement: the statement that did it.
         threads: those concerned, each as (block, thread) numbers.
     """

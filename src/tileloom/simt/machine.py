@@ -67,6 +67,7 @@ from .defects import KernelDefect
 from .engines import Engines
 from .instructions import VALUES, run_instruction
 from .memory import Access, Memory
+from .patience import Patience
 from .warps import WARP_CALLS
 
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
@@ -132,7 +133,9 @@ class Machine:
             case AttrStmt() | DeclBuffer():
                 self.run(stmt.body, lanes)
             case While():
+                patience = Patience(self, stmt)
                 while len(lanes := lanes[self.holds(stmt, stmt.condition, lanes)]):
+                    patience.check(lanes)
                     self.run(stmt.body, lanes)
             case AssertStmt():
                 self.run(stmt.body, lanes[self.holds(stmt, stmt.condition, lanes)])
