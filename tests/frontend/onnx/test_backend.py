@@ -25,10 +25,10 @@ CASES = coverage.node_cases()
 CHUNKS = 24
 
 
-def run_chunk(cases, target: str) -> list[coverage.Outcome]:
+def run_chunk(cases, target: str, device: str | None = None) -> list[coverage.Outcome]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [coverage.run_case(case, target) for case in cases]
+        return [coverage.run_case(case, target, device) for case in cases]
 
 
 def complaints(outcomes: list[coverage.Outcome], strict: bool) -> list[str]:
@@ -48,6 +48,14 @@ def complaints(outcomes: list[coverage.Outcome], strict: bool) -> list[str]:
 def test_node_cases_compiled(chunk):
     outcomes = run_chunk(CASES[chunk::CHUNKS], "cpu")
     assert not complaints(outcomes, strict=True), "\n".join(complaints(outcomes, strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_node_cases_on_the_emulator(chunk):
+    """Kernels for a GPU: every case that passes on CPUs, within ONNX's tolerances."""
+    outcomes = run_chunk(CASES[chunk::CHUNKS], "cuda -arch=sm_80", "emulator")
+    assert not complaints(outcomes, strict=False), "\n".join(complaints(outcomes, strict=False))
 
 
 @pytest.mark.parametrize("chunk", range(4))
