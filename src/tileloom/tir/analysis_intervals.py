@@ -27,7 +27,7 @@ class Intervals:
         # A variable of one value is kept all the same: regions should say what they follow.
         known = {v: d for v, d in (fixed or {}).items() if not _is_one(d.extent)}
         self.outside = Analyzer(known)  # without the running variables
-        self.inside = Analyzer(known)
+        self.inside = self.outside.copy()
         self.ends: dict[Var, IntSet] = {}
 
     def run(self, var: Var, domain: Range) -> None:
