@@ -15,7 +15,7 @@ from tileloom.base import dtype
 from tileloom.driver import compile_graph
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, TensorType
-from tileloom.graph.op import REGISTRY
+from tileloom.graph.op import REGISTRY, apply1
 from tileloom.graph.run import run
 
 Array = np.ndarray[Any, Any]
@@ -153,6 +153,8 @@ CASES: dict[str, list[Case]] = {
                in [(0, (3,), (5,)), (1, (2, 3), (2, 0), (2, 4)), (-1, (1, 1), (1, 33))]],
     "constant": [(lambda t: ops.add(t, ops.constant(random(5, 3))), [random(5, 3)]),
                  (lambda t: [t, ops.constant(np.float64(2)), ops.constant([1, 2])], [random(2)])],
+    "extent": [(lambda t: ops.mul(t, apply1("extent", (), value=7, dtype=dtype("float32"))),
+                [random(3, 4)])],
     "iota": [(lambda t, a=axis: ops.add(t, ops.iota((3, 4), a, "float32")), [random(3, 4)])
              for axis in (0, 1)],
     "matmul": [(lambda a, b, x=ta, y=tb: ops.matmul(a, b, x, y), [random(*s, kind=k),
