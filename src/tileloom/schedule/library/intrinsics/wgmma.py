@@ -12,6 +12,7 @@ threads from overwriting what others multiply: what follows has to put its tiles
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -60,56 +61,85 @@ def depth_of(name: str) -> int:
     return STEP_BYTES * 8 // FACTORS[name].bits
 
 
+@dataclass(frozen=True)
+class _Form:
+    """What descriptions and implementations are written from."""
+
+    name: str
+    total: str
+    columns: int
+    turned: tuple[bool, bool]
+
+    @property
+    def held(self) -> int:
+        """How many sums a thread has."""
+        return ROWS * self.columns // THREADS
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The operands in cores: those along the depth, those across it, rows and places of one."""
+        core, depth = core_of(self.name), depth_of(self.name)
+        return [
+            (depth // CORE, size // core, CORE, core)
+            if turn
+            else (depth // core, size // CORE, CORE, core)
+            for size, turn in zip((ROWS, self.columns), self.turned, strict=True)
+        ]
+
+    @property
+    def places(self) -> list[str]:
+        """Where elements (vi, vk) and (vj, vk) of the operands are."""
+        core = core_of(self.name)
+        return [
+            f"vk // {CORE}, {v} // {core}, vk % {CORE}, {v} % {core}"
+            if turn
+            else f"vk // {core}, {v} // {CORE}, {v} % {CORE}, vk % {core}"
+            for v, turn in zip(("vi", "vj"), self.turned, strict=True)
+        ]
+
+    def head(self, strides: bool) -> str:
+        """The buffers and the block around what is done."""
+        kind, wide = FACTORS[self.name].dtype, _TOTALS[self.total]
+        lines = []
+        for letter, shape in zip("AB", self.shapes, strict=True):
+            low = letter.lower()
+            rest = f", strides=[{low}0, {low}1, {core_of(self.name)}, 1]" if strides else ""
+            lines.append(
+                f'{letter} = T.match_buffer({low}, {shape}, "{kind}", align=64, offset_factor=1, '
+                f'scope="shared.dyn"{rest})'
+            )
+        lines.append(
+            f'C = T.match_buffer(c, ({THREADS}, {self.held}), "{wide}", align=64, '
+            f'offset_factor={self.held}, scope="warp")'
+        )
+        a, b = (", ".join(f"0:{size}" for size in shape) for shape in self.shapes)
+        sums = f"C[0:{THREADS}, 0:{self.held}]"
+        lines.append('with T.block("root"):')
+        lines += [f"    T.reads({sums}, A[{a}], B[{b}])", f"    T.writes({sums})"]
+        return "\n    ".join(lines)
+
+
 def product(name: str, total: str, columns: int, turned: tuple[bool, bool]) -> Pair:
     """`C += A @ B.T` of 64 rows, as many columns, and 128 bytes of depth."""
-    kind, wide, core = FACTORS[name].dtype, _TOTALS[total], core_of(name)
-    depth, held = depth_of(name), ROWS * columns // THREADS
-    sizes = (ROWS, columns)
-    shapes = [
-        (depth // CORE, size // core, CORE, core) if turn
-        else (depth // core, size // CORE, CORE, core)
-        for size, turn in zip(sizes, turned, strict=True)
-    ]  # fmt: skip
-    places = [
-        f"vk // {CORE}, {v} // {core}, vk % {CORE}, {v} % {core}" if turn
-        else f"vk // {core}, {v} // {CORE}, {v} % {CORE}, vk % {core}"
-        for v, turn in zip(("vi", "vj"), turned, strict=True)
-    ]  # fmt: skip
-
-    def operand(letter: str, shape: tuple[int, ...], strides: str = "") -> str:
-        rest = f", strides=[{strides}, {core}, 1]" if strides else ""
-        return (
-            f'{letter} = T.match_buffer({letter.lower()}, {shape}, "{kind}", align=64, '
-            f'offset_factor=1, scope="shared.dyn"{rest})'
-        )
-
-    sums = (
-        f'C = T.match_buffer(c, ({THREADS}, {held}), "{wide}", align=64, offset_factor={held}, '
-        f'scope="warp")'
-    )
-    whole = [", ".join(f"0:{size}" for size in shape) for shape in shapes]
-    regions = f"""
-    with T.block("root"):
-        T.reads(C[0:{THREADS}, 0:{held}], A[{whole[0]}], B[{whole[1]}])
-        T.writes(C[0:{THREADS}, 0:{held}])"""
-    thread, local = (str(part) for part in _layout_text())
+    form = _Form(name, total, columns, turned)
+    kind, wide = FACTORS[name].dtype, _TOTALS[total]
     cast = "{}" if kind == wide else f'T.cast({{}}, "{wide}")'
-    a, b = (cast.format(f"{x}[{at}]") for x, at in zip("AB", places, strict=True))
-    at = f"C[{thread}, {local}]"
+    a, b = (cast.format(f"{x}[{at}]") for x, at in zip("AB", form.places, strict=True))
+    sums = (
+        "C[32 * (vi // 16) + 4 * (vi % 8) + vj % 8 // 2, 4 * (vj // 8) + vi % 16 // 8 * 2 + vj % 2]"
+    )
     desc = f"""
 @T.prim_func
 def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
-    {operand("A", shapes[0])}
-    {operand("B", shapes[1])}
-    {sums}{regions}
-        for i, j, k in T.grid({ROWS}, {columns}, {depth}):
+    {form.head(strides=False)}
+        for i, j, k in T.grid({ROWS}, {columns}, {depth_of(name)}):
             with T.block("C"):
                 vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                T.reads({at}, A[{places[0]}], B[{places[1]}])
-                T.writes({at})
-                {at} = {at} + {a} * {b}
+                T.reads({sums}, A[{form.places[0]}], B[{form.places[1]}])
+                T.writes({sums})
+                {sums} = {sums} + {a} * {b}
 """
-    calls = "\n".join(_call(name, total, columns, turned, k) for k in range(4))
+    calls = "\n".join(_call(form, number) for number in range(4))
     impl = f"""
 @T.prim_func
 def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
@@ -117,9 +147,7 @@ def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
     a1 = T.int32()
     b0 = T.int32()
     b1 = T.int32()
-    {operand("A", shapes[0], "a0, a1")}
-    {operand("B", shapes[1], "b0, b1")}
-    {sums}{regions}
+    {form.head(strides=True)}
         for tx in T.thread_binding({THREADS}, thread="threadIdx.x"):
             T.evaluate(T.ptx_fence_proxy_async())
             T.evaluate(T.tvm_storage_sync("shared"))
@@ -131,32 +159,24 @@ def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
     return parsed(desc), parsed(impl)
 
 
-def _layout_text() -> tuple[str, str]:
-    return (
-        "32 * (vi // 16) + 4 * (vi % 8) + vj % 8 // 2",
-        "4 * (vj // 8) + vi % 16 // 8 * 2 + vj % 2",
-    )
-
-
-def _call(name: str, total: str, columns: int, turned: tuple[bool, bool], number: int) -> str:
+def _call(form: _Form, number: int) -> str:
     """The product of one of four parts of the depth."""
-    size = FACTORS[name].bits // 8
+    size = FACTORS[form.name].bits // 8
     cores = _INSTRUCTION_BYTES // (CORE * size), _INSTRUCTION_BYTES // 16  # along the depth
     descriptors = [
         f'T.ptx_wgmma_descriptor({x}.access_ptr("r", offset={number * cores[not turn]} * '
         f"{x.lower()}0), {x.lower()}0 * {size}, {x.lower()}1 * {size}, 0)"
-        for x, turn in zip("AB", turned, strict=True)
+        for x, turn in zip("AB", form.turned, strict=True)
     ]
-    held = ROWS * columns // THREADS
-    shape = f"m{ROWS}n{columns}k{_INSTRUCTION_BYTES // size}"
-    kind = _KINDS[name]
-    turns = "".join(f", {int(turn)}" for turn in turned) if any(turned) else ""
+    shape = f"m{ROWS}n{form.columns}k{_INSTRUCTION_BYTES // size}"
+    kind = _KINDS[form.name]
+    turns = "".join(f", {int(turn)}" for turn in form.turned) if any(form.turned) else ""
     return f"""\
             T.evaluate(T.ptx_wgmma(
-                "{shape}", "{kind}", "{kind}", "{_TOTALS[total]}",
+                "{shape}", "{kind}", "{kind}", "{_TOTALS[form.total]}",
                 {descriptors[0]}, 0,
                 {descriptors[1]},
-                C.data, C.elem_offset + tx * {held}, T.bool(True){turns}
+                C.data, C.elem_offset + tx * {form.held}, T.bool(True){turns}
             ))"""
 
 
