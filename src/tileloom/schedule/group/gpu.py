@@ -14,6 +14,7 @@ from ..errors import ScheduleError
 from ..library import auto_inline
 from ..rv import LoopRV
 from ..schedule import Schedule
+from .choose import choose_tile
 from .clusters import Cluster, settle
 from .domain import GroupRefused, domain_of
 from .grid import merged, parts_for, schedule_parts
@@ -22,9 +23,15 @@ from .loops import reduces
 from .normal import normalise
 from .online import reduce_in_one_pass
 from .products import product_alone
-from .registers import flatten, inline_the_rest, keep_results
+from .registers import (
+    flatten,
+    inline_the_rest,
+    keep_results,
+    read_by_vectors,
+    rows_of_inputs,
+)
 from .share import ACROSS_ROWS, ALONG_ROWS, share_out, threads_of
-from .tile import KEPT, Tile, alternatives, choose_tile
+from .tile import KEPT, Tile, alternatives
 from .transposed import ROWS, SIDE, tile_transposed, transposed_reads
 
 
@@ -47,9 +54,9 @@ def schedule_gpu(mod: IRModule | PrimFunc, target: Target) -> Schedule:
     >>> B = te.compute((64,), lambda i: te.sum(A[i, k], axis=k), name="B")
     >>> C = te.compute((64, 100), lambda i, j: A[i, j] / B[i], name="C")
     >>> sch = schedule_gpu(te.create_prim_func([A, C]), target("cuda -arch=sm_80"))
-    >>> block, row, thread, inner = map(sch.get, sch.get_loops("C"))
-    >>> block.thread_binding.thread_tag, thread.thread_binding.thread_tag
-    ('blockIdx.x', 'threadIdx.x')
+    >>> block, row, thread, inner, vector = map(sch.get, sch.get_loops("C"))
+    >>> block.thread_binding.thread_tag, thread.thread_binding.thread_tag, vector.kind
+    ('blockIdx.x', 'threadIdx.x', 'vectorized')
     """
     sch = Schedule(mod)
     product = product_alone(sch, target)
@@ -111,6 +118,7 @@ def _choose(sch: Schedule, cluster: Cluster, target: Target, alone: bool) -> Til
         innermost=domain.reduces_innermost,
         bits=max((_bits(block) for block in blocks), default=32),
         target=target,
+        length=domain.reduced[-1].extent if rows_of_inputs(sch, cluster) else 1,
     )
     # Kernels with equal blocks can be one.
     return tile if alone or tile.method != "none" or domain.reduced else tile.with_threads(256)
@@ -120,8 +128,11 @@ def _apply(sch: Schedule, cluster: Cluster, tile: Tile) -> Launch:
     domain = cluster.domain
     inline_the_rest(sch, cluster, tile)
     keep_results(sch, cluster, tile)
+    vector = tile.vector if domain.reduced else 1
+    if vector > 1:
+        read_by_vectors(sch, cluster)
     for name in cluster.names:
-        flatten(sch, name, cluster)
+        flatten(sch, name, cluster, vector)
     if not domain.reduced and len(cluster.names) == 1:
         block = sch.get_block(cluster.names[0])
         across = transposed_reads(sch.get(block), domain)
@@ -129,7 +140,7 @@ def _apply(sch: Schedule, cluster: Cluster, tile: Tile) -> Launch:
             return Launch(tile_transposed(sch, block, domain, across), (SIDE, ROWS))
     along = domain.reduces_innermost and tile.reduce_thread > 1
     tags = ALONG_ROWS if along else ACROSS_ROWS
-    deep = {name: normalise(sch, name, domain)[1] is not None for name in cluster.names}
+    deep = {name: normalise(sch, name, domain, vector)[1] is not None for name in cluster.names}
     if tile.reduce_inner > KEPT:
         for _, later in reduce_in_one_pass(sch, cluster.names):
             deep[later] = False
@@ -149,7 +160,7 @@ def _tile_block(
     leaves = cluster.leaves(sch, sch.get(rv))
     rows, *depth = sch.get_loops(rv)
     if cluster.domain.reduced:
-        return share_out(sch, rv, rows, depth[0] if deep else None, tile, tags, leaves)
+        return share_out(sch, rv, rows, depth if deep else (), tile, tags, leaves)
     block: LoopRV
     block, thread, inner = sch.split(rows, [None, tile.spatial_thread, tile.spatial_inner])
     sch.bind(thread, "threadIdx.x")

@@ -73,7 +73,7 @@ def schedule_parts(sch: Schedule, cluster: Cluster, parts: int) -> list[Launch]:
         rows, *depth = sch.get_loops(rv)
         leaves = cluster.leaves(sch, sch.get(rv))
         of_wholes.append(
-            share_out(sch, rv, rows, depth[0] if deep[name] else None, whole, tags, leaves)
+            share_out(sch, rv, rows, depth[:1] if deep[name] else (), whole, tags, leaves)
         )
     threads = (THREADS, 1) if along else (min(COLUMNS, domain.rows), TOGETHER)
     return [

@@ -13,11 +13,16 @@ from .domain import Domain, GroupAxis
 from .loops import rows_and_depth
 
 
-def normalise(sch: Schedule, name: str, domain: Domain) -> tuple[LoopRV, LoopRV | None]:
+def normalise(
+    sch: Schedule, name: str, domain: Domain, vector: int = 1
+) -> tuple[LoopRV, LoopRV | None]:
     """Give a block a loop over the rows of its domain, and one over positions in a row.
 
     Rows and positions count along the axes of the domain in its order. There is no second loop for
     what is made once a row.
+
+    Args:
+        vector: of how many positions a third loop has the last digit.
     """
     rv = sch.get_block(name)
     block = sch.get(rv)
@@ -51,9 +56,12 @@ def normalise(sch: Schedule, name: str, domain: Domain) -> tuple[LoopRV, LoopRV 
         depth = position(domain.reduced) if full else None
         if units_of_depth or (rest and not full):
             depth = with_units(depth, True)
-        return [part for part in (row, depth) if part is not None]
+        parts = [part for part in (row, depth) if part is not None]
+        if full and vector > 1:
+            parts[-1:] = [parts[-1] // vector, parts[-1] % vector]
+        return parts
 
-    if len(axes) > 0 and not _is_normal(domain, axes, full):
+    if len(axes) > 0 and not (vector == 1 and _is_normal(domain, axes, full)):
         sch.transform_block_layout(rv, index_map)
     loops = sch.get_loops(rv)
     has_row = any(not r and not (axis is not None and axis.reduced)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...expr import Expr, Var
+from ...tir import Block, Buffer
+from ..analysis.tree import is_one
 from ..instruction import can
 from ..schedule import Schedule
 from .clusters import Cluster, axes_of_result, over_depth
-from .domain import GroupAxis
+from .domain import Domain, GroupAxis, accesses
 from .loops import is_costly, reduces
-from .tile import KEPT, Tile
-
-#: Results that a thread keeps while others read them; beyond, it reads them in memory.
-LONGEST = 2 * KEPT
+from .tile import KEPT, LONGEST, Tile
 
 
 def inline_the_rest(sch: Schedule, cluster: Cluster, tile: Tile) -> None:
@@ -57,8 +56,63 @@ def keep_results(sch: Schedule, cluster: Cluster, tile: Tile) -> None:
             cluster.names.insert(cluster.names.index(name) + 1, other)
 
 
-def flatten(sch: Schedule, name: str, cluster: Cluster) -> None:
-    """Store an intermediate by row and by position in the row."""
+def rows_of_inputs(sch: Schedule, cluster: Cluster) -> dict[Buffer, list[str]]:
+    """What blocks read position by position, with neighbours in memory along rows.
+
+    Threads can read these by vectors. Each with the names of its readers.
+    """
+    blocks = cluster.blocks(sch)
+    made = {region.buffer for block in blocks.values() for region in block.writes}
+    axes: dict[Buffer, set[tuple[GroupAxis | None, ...]]] = {}
+    readers: dict[Buffer, list[str]] = {}
+    for name, block in blocks.items():
+        by_var = dict(zip((i.var for i in block.iter_vars), cluster.domain.axes[name], strict=True))
+        for buffer, indices in accesses(block):
+            if buffer not in made:
+                found = tuple(by_var.get(i) if isinstance(i, Var) else None for i in indices)
+                axes.setdefault(buffer, set()).add(found)
+                if name not in readers.setdefault(buffer, []):
+                    readers[buffer].append(name)
+    return {
+        buffer: names
+        for buffer, names in readers.items()
+        if len(axes[buffer]) == 1 and _is_rows(buffer, next(iter(axes[buffer])), cluster.domain)
+    }
+
+
+def _is_rows(buffer: Buffer, axes: Sequence[GroupAxis | None], domain: Domain) -> bool:
+    """Whether a buffer has an element for each position, those of a row side by side."""
+    own = [axis for axis in axes if axis is not None]
+    sizes = zip(axes, buffer.shape, strict=True)
+    long = any(axis is None and not is_one(extent) for axis, extent in sizes)
+    return (
+        not long
+        and bool(domain.reduced)
+        and len(own) == len(set(own)) == len(domain.spatial) + len(domain.reduced)
+        and own[-1] is domain.reduced[-1]
+    )
+
+
+def read_by_vectors(sch: Schedule, cluster: Cluster) -> None:
+    """Read inputs into registers first, once for all blocks that need them."""
+    for buffer, names in rows_of_inputs(sch, cluster).items():
+        first = sch.get_block(names[0])
+        number = [region.buffer for region in sch.get(first).reads].index(buffer)
+        axes = _read_axes(sch.get(first), buffer, cluster.domain)
+        copy = sch.cache_read(first, number, "local", consumer_blocks=names)
+        name = sch.get(copy).name_hint
+        cluster.domain.axes[name] = axes
+        cluster.names.insert(0, name)
+
+
+def _read_axes(block: Block, buffer: Buffer, domain: Domain) -> list[GroupAxis | None]:
+    by_var = dict(zip((i.var for i in block.iter_vars), domain.axes[block.name_hint], strict=True))
+    indices = next(indices for read, indices in accesses(block) if read is buffer)
+    return [by_var.get(i) if isinstance(i, Var) else None for i in indices]
+
+
+def flatten(sch: Schedule, name: str, cluster: Cluster, vector: int = 1) -> None:
+    """Store an intermediate by row and by position in the row, counted in vectors."""
     block = sch.get(sch.get_block(name))
     if cluster.leaves(sch, block) or len(block.writes) != 1:
         return
@@ -75,12 +129,16 @@ def flatten(sch: Schedule, name: str, cluster: Cluster) -> None:
     full = any(axis is not None and axis.reduced for axis in axes)
 
     def index_map(*index: Var) -> list[Expr | int]:
-        row = position(index, domain.spatial)
-        return [row, position(index, domain.reduced)] if full else [row]
+        row, place = position(index, domain.spatial), position(index, domain.reduced)
+        if full and vector > 1:
+            return [row, place // vector, place % vector]
+        return [row, place] if full else [row]
 
     kinds = [axis is not None and axis.reduced for axis in axes]
-    if kinds != [False, True][: 1 + full]:
+    if kinds != [False, True][: 1 + full] or (full and vector > 1):
         sch.transform_layout(name, ("write", 0), index_map)
 
 
-__all__ = ["flatten", "inline_the_rest", "keep_results"]
+__all__ = [
+    "flatten", "inline_the_rest", "keep_results", "read_by_vectors", "rows_of_inputs",
+]  # fmt: skip

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..rv import BlockRV, LoopRV
 from ..schedule import Schedule
+from .loops import reduces
 from .tile import Tile
 
 #: Threads for rows, and for positions in a row, where neighbours in memory are in a row.
@@ -16,7 +19,7 @@ def share_out(
     sch: Schedule,
     rv: BlockRV,
     rows: LoopRV,
-    depth: LoopRV | None,
+    depth: Sequence[LoopRV],
     tile: Tile,
     tags: tuple[str, str] = ALONG_ROWS,
     leaves: bool = True,
@@ -24,22 +27,26 @@ def share_out(
     """Deal rows out to blocks and their threads, and a row's positions to threads.
 
     Args:
+        depth: the loop over positions, or over vectors and the one over a vector's elements;
+            nothing for what is made once a row.
         tags: of the threads for rows, and of those for positions.
         leaves: whether what the block makes is seen outside of the kernel.
 
     Returns:
         The loop over blocks, which is not bound yet.
     """
-    if depth is None and tile.reduce_thread > 1 and leaves:
+    if not depth and tile.reduce_thread > 1 and leaves:
         # A result of a whole row: of the threads that have it one writes it.
-        depth = sch.add_unit_loop(rv)
+        depth = [sch.add_unit_loop(rv)]
     block: LoopRV
     block, row = sch.split(rows, [None, tile.spatial_thread])
-    if depth is not None:
-        inner, thread = sch.split(depth, [None, tile.reduce_thread])
-        sch.reorder(block, row, thread, inner)
+    if depth:
+        inner, thread = sch.split(depth[0], [None, tile.reduce_thread])
+        sch.reorder(block, row, thread, inner, *depth[1:])
         if tile.reduce_thread > 1:
             sch.bind(thread, tags[1])
+        if len(depth) > 1 and not reduces(sch.get(rv)):
+            sch.vectorize(depth[1])
     if tile.spatial_thread > 1:
         sch.bind(row, tags[0])
     if not leaves:
