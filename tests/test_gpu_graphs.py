@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import tileloom
 from tileloom.base.errors import ArgumentError, UnsupportedError
 from tileloom.base.target import target
-from tileloom.driver import compile_graph, show_stage
+from tileloom.cli.programs import encoder, encoder_layer
+from tileloom.driver import compile_graph, plan_graph, show_stage
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.run import run
+from tileloom.lower import lower
+from tileloom.lower.threads import kernels
 
 GPU = target("cuda -arch=sm_80")
 
@@ -97,6 +102,19 @@ def test_jit_runs_on_the_emulator() -> None:
     e = np.exp(x - x.max(1, keepdims=True))
     np.testing.assert_allclose(normalise(x), e / e.sum(1, keepdims=True), rtol=1e-5)
     np.testing.assert_allclose(normalise(x[::2, ::2]).sum(1), 1, rtol=1e-5)
+
+
+def test_every_group_of_an_encoder_is_one_launch() -> None:
+    rng = np.random.default_rng(0)
+    layers = [encoder_layer(rng, 32, 64) for _ in range(2)]
+    x = rng.standard_normal((17, 32)).astype("float32")
+    compiled: Any = tileloom.jit(encoder, target=str(GPU), device="emulator")
+    program = plan_graph(compiled.graph(x, layers, 2), GPU)
+    assert program.kernel_count == 2 * 12 and len(program.module.functions) == 11
+    for func in program.module.functions.values():
+        assert len(list(kernels(lower(func, GPU).body))) == 1
+    wanted = encoder(x.astype("float64"), layers, 2)
+    np.testing.assert_allclose(compiled(x, layers, 2), wanted, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ... import compute as te
 from ...base.errors import InternalError
-from ...expr import const
+from ...expr import Expr, ExprLike, const
 from ...tir import PrimFunc
 from ..nodes import Node, Tensor
 from ..partition.group import Group, by_serial
@@ -45,9 +45,21 @@ def _formulas(node: Node, inputs: Sequence[te.Tensor]) -> Sequence[te.Tensor]:
     return node.op.compute(inputs, node.attrs, [tensor.type for tensor in node.outputs])
 
 
+class _Number(te.Tensor):
+    """A constant whose elements are all one number, which formulas take instead of a load."""
+
+    __slots__ = ("number",)
+    number: Expr
+
+    def __call__(self, *indices: ExprLike) -> Expr:
+        return self.number
+
+
 def _number(tensor: Tensor) -> te.Tensor:
-    number = const(tensor.value.reshape(-1)[0].item(), tensor.dtype)  # type: ignore[union-attr]
-    result: te.Tensor = te.compute(tensor.shape, lambda *_: number, name="number")
+    value = tensor.value.reshape(-1)[0].item()  # type: ignore[union-attr]
+    like = te.placeholder(tensor.shape, tensor.dtype, "number")
+    result = _Number(like.op, 0, like.shape, like.dtype, like.name)
+    result.number = const(value, tensor.dtype)
     return result
 
 
