@@ -42,8 +42,9 @@ def test_an_array_carries_its_order_from_stream_to_stream(gpu: FakeDriver) -> No
     """Each kernel needs what the one before it made, in another stream that does not wait."""
     kernel = build(gpu, programs.scaled())
     a, b = cuda.zeros(96), cuda.empty(96)
-    for k in range(4):
-        kernel(*((a, b) if k % 2 == 0 else (b, a)), stream=cuda.Stream())
+    several = [cuda.Stream() for _ in range(4)]
+    for k, stream in enumerate(several):
+        kernel(*((a, b) if k % 2 == 0 else (b, a)), stream=stream)
     assert np.all(a.numpy() == 15)
 
 
