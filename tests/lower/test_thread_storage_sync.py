@@ -199,6 +199,23 @@ def test_views_of_other_widths_are_not_compared() -> None:
     assert syncs(thread_storage_sync(PrimFunc((p,), func, {p: B}))) == 1
 
 
+@pytest.mark.parametrize(("scope", "more"), [("warp", 1), ("shared", 0), ("shared.dyn", 0)])
+def test_barriers_of_a_warp_are_none_of_the_block(scope, more) -> None:
+    @T.prim_func
+    def func(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")):
+        with T.block("root"):
+            S = T.alloc_buffer((64,), "int32", scope="shared")
+            for t in T.thread_binding(64, thread="threadIdx.x"):
+                S[t] = A[t]
+                T.tvm_storage_sync(scope)
+                B[t] = S[63 - t]
+
+    flat = gpu_lower(func)
+    assert str(flat).count('tvm_storage_sync("shared') == 1
+    assert str(flat).count("tvm_storage_sync") == 1 + more
+    check_gpu(func, lambda A, B: [A[::-1]])
+
+
 def test_twice_is_once() -> None:
     flat = gpu_lower(tiled_matmul())
     assert thread_storage_sync(flat) is flat

@@ -97,8 +97,11 @@ def sync(scope: str) -> Stmt:
 
 
 def is_sync(stmt: Stmt) -> bool:
-    """Whether the statement is a barrier."""
-    return isinstance(stmt, Evaluate) and isinstance(stmt.value, Call) and stmt.value.op == SYNC
+    """Whether the statement is a barrier of a block; one of a warp only is none."""
+    if not isinstance(stmt, Evaluate) or not isinstance(stmt.value, Call) or stmt.value.op != SYNC:
+        return False
+    (scope, *_) = stmt.value.args
+    return not (isinstance(scope, StringImm) and scope.value == "warp")
 
 
 def combined(combiner: CommReducer, mine: Sequence[Expr], others: Sequence[Expr]) -> list[Expr]:
