@@ -20,6 +20,7 @@ from .graph.nodes import Graph, Node, Tensor
 from .graph.optimize import Report, optimize
 from .graph.partition import Device, Group
 from .graph.program import Program, build_program
+from .graph.symbols import is_symbolic
 from .graph.to_tir.blocks import block_function
 from .graph.to_tir.kernel import Machine
 from .runtime import cuda
@@ -155,7 +156,10 @@ _SCATTERS = ("scatter_elements", "scatter_nd")
 
 def has_kernel(node: Node) -> bool:
     """Whether the library has the whole kernel of a node, which no schedule makes as well."""
-    if not all(t.type.size for t in (*node.inputs, *node.outputs)):
+    tensors = (*node.inputs, *node.outputs)
+    if any(is_symbolic(n) for t in tensors for n in t.shape) or not all(
+        t.type.size for t in tensors
+    ):
         return False
     if node.op.name in _SCATTERS:
         data, how = node.inputs[0].dtype, node.attrs["reduction"]

@@ -135,6 +135,30 @@ def test_a_barrier_of_all_threads_among_numbered_ones() -> None:
     assert a.tolist() == (left + shared[::-1]).tolist()
 
 
+@T.prim_func
+def summed(A: T.Buffer((64,), "int32"), B: T.Buffer((1,), "int32")):
+    t = T.launch_thread("threadIdx.x", 64)
+    S = T.allocate([1], "int32", "shared")
+    S_1 = T.decl_buffer((1,), "int32", data=S, scope="shared")
+    if t == 0:
+        S_1[0] = 0
+    T.barrier_sync(1, 64)
+    T.atomic_add(T.address_of(S_1[0]), A[t])
+    T.barrier_sync(2, 64)
+    if t == 0:
+        B[0] = S_1[0]
+
+
+def test_atomic_calls_between_numbered_barriers() -> None:
+    a, b = np.arange(64, dtype="int32"), np.zeros(1, "int32")
+    run_kernels(summed, a, b)
+    assert b[0] == 63 * 32
+    for number in (1, 2):
+        text = summed.script().replace(f"T.barrier_sync({number}, 64)", "T.syncwarp()")
+        with pytest.raises(KernelDefect, match=r"race|nobody has written"):
+            run_kernels(from_source(text), a, b)
+
+
 def _flat(func: PrimFunc) -> PrimFunc:
     from tileloom.lower import lower
 

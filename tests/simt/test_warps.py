@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from gpu import ARCHS, assemble
-from tileloom.base.errors import UnsupportedError
+from tileloom.base.errors import UnsupportedError, VerifyError
 from tileloom.driver import assembly
 from tileloom.script import tir as T
 from tileloom.simt import KernelDefect, run_kernels
+from tileloom.tir import run, verify
 
 THREADS, BLOCKS = 70, 3  # the last warp has 6 lanes
 FULL = 0xFFFFFFFF
@@ -194,3 +195,30 @@ def test_barriers_are_not_copied_into_branches(arch: str, tmp_path: Path) -> Non
     ptx = assembly(f, f"cuda -arch={arch}")
     assert ptx.count("bar.sync") == 1
     assemble(ptx, arch, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda x: T.ballot_sync(x), "takes a condition, not a int32"),
+        (lambda x: T.Call("uint32", "tir.ballot_sync", T.float32(1), x > 0), "a mask of 32 lanes"),
+        (lambda x: T.reduce_add_sync(T.Cast("float32", x)), "is of 32-bit integers, not float32"),
+        (lambda x: T.reduce_add_sync(T.Cast("int64", x)), "is of 32-bit integers"),
+        (lambda x: T.Call("int32", "tir.any_sync", T.uint32(1), x > 0), "gives a bool"),
+        (lambda x: T.Call("uint32", "tir.match_any_sync", x), "takes 2 arguments, got 1"),
+        (lambda x: T.barrier_sync(T.float32(1), 64), "the number of barrier_sync is an integer"),
+        (lambda x: T.memory_fence("warp"), "is for one of block, gpu, system"),
+    ],
+)
+def test_mistakes_are_named(call, said: str) -> None:
+    @T.prim_func
+    def f(A: T.Buffer((4,), "int32")):
+        T.evaluate(call(A[0]))
+
+    with pytest.raises(VerifyError, match=said):
+        verify(f, "blocks")
+
+
+def test_the_interpreter_says_that_it_cannot() -> None:
+    with pytest.raises(UnsupportedError, match=r"cannot run 'tir\.lane_id'"):
+        run(places, np.zeros(64, "int32"), np.zeros((5, 64), "uint32"))

@@ -51,6 +51,7 @@ from . import run_support as support
 from .atomics import atomic_place, atomic_values, has_atomic, is_atomic
 from .nodes import Buffer, BufferLoad
 from .run_ints import INT_CALLS, INT_DIVISIONS, INT_RULES, NEVER_OVERFLOWS, Val, wrap
+from .warps import FENCE, is_warp_call
 
 _LARGEST = 400  # nodes of an expression written out as a tree, beyond which parts are shared
 _DEEPEST = 40  # nested parentheses in one Python expression; the parser allows about 200
@@ -372,8 +373,13 @@ class ExprCompiler:
     def call(self, expr: Call) -> Val:
         if is_atomic(expr):
             return self.atomic(expr)
-        if expr.op == "tir.memory_fence":
+        if expr.op == FENCE:
             return Val("0", 0, 0)  # there is one thread
+        if is_warp_call(expr):
+            raise UnsupportedError(
+                f"the interpreter runs threads one after another and cannot run {expr.op!r}",
+                hint='the emulator can: build(..., "cuda", device="emulator")',
+            )
         if expr.op == "tir.if_then_else":
             return self.choice(*expr.args)
         if expr.op == "tir.likely":

@@ -22,6 +22,7 @@ from ..expr import (
 from ..expr.ops import find_op
 from .atomics import atomic_complaints, is_atomic
 from .nodes import Buffer, BufferLoad
+from .warps import FENCE, is_warp_call, warp_complaints
 
 Complaints = Iterator[str]
 
@@ -111,6 +112,8 @@ def _call(expr: Call) -> Complaints:
         yield f"{expr.op} takes {op.arity} arguments, got {len(expr.args)}"
     if is_atomic(expr):
         yield from atomic_complaints(expr)
+    if is_warp_call(expr) or expr.op == FENCE:
+        yield from warp_complaints(expr)
     if expr.op == "tir.if_then_else" and len(expr.args) == 3:
         condition, yes, no = expr.args
         if condition.dtype != "bool":
