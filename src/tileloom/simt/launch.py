@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 import numpy as np
@@ -25,10 +25,10 @@ from ..tir import (
     PrimFunc,
     SeqStmt,
     Stmt,
-    used_buffers,
 )
 from ..tir.atomics import written_pointers
 from .crew import WARP, Array, Crew
+from .granularity import granularity
 from .machine import Machine
 from .memory import Memory
 from .strands import Strands, needs_strands, uses_engines
@@ -126,10 +126,7 @@ class _Host:
                 self.env[param] = param.dtype.numpy.type(given)
             else:
                 self.bytes[buffer.data] = _bytes(given, buffer.name, buffer.dtype.element.numpy)
-        self.units: dict[Var, int] = {}
-        for buffer in used_buffers(func.body):
-            size = buffer.dtype.element.numpy.itemsize
-            self.units[buffer.data] = min(size, self.units.get(buffer.data, size))
+        self.units = granularity(func.body)
         self.roots = {kernel.root: kernel for kernel in kernels(func.body)}
 
     def run(self) -> int:
@@ -179,7 +176,7 @@ class _Host:
             data: Memory(
                 data.name,
                 raw.reshape(1, -1),
-                self.units.get(data, 1),
+                gcd(self.units.get(data, 1), max(1, raw.size)),
                 None,
                 starts_empty=False,
                 watched=data in stored,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from math import gcd
 from typing import Any
 
 import numpy as np
@@ -248,7 +249,7 @@ class Machine:
         self.memory[stmt.buffer_var] = Memory(
             stmt.buffer_var.name,
             np.zeros((rows, size), np.uint8)[:, : count * stmt.dtype.element.numpy.itemsize],
-            unit,
+            gcd(unit, max(1, count * stmt.dtype.element.numpy.itemsize)),
             row_of,
             starts_empty=self.starts_empty and not fragment,
             watched=shared,

@@ -104,6 +104,9 @@ class Memory:
         if count > 1 and count & (count - 1) == 0:
             self._check_alignment(access)
         row = 0 if self.row_of is None else self.row_of[access.lanes][:, None]
+        if each == 0:  # vectors of elements that share cells
+            wide = wide[:, :: self.unit // size] * size // self.unit
+            return np.asarray(row * self.units + wide)
         cells = row * self.units + wide * each
         if each > 1:
             cells = (cells[:, :, None] + np.arange(each)).reshape(len(wide), -1)
@@ -159,6 +162,31 @@ class Memory:
         if self.unfenced is not None:
             self.unfenced[cells] = access.lanes[:, None] + 1
         self._view(access.buffer.dtype)[self._rows(access), access.index] = value
+
+    @property
+    def is_private(self) -> bool:
+        """Whether each thread has a row of its own, and nothing is under way to any."""
+        return self.row_of is not None and len(self.data) == len(self.row_of) and (
+            self.writes is None and self.arriving is None
+        )
+
+    def own(self, lanes: Any, first: int, count: int) -> Array | None:
+        """Bytes of some threads' own rows; None if not all have been written."""
+        if self.written is not None:
+            cells = slice(first // self.unit, -(-(first + count) // self.unit))
+            if not self.written.reshape(-1, self.units)[lanes, cells].all():
+                return None
+        return np.ascontiguousarray(self.data[lanes, first : first + count])
+
+    def keep(self, lanes: Any, first: int, given: Array) -> None:
+        """Write bytes into some threads' own rows."""
+        cells = slice(first // self.unit, -(-(first + given.shape[1]) // self.unit))
+        if self.written is not None:
+            self.written.reshape(-1, self.units)[lanes, cells] = True
+        if self.unfenced is not None:
+            owners = np.arange(len(self.data))[lanes, None] + 1
+            self.unfenced.reshape(-1, self.units)[lanes, cells] = owners
+        self.data[lanes, first : first + given.shape[1]] = given
 
     def look(self, access: Access) -> Array:
         """Elements that only an engine sees: they may be under way."""

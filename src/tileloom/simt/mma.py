@@ -48,7 +48,7 @@ def load_matrix(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
         halves = halves.swapaxes(2, 3)
     parts = np.ascontiguousarray(halves).reshape(-1, count, 32, 2)  # a thread's two neighbours
     mine = np.ascontiguousarray(parts.swapaxes(1, 2)).reshape(len(lanes), count * 2)
-    target.each(4 * count).put(mine)
+    target.hold(mine.view(np.uint8))
 
 
 # ---------------------------------------------------------------------------- mma
@@ -111,7 +111,7 @@ def fragment_places(fragment: Fragment) -> tuple[Array, Array]:
 def gather(found: Place, fragment: Fragment, kind: str) -> Array:
     """Tiles that warps hold in registers, [warps, rows, columns]."""
     _check_packed(found, fragment)
-    bytes_ = found.each(fragment.held * fragment.bits // 8).take()
+    bytes_ = found.held(fragment.held * fragment.bits // 8)
     values = bytes_.view(dtype(element(kind).dtype).numpy)
     tiles = np.zeros((len(found.lanes) // WARP, fragment.rows, fragment.columns), values.dtype)
     rows, columns = fragment_places(fragment)
@@ -121,8 +121,7 @@ def gather(found: Place, fragment: Fragment, kind: str) -> Array:
 
 def scatter(found: Place, fragment: Fragment, tiles: Array) -> None:
     """Put tiles into the registers of warps."""
-    values = scatter_values(fragment, tiles)
-    found.each(fragment.held * fragment.bits // 8).put(values)
+    found.hold(scatter_values(fragment, tiles).view(np.uint8))
 
 
 def scatter_values(fragment: Fragment, tiles: Array) -> Array:

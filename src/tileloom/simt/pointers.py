@@ -71,6 +71,34 @@ class Place:
         """The elements of some bytes from here on, one by one: they lie at no multiple of that."""
         return self.at(np.arange(self.elements(count)))
 
+    def held(self, count: int) -> Array:
+        """Bytes that each thread holds from here on, [threads, bytes]: of no alignment."""
+        first = self._same_for_all(count)
+        if first is not None:
+            whole = len(self.lanes) == self.machine.crew.size
+            found = self.memory.own(slice(None) if whole else self.lanes, first, count)
+            if found is not None:
+                return found
+        return self.each(count).take().reshape(len(self.lanes), count)
+
+    def hold(self, given: Array) -> None:
+        """Give each thread bytes to hold from here on, [threads, bytes]."""
+        count = given.shape[1]
+        first = self._same_for_all(count)
+        if first is None:
+            self.each(count).put(given)
+            return
+        whole = len(self.lanes) == self.machine.crew.size
+        self.memory.keep(slice(None) if whole else self.lanes, first, given)
+
+    def _same_for_all(self, count: int) -> int | None:
+        """The byte at which all threads begin, in arrays of their own; None if there is none."""
+        start = int(self.index[0]) * self.kind.numpy.itemsize
+        memory = self.memory
+        if not memory.is_private or start < 0 or start + count > memory.data.shape[1]:
+            return None
+        return start if (self.index == self.index[0]).all() else None
+
     def load(self, count: int) -> Array:
         """Bytes from here on, [threads, bytes]; as one vector, which lies at a multiple of it."""
         found = self.memory.load(self._access(self.elements(count)))
@@ -162,15 +190,7 @@ def place(machine: Machine, pointer: Expr, index: Expr | None, lanes: Array) -> 
     if index is not None:
         start = start + np.asarray(machine.value(index, lanes), np.int64)
     start = np.broadcast_to(start, lanes.shape)
-    unit, size = machine.memory[data].unit, kind.element.numpy.itemsize
-    if size >= unit:
-        return Place(machine, lanes, data, kind.element, start)
-    found = Place(machine, lanes, data, dtype(f"uint{8 * unit}"), start * size // unit)
-    crooked = np.nonzero(start * size % unit)[0]
-    if len(crooked):
-        what = f"byte {start[crooked[0]] * size} of {data.name}, whose elements have {unit}"
-        raise found.defect("misaligned", what, crooked)
-    return found
+    return Place(machine, lanes, data, kind.element, start)
 
 
 def scope_of(data: Var) -> str:
