@@ -1,0 +1,62 @@
+"""Whole graphs on a GPU, with arrays of the host and of the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tileloom
+from runtime.cuda.fake_driver import FakeDriver
+from tileloom.graph import ops
+from tileloom.graph.nodes import Graph, Tensor, tensor_type
+from tileloom.runtime import cuda
+
+
+@pytest.fixture
+def known(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    """The fake driver learns of every kernel that is made."""
+    kernel = cuda.CudaKernel
+
+    def made(name: str, specs: Any, ptx: str, plan: Any) -> Any:
+        gpu.programs[ptx] = dict(plan.kernels)
+        return kernel(name, specs, ptx, plan)
+
+    monkeypatch.setattr(cuda, "CudaKernel", made)
+    return gpu
+
+
+def softmax() -> Graph:
+    x = Tensor(tensor_type((5, 33), "float32"), "x")
+    return Graph([x], [ops.softmax(x)])
+
+
+def test_arrays_of_the_host_and_of_the_device(known: FakeDriver, rng) -> None:
+    compiled = tileloom.compile_graph(softmax(), "cuda")
+    x = rng.standard_normal((5, 33)).astype("float32")
+    expected = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+    for _ in range(2):
+        [found] = compiled(x)
+        assert isinstance(found, np.ndarray)
+        np.testing.assert_allclose(found, expected, 1e-5)
+    [there] = compiled(cuda.asarray(x))
+    assert isinstance(there, cuda.DeviceArray)
+    np.testing.assert_allclose(there.numpy(), expected, 1e-5)
+    assert known.launched
+
+
+def test_results_do_not_share_memory(known: FakeDriver, rng) -> None:
+    compiled = tileloom.compile_graph(softmax(), "cuda")
+    given = [rng.standard_normal((5, 33)).astype("float32") for _ in range(3)]
+    results = [compiled(cuda.asarray(x))[0] for x in given]
+    for x, found in zip(given, results, strict=True):
+        expected = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+        np.testing.assert_allclose(found.numpy(), expected, 1e-5)
+
+
+def test_jit(known: FakeDriver, rng) -> None:
+    doubled = tileloom.jit(lambda x: x + x, target="cuda")
+    x = rng.standard_normal(100).astype("float32")
+    np.testing.assert_array_equal(doubled(x), x * 2)
+    assert known.launched
