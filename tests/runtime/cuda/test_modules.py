@@ -9,7 +9,7 @@ from runtime.cuda import fake_driver, programs
 from runtime.cuda.conftest import answering, build
 from runtime.cuda.fake_driver import FakeDevice, FakeDriver
 from tileloom.runtime import cuda
-from tileloom.runtime.cuda.modules import check_versions, ptx_version
+from tileloom.runtime.cuda.modules import for_driver, ptx_version
 
 
 def test_loaded_once_for_each_device(gpu: FakeDriver) -> None:
@@ -67,6 +67,22 @@ def test_a_driver_that_is_too_old(plug) -> None:
         kernel(cuda.zeros(96), cuda.empty(96))
 
 
+def test_a_driver_that_is_old(plug) -> None:
+    """CUDA 12.0 knows sm_90a; only products of 8-bit floats need more."""
+    driver = plug(FakeDevice(capability=(9, 0)), version=12000)
+    kernel = build(driver, programs.scaled())
+    ours = driver.programs.pop(kernel.ptx)
+    text = for_driver(cuda.device(), kernel.ptx)
+    assert ".version 8.0\n.target sm_90a" in text
+    driver.programs[text] = ours
+    b = cuda.empty(96)
+    kernel(cuda.zeros(96), b)
+    assert np.all(b.numpy() == 1)
+    small = kernel.ptx + "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 "
+    with pytest.raises(cuda.ArchitectureError, match="newer driver"):
+        for_driver(cuda.device(), small)
+
+
 @pytest.mark.parametrize(
     ("arch", "capability", "runs"),
     [
@@ -79,10 +95,10 @@ def test_which_gpu_runs_what(plug, arch: str, capability: int, runs: bool) -> No
     plug(FakeDevice(capability=divmod(capability, 10)), version=13000)
     ptx = f"//\n.version 8.0\n.target {arch}\n.address_size 64\n"
     if runs:
-        check_versions(cuda.device(), ptx)
+        for_driver(cuda.device(), ptx)
     else:
         with pytest.raises(cuda.ArchitectureError):
-            check_versions(cuda.device(), ptx)
+            for_driver(cuda.device(), ptx)
 
 
 @pytest.mark.parametrize("capability", [(7, 0), (8, 0), (8, 9), (9, 0), (10, 0), (12, 0)])

@@ -25,6 +25,14 @@ _PTX_OF_CUDA = {
     (13, 0): (9, 0),
     (13, 1): (9, 1),
 }
+# The PTX version that knew each architecture first.
+_PTX_OF_ARCH = {
+    "50": (4, 0), "52": (4, 1), "53": (4, 2), "60": (5, 0), "61": (5, 0), "62": (5, 0),
+    "70": (6, 0), "72": (6, 1), "75": (6, 3), "80": (7, 0), "86": (7, 1), "87": (7, 4),
+    "89": (7, 8), "90": (7, 8), "90a": (8, 0), "100": (8, 6), "100a": (8, 6), "103": (8, 8),
+    "120": (8, 7), "121": (8, 8),
+}  # fmt: skip
+_NEEDS_8_4 = re.compile(r"\bmma\.sync[\w.:]*\.e[45]m[23]")
 _VERSION = re.compile(r"^\s*\.version\s+(\d+)\.(\d+)", re.MULTILINE)
 _TARGET = re.compile(r"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
 _lock = threading.Lock()
@@ -47,9 +55,9 @@ class Module:
 
     def __init__(self, device: Device, ptx: str) -> None:
         self.device = device
-        check_versions(device, ptx)
+        text = for_driver(device, ptx)
         with device.active():
-            self.handle = _load(device, ptx)
+            self.handle = _load(device, text)
         self._functions: dict[tuple[str, int], Function] = {}
 
     def function(self, name: str, dynamic_bytes: int = 0) -> Function:
@@ -84,11 +92,15 @@ class Module:
             )
 
 
-def check_versions(device: Device, ptx: str) -> None:
-    """Refuse PTX that the device or the driver cannot know.
+def for_driver(device: Device, ptx: str) -> str:
+    """PTX of a version that the driver knows.
+
+    Code for sm_89 and sm_90 says that it is PTX 8.4, for the sake of products of 8-bit floats.
+    Most kernels have none: older drivers take them under their own version, from the one that
+    brought the architecture on.
 
     Raises:
-        ArchitectureError: says which, and what to do.
+        ArchitectureError: the device or the driver cannot know it; says which, and what to do.
     """
     target = _TARGET.search(ptx)
     if target is not None and not _runs(device.capability, int(target[1]), target[2]):
@@ -100,9 +112,12 @@ def check_versions(device: Device, ptx: str) -> None:
         )
     version = _VERSION.search(ptx)
     if version is None:
-        return
+        return ptx
     wanted, known = (int(version[1]), int(version[2])), ptx_version(api.driver_version())
-    if wanted > known:
+    if wanted <= known:
+        return ptx
+    first = _PTX_OF_ARCH.get(f"{target[1]}{target[2]}") if target is not None else None
+    if first is None or known < first or _NEEDS_8_4.search(ptx):
         have = ".".join(map(str, api.driver_version()))
         raise ArchitectureError(
             f"the kernels are PTX {version[1]}.{version[2]}; the driver, of CUDA {have}, knows it "
@@ -110,6 +125,7 @@ def check_versions(device: Device, ptx: str) -> None:
             hint="install a newer driver, or build for an older architecture, such as "
             '"cuda -arch=sm_80"',
         )
+    return _VERSION.sub(f".version {known[0]}.{known[1]}", ptx, count=1)
 
 
 def _runs(capability: int, made_for: int, suffix: str) -> bool:
@@ -195,4 +211,4 @@ def forget() -> None:
     _modules.cache_clear()
 
 
-__all__ = ["Function", "Module", "check_versions", "load", "ptx_version"]
+__all__ = ["Function", "Module", "for_driver", "load", "ptx_version"]
