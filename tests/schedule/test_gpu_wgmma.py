@@ -6,11 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from schedule.gpu_products import Program, barriers, calls, convolution, matmul, registers, said_of
-from tileloom import te
-from tileloom.base.errors import UserError
+from schedule.gpu_products import (
+    Program,
+    barriers,
+    calls,
+    convolution,
+    lanes,
+    matmul,
+    registers,
+    said_of,
+)
 from tileloom.base.target import target
 from tileloom.driver import assembly
+from tileloom.expr import Call
 from tileloom.lower import lower
 from tileloom.schedule import Schedule, ScheduleError
 from tileloom.schedule.library import (
@@ -22,6 +30,7 @@ from tileloom.schedule.library import (
 from tileloom.schedule.library.intrinsics import wgmma
 from tileloom.schedule.tensor_intrin import TensorIntrin
 from tileloom.simt.cost import kernel_costs
+from tileloom.tir import Evaluate, collect
 
 HOPPER = target("cuda -arch=sm_90a")
 SMALL = WgmmaTile(1, 32, 3)
@@ -96,8 +105,6 @@ def test_large_tiles(trans: str, tmp_path: Path) -> None:
 
 def test_copies_go_to_different_banks() -> None:
     """Eight threads that copy 16 bytes each go to eight groups of banks."""
-    from schedule.gpu_products import lanes
-
     for trans in ("", "b", "ab"):
         program = matmul(256, 256, 256, "float16", "float32", trans)
         flat = lower(on_hopper(program, WgmmaTile(2, 128, 2)).mod["main"], HOPPER)
@@ -143,13 +150,21 @@ def test_intrinsics_can_be_had(name: str) -> None:
     assert not found.checked
 
 
-def test_groups_of_another_size_are_refused() -> None:
-    a, b = (te.placeholder((64, 64), "float16", name=name) for name in "AB")
-    k = te.reduce_axis((0, 64), name="k")
-    c = te.compute(
-        (64, 64),
-        lambda i, j: te.sum(a[i, k].astype("float32") * b[j, k].astype("float32"), axis=k),
-        name="C",
-    )
-    with pytest.raises(UserError, match="no tensor intrinsic is called 'wgmma_64x24"):
-        wgmma_matmul(Schedule(te.create_prim_func([a, b, c])), "C", HOPPER, WgmmaTile(1, 24, 2))
+def test_tiles_of_another_width_are_refused() -> None:
+    func = matmul(64, 64, 64, "float16", "float32").func
+    with pytest.raises(ScheduleError, match="columns, not 24"):
+        wgmma_matmul(Schedule(func), "C", HOPPER, WgmmaTile(1, 24, 2))
+
+
+def test_products_run_while_the_next_tiles_are_copied() -> None:
+    """In the loop nothing waits between a product and the copies after it."""
+    program = matmul(64, 32, 1024, "float16", "float32", "b")
+    ops = [
+        node.value.op
+        for node in collect(lower(on_hopper(program).mod["main"], HOPPER).body, Evaluate)
+        if isinstance(node.value, Call)
+    ]
+    first = ops.index("tir.ptx_wgmma")
+    later = ops[first : ops.index("tir.ptx_cp_async", first)]
+    assert not [op for op in later if "wait" in op or "sync" in op]
+    assert ops.count("tir.ptx_wgmma_wait_group") > 1

@@ -99,6 +99,8 @@ def wgmma_matmul(
             hint="use schedule_gpu_product, which finds a tactic that fits",
         )
     chosen = tile or choose_tile(product)
+    if chosen.columns not in wgmma.COLUMNS:
+        raise wrong(sch, f"a tile has {wgmma.COLUMNS} columns, not {chosen.columns}")
     product = pad_to_tiles(sch, product, chosen.rows, chosen.columns, wgmma.depth_of(name))
     step, group = _bind(sch, product, chosen, name)
     _result(sch, product, group)
@@ -143,17 +145,21 @@ _TAGS = ("blockIdx.y", "blockIdx.x", "threadIdx.y")
 
 
 def _result(sch: Schedule, product: Product, group: LoopRV) -> None:
-    """Sum up in registers; each thread stores what becomes of its own part of that."""
+    """Sum up in registers; each thread stores what becomes of its own part of that, in the end."""
     columns = sch.get(sch.get_loops(product.block)[-2]).extent.value
     copy = sch.cache_write(product.block, 0, "warp")
     sch.reverse_compute_at(copy, group)
+    finish = sch.cache_read(copy, 0, "warp")
 
     def place(*index: object) -> tuple[object, ...]:
         *batch, i, j = index
         held = wgmma.wgmma_64xn_to_128_layout(i % wgmma.ROWS, j % columns)  # type: ignore[operator]
         return (*batch, i // wgmma.ROWS, j // columns, *held)  # type: ignore[operator]
 
-    sch.transform_layout(product.block, ("write", 0), place)
+    for block in (product.block, finish):
+        sch.transform_layout(block, ("write", 0), place)
+    name = f"wgmma_finish_{wgmma.ROWS}x{columns}_{_TOTALS[product.total]}"
+    sch.tensorize(loops_below(sch, finish, group)[-2], name)
     for block in product.results:
         sch.reverse_compute_inline(block)
     _by_threads(sch, loops_below(sch, copy, group)[-2:], product.lanes > 1)
@@ -185,7 +191,7 @@ def _operands(sch: Schedule, product: Product, step: LoopRV, tile: WgmmaTile, na
     sch.tensorize(ii, wgmma.name_of(name, total, tile.columns, (turned[0], turned[1])))
     if tile.stages > 1 and all(is_async(operand) for operand in product.operands):
         sch.annotate(step, "software_pipeline_stage", [0, 0, tile.stages - 1])
-        # Threads meet before each product only: the copies after it go where the one before was.
+        # Threads meet before each product only. While it runs, copies go where the one before was.
         sch.annotate(step, "software_pipeline_order", [1, 2, 0])
         sch.annotate(step, "software_pipeline_async_stages", [0])
     else:

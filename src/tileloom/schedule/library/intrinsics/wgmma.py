@@ -4,9 +4,9 @@ An operand stands in shared memory in cores of 8 by 16 bytes, each 128 bytes in 
 depth along the 16 bytes or, for 16-bit elements, across them; how far apart cores are is free. The
 sums are in memory of scope "warp" of 128 rows, one for each thread.
 
-The implementations meet all threads of the block after a fence, so that what threads have put into
-shared memory before is there to multiply; afterwards the product is complete. Nothing else keeps
-threads from overwriting what others multiply: what follows has to put its tiles elsewhere, or meet.
+A product waits for the one before, then meets all threads of the block, so that what threads have
+put into shared memory is there to multiply, and then goes on by itself. What follows may overwrite
+the tiles of the product before, but not its own. `wgmma_finish_*` waits for the last one.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ _SUMS = {
     "f16": ("f32",), "bf16": ("f32",), "tf32": ("f32",), "i8": ("i32",), "u8": ("i32",),
     "e4m3": ("f32",), "e5m2": ("f32",),
 }  # fmt: skip
+
+
+#: `wgmma_64xn_to_128_layout(vi, vj)` as text.
+_PLACE = "32 * (vi // 16) + 4 * (vi % 8) + vj % 8 // 2, 4 * (vj // 8) + vi % 16 // 8 * 2 + vj % 2"
 
 
 def wgmma_64xn_to_128_layout(i: Any, j: Any) -> tuple[Any, Any]:
@@ -125,9 +129,7 @@ def product(name: str, total: str, columns: int, turned: tuple[bool, bool]) -> P
     kind, wide = FACTORS[name].dtype, _TOTALS[total]
     cast = "{}" if kind == wide else f'T.cast({{}}, "{wide}")'
     a, b = (cast.format(f"{x}[{at}]") for x, at in zip("AB", form.places, strict=True))
-    sums = (
-        "C[32 * (vi // 16) + 4 * (vi % 8) + vj % 8 // 2, 4 * (vj // 8) + vi % 16 // 8 * 2 + vj % 2]"
-    )
+    sums = f"C[{_PLACE}]"
     desc = f"""
 @T.prim_func
 def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
@@ -149,12 +151,50 @@ def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
     b1 = T.int32()
     {form.head(strides=True)}
         for tx in T.thread_binding({THREADS}, thread="threadIdx.x"):
+            T.evaluate(T.ptx_wgmma_wait_group(0))
             T.evaluate(T.ptx_fence_proxy_async())
             T.evaluate(T.tvm_storage_sync("shared"))
             T.evaluate(T.ptx_wgmma_fence())
 {calls}
             T.evaluate(T.ptx_wgmma_commit_group())
+"""
+    return parsed(desc), parsed(impl)
+
+
+def finish(total: str, columns: int) -> Pair:
+    """Sums once the last product is complete."""
+    held, wide = ROWS * columns // THREADS, _TOTALS[total]
+    buffers = "\n    ".join(
+        f'{x} = T.match_buffer({x.lower()}, ({THREADS}, {held}), "{wide}", align=64, '
+        f'offset_factor={held}, scope="warp")'
+        for x in "CD"
+    )
+    whole = f"0:{THREADS}, 0:{held}"
+    desc = f"""
+@T.prim_func
+def desc(c: T.handle, d: T.handle) -> None:
+    {buffers}
+    with T.block("root"):
+        T.reads(C[{whole}])
+        T.writes(D[{whole}])
+        for i, j in T.grid({ROWS}, {columns}):
+            with T.block("finish"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.reads(C[{_PLACE}])
+                T.writes(D[{_PLACE}])
+                D[{_PLACE}] = C[{_PLACE}]
+"""
+    impl = f"""
+@T.prim_func
+def impl(c: T.handle, d: T.handle) -> None:
+    {buffers}
+    with T.block("root"):
+        T.reads(C[{whole}])
+        T.writes(D[{whole}])
+        for tx in T.thread_binding({THREADS}, thread="threadIdx.x"):
             T.evaluate(T.ptx_wgmma_wait_group(0))
+            for k in T.unroll({held}):
+                D[tx, k] = C[tx, k]
 """
     return parsed(desc), parsed(impl)
 
@@ -181,6 +221,9 @@ def _call(form: _Form, number: int) -> str:
 
 
 def _definitions() -> Iterator[tuple[str, Callable[[], Pair]]]:
+    for total in ("f32", "i32"):
+        for columns in COLUMNS:
+            yield f"wgmma_finish_{ROWS}x{columns}_{total}", partial(finish, total, columns)
     for name, totals in _SUMS.items():
         sides = (False, True) if FACTORS[name].bits == 16 else (False,)
         for total in totals:
