@@ -9,11 +9,12 @@ intermediates stay in its registers; results of reductions reach every thread th
 from __future__ import annotations
 
 from ...base import Target
-from ...tir import Block, IRModule, PrimFunc
+from ...tir import IRModule, PrimFunc
 from ..errors import ScheduleError
 from ..library import auto_inline
 from ..rv import LoopRV
 from ..schedule import Schedule
+from .broadcast import along_broadcasts, broadcast_tile
 from .choose import choose_tile
 from .clusters import Cluster, settle
 from .domain import GroupRefused, domain_of
@@ -83,6 +84,14 @@ def _schedule(
             return trial, schedule_parts(trial, cluster.copy(), parts)
         except ScheduleError:
             pass  # one kernel will do
+    wide = along_broadcasts(sch, cluster)
+    if wide is not None:
+        trial = sch.copy()
+        own = Cluster(list(cluster.names), wide, cluster.exported)
+        try:
+            return trial, [_apply(trial, own, broadcast_tile(wide, _widest(sch, cluster)))]
+        except ScheduleError:
+            pass  # flat positions will do
     domain = cluster.domain
     for tile in alternatives(_choose(sch, cluster, target, alone), domain.rows, domain.depth):
         trial = sch.copy()
@@ -116,7 +125,7 @@ def _choose(sch: Schedule, cluster: Cluster, target: Target, alone: bool) -> Til
         domain.depth,
         reduces=any(map(reduces, blocks)),
         innermost=domain.reduces_innermost,
-        bits=max((_bits(block) for block in blocks), default=32),
+        bits=_widest(sch, cluster),
         target=target,
         length=domain.reduced[-1].extent if rows_of_inputs(sch, cluster) else 1,
     )
@@ -129,7 +138,7 @@ def _apply(sch: Schedule, cluster: Cluster, tile: Tile) -> Launch:
     inline_the_rest(sch, cluster, tile)
     keep_results(sch, cluster, tile)
     vector = tile.vector if domain.reduced else 1
-    if vector > 1:
+    if vector > 1 and any(map(reduces, cluster.blocks(sch).values())):
         read_by_vectors(sch, cluster)
     for name in cluster.names:
         flatten(sch, name, cluster, vector)
@@ -148,8 +157,10 @@ def _apply(sch: Schedule, cluster: Cluster, tile: Tile) -> Launch:
     return Launch(merged(sch, outermost), threads_of(tile, tags))
 
 
-def _bits(block: Block) -> int:
-    return max(region.buffer.dtype.bits for region in (*block.reads, *block.writes))
+def _widest(sch: Schedule, cluster: Cluster) -> int:
+    """The bits of the widest element."""
+    regions = [r for block in cluster.blocks(sch).values() for r in (*block.reads, *block.writes)]
+    return max((region.buffer.dtype.bits for region in regions), default=32)
 
 
 def _tile_block(

@@ -41,8 +41,10 @@ def share_out(
     block: LoopRV
     block, row = sch.split(rows, [None, tile.spatial_thread])
     if depth:
-        inner, thread = sch.split(depth[0], [None, tile.reduce_thread])
-        sch.reorder(block, row, thread, inner, *depth[1:])
+        part, inner, thread = _in_parts(sch, depth[0], tile)
+        sch.reorder(block, *part, row, thread, inner, *depth[1:])
+        if part:
+            block = sch.fuse(block, *part)
         if tile.reduce_thread > 1:
             sch.bind(thread, tags[1])
         if len(depth) > 1 and not reduces(sch.get(rv)):
@@ -53,6 +55,17 @@ def share_out(
         for k in range(len(sch.get(rv).writes)):
             sch.set_scope(rv, k, "local")
     return block
+
+
+def _in_parts(sch: Schedule, depth: LoopRV, tile: Tile) -> tuple[list[LoopRV], LoopRV, LoopRV]:
+    """Loops over blocks that share a row (if it is shared), over steps and over threads."""
+    inner: LoopRV
+    if tile.parts == 1:
+        inner, thread = sch.split(depth, [None, tile.reduce_thread])
+        return [], inner, thread
+    each = tile.reduce_inner // tile.vector
+    part, inner, thread = sch.split(depth, [tile.parts, each, tile.reduce_thread])
+    return [part], inner, thread
 
 
 def threads_of(tile: Tile, tags: tuple[str, str]) -> tuple[int, int]:
