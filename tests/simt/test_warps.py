@@ -222,3 +222,23 @@ def test_mistakes_are_named(call, said: str) -> None:
 def test_the_interpreter_says_that_it_cannot() -> None:
     with pytest.raises(UnsupportedError, match=r"cannot run 'tir\.lane_id'"):
         run(places, np.zeros(64, "int32"), np.zeros((5, 64), "uint32"))
+
+
+def test_a_shuffle_among_lanes_that_do_not_all_come() -> None:
+    @T.prim_func
+    def f(A: T.Buffer((64,), "int32")):
+        t = T.launch_thread("threadIdx.x", 64)
+        if t % 32 < 16:
+            A[t] = T.tvm_warp_shuffle_xor(T.uint32(0xFFFFFFFF), A[t], 1, 32, 32)
+
+    @T.prim_func
+    def g(A: T.Buffer((64,), "int32")):
+        t = T.launch_thread("threadIdx.x", 64)
+        if t % 32 < 16:
+            A[t] = T.tvm_warp_shuffle_xor(T.uint32(0xFFFF), A[t], 1, 32, 32)
+
+    a = np.arange(64, dtype="int32")
+    with pytest.raises(KernelDefect, match="divergent warp"):
+        run_kernels(f, a)
+    run_kernels(g, a)
+    assert a[:18].tolist() == [1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14, 16, 17]

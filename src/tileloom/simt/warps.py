@@ -136,6 +136,8 @@ def _lane_mask(below: Callable[[Array, Array], Array]) -> Callable[[Machine, Cal
 def _shuffled(machine: Machine, call: Call, lanes: Array) -> Any:
     crew = machine.crew
     mode = _SHUFFLES[call.op.removeprefix("tir.tvm_warp_shuffle")]
+    if len(lanes) < crew.size:
+        _Party(machine, call, lanes)  # all whom the mask names
     _, value, amount, width, *_ = (machine.value(arg, lanes) for arg in call.args)
     lane = crew.thread[lanes] % WARP
     start = lane // width * width
