@@ -127,7 +127,9 @@ class Integers:
 
     def value(self, number: int) -> Any:
         """An isl number."""
-        return self.isl.Val.int_from_si(self.context, number)
+        if -(1 << 63) <= number < 1 << 63:
+            return self.isl.Val.int_from_si(self.context, number)
+        return self.isl.Val.read_from_str(self.context, str(number))
 
     def map(self, text: str) -> Any:
         """The map written in isl's notation."""

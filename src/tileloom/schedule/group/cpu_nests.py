@@ -46,7 +46,7 @@ def make_nests(sch: Schedule, cluster: Cluster, plan: Plan) -> list[Head]:
     depths = {name: _cut(sch, cluster, plan, name) for name in cluster.names}
     for level in range(cluster.passes):
         together = [n for n in cluster.names if cluster.levels[n] == level and cluster.full(n)]
-        if len({depths[name] for name in together}) == 1:
+        if len({depths[name] for name in together}) == 1 and all(depths[n] for n in together):
             _merge(sch, together, depths)
     _mark_vectors(sch, cluster, plan, depths)
     heads = len(plan.head) + bool(plan.chunk)
@@ -159,10 +159,9 @@ def _mark_vectors(sch: Schedule, cluster: Cluster, plan: Plan, depths: dict[str,
     for name in cluster.names:
         if plan.method == "rows" and not cluster.full(name):
             continue
-        rv = sch.get_block(name)
-        loops = sch.get_loops(rv)
         if depths[name] == 0:
             continue
+        loops = sch.get_loops(sch.get_block(name))
         loop = loops[depths[name] - 1]
         if sch.get_sref(loop) not in marked:
             sch.annotate(loop, LANES, plan.lanes)

@@ -1,0 +1,79 @@
+"""Groups of random graphs, scheduled for a CPU: what they compute, and what is proven of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graph.random_graphs import random_arrays, random_graph
+from schedule.group.test_cpu import CPU
+from tileloom.driver import build
+from tileloom.graph.expand import expand
+from tileloom.graph.nodes import Graph, Tensor
+from tileloom.graph.optimize import optimize
+from tileloom.graph.partition import partition
+from tileloom.graph.partition.group import Group
+from tileloom.graph.run import run
+from tileloom.graph.to_tir.blocks import block_function
+from tileloom.schedule import Schedule
+from tileloom.schedule.group import cpu_parts, cpu_plan, schedule_cpu
+
+KINDS = ["float32", "float64", "float16", "int32", "int8"]
+TOLERANCE = {"float64": 1e-10, "float32": 2e-4, "float16": 1e-2}
+SEEDS = st.integers(0, 1 << 30)
+
+
+def groups_of(seed: int, steps: int, kind: str) -> Iterator[tuple[Group, dict[Tensor, np.ndarray]]]:
+    """The groups of a random graph that have formulas, and the values of all tensors."""
+    graph = optimize(expand(random_graph(seed, steps, kind)))
+    arrays = random_arrays(graph, seed)
+    every = [tensor for node in graph.nodes for tensor in node.outputs]
+    values = dict(zip(graph.inputs, arrays, strict=True))
+    values.update(zip(every, run(Graph(list(graph.inputs), every), arrays), strict=True))
+    for group in partition(graph):
+        if all(node.op.compute is not None for part in group.parts for node in part.nodes):
+            yield group, values
+
+
+def check(group: Group, values: dict[Tensor, np.ndarray]) -> Schedule:
+    func, operands = block_function(group)
+    sch = schedule_cpu(func, CPU)
+    results = {t: np.zeros(t.shape, t.dtype.numpy) for t in group.outputs}
+    inside = {t: values.get(t, t.value) for t in operands if t not in results}
+    build(sch.mod["main"])(*(np.asarray({**inside, **results}[t], order="C") for t in operands))
+    for tensor, found in results.items():
+        wanted = values[tensor]
+        tolerance = TOLERANCE.get(str(tensor.dtype), 0)
+        size = np.max(np.abs(wanted), initial=1, where=np.isfinite(wanted)) if tolerance else 0
+        np.testing.assert_allclose(found, wanted, tolerance, tolerance * float(size))
+    return sch
+
+
+@settings(max_examples=25)
+@given(SEEDS, st.integers(1, 14), st.sampled_from(KINDS))
+def test_random_groups(seed: int, steps: int, kind: str) -> None:
+    for group, values in groups_of(seed, steps, kind):
+        check(group, values)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_groups_in_parallel(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name, value in (
+        (cpu_plan, "PARALLEL_WORK", 1), (cpu_parts, "PARALLEL_WORK", 1), (cpu_plan, "CHUNK", 16),
+        (cpu_plan, "NARROWEST", 1), (cpu_plan, "WIDEST", 16), (cpu_parts, "CHUNK", 16),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, value)
+    for group, values in groups_of(seed, 10, KINDS[seed % len(KINDS)]):
+        check(group, values)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_schedule_of_a_random_group_is_wrong(seed: int) -> None:
+    pytest.importorskip("islpy")
+    for group, _ in groups_of(seed, 10, KINDS[seed % 3]):  # integers may be taken for indices
+        sch = schedule_cpu(block_function(group)[0], CPU)
+        assert sch.verify().state != "wrong"
