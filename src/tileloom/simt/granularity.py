@@ -12,6 +12,14 @@ from ..tir import BufferLoad, BufferStore, Stmt, pre_order, stmt_exprs
 
 _ROW = 16  # bytes of a row that `ldmatrix` reads
 _LARGEST = 16
+#: The arguments that point to what engines move or read in pieces of 16 bytes.
+_PIECES = {
+    "tir.ptx_cp_async_bulk": (0, 2),
+    "tir.ptx_cp_async_bulk_store": (0, 2),
+    "tir.ptx_cp_async_bulk_tensor": (0,),
+    "tir.ptx_cp_async_bulk_tensor_store": (1,),
+    "tir.ptx_wgmma_descriptor": (0,),
+}
 
 
 def granularity(body: Stmt) -> dict[Var, int]:
@@ -53,6 +61,13 @@ def _of_expr(expr: Expr) -> Iterator[tuple[Var, int]]:
         yield from _pointed(expr.args[5], expr.args[6], _ROW)
         yield from _pointed(expr.args[3], expr.args[4], 1)
         return
+    if isinstance(expr, Call) and expr.op in _PIECES:
+        for k, arg in enumerate(expr.args):
+            if k in _PIECES[expr.op]:
+                yield from _whole(arg)
+            else:
+                yield from _of_expr(arg)
+        return
     if isinstance(expr, Call) and any(v.dtype.is_handle for v in free_vars(expr)):
         for var in (*bare_pointers(expr), *(a for a in expr.args if isinstance(a, Var))):
             if var.dtype.is_handle:
@@ -61,6 +76,16 @@ def _of_expr(expr: Expr) -> Iterator[tuple[Var, int]]:
             yield expr.args[1], _size(expr.args[0].dtype)
     for child in expr.children:
         yield from _of_expr(child)
+
+
+def _whole(pointer: Expr) -> Iterator[tuple[Var, int]]:
+    """What an engine takes in whole pieces."""
+    if isinstance(pointer, Call) and pointer.op == ACCESS_PTR:
+        pointer = pointer.args[1]
+    elif isinstance(pointer, Call) and isinstance(pointer.args[0], BufferLoad):
+        pointer = pointer.args[0].buffer.data
+    if isinstance(pointer, Var):
+        yield pointer, _LARGEST
 
 
 def _size(kind: DType) -> int:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from .machine import Machine
 
 
+_PIECE = 16  # bytes
+
+
 @dataclass(frozen=True, eq=False)
 class Place:
     """A place in memory for each of some threads.
@@ -61,8 +64,15 @@ class Place:
         self.memory.expect(access, np.ascontiguousarray(given).view(self.kind.numpy))
 
     def at(self, offsets: Array) -> Elements:
-        """Single elements, so far after each thread's place."""
-        index = (self.index[:, None] + offsets).reshape(-1)
+        """Elements so far after each thread's place, by whole pieces of neighbours if they are."""
+        index = self.index[:, None] + offsets
+        wide = _PIECE // self.kind.numpy.itemsize
+        if self.memory.watched and wide > 1 and len(offsets) % wide == 0:
+            pieces = index.reshape(-1, wide)
+            if (pieces[:, 0] % wide == 0).all() and (np.diff(pieces, axis=1) == 1).all():
+                lanes = np.repeat(self.lanes, len(offsets) // wide)
+                return Elements(self.machine, lanes, self.data, self.kind, pieces)
+        index = index.reshape(-1)
         return Elements(
             self.machine, np.repeat(self.lanes, len(offsets)), self.data, self.kind, index
         )
@@ -124,7 +134,7 @@ class Place:
 
 
 class Elements(Place):
-    """Single elements, each touched by a thread."""
+    """Elements or pieces of neighbours, each touched by a thread."""
 
     @property
     def access(self) -> Access:
@@ -136,11 +146,11 @@ class Elements(Place):
 
     def take(self) -> Array:
         """Their bytes."""
-        return np.ascontiguousarray(self.memory.load(self.access)).view(np.uint8)
+        return np.ascontiguousarray(self.memory.load(self.access)).reshape(-1).view(np.uint8)
 
     def look(self) -> Array:
         """Their bytes, which may be under way: for engines that take them as they come."""
-        return np.ascontiguousarray(self.memory.look(self.access)).view(np.uint8)
+        return np.ascontiguousarray(self.memory.look(self.access)).reshape(-1).view(np.uint8)
 
     def take_as_engine(self) -> Array:
         """Their bytes, which threads have fenced."""
@@ -164,7 +174,8 @@ class Elements(Place):
         self.memory.check_fenced(self.access, what, fence)
 
     def _values(self, given: Array) -> Array:
-        return np.ascontiguousarray(given).reshape(-1).view(np.uint8).view(self.kind.numpy)
+        values = np.ascontiguousarray(given).reshape(-1).view(np.uint8).view(self.kind.numpy)
+        return values.reshape(self.index.shape)
 
 
 def place(machine: Machine, pointer: Expr, index: Expr | None, lanes: Array) -> Place:
