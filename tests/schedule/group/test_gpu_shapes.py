@@ -21,7 +21,7 @@ from tileloom.simt.cost import kernel_costs
 GPU = target("cuda -arch=sm_80")
 #: Elements of the first input from which a run in the emulator is slow.
 LARGE = 1 << 17
-OF_SIZES = [name for name, program in PROGRAMS.items() if prod(program.shape) < 1 << 23]
+OF_SIZES = [name for name, program in PROGRAMS.items() if prod(program.shape) > LARGE]
 #: NumPy refuses to take the maximum of an empty row.
 WITH_MAXIMUM = {
     "last_reduce_max", "elementwise_double_reduce", "elementwise_triple_reduce",
@@ -54,6 +54,22 @@ def test_odd_shapes(name: str, shape: tuple[int, int]) -> None:
     check(PROGRAMS[name], shape)
 
 
+@pytest.mark.parametrize("shape", [(2, 264), (3, 1026), (65, 2000)], ids=str)
+@pytest.mark.parametrize("name", ["softmax", "layer_norm", "broadcast_double_reduce",
+                                  "reduce_broadcast_elementwise", "last_reduce_3"])  # fmt: skip
+def test_rows_read_by_vectors(name: str, shape: tuple[int, int]) -> None:
+    sch = schedule_gpu(PROGRAMS[name].function(shape), GPU)
+    assert "vectorize" in str(sch.trace)
+    check(PROGRAMS[name], shape)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_schedules_are_proven(name: str) -> None:
+    pytest.importorskip("islpy")
+    program = PROGRAMS[name]
+    assert schedule_gpu(program.function(program.small), GPU).verify().ok
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_full_shapes(name: str) -> None:
     """They lower, and every kernel has enough threads and none that only waits."""
@@ -68,7 +84,7 @@ def test_full_shapes(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [n for n in OF_SIZES if prod(PROGRAMS[n].shape) > LARGE])
+@pytest.mark.parametrize("name", OF_SIZES)
 def test_full_shapes_run(name: str) -> None:
     check(PROGRAMS[name], PROGRAMS[name].shape)
 
