@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tileloom.codegen import vmath
+from tileloom.codegen.vmath import exact
 from tileloom.lower import pipeline
 from tileloom.lower.map_calls import POWERS
 
@@ -27,6 +29,8 @@ _NAMES = """
     reindex_transpose_buffer __builtin_assume
 """
 CINN = _NAMES.split()
+_FEW = ("nextafter", "isnan", "isinf", "isfinite", "rsqrt")
+_CALLS = re.compile(r"(<!-- calls -->\n).*?(<!-- end of calls -->)", re.DOTALL)
 _BLOCK = re.compile(r"(<!-- pipeline: (\w+) -->\n).*?(<!-- end of pipeline -->)", re.DOTALL)
 
 
@@ -48,8 +52,25 @@ def table(name: str) -> str:
     return "\n".join(rows)
 
 
+def calls() -> str:
+    """What becomes an instruction, and what code of ours."""
+    instructions = [name for name in (*exact.NATIVE, *exact.ROUNDED) if name not in _FEW]
+    own = sorted(set(vmath.NAMES) - {*instructions, *_FEW})
+    bits = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "shift_left",
+            "shift_right", "popcount", "clz", "reinterpret", "abs")  # fmt: skip
+    rows = [
+        ("one instruction, or LLVM's expansion of it", (*instructions, *bits)),
+        ("a few instructions", _FEW),
+        ("polynomials and tables of our own, written inline", own),
+    ]
+    text = ["| becomes | calls |", "|---|---|"]
+    text += [f"| {what} | {', '.join(f'`{name}`' for name in names)} |" for what, names in rows]
+    return "\n".join(text)
+
+
 def updated(text: str) -> str:
     """The page with today's tables."""
+    text = _CALLS.sub(lambda found: f"{found[1]}{calls()}\n{found[2]}", text)
     return _BLOCK.sub(lambda found: f"{found[1]}{table(found[2])}\n{found[3]}", text)
 
 
@@ -65,7 +86,7 @@ def cinn_rows() -> dict[str, list[str]]:
     }
 
 
-def test_the_page_shows_the_pipelines() -> None:
+def test_the_page_shows_the_pipelines_and_calls() -> None:
     """Run this file as a script to bring the page up to date."""
     text = PAGE.read_text()
     assert text == updated(text)
