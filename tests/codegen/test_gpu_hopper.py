@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,18 @@ def test_producers_and_consumers(turned: bool, tmp_path: Path) -> None:
     said = assemble(ptx, ARCH, tmp_path)
     assert "0 bytes stack frame, 0 bytes spill stores" in said
     assert "serialized" not in said
+
+
+def test_sums_are_written_before_fences_and_read_after_waits() -> None:
+    ptx = assembly(pipeline(False, 256), f"cuda -arch={ARCH}")
+    first = ptx.index("wgmma.mma_async")
+    fence = ptx.rindex("wgmma.fence", 0, first)
+    between = ptx[fence:first]
+    sums = set(re.findall(r"%r\d+", ptx[first : ptx.index("}", ptx.index("{", first))]))
+    assert not any(f"mov.b32 \t{r}," in between for r in sums), "zeros are in place before"
+    assert all(f"mov.b32 \t{r}," in ptx[:fence] for r in sums)
+    last = ptx.rindex("wgmma.wait_group")
+    assert "st.global" not in ptx[:last]
 
 
 def test_clusters_of_blocks(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """`wgmma`: products that four warps start together and wait for later.
 
 While a product is under way its sums stand in registers that nobody may touch. LLVM does not know
-that: so fences and waits take all such registers in and give them out again, and what uses them
-comes after.
+that: so before a fence and after a wait an empty instruction takes all such registers and gives
+them back, and LLVM keeps what writes them before the one and what reads them after the other.
 """
 
 from __future__ import annotations
@@ -131,17 +131,24 @@ def _turns(product: GroupProduct, args: tuple[Expr, ...], in_memory: bool) -> st
 # ---------------------------------------------------------------------------- order
 
 
-def _ordering(text: str) -> Callable[[KernelEmitter, tuple[Expr, ...]], None]:
-    """An instruction that all sums go through."""
+def _fence(e: KernelEmitter, args: tuple[Expr, ...]) -> None:
+    """What was written into sums comes before, as far as LLVM can tell."""
+    _pass_all_through(e)
+    instruction(e, "wgmma.fence.sync.aligned;", "~{memory}", ir.VoidType(), [])
 
-    def emit(e: KernelEmitter, args: tuple[Expr, ...]) -> None:
-        numbers = [str(constant(arg, "the number of groups")) for arg in args]
-        instruction(e, text.format(*numbers), "~{memory}", ir.VoidType(), [])
-        for data, (kind, count) in e.accumulators.items():
-            if data in e.env:
-                _pass_through(e, e.env[data], register_type(kind), count, kind)
 
-    return emit
+def _wait(e: KernelEmitter, args: tuple[Expr, ...]) -> None:
+    """What takes sums comes after."""
+    left = constant(args[0], "the number of groups")
+    text = f"wgmma.wait_group.sync.aligned {left};"
+    instruction(e, text, "~{memory}", ir.VoidType(), [])
+    _pass_all_through(e)
+
+
+def _pass_all_through(e: KernelEmitter) -> None:
+    for data, (kind, count) in e.accumulators.items():
+        if data in e.env:
+            _pass_through(e, e.env[data], register_type(kind), count, kind)
 
 
 def _pass_through(
@@ -160,9 +167,9 @@ def _pass_through(
 
 HANDLERS: dict[str, Callable[[KernelEmitter, tuple[Expr, ...]], None]] = {
     WGMMA: _multiply,
-    "tir.ptx_wgmma_fence": _ordering("wgmma.fence.sync.aligned;"),
+    "tir.ptx_wgmma_fence": _fence,
     "tir.ptx_wgmma_commit_group": lambda e, _: _commit(e),
-    "tir.ptx_wgmma_wait_group": _ordering("wgmma.wait_group.sync.aligned {};"),
+    "tir.ptx_wgmma_wait_group": _wait,
 }
 
 
