@@ -22,22 +22,26 @@ from schedule.gpu_products import (
 from tileloom import te
 from tileloom.base.target import target
 from tileloom.driver import assembly
+from tileloom.expr import Call, const
 from tileloom.lower import lower
 from tileloom.lower.verify_gpu_code import verify_gpu_code
 from tileloom.schedule import Schedule, ScheduleError
 from tileloom.schedule.library import (
     MmaTile,
     SimtTile,
+    WgmmaTile,
     as_matrices,
     find_factors,
     find_products,
     mma_matmul,
     schedule_gpu_product,
     simt_matmul,
+    wgmma_matmul,
 )
 from tileloom.script import tir as T
-from tileloom.simt import run_kernels
+from tileloom.simt import KernelDefect, run_kernels
 from tileloom.simt.cost import kernel_costs
+from tileloom.tir import Evaluate, Stmt, StmtRewriter
 
 SHAPES = [(64, 64, 32), (130, 67, 33), (7, 5, 3), (2, 2, 2), (1021, 3, 2), (3, 257, 8)]
 EXACT = 1e-6
@@ -52,6 +56,16 @@ def simt(program: Program, tile: SimtTile | None = None) -> Schedule:
 def mma(program: Program, tile: MmaTile | None = None) -> Schedule:
     sch = Schedule(program.func)
     mma_matmul(sch, "C", GPU, tile)
+    return sch
+
+
+def mma_through_registers(program: Program) -> Schedule:
+    return mma(program, MmaTile((2, 2), (1, 1), 64, 1))
+
+
+def on_hopper(program: Program) -> Schedule:
+    sch = Schedule(program.func)
+    wgmma_matmul(sch, "C", target("cuda -arch=sm_90a"), WgmmaTile(1, 32, 3))
     return sch
 
 
@@ -334,9 +348,44 @@ def test_neighbours_in_memory_are_found() -> None:
 
 @pytest.mark.parametrize("kind", ["float32", "float16"])
 def test_schedules_are_proven(kind: str) -> None:
-    """The steps of the tactic up to where matrix units take over, against isl."""
+    """Both programs as sets of integer points, compared by isl."""
     pytest.importorskip("islpy")
     program = matmul(20, 12, 10, kind, "float32")
-    sch = simt(program, SimtTile((1, 1), (1, 1), 2, 4))
-    verdict = sch.verify()
-    assert str(verdict).startswith(("ok", "unknown")), verdict
+    verdict = simt(program, SimtTile((1, 1), (1, 1), 2, 4)).verify()
+    assert str(verdict).startswith("ok"), verdict
+
+
+@pytest.mark.slow
+def test_schedules_on_matrix_units_are_proven() -> None:
+    """As far as intrinsics compute what their descriptions say."""
+    pytest.importorskip("islpy")
+    program = matmul(32, 32, 32, "float16", "float32")
+    verdict = mma(program, MmaTile((1, 2), (1, 1), 32, 2)).verify()
+    assert str(verdict).startswith("ok"), verdict
+    program = matmul(64, 16, 64, "float16", "float32", "b")
+    sch = Schedule(program.func)
+    wgmma_matmul(sch, "C", target("cuda -arch=sm_90a"), WgmmaTile(1, 16, 2))
+    assert str(sch.verify()).startswith("ok")
+
+
+class WithoutBarriers(StmtRewriter):
+    """A kernel whose threads do not wait for each other."""
+
+    def visit_Evaluate(self, stmt: Evaluate) -> Stmt:
+        call = stmt.value
+        if isinstance(call, Call) and call.op == "tir.tvm_storage_sync":
+            return Evaluate(const(0))
+        return stmt
+
+
+@pytest.mark.parametrize(
+    ("how", "arch"), [(simt, "sm_80"), (mma, "sm_80"), (mma_through_registers, "sm_80"),
+                      (on_hopper, "sm_90a")],
+)  # fmt: skip
+def test_the_barriers_are_needed(how, arch: str) -> None:
+    kind = "float32" if how is simt else "float16"
+    program = matmul(64, 64, 192, kind, "float32", "b")
+    flat = lower(how(program).mod["main"], target(f"cuda -arch={arch}"))
+    broken = flat.replace(body=WithoutBarriers().visit(flat.body))
+    with pytest.raises(KernelDefect, match=r"race|uninitialised|missing wait|not waited"):
+        run_kernels(broken, *program.inputs, np.zeros((64, 64), "float32"))
