@@ -69,3 +69,10 @@ def test_schedules_are_traces() -> None:
     assert sch.trace is not None
     sch.trace.apply_to_schedule(again, remove_postproc=False)
     assert str(again.mod) == str(sch.mod)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_groups_at_full_size(name: str) -> None:
+    program = PROGRAMS[name]
+    check(program, scheduled(program, program.shape), program.shape, 1e-3)
