@@ -204,3 +204,34 @@ def test_twice_is_once():
     once = gpu_lower(two_kernels(), GPU_PIPELINE[: position + 1])
     assert merge_grid_reductions(once) is once
     assert merge_grid_reductions(once.with_attr(WANTED, True)).body is once.body
+
+
+@pytest.mark.parametrize(("threads", "launched"), [((64, 32), 1), ((64, 16), 2), ((32, 16), 2)])
+def test_a_warp_that_is_asked_together_is_whole(threads, launched):
+    """Half a warp may exchange values where it is all of a block, not where others wait."""
+    first, second = threads
+
+    @T.prim_func
+    def func(A: T.Buffer((12, first), "float32"), B: T.Buffer((3,), "float32")):
+        T.func_attr({"tir.noalias": True, "tir.merge_grid_reductions": True})
+        with T.block("root"):
+            P = T.alloc_buffer((12,), "float32")
+            L = T.alloc_buffer((1,), "float32", scope="local")
+            for b in T.thread_binding(12, thread="blockIdx.x"):
+                for t in T.thread_binding(first, thread="threadIdx.x"):
+                    if t == 0:
+                        P[b] = A[b, 0]
+            for r in T.thread_binding(3, thread="blockIdx.x"):
+                for t in T.thread_binding(second, thread="threadIdx.x"):
+                    L[0] = P[r * 4 + t % 4]
+                    L[0] = L[0] + T.tvm_warp_shuffle_down(
+                        T.tvm_warp_activemask(), L[0], 1, second, 32
+                    )
+                    if t == 0:
+                        B[r] = L[0]
+
+    flat = gpu_lower(func)
+    assert launches(flat) == launched
+    a, b = np.random.default_rng(0).standard_normal((12, first)).astype("f"), np.zeros(3, "f")
+    run_kernels(flat, a, b)
+    np.testing.assert_array_equal(b, a[::4, 0] + a[1::4, 0])

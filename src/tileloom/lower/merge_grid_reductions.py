@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-
-import numpy as np
+from collections.abc import Mapping, Sequence, Set
 
 from ..base.errors import VerifyError
 from ..expr import (
@@ -14,26 +11,24 @@ from ..expr import (
     Add,
     Call,
     Expr,
-    IntImm,
     Min,
     Mul,
-    Range,
     StringImm,
     Sub,
     Var,
     binary,
     const,
+    is_pure,
     post_order,
 )
+from ..expr.ops import is_pure_op
 from ..tir import (
     AttrStmt,
     Buffer,
     BufferLoad,
     BufferStore,
     Evaluate,
-    For,
     IfThenElse,
-    LetStmt,
     PrimFunc,
     SeqStmt,
     Stmt,
@@ -41,23 +36,21 @@ from ..tir import (
     make_buffer,
     pre_order,
     seq,
-    stmt_children,
     stmt_exprs,
 )
-from ..tir.atomics import written_pointers
+from ..tir.atomics import is_atomic, written_pointers
 from .common import ADDRESS_OF, THREAD_EXTENT, Replacer, conjunction, has_load, on_body
 from .eliminate_common_loads import exposed_pointers
+from .grid_parts import GRID_TAG, Around, blocks_of, blocks_of_a_part, places
 from .hoist_barriers import under_condition
-from .linear import linear
 from .lower_opaque_block import allocate
-from .thread_places import MANY, NOBODY, Array, Threads
-from .threads import Kernel, kernels, storage_rank, sync
+from .threads import SYNC, Kernel, kernels, storage_rank, sync
 
 WANTED = "tir.merge_grid_reductions"
+FENCE = "tir.memory_fence"
 ZEROED = "zeroed"  # annotation of memory that is zero before a call, and again after it
 _WARP = 32
-_TAG = "blockIdx.x"
-_SHUFFLES = ("tir.tvm_warp_shuffle", "tir.tvm_thread_allreduce", "tir.shfl")
+_EACH_BY_ITSELF = (SYNC, FENCE)  # calls with an effect for which no warp has to be complete
 
 
 def merge_grid_reductions(func: PrimFunc) -> PrimFunc:
@@ -104,7 +97,7 @@ class _Merge(StmtRewriter):
 
 def _merged(first: Kernel, second: Kernel) -> Stmt | None:
     """One kernel for both, if that is possible."""
-    blocks, later = _blocks(first), _blocks(second)
+    blocks, later = blocks_of(first), blocks_of(second)
     if blocks is None or later is None:
         return None
     made = written_pointers(first.root)
@@ -115,7 +108,7 @@ def _merged(first: Kernel, second: Kernel) -> Stmt | None:
     exposed = exposed_pointers(first.root) | exposed_pointers(second.root)
     if exposed & (needed | after) or not _can_be_atomic((first.root, second.root), needed):
         return None
-    together = _blocks_of_a_part(first, second, needed)
+    together = blocks_of_a_part(first, second, needed)
     guard = _guard(first, second)
     if together is None or guard is None:
         return None
@@ -123,13 +116,6 @@ def _merged(first: Kernel, second: Kernel) -> Stmt | None:
         return _joined(first, second, needed, together, guard)
     except VerifyError:
         return None  # a barrier of the second stands where some threads would not come by
-
-
-def _blocks(kernel: Kernel) -> int | None:
-    """The number of blocks of a kernel on one axis whose threads are counted."""
-    tags = [tag for tag in kernel.threads if tag.startswith("blockIdx")]
-    counted = all(isinstance(extent, IntImm) for _, extent in kernel.threads.values())
-    return int(kernel.threads[_TAG][1]) if counted and tags == [_TAG] else None  # type: ignore[call-overload]
 
 
 def _loaded(stmt: Stmt) -> set[Var]:
@@ -141,7 +127,7 @@ def _loaded(stmt: Stmt) -> set[Var]:
 def _can_be_atomic(stmts: Sequence[Stmt], memory: Set[Var]) -> bool:
     """Whether single elements of 32 or 64 bits are what is stored and loaded there."""
     for stmt in stmts:
-        for place in _places(stmt, memory, _Around()):
+        for place in places(stmt, memory, Around()):
             kind = place.buffer.dtype
             if storage_rank(place.buffer.scope) != 0 or kind.lanes > 1 or kind.bits < 32:
                 return False
@@ -150,115 +136,15 @@ def _can_be_atomic(stmts: Sequence[Stmt], memory: Set[Var]) -> bool:
     return True
 
 
-# ---------------------------------------------------------------------------- who needs what
-
-
-@dataclass(frozen=True, slots=True)
-class _Around:
-    """Loops and conditions around a statement."""
-
-    loops: Mapping[Var, Range | None] = field(default_factory=dict)
-    conditions: tuple[tuple[Expr, bool], ...] = ()
-
-    def with_loop(self, var: Var, run: Range | None) -> _Around:
-        return _Around({**self.loops, var: run}, self.conditions)
-
-    def where(self, condition: Expr, holds: bool) -> _Around:
-        return _Around(self.loops, (*self.conditions, (condition, holds)))
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """An access to memory of the device."""
-
-    buffer: Buffer
-    indices: tuple[Expr, ...]
-    around: _Around
-    predicated: bool
-
-
-def _places(stmt: Stmt, memory: Set[Var], around: _Around) -> Iterator[_Place]:
-    """Where some memory is stored to or loaded from."""
-    for expr in stmt_exprs(stmt):
-        for node in post_order(expr) if has_load(expr) else ():
-            if isinstance(node, BufferLoad) and node.buffer.data in memory:
-                yield _Place(node.buffer, node.indices, around, node.predicate is not None)
-    match stmt:
-        case BufferStore(buffer=buffer) if buffer.data in memory:
-            yield _Place(buffer, stmt.indices, around, stmt.predicate is not None)
-        case For():
-            run = Range(stmt.min, stmt.extent)
-            yield from _places(stmt.body, memory, around.with_loop(stmt.loop_var, run))
-        case LetStmt():
-            yield from _places(stmt.body, memory, around.with_loop(stmt.var, None))
-        case IfThenElse():
-            yield from _places(stmt.then_case, memory, around.where(stmt.condition, True))
-            if stmt.else_case is not None:
-                yield from _places(stmt.else_case, memory, around.where(stmt.condition, False))
-        case _:
-            for child in stmt_children(stmt):
-                yield from _places(child, memory, around)
-
-
-def _owners(kernel: Kernel, data: Var) -> Array | None:
-    """By element, the block that touches it; None where that is not known of each."""
-    var, extent = kernel.threads[_TAG]
-    crew = Threads({var: extent})
-    threads = {v: (0, int(n)) for tag, (v, n) in kernel.threads.items() if tag != _TAG}  # type: ignore[call-overload]
-    owners = np.full(0, NOBODY, np.int64)
-    for place in _places(kernel.root, {data}, _Around()):
-        loops = dict(threads)
-        for loop, run in place.around.loops.items():
-            if run is None or not isinstance(run.min, IntImm) or not isinstance(run.extent, IntImm):
-                return None
-            loops[loop] = run.min.value, run.extent.value
-        index = linear(place.indices[0])
-        found = crew.places(index, loops, place.around.conditions)
-        if found is None or found.low < 0 or (found.owner == MANY).any():
-            return None
-        end = found.low + len(found.owner)
-        if end > len(owners):
-            owners = np.append(owners, np.full(end - len(owners), NOBODY, np.int64))
-        here = owners[found.low : end]
-        if ((here != NOBODY) & (found.owner != NOBODY) & (here != found.owner)).any():
-            return None
-        here[found.owner != NOBODY] = found.owner[found.owner != NOBODY]
-    return owners
-
-
-def _blocks_of_a_part(first: Kernel, second: Kernel, needed: Set[Var]) -> int | None:
-    """How many neighbouring blocks of the first kernel make what one of the second needs."""
-    blocks, later = _blocks(first) or 0, _blocks(second) or 0
-    reader = np.full(blocks, NOBODY, np.int64)
-    for data in sorted(needed, key=lambda var: var.serial):
-        made, used = _owners(first, data), _owners(second, data)
-        if made is None or used is None:
-            return None
-        size = min(len(made), len(used))
-        both = (made[:size] != NOBODY) & (used[:size] != NOBODY)
-        makers, users = made[:size][both], used[:size][both]
-        known = reader[makers]
-        if ((known != NOBODY) & (known != users)).any():
-            return None
-        reader[makers] = users
-        if (reader[makers] != users).any():
-            return None
-    together = int((reader == 0).sum())
-    if together < 1 or -(-blocks // together) != later:
-        return None
-    expected = np.arange(blocks) // together
-    return together if (reader == expected).all() else None
-
-
 # ---------------------------------------------------------------------------- the kernel
 
 
 def _guard(first: Kernel, second: Kernel) -> list[Expr] | None:
     """Which threads of the first kernel do what those of the second would; None if none can."""
     parts: list[Expr] = []
-    warps = any(name in str(second.body) for name in _SHUFFLES)
+    warps = any(map(_may_need_a_warp, pre_order(second.body)))
     for tag, (var, extent) in first.threads.items():
-        if tag == _TAG:
+        if tag == GRID_TAG:
             continue
         have, want = int(extent), int(second.threads[tag][1]) if tag in second.threads else 1  # type: ignore[call-overload]
         if want > have or (want != have and warps and (tag != "threadIdx.x" or want % _WARP)):
@@ -268,10 +154,22 @@ def _guard(first: Kernel, second: Kernel) -> list[Expr] | None:
     return None if second.threads.keys() - first.threads.keys() else parts
 
 
+def _may_need_a_warp(stmt: Stmt) -> bool:
+    """Whether a call in the statement may be one that all threads of a warp make together."""
+    calls = (n for e in stmt_exprs(stmt) if not is_pure(e) for n in post_order(e))
+    return any(
+        isinstance(node, Call)
+        and not is_pure_op(node.op)
+        and not is_atomic(node)
+        and node.op not in _EACH_BY_ITSELF
+        for node in calls
+    )
+
+
 def _joined(
     first: Kernel, second: Kernel, needed: Set[Var], together: int, guard: list[Expr]
 ) -> Stmt:
-    block, blocks = first.threads[_TAG][0], _blocks(first) or 0
+    block, blocks = first.threads[GRID_TAG][0], blocks_of(first) or 0
     kind = block.dtype
     part = block // const(together, kind)
     count = -(-blocks // together)
@@ -281,15 +179,15 @@ def _joined(
     left = Sub(const(blocks, kind), Mul(part, const(together, kind)))
     number = const(together, kind) if blocks % together == 0 else Min(const(together, kind), left)
     one_thread = conjunction(
-        binary(EQ, v, const(0, v.dtype)) for tag, (v, _) in first.threads.items() if tag != _TAG
+        binary(EQ, v, const(0, v.dtype)) for tag, (v, _) in first.threads.items() if tag != GRID_TAG
     )
     place = Call("handle", ADDRESS_OF, (sem[part],))
     take = Call("int32", "tir.atomic_add", (place, const(1), StringImm("acq_rel")))
     reset = Evaluate(Call("int32", "tir.atomic_store", (place, zero)))
-    fence = Evaluate(Call("int32", "tir.memory_fence", (StringImm("gpu"),)))
-    values: dict[Var, Expr] = {second.threads[_TAG][0]: part}
+    fence = Evaluate(Call("int32", FENCE, (StringImm("gpu"),)))
+    values: dict[Var, Expr] = {second.threads[GRID_TAG][0]: part}
     for tag, (var, _) in second.threads.items():
-        if tag != _TAG:
+        if tag != GRID_TAG:
             values[var] = first.threads[tag][0]
     rest = _Loads(values, needed).visit(second.root)
     if guard:
