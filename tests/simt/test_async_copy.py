@@ -235,3 +235,10 @@ def main(A: T.Buffer((256,), "float32")):
 def test_copies_into_registers_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="writes shared memory"):
         run_copies(copies(4, place="local"), 4)
+
+
+@pytest.mark.parametrize("head", ['"float32", ', ""])
+def test_the_type_of_elements_may_come_first(head: str) -> None:
+    """As TVM writes it."""
+    text = str(copies(16)).replace("T.ptx_cp_async(", f"T.ptx_cp_async({head}")
+    assert np.array_equal(run_copies(function(text), 16), np.arange(1, 129))

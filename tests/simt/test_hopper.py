@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from simt.hopper_programs import bulk_copy, group_product, pipeline, tensor_copy
-from simt.matrix_programs import random_tile
+from simt.matrix_programs import function, random_tile
 from tileloom.base.errors import ArgumentError, UnsupportedError
 from tileloom.base.matrix_units import find_wgmma
 from tileloom.base.target import target
 from tileloom.base.tensor_map import TensorMap
 from tileloom.lower import lower
+from tileloom.lower.threads import scope_of
 from tileloom.simt import KernelDefect, run_kernels
-from tileloom.tir import PrimFunc
+from tileloom.tir import Allocate, PrimFunc, collect
 
 GPU = target("cuda -arch=sm_90a")
 
@@ -259,3 +260,42 @@ def test_defects_of_pipelines(changes: dict[str, str], kinds: tuple[str, ...]) -
     with pytest.raises(KernelDefect) as caught:
         run_pipeline(False, **changes)
     assert caught.value.kind in kinds, str(caught.value)
+
+
+def test_memory_of_engines_is_not_used_twice() -> None:
+    """Two tiles one after the other: no barrier stands between, so each has its own memory."""
+    func = function("""
+@T.prim_func
+def main(A: T.Buffer((512,), "float32"), B: T.Buffer((512,), "float32")):
+    with T.block("root"):
+        Bar = T.alloc_buffer((2,), "uint64", scope="shared")
+        S = T.alloc_buffer((256,), "float32", scope="shared")
+        R = T.alloc_buffer((256,), "float32", scope="shared")
+        for b in T.thread_binding(1, thread="blockIdx.x"):
+            for t in T.thread_binding(32, thread="threadIdx.x"):
+                if t == 0:
+                    for s in range(2):
+                        T.evaluate(T.ptx_mbarrier_init(T.address_of(Bar[s]), 1))
+                        T.evaluate(T.ptx_mbarrier_arrive_expect_tx(T.address_of(Bar[s]), 1024))
+                T.evaluate(T.tvm_storage_sync("shared"))
+                if t == 0:
+                    T.evaluate(T.ptx_cp_async_bulk(
+                        S.data, 0, A.data, 0, 1024, T.address_of(Bar[0])
+                    ))
+                T.evaluate(T.ptx_mbarrier_wait(T.address_of(Bar[0]), 0))
+                for k in range(8):
+                    B[k * 32 + t] = S[k * 32 + t]
+                if t == 0:
+                    T.evaluate(T.ptx_cp_async_bulk(
+                        R.data, 0, A.data, 256, 1024, T.address_of(Bar[1])
+                    ))
+                T.evaluate(T.ptx_mbarrier_wait(T.address_of(Bar[1]), 0))
+                for k in range(8):
+                    B[256 + k * 32 + t] = R[k * 32 + t]
+""")
+    flat = lower(func, GPU)
+    shared = [n for n in collect(flat.body, Allocate) if scope_of(n) == "shared"]
+    assert len(shared) == 3
+    a, b = np.arange(512, dtype="float32"), np.zeros(512, "float32")
+    run_kernels(flat, a, b)
+    assert np.array_equal(a, b)

@@ -187,3 +187,27 @@ def test_bytes_are_not_turned() -> None:
         run_kernels(lower(func, GPU), np.zeros((16, 32), "int8"), np.zeros((32, 8), "int8"))
     with pytest.raises(UnsupportedError, match="not of bytes"):
         assembly(func, GPU)
+
+
+@pytest.mark.parametrize(
+    "pointer",
+    ["S.data, t % 16 * 24 + t // 16 * 8", "T.address_of(S[t % 16, t // 16 * 8]), 0",
+     'S.access_ptr("r", offset=t // 16 * 8), t % 16 * 24'],
+)  # fmt: skip
+@pytest.mark.parametrize("scope", ["shared", "shared.dyn"])
+def test_ways_to_point_into_shared_memory(pointer: str, scope: str) -> None:
+    """All give the 32-bit address that the instruction takes."""
+    text = loads(4, False).replace('S.access_ptr("r"), t % 16 * 24 + t // 16 * 8', pointer)
+    extra = f"""
+        S2 = T.alloc_buffer((64,), "float32", scope="{scope}")"""
+    text = text.replace('scope="shared")\n', f'scope="{scope}"){extra}\n', 1)
+    wait = 'T.evaluate(T.tvm_storage_sync("shared"))'
+    func = function(text.replace(wait, f"S2[t] = T.float32(1)\n            {wait}"))
+    a = np.arange(16 * 24, dtype="float16").reshape(16, 24)
+    b = np.zeros((32, 8), "float16")
+    run_kernels(lower(func, GPU), a, b)
+    for t in range(32):
+        assert b[t].tolist() == [
+            a[t // 4 + k // 2 % 2 * 8, t % 4 * 2 + k % 2 + k // 4 * 8] for k in range(8)
+        ]
+    assert "ldmatrix.sync.aligned.m8n8.x4.shared.b16" in assembly(func, GPU)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from ..base.gpu_instructions import MAP_SCOPE, PATTERNED
+from ..base.gpu_instructions import MAP_SCOPE, PATTERNED, SELF_ORDERED
 from ..expr import Call, Expr, IntImm, Var, const, free_vars, post_order, rewrite
 from ..tir import Stmt, pre_order, stmt_exprs
+from .common import loaded_buffers
 
 ACCESS_PTR = "tir.tvm_access_ptr"
 LDMATRIX, MMA = "tir.ptx_ldmatrix", "tir.ptx_mma"
@@ -75,6 +76,18 @@ def _written(call: Call) -> Var | None:
     else:
         return None
     return data if isinstance(data, Var) else None
+
+
+def self_ordered_pointers(stmt: Stmt) -> set[Var]:
+    """The pointers that instructions take which no barriers are set for."""
+    found: set[Var] = set()
+    for node in pre_order(stmt):
+        for expr in stmt_exprs(node):
+            for part in post_order(expr):
+                if isinstance(part, Call) and part.op in SELF_ORDERED:
+                    found.update(var for var in free_vars(part) if var.dtype.is_handle)
+                    found.update(buffer.data for buffer in loaded_buffers(part))
+    return found
 
 
 def uses_patterns(stmt: Stmt) -> bool:

@@ -19,6 +19,7 @@ from ..tir import (
     used_buffers,
 )
 from .common import Replacer, loaded_buffers, on_body
+from .pointers import self_ordered_pointers
 from .threads import scope_of
 
 
@@ -27,6 +28,7 @@ def storage_rewrite(func: PrimFunc) -> PrimFunc:
 
     Two do if they have the same element type and storage scope and the last statement that
     touches the one comes before the first that touches the other. The memory has the larger size.
+    What engines work on by themselves (`SELF_ORDERED`) has memory of its own.
 
     Needs: flat code; barriers not yet inserted, as shared memory with two uses needs more of them.
     Ensures: the same effects; no more memory.
@@ -65,10 +67,14 @@ class _Rewrite(Replacer):
     def _share(self, found: Sequence[Allocate], parts: Sequence[Stmt]) -> list[_Memory]:
         """The memory that is needed; what is left out goes into the table of variables."""
         lives = _lives([node.buffer_var for node in found], parts)
+        apart = {var for part in parts for var in self_ordered_pointers(part)}
         kept: list[_Memory] = []
         for node in sorted(found, key=lambda node: lives[node.buffer_var]):
             first, last = lives[node.buffer_var]
             free = [m for m in kept if m.last < first and _fits(m.stmt, node)]
+            if node.buffer_var in apart:
+                kept.append(_Memory(node, node.extents[0], len(parts)))  # for ever
+                continue
             if not free:
                 kept.append(_Memory(node, node.extents[0], last))
                 continue
