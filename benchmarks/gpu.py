@@ -15,17 +15,19 @@ import argparse
 import datetime
 import statistics
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import tileloom
-from benchmarks.gpu_cases import Case, cases
+from benchmarks.gpu_cases import Case, add, cases
 from tileloom.runtime import cuda
 
 RESULTS = Path(__file__).parent / "RESULTS-gpu.md"
 ROUNDS, WARM = 30, 3
+_LAUNCHES, _REPEATS = 200, 20
 _FLUSH = 512 << 20
 _COPY = 1 << 30
 #: Operations of a multiprocessor in a cycle, by compute capability: the first that is not newer.
@@ -116,6 +118,31 @@ class Bench:
             for name, pairs in marks.items()
         }
 
+    def launches(self, case: Case) -> dict[str, float]:
+        """What Python takes to launch something small: microseconds by peer.
+
+        The device's queue holds more calls than are made between two waits.
+        """
+        given, found = self.inputs(case), {}
+        for name, build in self.peers(case).items():
+            try:
+                call = build(given)
+                call()
+            except Exception as error:  # a peer that is not there
+                print(f"{name} launches nothing: {error}")
+                continue
+            found[name] = min(self._seconds(call) for _ in range(_REPEATS)) / _LAUNCHES * 1e6
+        return found
+
+    def _seconds(self, call: Call) -> float:
+        self.device.synchronize()
+        start = time.perf_counter()
+        for _ in range(_LAUNCHES):
+            call()
+        passed = time.perf_counter() - start
+        self.device.synchronize()
+        return passed
+
     def run(self, case: Case) -> Row:
         """Check and time one case."""
         row = Row(case)
@@ -204,8 +231,9 @@ class Bench:
 # ---------------------------------------------------------------------------- the report
 
 
-def report(machine: Machine, rows: Sequence[Row], versions: str) -> str:
+def report(machine: Machine, rows: Sequence[Row], versions: str, launches: dict[str, float]) -> str:
     """The table of results."""
+    quick = ", ".join(f"{name} {cost:.1f}" for name, cost in launches.items())
     lines = [
         "# Kernels on a GPU",
         "",
@@ -214,6 +242,8 @@ def report(machine: Machine, rows: Sequence[Row], versions: str) -> str:
         + ", ".join(f"{rate / 1e12:.0f} TFLOP/s in {name}" for name, rate in machine.cycles.items())
         + ", from their number and the clock. Roofline: the time that the slower of the two allows,"
         " over the time taken. Times in microseconds, medians, caches flushed.",
+        "",
+        f"A launch with three small arrays takes Python, in microseconds: {quick}.",
         "",
         "| | tileloom | rate | roofline | torch | triton | against torch |",
         "|---|--:|--:|--:|--:|--:|--:|",
@@ -289,7 +319,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for case in wanted(options.names, options.scale):
         rows.append(bench.run(case))
         print(line(machine, rows[-1]), *rows[-1].missing.items(), flush=True)
-    text = report(machine, rows, versions_of(torch))
+    text = report(machine, rows, versions_of(torch), bench.launches(add(32)))
     print(text)
     if not options.dry and not options.names and options.scale == 1:
         RESULTS.write_text(text)

@@ -259,4 +259,4 @@ def conv(images: int) -> Case:
     )  # fmt: skip
 
 
-__all__ = ["Case", "cases"]
+__all__ = ["Case", "add", "cases"]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
+import tileloom
+import tileloom.driver
 from benchmarks import gpu
 from benchmarks.gpu_cases import Case, cases
 from gpu_suite import GpuDevice, has_gpu
@@ -70,12 +75,13 @@ def test_the_table() -> None:
         gpu.Row(add, {"tileloom": 500.0, "torch": 450.0, "triton": 460.0}),
         gpu.Row(matmul, {"torch": 3000.0}, {"tileloom": "ValueError: wrong by 2"}),
     ]
-    text = gpu.report(machine(), rows, "versions")
+    text = gpu.report(machine(), rows, "versions", {"tileloom": 3.21, "torch": 4})
     assert "| add 8192x8192 | 500.0 | 1.61 TB/s | 81 % | 450.0 | 460.0 | 0.90x |" in text
     assert "| matmul float32 4096 | - | - | - | 3000.0 | - | - |" in text
     assert "* matmul float32 4096, tileloom: ValueError: wrong by 2" in text
     assert "A copy moves 2.00 TB/s" in text
     assert "one A GPU" in text
+    assert "takes Python, in microseconds: tileloom 3.2, torch 4.0." in text
 
 
 def test_units() -> None:
@@ -121,3 +127,60 @@ def test_wrong_results_are_not_timed() -> None:
     for bad in (good + 0.1, good * float("nan")):
         with pytest.raises(ValueError, match="wrong by"):
             bench.check(case, bad, good)
+
+
+class TorchOnTheCpu:
+    """PyTorch, with tensors of the CPU where those of a GPU are asked for."""
+
+    def __init__(self, torch: Any) -> None:
+        self.torch = torch
+        self.cuda = SimpleNamespace(is_available=lambda: True)
+        self._C = SimpleNamespace(_cuda_getCurrentRawStream=lambda index: 0)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.torch, name)
+
+    def Generator(self, device: str) -> Any:
+        assert device == "cuda"
+        return self.torch.Generator()
+
+    def randn(self, *given: Any, device: str, **options: Any) -> Any:
+        assert device == "cuda"
+        return self.torch.randn(*given, **options)
+
+    def full(self, *given: Any, device: str, **options: Any) -> Any:
+        assert device == "cuda"
+        return self.torch.full(*given, **options)
+
+
+def test_all_of_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The whole run, the emulator in the place of the GPU; Triton is not there."""
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("cuda.bindings.driver")
+    if fake_driver.library() is None:
+        pytest.skip("there is a true CUDA driver, or no C compiler for the fake one")
+
+    def build(func: Any, target: Any) -> Any:
+        emulated = tileloom.driver.build(func, target, device="emulator")
+        return lambda *tensors: emulated(*map(as_numpy, tensors))
+
+    monkeypatch.setitem(sys.modules, "torch", TorchOnTheCpu(torch))
+    monkeypatch.setitem(sys.modules, "triton", None)
+    monkeypatch.setattr(tileloom, "build", build)
+    monkeypatch.setattr(gpu, "RESULTS", tmp_path / "RESULTS-gpu.md")
+    for name, value in {"_FLUSH": 1 << 10, "_COPY": 1 << 10, "_LAUNCHES": 2, "_REPEATS": 1}.items():
+        monkeypatch.setattr(gpu, name, value)
+    cuda.reset()
+    with fake_driver.plugged(FakeDriver(FakeDevice("Some GPU"))) as driver:
+        assert gpu.main(["--scale", "256", "--rounds", "1", "softmax", "add", "sum of"]) == 0
+        assert not driver.problems
+    cuda.reset()
+    text = capsys.readouterr().out
+    assert "Measured on one Some GPU" in text
+    for name in ("add 32x32", "softmax 32x16", "softmax 64x4", "sum of all 32x32"):
+        [row] = [line for line in text.splitlines() if line.startswith(f"| {name} |")][:1]
+        assert "%" in row, "ours was right, and timed"
+    assert "add 32x32, triton: ModuleNotFoundError" in text
+    assert not gpu.RESULTS.exists(), "only whole runs are kept"
