@@ -105,3 +105,20 @@ def test_clusters_of_blocks(tmp_path: Path) -> None:
     for sizes in ([2, 2], [4, 4, 1], [0, 1, 1]):
         with pytest.raises(UnsupportedError, match="a cluster is three numbers"):
             assembly(func.replace(attrs={**func.attrs, "tir.cluster_dims": sizes}), "cuda")
+
+
+def test_registers_go_from_producers_to_consumers(tmp_path: Path) -> None:
+    func = pipeline(
+        False, 256,
+        fewer="T.evaluate(T.ptx_setmaxnreg(24, False))",
+        more="T.evaluate(T.ptx_setmaxnreg(240, True))",
+        threads="256",
+    )  # fmt: skip
+    ptx = assembly(func, f"cuda -arch={ARCH}")
+    assert "setmaxnreg.dec.sync.aligned.u32 24;" in ptx
+    assert "setmaxnreg.inc.sync.aligned.u32 240;" in ptx
+    assemble(ptx, ARCH, tmp_path)
+    for count in ("20", "25", "257"):
+        changed = pipeline(False, 64, more=f"T.evaluate(T.ptx_setmaxnreg({count}, True))")
+        with pytest.raises(UnsupportedError, match="24 to 256 registers by eights"):
+            assembly(changed, f"cuda -arch={ARCH}")

@@ -157,6 +157,9 @@ def pipeline(turned: bool, depth: int, **changes: str) -> PrimFunc:
         "release": "T.evaluate(T.ptx_mbarrier_arrive(T.address_of(Empty[k % 2])))",
         "bytes": "16384",
         "wait": "T.evaluate(T.ptx_wgmma_wait_group(0))",
+        "fewer": "T.evaluate(0)",
+        "more": "T.evaluate(0)",
+        "threads": "160",
         **changes,
     }
     parts["full"] = parts["full"].format(**parts)
@@ -175,7 +178,7 @@ def main(MA: T.handle("uint8", "grid_constant"), MB: T.handle("uint8", "grid_con
         Empty = T.alloc_buffer((2,), "uint64", scope="shared")
         D = T.alloc_buffer((32,), "float32", scope="local")
         for b in T.thread_binding(1, thread="blockIdx.x"):
-            for t in T.thread_binding(160, thread="threadIdx.x"):
+            for t in T.thread_binding({parts["threads"]}, thread="threadIdx.x"):
                 if t == 0:
                     for s in range(2):
                         T.evaluate(T.ptx_mbarrier_init(T.address_of(Full[s]), 1))
@@ -183,6 +186,7 @@ def main(MA: T.handle("uint8", "grid_constant"), MB: T.handle("uint8", "grid_con
                     T.evaluate(T.ptx_fence_mbarrier_init())
                 T.evaluate(T.tvm_storage_sync("shared"))
                 if t >= 128:
+                    {parts["fewer"]}
                     if t == 128:
                         for k in range({depth // 64}):
                             {parts["empty"]}
@@ -196,6 +200,7 @@ def main(MA: T.handle("uint8", "grid_constant"), MB: T.handle("uint8", "grid_con
                                 SB.data, k % 2 * 4096, MB, T.address_of(Full[k % 2]), {b_at}
                             ))
                 else:
+                    {parts["more"]}
                     for i in T.unroll(32):
                         D[i] = T.float32(0)
                     for k in range({depth // 64}):
