@@ -189,7 +189,7 @@ def _joined(a: Tensor, b: Tensor, axis: int, rewriter: Rewriter) -> Tensor | Non
 def gather_of_run(node: Node, rewriter: Rewriter) -> Tensor | None:
     x, places, axis = node.inputs[0], node.inputs[1].value, node.attrs["axis"]
     extent = x.shape[axis]
-    if places is None or not 0 < places.size <= extent:
+    if places is None or not places.size or not at_least(extent, places.size):
         return None
     run = bounded(places, extent).reshape(-1)
     step = int(run[1] - run[0]) if run.size > 1 else 1

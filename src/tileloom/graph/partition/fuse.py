@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ..nodes import Graph, Node, Tensor
+from ..symbols import space_of_graph
 from ..to_tir.fits import CHEAP, formulas_fit, lattice, rows_fit, work_of
 from ..to_tir.fits_product import product_fit
 from ..to_tir.products import suits_panels
@@ -39,6 +40,8 @@ class Fuser:
         self.device = device
         #: Whether products may take formulas into their operands; late, as others gain more.
         self.into_operands = False
+        #: Whether there are extents that are not known yet.
+        self.is_symbolic = space_of_graph(graph) is not None
 
     # ------------------------------------------------------------------ one nest
 

@@ -47,8 +47,9 @@ def run(fuser: Fuser) -> None:
         if not (_siblings(fuser) | _copies(fuser)):
             break
         _vertical(fuser, _RULES[-1])
-    _follow(fuser)
-    _beside(fuser)
+    if not fuser.is_symbolic:  # kernels of several nests would have buckets for all combinations
+        _follow(fuser)
+        _beside(fuser)
 
 
 # ---------------------------------------------------------------------------- producers, consumers
