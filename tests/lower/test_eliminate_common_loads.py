@@ -268,3 +268,24 @@ def test_fewer_loads_in_ptx():
     ptx = assembly(module, "cuda -arch=sm_80")
     assert len(re.findall(r"ld\.global", ptx)) <= 5  # four of A, and one of B where it is kept
     assert ".local" not in ptx
+
+
+def test_straight_lines_of_other_memory_are_left_to_llvm():
+    """It sees that nothing comes between, also past stores elsewhere and a barrier."""
+
+    @T.prim_func
+    def func(
+        A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32"), C: T.Buffer((64,), "float32")
+    ):
+        T.func_attr({"tir.noalias": True})
+        with T.block("root"):
+            S = T.alloc_buffer((64,), "float32", scope="shared")
+            for t in T.thread_binding(64, thread="threadIdx.x"):
+                S[t] = A[t]
+                A[t] = A[t] + T.float32(1)
+                B[t] = A[t] * S[63 - t]
+                C[t] = A[t] + S[63 - t]
+
+    assert kept(func) == []
+    ptx = assembly(IRModule({"main": func}), "cuda -arch=sm_80")
+    assert re.findall(r"ld\.(global|shared)", ptx) == ["global", "shared"]
