@@ -18,6 +18,7 @@ from tileloom.schedule import ScheduleError
 from tileloom.schedule.library.intrinsics.mma import FACTORS
 from tileloom.schedule.tensor_intrin import TensorIntrin
 from tileloom.simt import run_kernels
+from tileloom.simt.cost import kernel_costs
 
 GPU = target("cuda -arch=sm_80")
 CASES = [
@@ -152,3 +153,17 @@ def main(B: T.Buffer((16,), "float32")):
 """)
     with pytest.raises(UserError, match=r"needs 32 threads along threadIdx\.x, not 16"):
         lower(func, GPU)
+
+
+def test_what_a_product_costs() -> None:
+    sch = mma_schedule(matmul(128, 128, 64, "f16", "f32"), "f16", "f32", stages=2)
+    [cost] = kernel_costs(lower(sch.mod["main"], GPU), GPU)
+    assert cost.products == 128 * 128 * 64
+    # Each of the four blocks copies 64 rows of A and 64 columns of B.
+    wanted = 4 * (64 + 64) * 64
+    loads, stores = cost.loads["global"], cost.stores["shared"]
+    assert (loads.elements, stores.elements) == (wanted, wanted)
+    assert loads.efficiency == 1
+    # Padded rows: `ldmatrix` meets no bank twice. Warps of a row, or of a column, read the same.
+    assert cost.loads["shared"].elements == 2 * wanted
+    assert cost.loads["shared"].efficiency == 1

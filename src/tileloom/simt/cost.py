@@ -38,6 +38,7 @@ from ..tir import (
     stmt_exprs,
 )
 from .crew import Crew
+from .instruction_cost import multiplications, pieces
 from .machine import Machine
 
 #: Bytes that memory moves together, banks of shared memory, and bytes of a bank.
@@ -97,6 +98,7 @@ class KernelCost:
         grid, block: extents by thread tag.
         loads, stores: by memory: "global", "shared" or "local".
         calls: how often threads evaluate each transcendental function.
+        products: multiplications that matrix units do.
         syncs: barriers that one block passes.
         shared_bytes: of a block. `local_bytes`: of a thread's arrays.
         registers: an estimate, for one thread.
@@ -109,6 +111,7 @@ class KernelCost:
     loads: dict[str, Traffic] = field(default_factory=dict)
     stores: dict[str, Traffic] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
+    products: int = 0
     syncs: int = 0
     shared_bytes: int = 0
     local_bytes: int = 0
@@ -134,6 +137,8 @@ class KernelCost:
                 moved = f", {t.moves} {what} ({t.efficiency:.0%})" if scope != "local" else ""
                 lines.append(f"{scope} {word}: {t.elements} elements, {t.bytes} bytes{moved}")
         lines += [f"{name}: {count}" for name, count in sorted(self.calls.items())]
+        if self.products:
+            lines.append(f"multiplications by matrix units: {self.products}")
         lines.append(f"barriers in a block: {self.syncs}")
         lines.append(f"shared memory of a block: {self.shared_bytes} bytes")
         lines.append(f"registers of a thread: about {self.registers}")
@@ -316,6 +321,16 @@ class _Counter:
                 elif isinstance(node, Call) and node.op in TRANSCENDENTAL:
                     name = node.op.removeprefix("tir.")
                     self.cost.calls[name] += threads * node.dtype.lanes * weight
+                elif isinstance(node, Call):
+                    self._instruction(node, active, weight)
+
+    def _instruction(self, call: Call, active: Any, weight: int) -> None:
+        """What an instruction of a warp does to memory, and what it multiplies."""
+        self.cost.products += int(active.sum()) * multiplications(call) // self.warp * weight
+        for piece in pieces(call):
+            table = self.cost.stores if piece.is_store else self.cost.loads
+            there = active & (np.arange(active.size) % self.warp < piece.lanes)
+            self._access(table, piece.buffer, (piece.index,), there, weight)
 
     def _access(
         self,
