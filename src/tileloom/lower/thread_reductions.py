@@ -85,6 +85,31 @@ def recognise(block: Block) -> ThreadReduction:
     )
 
 
+def recognise_choice(
+    body: Stmt,
+) -> tuple[Sequence[BufferStore], Sequence[Expr], CommReducer] | None:
+    """The stores, the sources and the combination of a body that chooses, as an arg-maximum does.
+
+    Of what there is and what comes, one is kept in all components; which one, all of them tell. So
+    the order of steps does not matter, and what there is may be combined again with itself.
+    """
+    stores = _stores(body, {})
+    if len(stores) < 2 or not all(isinstance(store.value, Select) for store in stores):
+        return None
+    loads = [BufferLoad(store.buffer, store.indices) for store in stores]
+    pairs = zip(stores, loads, strict=True)
+    sources = [_source(store.value, load) for store, load in pairs]
+    found = [source for source in sources if source is not None]
+    combiner = _combiner(stores, loads, found, found) if len(found) == len(stores) else None
+    if combiner is None:
+        return None
+    conditions = {r.children[0] for r in combiner.result}
+    known = {*combiner.lhs, *combiner.rhs}
+    if len(conditions) != 1 or free_vars(conditions.pop()) != known:
+        return None
+    return stores, found, combiner
+
+
 def _known(
     stores: Sequence[BufferStore], known: tuple[combiners.Combine, Sequence[Expr]]
 ) -> ThreadReduction:

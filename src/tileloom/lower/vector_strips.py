@@ -12,10 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..expr import (
     LT,
+    And,
     Call,
     Expr,
     FloorDiv,
     IntImm,
+    Or,
     Ramp,
     Shuffle,
     Sub,
@@ -73,7 +75,7 @@ def in_strips(chain: Sequence[For]) -> Stmt:
         CannotVectorize: its iterations depend on each other, or have no form for vectors.
     """
     *outer, loop = chain
-    strips = _Strips(loop.replace(body=with_plain_indices(loop.body)), outer)
+    strips = Strips(loop.replace(body=with_plain_indices(loop.body)), outer)
     body = strips.loops()
     totals = (*strips.totals.values(), *strips.columns.values())
     places = [free_vars(total.index) for total in totals]
@@ -86,7 +88,9 @@ def in_strips(chain: Sequence[For]) -> Stmt:
     return stmt
 
 
-class _Strips:
+class Strips:
+    """The loops over the vectors of a loop."""
+
     def __init__(self, loop: For, outer: Sequence[For]) -> None:
         self.kind = loop.loop_var.dtype
         self.width = int(loop.annotations[LANES])
@@ -187,7 +191,7 @@ class _Strips:
         lane = Var("lane", self.kind)
         valid = [] if wanted is None else [binary(LT, lane, wanted)]
         slot = const(part * self.width, self.kind) + lane
-        body = _Placed(self.totals, self.columns, slot, valid).visit(self.loop.body)
+        body = self.placed(slot, valid)
         values: dict[Var, Expr] = {self.loop.loop_var: self.loop.min + start + lane}
         body = fresh_copy(body, values) if self.copies else replace_vars(body, values)
         self.copies += 1
@@ -195,6 +199,10 @@ class _Strips:
             return replace_vars(body, {lane: const(0, self.kind)})
         ramp = Ramp(const(0, self.kind), const(1, self.kind), width)
         return Vectorizer(lane, ramp).visit(body)
+
+    def placed(self, slot: Expr, valid: Sequence[Expr]) -> Stmt:
+        """The body with its sums in a slot of the partial results, under conditions."""
+        return _Placed(self.totals, self.columns, slot, valid).visit(self.loop.body)
 
     # ------------------------------------------------------------------ totals
 
@@ -265,18 +273,21 @@ class _Placed(StmtRewriter):
         total = self.totals.get(stmt) or self.columns.get(stmt)
         condition = conjunction(self.conditions)
         if stmt.buffer.data in self.private and self.conditions:
-            return stmt.replace(value=_if(condition, stmt.value, const(0, stmt.value.dtype)))
+            return stmt.replace(value=choose(condition, stmt.value, const(0, stmt.value.dtype)))
         if total is None:
             return IfThenElse(condition, stmt) if self.conditions else stmt
-        value = _if(condition, total.value, total.unit) if self.conditions else total.value
+        value = choose(condition, total.value, total.unit) if self.conditions else total.value
         slot = self.slot if stmt in self.totals else stmt.indices[0]
         old = BufferLoad(total.parts, (slot,))
-        return BufferStore(total.parts, total.op(old, value), (slot,))
+        if total.op not in (And, Or):
+            return BufferStore(total.parts, total.op(old, value), (slot,))
+        name = Var("new", value.dtype)  # or else it is loaded under a mask, where it matters
+        return LetStmt(name, value, BufferStore(total.parts, total.op(old, name), (slot,)))
 
     def visit_LetStmt(self, stmt: LetStmt) -> Stmt:
         if self.conditions and has_load(stmt.value):
             zero = const(0, stmt.value.dtype)
-            stmt = stmt.replace(value=_if(conjunction(self.conditions), stmt.value, zero))
+            stmt = stmt.replace(value=choose(conjunction(self.conditions), stmt.value, zero))
         return super().visit_LetStmt(stmt)
 
     def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
@@ -303,5 +314,6 @@ def _short_stores(body: Stmt) -> int:
     return len(stmts) if plain else STATEMENTS
 
 
-def _if(condition: Expr, yes: Expr, no: Expr) -> Expr:
+def choose(condition: Expr, yes: Expr, no: Expr) -> Expr:
+    """One of two values; what is not chosen is not evaluated."""
     return Call(yes.dtype, IF_THEN_ELSE, (condition, yes, no))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..expr import (
     LT,
     Add,
+    And,
     BinaryOp,
     Expr,
     FloorMod,
@@ -15,6 +16,7 @@ from ..expr import (
     Max,
     Min,
     Mul,
+    Or,
     Ramp,
     Var,
     binary,
@@ -92,7 +94,7 @@ def find_totals(loop: For) -> Iterator[tuple[BufferStore, type[BinaryOp], Expr]]
 def _update(stmt: BufferStore) -> tuple[type[BinaryOp], Expr]:
     """The operation and what it takes in, of `A[i] = op(A[i], value)`."""
     value = stmt.value
-    if isinstance(value, Add | Mul | Max | Min):
+    if isinstance(value, Add | Mul | Max | Min | And | Or):
         for old, new in ((value.a, value.b), (value.b, value.a)):
             here = isinstance(old, BufferLoad) and old.indices == stmt.indices
             others = loaded_buffers(new)

@@ -8,6 +8,7 @@ from ..expr import IntImm, Ramp, const
 from ..tir import SERIAL, VECTORIZED, For, PrimFunc, Stmt, StmtRewriter, is_no_op, seq
 from .common import fresh_copy, on_body, replace_vars
 from .vector_body import CannotVectorize, Vectorizer
+from .vector_choices import in_choices
 from .vector_strips import LANES, PARTS, TILE, annotated_chain, in_strips
 from .vector_tiles import in_tiles, is_tiled
 
@@ -52,7 +53,8 @@ class _VectorizeLoops(StmtRewriter):
 
     def _strips(self, chain: list[For]) -> Stmt:
         try:
-            return in_strips(chain)
+            chosen = in_choices(chain)
+            return in_strips(chain) if chosen is None else chosen
         except CannotVectorize:
             *outer, loop = chain
             stmt: Stmt = self.visit(loop.replace(annotations=_without(loop, LANES, PARTS)))
