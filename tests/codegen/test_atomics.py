@@ -239,7 +239,7 @@ def counted(A: T.Buffer((1,), "int32"), B: T.Buffer((8,), "int32")):
         B[i] = T.atomic_add(T.address_of(A[0]), 1) - T.atomic_add(T.address_of(A[0]), 1)
         if T.atomic_add(T.address_of(A[0]), 0) < 0:
             T.evaluate(0)
-        if T.atomic_add(T.address_of(A[0]), 2) > -9:
+        if 0 * T.atomic_add(T.address_of(A[0]), 2) == 0:
             B[i] = B[i] - 1
 
 

@@ -6,6 +6,7 @@ from ..base import DType, dtype
 from ..base.dtype import wrap_int
 from ..base.errors import DTypeError, UserError
 from ..base.late import TYPE_CHECKING
+from .effects import has_effect
 from .nodes import (
     EQ,
     GE,
@@ -252,7 +253,11 @@ def _fold(
             return const(evaluate(a.value, b.value), op.result_type(a.dtype))
         if a.dtype.is_float:
             return None
-        return _unit_laws(op, a, b)
+        result = _unit_laws(op, a, b)
+        if isinstance(result, IntImm) and has_effect(b if isinstance(a, IntImm) else a):
+            # Of a constant that decides a conjunction, the other part is not evaluated anyway.
+            return result if op in (And, Or) and isinstance(a, IntImm) else None
+        return result
 
     return fold
 
