@@ -63,7 +63,8 @@ class CudaKernel:
             replace(param, alignment=ALIGNMENT) if param.is_buffer else param for param in params
         )
         self._plan = plan
-        self._prepared: dict[tuple[Any, ...], Prepared] = {}
+        self._prepared: dict[tuple[Any, ...], Prepared] = {}  # by types and layouts
+        self._known: dict[tuple[Any, ...], Prepared] = {}  # by numbers and sizes
         self._packages: dict[type, foreign.Package | None] = {}
         #: For each argument: whether it is an array (None) or a number that decides about sizes.
         symbols = number_symbols(self.params)
@@ -147,7 +148,7 @@ class CudaKernel:
         binder = _Binder(self.name, self.params, where, handle)
         bound = binder.bind(arguments)
         values = {k: self._value(bound, param) for k, param in enumerate(self.params)}
-        prepared = self._prepare(where, bound, values)
+        prepared = self._find(where, bound, values)
         passed = [values[k] for k, param in enumerate(self.params) if not param.implicit]
         for value in arguments:
             array = value.array if isinstance(value, TensorMap) else value
@@ -185,6 +186,22 @@ class CudaKernel:
     @staticmethod
     def _value(bound: Bound, param: ParamSpec) -> Any:
         return bound.symbols[param.name][0] if param.implicit else bound.values[param.name]
+
+    def _find(self, where: Device, bound: Bound, values: dict[int, Any]) -> Prepared:
+        """A call that differs from this one in addresses alone, made if there was none."""
+        deciding = [
+            values[k]
+            for k, param in enumerate(self.params)
+            if param.implicit or k in self._plan.steering
+        ]
+        sizes = [high - low for _, _, (low, high) in bound.buffers]
+        key = (where.index, *deciding, *sizes)
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= _MOST_PREPARED:
+                self._known.clear()
+            found = self._known[key] = self._prepare(where, bound, values)
+        return found
 
     def _prepare(self, where: Device, bound: Bound, values: dict[int, Any]) -> Prepared:
         steering = {k: values[k] for k in self._plan.steering}
