@@ -117,9 +117,9 @@ def check_complete(state: ScheduleState, block: StmtSRef) -> None:
         raise refuse(f"{name_of(block)} is not a complete block: {fault}", at=[block])
 
 
-def check_reduction(state: ScheduleState, block: StmtSRef) -> None:
-    """Refuse a block that is not a reduction in its scope."""
-    fault = reduction_fault(state, block, scope_root(block))
+def check_reduction(state: ScheduleState, block: StmtSRef, masked: bool = False) -> None:
+    """Refuse a block that is not a reduction in its scope; `masked` as for `reduction_fault`."""
+    fault = reduction_fault(state, block, scope_root(block), masked)
     if fault is not None:
         raise refuse(f"{name_of(block)} is not a reduction block: {fault}", at=[block])
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...base import Target
 from .estimate import estimate
-from .tile import LONGEST, Tile, next_power, trim
+from .tile import Tile, next_power, trim
 
 #: Threads of a block without reductions, and rows of them that a GPU should have at least.
 THREADS, ENOUGH = 256, 64
@@ -81,8 +81,8 @@ def _across_rows(rows: int, depth: int, target: Target) -> Iterator[Tile]:
 
 
 def vector_of(length: int, inner: int, bits: int) -> int:
-    """How many neighbours a thread reads at once: up to 16 bytes, of what it keeps of a row."""
-    vector = max(1, 128 // max(8, bits)) if inner <= LONGEST else 1
+    """How many neighbours a thread reads at once: up to 16 bytes, of a row of this length."""
+    vector = max(1, 128 // max(8, bits))
     while vector > 1 and (length % vector or inner < vector):
         vector //= 2
     return vector

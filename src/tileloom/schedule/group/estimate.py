@@ -14,7 +14,7 @@ from .tile import KEPT, LONGEST, Tile
 
 #: Until a load arrives; loads that a thread has under way at once; a step of a warp's shuffles, and
 #: of a tree in shared memory; a barrier.
-LATENCY, UNDER_WAY, SHUFFLE, TREE, BARRIER = 600, 4, 25, 60, 60
+LATENCY, UNDER_WAY, SHUFFLE, TREE, BARRIER = 800, 4, 25, 60, 60
 #: Threads and blocks that a processor holds at a time.
 THREADS, BLOCKS = 2048, 32
 
@@ -39,7 +39,7 @@ def estimate(tile: Tile, rows: int, depth: int, bits: int, target: Target) -> fl
     rounds = ceil(on_one / resident)
     passes = 2 if tile.reduce_inner > KEPT else 1
     size = on_one * tile.spatial_thread * depth / tile.parts * bits / 8
-    at_once = UNDER_WAY * tile.vector if tile.reduce_inner <= LONGEST else 1  # loops wait each time
+    at_once = tile.vector * (UNDER_WAY if tile.reduce_inner <= LONGEST else 1)  # loops wait
     waits = ceil(tile.reduce_inner / at_once) * LATENCY
     loading = passes * max(size / _bandwidth(target), rounds * waits)
     return loading + rounds * _combining(tile)
@@ -59,7 +59,7 @@ def _combining(tile: Tile) -> float:
     warp = log2(min(32, tile.reduce_thread)) * SHUFFLE
     if tile.reduce_thread <= 32:
         return warp
-    return warp + BARRIER + LATENCY / 20 + log2(tile.reduce_thread / 32) * SHUFFLE
+    return warp + BARRIER + SHUFFLE + log2(tile.reduce_thread / 32) * SHUFFLE
 
 
 __all__ = ["estimate"]

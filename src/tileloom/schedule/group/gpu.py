@@ -30,9 +30,11 @@ from .registers import (
     keep_results,
     read_by_vectors,
     rows_of_inputs,
+    streams_of,
 )
 from .share import ACROSS_ROWS, ALONG_ROWS, share_out, threads_of
-from .tile import KEPT, Tile, alternatives
+from .stream import Rows, reduce_stream
+from .tile import KEPT, LONGEST, Tile, alternatives
 from .transposed import ROWS, SIDE, tile_transposed, transposed_reads
 
 
@@ -81,7 +83,7 @@ def _schedule(
     if parts > 1:
         trial = sch.copy()
         try:
-            return trial, schedule_parts(trial, cluster.copy(), parts)
+            return trial, schedule_parts(trial, cluster.copy(), parts, _widest(sch, cluster))
         except ScheduleError:
             pass  # one kernel will do
     wide = along_broadcasts(sch, cluster)
@@ -138,7 +140,10 @@ def _apply(sch: Schedule, cluster: Cluster, tile: Tile) -> Launch:
     inline_the_rest(sch, cluster, tile)
     keep_results(sch, cluster, tile)
     vector = tile.vector if domain.reduced else 1
-    if vector > 1 and any(map(reduces, cluster.blocks(sch).values())):
+    streams: Rows = {}
+    if vector > 1 and tile.reduce_inner > LONGEST:
+        streams = streams_of(sch, cluster)
+    elif vector > 1 and any(map(reduces, cluster.blocks(sch).values())):
         read_by_vectors(sch, cluster)
     for name in cluster.names:
         flatten(sch, name, cluster, vector)
@@ -153,7 +158,12 @@ def _apply(sch: Schedule, cluster: Cluster, tile: Tile) -> Launch:
     if tile.reduce_inner > KEPT:
         for _, later in reduce_in_one_pass(sch, cluster.names):
             deep[later] = False
-    outermost = [_tile_block(sch, name, cluster, tile, tags, deep[name]) for name in cluster.names]
+    outermost: list[LoopRV] = []
+    for name in cluster.names:
+        if streams and deep[name] and reduces(sch.get(sch.get_block(name))):
+            outermost += reduce_stream(sch, name, cluster, tile, tags, streams)
+        else:
+            outermost.append(_tile_block(sch, name, cluster, tile, tags, deep[name]))
     return Launch(merged(sch, outermost), threads_of(tile, tags))
 
 

@@ -10,15 +10,17 @@ from __future__ import annotations
 from ...base import Target
 from ..rv import BlockRV, LoopRV
 from ..schedule import Schedule
+from .choose import vector_of
 from .clusters import Cluster, blocks_alone, is_long, over_depth
 from .domain import Domain
 from .launches import Launch
 from .loops import reduces
 from .normal import normalise
 from .online import reduce_in_one_pass
-from .registers import keep_results
+from .registers import keep_results, streams_of
 from .share import ACROSS_ROWS, ALONG_ROWS, share_out, threads_of
-from .tile import KEPT, Tile, busy_blocks, trim
+from .stream import Rows, copy_streams, in_registers
+from .tile import KEPT, Tile, busy_blocks, next_power, trim
 
 #: Threads that reduce one part, and for columns how many columns and how many threads of each.
 THREADS, COLUMNS, TOGETHER = 256, 32, 8
@@ -48,16 +50,25 @@ def _threads(domain: Domain) -> int:
     return THREADS if domain.reduces_innermost else TOGETHER
 
 
-def schedule_parts(sch: Schedule, cluster: Cluster, parts: int) -> list[Launch]:
-    """Two kernels: parts of all reductions, then what is made of them."""
+def schedule_parts(sch: Schedule, cluster: Cluster, parts: int, bits: int) -> list[Launch]:
+    """Two kernels: parts of all reductions, then what is made of them.
+
+    Args:
+        bits: of the widest element.
+    """
     domain = cluster.domain
     along = domain.reduces_innermost
+    rows = streams_of(sch, cluster) if along else {}
+    vector = vector_of(domain.reduced[-1].extent, KEPT, bits) if rows else 1
+    step = _threads(domain) * vector
+    length = -(-domain.depth // (parts * step))
+    parts = -(-domain.depth // (length * step))  # none of them empty
     if along:
-        whole, tags = Tile(1, 1, trim(_power(parts), 1, 1024), 1, "block"), ALONG_ROWS
+        whole, tags = Tile(1, 1, trim(next_power(parts), 1, 1024), 1, "block"), ALONG_ROWS
     else:
         whole, tags = Tile(min(THREADS, domain.rows), 1, 1, parts, "none"), ACROSS_ROWS
     keep_results(sch, cluster, whole)
-    deep = {name: normalise(sch, name, domain)[1] is not None for name in cluster.names}
+    deep = {name: normalise(sch, name, domain, vector)[1] is not None for name in cluster.names}
     if cluster.pairs:
         for _, later in reduce_in_one_pass(sch, cluster.names):
             deep[later] = False
@@ -65,15 +76,15 @@ def schedule_parts(sch: Schedule, cluster: Cluster, parts: int) -> list[Launch]:
     of_wholes: list[LoopRV] = []
     for name in cluster.names:
         rv = sch.get_block(name)
-        if deep[name]:
-            step = _threads(domain)
-            length = -(-domain.depth // (parts * step))
+        if deep[name] and vector > 1:
+            of_parts += _stream_part(sch, rv, cluster, (parts, length, vector), rows)
+        elif deep[name]:
             part, _, _ = sch.split(sch.get_loops(rv)[1], [parts, length, step])
             of_parts.append(_tile_part(sch, sch.rfactor(part, 0), along, domain.rows))
-        rows, *depth = sch.get_loops(rv)
+        row, *depth = sch.get_loops(rv)
         leaves = cluster.leaves(sch, sch.get(rv))
         of_wholes.append(
-            share_out(sch, rv, rows, depth[:1] if deep[name] else (), whole, tags, leaves)
+            share_out(sch, rv, row, depth[:1] if deep[name] else (), whole, tags, leaves)
         )
     threads = (THREADS, 1) if along else (min(COLUMNS, domain.rows), TOGETHER)
     return [
@@ -82,20 +93,42 @@ def schedule_parts(sch: Schedule, cluster: Cluster, parts: int) -> list[Launch]:
     ]
 
 
+def _stream_part(
+    sch: Schedule, rv: BlockRV, cluster: Cluster, sizes: tuple[int, int, int], rows: Rows
+) -> list[LoopRV]:
+    """A block of threads for each part of a row, read by vectors; threads, then all of them."""
+    parts, length, vector = sizes
+    copies = copy_streams(sch, rv, cluster, vector, rows)
+    row, vectors, lane = sch.get_loops(rv)
+    part, inner, thread = sch.split(vectors, [parts, length, THREADS])
+    sch.reorder(row, part, thread, inner, lane)
+    both = sch.rfactor(part, 0)
+    _for_other_kernels(sch, both)
+    own = sch.rfactor(sch.get_loops(both)[2], -1)
+    row, part, thread, inner, lane = sch.get_loops(own)
+    in_registers(sch, own, copies, inner, lane)
+    blocks = []
+    for block in (own, both):
+        row, part, thread, *_ = sch.get_loops(block)
+        blocks.append(sch.fuse(row, part))
+        sch.bind(thread, "threadIdx.x")
+    return blocks
+
+
 def merged(sch: Schedule, nests: list[LoopRV]) -> LoopRV:
     """Nests over blocks as one."""
     loop: LoopRV = sch.merge(*nests) if len(nests) > 1 else nests[0]
     return loop
 
 
-def _power(value: int) -> int:
-    return 1 << max(0, value - 1).bit_length()
+def _for_other_kernels(sch: Schedule, rv: BlockRV) -> None:
+    for k in range(len(sch.get(rv).writes)):
+        sch.set_scope(rv, k, "global")
 
 
 def _tile_part(sch: Schedule, rv: BlockRV, along: bool, rows: int) -> LoopRV:
     """A block of threads for each part of a row, or of neighbouring columns."""
-    for k in range(len(sch.get(rv).writes)):
-        sch.set_scope(rv, k, "global")  # another kernel reads it
+    _for_other_kernels(sch, rv)
     row, part, inner, thread = sch.get_loops(rv)
     block: LoopRV
     if along:

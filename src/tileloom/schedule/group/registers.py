@@ -105,6 +105,14 @@ def read_by_vectors(sch: Schedule, cluster: Cluster) -> None:
         cluster.names.insert(0, name)
 
 
+def streams_of(sch: Schedule, cluster: Cluster) -> dict[Buffer, list[GroupAxis | None]]:
+    """The same inputs with the axes of their dimensions."""
+    return {
+        buffer: _read_axes(sch.get(sch.get_block(names[0])), buffer, cluster.domain)
+        for buffer, names in rows_of_inputs(sch, cluster).items()
+    }
+
+
 def _read_axes(block: Block, buffer: Buffer, domain: Domain) -> list[GroupAxis | None]:
     by_var = dict(zip((i.var for i in block.iter_vars), domain.axes[block.name_hint], strict=True))
     indices = next(indices for read, indices in accesses(block) if read is buffer)
@@ -141,4 +149,5 @@ def flatten(sch: Schedule, name: str, cluster: Cluster, vector: int = 1) -> None
 
 __all__ = [
     "flatten", "inline_the_rest", "keep_results", "read_by_vectors", "rows_of_inputs",
+    "streams_of",
 ]  # fmt: skip

@@ -47,8 +47,8 @@ def share_out(
             block = sch.fuse(block, *part)
         if tile.reduce_thread > 1:
             sch.bind(thread, tags[1])
-        if len(depth) > 1 and not reduces(sch.get(rv)):
-            sch.vectorize(depth[1])
+        if len(depth) > 1:
+            (sch.unroll if reduces(sch.get(rv)) else sch.vectorize)(depth[1])
     if tile.spatial_thread > 1:
         sch.bind(row, tags[0])
     if not leaves:

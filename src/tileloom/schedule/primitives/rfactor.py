@@ -83,7 +83,7 @@ class _RFactor:
         self.realize = state.realize(self.block)
         if state.enable_check:
             check_stage_pipeline(state, self.scope)
-            check_reduction(state, self.block)
+            check_reduction(state, self.block, masked=True)
         self._check_loops()
         self.reduction: Reduction = reduction_of(self.block.block)
         ranks = {store.buffer.ndim for store in self.reduction.stores}
