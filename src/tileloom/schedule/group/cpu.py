@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from ...base import Target
+from ...base.compiling import compiling
 from ...expr import IntImm, Var
 from ...tir import IRModule, PrimFunc
 from ..errors import ScheduleError
@@ -18,6 +19,7 @@ from .cpu_sizes import Sizes
 from .domain import blocks_by_name
 
 
+@compiling
 def schedule_cpu(
     mod: IRModule | PrimFunc,
     target: Target,
