@@ -4,9 +4,10 @@ Where elements along the axis are neighbours, a warp scans 32 of them with five 
 Steele 1986), several times in a row; the totals of a block's warps meet in shared memory, and a
 block goes along a row tile by tile. Else every thread goes along a column of its own.
 
-Where there are few rows, they are cut into chunks: one kernel finds the total of each chunk, a
-second scans the totals, and a third scans the chunks, each from what comes before it. (That reads
-the input twice. A single pass would have blocks wait for each other: Merrill and Garland 2016.)
+Where there are few rows, they are cut into chunks: one kernel finds the total of each chunk, and a
+second scans the chunks, each from the sum of the totals before it. (That reads the input twice. A
+single pass would have blocks wait for each other: Merrill and Garland 2016.) Columns have a kernel
+between the two, which scans the totals.
 """
 
 from __future__ import annotations
@@ -138,23 +139,27 @@ def _columns(outer: int, extent: int, inner: int) -> _Plan:
 
 
 def _passes(plan: _Plan, exclusive: bool, reverse: bool) -> list[str]:
-    nest = _scan_columns if plan.inner > 1 else _scan_rows
-    total = _total_columns if plan.inner > 1 else _total_rows
+    if plan.inner == 1:
+        scan = _scan_rows(plan, exclusive, reverse)
+        if plan.chunks == 1:
+            return [scan]
+        return [_totals_of(plan, "totals"), _total_rows(plan, reverse), scan]
     if plan.chunks == 1:
-        return [nest(plan, "A", "B", "", exclusive, reverse)]
-    if plan.inner > 1:
-        totals = replace(plan, extent=plan.chunks, chunks=1, length=plan.chunks)
-        shape = f"({plan.rows}, {plan.chunks}, {plan.inner})"
-    else:
-        totals, shape = _rows(plan.rows, plan.chunks), f"({plan.rows}, {plan.chunks})"
-        totals = replace(totals, chunks=1, length=plan.chunks)
+        return [_scan_columns(plan, "A", "B", "", exclusive, reverse)]
+    totals = replace(plan, extent=plan.chunks, chunks=1, length=plan.chunks)
     return [
-        f"totals = T.alloc_buffer({shape}, WIDE)",
-        f"before = T.alloc_buffer({shape}, WIDE)",
-        total(plan, reverse),
-        nest(totals, "totals", "before", "", True, False),
-        nest(plan, "A", "B", "before", exclusive, reverse),
+        _totals_of(plan, "totals"),
+        _totals_of(plan, "before"),
+        _total_columns(plan, reverse),
+        _scan_columns(totals, "totals", "before", "", True, False),
+        _scan_columns(plan, "A", "B", "before", exclusive, reverse),
     ]
+
+
+def _totals_of(plan: _Plan, name: str) -> str:
+    """Memory for a number of every chunk."""
+    shape = (plan.rows, plan.chunks, *([plan.inner] if plan.inner > 1 else []))
+    return f"{name} = T.alloc_buffer({shape}, WIDE)"
 
 
 # ---------------------------------------------------------------------------- neighbours
@@ -203,8 +208,8 @@ def _rounds(plan: _Plan, *body: str) -> str:
     return under(f"for r in T.unroll({plan.rounds}):", f"at: T.int32 = {at}", *body)
 
 
-def _fetch(plan: _Plan, source: str, reverse: bool) -> str:
-    value = f"T.Cast(WIDE, {_element(plan, source, reverse)})"
+def _fetch(plan: _Plan, reverse: bool) -> str:
+    value = f"T.Cast(WIDE, {_element(plan, 'A', reverse)})"
     return _rounds(plan, f"v[r] = T.if_then_else(at < {plan.extent}, {value}, neutral)")
 
 
@@ -217,16 +222,14 @@ _WARP_SCAN = under(
 )
 
 
-def _scan_rows(
-    plan: _Plan, source: str, target: str, before: str, exclusive: bool, reverse: bool
-) -> str:
-    store = f"{_element(plan, target, reverse)} = T.Cast({_kind(target)}, "
+def _scan_rows(plan: _Plan, exclusive: bool, reverse: bool) -> str:
+    store = f"{_element(plan, 'B', reverse)} = T.Cast(KIND, "
     leave_out = (
         "kept[3] = T.tvm_warp_shuffle_up(ALL, v[r], 1, 32, 32)",
         "v[r] = T.Select(lane == 0, neutral, kept[3])",
     )
     tile = (
-        _fetch(plan, source, reverse),
+        _fetch(plan, reverse),
         "kept[1] = neutral",
         under(
             f"for r in T.unroll({plan.rounds}):",
@@ -242,9 +245,33 @@ def _scan_rows(
     )
     return _row_block(
         plan,
-        f"scan_{target}",
-        f"kept[0] = {f'{before}[row, chunk]' if before else 'neutral'}",
+        "scan",
+        "kept[0] = neutral",
+        *(_before(plan) if plan.chunks > 1 else ()),
         under(f"for tile in range({-(-plan.length // plan.tile)}):", *tile),
+    )
+
+
+#: kept[0] of all lanes of a warp together, in each of them.
+_WARP_TOTAL = under(
+    "for d in T.unroll(5):",
+    "kept[3] = T.tvm_warp_shuffle_xor(ALL, kept[0], T.shift_left(1, d), 32, 32)",
+    "kept[0] = combine(kept[0], kept[3])",
+)
+
+
+def _before(plan: _Plan) -> tuple[str, ...]:
+    """kept[0] becomes what comes before the chunk: every block adds up the totals by itself."""
+    at = f"k * {32 * plan.warps} + t"
+    return (
+        under(
+            f"for k in range({-(-plan.chunks // (32 * plan.warps))}):",
+            under(f"if {at} < chunk:", f"kept[0] = combine(kept[0], totals[row, {at}])"),
+        ),
+        _WARP_TOTAL,
+        under("if lane == 0:", "sums[warp] = kept[0]"),
+        "kept[0] = neutral",
+        under(f"for w in T.unroll({plan.warps}):", "kept[0] = combine(kept[0], sums[w])"),
     )
 
 
@@ -266,14 +293,10 @@ def _total_rows(plan: _Plan, reverse: bool) -> str:
         "kept[0] = neutral",
         under(
             f"for tile in range({-(-plan.length // plan.tile)}):",
-            _fetch(plan, "A", reverse),
+            _fetch(plan, reverse),
             under(f"for r in T.unroll({plan.rounds}):", "kept[0] = combine(kept[0], v[r])"),
         ),
-        under(
-            "for d in T.unroll(5):",
-            "kept[3] = T.tvm_warp_shuffle_xor(ALL, kept[0], T.shift_left(1, d), 32, 32)",
-            "kept[0] = combine(kept[0], kept[3])",
-        ),
+        _WARP_TOTAL,
         under("if lane == 0:", "sums[warp] = kept[0]"),
         under(
             "if t == 0:",
