@@ -24,7 +24,7 @@ MakePtx = Callable[[str, Target], str]
 def emulated(program: PrimFunc | IRModule, target: Any, device: str) -> Any:
     """Kernels for the emulator, as `build` returns them."""
     from .lower import lower
-    from .simt import EmulatedKernel
+    from .simt import EmulatedKernel, sizes_of
 
     wanted = parse_target(target)
     if device != "emulator" or wanted.kind != "cuda":
@@ -32,10 +32,15 @@ def emulated(program: PrimFunc | IRModule, target: Any, device: str) -> Any:
             f"there is no device {device!r} for the target {wanted}",
             hint='the device "emulator" runs code for the target "cuda"',
         )
+
+    def made(func: PrimFunc) -> Any:
+        closed = with_symbols(func)
+        sizes = sizes_of(closed, len(func.params))
+        return EmulatedKernel(lower(closed, wanted), wanted, sizes)
+
     if isinstance(program, PrimFunc):
-        return EmulatedKernel(lower(program, wanted), wanted)
-    flat = lower(program, wanted)
-    return {name: EmulatedKernel(func, wanted) for name, func in flat.functions.items()}
+        return made(program)
+    return {name: made(func) for name, func in program.functions.items()}
 
 
 def launched(

@@ -12,9 +12,9 @@ from gpu import assemble
 from simt.matrix_programs import function
 from simt.mma_schedules import matmul, mma_schedule
 from tileloom import te
-from tileloom.base.errors import UnsupportedError
+from tileloom.base.errors import ArgumentError, UnsupportedError
 from tileloom.base.target import target
-from tileloom.driver import assembly
+from tileloom.driver import assembly, build
 from tileloom.expr import Call, const
 from tileloom.lower import lower
 from tileloom.lower.pointers import COMMIT_GROUP, WAIT_GROUP
@@ -242,3 +242,72 @@ def test_the_type_of_elements_may_come_first(head: str) -> None:
     """As TVM writes it."""
     text = str(copies(16)).replace("T.ptx_cp_async(", f"T.ptx_cp_async({head}")
     assert np.array_equal(run_copies(function(text), 16), np.arange(1, 129))
+
+
+def any_length(stages: int) -> PrimFunc:
+    """The sum of rows, however many there are, which come in some steps ahead."""
+    return function(f"""
+@T.prim_func
+def main(a: T.handle, b: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n, 128), "float32")
+    B = T.match_buffer(b, (128,), "float32")
+    with T.block("root"):
+        for t in T.thread_binding(32, thread="threadIdx.x"):
+            with T.block("sum"):
+                T.reads(A[0:n, 0:128])
+                T.writes(B[0:128])
+                R = T.alloc_buffer((4,), "float32", scope="local")
+                for v in range(4):
+                    R[v] = T.float32(0)
+                for k in T.serial(n, annotations={{
+                    "software_pipeline_stage": [0, {stages - 1}],
+                    "software_pipeline_order": [0, 1],
+                    "software_pipeline_async_stages": [0],
+                }}):
+                    with T.block("step"):
+                        S = T.alloc_buffer((128,), "float32", scope="shared")
+                        with T.block("load"):
+                            T.reads(A[k, 0:128])
+                            T.writes(S[0:128])
+                            for v in T.vectorized(4):
+                                S[t * 4 + v] = A[k, t * 4 + v]
+                        with T.block("add"):
+                            T.reads(S[0:128], R[0:4])
+                            T.writes(R[0:4])
+                            for v in range(4):
+                                R[v] = R[v] + S[(31 - t) * 4 + v]
+                for v in range(4):
+                    B[(31 - t) * 4 + v] = R[v]
+""")
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_pipelines_of_any_length(stages: int, tmp_path: Path) -> None:
+    """Fewer iterations than stages, too: the waits at the end count what has been begun."""
+    func = any_length(stages)
+    kernel = build(func, target=GPU, device="emulator")
+    for n in (0, 1, 2, 3, 4, 5, 7):
+        a = np.random.default_rng(n).standard_normal((n, 128)).astype("float32")
+        b = np.full(128, np.nan, "float32")
+        kernel(a, b)
+        np.testing.assert_allclose(b, a.sum(0), 1e-5, 1e-5)
+    assemble(assembly(func, GPU), "sm_80", tmp_path)
+
+
+def test_sizes_agree() -> None:
+    func = function("""
+@T.prim_func
+def main(a: T.handle, b: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n,), "float32")
+    B = T.match_buffer(b, (n,), "float32")
+    for t in T.thread_binding(n, thread="threadIdx.x"):
+        B[t] = A[t]
+""")
+    kernel = build(func, target=GPU, device="emulator")
+    a, b = np.ones(5, "float32"), np.zeros(5, "float32")
+    kernel(a, b)
+    assert np.array_equal(a, b)
+    with pytest.raises(ArgumentError, match=r"\[4, 5\] elements where one size is meant"):
+        kernel(a, b[:4])

@@ -2,7 +2,7 @@
 
 from .cost import KernelCost, Traffic, kernel_costs
 from .defects import KernelDefect
-from .launch import EmulatedKernel, run_kernels
+from .launch import EmulatedKernel, run_kernels, sizes_of
 
 __all__ = [
     "EmulatedKernel",
@@ -11,4 +11,5 @@ __all__ = [
     "Traffic",
     "kernel_costs",
     "run_kernels",
+    "sizes_of",
 ]

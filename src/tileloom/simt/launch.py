@@ -85,19 +85,58 @@ class EmulatedKernel:
     Args:
         func: the lowered function.
         target: the GPU that it is for, which must have its instructions.
+        sizes: what the last parameters are, which callers do not pass; see `sizes_of`.
     """
 
-    def __init__(self, func: PrimFunc, target: Target | None = None) -> None:
+    def __init__(
+        self,
+        func: PrimFunc,
+        target: Target | None = None,
+        sizes: Sequence[Sequence[tuple[int, int]]] = (),
+    ) -> None:
         if target is not None:
             check_instructions(func, target)
         self.func = func
+        self.sizes = sizes
 
     def __call__(self, *args: Any) -> None:
         """Run on arrays, in place; see `run_kernels`."""
-        run_kernels(self.func, *args)
+        run_kernels(self.func, *args, *(self._size(places, args) for places in self.sizes))
+
+    @staticmethod
+    def _size(places: Sequence[tuple[int, int]], args: tuple[Any, ...]) -> int:
+        shapes = [(np.shape(args[at]), axis) for at, axis in places if at < len(args)]
+        found = {shape[axis] for shape, axis in shapes if axis < len(shape)}
+        if len(found) != 1:
+            raise ArgumentError(f"arguments have {sorted(found)} elements where one size is meant")
+        return int(found.pop())
 
     def __repr__(self) -> str:
         return f"EmulatedKernel({self.func.name})"
+
+
+def sizes_of(func: PrimFunc, passed: int) -> list[list[tuple[int, int]]]:
+    """Where the sizes stand that the last parameters of a function are: (argument, axis) of each.
+
+    Args:
+        passed: how many parameters callers pass.
+
+    Raises:
+        UnsupportedError: one is the size of nothing.
+    """
+    result = []
+    for size in func.params[passed:]:
+        places = [
+            (at, axis)
+            for at, param in enumerate(func.params[:passed])
+            if param in func.buffer_map
+            for axis, extent in enumerate(func.buffer_map[param].shape)
+            if extent is size
+        ]
+        if not places:
+            raise UnsupportedError(f"no argument has {size.name!r} for an extent")
+        result.append(places)
+    return result
 
 
 class _Host:
@@ -231,4 +270,4 @@ def _bytes(given: Any, name: str, kind: np.dtype[Any]) -> Array:
     return given.reshape(-1).view(np.uint8)
 
 
-__all__ = ["EmulatedKernel", "run_kernels"]
+__all__ = ["EmulatedKernel", "run_kernels", "sizes_of"]
