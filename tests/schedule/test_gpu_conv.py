@@ -58,6 +58,16 @@ def test_convolutions_on_matrix_units(shape: Any, filters: Any, options: dict[st
     program.check(on_matrix_units(program), tolerance)
 
 
+@pytest.mark.parametrize(
+    ("shape", "filters", "options"),
+    [((2, 8, 2, 1), (8, 3, 1), {"kind": "float32", "order": "chw"}),
+     ((1, 3, 2, 2), (8, 3, 2), {"padding": 2, "order": "whc", "channels_first": True})],
+)  # fmt: skip
+def test_one_step_of_the_depth(shape: Any, filters: Any, options: dict[str, Any]) -> None:
+    program = convolution(shape, filters, **options)
+    program.check(on_matrix_units(program, MmaTile((1, 2), (2, 1), 32, 2)), 2e-3)
+
+
 @pytest.mark.parametrize(("shape", "filters", "options"), CASES[::3])
 def test_convolutions_in_registers(shape: Any, filters: Any, options: dict[str, Any]) -> None:
     program = convolution(shape, filters, **{**options, "kind": "float32"})

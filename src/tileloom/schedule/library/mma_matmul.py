@@ -17,7 +17,7 @@ from ..rv import BlockRV, LoopRV
 from ._common import BlockLike, loops_below, wrong
 from .intrinsics.mma import DEFINITIONS, FACTORS, Factor, shared_16x16_to_mma_32x8_layout
 from .product import Operand, Product, as_matrices
-from .product_tiles import MULTIPROCESSORS, bind_rest, fetch_tile, pad_to_tiles
+from .product_tiles import MULTIPROCESSORS, bind_rest, fetch_ahead, fetch_tile, pad_to_tiles
 
 if TYPE_CHECKING:
     from ..schedule import Schedule
@@ -262,15 +262,7 @@ def _operands(
     sch.tensorize(ii, names.multiply)
     for loop in (deep, *squares):
         sch.unroll(loop)
-    if tile.stages > 1 and all(is_async(operand) for operand in product.operands):
-        _stream(sch, step, tile.stages)
-    else:
-        prefetch(sch, fetched, step)
-
-
-def is_async(operand: Operand) -> bool:
-    """Whether the hardware can copy neighbours on its own: at least four bytes, as they are."""
-    return operand.moved and operand.lanes * operand.bits >= 32
+    fetch_ahead(sch, product, fetched, step, tile.stages)
 
 
 def _fetch(
@@ -307,20 +299,4 @@ def _fragments(
     sch.unroll(j0)
 
 
-def _stream(sch: Schedule, step: LoopRV, stages: int) -> None:
-    """Copy asynchronously, some steps ahead: multiply first, then begin the next copies."""
-    sch.annotate(step, "software_pipeline_stage", [0, 0, stages - 1])
-    sch.annotate(step, "software_pipeline_order", [1, 2, 0])
-    sch.annotate(step, "software_pipeline_async_stages", [0])
-
-
-def prefetch(sch: Schedule, fetched: list[BlockRV], step: LoopRV) -> None:
-    """Load the next tiles into registers, multiply, then store what was loaded."""
-    for copy in fetched:
-        sch.annotate(copy, "tir.manifest_shared_memory_local_stage", 1)
-        sch.annotate(copy, "double_buffer_scope", 0)
-    sch.annotate(step, "software_pipeline_stage", [0, 0, 0, 0, 1])
-    sch.annotate(step, "software_pipeline_order", [0, 3, 1, 4, 2])
-
-
-__all__ = ["MmaTile", "is_async", "mma_matmul", "prefetch", "units_for"]
+__all__ = ["MmaTile", "mma_matmul", "units_for"]

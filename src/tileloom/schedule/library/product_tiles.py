@@ -135,6 +135,39 @@ def fetch_tile(
     return copy
 
 
+def fetch_ahead(
+    sch: Schedule, product: Product, fetched: Sequence[BlockRV], step: LoopRV, stages: int
+) -> None:
+    """Fetch tiles for later steps while others are multiplied.
+
+    Args:
+        fetched: the blocks that fetch the operands, which come first in a step; the product is the
+            rest of it.
+        step: the loop over steps of the depth.
+        stages: how many tiles of an operand shared memory holds. They are copied asynchronously
+            where the hardware can do that. Otherwise, or with 1, there are two, and the next one
+            is loaded into registers before the product, and stored after it.
+    """
+    if sch.get(step).extent.value == 1:
+        return
+    if stages > 1 and all(_is_async(operand) for operand in product.operands):
+        # The product first: threads have met before it, so copies may go where the one before was.
+        sch.annotate(step, "software_pipeline_stage", [0, 0, stages - 1])
+        sch.annotate(step, "software_pipeline_order", [1, 2, 0])
+        sch.annotate(step, "software_pipeline_async_stages", [0])
+        return
+    for copy in fetched:
+        sch.annotate(copy, "tir.manifest_shared_memory_local_stage", 1)
+        sch.annotate(copy, "double_buffer_scope", 0)
+    sch.annotate(step, "software_pipeline_stage", [0, 0, 0, 0, 1])
+    sch.annotate(step, "software_pipeline_order", [0, 3, 1, 4, 2])
+
+
+def _is_async(operand: Operand) -> bool:
+    """Whether the hardware can copy neighbours on its own: at least four bytes, as they are."""
+    return operand.moved and operand.lanes * operand.bits >= 32
+
+
 def bind_rest(sch: Schedule, threads: int = 256) -> None:
     """Run the blocks that are bound to nothing yet as kernels of their own, element by element."""
     for block in sch.get_child_blocks(sch.get_block("root")):
@@ -150,5 +183,6 @@ def bind_rest(sch: Schedule, threads: int = 256) -> None:
 
 
 __all__ = [
-    "MULTIPROCESSORS", "Cut", "bind_rest", "cut_into_tiles", "fetch_tile", "pad_to_tiles",
+    "MULTIPROCESSORS", "Cut", "bind_rest", "cut_into_tiles", "fetch_ahead", "fetch_tile",
+    "pad_to_tiles",
 ]  # fmt: skip

@@ -19,6 +19,7 @@ from .product_tiles import (
     Cut,
     bind_rest,
     cut_into_tiles,
+    fetch_ahead,
     fetch_tile,
     pad_to_tiles,
 )
@@ -167,12 +168,7 @@ def _operands(sch: Schedule, product: Product, step: LoopRV, tile: SimtTile) -> 
     _by_vectors(sch, own, tile.side)
     sch.unroll(deep)
     sch.decompose_reduction(product.block, step)
-    for copy in fetched:
-        sch.annotate(copy, "tir.manifest_shared_memory_local_stage", 1)
-        sch.annotate(copy, "double_buffer_scope", 0)
-    # Load both tiles, multiply the ones before, then store both; the multiplication is a step late.
-    sch.annotate(step, "software_pipeline_stage", [0, 0, 0, 0, 1])
-    sch.annotate(step, "software_pipeline_order", [0, 3, 1, 4, 2])
+    fetch_ahead(sch, product, fetched, step, stages=1)
 
 
 def _fetch(sch: Schedule, product: Product, side: int, step: LoopRV, tile: SimtTile) -> BlockRV:

@@ -14,9 +14,9 @@ from ...base import Target
 from ..rv import BlockRV, LoopRV
 from ._common import BlockLike, loops_below, wrong
 from .intrinsics import wgmma
-from .mma_matmul import is_async, prefetch, units_for
+from .mma_matmul import units_for
 from .product import Operand, Product, as_matrices
-from .product_tiles import MULTIPROCESSORS, bind_rest, fetch_tile, pad_to_tiles
+from .product_tiles import MULTIPROCESSORS, bind_rest, fetch_ahead, fetch_tile, pad_to_tiles
 
 if TYPE_CHECKING:
     from ..schedule import Schedule
@@ -189,13 +189,7 @@ def _operands(sch: Schedule, product: Product, step: LoopRV, tile: WgmmaTile, na
     _by_threads(sch, sch.get_loops(start)[-2:], pairs=False)
     total = _TOTALS[product.total]
     sch.tensorize(ii, wgmma.name_of(name, total, tile.columns, (turned[0], turned[1])))
-    if tile.stages > 1 and all(is_async(operand) for operand in product.operands):
-        sch.annotate(step, "software_pipeline_stage", [0, 0, tile.stages - 1])
-        # Threads meet before each product only. While it runs, copies go where the one before was.
-        sch.annotate(step, "software_pipeline_order", [1, 2, 0])
-        sch.annotate(step, "software_pipeline_async_stages", [0])
-    else:
-        prefetch(sch, fetched, step)
+    fetch_ahead(sch, product, fetched, step, tile.stages)
 
 
 def _is_turned(operand: Operand) -> bool:
