@@ -7,18 +7,18 @@ again, the group falls into several, of which later ones read what earlier ones 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...base import Target
-from ...expr import REDUCE, Cast, Expr, IntImm, Mul, Var, free_vars
-from ...tir import Block, Buffer, BufferLoad
-from ..analysis.blocks import leaf_store
+from ...expr import IntImm, Var
+from ...tir import Block, Buffer
 from ..instruction import can
 from ..schedule import Schedule
 from .domain import Domain, GroupAxis, GroupRefused, accesses, blocks_by_name, domain_of
 from .loops import reduces, writes_output
 from .online import find_pairs
+from .products import is_product
 from .tile import busy_blocks
 
 #: Positions of a row, and of a column, from which all of the GPU reduces it; and of all together.
@@ -82,46 +82,6 @@ def find_clusters(sch: Schedule, target: Target) -> list[Cluster]:
         else:
             found.append(cluster)
     return found
-
-
-def is_product(block: Block) -> bool:
-    """Whether a block reduces products of what is read by different results each.
-
-    >>> from tileloom import te
-    >>> from tileloom.schedule import Schedule
-    >>> A, B = (te.placeholder((8, 8), name=name) for name in "AB")
-    >>> k = te.reduce_axis((0, 8), name="k")
-    >>> C = te.compute((8, 8), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
-    >>> D = te.compute((8,), lambda i: te.sum(A[i, k] * B[i, k], axis=k), name="D")
-    >>> sch = Schedule(te.create_prim_func([A, B, C, D]))
-    >>> [is_product(sch.get(sch.get_block(name))) for name in "CD"]
-    [True, False]
-    """
-    store = leaf_store(block)
-    if store is None or not reduces(block):
-        return False
-    reduced = {axis.var for axis in block.iter_vars if axis.iter_type == REDUCE}
-    placed = {axis.var for axis in block.iter_vars} - reduced
-    used = [
-        free_vars(load) & placed
-        for load in _factors(store.value)
-        if free_vars(load) & reduced and load.buffer is not store.buffer
-    ]
-    return any(a - b and b - a for a in used for b in used)
-
-
-def _factors(value: Expr) -> Iterable[BufferLoad]:
-    """The elements that are multiplied in what is added up."""
-    stack, inside = [(value, False)], False
-    while stack:
-        node, inside = stack.pop()
-        if isinstance(node, BufferLoad):
-            if inside:
-                yield node
-        elif isinstance(node, Mul):
-            stack += [(node.a, True), (node.b, True)]
-        else:
-            stack += [(child, inside and isinstance(node, Cast)) for child in node.children]
 
 
 # ---------------------------------------------------------------------------- forming
@@ -300,6 +260,6 @@ def _export(sch: Schedule, clusters: Sequence[Cluster]) -> None:
 
 
 __all__ = [
-    "Cluster", "axes_of_result", "blocks_alone", "find_clusters", "is_long", "is_product",
+    "Cluster", "axes_of_result", "blocks_alone", "find_clusters", "is_long",
     "over_depth", "settle", "shared_domain",
 ]  # fmt: skip

@@ -155,7 +155,7 @@ def _apply(sch: Schedule, cluster: Cluster, tile: Tile) -> Launch:
     along = domain.reduces_innermost and tile.reduce_thread > 1
     tags = ALONG_ROWS if along else ACROSS_ROWS
     deep = {name: normalise(sch, name, domain, vector)[1] is not None for name in cluster.names}
-    if tile.reduce_inner > KEPT:
+    if tile.reduce_inner > (LONGEST if vector > 1 else KEPT):  # else it is read only once
         for _, later in reduce_in_one_pass(sch, cluster.names):
             deep[later] = False
     outermost: list[LoopRV] = []
