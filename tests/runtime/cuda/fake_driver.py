@@ -235,11 +235,12 @@ class FakeDriver:
         _text(out, f"meaning of {code}")
 
     def cuGetProcAddress(
-        self, name: bytes, out: int, version: int, flags: int, status: int
+        self, name: bytes, out: int, version: int, flags: int, status: int | None
     ) -> None:
         found = address_of(name.decode())
         _word(out, found)
-        _int(status, int(found == 0))
+        if status:
+            _int(status, int(found == 0))
 
     def cuDeviceGetCount(self, out: int) -> None:
         _int(out, len(self.devices))
