@@ -96,6 +96,7 @@ def group_product(product: GroupProduct, in_registers: bool, **changes: str) -> 
         "commit": "T.evaluate(T.ptx_wgmma_commit_group())",
         "wait": "T.evaluate(T.ptx_wgmma_wait_group(0))",
         "accumulate": "T.bool(True)",
+        "meanwhile": "T.evaluate(0)",
         **changes,
     }
     row = f"t // 32 * 16 + t % 32 // 4 + i // {packed} % 2 * 8"
@@ -136,6 +137,7 @@ def main(A: T.Buffer((64, {p.k}), "{kind}"), B: T.Buffer(({p.n}, {p.k}), "{kind}
                     D.data, 0, {parts["accumulate"]}
                 ))
                 {parts["commit"]}
+                {parts["meanwhile"]}
                 {parts["wait"]}
                 for i in T.unroll({p.c.held}):
                     C[

@@ -222,6 +222,29 @@ def test_defects_of_products(changes: dict[str, str], kind: str) -> None:
     assert caught.value.statement is not None
 
 
+@pytest.mark.parametrize(
+    ("meanwhile", "in_registers", "kind"),
+    [
+        ("R[0] = T.float16(0)", True, "missing wait"),
+        ("D[0] = T.float32(0)", False, "missing wait"),
+        # A warp that runs ahead writes what another has still to read, or reads now.
+        ("SA[t] = T.float16(0)", False, "missing fence"),
+        ("SB[t % 32] = T.float16(0)", True, "race"),
+        ("SA[t] = T.float16(0)", True, ""),
+    ],
+)
+def test_what_is_multiplied_stays_as_it_is(meanwhile: str, in_registers: bool, kind: str) -> None:
+    def run() -> None:
+        run_product("m64n16k16", "f16", "f32", in_registers, meanwhile=meanwhile)
+
+    if not kind:
+        run()
+        return
+    with pytest.raises(KernelDefect) as caught:
+        run()
+    assert caught.value.kind == kind, str(caught.value)
+
+
 # ---------------------------------------------------------------------------- all of it
 
 

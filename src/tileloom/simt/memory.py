@@ -43,7 +43,7 @@ class Access:
 
     def defect(self, kind: str, what: str, rows: Array, hint: str | None = None) -> KernelDefect:
         """A defect of the threads in these rows of the access."""
-        places = self.crew.places(self.lanes[rows])
+        places = self.crew.places(np.unique(self.lanes[rows]))
         return KernelDefect(kind, what, self.stmt, places, self.stmt.span, hint)
 
 

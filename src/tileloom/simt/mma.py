@@ -111,9 +111,14 @@ def fragment_places(fragment: Fragment) -> tuple[Array, Array]:
 def gather(found: Place, fragment: Fragment, kind: str) -> Array:
     """Tiles that warps hold in registers, [warps, rows, columns]."""
     _check_packed(found, fragment)
-    bytes_ = found.held(fragment.held * fragment.bits // 8)
-    values = bytes_.view(dtype(element(kind).dtype).numpy)
-    tiles = np.zeros((len(found.lanes) // WARP, fragment.rows, fragment.columns), values.dtype)
+    return tiles_of(found.held(fragment.held * fragment.bits // 8), fragment, kind)
+
+
+def tiles_of(bytes_: Array, fragment: Fragment, kind: str) -> Array:
+    """The tiles whose elements are in the registers of whole warps, one after another."""
+    values = bytes_.reshape(-1).view(dtype(element(kind).dtype).numpy)
+    tiles = np.zeros((values.size // fragment.held // WARP, fragment.rows, fragment.columns),
+                     values.dtype)  # fmt: skip
     rows, columns = fragment_places(fragment)
     tiles[:, rows, columns] = values.reshape(-1, WARP, fragment.held)
     return tiles

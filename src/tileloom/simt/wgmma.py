@@ -13,7 +13,7 @@ from ..base.matrix_units import GroupProduct, element, find_wgmma
 from ..base.tensor_map import swizzled
 from ..expr import Call, Expr, IntImm, StringImm
 from .crew import WARP, Array
-from .mma import fragment_places, gather, multiplied, scatter_values
+from .mma import fragment_places, multiplied, scatter_values, tiles_of
 from .pointers import Place, place, scope_of
 
 if TYPE_CHECKING:
@@ -144,10 +144,9 @@ def _by_warp(
         if not args[4].dtype.is_handle:
             first = warp % _GROUP * _ROWS
             a = _factor(machine, product, product.a_type, args[4], lanes, turns[0], first, _ROWS)
+    group = engines.note_begun(engines.products, warp)
     if args[4].dtype.is_handle:
-        held = place(machine, args[4], args[5], lanes)
-        held.each(product.a.held * product.bits // 8).check_fenced("wgmma reads", "ptx_wgmma_fence")
-        a = gather(held, product.a, product.a_type)[0]
+        a = _from_registers(machine, product, args, lanes, group)
     sums = place(machine, args[7], args[8], lanes)
     size = product.c.held * product.c.bits // 8
     sums.each(size).check_fenced("wgmma adds to", "ptx_wgmma_fence")
@@ -160,8 +159,20 @@ def _by_warp(
     if bool(more[0]):
         start[rows, columns] = sums.each(size).look().view(kind).reshape(WARP, product.c.held)
     total = multiplied(product, a[None], b.T[None], start[None])
-    group = engines.note_begun(engines.products, warp)
     sums.each(size).expect_each(scatter_values(product.c, total), group, again=True)
+
+
+def _from_registers(
+    machine: Machine, product: GroupProduct, args: tuple[Expr, ...], lanes: Array, group: int
+) -> Array:
+    """A, which nobody may touch until the product is through; other products may read it."""
+    size = product.a.held * product.bits // 8
+    held = place(machine, args[4], args[5], lanes).each(size)
+    held.check_fenced("wgmma reads", "ptx_wgmma_fence")
+    bytes_ = held.look()
+    held.expect_each(bytes_, group, again=True)
+    (tile,) = tiles_of(bytes_, product.a, product.a_type)
+    return np.asarray(tile)
 
 
 def _factor(
