@@ -41,6 +41,24 @@ def test_parts_need_not_divide(length: int, parts: int, threads: int) -> None:
     assert np.array_equal(top, value.max(1))
 
 
+@pytest.mark.parametrize(("length", "parts", "threads"), [(103, 5, 8), (96, 4, 8), (41, 3, 16)])
+def test_parts_of_parts(length: int, parts: int, threads: int) -> None:
+    """What a thread of a part reduces, then the threads, then the parts."""
+    a = te.placeholder((2, length), name="A")
+    j = te.reduce_axis((0, length), name="j")
+    top = te.compute((2,), lambda i: te.max(a[i, j], axis=j), name="top")
+    sch = Schedule(te.create_prim_func([a, top]))
+    part, inner, thread = sch.split(sch.get_loops("top")[1], [parts, None, threads])
+    sch.reorder(part, thread, inner)
+    both = sch.rfactor(part, 0)
+    sch.rfactor(sch.get_loops(both)[2], -1)
+    assert sch.verify().ok
+    value = np.random.default_rng(0).standard_normal((2, length)).astype("float32")
+    result = np.zeros(2, "float32")
+    run(sch.mod["main"], value, result)
+    assert np.array_equal(result, value.max(1))
+
+
 def test_what_the_first_iteration_leaves_out_is_missed() -> None:
     """The cover under a condition is that of the first iteration, which does not run here."""
     func = program(
