@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tileloom
 from gpu import ARCHS, assemble
 from tileloom.base.errors import UnsupportedError, VerifyError
 from tileloom.driver import assembly
@@ -169,6 +170,8 @@ def test_ptx(arch: str, tmp_path: Path) -> None:
 def test_old_gpus_have_no_sums() -> None:
     with pytest.raises(UnsupportedError, match="reduce_add_sync needs sm_80"):
         assembly(votes, "cuda -arch=sm_75")
+    with pytest.raises(UnsupportedError, match="reduce_add_sync needs sm_80"):
+        tileloom.build(votes, "cuda -arch=sm_75", device="emulator")
 
 
 def test_text_reads_back() -> None:

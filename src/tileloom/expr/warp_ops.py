@@ -37,5 +37,7 @@ WARP_ARGUMENTS = {
     **{op: 0 for op in WARP_RESULTS if op == "tir.activemask" or op.startswith("tir.lane")},
     **dict.fromkeys(("tir.elect_sync", "tir.syncwarp"), 1),
 }
+#: The least architecture of those that not all have.
+WARP_ARCHS = {op: "sm_80" for op in WARP_RESULTS if op.startswith("tir.reduce_")}
 NAMED_BARRIERS = ("tir.barrier_sync", "tir.barrier_arrive")
 WHOLE_WARP = 0xFFFFFFFF

@@ -6,6 +6,7 @@ from ..base import Target
 from ..base.gpu_instructions import INSTRUCTIONS, check_arch
 from ..base.matrix_units import find_mma
 from ..expr import Call, StringImm, post_order
+from ..expr.warp_ops import WARP_ARCHS
 from ..tir import PrimFunc, pre_order, stmt_exprs
 from .pointers import MMA
 
@@ -21,6 +22,8 @@ def check_instructions(func: PrimFunc, target: Target) -> None:
             for node in post_order(expr):
                 if isinstance(node, Call) and node.op in INSTRUCTIONS:
                     _check(node, target)
+                elif isinstance(node, Call) and node.op in WARP_ARCHS:
+                    check_arch(node.op.removeprefix("tir."), WARP_ARCHS[node.op], target)
 
 
 def _check(call: Call, target: Target) -> None:
