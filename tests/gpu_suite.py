@@ -119,9 +119,10 @@ def compare(
             specs.append(ParamSpec(param.name, "scalar", param.dtype))
             given.append(env[param])
             continue
-        kind = buffer.dtype.element
-        array = cuda.asarray(before[buffer.data].view(kind.numpy))
-        specs.append(ParamSpec(buffer.name, "buffer", kind, array.shape, access="rw"))
+        kind, raw = buffer.dtype.element, before[buffer.data]
+        # Types of less than a byte go as bytes.
+        array = cuda.asarray(raw.view(kind.numpy) if kind.bits >= 8 or kind.is_bool else raw)
+        specs.append(ParamSpec(buffer.name, "buffer", array.dtype, array.shape, access="rw"))
         given.append(array)
     cuda.CudaKernel(flat.name, specs, ptx, HostPlan(host, kernels))(*given)
     for param, array in zip(flat.params, given, strict=True):
