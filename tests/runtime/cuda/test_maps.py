@@ -42,7 +42,7 @@ def test_maps_are_passed(hopper: FakeDriver, shape: tuple[int, ...], rng) -> Non
 def test_maps_of_other_types_and_swizzles(hopper: FakeDriver) -> None:
     from tileloom.runtime.cuda.maps import encoded
 
-    for kind in ("bfloat16", "int8", "uint16", "float8_e4m3fn", "float64"):
+    for kind in ("bfloat16", "int8", "uint16", "float8_e4m3fn", "float64", "bool"):
         a = cuda.zeros((16, 128 // np.dtype(a_size(kind)).itemsize), kind)
         made = TensorMap(a, (8, a.shape[1]), swizzle=128)
         found = hopper._handles[int.from_bytes(encoded(made)[:8], "little")]

@@ -64,7 +64,7 @@ def _written(value: TensorMap) -> bytes:
     driver, rank = api.bindings(), len(value.sizes)
     memory = (ctypes.c_uint8 * (BYTES + ALIGNMENT))()
     start = -ctypes.addressof(memory) % ALIGNMENT
-    kind = _TYPES.get(array.dtype, f"UINT{array.dtype.bits}")
+    kind = _TYPES.get(array.dtype, f"UINT{8 * array.dtype.bytes}")
     swizzle = f"{value.swizzle}B" if value.swizzle else "NONE"
     with array.device.active():
         code = _encode()(
