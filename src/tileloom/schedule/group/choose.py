@@ -36,7 +36,7 @@ def choose_tile(
     >>> gpu = target("cuda -arch=sm_80")
     >>> tile = choose_tile(64, 2048, reduces=True, innermost=True, bits=32, target=gpu)
     >>> tile.reduce_thread, tile.reduce_inner, tile.vector, tile.method
-    (256, 8, 4, 'block')
+    (512, 4, 4, 'block')
     >>> choose_tile(100_000, 128, reduces=True, innermost=True, bits=32, target=gpu).method
     'warp'
     >>> choose_tile(4096, 2048, reduces=True, innermost=False, bits=32, target=gpu).method

@@ -10,11 +10,11 @@ from __future__ import annotations
 from math import ceil, log2
 
 from ...base import Target
-from .tile import KEPT, LONGEST, Tile
+from .tile import LONGEST, Tile
 
-#: Until a load arrives; loads that a thread has under way at once; a step of a warp's shuffles, and
-#: of a tree in shared memory; a barrier.
-LATENCY, UNDER_WAY, SHUFFLE, TREE, BARRIER = 800, 4, 25, 60, 60
+#: Until a load arrives; loads that a thread has under way at once; what a thread does with an
+#: element; a step of a warp's shuffles, and of a tree in shared memory; a barrier.
+LATENCY, UNDER_WAY, ELEMENT, SHUFFLE, TREE, BARRIER = 800, 4, 12, 25, 60, 60
 #: Threads and blocks that a processor holds at a time.
 THREADS, BLOCKS = 2048, 32
 
@@ -37,12 +37,12 @@ def estimate(tile: Tile, rows: int, depth: int, bits: int, target: Target) -> fl
     on_one = ceil(blocks / processors)
     resident = max(1, min(BLOCKS, THREADS // (32 * ceil(tile.threads / 32))))
     rounds = ceil(on_one / resident)
-    passes = 2 if tile.reduce_inner > KEPT else 1
+    passes = 1 if tile.keeps_rows else 2
     size = on_one * tile.spatial_thread * depth / tile.parts * bits / 8
     at_once = tile.vector * (UNDER_WAY if tile.reduce_inner <= LONGEST else 1)  # loops wait
     waits = ceil(tile.reduce_inner / at_once) * LATENCY
     loading = passes * max(size / _bandwidth(target), rounds * waits)
-    return loading + rounds * _combining(tile)
+    return loading + rounds * (tile.reduce_inner * ELEMENT + _combining(tile))
 
 
 def _bandwidth(target: Target) -> float:

@@ -34,7 +34,7 @@ from .registers import (
 )
 from .share import ACROSS_ROWS, ALONG_ROWS, share_out, threads_of
 from .stream import Rows, reduce_stream
-from .tile import KEPT, LONGEST, Tile, alternatives
+from .tile import Tile, alternatives
 from .transposed import ROWS, SIDE, tile_transposed, transposed_reads
 
 
@@ -141,7 +141,7 @@ def _apply(sch: Schedule, cluster: Cluster, tile: Tile) -> Launch:
     keep_results(sch, cluster, tile)
     vector = tile.vector if domain.reduced else 1
     streams: Rows = {}
-    if vector > 1 and tile.reduce_inner > LONGEST:
+    if vector > 1 and not tile.keeps_rows:
         streams = streams_of(sch, cluster)
     elif vector > 1 and any(map(reduces, cluster.blocks(sch).values())):
         read_by_vectors(sch, cluster)
@@ -155,7 +155,7 @@ def _apply(sch: Schedule, cluster: Cluster, tile: Tile) -> Launch:
     along = domain.reduces_innermost and tile.reduce_thread > 1
     tags = ALONG_ROWS if along else ACROSS_ROWS
     deep = {name: normalise(sch, name, domain, vector)[1] is not None for name in cluster.names}
-    if tile.reduce_inner > (LONGEST if vector > 1 else KEPT):  # else it is read only once
+    if not tile.keeps_rows:
         for _, later in reduce_in_one_pass(sch, cluster.names):
             deep[later] = False
     outermost: list[LoopRV] = []

@@ -12,7 +12,7 @@ from ..schedule import Schedule
 from .clusters import Cluster, axes_of_result, over_depth
 from .domain import Domain, GroupAxis, accesses
 from .loops import is_costly, reduces
-from .tile import KEPT, LONGEST, Tile
+from .tile import LONGEST, Tile
 
 
 def inline_the_rest(sch: Schedule, cluster: Cluster, tile: Tile) -> None:
@@ -24,7 +24,7 @@ def inline_the_rest(sch: Schedule, cluster: Cluster, tile: Tile) -> None:
         rv = sch.get_block(name)
         full = over_depth(cluster.domain, name)
         many = len(sch.get_consumers(rv)) > 1 or not full
-        if many and is_costly(block) and (not full or tile.reduce_inner <= KEPT):
+        if many and is_costly(block) and (not full or tile.keeps_rows):
             continue
         if can(sch.state, "ComputeInline", sch.get_sref(rv)):
             sch.compute_inline(rv)

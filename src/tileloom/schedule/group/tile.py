@@ -13,10 +13,8 @@ from ...base import Target
 
 Method = Literal["none", "warp", "block", "discrete"]
 
-#: Elements that a thread keeps in registers between two uses; beyond, they are computed again.
-KEPT = 8
-#: Elements of an input that a thread reads at once, and of a result that others read.
-LONGEST = 2 * KEPT
+#: Elements of a row that a thread keeps in registers between two uses, one by one or in vectors.
+KEPT, LONGEST = 8, 16
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,11 @@ class Tile:
     def threads(self) -> int:
         """Threads of a block."""
         return self.spatial_thread * self.reduce_thread
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether threads keep what they have of a row; else they read and compute it again."""
+        return self.reduce_inner <= (LONGEST if self.vector > 1 else KEPT)
 
     def with_threads(self, rows: int) -> Tile:
         """The same with another number of threads for rows."""
