@@ -16,7 +16,7 @@ from ..base.late import TYPE_CHECKING
 from ..base.record import Record
 from ..expr import Call, Expr, StringImm, Var, const
 from ..expr.atomic_ops import ATOMIC_ORDERS, ATOMIC_VALUES
-from .nodes import BufferLoad, BufferStore, Stmt
+from .nodes import Block, Buffer, BufferLoad, BufferStore, Stmt
 from .walk import pre_order, stmt_exprs
 
 if TYPE_CHECKING:
@@ -120,6 +120,32 @@ def written_pointers(stmt: Stmt) -> set[Var]:
     return found
 
 
+def atomic_buffers(stmt: Stmt) -> set[Buffer]:
+    """The buffers that are touched by atomic calls alone."""
+    atomic: set[Buffer] = set()
+    plain: set[Buffer] = set()
+
+    def visit(expr: Expr) -> None:
+        parts = expr.children
+        if isinstance(expr, Call) and is_atomic(expr):
+            place = atomic_place(expr)
+            if place.load is not None:
+                atomic.add(place.load.buffer)
+            parts = atomic_parts(expr)
+        elif isinstance(expr, BufferLoad):
+            plain.add(expr.buffer)
+        for part in parts:
+            visit(part)
+
+    for node in pre_order(stmt):
+        if isinstance(node, BufferStore):
+            plain.add(node.buffer)
+        if not isinstance(node, Block):  # which declares what it touches
+            for expr in stmt_exprs(node):
+                visit(expr)
+    return atomic - plain
+
+
 def atomic_complaints(call: Call) -> Iterator[str]:
     """What is wrong with an atomic call."""
     name, count = call.op.removeprefix("tir."), ATOMIC_VALUES[call.op]
@@ -147,6 +173,6 @@ def atomic_complaints(call: Call) -> Iterator[str]:
 
 
 __all__ = [
-    "AtomicPlace", "atomic_calls", "atomic_complaints", "atomic_order", "atomic_parts",
-    "atomic_place", "atomic_values", "has_atomic", "is_atomic", "written_pointers",
+    "AtomicPlace", "atomic_buffers", "atomic_calls", "atomic_complaints", "atomic_order",
+    "atomic_parts", "atomic_place", "atomic_values", "has_atomic", "is_atomic", "written_pointers",
 ]  # fmt: skip

@@ -19,6 +19,7 @@ from ...tir import (
     pre_order,
     stmt_exprs,
 )
+from ...tir.atomics import atomic_buffers
 from ..errors import name_of, refuse
 from ..sref import StmtSRef
 from ..state import ScheduleState
@@ -41,17 +42,25 @@ def _dominance_fault(scope: BlockScope, block: Block) -> str | None:
     return None
 
 
-def complete_fault(state: ScheduleState, block: StmtSRef, within: StmtSRef) -> str | None:
+def complete_fault(
+    state: ScheduleState, block: StmtSRef, within: StmtSRef, atomic: bool = False
+) -> str | None:
     """Why a block is not complete in a scope (or, locally, under a loop); None if it is.
 
     A complete block has data-parallel iterations only, is the only one to write what it writes,
     and reads nothing of that.
+
+    Args:
+        atomic: whether it may read what it writes by atomic calls, which is as good where only
+            the order of instances is to change, and not how often they run.
     """
     stmt = block.block
     for axis in stmt.iter_vars:
         if axis.iter_type != SPATIAL:
             return f"its iteration variable {axis.var.name!r} is not data-parallel"
     written = {region.buffer for region in stmt.writes}
+    if atomic:
+        written -= atomic_buffers(stmt)
     for region in stmt.reads:
         if region.buffer in written:
             return f"it both reads and writes {region.buffer.name!r}"
@@ -142,7 +151,7 @@ def check_complete_or_reduction(state: ScheduleState, block: StmtSRef) -> None:
 def check_compact_dataflow(state: ScheduleState, loop: StmtSRef) -> None:
     """Refuse a loop that holds a block which is neither complete nor a reduction within it."""
     for block in child_blocks(state, loop):
-        complete = complete_fault(state, block, loop)
+        complete = complete_fault(state, block, loop, atomic=True)
         if complete is None:
             continue
         reduction = reduction_fault(state, block, loop, masked=True)
