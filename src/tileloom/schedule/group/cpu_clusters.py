@@ -99,8 +99,13 @@ def _axes_without(made: Buffer, consumer: Block) -> bool:
 
 def find_clusters(sch: Schedule, sizes: Sizes) -> list[Cluster]:
     """The blocks of the function, those together that share a domain, in an order that is right."""
+    return clusters_of(blocks_by_name(sch).values(), sizes)
+
+
+def clusters_of(blocks: Iterable[Block], sizes: Sizes) -> list[Cluster]:
+    """Blocks, those together that share a domain, in an order that is right."""
     found: list[list[Block]] = []
-    for block in blocks_by_name(sch).values():
+    for block in blocks:
         _place(block, found, sizes)
     return [cluster_of(blocks, sizes) for blocks in found]
 

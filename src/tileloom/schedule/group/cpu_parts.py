@@ -16,8 +16,8 @@ from ...expr import IntImm
 from ..errors import ScheduleError
 from ..rv import LoopRV
 from ..schedule import Schedule
-from .cpu_clusters import Cluster, cluster_of, recompute_kept
-from .cpu_nests import LANES, SUMS, axis_loops, in_parallel, make_nests, share_out, walked
+from .cpu_clusters import Cluster, clusters_of, recompute_kept
+from .cpu_nests import LANES, SUMS, Head, axis_loops, make_nests, share_out, walked
 from .cpu_plan import CHUNK, PARALLEL_WORK, PARTS, PASS_WORK, Plan, plan_of, size
 from .cpu_sizes import Sizes
 from .domain import GroupAxis
@@ -45,16 +45,15 @@ def make_parts(sch: Schedule, cluster: Cluster, plan: Plan, target: Target, size
     """Schedule a cluster pass by pass, its reductions in parts."""
     recompute_kept(sch, cluster)
     for level in range(cluster.passes):
-        here = [name for name in cluster.names if cluster.levels[name] == level]
-        made: list[LoopRV] = []
-        for name in here:
-            if reduces(sch.get(sch.get_block(name))):
-                made.append(_factor(sch, cluster, plan, target, name))
-            elif cluster.full(name):
-                own = cluster_of([sch.get(sch.get_block(name))], sizes)
-                share_out(sch, make_nests(sch, own, plan_of(sch, own, target, sizes)))
-        for loop in _together(sch, made):
-            in_parallel(sch, loop, replace(plan, share=min(plan.share, 1)))
+        names = [name for name in cluster.names if cluster.levels[name] == level]
+        here = {name: sch.get(sch.get_block(name)) for name in names}
+        formulas = [b for n, b in here.items() if cluster.full(n) and not reduces(b)]
+        made = [_factor(sch, cluster, plan, target, n) for n, b in here.items() if reduces(b)]
+        heads: list[Head] = []
+        for own in clusters_of(formulas, sizes):
+            heads += make_nests(sch, own, plan_of(sch, own, target, sizes))
+        few = replace(plan, share=min(plan.share, 1))
+        share_out(sch, [*(Head(loop, few) for loop in _together(sch, made)), *heads])
 
 
 def _divided(plan: Plan, target: Target) -> int | None:

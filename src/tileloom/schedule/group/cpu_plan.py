@@ -222,7 +222,8 @@ def _with_chunks(plan: Plan, target: Target) -> Plan:
         if chunk >= extent:
             return plan
         pieces = -(-extent // chunk)  # an even share, in whole vectors
-        chunk = -(-extent // pieces)
+        exact = (k for k in range(pieces, 2 * pieces + 1) if extent % (k * plan.lanes) == 0)
+        chunk = -(-extent // next(exact, pieces))
     chunk = -(-chunk // plan.lanes) * plan.lanes
     return replace(plan, chunk=chunk)
 
