@@ -59,6 +59,7 @@ def load(A: T.Buffer((16, 16), "float16"), B: T.Buffer((32, {2 * count}), "float
     assert f"ldmatrix.sync.aligned.m8n8.x{count}{tail}.shared.b16" in ptx
     assert ptx.index("bar.sync") < ptx.index("ldmatrix"), "what others wrote is waited for"
     assert ".local" not in ptx
+    assert "cvta.to.shared" not in ptx, "addresses in shared memory have 32 bits from the start"
     assemble(ptx, "sm_75", tmp_path)
 
 

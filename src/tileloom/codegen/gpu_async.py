@@ -27,7 +27,7 @@ def _copy(e: KernelEmitter, args: tuple[Expr, ...]) -> None:
     size = args[4]
     if not isinstance(size, IntImm) or size.value not in _SIZES:
         raise UnsupportedError(f"an asynchronous copy moves 4, 8 or 16 bytes, not {size}")
-    to = shared_address(e, pointer(e, args[0], args[1]))
+    to = shared_address(e, args[0], args[1])
     source = global_address(e, pointer(e, args[2], args[3]))
     cache = "cg" if size.value == 16 else "ca"
     text = f"cp.async.{cache}.shared.global [$0], [$1], {size.value}"

@@ -75,7 +75,7 @@ def shared_alignment(body: Stmt, least: int) -> int:
 
 
 def _barrier(e: KernelEmitter, arg: Expr) -> ir.Value:
-    return shared_address(e, pointer(e, arg))
+    return shared_address(e, arg)
 
 
 def _number(e: KernelEmitter, arg: Expr) -> ir.Value:
@@ -133,7 +133,7 @@ _WAIT = (
 
 def _bulk(e: KernelEmitter, args: tuple[Expr, ...]) -> None:
     """`ptx_cp_async_bulk(shared, index, global, index, bytes, barrier)`."""
-    to = shared_address(e, pointer(e, args[0], args[1]))
+    to = shared_address(e, args[0], args[1])
     source = global_address(e, pointer(e, args[2], args[3]))
     text = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];"
     _effect(e, text, "rlrr", [to, source, _number(e, args[4]), _barrier(e, args[5])])
@@ -142,7 +142,7 @@ def _bulk(e: KernelEmitter, args: tuple[Expr, ...]) -> None:
 def _bulk_store(e: KernelEmitter, args: tuple[Expr, ...]) -> None:
     """`ptx_cp_async_bulk_store(global, index, shared, index, bytes)`."""
     to = global_address(e, pointer(e, args[0], args[1]))
-    source = shared_address(e, pointer(e, args[2], args[3]))
+    source = shared_address(e, args[2], args[3])
     text = "cp.async.bulk.global.shared::cta.bulk_group [$0], [$1], $2;"
     _effect(e, text, "lrr", [to, source, _number(e, args[4])])
 
@@ -168,7 +168,7 @@ def _coordinates(
 
 def _tensor(e: KernelEmitter, args: tuple[Expr, ...]) -> None:
     """`ptx_cp_async_bulk_tensor(shared, index, map, barrier, coordinates...)`."""
-    to = shared_address(e, pointer(e, args[0], args[1]))
+    to = shared_address(e, args[0], args[1])
     at, vector = _coordinates(e, args[4:], 3)
     text = (
         f"cp.async.bulk.tensor.{len(at)}d.shared::cluster.global.mbarrier::complete_tx::bytes "
@@ -180,7 +180,7 @@ def _tensor(e: KernelEmitter, args: tuple[Expr, ...]) -> None:
 
 def _tensor_store(e: KernelEmitter, args: tuple[Expr, ...]) -> None:
     """`ptx_cp_async_bulk_tensor_store(map, shared, index, coordinates...)`."""
-    source = shared_address(e, pointer(e, args[1], args[2]))
+    source = shared_address(e, args[1], args[2])
     at, vector = _coordinates(e, args[3:], 2)
     text = f"cp.async.bulk.tensor.{len(at)}d.global.shared::cta.bulk_group [$0, {vector}], [$1];"
     _effect(e, text, "lr" + "r" * len(at), [_map(e, args[0]), source, *at])

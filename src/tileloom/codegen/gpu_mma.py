@@ -49,7 +49,7 @@ def _load_matrix(e: KernelEmitter, args: tuple[Expr, ...]) -> None:
         f"ldmatrix.sync.aligned.m8n8.x{count}{tail}.shared.b16 {registers(0, count)}, [${count}];"
     )
     constraint = ",".join([*["=r"] * count, "r", "~{memory}"])
-    address = shared_address(e, pointer(e, args[5], args[6]))
+    address = shared_address(e, args[5], args[6])
     kind = I32 if count == 1 else ir.LiteralStructType([I32] * count)
     found = instruction(e, text, constraint, kind, [address])
     parts = [found] if count == 1 else [e.builder.extract_value(found, k) for k in range(count)]

@@ -8,7 +8,7 @@ them back, and LLVM keeps what writes them before the one and what reads them af
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import llvmlite.ir as ir
 
@@ -66,7 +66,7 @@ def descriptor(e: Emitter, call: Call) -> ir.Value:
     if pattern is None:
         raise UnsupportedError(f"a swizzle has 0, 32, 64 or 128 bytes, not {swizzle}")
     b = e.builder
-    address = shared_address(e, pointer(e, place))
+    address = shared_address(cast("KernelEmitter", e), place)  # only kernels have shared memory
     value = b.zext(_sixteenth(b, address), I64)
     for stride, shift in zip(strides, (16, 32), strict=True):
         part = b.zext(_sixteenth(b, e.value(stride)), I64)

@@ -67,6 +67,7 @@ class KernelEmitter(StmtEmitter):
         self.layouts: dict[Var, str] = {}
         self.accumulators: dict[Var, tuple[str, int]] = {}
         self.shared_alignment = _ALIGNMENT
+        self.shared: dict[Var, ir.Value] = {}  # in the address space of shared memory
 
     @classmethod
     def emit(cls, out: ir.Module, name: str, func: PrimFunc, target: Target) -> None:
@@ -186,6 +187,7 @@ class KernelEmitter(StmtEmitter):
             variable.linkage = "internal"
             variable.initializer = ir.Constant(kind, ir.Undefined)
         variable.type = ir.PointerType(addrspace=SHARED)
+        self.shared[stmt.buffer_var] = variable
         return self.builder.addrspacecast(variable, PTR)
 
     def _fail(self, message: str) -> None:
