@@ -164,6 +164,21 @@ def test_out_of_bounds_and_unwritten() -> None:
         emulate(unwritten, np.zeros(1, "int32"))
 
 
+def test_a_store_is_enough_to_begin_with() -> None:
+    @T.prim_func
+    def f(A: T.Buffer((32,), "int32")):
+        t = T.launch_thread("threadIdx.x", 32)
+        S = T.allocate([4], "int32", "shared")
+        S_1 = T.decl_buffer((4,), "int32", data=S, scope="shared")
+        T.atomic_store(T.address_of(S_1[t % 4]), 7)
+        T.atomic_add(T.address_of(S_1[t % 4]), 1)
+        A[t] = T.atomic_load(T.address_of(S_1[t % 4]))
+
+    a = np.zeros(32, "int32")
+    emulate(f, a)
+    assert a.tolist() == [15] * 32
+
+
 def test_a_branch_takes_part_with_its_own_threads() -> None:
     @T.prim_func
     def f(A: T.Buffer((2,), "int32"), B: T.Buffer((64,), "int32")):

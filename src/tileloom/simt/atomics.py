@@ -37,7 +37,10 @@ def run_atomic(machine: Machine, call: Call, lanes: Array) -> Any:
     if call.op == "tir.atomic_load":
         return memory.change(access, lambda elements, where: elements[where], changes=False)
     return memory.change(
-        access, lambda elements, where: change(elements, where, call.op, values), changes=True
+        access,
+        lambda elements, where: change(elements, where, call.op, values),
+        changes=True,
+        finds=call.op != "tir.atomic_store",
     )
 
 

@@ -166,8 +166,10 @@ class Memory:
     @property
     def is_private(self) -> bool:
         """Whether each thread has a row of its own, and nothing is under way to any."""
-        return self.row_of is not None and len(self.data) == len(self.row_of) and (
-            self.writes is None and self.arriving is None
+        return (
+            self.row_of is not None
+            and len(self.data) == len(self.row_of)
+            and (self.writes is None and self.arriving is None)
         )
 
     def own(self, lanes: Any, first: int, count: int) -> Array | None:
@@ -196,7 +198,12 @@ class Memory:
         return self.load(access)
 
     def change(
-        self, access: Access, apply: Callable[[Array, Array], Array], *, changes: bool
+        self,
+        access: Access,
+        apply: Callable[[Array, Array], Array],
+        *,
+        changes: bool,
+        finds: bool = True,
     ) -> Array:
         """Atomic calls, which do not disturb each other; plain accesses of other threads they do.
 
@@ -205,14 +212,17 @@ class Memory:
             apply: what is done to elements, given which of them each thread means; gives what
                 each thread found.
             changes: whether the elements may be others afterwards.
+            finds: whether it matters what they were before.
         """
         cells = self.cells(access)
         self._check_arrived(access, cells)
-        if self.written is not None and not self.written[cells].all():
+        if self.written is not None and finds and not self.written[cells].all():
             rows = np.nonzero(~self.written[cells].all(axis=1))[0]
             element = f"{access.buffer.name}[{access.vectors[rows[0], 0]}]"
             what = f"{element} is changed, and nobody has written it"
             raise access.defect("uninitialised", what, rows)
+        if self.written is not None:
+            self.written[cells] = True
         if self.writes is not None and self.reads is not None:
             who, flat = _flat(access.lanes, cells)
             word = "changes" if changes else "reads"
