@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,8 @@ from gpu import assemble, spills
 from tileloom import te
 from tileloom.base.target import target
 from tileloom.driver import assembly
-from tileloom.expr import Call, Expr, Var, const, free_vars, simplify, substitute
+from tileloom.expr import Call, Expr, Var, const, free_vars
+from tileloom.expr.evaluate import evaluate
 from tileloom.lower import lower
 from tileloom.schedule import Schedule
 from tileloom.script import tir as T
@@ -202,14 +203,11 @@ def calls(flat: PrimFunc, op: str) -> list[Call]:
     return [call for call in found if isinstance(call, Call) and call.op == op]
 
 
-def lanes(index: Expr, threads: Mapping[str, int]) -> Iterator[int]:
+def lanes(index: Expr, threads: Mapping[str, int]) -> np.ndarray:
     """An index for the 32 threads of a warp; other variables are 0, threads as given."""
-    free = {var: const(threads.get(var.name, 0), var.dtype) for var in free_vars(index)}
-    for lane in range(32):
-        mine: dict[Var, Expr] = {
-            var: const(lane, var.dtype) for var in free if var.name == "threadIdx_x"
-        }
-        yield int(simplify(substitute(index, {**free, **mine})))
+    env: dict[Var, Any] = {var: threads.get(var.name, 0) for var in free_vars(index)}
+    lane = [var for var in env if var.name == "threadIdx_x"]
+    return np.array([evaluate(index, env | dict.fromkeys(lane, k)) for k in range(32)])
 
 
 def conflict_free(flat: PrimFunc) -> bool:
@@ -222,11 +220,9 @@ def conflict_free(flat: PrimFunc) -> bool:
         size = pointer.args[0].dtype.bits // 8 if isinstance(pointer, Call) else 1
         start = pointer.args[2] if isinstance(pointer, Call) else const(0)
         for warp in (0, 1):
-            at = list(lanes(start + more, {"threadIdx_y": warp}))
-            for first in range(0, 32, 8):
-                groups = {at[first + k] * size // 16 % 8 for k in range(8)}
-                if len(groups) != 8 or any(a * size % 16 for a in at):
-                    return False
+            at = lanes(start + more, {"threadIdx_y": warp}) * size
+            if (at % 16).any() or any(len(set(row)) != 8 for row in (at // 16 % 8).reshape(4, 8)):
+                return False
     return True
 
 

