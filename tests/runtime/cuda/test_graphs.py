@@ -9,6 +9,7 @@ import pytest
 
 import tileloom
 from runtime.cuda.fake_driver import FakeDriver
+from tileloom.base.errors import ArgumentError
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.runtime import cuda
@@ -60,3 +61,17 @@ def test_jit(known: FakeDriver, rng) -> None:
     x = rng.standard_normal(100).astype("float32")
     np.testing.assert_array_equal(doubled(x), x * 2)
     assert known.launched
+
+
+def test_jit_takes_arrays_of_the_device(known: FakeDriver, rng) -> None:
+    @tileloom.jit(target="cuda")
+    def parts(x, scale):
+        return {"all": x * scale, "sum": tileloom.sum(x)}
+
+    x = rng.standard_normal((3, 100)).astype("float32")
+    found = parts(cuda.asarray(x), 2.0)
+    assert isinstance(found["all"], cuda.DeviceArray)
+    np.testing.assert_array_equal(found["all"].numpy(), x * 2)
+    np.testing.assert_allclose(found["sum"].numpy(), x.sum(), rtol=1e-5)
+    with pytest.raises(ArgumentError, match="cuda"):
+        tileloom.jit(lambda x: x + x)(cuda.asarray(x))

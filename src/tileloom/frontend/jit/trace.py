@@ -219,8 +219,10 @@ def packaged(executable: Any, structure: Any, leaves: Sequence[Leaf]) -> Callabl
     return lambda *arrays: unflatten(structure, iter(executable(*arrays)))
 
 
-def _as_torch(array: np.ndarray[Any, Any]) -> Any:
+def _as_torch(array: Any) -> Any:
     torch = sys.modules["torch"]
+    if not isinstance(array, np.ndarray):
+        return torch.from_dlpack(array)  # on a GPU
     if array.dtype == dtype("bfloat16").numpy:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...base import DType, dtype
 from ...base.errors import ArgumentError
+from ...runtime import cuda
 from ...runtime.arrays import as_numpy
 
 
@@ -59,6 +60,11 @@ def _flatten(value: Any, leaves: list[Leaf], arrays: list[Any]) -> Any:
 def _other(value: Any, leaves: list[Leaf], arrays: list[Any]) -> Any:
     if isinstance(value, np.generic):
         value = np.asarray(value)
+    if cuda.on_device(value):
+        there = cuda.asarray(value)
+        leaves.append(Leaf(there.shape, there.dtype, torch=kind_of(value) == "torch"))
+        arrays.append(there)
+        return _LEAF
     if any(hasattr(value, name) for name in ("__dlpack__", "__array_interface__", "__array__")):
         array = as_numpy(value)
         leaf = Leaf(array.shape, _dtype(array.dtype), torch=kind_of(value) == "torch")
