@@ -43,11 +43,12 @@ def make_nests(sch: Schedule, cluster: Cluster, plan: Plan) -> list[Head]:
     if plan.method == "columns":
         for block in kept_blocks(sch, cluster):
             _lay_out(sch, cluster, plan, block)
-    depths = {name: _cut(sch, cluster, plan, name) for name in cluster.names}
+    depths = {name: _order(sch, cluster, plan, name) for name in cluster.names}
     for level in range(cluster.passes):
         together = [n for n in cluster.names if cluster.levels[n] == level and cluster.full(n)]
         if len({depths[name] for name in together}) == 1 and all(depths[n] for n in together):
             _merge(sch, together, depths)
+    depths = _cut_all(sch, cluster, plan, depths)
     _mark_vectors(sch, cluster, plan, depths)
     heads = len(plan.head) + bool(plan.chunk)
     if not heads:
@@ -87,14 +88,38 @@ def walked(sch: Schedule, loops: Mapping[GroupAxis, LoopRV], group: Sequence[Gro
     return fused(sch, [loops[axis] for axis in group])
 
 
-def _cut(sch: Schedule, cluster: Cluster, plan: Plan, name: str) -> int:
-    """Order and split the loops of a block; how many there are, extents of 1 aside."""
+def _order(sch: Schedule, cluster: Cluster, plan: Plan, name: str) -> int:
+    """Order the loops of a block; how many there are, extents of 1 aside."""
     loops, units = axis_loops(sch, cluster, name)
     order = [loops[axis] for group in (*plan.head, *plan.body) for axis in group if axis in loops]
-    if [*order, *units] != [*loops.values(), *units] or units:
+    if order != [*loops.values()] or units:
         sch.reorder(*order, *units)
-    head = [walked(sch, loops, group) for group in plan.head]
-    body = [walked(sch, loops, group) for group in plan.body if group[0] in loops]
+    return len(order)
+
+
+def _cut_all(
+    sch: Schedule, cluster: Cluster, plan: Plan, depths: Mapping[str, int]
+) -> dict[str, int]:
+    """Cut each nest, once for all its blocks; how many loops are then around each block."""
+    nests: dict[object, list[str]] = {}
+    for name in cluster.names:
+        loops = sch.get_loops(sch.get_block(name))[: depths[name]]
+        nests.setdefault(sch.get_sref(loops[-1]) if loops else name, []).append(name)
+    result: dict[str, int] = {}
+    for names in nests.values():
+        depth = _cut(sch, cluster, plan, names[0], depths[names[0]])
+        result.update(dict.fromkeys(names, depth))
+    return result
+
+
+def _cut(sch: Schedule, cluster: Cluster, plan: Plan, name: str, depth: int) -> int:
+    """Fuse and split the loops of a nest; how many there are then."""
+    left = iter(sch.get_loops(sch.get_block(name))[:depth])
+    own = cluster.domain.axes[name]
+    head, body = (
+        [fused(sch, [next(left) for _ in group]) for group in groups if group[0] in own]
+        for groups in (plan.head, plan.body)
+    )
     if plan.chunk:
         outer, body[plan.cut] = sch.split(body[plan.cut], [None, plan.chunk])
         if len(body) > 1:
