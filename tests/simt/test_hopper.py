@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from math import prod
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from gpu import assemble
 from simt.hopper_programs import bulk_copy, group_product, pipeline, tensor_copy
 from simt.matrix_programs import function, random_tile
-from tileloom.base.errors import ArgumentError, UnsupportedError
+from tileloom.base.errors import ArgumentError, UnsupportedError, UserError
 from tileloom.base.matrix_units import find_wgmma
 from tileloom.base.target import target
 from tileloom.base.tensor_map import TensorMap
+from tileloom.driver import assembly
 from tileloom.lower import lower
 from tileloom.lower.threads import scope_of
 from tileloom.simt import KernelDefect, run_kernels
@@ -322,3 +325,39 @@ def main(A: T.Buffer((512,), "float32"), B: T.Buffer((512,), "float32")):
     a, b = np.arange(512, dtype="float32"), np.zeros(512, "float32")
     run_kernels(flat, a, b)
     assert np.array_equal(a, b)
+
+
+def numbered(create: str = "T.create_barriers(1)") -> PrimFunc:
+    """A copy as TVM's test of bulk copies writes it."""
+    return function(f"""
+@T.prim_func
+def main(A: T.Buffer((32, 128), "float16"), B: T.Buffer((32, 128), "float16")):
+    with T.block("root"):
+        T.reads(A[0:32, 0:128])
+        T.writes(B[0:32, 0:128])
+        S = T.alloc_buffer((32, 128), "float16", scope="shared")
+        for bx in T.thread_binding(1, thread="blockIdx.x"):
+            for tx in T.thread_binding(32, thread="threadIdx.x"):
+                T.evaluate({create})
+                if tx == 0:
+                    T.evaluate(T.ptx_init_barrier_thread_count(0, 32))
+                T.evaluate(T.tvm_storage_sync("shared"))
+                T.evaluate(T.ptx_cp_async_bulk(
+                    "float16", S.data, tx * 128, A.data, tx * 128, 256, 0
+                ))
+                T.evaluate(T.ptx_arrive_barrier_expect_tx(0, 256))
+                T.evaluate(T.ptx_wait_barrier(0))
+                for k in range(128):
+                    B[tx, k] = S[tx, k]
+""")
+
+
+def test_barriers_by_number(tmp_path: Path) -> None:
+    a = np.arange(32 * 128).reshape(32, 128).astype("float16")
+    b = np.zeros_like(a)
+    run_kernels(lower(numbered(), GPU), a, b)
+    assert np.array_equal(a, b)
+    assemble(assembly(numbered(), GPU), "sm_90a", tmp_path)
+    for create in ("0", "T.create_barriers(tx)"):
+        with pytest.raises(UserError, match="calls create_barriers once"):
+            lower(numbered(create), GPU)

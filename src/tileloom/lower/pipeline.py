@@ -32,6 +32,7 @@ from .lower_auto_copy import lower_auto_copy
 from .lower_cross_thread_reduction import lower_cross_thread_reduction
 from .lower_init_block import lower_init_block
 from .lower_match_buffer import lower_match_buffer
+from .lower_numbered_barriers import lower_numbered_barriers
 from .lower_opaque_block import lower_opaque_block
 from .lower_thread_allreduce import lower_thread_allreduce
 from .lower_thread_binding import lower_thread_binding
@@ -107,6 +108,7 @@ GPU_PIPELINE: Sequence[Pass] = (
     inject_software_pipeline,
     lower_opaque_block,
     lower_thread_binding,
+    lower_numbered_barriers,  # where it is seen what a kernel is
     flatten_buffers,
     simplify,
     lower_warp_memory,  # before vectors and unrolling: it reads whose an element is off its index

@@ -17,7 +17,7 @@ CP_ASYNC, COMMIT_GROUP, WAIT_GROUP = (
     "tir.ptx_commit_group",
     "tir.ptx_wait_group",
 )
-BULK_STORE = "tir.ptx_cp_async_bulk_store"
+BULK, BULK_STORE = "tir.ptx_cp_async_bulk", "tir.ptx_cp_async_bulk_store"
 
 #: By op: (pointer, index) argument numbers. A pointer may also be an access pointer, which has an
 #: index of its own.
@@ -28,7 +28,7 @@ POINTERS: Mapping[str, tuple[tuple[int, int], ...]] = {
     MMA_STORE: ((3, 4),),
     MMA_FILL: ((1, 2),),
     CP_ASYNC: ((0, 1), (2, 3)),
-    "tir.ptx_cp_async_bulk": ((0, 1), (2, 3)),
+    BULK: ((0, 1), (2, 3)),
     BULK_STORE: ((0, 1), (2, 3)),
     "tir.ptx_cp_async_bulk_tensor": ((0, 1),),
     "tir.ptx_cp_async_bulk_tensor_store": ((1, 2),),
