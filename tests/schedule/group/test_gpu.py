@@ -171,6 +171,19 @@ def test_long_rows_are_reduced_in_one_pass(shape: tuple[int, int], build: Build)
     test_groups_compute_what_they_should(shape, build)
 
 
+@pytest.mark.parametrize(
+    ("shape", "axis", "vectors"), [((2048, 4096), 0, False), ((400, 65536), 1, True)]
+)
+def test_long_loops_have_several_loads_under_way(
+    shape: tuple[int, int], axis: int, vectors: bool
+) -> None:
+    sch, _, _ = scheduled(shape, reducing(axis))
+    assert "T.unroll(4)" in str(sch.mod)
+    assert ("T.vectorized(4)" in str(sch.mod)) is vectors
+    small = (512, 32) if axis == 0 else (3, 65536)
+    test_groups_compute_what_they_should(small, reducing(axis))
+
+
 @pytest.mark.parametrize("row", [{0: np.inf}, {5: -np.inf}, {9000: np.nan}, None])
 def test_long_rows_with_special_numbers(row: dict[int, float] | None) -> None:
     """One pass gives what two give; None: all of the row is -inf."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...expr import IntImm
 from ..rv import BlockRV, LoopRV
 from ..schedule import Schedule
 from .loops import reduces
-from .tile import Tile
+from .tile import LONGEST, Tile
 
+#: Loads that a thread has under way.
+AT_ONCE = 4
 #: Threads for rows, and for positions in a row, where neighbours in memory are in a row.
 ALONG_ROWS = ("threadIdx.y", "threadIdx.x")
 #: The same where neighbours in memory are of different rows.
@@ -47,6 +50,8 @@ def share_out(
             block = sch.fuse(block, *part)
         if tile.reduce_thread > 1:
             sch.bind(thread, tags[1])
+        if len(depth) == 1 and reduces(sch.get(rv)):
+            several_at_once(sch, rv, inner)
         if len(depth) > 1:
             (sch.unroll if reduces(sch.get(rv)) else sch.vectorize)(depth[1])
     if tile.spatial_thread > 1:
@@ -55,6 +60,22 @@ def share_out(
         for k in range(len(sch.get(rv).writes)):
             sch.set_scope(rv, k, "local")
     return block
+
+
+def several_at_once(sch: Schedule, rv: BlockRV, loop: LoopRV) -> LoopRV:
+    """Let a thread have several loads under way in a long loop; the innermost loop of it.
+
+    Under a condition loads would wait for each other, so it stays as it is where there is one.
+    """
+    extent = sch.get(loop).extent
+    predicate = sch.state.realize(sch.get_sref(rv)).predicate
+    if not (isinstance(extent, IntImm) and isinstance(predicate, IntImm)):
+        return loop
+    if extent.value <= LONGEST or extent.value % AT_ONCE:
+        return loop
+    _, inner = sch.split(loop, [None, AT_ONCE])
+    sch.unroll(inner)
+    return inner  # type: ignore[no-any-return]
 
 
 def _in_parts(sch: Schedule, depth: LoopRV, tile: Tile) -> tuple[list[LoopRV], LoopRV, LoopRV]:
@@ -74,4 +95,4 @@ def threads_of(tile: Tile, tags: tuple[str, str]) -> tuple[int, int]:
     return sizes["threadIdx.x"], sizes["threadIdx.y"]
 
 
-__all__ = ["ACROSS_ROWS", "ALONG_ROWS", "share_out", "threads_of"]
+__all__ = ["ACROSS_ROWS", "ALONG_ROWS", "several_at_once", "share_out", "threads_of"]

@@ -13,7 +13,7 @@ from .clusters import Cluster
 from .domain import GroupAxis
 from .normal import normalise
 from .registers import flatten
-from .share import share_out
+from .share import several_at_once, share_out
 from .tile import Tile
 
 Rows = dict[Buffer, list[GroupAxis | None]]
@@ -51,6 +51,7 @@ def in_registers(
     sch: Schedule, own: BlockRV, copies: list[BlockRV], inner: LoopRV, lane: LoopRV
 ) -> None:
     """Let a thread read vectors, and reduce their elements, into registers."""
+    inner = several_at_once(sch, own, inner)
     for copy in copies:
         sch.compute_at(copy, inner)
         sch.vectorize(sch.get_loops(copy)[-1])
