@@ -232,6 +232,16 @@ def test_other_types_do_not_spill(kind: str, total: str, arch: str, tmp_path: Pa
     said_of(sch, arch, tmp_path)
 
 
+@pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90a", "sm_120"])
+def test_tiles_fit_into_shared_memory(arch: str) -> None:
+    gpu = target(f"cuda -arch={arch}")
+    for kind, total, trans in (("bfloat16", "float32", "a"), ("int8", "int32", "b")):
+        sch = Schedule(matmul(4096, 8192, 128, kind, total, trans).func)
+        mma_matmul(sch, "C", gpu)
+        [cost] = kernel_costs(lower(sch.mod["main"], gpu), gpu)
+        assert cost.shared_bytes <= gpu.shared_memory
+
+
 # ---------------------------------------------------------------------------- around a product
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..schedule import Schedule
 
 _SIDE, _WARP = 16, 32
+_PADDING = 16  # bytes, of a row in shared memory
 #: The first architectures with these instructions, and with those for 8-bit floats.
 _FIRST, _FIRST_FP8 = 80, 89
 _GROUP = 8  # rows of tiles whose blocks run side by side, so that they share what caches hold
@@ -65,6 +66,11 @@ class MmaTile:
     def threads(self) -> tuple[int, int]:
         """Threads along threadIdx.y, a warp for each, and threadIdx.x."""
         return self.warps[0] * self.warps[1], _WARP
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory that a block needs, at most."""
+        return max(2, self.stages) * (self.rows + self.columns) * (self.depth + _PADDING)
 
 
 #: Tiles and the share of the peak that they reach, roughly, where there are enough of them.
@@ -109,7 +115,7 @@ def mma_matmul(
     """
     product = as_matrices(sch, block)
     names = _intrinsics(sch, product, target)
-    chosen = tile or choose_tile(product)
+    chosen = tile or choose_tile(product, target)
     depth = max(1, chosen.depth * 8 // names.factor.bits // names.factor.depth)
     product = pad_to_tiles(sch, product, chosen.rows, chosen.columns, depth * names.factor.depth)
     step, warp = _bind(sch, product, chosen, names, depth)
@@ -118,8 +124,11 @@ def mma_matmul(
     bind_rest(sch)
 
 
-def choose_tile(product: Product) -> MmaTile:
+def choose_tile(product: Product, target: Target) -> MmaTile:
     """The tile with which all multiprocessors are done first."""
+    # 8-bit floats become halves in registers, which have less room for sums.
+    usual = _TILES[2 * product.kind.startswith("float8") :]
+    fitting = [entry for entry in usual if entry[0].shared_bytes <= target.shared_memory]
 
     def time(entry: tuple[MmaTile, float]) -> float:
         tile, efficiency = entry
@@ -127,8 +136,7 @@ def choose_tile(product: Product) -> MmaTile:
         waves = -(-blocks * product.matrices // MULTIPROCESSORS)
         return waves * tile.rows * tile.columns / efficiency
 
-    # 8-bit floats become halves in registers, which have less room for sums.
-    return min(_TILES[2 * product.kind.startswith("float8") :], key=time)[0]
+    return min(fitting, key=time)[0]
 
 
 # ---------------------------------------------------------------------------- intrinsics
