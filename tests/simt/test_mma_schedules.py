@@ -11,6 +11,7 @@ from gpu import assemble
 from simt.matrix_programs import function, numpy_type
 from simt.mma_schedules import TOTALS, matmul, mma_schedule
 from tileloom.base.errors import UnsupportedError, UserError
+from tileloom.base.matrix_units import shared_16x16_to_warp
 from tileloom.base.target import target
 from tileloom.driver import assembly, build
 from tileloom.lower import lower
@@ -80,9 +81,10 @@ def test_dynamic_shared_memory(tmp_path: Path) -> None:
     c = np.zeros((64, 64), "float32")
     run_kernels(lower(sch.mod["main"], GPU), a, b, c)
     np.testing.assert_allclose(c, a.astype("float32") @ b.astype("float32"), 1e-4, 1e-4)
-    ptx = assembly(sch.mod, "cuda -arch=sm_80")
-    assert ptx.count(".extern .shared") == 1
-    assemble(ptx, "sm_80", tmp_path)
+    for arch in ("sm_80", "sm_90a"):
+        ptx = assembly(sch.mod, f"cuda -arch={arch}")
+        assert ptx.count(".extern .shared") == 1
+        assemble(ptx, arch, tmp_path)
 
 
 def test_one_warp_and_one_tile() -> None:
@@ -167,3 +169,49 @@ def test_what_a_product_costs() -> None:
     # Padded rows: `ldmatrix` meets no bank twice. Warps of a row, or of a column, read the same.
     assert cost.loads["shared"].elements == 2 * wanted
     assert cost.loads["shared"].efficiency == 1
+
+
+def test_tiles_may_be_named_by_their_first_element() -> None:
+    """As TVM's own intrinsics do: each thread takes its part of the tile."""
+    func = function("""
+@T.prim_func
+def main(C: T.Buffer((16, 32), "float32")):
+    with T.block("root"):
+        W = T.alloc_buffer((2, 32, 8), "float32", scope="warp")
+        for t in T.thread_binding(32, thread="threadIdx.x"):
+            for tile in T.unroll(2):
+                T.evaluate(T.mma_fill("float32", 8, W.data, tile * 256))
+                for k in range(8):
+                    W[tile, t, k] = W[tile, t, k] + T.cast(t * 8 + k + tile * 256, "float32")
+                T.evaluate(T.mma_store(
+                    "float32", 16, 16, C.access_ptr("w", offset=tile * 16), W.data, tile * 256, 32
+                ))
+""")
+    c = np.zeros((16, 32), "float32")
+    run_kernels(lower(func, GPU), c)
+    for row in range(16):
+        for column in range(32):
+            thread, held = shared_16x16_to_warp(row, column % 16)
+            assert c[row, column] == thread * 8 + held + column // 16 * 256
+
+
+@pytest.mark.parametrize("stride", ["33", "T.int32(33)"])
+def test_odd_rows_are_stored_one_by_one(stride: str) -> None:
+    func = function(f"""
+@T.prim_func
+def main(C: T.Buffer((16, 33), "float16")):
+    with T.block("root"):
+        W = T.alloc_buffer((32, 8), "float32", scope="warp")
+        for t in T.thread_binding(32, thread="threadIdx.x"):
+            for k in range(8):
+                W[t, k] = T.cast(t, "float32")
+            T.evaluate(T.mma_store(
+                "float32", 16, 16, C.access_ptr("w", offset=1), W.data, t * 8, {stride}
+            ))
+""")
+    c = np.full((16, 33), -1, "float16")
+    run_kernels(lower(func, GPU), c)
+    wanted = [[shared_16x16_to_warp(i, j)[0] for j in range(16)] for i in range(16)]
+    assert np.array_equal(c[:, 1:17], np.array(wanted, "float16"))
+    assert (c[:, 0] == -1).all()
+    assert (c[:, 17:] == -1).all()
