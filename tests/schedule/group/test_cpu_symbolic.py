@@ -11,8 +11,9 @@ from schedule.group.shapes import PROGRAMS, Program
 from tileloom.base.target import target
 from tileloom.driver import build
 from tileloom.expr import Var
+from tileloom.lower import lower
 from tileloom.schedule import Schedule
-from tileloom.schedule.group import schedule_cpu
+from tileloom.schedule.group import GroupRefused, schedule_cpu
 
 CPU = target("cpu -num-cores=2")
 
@@ -66,3 +67,32 @@ def test_buckets(name: str, bounds: tuple[int, int | None]) -> None:
 def test_some_extents_may_be_known(name: str, fixed: Mapping[int, int]) -> None:
     shapes = [tuple(fixed.get(k, n) for k in range(2)) for n in (1, 7, 100)]
     check(PROGRAMS[name], symbolic(PROGRAMS[name], fixed=fixed), *shapes)
+
+
+def test_rows_that_stay_small_are_kept_on_the_stack() -> None:
+    text = str(lower(symbolic(PROGRAMS["softmax"], (1, 2048)).mod["main"]))
+    assert 'exp = T.allocate([2048], "float32"' in text
+    assert text.count("T.exp(") < str(lower(symbolic(PROGRAMS["softmax"]).mod["main"])).count(
+        "T.exp("
+    )
+
+
+@pytest.mark.parametrize("bounds", [None, (1, 1 << 20)])
+def test_rows_that_may_be_long_are_computed_again(bounds: tuple[int, int | None] | None) -> None:
+    sch = symbolic(PROGRAMS["softmax"], bounds)
+    assert "exp = T.alloc_buffer" not in str(sch.mod)
+    assert str(sch.mod).count("T.exp(") == 2
+
+
+def test_an_inner_extent_that_is_known_is_fused_with_an_outer_one_that_is_not() -> None:
+    sch = symbolic(PROGRAMS["elementwise_2"], fixed={1: 6})
+    assert "%" not in str(lower(sch.mod["main"]))
+    check(PROGRAMS["elementwise_2"], sch, (1, 6), (7, 6), (1000, 6))
+
+
+def test_loops_that_are_cut_already_are_refused() -> None:
+    sch = Schedule(PROGRAMS["elementwise_1"].function((64, 64)))
+    sch.compute_inline("exp")
+    sch.split(sch.get_loops("add")[1], [None, 8])
+    with pytest.raises(GroupRefused, match="add"):
+        schedule_cpu(sch.mod, CPU)

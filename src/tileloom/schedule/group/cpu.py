@@ -36,6 +36,9 @@ def schedule_cpu(
     Returns:
         The schedule, whose trace holds the steps that were taken.
 
+    Raises:
+        GroupRefused: the loops of a block have been scheduled already.
+
     >>> from tileloom import te
     >>> from tileloom.base.target import target
     >>> A, k = te.placeholder((640, 1000), name="A"), te.reduce_axis((0, 1000), name="k")

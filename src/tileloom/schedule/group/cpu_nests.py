@@ -15,7 +15,7 @@ from ..rv import LoopRV
 from .cpu_clusters import Cluster, kept_blocks
 from .cpu_plan import PARTS, Plan
 from .cpu_turned import dims_of
-from .domain import GroupAxis
+from .domain import GroupAxis, GroupRefused
 
 if TYPE_CHECKING:
     from ..schedule import Schedule
@@ -79,6 +79,8 @@ def axis_loops(
     values = sch.state.realize(sch.get_sref(rv)).iter_values
     for axis, value in zip(cluster.domain.axes[name], values, strict=True):
         if axis is not None:
+            if value not in by_var:
+                raise GroupRefused(f"the loops of block {name!r} do not run its axes one by one")
             loops[axis] = by_var.pop(value)
     return loops, list(by_var.values())
 
