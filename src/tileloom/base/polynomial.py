@@ -36,8 +36,9 @@ Atom = str | Apart
 Monomial = tuple[Atom, ...]  # atoms sorted by their text, repeated for powers
 
 _FUNCTIONS: dict[str, Callable[[int, int], int]] = {
-    "//": lambda a, b: a // b,
-    "%": lambda a, b: a % b,
+    # Nothing is divided into parts of nothing: where that is asked for, no element is concerned.
+    "//": lambda a, b: a // (b or 1),
+    "%": lambda a, b: a % (b or 1),
     "min": min,
     "max": max,
 }

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ..base.polynomial import Apart, Number, Polynomial
+from ..base.polynomial import Apart, Number, Polynomial, value_of
 from ..expr import Expr, Var
 
 T = TypeVar("T")
@@ -35,11 +35,13 @@ class Space:
 
     Attributes:
         guards: formulas that must not be negative for the program to be right.
+        fixed: those that are compiled for one value only, and the values.
     """
 
     def __init__(self) -> None:
         self.symbols: dict[str, Symbol] = {}
         self.guards: dict[Polynomial, None] = {}
+        self.fixed: dict[Polynomial, int] = {}
         self._facts: tuple[Polynomial, ...] = ()
         self._low: dict[str, int] = {}
         self._high: dict[str, int] = {}
@@ -118,11 +120,20 @@ class Space:
     def fix(self, number: Polynomial) -> int:
         """The value of a number in this compilation, which becomes a guard."""
         value = number.value(self.hints)
+        self.fixed[number] = value
         for part in (number - value, value - number):
             if isinstance(part, Polynomial) and self.holds(part) is not True:
                 self.guards[part] = None
                 self._assume(part)
         return value
+
+    def same(self, a: Number, b: Number) -> bool:
+        """Whether two numbers are always equal, in all ways that planning can go."""
+        if a == b or not self.fixed:
+            return a == b
+        names = {n for p in self.fixed for n in p.names if len(p.names) == 1}
+        used = {n for p in (a, b) if isinstance(p, Polynomial) for n in p.names}
+        return used <= names and value_of(a, self.hints) == value_of(b, self.hints)
 
     def _assume(self, fact: Polynomial) -> None:
         """Remember that a number is not negative; the bounds of sizes become tighter."""

@@ -159,7 +159,7 @@ class SymInt:
 
     def __eq__(self, other: object) -> bool:
         number = _number(other)
-        return NotImplemented if number is None else number == self.formula
+        return NotImplemented if number is None else self.space.same(number, self.formula)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -265,6 +265,8 @@ def expr_of(number: Number, variables: Mapping[str, Expr]) -> Expr:
                 part = variables[atom]
             else:
                 a, b = expr_of(atom.a, variables), expr_of(atom.b, variables)
+                if atom.op in ("//", "%") and not isinstance(atom.b, int):
+                    b = binary(Max, b, const(1, b.dtype))  # as where formulas are evaluated
                 part = binary(_BINARY[atom.op], a, b)
             product = part if product is None else product * part
         term = const(factor) if product is None else product if factor == 1 else product * factor

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import driver
-from ...base.errors import ArgumentError, UnsupportedError
+from ...base.errors import ArgumentError, UnsupportedError, UserError
 from ...graph.space import Space
 from ...graph.symbols import at_sizes, symbol
 from ...runtime.family import Family
@@ -124,8 +124,14 @@ class DynamicCompiled(Compiled):
             for axis, dim in wanted.items():
                 shape[axis] = symbols[dim.name]
             open_leaves.append(leaf._replace(shape=tuple(shape)))
-        graph, structure = self._trace(tree, tuple(open_leaves))
-        return driver.compile_family(graph, self.target), structure
+        try:
+            graph, structure = self._trace(tree, tuple(open_leaves))
+            return driver.compile_family(graph, self.target), structure
+        except UserError as error:
+            if not space.fixed:
+                raise
+            # What is compiled for one value anyway may want more of them to be numbers.
+            raise UnsupportedError(error.message) from error
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """Which kernels a call with these arguments takes; compiles the program if need be."""

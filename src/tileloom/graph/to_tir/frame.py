@@ -47,7 +47,7 @@ class Axis:
             return {self.parts[0]: position}
         found, step = {}, self.extent
         for part, extent in zip(self.parts, self.extents, strict=True):
-            above, step = step, step // max(1, extent)
+            above, step = step, step // (extent or 1)
             value = position if above == self.extent else position % above
             found[part] = value // step if step != 1 else value
         return found

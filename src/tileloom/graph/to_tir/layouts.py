@@ -30,7 +30,7 @@ def plain_layout(shape: Sequence[int]) -> Layout:
     """
     step, result = size_of(shape), []
     for extent in shape:
-        step //= max(1, extent)
+        step //= extent or 1
         result.append(((extent, step),) if extent != 1 else ())
     return tuple(result)
 

@@ -362,7 +362,7 @@ def _split(position: Expr, extents: Sequence[int]) -> list[Expr]:
     found = []
     step = _product(extents)
     for k, extent in enumerate(extents):
-        step //= max(1, extent)
+        step //= extent or 1
         index = position // step if step != 1 else position
         found.append(index % extent if k else index)
     return found
