@@ -93,4 +93,38 @@ def swizzled(address: Any, width: int) -> Any:
     return address ^ ((address >> 3) & (width // 16 - 1) << 4)
 
 
-__all__ = ["TensorMap", "swizzled"]
+@dataclass(frozen=True)
+class TileLayout:
+    """How a factor of `wgmma` lies in shared memory: the canonical layouts of the PTX ISA.
+
+    Attributes:
+        size: bytes of an element.
+        leading, stride: bytes, as in a descriptor.
+        swizzle: 0, 32, 64 or 128 bytes.
+        across: whether steps of k lie one after another, rows adjoining; else the other way round.
+    """
+
+    size: int
+    leading: int
+    stride: int
+    swizzle: int = 0
+    across: bool = False
+
+    def offset(self, row: Any, depth: Any) -> Any:
+        """The byte at which an element is, counted from the tile's head, before swizzling.
+
+        >>> TileLayout(2, leading=1024, stride=128).offset(9, 8)   # second piece, second eight rows
+        1168
+        >>> TileLayout(2, 16, 1024, swizzle=128).offset(9, 8)
+        1168
+        """
+        pitch = self.swizzle or _UNIT
+        line, other = (row, depth) if self.across else (depth, row)  # what adjoins, what does not
+        byte = line * self.size
+        near = byte % pitch + other % 8 * pitch
+        if self.across and self.swizzle == 0:
+            return near + byte // pitch * self.stride + other // 8 * self.leading
+        return near + byte // pitch * self.leading + other // 8 * self.stride
+
+
+__all__ = ["TensorMap", "TileLayout", "swizzled"]

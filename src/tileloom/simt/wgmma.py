@@ -10,7 +10,7 @@ import numpy as np
 from ..base import dtype
 from ..base.errors import UnsupportedError
 from ..base.matrix_units import GroupProduct, element, find_wgmma
-from ..base.tensor_map import swizzled
+from ..base.tensor_map import TileLayout, swizzled
 from ..expr import Call, Expr, IntImm, StringImm
 from .crew import WARP, Array
 from .mma import fragment_places, multiplied, scatter_values, tiles_of
@@ -66,30 +66,10 @@ class _Tile:
         self.stride = (bits >> 32 & _FIELD) << 4
         self.swizzle = _SWIZZLES[bits >> 62]
 
-    def along_depth(self, rows: Array, depth: Array) -> Any:
-        """Addresses of elements whose rows lie along k: 8 rows are a pattern."""
-        byte = depth * self.size
-        if self.swizzle == 0:
-            within = byte // _PIECE * self.leading + byte % _PIECE
-            return self.start + rows // 8 * self.stride + rows % 8 * _PIECE + within
-        pitch = self.swizzle
-        across = byte // pitch * self.leading
-        return self.start + rows // 8 * self.stride + rows % 8 * pitch + byte % pitch + across
-
-    def across_depth(self, rows: Array, depth: Array) -> Any:
-        """Addresses of elements that lie the other way round: 8 steps of k are a pattern."""
-        pitch = self.swizzle or _PIECE
-        wide = pitch // self.size
-        inner = depth % 8 * pitch + rows % wide * self.size
-        near, far = (
-            (self.stride, self.leading) if self.swizzle == 0 else (self.leading, self.stride)
-        )
-        return self.start + rows // wide * near + depth // 8 * far + inner
-
     def read(self, kind: str, rows: Array, depth: Array, turned: bool) -> Array:
         """Elements (rows, k) of the tile, as an engine of the warp reads them."""
-        logical = (self.across_depth if turned else self.along_depth)(rows, depth)
-        where = np.asarray(swizzled(logical, self.swizzle))
+        layout = TileLayout(self.size, self.leading, self.stride, self.swizzle, turned)
+        where = np.asarray(swizzled(self.start + layout.offset(rows, depth), self.swizzle))
         found = self.machine.engines.array_at(int(where.min()))
         if found is None or self.machine.engines.array_at(int(where.max())) is None:
             raise self.machine.engines.defect(
