@@ -52,6 +52,15 @@ def test_channels_are_read_once_for_many_elements() -> None:
     assert found.loads["global"].efficiency > 0.99
 
 
+def test_transposes_still_go_through_tiles() -> None:
+    def build(x: Tensor) -> list[Tensor]:
+        return of_channels(ops.transpose(x, (0, 3, 1, 2)))
+
+    found = groups.cost((8, 32, 64, 32), build)
+    assert found.loads["global"].efficiency > 0.99
+    assert found.syncs == 1
+
+
 def test_rows_that_are_too_short_stay_flat() -> None:
     size = 64 * 64 * 7 * 7
     found = groups.cost((64, 64, 7, 7), of_channels)

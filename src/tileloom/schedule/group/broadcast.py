@@ -17,6 +17,7 @@ from .clusters import Cluster
 from .domain import Domain, GroupAxis, accesses
 from .loops import reduces
 from .tile import Tile, next_power, trim
+from .transposed import transposed_reads
 
 #: Threads of a block, vectors that each reads, and positions below which it does not pay.
 THREADS, EACH, LEAST = 256, 4, 1 << 16
@@ -27,7 +28,8 @@ def along_broadcasts(sch: Schedule, cluster: Cluster) -> Domain | None:
     domain = cluster.domain
     if domain.reduced or domain.rows < LEAST or len(domain.spatial) < 2:
         return None
-    if any(map(reduces, cluster.blocks(sch).values())):
+    blocks = cluster.blocks(sch).values()
+    if any(reduces(block) or transposed_reads(block, domain) for block in blocks):
         return None
     most = len(domain.spatial)
     count = min((n for n in _constant_along(sch, cluster) if 0 < n < most), default=0)
