@@ -70,8 +70,10 @@ def checked(sch, before):
 
 def test_all_are_public_and_documented():
     assert sorted(library.__all__) == [
-        "auto_inline", "cache_to_shared", "parallel_vectorize_unroll", "register_tile",
-        "tensor_core_matmul", "tile", "vectorized_load",
+        "MmaTile", "SimtTile", "WgmmaTile", "as_matrices", "auto_inline", "cache_to_shared",
+        "find_factors", "find_products", "mma_matmul", "parallel_vectorize_unroll",
+        "register_tile", "schedule_gpu_product", "simt_matmul", "tensor_core_conv2d",
+        "tensor_core_matmul", "tile", "vectorized_load", "wgmma_matmul",
     ]  # fmt: skip
     for name in library.__all__:
         assert ">>>" in getattr(library, name).__doc__

@@ -45,6 +45,10 @@ class MmaTile:
         depth: of a step, in bytes of a row of the operands.
         stages: tiles of the operands that shared memory holds; with 1 there are two, and the next
             one passes through registers.
+
+    >>> tile = MmaTile(warps=(2, 4), squares=(4, 4))
+    >>> tile.rows, tile.columns, tile.threads, tile.shared_bytes
+    (128, 256, (8, 32), 122880)
     """
 
     warps: tuple[int, int] = (2, 2)

@@ -235,6 +235,17 @@ def as_matrices(sch: Schedule, block: BlockLike) -> Product:
 
     Raises:
         ScheduleError: the block is no sum of products.
+
+    >>> from tileloom import Schedule, te
+    >>> A, B = te.placeholder((5, 8, 4), name="A"), te.placeholder((4, 6), name="B")
+    >>> k = te.reduce_axis((0, 4), name="k")
+    >>> C = te.compute((5, 8, 6), lambda b, i, j: te.sum(A[b, i, k] * B[k, j], axis=k), name="C")
+    >>> sch = Schedule(te.create_prim_func([A, B, C]))
+    >>> product = as_matrices(sch, "C")
+    >>> [sch.get(loop).extent.value for loop in sch.get_loops(product.block)]
+    [40, 6, 4]
+    >>> [(operand.deep, operand.lanes) for operand in product.operands], product.lanes
+    ([(True, 4), (False, 2)], 2)
     """
     found = find_factors(sch, block)
     if found is None:

@@ -38,6 +38,10 @@ class SimtTile:
     `warps` by rows and by columns; each thread makes `squares` by rows and by columns of `side`
     neighbours each, which lie as far apart as all threads' squares are wide. `depth` is that of a
     step.
+
+    >>> tile = SimtTile(warps=(4, 2), squares=(2, 2))
+    >>> tile.rows.tile, tile.columns.tile, tile.rows.part, tile.threads
+    (128, 128, 64, (8, 32))
     """
 
     warps: tuple[int, int]

@@ -35,6 +35,9 @@ class WgmmaTile:
         columns: of the tile: 8, 16, 32, 64, 128 or 256.
         stages: tiles of the operands that shared memory holds; with 1 there are two, and the next
             one passes through registers.
+
+    >>> WgmmaTile(groups=2, columns=128).rows, WgmmaTile(groups=2, columns=128).threads
+    (128, (2, 128))
     """
 
     groups: int = 2
