@@ -54,7 +54,8 @@ def schedule_gpu_product(
         The name of the tactic: "wgmma_matmul", "mma_matmul" or "simt_matmul".
 
     Raises:
-        ScheduleError: the block is no product of matrices, or the function reduces its result.
+        ScheduleError: the block is no product of matrices, or the function reduces its result. The
+            schedule may have been changed: try on a copy.
 
     >>> from tileloom import Schedule, te
     >>> from tileloom.base import target
