@@ -35,9 +35,13 @@ if TYPE_CHECKING:
     from .codegen.module import EmittedModule
     from .driver_gpu import GpuExecutable
     from .graph.optimize import Report
-    from .graph.program import Program, Segment
+    from .graph.partition import Group
+    from .graph.program import MakeKernel, Program, Segment
+    from .graph.to_tir.kernel import Machine
 
 _PARALLEL_RUNTIME = "tileloom_parallel"
+#: Kinds of groups that `schedule_cpu` makes; products have templates of their own.
+_SCHEDULED = ("formulas", "reductions", "several")
 #: Called with the name of a step and the graph after it.
 Watch = Callable[[str, Graph], None]
 
@@ -278,7 +282,7 @@ def _recipe(
     constants = _constants(graph)
     digests = {id(array): digest(array) for array in constants}
     machine = f"{host.key} {_threads(host)} {host.l1} {host.l2} {host.l3}"
-    how = f"{replaced or {}} {exact} {settings().optimize} {about}"
+    how = f"{replaced or {}} {exact} {settings().optimize} {settings().planner} {about}"
     key = cache_key("graph", machine, _stamp(), graph_key(graph, digests), how)
     found = object_cache().get(key)
     if found is not None:
@@ -340,7 +344,33 @@ def plan_graph(
     laid_out = choose_layouts(simple)
     if laid_out is not simple:
         laid_out = seen("laid out", optimize(laid_out, report=report))
-    return build_program(seen("packed", pack_weights(laid_out, machine)), machine)
+    packed = seen("packed", pack_weights(laid_out, machine))
+    return build_program(packed, machine, kernel=_kernel_maker(machine, target))
+
+
+def is_scheduled(group: Group) -> bool:
+    """Whether the CPU kernel of a group is made by a schedule, as the settings say."""
+    extents = (n for t in (*group.inputs, *group.outputs) for n in t.shape)
+    wanted = settings().planner == "groups" and group.kind in _SCHEDULED
+    return wanted and not any(map(is_symbolic, extents))
+
+
+def _kernel_maker(machine: Machine, target: Target) -> MakeKernel | None:
+    """What makes CPU kernels of formulas and reductions, as the settings say; None: templates."""
+    if settings().planner == "templates":
+        return None
+    from .graph.to_tir.blocks import block_function
+    from .graph.to_tir.group import group_kernel
+    from .schedule.group import schedule_cpu
+
+    def kernel(group: Group, name: str) -> tuple[PrimFunc, list[Tensor]]:
+        if not is_scheduled(group):
+            return group_kernel(group, name, machine)
+        blocks, tensors = block_function(group, name)
+        (func,) = schedule_cpu(blocks, target).mod.functions.values()
+        return func.with_attr("outputs", len(group.outputs)), tensors
+
+    return kernel
 
 
 def _threads(target: Target) -> int:

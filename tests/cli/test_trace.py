@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tileloom.base.settings import override
 from tileloom.cli.app import cli
 
 onnx = pytest.importorskip("onnx")
@@ -131,5 +132,8 @@ def test_steps_and_shapes_that_do_not_fit() -> None:
     assert wrong.exit_code and "cannot take an argument of shape '64x128'" in wrong.output
     wrong = call("trace", "encoder", "--steps")
     assert wrong.exit_code and "--steps shows one kernel" in wrong.output
+    with override(planner="groups"):
+        planned = call("trace", "softmax", "--shape", "8x32", "--steps").output
+    assert 'ann_key="vector_lanes"' in planned and "one choice of tiles" in planned
     cpu = call("trace", "softmax", "--shape", "8x32", "--steps")
     assert "in a template of loops" in cpu.output and "vectorize_loops" in cpu.output

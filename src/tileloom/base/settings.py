@@ -57,6 +57,12 @@ def _parse_threading(text: str) -> str:
     return text
 
 
+def _parse_planner(text: str) -> str:
+    if text not in ("templates", "groups"):
+        raise ValueError("one of templates, groups")
+    return text
+
+
 def _parse_path(text: str) -> Path | None:
     return Path(text).expanduser() if text else None
 
@@ -104,6 +110,12 @@ class Settings:
         _parse_names,
         (),
         "rules of the graph optimiser: exact, finite-only or reassociating; +NAME, -NAME, none",
+    )
+    planner: str = _setting(
+        "TILELOOM_PLANNER",
+        _parse_planner,
+        "templates",
+        "CPU kernels of formulas and reductions by: templates (of loops), groups (by a schedule)",
     )
     print_ir: tuple[str, ...] = _setting(
         "TILELOOM_PRINT_IR",

@@ -115,9 +115,9 @@ def build_program(
 
     Args:
         machine: the CPU that runs it.
-        device: what the graph is partitioned for, where that is not the CPU.
-        kernel: what makes the kernels there. They are launched one by one: segments have no
-            native function.
+        device: what the graph is partitioned for, where that is not the CPU. Kernels are launched
+            there one by one: segments have no native function.
+        kernel: what makes the kernels, where that is not the templates of loops.
         ready: whether there is a kernel for a node that stands alone; else the host computes it.
     """
     return _Builder(graph, machine, device, kernel, ready).build()
@@ -135,7 +135,7 @@ class _Builder:
         self.graph = graph
         self.ready = ready
         self.device = device or Device.of(machine.workers)
-        self.emits = kernel is None
+        self.emits = device is None
         self.make = kernel or (lambda group, name: group_kernel(group, name, machine))
         self.functions: dict[str, PrimFunc] = {}
         self.known: dict[Any, tuple[str, list[int]]] = {}

@@ -15,14 +15,14 @@ from typing import Any
 
 from ..base.errors import UserError
 from ..base.target import Target
-from ..driver import plan_graph, show_stage
+from ..driver import is_scheduled, plan_graph, show_stage
 from ..graph.nodes import Graph
 from ..graph.optimize import PassRecord, Report
 from ..graph.partition import Group
 from ..graph.program import KernelCall, Program, Segment
 from ..graph.to_tir.blocks import block_function
 from ..lower.pipeline import pipeline_of, run_passes
-from ..schedule.group import schedule_gpu
+from ..schedule.group import schedule_cpu, schedule_gpu
 from ..schedule.group.tactics import schedule_static
 from ..script.show import show
 from ..tir import IRModule, PrimFunc
@@ -150,8 +150,9 @@ class Trace:
                 for stage in stages:
                     (func,) = stage.module.functions.values()
                     watch(stage.tactic, func, notes=stage.said)
-            elif self.target.kind == "cuda":
-                steps = schedule_gpu(blocks, self.target).trace
+            elif self.target.kind == "cuda" or is_scheduled(group):
+                schedule = schedule_gpu if self.target.kind == "cuda" else schedule_cpu
+                steps = schedule(blocks, self.target).trace
                 notes = str(steps and steps.simplified(False)).splitlines()
                 watch("scheduled", func, "one choice of tiles, applied to every block", notes)
             else:
