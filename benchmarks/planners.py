@@ -1,8 +1,8 @@
 """The planner of groups for CPUs against the loop templates: `python -m benchmarks.planners`.
 
-The kernels of the workloads of `benchmarks.groups` (or with `--shapes` of the programs that the
-tests schedule, at full size) are made in both ways and timed by turns, correctness first. Also
-shown: how long planning takes, and compiling in all.
+The kernels of the workloads of `benchmarks.groups` are made in both ways and timed by turns,
+correctness first. Also shown: how long planning takes, and compiling in all. With `--akg FILE` (see
+`benchmarks.akg`) only how long it takes to plan and to lower the kernels of AKG's graphs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,15 +23,17 @@ from tileloom import jit
 from tileloom.base import Target
 from tileloom.base.settings import override
 from tileloom.driver import build, plan_graph
+from tileloom.frontend.akg import load
 from tileloom.graph.nodes import Graph, Tensor
 from tileloom.graph.partition.group import Group
 from tileloom.graph.to_tir.blocks import block_function
 from tileloom.graph.to_tir.group import group_kernel
 from tileloom.graph.to_tir.kernel import Machine
+from tileloom.lower import lower
 from tileloom.schedule.group import schedule_cpu
 from tileloom.tir import PrimFunc
 
-from . import groups
+from . import akg, groups
 from .harness import Call, Effort, Workload, run_one
 
 
@@ -96,7 +99,7 @@ def _call(
         kernel = build(func, host)
     made.compiling += time.process_time() - start
     arrays = [_array(memory, tensor) for tensor in operands]
-    shapes = [tuple(int(n) for n in buffer.shape) for buffer in func.buffers]
+    shapes = [tuple(int(str(n)) for n in buffer.shape) for buffer in func.buffers]
     return kernel, [a.reshape(shape) for a, shape in zip(arrays, shapes, strict=True)]
 
 
@@ -136,6 +139,28 @@ def compare(workload: Workload, effort: Effort, host: Target) -> str:
     )
 
 
+def akg_costs(path: Path, host: Target) -> str:
+    """CPU milliseconds for each kernel of AKG's graphs, as text."""
+    costs: dict[str, list[tuple[float, float]]] = {way: [] for way in WAYS}
+    for record in akg.read(path):
+        program = plan_graph(load(record).graph, host)
+        for group in program.groups:
+            if group.is_view or group.kind not in ("formulas", "reductions", "several"):
+                continue
+            for way, make in WAYS.items():
+                start = time.process_time()
+                func, _ = make(group, host)
+                planned_at = time.process_time()
+                lower(func, host)
+                costs[way].append((planned_at - start, time.process_time() - planned_at))
+    lines = []
+    for way, found in costs.items():
+        for name, times in zip(("plan", "lower"), zip(*found, strict=True), strict=True):
+            middle, mean = statistics.median(times) * 1e3, statistics.fmean(times) * 1e3
+            lines.append(f"{way:10s} {name:6s} median {middle:5.1f} ms, mean {mean:5.1f} ms")
+    return "\n".join([f"{len(costs['planner'])} kernels", *lines])
+
+
 RATIOS: list[float] = []
 PLANNING: list[float] = []
 
@@ -147,8 +172,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=6.0, help="for each workload")
+    parser.add_argument("--akg", type=Path, help="graphs whose kernels are planned and lowered")
     given = parser.parse_args(arguments)
     host = Target.host().with_cores(given.threads)
+    if given.akg is not None:
+        print(akg_costs(given.akg, host))
+        return 0
     effort = Effort(rounds=given.rounds, seconds=given.seconds)
     print(f"{'':34s}   milliseconds      old/new (median, least)   planning  compiling (ms)")
     print(f"{'':34s} {'old':>8s} {'new':>8s}")

@@ -11,6 +11,7 @@ expressions. A program has a shape for which it is known, and a small one of the
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -173,7 +174,8 @@ class Program:
 
     def results(self, inputs: Sequence[Any]) -> list[Any]:
         """What it computes, in float64, in the shapes of the function's last parameters."""
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # the mean of nothing
             made = self.formula(np, *(value.astype("float64") for value in inputs))
         results = made if isinstance(made, tuple) else (made,)
         return [np.reshape(np.asarray(r), np.shape(r) or (1,)) for r in results]
