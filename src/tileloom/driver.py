@@ -244,6 +244,10 @@ def compile_graph(
     if wanted.kind == "cuda" or device is not None:
         return _compile_for_gpu(graph, wanted, device, replaced)
     host = runnable(wanted)
+    if space_of_graph(graph) is not None:
+        raise UserError(
+            "the graph has symbolic extents", hint="compile_family compiles such graphs"
+        )
     print_stages(graph, host)
     recipe, code = _recipe(graph, host, "", dict(replaced or {}), exact)
     return recipe.executable(code)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tileloom.base import dtype
-from tileloom.base.errors import UnsupportedError
-from tileloom.driver import compile_family
+from tileloom.base.errors import UnsupportedError, UserError
+from tileloom.driver import compile_family, compile_graph
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, TensorType
 from tileloom.graph.run import run
@@ -136,3 +136,10 @@ def test_a_small_first_call_leaves_a_guard_for_large_arrays() -> None:
     family = compile_family(Graph([x], [ops.neg(x)]))
     assert family.holds({"n": 1 << 28})
     assert not family.holds({"n": 1 << 30})
+
+
+def test_a_graph_for_many_sizes_is_no_graph_for_one() -> None:
+    n = symbol(Space(), "n", 1, 9, 5)
+    x = Tensor(TensorType((n, 4), dtype("int8")), "x")
+    with pytest.raises(UserError, match="symbolic extents"):
+        compile_graph(Graph([x], [ops.neg(x)]))
