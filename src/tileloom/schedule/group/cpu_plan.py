@@ -106,7 +106,8 @@ def plan_of(sch: Schedule, cluster: Cluster, target: Target, sizes: Sizes) -> Pl
         head, body = spatial, reduced
     else:
         head, body = spatial[:-1], [*reduced, *spatial[-1:]]
-    across = turned_group(spatial, blocks, domain, lanes) if method == "formula" else None
+    side = min(lanes, LONGEST)
+    across = turned_group(spatial, blocks, domain, side) if method == "formula" else None
     if across is not None:
         head, body = [g for g in head if g is not across], [across, *body]
     amount, parallel, sure = _workers(blocks, cluster, target, sizes)

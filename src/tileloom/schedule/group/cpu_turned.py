@@ -21,13 +21,13 @@ def as_written(domain: Domain, blocks: Sequence[Block]) -> list[GroupAxis]:
 
 
 def turned_group(
-    groups: Sequence[list[GroupAxis]], blocks: Sequence[Block], domain: Domain, lanes: int
+    groups: Sequence[list[GroupAxis]], blocks: Sequence[Block], domain: Domain, side: int
 ) -> list[GroupAxis] | None:
     """The axes along which an operand lies, where those are not the innermost ones of the result.
 
     None where tiles do not pay, or where operands lie along different axes.
     """
-    if len(groups) < 2 or prod(axis.extent for axis in groups[-1]) < lanes:
+    if len(groups) < 2 or prod(axis.extent for axis in groups[-1]) < side:
         return None
     found: list[list[GroupAxis]] = []
     for block in blocks:
@@ -36,7 +36,7 @@ def turned_group(
             across = next((g for g in groups[:-1] if dims and dims[-1] is g[-1]), None)
             if across is not None and groups[-1][-1] in dims and across not in found:
                 found.append(across)
-    if len(found) != 1 or prod(axis.extent for axis in found[0]) < lanes:
+    if len(found) != 1 or prod(axis.extent for axis in found[0]) < side:
         return None
     return found[0]
 
