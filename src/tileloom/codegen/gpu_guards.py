@@ -27,8 +27,9 @@ from ..expr import (
     rewrite,
 )
 from ..expr.nodes import Div
-from ..tir import Buffer, BufferLoad, BufferStore, IfThenElse
+from ..tir import Buffer, BufferLoad, BufferStore, IfThenElse, SeqStmt
 from . import memory
+from .emit_expr import reads_memory
 from .types import I16, I32, I64
 
 if TYPE_CHECKING:
@@ -60,29 +61,51 @@ def guarded_load(
     return b.select(test, memory.load_at(e, load.buffer, base, place, lanes), e.value(other))
 
 
-def guarded_store(e: KernelEmitter, stmt: IfThenElse) -> bool:
-    """Emit a store to global memory under a condition; False if there is a need of a branch."""
-    store = stmt.then_case
-    if not isinstance(store, BufferStore) or stmt.else_case is not None or e.mask is not None:
+def guarded_stores(e: KernelEmitter, stmt: IfThenElse) -> bool:
+    """Emit stores to global memory under a condition; False if there is a need of a branch."""
+    body = stmt.then_case
+    stores = body.seq if isinstance(body, SeqStmt) else (body,)
+    if stmt.else_case is not None or e.mask is not None:
         return False
-    base = _start(store.indices)
-    size = store.value.dtype.bits * store.value.dtype.lanes // 8
-    if (
-        base is None
-        or store.predicate is not None
-        or store.buffer.dtype.lanes > 1
-        or store.buffer.dtype.is_bool
-        or size not in _KINDS
-        or not e.is_parameter(store.buffer.data)
-        or (store.value.dtype.lanes > 1 and e.alignment(store.buffer, base) < size)
-        or not _never_fails(base)
-        or not _never_fails(store.value)
-    ):
+    if len(stores) > 1 and reads_memory(stmt.condition):
+        return False  # which one of the stores may change
+    found = [store for store in stores if isinstance(store, BufferStore) and _can_guard(e, store)]
+    if len(found) < len(stores):
         return False
-    value = e.value(_guarded(store.value, stmt.condition))
-    pointer = memory.address(e, store.buffer, e.index(base))
-    _predicated(e, e.value(stmt.condition), pointer, value, size)
+    test = e.value(stmt.condition)
+    for store in found:
+        value = e.value(_guarded(store.value, stmt.condition))
+        pointer = memory.address(e, store.buffer, e.index(_first(store)))
+        _predicated(e, test, pointer, value, _size(store))
+        e.forget_loads()
     return True
+
+
+def _can_guard(e: KernelEmitter, store: BufferStore) -> bool:
+    """Whether there is a store with a condition for it, and its value can always be computed."""
+    base, size = _start(store.indices), _size(store)
+    return (
+        base is not None
+        and store.predicate is None
+        and store.buffer.dtype.lanes == 1
+        and not store.buffer.dtype.is_bool
+        and size in _KINDS
+        and e.is_parameter(store.buffer.data)
+        and (store.value.dtype.lanes == 1 or e.alignment(store.buffer, base) >= size)
+        and _never_fails(base)
+        and _never_fails(store.value)
+    )
+
+
+def _size(store: BufferStore) -> int:
+    """Bytes that are stored."""
+    return store.value.dtype.bits * store.value.dtype.lanes // 8
+
+
+def _first(store: BufferStore) -> Expr:
+    """The first of the elements that are stored."""
+    index = store.indices[0]
+    return index.base if isinstance(index, Ramp) else index
 
 
 #: PTX's name of so many bytes, the register that they are moved from, and how many of those.
@@ -158,4 +181,4 @@ def _never_fails(expr: Expr) -> bool:
     return True
 
 
-__all__ = ["guarded_load", "guarded_store"]
+__all__ = ["guarded_load", "guarded_stores"]

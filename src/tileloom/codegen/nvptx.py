@@ -120,8 +120,7 @@ class KernelEmitter(StmtEmitter):
         if isinstance(stmt, AttrStmt) and stmt.attr_key == "thread_extent":
             self._thread(stmt)
             return
-        if isinstance(stmt, IfThenElse) and gpu_guards.guarded_store(self, stmt):
-            self.forget_loads()
+        if isinstance(stmt, IfThenElse) and gpu_guards.guarded_stores(self, stmt):
             return
         super().stmt(stmt)
 
