@@ -212,9 +212,12 @@ class Match:
             fault = error
         self.buffers, self.bases = buffers, bases
         try:
-            return all(map(self.same, reversed(ours), theirs))
+            found = all(map(self.same, reversed(ours), theirs))
         except Mismatch as error:
             raise fault or error from None
+        if fault is not None and not found:
+            raise fault  # it says more than that they differ
+        return found
 
     def _access(
         self, ours: Buffer, indices: Sequence[Expr], theirs: Buffer, wanted: Sequence[Expr]
