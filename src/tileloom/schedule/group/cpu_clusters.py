@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ...expr import Call, Div, Expr, Var, free_vars
 from ...tir import Block, Buffer, BufferLoad, BufferStore, pre_order, stmt_exprs
-from ..analysis.cover import check_stage_pipeline
 from ..errors import ScheduleError
 from ..schedule import Schedule
 from .cpu_sizes import Sizes
 from .domain import Domain, GroupAxis, GroupRefused, accesses, blocks_by_name, domain_of
-from .loops import is_costly, reduces, writes_output
+from .loops import checked_once, is_costly, reduces, writes_output
 
 
 @dataclass
@@ -51,19 +49,8 @@ def inline_formulas(sch: Schedule) -> None:
     A costly formula is kept if it would be computed for each element of more axes than it has, or
     both in a reduction and after it.
     """
-    check_stage_pipeline(sch.state, sch.get_sref(sch.get_block("root")))
-    with _as_checked(sch):
+    with checked_once(sch):
         _inline_formulas(sch)
-
-
-@contextmanager
-def _as_checked(sch: Schedule) -> Iterator[None]:
-    """A scope that is a stage pipeline is still one when formulas have been inlined."""
-    before, sch.state.enable_check = sch.state.enable_check, False
-    try:
-        yield
-    finally:
-        sch.state.enable_check = before
 
 
 def _inline_formulas(sch: Schedule) -> None:

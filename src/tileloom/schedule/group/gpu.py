@@ -20,7 +20,7 @@ from .clusters import Cluster, settle
 from .domain import GroupRefused, domain_of
 from .grid import merged, parts_for, schedule_parts
 from .launches import Launch, bind_launches
-from .loops import reduces
+from .loops import checked_once, reduces
 from .normal import normalise
 from .online import reduce_in_one_pass
 from .products import product_alone
@@ -65,8 +65,9 @@ def schedule_gpu(mod: IRModule | PrimFunc, target: Target) -> Schedule:
     product = product_alone(sch, target)
     if product is not None:
         return product
-    for _ in range(2):  # the second time round, what had several readers may have one
-        auto_inline(sch, into_producers=False)
+    with checked_once(sch):
+        for _ in range(2):  # the second time round, what had several readers may have one
+            auto_inline(sch, into_producers=False)
     clusters = settle(sch, target)
     launches: list[Launch] = []
     for cluster in clusters:

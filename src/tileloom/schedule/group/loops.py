@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from ...expr import REDUCE, Call, Div, post_order
 from ...tir import Block
 from ..analysis.blocks import is_output, leaf_store
+from ..analysis.cover import check_stage_pipeline
 from ..library._common import fused
 from ..rv import BlockRV, LoopRV
 from ..schedule import Schedule
 from .domain import Domain, GroupRefused, blocks_by_name
 
 _CHEAP = frozenset({"tir.if_then_else", "tir.likely", "tir.abs", "tir.fabs"})
+
+
+@contextmanager
+def checked_once(sch: Schedule) -> Iterator[None]:
+    """Check that the function is a stage pipeline, which it still is when formulas are inlined."""
+    check_stage_pipeline(sch.state, sch.get_sref(sch.get_block("root")))
+    before, sch.state.enable_check = sch.state.enable_check, False
+    try:
+        yield
+    finally:
+        sch.state.enable_check = before
 
 
 def reduces(block: Block) -> bool:
@@ -58,5 +73,6 @@ def rows_and_depth(
 
 
 __all__ = [
-    "blocks_by_name", "fused", "is_costly", "reduces", "rows_and_depth", "writes_output",
+    "blocks_by_name", "checked_once", "fused", "is_costly", "reduces", "rows_and_depth",
+    "writes_output",
 ]  # fmt: skip
