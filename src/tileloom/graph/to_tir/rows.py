@@ -30,6 +30,8 @@ from .reducing import Accumulator, allocate
 
 #: Vectors of partial results in one pass.
 UNROLL = 4
+#: Rows of unknown length up to these vectors have all of them written out, with masks.
+SHORT = (1, 2, 4)
 
 
 class RowKernel:
@@ -51,9 +53,16 @@ class RowKernel:
         # A reduction over unit axes alone has none left.
         *self.outer, self.inner = cluster.reduce or (Axis((Var("k"),), (1,), reduce=True),)
         self.row: list[Expr] = []
+        #: Vectors that any row fits into, where that is known of short rows of unknown length.
+        self.vectors: int | None = None
 
     def build(self, parallel: bool) -> Stmt:
         """The whole kernel."""
+        # What is stored under a mask is slow to be read again soon.
+        is_kept = bool(intermediates(self.cluster, self.outputs))
+        if is_symbolic(self.inner.extent) and not is_kept:
+            fitting = (n for n in SHORT if self.inner.extent <= n * self.lanes)
+            self.vectors = next(fitting, None)
         return parallel_nest(self.cluster.spatial, self._one_row, parallel)
 
     def _one_row(self, at: list[Expr]) -> Stmt:
@@ -81,7 +90,9 @@ class RowKernel:
         here = [m for m in self.cluster.members if m.level == level]
         reductions = [m for m in here if m.is_reduction]
         accumulators = [
-            Accumulator.make(m.body, UNROLL * lanes_for(self.inner.extent, self.lanes))
+            Accumulator.make(
+                m.body, (self.vectors or UNROLL) * lanes_for(self.inner.extent, self.lanes)
+            )
             for m in reductions
         ]
         formulas = [m for m in here if m.full and not m.is_reduction]
@@ -169,6 +180,8 @@ class RowKernel:
         def element(position: Expr, slot: Expr, valid: Expr | None) -> Stmt:
             return self._element([*outer, position], slot, valid, formulas, accumulators)
 
+        if not accumulators and self.vectors is not None:
+            return self._short(lambda p, valid: element(p, const(0), valid))
         if not accumulators:
             return vector_loop(
                 extent, width, lambda p, valid: element(p, const(0), valid), overlap=True
@@ -213,6 +226,9 @@ class RowKernel:
     def _open(self, width: int, piece: Callable[[Expr, int, int, int], Stmt]) -> Stmt:
         """A pass over a row of unknown length: blocks, whole vectors, and what is left."""
         extent, step = self.inner.extent, width * UNROLL
+        if self.vectors is not None:
+            starts = [u * width for u in range(self.vectors)]
+            return seq(*(piece(const(start), start, width, extent - start) for start in starts))
 
         def block(v: Expr) -> Stmt:
             places = [(v * UNROLL + u) * width for u in range(UNROLL)]
@@ -229,6 +245,17 @@ class RowKernel:
             vectors,
             None if width == 1 else IfThenElse(const(left) > 0, tail),
         )
+
+    def _short(self, body: Callable[[Expr, Expr], Stmt]) -> Stmt:
+        """A pass over a short row without reductions."""
+
+        def one(start: int) -> Stmt:
+            def at(lane: Expr) -> Stmt:
+                return body(start + lane, start + lane < self.inner.extent)
+
+            return vector(self.lanes, at)
+
+        return seq(*(one(u * self.lanes) for u in range(self.vectors or 0)))
 
     def _element(
         self,
