@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -55,7 +55,7 @@ class CompiledPart:
         watched = _watched.get()
         if watched is not None:
             watched.append(graph)
-        executable = driver.compile_graph(graph)
+        executable = cast(Executable, driver.compile_graph(graph))  # as for any CPU
         views: list[View] = [
             (e.shape, e.strides) if e.strides is not None else None for e in exports
         ]
