@@ -23,6 +23,7 @@ from .space import Space
 from .symbols import bounds_of, formula_of, space_of_graph
 from .to_tir.group import group_kernel
 from .to_tir.kernel import Machine
+from .to_tir.stages import PlanRefused
 from .traffic import Traffic, traffic_of, traffic_unfused
 from .variants import Bucket, kernel_variants
 
@@ -199,7 +200,10 @@ class _Builder:
                 self.functions[name] = func
             else:
                 make = partial(self.make, group)
-                made, tensors, self.buckets[name] = kernel_variants(make, name, self.space)
+                try:
+                    made, tensors, self.buckets[name] = kernel_variants(make, name, self.space)
+                except PlanRefused as reason:
+                    raise UnsupportedError(f"{group} over symbolic extents: {reason}") from reason
                 self.functions |= made
             self.known[key] = name, [operands.index(t) for t in tensors]
         name, order = self.known[key]

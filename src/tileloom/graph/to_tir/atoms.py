@@ -189,10 +189,17 @@ def common_axes(lead: Stage, stages: Sequence[Stage], layouts: Mapping[te.Tensor
     return Atoms(own, cuts)
 
 
+def _live(shape: Sequence[int]) -> list[int]:
+    return [extent for extent in shape if extent != 1]
+
+
 def _cut(shape: Sequence[int], others: Iterable[Sequence[int]]) -> list[list[int]]:
     """The extents that each axis of a shape is cut into, so that other shapes are made of them."""
+    own, rest = _live(shape), [each for each in others if _live(each) != _live(shape)]
+    if not rest:
+        return [[n] for n in shape]
     steps = {1}
-    for each in (shape, *others):
+    for each in (own, *rest):
         step = 1
         for extent in reversed(each):
             step *= extent
