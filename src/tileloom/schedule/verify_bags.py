@@ -114,7 +114,10 @@ class Bags:
                 number = mark.number
                 if number is not None and is_neutral(kind, number):
                     continue
-                shape = (by_start and term.starts, mark.shape)
+                # Of a start that is known whole there may be any number where that is no matter:
+                # partial results have starts of their own, which are terms.
+                counts = not (mark.whole and _idempotent(kind))
+                shape = (by_start and term.starts and counts, mark.shape)
                 outline = self.outlines.setdefault(shape, len(self.outlines))
                 key = self.key(term, mark, outline)
                 result.setdefault(outline, []).append(Printed(term, mark, key))

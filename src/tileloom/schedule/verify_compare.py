@@ -145,7 +145,8 @@ class Proof:
         theirs = _at_end(self.old.side, other, plain)
         for where, head in ours:
             for both, known in _meet(where, theirs):
-                if isinstance(head, Element) and not isinstance(known, Element):
+                untouched = isinstance(head, Element) and head.param == memory.param
+                if untouched and not isinstance(known, Element | Indirect):
                     raise self.different(both, "is left as it was")
                 self.values(both, head, known)
         while self.open:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -55,9 +55,14 @@ _HARMLESS = {"tir.assume", "tir.prefetch", "tir.undef"}
 
 def extract(func: PrimFunc, integers: Integers) -> Model:
     """The model of a function whose symbolic integers are `integers.params`."""
-    model = Model(func, integers)
-    _Walk(model).run()
-    return model
+    no_tables: set[Buffer] = set()
+    while True:
+        model = Model(func, integers)
+        walk = _Walk(model, no_tables)
+        walk.run()
+        if not walk.tables.broken:
+            return model
+        no_tables |= walk.tables.broken
 
 
 def symbolic_params(func: PrimFunc) -> tuple[Var, ...]:
@@ -70,12 +75,12 @@ def symbolic_params(func: PrimFunc) -> tuple[Var, ...]:
 
 
 class _Walk:
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, no_tables: Collection[Buffer]) -> None:
         self.model = model
         self.memories: dict[Buffer, Memory] = {}
         self.pointers: dict[Var, Buffer] = {}
         self.views: dict[Buffer, tuple[Buffer, tuple[Expr, ...]]] = {}
-        self.tables = Tables(model.integers)
+        self.tables = Tables(model.integers, no_tables)
         self.statements = 0
         self.ordinals: dict[tuple[Instance | None, str], int] = {}
 
@@ -242,8 +247,7 @@ class _Walk:
             number = frame.space.number(value)
         into = self.model.integers.in_dim
         element = access.element.reset_tuple_id(into)
-        if not self.tables.store(access.memory.buffer, element, number):
-            self.model.doubt(f"{access.memory.name!r} holds indices, which do not stay as they are")
+        self.tables.store(access.memory.buffer, element, number)
 
     def begin(self, frame: Frame) -> Statement:
         key = (frame.place, frame.role)

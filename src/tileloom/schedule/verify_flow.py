@@ -16,10 +16,11 @@ def complete(model: Model) -> None:
     for memory in model.memories:
         private = _private_dims(model, memory)
         for access in memory.accesses:
-            access.cell = _cell(model, access, private(access))
+            access.cell = _cell(model, access, private(access)).detect_equalities()
     length = max((len(access.path) for access in model.accesses), default=0)
     for access in model.accesses:
-        access.time = model.integers.map(_time_text(access, length)).intersect_domain(access.domain)
+        time = model.integers.map(_time_text(access, length)).intersect_domain(access.domain)
+        access.time = time.detect_equalities()
 
 
 def _names(access: Access) -> list[str]:

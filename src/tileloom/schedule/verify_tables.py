@@ -1,11 +1,14 @@
 """Buffers of integers that are tables of an index expression, as `cache_index` makes them.
 
 Where each element of a buffer only ever gets one value, which its indices tell, a load is as good
-as that value, whenever it happens.
+as that value, whenever it happens. That is known when all stores have been seen: what is taken for
+a table too early, as an accumulator is between its init and its update, is `broken` later on, and
+the program has to be read anew without it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from ..expr import Expr
@@ -14,10 +17,20 @@ from .integer_sets import Integers, Space
 
 
 class Tables:
-    """What is known of the buffers of integers of a program."""
+    """What is known of the buffers of integers of a program.
 
-    def __init__(self, integers: Integers) -> None:
+    Args:
+        integers: asks for the numbers of expressions.
+        no_tables: buffers that are none.
+
+    Attributes:
+        broken: buffers of which numbers have been told that do not hold.
+    """
+
+    def __init__(self, integers: Integers, no_tables: Collection[Buffer] = ()) -> None:
         self.integers = integers
+        self.no_tables = no_tables
+        self.broken: set[Buffer] = set()
         self._cells: dict[Buffer, tuple[int, Any]] = {}
         self._maps: dict[Buffer, Any | None] = {}
         self._used: set[Buffer] = set()
@@ -26,11 +39,12 @@ class Tables:
     def declare(self, buffer: Buffer, depth: int, domain: Any) -> None:
         """Learn of an allocation, inside some loops: each iteration has elements of its own."""
         box = self.integers.box(buffer.shape)
-        if box is not None and (buffer.dtype.is_int or buffer.dtype.is_bool):
+        counts = buffer.dtype.is_int or buffer.dtype.is_bool
+        if box is not None and counts and buffer not in self.no_tables:
             self._cells[buffer] = depth, domain.flat_product(box)
 
-    def store(self, buffer: Buffer, element: Any, value: Any | None) -> bool:
-        """Learn of a store; whether what has been told about the buffer still holds.
+    def store(self, buffer: Buffer, element: Any, value: Any | None) -> None:
+        """Learn of a store.
 
         Args:
             buffer: one that has been declared; of others nothing is remembered.
@@ -38,7 +52,7 @@ class Tables:
             value: what is stored, as a function of the same instances; None if it is not known.
         """
         if buffer not in self._cells:
-            return True
+            return
         known = self._maps.get(buffer)
         found = None
         if value is not None and (known is not None or buffer not in self._maps):
@@ -48,7 +62,8 @@ class Tables:
             found = found if known is None else known.union(found)
             found = found.coalesce() if found.is_single_valued() else None
         self._maps[buffer] = found
-        return found is not None or buffer not in self._used
+        if found is None and buffer in self._used:
+            self.broken.add(buffer)
 
     def number(self, space: Space, expr: Expr) -> Any | None:
         """The value of a load from a table, as a function over a space."""
