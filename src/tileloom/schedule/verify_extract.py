@@ -46,7 +46,7 @@ from ..tir import (
 )
 from .integer_sets import Integers, Space
 from .verify_frame import Frame, Statement
-from .verify_intrinsics import described
+from .verify_intrinsics import Readings
 from .verify_model import BODY, INIT, READ, WRITE, Access, Dim, Instance, Memory, Model
 from .verify_tables import Tables
 
@@ -81,6 +81,7 @@ class _Walk:
         self.pointers: dict[Var, Buffer] = {}
         self.views: dict[Buffer, tuple[Buffer, tuple[Expr, ...]]] = {}
         self.tables = Tables(model.integers, no_tables)
+        self.readings = Readings(model.func)
         self.statements = 0
         self.ordinals: dict[tuple[Instance | None, str], int] = {}
 
@@ -211,7 +212,7 @@ class _Walk:
 
     def meant(self, block: Block) -> Stmt:
         """The body of a block; of a tensorized one, what the intrinsic computes."""
-        found = described(block)
+        found = self.readings.described(block)
         if found is None:
             return block.body
         name, body, views = found

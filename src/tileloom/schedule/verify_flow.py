@@ -12,7 +12,11 @@ from .verify_model import BODY, INIT, Access, Dim, Memory, Model
 
 
 def complete(model: Model) -> None:
-    """Set the cells and times of all accesses."""
+    """Set the cells and times of all accesses.
+
+    Their equations are made explicit: isl may overlook the last write before a read where an
+    equation such as `d1 mod 9 = 0` only follows from inequalities.
+    """
     for memory in model.memories:
         private = _private_dims(model, memory)
         for access in memory.accesses:

@@ -60,13 +60,18 @@ def test_random_groups(seed: int, steps: int, kind: str) -> None:
         check(group, values)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_random_groups_in_parallel(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def everything_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However little there is to do."""
     for module, name, value in (
         (cpu_plan, "PARALLEL_WORK", 1), (cpu_parts, "PARALLEL_WORK", 1), (cpu_plan, "CHUNK", 16),
         (cpu_plan, "NARROWEST", 1), (cpu_plan, "WIDEST", 16), (cpu_parts, "CHUNK", 16),
     ):  # fmt: skip
         monkeypatch.setattr(module, name, value)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_groups_in_parallel(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    everything_parallel(monkeypatch)
     for group, values in groups_of(seed, 10, KINDS[seed % len(KINDS)]):
         check(group, values)
 
@@ -74,6 +79,17 @@ def test_random_groups_in_parallel(seed: int, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("seed", range(12))
 def test_no_schedule_of_a_random_group_is_wrong(seed: int) -> None:
     pytest.importorskip("islpy")
-    for group, _ in groups_of(seed, 10, KINDS[seed % 3]):  # integers may be taken for indices
-        sch = schedule_cpu(block_function(group)[0], CPU)
-        assert sch.verify().state != "wrong"
+    for group, _ in groups_of(seed, 10, KINDS[seed % len(KINDS)]):
+        assert schedule_cpu(block_function(group)[0], CPU).verify().state != "wrong"
+
+
+@pytest.mark.parametrize("seed", [50, 64, 175, 486, 509, 1023])
+def test_no_parallel_schedule_of_integers_is_wrong(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reductions are cut in parts; choices between numbers make terms that are alike."""
+    pytest.importorskip("islpy")
+    everything_parallel(monkeypatch)
+    for group, _ in groups_of(seed, 14, "int32"):
+        report = schedule_cpu(block_function(group)[0], CPU).verify()
+        assert report.state != "wrong", report

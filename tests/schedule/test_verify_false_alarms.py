@@ -1,0 +1,181 @@
+"""Right programs that were once called wrong, and the same with a real defect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from schedule.gpu_products import matmul
+from schedule.random_steps import convolution
+from schedule.test_gpu_matmul import mma
+from schedule.verify_programs import program
+from tileloom import Schedule, te
+from tileloom.schedule.verify import Report, verify_program
+from tileloom.script import parse
+from tileloom.tir import IRModule, PrimFunc
+
+pytest.importorskip("islpy")
+
+
+def changed(sch: Schedule, original: PrimFunc, old: str, new: str) -> Report:
+    """The verdict on a scheduled program with a piece of its text replaced."""
+    text = str(sch.mod)
+    assert old in text, text
+    found = parse(text.replace(old, new))
+    func = found["main"] if isinstance(found, IRModule) else found
+    assert isinstance(func, PrimFunc)
+    return verify_program(func, original=original)
+
+
+# ---------------------------------------------------------------------------- transposed operands
+
+
+@pytest.mark.parametrize("trans", ["", "a", "b", "ab"])
+def test_padded_products_of_transposed_operands(trans: str) -> None:
+    """One instruction multiplies them all; how they were loaded tells which one it is."""
+    program = matmul(20, 18, 24, "float16", "float32", trans)
+    report = mma(program).verify()
+    assert report.ok, report
+    taken = "".join(f"_trans_{side}" for side in trans)
+    assert (
+        f"the intrinsic 'mma_f16f16f32{taken}' computes what its description says" in report.notes
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("v0 < 20 and v1 < 24, A[v0, v1]", "v0 < 20 and v1 < 24, A[v0, (v1 + 1) % 24]"),
+        ("v0 < 18 and v1 < 24, B[v0, v1]", "v0 < 18 and v1 < 24, B[v0, 23 - v1]"),
+        # The other half of the operand is loaded, or the load turns it.
+        ("S.strides[0] * (8 * (tx // 16) + tx % 8) + 8 * (tx % 16 // 8)",
+         "S.strides[0] * (tx % 16) + 8 * (tx // 16)"),
+    ],
+)  # fmt: skip
+def test_wrong_products_of_transposed_operands(old: str, new: str) -> None:
+    program = matmul(20, 18, 24, "float16", "float32", "b")
+    report = changed(mma(program), program.func, old, new)
+    assert report.state == "wrong", report
+
+
+# ---------------------------------------------------------------------------- partial results
+
+
+def least(kind: str) -> PrimFunc:
+    """The least of rows in which every term occurs twice."""
+    a = te.placeholder((8, 6), kind, name="A")
+    k = te.reduce_axis((0, 6), name="k")
+    p = te.compute(
+        (8, 6),
+        lambda i, k: te.if_then_else(a[i, k // 2] > 3, 0 - a[i, k // 2], a[i, k // 2]),
+        name="P",
+    )
+    c = te.compute((8,), lambda i: te.min(p[i, k], axis=k), name="C")
+    return te.create_prim_func([a, c])
+
+
+def in_parts(func: PrimFunc, parts: int) -> Schedule:
+    sch = Schedule(func)
+    sch.compute_inline("P")
+    _, k = sch.get_loops("C")
+    outer, _ = sch.split(k, [parts, None])
+    sch.rfactor(outer, 0)
+    return sch
+
+
+@pytest.mark.parametrize("kind", ["int32", "float32"])
+@pytest.mark.parametrize("parts", [1, 2, 3])
+def test_least_of_partial_results(kind: str, parts: int) -> None:
+    report = in_parts(least(kind), parts).verify()
+    assert report.ok, report
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("vk_0 * 2 + vk_1]", "vk_0 * 1 + vk_1]"),
+        ("C_rf[vk_0, v_i] = 2147483647", "C_rf[vk_0, v_i] = 2147483646"),
+    ],
+)
+def test_wrong_partial_results(old: str, new: str) -> None:
+    plain = te.placeholder((8, 6), "int32", name="A")
+    k = te.reduce_axis((0, 6), name="k")
+    c = te.compute((8,), lambda i: te.min(plain[i, k], axis=k), name="C")
+    func = te.create_prim_func([plain, c])
+    sch = Schedule(func)
+    outer, _ = sch.split(sch.get_loops("C")[1], [3, None])
+    sch.rfactor(outer, 0)
+    assert sch.verify().ok
+    report = changed(sch, func, old, new)
+    assert report.state == "wrong", report
+
+
+def counted(length: int) -> PrimFunc:
+    """A sum of integers that a choice depends on."""
+    a, b = te.placeholder((8, length), "int32", name="A"), te.placeholder((8,), "int32", name="B")
+    k = te.reduce_axis((0, length), name="k")
+    c = te.compute((8,), lambda i: te.sum(a[i, k], axis=k), name="C")
+    d = te.compute((8,), lambda i: te.if_then_else(c[i] > 0, b[i], 0 - b[i]), name="D")
+    return te.create_prim_func([a, b, d])
+
+
+@pytest.mark.parametrize("length", [1, 3])
+def test_sums_of_integers_are_no_tables(length: int) -> None:
+    """Between init and update they hold one number only."""
+    func = counted(length)
+    sch = Schedule(func)
+    i, k = sch.get_loops("C")
+    sch.reverse_compute_at("D", i)
+    sch.decompose_reduction("C", k)
+    assert sch.verify().ok
+    assert changed(sch, func, "C[v_i] > 0", "C[v_i] > 1").state == "wrong"
+    assert (
+        changed(sch, func, "= C[v_i] + A[v_i, v_k]", "= C[v_i] + A[7 - v_i, v_k]").state == "wrong"
+    )
+
+
+# ---------------------------------------------------------------------------- isl's last writes
+
+
+def test_fused_loops_around_a_reduction() -> None:
+    func = convolution()
+    sch = Schedule(func)
+    o, i, j, c, p, _ = sch.get_loops("Y")
+    sch.fuse(j, c, p)
+    sch.fuse(o, i)
+    assert sch.verify().ok
+    report = changed(sch, func, "T.grid(28, 54, 3)", "T.grid(28, 53, 3)")
+    assert report.state == "wrong", report
+
+
+# ---------------------------------------------------------------------------- gathers
+
+
+def test_gathers_of_what_is_the_same_everywhere() -> None:
+    """That an argument is handed on does not mean that the result was left as it was."""
+    head = "X: 1; I: 3 int32; Y: 3"
+    wide = """
+    B = T.alloc_buffer((2,))
+    for i in range(2):
+        with T.block("B"):
+            v = T.axis.spatial(2, i)
+            B[v] = X[0]
+    for i in range(3):
+        with T.block("Y"):
+            v = T.axis.spatial(3, i)
+            Y[v] = B[I[v]]
+    """
+    plain = """
+    for i in range(3):
+        with T.block("Y"):
+            v = T.axis.spatial(3, i)
+            Y[v] = {value}
+    """
+
+    def verdict(value: str) -> Any:
+        func = program(head, plain.format(value=value))
+        return verify_program(func, original=program(head, wide)).state
+
+    assert verdict("X[0]") == "unknown"
+    assert verdict("Y[v]") != "ok"
