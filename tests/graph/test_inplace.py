@@ -169,8 +169,8 @@ HOST = Op(
 )  # fmt: skip
 
 
-def on_host(x):
-    return Node(HOST, [x], {}, [x.type]).outputs[0]
+def on_host(*tensors):
+    return Node(HOST, tensors, {}, [tensors[0].type]).outputs[0]
 
 
 def test_a_step_on_the_host(rng):
@@ -178,8 +178,10 @@ def test_a_step_on_the_host(rng):
     check(Graph([x, y], [on_host(y)]), {0: 0}, rng, copies=1)
     # The host reads the input before the kernel writes it.
     check(Graph([x], [ops.add(on_host(x), 1.0)]), {0: 0}, rng)
+    check(Graph([x], [ops.add(x, 1.0), on_host(x)]), {0: 0}, rng)
     # And here after it.
-    check(Graph([x], [ops.add(x, 1.0), on_host(x)]), {0: 0}, rng, copies=1)
+    new = ops.add(x, 1.0)
+    check(Graph([x], [new, on_host(x, new)]), {0: 0}, rng, copies=1)
 
 
 def test_results_that_others_read(rng):

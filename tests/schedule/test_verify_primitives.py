@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -405,10 +404,8 @@ def test_accepted_steps_are_proven(method: str) -> None:
         steps(sch)
         assert sch.trace is not None
         assert method in {inst.kind.method for inst in sch.trace.insts}
-        started = time.process_time()
         report = sch.verify()
         assert report.ok, f"{make.__name__}: {report}\n{sch.mod}"
-        assert time.process_time() - started < 1, make.__name__
 
 
 @pytest.mark.parametrize("method", UNDECIDED)

@@ -40,6 +40,7 @@ class Compiled:
         self.function = function
         self.target = target
         self.device = device
+        self._on_gpu = str(target).startswith("cuda") and device != "emulator"
         self.static = frozenset(static_argnames)
         self._known: dict[Any, Callable[..., Any]] = {}
         self._quick: dict[Any, Callable[..., Any]] = {}  # the same, where all arguments are arrays
@@ -112,9 +113,9 @@ class Compiled:
             named = bound.arguments
             fixed = tuple((n, _Static(v)) for n, v in named.items() if n in self.static)
             free = {n: v for n, v in named.items() if n not in self.static}
-            leaves, tree, arrays = flatten(((), free))
+            leaves, tree, arrays = flatten(((), free), self._on_gpu)
             return leaves, (tree, fixed), arrays
-        leaves, tree, arrays = flatten((args, kwargs))
+        leaves, tree, arrays = flatten((args, kwargs), self._on_gpu)
         return leaves, (tree, ()), arrays
 
     def _trace(self, key: Any, leaves: tuple[Leaf, ...]) -> tuple[Graph, Any]:

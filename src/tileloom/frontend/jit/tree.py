@@ -27,15 +27,19 @@ _FLOAT = Leaf((), dtype("float64"), weak=True)
 _LEAF = "leaf"
 
 
-def flatten(value: Any) -> tuple[tuple[Leaf, ...], Any, list[Any]]:
-    """The kinds of the arrays in a nest, its tree (hashable), and the arrays."""
+def flatten(value: Any, on_gpu: bool = False) -> tuple[tuple[Leaf, ...], Any, list[Any]]:
+    """The kinds of the arrays in a nest, its tree (hashable), and the arrays.
+
+    Args:
+        on_gpu: arrays of GPUs are taken as they are; else they are refused.
+    """
     leaves: list[Leaf] = []
     arrays: list[Any] = []
-    tree = _flatten(value, leaves, arrays)
+    tree = _flatten(value, leaves, arrays, on_gpu)
     return tuple(leaves), tree, arrays
 
 
-def _flatten(value: Any, leaves: list[Leaf], arrays: list[Any]) -> Any:
+def _flatten(value: Any, leaves: list[Leaf], arrays: list[Any], on_gpu: bool) -> Any:
     kind = type(value)
     if kind is np.ndarray:
         leaves.append(Leaf(value.shape, _dtype(value.dtype)))
@@ -46,21 +50,22 @@ def _flatten(value: Any, leaves: list[Leaf], arrays: list[Any]) -> Any:
         arrays.append(np.asarray(value))
         return _LEAF
     if kind is tuple or kind is list:
-        parts = tuple(_flatten(part, leaves, arrays) for part in value)
+        parts = tuple(_flatten(part, leaves, arrays, on_gpu) for part in value)
         return ("tuple" if kind is tuple else "list", parts)
     if kind is dict:
-        return ("dict", tuple((k, _flatten(v, leaves, arrays)) for k, v in value.items()))
+        parts = tuple((k, _flatten(v, leaves, arrays, on_gpu)) for k, v in value.items())
+        return ("dict", parts)
     if value is None or kind in (int, bool, str):
         return ("value", value, kind)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return ("named", kind, tuple(_flatten(part, leaves, arrays) for part in value))
-    return _other(value, leaves, arrays)
+        return ("named", kind, tuple(_flatten(part, leaves, arrays, on_gpu) for part in value))
+    return _other(value, leaves, arrays, on_gpu)
 
 
-def _other(value: Any, leaves: list[Leaf], arrays: list[Any]) -> Any:
+def _other(value: Any, leaves: list[Leaf], arrays: list[Any], on_gpu: bool) -> Any:
     if isinstance(value, np.generic):
         value = np.asarray(value)
-    if cuda.on_device(value):
+    if on_gpu and cuda.on_device(value):
         there = cuda.asarray(value)
         leaves.append(Leaf(there.shape, there.dtype, torch=kind_of(value) == "torch"))
         arrays.append(there)
