@@ -16,7 +16,7 @@ import tileloom.driver
 from benchmarks import gpu
 from benchmarks.gpu_cases import Case, cases
 from gpu_suite import GpuDevice, has_gpu
-from runtime.cuda import fake_driver
+from runtime.cuda import fake_library
 from runtime.cuda.fake_driver import FakeDevice, FakeDriver
 from tileloom.base.target import target
 from tileloom.runtime import cuda
@@ -102,12 +102,12 @@ def test_without_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_times_are_the_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("cuda.bindings.driver")
-    if fake_driver.library() is None:
+    if fake_library.library() is None:
         pytest.skip("there is a true CUDA driver, or no C compiler for the fake one")
     monkeypatch.setattr(gpu, "_FLUSH", 1 << 20)
     monkeypatch.setattr(gpu, "_COPY", 1 << 20)
     cuda.reset()
-    with fake_driver.plugged(FakeDriver(FakeDevice())) as driver:
+    with fake_library.plugged(FakeDriver(FakeDevice())) as driver:
         bench = gpu.Bench(None, rounds=3)
         a = cuda.zeros(8)
         # The fake driver's clock ticks once for each thing in a stream.
@@ -159,7 +159,7 @@ def test_all_of_it(
     """The whole run, the emulator in the place of the GPU; Triton is not there."""
     torch = pytest.importorskip("torch")
     pytest.importorskip("cuda.bindings.driver")
-    if fake_driver.library() is None:
+    if fake_library.library() is None:
         pytest.skip("there is a true CUDA driver, or no C compiler for the fake one")
 
     def build(func: Any, target: Any) -> Any:
@@ -173,7 +173,7 @@ def test_all_of_it(
     for name, value in {"_FLUSH": 1 << 10, "_COPY": 1 << 10, "_LAUNCHES": 2, "_REPEATS": 1}.items():
         monkeypatch.setattr(gpu, name, value)
     cuda.reset()
-    with fake_driver.plugged(FakeDriver(FakeDevice("Some GPU"))) as driver:
+    with fake_library.plugged(FakeDriver(FakeDevice("Some GPU"))) as driver:
         assert gpu.main(["--scale", "256", "--rounds", "1", "softmax", "add", "sum of"]) == 0
         assert not driver.problems
     cuda.reset()

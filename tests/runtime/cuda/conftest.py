@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tileloom
-from runtime.cuda import fake_driver
+from runtime.cuda import fake_library
 from runtime.cuda.fake_driver import FakeDevice, FakeDriver
 from tileloom.runtime import cuda
 
@@ -18,13 +18,13 @@ from tileloom.runtime import cuda
 def plug() -> Iterator[Callable[..., FakeDriver]]:
     """Plug in a driver with these devices; unplugged after the test."""
     pytest.importorskip("cuda.bindings.driver")
-    if fake_driver.library() is None:
+    if fake_library.library() is None:
         pytest.skip("there is a true CUDA driver, or no C compiler for the fake one")
     with ExitStack() as stack:
 
         def start(*devices: FakeDevice, **options: Any) -> FakeDriver:
             cuda.reset()
-            return stack.enter_context(fake_driver.plugged(FakeDriver(*devices, **options)))
+            return stack.enter_context(fake_library.plugged(FakeDriver(*devices, **options)))
 
         yield start
         cuda.reset()

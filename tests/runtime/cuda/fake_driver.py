@@ -12,146 +12,62 @@ from __future__ import annotations
 
 import ctypes
 import re
-import shutil
-import subprocess
-import tempfile
 import threading
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from runtime.cuda.fake_library import address_of
+from runtime.cuda.fake_parts import (
+    _ALIGNMENT,
+    _ENTRY,
+    _GUARD,
+    _PARAM,
+    _SIZES,
+    _STATIC,
+    BLOCK_X,
+    ERROR_BYTES,
+    ERROR_LOG,
+    F_DYNAMIC,
+    F_LOCAL,
+    F_REGISTERS,
+    F_STATIC,
+    F_THREADS,
+    GRID_X,
+    ILLEGAL_ADDRESS,
+    INFO_BYTES,
+    INVALID_CONTEXT,
+    INVALID_DEVICE,
+    INVALID_HANDLE,
+    INVALID_PTX,
+    INVALID_VALUE,
+    MAP_TYPES,
+    NAMES,
+    NO_BINARY,
+    NOT_FOUND,
+    NOT_INITIALIZED,
+    NOT_READY,
+    OUT_OF_MEMORY,
+    OUT_OF_RESOURCES,
+    SUCCESS,
+    UNKNOWN,
+    Allocation,
+    Event,
+    FakeDevice,
+    Function,
+    Launched,
+    Module,
+    Refused,
+    Stream,
+    Work,
+)
 from tileloom.base.tensor_map import TensorMap
 from tileloom.expr.evaluate import evaluate
 from tileloom.lower.pointers import is_map
 from tileloom.simt import KernelDefect, run_kernels
 from tileloom.tir import PrimFunc
-
-SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED = 0, 1, 2, 3
-NO_DEVICE, INVALID_DEVICE, INVALID_CONTEXT = 100, 101, 201
-NO_BINARY, INVALID_PTX, UNSUPPORTED_PTX = 209, 218, 222
-INVALID_HANDLE, NOT_FOUND, NOT_READY = 400, 500, 600
-ILLEGAL_ADDRESS, OUT_OF_RESOURCES, LAUNCH_FAILED, UNKNOWN = 700, 701, 719, 999
-NAMES = {
-    0: "CUDA_SUCCESS", 1: "CUDA_ERROR_INVALID_VALUE", 2: "CUDA_ERROR_OUT_OF_MEMORY",
-    201: "CUDA_ERROR_INVALID_CONTEXT", 218: "CUDA_ERROR_INVALID_PTX",
-    400: "CUDA_ERROR_INVALID_HANDLE", 700: "CUDA_ERROR_ILLEGAL_ADDRESS",
-    701: "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", 719: "CUDA_ERROR_LAUNCH_FAILED",
-}  # fmt: skip
-#: Attributes of a device by their numbers in cuda.h.
-MAX_THREADS, BLOCK_X, GRID_X, SHARED, WARP, CLOCK, MULTIPROCESSORS = 1, 2, 5, 8, 10, 13, 16
-MAJOR, MINOR, SHARED_OPT_IN, POOLS = 75, 76, 97, 115
-#: Attributes of a function.
-F_THREADS, F_STATIC, F_LOCAL, F_REGISTERS, F_DYNAMIC = 0, 1, 3, 4, 8
-#: JIT options.
-INFO_LOG, INFO_BYTES, ERROR_LOG, ERROR_BYTES = 3, 4, 5, 6
-#: The types of maps of tensors.
-MAP_TYPES = [
-    np.dtype(code) for code in ("u1", "u2", "u4", "i4", "u8", "i8", "f2", "f4", "f8", "u2")
-]
-_SIZES = {"8": 1, "16": 2, "32": 4, "64": 8}
-_ENTRY = re.compile(r"\.visible \.entry (\w+)\(([^)]*)\)", re.DOTALL)
-_PARAM = re.compile(r"\.param (?:\.align \d+ )?\.[a-z](\d+)[^,[]*(?:\[(\d+)\])?")
-_STATIC = re.compile(r"\.shared \.align \d+ \.b8 ([\w$]+)\[(\d+)\]")
-_GUARD, _ALIGNMENT = 512, 256
-
-
-class Refused(Exception):
-    """The driver answers with this code."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(NAMES.get(code, code))
-        self.code = code
-
-
-@dataclass
-class Work:
-    """Something in a stream, done when somebody must know."""
-
-    needs: list[Work]
-    do: Callable[[], None] = lambda: None
-    is_done: bool = False
-    time: int = 0
-
-
-@dataclass(eq=False)
-class Stream:
-    device: int
-    blocking: bool = True  # towards the legacy default stream
-    last: Work | None = None
-
-
-@dataclass(eq=False)
-class Event:
-    device: int
-    timed: bool
-    work: Work | None = None
-
-
-@dataclass
-class Allocation:
-    address: int
-    bytes: np.ndarray[Any, Any]
-    is_there: bool = True
-
-
-@dataclass
-class Module:
-    device: int
-    ptx: str
-    kernels: dict[str, PrimFunc]
-
-
-@dataclass
-class Function:
-    module: Module
-    name: str
-    sizes: list[int]  # bytes of each parameter
-    static: int
-    dynamic: int
-
-
-@dataclass
-class Launched:
-    """A launch as the driver saw it; parameters as their bytes."""
-
-    kernel: str
-    grid: tuple[int, ...]
-    block: tuple[int, ...]
-    shared: int
-    stream: int
-    values: list[bytes]
-    device: int
-
-
-@dataclass
-class FakeDevice:
-    name: str = "Fake GPU"
-    capability: tuple[int, int] = (8, 0)
-    memory: int = 1 << 28
-    shared: int = 163 << 10
-    pools: bool = True
-    max_function_threads: int = 1024
-    registers: int = 32
-    allocations: list[Allocation] = field(default_factory=list)
-
-    def attribute(self, kind: int) -> int:
-        known = {
-            MAX_THREADS: 1024, 2: 1024, 3: 1024, 4: 64, 5: 2**31 - 1, 6: 65535, 7: 65535,
-            SHARED: 48 << 10, WARP: 32, MULTIPROCESSORS: 4, CLOCK: 1_000_000,
-            MAJOR: self.capability[0], MINOR: self.capability[1],
-            SHARED_OPT_IN: self.shared, POOLS: int(self.pools),
-        }  # fmt: skip
-        return known[kind]
-
-    @property
-    def used(self) -> int:
-        return sum(len(a.bytes) for a in self.allocations)
 
 
 class FakeDriver:
@@ -671,87 +587,3 @@ _texts: dict[str, Any] = {}
 def _text(out: int, text: str) -> None:
     kept = _texts.setdefault(text, ctypes.create_string_buffer(text.encode()))
     _word(out, ctypes.addressof(kept))
-
-
-# ---------------------------------------------------------------------------- the library
-
-_P, _I, _U, _S, _N = (
-    ctypes.c_void_p, ctypes.c_int, ctypes.c_uint, ctypes.c_size_t, ctypes.c_char_p
-)  # fmt: skip
-#: The parameters of each function in cuda.h; addresses of devices are 64-bit integers.
-SIGNATURES: dict[str, tuple[Any, ...]] = {
-    "cuInit": (_U,), "cuDriverGetVersion": (_P,), "cuGetErrorName": (_I, _P),
-    "cuGetErrorString": (_I, _P), "cuGetProcAddress": (_N, _P, _I, ctypes.c_uint64, _P),
-    "cuDeviceGetCount": (_P,), "cuDeviceGet": (_P, _I), "cuDeviceGetName": (_P, _I, _I),
-    "cuDeviceTotalMem": (_P, _I), "cuDeviceGetAttribute": (_P, _I, _I),
-    "cuDevicePrimaryCtxRetain": (_P, _I), "cuCtxPushCurrent": (_P,), "cuCtxPopCurrent": (_P,),
-    "cuCtxGetCurrent": (_P,), "cuCtxSynchronize": (), "cuStreamCreate": (_P, _U),
-    "cuStreamSynchronize": (_P,), "cuStreamWaitEvent": (_P, _P, _U), "cuEventCreate": (_P, _U),
-    "cuEventDestroy": (_P,), "cuEventRecord": (_P, _P), "cuEventSynchronize": (_P,),
-    "cuEventQuery": (_P,), "cuEventElapsedTime": (_P, _P, _P), "cuMemAlloc": (_P, _S),
-    "cuMemAllocAsync": (_P, _S, _P), "cuMemFree": (ctypes.c_uint64,),
-    "cuMemFreeAsync": (ctypes.c_uint64, _P), "cuMemGetInfo": (_P, _P),
-    "cuMemcpyHtoDAsync": (ctypes.c_uint64, _P, _S, _P),
-    "cuMemcpyDtoHAsync": (_P, ctypes.c_uint64, _S, _P),
-    "cuMemcpyDtoDAsync": (ctypes.c_uint64, ctypes.c_uint64, _S, _P),
-    "cuMemsetD8Async": (ctypes.c_uint64, ctypes.c_ubyte, _S, _P),
-    "cuPointerGetAttribute": (_P, _I, ctypes.c_uint64),
-    "cuTensorMapEncodeTiled": (_P, _I, _U, ctypes.c_uint64, _P, _P, _P, _P, _I, _I, _I, _I),
-    "cuModuleLoadDataEx": (_P, _P, _U, _P, _P), "cuModuleGetFunction": (_P, _P, _N),
-    "cuFuncGetAttribute": (_P, _I, _P), "cuFuncSetAttribute": (_P, _I, _I),
-    "cuLaunchKernel": (_P, _U, _U, _U, _U, _U, _U, _U, _P, _P, _P),
-}  # fmt: skip
-
-_plugged: list[FakeDriver] = []
-
-
-@cache
-def _function(name: str) -> Any:
-    """A C function that ends in the driver that is plugged in; it lives for ever."""
-
-    def enter(*arguments: Any) -> int:
-        return _plugged[-1].call(name, arguments) if _plugged else NO_DEVICE
-
-    return ctypes.CFUNCTYPE(ctypes.c_int, *SIGNATURES[name])(enter)
-
-
-def address_of(name: str) -> int:
-    """The address of a function of the driver; 0 if the fake has none."""
-    if name not in SIGNATURES:
-        return 0
-    return ctypes.cast(_function(name), ctypes.c_void_p).value or 0
-
-
-_Resolver = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p)
-_resolver = _Resolver(lambda name: address_of(name.decode()) or None)
-
-
-@cache
-def library() -> ctypes.CDLL | None:
-    """The fake libcuda.so.1, loaded into this process; None where it cannot or must not be."""
-    compiler = shutil.which("cc")
-    try:
-        ctypes.CDLL("libcuda.so.1")
-        return None  # a true one
-    except OSError:
-        pass
-    if compiler is None:
-        return None
-    with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / "libcuda.so.1"
-        source = Path(__file__).with_name("fake_libcuda.c")
-        command = [compiler, "-shared", "-fPIC", "-O1", "-Wl,-soname,libcuda.so.1"]
-        subprocess.run([*command, "-o", str(made), str(source)], check=True)
-        found = ctypes.CDLL(str(made), ctypes.RTLD_GLOBAL)
-    found.fake_connect(_resolver)
-    return found
-
-
-@contextmanager
-def plugged(driver: FakeDriver) -> Iterator[FakeDriver]:
-    """Have a fake driver be the one of this process."""
-    _plugged.append(driver)
-    try:
-        yield driver
-    finally:
-        _plugged.pop()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.cuda import fake_driver, programs
+from runtime.cuda import fake_library, fake_parts, programs
 from runtime.cuda.conftest import answering, build
 from runtime.cuda.fake_driver import FakeDevice, FakeDriver
 from tileloom.base.errors import UnsupportedError
@@ -35,7 +35,7 @@ CATCH = "try:\n    cuda.device()\nexcept cuda.NoDriverError as error:\n    print
 
 def test_without_a_driver() -> None:
     pytest.importorskip("cuda.bindings.driver")
-    if fake_driver.library() is None:
+    if fake_library.library() is None:
         pytest.skip("there is a true CUDA driver")
     message = said(f"print(cuda.is_available(), cuda.native_arch())\n{CATCH}")
     assert message.startswith("False None\nthere is no CUDA driver: ")
@@ -98,10 +98,10 @@ def test_a_kernel_that_goes_astray(plug) -> None:
     a, b = cuda.zeros(96), cuda.empty(96)
     kernel(a, b)
     kernel(a, b)
-    with answering(driver, "cuStreamSynchronize", fake_driver.ILLEGAL_ADDRESS):
+    with answering(driver, "cuStreamSynchronize", fake_parts.ILLEGAL_ADDRESS):
         with pytest.raises(cuda.LostContextError) as caught:
             b.numpy()
-        driver.sticky = fake_driver.ILLEGAL_ADDRESS
+        driver.sticky = fake_parts.ILLEGAL_ADDRESS
     message = str(caught.value)
     assert "a kernel read or wrote memory that is not an array's" in message
     assert "(CUDA_ERROR_ILLEGAL_ADDRESS); cuStreamSynchronize only brought it to light" in message
@@ -117,7 +117,7 @@ def test_an_assertion_in_a_kernel(plug) -> None:
     driver = plug()
     a = cuda.zeros(8)
     with (
-        answering(driver, "cuStreamSynchronize", fake_driver.LAUNCH_FAILED),
+        answering(driver, "cuStreamSynchronize", fake_parts.LAUNCH_FAILED),
         pytest.raises(cuda.LostContextError, match="as at a trap: an assertion"),
     ):
         a.numpy()
@@ -127,7 +127,7 @@ def test_a_forked_process(plug) -> None:
     driver = plug()
     cuda.device()
     with (
-        answering(driver, "cuCtxPushCurrent", fake_driver.NOT_INITIALIZED),
+        answering(driver, "cuCtxPushCurrent", fake_parts.NOT_INITIALIZED),
         pytest.raises(cuda.CudaError, match="a process that was forked"),
     ):
         cuda.zeros(8)

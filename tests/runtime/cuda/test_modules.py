@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from runtime.cuda import fake_driver, programs
+from runtime.cuda import fake_parts, programs
 from runtime.cuda.conftest import answering, build
 from runtime.cuda.fake_driver import FakeDevice, FakeDriver
 from tileloom.runtime import cuda
@@ -140,7 +140,7 @@ def test_a_launch_that_fails(gpu: FakeDriver, warm: bool) -> None:
     if warm:
         kernel(a, b)
     with (
-        answering(gpu, "cuLaunchKernel", 0, fake_driver.OUT_OF_RESOURCES),
+        answering(gpu, "cuLaunchKernel", 0, fake_parts.OUT_OF_RESOURCES),
         pytest.raises(cuda.LaunchError) as caught,
     ):
         kernel(a, b)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.cuda import fake_driver, programs
+from runtime.cuda import fake_library, programs
 from runtime.cuda.conftest import build
 from runtime.cuda.fake_driver import FakeDriver
 from tileloom import te
@@ -25,7 +25,7 @@ from tileloom.runtime.cuda import api
 @pytest.fixture
 def idle(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     """A driver whose launches are counted in C and otherwise forgotten."""
-    library = fake_driver.library()
+    library = fake_library.library()
     assert library is not None
     library.fake_set_context.argtypes = [ctypes.c_void_p]
     library.fake_set_context(cuda.device().context)
@@ -74,7 +74,7 @@ def test_launches_are_quick(idle: FakeDriver) -> None:
 
 
 def test_every_launch_arrives(idle: FakeDriver) -> None:
-    library = fake_driver.library()
+    library = fake_library.library()
     count = ctypes.c_long.in_dll(library, "fake_launches")
     kernel, arrays = three(idle)
     before = count.value
