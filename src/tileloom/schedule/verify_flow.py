@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from ..expr import Var, free_vars
+from .integer_sets import TooHardError
 from .verify_model import BODY, INIT, Access, Dim, Memory, Model
 
 
@@ -218,7 +219,10 @@ class Flow:
         if backwards:
             times = times.apply_range(self._reversal())
         flow = info.set_schedule_map(times).compute_flow()
-        return Sources(flow.get_may_dependence().reverse(), flow.get_may_no_source().domain())
+        unwritten = flow.get_may_no_source().domain()
+        if surely is not None and not backwards and not unwritten.is_empty():
+            _check_unwritten(reading.intersect_domain(unwritten), surely, times)
+        return Sources(flow.get_may_dependence().reverse(), unwritten)
 
     def _reversal(self) -> Any:
         length = 1 + max(len(access.path) for access in self.model.accesses)
@@ -257,6 +261,16 @@ class Flow:
                 if renamed.is_equal(write.cell):
                     return read
         return None
+
+
+def _check_unwritten(reading: Any, writing: Any, times: Any) -> None:
+    """What is said to be read before it is written has no earlier write: isl has been wrong."""
+    before = reading.apply_range(writing.reverse())
+    if before.is_empty():
+        return
+    reads, writes = (times.intersect_domain(part) for part in (before.domain(), before.range()))
+    if not before.intersect(reads.lex_gt_union_map(writes)).is_empty():
+        raise TooHardError("the last writes before some reads are not found")
 
 
 Made = Callable[[Access], Any]
