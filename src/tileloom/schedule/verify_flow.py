@@ -13,19 +13,14 @@ from .verify_model import BODY, INIT, Access, Dim, Memory, Model
 
 
 def complete(model: Model) -> None:
-    """Set the cells and times of all accesses.
-
-    Their equations are made explicit: isl may overlook the last write before a read where an
-    equation such as `d1 mod 9 = 0` only follows from inequalities.
-    """
+    """Set the cells and times of all accesses."""
     for memory in model.memories:
         private = _private_dims(model, memory)
         for access in memory.accesses:
-            access.cell = _cell(model, access, private(access)).detect_equalities()
+            access.cell = _cell(model, access, private(access))
     length = max((len(access.path) for access in model.accesses), default=0)
     for access in model.accesses:
-        time = model.integers.map(_time_text(access, length)).intersect_domain(access.domain)
-        access.time = time.detect_equalities()
+        access.time = model.integers.map(_time_text(access, length)).intersect_domain(access.domain)
 
 
 def _names(access: Access) -> list[str]:
@@ -207,22 +202,24 @@ class Flow:
             nothing = self.model.integers.no_maps()
             return Sources(nothing, nothing.domain())
         times = union((time for _, time in sinks), isl.UnionMap)
-        info = isl.UnionAccessInfo.from_sink(reading)
         surely = union((w.cell for w in writes if w.exact), isl.UnionMap)
         maybe = union((w.cell for w in writes if not w.exact), isl.UnionMap)
-        if surely is not None:
-            info = info.set_must_source(surely)
-        if maybe is not None:
-            info = info.set_may_source(maybe)
         for write in writes:
             times = times.union(write.time.to_union_map())
         if backwards:
             times = times.apply_range(self._reversal())
-        flow = info.set_schedule_map(times).compute_flow()
-        unwritten = flow.get_may_no_source().domain()
-        if surely is not None and not backwards and not unwritten.is_empty():
-            _check_unwritten(reading.intersect_domain(unwritten), surely, times)
-        return Sources(flow.get_may_dependence().reverse(), unwritten)
+        found = _computed(isl, reading, surely, maybe, times)
+        if surely is None or backwards or not _overlooks(found, reading, surely, times):
+            return found
+        # Where equations such as `d1 mod 9 = 0` only follow from inequalities, isl may overlook
+        # writes. To say what they are makes it slow elsewhere.
+        perhaps = None if maybe is None else maybe.detect_equalities()
+        reading, surely = reading.detect_equalities(), surely.detect_equalities()
+        times = times.detect_equalities()
+        found = _computed(isl, reading, surely, perhaps, times)
+        if _overlooks(found, reading, surely, times):
+            raise TooHardError("the last writes before some reads are not found")
+        return found
 
     def _reversal(self) -> Any:
         length = 1 + max(len(access.path) for access in self.model.accesses)
@@ -263,14 +260,24 @@ class Flow:
         return None
 
 
-def _check_unwritten(reading: Any, writing: Any, times: Any) -> None:
-    """What is said to be read before it is written has no earlier write: isl has been wrong."""
-    before = reading.apply_range(writing.reverse())
+def _computed(isl: Any, reading: Any, surely: Any, maybe: Any, times: Any) -> Sources:
+    """The last writes as isl finds them."""
+    info = isl.UnionAccessInfo.from_sink(reading)
+    if surely is not None:
+        info = info.set_must_source(surely)
+    if maybe is not None:
+        info = info.set_may_source(maybe)
+    flow = info.set_schedule_map(times).compute_flow()
+    return Sources(flow.get_may_dependence().reverse(), flow.get_may_no_source().domain())
+
+
+def _overlooks(found: Sources, reading: Any, writing: Any, times: Any) -> bool:
+    """Whether there is a write before what is said to be read before it is written."""
+    before = reading.intersect_domain(found.unwritten).apply_range(writing.reverse())
     if before.is_empty():
-        return
+        return False
     reads, writes = (times.intersect_domain(part) for part in (before.domain(), before.range()))
-    if not before.intersect(reads.lex_gt_union_map(writes)).is_empty():
-        raise TooHardError("the last writes before some reads are not found")
+    return not before.intersect(reads.lex_gt_union_map(writes)).is_empty()
 
 
 Made = Callable[[Access], Any]
