@@ -312,7 +312,7 @@ def _compile_for_gpu(
     print_stages(graph, target)
     program = plan_graph(graph, target)
     kernels = build(program.module, target, device)
-    memory = HostMemory() if device == "emulator" else CudaMemory()
+    memory = HostMemory() if device == "emulator" else CudaMemory(device)
     return GpuExecutable(program, kernels, memory, replaced)
 
 

@@ -6,6 +6,7 @@ scheduled as one kernel (`schedule.group.schedule_gpu`). A run launches the kern
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -84,11 +85,18 @@ class HostMemory:
 
 
 class CudaMemory:
-    """That of the current NVIDIA GPU."""
+    """That of an NVIDIA GPU.
+
+    Args:
+        device: as "cuda:1"; the first one if it is not given.
+    """
+
+    def __init__(self, device: str | None = None) -> None:
+        self.device = device
 
     def empty(self, shape: tuple[int, ...], kind: DType) -> cuda.DeviceArray:
         """A new array."""
-        return cuda.empty(shape, kind)
+        return cuda.empty(shape, kind, self.device)
 
     def holds(self, array: Any) -> bool:
         """Whether an array lies on a GPU."""
@@ -96,7 +104,7 @@ class CudaMemory:
 
     def put(self, array: Any) -> cuda.DeviceArray:
         """The memory of an array of a GPU, or a copy of one of the host."""
-        found = cuda.asarray(array)
+        found = cuda.asarray(array, self.device)
         if not found.is_compact:
             raise ArgumentError(
                 f"an array of shape {found.shape} with strides {found.strides} has gaps",
@@ -219,6 +227,8 @@ class GpuExecutable:
                 self.steps.append(segment.node)
             self.steps += [Launch(kernels[call.kernel], call.tensors) for call in segment.calls]
         self._dead = self._last_uses()
+        homes = Counter(map(self._home, program.graph.outputs))
+        self._repeated = {home for home, count in homes.items() if count > 1}
         self._constants = {
             tensor: memory.put(np.asarray(tensor.value))
             for step in self.steps
@@ -279,9 +289,9 @@ class GpuExecutable:
         if tensor.value is not None:
             return self.memory.put(np.array(tensor.value))
         home = self._home(tensor)
-        shared = home in self._constants or home in self.program.graph.inputs
+        shared = home in self._constants or home.node is None or home in self._repeated
         found = self._array(tensor, held)
-        return self.memory.copy(found) if shared or self._is_repeated(home) else found
+        return self.memory.copy(found) if shared else found
 
     def _replace(self, given: Any, result: Any) -> Any:
         """Let an argument have its new value."""
@@ -290,9 +300,6 @@ class GpuExecutable:
         else:
             as_numpy(given)[...] = result
         return given
-
-    def _is_repeated(self, home: Tensor) -> bool:
-        return [self._home(t) for t in self.program.graph.outputs].count(home) > 1
 
     def _last_uses(self) -> list[list[Tensor]]:
         """For each step the memory that nothing needs after it."""

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tileloom
-from runtime.cuda.fake_driver import FakeDriver
+from runtime.cuda.fake_driver import FakeDevice, FakeDriver
 from tileloom.base.errors import ArgumentError
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
@@ -75,3 +75,19 @@ def test_jit_takes_arrays_of_the_device(known: FakeDriver, rng) -> None:
     np.testing.assert_allclose(found["sum"].numpy(), x.sum(), rtol=1e-5)
     with pytest.raises(ArgumentError, match="cuda"):
         tileloom.jit(lambda x: x + x)(cuda.asarray(x))
+
+
+def test_a_graph_for_the_second_device(plug: Any, monkeypatch: pytest.MonkeyPatch, rng) -> None:
+    driver = plug(FakeDevice(), FakeDevice())
+    kernel = cuda.CudaKernel
+
+    def made(name: str, specs: Any, ptx: str, plan: Any) -> Any:
+        driver.programs[ptx] = dict(plan.kernels)
+        return kernel(name, specs, ptx, plan)
+
+    monkeypatch.setattr(cuda, "CudaKernel", made)
+    compiled = tileloom.compile_graph(softmax(), "cuda", device="cuda:1")
+    x = rng.standard_normal((5, 33)).astype("float32")
+    np.testing.assert_allclose(compiled(x)[0], np.exp(x) / np.exp(x).sum(-1, keepdims=True), 1e-5)
+    [there] = compiled(cuda.asarray(x, "cuda:1"))
+    assert there.device is cuda.device(1)
