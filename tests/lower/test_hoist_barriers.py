@@ -25,7 +25,9 @@ def without_hoisting(func: PrimFunc) -> PrimFunc:
     return gpu_lower(func, [step for step in GPU_PIPELINE if step is not hoist_barriers])
 
 
-def test_a_branch_is_split_at_its_barriers():
+def reversed_half() -> PrimFunc:
+    """Four of eight threads turn their elements round through shared memory."""
+
     @T.prim_func
     def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
         with T.block("root"):
@@ -34,6 +36,12 @@ def test_a_branch_is_split_at_its_barriers():
                 if t < 4:
                     S[t] = A[t]
                     B[t] = S[3 - t]
+
+    return func
+
+
+def test_a_branch_is_split_at_its_barriers():
+    func = reversed_half()
 
     def reference(A, B):
         return [np.concatenate([A[3::-1], B[4:]])]
@@ -179,14 +187,7 @@ def test_a_loop_whose_end_only_some_threads_know():
 
 
 def test_twice_is_once():
-    @T.prim_func
-    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-        with T.block("root"):
-            S = T.alloc_buffer((8,), "float32", scope="shared")
-            for t in T.thread_binding(8, thread="threadIdx.x"):
-                if t < 4:
-                    S[t] = A[t]
-                    B[t] = S[3 - t]
+    func = reversed_half()
 
     once = hoist_barriers(without_hoisting(func))
     assert structural_equal(hoist_barriers(once), once)

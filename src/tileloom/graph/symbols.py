@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Where no largest size is named: what 32 bits can count.
-UNBOUNDED = (1 << 31) - 1
 _BINARY = {"//": FloorDiv, "%": FloorMod, "min": Min, "max": Max}
 
 
