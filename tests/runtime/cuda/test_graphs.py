@@ -15,17 +15,21 @@ from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.runtime import cuda
 
 
-@pytest.fixture
-def known(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
-    """The fake driver learns of every kernel that is made."""
+def taught(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    """A driver that learns of every kernel that is made."""
     kernel = cuda.CudaKernel
 
     def made(name: str, specs: Any, ptx: str, plan: Any) -> Any:
-        gpu.programs[ptx] = dict(plan.kernels)
+        driver.programs[ptx] = dict(plan.kernels)
         return kernel(name, specs, ptx, plan)
 
     monkeypatch.setattr(cuda, "CudaKernel", made)
-    return gpu
+    return driver
+
+
+@pytest.fixture
+def known(gpu: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
+    return taught(gpu, monkeypatch)
 
 
 def softmax() -> Graph:
@@ -78,14 +82,7 @@ def test_jit_takes_arrays_of_the_device(known: FakeDriver, rng) -> None:
 
 
 def test_a_graph_for_the_second_device(plug: Any, monkeypatch: pytest.MonkeyPatch, rng) -> None:
-    driver = plug(FakeDevice(), FakeDevice())
-    kernel = cuda.CudaKernel
-
-    def made(name: str, specs: Any, ptx: str, plan: Any) -> Any:
-        driver.programs[ptx] = dict(plan.kernels)
-        return kernel(name, specs, ptx, plan)
-
-    monkeypatch.setattr(cuda, "CudaKernel", made)
+    taught(plug(FakeDevice(), FakeDevice()), monkeypatch)
     compiled = tileloom.compile_graph(softmax(), "cuda", device="cuda:1")
     x = rng.standard_normal((5, 33)).astype("float32")
     np.testing.assert_allclose(compiled(x)[0], np.exp(x) / np.exp(x).sum(-1, keepdims=True), 1e-5)
