@@ -24,6 +24,7 @@ class Services:
 
     Attributes:
         array: the value of a tensor; may end this import, to be resumed when the value is known.
+        extents: the same as a list, in which extents without a number may be.
         array_of: the same of a tensor that the handler made itself; once for each node.
         run_graph: import a subgraph, with values for its inputs; its outputs. The label tells
             the names of one run from those of another.
@@ -31,6 +32,7 @@ class Services:
     """
 
     array: Callable[[Tensor], Array]
+    extents: Callable[[Tensor], list[Any]]
     array_of: Callable[[Tensor], Array]
     run_graph: Callable[[GraphProto, Sequence[Value], str], list[Value]]
     to_array: Callable[[TensorProto], Array]
@@ -97,12 +99,28 @@ class Call:
 
     def integers(self, index: int) -> list[int]:
         """The value of input `index`, a list of integers."""
-        if isinstance(self.inputs[index], Tensor) and self.tensor(index).type.size > _LONGEST_LIST:
-            raise UserError(f"input {index} has too many elements for a list of dimensions")
+        self._check_list(index)
         found = self.array(index)
         if found.dtype.kind not in "iu":
             raise UserError(f"input {index} must have an integer type, not {found.dtype}")
         return [int(item) for item in found.reshape(-1)]
+
+    def extents(self, index: int) -> list[int]:
+        """The same where extents without a number will do."""
+        value = self.inputs[index] if index < len(self.inputs) else None
+        if not isinstance(value, Tensor) or not value.dtype.is_int:
+            return self.integers(index)
+        self._check_list(index)
+        return self.services.extents(value)
+
+    def _check_list(self, index: int) -> None:
+        value = self.inputs[index]
+        if isinstance(value, Tensor) and value.type.size > _LONGEST_LIST:
+            raise UserError(f"input {index} has too many elements for a list of dimensions")
+
+    def optional_extents(self, index: int) -> list[int] | None:
+        """The same, or None if the input is absent."""
+        return self.extents(index) if self.has(index) else None
 
     def optional_integers(self, index: int) -> list[int] | None:
         """The same, or None if the input is absent."""
@@ -114,6 +132,13 @@ class Call:
         if found.size != 1:
             raise UserError(f"input {index} must have one element, not shape {list(found.shape)}")
         return found.reshape(-1)[0].item()
+
+    def extent(self, index: int) -> Any:
+        """The same where an extent without a number will do."""
+        value = self.inputs[index] if index < len(self.inputs) else None
+        if not isinstance(value, Tensor) or value.type.size != 1:
+            return self.scalar(index)
+        return self.services.extents(value)[0]
 
     # ------------------------------------------------------------------ attributes
 

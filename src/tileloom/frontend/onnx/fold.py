@@ -1,15 +1,32 @@
-"""Values of tensors that depend on constants alone, by the reference interpreter."""
+"""Values of tensors that depend on constants and extents alone.
+
+Constants are evaluated by the reference interpreter. What depends on extents without a number is
+*open*: its value is an array of formulas (`extents`), or the sizes at hand make it a constant.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ...base.errors import UserError
-from ...graph.nodes import Node, Tensor, reachable
+from ...graph.nodes import Node, Tensor, TensorType, reachable
+from ...graph.symbols import bounds_of
+from .extents import (
+    MOST_CELLS,
+    Cells,
+    Judge,
+    Unknown,
+    cells_of_array,
+    evaluate,
+    fixed,
+    has_symbols,
+    tensor_of,
+)
 from .values import Array, constant_of
 
 
@@ -29,8 +46,8 @@ GROWTH = 8
 
 
 def check_size(tensor: Tensor) -> None:
-    """Refuse a tensor that no memory would hold."""
-    if tensor.type.nbytes > LARGEST_TENSOR:
+    """Refuse a tensor that no memory would hold, whatever the sizes."""
+    if bounds_of(tensor.type.nbytes)[0] > LARGEST_TENSOR:
         raise UserError(
             f"a tensor of type {tensor.type} would need {tensor.type.nbytes:,} bytes, "
             f"more than this machine's {LARGEST_TENSOR:,}"
@@ -42,10 +59,13 @@ class Folder:
 
     def __init__(self) -> None:
         self._constant: dict[Node, bool] = {}
+        self._open: dict[Node, bool] = {}
         self._values: dict[Tensor, Array] = {}
+        self._cells: dict[Tensor, Cells] = {}
+        self._made: set[Tensor] = set()
 
     def is_constant(self, tensor: Tensor) -> bool:
-        """Whether the tensor depends on no graph input."""
+        """Whether the tensor depends on no graph input, but perhaps on their extents."""
         if tensor.node is None:
             return False
         if tensor.node not in self._constant:
@@ -53,7 +73,14 @@ class Folder:
                 self._constant[node] = all(
                     t.node is not None and self._constant[t.node] for t in node.inputs
                 )
+                self._open[node] = _is_open(node) or any(
+                    t.node is not None and self._open[t.node] for t in node.inputs
+                )
         return self._constant[tensor.node]
+
+    def is_open(self, tensor: Tensor) -> bool:
+        """Whether such a tensor depends on extents without a number."""
+        return self.is_constant(tensor) and tensor.node is not None and self._open[tensor.node]
 
     def _unjudged(self, node: Node) -> list[Node]:
         """The node and those before it that have not been looked at, producers first."""
@@ -68,25 +95,54 @@ class Folder:
         return sorted(seen, key=lambda found: found.serial)
 
     def evaluate(self, tensor: Tensor) -> Array:
-        """The value of a constant expression."""
+        """The value of a constant expression; of an open one, for the sizes at hand alone."""
         if tensor.value is not None:
             return tensor.value
+        if tensor not in self._values and self.is_open(tensor):
+            found = self.cells(tensor, decide=True)
+            if found is not None:
+                values = fixed(found.reshape(-1).tolist())
+                return np.array(values, tensor.dtype.numpy).reshape(found.shape)
         if tensor not in self._values:
             self._run(tensor)
         return self._values[tensor]
 
+    def cells(self, tensor: Tensor, decide: bool) -> Cells | None:
+        """The elements of a constant expression, numbers and extents; None if they are neither.
+
+        Args:
+            decide: whether the sizes at hand may answer what their bounds do not.
+        """
+        judge = Judge(decide)
+        try:
+            for node in self._unknown([tensor], self._cells):
+                if self._open[node]:
+                    inputs = [self._known_cells(t) for t in node.inputs]
+                    self._cells[node.outputs[0]] = evaluate(node, inputs, judge)
+            return self._known_cells(tensor)
+        except Unknown:
+            return None
+
+    def _known_cells(self, tensor: Tensor) -> Cells:
+        if tensor in self._cells:
+            return self._cells[tensor]
+        if self.is_open(tensor) or tensor.type.size > MOST_CELLS:
+            raise Unknown
+        return cells_of_array(self.evaluate(tensor))
+
     def _run(self, tensor: Tensor) -> None:
         values: dict[Tensor, Array] = {}
         nodes = self._unknown([tensor])
-        total = sum(output.type.nbytes for node in nodes for output in node.outputs)
+        total = sum(_fixed_type(t.type).nbytes for node in nodes for t in node.outputs)
         if total > LARGEST_TENSOR:
             raise UserError(
                 f"constants of {total:,} bytes do not fit into this machine's {LARGEST_TENSOR:,}"
             )
         for node in nodes:
             arrays = [self._lookup(t, values) for t in node.inputs]
-            types = [output.type for output in node.outputs]
-            results = node.op.reference(arrays, node.attrs, types)
+            types = [_fixed_type(output.type) for output in node.outputs]
+            attrs = fixed(node.attrs) if has_symbols(node.attrs) else node.attrs
+            results = node.op.reference(arrays, attrs, types)
             values.update(zip(node.outputs, results, strict=True))
         self._values[tensor] = values[tensor]
 
@@ -96,13 +152,15 @@ class Folder:
         found = values.get(tensor)
         return self._values[tensor] if found is None else found
 
-    def _unknown(self, targets: Iterable[Tensor]) -> list[Node]:
+    def _unknown(self, targets: Iterable[Tensor], known: Container[Tensor] = ()) -> list[Node]:
         """The nodes to run, producers first; what is known already is a leaf."""
         seen: set[Node] = set()
         stack = list(targets)
         while stack:
             tensor = stack.pop()
             if tensor in self._values or tensor.value is not None or tensor.node is None:
+                continue
+            if tensor in known:
                 continue
             if tensor.node not in seen:
                 seen.add(tensor.node)
@@ -113,11 +171,27 @@ class Folder:
         """A constant in the tensor's place where that is worth its memory, else the tensor."""
         if tensor.value is not None or not self.is_constant(tensor):
             return tensor
+        if self.is_open(tensor):
+            return self._fold_open(tensor)
         if tensor.type.nbytes > max(SMALL, GROWTH * self._leaves(tensor)):
             return tensor
         result = constant_of(np.asarray(self.evaluate(tensor)))
         result.name = tensor.name
         self._values.pop(tensor, None)
+        return result
+
+    def _fold_open(self, tensor: Tensor) -> Tensor:
+        """A list of extents in its simplest form; anything else as it is."""
+        unwanted = tensor in self._made or has_symbols(tensor.shape)
+        if unwanted or tensor.type.size > MOST_CELLS:
+            return tensor
+        found = self.cells(tensor, decide=False)
+        if found is None or tensor.dtype.is_float:
+            return tensor
+        result = tensor_of(found, tensor.dtype)
+        result.name = tensor.name
+        self._cells[result] = found
+        self._made.add(result)
         return result
 
     @staticmethod
@@ -127,3 +201,11 @@ class Folder:
             value: Any = node.attrs.get("value") if node.op.name == "constant" else None
             total += 0 if value is None else value.nbytes
         return total
+
+
+def _is_open(node: Node) -> bool:
+    return has_symbols(node.attrs) or any(has_symbols(t.shape) for t in node.outputs)
+
+
+def _fixed_type(type_: TensorType) -> TensorType:
+    return replace(type_, shape=fixed(type_.shape)) if has_symbols(type_.shape) else type_

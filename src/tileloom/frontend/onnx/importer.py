@@ -1,4 +1,7 @@
-"""An ONNX model, for given shapes of its inputs, as a graph of tensors with static shapes.
+"""An ONNX model, for given shapes of its inputs, as a graph of tensors.
+
+Extents of inputs may be symbols (`graph.symbols`). Then what is computed from shapes is computed on
+formulas, by `fold`; a handler that needs a number of one makes the program one for that size.
 
 Where the structure of the result depends on a value that is computed from inputs (a Reshape to a
 computed shape, an If), the import cannot go on. It raises `NeedsValue` with the tensor concerned;
@@ -17,6 +20,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TypeProto
 from ...base import dtype
 from ...base.errors import ShapeError, TileloomError, UnsupportedError, UserError
 from ...graph.nodes import Graph, Tensor, TensorType
+from ...graph.symbols import is_symbolic
 from .call import Call, Services
 from .elements import elem_type_of, is_graph_type
 from .fold import Folder, check_size
@@ -88,11 +92,22 @@ class Scope:
 
 
 class Importer:
-    """One import. `known` maps keys of `NeedsValue` to values."""
+    """One import.
 
-    def __init__(self, source: Source, known: Mapping[Key, Array]) -> None:
+    Args:
+        known: values by the keys of `NeedsValue`.
+        shapes: of inputs whose extents are symbols, whatever the arrays have.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        known: Mapping[Key, Array],
+        shapes: Mapping[str, tuple[int, ...]] | None = None,
+    ) -> None:
         self.source = source
         self.known = known
+        self.shapes = shapes or {}
         self.folder = Folder()
         self.inputs: list[Tensor] = []
         self._keys: dict[Tensor, Key] = {}
@@ -121,7 +136,7 @@ class Importer:
             return [self._input(f"{name}.{k}", item) for k, item in enumerate(datum)]
         if datum is None or not is_graph_type(datum.dtype):
             return datum
-        tensor = Tensor(TensorType(datum.shape, dtype(datum.dtype)), name)
+        tensor = Tensor(TensorType(self.shapes.get(name, datum.shape), dtype(datum.dtype)), name)
         self.inputs.append(tensor)
         return self._resolve((name,), tensor)
 
@@ -205,6 +220,13 @@ class Importer:
                 raise UnsupportedError("the value of an intermediate result is needed")
             raise NeedsValue(key, tensor)
 
+        def extents(tensor: Tensor) -> list[Any]:
+            found = None
+            if self.folder.is_open(tensor):
+                found = self.folder.cells(tensor, decide=True)
+            result: list[Any] = (array(tensor) if found is None else found).reshape(-1).tolist()
+            return result
+
         def run_graph(graph: GraphProto, values: Sequence[Value], step: str) -> list[Value]:
             inner = Scope(scope.opsets, (*scope.path, label, step), scope)
             return self._run_subgraph(graph, values, inner)
@@ -218,7 +240,7 @@ class Importer:
             raise NeedsValue(key, tensor)
 
         read = self.source.folder
-        return Services(array, array_of, run_graph, lambda proto: to_array(proto, read))
+        return Services(array, extents, array_of, run_graph, lambda proto: to_array(proto, read))
 
     def _run_subgraph(
         self, graph: GraphProto, values: Sequence[Value], inner: Scope
@@ -372,7 +394,8 @@ def _type_proto(value: Value) -> TypeProto:
     if value is None:
         return TypeProto()
     kind = value.dtype.numpy if isinstance(value, Tensor) else value.dtype
-    return helper.make_tensor_type_proto(elem_type_of(np.dtype(kind)), list(value.shape))
+    shape = [None if is_symbolic(extent) else extent for extent in value.shape]
+    return helper.make_tensor_type_proto(elem_type_of(np.dtype(kind)), shape)
 
 
 def _located(error: UserError, node: NodeProto, scope: Scope) -> TileloomError:

@@ -28,7 +28,7 @@ from ..op import (
     apply1,
     register,
 )
-from ..symbols import is_symbolic, symbolic_number
+from ..symbols import at_least, is_symbolic, symbolic_number
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -244,8 +244,11 @@ def double(array: Array) -> Array:
 
 
 def extents(shape: Sequence[int]) -> tuple[Expr, ...]:
-    """A shape for `compute`: int32, or int64 where a flat index would not fit."""
-    kind = "int64" if product(shape) >= 1 << 31 else "int32"
+    """A shape for `compute`: int32, or int64 where a flat index would not fit.
+
+    Where that depends on sizes it fits: see `program`, which guards what lies in memory.
+    """
+    kind = "int64" if at_least(product(shape), 1 << 31) else "int32"
     return tuple(const(extent, kind) for extent in shape)
 
 

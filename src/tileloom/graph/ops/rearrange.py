@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...base.errors import ShapeError
-from ..nodes import Tensor
+from ..nodes import Tensor, as_extent
 from .binary import greater_equal, less_equal, sub
 from .choose import where
 from .common import broadcast_shapes, builder, like, normalize_axes, normalize_axis, product
@@ -115,9 +115,9 @@ def unstack(x: Tensor, axis: int = 0) -> list[Tensor]:
 @builder
 def tile(x: Tensor, repeats: Sequence[int]) -> Tensor:
     """`x` repeated whole, this often along each axis."""
-    counts = [1] * (x.ndim - len(repeats)) + [int(n) for n in repeats]
+    counts = [1] * (x.ndim - len(repeats)) + [as_extent(n) for n in repeats]
     shape = [1] * (len(counts) - x.ndim) + list(x.shape)
-    if min(counts, default=1) < 0:
+    if any(n < 0 for n in counts):
         raise ShapeError(f"negative repeats {counts}")
     spread = reshape(x, [part for extent in shape for part in (1, extent)])
     wide = [part for n, extent in zip(counts, shape, strict=True) for part in (n, extent)]

@@ -192,7 +192,7 @@ def resize(
         extrapolation: the value outside, for "tf_crop_and_resize".
         roi: starts, then ends, for "tf_crop_and_resize".
     """
-    if len(sizes) != x.ndim or min(sizes, default=0) < 0:
+    if len(sizes) != x.ndim or any(size < 0 for size in sizes):
         raise ShapeError(f"needs one size for each dimension of {x.type}: {list(sizes)}")
     axes = []
     for k, (extent, size) in enumerate(zip(x.shape, sizes, strict=True)):

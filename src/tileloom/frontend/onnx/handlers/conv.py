@@ -9,6 +9,7 @@ import numpy as np
 from ....base.errors import ShapeError, UserError
 from ....graph import ops
 from ....graph.nodes import Tensor
+from ....graph.symbols import larger
 from ..call import Call
 from ..registry import handler
 from ..values import Array
@@ -44,7 +45,7 @@ def _same(
     """Padding that makes ceil(extent / stride) outputs."""
     before, after = [], []
     for n, k, s, d in zip(extents, kernel, strides, dilations):
-        total = max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
+        total = larger(0, (-(-n // s) - 1) * s + (k - 1) * d + 1 - n)
         small, large = total // 2, total - total // 2
         before.append(small if mode == "SAME_UPPER" else large)
         after.append(large if mode == "SAME_UPPER" else small)
@@ -172,7 +173,7 @@ def _window_places(
 def bilinear(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
     """`x` [m, c, h, w] sampled at rows `y` and columns `z` [m..., places]; 0 outside."""
     m, c, h, w = x.shape
-    places = y.type.size // max(m, 1)
+    places = y.type.size // larger(1, m)
     rows, columns = ops.reshape(y, (m, places)), ops.reshape(z, (m, places))
     top, left = ops.floor(rows), ops.floor(columns)
     flat = ops.reshape(x, (m, c, h * w))

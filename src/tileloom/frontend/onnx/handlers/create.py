@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ....base.errors import UserError
 from ....graph import ops
 from ....graph.nodes import Tensor
+from ....graph.symbols import at_least, is_symbolic, larger
 from ..call import Call
 from ..elements import graph_dtype, is_graph_type
 from ..registry import handler
@@ -40,15 +43,14 @@ def constant(call: Call) -> Value:
 
 @handler("ConstantOfShape")
 def constant_of_shape(call: Call) -> Value:
-    shape = call.integers(0)
     value = call.constant("value")
     if value is None:
         value = np.zeros(1, np.float32)
     if value.size != 1:
         raise UserError(f"attribute 'value' must have one element, not {value.size}")
     if not is_graph_type(value.dtype):
-        return _host_full(shape, value.reshape(()))
-    return ops.broadcast_to(constant_of(value.reshape(())), shape)
+        return _host_full(call.integers(0), value.reshape(()))
+    return ops.broadcast_to(constant_of(value.reshape(())), call.extents(0))
 
 
 def _host_full(shape: list[int], value: np.ndarray) -> np.ndarray:
@@ -71,16 +73,25 @@ def eye_like(call: Call) -> Tensor:
 
 @handler("Range")
 def range_(call: Call) -> Tensor:
-    start, limit, delta = call.scalar(0), call.scalar(1), call.scalar(2)
+    start, limit, delta = (call.extent(k) for k in range(3))
     kind = call.tensor(0).dtype
-    if delta == 0 or not np.isfinite([start, limit, delta]).all():
+    numbers = [n for n in (start, limit, delta) if not is_symbolic(n)]
+    if delta == 0 or not np.isfinite(numbers).all():
         raise UserError(f"Range from {start} to {limit} in steps of {delta} has no end")
-    count = max(int(np.ceil((limit - start) / delta)), 0)
-    if count > _MOST_CONSTANT:
+    count = _steps(start, limit, delta)
+    if at_least(count, _MOST_CONSTANT + 1):
         raise UserError(f"Range of {count} elements is too large")
     wide = "int64" if kind.is_int else "float64" if kind == "float64" else "float32"
     steps = ops.cast(ops.iota((count,), 0), wide)
     return ops.cast(ops.add(ops.mul(steps, delta), start), kind)
+
+
+def _steps(start: Any, limit: Any, delta: Any) -> int:
+    if not is_symbolic(limit - start):
+        return max(int(np.ceil((limit - start) / delta)), 0)
+    step = int(delta)
+    reach = limit - start if step > 0 else start - limit
+    return larger(0, -(-reach // abs(step)))
 
 
 @handler("BlackmanWindow", "HammingWindow", "HannWindow")

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from ....base.errors import ShapeError, UserError
 from ....graph import ops
 from ....graph.nodes import Tensor
@@ -20,7 +18,7 @@ from .conversion import convert
 from .elementwise import BINARY, divide, power_of
 from .matmul import general_product
 from .normalize import normalize_batch
-from .rearrange import pad_by, resolve_shape
+from .rearrange import pad_by, resolve_shape, scaled_extents
 from .reduction import lp_norm
 
 _LEGACY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -118,7 +116,7 @@ def upsample(call: Call) -> Tensor:
     scales = [1.0, 1.0, call.number("height_scale"), call.number("width_scale")]
     if x.ndim != 4 or not all(0 < scale < 1e6 for scale in scales):
         raise ShapeError(f"scales {scales} do not fit {x.type}")
-    sizes = [int(np.floor(n * s)) for n, s in zip(x.shape, scales)]
+    sizes = scaled_extents(x.shape, scales)
     mode = call.choice("mode", "nearest", ("nearest", "bilinear")).removeprefix("bi")
     return ops.resize(x, sizes, mode, "asymmetric", scales=scales, nearest="floor")
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ....base.errors import ShapeError, UserError
 from ....graph import ops
 from ....graph.nodes import Tensor
+from ....graph.ops.common import product
 from ..call import Call
 from ..elements import graph_dtype
 from ..registry import handler
@@ -23,8 +22,7 @@ def softmax_flat(call: Call) -> Tensor:
     if not -x.ndim <= axis <= x.ndim:
         raise ShapeError(f"axis {axis} is out of range for {x.ndim} dimensions")
     cut = axis + x.ndim if axis < 0 else axis
-    rows = int(np.prod(x.shape[:cut], dtype=object))
-    flat = ops.reshape(x, (rows, int(np.prod(x.shape[cut:], dtype=object))))
+    flat = ops.reshape(x, (product(x.shape[:cut]), product(x.shape[cut:])))
     return ops.reshape(_normalized(call.op, flat, 1), x.shape)
 
 

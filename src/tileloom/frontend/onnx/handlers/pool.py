@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ....base.errors import ShapeError
 from ....graph import ops
 from ....graph.nodes import Tensor
+from ....graph.ops.common import product
+from ....graph.symbols import larger
 from ..call import Call
 from ..registry import handler
 from .conv import windows
@@ -27,13 +27,13 @@ def max_pool(call: Call) -> Tensor | tuple[Tensor, ...]:
 
 def _column_major(indices: Tensor, extents: tuple[int, ...]) -> Tensor:
     """Flat row-major places turned into those of column-major storage, image by image."""
-    size = int(np.prod(extents, dtype=object))
-    image = ops.mul(ops.floor_divide(indices, max(size, 1)), size)
+    size = product(extents)
+    image = ops.mul(ops.floor_divide(indices, larger(1, size)), size)
     rest = ops.sub(indices, image)
     result, stride, below = image, 1, size
     for extent in extents:
-        below //= max(extent, 1)
-        digit = ops.mod(ops.floor_divide(rest, max(below, 1)), extent)
+        below //= larger(1, extent)
+        digit = ops.mod(ops.floor_divide(rest, larger(1, below)), extent)
         result = ops.add(result, ops.mul(digit, stride))
         stride *= extent
     return result
@@ -75,11 +75,11 @@ def max_unpool(call: Call) -> Tensor:
         for k, (n, s, w) in enumerate(zip(x.shape[2:], strides, kernel))
     ]
     natural = [*x.shape[:2], *sizes]
-    shape = call.integers(2) if call.has(2) else natural
-    if len(shape) != x.ndim or min(shape) < 0:
+    shape = call.extents(2) if call.has(2) else natural
+    if len(shape) != x.ndim or any(extent < 0 for extent in shape):
         raise ShapeError(f"output shape {shape} does not fit {x.type}")
     # The indices count places in the unpadded result.
-    flat = ops.zeros((int(np.prod(natural, dtype=object)),), x.dtype)
+    flat = ops.zeros((product(natural),), x.dtype)
     count = (x.type.size,)
     result = ops.scatter_elements(flat, ops.reshape(indices, count), ops.reshape(x, count), 0)
     if list(shape) == natural:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -10,9 +12,12 @@ import numpy as np
 from ....base.errors import ShapeError, UserError
 from ....graph import ops
 from ....graph.nodes import Tensor
+from ....graph.ops.common import product
+from ....graph.symbols import is_symbolic, smaller
 from ..call import Call
+from ..extents import DECIDES, cells_of, tensor_of
 from ..registry import handler
-from ..values import Array, Value, constant_of
+from ..values import Array, Value
 
 
 def _either(call: Call, graph: Callable[[Tensor], Any], host: Callable[[Array], Any]) -> Value:
@@ -32,12 +37,13 @@ def shape(call: Call) -> Tensor:
     extents = list(shape_of(call, 0))
     start = call.integer("start", 0)
     end = call.integer("end", len(extents))
-    return constant_of(np.array(extents[start:end], np.int64))
+    picked = extents[start:end]
+    return tensor_of(cells_of(picked, (len(picked),)))
 
 
 @handler("Size")
 def size(call: Call) -> Tensor:
-    return constant_of(np.array(int(np.prod(shape_of(call, 0), dtype=object)), np.int64))
+    return ops.extent(product(shape_of(call, 0)))
 
 
 def shape_of(call: Call, index: int) -> Sequence[int]:
@@ -51,7 +57,7 @@ def shape_of(call: Call, index: int) -> Sequence[int]:
 
 @handler("Reshape", since=5)
 def reshape(call: Call) -> Value:
-    old, wanted = list(shape_of(call, 0)), call.integers(1)
+    old, wanted = list(shape_of(call, 0)), call.extents(1)
     if not call.flag("allowzero"):
         if any(extent == 0 and k >= len(old) for k, extent in enumerate(wanted)):
             raise ShapeError(f"shape {wanted} copies a dimension that {old} does not have")
@@ -62,11 +68,11 @@ def reshape(call: Call) -> Value:
 
 def resolve_shape(old: Sequence[int], wanted: Sequence[int]) -> list[int]:
     """The shape with a -1 replaced by what is left."""
-    total = int(np.prod(old, dtype=object))
-    known = int(np.prod([extent for extent in wanted if extent != -1], dtype=object))
+    total = product(old)
+    known = product([extent for extent in wanted if extent != -1])
     free = list(wanted).count(-1)
     fits = total == known if not free else known != 0 and total % known == 0
-    if free > 1 or min(wanted, default=0) < -1 or not fits:
+    if free > 1 or any(extent < -1 for extent in wanted) or not fits:
         raise ShapeError(f"cannot reshape {list(old)} to {list(wanted)}")
     return [total // known if extent == -1 else extent for extent in wanted]
 
@@ -77,8 +83,7 @@ def flatten(call: Call) -> Tensor:
     if not -x.ndim <= axis <= x.ndim:
         raise ShapeError(f"axis {axis} is out of range for {x.ndim} dimensions")
     cut = axis % x.ndim if axis < 0 else axis
-    rows = int(np.prod(x.shape[:cut], dtype=object))
-    return ops.reshape(x, (rows, int(np.prod(x.shape[cut:], dtype=object))))
+    return ops.reshape(x, (product(x.shape[:cut]), product(x.shape[cut:])))
 
 
 @handler("Squeeze")
@@ -92,8 +97,15 @@ def squeeze(call: Call) -> Value:
 
 
 def _squeeze(call: Call, axes: list[int] | None) -> Value:
-    picked = None if axes is None else tuple(axes)
+    if axes is None:
+        axes = [k for k, extent in enumerate(shape_of(call, 0)) if is_one(extent)]
+    picked = tuple(axes)
     return _either(call, lambda x: ops.squeeze(x, picked), lambda x: np.squeeze(x, picked))
+
+
+def is_one(extent: int) -> bool:
+    """Whether an extent is 1; if the size at hand decides, the program is for that answer."""
+    return DECIDES.is_zero(extent - 1) and int(extent) == 1
 
 
 @handler("Unsqueeze")
@@ -116,7 +128,7 @@ def _unsqueeze(call: Call, axes: list[int]) -> Value:
 
 @handler("Expand")
 def expand(call: Call) -> Tensor:
-    x, wanted = call.tensor(0), call.integers(1)
+    x, wanted = call.tensor(0), call.extents(1)
     return ops.broadcast_to(x, _broadcast(x.shape, wanted))
 
 
@@ -182,7 +194,7 @@ def split_attribute(call: Call) -> tuple[Value, ...]:
 
 @handler("Split", since=13)
 def split(call: Call) -> tuple[Value, ...]:
-    return _split(call, call.optional_integers(1))
+    return _split(call, call.optional_extents(1))
 
 
 def _split(call: Call, sizes: list[int] | None) -> tuple[Value, ...]:
@@ -195,10 +207,12 @@ def _split(call: Call, sizes: list[int] | None) -> tuple[Value, ...]:
         if count < 1:
             raise UserError(f"cannot split into {count} parts")
         part = -(-extent // count)
-        sizes = [max(min(part, extent - k * part), 0) for k in range(count)]
-    if sum(sizes) != extent or min(sizes, default=0) < 0:
-        raise ShapeError(f"parts of {sizes} do not make up dimension {axis} of {list(x.shape)}")
-    return tuple(ops.split(x, sizes, axis))
+        starts = [smaller(k * part, extent) for k in range(count + 1)]
+    else:
+        starts = list(accumulate(sizes, initial=0))
+        if starts[-1] != extent or any(size < 0 for size in sizes):
+            raise ShapeError(f"parts of {sizes} do not make up dimension {axis} of {list(x.shape)}")
+    return tuple(ops.strided_slice(x, [a], [b], [axis]) for a, b in pairwise(starts))
 
 
 @handler("Slice")
@@ -210,7 +224,7 @@ def slice_attributes(call: Call) -> Value:
 @handler("Slice", since=10)
 def slice_(call: Call) -> Value:
     axes, steps = call.optional_integers(3), call.optional_integers(4)
-    return _slice(call, call.integers(1), call.integers(2), axes, steps)
+    return _slice(call, call.extents(1), call.extents(2), axes, steps)
 
 
 def _slice(
@@ -231,6 +245,8 @@ def _slice(
         raise ShapeError(f"axes {picked} are out of range for {rank} dimensions")
     if 0 in strides:
         raise UserError("a step is 0")
+    for axis, end in zip(picked, ends):
+        _decide_end(shape_of(call, 0)[axis], end)
 
     def host(x: Array) -> Array:
         index = [slice(None)] * rank
@@ -242,12 +258,30 @@ def _slice(
     return _either(call, lambda x: ops.strided_slice(x, starts, ends, picked, strides), host)
 
 
+def _decide_end(extent: int, end: int) -> None:
+    """Make up the mind whether a slice ends before its dimension does.
+
+    The smaller of both would be right too, but equal to nothing: of a table of 512 rows those up to
+    `n` are taken so that there are `n`.
+    """
+    if is_symbolic(end) and DECIDES.not_negative(end):
+        DECIDES.not_negative(extent - end)
+
+
 @handler("Tile", since=6)
 def tile(call: Call) -> Tensor:
-    x, repeats = call.tensor(0), call.integers(1)
-    if len(repeats) != x.ndim or min(repeats, default=0) < 0:
+    x, repeats = call.tensor(0), call.extents(1)
+    if len(repeats) != x.ndim or any(count < 0 for count in repeats):
         raise ShapeError(f"repeats {repeats} do not fit {x.type}")
     return ops.tile(x, repeats)
+
+
+def scaled_extents(shape: Sequence[int], scales: Sequence[float]) -> list[int]:
+    """Extents times factors, rounded down; whole factors leave extents without a number so."""
+    return [
+        n * int(s) if float(s).is_integer() else math.floor(int(n) * s)
+        for n, s in zip(shape, scales)
+    ]
 
 
 @handler("Upsample", since=7)
@@ -256,7 +290,7 @@ def upsample_attribute(call: Call) -> Tensor:
     x = call.tensor(0)
     if len(scales) != x.ndim:
         raise ShapeError(f"{len(scales)} scales for {x.ndim} dimensions")
-    sizes = [int(np.floor(n * s)) for n, s in zip(x.shape, scales)]
+    sizes = scaled_extents(x.shape, scales)
     mode = call.choice("mode", "nearest", ("nearest", "linear", "bilinear"))
     mode = mode.removeprefix("bi")
     return ops.resize(x, sizes, mode, "asymmetric", scales=scales, nearest="floor")
@@ -278,7 +312,7 @@ def pad(call: Call) -> Tensor:
     x = call.tensor(0)
     axes = call.optional_integers(3)
     value = call.scalar(2) if call.has(2) and shape_of(call, 2) != (0,) else 0
-    return pad_by(call, x, call.integers(1), list(range(x.ndim)) if axes is None else axes, value)
+    return pad_by(call, x, call.extents(1), list(range(x.ndim)) if axes is None else axes, value)
 
 
 def pad_by(call: Call, x: Tensor, pads: list[int], axes: list[int], value: Any) -> Tensor:
@@ -294,7 +328,7 @@ def pad_by(call: Call, x: Tensor, pads: list[int], axes: list[int], value: Any) 
 
 @handler("CenterCropPad")
 def center_crop_pad(call: Call) -> Tensor:
-    x, wanted = call.tensor(0), call.integers(1)
+    x, wanted = call.tensor(0), call.extents(1)
     axes = call.ints("axes", list(range(x.ndim)))
     if len(axes) != len(wanted) or any(not -x.ndim <= axis < x.ndim for axis in axes):
         raise ShapeError(f"sizes {wanted} of axes {axes} do not fit {x.type}")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from ....base.errors import UserError
 from ....graph import ops
 from ....graph.nodes import Tensor
+from ....graph.ops.common import product
 from ..call import Call
 from ..registry import handler
 
@@ -17,8 +18,7 @@ def _mean(x: Tensor, axes: Sequence[int], keep: bool) -> Tensor:
     if x.dtype.is_float:
         return ops.mean(x, axes, keep)
     total = ops.sum(x, axes, keep)
-    count = x.type.size // max(total.type.size, 1)
-    return ops.trunc_div(total, count)
+    return ops.trunc_div(total, product([x.shape[axis] for axis in axes]))
 
 
 def _log_sum(x: Tensor, axes: Sequence[int], keep: bool) -> Tensor:

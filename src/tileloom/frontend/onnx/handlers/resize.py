@@ -9,8 +9,10 @@ import numpy as np
 from ....base.errors import ShapeError
 from ....graph import ops
 from ....graph.nodes import Tensor
+from ....graph.ops.common import product
 from ..call import Call
 from ..registry import handler
+from .rearrange import scaled_extents
 
 _COORDINATES = (
     "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
@@ -22,7 +24,7 @@ _COORDINATES = (
 def resize_by_scales(call: Call) -> Tensor:
     x = call.tensor(0)
     scales = [float(s) for s in call.array(1).reshape(-1)]
-    sizes = [math.floor(n * s) for n, s in zip(x.shape, _fitting(x, scales))]
+    sizes = scaled_extents(x.shape, _fitting(x, scales))
     mode = call.choice("mode", "nearest", ("nearest", "linear"))
     return ops.resize(x, sizes, mode, "asymmetric", scales=scales, nearest="floor")
 
@@ -76,11 +78,11 @@ def _sizes(call: Call, x: Tensor, axes: list[int]) -> tuple[list[int], list[floa
         for axis, scale in zip(axes, scales):
             full[axis] = float(scale)
         _fitting(x, full)
-        return [math.floor(n * s) for n, s in zip(x.shape, full)], full
+        return scaled_extents(x.shape, full), full
     if not call.has(3):
         raise ShapeError("neither scales nor sizes are given")
-    wanted = call.integers(3)
-    if len(wanted) != len(axes) or min(wanted, default=0) < 0:
+    wanted = call.extents(3)
+    if len(wanted) != len(axes) or any(size < 0 for size in wanted):
         raise ShapeError(f"sizes {wanted} for {len(axes)} axes")
     policy = call.choice(
         "keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller")
@@ -89,7 +91,7 @@ def _sizes(call: Call, x: Tensor, axes: list[int]) -> tuple[list[int], list[floa
     if policy == "stretch":
         for axis, size in zip(axes, wanted):
             sizes[axis] = size
-        return sizes, None
+        return sizes, [1.0 if m == n or n == 0 else m / n for n, m in zip(x.shape, sizes)]
     pick = min if policy == "not_larger" else max
     scale = pick(size / x.shape[axis] for axis, size in zip(axes, wanted))
     full = [1.0] * x.ndim
@@ -134,7 +136,7 @@ def _sample(x: Tensor, places: list[Tensor], mode: str, padding: str, corners: b
     if mode != "cubic":
         places = [_into(p, n, padding, corners) for p, n in zip(places, extents)]
     taps = [_taps(place, mode) for place in places]
-    flat = ops.reshape(x, (*x.shape[:2], int(np.prod(extents, dtype=object))))
+    flat = ops.reshape(x, (*x.shape[:2], product(extents)))
     total: Tensor | None = None
     for choice in np.ndindex(*[len(line) for line in taps]):
         index: Tensor | None = None

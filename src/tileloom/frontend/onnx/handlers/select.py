@@ -9,7 +9,7 @@ import numpy as np
 
 from ....base.errors import ShapeError
 from ....graph import ops
-from ....graph.nodes import Tensor
+from ....graph.nodes import Tensor, as_extent
 from ..call import Call
 from ..registry import handler
 from ..values import Array, Value, constant_of, value_of
@@ -73,7 +73,7 @@ def tensor_scatter(call: Call) -> Tensor:
 
 @handler("OneHot")
 def one_hot(call: Call) -> Tensor:
-    indices, depth, values = call.tensor(0), int(call.scalar(1)), call.tensor(2)
+    indices, depth, values = call.tensor(0), as_extent(call.extent(1)), call.tensor(2)
     axis = call.integer("axis", -1)
     rank = indices.ndim + 1
     if values.shape != (2,) or not -rank <= axis < rank or depth < 0:
