@@ -40,6 +40,7 @@ ROOMS: dict[str, set[str]] = {
 # functions need there; the doors stand on them.
 ROOMS["driver_kernels"] = set(ROOMS)
 ROOMS["driver_gpu"] = set(ROOMS)
+ROOMS["driver_gpu_family"] = set(ROOMS)
 ROOMS["driver"] = set(ROOMS)
 ROOMS["frontend"] = {"base", "expr", "graph", "sparse", "script", "runtime", "driver"}
 ROOMS["compat"] = set(ROOMS)

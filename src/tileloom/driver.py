@@ -26,7 +26,7 @@ from .graph.symbols import formula_of, host_at, is_symbolic, space_of_graph
 from .runtime import LoadedObject, load_object, native, package_stamp, parallel
 from .runtime.cache import cache_key, object_cache
 from .runtime.executable import Array, Executable, Value
-from .runtime.family import Family
+from .runtime.family import Choices, Family
 from .runtime.kernel import Kernel
 from .runtime.recipe import Panels, Recipe, Step, digest
 from .tir import IRModule, PrimFunc
@@ -253,11 +253,18 @@ def compile_graph(
     return recipe.executable(code)
 
 
-def compile_family(graph: Graph, target: Any = "cpu") -> Family:
+def compile_family(graph: Graph, target: Any = "cpu", device: str | None = None) -> Choices:
     """A graph of symbolic shapes (`graph.symbols`) compiled once for all sizes within their bounds.
 
     It is right where its guards hold, which they do for the sizes of this compilation.
+
+    Args:
+        target: "cpu", "cuda", or a `Target`.
+        device: "emulator" runs code for a GPU on the CPU.
     """
+    wanted = parse_target(target)
+    if wanted.kind == "cuda" or device is not None:
+        return _family_for_gpu(graph, wanted, device)
     host = runnable(target)
     print_stages(graph, host)
     space = space_of_graph(graph)
@@ -269,6 +276,20 @@ def compile_family(graph: Graph, target: Any = "cpu") -> Family:
     if family.holds(space.hints):
         return family
     return Family(*_recipe(graph, host, f"{about} {space.hints}"))
+
+
+def _family_for_gpu(graph: Graph, target: Target, device: str | None) -> Choices:
+    from .driver_gpu import CudaMemory, HostMemory
+    from .driver_gpu_family import GpuFamily
+
+    print_stages(graph, target)
+    memory = HostMemory() if device == "emulator" else CudaMemory(device)
+
+    def made(module: IRModule) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = build(module, target, device)
+        return found
+
+    return GpuFamily(plan_graph(graph, target), target, made, memory)
 
 
 def _recipe(

@@ -15,13 +15,14 @@ import numpy as np
 
 from .base import DType, Target, dtype
 from .base.compiling import compiling
-from .base.errors import ArgumentError
+from .base.errors import ArgumentError, UserError
 from .graph.expand import expand
 from .graph.nodes import Graph, Node, Tensor
 from .graph.optimize import Report, optimize
 from .graph.partition import Device, Group
 from .graph.program import Program, build_program
-from .graph.symbols import is_symbolic
+from .graph.space import Space
+from .graph.symbols import at_sizes, host_at, is_symbolic, space_of_graph
 from .graph.to_tir.blocks import block_function
 from .graph.to_tir.kernel import Machine
 from .runtime import cuda
@@ -141,13 +142,15 @@ def plan_gpu(
         watch("expanded", expanded)
         watch("optimized", simple)
 
+    space = space_of_graph(simple)
+
     def kernel(group: Group, name: str) -> tuple[PrimFunc, list[Tensor]]:
         if has_kernel(group.anchor):
             made, tensors = node_kernel(group.anchor)
             made = made.with_attr("outputs", len(group.outputs))
             return made.with_attr("global_symbol", name), tensors
         blocks, tensors = block_function(group, name)
-        (func,) = schedule_gpu(blocks, target).mod.functions.values()
+        func = _scheduled(blocks, target, space)
         return func.with_attr("outputs", len(group.outputs)), tensors
 
     def ready(node: Node) -> bool:
@@ -155,6 +158,22 @@ def plan_gpu(
 
     return build_program(simple, Machine(), Device.gpu(), kernel, ready)
 
+
+def _scheduled(blocks: PrimFunc, target: Target, space: Space | None) -> PrimFunc:
+    """The kernels of a group; its blocks with `EACH_SIZE` if they are for known sizes only."""
+    if space is None:
+        (func,) = schedule_gpu(blocks, target).mod.functions.values()
+        return func
+    try:
+        with space.kept_open():
+            (func,) = schedule_gpu(blocks, target).mod.functions.values()
+            return func
+    except UserError as refusal:
+        return blocks.with_attr(EACH_SIZE, refusal.message)
+
+
+#: The attribute of functions that are to be scheduled when sizes are known, and why.
+EACH_SIZE = "each_size"
 
 _SCANS = {"cumsum": "sum", "cumprod": "prod"}
 
@@ -209,6 +228,7 @@ class GpuExecutable:
         program: what it runs; `program.module` holds the scheduled kernels.
         replaced: the input whose new value an output is, by their positions: its array is changed
             when all has run, and returned as the output.
+        sizes: those of the program's symbols, which kernels take after arrays.
     """
 
     def __init__(
@@ -217,8 +237,12 @@ class GpuExecutable:
         kernels: Mapping[str, Callable[..., Any]],
         memory: Memory,
         replaced: Mapping[int, int] | None = None,
+        sizes: Mapping[str, int] | None = None,
     ) -> None:
         self.program = program
+        self.sizes = dict(sizes or {})
+        self._numbers = tuple(self.sizes.values())
+        self._shapes: dict[Tensor, tuple[int, ...]] = {}
         self.memory = memory
         self.replaced = dict(replaced or {})
         self.steps: list[Launch | Node] = []
@@ -249,7 +273,8 @@ class GpuExecutable:
             if isinstance(step, Node):
                 self._on_host(step, held)
             else:
-                step.kernel(*(self._array(tensor, held) for tensor in step.tensors))
+                arrays_of = (self._array(tensor, held) for tensor in step.tensors)
+                step.kernel(*arrays_of, *self._numbers)
             for tensor in dead:
                 del held[tensor]
         results = [self._result(tensor, held) for tensor in graph.outputs]
@@ -271,18 +296,32 @@ class GpuExecutable:
     def _array(self, tensor: Tensor, held: dict[Tensor, Any]) -> Any:
         """The memory of a tensor as an array of its shape; new memory if it has none yet."""
         home = self._home(tensor)
+        shape = self._shape(tensor)
         if home not in held:
-            held[home] = self.memory.empty(home.shape, home.dtype)
+            held[home] = self.memory.empty(self._shape(home), home.dtype)
         found = held[home]
-        return found if home.shape == tensor.shape else self.memory.view(found, tensor.shape)
+        return found if self._shape(home) == shape else self.memory.view(found, shape)
+
+    def _shape(self, tensor: Tensor) -> tuple[int, ...]:
+        """The shape of a tensor for the sizes at hand."""
+        if not self.sizes:
+            return tensor.shape
+        found = self._shapes.get(tensor)
+        if found is None:
+            found = self._shapes[tensor] = at_sizes(tensor.shape, self.sizes)
+        return found
 
     def _on_host(self, node: Node, held: dict[Tensor, Any]) -> None:
         given = [self.memory.get(self._array(tensor, held)) for tensor in node.inputs]
         types = [tensor.type for tensor in node.outputs]
-        for tensor, made in zip(
-            node.outputs, node.op.reference(given, node.attrs, types), strict=True
-        ):
-            held[tensor] = self.memory.put(np.array(made, tensor.dtype.numpy).reshape(tensor.shape))
+        results = (
+            host_at(node, self.sizes)(given)
+            if self.sizes
+            else node.op.reference(given, node.attrs, types)
+        )
+        for tensor, made in zip(node.outputs, results, strict=True):
+            array = np.array(made, tensor.dtype.numpy).reshape(self._shape(tensor))
+            held[tensor] = self.memory.put(array)
 
     def _result(self, tensor: Tensor, held: dict[Tensor, Any]) -> Any:
         """An output in memory that nothing else uses."""
@@ -319,9 +358,11 @@ class GpuExecutable:
             raise ArgumentError(f"{name} takes {len(inputs)} arrays, not {len(arrays)}")
         found = list(map(self.memory.put, arrays))
         for tensor, array in zip(inputs, found, strict=True):
-            if tuple(array.shape) != tensor.shape or dtype(array.dtype) != tensor.dtype:
+            shape = self._shape(tensor)
+            if tuple(array.shape) != shape or dtype(array.dtype) != tensor.dtype:
                 given = f"{dtype(array.dtype)}{list(array.shape)}"
-                raise ArgumentError(f"{name}: {tensor.name!r} must be {tensor.type}, not {given}")
+                wanted = f"{tensor.dtype}{list(shape)}"
+                raise ArgumentError(f"{name}: {tensor.name!r} must be {wanted}, not {given}")
         return found
 
 

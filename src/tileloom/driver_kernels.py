@@ -13,7 +13,7 @@ from .base import Target
 from .base.errors import UnsupportedError, UserError
 from .base.gpu_instructions import MAP_SCOPE
 from .base.target import target as parse_target
-from .expr import Var
+from .expr import Expr, Var, free_vars
 from .runtime.params import ParamSpec
 from .tir import IRModule, PrimFunc
 from .tir.atomics import written_pointers
@@ -98,9 +98,9 @@ def parameters(func: PrimFunc, passed: int) -> list[ParamSpec]:
             kind: Literal["scalar", "map"] = "map" if _is_map(param) else "scalar"
             specs.append(ParamSpec(param.name, kind, param.dtype, implicit=k >= passed))
             continue
-        shape = tuple(_extent(extent) for extent in buffer.shape)
+        shape = tuple(_extent(extent, func) for extent in buffer.shape)
         access: Literal["r", "rw"] = "rw" if buffer.data in written else "r"
-        strides = tuple(_extent(stride) for stride in buffer.strides) or None
+        strides = tuple(_extent(stride, func) for stride in buffer.strides) or None
         specs.append(ParamSpec(buffer.name, "buffer", buffer.dtype, shape, strides, access))
     return specs
 
@@ -109,9 +109,11 @@ def _is_map(param: Var) -> bool:
     return param.pointee is not None and param.pointee[1] == MAP_SCOPE
 
 
-def _extent(extent: Any) -> int | str:
+def _extent(extent: Any, func: PrimFunc) -> int | str:
     if isinstance(extent, Var):
         return extent.name
+    if isinstance(extent, Expr) and free_vars(extent) and free_vars(extent) <= {*func.params}:
+        return str(extent)  # the same wherever it stands; who passes the numbers knows its value
     if not hasattr(extent, "value"):
         raise UserError(f"the extent {extent} of a parameter is neither a number nor a variable")
     return int(extent.value)

@@ -16,7 +16,6 @@ from .reducers import (
     sum,
 )
 from .tensor import (
-    EXTENT,
     ComputeOp,
     PlaceholderOp,
     Tensor,
@@ -27,7 +26,7 @@ from .tensor import (
 )
 
 __all__ = [
-    "EXTENT", "ComputeOp", "PlaceholderOp", "Reducer", "Tensor", "accumulator", "all", "any",
+    "ComputeOp", "PlaceholderOp", "Reducer", "Tensor", "accumulator", "all", "any",
     "argmax", "argmin", "call", "comm_reducer", "compute", "create_prim_func", "highest",
     "if_then_else", "isnan", "logical_not", "lowest", "max", "min", "placeholder", "prod",
     "reduce_axis", "select", "static_extent", "sum",

@@ -33,10 +33,8 @@ from ..expr import (
     as_expr,
     post_order,
 )
+from ..expr.extents import known_extent
 from ..expr.operators import Operators
-
-#: Under this name the memo of an expression holds the extent that it was made of.
-EXTENT = "extent"
 
 
 def static_extent(extent: Expr) -> int:
@@ -45,12 +43,10 @@ def static_extent(extent: Expr) -> int:
     Raises:
         ShapeError: it is symbolic, and nothing more is known of it.
     """
-    if isinstance(extent, IntImm):
-        return int(extent.value)
-    known = extent.memo.get(EXTENT)
+    known = known_extent(extent)
     if known is None:
         raise ShapeError(f"the extent {extent} is symbolic")
-    return known  # type: ignore[no-any-return]
+    return known
 
 
 class PlaceholderOp:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from ..base.errors import UnsupportedError
 from ..base.polynomial import Apart, Number, Polynomial, value_of
 from ..expr import Expr, Var
 
@@ -46,6 +47,7 @@ class Space:
         self._low: dict[str, int] = {}
         self._high: dict[str, int] = {}
         self._path: _Path | None = None
+        self._is_kept_open = False
 
     def add(self, name: str, low: int, high: int, hint: int) -> Polynomial:
         """A new symbol."""
@@ -118,7 +120,13 @@ class Space:
         return answer
 
     def fix(self, number: Polynomial) -> int:
-        """The value of a number in this compilation, which becomes a guard."""
+        """The value of a number in this compilation, which becomes a guard.
+
+        Raises:
+            UnsupportedError: inside of `kept_open`.
+        """
+        if self._is_kept_open:
+            raise UnsupportedError(f"{number} would have to be a number")
         value = number.value(self.hints)
         self.fixed[number] = value
         for part in (number - value, value - number):
@@ -196,6 +204,15 @@ class Space:
                 for k in range(len(path.answers) - 1, len(prefix) - 1, -1)
             ]
         return results
+
+    @contextmanager
+    def kept_open(self) -> Iterator[None]:
+        """A scope in which no formula may be taken for its value."""
+        self._is_kept_open = True
+        try:
+            yield
+        finally:
+            self._is_kept_open = False
 
     @contextmanager
     def assuming(self, *facts: Polynomial) -> Iterator[None]:

@@ -24,8 +24,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..base.polynomial import Apart, Number, Polynomial, greatest, least, quotient, remainder
-from ..compute import EXTENT
 from ..expr import Expr, FloorDiv, FloorMod, Max, Min, binary, const
+from ..expr.extents import EXTENT
 from .space import Space
 
 if TYPE_CHECKING:
@@ -75,6 +75,17 @@ class SymInt:
     def hint(self) -> int:
         """The value in this compilation, which nothing may depend on but speed."""
         return self.formula.value(self.space.hints)
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The least and the greatest value, as far as is known."""
+        return self.space.between(self.formula)
+
+    @property
+    def usual(self) -> int:
+        """A value that estimates go by: within the limits, and the same in every compilation."""
+        low, high = self.limits
+        return max(low, min(high, self.formula.value(self.space.typical)))
 
     # ------------------------------------------------------------------ arithmetic
 

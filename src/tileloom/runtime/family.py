@@ -7,29 +7,41 @@ it, and the next call with the same sizes costs what a call of a program for one
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from .elf import LoadedObject
 from .executable import Executable
 from .recipe import Recipe
 
 
-class Family:
-    """A program whose shapes are formulas of named sizes.
+class Formula(Protocol):
+    """A formula of named sizes."""
+
+    def value(self, sizes: Mapping[str, int]) -> int:
+        """Its value for some sizes."""
+
+
+class Choices:
+    """A program whose shapes are formulas of named sizes, and how kernels are chosen for sizes.
 
     Args:
-        recipe: with formulas in shapes.
-        code: its machine code.
+        guards: formulas that are not negative where the program is right.
+        buckets: for each kernel of the program those that it is chosen from, each with formulas
+            that are not negative where it is taken.
     """
 
-    def __init__(self, recipe: Recipe, code: LoadedObject | None) -> None:
-        self.recipe = recipe
-        self.code = code
-        self._kernels = recipe.kernels(code)
+    def __init__(
+        self,
+        guards: Sequence[Formula],
+        buckets: Mapping[str, Sequence[tuple[str, Sequence[Formula]]]],
+    ) -> None:
+        self.guards = tuple(guards)
+        self.buckets = buckets
 
     def holds(self, sizes: Mapping[str, int]) -> bool:
         """Whether the program is right for these sizes, which must be within their bounds."""
-        return all(guard.value(sizes) >= 0 for guard in self.recipe.guards)
+        return all(guard.value(sizes) >= 0 for guard in self.guards)
 
     def kernels(self, sizes: Mapping[str, int]) -> dict[str, str]:
         """For each kernel of the program the one of its buckets that is called for these sizes."""
@@ -39,15 +51,15 @@ class Family:
                 for kernel, predicates in buckets
                 if all(predicate.value(sizes) >= 0 for predicate in predicates)
             )
-            for name, buckets in self.recipe.buckets.items()
+            for name, buckets in self.buckets.items()
         }
 
     def explain(self, sizes: Mapping[str, int]) -> str:
         """The kernels, their buckets with predicates, and which are taken for some sizes."""
         taken = self.kernels(sizes)
         lines = [", ".join(f"{name} = {size}" for name, size in sizes.items())]
-        lines += [f"right where {guard} >= 0" for guard in self.recipe.guards]
-        for name, buckets in self.recipe.buckets.items():
+        lines += [f"right where {guard} >= 0" for guard in self.guards]
+        for name, buckets in self.buckets.items():
             lines.append(f"{name}: {len(buckets)} {'bucket' if len(buckets) == 1 else 'buckets'}")
             done = False
             for kernel, predicates in buckets:
@@ -60,6 +72,25 @@ class Family:
                 when = " and ".join(f"{predicate} >= 0" for predicate in predicates) or "always"
                 lines.append(f"  {'->' if here else '  '} {kernel} where {when}")
         return "\n".join(lines)
+
+    def at(self, sizes: Mapping[str, int]) -> Any:
+        """The program for these sizes, for which it `holds`."""
+        raise NotImplementedError
+
+
+class Family(Choices):
+    """Such a program for a CPU.
+
+    Args:
+        recipe: with formulas in shapes.
+        code: its machine code.
+    """
+
+    def __init__(self, recipe: Recipe, code: LoadedObject | None) -> None:
+        super().__init__(recipe.guards, recipe.buckets)
+        self.recipe = recipe
+        self.code = code
+        self._kernels = recipe.kernels(code)
 
     def at(self, sizes: Mapping[str, int]) -> Executable:
         """The program for these sizes, for which it `holds`."""

@@ -10,7 +10,7 @@ from ... import driver
 from ...base.errors import ArgumentError, UnsupportedError, UserError
 from ...graph.space import Space
 from ...graph.symbols import at_sizes, symbol
-from ...runtime.family import Family
+from ...runtime.family import Choices
 from .dims import Axes, Dim, alike, axes_of, bind
 from .trace import Compiled, packaged
 from .tree import Leaf
@@ -39,7 +39,7 @@ class DynamicCompiled(Compiled):
     ) -> None:
         super().__init__(function, target, static_argnames, device)
         self.shapes = shapes
-        self._families: dict[Any, list[tuple[Family, Any]]] = {}
+        self._families: dict[Any, list[tuple[Choices, Any]]] = {}
         self._sized: dict[Any, Callable[..., Any]] = {}
 
     def _find_signature(self) -> inspect.Signature | None:
@@ -70,7 +70,7 @@ class DynamicCompiled(Compiled):
 
     def _family(
         self, tree: Any, leaves: tuple[Leaf, ...]
-    ) -> tuple[Family, Any, dict[str, int]] | None:
+    ) -> tuple[Choices, Any, dict[str, int]] | None:
         """The program for these arguments, the structure of its result, and the sizes.
 
         None if it has to be compiled for these sizes alone.
@@ -112,7 +112,7 @@ class DynamicCompiled(Compiled):
         axes: Sequence[Axes],
         dims: dict[str, Dim],
         sizes: dict[str, int],
-    ) -> tuple[Family, Any]:
+    ) -> tuple[Choices, Any]:
         space = Space()
         symbols = {
             name: symbol(space, name, max(1, dim.min), dim.max, sizes[name])
@@ -126,7 +126,7 @@ class DynamicCompiled(Compiled):
             open_leaves.append(leaf._replace(shape=tuple(shape)))
         try:
             graph, structure = self._trace(tree, tuple(open_leaves))
-            return driver.compile_family(graph, self.target), structure
+            return driver.compile_family(graph, self.target, self.device), structure
         except UserError as error:
             if not space.fixed:
                 raise

@@ -15,17 +15,22 @@ from ...expr import (
     LE,
     LT,
     REDUCE,
+    Add,
+    Analyzer,
     And,
     Expr,
     IntImm,
+    Mul,
     Range,
+    Sub,
     Var,
     detect_iter_map,
     free_vars,
 )
+from ...expr.extents import limits_of_variables
 from ...tir import BlockRealize, For
 from ..errors import name_of
-from .affine import linear_form
+from .affine import knowing, linear_form
 from .regions import Box
 from .tree import is_one
 
@@ -59,7 +64,13 @@ def _is_injective(
     if _plainly_injective(values, loops):
         return True
     domains = {loop.loop_var: Range(loop.min, loop.extent) for loop in loops}
-    return bool(detect_iter_map(values, domains, predicate, "bijective"))
+    known = knowing(domains)
+    if detect_iter_map(values, domains, predicate, "bijective", known):
+        return True
+    # Conditions that are not understood leave out instances, which makes no two of them one.
+    return known is not None and bool(
+        detect_iter_map(values, domains, True, "bijective", knowing(domains))
+    )
 
 
 def _plainly_injective(values: Sequence[Expr], loops: Sequence[For]) -> bool:
@@ -216,4 +227,43 @@ def _starts_at_least(condition: Expr, variables: tuple[Var, ...]) -> bool:
     if isinstance(condition, (GT, GE)):
         less, more = more, less
     form = linear_form(less - more)
-    return form is not None and all(s >= 0 for v, s in form[0] if v in variables)
+    if form is not None:
+        return all(s >= 0 for v, s in form[0] if v in variables)
+    return _slope(less, variables) in (0, 1) and _slope(more, variables) in (0, -1)
+
+
+def _slope(value: Expr, variables: tuple[Var, ...]) -> int | None:
+    """Whether a value grows with some variables, is the same (0), or shrinks; None if unknown."""
+    if free_vars(value).isdisjoint(variables):
+        return 0
+    match value:
+        case Var():
+            return 1
+        case Add(a=a, b=b):
+            return _sum(_slope(a, variables), _slope(b, variables))
+        case Sub(a=a, b=b):
+            less = _slope(b, variables)
+            return _sum(_slope(a, variables), None if less is None else -less)
+        case Mul(a=a, b=b):
+            slope, other = (
+                (_slope(a, variables), b) if _uses(a, variables) else (_slope(b, variables), a)
+            )
+            known = Analyzer()
+            known.bind_bounds(limits_of_variables(other))
+            ends = known.const_int_bound(other)
+            if slope is None or _uses(other, variables) or ends.min_value < 0:
+                return None
+            return slope
+        case _:
+            return None
+
+
+def _uses(value: Expr, variables: tuple[Var, ...]) -> bool:
+    return not free_vars(value).isdisjoint(variables)
+
+
+def _sum(a: int | None, b: int | None) -> int | None:
+    """The slope of a sum."""
+    if a is None or b is None or a * b < 0:
+        return None
+    return a or b

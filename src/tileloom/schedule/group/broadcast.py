@@ -11,6 +11,7 @@ from dataclasses import replace
 from math import prod
 
 from ...expr import IntImm, Var
+from ...expr.extents import is_number, usual
 from ..schedule import Schedule
 from .choose import vector_of
 from .clusters import Cluster
@@ -26,7 +27,7 @@ THREADS, EACH, LEAST = 256, 4, 1 << 16
 def along_broadcasts(sch: Schedule, cluster: Cluster) -> Domain | None:
     """The domain with rows along which some operands are constant; None if that does not pay."""
     domain = cluster.domain
-    if domain.reduced or domain.rows < LEAST or len(domain.spatial) < 2:
+    if domain.reduced or len(domain.spatial) < 2 or usual(domain.rows) < LEAST:
         return None
     blocks = cluster.blocks(sch).values()
     if any(reduces(block) or transposed_reads(block, domain) for block in blocks):
@@ -34,7 +35,7 @@ def along_broadcasts(sch: Schedule, cluster: Cluster) -> Domain | None:
     most = len(domain.spatial)
     count = min((n for n in _constant_along(sch, cluster) if 0 < n < most), default=0)
     low = prod(axis.extent for axis in domain.spatial[most - count :])
-    if count == 0 or (low % 32 and low < 4 * THREADS):
+    if count == 0 or not is_number(low) or (low % 32 and low < 4 * THREADS):
         return None
     new = {axis: replace(axis, reduced=k >= most - count) for k, axis in enumerate(domain.spatial)}
     rows = [axis for axis in new.values() if not axis.reduced]
@@ -70,7 +71,8 @@ def broadcast_tile(domain: Domain, bits: int) -> Tile:
     vector = vector_of(length, min(inner, 16), bits)
     vectors = -(-domain.depth // vector)
     threads = min(THREADS, next_power(vectors))
-    together = trim(domain.rows, 1, THREADS // threads)
+    most = THREADS // threads
+    together = trim(domain.rows, 1, most) if is_number(domain.rows) else most
     each = min(EACH, -(-vectors // threads))
     parts = -(-vectors // (threads * each))
     return Tile(together, 1, threads, each * vector, "none", vector, parts)

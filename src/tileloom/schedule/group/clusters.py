@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from ...base import Target
 from ...expr import IntImm, Var
+from ...expr.extents import is_number
 from ...tir import Block, Buffer
 from ..instruction import can
 from ..schedule import Schedule
@@ -191,10 +192,12 @@ def blocks_alone(domain: Domain) -> int:
 
 def is_long(domain: Domain, target: Target) -> bool:
     """Whether rows are so few and so long that all of the GPU should reduce each."""
-    if domain.rows * domain.depth < LARGE and domain.rows > 1:
-        return False
     least = LONG if domain.reduces_innermost else DEEP
-    return domain.depth >= least and blocks_alone(domain) < busy_blocks(target) // 2
+    if domain.depth < least or blocks_alone(domain) >= busy_blocks(target) // 2:
+        return False
+    if not (is_number(domain.rows) and is_number(domain.depth)):
+        return True  # not worth kernels of its own
+    return domain.rows * domain.depth >= LARGE or domain.rows <= 1
 
 
 def _stages(

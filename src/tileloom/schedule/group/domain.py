@@ -14,6 +14,7 @@ from math import prod
 
 from ...base.errors import UserError
 from ...expr import REDUCE, Expr, IntImm, Var
+from ...expr.extents import known_extent, usual
 from ...tir import Block, Buffer, buffer_accesses, seq
 from ..schedule import Schedule
 
@@ -30,10 +31,10 @@ class GroupAxis:
     """An axis of the domain.
 
     Attributes:
-        extent: how many positions.
+        extent: how many positions; what counts as a number (`expr.extents`), where that is known.
         reduced: whether a block reduces over it.
         weight: how far apart neighbours lie in the largest buffer that the axis runs through.
-        size: the extent as the program has it; where that is not constant, `extent` is a guess.
+        size: the extent as the program has it.
     """
 
     extent: int
@@ -102,16 +103,25 @@ def domain_of(blocks: Sequence[Block], guess: Guess | None = None) -> Domain:
     """The domain of some blocks of a function.
 
     Args:
-        guess: how large a size is that is not constant; without one such sizes are refused.
+        guess: how large a size is that is not constant, for its axis' `extent`; by default what it
+            was made of, and sizes of which nothing is known are refused.
 
     Raises:
         GroupRefused: they share none.
     """
-    return _Finder(blocks, guess or _refuse_symbols).find()
+    return _Finder(blocks, guess or extent_of).find()
 
 
-def _refuse_symbols(size: Expr) -> int:
-    raise GroupRefused(f"there is an axis whose extent {size} is not constant")
+def extent_of(size: Expr) -> int:
+    """A size that is not constant as what it was made of.
+
+    Raises:
+        GroupRefused: nothing is known of it.
+    """
+    known = known_extent(size)
+    if known is None:
+        raise GroupRefused(f"there is an axis whose extent {size} is not constant")
+    return known
 
 
 class _Finder:
@@ -177,7 +187,7 @@ class _Finder:
         largest: dict[object, int] = {}
         for block in self.blocks:
             for buffer, indices in accesses(block):
-                shape = [self._number(n) for n in buffer.shape]
+                shape = [usual(self._number(n)) for n in buffer.shape]
                 step = size = prod(shape)
                 for index, n in zip(indices, shape, strict=True):
                     step //= max(1, n)

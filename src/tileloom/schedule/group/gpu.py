@@ -9,13 +9,14 @@ intermediates stay in its registers; results of reductions reach every thread th
 from __future__ import annotations
 
 from ...base import Target
+from ...expr.extents import is_number
 from ...tir import IRModule, PrimFunc
 from ..errors import ScheduleError
 from ..library import auto_inline
 from ..rv import LoopRV
 from ..schedule import Schedule
 from .broadcast import along_broadcasts, broadcast_tile
-from .choose import choose_tile
+from .buckets import choose_open_tile
 from .clusters import Cluster, settle
 from .domain import GroupRefused, domain_of
 from .grid import merged, parts_for, schedule_parts
@@ -34,7 +35,7 @@ from .registers import (
 )
 from .share import ACROSS_ROWS, ALONG_ROWS, share_out, threads_of
 from .stream import Rows, reduce_stream
-from .tile import Tile, alternatives
+from .tile import MANY, Tile, alternatives
 from .transposed import ROWS, SIDE, tile_transposed, transposed_reads
 
 
@@ -122,8 +123,9 @@ def _choose(sch: Schedule, cluster: Cluster, target: Target, alone: bool) -> Til
     blocks = cluster.blocks(sch).values()
     domain = cluster.domain
     if cluster.is_product(sch):
-        return Tile(min(256, domain.rows), 1, 1, domain.depth, "none")
-    tile = choose_tile(
+        rows = min(256, domain.rows) if is_number(domain.rows) else 256
+        return Tile(rows, 1, 1, domain.depth if is_number(domain.depth) else MANY, "none")
+    tile = choose_open_tile(
         domain.rows,
         domain.depth,
         reduces=any(map(reduces, blocks)),

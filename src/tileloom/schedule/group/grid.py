@@ -8,6 +8,7 @@ order of adding is fixed, unlike with atomic additions.
 from __future__ import annotations
 
 from ...base import Target
+from ...expr.extents import is_number, limits
 from ..rv import BlockRV, LoopRV
 from ..schedule import Schedule
 from .choose import vector_of
@@ -24,6 +25,8 @@ from .tile import KEPT, Tile, busy_blocks, next_power, trim
 
 #: Threads that reduce one part, and for columns how many columns and how many threads of each.
 THREADS, COLUMNS, TOGETHER = 256, 32, 8
+#: Rows of an unknown length are cut for that, where they are longer.
+LONGER = 1 << 18
 
 
 def parts_for(sch: Schedule, cluster: Cluster, target: Target) -> int:
@@ -39,11 +42,22 @@ def parts_for(sch: Schedule, cluster: Cluster, target: Target) -> int:
         if over_depth(domain, name) and (not reduces(block) or any(map(reduces, inside))):
             return 1  # the data is passed over again, with what all parts make together
     step = _threads(domain)
-    wanted = trim(
-        2 * busy_blocks(target) // blocks_alone(domain), 1, max(1, domain.depth // (step * KEPT))
-    )
+    alone, depth = _numbers(domain)
+    wanted = trim(2 * busy_blocks(target) // alone, 1, max(1, depth // (step * KEPT)))
+    if not is_number(domain.depth):
+        return int(wanted)
     length = -(-domain.depth // (wanted * step)) * step
     return int(-(-domain.depth // length))
+
+
+def _numbers(domain: Domain) -> tuple[int, int]:
+    """Blocks and the length of rows, by which parts are counted."""
+    alone, depth = blocks_alone(domain), domain.depth
+    if not is_number(alone):
+        alone = 8 if alone < 16 else 64
+    if not is_number(depth):
+        depth = LONGER if depth >= LONGER else limits(depth)[0]
+    return alone, depth
 
 
 def _threads(domain: Domain) -> int:
@@ -61,12 +75,15 @@ def schedule_parts(sch: Schedule, cluster: Cluster, parts: int, bits: int) -> li
     rows = streams_of(sch, cluster) if along else {}
     vector = vector_of(domain.reduced[-1].extent, KEPT, bits) if rows else 1
     step = _threads(domain) * vector
-    length = -(-domain.depth // (parts * step))
-    parts = -(-domain.depth // (length * step))  # none of them empty
+    length: int | None = None
+    if is_number(domain.depth):
+        length = -(-domain.depth // (parts * step))
+        parts = -(-domain.depth // (length * step))  # none of them empty
+    rows_number = domain.rows if is_number(domain.rows) else THREADS
     if along:
         whole, tags = Tile(1, 1, trim(next_power(parts), 1, 1024), 1, "block"), ALONG_ROWS
     else:
-        whole, tags = Tile(min(THREADS, domain.rows), 1, 1, parts, "none"), ACROSS_ROWS
+        whole, tags = Tile(min(THREADS, rows_number), 1, 1, parts, "none"), ACROSS_ROWS
     keep_results(sch, cluster, whole)
     deep = {name: normalise(sch, name, domain, vector)[1] is not None for name in cluster.names}
     if cluster.pairs:
@@ -79,14 +96,14 @@ def schedule_parts(sch: Schedule, cluster: Cluster, parts: int, bits: int) -> li
         if deep[name] and vector > 1:
             of_parts += _stream_part(sch, rv, cluster, (parts, length, vector), rows)
         elif deep[name]:
-            part, _, _ = sch.split(sch.get_loops(rv)[1], [parts, length, step])
-            of_parts.append(_tile_part(sch, sch.rfactor(part, 0), along, domain.rows))
+            part = _into_parts(sch, sch.get_loops(rv)[1], parts, length, step)[0]
+            of_parts.append(_tile_part(sch, sch.rfactor(part, 0), along, rows_number))
         row, *depth = sch.get_loops(rv)
         leaves = cluster.leaves(sch, sch.get(rv))
         of_wholes.append(
             share_out(sch, rv, row, depth[:1] if deep[name] else (), whole, tags, leaves)
         )
-    threads = (THREADS, 1) if along else (min(COLUMNS, domain.rows), TOGETHER)
+    threads = (THREADS, 1) if along else (min(COLUMNS, rows_number), TOGETHER)
     return [
         Launch(merged(sch, of_parts), threads),
         Launch(merged(sch, of_wholes), threads_of(whole, tags)),
@@ -94,13 +111,13 @@ def schedule_parts(sch: Schedule, cluster: Cluster, parts: int, bits: int) -> li
 
 
 def _stream_part(
-    sch: Schedule, rv: BlockRV, cluster: Cluster, sizes: tuple[int, int, int], rows: Rows
+    sch: Schedule, rv: BlockRV, cluster: Cluster, sizes: tuple[int, int | None, int], rows: Rows
 ) -> list[LoopRV]:
     """A block of threads for each part of a row, read by vectors; threads, then all of them."""
     parts, length, vector = sizes
     copies = copy_streams(sch, rv, cluster, vector, rows)
     row, vectors, lane = sch.get_loops(rv)
-    part, inner, thread = sch.split(vectors, [parts, length, THREADS])
+    part, inner, thread = _into_parts(sch, vectors, parts, length, THREADS)
     sch.reorder(row, part, thread, inner, lane)
     both = sch.rfactor(part, 0)
     _for_other_kernels(sch, both)
@@ -113,6 +130,22 @@ def _stream_part(
         blocks.append(sch.fuse(row, part))
         sch.bind(thread, "threadIdx.x")
     return blocks
+
+
+def _into_parts(
+    sch: Schedule, loop: LoopRV, parts: int, length: int | None, step: int
+) -> tuple[LoopRV, LoopRV, LoopRV]:
+    """Loops over parts, over the steps of one, and over threads.
+
+    Parts of an unknown length take steps in turn, so that conditions stay linear.
+    """
+    part: LoopRV
+    if length is not None:
+        part, inner, thread = sch.split(loop, [parts, length, step])
+    else:
+        inner, part, thread = sch.split(loop, [None, parts, step])
+        sch.reorder(part, inner)
+    return part, inner, thread
 
 
 def merged(sch: Schedule, nests: list[LoopRV]) -> LoopRV:

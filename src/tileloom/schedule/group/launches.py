@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...expr import IntImm
 from ...tir import Block, Buffer
 from ..analysis.tree import child_blocks
 from ..errors import ScheduleError
@@ -60,13 +61,19 @@ def _bind(sch: Schedule, group: Sequence[Launch]) -> Schedule:
 
 
 def _merged(sch: Schedule, loops: Sequence[LoopRV]) -> LoopRV:
-    extents = [int(sch.get(loop).extent) for loop in loops]
+    sizes = [sch.get(loop).extent for loop in loops]
+    if len(set(sizes)) == 1:
+        same: LoopRV = sch.merge(*loops)
+        return same
+    if not all(isinstance(size, IntImm) for size in sizes):
+        raise ScheduleError("which of the kernels has more blocks depends")
+    extents = list(map(int, sizes))
     most = max(extents)
-    same = [
+    equal = [
         loop if extent == most else sch.split(loop, [most, 1])[0]
         for loop, extent in zip(loops, extents, strict=True)
     ]
-    merged: LoopRV = sch.merge(*same)
+    merged: LoopRV = sch.merge(*equal)
     return merged
 
 

@@ -82,7 +82,10 @@ def _in_parts(sch: Schedule, depth: LoopRV, tile: Tile) -> tuple[list[LoopRV], L
     """Loops over blocks that share a row (if it is shared), over steps and over threads."""
     inner: LoopRV
     if tile.parts == 1:
-        inner, thread = sch.split(depth, [None, tile.reduce_thread])
+        # Registers have numbers, so what is kept there has a known length.
+        open_ = tile.keeps_rows and not isinstance(sch.get(depth).extent, IntImm)
+        steps = -(-tile.reduce_inner // tile.vector) if open_ else None
+        inner, thread = sch.split(depth, [steps, tile.reduce_thread])
         return [], inner, thread
     each = tile.reduce_inner // tile.vector
     part, inner, thread = sch.split(depth, [tile.parts, each, tile.reduce_thread])

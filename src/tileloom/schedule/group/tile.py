@@ -10,11 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from ...base import Target
+from ...expr.extents import is_number
 
 Method = Literal["none", "warp", "block", "discrete"]
 
 #: Elements of a row that a thread keeps in registers between two uses, one by one or in vectors.
 KEPT, LONGEST = 8, 16
+#: Stands for the elements that a thread passes over in a loop, where the number depends.
+MANY = 1024
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,10 @@ def alternatives(tile: Tile, rows: int, depth: int) -> Iterator[Tile]:
     yield tile
     if tile.vector > 1 and tile.reduce_inner > 1:
         yield replace(tile, vector=1)
+    if not (is_number(rows) and is_number(depth)):
+        if tile.keeps_rows and tile.reduce_thread > 1:
+            yield replace(tile, vector=1, reduce_inner=MANY)
+        return
     threads = divisor(depth, tile.reduce_thread)
     together = divisor(rows, tile.spatial_thread)
     even = replace(

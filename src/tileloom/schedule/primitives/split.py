@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from ...expr import Analyzer, Expr, IntImm, Range, Var, as_expr, binary, const
+from ...expr.extents import limits_of_variables
 from ...expr.nodes import LT, Add, Mul
 from ...tir import BlockRealize, For, stmt_children
 from ..analysis.tree import domains_above, require_plain_loop, require_zero_start
@@ -118,7 +119,9 @@ def _inferred(loop: StmtSRef, factors: Sequence[Factor | None]) -> list[Factor]:
         for factor in known:
             total = total * factor
         rest = Analyzer().simplify((extent + total - 1) // total)
-        short = not open_ and not Analyzer().can_prove(total >= extent)
+        analyzer = Analyzer()
+        analyzer.bind_bounds(limits_of_variables(extent))
+        short = not open_ and not analyzer.can_prove(total >= extent)
     if short:
         text = " * ".join(map(str, known))
         raise refuse(
