@@ -88,3 +88,28 @@ def test_a_graph_for_the_second_device(plug: Any, monkeypatch: pytest.MonkeyPatc
     np.testing.assert_allclose(compiled(x)[0], np.exp(x) / np.exp(x).sum(-1, keepdims=True), 1e-5)
     [there] = compiled(cuda.asarray(x, "cuda:1"))
     assert there.device is cuda.device(1)
+
+
+def test_one_program_for_many_sizes(known: FakeDriver, rng) -> None:
+    """Sizes reach kernels as numbers, grids and memory between kernels are counted for each."""
+    batch, seq = tileloom.Dim("batch", max=64), tileloom.Dim("seq", max=1 << 17)
+
+    @tileloom.jit(dynamic_shapes={"x": {0: batch, 1: seq}}, target="cuda")
+    def both(x):
+        return tileloom.softmax(x), tileloom.sum(x, axis=1)
+
+    launched, programs = [], set(known.programs)
+    for shape in ((1, 1), (3, 33), (64, 5), (2, 40_009), (5, 2053), (1, 70_001)):
+        x = rng.standard_normal(shape).astype("float32")
+        before = len(known.launched)
+        for given in (x, cuda.asarray(x)):
+            soft, total = both(given)
+            soft, total = (a if isinstance(a, np.ndarray) else a.numpy() for a in (soft, total))
+            expected = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+            np.testing.assert_allclose(soft, expected, 1e-4, 1e-9)
+            np.testing.assert_allclose(total, x.sum(1), 1e-3, 1e-2)
+        launched.append(len(known.launched) - before)
+        programs = programs or set(known.programs)
+        assert set(known.programs) == programs
+    assert both.compilations == 1
+    assert max(launched) > min(launched)  # long rows take two kernels
