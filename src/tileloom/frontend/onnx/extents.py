@@ -233,7 +233,8 @@ def _gather(judge: Judge, node: Node, inputs: Sequence[Cells]) -> Cells:
     judge.require(not has_symbols(indices.reshape(-1).tolist()) and extent > 0)
     places = indices.astype(np.int64)
     inside = np.clip(np.where(places < 0, places + extent, places), 0, extent - 1)
-    return cells_of(np.take(data, inside, axis).reshape(-1).tolist(), node.outputs[0].shape)
+    result: Cells = np.take(data, inside.reshape(-1), axis).reshape(node.outputs[0].shape)
+    return result
 
 
 _RULES: dict[str, Rule] = {

@@ -12,10 +12,11 @@ import numpy as np
 from onnx import TypeProto, ValueInfoProto
 
 from ...base.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from ..jit.dims import Dim
 from .elements import display_name, numpy_type
 from .values import Array, Datum, as_object_array
 
-Dim = int | str | None
+Extent = int | str | None
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class ValueInfo:
     """
 
     name: str
-    shape: tuple[Dim, ...] | None
+    shape: tuple[Extent, ...] | None
     type: str
     elem_type: int
     kind: tuple[Literal["optional", "sequence"], ...] = ()
@@ -67,7 +68,7 @@ def value_info(proto: ValueInfoProto) -> ValueInfo:
     return ValueInfo(proto.name, shape, text, tensor.elem_type, tuple(kind))
 
 
-def _dim(dim: Any) -> Dim:
+def _dim(dim: Any) -> Extent:
     if dim.HasField("dim_value"):
         if dim.dim_value < 0:
             return None  # as exporters of old wrote "unknown"
@@ -155,6 +156,7 @@ def read_feeds(
     optional: Iterable[str],
     feeds: Mapping[str, Any],
     bound: Mapping[str, int],
+    dims: Mapping[str, Dim] | None = None,
 ) -> dict[str, Datum]:
     """The arrays of a call by name, checked against what the model says of its inputs.
 
@@ -163,6 +165,7 @@ def read_feeds(
         optional: names of inputs that have a default.
         feeds: what the user passed.
         bound: symbolic dimensions that were given a value at load.
+        dims: those that were given bounds.
     """
     known = {info.name: info for info in infos}
     for name in feeds:
@@ -173,14 +176,12 @@ def read_feeds(
                and "optional" not in info.kind]  # fmt: skip
     if missing:
         raise ArgumentError(f"missing input {', '.join(map(repr, missing))}")
-    dims = dict.fromkeys(bound, ("load(shapes=...)", 0))
-    symbols = {
-        name: (extent, where[0]) for (name, where), extent in zip(dims.items(), bound.values())
-    }
+    symbols = {name: (extent, "load(shapes=...)") for name, extent in bound.items()}
     result: dict[str, Datum] = {}
     for info in infos:
         if info.name in feeds:
             result[info.name] = _read(info, info.kind, feeds[info.name], symbols)
+            _check_bounds(info, result[info.name], dims or {})
         elif "optional" in info.kind and info.name not in may_miss:
             result[info.name] = None
     return result
@@ -220,7 +221,19 @@ def _check_shape(
                 raise ShapeError(f"{what}: {dim!r} is {expected} by {where}")
 
 
-def show_shape(shape: Sequence[Dim] | None) -> str:
+def _check_bounds(info: ValueInfo, datum: Datum, dims: Mapping[str, Dim]) -> None:
+    if not dims or info.shape is None or not isinstance(datum, np.ndarray):
+        return
+    for axis, (label, size) in enumerate(zip(info.shape, datum.shape)):
+        dim = dims.get(label) if isinstance(label, str) else None
+        if dim is not None and not dim.min <= size <= dim.max:
+            raise ShapeError(
+                f"axis {axis} of input {info.name!r} has size {size}, and {label!r} goes from "
+                f"{dim.min} to {dim.max}"
+            )
+
+
+def show_shape(shape: Sequence[Extent] | None) -> str:
     """A shape with symbolic dimensions as text.
 
     >>> show_shape((1, "batch", None))

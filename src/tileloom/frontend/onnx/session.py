@@ -1,4 +1,7 @@
-"""A loaded model: specialised and compiled for each set of input shapes, then called.
+"""A loaded model: compiled for the sizes that it meets, then called.
+
+Programs for many sizes come from `dynamic`; where there is none, one is compiled for each
+combination of shapes.
 
 A model whose structure depends on values (see `importer.NeedsValue`) is run in stages: a first
 graph computes the value asked for, and the rest is imported with the value known. The stages form
@@ -18,26 +21,38 @@ import numpy as np
 
 from ...base.errors import ArgumentError, UserError
 from ...graph.nodes import Graph
+from .dynamic import Dynamic, Program
 from .elements import is_graph_type
 from .executor import Executable, make_executable, make_stage
-from .feeds import Dim, ValueInfo, read_feeds, suggest, value_info
+from .feeds import ValueInfo, read_feeds, suggest, value_info
 from .importer import Imported, Importer, Key, NeedsValue
+from .sizes import Bound
 from .source import Source, read_source
 from .values import Array, Datum, fill_in, fingerprint, signature
 
 #: Specialisations kept for each model and for each value asked for.
 MOST_CACHED = 64
+#: Combinations of sizes that are remembered.
+MOST_SIZES = 4096
 #: How many values one run may ask for: each costs an import.
 MOST_STAGES = 2000
 
 
 @dataclass
 class _Ready:
-    """The whole model is known."""
+    """The whole model is known, if by a program for many sizes, then for these."""
 
     imported: Imported
     graph: Graph
     executable: Executable
+    program: Program | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    def nbytes(self) -> int:
+        """The bytes of all tensors that are made."""
+        if self.program is not None:
+            return self.program.nbytes(self.sizes)
+        return sum(t.type.nbytes for node in self.graph.nodes for t in node.outputs)
 
 
 @dataclass
@@ -72,6 +87,7 @@ class Model:
         shapes: Mapping[str, Any] | None,
         target: str,
         device: str | None = None,
+        dynamic: bool = True,
     ) -> None:
         self._source = source
         self._target = target
@@ -79,11 +95,14 @@ class Model:
         graph = source.graph
         defaults = {tensor.name for tensor in graph.initializer}
         defaults |= {tensor.values.name for tensor in graph.sparse_initializer}
-        self._inputs = [value_info(proto) for proto in graph.input]
+        self._bound = Bound([value_info(proto) for proto in graph.input], shapes or {})
         self._defaults = defaults
         self._outputs = [value_info(proto) for proto in graph.output]
-        self._bound = self._bind(shapes or {})
         self._plans: OrderedDict[Any, _Plan] = OrderedDict()
+        self._sized: OrderedDict[Any, _Ready] = OrderedDict()
+        self._planned = 0
+        many = dynamic and target == "cpu" and device is None
+        self._dynamic = Dynamic(source, self._bound, target) if many else None
         self._lock = threading.RLock()
         self._compile_now()
 
@@ -91,7 +110,7 @@ class Model:
 
     def get_inputs(self) -> list[ValueInfo]:
         """What must be fed."""
-        return [info for info in self._inputs if info.name not in self._defaults]
+        return [info for info in self._bound.infos if info.name not in self._defaults]
 
     def get_outputs(self) -> list[ValueInfo]:
         """What comes out."""
@@ -115,22 +134,39 @@ class Model:
                 return plan.graph
             name = "/".join(plan.key)
             raise UserError(f"the graph depends on the value of {name!r}", hint="pass feeds")
-        data = read_feeds(self._inputs, self._defaults, feeds, self._bound)
-        return self._ready(data, self._names(None)).graph
+        data = self._read(feeds)
+        try:
+            imported = Importer(self._source, {}).run(data, self._names(None))
+        except NeedsValue:
+            return self._staged(data, self._names(None)).graph
+        return imported.graph(self._source.graph.name or "main")
+
+    @property
+    def compilations(self) -> int:
+        """How many programs were compiled: one for all sizes, if nothing stands against it."""
+        many = 0 if self._dynamic is None else self._dynamic.compilations
+        return self._planned + many
+
+    def explain(self, feeds: Mapping[str, Any]) -> str:
+        """Which kernels a call with these inputs takes; compiles the program if need be."""
+        ready = self._ready(self._read(feeds), self._names(None))
+        if ready.program is None:
+            return "compiled for these sizes alone"
+        text: str = ready.program.family.explain(ready.sizes)
+        return text
 
     # ------------------------------------------------------------------ running
 
     def run(self, output_names: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
         """The outputs of these names (all if None), in order, for arrays by name."""
         names = self._names(output_names)
-        data = read_feeds(self._inputs, self._defaults, feeds, self._bound)
+        data = self._read(feeds)
         plan = self._ready(data, names)
         try:
             results = iter(_execute(plan.executable, data))
         except MemoryError:
-            needed = sum(t.type.nbytes for node in plan.graph.nodes for t in node.outputs)
             raise UserError(
-                f"not enough memory: the model makes up to {needed:,} bytes of tensors"
+                f"not enough memory: the model makes up to {plan.nbytes():,} bytes of tensors"
             ) from None
         return [fill_in(plan.imported.outputs[name], lambda _: next(results)) for name in names]
 
@@ -145,28 +181,18 @@ class Model:
             raise ArgumentError(f"input {twice[0]!r} is given twice")
         return tuple(self.run(None, {**feeds, **named}))
 
-    # ------------------------------------------------------------------ shapes known at load
+    # ------------------------------------------------------------------ what is fed
 
-    def _bind(self, shapes: Mapping[str, Any]) -> dict[str, int]:
-        symbols = {dim for info in self._inputs for dim in info.shape or () if isinstance(dim, str)}
-        names = {info.name: k for k, info in enumerate(self._inputs)}
-        bound: dict[str, int] = {}
-        for name, given in shapes.items():
-            if name in names and not isinstance(given, (int, np.integer)):
-                index = names[name]
-                self._inputs[index] = _with_shape(self._inputs[index], given)
-            elif name in symbols:
-                bound[name] = _extent(name, given)
-            else:
-                hint = suggest(name, [*symbols, *names])
-                raise ArgumentError(f"no input or dimension is called {name!r}", hint=hint)
-        return bound
+    def _read(self, feeds: Mapping[str, Any]) -> dict[str, Datum]:
+        bound = self._bound
+        return read_feeds(bound.infos, self._defaults, feeds, bound.extents, bound.dims)
 
     def _placeholders(self) -> dict[str, Datum] | None:
         """Arrays of the shapes known so far (they take no memory), or None."""
         result: dict[str, Datum] = {}
         for info in self.get_inputs():
-            shape = [self._bound.get(d) if isinstance(d, str) else d for d in info.shape or (None,)]
+            known = self._bound.extents
+            shape = [known.get(d) if isinstance(d, str) else d for d in info.shape or (None,)]
             if info.shape == ():
                 shape = []
             if not info.is_tensor or info.dtype == np.dtype(object) or None in shape:
@@ -191,10 +217,33 @@ class Model:
     # ------------------------------------------------------------------ plans
 
     def _root(self, data: Mapping[str, Datum], names: tuple[str, ...]) -> _Plan:
-        key = (names, tuple((name, signature(datum)) for name, datum in data.items()))
-        return self._cached(self._plans, key, lambda: self._plan(data, names, {}))
+        return self._cached(self._plans, _key(data, names), lambda: self._plan(data, names, {}))
 
     def _ready(self, data: Mapping[str, Datum], names: tuple[str, ...]) -> _Ready:
+        if self._dynamic is None:
+            return self._staged(data, names)
+        key = _key(data, names)
+        with self._lock:
+            found = self._sized.get(key)
+            if found is None and key not in self._plans:
+                found = self._of_many(self._dynamic, key, data, names)
+        return self._staged(data, names) if found is None else found
+
+    def _of_many(
+        self, dynamic: Dynamic, key: Any, data: Mapping[str, Datum], names: tuple[str, ...]
+    ) -> _Ready | None:
+        """What runs these inputs by a program for many sizes, if there is one."""
+        found = dynamic.find(data, names)
+        if found is None:
+            return None
+        program, sizes = found
+        ready = _Ready(program.imported, program.graph, program.at(sizes), program, sizes)
+        self._sized[key] = ready
+        if len(self._sized) > MOST_SIZES:
+            self._sized.popitem(last=False)
+        return ready
+
+    def _staged(self, data: Mapping[str, Datum], names: tuple[str, ...]) -> _Ready:
         plan = self._root(data, names)
         known: dict[Key, Array] = {}
         for _ in range(MOST_STAGES):
@@ -209,6 +258,7 @@ class Model:
     def _plan(
         self, data: Mapping[str, Datum], names: tuple[str, ...], known: dict[Key, Array]
     ) -> _Plan:
+        self._planned += 1
         importer = Importer(self._source, known)
         try:
             imported = importer.run(data, names)
@@ -228,6 +278,10 @@ class Model:
             return table[key]
 
 
+def _key(data: Mapping[str, Datum], names: tuple[str, ...]) -> Any:
+    return names, tuple((name, signature(datum)) for name, datum in data.items())
+
+
 def _execute(executable: Executable, data: Mapping[str, Datum]) -> list[Array]:
     return executable(*_leaves(list(data.values())))
 
@@ -240,32 +294,13 @@ def _leaves(datum: Datum) -> list[Array]:
     return [datum]
 
 
-def _extent(name: str, given: Any) -> int:
-    if not isinstance(given, (int, np.integer)) or isinstance(given, bool) or given < 0:
-        raise ArgumentError(f"dimension {name!r} must be a natural number, not {given!r}")
-    return int(given)
-
-
-def _with_shape(info: ValueInfo, given: Any) -> ValueInfo:
-    try:
-        shape: tuple[Dim, ...] = tuple(_extent(info.name, extent) for extent in given)
-    except TypeError:
-        raise ArgumentError(f"the shape of {info.name!r} must be a tuple, not {given!r}") from None
-    fits = info.shape is None or (
-        len(shape) == len(info.shape)
-        and all(not isinstance(d, int) or d == n for d, n in zip(info.shape, shape))
-    )
-    if not fits:
-        raise ArgumentError(f"shape {shape} does not fit input {info.name!r} of {info.shape}")
-    return ValueInfo(info.name, shape, info.type, info.elem_type, info.kind)
-
-
 def load(
     model: Any,
     *,
     shapes: Mapping[str, Any] | None = None,
     target: str = "cpu",
     device: str | None = None,
+    dynamic: bool = True,
     folder: str | os.PathLike[str] | None = None,
 ) -> Model:
     """Load an ONNX model.
@@ -273,8 +308,11 @@ def load(
     Args:
         model: a path, the bytes of a file, or a `ModelProto`.
         shapes: extents of symbolic dimensions by name (`{"batch": 4}`), or whole shapes by input
-            name. What is not given is taken from the arrays of each call.
+            name. An extent may be a `tileloom.Dim` with bounds: `{"batch": Dim("batch", max=64)}`.
+            What is not given is found in the arrays of each call.
         target: what to compile for; "reference" interprets the model in NumPy.
+        dynamic: whether one program is compiled for all sizes of the dimensions that are not
+            given, where that can be done; else one for each combination.
         device: "emulator" runs code for the target "cuda" on the CPU.
         folder: where external data is, for a model that is not read from a path.
 
@@ -282,4 +320,4 @@ def load(
         UserError: the model is malformed, or the shapes do not fit.
         UnsupportedError: an operator, a type or an opset is not supported; it is named.
     """
-    return Model(read_source(model, folder), shapes, target, device)
+    return Model(read_source(model, folder), shapes, target, device, dynamic)

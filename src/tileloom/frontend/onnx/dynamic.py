@@ -1,0 +1,272 @@
+"""Programs of a model that serve many sizes.
+
+The graph is imported with symbols for the labels of dimensions (`sizes`) and compiled once. What
+cannot be imported so is tried again:
+
+* A label of which the number was needed becomes that number, and the program one for that size.
+* Where labels that differ have to agree (inputs that say nothing of their dimensions), those that
+  have one size in the call become one label, and those of size 1 that number.
+
+What remains (structures that depend on data) is compiled for each combination of sizes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...base.errors import InternalError, UserError
+from ...driver import compile_family
+from ...graph.nodes import Graph, Tensor, TensorType
+from ...graph.space import Space
+from ...graph.symbols import at_sizes, symbol
+from ..jit.dims import Dim
+from .elements import is_graph_type
+from .fold import check_size
+from .importer import Imported, Importer, NeedsValue
+from .sizes import Bound, formula
+from .source import Source
+from .values import Datum
+
+#: Programs for one kind of inputs, each right where the guards of the others do not hold; sizes
+#: beyond are compiled for by themselves.
+MOST_PROGRAMS = 8
+#: So often it is tried in vain for one kind of inputs.
+MOST_FAILURES = 3
+
+
+class _DependsOnData(Exception):
+    """The structure of the graph depends on more than sizes."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program for many sizes.
+
+    Attributes:
+        symbols: the names of its sizes by label.
+        bounds: the least and the greatest size of each, by label.
+        ties: labels that must have a size, or the size of another label.
+    """
+
+    imported: Imported
+    graph: Graph
+    family: Any
+    symbols: Mapping[str, str]
+    bounds: Mapping[str, tuple[int, int]]
+    ties: Mapping[str, str | int]
+
+    def sizes(self, given: Mapping[str, int]) -> dict[str, int] | None:
+        """The sizes of its symbols, or None where it is not right."""
+        for label, tie in self.ties.items():
+            if given[label] != (tie if isinstance(tie, int) else given[tie]):
+                return None
+        sizes = {name: given[label] for label, name in self.symbols.items()}
+        right = all(low <= given[label] <= high for label, (low, high) in self.bounds.items())
+        return sizes if right and self.family.holds(sizes) else None
+
+    @cached_property
+    def _types(self) -> set[TensorType]:
+        return {t.type for node in self.graph.nodes for t in node.outputs}
+
+    def nbytes(self, sizes: Mapping[str, int]) -> int:
+        """The bytes of all tensors that it makes."""
+        tensors = (t for node in self.graph.nodes for t in node.outputs)
+        return sum(at_sizes(t.type.nbytes, sizes) for t in tensors)
+
+    def at(self, sizes: Mapping[str, int]) -> Any:
+        """What runs it for sizes."""
+        for type_ in self._types:
+            check_size(Tensor(TensorType(at_sizes(type_.shape, sizes), type_.dtype)))
+        return self.family.at(sizes)
+
+
+@dataclass
+class _Kind:
+    """What is known of inputs of some ranks.
+
+    Attributes:
+        together: whether labels must have one size to agree.
+    """
+
+    programs: list[Program] = field(default_factory=list)
+    together: bool = False
+    failures: int = 0
+
+
+class Dynamic:
+    """The programs of a model, found by the sizes of its inputs.
+
+    Args:
+        bound: the inputs.
+    """
+
+    def __init__(self, source: Source, bound: Bound, target: str) -> None:
+        self._source = source
+        self._bound = bound
+        self._target = target
+        self._infos = {info.name: info for info in bound.infos}
+        self._kinds: dict[Any, _Kind] = {}
+
+    @property
+    def compilations(self) -> int:
+        """How many programs there are."""
+        return sum(len(kind.programs) for kind in self._kinds.values())
+
+    def find(
+        self, data: Mapping[str, Datum], names: tuple[str, ...]
+    ) -> tuple[Program, dict[str, int]] | None:
+        """The program for these inputs and their sizes; None if there is none for more than one."""
+        if not all(map(_is_tensor, data.values())):
+            return None
+        arrays = {name: datum for name, datum in data.items() if isinstance(datum, np.ndarray)}
+        labels = {
+            name: self._bound.labels(self._infos[name], array.ndim)
+            for name, array in arrays.items()
+        }
+        sizes = _sizes(labels, arrays)
+        if not sizes or 0 in sizes.values():
+            return None
+        kind = self._kinds.setdefault((names, tuple(labels.items())), _Kind())
+        for program in kind.programs:
+            found = program.sizes(sizes)
+            if found is not None:
+                return program, found
+        if len(kind.programs) >= MOST_PROGRAMS or kind.failures >= MOST_FAILURES:
+            return None
+        made = self._make(kind, data, names, labels, sizes)
+        if made is None:
+            return None
+        kind.programs.append(made)
+        return made, {name: sizes[label] for label, name in made.symbols.items()}
+
+    # ------------------------------------------------------------------ compiling
+
+    def _make(
+        self,
+        kind: _Kind,
+        data: Mapping[str, Datum],
+        names: tuple[str, ...],
+        labels: Mapping[str, Sequence[int | str]],
+        sizes: Mapping[str, int],
+    ) -> Program | None:
+        try:
+            if not kind.together:
+                made = self._attempt(data, names, labels, sizes, {})
+                if made is not None:
+                    return made
+                kind.together = True
+            made = self._attempt(data, names, labels, sizes, _together(sizes))
+        except _DependsOnData:
+            kind.failures = MOST_FAILURES
+            return None
+        kind.failures += made is None
+        return made
+
+    def _attempt(
+        self,
+        data: Mapping[str, Datum],
+        names: tuple[str, ...],
+        labels: Mapping[str, Sequence[int | str]],
+        sizes: Mapping[str, int],
+        ties: Mapping[str, str | int],
+    ) -> Program | None:
+        """A program where these labels are tied, and those of which the number is needed."""
+        wanted = {label: name for label, name in _identifiers(sizes).items() if label not in ties}
+        while wanted:
+            space = Space()
+            bounds = {label: self._bounds(label, ties) for label in wanted}
+            extents = {
+                label: symbol(space, name, *bounds[label], sizes[label])
+                for label, name in wanted.items()
+            }
+            for label, tie in ties.items():
+                extents[label] = tie if isinstance(tie, int) else extents[tie]
+            shapes = {name: _shape(axes, extents) for name, axes in labels.items()}
+            importer = Importer(self._source, {}, shapes)
+            try:
+                imported = importer.run(data, names)
+                graph = imported.graph(self._source.graph.name or "main")
+                if not space.fixed and graph.outputs:
+                    family = compile_family(graph, self._target)
+                    return Program(imported, graph, family, wanted, bounds, ties)
+            except NeedsValue:
+                raise _DependsOnData from None
+            except UserError:
+                if not space.fixed:
+                    return None
+            needed = {name for number in space.fixed for name in number.names}
+            ties = {**ties, **{label: sizes[label] for label in wanted if wanted[label] in needed}}
+            ties = {k: sizes[v] if v in ties else v for k, v in ties.items()}
+            if not needed:
+                return None
+            wanted = {label: name for label, name in wanted.items() if label not in ties}
+        return None
+
+    def _bounds(self, label: str, ties: Mapping[str, str | int]) -> tuple[int, int]:
+        """The sizes that a label and those tied to it may have."""
+        alike = [k for k, tie in ties.items() if tie == label]
+        dims = [self._bound.dims.get(k, Dim("any")) for k in (label, *alike)]
+        # Tied labels of size 1 may as well be those of dimensions that are repeated.
+        low = max(2 if alike else 1, *(dim.min for dim in dims))
+        return low, min(dim.max for dim in dims)
+
+
+def _is_tensor(datum: Datum) -> bool:
+    """Whether this is an array that the graph computes with, or absent."""
+    return datum is None or (isinstance(datum, np.ndarray) and is_graph_type(datum.dtype))
+
+
+def _sizes(
+    labels: Mapping[str, Sequence[int | str]], arrays: Mapping[str, Any]
+) -> dict[str, int] | None:
+    """The sizes of labels that are no formulas; None if one is wrong about its size."""
+    sizes: dict[str, int] = {}
+    for name, axes in labels.items():
+        sizes |= {dim: n for dim, n in zip(axes, arrays[name].shape) if isinstance(dim, str)}
+    plain = {label: size for label, size in sizes.items() if label.isidentifier()}
+    for label in sizes.keys() - plain.keys():
+        value = formula(label, plain)
+        if value is not None and sizes.pop(label) != value:
+            return None
+    return sizes
+
+
+def _shape(axes: Sequence[int | str], extents: Mapping[str, int]) -> tuple[int, ...]:
+    def extent(dim: int | str) -> int:
+        if isinstance(dim, int):
+            return dim
+        found = extents[dim] if dim in extents else formula(dim, extents)
+        if found is None:
+            raise InternalError(f"dimension {dim!r} has no size")
+        return found
+
+    return tuple(map(extent, axes))
+
+
+def _together(sizes: Mapping[str, int]) -> dict[str, str | int]:
+    """Ties of labels that have one size."""
+    first: dict[int, str] = {}
+    ties: dict[str, str | int] = {}
+    for label, size in sizes.items():
+        if size == 1:
+            ties[label] = 1
+        elif first.setdefault(size, label) != label:
+            ties[label] = first[size]
+    return ties
+
+
+def _identifiers(labels: Mapping[str, int]) -> dict[str, str]:
+    """Names for labels that kernels can have for variables, all different."""
+    result: dict[str, str] = {}
+    for label in labels:
+        name = re.sub(r"\W|^(?=\d)", "_", label, flags=re.ASCII) or "_"
+        while name in result.values():
+            name += "_"
+        result[label] = name
+    return result
