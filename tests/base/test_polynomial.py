@@ -109,3 +109,11 @@ def test_bounds_cancel() -> None:
     low, high = {"b": 1, "s": 1}, {"b": 100, "s": 100}
     assert (b * s - s).between(low, high) == (0, 9900)
     assert ((s + 15) // 16 * 16 - s).between(low, high) == (0, 15)
+
+
+def test_bounds_of_parts_and_what_is_left() -> None:
+    low, high = {"b": 1, "s": 1}, {"b": 100, "s": 100}
+    assert (s - s // 3).between(low, high) == (1, 67)
+    assert (s - least(s, b)).between(low, high)[0] == 0
+    assert (greatest(s, b) - b).between(low, high)[0] == 0
+    assert (s - (b % s)).between(low, high)[0] == 1

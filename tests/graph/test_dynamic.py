@@ -65,6 +65,20 @@ CASES: dict[str, tuple[Shape, Build]] = {
     "roll and tile": (matrix, lambda x: ops.tile(ops.roll(x, 1, 1), (2, 1))),
     "shift": (tokens, lambda x: ops.sub(
         ops.strided_slice(x, [1], [1 << 30], [1]), ops.strided_slice(x, [0], [-1], [1]))),
+    "as it is, and transposed": (matrix, lambda x: [
+        y := ops.strided_slice(ops.exp(x), [1], [1 << 30], [1]), ops.transpose(y)]),
+    "first and last rows": (images, lambda x: [
+        ops.gather(x, ops.constant(np.array(rows)), 2) for rows in ([0, -1], [-3, -1], [2, 1])]),
+    "sum of what is repeated": (matrix, lambda x: [
+        ops.sum(ops.broadcast_to(x, (7 * x.shape[0], *x.shape)), (0, 2)),
+        ops.max(ops.broadcast_to(x, (x.shape[1], *x.shape)), (0, 2))]),
+    "rolled, and as it is": (matrix, lambda x: ops.mul(ops.roll(x, 3, 1), ops.roll(x, -1, 0))),
+    "parts in another order": (matrix, lambda x: ops.add(x, ops.concat(
+        ops.split(x, [x.shape[1] // 3, x.shape[1] - x.shape[1] // 3], 1)[::-1], 1))),
+    "parts that end at another extent": (matrix, lambda x: ops.concat(
+        [ops.strided_slice(x, [x.shape[0]], [1 << 30], [1]),
+         ops.strided_slice(x, [0], [x.shape[0]], [1])], 1)),
+    "four parts": (matrix, lambda x: ops.split(x, 4, 1)),
     "cumsum": (tokens, lambda x: ops.cumsum(x, 1, reverse=True)),
     "triangle": (matrix, lambda x: ops.tril(x, 1)),
     "regroup": (tokens, lambda x: ops.reshape(

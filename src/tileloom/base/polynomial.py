@@ -135,7 +135,14 @@ class Polynomial:
         return total
 
     def between(self, low: Mapping[str, int], high: Mapping[str, int]) -> tuple[int, int]:
-        """Bounds of the value, both included, where the names lie between theirs.
+        """Bounds of the value, both included, where the names lie between theirs."""
+        least, most = self._interval(low, high)
+        if len(self.terms) == 1 or all(isinstance(atom, str) for atom in self.atoms()):
+            return least, most
+        return _least(self, low, high, least), -_least(-self, low, high, -most)
+
+    def _interval(self, low: Mapping[str, int], high: Mapping[str, int]) -> tuple[int, int]:
+        """Bounds from those of the atoms, as if these did not depend on each other.
 
         Every atom is counted from its least value on: products of what is then left are not
         negative, so that much cancels.
@@ -277,6 +284,54 @@ def _without(monomial: Monomial, part: Monomial) -> Monomial | None:
             return None
         left.remove(atom)
     return tuple(left)
+
+
+# ---------------------------------------------------------------------------- bounds
+
+
+def _least(
+    number: Number, low: Mapping[str, int], high: Mapping[str, int], known: int, depth: int = 2
+) -> int:
+    """A lower bound; atoms in the way are replaced by what they are never beyond.
+
+    Args:
+        known: a bound that is known.
+        depth: so many atoms are replaced, one after the other.
+
+    >>> n = Polynomial.symbol("n")
+    >>> (n - n // 3).between({"n": 1}, {"n": 9}), (n - least(n, 5)).between({"n": 1}, {"n": 9})
+    ((1, 6), (0, 8))
+    """
+    if isinstance(number, int):
+        return number
+    for monomial, factor in number.terms:
+        atom = monomial[0] if len(monomial) == 1 else ""
+        if isinstance(atom, str):
+            continue
+        rest = number - _normal({monomial: factor})
+        if isinstance(rest, int) or rest.names.isdisjoint(_single(atom).names):
+            continue  # nothing would cancel
+        for scale, other in _not_greater(atom, factor, low, high):
+            form = rest * scale + other
+            bound = form if isinstance(form, int) else form._interval(low, high)[0]
+            if depth > 1:
+                bound = _least(form, low, high, bound, depth - 1)
+            known = max(known, -(-bound // scale))
+    return known
+
+
+def _not_greater(
+    atom: Apart, factor: int, low: Mapping[str, int], high: Mapping[str, int]
+) -> list[tuple[int, Number]]:
+    """Pairs (k, number) with `k * factor * atom >= number`, for a positive k."""
+    op, a, b = atom
+    if (op == "min" and factor < 0) or (op == "max" and factor > 0):
+        return [(1, a * factor), (1, b * factor)]
+    if op == "//" and isinstance(b, int) and b > 0:
+        return [(b, (a - _single(Apart("%", a, b))) * factor)]
+    if op == "%" and factor < 0 and not isinstance(b, int) and b._interval(low, high)[0] > 0:
+        return [(1, (b - 1) * factor)]
+    return []
 
 
 # ---------------------------------------------------------------------------- forms

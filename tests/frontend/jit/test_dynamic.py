@@ -264,6 +264,16 @@ def test_sizes_of_zero() -> None:
     assert compiled.compilations == 2
 
 
+def test_differences_of_few() -> None:
+    """As in NumPy none of one element, and none of none."""
+    compiled = tl.jit(lambda x: tl.diff(x, axis=1, n=2) * 2.0, dynamic_shapes=ROWS)
+    for seq in (5, 1, 2, 3):
+        x = matrix(2, seq)
+        agree(compiled(x), np.diff(x, n=2) * 2)
+        agree(tl.jit(lambda x: tl.diff(x, axis=1, n=2))(x), np.diff(x, n=2))
+    assert compiled.compilations == 1
+
+
 def test_flow_that_depends_on_a_size_becomes_a_guard() -> None:
     @tl.jit(dynamic_shapes=ROWS)
     def choose(x: Any) -> Any:

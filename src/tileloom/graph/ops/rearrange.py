@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ...base.errors import ShapeError
 from ..nodes import Tensor, as_extent
+from ..symbols import larger, smaller
 from .binary import greater_equal, less_equal, sub
 from .choose import where
 from .common import broadcast_shapes, builder, like, normalize_axes, normalize_axis, product
@@ -84,11 +85,11 @@ def split(x: Tensor, parts: int | Sequence[int], axis: int = 0) -> list[Tensor]:
         if parts < 1:
             raise ShapeError(f"cannot cut into {parts} parts")
         size = -(-extent // parts)
-        sizes = [max(0, min(size, extent - n * size)) for n in range(parts)]
+        sizes = [larger(0, smaller(size, extent - n * size)) for n in range(parts)]
     else:
-        sizes = [int(size) for size in parts]
-    if sum(sizes) != extent or min(sizes, default=0) < 0:
-        raise ShapeError(f"sizes {sizes} do not add up to axis {k} of {x.type}")
+        sizes = [as_extent(size) for size in parts]
+        if sum(sizes) != extent or any(size < 0 for size in sizes):
+            raise ShapeError(f"sizes {sizes} do not add up to axis {k} of {x.type}")
     result, start = [], 0
     for size in sizes:
         result.append(strided_slice(x, [start], [start + size], [k]))

@@ -226,10 +226,12 @@ def _picked(extent: int, start: int, end: int, step: int) -> tuple[int, int]:
         picked = range(extent)[slice(start, end, step)]
         return (picked[0] if picked else 0), len(picked)
     low, high = (0, extent) if step > 0 else (-1, extent - 1)
-    start, end = (
-        larger(low, smaller(high, place if place >= 0 else place + extent))
-        for place in (start, end)
-    )
+    start, end = (place if place >= 0 else place + extent for place in (start, end))
+    # Each is kept within one side only: beyond the other one there are no elements anyway.
+    if step > 0:
+        start, end = larger(low, start), smaller(high, end)
+    else:
+        start, end = smaller(high, start), larger(low, end)
     reach = end - start if step > 0 else start - end
     return start, larger(0, -(-reach // abs(step)))
 

@@ -14,6 +14,7 @@ import numpy as np
 from ...base import DType
 from ..nodes import Node, Tensor
 from ..ops.common import normalize_axes, product
+from ..symbols import at_least, bounds_of, is_symbolic
 from .coded import coded
 from .options import Safety
 from .reshapes import source_of, to_order, to_shape
@@ -102,13 +103,16 @@ def _narrowed(node: Node, rewriter: Rewriter) -> Tensor | None:
     x, wide = source_of(node), node.inputs[0].shape
     axes = axes_of(node)
     aligned = (1,) * (len(wide) - x.ndim) + x.shape
-    count = product([wide[axis] for axis in axes if aligned[axis] == 1])
-    if 0 in wide or not _is_exact(count, x.dtype):
+    repeated = [wide[axis] for axis in axes if aligned[axis] == 1]
+    count = product(repeated)
+    if 0 in wide or not all(at_least(extent, 1) for extent in repeated):
+        return None
+    if node.op.name == "reduce_sum" and not _is_exact(count, x.dtype):
         return None
     x = to_shape(x, aligned, rewriter)
     result = rewriter.make(node.op.name, (x,), axis=axes, keepdims=True)
     if node.op.name == "reduce_sum" and count != 1:
-        result = rewriter.make("mul", (result, rewriter.scalar(count, x.dtype)))
+        result = rewriter.make("mul", (result, _number(count, x.dtype, rewriter)))
     if not node.attrs["keepdims"]:
         kept = [extent for axis, extent in enumerate(result.shape) if axis not in axes]
         result = to_shape(result, tuple(kept), rewriter)
@@ -118,8 +122,21 @@ def _narrowed(node: Node, rewriter: Rewriter) -> Tensor | None:
     return rewriter.make("broadcast_to", (result,), shape=shape)
 
 
+def _number(count: int, kind: DType, rewriter: Rewriter) -> Tensor:
+    """A count as a tensor without dimensions."""
+    if is_symbolic(count):
+        return rewriter.make("extent", (), value=count, dtype=kind)
+    return rewriter.scalar(count, kind)
+
+
 def _is_exact(count: int, kind: DType) -> bool:
-    """Whether a count is a number of the type; integers wrap around, as their sums do."""
+    """Whether a count is a number of the type; integers wrap around, as their sums do.
+
+    One that is not known yet is rounded less than the sum would be, where it fits an index.
+    """
+    if is_symbolic(count):
+        most = bounds_of(count)[1]
+        return most < 1 << 31 and (not kind.is_float or kind.bits >= 32)
     if not kind.is_float:
         return True
     with np.errstate(over="ignore"):

@@ -7,12 +7,13 @@ concatenation unless it crosses a seam of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ..nodes import Node, Tensor
 from ..ops.gather import bounded
-from ..symbols import at_least, larger, smaller
+from ..symbols import at_least, is_symbolic, larger, smaller
 from .coded import coded
 from .reshapes import source_of, to_shape
 from .rewriter import Rewriter
@@ -191,13 +192,29 @@ def gather_of_run(node: Node, rewriter: Rewriter) -> Tensor | None:
     extent = x.shape[axis]
     if places is None or not places.size or not at_least(extent, places.size):
         return None
-    run = bounded(places, extent).reshape(-1)
-    step = int(run[1] - run[0]) if run.size > 1 else 1
-    if step == 0 or (np.diff(run) != step).any():
+    run = _run(places.reshape(-1).astype("int64"), extent)
+    if run is None:
         return None
     starts, sizes, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
-    starts[axis], sizes[axis], steps[axis] = int(run[0]), run.size, step
+    starts[axis], sizes[axis], steps[axis] = run[0], places.size, run[1]
     return to_shape(to_slice(x, starts, sizes, steps, rewriter), node.outputs[0].shape, rewriter)
+
+
+def _run(places: np.ndarray[Any, Any], extent: int) -> tuple[int, int] | None:
+    """The first of indices and the distance between them, if that is always the same."""
+    first = 0
+    if not is_symbolic(extent):
+        places = bounded(places, extent)
+    elif not at_least(extent, int(max(places.max() + 1, -places.min()))):
+        return None  # which of them are moved into range depends
+    elif (places < 0).all():
+        first = extent
+    elif (places < 0).any():
+        return None
+    step = int(places[1] - places[0]) if places.size > 1 else 1
+    if step == 0 or (np.diff(places) != step).any():
+        return None
+    return first + int(places[0]), step
 
 
 SLICES: tuple[Rule, ...] = (

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from ..nodes import Node
+from ..symbols import is_symbolic
 
 #: For each dimension of a tensor, the (extent, step) pairs that it is made of, outermost first;
 #: steps count elements of the other tensor.
@@ -73,9 +75,10 @@ def _regroup(pairs: list[tuple[int, int]], shape: Sequence[int]) -> Layout | Non
 
 
 def is_plain(layout: Layout) -> bool:
-    """Whether the elements keep their order."""
+    """Whether the elements keep their order: each step is a multiple of the next."""
     steps = [step for dim in layout for _, step in dim]
-    return steps == sorted(steps, reverse=True)
+    return all(a % b == 0 if is_symbolic(a) or is_symbolic(b) else a >= b
+               for a, b in pairwise(steps))  # fmt: skip
 
 
 def together(layout: Layout) -> int:
