@@ -4,8 +4,9 @@ The graph is imported with symbols for the labels of dimensions (`sizes`) and co
 cannot be imported so is tried again:
 
 * A label of which the number was needed becomes that number, and the program one for that size.
-* Where labels that differ have to agree (inputs that say nothing of their dimensions), those that
-  have one size in the call become one label, and those of size 1 that number.
+* Where labels that differ have to agree (inputs that say nothing of their dimensions), what the
+  sizes of the call suggest is assumed: see `ties`.
+* Of what cannot have symbols for all labels, some get one, as long as the import succeeds.
 
 What remains (structures that depend on data) is compiled for each combination of sizes.
 """
@@ -13,7 +14,7 @@ What remains (structures that depend on data) is compiled for each combination o
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -31,11 +32,14 @@ from .fold import check_size
 from .importer import Imported, Importer, NeedsValue
 from .sizes import Bound, formula
 from .source import Source
+from .ties import Ties, alike, hold, pin, sums, value
 from .values import Datum
 
 #: Programs for one kind of inputs, each right where the guards of the others do not hold; sizes
 #: beyond are compiled for by themselves.
 MOST_PROGRAMS = 8
+#: Symbols are tried one by one for so many labels.
+MOST_LABELS = 16
 #: So often it is tried in vain for one kind of inputs.
 MOST_FAILURES = 3
 
@@ -51,7 +55,7 @@ class Program:
     Attributes:
         symbols: the names of its sizes by label.
         bounds: the least and the greatest size of each, by label.
-        ties: labels that must have a size, or the size of another label.
+        ties: what the sizes of other labels must be.
     """
 
     imported: Imported
@@ -59,13 +63,12 @@ class Program:
     family: Any
     symbols: Mapping[str, str]
     bounds: Mapping[str, tuple[int, int]]
-    ties: Mapping[str, str | int]
+    ties: Ties
 
     def sizes(self, given: Mapping[str, int]) -> dict[str, int] | None:
         """The sizes of its symbols, or None where it is not right."""
-        for label, tie in self.ties.items():
-            if given[label] != (tie if isinstance(tie, int) else given[tie]):
-                return None
+        if not hold(self.ties, given):
+            return None
         sizes = {name: given[label] for label, name in self.symbols.items()}
         right = all(low <= given[label] <= high for label, (low, high) in self.bounds.items())
         return sizes if right and self.family.holds(sizes) else None
@@ -86,16 +89,47 @@ class Program:
         return self.family.at(sizes)
 
 
+@dataclass(frozen=True)
+class _Call:
+    """What is to be imported.
+
+    Attributes:
+        labels: of the axes of each input.
+        sizes: of the labels.
+    """
+
+    data: Mapping[str, Datum]
+    names: tuple[str, ...]
+    labels: Mapping[str, Sequence[int | str]]
+    sizes: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """An import with symbols.
+
+    Attributes:
+        symbols, bounds, ties: as in `Program`.
+    """
+
+    imported: Imported
+    graph: Graph
+    space: Space
+    symbols: Mapping[str, str]
+    bounds: Mapping[str, tuple[int, int]]
+    ties: Ties
+
+
 @dataclass
 class _Kind:
     """What is known of inputs of some ranks.
 
     Attributes:
-        together: whether labels must have one size to agree.
+        step: how far one has to go for a program.
     """
 
     programs: list[Program] = field(default_factory=list)
-    together: bool = False
+    step: int = 0
     failures: int = 0
 
 
@@ -139,7 +173,7 @@ class Dynamic:
                 return program, found
         if len(kind.programs) >= MOST_PROGRAMS or kind.failures >= MOST_FAILURES:
             return None
-        made = self._make(kind, data, names, labels, sizes)
+        made = self._make(kind, _Call(data, names, labels, sizes))
         if made is None:
             return None
         kind.programs.append(made)
@@ -147,74 +181,96 @@ class Dynamic:
 
     # ------------------------------------------------------------------ compiling
 
-    def _make(
-        self,
-        kind: _Kind,
-        data: Mapping[str, Datum],
-        names: tuple[str, ...],
-        labels: Mapping[str, Sequence[int | str]],
-        sizes: Mapping[str, int],
-    ) -> Program | None:
+    def _make(self, kind: _Kind, call: _Call) -> Program | None:
+        steps: list[Callable[[], Ties]] = [
+            dict,
+            lambda: alike(call.sizes),
+            lambda: sums(call.sizes),
+            lambda: self._some(call),
+        ]
+        tried: list[Ties] = []
         try:
-            if not kind.together:
-                made = self._attempt(data, names, labels, sizes, {})
+            for step in range(kind.step, len(steps)):
+                ties = steps[step]()
+                made = None if ties in tried else self._program(call, ties)
                 if made is not None:
+                    kind.step = step
                     return made
-                kind.together = True
-            made = self._attempt(data, names, labels, sizes, _together(sizes))
+                tried.append(ties)
         except _DependsOnData:
             kind.failures = MOST_FAILURES
-            return None
-        kind.failures += made is None
-        return made
+        kind.failures += 1
+        return None
 
-    def _attempt(
-        self,
-        data: Mapping[str, Datum],
-        names: tuple[str, ...],
-        labels: Mapping[str, Sequence[int | str]],
-        sizes: Mapping[str, int],
-        ties: Mapping[str, str | int],
-    ) -> Program | None:
+    def _program(self, call: _Call, ties: Ties) -> Program | None:
         """A program where these labels are tied, and those of which the number is needed."""
-        wanted = {label: name for label, name in _identifiers(sizes).items() if label not in ties}
-        while wanted:
-            space = Space()
-            bounds = {label: self._bounds(label, ties) for label in wanted}
-            extents = {
-                label: symbol(space, name, *bounds[label], sizes[label])
-                for label, name in wanted.items()
-            }
-            for label, tie in ties.items():
-                extents[label] = tie if isinstance(tie, int) else extents[tie]
-            shapes = {name: _shape(axes, extents) for name, axes in labels.items()}
-            importer = Importer(self._source, {}, shapes)
+        while True:
+            draft = self._draft(call, ties)
+            if draft is None or not draft.graph.outputs:
+                return None
             try:
-                imported = importer.run(data, names)
+                family = compile_family(draft.graph, self._target)
+            except UserError:
+                ties = _pinned(draft.symbols, draft.space, call, draft.ties)
+                if ties == draft.ties:
+                    return None
+            else:
+                return Program(
+                    draft.imported, draft.graph, family, draft.symbols, draft.bounds, draft.ties
+                )
+
+    def _draft(self, call: _Call, ties: Ties) -> _Draft | None:
+        """The import for such a program, if any label is left."""
+        while True:
+            names = _identifiers(call.sizes)
+            symbols = {label: name for label, name in names.items() if label not in ties}
+            if not symbols:
+                return None
+            space, bounds = Space(), {label: self._bounds(label, ties) for label in symbols}
+            extents = {
+                label: symbol(space, name, *bounds[label], call.sizes[label])
+                for label, name in symbols.items()
+            }
+            extents |= {label: value(tie, extents) for label, tie in ties.items()}
+            shapes = {name: _shape(axes, extents) for name, axes in call.labels.items()}
+            try:
+                imported = Importer(self._source, {}, shapes).run(call.data, call.names)
                 graph = imported.graph(self._source.graph.name or "main")
-                if not space.fixed and graph.outputs:
-                    family = compile_family(graph, self._target)
-                    return Program(imported, graph, family, wanted, bounds, ties)
+                if not space.fixed:
+                    return _Draft(imported, graph, space, symbols, bounds, ties)
             except NeedsValue:
                 raise _DependsOnData from None
             except UserError:
                 if not space.fixed:
                     return None
-            needed = {name for number in space.fixed for name in number.names}
-            ties = {**ties, **{label: sizes[label] for label in wanted if wanted[label] in needed}}
-            ties = {k: sizes[v] if v in ties else v for k, v in ties.items()}
-            if not needed:
-                return None
-            wanted = {label: name for label, name in wanted.items() if label not in ties}
-        return None
+            ties = _pinned(symbols, space, call, ties)
 
-    def _bounds(self, label: str, ties: Mapping[str, str | int]) -> tuple[int, int]:
+    def _some(self, call: _Call) -> Ties:
+        """Ties that leave as many labels as can have symbols, tried one after the other."""
+        base = alike(call.sizes)
+        free = {label: size for label, size in call.sizes.items() if label not in base}
+        if len(free) > MOST_LABELS:
+            return call.sizes
+        for label in list(free):
+            others = {k: size for k, size in free.items() if k != label}
+            draft = self._draft(call, pin(base, others))
+            if draft is not None and label in draft.symbols:
+                del free[label]
+        return pin(base, free)
+
+    def _bounds(self, label: str, ties: Ties) -> tuple[int, int]:
         """The sizes that a label and those tied to it may have."""
-        alike = [k for k, tie in ties.items() if tie == label]
+        alike = [k for k, tie in ties.items() if tie == (label,)]
         dims = [self._bound.dims.get(k, Dim("any")) for k in (label, *alike)]
         # Tied labels of size 1 may as well be those of dimensions that are repeated.
         low = max(2 if alike else 1, *(dim.min for dim in dims))
         return low, min(dim.max for dim in dims)
+
+
+def _pinned(symbols: Mapping[str, str], space: Space, call: _Call, ties: Ties) -> Ties:
+    """The ties with the sizes of labels of which the number was needed."""
+    needed = {name for number in space.fixed for name in number.names}
+    return pin(ties, {k: call.sizes[k] for k, name in symbols.items() if name in needed})
 
 
 def _is_tensor(datum: Datum) -> bool:
@@ -247,18 +303,6 @@ def _shape(axes: Sequence[int | str], extents: Mapping[str, int]) -> tuple[int, 
         return found
 
     return tuple(map(extent, axes))
-
-
-def _together(sizes: Mapping[str, int]) -> dict[str, str | int]:
-    """Ties of labels that have one size."""
-    first: dict[int, str] = {}
-    ties: dict[str, str | int] = {}
-    for label, size in sizes.items():
-        if size == 1:
-            ties[label] = 1
-        elif first.setdefault(size, label) != label:
-            ties[label] = first[size]
-    return ties
 
 
 def _identifiers(labels: Mapping[str, int]) -> dict[str, str]:

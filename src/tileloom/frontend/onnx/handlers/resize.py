@@ -132,7 +132,7 @@ def _unnormalize(place: Tensor, extent: int, corners: bool) -> Tensor:
 
 def _sample(x: Tensor, places: list[Tensor], mode: str, padding: str, corners: bool) -> Tensor:
     """Tensor-product interpolation; all taps of all axes are combined."""
-    extents = x.shape[2:]
+    extents = tuple(int(extent) for extent in x.shape[2:])
     if mode != "cubic":
         places = [_into(p, n, padding, corners) for p, n in zip(places, extents)]
     taps = [_taps(place, mode) for place in places]

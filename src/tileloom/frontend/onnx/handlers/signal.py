@@ -32,7 +32,7 @@ def _dft(call: Call, axis: int) -> Tensor:
         raise ShapeError(f"axis {axis} of {x.type} cannot be transformed")
     axis %= x.ndim
     inverse, onesided = call.flag("inverse"), call.flag("onesided")
-    length = x.shape[axis]
+    length = int(x.shape[axis])
     if inverse and onesided:
         length = 2 * (length - 1)
     if call.has(1):
@@ -97,14 +97,14 @@ def stft(call: Call) -> Tensor:
     window = call.optional(2)
     length = int(call.scalar(3)) if call.has(3) else None
     if length is None:
-        length = window.shape[0] if window is not None and window.ndim == 1 else 0
+        length = int(window.shape[0]) if window is not None and window.ndim == 1 else 0
     if signal.ndim == 2:
         signal = ops.expand_dims(signal, -1)
     if signal.ndim != 3 or signal.shape[-1] not in (1, 2) or step < 1:
         raise ShapeError(f"steps of {step} do not fit {signal.type}")
     if not 1 <= length <= min(signal.shape[1], _LONGEST):
         raise ShapeError(f"frames of {length} do not fit {signal.type}")
-    count = (signal.shape[1] - length) // step + 1
+    count = (int(signal.shape[1]) - length) // step + 1
     places = np.arange(count)[:, None] * step + np.arange(length)
     frames = ops.gather(signal, constant_of(places.astype(np.int64)), 1)
     if window is not None:
