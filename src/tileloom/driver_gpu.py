@@ -143,6 +143,7 @@ def plan_gpu(
         watch("optimized", simple)
 
     space = space_of_graph(simple)
+    unscheduled: dict[str, PrimFunc] = {}
 
     def kernel(group: Group, name: str) -> tuple[PrimFunc, list[Tensor]]:
         if has_kernel(group.anchor):
@@ -150,13 +151,17 @@ def plan_gpu(
             made = made.with_attr("outputs", len(group.outputs))
             return made.with_attr("global_symbol", name), tensors
         blocks, tensors = block_function(group, name)
+        if space is not None:
+            unscheduled[name] = blocks
         func = _scheduled(blocks, target, space)
         return func.with_attr("outputs", len(group.outputs)), tensors
 
     def ready(node: Node) -> bool:
         return node.op.compute is not None or has_kernel(node)
 
-    return build_program(simple, Machine(), Device.gpu(), kernel, ready)
+    program = build_program(simple, Machine(), Device.gpu(), kernel, ready)
+    program.blocks = unscheduled
+    return program
 
 
 def _scheduled(blocks: PrimFunc, target: Target, space: Space | None) -> PrimFunc:

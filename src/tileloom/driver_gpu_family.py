@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 from .base import Target
+from .base.errors import UnsupportedError
 from .driver_gpu import EACH_SIZE, GpuExecutable, Memory
-from .expr import Var
 from .graph.program import Program
 from .runtime.family import Choices
 from .schedule.group import schedule_gpu
@@ -39,19 +39,24 @@ class GpuFamily(Choices):
         space = program.space
         super().__init__(() if space is None else tuple(space.guards), program.buckets)
         self.program, self.target, self.memory = program, target, memory
+        self.each_size: dict[str, str] = {}
         self._make = make
-        used = {bucket.kernel for buckets in program.buckets.values() for bucket in buckets}
-        functions = {
-            name: program.module.functions[name] for name in used or program.module.functions
-        }
-        self.each_size = {
-            name: str(func.attrs[EACH_SIZE])
-            for name, func in functions.items()
-            if EACH_SIZE in func.attrs
-        }
-        ready = {name: f for name, f in functions.items() if name not in self.each_size}
-        self._kernels = dict(make(IRModule(ready))) if ready else {}
+        self._kernels: dict[str, Callable[..., Any]] = {}
         self._sized: dict[tuple[str, tuple[int, ...]], Callable[..., Any]] = {}
+        self._origins: dict[str, str] = {}
+        for origin, buckets in program.buckets.items():
+            for name in {bucket.kernel for bucket in buckets}:
+                self._origins[name] = origin
+                self._add(name, program.module.functions[name])
+
+    def _add(self, name: str, func: PrimFunc) -> None:
+        """Compile a function, if it can be for all sizes."""
+        try:
+            if EACH_SIZE in func.attrs:
+                raise UnsupportedError(str(func.attrs[EACH_SIZE]))
+            self._kernels |= self._make(IRModule({name: func}))
+        except UnsupportedError as refusal:
+            self.each_size[name] = refusal.message
 
     def at(self, sizes: Mapping[str, int]) -> GpuExecutable:
         """The program for these sizes, for which it `holds`."""
@@ -70,18 +75,19 @@ class GpuFamily(Choices):
     def _kernel(self, name: str, sizes: Mapping[str, int]) -> Callable[..., Any]:
         if name not in self.each_size:
             return self._kernels[name]
-        func = self.program.module.functions[name]
-        symbols = func.params[len(func.buffer_map) :]
-        values = {symbol: sizes[symbol.name] for symbol in symbols}
-        key = name, tuple(values.values())
+        key = self._origins[name], tuple(sizes.values())
         found = self._sized.get(key)
         if found is None:
-            found = self._sized[key] = partial(_without, len(values), self._made_for(func, values))
+            made = self._made_for(self.program.blocks[key[0]], sizes)
+            found = self._sized[key] = partial(_without, len(sizes), made)
         return found
 
-    def _made_for(self, func: PrimFunc, values: Mapping[Var, int]) -> Callable[..., Any]:
-        """A function that is scheduled for these sizes alone."""
-        (scheduled,) = schedule_gpu(func.specialize(values), self.target).mod.functions.values()
+    def _made_for(self, blocks: PrimFunc, sizes: Mapping[str, int]) -> Callable[..., Any]:
+        """The kernels of a group, scheduled for these sizes alone."""
+        symbols = self.program.space.symbols if self.program.space is not None else {}
+        whole = blocks.replace(params=(*blocks.params, *(s.var for s in symbols.values())))
+        known = whole.specialize({s.var: sizes[name] for name, s in symbols.items()})
+        (scheduled,) = schedule_gpu(known, self.target).mod.functions.values()
         (made,) = self._make(IRModule({scheduled.name: scheduled})).values()
         return made
 

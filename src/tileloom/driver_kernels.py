@@ -13,9 +13,9 @@ from .base import Target
 from .base.errors import UnsupportedError, UserError
 from .base.gpu_instructions import MAP_SCOPE
 from .base.target import target as parse_target
-from .expr import Expr, Var, free_vars
+from .expr import Expr, IntImm, Var, free_vars
 from .runtime.params import ParamSpec
-from .tir import IRModule, PrimFunc
+from .tir import Allocate, IRModule, PrimFunc, collect
 from .tir.atomics import written_pointers
 
 MakePtx = Callable[[str, Target], str]
@@ -36,7 +36,9 @@ def emulated(program: PrimFunc | IRModule, target: Any, device: str) -> Any:
     def made(func: PrimFunc) -> Any:
         closed = with_symbols(func)
         sizes = sizes_of(closed, len(func.params))
-        return EmulatedKernel(lower(closed, wanted), wanted, sizes)
+        flat = lower(closed, wanted)
+        check_memory(flat)
+        return EmulatedKernel(flat, wanted, sizes)
 
     if isinstance(program, PrimFunc):
         return made(program)
@@ -63,7 +65,9 @@ def launched(
     module = IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
     for name, func in module.functions.items():
         closed = with_symbols(func)
-        kernels = dict(split_host_device(lower(closed, wanted)).functions)
+        flat = lower(closed, wanted)
+        check_memory(flat)
+        kernels = dict(split_host_device(flat).functions)
         host = kernels.pop(closed.name)
         plan = HostPlan(host, kernels)
         params = [
@@ -73,6 +77,24 @@ def launched(
         ptx = make_ptx(emit_kernels(IRModule(kernels), wanted), wanted)
         made[name] = cuda.CudaKernel(name, params, ptx, plan)
     return next(iter(made.values())) if isinstance(program, PrimFunc) else made
+
+
+def check_memory(func: PrimFunc) -> None:
+    """Check that what threads and blocks have for themselves is of a size that code can have.
+
+    Raises:
+        UnsupportedError: registers or shared memory would be as large as an extent is.
+    """
+    from .lower.threads import kernels
+
+    for kernel in kernels(func.body):
+        for one in collect(kernel.body, Allocate):
+            if not all(isinstance(extent, IntImm) for extent in one.extents):
+                size = " * ".join(map(str, one.extents))
+                raise UnsupportedError(
+                    f"{one.buffer_var.name!r} would be {size} elements for each thread or block, "
+                    "and a kernel has constant sizes of such memory"
+                )
 
 
 def with_symbols(func: PrimFunc) -> PrimFunc:

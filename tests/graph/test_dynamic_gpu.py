@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 import tileloom as tl
-from tileloom.base.errors import ArgumentError
+from tileloom import driver_gpu, te
+from tileloom.base.errors import ShapeError, UnsupportedError
+from tileloom.expr import Var
+from tileloom.schedule import Schedule
 
 BATCH, SEQ = tl.Dim("batch", max=1 << 14), tl.Dim("seq", max=1 << 16)
 #: Around warps and blocks, of both kinds of rows: many short ones, and few long ones.
@@ -87,3 +90,120 @@ def test_one_compilation(name: str) -> None:
     assert run.compilations == 1
     about = run.explain(np.ones((3, 5), "float32"))
     assert "each size" not in about and "right where" not in about.replace("2147483647", "")
+
+
+# ---------------------------------------------------------------------------- products
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16"])
+def test_product_with_any_number_of_rows(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((64, 48)).astype(kind)
+    bias = rng.standard_normal(48).astype(kind)
+    run = tl.jit(
+        lambda x, w, b: tl.maximum(x @ w + b, 0.0),
+        dynamic_shapes={"x": {0: BATCH, 1: SEQ}},
+        target="cuda -arch=sm_80",
+        device="emulator",
+    )
+    for shape in ((1, 1), (1, 2), (5, 3), (1, 16), (31, 1), (11, 7), (2, 67), (1, 520)):
+        x = rng.standard_normal((*shape, 64)).astype(kind)
+        wanted = np.maximum(x.astype("f8") @ weight.astype("f8") + bias.astype("f8"), 0)
+        np.testing.assert_allclose(run(x, weight, bias), wanted, 1e-2, 1e-2 * (kind == "float16"))
+    assert run.compilations == 1
+    assert "each size" not in run.explain(x, weight, bias)
+
+
+def test_attention() -> None:
+    def attend(xp: Any, soft: Function) -> Function:
+        def run(x: Any, w: Any) -> Any:
+            key = x @ w
+            return soft(x @ xp.swapaxes(key, -1, -2)) @ key
+
+        return run
+
+    class Named:
+        swapaxes = staticmethod(lambda x, *_: tl.matrix_transpose(x))
+
+    run = tl.jit(
+        attend(Named, tl.softmax),
+        dynamic_shapes={"x": {0: BATCH, 1: SEQ}},
+        target="cuda -arch=sm_80",
+        device="emulator",
+    )
+    rng = np.random.default_rng(0)
+    w = rng.standard_normal((32, 32)).astype("float32") / 8
+    for shape in ((1, 1, 32), (2, 3, 32), (3, 17, 32), (1, 33, 32), (2, 70, 32)):
+        x = rng.standard_normal(shape).astype("float32")
+        wanted = attend(np, softmax)(x.astype("f8"), w.astype("f8"))
+        np.testing.assert_allclose(run(x, w), wanted, 1e-3, 1e-4)
+    assert run.compilations == 1
+
+
+# ---------------------------------------------------------------------------- what is not
+
+
+def test_steps_on_the_host() -> None:
+    run = on_gpu(lambda x: tl.sort(x, axis=1) * 2.0)
+    for shape in ((1, 1), (3, 33), (31, 5)):
+        check(run, lambda x: np.sort(x, 1) * 2, shape)
+    assert run.compilations == 1
+
+
+def test_a_group_without_a_schedule_is_made_for_each_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def refusing(mod: Any, target: Any) -> Any:
+        made.append(mod)
+        raise UnsupportedError("there is no such schedule")
+
+    run = on_gpu(lambda x: tl.sum(x * x, axis=1))
+    with monkeypatch.context() as patched:
+        patched.setattr(driver_gpu, "schedule_gpu", refusing)
+        check(run, lambda x: (x * x).sum(1), (3, 5))
+    check(run, lambda x: (x * x).sum(1), (7, 33))
+    check(run, lambda x: (x * x).sum(1), (3, 5))
+    assert run.compilations == 1 and len(made) == 1
+    text = run.explain(np.ones((3, 5), "float32"))
+    assert "is compiled for each size: there is no such schedule" in text
+
+
+def test_a_size_that_is_needed_as_a_number_is_no_reason_to_compile_for_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Schedules that take sizes for numbers are refused, not made a guard of the program."""
+    schedule = driver_gpu.schedule_gpu
+
+    def taking(mod: Any, target: Any) -> Any:
+        for block in mod.buffers:
+            for extent in block.shape:
+                int(extent.memo.get("extent", 0))
+        return schedule(mod, target)
+
+    monkeypatch.setattr(driver_gpu, "schedule_gpu", taking)
+    run = on_gpu(lambda x: x + 1.0)
+    for shape in ((1, 1), (3, 33), (31, 5)):
+        check(run, lambda x: x + 1, shape)
+    assert run.compilations == 1
+    assert "would have to be a number" in run.explain(np.ones((3, 5), "float32"))
+
+
+def test_registers_of_unknown_size_are_refused() -> None:
+    n = Var("n")
+    A = te.placeholder((n,), name="A")
+    sch = Schedule(te.create_prim_func([A, te.compute((n,), lambda i: A[i] + 1.0, name="B")]))
+    copy = sch.cache_read("B", 0, "local")
+    (loop,) = sch.get_loops("B")
+    unit = sch.add_unit_loop(loop)
+    sch.compute_at(copy, unit)
+    sch.bind(unit, "threadIdx.x")
+    with pytest.raises(UnsupportedError, match=r"would be n elements for each thread"):
+        tl.build(sch.mod["main"], "cuda -arch=sm_80", "emulator")
+
+
+def test_sizes_out_of_bounds() -> None:
+    few = tl.Dim("few", max=4)
+    run = on_gpu(lambda x: x + 1.0, {0: few})
+    check(run, lambda x: x + 1, (4, 3))
+    with pytest.raises(ShapeError, match="few"):
+        run(np.ones((5, 3), "float32"))

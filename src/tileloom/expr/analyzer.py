@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from .assume import assume
 from .bounds import ConstIntBound, is_index
 from .build import as_expr, binary
+from .extents import limits_of_variables
 from .facts import Facts
 from .int_set import Domains, IntSet, int_set
 from .modular import ModularSet, modular
@@ -49,6 +50,10 @@ class Analyzer:
         self._enter(facts)
 
     def _bind_range(self, var: Var, domain: Range) -> None:
+        if not isinstance(domain.extent, IntImm):
+            sizes = limits_of_variables(domain.extent)
+            if sizes:
+                self.bind_bounds(sizes)
         facts = self._facts.copy()
         least, extent = self.simplify(domain.min), self.simplify(domain.extent)
         if not is_index(var.dtype):

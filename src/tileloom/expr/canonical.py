@@ -18,10 +18,11 @@ from .linear import (
     factors,
     integer,
     multiply,
+    product,
     quotient,
     split_of,
 )
-from .nodes import Expr, FloorDiv, FloorMod, IntImm, Max, Min
+from .nodes import Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul
 
 
 def floor_div(ctx: Context, x: Linear, divisor: Linear) -> Linear:
@@ -199,6 +200,10 @@ def recombine(ctx: Context, x: Linear) -> Linear:
         return x
     for term, k in x.terms.items():
         kind = type(term)
+        if kind is Mul:
+            merged = _merge_in_product(ctx, x, term, k)
+            if merged is not None:
+                return merged
         if kind not in _COMBINING:
             continue
         if kind is Min or kind is Max:
@@ -270,6 +275,21 @@ def _merge_symbolic(ctx: Context, x: Linear, term: Expr, k: int) -> Linear | Non
         return None
     rest = x.plus(atom(term), -k).plus(rounded, -k)
     return combine(ctx, rest, ctx.linear(source), k)
+
+
+def _merge_in_product(ctx: Context, x: Linear, term: Expr, k: int) -> Linear | None:
+    """`s // n * n * t + s % n * t  ->  s * t`, times `k`, where no factor of t is constant."""
+    parts = factors(term)
+    for i, part in enumerate(parts):
+        if type(part) is not FloorMod:
+            continue
+        source, base = map(ctx.linear, part.children)
+        others = atom(product(parts[:i] + parts[i + 1 :]))
+        rounded = multiply(multiply(floor_div(ctx, source, base), base), others)
+        if rounded.terms and contains_multiple(x.terms, rounded.terms, k):
+            rest = x.plus(atom(term), -k).plus(rounded, -k)
+            return combine(ctx, rest, multiply(source, others), k)
+    return None
 
 
 def _sum_of_extrema(ctx: Context, x: Linear, term: Expr, k: int) -> Linear | None:

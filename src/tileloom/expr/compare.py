@@ -11,8 +11,8 @@ from math import gcd
 
 from ..base import dtype
 from .bounds import type_range
-from .linear import Context, Linear, constant, split_of
-from .nodes import EQ, GE, GT, LE, LT, NE, Cast, Expr, FloorDiv, IntImm, Not
+from .linear import Context, Linear, atom, constant, multiply, split_of
+from .nodes import EQ, GE, GT, LE, LT, NE, Cast, Expr, FloorDiv, FloorMod, IntImm, Not
 from .order import order_key
 
 TRUE = IntImm(dtype("bool"), 1)
@@ -52,7 +52,28 @@ def _less(ctx: Context, value: Linear) -> Expr:
         # A constant that has no form: arithmetic does not overflow, so no sum reaches it.
         return truth(value.const < 0)
     shorter = _without_low_part(ctx, value) or _without_quotient(ctx, value)
-    return _less(ctx, shorter) if shorter is not None else _write_less(value)
+    if shorter is not None:
+        return _less(ctx, shorter)
+    return TRUE if _is_digit_below(ctx, value) else _write_less(value)
+
+
+def _is_digit_below(ctx: Context, value: Linear) -> bool:
+    """Whether `value < 0` because of a digit in it, of a number whose base is no constant."""
+    for term, k in value.terms.items():
+        if k != 1 or type(term) not in (FloorDiv, FloorMod):
+            continue
+        number, base = term.children
+        if isinstance(base, IntImm) or ctx.bound_of(base)[0] <= 0:
+            continue
+        limit = atom(term).plus(value, -1)  # term < limit
+        if type(term) is FloorMod:
+            found = _less(ctx, ctx.linear(base).plus(limit, -1).shifted(-1))
+        else:
+            product = multiply(ctx.linear(base), limit)
+            found = _less(ctx, ctx.combine(ctx.linear(number), product, -1))
+        if found is TRUE:
+            return True
+    return False
 
 
 def _of_condition(ctx: Context, value: Linear, holds: Callable[[int], bool]) -> Expr | None:

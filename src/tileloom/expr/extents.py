@@ -6,7 +6,10 @@ computed with and compared like a number (comparisons may be decisions), and tel
 
 from __future__ import annotations
 
-from .nodes import Expr, IntImm, Var
+import operator
+from collections.abc import Callable
+
+from .nodes import Add, Expr, FloorDiv, FloorMod, IntImm, Mul, Sub, Var
 from .walk import free_vars
 
 #: Under this name the memo of an expression holds the extent that it was made of.
@@ -14,13 +17,28 @@ EXTENT = "extent"
 
 
 def known_extent(size: Expr) -> int | None:
-    """A size as a number, or as what it was made of and that counts as one; None if it is neither.
+    """A size as a number, or as what counts as one: what it was made of, or computed from that.
+
+    None if it is neither.
 
     >>> from tileloom.expr import Var, const
     >>> known_extent(const(3)), known_extent(Var("n"))
     (3, None)
     """
-    return size.value if isinstance(size, IntImm) else size.memo.get(EXTENT)
+    if isinstance(size, IntImm):
+        return size.value
+    known: int | None = size.memo.get(EXTENT)
+    operation = _OPERATIONS.get(type(size))
+    if known is not None or operation is None:
+        return known
+    a, b = map(known_extent, size.children)
+    return None if a is None or b is None else operation(a, b)
+
+
+_OPERATIONS: dict[type[Expr], Callable[[int, int], int]] = {
+    Add: operator.add, Sub: operator.sub, Mul: operator.mul, FloorDiv: operator.floordiv,
+    FloorMod: operator.mod,
+}  # fmt: skip
 
 
 def is_number(extent: int) -> bool:

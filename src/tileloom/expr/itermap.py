@@ -9,6 +9,7 @@ division leaves a remainder, the digits must still not depend on each other.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from .analyzer import Analyzer
 from .build import as_expr
@@ -21,7 +22,7 @@ from .itermap_nodes import (
     is_int,
 )
 from .itermap_rewrite import IterMapRewriter, NotAffine
-from .nodes import Cast, Expr, Var
+from .nodes import Cast, Expr, IntImm, Var
 from .operators import ExprLike
 from .reduction import Range
 
@@ -162,14 +163,14 @@ def inverse_affine_iter_map(
     inputs: dict[int, Expr] = {}
     order: list[IterMark] = []
     for total, output in zip(iter_map, outputs, strict=True):
-        _propagate(total, as_expr(output), inputs, order)
+        _propagate(total, as_expr(output), inputs, order, analyzer)
     result: dict[Var, Expr] = {}
     for mark in _parents_first(order):
         value = analyzer.simplify(inputs[id(mark)])
         if isinstance(mark.source, Expr):
             _solve(mark.source, value, result, analyzer)
         else:
-            _propagate(mark.source, value, inputs, [])
+            _propagate(mark.source, value, inputs, [], analyzer)
     return dict(sorted(result.items(), key=lambda item: item[0].serial))
 
 
@@ -190,15 +191,38 @@ def _own_variables(source: Expr) -> list[Var]:
     return [child for child in source.children[:1] if isinstance(child, Var)]
 
 
+def _digits(total: IterSumExpr, rest: Expr, analyzer: Analyzer) -> list[Expr]:
+    """The digits of a number; those of open bases one after another, so that they add up again."""
+    args = total.args
+    pairs = list(pairwise(args))
+    if all(isinstance(split.scale, IntImm) for split in args) or not all(
+        analyzer.can_prove_equal(upper.scale, lower.scale * lower.extent) for upper, lower in pairs
+    ):
+        return [
+            (rest if is_int(split.scale, 1) else rest // split.scale) % split.extent
+            if split is not args[0]
+            else (rest if is_int(split.scale, 1) else rest // split.scale)
+            for split in args
+        ]
+    digits = []
+    if args and not is_int(args[-1].scale, 1):
+        rest = rest // args[-1].scale
+    for split in reversed(args[1:]):
+        digits.append(rest % split.extent)
+        rest = rest // split.extent
+    return [rest, *reversed(digits)]
+
+
 def _propagate(
-    total: IterSumExpr, output: Expr, inputs: dict[int, Expr], order: list[IterMark]
+    total: IterSumExpr,
+    output: Expr,
+    inputs: dict[int, Expr],
+    order: list[IterMark],
+    analyzer: Analyzer,
 ) -> None:
     """Add what the value of a sum says about the marks in it."""
-    rest = output - total.base
-    for split in total.args:
-        digit = rest if is_int(split.scale, 1) else rest // split.scale
-        if split is not total.args[0]:
-            digit = digit % split.extent
+    digits = _digits(total, output - total.base, analyzer)
+    for split, digit in zip(total.args, digits, strict=True):
         part = digit * split.lower_factor
         mark = split.source
         known = inputs.get(id(mark))

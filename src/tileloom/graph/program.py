@@ -74,6 +74,7 @@ class Program:
         groups: what became one kernel each, and why there are not fewer.
         space: the symbols of the shapes, if there are any.
         buckets: the kernels that a kernel over symbolic shapes chooses from, by its name.
+        blocks: what such a kernel for a GPU was scheduled from, by its name.
     """
 
     graph: Graph
@@ -84,6 +85,7 @@ class Program:
     groups: Partition
     space: Space | None = None
     buckets: dict[str, list[Bucket]] = field(default_factory=dict)
+    blocks: dict[str, PrimFunc] = field(default_factory=dict)
 
     @property
     def kernel_count(self) -> int:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from ...expr import (
     Add,
-    Analyzer,
     Expr,
     IntImm,
     IterSumExpr,
@@ -18,7 +17,6 @@ from ...expr import (
     detect_iter_map,
     free_vars,
 )
-from ...expr.extents import limits_of_variables
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from .tree import is_one, loops_above
@@ -82,19 +80,8 @@ def is_affine(
             return False
     if is_one(predicate) and _plainly_affine(values, domains):
         return True
-    found = detect_iter_map(values, domains, predicate, "surjective", knowing(domains))
+    found = detect_iter_map(values, domains, predicate, "surjective")
     return bool(found) and all(map(_starts_at_one, found.indices))
-
-
-def knowing(domains: Mapping[Var, Range]) -> Analyzer | None:
-    """What knows of the variables in extents what is known of them."""
-    open_ = [domain.extent for domain in domains.values() if not isinstance(domain.extent, IntImm)]
-    if not open_:
-        return None
-    analyzer = Analyzer()
-    for extent in open_:
-        analyzer.bind_bounds(limits_of_variables(extent))
-    return analyzer
 
 
 def _starts_at_one(total: IterSumExpr) -> bool:

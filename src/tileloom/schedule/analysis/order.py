@@ -24,13 +24,14 @@ from ...expr import (
     Range,
     Sub,
     Var,
+    as_expr,
     detect_iter_map,
     free_vars,
 )
 from ...expr.extents import limits_of_variables
 from ...tir import BlockRealize, For
 from ..errors import name_of
-from .affine import knowing, linear_form
+from .affine import linear_form
 from .regions import Box
 from .tree import is_one
 
@@ -64,12 +65,11 @@ def _is_injective(
     if _plainly_injective(values, loops):
         return True
     domains = {loop.loop_var: Range(loop.min, loop.extent) for loop in loops}
-    known = knowing(domains)
-    if detect_iter_map(values, domains, predicate, "bijective", known):
+    if detect_iter_map(values, domains, predicate, "bijective"):
         return True
     # Conditions that are not understood leave out instances, which makes no two of them one.
-    return known is not None and bool(
-        detect_iter_map(values, domains, True, "bijective", knowing(domains))
+    return not is_one(as_expr(predicate)) and bool(
+        detect_iter_map(values, domains, True, "bijective")
     )
 
 

@@ -7,7 +7,8 @@ from math import prod
 
 from ...base import Target
 from ...base.errors import UserError
-from ...expr import REDUCE, Cast, Expr, IntImm, Mul, free_vars
+from ...expr import REDUCE, Cast, Expr, Mul, free_vars
+from ...expr.extents import known_extent
 from ...tir import Block, BufferLoad
 from ..analysis.blocks import leaf_store
 from ..library import find_factors, find_products, schedule_gpu_product
@@ -68,7 +69,7 @@ def product_alone(sch: Schedule, target: Target) -> Schedule | None:
     if sum(map(reduces, blocks_by_name(sch).values())) != 1:
         return None
     found = find_products(sch)
-    if len(found) != 1 or min(_sizes(sch, found[0])) < LEAST:
+    if len(found) != 1 or any(size < LEAST for size in _sizes(sch, found[0])):
         return None
     trial = sch.copy()
     try:
@@ -83,10 +84,7 @@ def _sizes(sch: Schedule, rv: BlockRV) -> list[int]:
     factors = find_factors(sch, rv)
     if factors is None:
         return [0]
-    extents = [axis.domain.extent for axis in sch.get(rv).iter_vars]
-    if not all(isinstance(extent, IntImm) for extent in extents):
-        return [0]
-    numbers = [int(extent) for extent in extents]
+    numbers = [known_extent(axis.domain.extent) or 0 for axis in sch.get(rv).iter_vars]
     sides = (factors.rows, factors.columns, factors.depth)
     return [prod(numbers[k] for k in side) for side in sides]
 

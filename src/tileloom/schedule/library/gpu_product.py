@@ -6,6 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from ...base import Target
+from ...expr.extents import known_extent
 from ...tir import Block
 from ..rv import BlockRV
 from ._common import BlockLike, block_of, wrong
@@ -102,9 +103,9 @@ def _fills(stmt: Block, found: Factors | None) -> bool:
     """Whether a product is large enough for tiles of four warps."""
     if found is None:
         return False
-    sizes = [axis.domain.extent for axis in stmt.iter_vars]
+    sizes = [known_extent(axis.domain.extent) or 0 for axis in stmt.iter_vars]
     groups = (found.rows, found.columns, found.depth)
-    return all(prod(int(sizes[p]) for p in group) >= _ROWS for group in groups)  # type: ignore[call-overload]
+    return all(prod(sizes[p] for p in group) >= _ROWS for group in groups)
 
 
 __all__ = ["find_products", "on_matrix_units", "schedule_gpu_product"]

@@ -14,10 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from ...base import Target
 from ..rv import BlockRV, LoopRV
-from ._common import BlockLike, loops_below, wrong
+from ._common import BlockLike, extent, loops_below, wrong
 from .intrinsics.mma import DEFINITIONS, FACTORS, Factor, shared_16x16_to_mma_32x8_layout
 from .product import Operand, Product, as_matrices
-from .product_tiles import MULTIPROCESSORS, bind_rest, fetch_ahead, fetch_tile, pad_to_tiles
+from .product_tiles import (
+    MULTIPROCESSORS,
+    bind_rest,
+    fetch_ahead,
+    fetch_tile,
+    pad_to_tiles,
+    typical_product,
+)
 
 if TYPE_CHECKING:
     from ..schedule import Schedule
@@ -131,6 +138,7 @@ def mma_matmul(
 def choose_tile(product: Product, target: Target) -> MmaTile:
     """The tile with which all multiprocessors are done first."""
     # 8-bit floats become halves in registers, which have less room for sums.
+    product = typical_product(product)
     usual = _TILES[2 * product.kind.startswith("float8") :]
     fitting = [entry for entry in usual if entry[0].shared_bytes <= target.shared_memory]
 
@@ -208,7 +216,7 @@ def _bind(
     i0, i1, i2, ii = sch.split(i, [None, tile.warps[0], tile.squares[0], _SIDE])
     j0, j1, j2, ji = sch.split(j, [None, tile.warps[1], tile.squares[1], _SIDE])
     step, deep, ki = sch.split(k, [None, depth, names.factor.depth])
-    group, row = sch.split(i0, [None, gcd(sch.get(i0).extent.value, _GROUP)])
+    group, row = sch.split(i0, [None, gcd(extent(sch, i0) or 1, _GROUP)])
     sch.reorder(*batch, group, j0, row, i1, j1, step, deep, i2, j2, ii, ji, ki)
     grid, warp = sch.fuse(group, j0, row), sch.fuse(i1, j1)
     for loop, tag in zip((*batch, grid, warp), _TAGS[-2 - len(batch) :], strict=True):

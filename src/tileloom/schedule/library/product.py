@@ -31,6 +31,7 @@ from ...expr import (
     post_order,
     substitute,
 )
+from ...expr.extents import known_extent, usual
 from ...tir import Block, Buffer, BufferLoad, BufferStore
 from ..analysis.blocks import has_trivial_binding, leaf_store
 from ..instruction import can
@@ -154,7 +155,7 @@ def find_factors(sch: Schedule, block: BlockLike) -> Factors | None:
         prod(_extent(stmt.iter_vars[p].domain.extent) for p in groups[name])
         for name in ("rows", "columns", "depth")
     ]
-    if min(sizes) < 2:
+    if min(map(usual, sizes)) < 2:
         return None  # a product with a vector, an outer product, or of unknown size
     return _oriented(stmt, pair, groups)
 
@@ -330,7 +331,7 @@ def _sorted(found: Factors, sides: Sequence[_Access], goal: _Access) -> Factors:
 
 
 def _order(group: tuple[int, ...], access: _Access) -> tuple[int, ...]:
-    return tuple(sorted(group, key=lambda p: -abs(access.steps.get(p) or 0)))
+    return tuple(sorted(group, key=lambda p: -abs(usual(access.steps.get(p) or 0))))
 
 
 def _reshape(
@@ -365,7 +366,9 @@ def _flat(parts: Sequence[tuple[Expr, int]]) -> Expr:
 
 
 def _extent(extent: Expr) -> int:
-    return extent.value if isinstance(extent, IntImm) else 0
+    """What counts as a number; 0 where nothing is known."""
+    known = known_extent(extent)
+    return 0 if known is None else known
 
 
 @dataclass(frozen=True)
@@ -442,7 +445,7 @@ class _Access:
         """The operand, to be fetched in the direction in which its neighbours lie."""
         lanes = [self.lanes(group) for group in (own, depth)]
         runs = [prod(self.sizes[p] for p in self._run(group, group)) for group in (own, depth)]
-        deep = (lanes[1], runs[1]) > (lanes[0], runs[0])
+        deep = (lanes[1], usual(runs[1])) > (lanes[0], usual(runs[0]))
         return Operand(position, copy, deep, lanes[deep], self.bits, self.moved)
 
 
@@ -472,12 +475,12 @@ def _access(
         bits = max(bits, place.buffer.dtype.bits)
         for p, var in variables.items():
             step = analyzer.simplify(substitute(flat, {var: var + 1}) - flat)
-            found = step.value if isinstance(step, IntImm) else None
+            found = known_extent(step)
             # Of several buffers the one that moves most counts.
             if found is None or steps[p] is None:
                 steps[p] = None
             else:
-                steps[p] = max(steps[p] or 0, found, key=abs)
+                steps[p] = max(steps[p] or 0, found, key=lambda n: abs(usual(n)))
     loose = {p for p, var in variables.items() for c in conditions if var in free_vars(c)}
     return _Access(position, used, steps, sizes, frozenset(loose), offset, bits, True)
 

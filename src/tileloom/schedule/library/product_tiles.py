@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...expr import Expr, IndexMap, Var
+from ...expr.extents import is_number, usual
+from ..analysis.tree import is_one
 from ..instruction import can
 from ..rv import BlockRV, LoopRV
 from ._common import fused, loops_below, wrong
@@ -34,6 +36,30 @@ class Cut:
     def parts(self) -> int:
         """How many parts there are."""
         return self.tile // self.part
+
+
+def typical_product(product: Product) -> Product:
+    """The product with numbers for extents, by which a tile is chosen.
+
+    Of extents that are not known yet it is decided in which range they are.
+    """
+    rows = _typical(product.rows, _RANGES)
+    columns = _typical(product.columns, _RANGES if is_number(product.rows) else _RANGES[:1])
+    batch = None if product.batch is None else usual(product.batch)
+    return replace(product, batch=batch, rows=rows, columns=columns, depth=usual(product.depth))
+
+
+def _typical(extent: int, ranges: Sequence[int]) -> int:
+    if is_number(extent):
+        return extent
+    for most in ranges:
+        if extent <= most:
+            return most
+    return _MANY
+
+
+#: Rows, or columns, up to which a tile serves; what stands for more.
+_RANGES, _MANY = (64, 512), 4096
 
 
 def pad_to_tiles(sch: Schedule, product: Product, rows: int, columns: int, depth: int) -> Product:
@@ -148,7 +174,7 @@ def fetch_ahead(
             where the hardware can do that. Otherwise, or with 1, there are two, and the next one
             is loaded into registers before the product, and stored after it.
     """
-    if sch.get(step).extent.value == 1:
+    if is_one(sch.get(step).extent):
         return
     if stages > 1 and all(_is_async(operand) for operand in product.operands):
         # The product first: threads have met before it, so copies may go where the one before was.
@@ -184,5 +210,5 @@ def bind_rest(sch: Schedule, threads: int = 256) -> None:
 
 __all__ = [
     "MULTIPROCESSORS", "Cut", "bind_rest", "cut_into_tiles", "fetch_ahead", "fetch_tile",
-    "pad_to_tiles",
+    "pad_to_tiles", "typical_product",
 ]  # fmt: skip

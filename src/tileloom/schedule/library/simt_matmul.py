@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...base import dtype
+from ...expr.extents import limits
 from ..rv import BlockRV, LoopRV
 from ._common import BlockLike, loops_below
 from .product import Product, as_matrices
@@ -22,6 +23,7 @@ from .product_tiles import (
     fetch_ahead,
     fetch_tile,
     pad_to_tiles,
+    typical_product,
 )
 
 if TYPE_CHECKING:
@@ -111,19 +113,21 @@ def simt_matmul(sch: Schedule, block: BlockLike, tile: SimtTile | None = None) -
 def choose_tile(product: Product) -> SimtTile:
     """The tile with which all multiprocessors are done first."""
     wide = dtype(product.total).bits > 32
+    typical = typical_product(product)
+    least = limits(product.rows)[0], limits(product.columns)[0]
 
     def time(entry: tuple[SimtTile, float]) -> float:
         tile, efficiency = entry
         rows, columns = tile.rows.tile, tile.columns.tile
-        blocks = -(-product.rows // rows) * -(-product.columns // columns) * product.matrices
+        blocks = -(-typical.rows // rows) * -(-typical.columns // columns) * typical.matrices
         return -(-blocks // MULTIPROCESSORS) * rows * columns / efficiency
 
     # The parts of a tile have to be filled, the last one at least in part.
     fitting = [
         (_narrow(tile) if wide else tile, efficiency)
         for tile, efficiency in _TILES
-        if tile.rows.tile - tile.rows.part < product.rows
-        and tile.columns.tile - tile.columns.part < product.columns
+        if tile.rows.tile - tile.rows.part < least[0]
+        and tile.columns.tile - tile.columns.part < least[1]
     ]
     return min(fitting, key=time)[0]
 

@@ -12,11 +12,18 @@ from typing import TYPE_CHECKING
 
 from ...base import Target
 from ..rv import BlockRV, LoopRV
-from ._common import BlockLike, loops_below, wrong
+from ._common import BlockLike, extent, loops_below, wrong
 from .intrinsics import wgmma
 from .mma_matmul import units_for
 from .product import Operand, Product, as_matrices
-from .product_tiles import MULTIPROCESSORS, bind_rest, fetch_ahead, fetch_tile, pad_to_tiles
+from .product_tiles import (
+    MULTIPROCESSORS,
+    bind_rest,
+    fetch_ahead,
+    fetch_tile,
+    pad_to_tiles,
+    typical_product,
+)
 
 if TYPE_CHECKING:
     from ..schedule import Schedule
@@ -120,6 +127,7 @@ def group_units_for(kind: str, total: str, target: Target) -> str | None:
 
 def choose_tile(product: Product) -> WgmmaTile:
     """The tile with which all multiprocessors are done first."""
+    product = typical_product(product)
 
     def time(entry: tuple[WgmmaTile, float]) -> float:
         tile, efficiency = entry
@@ -136,7 +144,7 @@ def _bind(sch: Schedule, product: Product, tile: WgmmaTile, name: str) -> tuple[
     i0, i1, ii = sch.split(i, [None, tile.groups, wgmma.ROWS])
     j0, ji = sch.split(j, [None, tile.columns])
     step, ki = sch.split(k, [None, wgmma.depth_of(name)])
-    band, row = sch.split(i0, [None, gcd(sch.get(i0).extent.value, _GROUP)])
+    band, row = sch.split(i0, [None, gcd(extent(sch, i0) or 1, _GROUP)])
     sch.reorder(*batch, band, j0, row, i1, step, ii, ji, ki)
     grid = sch.fuse(band, j0, row)
     for loop, tag in zip((*batch, grid, i1), _TAGS[-2 - len(batch) :], strict=True):
