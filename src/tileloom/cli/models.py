@@ -56,7 +56,7 @@ def load(path: str, dims: Mapping[str, int]) -> Model:
     """The model in a file, specialised to these dimensions where they are known."""
     model: Model
     if not is_akg(path):
-        model = tileloom.onnx.load(path, shapes=dims or None)
+        model = tileloom.onnx.load(path, shapes=dims or None, dynamic=False)
     elif dims:
         raise ArgumentError("an AKG graph has no symbolic dimensions", hint="leave --dim out")
     else:
