@@ -132,6 +132,16 @@ def test_what_one_answer_implies_is_not_asked(space: Space) -> None:
     ]
 
 
+def test_what_is_said_of_powers_is_said_of_the_size(space: Space) -> None:
+    _, s = sizes(space)
+    found = space.variants(lambda: (s * s >= 256 * 256, s >= 256, s < 300, s * s * s < 300**3))
+    assert sorted(made for _, made in found) == [
+        (False, False, True, True),
+        (True, True, False, False),
+        (True, True, True, True),
+    ]
+
+
 def test_too_many_variants_end_in_guards(space: Space) -> None:
     b, s = sizes(space)
 

@@ -159,13 +159,16 @@ class Space:
             self._tighten_quotient(monomial[0], factor, offset)
         if any(not isinstance(atom, str) for atom in monomial):
             return
-        for k, name in enumerate(map(str, monomial)):
-            others = Polynomial(((tuple(a for j, a in enumerate(monomial) if j != k), 1),))
+        for name in dict.fromkeys(map(str, monomial)):
+            others = Polynomial(((tuple(a for a in monomial if a != name), 1),))
             low, high = self.between_sizes(others)
+            power = monomial.count(name)
             if factor > 0 and high > 0:
-                self._low[name] = max(self._low[name], -(offset // (factor * high)))
+                least = -(offset // (factor * high))
+                self._low[name] = max(self._low[name], _root(least - 1, power) + 1)
             elif factor < 0 and low > 0:
-                self._high[name] = min(self._high[name], offset // (-factor * low))
+                most = offset // (-factor * low)
+                self._high[name] = min(self._high[name], _root(most, power))
 
     def _tighten_quotient(self, atom: Apart, factor: int, offset: int) -> None:
         """What `factor * (a // b) + offset >= 0` says."""
@@ -252,6 +255,22 @@ class _Path:
         self.answers.append(answer)
         self.taken.append(_not_negative(number, answer))
         return answer
+
+
+def _root(number: int, power: int) -> int:
+    """The largest integer that, to this power, is not greater than a number; -1 below 0.
+
+    >>> _root(26, 3), _root(27, 3), _root(0, 2), _root(-5, 2)
+    (2, 3, 0, -1)
+    """
+    if number < 0 or power == 1:
+        return max(number, -1)
+    root: int = round(number ** (1 / power))
+    while root**power > number:
+        root -= 1
+    while (root + 1) ** power <= number:
+        root += 1
+    return root
 
 
 def _not_negative(number: Polynomial, answer: bool) -> Polynomial:

@@ -362,13 +362,15 @@ def divisor_chain(numbers: Iterable[int]) -> list[int] | None:
     >>> divisor_chain({12, 1, 4}), divisor_chain({4, 6})
     ([1, 4, 12], None)
     """
-    chain = sorted(numbers, key=lambda n: (_degree(n), hint(n)))
+    chain = sorted(numbers, key=chain_key)
     return chain if all(a != 0 and b % a == 0 for a, b in pairwise(chain)) else None
 
 
-def _degree(number: int) -> int:
+def chain_key(number: int) -> tuple[int, int]:
+    """What numbers are sorted by of which each divides the next: degree, and a likely value."""
     found = _symbolic(number)
-    return 0 if found is None else max(len(monomial) for monomial, _ in found.formula.terms)
+    degree = 0 if found is None else max(len(monomial) for monomial, _ in found.formula.terms)
+    return degree, hint(number)
 
 
 def space_of(extents: Sequence[int]) -> Space | None:

@@ -175,7 +175,7 @@ class Nest:
         is_kept = any(t in kept for t in node.outputs)
         if is_kept:
             layout = self.turned.get(out)
-            if layout is not None and together(layout) < PIECE:
+            if layout is not None and hint(together(layout)) < PIECE:
                 return f"{node.op.name} takes the rows of the nest apart"
             self.walked[role].append(out.shape if layout is None else cut_shape(layout))
         for tensor in node.outputs:

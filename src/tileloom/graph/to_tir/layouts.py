@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from ..nodes import Node
-from ..symbols import is_symbolic
+from ..symbols import chain_key, is_symbolic
 
 #: For each dimension of a tensor, the (extent, step) pairs that it is made of, outermost first;
 #: steps count elements of the other tensor.
@@ -98,4 +98,4 @@ def together(layout: Layout) -> int:
 def cut_shape(layout: Layout) -> tuple[int, ...]:
     """The other tensor's shape, cut as finely as a layout cuts it."""
     pairs = [pair for dim in layout for pair in dim]
-    return tuple(extent for extent, _ in sorted(pairs, key=lambda pair: -pair[1]))
+    return tuple(e for e, _ in sorted(pairs, key=lambda pair: chain_key(pair[1]), reverse=True))
