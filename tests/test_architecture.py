@@ -54,6 +54,7 @@ WALLS: dict[str, tuple[str, ...]] = {
     "xgboost": ("tune/",),
     "cuda": ("runtime/",),
     "torch": ("frontend/torch.py", "frontend/torch/"),
+    "sympy": ("frontend/torch/",),
     "onnx": ("frontend/onnx.py", "frontend/onnx/"),
     "scipy": ("frontend/sparse.py", "frontend/sparse/", "sparse/"),
     "rich": ("cli/", "report/"),

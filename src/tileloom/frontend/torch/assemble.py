@@ -9,12 +9,15 @@ from typing import Any
 import torch
 from torch import fx
 
+from ...base.errors import UnsupportedError
 from ...graph.nodes import Graph, reachable
+from ...graph.symbols import formula_of, is_symbolic
 from .kernel import CompiledPart
-from .layout import Export, export
+from .layout import Export, export, order_of
 from .parts import Part, Partition, is_literal, is_split, is_view, literal
 from .report import report
-from .types import is_static, type_of
+from .sized import Numbers, SizedPart, is_sized
+from .sizes import Binding, Sizes
 
 _aten = torch.ops.aten
 _BY_SHAPE = {
@@ -28,34 +31,65 @@ _SAFE = {
 }
 
 
-def assemble(module: fx.GraphModule) -> fx.GraphModule:
+def assemble(
+    module: fx.GraphModule, sizes: Sizes | None = None, binding: Binding | None = None
+) -> fx.GraphModule:
     """A module that computes the same, with compiled parts.
 
     Args:
-        module: a functional graph of ATen operators with static shapes in `meta["val"]`.
+        module: a functional graph of ATen operators, traced with values in `meta["val"]`.
+        sizes: what symbolic sizes in it are, where there are some that are not to stay PyTorch's.
+        binding: where the symbols come from.
     """
     report().graphs += 1
-    _forget_values(module.graph)
-    return _Joiner(module, Partition(module.graph)).join()
+    known = sizes or Sizes()
+    _forget_values(module.graph, known)
+    return _Joiner(module, Partition(module.graph, known), binding).join()
 
 
-def _forget_values(graph: fx.Graph) -> None:
+def _forget_values(graph: fx.Graph, sizes: Sizes) -> None:
     """Random operators take a shape instead of the tensor that has it.
 
     Then they can run first, and do not cut what makes that tensor from what reads it.
     """
     for node in graph.nodes:
         value = node.meta.get("val")
-        if node.target in _BY_SHAPE and is_static(value) and value.is_contiguous():
+        if node.target in _BY_SHAPE and _is_compact(value, sizes):
             options = {"dtype": value.dtype, "device": value.device, "pin_memory": False}
-            node.target, node.args = _BY_SHAPE[node.target], (list(value.shape),)
+            with graph.inserting_before(node):
+                shape = [_size(graph, node.args[0], k, n) for k, n in enumerate(value.shape)]
+            node.target, node.args = _BY_SHAPE[node.target], (shape,)
             node.kwargs = options
 
 
+def _is_compact(value: Any, sizes: Sizes) -> bool:
+    try:
+        type_, strides = sizes.type_of(value), sizes.strides(value)
+    except UnsupportedError:
+        return False
+    return strides is not None and order_of(type_.shape, strides) == tuple(range(len(strides)))
+
+
+def _size(graph: fx.Graph, source: Any, axis: int, size: Any) -> Any:
+    """A size as an argument: the number, or a node that stands for it."""
+    if isinstance(size, int):
+        return size
+    node = graph.call_function(_aten.sym_size.int, (source, axis))
+    node.meta["val"] = size
+    return node
+
+
 class _Joiner:
-    def __init__(self, module: fx.GraphModule, partition: Partition) -> None:
+    def __init__(
+        self, module: fx.GraphModule, partition: Partition, binding: Binding | None
+    ) -> None:
         self.module = module
         self.partition = partition
+        self.sizes = partition.sizes
+        self.binding = binding
+        self.symbols: tuple[fx.Node, ...] = ()
+        self.given: dict[int, fx.Node] = {}  # nodes of extents that are arguments
+        self.numbers = Numbers(binding)
         self.graph = fx.Graph()
         self.made: dict[fx.Node, fx.Node] = {}
         self.outputs = [node for node in module.graph.nodes if node.op == "output"]
@@ -65,6 +99,7 @@ class _Joiner:
         for node in self.module.graph.nodes:
             if node.op in ("placeholder", "get_attr"):
                 self.made[node] = self.graph.node_copy(node)
+        self._bind()
         for level in self.partition.levels:
             part = self.partition.parts.get(level)
             if part is not None and part.exports:
@@ -73,7 +108,37 @@ class _Joiner:
                 self._add_eager(node)
         for node in self.outputs:
             self.graph.output(fx.map_arg(node.args[0], self._outside))
+        if not self.computed.users:
+            self.graph.erase_node(self.computed)
         return fx.GraphModule(self.module, self.graph)
+
+    # ------------------------------------------------------------------ sizes
+
+    def _bind(self) -> None:
+        """Nodes for the numbers that the symbols are, from the arguments."""
+        given = [node for node in self.module.graph.nodes if node.op == "placeholder"]
+        found = []
+        for each in () if self.binding is None else self.binding.symbols:
+            node = self.made[given[each.source.argument]]
+            if each.source.axis is not None:
+                node = self.graph.call_function(_aten.sym_size.int, (node, each.source.axis))
+            found.append(node)
+        self.symbols = tuple(found)
+        self.given = {
+            self.sizes.extent(node.meta["val"]): self.made[node]
+            for node in given
+            if self.partition.is_size(node)
+        }
+        self.computed = self.graph.call_function(self.numbers, (self.symbols,))
+
+    def _number(self, extent: int) -> Any:
+        """An extent in the joined graph."""
+        if not is_symbolic(extent):
+            return extent
+        if extent in self.given:
+            return self.given[extent]
+        place = self.numbers.place(formula_of(extent))
+        return self.graph.call_function(operator.getitem, (self.computed, place))
 
     # ------------------------------------------------------------------ what leaves the parts
 
@@ -125,7 +190,8 @@ class _Joiner:
             return True
         if is_split(source):
             return False
-        return type_of(source.meta["val"]).size == type_of(node.meta["val"]).size
+        before, after = (self.sizes.type_of(n.meta["val"]).size for n in (source, node))
+        return before == after
 
     def _read(self, part: Part) -> list[fx.Node]:
         """The inputs that the exports depend on."""
@@ -140,7 +206,11 @@ class _Joiner:
         if is_literal(node):
             return literal(node)
         if node not in self.made:
-            self.made[node] = self._copy(node)
+            is_size = self.partition.is_size(node)
+            value = node.meta.get("val")
+            self.made[node] = (
+                self._number(self.sizes.extent(value)) if is_size else self._copy(node)
+            )
         return self.made[node]
 
     def _copy(self, node: fx.Node) -> fx.Node:
@@ -153,11 +223,15 @@ class _Joiner:
 
     def _add_part(self, part: Part) -> None:
         inputs, nodes = self._read(part), list(part.exports)
-        exports = [export(part.values[node], node.meta["val"]) for node in nodes]
+        exports = [
+            export(part.values[node], self.sizes.strides(node.meta["val"])) for node in nodes
+        ]
         graph = Graph([part.inputs[node] for node in inputs], [item.tensor for item in exports])
         report().parts += 1
         run = self._compile(part, graph, exports, inputs)
-        made = self.graph.call_function(run, tuple(self._stored(part, node) for node in inputs))
+        stored = tuple(self._stored(part, node) for node in inputs)
+        sized = (self.symbols, *stored) if isinstance(run, SizedPart) else stored
+        made = self.graph.call_function(run, sized)
         for k, node in enumerate(nodes):
             self.made[node] = self.graph.call_function(operator.getitem, (made, k))
 
@@ -171,12 +245,14 @@ class _Joiner:
     def _compile(
         self, part: Part, graph: Graph, exports: list[Export], inputs: list[fx.Node]
     ) -> Callable[..., Any]:
+        made_by_torch = [
+            k
+            for k, node in enumerate(inputs)
+            if node.op == "call_function" and not self.partition.is_native(node)
+        ]
+        if self.binding is not None and is_sized(graph):
+            return SizedPart(graph, exports, made_by_torch, self.binding)
         try:
-            made_by_torch = [
-                k
-                for k, node in enumerate(inputs)
-                if node.op == "call_function" and not self.partition.is_native(node)
-            ]
             return CompiledPart(graph, exports, made_by_torch)
         except Exception as error:  # a defect of ours must not stop the user
             report().fall_back("a whole part", f"{type(error).__name__}: {error}")

@@ -19,7 +19,7 @@ from . import ops  # noqa: F401  (registers the handlers)
 from .assemble import assemble
 from .decompositions import table
 from .report import report
-from .specialize import has_symbols, specialized
+from .specialize import for_sizes, has_symbols
 
 
 @compiling  # tracing, too, makes many objects, none of them garbage
@@ -52,7 +52,7 @@ def compile_traced(module: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..
     """A functional graph of ATen operators as a function of a list of arguments."""
     try:
         if has_symbols(module):
-            return specialized(module, compile_static)
+            return for_sizes(module, boxed, compile_static)
     except Exception as error:
         report().fall_back("a whole graph", f"{type(error).__name__}: {error}")
         return boxed(module)

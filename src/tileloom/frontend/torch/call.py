@@ -7,11 +7,13 @@ from typing import Any
 
 import torch
 
-from ...base import DType
+from ...base import DType, dtype
 from ...base.errors import UnsupportedError
 from ...graph import ops
 from ...graph.nodes import Tensor, TensorType
-from .types import kind_of, type_of
+from ...graph.symbols import is_symbolic
+from .sizes import LARGEST, Sizes
+from .types import kind_of
 
 
 class Call:
@@ -21,14 +23,16 @@ class Call:
         name: the overload's full name.
         fakes: the arguments as PyTorch traced them; tensors without data.
         value: the traced result.
+        sizes: what their sizes are as extents.
     """
 
-    __slots__ = ("_types", "fakes", "name", "value")
+    __slots__ = ("_types", "fakes", "name", "sizes", "value")
 
-    def __init__(self, name: str, fakes: Sequence[Any], value: Any) -> None:
+    def __init__(self, name: str, fakes: Sequence[Any], value: Any, sizes: Sizes) -> None:
         self.name = name
         self.fakes = fakes
         self.value = value
+        self.sizes = sizes
         self._types: tuple[TensorType, ...] | None = None
 
     @property
@@ -37,7 +41,7 @@ class Call:
         if self._types is None:
             several = isinstance(self.value, (list, tuple))
             values = self.value if several else [self.value]
-            self._types = tuple(type_of(v) for v in values if v is not None)
+            self._types = tuple(self.sizes.type_of(v) for v in values if v is not None)
         return self._types
 
     @property
@@ -52,7 +56,8 @@ class Call:
 
     def promoted(self, first: int = 0, second: int = 1) -> DType:
         """The type in which two of the arguments meet, by PyTorch's rules."""
-        return kind_of(torch.result_type(self.fakes[first], self.fakes[second]))
+        a, b = (_example(self.fakes[k]) for k in (first, second))
+        return kind_of(torch.result_type(a, b))
 
     def cast(self, x: Any, kind: DType | str | None = None) -> Tensor:
         """A tensor or number as a tensor of a type: that of the result, unless given."""
@@ -63,13 +68,29 @@ class Call:
         return ops.broadcast_to(as_tensor(x, self.dtype), self.shape)
 
 
+def _example(value: Any) -> Any:
+    """A number for a symbolic one, whose type is all that is asked."""
+    if isinstance(value, torch.SymInt):
+        return 2
+    return 2.0 if isinstance(value, torch.SymFloat) else value
+
+
 def as_tensor(x: Any, kind: DType | str) -> Tensor:
-    """A tensor cast to a type, or a number as a constant of it."""
+    """A tensor cast to a type, or a number or extent as a scalar of it."""
     if isinstance(x, Tensor):
         return ops.cast(x, kind)
+    if is_symbolic(x):
+        return _scalar(x, dtype(kind))
     if not isinstance(x, (bool, int, float)):
         raise UnsupportedError(f"an operand of type {type(x).__name__}")
     return ops.constant(x, kind)
+
+
+def _scalar(extent: int, kind: DType) -> Tensor:
+    """An extent as a tensor without dimensions."""
+    if not -LARGEST <= extent <= LARGEST:
+        raise UnsupportedError("numbers that do not fit into 32 bits")
+    return ops.extent(extent, kind)
 
 
 def wide(kind: DType) -> DType:

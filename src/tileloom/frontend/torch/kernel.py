@@ -11,6 +11,7 @@ from typing import Any, cast
 import torch
 
 from ... import driver
+from ...base import DType
 from ...base.errors import InternalError
 from ...graph.nodes import Graph
 from ...runtime.arrays import as_numpy
@@ -49,21 +50,46 @@ class CompiledPart:
     """
 
     def __init__(self, graph: Graph, exports: Sequence[Export], unsure: Sequence[int] = ()) -> None:
-        # The name under which the joined function finds this object.
-        self.__name__ = f"part_{next(_numbers)}"
+        self.__name__ = named()
         self.graph = graph
-        watched = _watched.get()
-        if watched is not None:
-            watched.append(graph)
+        watch(graph)
         executable = cast(Executable, driver.compile_graph(graph))  # as for any CPU
-        views: list[View] = [
-            (e.shape, e.strides) if e.strides is not None else None for e in exports
-        ]
-        run: Run = direct(executable, views) or _through_arrays(executable, views)
-        self._run = _conforming(run, graph, unsure) if unsure else run
+        self._run = runner(executable, exports, [graph.inputs[k].shape for k in unsure], unsure)
 
     def __call__(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
         return self._run(*tensors)
+
+
+def named() -> str:
+    """The name under which a joined function finds a part."""
+    return f"part_{next(_numbers)}"
+
+
+def watch(graph: Graph) -> None:
+    """Show a graph that is compiled to those who are `watching`."""
+    watched = _watched.get()
+    if watched is not None:
+        watched.append(graph)
+
+
+def runner(
+    executable: Executable,
+    exports: Sequence[Export],
+    shapes: Sequence[Sequence[int]] = (),
+    unsure: Sequence[int] = (),
+) -> Run:
+    """A program as a function of tensors.
+
+    Args:
+        exports: how its outputs are seen.
+        unsure: inputs that are first made what they were traced as; and their shapes.
+    """
+    views: list[View] = [(e.shape, e.strides) if e.strides is not None else None for e in exports]
+    run: Run = direct(executable, views) or _through_arrays(executable, views)
+    if not unsure:
+        return run
+    kinds = [executable.inputs[k].dtype for k in unsure]
+    return _conforming(run, list(zip(unsure, shapes, kinds, strict=True)))
 
 
 def _seen(made: list[torch.Tensor], views: Sequence[View]) -> list[torch.Tensor]:
@@ -73,9 +99,9 @@ def _seen(made: list[torch.Tensor], views: Sequence[View]) -> list[torch.Tensor]
     return made
 
 
-def _conforming(run: Run, graph: Graph, unsure: Sequence[int]) -> Run:
+def _conforming(run: Run, traced: Sequence[tuple[int, Sequence[int], DType]]) -> Run:
     """The same, with arguments made what they were traced as."""
-    wanted = [(k, graph.inputs[k].shape, getattr(torch, graph.inputs[k].dtype)) for k in unsure]
+    wanted = [(k, tuple(shape), getattr(torch, kind)) for k, shape, kind in traced]
 
     def conform(*tensors: torch.Tensor) -> list[torch.Tensor]:
         given = list(tensors)

@@ -53,7 +53,9 @@ def direct(executable: Executable, views: Sequence[View]) -> Run | None:
     chosen = reads if reads != list(range(count)) else None
     makers = [maker(value.shape, value.dtype) for value in step.writes]
     scratch = maker((step.arena_bytes,), dtype("uint8")) if step.arena_bytes else _nothing
-    table = ctypes.c_void_p * (len(reads) + len(makers) + 1)
+    numbers = step.numbers_in_memory  # those that the kernel takes after its scratch memory
+    tail = [numbers.ctypes.data + 8 * k for k in range(len(numbers))]
+    table = ctypes.c_void_p * (len(reads) + len(makers) + 1 + len(tail))
     launch, address = step.kernel.launch, ctypes.addressof
     finish = _finish(executable.outputs, views, step.writes, made_at)
 
@@ -62,7 +64,7 @@ def direct(executable: Executable, views: Sequence[View]) -> Run | None:
         made = [make() for make in makers]
         read = given if chosen is None else [given[slot] for slot in chosen]
         held = [*read, *made, scratch()]
-        pointers = table(*[t.data_ptr() for t in held])
+        pointers = table(*[t.data_ptr() for t in held], *tail)
         launch(address(pointers))
         return made if finish is None else finish(given, made)
 

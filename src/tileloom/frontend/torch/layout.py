@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ...graph import ops
 from ...graph.nodes import Tensor
@@ -49,10 +48,13 @@ def order_of(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...] | 
     return wanted
 
 
-def export(tensor: Tensor, traced: Any) -> Export:
-    """How to compute a tensor so that it gets the strides of the traced one."""
-    shape, strides = tensor.shape, tuple(traced.stride())
-    repeated = [k for k, n in enumerate(shape) if n > 1 and strides[k] == 0]
+def export(tensor: Tensor, strides: Sequence[int] | None) -> Export:
+    """How to compute a tensor so that it gets the strides of the traced one, if they are known."""
+    shape = tensor.shape
+    if strides is None:
+        return Export(tensor, shape)
+    strides = tuple(strides)
+    repeated = [k for k, n in enumerate(shape) if n not in (0, 1) and strides[k] == 0]
     once = ops.strided_slice(tensor, [0] * len(repeated), [1] * len(repeated), repeated)
     order = order_of(once.shape, strides)
     if order is None or (not repeated and order == tuple(range(len(shape)))):

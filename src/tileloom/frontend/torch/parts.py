@@ -16,14 +16,17 @@ import torch
 from torch import fx
 
 from ...base.errors import InternalError, TileloomError, UnsupportedError
+from ...base.polynomial import Polynomial
 from ...graph import ops
 from ...graph.aggregate import Turns
 from ...graph.nodes import Tensor, TensorType
+from ...graph.symbols import at_sizes, formula_of, is_symbolic
 from . import registry
 from .call import Call
 from .layout import order_of
 from .report import report
-from .types import is_static, type_of
+from .sizes import Sizes
+from .types import is_static
 
 #: Operators whose result shares its argument's memory.
 VIEWS = frozenset({
@@ -34,6 +37,10 @@ VIEWS = frozenset({
 })  # fmt: skip
 #: The same with several results, each of which is such a view.
 SPLITS = frozenset({"aten.split.Tensor", "aten.split_with_sizes.default"})
+
+
+class NumbersNeededError(Exception):
+    """An operator can be compiled for sizes that are numbers, and not for symbols."""
 
 
 class Part:
@@ -59,15 +66,17 @@ class Partition:
     Attributes:
         parts: by level.
         eager: PyTorch's operators by level, in their order.
+        sizes: what the sizes in the graph are.
     """
 
-    def __init__(self, graph: fx.Graph) -> None:
+    def __init__(self, graph: fx.Graph, sizes: Sizes) -> None:
         self.graph = graph
+        self.sizes = sizes
         self.parts: dict[int, Part] = {}
         self.eager: dict[int, list[fx.Node]] = {}
         self._turns: Turns[fx.Node] = Turns()  # of those that run, not of inputs and literals
         for node in graph.nodes:
-            if node.op == "call_function" and not is_literal(node):
+            if node.op == "call_function" and not is_literal(node) and not self.is_size(node):
                 self._place(node)
 
     @property
@@ -82,9 +91,11 @@ class Partition:
         level = self._turns.ready(sources)
         try:
             self._convert(self.parts.setdefault(level, Part()), node)
+        except NumbersNeededError:
+            raise
         except Exception as error:  # whatever goes wrong here, PyTorch can do it
             if _makes_tensors(node):
-                report().fall_back(name_of(node), _reason(error))
+                report().fall_back(name_of(node), reason(error))
             # As early as it can: what reads inputs alone runs before everything, on level -1.
             level = self._turns.other(node, sources, has_effect(node))
             self.eager.setdefault(level, []).append(node)
@@ -107,6 +118,10 @@ class Partition:
         """The level of an operator."""
         return self._turns.level[node]
 
+    def is_size(self, node: fx.Node) -> bool:
+        """Whether a node is a symbolic number that follows from the sizes of the arguments."""
+        return self.sizes.holds(node.meta.get("val"))
+
     # ------------------------------------------------------------------ converting
 
     def _convert(self, part: Part, node: fx.Node) -> None:
@@ -116,18 +131,43 @@ class Partition:
         handler = registry.lookup(name_of(node))
         if handler is None:
             raise UnsupportedError("there is no rule for this operator")
-        value = node.meta.get("val")
-        fakes = fx.map_arg(node.args, lambda source: source.meta.get("val"))
-        call = Call(name_of(node), fakes, value)
-        wanted = call.types
+        if self.sizes.space is None:
+            part.values[node] = self._apply(handler, part, node)
+            return
+        try:
+            part.values[node] = self._apply(handler, part, node)
+        except Exception:
+            self._fix_sizes(handler, part, node)
+            try:
+                part.values[node] = self._apply(handler, part, node)
+            except Exception as error:
+                raise NumbersNeededError(f"{name_of(node)}: {reason(error)}") from error
+
+    def _apply(self, handler: registry.Handler, part: Part, node: fx.Node) -> Any:
         args, kwargs = self._arguments(part, (node.args, node.kwargs))
-        made = handler(call, *args, **kwargs)
-        results = made if isinstance(made, tuple) else (made,)
-        present = [result for result in results if result is not None]
-        for result, type_ in zip(present, wanted, strict=True):
-            if result.type != type_:
-                raise InternalError(f"{call.name} gives {type_}, its rule {result.type}")
-        part.values[node] = made if isinstance(value, (list, tuple)) else results[0]
+        return applied(handler, node, self.sizes, args, kwargs)
+
+    def _fix_sizes(self, handler: registry.Handler, part: Part, node: fx.Node) -> None:
+        """Make the sizes that a node sees numbers, if then it can be compiled."""
+        hints = self.sizes.at_hints()
+
+        def numbers(value: Any) -> Any:
+            if isinstance(value, Tensor):
+                return Tensor(TensorType(self._at_hints(value.shape), value.dtype))
+            if isinstance(value, (list, tuple)):
+                return [numbers(item) for item in value]
+            return self._at_hints(value)
+
+        args, kwargs = self._arguments(part, (node.args, node.kwargs))
+        applied(handler, node, hints, numbers(args), {k: numbers(v) for k, v in kwargs.items()})
+        space = self.sizes.space
+        seen = filter(is_symbolic, [*shapes_of(args), *shapes_of(kwargs)])
+        for name in sorted({name for extent in seen for name in formula_of(extent).names}):
+            if space is not None:
+                space.fix(Polynomial.symbol(name))
+
+    def _at_hints(self, value: Any) -> Any:
+        return at_sizes(value, {} if self.sizes.space is None else self.sizes.space.hints)
 
     def _pick(self, part: Part, node: fx.Node) -> None:
         source, index = node.args
@@ -140,6 +180,8 @@ class Partition:
     def _arguments(self, part: Part, args: Any) -> Any:
         def argument(value: Any) -> Any:
             if isinstance(value, fx.Node):
+                if self.is_size(value):
+                    return self.sizes.extent(value.meta["val"])
                 return literal(value) if is_literal(value) else self.tensor(part, value)
             if isinstance(value, (list, tuple)):
                 return [argument(item) for item in value]
@@ -162,8 +204,9 @@ class Partition:
     def _take(self, part: Part, node: fx.Node) -> Tensor:
         """An input, so that a tensor with its dimensions in another order needs no copy."""
         value = node.meta.get("val")
-        type_ = type_of(value)
-        order = order_of(type_.shape, value.stride())
+        type_ = self.sizes.type_of(value)
+        strides = self.sizes.strides(value)
+        order = None if strides is None else order_of(type_.shape, strides)
         if order is None or order == tuple(range(len(order))):
             part.inputs[node] = Tensor(type_, node.name)
             return part.inputs[node]
@@ -173,6 +216,34 @@ class Partition:
         return ops.transpose(part.inputs[node], [order.index(k) for k in range(len(order))])
 
 
+def applied(handler: registry.Handler, node: fx.Node, sizes: Sizes, args: Any, kwargs: Any) -> Any:
+    """What a handler gives for a node, which is what PyTorch traced."""
+    value = node.meta.get("val")
+    fakes = fx.map_arg(node.args, lambda source: source.meta.get("val"))
+    call = Call(name_of(node), fakes, value, sizes)
+    wanted = call.types
+    made = handler(call, *args, **kwargs)
+    results = made if isinstance(made, tuple) else (made,)
+    present = [result for result in results if result is not None]
+    for result, type_ in zip(present, wanted, strict=True):
+        if result.type != type_:
+            raise InternalError(f"{call.name} gives {type_}, its rule {result.type}")
+    return made if isinstance(value, (list, tuple)) else results[0]
+
+
+def shapes_of(values: Any) -> Iterator[Any]:
+    """The extents in a nest of arguments: those of tensors, and numbers by themselves."""
+    if isinstance(values, dict):
+        values = list(values.values())
+    for value in values:
+        if isinstance(value, Tensor):
+            yield from value.shape
+        elif isinstance(value, (list, tuple)):
+            yield from shapes_of(value)
+        else:
+            yield value
+
+
 def _makes_tensors(node: fx.Node) -> bool:
     """Whether a node is an operator on tensors, not one on sizes nor the choice of a result."""
     values = node.meta.get("val")
@@ -180,7 +251,8 @@ def _makes_tensors(node: fx.Node) -> bool:
     return not is_getitem(node) and any(isinstance(v, torch.Tensor) for v in several)
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
+    """An error as the report shows it."""
     if isinstance(error, TileloomError):
         return str(error)
     return f"{type(error).__name__}: {error}"

@@ -22,22 +22,29 @@ class Record:
         parts: pieces of them that were compiled.
         compiled: operators by name, how often compiled.
         fallbacks: (operator, reason), how often left to PyTorch.
+        specialized: why graphs with symbolic sizes are compiled for each combination of sizes.
     """
 
     graphs: int = 0
     parts: int = 0
     compiled: Counter[str] = field(default_factory=Counter)
     fallbacks: Counter[tuple[str, str]] = field(default_factory=Counter)
+    specialized: Counter[str] = field(default_factory=Counter)
 
     def fall_back(self, operator: str, reason: str) -> None:
         """Note that an operator was left to PyTorch."""
         self.fallbacks[operator, reason.partition("\n")[0]] += 1
+
+    def specialize(self, reason: str) -> None:
+        """Note that a graph with symbolic sizes is compiled for each combination of them."""
+        self.specialized[reason.partition("\n")[0]] += 1
 
     def clear(self) -> None:
         """Begin again."""
         self.graphs = self.parts = 0
         self.compiled.clear()
         self.fallbacks.clear()
+        self.specialized.clear()
 
     def __str__(self) -> str:
         head = (
@@ -47,6 +54,10 @@ class Record:
         rows = [
             f"  {count} x {operator}: {reason}"
             for (operator, reason), count in self.fallbacks.most_common()
+        ]
+        rows += [
+            f"  {count} x compiled for each sizes: {reason}"
+            for reason, count in self.specialized.most_common()
         ]
         return "\n".join([head, *rows])
 

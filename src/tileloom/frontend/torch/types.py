@@ -1,4 +1,4 @@
-"""Element types and shapes of PyTorch as the graph knows them."""
+"""Element types of PyTorch as the graph knows them, and what values are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import torch
 
 from ...base import DType, dtype
 from ...base.errors import DTypeError, UnsupportedError
-from ...graph.nodes import TensorType
 
 
 @cache
@@ -29,12 +28,8 @@ def kind_of(kind: Any) -> DType:
         raise UnsupportedError(f"tensors of {name}") from None
 
 
-def type_of(value: Any) -> TensorType:
-    """Shape and element type of a (fake) tensor.
-
-    Raises:
-        UnsupportedError: it is no dense tensor of static shape in the CPU's memory.
-    """
+def check_dense(value: Any) -> None:
+    """Refuse what is no dense tensor in the CPU's memory."""
     if not isinstance(value, torch.Tensor):
         raise UnsupportedError(f"a value of type {type(value).__name__}")
     if value.device.type != "cpu":
@@ -43,9 +38,6 @@ def type_of(value: Any) -> TensorType:
         raise UnsupportedError(f"tensors of layout {value.layout}")
     if value.is_neg() or value.is_conj():
         raise UnsupportedError("tensors with a pending negation or conjugation")
-    if any(not isinstance(extent, int) for extent in value.shape):
-        raise UnsupportedError("shapes that depend on data")
-    return TensorType(tuple(value.shape), kind_of(value.dtype))
 
 
 def is_static(value: Any) -> bool:

@@ -1,0 +1,101 @@
+"""PyTorch's formulas of sizes as extents: from SymPy to `graph.symbols`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any
+
+import sympy
+from torch.utils._sympy import functions
+
+from ...base.errors import UnsupportedError
+from ...graph.symbols import bounds_of, larger, smaller
+
+Extents = Mapping[Any, int]
+
+
+def extent_of(formula: Any, known: Extents) -> int:
+    """A SymPy expression over symbols whose extents are known.
+
+    >>> n = sympy.Symbol("n", integer=True)
+    >>> extent_of(functions.FloorDiv(n + 3, 2) * 4, {n: 9})
+    24
+
+    Raises:
+        UnsupportedError: it has other symbols, or is no integer formula.
+    """
+    if formula.is_Integer:
+        return int(formula)
+    if formula.is_Symbol:
+        if formula not in known:
+            raise UnsupportedError("sizes that depend on data")
+        return known[formula]
+    if isinstance(formula, (sympy.Add, sympy.Mul)):
+        return _ratio(formula, known)
+    for kind, rule in _RULES:
+        if isinstance(formula, kind):
+            return rule(*(extent_of(part, known) for part in formula.args))
+    if isinstance(formula, (sympy.Pow, functions.PowByNatural)):
+        return _power(formula, known)
+    raise UnsupportedError(f"sizes by {type(formula).__name__}")
+
+
+def _ratio(formula: Any, known: Extents) -> int:
+    """A sum or product; PyTorch writes exact quotients as products with fractions."""
+    if _has_fractions(formula):
+        above, below = sympy.fraction(sympy.together(formula))
+        if below != 1:
+            return _quotient(extent_of(above, known), extent_of(below, known))
+        formula = above
+    parts = [extent_of(part, known) for part in formula.args]
+    if isinstance(formula, sympy.Add):
+        return sum(parts)
+    return reduce(lambda a, b: a * b, parts)
+
+
+def _has_fractions(formula: Any) -> bool:
+    if formula.is_Rational:
+        return not formula.is_Integer
+    if isinstance(formula, sympy.Pow):
+        return bool(formula.exp.is_negative)
+    if isinstance(formula, (sympy.Add, sympy.Mul)):
+        return any(map(_has_fractions, formula.args))
+    return False
+
+
+def _power(formula: Any, known: Extents) -> int:
+    base, exponent = formula.args
+    if not exponent.is_Integer or not 0 <= exponent <= 4:
+        raise UnsupportedError("sizes by powers")
+    return reduce(lambda a, b: a * b, [extent_of(base, known)] * int(exponent), 1)
+
+
+def _quotient(a: int, b: int) -> int:
+    if bounds_of(b)[0] <= 0:
+        raise UnsupportedError("sizes divided by what may be no size")
+    return a // b
+
+
+def _rest(a: int, b: int) -> int:
+    if bounds_of(b)[0] <= 0:
+        raise UnsupportedError("sizes divided by what may be no size")
+    return a % b
+
+
+def _rest_of_size(a: int, b: int) -> int:
+    if bounds_of(a)[0] < 0:  # the sign would be that of the dividend
+        raise UnsupportedError("remainders of what may be no size")
+    return _rest(a, b)
+
+
+_RULES: tuple[tuple[Any, Callable[..., int]], ...] = (
+    (functions.FloorDiv, _quotient),  # and where nothing is left over
+    (functions.PythonMod, _rest),
+    (functions.Mod, _rest_of_size),
+    (functions.ModularIndexing, lambda a, b, c: _rest(_quotient(a, b), c)),
+    (functions.CeilDiv, lambda a, b: -_quotient(-a, b)),
+    ((sympy.Max, functions.Max), lambda *parts: reduce(larger, parts)),
+    ((sympy.Min, functions.Min), lambda *parts: reduce(smaller, parts)),
+    (functions.Identity, lambda a: a),
+)

@@ -1,0 +1,94 @@
+"""Compiled parts that are right for many sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from ... import driver
+from ...base.errors import InternalError, UnsupportedError
+from ...base.polynomial import Polynomial
+from ...graph.nodes import Graph
+from ...graph.symbols import at_sizes, is_symbolic, space_of_graph
+from .kernel import named, runner, watch
+from .launch import Run
+from .layout import Export
+from .sizes import Binding
+
+#: Combinations of sizes that are remembered.
+MOST_SIZES = 4096
+
+
+def is_sized(graph: Graph) -> bool:
+    """Whether a graph has symbolic sizes.
+
+    Raises:
+        UnsupportedError: only as numbers, which kernels without symbolic shapes do not take.
+    """
+    if space_of_graph(graph) is not None:
+        return True
+    if any(is_symbolic(value) for node in graph.nodes for value in node.attrs.values()):
+        raise UnsupportedError("symbolic numbers in a part without symbolic shapes")
+    return False
+
+
+class SizedPart:
+    """A graph of symbolic sizes as a function of their values and tensors.
+
+    For each new combination of sizes some objects are made once; see `CompiledPart` for the rest.
+    """
+
+    def __init__(
+        self, graph: Graph, exports: Sequence[Export], unsure: Sequence[int], binding: Binding
+    ) -> None:
+        self.__name__ = named()
+        self.graph = graph
+        watch(graph)
+        self.family = driver.compile_family(graph)
+        self._exports, self._unsure, self._binding = exports, unsure, binding
+        self._runs: dict[tuple[int, ...], Run] = {}
+
+    def __call__(self, numbers: tuple[int, ...], *tensors: torch.Tensor) -> list[torch.Tensor]:
+        run = self._runs.get(numbers)
+        if run is None:
+            if len(self._runs) >= MOST_SIZES:
+                self._runs.clear()
+            run = self._runs[numbers] = self._make(numbers)
+        return run(*tensors)
+
+    def _make(self, numbers: Sequence[int]) -> Run:
+        sizes = self._binding.sizes(numbers)
+        if sizes is None:
+            raise InternalError(f"a part called with sizes out of bounds: {list(numbers)}")
+        exports = [
+            Export(e.tensor, at_sizes(e.shape, sizes), at_sizes(e.strides, sizes))
+            for e in self._exports
+        ]
+        shapes = [at_sizes(self.graph.inputs[k].shape, sizes) for k in self._unsure]
+        return runner(self.family.at(sizes), exports, shapes, self._unsure)
+
+
+class Numbers:
+    """Formulas of sizes, computed once for each combination."""
+
+    def __init__(self, binding: Binding | None) -> None:
+        self.__name__ = named()
+        self.formulas: dict[Polynomial, int] = {}
+        self._binding = binding
+        self._known: dict[tuple[int, ...], tuple[int, ...]] = {}
+
+    def place(self, formula: Polynomial) -> int:
+        """Where in the result the value of a formula is."""
+        return self.formulas.setdefault(formula, len(self.formulas))
+
+    def __call__(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
+        found = self._known.get(numbers)
+        if found is None:
+            if len(self._known) >= MOST_SIZES:
+                self._known.clear()
+            sizes: Any = {} if self._binding is None else self._binding.sizes(numbers)
+            found = tuple(formula.value(sizes) for formula in self.formulas)
+            self._known[numbers] = found
+        return found

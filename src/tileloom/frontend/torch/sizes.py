@@ -1,0 +1,246 @@
+"""The sizes of a traced graph: numbers, or formulas of symbols that callers bind.
+
+PyTorch's symbols become symbols of a `Space`; what its guards say of them holds whenever the graph
+is called, and is told to the space. A symbol is read off an argument that is it, or off a
+dimension of an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import lcm
+from typing import Any, NamedTuple
+
+import sympy
+import torch
+from torch import fx
+from torch.utils._sympy import functions
+
+from ...base.errors import UnsupportedError
+from ...base.polynomial import Polynomial, value_of
+from ...graph.nodes import TensorType
+from ...graph.space import Space
+from ...graph.symbols import at_sizes, bounds_of, formula_of, is_symbolic, symbol
+from .formulas import extent_of
+from .types import check_dense, kind_of
+
+#: Sizes are 32-bit numbers in kernels.
+LARGEST = (1 << 31) - 1
+#: Of PyTorch's guards, so many that the bounds do not prove are told to the planner.
+_MOST_FACTS = 16
+
+
+class Sizes:
+    """What the sizes of a graph are in terms of its symbols.
+
+    Args:
+        known: extents by PyTorch's symbol.
+        space: where these come from; None where all are numbers.
+    """
+
+    def __init__(self, known: Mapping[Any, int] | None = None, space: Space | None = None) -> None:
+        self.space = space
+        self._known = dict(known or {})
+        self._found: dict[Any, int] = {}
+        #: Those that are 0 for some sizes, as far as the bounds say.
+        self.perhaps_zero: dict[Polynomial, None] = {}
+
+    def extent(self, size: Any) -> int:
+        """A size, perhaps a `torch.SymInt`, as an extent.
+
+        Raises:
+            UnsupportedError: it depends on data, or is no formula that is known here.
+        """
+        if isinstance(size, int):
+            return size
+        formula = size.node.expr
+        found = self._found.get(formula)
+        if found is None:
+            found = self._found[formula] = extent_of(formula, self._known)
+        return found
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value is a symbolic integer with a formula here."""
+        if not isinstance(value, torch.SymInt):
+            return False
+        try:
+            self.extent(value)
+        except UnsupportedError:
+            return False
+        return True
+
+    def type_of(self, value: Any) -> TensorType:
+        """Shape and element type of a (fake) tensor.
+
+        Raises:
+            UnsupportedError: it is no dense tensor in the CPU's memory, or its shape depends on
+                data.
+        """
+        check_dense(value)
+        shape = tuple(map(self.extent, value.shape))
+        for extent in shape:
+            if is_symbolic(extent) and bounds_of(extent)[0] < 1:
+                self.perhaps_zero[formula_of(extent)] = None
+        return TensorType(shape, kind_of(value.dtype))
+
+    def strides(self, value: Any) -> tuple[int, ...] | None:
+        """The strides of a tensor in elements; None where they have symbols of their own."""
+        try:
+            return tuple(map(self.extent, value.stride()))
+        except UnsupportedError:
+            return None
+
+    def at_hints(self) -> Sizes:
+        """The same with numbers: those that this compilation is for."""
+        hints = {} if self.space is None else self.space.hints
+        return Sizes(at_sizes(self._known, hints))
+
+
+# ---------------------------------------------------------------------------- binding
+
+
+class Source(NamedTuple):
+    """Where a symbol is found: an argument that is a number, or a dimension of one."""
+
+    argument: int
+    axis: int | None
+
+
+class Symbol(NamedTuple):
+    """A symbol of PyTorch, which is `factor` times one of ours.
+
+    The factor is what its values are known to be multiples of.
+    """
+
+    symbol: Any
+    source: Source
+    factor: int
+    low: int
+    high: int
+
+    @property
+    def name(self) -> str:
+        """What kernels call it."""
+        return str(self.symbol)
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The symbols that the arguments of a graph have."""
+
+    symbols: tuple[Symbol, ...]
+    facts: tuple[Any, ...]
+
+    def sizes(self, numbers: Sequence[int]) -> dict[str, int] | None:
+        """Values by name; None where they are not what is compiled for."""
+        found = {}
+        for each, number in zip(self.symbols, numbers, strict=True):
+            if not each.low <= number <= each.high or number % each.factor:
+                return None
+            found[each.name] = number // each.factor
+        return found
+
+    def open(self, hints: Mapping[str, int]) -> Sizes:
+        """A new space with these symbols, and the sizes over them."""
+        space, known = Space(), {}
+        for each in self.symbols:
+            low, high = -(-each.low // each.factor), each.high // each.factor
+            made = symbol(space, each.name, low, high, hints[each.name])
+            known[each.symbol] = made * each.factor
+        sizes = Sizes(known, space)
+        for fact in self.facts:
+            if len(space.guards) < _MOST_FACTS:
+                _assume(space, fact, known)
+        return sizes
+
+
+def bind(graph: fx.Graph) -> Binding:
+    """The symbols of a traced graph.
+
+    Raises:
+        UnsupportedError: there are none.
+    """
+    sources: dict[Any, Source] = {}
+    environment = None
+    placeholders = [node.meta.get("val") for node in graph.nodes if node.op == "placeholder"]
+    for by_number in (True, False):
+        for k, value in enumerate(placeholders):
+            for axis, size in _sizes_of(value, by_number):
+                environment = size.node.shape_env
+                if size.node.expr.is_Symbol:
+                    sources.setdefault(size.node.expr, Source(k, axis))
+    if environment is None or not sources:
+        raise UnsupportedError("no argument has a symbolic size")
+    guards = [environment.replace(guard.expr) for guard in environment.guards]
+    factors = _factors(guards)
+    symbols = []
+    for found, source in sources.items():
+        bounds = environment.var_to_range.get(found)
+        if bounds is not None and environment.backed_var_to_val.get(found) is not None:
+            low, high = _within(bounds.lower), _within(bounds.upper)
+            # Sizes of 0 are compiled for by themselves.
+            low = max(low, 1) if low >= 0 else low
+            factor = factors.get(found, 1) if low > 0 else 1
+            symbols.append(Symbol(found, source, factor, low, high))
+    facts = tuple(guard for guard in guards if isinstance(guard, _ORDERS))
+    return Binding(tuple(symbols), facts)
+
+
+def _sizes_of(value: Any, by_number: bool) -> Iterable[tuple[int | None, Any]]:
+    if by_number:
+        return [(None, value)] if isinstance(value, torch.SymInt) else []
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+        return []
+    return [(axis, n) for axis, n in enumerate(value.shape) if isinstance(n, torch.SymInt)]
+
+
+def _within(bound: Any) -> int:
+    if bound > LARGEST:
+        return LARGEST
+    return -LARGEST if bound < -LARGEST else int(bound)
+
+
+# ---------------------------------------------------------------------------- what guards say
+
+_ORDERS = (sympy.Ge, sympy.Gt, sympy.Le, sympy.Lt)
+
+
+def _assume(space: Space, fact: Any, known: Mapping[Any, int]) -> None:
+    """Tell the space what a guard of PyTorch says, which holds for the sizes at hand."""
+    try:
+        less, more = (formula_of(extent_of(part, known)) for part in (fact.lts, fact.gts))
+    except UnsupportedError:
+        return
+    strictly = isinstance(fact, (sympy.Gt, sympy.Lt))
+    number = more - less - int(strictly)
+    if value_of(number, space.hints) >= 0:
+        space.decide(number)
+
+
+def _factors(guards: Iterable[Any]) -> dict[Any, int]:
+    """What symbols are multiples of: of `Mod(s, 4) == 0` and `4 * (s // 4) == s` 4."""
+    found: dict[Any, int] = {}
+    for guard in guards:
+        if isinstance(guard, sympy.Eq):
+            divided = [*guard.atoms(functions.Mod), *guard.atoms(functions.PythonMod)]
+            divided += guard.atoms(functions.FloorDiv)
+            for part in divided:
+                above, below = part.args
+                if above.is_Symbol and below.is_Integer and _says_whole(guard, part):
+                    found[above] = lcm(found.get(above, 1), int(below))
+    return found
+
+
+def _says_whole(guard: Any, part: Any) -> bool:
+    """Whether an equation says that a division leaves nothing over."""
+    above, below = part.args
+    left = guard.lhs - guard.rhs
+    if isinstance(part, functions.FloorDiv):
+        return bool(sympy.expand(left - below * part + above) == 0) or bool(
+            sympy.expand(left + below * part - above) == 0
+        )
+    return left in (part, -part)
+
+
+__all__ = ["LARGEST", "Binding", "Sizes", "Source", "Symbol", "bind"]
