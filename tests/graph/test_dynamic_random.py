@@ -23,19 +23,20 @@ class Tileloom:
         return getattr(tl, name)
 
 
-def compiled(program: Program) -> Any:
+def compiled(program: Program, **where: Any) -> Any:
     xp = Tileloom()
     functions = {
         1: lambda x: program(xp, (x,)),
         2: lambda x, y: program(xp, (x, y)),
         3: lambda x, y, z: program(xp, (x, y, z)),
     }
-    return tl.jit(functions[len(program.inputs)], dynamic_shapes=program.dynamic_shapes())
+    shapes = program.dynamic_shapes()
+    return tl.jit(functions[len(program.inputs)], dynamic_shapes=shapes, **where)
 
 
-def check(seed: int, steps: int, count: int = 8) -> None:
+def check(seed: int, steps: int, count: int = 8, **where: Any) -> None:
     program = random_program(seed, steps)
-    run = compiled(program)
+    run = compiled(program, **where)
     rng = np.random.default_rng(seed)
     programs = set()
     for sizes in random_sizes(program, count, seed):
