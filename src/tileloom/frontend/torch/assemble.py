@@ -17,7 +17,7 @@ from .layout import Export, export, order_of
 from .parts import Part, Partition, is_literal, is_split, is_view, literal
 from .report import report
 from .sized import Numbers, SizedPart, is_sized
-from .sizes import Binding, Sizes
+from .sizes import Binding, Sizes, need_numbers_of
 
 _aten = torch.ops.aten
 _BY_SHAPE = {
@@ -41,10 +41,13 @@ def assemble(
         sizes: what symbolic sizes in it are, where there are some that are not to stay PyTorch's.
         binding: where the symbols come from.
     """
-    report().graphs += 1
     known = sizes or Sizes()
     _forget_values(module.graph, known)
-    return _Joiner(module, Partition(module.graph, known), binding).join()
+    partition = Partition(module.graph, known)
+    if known.space is not None:
+        need_numbers_of(known.space)
+    report().add(partition.compiled, partition.left)
+    return _Joiner(module, partition, binding).join()
 
 
 def _forget_values(graph: fx.Graph, sizes: Sizes) -> None:

@@ -9,6 +9,7 @@ PyTorch makes them.
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,16 +17,13 @@ import torch
 from torch import fx
 
 from ...base.errors import InternalError, TileloomError, UnsupportedError
-from ...base.polynomial import Polynomial
 from ...graph import ops
 from ...graph.aggregate import Turns
 from ...graph.nodes import Tensor, TensorType
-from ...graph.symbols import at_sizes, formula_of, is_symbolic
 from . import registry
 from .call import Call
 from .layout import order_of
-from .report import report
-from .sizes import Sizes
+from .sizes import NumbersNeededError, Sizes, need_numbers
 from .types import is_static
 
 #: Operators whose result shares its argument's memory.
@@ -37,10 +35,6 @@ VIEWS = frozenset({
 })  # fmt: skip
 #: The same with several results, each of which is such a view.
 SPLITS = frozenset({"aten.split.Tensor", "aten.split_with_sizes.default"})
-
-
-class NumbersNeededError(Exception):
-    """An operator can be compiled for sizes that are numbers, and not for symbols."""
 
 
 class Part:
@@ -67,6 +61,8 @@ class Partition:
         parts: by level.
         eager: PyTorch's operators by level, in their order.
         sizes: what the sizes in the graph are.
+        compiled: how often operators are in parts.
+        left: operators left to PyTorch, and why.
     """
 
     def __init__(self, graph: fx.Graph, sizes: Sizes) -> None:
@@ -74,6 +70,8 @@ class Partition:
         self.sizes = sizes
         self.parts: dict[int, Part] = {}
         self.eager: dict[int, list[fx.Node]] = {}
+        self.compiled: Counter[str] = Counter()
+        self.left: list[tuple[str, str]] = []
         self._turns: Turns[fx.Node] = Turns()  # of those that run, not of inputs and literals
         for node in graph.nodes:
             if node.op == "call_function" and not is_literal(node) and not self.is_size(node):
@@ -95,14 +93,14 @@ class Partition:
             raise
         except Exception as error:  # whatever goes wrong here, PyTorch can do it
             if _makes_tensors(node):
-                report().fall_back(name_of(node), reason(error))
+                self.left.append((name_of(node), reason(error)))
             # As early as it can: what reads inputs alone runs before everything, on level -1.
             level = self._turns.other(node, sources, has_effect(node))
             self.eager.setdefault(level, []).append(node)
             return
         self._turns.native(node, sources)
         if not is_getitem(node):
-            report().compiled[name_of(node)] += 1
+            self.compiled[name_of(node)] += 1
 
     def base(self, node: fx.Node) -> fx.Node:
         """The node whose value must exist for this one: what a compiled view is a view of."""
@@ -131,43 +129,31 @@ class Partition:
         handler = registry.lookup(name_of(node))
         if handler is None:
             raise UnsupportedError("there is no rule for this operator")
-        if self.sizes.space is None:
-            part.values[node] = self._apply(handler, part, node)
-            return
-        try:
-            part.values[node] = self._apply(handler, part, node)
-        except Exception:
-            self._fix_sizes(handler, part, node)
-            try:
-                part.values[node] = self._apply(handler, part, node)
-            except Exception as error:
-                raise NumbersNeededError(f"{name_of(node)}: {reason(error)}") from error
-
-    def _apply(self, handler: registry.Handler, part: Part, node: fx.Node) -> Any:
         args, kwargs = self._arguments(part, (node.args, node.kwargs))
-        return applied(handler, node, self.sizes, args, kwargs)
+        try:
+            part.values[node] = applied(handler, node, self.sizes, args, kwargs)
+        except NumbersNeededError:
+            raise
+        except Exception as error:
+            if self.sizes.space is not None:
+                self._want_numbers(handler, node, args, kwargs, reason(error))
+            raise
 
-    def _fix_sizes(self, handler: registry.Handler, part: Part, node: fx.Node) -> None:
-        """Make the sizes that a node sees numbers, if then it can be compiled."""
+    def _want_numbers(
+        self, handler: registry.Handler, node: fx.Node, args: Any, kwargs: Any, why: str
+    ) -> None:
+        """Ask for numbers in place of the symbols that a node sees, if that would help."""
         hints = self.sizes.at_hints()
 
         def numbers(value: Any) -> Any:
             if isinstance(value, Tensor):
-                return Tensor(TensorType(self._at_hints(value.shape), value.dtype))
+                return Tensor(TensorType(hints.number(value.shape), value.dtype))
             if isinstance(value, (list, tuple)):
                 return [numbers(item) for item in value]
-            return self._at_hints(value)
+            return hints.number(value)
 
-        args, kwargs = self._arguments(part, (node.args, node.kwargs))
         applied(handler, node, hints, numbers(args), {k: numbers(v) for k, v in kwargs.items()})
-        space = self.sizes.space
-        seen = filter(is_symbolic, [*shapes_of(args), *shapes_of(kwargs)])
-        for name in sorted({name for extent in seen for name in formula_of(extent).names}):
-            if space is not None:
-                space.fix(Polynomial.symbol(name))
-
-    def _at_hints(self, value: Any) -> Any:
-        return at_sizes(value, {} if self.sizes.space is None else self.sizes.space.hints)
+        need_numbers([*shapes_of(args), *shapes_of(kwargs)], f"{name_of(node)}: {why}")
 
     def _pick(self, part: Part, node: fx.Node) -> None:
         source, index = node.args

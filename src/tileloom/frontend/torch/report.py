@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 
@@ -38,6 +39,13 @@ class Record:
     def specialize(self, reason: str) -> None:
         """Note that a graph with symbolic sizes is compiled for each combination of them."""
         self.specialized[reason.partition("\n")[0]] += 1
+
+    def add(self, compiled: Counter[str], left: Sequence[tuple[str, str]]) -> None:
+        """Note a graph: operators that were compiled, and those left to PyTorch with reasons."""
+        self.graphs += 1
+        self.compiled += compiled
+        for operator, reason in left:
+            self.fall_back(operator, reason)
 
     def clear(self) -> None:
         """Begin again."""

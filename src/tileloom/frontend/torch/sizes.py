@@ -7,7 +7,7 @@ dimension of an argument.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import lcm
 from typing import Any, NamedTuple
@@ -31,16 +31,49 @@ LARGEST = (1 << 31) - 1
 _MOST_FACTS = 16
 
 
+class NumbersNeededError(Exception):
+    """Symbols have to be numbers for an operator to be compiled.
+
+    Attributes:
+        names: the symbols.
+    """
+
+    def __init__(self, names: Iterable[str], reason: str) -> None:
+        super().__init__(reason)
+        self.names = frozenset(names)
+
+
+def need_numbers(extents: Iterable[Any], reason: str) -> None:
+    """Refuse symbols among extents, for a reason, and have all compiled again with numbers."""
+    names = {name for n in extents if is_symbolic(n) for name in formula_of(n).names}
+    if names:
+        raise NumbersNeededError(names, reason)
+
+
+def need_numbers_of(space: Space) -> None:
+    """Refuse symbols that are taken for numbers already."""
+    names = {name for formula in space.fixed for name in formula.names}
+    if names:
+        raise NumbersNeededError(names, "sizes are used as numbers")
+
+
 class Sizes:
     """What the sizes of a graph are in terms of its symbols.
 
     Args:
         known: extents by PyTorch's symbol.
         space: where these come from; None where all are numbers.
+        hints: the values of symbols in this compilation, unless the space knows them.
     """
 
-    def __init__(self, known: Mapping[Any, int] | None = None, space: Space | None = None) -> None:
+    def __init__(
+        self,
+        known: Mapping[Any, int] | None = None,
+        space: Space | None = None,
+        hints: Mapping[str, int] | None = None,
+    ) -> None:
         self.space = space
+        self._hints = dict(hints or {}) if space is None else space.hints
         self._known = dict(known or {})
         self._found: dict[Any, int] = {}
         #: Those that are 0 for some sizes, as far as the bounds say.
@@ -93,8 +126,11 @@ class Sizes:
 
     def at_hints(self) -> Sizes:
         """The same with numbers: those that this compilation is for."""
-        hints = {} if self.space is None else self.space.hints
-        return Sizes(at_sizes(self._known, hints))
+        return Sizes(at_sizes(self._known, self._hints), hints=self._hints)
+
+    def number(self, value: Any) -> Any:
+        """A nest of anything with the numbers of this compilation for extents."""
+        return at_sizes(value, self._hints)
 
 
 # ---------------------------------------------------------------------------- binding
@@ -141,13 +177,19 @@ class Binding:
             found[each.name] = number // each.factor
         return found
 
-    def open(self, hints: Mapping[str, int]) -> Sizes:
-        """A new space with these symbols, and the sizes over them."""
+    def open(self, hints: Mapping[str, int], fixed: Set[str] = frozenset()) -> Sizes:
+        """A new space with these symbols, and the sizes over them.
+
+        Args:
+            hints: the values of this compilation.
+            fixed: symbols that are to be numbers: those values.
+        """
         space, known = Space(), {}
         for each in self.symbols:
             low, high = -(-each.low // each.factor), each.high // each.factor
-            made = symbol(space, each.name, low, high, hints[each.name])
-            known[each.symbol] = made * each.factor
+            value = hints[each.name]
+            bounds = (value, value) if each.name in fixed else (low, high)
+            known[each.symbol] = symbol(space, each.name, *bounds, value) * each.factor
         sizes = Sizes(known, space)
         for fact in self.facts:
             if len(space.guards) < _MOST_FACTS:
@@ -243,4 +285,7 @@ def _says_whole(guard: Any, part: Any) -> bool:
     return left in (part, -part)
 
 
-__all__ = ["LARGEST", "Binding", "Sizes", "Source", "Symbol", "bind"]
+__all__ = [
+    "LARGEST", "Binding", "NumbersNeededError", "Sizes", "Source", "Symbol", "bind",
+    "need_numbers", "need_numbers_of",
+]  # fmt: skip

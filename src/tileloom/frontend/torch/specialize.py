@@ -7,7 +7,7 @@ compiled with symbolic sizes is compiled anew for each combination of shapes tha
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from operator import itemgetter
 from threading import RLock
 from typing import Any
@@ -23,7 +23,7 @@ from .assemble import assemble
 from .parts import reason
 from .report import report
 from .sized import MOST_SIZES, SizedPart
-from .sizes import Binding, Symbol, bind
+from .sizes import Binding, NumbersNeededError, Symbol, bind
 from .types import is_static
 
 Run = Callable[[list[Any]], Any]
@@ -84,9 +84,15 @@ class _Program:
     """A graph compiled for all sizes for which some guards hold."""
 
     def __init__(
-        self, module: fx.GraphModule, binding: Binding, box: Box, hints: Mapping[str, int]
+        self,
+        module: fx.GraphModule,
+        binding: Binding,
+        box: Box,
+        hints: Mapping[str, int],
+        fixed: Set[str],
     ) -> None:
-        sizes = binding.open(hints)
+        sizes = binding.open(hints, fixed)
+        self._fixed = {name: hints[name] for name in fixed}
         joined = assemble(_copied(module), sizes, binding)
         targets = (node.target for node in joined.graph.nodes)
         self._families = [part.family for part in targets if isinstance(part, SizedPart)]
@@ -97,7 +103,8 @@ class _Program:
     def holds(self, sizes: Mapping[str, int]) -> bool:
         """Whether it is right for these sizes. Nothing is made of dimensions of nothing."""
         return (
-            all(guard.value(sizes) >= 0 for guard in self._guards)
+            all(sizes[name] == number for name, number in self._fixed.items())
+            and all(guard.value(sizes) >= 0 for guard in self._guards)
             and all(extent.value(sizes) > 0 for extent in self._perhaps_zero)
             and all(family.holds(sizes) for family in self._families)
         )
@@ -118,6 +125,7 @@ class _Programs:
         self.known: dict[tuple[int, ...], Run] = {}
         self._programs: list[_Program] = []
         self._most = MOST_PROGRAMS
+        self._fixed: frozenset[str] = frozenset()
         self._lock = RLock()
 
     def find(self, numbers: tuple[int, ...]) -> Run:
@@ -137,23 +145,36 @@ class _Programs:
                 return program.run
         if len(self._programs) >= self._most:
             return self.single
-        try:
-            made = _compiled_for_many(self.module, self.binding, self.box, sizes)
-        except Exception as error:  # one program for each combination of sizes will do
-            report().specialize(reason(error))
-            self._most = 0 if not self._programs else len(self._programs)
-            return self.single
-        if not made.holds(sizes):
+        made = self._compiled(sizes)
+        if made is None or not made.holds(sizes):
             return self.single
         self._programs.append(made)
         return made.run
 
+    def _compiled(self, sizes: Mapping[str, int]) -> _Program | None:
+        """A new program; None if there has to be one for each combination of sizes."""
+        while not self._fixed.issuperset(sizes):
+            try:
+                return _compiled_for_many(self.module, self.binding, self.box, sizes, self._fixed)
+            except NumbersNeededError as error:
+                report().specialize(str(error))
+                self._fixed |= error.names
+            except Exception as error:
+                report().specialize(reason(error))
+                break
+        self._most = len(self._programs)
+        return None
+
 
 @compiling
 def _compiled_for_many(
-    module: fx.GraphModule, binding: Binding, box: Box, hints: Mapping[str, int]
+    module: fx.GraphModule,
+    binding: Binding,
+    box: Box,
+    hints: Mapping[str, int],
+    fixed: Set[str],
 ) -> _Program:
-    return _Program(module, binding, box, hints)
+    return _Program(module, binding, box, hints, fixed)
 
 
 # ---------------------------------------------------------------------------- single sizes

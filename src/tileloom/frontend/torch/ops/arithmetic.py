@@ -8,6 +8,7 @@ from typing import Any
 from ....base.errors import UnsupportedError
 from ....graph import ops
 from ....graph.nodes import Tensor
+from ....graph.symbols import bounds_of
 from ..call import Call, as_tensor
 from ..registry import add, aten
 
@@ -67,7 +68,10 @@ def divide_rounded(call: Call, a: Any, b: Any, rounding_mode: str | None = None)
 
 def _check_divisor(call: Call, b: Any) -> None:
     """PyTorch stops at an integer 0 among divisors, compiled code would not."""
-    if not call.dtype.is_float and (isinstance(b, Tensor) or b == 0):
+    if call.dtype.is_float:
+        return
+    low, high = (0, 0) if isinstance(b, Tensor) else bounds_of(b)
+    if low <= 0 <= high:
         raise UnsupportedError("division of integers by a tensor may find zeros")
 
 

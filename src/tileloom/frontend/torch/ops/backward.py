@@ -16,6 +16,7 @@ from ....graph.nodes import Tensor
 from ....graph.ops.common import product
 from ..call import Call, as_tensor, wide
 from ..registry import aten
+from ..sizes import need_numbers
 from .pool import batched, spread
 
 Amounts = Sequence[int]
@@ -35,6 +36,7 @@ def convolution_backward(
     about = [spread(list(v), rank) for v in (stride, padding, dilation)]
     if 0 in x.shape or 0 in weight.shape or 0 in grad.shape:
         raise UnsupportedError("convolutions of nothing")
+    need_numbers([*x.shape[1:], *weight.shape], "convolutions are for images of one size")
     by_input = by_weight = by_bias = None
     if mask[0]:
         by_input = _input_gradient(grad, x, weight, about, transposed, groups)

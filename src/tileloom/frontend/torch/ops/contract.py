@@ -11,6 +11,7 @@ from ....graph import ops
 from ....graph.nodes import Tensor
 from ..call import Call
 from ..registry import aten
+from ..sizes import need_numbers
 from .arithmetic import scaled
 
 
@@ -76,6 +77,7 @@ def convolution(
     rank = x.ndim - 2
     if 0 in x.shape or 0 in weight.shape:
         raise UnsupportedError("convolutions of nothing")
+    need_numbers([*x.shape[1:], *weight.shape], "convolutions are for images of one size")
     strides, pads, dilations = (_spread(v, rank) for v in (stride, padding, dilation))
     if transposed:
         return ops.conv_transpose(

@@ -9,7 +9,8 @@ import numpy as np
 
 from ....base.errors import UnsupportedError
 from ....graph import ops
-from ....graph.nodes import Tensor
+from ....graph.nodes import Tensor, as_extent
+from ....graph.symbols import is_symbolic
 from ..call import Call, as_tensor
 from ..registry import aten
 
@@ -61,14 +62,14 @@ def _line(call: Call, start: Any, step: Any) -> Tensor:
     kind = call.dtype
     if kind.is_float:
         # As PyTorch: computed in float64, then rounded.
-        exact = start + np.arange(call.shape[0]) * step
-        if call.shape[0] > 4096:
+        if any(map(is_symbolic, (*call.shape, start, step))) or call.shape[0] > 4096:
             line = ops.cast(ops.iota(call.shape, 0), "float64")
-            return ops.cast(ops.add(ops.mul(line, float(step)), float(start)), kind)
-        return ops.constant(exact, kind)
+            scaled = ops.mul(line, as_tensor(step, "float64"))
+            return ops.cast(ops.add(scaled, as_tensor(start, "float64")), kind)
+        return ops.constant(start + np.arange(call.shape[0]) * step, kind)
     if kind.is_bool:
         raise UnsupportedError("counters of bools")
     line = ops.iota(call.shape, 0, kind)
-    if step != 1:
-        line = ops.mul(line, int(step))
-    return ops.add(line, int(start)) if start else line
+    if is_symbolic(step) or step != 1:
+        line = ops.mul(line, as_tensor(as_extent(step), kind))
+    return ops.add(line, as_tensor(as_extent(start), kind)) if start else line

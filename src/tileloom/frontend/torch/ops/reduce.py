@@ -9,6 +9,7 @@ from ....base.errors import UnsupportedError
 from ....graph import ops
 from ....graph.nodes import Tensor
 from ....graph.ops.common import normalize_axes, product
+from ....graph.symbols import is_symbolic
 from ..call import Call, as_tensor, wide
 from ..registry import aten
 
@@ -89,9 +90,17 @@ def _moments(
     axes = dims_of(x, dims)
     exact = as_tensor(x, wide(x.dtype))
     count = product([x.shape[k] for k in axes])
-    middle = ops.div(ops.sum(exact, axes, True), float(count))
+    lost = float(1 if correction is None else correction)
+    number: Any
+    freedom: Any
+    if is_symbolic(count):
+        number = as_tensor(count, exact.dtype)
+        freedom = ops.maximum(ops.sub(number, lost), 0.0)
+    else:
+        number = float(count)
+        freedom = max(0.0, number - lost)
+    middle = ops.div(ops.sum(exact, axes, True), number)
     squares = ops.sum(ops.square(ops.sub(exact, middle)), axes, keepdim)
-    freedom = max(0.0, count - float(1 if correction is None else correction))
     shape = call.types[-1].shape
     return ops.div(squares, freedom), ops.reshape(middle, shape)
 

@@ -9,6 +9,7 @@ from ....base.errors import UnsupportedError
 from ....graph import ops
 from ....graph.nodes import Tensor
 from ....graph.ops.common import product
+from ....graph.symbols import larger, smaller
 from ..call import Call
 from ..registry import aten
 
@@ -111,7 +112,7 @@ def diagonal(call: Call, x: Tensor, offset: int = 0, first: int = 0, second: int
     a, b = first % x.ndim, second % x.ndim
     starts = [(a, -offset)] if offset < 0 else [(b, offset)]
     for axis, start in starts:
-        start = min(start, x.shape[axis])
+        start = smaller(start, x.shape[axis])
         x = ops.strided_slice(x, [start], [_END], [axis])
     if 0 in x.shape:
         return ops.zeros(call.shape, x.dtype)
@@ -198,23 +199,34 @@ def slice_scatter(
     """The tensor with a slice of it replaced."""
     axis = dim % x.ndim
     extent = x.shape[axis]
-    picked = range(extent)[slice(start, end, step)]
+    first, last, count = _picked(extent, start, end, step)
     source = ops.broadcast_to(call.cast(source), [
-        len(picked) if k == axis else n for k, n in enumerate(x.shape)
+        count if k == axis else n for k, n in enumerate(x.shape)
     ])  # fmt: skip
-    if not picked:
+    if count == 0:
         return x
     if step == 1:
-        before = ops.strided_slice(x, [0], [picked.start], [axis])
-        after = ops.strided_slice(x, [picked.stop], [extent], [axis])
-        pieces = [t for t in (before, source, after) if t.shape[axis]]
+        before = ops.strided_slice(x, [0], [first], [axis])
+        after = ops.strided_slice(x, [last], [extent], [axis])
+        pieces = [t for t in (before, source, after) if t.shape[axis] != 0]
         return ops.concat(pieces, axis)
     line = ops.iota([extent if k == axis else 1 for k in range(x.ndim)], axis)
-    offset = ops.sub(line, picked.start)
+    offset = ops.sub(line, first)
     inside = ops.logical_and(ops.equal(ops.mod(offset, step), 0), ops.greater_equal(offset, 0))
-    inside = ops.logical_and(inside, ops.less(line, picked.stop))
+    inside = ops.logical_and(inside, ops.less(line, last))
     flat = ops.reshape(ops.floor_divide(offset, step), [extent])
-    return ops.where(inside, ops.gather(source, ops.clip(flat, 0, len(picked) - 1), axis), x)
+    return ops.where(inside, ops.gather(source, ops.clip(flat, 0, count - 1), axis), x)
+
+
+def _picked(extent: int, start: int | None, end: int | None, step: int) -> tuple[int, int, int]:
+    """Where a slice begins and ends, and how many elements it has; of nothing 0."""
+
+    def within(place: int) -> int:
+        return larger(0, smaller(extent, place if place >= 0 else place + extent))
+
+    first = within(0 if start is None else start)
+    last = larger(first, within(extent if end is None else end))
+    return first, last, -(-(last - first) // step)
 
 
 @aten("select_scatter.default")
