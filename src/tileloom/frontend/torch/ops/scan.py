@@ -12,6 +12,7 @@ from ....graph.nodes import Tensor
 from ....graph.ops.common import product
 from ..call import Call, as_tensor
 from ..registry import aten
+from ..sizes import need_numbers
 
 #: Longer rows are left to PyTorch: the work grows with the square of the length.
 _LONGEST = 512
@@ -21,6 +22,7 @@ def _rows(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """The rows along a dimension as [rows, 1, extent], and which elements count for which."""
     axis = dim % x.ndim
     extent = x.shape[axis]
+    need_numbers([extent], "running extremes are for rows of one length")
     if extent > _LONGEST:
         raise UnsupportedError("running sums of long rows")
     last = ops.moveaxis(x, axis, x.ndim - 1)
@@ -39,7 +41,10 @@ def _back(rows: Tensor, x: Tensor, dim: int) -> Tensor:
 def _scan(rule: Callable[[Tensor, int], Tensor]) -> Callable[..., Tensor]:
     def scan(call: Call, x: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
         exact = call.cast(x)
-        return exact if x.ndim == 0 else rule(exact, dim)
+        if x.ndim == 0:
+            return exact
+        need_numbers([x.shape[dim]], "running sums are for rows of one length")
+        return rule(exact, dim)
 
     return scan
 
