@@ -22,13 +22,14 @@ from typing import Any
 import numpy as np
 
 from ...base.errors import InternalError, UserError
+from ...base.polynomial import value_of
 from ...driver import compile_family
 from ...graph.nodes import Graph, Tensor, TensorType
 from ...graph.space import Space
-from ...graph.symbols import at_sizes, symbol
+from ...graph.symbols import at_sizes, formula_of, symbol
 from ..jit.dims import Dim
 from .elements import is_graph_type
-from .fold import check_size
+from .fold import LARGEST_TENSOR, check_size
 from .importer import Imported, Importer, NeedsValue
 from .sizes import Bound, formula
 from .source import Source
@@ -74,8 +75,9 @@ class Program:
         return sizes if right and self.family.holds(sizes) else None
 
     @cached_property
-    def _types(self) -> set[TensorType]:
-        return {t.type for node in self.graph.nodes for t in node.outputs}
+    def _by_size(self) -> dict[Any, TensorType]:
+        """A type for each number of bytes that tensors have."""
+        return {formula_of(t.type.nbytes): t.type for n in self.graph.nodes for t in n.outputs}
 
     def nbytes(self, sizes: Mapping[str, int]) -> int:
         """The bytes of all tensors that it makes."""
@@ -84,8 +86,9 @@ class Program:
 
     def at(self, sizes: Mapping[str, int]) -> Any:
         """What runs it for sizes."""
-        for type_ in self._types:
-            check_size(Tensor(TensorType(at_sizes(type_.shape, sizes), type_.dtype)))
+        for number, type_ in self._by_size.items():
+            if value_of(number, sizes) > LARGEST_TENSOR:
+                check_size(Tensor(TensorType(at_sizes(type_.shape, sizes), type_.dtype)))
         return self.family.at(sizes)
 
 

@@ -110,7 +110,11 @@ class Judge:
             return low == 0
         if low > 0 or high < 0:
             return False
-        return not self.not_negative(number - 1) and not self.not_negative(-number - 1)
+        if self.not_negative(number - 1) or self.not_negative(-number - 1):
+            return False
+        if is_symbolic(number) and len(number.formula.names) == 1:
+            int(number)  # a size that is known is a constant, wherever it stands
+        return True
 
     def require(self, holds: bool) -> None:
         """Give up unless something holds."""

@@ -87,8 +87,11 @@ def range_(call: Call) -> Tensor:
 
 
 def _steps(start: Any, limit: Any, delta: Any) -> int:
-    if not is_symbolic(limit - start):
+    whole = [n for n in (start, limit, delta) if is_symbolic(n) or n == int(n)]
+    if len(whole) < 3 or not any(map(is_symbolic, whole)):
+        start, limit, delta = (int(n) if is_symbolic(n) else n for n in (start, limit, delta))
         return max(int(np.ceil((limit - start) / delta)), 0)
+    start, limit = (n if is_symbolic(n) else int(n) for n in (start, limit))
     step = int(delta)
     reach = limit - start if step > 0 else start - limit
     return larger(0, -(-reach // abs(step)))

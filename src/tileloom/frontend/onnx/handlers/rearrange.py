@@ -98,14 +98,9 @@ def squeeze(call: Call) -> Value:
 
 def _squeeze(call: Call, axes: list[int] | None) -> Value:
     if axes is None:
-        axes = [k for k, extent in enumerate(shape_of(call, 0)) if is_one(extent)]
+        axes = [k for k, n in enumerate(shape_of(call, 0)) if DECIDES.is_zero(n - 1)]
     picked = tuple(axes)
     return _either(call, lambda x: ops.squeeze(x, picked), lambda x: np.squeeze(x, picked))
-
-
-def is_one(extent: int) -> bool:
-    """Whether an extent is 1; if the size at hand decides, the program is for that answer."""
-    return DECIDES.is_zero(extent - 1) and int(extent) == 1
 
 
 @handler("Unsqueeze")
