@@ -29,6 +29,8 @@ from .types import check_dense, kind_of
 LARGEST = (1 << 31) - 1
 #: Of PyTorch's guards, so many that the bounds do not prove are told to the planner.
 _MOST_FACTS = 16
+#: Neighbours of a size that are looked at to find out what it is a multiple of.
+_MOST_TRIED = 16
 
 
 class NumbersNeededError(Exception):
@@ -214,8 +216,8 @@ def bind(graph: fx.Graph) -> Binding:
                     sources.setdefault(size.node.expr, Source(k, axis))
     if environment is None or not sources:
         raise UnsupportedError("no argument has a symbolic size")
-    guards = [environment.replace(guard.expr) for guard in environment.guards]
-    factors = _factors(guards)
+    guards = _stated(environment.replace(guard.expr) for guard in environment.guards)
+    factors = _factors(guards, environment.backed_var_to_val)
     symbols = []
     for found, source in sources.items():
         bounds = environment.var_to_range.get(found)
@@ -260,29 +262,35 @@ def _assume(space: Space, fact: Any, known: Mapping[Any, int]) -> None:
         space.decide(number)
 
 
-def _factors(guards: Iterable[Any]) -> dict[Any, int]:
-    """What symbols are multiples of: of `Mod(s, 4) == 0` and `4 * (s // 4) == s` 4."""
+def _stated(guards: Iterable[Any]) -> list[Any]:
+    """What guards say, taken apart where they say several things at once."""
+    return [part for guard in guards for part in sympy.And.make_args(guard)]
+
+
+def _factors(guards: Iterable[Any], values: Mapping[Any, Any]) -> dict[Any, int]:
+    """What symbols are multiples of: 4 where the guards hold for no other `s` near its value.
+
+    Nothing relies on that: sizes that are no multiples are compiled for by themselves.
+    """
+    equations = [guard for guard in guards if isinstance(guard, sympy.Eq)]
+    kinds = (functions.FloorDiv, functions.Mod, functions.PythonMod)
+    divided = {part.args for each in equations for part in each.atoms(*kinds)}
     found: dict[Any, int] = {}
-    for guard in guards:
-        if isinstance(guard, sympy.Eq):
-            divided = [*guard.atoms(functions.Mod), *guard.atoms(functions.PythonMod)]
-            divided += guard.atoms(functions.FloorDiv)
-            for part in divided:
-                above, below = part.args
-                if above.is_Symbol and below.is_Integer and _says_whole(guard, part):
-                    found[above] = lcm(found.get(above, 1), int(below))
+    for above, below in divided:
+        if not (above.is_Symbol and below.is_Integer and above in values):
+            continue
+        number, size = int(values[above]), int(below)
+        about = [each for each in equations if above in each.free_symbols]
+        if number % size == 0 and all(
+            any(_is_false(each, {**values, above: number + k}) for each in about)
+            for k in range(1, min(size, _MOST_TRIED))
+        ):
+            found[above] = lcm(found.get(above, 1), size)
     return found
 
 
-def _says_whole(guard: Any, part: Any) -> bool:
-    """Whether an equation says that a division leaves nothing over."""
-    above, below = part.args
-    left = guard.lhs - guard.rhs
-    if isinstance(part, functions.FloorDiv):
-        return bool(sympy.expand(left - below * part + above) == 0) or bool(
-            sympy.expand(left + below * part - above) == 0
-        )
-    return left in (part, -part)
+def _is_false(equation: Any, values: Mapping[Any, Any]) -> bool:
+    return bool(equation.xreplace(values) == sympy.false)
 
 
 __all__ = [
