@@ -130,7 +130,7 @@ class _Joiner:
         self.given = {
             self.sizes.extent(node.meta["val"]): self.made[node]
             for node in given
-            if self.partition.is_size(node)
+            if isinstance(node.meta["val"], torch.SymInt) and self.partition.is_size(node)
         }
         self.computed = self.graph.call_function(self.numbers, (self.symbols,))
 
@@ -209,10 +209,10 @@ class _Joiner:
         if is_literal(node):
             return literal(node)
         if node not in self.made:
-            is_size = self.partition.is_size(node)
             value = node.meta.get("val")
+            is_extent = isinstance(value, torch.SymInt) and self.sizes.holds(value)
             self.made[node] = (
-                self._number(self.sizes.extent(value)) if is_size else self._copy(node)
+                self._number(self.sizes.extent(value)) if is_extent else self._copy(node)
             )
         return self.made[node]
 

@@ -10,6 +10,8 @@ import sympy
 from torch.utils._sympy import functions
 
 from ...base.errors import UnsupportedError
+from ...graph import ops
+from ...graph.nodes import Tensor
 from ...graph.symbols import bounds_of, larger, smaller
 
 Extents = Mapping[Any, int]
@@ -98,4 +100,35 @@ _RULES: tuple[tuple[Any, Callable[..., int]], ...] = (
     ((sympy.Max, functions.Max), lambda *parts: reduce(larger, parts)),
     ((sympy.Min, functions.Min), lambda *parts: reduce(smaller, parts)),
     (functions.Identity, lambda a: a),
+)
+
+
+# ---------------------------------------------------------------------------- with fractions
+
+
+def scalar_of(formula: Any, known: Extents) -> Tensor:
+    """A SymPy expression that is no integer as a float64 tensor without dimensions.
+
+    Raises:
+        UnsupportedError: it has other symbols, or functions that are not known here.
+    """
+    if formula.is_Number:
+        return ops.constant(float(formula), "float64")
+    if formula.is_integer:
+        return ops.extent(extent_of(formula, known), "float64")
+    for kind, rule in _SCALARS:
+        if isinstance(formula, kind):
+            return reduce(rule, [scalar_of(part, known) for part in formula.args])
+    if isinstance(formula, (functions.ToFloat, functions.Identity)):
+        return scalar_of(formula.args[0], known)
+    if formula.func.__name__ == "OpaqueUnaryFn_sqrt":
+        return ops.sqrt(scalar_of(formula.args[0], known))
+    raise UnsupportedError(f"numbers by {formula.func.__name__}")
+
+
+_SCALARS: tuple[tuple[Any, Callable[[Tensor, Tensor], Tensor]], ...] = (
+    (sympy.Add, ops.add),
+    (sympy.Mul, ops.mul),
+    ((functions.IntTrueDiv, functions.FloatTrueDiv), ops.div),
+    ((sympy.Pow, functions.FloatPow), ops.pow),
 )

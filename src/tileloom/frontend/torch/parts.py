@@ -167,7 +167,7 @@ class Partition:
         def argument(value: Any) -> Any:
             if isinstance(value, fx.Node):
                 if self.is_size(value):
-                    return self.sizes.extent(value.meta["val"])
+                    return self.sizes.scalar(value.meta["val"])
                 return literal(value) if is_literal(value) else self.tensor(part, value)
             if isinstance(value, (list, tuple)):
                 return [argument(item) for item in value]

@@ -19,10 +19,10 @@ from torch.utils._sympy import functions
 
 from ...base.errors import UnsupportedError
 from ...base.polynomial import Polynomial, value_of
-from ...graph.nodes import TensorType
+from ...graph.nodes import Tensor, TensorType
 from ...graph.space import Space
 from ...graph.symbols import at_sizes, bounds_of, formula_of, is_symbolic, symbol
-from .formulas import extent_of
+from .formulas import extent_of, scalar_of
 from .types import check_dense, kind_of
 
 #: Sizes are 32-bit numbers in kernels.
@@ -78,6 +78,7 @@ class Sizes:
         self._hints = dict(hints or {}) if space is None else space.hints
         self._known = dict(known or {})
         self._found: dict[Any, int] = {}
+        self._scalars: dict[Any, Tensor] = {}
         #: Those that are 0 for some sizes, as far as the bounds say.
         self.perhaps_zero: dict[Polynomial, None] = {}
 
@@ -95,12 +96,21 @@ class Sizes:
             found = self._found[formula] = extent_of(formula, self._known)
         return found
 
+    def scalar(self, value: Any) -> Any:
+        """A `torch.SymInt` as an extent, a `torch.SymFloat` as a tensor without dimensions."""
+        if isinstance(value, torch.SymInt):
+            return self.extent(value)
+        formula = value.node.expr
+        if formula not in self._scalars:
+            self._scalars[formula] = scalar_of(formula, self._known)
+        return self._scalars[formula]
+
     def holds(self, value: Any) -> bool:
-        """Whether a value is a symbolic integer with a formula here."""
-        if not isinstance(value, torch.SymInt):
+        """Whether a value is a symbolic number with a formula here."""
+        if not isinstance(value, (torch.SymInt, torch.SymFloat)):
             return False
         try:
-            self.extent(value)
+            self.scalar(value)
         except UnsupportedError:
             return False
         return True
