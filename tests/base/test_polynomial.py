@@ -117,3 +117,5 @@ def test_bounds_of_parts_and_what_is_left() -> None:
     assert (s - least(s, b)).between(low, high)[0] == 0
     assert (greatest(s, b) - b).between(low, high)[0] == 0
     assert (s - (b % s)).between(low, high)[0] == 1
+    assert (s - greatest(s - 3, 0)).between(low, high) == (1, 3)
+    assert (least(s + b, 2 * s) - s).between(low, high)[0] == 1

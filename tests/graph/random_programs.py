@@ -1,7 +1,7 @@
 """Random NumPy-style functions of arrays with unknown extents.
 
 A step is taken if NumPy accepts it for some probing sizes: different primes and even numbers, for
-which extents that are equal are so always, and the least sizes there are.
+which extents that are equal are so always, and the smallest there are.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ class Maker:
         if not any(isinstance(n, tl.Dim) for shape in self.program.inputs for n in shape):
             self.program.inputs[0] = (*self.program.inputs[0][1:], dims[0])
         self.cuts_front = self.random.random() < 0.5
-        least = tuple(dim.min for dim in dims)
-        self.probes = [*probes(count), least]
+        small = [tuple(min(d.max, max(d.min, n)) for d in dims) for n in (0, 2)]
+        self.probes = [*probes(count), *small]
         made = [self.program.arrays(p, self.rng) for p in self.probes]
         self.known = [Known(k, in_doubles(a), True) for k, a in enumerate(zip(*made, strict=True))]
 

@@ -292,7 +292,7 @@ def _without(monomial: Monomial, part: Monomial) -> Monomial | None:
 def _least(
     number: Number, low: Mapping[str, int], high: Mapping[str, int], known: int, depth: int = 2
 ) -> int:
-    """A lower bound; atoms in the way are replaced by what they are never beyond.
+    """A lower bound; atoms in the way are replaced by what bounds them.
 
     Args:
         known: a bound that is known.
@@ -300,7 +300,7 @@ def _least(
 
     >>> n = Polynomial.symbol("n")
     >>> (n - n // 3).between({"n": 1}, {"n": 9}), (n - least(n, 5)).between({"n": 1}, {"n": 9})
-    ((1, 6), (0, 8))
+    ((1, 6), (0, 4))
     """
     if isinstance(number, int):
         return number
@@ -311,21 +311,27 @@ def _least(
         rest = number - _normal({monomial: factor})
         if isinstance(rest, int) or rest.names.isdisjoint(_single(atom).names):
             continue  # nothing would cancel
-        for scale, other in _not_greater(atom, factor, low, high):
+        bounds = []
+        for scale, other in _instead(atom, factor, low, high):
             form = rest * scale + other
             bound = form if isinstance(form, int) else form._interval(low, high)[0]
             if depth > 1:
                 bound = _least(form, low, high, bound, depth - 1)
-            known = max(known, -(-bound // scale))
+            bounds.append(-(-bound // scale))
+        either = atom.op == ("min" if factor > 0 else "max")  # and nothing tells which of them
+        known = max(known, min(bounds) if either else max(bounds, default=known))
     return known
 
 
-def _not_greater(
+def _instead(
     atom: Apart, factor: int, low: Mapping[str, int], high: Mapping[str, int]
 ) -> list[tuple[int, Number]]:
-    """Pairs (k, number) with `k * factor * atom >= number`, for a positive k."""
+    """Pairs (k, number) with `k * factor * atom >= number`, for a positive k.
+
+    For the smaller of two, which of both it is depends, and for less the larger.
+    """
     op, a, b = atom
-    if (op == "min" and factor < 0) or (op == "max" and factor > 0):
+    if op in ("min", "max"):
         return [(1, a * factor), (1, b * factor)]
     if op == "//" and isinstance(b, int) and b > 0:
         return [(b, (a - _single(Apart("%", a, b))) * factor)]
