@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,9 @@ import onnx.parser
 from onnx import helper
 
 from tileloom.frontend.onnx import Model, load
+from tileloom.graph import run as interpreter
+from tileloom.graph.nodes import Graph, Node, Tensor, TensorType
+from tileloom.graph.symbols import at_sizes, space_of_graph
 
 
 def model(text: str, opset: int = 17, extra: str = "", functions: str = "") -> onnx.ModelProto:
@@ -65,3 +68,27 @@ def interpret(proto: Any, **options: Any) -> Model:
 def f32(*values: Any) -> np.ndarray:
     """A float32 array."""
     return np.array(values, np.float32)
+
+
+class Evaluated:
+    """In place of a compiled program for many sizes: the graph, evaluated for each."""
+
+    def __init__(self, graph: Graph, target: str) -> None:
+        self.graph = graph
+        space = space_of_graph(graph)
+        self.guards = [] if space is None else list(space.guards)
+
+    def holds(self, sizes: Mapping[str, int]) -> bool:
+        return all(guard.value(sizes) >= 0 for guard in self.guards)
+
+    def at(self, sizes: Mapping[str, int]) -> Any:
+        def type_at(tensor: Tensor) -> TensorType:
+            return TensorType(at_sizes(tensor.shape, sizes), tensor.dtype)
+
+        new = {tensor: Tensor(type_at(tensor), tensor.name) for tensor in self.graph.inputs}
+        for node in self.graph.nodes:
+            inputs, types = [new[t] for t in node.inputs], [type_at(t) for t in node.outputs]
+            made = Node(node.op, inputs, at_sizes(node.attrs, sizes), types)
+            new.update(zip(node.outputs, made.outputs, strict=True))
+        graph = Graph([new[t] for t in self.graph.inputs], [new[t] for t in self.graph.outputs])
+        return lambda *arrays: interpreter.run(graph, arrays)

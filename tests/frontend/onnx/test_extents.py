@@ -11,39 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frontend.onnx.helpers import model
+from frontend.onnx.helpers import Evaluated, model
 from frontend.onnx.test_dynamic import PAIRS, exported, tokens
 from tileloom.base.errors import ShapeError
 from tileloom.frontend.onnx import Model, load
-from tileloom.graph.nodes import Graph, Node, Tensor, TensorType
-from tileloom.graph.run import run
-from tileloom.graph.symbols import at_sizes, space_of_graph
 
 onnxruntime = pytest.importorskip("onnxruntime")
-
-
-class Evaluated:
-    """In place of a compiled program for many sizes: the graph, evaluated for each."""
-
-    def __init__(self, graph: Graph, target: str) -> None:
-        self.graph = graph
-        space = space_of_graph(graph)
-        self.guards = [] if space is None else list(space.guards)
-
-    def holds(self, sizes: Mapping[str, int]) -> bool:
-        return all(guard.value(sizes) >= 0 for guard in self.guards)
-
-    def at(self, sizes: Mapping[str, int]) -> Any:
-        def type_at(tensor: Tensor) -> TensorType:
-            return TensorType(at_sizes(tensor.shape, sizes), tensor.dtype)
-
-        new = {tensor: Tensor(type_at(tensor), tensor.name) for tensor in self.graph.inputs}
-        for node in self.graph.nodes:
-            inputs, types = [new[t] for t in node.inputs], [type_at(t) for t in node.outputs]
-            made = Node(node.op, inputs, at_sizes(node.attrs, sizes), types)
-            new.update(zip(node.outputs, made.outputs, strict=True))
-        graph = Graph([new[t] for t in self.graph.inputs], [new[t] for t in self.graph.outputs])
-        return lambda *arrays: run(graph, arrays)
 
 
 @pytest.fixture(autouse=True)
