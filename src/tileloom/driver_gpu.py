@@ -234,6 +234,7 @@ class GpuExecutable:
         replaced: the input whose new value an output is, by their positions: its array is changed
             when all has run, and returned as the output.
         sizes: those of the program's symbols, which kernels take after arrays.
+        constants: what is on the device already; others are added.
     """
 
     def __init__(
@@ -243,6 +244,7 @@ class GpuExecutable:
         memory: Memory,
         replaced: Mapping[int, int] | None = None,
         sizes: Mapping[str, int] | None = None,
+        constants: dict[Tensor, Any] | None = None,
     ) -> None:
         self.program = program
         self.sizes = dict(sizes or {})
@@ -258,12 +260,11 @@ class GpuExecutable:
         self._dead = self._last_uses()
         homes = Counter(map(self._home, program.graph.outputs))
         self._repeated = {home for home, count in homes.items() if count > 1}
-        self._constants = {
-            tensor: memory.put(np.asarray(tensor.value))
-            for step in self.steps
-            for tensor in map(self._home, _tensors(step))
-            if tensor.value is not None
-        }
+        self._constants: dict[Tensor, Any] = {} if constants is None else constants
+        for step in self.steps:
+            for tensor in map(self._home, _tensors(step)):
+                if tensor.value is not None and tensor not in self._constants:
+                    self._constants[tensor] = memory.put(np.asarray(tensor.value))
 
     def __call__(self, *arrays: Any) -> list[Any]:
         """The outputs for these inputs.

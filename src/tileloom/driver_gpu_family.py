@@ -14,6 +14,7 @@ from typing import Any
 from .base import Target
 from .base.errors import UnsupportedError
 from .driver_gpu import EACH_SIZE, GpuExecutable, Memory
+from .graph.nodes import Tensor
 from .graph.program import Program
 from .runtime.family import Choices
 from .schedule.group import schedule_gpu
@@ -41,6 +42,7 @@ class GpuFamily(Choices):
         self.program, self.target, self.memory = program, target, memory
         self.each_size: dict[str, str] = {}
         self._make = make
+        self._constants: dict[Tensor, Any] = {}
         self._kernels: dict[str, Callable[..., Any]] = {}
         self._sized: dict[tuple[str, tuple[int, ...]], Callable[..., Any]] = {}
         self._origins: dict[str, str] = {}
@@ -48,6 +50,11 @@ class GpuFamily(Choices):
             for name in {bucket.kernel for bucket in buckets}:
                 self._origins[name] = origin
                 self._add(name, program.module.functions[name])
+
+    @property
+    def kernel_names(self) -> tuple[str, ...]:
+        """The kernels that are compiled once."""
+        return tuple(self._kernels)
 
     def _add(self, name: str, func: PrimFunc) -> None:
         """Compile a function, if it can be for all sizes."""
@@ -62,7 +69,9 @@ class GpuFamily(Choices):
         """The program for these sizes, for which it `holds`."""
         taken = self.kernels(sizes)
         chosen = {name: self._kernel(kernel, sizes) for name, kernel in taken.items()}
-        return GpuExecutable(self.program, chosen, self.memory, sizes=sizes)
+        return GpuExecutable(
+            self.program, chosen, self.memory, sizes=sizes, constants=self._constants
+        )
 
     def explain(self, sizes: Mapping[str, int]) -> str:
         """The kernels, their buckets with predicates, and which are taken for some sizes."""

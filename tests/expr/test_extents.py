@@ -64,10 +64,28 @@ def test_digits_of_open_bases() -> None:
     analyzer = Analyzer({v: Range(0, k * n * m)})
     for condition in (v % m < m, v // m < k * n, v // m // n < k, v // m % n < n, v // m % n <= n):
         assert analyzer.can_prove(condition), condition
+    few = Analyzer({v: Range(0, m * 4)})
+    assert few.simplify(v // m % 4 * m + v % m) is v and few.can_prove(v // m // 4 < 1)
+    tiles, w = (n + 15) // 16, Var("w")
+    tiled = Analyzer({v: Range(0, tiles * 3), w: Range(0, 16)})
+    assert tiled.can_prove(v // 3 * 16 + w < tiles * 16)
+    assert not tiled.can_prove(v // 3 * 16 + w < n)
     for condition in (v % m < n, v // m < n, v // m // n < k - 1, v % m < m - 1):
         assert not analyzer.can_prove(condition), condition
     nothing = Var("nothing")  # may be 0 or less: then a remainder is no less
     assert not Analyzer({v: Range(0, n)}).can_prove(v % nothing < nothing)
+
+
+def test_products_of_open_sizes() -> None:
+    v, n, m = Var("v"), size("n"), size("m")
+    rows, columns = (m + 127) // 128, (n + 255) // 256
+    analyzer = Analyzer({v: Range(0, rows * columns)})
+    assert analyzer.can_prove(columns <= rows * columns)
+    assert not analyzer.can_prove(columns < rows * columns)
+    assert not analyzer.can_prove(columns * 2 <= rows * columns)
+    assert analyzer.simplify((m * n + n - 1) // n) is m
+    assert analyzer.simplify((m * n - 1) % n) is analyzer.simplify(n - 1)
+    assert detect_iter_map([v // columns, v % columns], {v: Range(0, rows * columns)})
 
 
 def test_digits_add_up_again() -> None:

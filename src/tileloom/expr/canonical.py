@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from math import gcd
 
+from .compare import TRUE, compare
 from .linear import (
     Context,
     Linear,
@@ -22,7 +23,7 @@ from .linear import (
     quotient,
     split_of,
 )
-from .nodes import Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul
+from .nodes import LT, Expr, FloorDiv, FloorMod, IntImm, Max, Min, Mul
 
 
 def floor_div(ctx: Context, x: Linear, divisor: Linear) -> Linear:
@@ -85,6 +86,8 @@ def _div(ctx: Context, x: Linear, c: int) -> Linear:
     least, most = ctx.bound(rest)
     if least // c == most // c:
         return whole.shifted(least // c)
+    if least >= 0 and _is_open_quotient_below(ctx, rest, c):
+        return whole
     parts = _high_part(ctx, rest, c)
     if parts is not None:
         g, high, _ = parts
@@ -105,6 +108,8 @@ def _mod(ctx: Context, x: Linear, c: int) -> Linear:
     least, most = ctx.bound(rest)
     if least // c == most // c:
         return rest.shifted(-(least // c) * c)
+    if least >= 0 and _is_open_quotient_below(ctx, rest, c):
+        return rest
     if ctx.knows_moduli:
         coeff, base = ctx.remainders(rest)
         if coeff % c == 0:
@@ -121,6 +126,15 @@ def _mod(ctx: Context, x: Linear, c: int) -> Linear:
         y, a = inner
         return _div(ctx, _mod(ctx, ctx.linear(y).shifted(rest.const * a), a * c), a)
     return atom(FloorMod(rest.expr, integer(x.dtype, c)))
+
+
+def _is_open_quotient_below(ctx: Context, rest: Linear, limit: int) -> bool:
+    """Whether `rest` is a quotient by what is not constant, and less than a constant."""
+    if len(rest.terms) != 1 or rest.const:
+        return False
+    ((term, k),) = rest.terms.items()
+    is_open = k == 1 and isinstance(term, FloorDiv) and not isinstance(term.b, IntImm)
+    return is_open and compare(ctx, LT, rest, constant(rest.dtype, limit)) is TRUE
 
 
 def _lone_quotient(rest: Linear) -> tuple[Expr, int] | None:
@@ -173,6 +187,8 @@ def _floor_div_symbolic(ctx: Context, x: Linear, divisor: Linear) -> Linear:
     whole, rest = _divide_out(x, divisor)
     if (not rest.terms and rest.const == 0) or _is_remainder(ctx, rest, divisor):
         return whole
+    if _is_remainder(ctx, rest.plus(divisor), divisor):
+        return whole.shifted(-1)
     return combine(ctx, whole, atom(FloorDiv(rest.expr, divisor.expr)))
 
 
@@ -180,6 +196,8 @@ def _floor_mod_symbolic(ctx: Context, x: Linear, divisor: Linear) -> Linear:
     _, rest = _divide_out(x, divisor)
     if (not rest.terms and rest.const == 0) or _is_remainder(ctx, rest, divisor):
         return rest
+    if _is_remainder(ctx, rest.plus(divisor), divisor):
+        return rest.plus(divisor)
     return atom(FloorMod(rest.expr, divisor.expr))
 
 

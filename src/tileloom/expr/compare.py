@@ -11,8 +11,9 @@ from math import gcd
 
 from ..base import dtype
 from .bounds import type_range
-from .linear import Context, Linear, atom, constant, multiply, split_of
-from .nodes import EQ, GE, GT, LE, LT, NE, Cast, Expr, FloorDiv, FloorMod, IntImm, Not
+from .extents import limits_of_variables
+from .linear import Context, Linear, atom, constant, factors, multiply, quotient, split_of
+from .nodes import EQ, GE, GT, LE, LT, NE, Cast, Expr, FloorDiv, FloorMod, IntImm, Mul, Not
 from .order import order_key
 
 TRUE = IntImm(dtype("bool"), 1)
@@ -54,16 +55,41 @@ def _less(ctx: Context, value: Linear) -> Expr:
     shorter = _without_low_part(ctx, value) or _without_quotient(ctx, value)
     if shorter is not None:
         return _less(ctx, shorter)
-    return TRUE if _is_digit_below(ctx, value) else _write_less(value)
+    if _is_digit_below(ctx, value) or _is_product_below(ctx, value):
+        return TRUE
+    return _write_less(value)
+
+
+def _is_product_below(ctx: Context, value: Linear) -> bool:
+    """Whether `value < 0` since it is `f * rest - 1`, or less, with `0 <= f` and `rest <= 0`."""
+    if value.const >= 0 or not any(type(term) is Mul for term in value.terms):
+        return False
+    first, *_ = value.terms
+    for factor in factors(first):
+        parts = [(quotient(term, factor), k) for term, k in value.terms.items()]
+        if ctx.bound_of(factor)[0] < 0 or any(part is None for part, _ in parts):
+            continue
+        rest = constant(value.dtype, sum(k for part, k in parts if isinstance(part, int)))
+        for part, k in parts:
+            if isinstance(part, Expr):
+                rest = rest.plus(atom(part), k)
+        if _less(ctx, rest.shifted(-1)) is TRUE:
+            return True
+    return False
 
 
 def _is_digit_below(ctx: Context, value: Linear) -> bool:
-    """Whether `value < 0` because of a digit in it, of a number whose base is no constant."""
+    """Whether `value < 0` because of a digit in it, where the base or the limit is open."""
     for term, k in value.terms.items():
         if k != 1 or type(term) not in (FloorDiv, FloorMod):
             continue
         number, base = term.children
-        if isinstance(base, IntImm) or ctx.bound_of(base)[0] <= 0:
+        if isinstance(base, IntImm) and (
+            type(term) is FloorMod
+            or not any(m < 0 and limits_of_variables(other) for other, m in value.terms.items())
+        ):
+            continue
+        if ctx.bound_of(base)[0] <= 0:
             continue
         limit = atom(term).plus(value, -1)  # term < limit
         if type(term) is FloorMod:

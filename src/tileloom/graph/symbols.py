@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..base.polynomial import Apart, Number, Polynomial, greatest, least, quotient, remainder
-from ..expr import Expr, FloorDiv, FloorMod, Max, Min, binary, const
+from ..expr import Expr, FloorDiv, FloorMod, Max, Min, as_expr, binary, const
 from ..expr.extents import EXTENT
 from .space import Space
 
@@ -48,7 +48,9 @@ def symbol(space: Space, name: str, low: int, high: int, hint: int) -> int:
     """
     if low == high:
         return low
-    return wrap(space, space.add(name, low, high, hint))
+    made = wrap(space, space.add(name, low, high, hint))
+    as_expr(made)  # its variable tells what is known of it
+    return made
 
 
 def wrap(space: Space, number: Number) -> int:

@@ -10,6 +10,7 @@ from ...expr import (
     Expr,
     IntImm,
     IntSet,
+    Min,
     Range,
     Var,
     binary,
@@ -160,7 +161,11 @@ def _contains(analyzer: Analyzer, outer: Box, inner: Box, buffer: Buffer) -> boo
 def _at_most(analyzer: Analyzer, a: Expr | None, b: Expr | None) -> bool:
     if a is None or b is None:
         return False
-    return a is b or analyzer.can_prove_less_equal(a, b)
+    if a is b or analyzer.can_prove_less_equal(a, b):
+        return True
+    if isinstance(b, Min):
+        return all(_at_most(analyzer, a, side) for side in b.children)
+    return isinstance(a, Min) and any(_at_most(analyzer, side, b) for side in a.children)
 
 
 # ---------------------------------------------------------------------------- numbers only

@@ -153,11 +153,16 @@ def over_depth(domain: Domain, name: str) -> bool:
     return any(axis is not None and axis.reduced for axis in domain.axes[name])
 
 
-def axes_of_result(block: Block, domain: Domain) -> list[GroupAxis | None]:
-    """The axes of what a block writes, dimension by dimension."""
+def axes_of_result(block: Block, domain: Domain, number: int = 0) -> list[GroupAxis | None]:
+    """The axes of what a block writes, dimension by dimension.
+
+    Args:
+        number: of the buffer that is written.
+    """
     by_var = dict(zip((i.var for i in block.iter_vars), domain.axes[block.name_hint], strict=True))
     return [
-        by_var.get(dim.min) if isinstance(dim.min, Var) else None for dim in block.writes[0].region
+        by_var.get(dim.min) if isinstance(dim.min, Var) else None
+        for dim in block.writes[number].region
     ]
 
 

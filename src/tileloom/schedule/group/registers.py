@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...expr import Expr, Var
+from ...expr.extents import is_number
 from ...tir import Block, Buffer
 from ..analysis.tree import is_one
 from ..instruction import can
@@ -122,10 +123,23 @@ def _read_axes(block: Block, buffer: Buffer, domain: Domain) -> list[GroupAxis |
 def flatten(sch: Schedule, name: str, cluster: Cluster, vector: int = 1) -> None:
     """Store an intermediate by row and by position in the row, counted in vectors."""
     block = sch.get(sch.get_block(name))
-    if cluster.leaves(sch, block) or len(block.writes) != 1:
-        return
     domain = cluster.domain
-    axes = axes_of_result(block, domain)
+    known = is_number(domain.rows) and is_number(domain.depth)
+    if cluster.leaves(sch, block) or (len(block.writes) != 1 and known):
+        return
+    for number in range(len(block.writes)):
+        _flatten(sch, name, domain, axes_of_result(block, domain, number), vector, number)
+
+
+def _flatten(
+    sch: Schedule,
+    name: str,
+    domain: Domain,
+    axes: Sequence[GroupAxis | None],
+    vector: int,
+    number: int,
+) -> None:
+    """The same for one buffer that a block writes, with the axes of its dimensions."""
 
     def position(index: Sequence[Var], kept: Sequence[GroupAxis]) -> Expr | int:
         total: Expr | int = 0
@@ -144,7 +158,7 @@ def flatten(sch: Schedule, name: str, cluster: Cluster, vector: int = 1) -> None
 
     kinds = [axis is not None and axis.reduced for axis in axes]
     if kinds != [False, True][: 1 + full] or (full and vector > 1):
-        sch.transform_layout(name, ("write", 0), index_map)
+        sch.transform_layout(name, ("write", number), index_map)
 
 
 __all__ = [

@@ -59,7 +59,7 @@ def _typical(extent: int, ranges: Sequence[int]) -> int:
 
 
 #: Rows, or columns, up to which a tile serves; what stands for more.
-_RANGES, _MANY = (64, 512), 4096
+_RANGES, _MANY = (63, 511), 4096
 
 
 def pad_to_tiles(sch: Schedule, product: Product, rows: int, columns: int, depth: int) -> Product:

@@ -28,6 +28,7 @@ from ...expr import (
     const,
     post_order,
 )
+from ...expr.extents import limits_of_variables
 from ...expr.nodes import Div
 from ...tir import (
     Block,
@@ -94,6 +95,8 @@ class _Padder:
         check_trivial_binding(state, block)
         self._check_alone()
         self.known = Analyzer()
+        for axis in axes:
+            self.known.bind_bounds(limits_of_variables(axis.domain.extent))
         self.extent = {axis.var: axis.domain.extent for axis in axes}
         self.padded: dict[Var, Expr] = {}
         for axis, multiple in zip(axes, padding, strict=True):

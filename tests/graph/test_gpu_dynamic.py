@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tileloom as tl
+from gpu import ARCHS, assemble, spills
 from tileloom import driver_gpu, te
 from tileloom.base.errors import ShapeError, UnsupportedError
+from tileloom.driver import compile_family
 from tileloom.expr import Var
+from tileloom.graph import ops
+from tileloom.graph.nodes import Graph, Tensor, tensor_type
+from tileloom.graph.space import Space
+from tileloom.graph.symbols import symbol
 from tileloom.schedule import Schedule
 
 BATCH, SEQ = tl.Dim("batch", max=1 << 14), tl.Dim("seq", max=1 << 16)
@@ -81,6 +88,13 @@ FUNCTIONS: dict[str, tuple[Function, Function]] = {
 }
 
 
+GRAPHS: dict[str, Function] = {
+    "softmax": ops.softmax,
+    "columns_used_again": lambda x: ops.div(x, ops.sum(ops.abs(x), axis=0, keepdims=True)),
+    "largest": lambda x: ops.argmax(x, axis=1),
+}
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_one_compilation(name: str) -> None:
     function, reference = FUNCTIONS[name]
@@ -90,6 +104,33 @@ def test_one_compilation(name: str) -> None:
     assert run.compilations == 1
     about = run.explain(np.ones((3, 5), "float32"))
     assert "each size" not in about and "right where" not in about.replace("2147483647", "")
+
+
+SLOW = [(name, arch) for name in ("softmax", "columns_used_again", "largest") for arch in ARCHS]
+
+
+@pytest.mark.parametrize(
+    ("name", "arch"),
+    [
+        *(("product", arch) for arch in ARCHS),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW),
+    ],
+)
+def test_the_assembler_takes_all_buckets(name: str, arch: str, tmp_path: Path) -> None:
+    space = Space()
+    rows, columns = symbol(space, "rows", 1, 1 << 14, 5), symbol(space, "columns", 1, 1 << 16, 33)
+    if name == "product":
+        x = Tensor(tensor_type((rows, 64), "float16"), "x")
+        weight = Tensor(tensor_type((64, 96), "float16"), "weight")
+        graph = Graph([x, weight], [ops.matmul(x, weight)])
+    else:
+        x = Tensor(tensor_type((rows, columns), "float32"), "x")
+        graph = Graph([x], [GRAPHS[name](x)])
+    family = compile_family(graph, f"cuda -arch={arch}", "emulator")
+    assert not family.each_size
+    for kernel in family.kernel_names:
+        func = family.program.module.functions[kernel]
+        assert not spills(assemble(tl.assembly(func, f"cuda -arch={arch}"), arch, tmp_path)), kernel
 
 
 # ---------------------------------------------------------------------------- products
@@ -127,13 +168,13 @@ def test_attention() -> None:
 
     run = tl.jit(
         attend(Named, tl.softmax),
-        dynamic_shapes={"x": {0: BATCH, 1: SEQ}},
+        dynamic_shapes={"x": {0: tl.Dim("few", max=8), 1: tl.Dim("short", max=100)}},
         target="cuda -arch=sm_80",
         device="emulator",
     )
     rng = np.random.default_rng(0)
     w = rng.standard_normal((32, 32)).astype("float32") / 8
-    for shape in ((1, 1, 32), (2, 3, 32), (3, 17, 32), (1, 33, 32), (2, 70, 32)):
+    for shape in ((1, 1, 32), (2, 3, 32), (3, 17, 32), (1, 65, 32)):
         x = rng.standard_normal(shape).astype("float32")
         wanted = attend(np, softmax)(x.astype("f8"), w.astype("f8"))
         np.testing.assert_allclose(run(x, w), wanted, 1e-3, 1e-4)
