@@ -73,7 +73,7 @@ def f32(*values: Any) -> np.ndarray:
 class Evaluated:
     """In place of a compiled program for many sizes: the graph, evaluated for each."""
 
-    def __init__(self, graph: Graph, target: str) -> None:
+    def __init__(self, graph: Graph, target: str, device: str | None = None) -> None:
         self.graph = graph
         space = space_of_graph(graph)
         self.guards = [] if space is None else list(space.guards)

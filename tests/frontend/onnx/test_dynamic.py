@@ -91,6 +91,13 @@ def test_a_convolutional_network_for_many_batches():
     assert session.compilations == 1
 
 
+def test_an_mlp_on_a_gpu():
+    data = mlp()
+    session = load(data, target="cuda", device="emulator")
+    check(session, data, [{"x": normal(n, 13)} for n in (3, 1, 33)])
+    assert session.compilations == 1
+
+
 def encoder() -> Any:
     """A layer of a transformer as people write them in PyTorch: sizes from shapes throughout."""
     torch = pytest.importorskip("torch")

@@ -45,8 +45,8 @@ MOST_LABELS = 16
 MOST_FAILURES = 3
 
 
-class _DependsOnData(Exception):
-    """The structure of the graph depends on more than sizes."""
+class _Hopeless(Exception):
+    """The structure of the graph depends on more than sizes, or there are no kernels for it."""
 
 
 @dataclass(frozen=True)
@@ -143,10 +143,13 @@ class Dynamic:
         bound: the inputs.
     """
 
-    def __init__(self, source: Source, bound: Bound, target: str) -> None:
+    def __init__(
+        self, source: Source, bound: Bound, target: str, device: str | None = None
+    ) -> None:
         self._source = source
         self._bound = bound
         self._target = target
+        self._device = device
         self._infos = {info.name: info for info in bound.infos}
         self._kinds: dict[Any, _Kind] = {}
 
@@ -200,7 +203,7 @@ class Dynamic:
                     kind.step = step
                     return made
                 tried.append(ties)
-        except _DependsOnData:
+        except _Hopeless:
             kind.failures = MOST_FAILURES
         kind.failures += 1
         return None
@@ -212,11 +215,11 @@ class Dynamic:
             if draft is None or not draft.graph.outputs:
                 return None
             try:
-                family = compile_family(draft.graph, self._target)
+                family = compile_family(draft.graph, self._target, self._device)
             except UserError:
                 ties = _pinned(draft.symbols, draft.space, call, draft.ties)
                 if ties == draft.ties:
-                    return None
+                    raise _Hopeless from None
             else:
                 return Program(
                     draft.imported, draft.graph, family, draft.symbols, draft.bounds, draft.ties
@@ -242,7 +245,7 @@ class Dynamic:
                 if not space.fixed:
                     return _Draft(imported, graph, space, symbols, bounds, ties)
             except NeedsValue:
-                raise _DependsOnData from None
+                raise _Hopeless from None
             except UserError:
                 if not space.fixed:
                     return None

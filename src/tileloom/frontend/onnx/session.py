@@ -23,7 +23,7 @@ from ...base.errors import ArgumentError, UserError
 from ...graph.nodes import Graph
 from .dynamic import Dynamic, Program
 from .elements import is_graph_type
-from .executor import Executable, make_executable, make_stage
+from .executor import REFERENCE, Executable, make_executable, make_stage
 from .feeds import ValueInfo, read_feeds, suggest, value_info
 from .importer import Imported, Importer, Key, NeedsValue
 from .sizes import Bound
@@ -101,8 +101,8 @@ class Model:
         self._plans: OrderedDict[Any, _Plan] = OrderedDict()
         self._sized: OrderedDict[Any, _Ready] = OrderedDict()
         self._planned = 0
-        many = dynamic and target == "cpu" and device is None
-        self._dynamic = Dynamic(source, self._bound, target) if many else None
+        many = dynamic and target != REFERENCE
+        self._dynamic = Dynamic(source, self._bound, target, device) if many else None
         self._lock = threading.RLock()
         self._compile_now()
 

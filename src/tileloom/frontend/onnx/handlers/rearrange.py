@@ -59,9 +59,10 @@ def shape_of(call: Call, index: int) -> Sequence[int]:
 def reshape(call: Call) -> Value:
     old, wanted = list(shape_of(call, 0)), call.extents(1)
     if not call.flag("allowzero"):
-        if any(extent == 0 and k >= len(old) for k, extent in enumerate(wanted)):
+        copied = [k for k, extent in enumerate(wanted) if DECIDES.is_zero(extent)]
+        if any(k >= len(old) for k in copied):
             raise ShapeError(f"shape {wanted} copies a dimension that {old} does not have")
-        wanted = [old[k] if extent == 0 else extent for k, extent in enumerate(wanted)]
+        wanted = [old[k] if k in copied else extent for k, extent in enumerate(wanted)]
     new = resolve_shape(old, wanted)
     return _either(call, lambda x: ops.reshape(x, new), lambda x: x.reshape(new))
 
