@@ -18,7 +18,7 @@ Extents = Mapping[Any, int]
 
 
 def extent_of(formula: Any, known: Extents) -> int:
-    """A SymPy expression over symbols whose extents are known.
+    """A SymPy expression over symbols, or other expressions, whose extents are known.
 
     >>> n = sympy.Symbol("n", integer=True)
     >>> extent_of(functions.FloorDiv(n + 3, 2) * 4, {n: 9})
@@ -29,10 +29,10 @@ def extent_of(formula: Any, known: Extents) -> int:
     """
     if formula.is_Integer:
         return int(formula)
-    if formula.is_Symbol:
-        if formula not in known:
-            raise UnsupportedError("sizes that depend on data")
+    if formula in known:
         return known[formula]
+    if formula.is_Symbol:
+        raise UnsupportedError("sizes that depend on data")
     if isinstance(formula, (sympy.Add, sympy.Mul)):
         return _ratio(formula, known)
     for kind, rule in _RULES:

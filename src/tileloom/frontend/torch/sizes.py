@@ -202,11 +202,12 @@ class Binding:
             value = hints[each.name]
             bounds = (value, value) if each.name in fixed else (low, high)
             known[each.symbol] = symbol(space, each.name, *bounds, value) * each.factor
-        sizes = Sizes(known, space)
         for fact in self.facts:
-            if len(space.guards) < _MOST_FACTS:
+            if isinstance(fact, sympy.Eq):
+                _equate(space, fact, known)
+            elif len(space.guards) < _MOST_FACTS:
                 _assume(space, fact, known)
-        return sizes
+        return Sizes(known, space)
 
 
 def bind(graph: fx.Graph) -> Binding:
@@ -237,8 +238,11 @@ def bind(graph: fx.Graph) -> Binding:
             low = max(low, 1) if low >= 0 else low
             factor = factors.get(found, 1) if low > 0 else 1
             symbols.append(Symbol(found, source, factor, low, high))
-    facts = tuple(guard for guard in guards if isinstance(guard, _ORDERS))
-    return Binding(tuple(symbols), facts)
+    facts = sorted(
+        (each for each in guards if isinstance(each, _ORDERS) or _is_number(each)),
+        key=lambda each: not isinstance(each, sympy.Eq),
+    )
+    return Binding(tuple(symbols), tuple(facts))
 
 
 def _sizes_of(value: Any, by_number: bool) -> Iterable[tuple[int | None, Any]]:
@@ -270,6 +274,24 @@ def _assume(space: Space, fact: Any, known: Mapping[Any, int]) -> None:
     number = more - less - int(strictly)
     if value_of(number, space.hints) >= 0:
         space.decide(number)
+
+
+def _is_number(fact: Any) -> bool:
+    """Whether an equation says which number a formula of sizes is."""
+    return isinstance(fact, sympy.Eq) and fact.rhs.is_Integer
+
+
+def _equate(space: Space, fact: Any, known: dict[Any, int]) -> None:
+    """Take a formula for the number that it is in all calls of this graph."""
+    try:
+        formula = formula_of(extent_of(fact.lhs, known))
+    except UnsupportedError:
+        return
+    number = int(fact.rhs)
+    if value_of(formula, space.hints) == number:
+        space.decide(formula - number)
+        space.decide(number - formula)
+        known[fact.lhs] = number
 
 
 def _stated(guards: Iterable[Any]) -> list[Any]:
