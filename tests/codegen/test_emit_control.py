@@ -10,8 +10,8 @@ import pytest
 from codegen.emitting import compare, loaded, results_of, stored
 from tileloom.base.errors import UnsupportedError, UserError
 from tileloom.base.target import Target
-from tileloom.driver import build, compile_module
-from tileloom.expr import EQ, GT, LT, And, Call, Cast, Let, Mul, StringImm, Var, const
+from tileloom.driver import build, compile_module, show_stage
+from tileloom.expr import EQ, GT, LT, And, Call, Cast, Expr, Let, Mul, StringImm, Var, const
 from tileloom.tir import (
     Allocate,
     AssertStmt,
@@ -64,6 +64,21 @@ def test_loops_of_sizes_known_at_run_time(kind) -> None:
         wanted = results_of(program, [x := np.arange(64, dtype="i4"), low, extent])
         found = results_of(program, [x, low, extent], kernel)
         np.testing.assert_array_equal(found, wanted)
+
+
+def test_loops_of_vectors_are_not_unrolled_where_their_number_is_unknown() -> None:
+    a, b = buffers(64, 64, kind="float32")
+    i, n, lane = Var("i"), Var("n"), Var("lane")
+    advice = "llvm.loop.unroll.runtime.disable"
+
+    def text(extent: Expr, body: Stmt) -> str:
+        return show_stage(func([a, n, b], For(i, const(0), extent, "serial", body)), "llvm")
+
+    store = stored(b, i * 8 + lane, loaded(a, i * 8 + lane) * 2.0)
+    vectors = For(lane, const(0), const(8), "vectorized", store)
+    assert advice in text(n, vectors)
+    assert advice not in text(const(4), vectors)
+    assert advice not in text(n, stored(b, i + 1, loaded(b, i) * 2.0))
 
 
 def test_nested_loops_over_one_variable_name() -> None:

@@ -39,6 +39,9 @@ ALIGNMENT = 64
 class StmtEmitter(ExprEmitter):
     """Emits statements; `outline` (a parallel loop to a function) is the subclass's."""
 
+    #: Whether loops of vectors are unrolled where the number of steps is not known.
+    unrolls_open_vector_loops = False
+
     def __init__(
         self,
         builder: ir.IRBuilder,
@@ -146,8 +149,17 @@ class StmtEmitter(ExprEmitter):
         phi.add_incoming(following, b.block)
         after = b.append_basic_block(f"end.{stmt.loop_var.name}")
         again = b.icmp_signed("<", following, high)
-        b.cbranch(again, body, after)
+        branch = b.cbranch(again, body, after)
+        is_open = not isinstance(stmt.extent, IntImm)
+        if is_open and not self.unrolls_open_vector_loops and self._has_vectors(body):
+            branch.set_metadata("llvm.loop", _never_unrolled(b.module))
         b.position_at_end(after)
+
+    def _has_vectors(self, first: ir.Block) -> bool:
+        """Whether there are vectors in what was emitted from a block on."""
+        blocks = self.builder.function.blocks
+        since = blocks[blocks.index(first) :]
+        return any(isinstance(i.type, ir.VectorType) for block in since for i in block.instructions)
 
     def outline(self, stmt: For) -> None:
         """Run a parallel loop; overridden where functions can be made."""
@@ -250,3 +262,21 @@ class StmtEmitter(ExprEmitter):
 
 def _is_zero(expr: Expr) -> bool:
     return isinstance(expr, IntImm) and expr.value == 0
+
+
+class _LoopId(ir.MDValue):  # type: ignore[misc]
+    """Metadata of one loop: itself, then what is said of the loop."""
+
+    def descr(self, buf: list[str]) -> None:
+        operands = (self, *self.operands)
+        buf += ("distinct !{", ", ".join(o.get_reference() for o in operands), "}\n")
+
+
+def _never_unrolled(module: ir.Module) -> ir.MDValue:
+    """Metadata for a loop of an unknown number of steps that is not unrolled.
+
+    Such a loop of vectors gains little: each remainder is another loop to leave at a time that is
+    hard to predict, which costs more in rows of some hundred elements.
+    """
+    advice = module.add_metadata(["llvm.loop.unroll.runtime.disable"])
+    return _LoopId(module, [advice], name=str(len(module.metadata)))

@@ -56,6 +56,8 @@ def emit_kernels(module: IRModule, target: Target) -> str:
 class KernelEmitter(StmtEmitter):
     """One kernel."""
 
+    unrolls_open_vector_loops = True
+
     def __init__(self, function: ir.Function, target: Target) -> None:
         builder = ir.IRBuilder(function.append_basic_block("entry"))
         super().__init__(builder, None, [], ())

@@ -8,33 +8,38 @@ that memory is read in long contiguous pieces.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 from ... import compute as te
-from ...expr import Expr, Min, Var, const
+from ...expr import Call, Expr, Min, Var, const, free_vars, post_order
 from ...tir import (
     SERIAL,
     UNROLLED,
     Buffer,
     BufferLoad,
     BufferStore,
+    IfThenElse,
     LetStmt,
     Stmt,
     make_buffer,
     seq,
 )
 from ..symbols import bounds_of, hint, is_symbolic
-from .cluster import SCRATCH_BYTES, Cluster, Member, column_bytes, intermediates, work
+from .cluster import SCRATCH_BYTES, Cluster, Member, column_bytes, intermediates
 from .frame import Axis, Frame, Source, constantly
-from .nest import guarded, lanes_for, nest, parallel_nest, vector, vector_loop
+from .nest import guarded, lanes_for, loop, nest, parallel_nest, vector, vector_loop
 from .reducing import Accumulator, allocate, combine
 
 #: The widest block of columns: its partial results stay in the nearest cache.
 WIDEST = 1024
 #: Blocks of up to this many vectors have their loops written out, to live in registers.
 REGISTERS = 4
-#: Blocks of an unknown number of columns up to these vectors have all of them written out, with
-#: masks, where the formulas are cheap.
-MASKED, CHEAP_WORK = (4, 8, 16), 16
+#: Blocks of an unknown number of columns up to these vectors are taken in strips, whose partial
+#: results live in registers.
+IN_STRIPS = 32
+#: The widths of those strips, in vectors, where formulas call functions and where they do not: as
+#: many of the widest as there are, then the next for the rest.
+COSTLY_STRIPS, CHEAP_STRIPS = (1, 2, 3, 4), (1, 2, 3, 5, 8, 11, 16)
 
 
 class ColumnKernel:
@@ -57,17 +62,23 @@ class ColumnKernel:
         self.at: list[Expr] = []
         self.start: Expr = const(0)
         self.width = self.inner.extent
+        self.in_strips = False
+        #: Of a strip that has not always all of its columns: the vectors, and those always whole.
+        self.vectors = self.full = 0
 
     def build(self, parallel: bool, workers: int) -> Stmt:
         """The whole kernel."""
         self.width = self._block_width(workers if parallel else 1)
+        self.in_strips = is_symbolic(self.width) and self.width <= IN_STRIPS * self.lanes
         blocks = -(-self.inner.extent // self.width)
         axes = [*self.outer, Axis((Var("block"),), (blocks,))]
         return parallel_nest(axes, self._block, parallel)
 
     @property
     def room(self) -> int:
-        """Elements that whole vectors over a block reach."""
+        """Elements that whole vectors over a block or strip reach."""
+        if self.in_strips and is_symbolic(self.width):
+            return self.vectors * self.lanes
         room = -(-self.width // self.lanes) * self.lanes
         return min(bounds_of(room)[1], WIDEST) if is_symbolic(room) else room
 
@@ -99,15 +110,7 @@ class ColumnKernel:
         for parts in (shares, shares // 2):
             if parts > 1 and extent >= parts * 8 * self.lanes:
                 return self._even_share(parts)
-        for vectors in MASKED if self._is_cheap() else ():
-            if extent <= vectors * self.lanes:
-                break
         return extent
-
-    def _is_cheap(self) -> bool:
-        """Whether nothing is lost when vectors are computed for columns that there are not."""
-        bodies = [part for member in self.cluster.members for part in member.body]
-        return self.cluster.passes <= 2 and sum(map(work, bodies)) <= CHEAP_WORK
 
     def _even_share(self, blocks: int) -> int:
         """The columns of each of so many blocks, in whole vectors."""
@@ -121,20 +124,46 @@ class ColumnKernel:
 
     def _block(self, at: list[Expr]) -> Stmt:
         *self.at, block = at
-        self.local = {}
-        self._keep_intermediates()
+        make = self._strips if self.in_strips else self._columns_from
         if self.width == self.inner.extent:
-            self.start = const(0)
-            body = self._pass(0)
-        else:
-            # The last block is as wide as the others: it does again some of its neighbour's.
-            start = Var("start")
-            self.start = start
-            first = Min(block * self.width, const(self.inner.extent - self.width))
-            body = LetStmt(start, first, self._pass(0))
+            return make(const(0))
+        # The last block is as wide as the others: it does again some of its neighbour's.
+        start = Var("start")
+        first = Min(block * self.width, const(self.inner.extent - self.width))
+        return LetStmt(start, first, make(start))
+
+    def _columns_from(self, start: Expr) -> Stmt:
+        """All passes over `width` columns."""
+        self.start, self.local = start, {}
+        self._keep_intermediates()
+        body = self._pass(0)
         for buffer in self.scratch.values():
             body = allocate(buffer, body)
         return body
+
+    def _strips(self, start: Expr) -> Stmt:
+        """A block as strips of known numbers of vectors."""
+        block, lanes = self.width, self.lanes
+        widths = COSTLY_STRIPS if self._calls() else CHEAP_STRIPS
+        self.width = step = widths[-1] * lanes
+        count = block // step
+        strips = loop("strip", count, lambda k: self._columns_from(start + k * step))
+        done = count * step
+        self.width = rest = block - done
+        narrower: Stmt | None = None
+        for self.full, self.vectors in reversed(list(pairwise((0, *widths)))):
+            stmt = self._columns_from(start + const(done))
+            fits = const(rest) <= self.vectors * lanes
+            narrower = stmt if narrower is None else IfThenElse(fits, stmt, narrower)
+        self.width = block
+        rests = None if narrower is None else IfThenElse(const(rest) > 0, narrower)
+        return seq(strips if count != 0 else None, rests)
+
+    def _calls(self) -> bool:
+        """Whether formulas call functions, such as exp."""
+        bodies = (part for member in self.cluster.members for part in member.body)
+        calls = (n for part in bodies for n in post_order(part) if isinstance(n, Call))
+        return any(call.op != "tir.if_then_else" for call in calls)
 
     def _keep_intermediates(self) -> None:
         length = self.room
@@ -177,6 +206,7 @@ class ColumnKernel:
         accumulators: Sequence[Accumulator],
     ) -> Stmt:
         """One step of the reduced axes, for all columns of the block."""
+        condition = None if formulas else self._condition_of_row(accumulators, reduced)
 
         def element(column: Expr, valid: Expr | None) -> Stmt:
             frame = self._frame(column, reduced)
@@ -191,36 +221,45 @@ class ColumnKernel:
                     store = BufferStore(place, frame.formula(part), (where,))
                     stmts.append(guarded(valid, store))
             for acc in accumulators:
-                values = [frame.formula(value) for value in acc.sources()]
+                sources = acc.sources() if condition is None else acc.reduce.source
+                values = [frame.formula(value) for value in sources]
                 stmts.append(acc.take(column, values, valid))
             return seq(*stmts)
 
-        return self._along(element, overlap=not accumulators, together=4)
+        body = self._along(element, overlap=not accumulators, together=4)
+        return guarded(condition, body)
+
+    def _condition_of_row(
+        self, accumulators: Sequence[Accumulator], reduced: list[Expr]
+    ) -> Expr | None:
+        """What must hold for a row to be reduced, where no column is asked for it."""
+        conditions = {acc.reduce.condition for acc in accumulators}
+        condition = conditions.pop()
+        if condition is const(True) or conditions or free_vars(condition) & set(self.inner.parts):
+            return None
+        return self._frame(const(0), reduced).formula(condition)
 
     def _along(
         self, element: Callable[[Expr, Expr | None], Stmt], overlap: bool, together: int = 1
     ) -> Stmt:
-        if is_symbolic(self.width):
-            most = bounds_of(self.width)[1]
-            if most <= MASKED[-1] * self.lanes and self._is_cheap():
-                return self._masked(element, -(-most // self.lanes))
-        few = not is_symbolic(self.width) and self.width <= REGISTERS * self.lanes
+        if self.in_strips and is_symbolic(self.width):
+            return seq(*(self._vector(u, element) for u in range(self.vectors)))
+        few = self.in_strips or (
+            not is_symbolic(self.width) and self.width <= REGISTERS * self.lanes
+        )
         kind = UNROLLED if few else SERIAL
         return vector_loop(
             self.width, self.lanes, element, overlap=overlap, kind=kind, together=together
         )
 
-    def _masked(self, element: Callable[[Expr, Expr | None], Stmt], vectors: int) -> Stmt:
-        """So many vectors written out, as in registers, each where there are columns."""
+    def _vector(self, u: int, element: Callable[[Expr, Expr | None], Stmt]) -> Stmt:
+        """Vector `u` of a strip: as far as there are columns, unless they are known to be there."""
 
-        def one(u: int) -> Stmt:
-            def lane_of(lane: Expr) -> Stmt:
-                column = u * self.lanes + lane
-                return element(column, column < self.width)
+        def lane_of(lane: Expr) -> Stmt:
+            column = u * self.lanes + lane
+            return element(column, None if u < self.full else column < self.width)
 
-            return vector(self.lanes, lane_of)
-
-        return seq(*map(one, range(vectors)))
+        return vector(self.lanes, lane_of)
 
     def _finish(self, member: Member, acc: Accumulator) -> Stmt:
         """The partial results are the columns' results: keep them, and write outputs."""

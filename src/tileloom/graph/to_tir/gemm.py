@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from ...base import DType
 from ...compute.math import if_then_else
-from ...expr import EQ, Expr, Min, Var, cast, const
+from ...expr import EQ, Expr, Min, Ramp, Var, cast, const
 from ...tir import (
     PARALLEL,
     SERIAL,
@@ -33,8 +33,9 @@ from ...tir import (
     seq,
 )
 from ..symbols import at_least, bounds_of, hint, is_symbolic
-from .nest import PARALLEL_WORK, loop, vector, with_workers
+from .nest import PARALLEL_WORK, guarded, loop, vector, with_workers
 from .reducing import allocate
+from .tiles import store_turned
 
 #: Depth of a packed panel: its columns and a strip of the left operand share the inner caches.
 DEPTH = 512
@@ -63,6 +64,7 @@ class Product:
             in it given (batch, i, j); None: the depth is never blocked.
         packed: the right operand as panels over the whole depth, made beforehand, the same for
             all of the batch, and the columns of a panel; `right` is not used then.
+        turned_right: whether a column of the right operand lies in one piece, rather than a row.
         copies_left: whether rows of the left operand are better copied before they are read by
             every panel: they need converting, or they lie a power of two apart and would push each
             other out of the cache.
@@ -78,13 +80,14 @@ class Product:
     epilogue: Epilogue
     partial: tuple[Buffer, Element] | None = None
     packed: tuple[Buffer, int] | None = None
+    turned_right: bool = False
     copies_left: bool = False
 
 
 def panel_width(columns: int, vector_bits: int, dtype: DType) -> int:
     """The columns of a panel: two vectors of accumulators, or one when that is enough."""
     lanes = max(1, vector_bits // dtype.bits)
-    return 2 * lanes if is_symbolic(columns) else min(2, -(-columns // lanes)) * lanes
+    return lanes if columns <= lanes else 2 * lanes
 
 
 def product_kernel(product: Product, vector_bits: int, workers: int) -> Stmt:
@@ -104,7 +107,7 @@ class _Stretch:
 
 
 #: Heights of the strip that is left where the number of rows is symbolic: the next is taken.
-REST_HEIGHTS = (2, 4, 8)
+REST_HEIGHTS = (3, 6, 9)
 
 
 @dataclass(frozen=True)
@@ -119,10 +122,6 @@ class _Strip:
         """Row `r`; the last one for those that there are not."""
         place: Expr = self.row + (r if self.count is None else Min(const(r), self.count - 1))
         return place
-
-    def guarded(self, r: int, stmt: Stmt) -> Stmt:
-        """A statement about row `r`, if there is one."""
-        return stmt if self.count is None or r == 0 else IfThenElse(const(r) < self.count, stmt)
 
 
 class _Gemm:
@@ -257,7 +256,19 @@ class _Gemm:
         p = Var("p")
 
         def copy(guard: bool) -> Stmt:
-            k = Var("k")
+            if not self.p.turned_right:
+                return lines(guard, const(0), stretch.extent)
+            whole, block = stretch.extent // self.lanes, Var("block")
+            turned = self._turn(at, packed, first, p, block * self.lanes, guard, stretch)
+            done = whole * self.lanes
+            return seq(
+                For(block, const(0), whole, SERIAL, turned),
+                lines(guard, done, stretch.extent - done),
+            )
+
+        def lines(guard: bool, start: Expr, count: Expr) -> Stmt:
+            step = Var("k")
+            k = start + step
 
             def lanes(u: int) -> Stmt:
                 def element(lane: Expr) -> Stmt:
@@ -271,9 +282,45 @@ class _Gemm:
                 return vector(self.lanes, element)
 
             body = seq(*(lanes(u) for u in range(self.nr // self.lanes)))
-            return For(k, const(0), stretch.extent, SERIAL, body)
+            return For(step, const(0), count, SERIAL, body)
 
         return For(p, const(0), count, SERIAL, self._last_or_not(first + p, copy))
+
+    def _turn(
+        self,
+        at: list[Expr],
+        packed: Buffer,
+        first: Expr,
+        p: Expr,
+        start: Expr,
+        guard: bool,
+        stretch: _Stretch,
+    ) -> Stmt:
+        """Some lines of a panel from columns that lie in one piece: squares, turned round."""
+        n = self.lanes
+        square = make_buffer((n * n,), self.p.dtype, "square", scope="local")
+
+        def turn(u: int) -> Stmt:
+            def line(a: int) -> Stmt:
+                column: Expr = (first + p) * self.nr + u * n + a
+                if guard:  # what is computed for columns that there are not is not stored
+                    column = Min(column, const(self.p.columns - 1))
+
+                def element(lane: Expr) -> Stmt:
+                    value = self.p.right(at, stretch.start + start + lane, column)
+                    return BufferStore(square, value, (a * n + lane,))
+
+                return vector(n, element)
+
+            lines = [BufferLoad(square, [Ramp(const(a * n), const(1), n)]) for a in range(n)]
+
+            def place(b: int) -> Expr:
+                line: Expr = p * stretch.room + start + b
+                return line * self.nr + u * n  # type: ignore[no-any-return]
+
+            return seq(*map(line, range(n)), store_turned(lines, packed, place))
+
+        return allocate(square, seq(*map(turn, range(self.nr // n))))
 
     def _last_or_not(self, panel: Expr, make: Callable[[bool], Stmt]) -> Stmt:
         """`make(True)` where the panel has columns beyond the matrix, else `make(False)`."""
@@ -375,27 +422,29 @@ class _Gemm:
                 for u in range(self.nr // self.lanes)
             ]  # fmt: skip
             step.append(LetStmt(left, left_at(at, const(r), k), seq(*adds)))
-        body = seq(
-            self._begin(at, acc, rows, number, stretch),
-            For(k, const(0), stretch.extent, SERIAL, seq(*step)),
-            self._end(at, acc, rows, number, stretch),
-        )
-        return allocate(acc, body)
+        steps = For(k, const(0), stretch.extent, SERIAL, seq(*step))
+        if rows.count is not None:
+            end = self._end_of_rest(at, acc, rows, rows.count, number, stretch)
+            return allocate(acc, seq(self._clear(acc, rows, number), steps, end))
+        begin = self._begin(at, acc, rows, number, stretch)
+        return allocate(acc, seq(begin, steps, self._end(at, acc, rows, number, stretch)))
 
     @staticmethod
     def _add(acc: Buffer, packed: Buffer, left: Expr, slot: Expr, place: Expr) -> Stmt:
         product = left * cast(acc.dtype, BufferLoad(packed, [place]))
         return BufferStore(acc, BufferLoad(acc, [slot]) + product, (slot,))
 
+    def _clear(self, acc: Buffer, rows: _Strip, panel: Expr) -> Stmt:
+        def zero(row: Expr, column: Expr, slot: Expr) -> Stmt:
+            return BufferStore(acc, const(0, self.p.dtype), (slot,))
+
+        return self._each(rows, panel, zero, guard=False)
+
     def _begin(
         self, at: list[Expr], acc: Buffer, rows: _Strip, panel: Expr, stretch: _Stretch
     ) -> Stmt:
         """Zeros, or the sums over the stretches before."""
-
-        def zero(row: Expr, column: Expr, slot: Expr) -> Stmt:
-            return BufferStore(acc, const(0, self.p.dtype), (slot,))
-
-        clear = self._each(rows, panel, zero, guard=False, every=True)
+        clear = self._clear(acc, rows, panel)
         if stretch.blocks == 1 or self.p.partial is None:
             return clear
         memory, place = self.p.partial
@@ -407,7 +456,7 @@ class _Gemm:
                     value = if_then_else(column < self.p.columns, value, const(0, self.p.dtype))
                 return BufferStore(acc, value, (slot,))
 
-            return self._each(rows, panel, load, guard=False, every=True)
+            return self._each(rows, panel, load, guard=False)
 
         return IfThenElse(EQ(stretch.number, const(0)), clear, self._last_or_not(panel, resume))
 
@@ -435,19 +484,79 @@ class _Gemm:
         is_last = EQ(stretch.number, const(stretch.blocks - 1))
         return IfThenElse(is_last, self._last_or_not(panel, finish), self._last_or_not(panel, wait))
 
+    def _end_of_rest(
+        self,
+        at: list[Expr],
+        acc: Buffer,
+        rows: _Strip,
+        count: Expr,
+        panel: Expr,
+        stretch: _Stretch,
+    ) -> Stmt:
+        """What `_end` does for the rows that are left, in a loop: there is one for each height."""
+        memory = make_buffer(acc.shape, acc.dtype, "rest", scope="local")
+        copies = []
+        for start in range(0, rows.height * self.nr, self.lanes):
+
+            def copy(lane: Expr, start: int = start) -> Stmt:
+                slot = start + lane
+                return BufferStore(memory, BufferLoad(acc, [slot]), (slot,))
+
+            copies.append(vector(self.lanes, copy))
+        r = Var("r")
+        row: Expr = rows.row + r
+
+        def line(store: Callable[[Expr, Expr], Stmt], guard: bool) -> Stmt:
+            def part(u: int) -> Stmt:
+                def element(lane: Expr) -> Stmt:
+                    column = panel * self.nr + u * self.lanes + lane
+                    slot = r * self.nr + u * self.lanes + lane
+                    stmt = store(column, BufferLoad(memory, [slot]))
+                    return guarded(column < self.p.columns if guard else None, stmt)
+
+                return vector(self.lanes, element)
+
+            return seq(*map(part, range(self.nr // self.lanes)))
+
+        if stretch.blocks == 1 or self.p.partial is None:
+
+            def finished(column: Expr, value: Expr) -> Stmt:
+                return self.p.epilogue(at, row, column, value)
+
+            stmt = self._last_or_not(panel, lambda guard: line(finished, guard))
+        else:
+            sums, place = self.p.partial
+            not_first = stretch.number > 0
+
+            def total(column: Expr, value: Expr) -> Expr:
+                before = BufferLoad(sums, [place(at, row, column)])
+                whole: Expr = value + if_then_else(not_first, before, const(0, self.p.dtype))
+                return whole
+
+            def last(column: Expr, value: Expr) -> Stmt:
+                return self.p.epilogue(at, row, column, total(column, value))
+
+            def wait(column: Expr, value: Expr) -> Stmt:
+                return BufferStore(sums, total(column, value), (place(at, row, column),))
+
+            stmt = IfThenElse(
+                EQ(stretch.number, const(stretch.blocks - 1)),
+                self._last_or_not(panel, lambda guard: line(last, guard)),
+                self._last_or_not(panel, lambda guard: line(wait, guard)),
+            )
+        return allocate(memory, seq(*copies, For(r, const(0), count, SERIAL, stmt)))
+
     def _each(
         self,
         rows: _Strip,
         panel: Expr,
         body: Callable[[Expr, Expr, Expr], Stmt],
         guard: bool,
-        every: bool = False,
     ) -> Stmt:
         """`body(row, column, slot)` for all partial sums of a micro-kernel.
 
         Args:
             guard: only for columns that there are.
-            every: also for rows that there are not, as for the last one.
         """
         parts = []
         for r in range(rows.height):
@@ -456,10 +565,9 @@ class _Gemm:
 
                 def element(lane: Expr, r: int = r, u: int = u) -> Stmt:
                     column = panel * self.nr + u * self.lanes + lane
-                    row = rows.at(r) if every else rows.row + r
-                    stmt = body(row, column, const(r * self.nr + u * self.lanes) + lane)
-                    return IfThenElse(column < self.p.columns, stmt) if guard else stmt
+                    stmt = body(rows.row + r, column, const(r * self.nr + u * self.lanes) + lane)
+                    return guarded(column < self.p.columns if guard else None, stmt)
 
                 own.append(vector(self.lanes, element))
-            parts.append(seq(*own) if every else rows.guarded(r, seq(*own)))
+            parts.append(seq(*own))
         return seq(*parts)

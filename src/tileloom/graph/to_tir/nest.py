@@ -117,7 +117,7 @@ def vector_loop(
         together: vectors in one step where nobody knows the extent, and so LLVM unrolls nothing.
     """
     if is_symbolic(extent):
-        return _open_vector_loop(extent, lanes, body, kind, together)
+        return _open_vector_loop(extent, lanes, body, overlap, kind, together)
     width = lanes_for(extent, lanes)
     whole, rest = divmod(extent, width)
     main = None
@@ -138,7 +138,9 @@ def vector_loop(
     return seq(main, vector(narrow, tail))
 
 
-def _open_vector_loop(extent: int, lanes: int, body: Body, kind: str, together: int) -> Stmt:
+def _open_vector_loop(
+    extent: int, lanes: int, body: Body, overlap: bool, kind: str, together: int
+) -> Stmt:
     """Vectors, and where some positions are left one more vector that is conditional."""
     whole = extent // lanes
 
@@ -152,7 +154,10 @@ def _open_vector_loop(extent: int, lanes: int, body: Body, kind: str, together: 
         main = seq(main, For(more, const(0), const(whole) - done, SERIAL, one(done + more)))
     first = const(whole) * lanes
     rest = const(extent) - first
-    tail = vector(lanes, lambda lane: body(first + lane, lane < rest))
+    if overlap and at_least(extent, lanes):
+        tail = vector(lanes, lambda lane: body(const(extent - lanes) + lane, None))
+    else:
+        tail = vector(lanes, lambda lane: body(first + lane, lane < rest))
     return seq(main, tail if lanes == 1 else IfThenElse(rest > 0, tail))
 
 

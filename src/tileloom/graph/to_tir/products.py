@@ -49,7 +49,8 @@ class Position:
         below = size_of(shape)
         for index, own in zip(self.indices, shape, strict=True):
             below //= own
-            if own != 1 and below <= step < below * own:
+            # Not by what is more and what is less, which may depend on sizes.
+            if own != 1 and step % below == 0 and below * own % (step * extent) == 0:
                 return self._part(index, own, step // below, extent)
         raise InternalError("a dimension of an epilogue is made of none of its product's")
 
@@ -257,6 +258,7 @@ def _matmul(kernel: Anchored) -> tuple[Product, Buffer]:
         epilogue,
         (room, place),
         packed,
+        turned_right=bool(node.attrs.get("transpose_b", False)),
         copies_left=not node.attrs["transpose_a"] and _wants_copies(kernel, depth),
     )
     return product, room

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ... import compute as te
+from ...compute.math import if_then_else
 from ...expr import Expr, Var, const
 from ...tir import (
-    SERIAL,
     Buffer,
     BufferLoad,
     BufferStore,
-    For,
     IfThenElse,
     LetStmt,
     Stmt,
     make_buffer,
     seq,
+    undefined_vars,
 )
-from ..symbols import bounds_of, is_symbolic
+from ..symbols import at_least, bounds_of, is_symbolic
 from .cluster import Cluster, Member, intermediates
 from .frame import Axis, Frame, Source, constantly
 from .nest import guarded, lanes_for, loop, nest, parallel_nest, vector, vector_loop
@@ -31,7 +31,7 @@ from .reducing import Accumulator, allocate
 #: Vectors of partial results in one pass.
 UNROLL = 4
 #: Rows of unknown length up to these vectors have all of them written out, with masks.
-SHORT = (1, 2, 4)
+SHORT = (1, 2, 3, 5, 8)
 
 
 class RowKernel:
@@ -58,9 +58,8 @@ class RowKernel:
 
     def build(self, parallel: bool) -> Stmt:
         """The whole kernel."""
-        # What is stored under a mask is slow to be read again soon.
         is_kept = bool(intermediates(self.cluster, self.outputs))
-        if is_symbolic(self.inner.extent) and not is_kept:
+        if is_symbolic(self.inner.extent) and not (is_kept and self.outer):
             fitting = (n for n in SHORT if self.inner.extent <= n * self.lanes)
             self.vectors = next(fitting, None)
         return parallel_nest(self.cluster.spatial, self._one_row, parallel)
@@ -78,7 +77,7 @@ class RowKernel:
         for axis in self.outer:
             length *= axis.extent
         for tensor in intermediates(self.cluster, self.outputs):
-            room = bounds_of(length)[1]
+            room = self.vectors * self.lanes if self.vectors else bounds_of(length)[1]
             scratch = make_buffer((room,), tensor.dtype, tensor.name, scope="local")
             self.scratch.append(scratch)
             self.buffers[tensor] = scratch
@@ -228,30 +227,35 @@ class RowKernel:
         extent, step = self.inner.extent, width * UNROLL
         if self.vectors is not None:
             starts = [u * width for u in range(self.vectors)]
-            return seq(*(piece(const(start), start, width, extent - start) for start in starts))
+            wanted = [width if at_least(extent, s + width) else extent - s for s in starts]
+            return seq(*(piece(const(s), s, width, n) for s, n in zip(starts, wanted, strict=True)))
 
         def block(v: Expr) -> Stmt:
             places = [(v * UNROLL + u) * width for u in range(UNROLL)]
             return seq(*(piece(p, u * width, width, width) for u, p in enumerate(places)))
 
-        start = const(extent // step) * step
-        whole = (const(extent) - start) // width
-        u = Var("u")
-        vectors = For(u, const(0), whole, SERIAL, piece(start + u * width, 0, width, width))
+        parts: list[Stmt] = [loop("v", extent // step, block)]
+        count = UNROLL
+        while count > 1:  # half of the block, a quarter, ...
+            done, count = extent // (count * width) * count * width, count // 2
+            more = [piece(const(done + u * width), u * width, width, width) for u in range(count)]
+            parts.append(IfThenElse(const(extent - done) >= count * width, seq(*more)))
         left = extent - extent // width * width
-        tail = piece(const(extent - left), width, width, left)
-        return seq(
-            loop("v", extent // step, block),
-            vectors,
-            None if width == 1 else IfThenElse(const(left) > 0, tail),
-        )
+        if width > 1:
+            tail = piece(const(extent - left), (UNROLL - 1) * width, width, left)
+            parts.append(IfThenElse(const(left) > 0, tail))
+        return seq(*parts)
 
-    def _short(self, body: Callable[[Expr, Expr], Stmt]) -> Stmt:
+    def _short(self, body: Callable[[Expr, Expr | None], Stmt]) -> Stmt:
         """A pass over a short row without reductions."""
 
         def one(start: int) -> Stmt:
+            whole = at_least(self.inner.extent, start + self.lanes)
+
             def at(lane: Expr) -> Stmt:
-                return body(start + lane, start + lane < self.inner.extent)
+                position: Expr = start + lane
+                here: Expr = position < self.inner.extent
+                return body(position, None if whole else here)
 
             return vector(self.lanes, at)
 
@@ -266,28 +270,37 @@ class RowKernel:
         accumulators: Sequence[Accumulator],
     ) -> Stmt:
         axes: list[Axis] = [*self.cluster.spatial, *self.outer, self.inner]
-        frame = Frame(axes, [*self.row, *position], self.buffers, self._sources_at(position))
-        stmts: list[Stmt] = []
+        here = self._scratch_position(position)
+        kept = {t: BufferLoad(b, [here]) for t, b in self.buffers.items() if b in self.scratch}
+        named = {t: Var(t.name, t.dtype) for t in kept if self.vectors}
+        sources = {t: constantly(named.get(t, load)) for t, load in kept.items()}
+        frame = Frame(axes, [*self.row, *position], self.buffers, {**self.sources, **sources})
+        steps: list[Stmt | tuple[Var, Expr]] = []
         for member in formulas:
             for tensor, part in zip(member.tensors, member.body, strict=True):
+                place, value = self.buffers[tensor], frame.formula(part)
                 if tensor in self.outputs:
                     where = frame.position(member.axes, _extents(member))
+                    steps.append(guarded(valid, BufferStore(place, value, (where,))))
+                elif tensor in named:
+                    # There is room for whole vectors, and those stay in registers.
+                    if valid is not None:
+                        value = if_then_else(valid, value, const(0, value.dtype))
+                    var = named.pop(tensor)
+                    steps += [(var, value), BufferStore(place, var, (here,))]
                 else:
-                    where = self._scratch_position(position)
-                store = BufferStore(self.buffers[tensor], frame.formula(part), (where,))
-                stmts.append(guarded(valid, store))
+                    steps.append(guarded(valid, BufferStore(place, value, (here,))))
         for acc in accumulators:
             values = [frame.formula(value) for value in acc.sources()]
-            stmts.append(acc.take(slot, values, valid))
-        return seq(*stmts)
-
-    def _sources_at(self, position: list[Expr]) -> dict[te.Tensor, Source]:
-
-        found = dict(self.sources)
-        for buffer, tensor in ((b, t) for t, b in self.buffers.items() if b in self.scratch):
-            load = BufferLoad(buffer, [self._scratch_position(position)])
-            found[tensor] = constantly(load)
-        return found
+            steps.append(acc.take(slot, values, valid))
+        stmt: Stmt = seq()
+        for step in reversed(steps):
+            stmt = seq(step, stmt) if isinstance(step, Stmt) else LetStmt(*step, stmt)
+        used = undefined_vars(stmt)
+        for tensor, var in named.items():
+            if var in used:
+                stmt = LetStmt(var, kept[tensor], stmt)
+        return stmt
 
     def _scratch_position(self, position: list[Expr]) -> Expr:
         result: Expr = const(0)

@@ -7,7 +7,6 @@ what the parts gave. (Known as `rfactor` in schedules.)
 from __future__ import annotations
 
 from ... import compute as te
-from ...compute.math import if_then_else
 from ...expr import (
     And,
     CommReducer,
@@ -47,10 +46,7 @@ def split_reduction(stage: Stage, workers: int) -> tuple[Stage, Stage]:
     sources = [substitute(value, values) for value in first.source]
     condition = substitute(first.condition, values)
     if parts * length != axis.extent:
-        inside = position < axis.extent
-        condition = binary(And, inside, condition)
-        units = first.combiner.identity
-        sources = [if_then_else(inside, v, u) for v, u in zip(sources, units, strict=True)]
+        condition = binary(And, position < axis.extent, condition)
     axes = [_axis(part, parts)]
     axes += [_axis(v, n) for v, n in zip(stage.axes, stage.extents, strict=True)]
     reduced = [

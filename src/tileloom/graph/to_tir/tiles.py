@@ -6,7 +6,7 @@ vectors along the output's axis, so that both sides touch memory in whole cache 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ... import compute as te
 from ...expr import Expr, ProducerLoad, Ramp, Shuffle, Var, const, post_order
@@ -161,27 +161,33 @@ class TileKernel:
         n = self.side
         source = load.producer
         memory = self.buffers[source.base if isinstance(source, Flattened) else source]
-        bound: list[tuple[Var, Expr]] = []
         vectors: list[Expr] = []
         for a in range(n):
             frame = self._frame(others, row, column + a)
             start = frame.position(load.indices, source.static_shape)
             vectors.append(BufferLoad(memory, [Ramp(start, const(1, start.dtype), n)]))
-        step = n // 2
-        while step:
-            named = [Var("turned", vector.dtype) for vector in vectors]
-            bound += zip(named, vectors, strict=True)
-            vectors = [_exchange(named, k, step, n) for k in range(n)]
-            step //= 2
-        stmt: Stmt = seq(
-            *(
-                BufferStore(tile, value, (Ramp(const(b * n), const(1), n),))
-                for b, value in enumerate(vectors)
-            )
+        return store_turned(vectors, tile, lambda b: const(b * n))
+
+
+def store_turned(vectors: Sequence[Expr], memory: Buffer, place: Callable[[int], Expr]) -> Stmt:
+    """Store the columns of a square whose rows are `vectors`: column b from `place(b)` on."""
+    n = len(vectors)
+    bound: list[tuple[Var, Expr]] = []
+    step = n // 2
+    while step:
+        named = [Var("turned", vector.dtype) for vector in vectors]
+        bound += zip(named, vectors, strict=True)
+        vectors = [_exchange(named, k, step, n) for k in range(n)]
+        step //= 2
+    stmt: Stmt = seq(
+        *(
+            BufferStore(memory, value, (Ramp(place(b), const(1), n),))
+            for b, value in enumerate(vectors)
         )
-        for var, value in reversed(bound):
-            stmt = LetStmt(var, value, stmt)
-        return stmt
+    )
+    for var, value in reversed(bound):
+        stmt = LetStmt(var, value, stmt)
+    return stmt
 
 
 def _exchange(rows: Sequence[Var], k: int, step: int, n: int) -> Expr:
