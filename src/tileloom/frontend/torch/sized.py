@@ -8,14 +8,14 @@ from typing import Any
 import torch
 
 from ... import driver
-from ...base.errors import InternalError, UnsupportedError
+from ...base.errors import InternalError
 from ...base.polynomial import Polynomial
 from ...graph.nodes import Graph
-from ...graph.symbols import at_sizes, is_symbolic, space_of_graph
+from ...graph.symbols import at_sizes, space_of_graph
 from .kernel import named, runner, watch
 from .launch import Run
 from .layout import Export
-from .sizes import Binding
+from .sizes import Binding, need_numbers
 
 #: Combinations of sizes that are remembered.
 MOST_SIZES = 4096
@@ -25,12 +25,12 @@ def is_sized(graph: Graph) -> bool:
     """Whether a graph has symbolic sizes.
 
     Raises:
-        UnsupportedError: only as numbers, which kernels without symbolic shapes do not take.
+        NumbersNeededError: only as numbers, which kernels without symbolic shapes do not take.
     """
     if space_of_graph(graph) is not None:
         return True
-    if any(is_symbolic(value) for node in graph.nodes for value in node.attrs.values()):
-        raise UnsupportedError("symbolic numbers in a part without symbolic shapes")
+    values = (value for node in graph.nodes for value in node.attrs.values())
+    need_numbers(values, "symbolic numbers in a part without symbolic shapes")
     return False
 
 
