@@ -47,22 +47,26 @@ class RowKernel:
         self.cluster = cluster
         self.buffers = dict(buffers)
         self.outputs = set(outputs)
-        self.lanes = lanes
         self.sources: dict[te.Tensor, Source] = {}
         self.scratch: list[Buffer] = []
         # A reduction over unit axes alone has none left.
         *self.outer, self.inner = cluster.reduce or (Axis((Var("k"),), (1,), reduce=True),)
+        self.lanes = lanes_for(self.inner.extent, lanes)
         self.row: list[Expr] = []
-        #: Vectors that any row fits into, where that is known of short rows of unknown length.
+        #: Vectors, all written out, that any row fits into.
         self.vectors: int | None = None
 
     def build(self, parallel: bool) -> Stmt:
         """The whole kernel."""
-        is_kept = bool(intermediates(self.cluster, self.outputs))
-        if is_symbolic(self.inner.extent) and not (is_kept and self.outer):
-            fitting = (n for n in SHORT if self.inner.extent <= n * self.lanes)
-            self.vectors = next(fitting, None)
+        self.vectors = self._few_vectors()
         return parallel_nest(self.cluster.spatial, self._one_row, parallel)
+
+    def _few_vectors(self) -> int | None:
+        """In how many vectors a row of unknown length lies, where these are few."""
+        is_kept = bool(intermediates(self.cluster, self.outputs))
+        if not is_symbolic(self.inner.extent) or (is_kept and self.outer):
+            return None
+        return next((n for n in SHORT if self.inner.extent <= n * self.lanes), None)
 
     def _one_row(self, at: list[Expr]) -> Stmt:
         self.row = at
@@ -89,20 +93,16 @@ class RowKernel:
         here = [m for m in self.cluster.members if m.level == level]
         reductions = [m for m in here if m.is_reduction]
         accumulators = [
-            Accumulator.make(
-                m.body, (self.vectors or UNROLL) * lanes_for(self.inner.extent, self.lanes)
-            )
-            for m in reductions
+            Accumulator.make(m.body, (self.vectors or UNROLL) * self.lanes) for m in reductions
         ]
         formulas = [m for m in here if m.full and not m.is_reduction]
         rows = [m for m in here if not m.full and not m.is_reduction]
         before = self._row_values(rows)
-        width = lanes_for(self.inner.extent, self.lanes)
-        clear = [acc.clear(width) for acc in accumulators]
+        clear = [acc.clear(self.lanes) for acc in accumulators]
         sweep = self._sweep(formulas, accumulators)
         if level + 1 >= self.cluster.passes and not reductions:
             return before(seq(sweep))
-        body = seq(*clear, sweep, self._finish(reductions, accumulators, level, width))
+        body = seq(*clear, sweep, self._finish(reductions, accumulators, level))
         for acc in accumulators:
             body = acc.within(body)
         return before(body)
@@ -135,7 +135,6 @@ class RowKernel:
         reductions: Sequence[Member],
         accumulators: Sequence[Accumulator],
         level: int,
-        width: int,
     ) -> Stmt:
         """The results of the reductions, then the passes that need them."""
         if not reductions:
@@ -151,13 +150,13 @@ class RowKernel:
                 if tensor in self.outputs:
                     where = frame.position(member.axes, _extents(member))
                     stores.append(BufferStore(self.buffers[tensor], var, (where,)))
-            rest = self._finish(reductions[1:], accumulators[1:], level, width)
+            rest = self._finish(reductions[1:], accumulators[1:], level)
             stmt = seq(*stores, rest)
             for var, value in zip(reversed(names), reversed(results), strict=True):
                 stmt = LetStmt(var, value, stmt)
             return stmt
 
-        return acc.finish(width, then)
+        return acc.finish(self.lanes, then)
 
     # ------------------------------------------------------------------ loops
 
@@ -173,8 +172,7 @@ class RowKernel:
         formulas: Sequence[Member],
         accumulators: Sequence[Accumulator],
     ) -> Stmt:
-        extent = self.inner.extent
-        width = lanes_for(extent, self.lanes)
+        extent, width = self.inner.extent, self.lanes
 
         def element(position: Expr, slot: Expr, valid: Expr | None) -> Stmt:
             return self._element([*outer, position], slot, valid, formulas, accumulators)
@@ -195,8 +193,12 @@ class RowKernel:
 
             return vector(lanes, body)
 
+        if self.vectors is not None:
+            starts = [u * width for u in range(self.vectors)]
+            wanted = [width if at_least(extent, s + width) else extent - s for s in starts]
+            return seq(*(piece(const(s), s, width, n) for s, n in zip(starts, wanted, strict=True)))
         if is_symbolic(extent):
-            return self._open(width, piece)
+            return self._open(piece)
         blocks, rest = divmod(extent, width * UNROLL)
         start = extent - rest
         parts: list[Stmt] = []
@@ -222,13 +224,9 @@ class RowKernel:
             parts.append(piece(const(extent - left), slot, lanes_for(left, width), left))
         return seq(*parts)
 
-    def _open(self, width: int, piece: Callable[[Expr, int, int, int], Stmt]) -> Stmt:
+    def _open(self, piece: Callable[[Expr, int, int, int], Stmt]) -> Stmt:
         """A pass over a row of unknown length: blocks, whole vectors, and what is left."""
-        extent, step = self.inner.extent, width * UNROLL
-        if self.vectors is not None:
-            starts = [u * width for u in range(self.vectors)]
-            wanted = [width if at_least(extent, s + width) else extent - s for s in starts]
-            return seq(*(piece(const(s), s, width, n) for s, n in zip(starts, wanted, strict=True)))
+        extent, width, step = self.inner.extent, self.lanes, self.lanes * UNROLL
 
         def block(v: Expr) -> Stmt:
             places = [(v * UNROLL + u) * width for u in range(UNROLL)]
