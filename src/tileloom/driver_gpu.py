@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -25,6 +26,8 @@ from .graph.space import Space
 from .graph.symbols import at_sizes, host_at, is_symbolic, space_of_graph
 from .graph.to_tir.blocks import block_function
 from .graph.to_tir.kernel import Machine
+from .graph.to_tir.whole_vectors import in_whole_vectors
+from .lower.flatten_buffers import INT32_INDICES
 from .runtime import cuda
 from .runtime.arrays import as_numpy
 from .schedule.group import schedule_gpu
@@ -151,9 +154,11 @@ def plan_gpu(
             made = made.with_attr("outputs", len(group.outputs))
             return made.with_attr("global_symbol", name), tensors
         blocks, tensors = block_function(group, name)
-        if space is not None:
+        if space is None:
+            func = _scheduled(blocks, target)
+        else:
             unscheduled[name] = blocks
-        func = _scheduled(blocks, target, space)
+            func = _open_kernel(group, blocks, target, space).with_attr(INT32_INDICES, True)
         return func.with_attr("outputs", len(group.outputs)), tensors
 
     def ready(node: Node) -> bool:
@@ -164,15 +169,21 @@ def plan_gpu(
     return program
 
 
-def _scheduled(blocks: PrimFunc, target: Target, space: Space | None) -> PrimFunc:
+def _scheduled(blocks: PrimFunc, target: Target) -> PrimFunc:
+    (func,) = schedule_gpu(blocks, target).mod.functions.values()
+    return func
+
+
+def _open_kernel(group: Group, blocks: PrimFunc, target: Target, space: Space) -> PrimFunc:
     """The kernels of a group; its blocks with `EACH_SIZE` if they are for known sizes only."""
-    if space is None:
-        (func,) = schedule_gpu(blocks, target).mod.functions.values()
-        return func
+    with space.kept_open():
+        vectors = in_whole_vectors(group, blocks)
+        if vectors is not None:
+            with suppress(UserError):
+                return _scheduled(vectors, target)
     try:
         with space.kept_open():
-            (func,) = schedule_gpu(blocks, target).mod.functions.values()
-            return func
+            return _scheduled(blocks, target)
     except UserError as refusal:
         return blocks.with_attr(EACH_SIZE, refusal.message)
 

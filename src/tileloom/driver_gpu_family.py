@@ -16,6 +16,7 @@ from .base.errors import UnsupportedError
 from .driver_gpu import EACH_SIZE, GpuExecutable, Memory
 from .graph.nodes import Tensor
 from .graph.program import Program
+from .graph.to_tir.whole_vectors import parts_of
 from .runtime.family import Choices
 from .schedule.group import schedule_gpu
 from .tir import IRModule, PrimFunc
@@ -83,7 +84,9 @@ class GpuFamily(Choices):
 
     def _kernel(self, name: str, sizes: Mapping[str, int]) -> Callable[..., Any]:
         if name not in self.each_size:
-            return self._kernels[name]
+            further = parts_of(self.program.module.functions[name], sizes)
+            made = self._kernels[name]
+            return partial(_with, further, len(sizes), made) if further else made
         key = self._origins[name], tuple(sizes.values())
         found = self._sized.get(key)
         if found is None:
@@ -99,6 +102,13 @@ class GpuFamily(Choices):
         (scheduled,) = schedule_gpu(known, self.target).mod.functions.values()
         (made,) = self._make(IRModule({scheduled.name: scheduled})).values()
         return made
+
+
+def _with(
+    further: tuple[int, ...], count: int, kernel: Callable[..., Any], *arguments: Any
+) -> None:
+    """Call a kernel with more numbers before the sizes at the end."""
+    kernel(*arguments[:-count], *further, *arguments[-count:])
 
 
 def _without(count: int, kernel: Callable[..., Any], *arguments: Any) -> None:

@@ -24,7 +24,8 @@ from tileloom.schedule import Schedule
 BATCH, SEQ = tl.Dim("batch", max=1 << 14), tl.Dim("seq", max=1 << 16)
 #: Around warps and blocks, of both kinds of rows: many short ones, and few long ones.
 SHAPES = [(1, 1), (2, 1), (1, 2), (31, 33), (33, 31), (32, 32), (7, 127), (5, 521), (3, 2053),
-          (2, 9001), (1031, 3), (1, 40009), (17, 16411), (2053, 7), (4099, 40)]  # fmt: skip
+          (2, 9001), (3, 132), (2, 136), (1031, 140), (2, 2052), (3, 8192), (1031, 3),
+          (1, 40009), (17, 16411), (2053, 7), (4099, 40)]  # fmt: skip
 
 Function = Callable[..., Any]
 
@@ -107,6 +108,36 @@ def test_one_compilation(name: str) -> None:
 
 
 SLOW = [(name, arch) for name in ("softmax", "columns_used_again", "largest") for arch in ARCHS]
+
+
+def test_rows_of_whole_vectors_are_read_by_vectors() -> None:
+    """Where a row's length is a multiple of 16 bytes, which a predicate says, and it pays."""
+    run = on_gpu(tl.softmax)
+    assert "in_vectors" not in str(run.explain(np.ones((3, 5), "float32")))
+    [(family, _)] = next(iter(run._families.values()))
+    for columns, is_read in ((128, False), (132, False), (133, False), (136, True), (8192, True),
+                             (8191, False), (8196, False)):  # fmt: skip
+        [kernel] = family.kernels({"batch": 2, "seq": columns}).values()
+        func = family.program.module.functions[kernel]
+        assert ("in_vectors" in func.attrs) == is_read
+        if is_read:
+            assert "ld.global.nc.v4" in tl.assembly(func, "cuda -arch=sm_80")
+
+
+def test_formulas_number_elements_without_divisions() -> None:
+    run = on_gpu(lambda x: tl.tanh(x) * x)
+    run.explain(np.ones((3, 5), "float32"))
+    [(family, _)] = next(iter(run._families.values()))
+    texts = []
+    for sizes in (
+        {"batch": 3, "seq": 5},
+        {"batch": 4096, "seq": 4096},
+        {"batch": 4097, "seq": 4097},
+    ):
+        [kernel] = family.kernels(sizes).values()
+        texts.append(tl.assembly(family.program.module.functions[kernel], "cuda -arch=sm_80"))
+        assert "div." not in texts[-1].replace("div.rn.f32", "").replace("div.full.f32", "")
+    assert [".v4." in text for text in texts] == [False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +235,7 @@ def test_a_group_without_a_schedule_is_made_for_each_size(monkeypatch: pytest.Mo
         check(run, lambda x: (x * x).sum(1), (3, 5))
     check(run, lambda x: (x * x).sum(1), (7, 33))
     check(run, lambda x: (x * x).sum(1), (3, 5))
-    assert run.compilations == 1 and len(made) == 1
+    assert run.compilations == 1 and made
     text = run.explain(np.ones((3, 5), "float32"))
     assert "is compiled for each size: there is no such schedule" in text
 

@@ -25,7 +25,7 @@ from .to_tir.group import group_kernel
 from .to_tir.kernel import Machine
 from .to_tir.stages import PlanRefused
 from .traffic import Traffic, traffic_of, traffic_unfused
-from .variants import Bucket, kernel_variants
+from .variants import MOST_VARIANTS, Bucket, kernel_variants
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,7 @@ class _Builder:
         self.ready = ready
         self.device = device or Device.of(machine.workers)
         self.emits = device is None
+        self.most_variants = MOST_VARIANTS if self.emits else 2 * MOST_VARIANTS
         self.make = kernel or (lambda group, name: group_kernel(group, name, machine))
         self.functions: dict[str, PrimFunc] = {}
         self.known: dict[Any, tuple[str, list[int]]] = {}
@@ -151,7 +152,7 @@ class _Builder:
 
     def build(self) -> Program:
         if self.space is not None:
-            _check_sizes(self.graph)
+            _check_sizes(self.graph, _LARGEST if self.emits else _LARGEST_IN_BLOCKS)
         groups = partition(self.graph, self.device)
         self._find_storage(groups)
         for native, turn in self._turns(groups):
@@ -203,7 +204,9 @@ class _Builder:
             else:
                 make = partial(self.make, group)
                 try:
-                    made, tensors, self.buckets[name] = kernel_variants(make, name, self.space)
+                    made, tensors, self.buckets[name] = kernel_variants(
+                        make, name, self.space, self.most_variants
+                    )
                 except PlanRefused as reason:
                     raise UnsupportedError(f"{group} over symbolic extents: {reason}") from reason
                 self.functions |= made
@@ -309,19 +312,24 @@ class _Builder:
         return Call("handle", "tir.lookup_param", [StringImm(name)])
 
 
-def _check_sizes(graph: Graph) -> None:
+def _check_sizes(graph: Graph, largest: int) -> None:
     """Let subscripts be 32-bit numbers.
+
+    Args:
+        largest: the most elements that an array may have.
 
     Raises:
         UnsupportedError: an array may be too large for that.
     """
     for tensor in (*graph.inputs, *(t for node in graph.nodes for t in node.outputs)):
-        if bounds_of(tensor.type.size)[1] > _LARGEST and not tensor.type.size <= _LARGEST:
-            raise UnsupportedError(f"{tensor.type} has more than {_LARGEST} elements")
+        if bounds_of(tensor.type.size)[1] > largest and not tensor.type.size <= largest:
+            raise UnsupportedError(f"{tensor.type} has more than {largest} elements")
 
 
 #: The most elements that an array of a symbolic shape can have.
 _LARGEST = (1 << 31) - 1
+#: The same where blocks of threads number elements, the last of which goes beyond the array.
+_LARGEST_IN_BLOCKS = _LARGEST - (1 << 17)
 
 
 def _address(buffer: Buffer, offset: int | Expr) -> Expr:

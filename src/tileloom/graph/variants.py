@@ -38,18 +38,19 @@ class Bucket(NamedTuple):
 
 
 def kernel_variants(
-    make: Callable[[str], Made], name: str, space: Space
+    make: Callable[[str], Made], name: str, space: Space, most: int = MOST_VARIANTS
 ) -> tuple[dict[str, PrimFunc], list[Tensor], list[Bucket]]:
     """A kernel over symbolic extents.
 
     Args:
         make: the kernel under a name, planned with the answers that `space` gives.
+        most: so many ways are followed.
 
     Returns:
         Functions by name; that of `name` calls the others. It takes the symbols of the space after
         the tensors, which come next. Then the buckets.
     """
-    found = space.variants(lambda: make(name), MOST_VARIANTS)
+    found = space.variants(lambda: make(name), most)
     symbols = [symbol.var for symbol in space.symbols.values()]
     functions: dict[str, PrimFunc] = {}
     buckets = []

@@ -24,6 +24,8 @@ from .linear import Linear, linear
 
 _INT32, _INT64 = dtype("int32"), dtype("int64")
 _INT32_LIMIT = 1 << 31
+#: The attribute of functions none of whose buffers has 2^31 elements, whatever its extents are.
+INT32_INDICES = "int32_indices"
 
 
 def flatten_buffers(func: PrimFunc) -> PrimFunc:
@@ -32,9 +34,10 @@ def flatten_buffers(func: PrimFunc) -> PrimFunc:
     Needs: the loops stage (no blocks).
     Ensures: buffers, those of the parameters too, have one dimension, no strides and no offset;
     `Allocate` has one extent. Index arithmetic is int64 where int32 might overflow: where the
-    buffer is known to be, or might be, longer than 2^31 - 1 elements.
+    buffer is known to be, or might be, longer than 2^31 - 1 elements. That none with variables for
+    extents is, an attribute "int32_indices" of the function says.
     """
-    walk = _Flatten()
+    walk = _Flatten(bool(func.attrs.get(INT32_INDICES)))
     buffer_map = {param: walk.flat(buffer) for param, buffer in func.buffer_map.items()}
     body = walk.visit(func.body)
     same = all(buffer_map[p] is b for p, b in func.buffer_map.items())
@@ -42,7 +45,8 @@ def flatten_buffers(func: PrimFunc) -> PrimFunc:
 
 
 class _Flatten(StmtRewriter):
-    def __init__(self) -> None:
+    def __init__(self, narrow: bool) -> None:
+        self.narrow = narrow
         self.table: dict[Buffer, Buffer] = {}
         self.done: dict[Expr, Expr] = {}
 
@@ -67,7 +71,7 @@ class _Flatten(StmtRewriter):
         if isinstance(result, BufferLoad):
             buffer = self.flat(result.buffer)
             if buffer is not result.buffer:
-                index = flat_index(result.buffer, result.indices)
+                index = flat_index(result.buffer, result.indices, self.narrow)
                 result = BufferLoad(buffer, (index,), result.predicate)
         self.done[expr] = result
         return result
@@ -77,7 +81,7 @@ class _Flatten(StmtRewriter):
         buffer = self.flat(stmt.buffer)
         if buffer is stmt.buffer or not isinstance(result, BufferStore):
             return result
-        index = flat_index(stmt.buffer, result.indices)
+        index = flat_index(stmt.buffer, result.indices, self.narrow)
         return result.replace(buffer=buffer, indices=(index,))
 
     def visit_Allocate(self, stmt: Allocate) -> Stmt:
@@ -180,9 +184,14 @@ def row_major_strides(buffer: Buffer, kind: DType) -> list[Expr]:
     return strides[::-1]
 
 
-def flat_index(buffer: Buffer, indices: Sequence[Expr]) -> Expr:
-    """The position of an element, counted from the buffer's pointer."""
-    kind = _common_type(index_type(buffer), indices)
+def flat_index(buffer: Buffer, indices: Sequence[Expr], narrow: bool = False) -> Expr:
+    """The position of an element, counted from the buffer's pointer.
+
+    Args:
+        narrow: whether buffers of unknown extents have less than 2^31 elements.
+    """
+    known = all(isinstance(part, IntImm) for part in (*buffer.shape, *buffer.strides))
+    kind = _common_type(_INT32 if narrow and not known else index_type(buffer), indices)
     strides = row_major_strides(buffer, kind)
     total = Linear({}, 0)
     if buffer.elem_offset is not None:

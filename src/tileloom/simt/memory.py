@@ -39,7 +39,8 @@ class Access:
     @property
     def vectors(self) -> Array:
         """The indices, [lanes, elements]."""
-        return self.index.reshape(len(self.lanes), -1)
+        count = self.index.shape[1] if self.index.ndim > 1 else 1
+        return self.index.reshape(len(self.lanes), -1 if len(self.lanes) else count)
 
     def defect(self, kind: str, what: str, rows: Array, hint: str | None = None) -> KernelDefect:
         """A defect of the threads in these rows of the access."""

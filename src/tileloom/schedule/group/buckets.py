@@ -52,7 +52,7 @@ def choose_open_tile(
     longest = depth if is_number(depth) else _longest(depth, ALONG if innermost else ACROSS)
     tile = _for_rows(rows, longest or MANY * LONGEST, tile_for)
     if longest is None:
-        tile = replace(tile, reduce_inner=MANY)
+        tile = replace(tile, reduce_inner=MANY, vector=1)
     return tile
 
 

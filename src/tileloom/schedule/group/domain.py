@@ -14,7 +14,7 @@ from math import prod
 
 from ...base.errors import UserError
 from ...expr import REDUCE, Expr, IntImm, Var
-from ...expr.extents import known_extent, usual
+from ...expr.extents import is_number, known_extent, usual
 from ...tir import Block, Buffer, buffer_accesses, seq
 from ..schedule import Schedule
 
@@ -41,6 +41,11 @@ class GroupAxis:
     reduced: bool
     weight: int
     size: Expr | None = None
+
+    @property
+    def base(self) -> int | Expr:
+        """The extent as numbers along several axes take it for the base of a digit."""
+        return self.extent if self.size is None or is_number(self.extent) else self.size
 
 
 @dataclass(eq=False)

@@ -72,7 +72,7 @@ def schedule_parts(sch: Schedule, cluster: Cluster, parts: int, bits: int) -> li
     """
     domain = cluster.domain
     along = domain.reduces_innermost
-    rows = streams_of(sch, cluster) if along else {}
+    rows = streams_of(sch, cluster) if along and is_number(domain.depth) else {}
     vector = vector_of(domain.reduced[-1].extent, KEPT, bits) if rows else 1
     step = _threads(domain) * vector
     length: int | None = None

@@ -43,7 +43,7 @@ def normalise(
             for axis in kept:
                 if axis in axes:
                     digit: Expr = index[axes.index(axis)]
-                    total = digit if total is None else total * axis.extent + digit
+                    total = digit if total is None else total * axis.base + digit
             return total
 
         def with_units(total: Expr | None, of_kind: bool) -> Expr | None:

@@ -145,7 +145,7 @@ def _flatten(
         total: Expr | int = 0
         for axis in kept:
             if axis in axes:
-                total = total * axis.extent + index[axes.index(axis)]
+                total = total * axis.base + index[axes.index(axis)]
         return total
 
     full = any(axis is not None and axis.reduced for axis in axes)
