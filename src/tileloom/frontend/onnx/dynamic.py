@@ -293,8 +293,8 @@ def _sizes(
         sizes |= {dim: n for dim, n in zip(axes, arrays[name].shape) if isinstance(dim, str)}
     plain = {label: size for label, size in sizes.items() if label.isidentifier()}
     for label in sizes.keys() - plain.keys():
-        value = formula(label, plain)
-        if value is not None and sizes.pop(label) != value:
+        said = formula(label, plain)
+        if said is not None and sizes.pop(label) != said:
             return None
     return sizes
 
