@@ -17,7 +17,7 @@ from ....graph.ops.common import product
 from ..call import Call, as_tensor, wide
 from ..registry import aten
 from ..sizes import need_numbers
-from .pool import batched, spread
+from .pool import batched, check_images, spread
 
 Amounts = Sequence[int]
 
@@ -114,6 +114,7 @@ def max_pool_backward(
     dilation: Amounts, ceil_mode: bool, indices: Tensor,
 ) -> Tensor:  # fmt: skip
     """Each element sums the gradients of the windows whose maximum it was."""
+    check_images(x, 2)
     window, strides = spread(kernel, 2), spread(stride or kernel, 2)
     pads, dilations = spread(padding, 2), spread(dilation, 2)
     height, width = x.shape[-2:]
@@ -158,6 +159,7 @@ def avg_pool_backward(
     ceil_mode: bool, count_include_pad: bool, divisor_override: int | None,
 ) -> Tensor:  # fmt: skip
     """Each element sums the shares of the windows over it."""
+    check_images(x, 2)
     window, strides, pads = spread(kernel, 2), spread(stride or kernel, 2), spread(padding, 2)
     if not grad.type.size:
         return ops.zeros(call.shape, call.dtype)
@@ -176,6 +178,7 @@ def avg_pool_backward(
 def adaptive_avg_pool_backward(call: Call, grad: Tensor, x: Tensor) -> Tensor:
     """Each element gets its share of the one window over it."""
     rank = 2 if "2d" in call.name else 3
+    check_images(x, rank)
     inner, outer = x.shape[-rank:], grad.shape[-rank:]
     if not grad.type.size or any(m % n for m, n in zip(inner, outer, strict=True)):
         raise UnsupportedError("adaptive pooling with windows of several sizes")

@@ -12,6 +12,7 @@ from ....graph.nodes import Tensor
 from ....graph.ops.common import product
 from ..call import Call, as_tensor, wide
 from ..registry import aten
+from ..sizes import need_numbers
 
 Amounts = Sequence[int]
 
@@ -20,6 +21,11 @@ def spread(values: Amounts | int, rank: int) -> list[int]:
     """One value for each dimension."""
     given = [values] if isinstance(values, int) else list(values)
     return given * rank if len(given) == 1 else given
+
+
+def check_images(x: Tensor, rank: int) -> None:
+    """Windows over images of any size take too long to compile."""
+    need_numbers(x.shape[-rank:], "pooling is for images of one size")
 
 
 def batched(x: Tensor, rank: int) -> Tensor:
@@ -32,6 +38,7 @@ def _max_pool(rank: int) -> Callable[..., tuple[Tensor, Tensor]]:
         call: Call, x: Tensor, kernel: Amounts, stride: Amounts = (), padding: Amounts = (0,),
         dilation: Amounts = (1,), ceil_mode: bool = False,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        check_images(x, rank)
         window = spread(kernel, rank)
         pads = spread(padding, rank)
         source = batched(x, rank)
@@ -60,6 +67,7 @@ def _avg_pool(rank: int) -> Callable[..., Tensor]:
         ceil_mode: bool = False, count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Tensor:  # fmt: skip
+        check_images(x, rank)
         window, pads = spread(kernel, rank), spread(padding, rank)
         strides, around = spread(stride or kernel, rank), [*pads, *pads]
         source = batched(as_tensor(x, wide(x.dtype)), rank)
@@ -85,6 +93,7 @@ def _adaptive_avg_pool(rank: int) -> Callable[..., Tensor]:
     def pool(call: Call, x: Tensor, sizes: Sequence[int]) -> Tensor:
         if not product(call.shape):
             return ops.zeros(call.shape, call.dtype)
+        check_images(x, rank)
         source = batched(as_tensor(x, wide(x.dtype)), rank)
         for axis, size in enumerate(call.shape[-rank:], 2):
             source = _average(source, axis, size)

@@ -12,6 +12,7 @@ from ....graph.ops.common import normalize_axes, product
 from ....graph.symbols import is_symbolic
 from ..call import Call, as_tensor, wide
 from ..registry import aten
+from ..sizes import need_numbers
 
 Dims = int | Sequence[int] | None
 
@@ -125,10 +126,17 @@ def var_mean(
 # ---------------------------------------------------------------------------- places
 
 
+def _check_columns(x: Tensor, dim: int | None) -> None:
+    """Code for any number of columns takes too long to compile."""
+    if dim is not None:
+        need_numbers(x.shape[dim % x.ndim + 1 :], "places are for columns of one number")
+
+
 def _place(rule: Callable[..., Tensor]) -> Callable[..., Tensor]:
     def find(call: Call, x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
         if x.ndim == 0:
             return ops.zeros((), "int64")
+        _check_columns(x, dim)
         return rule(as_tensor(x, "uint8") if x.dtype.is_bool else x, dim, keepdim)
 
     return find
@@ -146,6 +154,7 @@ def _extreme(
             raise UnsupportedError("places of bools")
         if x.ndim == 0:
             return x, ops.zeros((), "int64")
+        _check_columns(x, dim)
         return rule(x, dim, keepdim), find(x, dim, keepdim)
 
     return both
