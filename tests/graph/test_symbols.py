@@ -13,7 +13,16 @@ from tileloom.expr import IntImm, Var
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, TensorType, dtype
 from tileloom.graph.space import Space
-from tileloom.graph.symbols import divisor_chain, is_symbolic, larger, smaller, symbol
+from tileloom.graph.symbols import (
+    at_least,
+    divisor_chain,
+    everywhere_at_least,
+    formula_of,
+    is_symbolic,
+    larger,
+    smaller,
+    symbol,
+)
 
 
 @pytest.fixture
@@ -182,3 +191,13 @@ def test_constants_prune_buckets() -> None:
 
 def test_a_size_with_one_value_is_a_number(space: Space) -> None:
     assert not is_symbolic(symbol(space, "n", 5, 5, 5))
+
+
+def test_what_holds_everywhere_is_not_what_is_assumed(space: Space) -> None:
+    size = symbol(space, "n", 2, 100, 50)
+    with space.assuming(formula_of(size) - 60):
+        assert at_least(size, 60)
+        assert everywhere_at_least(size, 60) is None
+        assert everywhere_at_least(size * 2, 4)
+        assert everywhere_at_least(size, 101) is False
+    assert everywhere_at_least(3, 3)

@@ -32,7 +32,7 @@ from ...tir import (
     make_buffer,
     seq,
 )
-from ..symbols import at_least, bounds_of, hint, is_symbolic
+from ..symbols import bounds_of, everywhere_at_least, hint, is_symbolic
 from .nest import PARALLEL_WORK, guarded, loop, vector, with_workers
 from .reducing import allocate
 from .tiles import store_turned
@@ -145,7 +145,7 @@ class _Gemm:
         self.copies_left = product.copies_left and hint(self.panels) >= WORTH_COPYING
         work = 2 * self.batch * product.rows * product.columns * product.depth
         self.work = work
-        self.workers = workers if at_least(work, PARALLEL_WORK) is not False else 1
+        self.workers = workers if everywhere_at_least(work, PARALLEL_WORK) is not False else 1
 
     def build(self) -> Stmt:
         return with_workers(self._loops(), self.work, PARALLEL_WORK)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ... import compute as te
 from ...tir import Buffer, Stmt, seq
 from ..nodes import Node
-from ..symbols import at_least, bounds_of, is_symbolic
+from ..symbols import bounds_of, everywhere_at_least, is_symbolic
 from .cluster import (
     SCRATCH_BYTES,
     Cluster,
@@ -210,7 +210,9 @@ def _nest(
         size *= axis.extent
     amount = size * sum(map(work, bodies))
     # Where nobody knows yet whether there is enough work, parallel loops find out.
-    parallel = machine.workers > 1 and at_least(amount, machine.parallel_work) is not False
+    parallel = (
+        machine.workers > 1 and everywhere_at_least(amount, machine.parallel_work) is not False
+    )
     lacks = may_split and parallel and _lacks_rows(cluster, lanes, machine.workers)
     passes = 1 if cluster.passes == 1 else PASS_WORK
     if lacks and amount >= passes * machine.parallel_work:

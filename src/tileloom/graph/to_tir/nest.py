@@ -17,7 +17,7 @@ from ...tir import (
     StmtRewriter,
     seq,
 )
-from ..symbols import at_least, is_symbolic, wide_expr
+from ..symbols import at_least, everywhere_at_least, is_symbolic, wide_expr
 from .frame import Axis
 
 #: Loops with less work than this (in simple operations on elements) run on one thread.
@@ -65,7 +65,7 @@ def parallel_nest(axes: Sequence[Axis], body: Callable[[list[Expr]], Stmt], para
 
 def with_workers(stmt: Stmt, work: int, least: int) -> Stmt:
     """Parallel loops that run on one thread where there is less work than that."""
-    if at_least(work, least) is not None:
+    if everywhere_at_least(work, least) is not None:
         return stmt
     enough = wide_expr(work) >= const(least, "int64")
     return _Limit(Select(enough, const(0, "int64"), const(1, "int64"))).visit(stmt)
