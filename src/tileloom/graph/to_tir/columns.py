@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from ... import compute as te
-from ...expr import Call, Expr, Min, Var, const, free_vars, post_order
+from ...expr import Call, Expr, Min, Reduce, Var, const, free_vars, post_order
 from ...tir import (
     SERIAL,
     UNROLLED,
@@ -37,8 +37,8 @@ REGISTERS = 4
 #: Blocks of an unknown number of columns up to these vectors are taken in strips, whose partial
 #: results live in registers.
 IN_STRIPS = 32
-#: The widths of those strips, in vectors, where formulas call functions and where they do not: as
-#: many of the widest as there are, then the next for the rest.
+#: The widths of those strips, in vectors, where formulas are costly and where they are not: as many
+#: of the widest as there are, then the next for the rest.
 COSTLY_STRIPS, CHEAP_STRIPS = (1, 2, 3, 4), (1, 2, 3, 5, 8, 11, 16)
 
 
@@ -144,7 +144,7 @@ class ColumnKernel:
     def _strips(self, start: Expr) -> Stmt:
         """A block as strips of known numbers of vectors."""
         block, lanes = self.width, self.lanes
-        widths = COSTLY_STRIPS if self._calls() else CHEAP_STRIPS
+        widths = COSTLY_STRIPS if self._is_costly() else CHEAP_STRIPS
         self.width = step = widths[-1] * lanes
         count = block // step
         strips = loop("strip", count, lambda k: self._columns_from(start + k * step))
@@ -159,11 +159,13 @@ class ColumnKernel:
         rests = None if narrower is None else IfThenElse(const(rest) > 0, narrower)
         return seq(strips if count != 0 else None, rests)
 
-    def _calls(self) -> bool:
-        """Whether formulas call functions, such as exp."""
-        bodies = (part for member in self.cluster.members for part in member.body)
-        calls = (n for part in bodies for n in post_order(part) if isinstance(n, Call))
-        return any(call.op != "tir.if_then_else" for call in calls)
+    def _is_costly(self) -> bool:
+        """Whether formulas call functions, such as exp, or values are reduced together."""
+        bodies = [member.body for member in self.cluster.members]
+        if any(len(body) > 1 and isinstance(body[0], Reduce) for body in bodies):
+            return True
+        nodes = (n for body in bodies for part in body for n in post_order(part))
+        return any(isinstance(n, Call) and n.op != "tir.if_then_else" for n in nodes)
 
     def _keep_intermediates(self) -> None:
         length = self.room
