@@ -9,28 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from math import lcm
 from typing import Any, NamedTuple
 
 import sympy
 import torch
 from torch import fx
-from torch.utils._sympy import functions
 
 from ...base.errors import UnsupportedError
-from ...base.polynomial import Polynomial, value_of
+from ...base.polynomial import Polynomial
 from ...graph.nodes import Tensor, TensorType
 from ...graph.space import Space
 from ...graph.symbols import at_sizes, bounds_of, formula_of, is_symbolic, symbol
 from .formulas import extent_of, scalar_of
+from .guards import ORDERS, assume, equate, factors_of, is_number, stated
 from .types import check_dense, kind_of
 
 #: Sizes are 32-bit numbers in kernels.
 LARGEST = (1 << 31) - 1
 #: Of PyTorch's guards, so many that the bounds do not prove are told to the planner.
 _MOST_FACTS = 16
-#: Neighbours of a size that are looked at to find out what it is a multiple of.
-_MOST_TRIED = 16
 
 
 class NumbersNeededError(Exception):
@@ -204,9 +201,9 @@ class Binding:
             known[each.symbol] = symbol(space, each.name, *bounds, value) * each.factor
         for fact in self.facts:
             if isinstance(fact, sympy.Eq):
-                _equate(space, fact, known)
+                equate(space, fact, known)
             elif len(space.guards) < _MOST_FACTS:
-                _assume(space, fact, known)
+                assume(space, fact, known)
         return Sizes(known, space)
 
 
@@ -227,8 +224,8 @@ def bind(graph: fx.Graph) -> Binding:
                     sources.setdefault(size.node.expr, Source(k, axis))
     if environment is None or not sources:
         raise UnsupportedError("no argument has a symbolic size")
-    guards = _stated(environment.replace(guard.expr) for guard in environment.guards)
-    factors = _factors(guards, environment.backed_var_to_val)
+    guards = stated(environment.replace(guard.expr) for guard in environment.guards)
+    factors = factors_of(guards, environment.backed_var_to_val)
     symbols = []
     for found, source in sources.items():
         bounds = environment.var_to_range.get(found)
@@ -239,7 +236,7 @@ def bind(graph: fx.Graph) -> Binding:
             factor = factors.get(found, 1) if low > 0 else 1
             symbols.append(Symbol(found, source, factor, low, high))
     facts = sorted(
-        (each for each in guards if isinstance(each, _ORDERS) or _is_number(each)),
+        (each for each in guards if isinstance(each, ORDERS) or is_number(each)),
         key=lambda each: not isinstance(each, sympy.Eq),
     )
     return Binding(tuple(symbols), tuple(facts))
@@ -257,72 +254,6 @@ def _within(bound: Any) -> int:
     if bound > LARGEST:
         return LARGEST
     return -LARGEST if bound < -LARGEST else int(bound)
-
-
-# ---------------------------------------------------------------------------- what guards say
-
-_ORDERS = (sympy.Ge, sympy.Gt, sympy.Le, sympy.Lt)
-
-
-def _assume(space: Space, fact: Any, known: Mapping[Any, int]) -> None:
-    """Tell the space what a guard of PyTorch says, which holds for the sizes at hand."""
-    try:
-        less, more = (formula_of(extent_of(part, known)) for part in (fact.lts, fact.gts))
-    except UnsupportedError:
-        return
-    strictly = isinstance(fact, (sympy.Gt, sympy.Lt))
-    number = more - less - int(strictly)
-    if value_of(number, space.hints) >= 0:
-        space.decide(number)
-
-
-def _is_number(fact: Any) -> bool:
-    """Whether an equation says which number a formula of sizes is."""
-    return isinstance(fact, sympy.Eq) and fact.rhs.is_Integer
-
-
-def _equate(space: Space, fact: Any, known: dict[Any, int]) -> None:
-    """Take a formula for the number that it is in all calls of this graph."""
-    try:
-        formula = formula_of(extent_of(fact.lhs, known))
-    except UnsupportedError:
-        return
-    number = int(fact.rhs)
-    if value_of(formula, space.hints) == number:
-        space.decide(formula - number)
-        space.decide(number - formula)
-        known[fact.lhs] = number
-
-
-def _stated(guards: Iterable[Any]) -> list[Any]:
-    """What guards say, taken apart where they say several things at once."""
-    return [part for guard in guards for part in sympy.And.make_args(guard)]
-
-
-def _factors(guards: Iterable[Any], values: Mapping[Any, Any]) -> dict[Any, int]:
-    """What symbols are multiples of: 4 where the guards hold for no other `s` near its value.
-
-    Nothing relies on that: sizes that are no multiples are compiled for by themselves.
-    """
-    equations = [guard for guard in guards if isinstance(guard, sympy.Eq)]
-    kinds = (functions.FloorDiv, functions.Mod, functions.PythonMod)
-    divided = {part.args for each in equations for part in each.atoms(*kinds)}
-    found: dict[Any, int] = {}
-    for above, below in divided:
-        if not (above.is_Symbol and below.is_Integer and above in values):
-            continue
-        number, size = int(values[above]), int(below)
-        about = [each for each in equations if above in each.free_symbols]
-        if number % size == 0 and all(
-            any(_is_false(each, {**values, above: number + k}) for each in about)
-            for k in range(1, min(size, _MOST_TRIED))
-        ):
-            found[above] = lcm(found.get(above, 1), size)
-    return found
-
-
-def _is_false(equation: Any, values: Mapping[Any, Any]) -> bool:
-    return bool(equation.xreplace(values) == sympy.false)
 
 
 __all__ = [

@@ -50,7 +50,10 @@ def for_sizes(module: fx.GraphModule, box: Box, compile_static: Box) -> Run:
     single = specialized(module, compile_static)
     try:
         binding = bind(module.graph)
-    except UnsupportedError:
+    except UnsupportedError:  # all symbols depend on data
+        return single
+    except Exception as error:
+        report().specialize(reason(error))
         return single
     programs = _Programs(module, binding, box, single)
     numbers_of, known = _numbers_of(binding.symbols), programs.known
