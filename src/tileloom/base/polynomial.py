@@ -189,7 +189,10 @@ class Polynomial:
         for monomial, factor in ordered:
             text += (" - " if factor < 0 else " + ") if text else ("-" if factor < 0 else "")
             parts = [] if abs(factor) == 1 and monomial else [str(abs(factor))]
-            text += "*".join([*parts, *map(_atom_text, monomial)])
+            parts += map(_atom_text, monomial)
+            if len(parts) > 1 or factor < 0:  # `-(a//b)` is not `-a//b`
+                parts = [f"({p})" if "//" in p or "%" in p else p for p in parts]
+            text += "*".join(parts)
         return text
 
     # ------------------------------------------------------------------ as data
