@@ -86,6 +86,27 @@ def test_products_with_a_turned_operand(static: bool) -> None:
     assert static or function.compilations == 1
 
 
+def test_products_whose_depth_is_taken_in_stretches() -> None:
+    depth = tl.Dim("depth", max=4096)
+
+    def layer(x: Any, y: Any) -> Any:
+        return tl.relu(tl.matmul(x, y)) + 1.0
+
+    function = tl.jit(layer, dynamic_shapes={"x": (ROWS, depth), "y": (depth, WIDTH)})
+    for rows, columns, deep in (
+        (25, 33, 1100),
+        (5, 70, 513),
+        (14, 9, 1536),
+        (1, 1, 4000),
+        (12, 32, 20),
+    ):
+        x = RNG.standard_normal((rows, deep)).astype("float32")
+        y = RNG.standard_normal((deep, columns)).astype("float32")
+        expected = np.maximum(x.astype("float64") @ y.astype("float64"), 0.0) + 1.0
+        np.testing.assert_allclose(function(x, y), expected, rtol=1e-3, atol=1e-3)
+    assert function.compilations == 1
+
+
 def test_a_product_with_results_in_two_orders() -> None:
     rows = tl.Dim("n")
 
