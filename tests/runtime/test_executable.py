@@ -61,6 +61,18 @@ def test_one_kernel(double, a) -> None:
     assert not np.shares_memory(first, second)
 
 
+@pytest.mark.parametrize("shape", [(6,), (3, 2), (1, 6, 1)])
+def test_an_output_in_another_shape_than_it_is_made_in(double, a, shape) -> None:
+    function = Executable("f", [buffer("x")], [value(1, shape)], [double(0, 1)], {})
+    for given in (a, np.asfortranarray(a)):
+        (result,) = function(given)
+        assert result.shape == shape and function.single(given).shape == shape
+        assert np.array_equal(result.reshape(2, 3), a * 2)
+    kept, other = function(a)[0], function(a + 1)[0]
+    assert np.array_equal(kept.reshape(2, 3), a * 2)
+    assert np.array_equal(other.reshape(2, 3), a * 2 + 2)
+
+
 def test_steps_of_both_kinds(double, a) -> None:
     def negate_and_sum(arrays):
         return [-arrays[0], arrays[0] + arrays[1].astype(np.float64)]

@@ -109,6 +109,10 @@ class Executable:
         self._allocate = {v.slot: pool.allocator(v.shape, v.dtype) for v in fresh}
         self._arena = _scratch(self._only.arena_bytes if self._only else 0)
         self._numbers = self._only.numbers_passed if self._only else ()
+        # The shapes of outputs that their step writes in another shape.
+        outputs = self.outputs if self._only else ()
+        shapes = [None if value in makers else value.shape for value in outputs]
+        self._shapes = shapes if any(shape is not None for shape in shapes) else None
         self.single = self._make_single()
 
     def _only_step(self) -> NativeStep | None:
@@ -121,15 +125,18 @@ class Executable:
         changed = [slot for slot in writes if slot < count]
         if sorted([*reads, *changed]) != list(range(count)) or len(set(outputs)) < len(outputs):
             return None
-        if any(value not in step.writes for value in self.outputs):
-            return None
+        written = {value.slot: value for value in step.writes}
+        for value in self.outputs:
+            own = written.get(value.slot)
+            if own is None or own.dtype != value.dtype or (value.slot < count and own != value):
+                return None
         in_place = {k: slot for k, slot in enumerate(outputs) if slot < count}
         return step if in_place == self._replaced else None
 
     def _is_plain(self, step: NativeStep) -> bool:
         """Whether a step takes the inputs and makes the outputs as they are."""
         as_given = [value.slot for value in step.reads] == list(range(len(self.inputs)))
-        return as_given and step.writes == self.outputs
+        return as_given and [v.slot for v in step.writes] == [v.slot for v in self.outputs]
 
     def _make_single(self) -> Callable[..., Array]:
         """The program as a function that returns its first output alone."""
@@ -137,6 +144,7 @@ class Executable:
             return lambda *arrays: self(*arrays)[0]
         kernel, arena, numbers = self._quick.kernel.__call__, self._arena, self._numbers
         (allocate,) = self._allocate.values()
+        (shape,) = self._shapes or (None,)
 
         def single(*arrays: Any) -> Array:
             result, scratch = allocate(), arena()
@@ -144,7 +152,7 @@ class Executable:
                 kernel(*arrays, result, scratch, *numbers)
             except ArgumentError:
                 kernel(*self._compact(arrays), result, scratch, *numbers)
-            return result
+            return result if shape is None else result.reshape(shape)
 
         return single
 
@@ -173,7 +181,16 @@ class Executable:
             step.kernel(*arrays, *results, arena, *self._numbers)
         except ArgumentError:
             step.kernel(*self._compact(arrays), *results, arena, *self._numbers)
-        return results
+        return self._shaped(results)
+
+    def _shaped(self, results: list[Array]) -> list[Array]:
+        """The outputs in their own shapes."""
+        if self._shapes is None:
+            return results
+        return [
+            array if shape is None else array.reshape(shape)
+            for array, shape in zip(results, self._shapes, strict=True)
+        ]
 
     def _launch(self, arrays: Sequence[Any]) -> list[Array]:
         """The one native step, on inputs and outputs in its own order."""
@@ -190,7 +207,7 @@ class Executable:
         except ArgumentError:
             return self._any(arrays)
         places = {value.slot: array for value, array in zip(step.writes, made, strict=True)}
-        return [as_numpy(places[value.slot]) for value in self.outputs]
+        return self._shaped([as_numpy(places[value.slot]) for value in self.outputs])
 
     def _any(self, arrays: Sequence[Any]) -> list[Array]:
         """Any program, on any arrays."""
