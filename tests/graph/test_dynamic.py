@@ -70,6 +70,9 @@ CASES: dict[str, tuple[Shape, Build]] = {
     "as it is, and rows in another order": (matrix, lambda x: [
         y := ops.mul(ops.expand_dims(x, 1), ops.constant(FILTER[:1, :, 0, :1])),
         ops.transpose(y, (1, 0, 2))]),
+    "product of a part, turned too": (tokens, lambda x: [
+        y := ops.matmul(part := ops.strided_slice(x, [1], [1 << 30], [0]), part, transpose_b=True),
+        ops.transpose(ops.add(y, 1.0), (1, 0, 2))]),
     "first and last rows": (images, lambda x: [
         ops.gather(x, ops.constant(np.array(rows)), 2) for rows in ([0, -1], [-3, -1], [2, 1])]),
     "sum of what is repeated": (matrix, lambda x: [
