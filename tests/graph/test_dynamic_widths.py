@@ -122,3 +122,18 @@ def test_a_product_with_results_in_two_orders() -> None:
         np.testing.assert_allclose(first, product + 1.0, rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(second, product.transpose(1, 0, 2), rtol=1e-4, atol=1e-4)
     assert both.compilations == 1
+
+
+def test_a_product_of_slices_that_may_be_empty() -> None:
+    @tl.jit(dynamic_shapes={"x": {0: ROWS, 1: WIDTH}})
+    def both(x: Any) -> Any:
+        part = x[:, 1:]
+        product = tl.matmul(part, tl.matrix_transpose(part))
+        return product, tl.transpose(product + 1.0, (1, 0, 2))
+
+    for rows, width in ((8, 37), (2, 2), (3, 1)):
+        x = RNG.standard_normal((rows, width, 12)).astype("float32")
+        product = x[:, 1:] @ x[:, 1:].transpose(0, 2, 1)
+        first, second = both(x)
+        np.testing.assert_allclose(first, product, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(second, product.transpose(1, 0, 2) + 1.0, rtol=1e-4, atol=1e-4)

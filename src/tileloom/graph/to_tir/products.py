@@ -48,10 +48,12 @@ class Position:
     def _digit(self, extent: int, step: int, shape: Sequence[int]) -> Expr:
         below = size_of(shape)
         for index, own in zip(self.indices, shape, strict=True):
-            below //= own
-            # Not by what is more and what is less, which may depend on sizes.
-            if own != 1 and step % below == 0 and below * own % (step * extent) == 0:
-                return self._part(index, own, step // below, extent)
+            below //= own or 1
+            # Not by what is more and what is less, which may depend on sizes; and where a size can
+            # only be 0 there are no elements, so that any place is right.
+            unit = below or 1
+            if own != 1 and step % unit == 0 and below * own % (step * extent or 1) == 0:
+                return self._part(index, own, step // unit, extent)
         raise InternalError("a dimension of an epilogue is made of none of its product's")
 
     def _part(self, index: Expr, own: int, step: int, extent: int) -> Expr:
