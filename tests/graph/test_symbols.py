@@ -201,3 +201,12 @@ def test_what_holds_everywhere_is_not_what_is_assumed(space: Space) -> None:
         assert everywhere_at_least(size * 2, 4)
         assert everywhere_at_least(size, 101) is False
     assert everywhere_at_least(3, 3)
+
+
+def test_what_a_quotient_says_of_its_dividend(space: Space) -> None:
+    batch, length = sizes(space)
+    few = 3 - (batch * length) // 64
+    with space.assuming(formula_of(few)):
+        assert at_least(batch * length, 256) is False
+        assert at_least(-3 * batch * length, -3 * 255) is True
+        assert at_least(batch * length, 255) is None

@@ -155,8 +155,11 @@ class Space:
 
     def _assume(self, fact: Polynomial) -> None:
         """Remember that a number is not negative; the bounds of sizes become tighter."""
-        self._facts = (*self._facts, fact)
-        for known in (*reversed(self._facts), fact):
+        told: Polynomial | None = fact
+        while told is not None:
+            self._facts = (*self._facts, told)
+            told = _about_dividend(told)
+        for known in (*reversed(self._facts), self._facts[-1]):
             self._tighten(known)
 
     def _tighten(self, fact: Polynomial) -> None:
@@ -165,8 +168,6 @@ class Space:
         if not monomial or len(rest) > 1 or (rest and rest[0][0]):
             return
         offset = rest[0][1] if rest else 0
-        if len(monomial) == 1 and isinstance(monomial[0], Apart):
-            self._tighten_quotient(monomial[0], factor, offset)
         if any(not isinstance(atom, str) for atom in monomial):
             return
         for name in dict.fromkeys(map(str, monomial)):
@@ -179,17 +180,6 @@ class Space:
             elif factor < 0 and low > 0:
                 most = offset // (-factor * low)
                 self._high[name] = min(self._high[name], _root(most, power))
-
-    def _tighten_quotient(self, atom: Apart, factor: int, offset: int) -> None:
-        """What `factor * (a // b) + offset >= 0` says."""
-        if atom.op != "//" or not isinstance(atom.b, int) or not isinstance(atom.a, Polynomial):
-            return
-        if factor > 0:
-            inner = atom.a + offset // factor * atom.b  # a >= least quotient * b
-        else:
-            inner = (offset // -factor + 1) * atom.b - 1 - atom.a
-        if isinstance(inner, Polynomial):
-            self._tighten(inner)
 
     # ------------------------------------------------------------------ both ways
 
@@ -285,6 +275,21 @@ def _root(number: int, power: int) -> int:
 
 def _not_negative(number: Polynomial, answer: bool) -> Polynomial:
     return number if answer else -number - 1  # type: ignore[return-value]
+
+
+def _about_dividend(fact: Polynomial) -> Polynomial | None:
+    """What `factor * (a // b) + offset >= 0` says of `a`, as a number that is not negative."""
+    (monomial, factor), *rest = fact.terms
+    if len(monomial) != 1 or len(rest) > 1 or (rest and rest[0][0]):
+        return None
+    (atom,), offset = monomial, rest[0][1] if rest else 0
+    if not isinstance(atom, Apart) or atom.op != "//" or not isinstance(atom.b, int):
+        return None
+    if factor > 0:
+        told = atom.a + offset // factor * atom.b  # a >= least quotient * b
+    else:
+        told = (offset // -factor + 1) * atom.b - 1 - atom.a
+    return told if isinstance(told, Polynomial) else None
 
 
 def _ratio(fact: Polynomial, number: Polynomial) -> tuple[int | None, int | None]:
