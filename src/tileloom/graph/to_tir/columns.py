@@ -39,7 +39,7 @@ REGISTERS = 4
 IN_STRIPS = 32
 #: The widths of those strips, in vectors, where formulas are costly and where they are not: as many
 #: of the widest as there are, then the next for the rest.
-COSTLY_STRIPS, CHEAP_STRIPS = (1, 2, 3, 4), (1, 2, 3, 5, 8, 11, 16)
+COSTLY_STRIPS, CHEAP_STRIPS = (1, 2, 3, 4), (1, 2, 3, 5, 7, 9, 12, 16)
 
 
 class ColumnKernel:

@@ -55,6 +55,9 @@ class RowKernel:
         self.row: list[Expr] = []
         #: Vectors, all written out, that any row fits into.
         self.vectors: int | None = None
+        #: Whether intermediates are kept as whole vectors: those stored under a mask are slow to
+        #: be read again soon.
+        self.whole = is_symbolic(self.inner.extent) and not self.outer
 
     def build(self, parallel: bool) -> Stmt:
         """The whole kernel."""
@@ -82,6 +85,8 @@ class RowKernel:
             length *= axis.extent
         for tensor in intermediates(self.cluster, self.outputs):
             room = self.vectors * self.lanes if self.vectors else bounds_of(length)[1]
+            if self.whole:
+                room = -(-room // self.lanes) * self.lanes
             scratch = make_buffer((room,), tensor.dtype, tensor.name, scope="local")
             self.scratch.append(scratch)
             self.buffers[tensor] = scratch
@@ -270,7 +275,7 @@ class RowKernel:
         axes: list[Axis] = [*self.cluster.spatial, *self.outer, self.inner]
         here = self._scratch_position(position)
         kept = {t: BufferLoad(b, [here]) for t, b in self.buffers.items() if b in self.scratch}
-        named = {t: Var(t.name, t.dtype) for t in kept if self.vectors}
+        named = {t: Var(t.name, t.dtype) for t in kept if self.whole}
         sources = {t: constantly(named.get(t, load)) for t, load in kept.items()}
         frame = Frame(axes, [*self.row, *position], self.buffers, {**self.sources, **sources})
         steps: list[Stmt | tuple[Var, Expr]] = []
@@ -281,7 +286,6 @@ class RowKernel:
                     where = frame.position(member.axes, _extents(member))
                     steps.append(guarded(valid, BufferStore(place, value, (where,))))
                 elif tensor in named:
-                    # There is room for whole vectors, and those stay in registers.
                     if valid is not None:
                         value = if_then_else(valid, value, const(0, value.dtype))
                     var = named.pop(tensor)
