@@ -95,7 +95,7 @@ class Frame:
         positions: where each of them stands.
         buffers: the memory of tensors, as rows of elements.
         sources: tensors that live elsewhere (a scalar, a local array).
-        loads: values of single loads.
+        known: values of terms of the formulas, such as single loads.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Frame:
         positions: Sequence[Expr],
         buffers: Mapping[te.Tensor, Buffer],
         sources: Mapping[te.Tensor, Source] | None = None,
-        loads: Mapping[ProducerLoad, Expr] | None = None,
+        known: Mapping[Expr, Expr] | None = None,
     ) -> None:
         self.axes = tuple(axes)
         self.positions = tuple(positions)
@@ -114,9 +114,7 @@ class Frame:
         self.values: dict[Var, Expr] = {}
         for axis, position in zip(axes, positions, strict=True):
             self.values.update(axis.values(position))
-        self._known: dict[Expr, Expr] = {}
-        for load, value in (loads or {}).items():
-            self._known[load] = value
+        self._known = dict(known or {})
 
     def formula(self, expr: Expr) -> Expr:
         """`expr` with its variables and loads put in place."""

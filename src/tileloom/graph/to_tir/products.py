@@ -90,7 +90,7 @@ class Operand:
         if self.stage is None:
             return BufferLoad(self.buffer, [flat])
         # What has the operand's own shape lies at the same place, however `indices` are written.
-        same = {
+        same: dict[Expr, Expr] = {
             load: BufferLoad(self.buffers[load.producer], [flat])
             for load in self.stage.loads
             if load.producer in self.buffers
@@ -100,7 +100,7 @@ class Operand:
         live = [i for i, n in zip(indices, self.shape, strict=True) if n != 1]
         pairs = zip(self.stage.axes, self.stage.extents, strict=True)
         axes = [Axis((v,), (n,)) for v, n in pairs]
-        return Frame(axes, live, self.buffers, loads=same).formula(self.stage.body[0])
+        return Frame(axes, live, self.buffers, known=same).formula(self.stage.body[0])
 
     def _is_own_place(self, load: ProducerLoad) -> bool:
         axes = () if self.stage is None else self.stage.axes

@@ -6,11 +6,11 @@ inside a pass, vectors of partial results are kept, several to hide the latency 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ... import compute as te
 from ...compute.math import if_then_else
-from ...expr import Expr, Var, const
+from ...expr import Call, Div, Expr, ProducerLoad, Var, const, free_vars, post_order
 from ...tir import (
     Buffer,
     BufferLoad,
@@ -27,6 +27,7 @@ from .cluster import Cluster, Member, intermediates
 from .frame import Axis, Frame, Source, constantly
 from .nest import guarded, lanes_for, loop, nest, parallel_nest, vector, vector_loop
 from .reducing import Accumulator, allocate
+from .stages import Flattened
 
 #: Vectors of partial results in one pass.
 UNROLL = 4
@@ -58,6 +59,8 @@ class RowKernel:
         #: Whether intermediates are kept as whole vectors: those stored under a mask are slow to
         #: be read again soon.
         self.whole = is_symbolic(self.inner.extent) and not self.outer
+        #: Terms of the formulas of a pass that are the same for a whole row, and their values.
+        self.terms: dict[Expr, Var] = {}
 
     def build(self, parallel: bool) -> Stmt:
         """The whole kernel."""
@@ -104,7 +107,7 @@ class RowKernel:
         rows = [m for m in here if not m.full and not m.is_reduction]
         before = self._row_values(rows)
         clear = [acc.clear(self.lanes) for acc in accumulators]
-        sweep = self._sweep(formulas, accumulators)
+        sweep = self._with_terms(formulas, accumulators)
         if level + 1 >= self.cluster.passes and not reductions:
             return before(seq(sweep))
         body = seq(*clear, sweep, self._finish(reductions, accumulators, level))
@@ -164,6 +167,41 @@ class RowKernel:
         return acc.finish(self.lanes, then)
 
     # ------------------------------------------------------------------ loops
+
+    def _with_terms(self, formulas: Sequence[Member], accumulators: Sequence[Accumulator]) -> Stmt:
+        """One pass over the row, after costly terms that are the same for all of it.
+
+        The pieces of a row stand in branches, and LLVM computes such a term in each of them.
+        """
+        bodies = [part for member in formulas for part in member.body]
+        bodies += [part for acc in accumulators for part in acc.reduce.source]
+        frame = Frame(self.cluster.spatial, self.row, self.buffers, self.sources)
+        self.terms = {term: Var("term", term.dtype) for term in self._terms_of_row(bodies)}
+        stmt = self._sweep(formulas, accumulators)
+        for term, var in reversed(self.terms.items()):
+            stmt = LetStmt(var, frame.formula(term), stmt)
+        return stmt
+
+    def _terms_of_row(self, bodies: Iterable[Expr]) -> list[Expr]:
+        """The largest such terms of what is known of the row, and so are safe to compute."""
+        inside = {part for axis in self.cluster.reduce for part in axis.parts}
+        found: dict[Expr, None] = {}
+        stack, seen = list(bodies), set[Expr]()
+        while stack:
+            expr = stack.pop()
+            if expr in seen or not _is_costly(expr):
+                continue
+            seen.add(expr)
+            loads = (n.producer for n in post_order(expr) if isinstance(n, ProducerLoad))
+            if (
+                expr.dtype.is_float
+                and not free_vars(expr) & inside
+                and all(_base(tensor) in self.sources for tensor in loads)
+            ):
+                found[expr] = None
+            else:
+                stack += expr.children
+        return list(found)
 
     def _sweep(self, formulas: Sequence[Member], accumulators: Sequence[Accumulator]) -> Stmt:
         """One pass over the row."""
@@ -277,7 +315,8 @@ class RowKernel:
         kept = {t: BufferLoad(b, [here]) for t, b in self.buffers.items() if b in self.scratch}
         named = {t: Var(t.name, t.dtype) for t in kept if self.whole}
         sources = {t: constantly(named.get(t, load)) for t, load in kept.items()}
-        frame = Frame(axes, [*self.row, *position], self.buffers, {**self.sources, **sources})
+        sources = {**self.sources, **sources}
+        frame = Frame(axes, [*self.row, *position], self.buffers, sources, self.terms)
         steps: list[Stmt | tuple[Var, Expr]] = []
         for member in formulas:
             for tensor, part in zip(member.tensors, member.body, strict=True):
@@ -309,6 +348,18 @@ class RowKernel:
         for axis, at in zip([*self.outer, self.inner], position, strict=True):
             result = result * axis.extent + at
         return result
+
+
+def _is_costly(expr: Expr) -> bool:
+    """Whether a function is called or a quotient taken."""
+    return any(
+        isinstance(n, Div) or (isinstance(n, Call) and n.op != "tir.if_then_else")
+        for n in post_order(expr)
+    )
+
+
+def _base(tensor: te.Tensor) -> te.Tensor:
+    return tensor.base if isinstance(tensor, Flattened) else tensor
 
 
 def _extents(member: Member) -> tuple[int, ...]:

@@ -101,10 +101,10 @@ class TileKernel:
         others: Sequence[Expr],
         row: Expr,
         column: Expr,
-        loads: Mapping[ProducerLoad, Expr] | None = None,
+        loads: Mapping[Expr, Expr] | None = None,
     ) -> Frame:
         axes = [*self.others, self.turned, self.inner]
-        return Frame(axes, [*others, row, column], self.buffers, loads=loads)
+        return Frame(axes, [*others, row, column], self.buffers, known=loads)
 
     def _stores(self, frame: Frame) -> Stmt:
         stores = []
@@ -142,7 +142,7 @@ class TileKernel:
         for b in range(self.side):
 
             def element(lane: Expr, b: int = b) -> Stmt:
-                loads: dict[ProducerLoad, Expr] = {
+                loads: dict[Expr, Expr] = {
                     load: BufferLoad(tile, [const(b * self.side) + lane])
                     for load, tile in tiles.items()
                 }
