@@ -255,6 +255,12 @@ def column_bytes(cluster: Cluster, outputs: Collection[te.Tensor]) -> int:
     return kept
 
 
+def calls_functions(expr: Expr) -> bool:
+    """Whether a formula calls functions, such as exp."""
+    calls = (n for n in post_order(expr) if isinstance(n, Call))
+    return any(call.op != "tir.if_then_else" for call in calls)
+
+
 def work(expr: Expr) -> int:
     """A rough count of simple operations to evaluate a formula once (memoised)."""
     known = expr.memo.get("plan_work")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from ... import compute as te
-from ...expr import Call, Expr, Min, Reduce, Var, const, free_vars, post_order
+from ...expr import Expr, Min, Reduce, Var, const, free_vars
 from ...tir import (
     SERIAL,
     UNROLLED,
@@ -25,7 +25,7 @@ from ...tir import (
     seq,
 )
 from ..symbols import bounds_of, hint, is_symbolic
-from .cluster import SCRATCH_BYTES, Cluster, Member, column_bytes, intermediates
+from .cluster import SCRATCH_BYTES, Cluster, Member, calls_functions, column_bytes, intermediates
 from .frame import Axis, Frame, Source, constantly
 from .nest import guarded, lanes_for, loop, nest, parallel_nest, vector, vector_loop
 from .reducing import Accumulator, allocate, combine
@@ -164,8 +164,7 @@ class ColumnKernel:
         bodies = [member.body for member in self.cluster.members]
         if any(len(body) > 1 and isinstance(body[0], Reduce) for body in bodies):
             return True
-        nodes = (n for body in bodies for part in body for n in post_order(part))
-        return any(isinstance(n, Call) and n.op != "tir.if_then_else" for n in nodes)
+        return any(calls_functions(part) for body in bodies for part in body)
 
     def _keep_intermediates(self) -> None:
         length = self.room

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ... import compute as te
 from ...compute.math import if_then_else
-from ...expr import Call, Div, Expr, ProducerLoad, Var, const, free_vars, post_order
+from ...expr import Div, Expr, ProducerLoad, Var, const, free_vars, post_order
 from ...tir import (
     Buffer,
     BufferLoad,
@@ -23,7 +23,7 @@ from ...tir import (
     undefined_vars,
 )
 from ..symbols import at_least, bounds_of, is_symbolic
-from .cluster import Cluster, Member, intermediates
+from .cluster import Cluster, Member, calls_functions, intermediates
 from .frame import Axis, Frame, Source, constantly
 from .nest import guarded, lanes_for, loop, nest, parallel_nest, vector, vector_loop
 from .reducing import Accumulator, allocate
@@ -352,10 +352,7 @@ class RowKernel:
 
 def _is_costly(expr: Expr) -> bool:
     """Whether a function is called or a quotient taken."""
-    return any(
-        isinstance(n, Div) or (isinstance(n, Call) and n.op != "tir.if_then_else")
-        for n in post_order(expr)
-    )
+    return calls_functions(expr) or any(isinstance(n, Div) for n in post_order(expr))
 
 
 def _base(tensor: te.Tensor) -> te.Tensor:
