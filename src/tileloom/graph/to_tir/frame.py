@@ -13,7 +13,7 @@ from ... import compute as te
 from ...expr import Expr, ProducerLoad, Var, const
 from ...tir import Buffer, BufferLoad
 from .access import Linear, flat_index
-from .stages import Flattened
+from .stages import base_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ class Frame:
             return self.values.get(expr, expr)
         if isinstance(expr, ProducerLoad):
             made = expr.producer
-            source = self.sources.get(made.base if isinstance(made, Flattened) else made)
+            source = self.sources.get(base_of(made))
             if source is not None:
                 return source(expr.indices)
             return self.load(expr.producer, expr.indices)
@@ -139,7 +139,7 @@ class Frame:
 
     def load(self, tensor: te.Tensor, indices: Sequence[Expr]) -> Expr:
         """An element of a tensor in memory."""
-        memory = self.buffers[tensor.base if isinstance(tensor, Flattened) else tensor]
+        memory = self.buffers[base_of(tensor)]
         return BufferLoad(memory, [self.position(indices, tensor.static_shape)])
 
     def position(self, indices: Sequence[Expr], shape: Sequence[int]) -> Expr:

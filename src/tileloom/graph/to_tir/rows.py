@@ -27,7 +27,7 @@ from .cluster import Cluster, Member, calls_functions, intermediates
 from .frame import Axis, Frame, Source, constantly
 from .nest import guarded, lanes_for, loop, nest, parallel_nest, vector, vector_loop
 from .reducing import Accumulator, allocate
-from .stages import Flattened
+from .stages import base_of
 
 #: Vectors of partial results in one pass.
 UNROLL = 4
@@ -196,7 +196,7 @@ class RowKernel:
             if (
                 expr.dtype.is_float
                 and not free_vars(expr) & inside
-                and all(_base(tensor) in self.sources for tensor in loads)
+                and all(base_of(tensor) in self.sources for tensor in loads)
             ):
                 found[expr] = None
             else:
@@ -353,10 +353,6 @@ class RowKernel:
 def _is_costly(expr: Expr) -> bool:
     """Whether a function is called or a quotient taken."""
     return calls_functions(expr) or any(isinstance(n, Div) for n in post_order(expr))
-
-
-def _base(tensor: te.Tensor) -> te.Tensor:
-    return tensor.base if isinstance(tensor, Flattened) else tensor
 
 
 def _extents(member: Member) -> tuple[int, ...]:

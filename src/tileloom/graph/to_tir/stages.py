@@ -197,6 +197,11 @@ class Flattened(te.Tensor):
         return row
 
 
+def base_of(tensor: te.Tensor) -> te.Tensor:
+    """What is in memory where a tensor is read, which may be a `Flattened` one."""
+    return tensor.base if isinstance(tensor, Flattened) else tensor
+
+
 def _cuts(index: Expr) -> bool:
     """Whether an index is taken apart: the two halves of a reshape."""
     return any(isinstance(node, (FloorDiv, FloorMod)) for node in post_order(index))

@@ -24,7 +24,7 @@ from .cluster import Cluster
 from .frame import Axis, Frame
 from .nest import guarded, loop, parallel_nest, vector, vector_loop
 from .reducing import allocate
-from .stages import Flattened
+from .stages import base_of
 
 #: The longest side of a tile; a side is one vector.
 LONGEST = 16
@@ -160,7 +160,7 @@ class TileKernel:
         """Read a tile along the turned axis, and put it down along the inner one."""
         n = self.side
         source = load.producer
-        memory = self.buffers[source.base if isinstance(source, Flattened) else source]
+        memory = self.buffers[base_of(source)]
         vectors: list[Expr] = []
         for a in range(n):
             frame = self._frame(others, row, column + a)
