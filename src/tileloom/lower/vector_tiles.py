@@ -17,7 +17,6 @@ from ..expr import (
     FloorDiv,
     IntImm,
     Ramp,
-    Shuffle,
     Var,
     binary,
     const,
@@ -25,6 +24,7 @@ from ..expr import (
     post_order,
     rewrite,
 )
+from ..expr.turning import turned
 from ..tir import (
     SERIAL,
     BufferLoad,
@@ -177,13 +177,9 @@ class _Tiles:
             at = {self.outer.loop_var: row, self.inner.loop_var: column + const(k, self.kind)}
             start = Replacer(at, {}).visit_expr(load.indices[0])
             vectors.append(BufferLoad(load.buffer, (Ramp(start, const(1, start.dtype), n),)))
-        step = n // 2
-        while step:
-            named = [Var("turned", vector.dtype) for vector in vectors]
-            bound += zip(named, vectors, strict=True)
-            vectors = [_exchange(named, k, step, n) for k in range(n)]
-            step //= 2
-        return vectors
+        new, columns = turned(vectors)
+        bound += new
+        return columns
 
     def _row(self, row: Expr, column: Expr, values: Sequence[Expr]) -> Stmt:
         lane = Var("lane", self.kind)
@@ -206,15 +202,6 @@ class _Filled(Replacer):
 
     def visit_expr(self, expr: Expr) -> Expr:
         return rewrite(expr, lambda node: self.holes.get(node))  # type: ignore[call-overload]
-
-
-def _exchange(rows: Sequence[Var], k: int, step: int, n: int) -> Expr:
-    """Row k after the off-diagonal blocks of size `step` changed places."""
-    if k & step:
-        picks = [lane + step if not lane & step else n + lane for lane in range(n)]
-        return Shuffle([rows[k - step], rows[k]], picks)
-    picks = [lane if not lane & step else n + lane - step for lane in range(n)]
-    return Shuffle([rows[k], rows[k + step]], picks)
 
 
 def _folded(extent: Expr) -> Expr:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ... import compute as te
-from ...expr import Expr, ProducerLoad, Ramp, Shuffle, Var, const, post_order
+from ...expr import Expr, ProducerLoad, Ramp, Var, const, post_order
+from ...expr.turning import turned
 from ...tir import (
     Buffer,
     BufferLoad,
@@ -172,28 +173,13 @@ class TileKernel:
 def store_turned(vectors: Sequence[Expr], memory: Buffer, place: Callable[[int], Expr]) -> Stmt:
     """Store the columns of a square whose rows are `vectors`: column b from `place(b)` on."""
     n = len(vectors)
-    bound: list[tuple[Var, Expr]] = []
-    step = n // 2
-    while step:
-        named = [Var("turned", vector.dtype) for vector in vectors]
-        bound += zip(named, vectors, strict=True)
-        vectors = [_exchange(named, k, step, n) for k in range(n)]
-        step //= 2
+    bound, columns = turned(vectors)
     stmt: Stmt = seq(
         *(
             BufferStore(memory, value, (Ramp(place(b), const(1), n),))
-            for b, value in enumerate(vectors)
+            for b, value in enumerate(columns)
         )
     )
     for var, value in reversed(bound):
         stmt = LetStmt(var, value, stmt)
     return stmt
-
-
-def _exchange(rows: Sequence[Var], k: int, step: int, n: int) -> Expr:
-    """Row k after the off-diagonal blocks of size `step` changed places."""
-    if k & step:
-        picks = [lane + step if not lane & step else n + lane for lane in range(n)]
-        return Shuffle([rows[k - step], rows[k]], picks)
-    picks = [lane if not lane & step else n + lane - step for lane in range(n)]
-    return Shuffle([rows[k], rows[k + step]], picks)
