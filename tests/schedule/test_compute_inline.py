@@ -121,12 +121,40 @@ def main(A: T.Buffer((13, 8), "float32"), C: T.Buffer((11, 7), "float32")):
     for i, j in T.grid(13, 8):
         with T.block("B"):
             vi, vj = T.axis.remap("SS", [i, j])
-            if vi < 11 and vj < 7:
-                C[vi, vj] = A[vi, vj] * 2.0 + 1.0
+            T.where(i < 11 and j < 7)
+            C[vi, vj] = A[vi, vj] * 2.0 + 1.0
 """,
     )
     check_same(sch, OVERCOMPUTED)
     check_trace(sch, OVERCOMPUTED)
+    assert str(sch.verify()) == "ok"
+
+
+def test_the_condition_is_over_the_loops_of_the_producer():
+    """It joins the one that the producer has already."""
+    producer = """
+@T.prim_func
+def main(A: T.Buffer((13, 8), "float32"), C: T.Buffer((11, 7), "float32")):
+    B = T.alloc_buffer((13, 8))
+    for u, k, j in T.grid(2, 7, 8):
+        with T.block("B"):
+            vi = T.axis.spatial(13, u * 7 + k)
+            vj = T.axis.spatial(8, j)
+            T.where(u * 7 + k < 13)
+            B[vi, vj] = A[vi, vj] * 2.0
+"""
+    text = producer + "    for i, j in T.grid(11, 7):" + OVERCOMPUTED.split("T.grid(11, 7):")[1]
+    sch = schedule(text)
+    sch.reverse_compute_inline("C")
+    after = producer.replace("    B = T.alloc_buffer((13, 8))\n", "")
+    after = after.replace("u * 7 + k < 13", "u * 7 + k < 11 and j < 7")
+    after = after.replace(
+        "            B[vi, vj] = A[vi, vj] * 2.0", "            C[vi, vj] = A[vi, vj] * 2.0 + 1.0"
+    )
+    same_text(sch, after)
+    check_same(sch, text)
+    check_trace(sch, text)
+    assert str(sch.verify()) == "ok"
 
 
 def test_reverse_does_not_write_what_is_not_read():

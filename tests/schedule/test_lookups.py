@@ -25,6 +25,39 @@ def test_producers_and_consumers():
     assert sch.get_loops("root") == []
 
 
+NESTED = """
+@T.prim_func
+def main(A: T.Buffer((8, 8), "float32"), C: T.Buffer((8, 8), "float32")):
+    B = T.alloc_buffer((8, 8))
+    with T.block("B_o"):
+        vo = T.axis.spatial(1, 0)
+        for i, j in T.grid(8, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * 2.0
+    with T.block("C_o"):
+        vo = T.axis.spatial(1, 0)
+        D = T.alloc_buffer((8, 8))
+        for i, j in T.grid(8, 8):
+            with T.block("D"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                D[vi, vj] = B[vi, vj] * 2.0
+        for i, j in T.grid(8, 8):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = D[vi, vj] * 2.0
+"""
+
+
+def test_output_blocks_are_nested_too():
+    """A block counts by its own scope, as in TVM: B fills what is not its scope's."""
+    sch = schedule(NESTED)
+    assert names(sch, sch.get_output_blocks("root")) == ["B", "C_o", "C"]
+    assert names(sch, sch.get_output_blocks("B_o")) == ["B"]
+    assert names(sch, sch.get_output_blocks("C_o")) == ["C"]
+    assert sch.get_output_blocks("C") == []
+
+
 def test_block_names():
     sch = schedule(ELEMENTWISE)
     refused(sch, "Cannot find a block with the name: D", "get_block", "D")

@@ -226,3 +226,62 @@ def test_pieces_that_make_results_are_outputs() -> None:
     sch.loop_partition(sch.get_loops("C")[0], [4])
     common, loop = sch.get_block("C_i_common"), sch.get_loops("B")[0]
     refused(sch, "writes 'C', a result", "compute_at", common, loop)
+
+
+WIDE = """
+@T.prim_func
+def main(A: T.Buffer((16, 4), "float32"), B: T.Buffer((16, 4), "float32")):
+    for i, j in T.grid(16, 4):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(A[0:16, 0:4])
+            T.writes(B[0:16, 0:4])
+            B[vi, vj] = A[{read}, vj]
+"""
+
+
+def bounds(regions):
+    (region,) = regions
+    return [(part.min.value, (part.min + part.extent).value) for part in region.region]
+
+
+@pytest.mark.parametrize(
+    ("read", "parts"),
+    [("vi", [(0, 12), (12, 16)]), ("15 - vi", [(4, 16), (0, 4)]), ("vi // 4", [(0, 3), (3, 4)])],
+)
+def test_pieces_declare_what_they_touch(read, parts) -> None:
+    """Even where the block declares more than its store accesses."""
+    text = WIDE.format(read=read)
+    sch = schedule(text)
+    sch.loop_partition(sch.get_loops("B")[0], [None, 4])
+    for k, (written, touched) in enumerate(zip([(0, 12), (12, 16)], parts, strict=True)):
+        piece = sch.get(sch.get_block(f"B_i{k}"))
+        assert bounds(piece.reads) == [touched, (0, 4)]
+        assert bounds(piece.writes) == [written, (0, 4)]
+    check_same(sch, text)
+    check_trace(sch, text)
+
+
+def test_pieces_keep_regions_given_by_hand() -> None:
+    sch = schedule(WIDE.format(read="vi"))
+    sch.annotate_buffer_access("B", 0, "read", lambda vi, vj: ((0, 16), (0, 4)))
+    sch.loop_partition(sch.get_loops("B")[0], [None, 4])
+    piece = sch.get(sch.get_block("B_i1"))
+    assert bounds(piece.reads) == [(0, 16), (0, 4)]
+
+
+def test_pieces_of_an_opaque_block_keep_their_regions() -> None:
+    text = """
+@T.prim_func
+def main(B: T.Buffer((16, 16), "float32")):
+    for i, j in T.grid(16, 16):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads()
+            T.writes(B[0:16, 0:16])
+            T.evaluate(T.tvm_fill_fragment(B.data, 16, 16, 16, 0, vi * 16 + vj, dtype="handle"))
+"""
+    sch = schedule(text)
+    sch.loop_partition(sch.get_loops("B")[1], [12])
+    piece = sch.get(sch.get_block("B_j1"))
+    assert bounds(piece.writes) == [(0, 16), (0, 16)]

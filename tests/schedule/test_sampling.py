@@ -78,11 +78,53 @@ def test_partitioned_tile():
     for _ in range(10):
         tile = [sch.get(v) for v in sch.sample_partitioned_tile(k, 3, 1, 8)]
         assert prod(tile) == 96 and tile[1] * tile[2] % 8 == 0
-    odd = [sch.get(v) for v in sch.sample_partitioned_tile(i, 3, 1, 5)]
-    assert odd == [-1, 1, 1]
+    first, *odd = sch.sample_partitioned_tile(i, 3, 1, 5)
+    assert first is None and [sch.get(v) for v in odd] == [1, 1]
     sch.split(i, sch.sample_partitioned_tile(i, 2, 0, 3))
     check_trace(sch, MATMUL)
     refused(sch, "partition_pos", "sample_partitioned_tile", k, 3, 3, 2)
+
+
+def test_the_first_factor_of_an_unknown_extent_is_open():
+    text = """
+@T.prim_func
+def main(a: T.handle, b: T.handle, n: T.int32):
+    A = T.match_buffer(a, (n,))
+    B = T.match_buffer(b, (n,))
+    for i in range(n):
+        with T.block("B"):
+            vi = T.axis.spatial(n, i)
+            B[vi] = A[vi]
+"""
+    sch = schedule(text)
+    (i,) = sch.get_loops("B")
+    tile = sch.sample_perfect_tile(i, n=3)
+    assert tile[0] is None and [sch.get(v) for v in tile[1:]] == [1, 1]
+    outer, _, _ = sch.split(i, tile)
+    assert str(sch.get(outer).extent) == "n"
+    assert sch.trace.as_json() == [
+        [
+            ["GetBlock", [], ["B", "main"], ["b0"]],
+            ["GetLoops", ["b0"], [], ["l1"]],
+            ["SamplePerfectTile", ["l1"], [3, 16], ["_", "v3", "v4"]],
+            ["Split", ["l1", "None", "v3", "v4"], [True, False], ["l5", "l6", "l7"]],
+        ],
+        [[2, [-1, 1, 1]]],
+    ]
+    assert "_, v3, v4 = sch.sample_perfect_tile(" in str(sch.trace)
+    check_trace(sch, text)
+    known = schedule(
+        text.replace(", n: T.int32", "")
+        .replace("n,", "24,")
+        .replace("n)", "24)")
+        .replace("(n", "(24")
+    )
+    sch.trace.apply_to_schedule(known, remove_postproc=False)
+    assert [sch_loop.extent.value for sch_loop in map(known.get, known.get_loops("B"))] == [
+        24,
+        1,
+        1,
+    ]
 
 
 def test_categorical():

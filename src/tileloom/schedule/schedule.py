@@ -184,8 +184,8 @@ class Schedule:
 
     def perform(
         self, kind: InstructionKind, inputs: Sequence[Any], attrs: Sequence[Any], decision: Any
-    ) -> list[RV]:
-        """Take the step of a trace and return the variables it defines."""
+    ) -> list[RV | None]:
+        """Take the step of a trace and return the variables it defines; None for what is open."""
         arguments = kind.unpack(inputs, attrs)
         if decision is not None:
             arguments["decision"] = decision
@@ -267,7 +267,9 @@ class Schedule:
             return [self._define(role, value) for value in result]
         return self._define(role, result)
 
-    def _define(self, role: str, value: Any) -> RV:
+    def _define(self, role: str, value: Any) -> RV | None:
+        if value is None:  # a factor that is left open
+            return None
         rv: RV
         if role == "int":
             rv = expr_rv()

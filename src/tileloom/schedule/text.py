@@ -10,11 +10,13 @@ from ..expr import Expr, FloatImm, IntImm, StringImm, Var, free_vars, substitute
 from .instruction import InstructionKind, Text
 from .rv import RV, BlockRV, LoopRV, is_rv
 
-Names = dict[RV, str]
+Names = dict[RV | None, str]
 
 
-def define(names: Names, rv: RV) -> str:
-    """The next name: b0, l1, v2, ..."""
+def define(names: Names, rv: RV | None) -> str:
+    """The next name: b0, l1, v2, ...; an underscore for no variable, which counts once."""
+    if rv is None:
+        return names.setdefault(None, "_")
     letter = "b" if isinstance(rv, BlockRV) else "l" if isinstance(rv, LoopRV) else "v"
     names[rv] = f"{letter}{len(names)}"
     return names[rv]
@@ -57,7 +59,7 @@ def input_to_json(value: Any, names: Names) -> Any:
     return value
 
 
-def input_from_json(value: Any, rvs: Mapping[str, RV]) -> Any:
+def input_from_json(value: Any, rvs: Mapping[str, RV | None]) -> Any:
     """The inverse of `input_to_json`."""
     if isinstance(value, str):
         if value == "None":
@@ -140,7 +142,7 @@ def call_text(
     kind: InstructionKind,
     inputs: Sequence[Any],
     attrs: Sequence[Any],
-    outputs: Sequence[RV],
+    outputs: Sequence[RV | None],
     names: Names,
     decision: Any = None,
 ) -> str:

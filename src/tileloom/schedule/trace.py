@@ -121,12 +121,13 @@ class Trace:
                 decision = decision_provider(inst, inputs, inst.attrs, decision)
             outputs = sch.perform(inst.kind, inputs, inst.attrs, decision)
             rvs.update(zip(inst.outputs, outputs, strict=True))
+            rvs.pop(None, None)
 
     @staticmethod
     def apply_json_to_schedule(json_obj: Any, sch: Replayable) -> None:
         """Take the steps that `as_json` has written on a schedule."""
         insts, decisions = _checked(json_obj)
-        rvs: dict[str, RV] = {}
+        rvs: dict[str, RV | None] = {}
         for i, (name, inputs, attrs, outputs) in enumerate(insts):
             kind = find_kind(name)
             values = [input_from_json(value, rvs) for value in inputs]

@@ -38,6 +38,8 @@ Rule = Callable[[Expr], Expr | None]
 class Inliner(StmtRewriter):
     """Rewrites the blocks of a scope that use a buffer, which nobody will use afterwards.
 
+    `finish` has the last word on every block that changed.
+
     Attributes:
         block_map: the blocks that changed, for `ScheduleState.replace`.
     """
@@ -48,7 +50,7 @@ class Inliner(StmtRewriter):
         gone: Block,
         load: Rule,
         store: Callable[[BufferStore], Stmt] | None = None,
-        finish: Callable[[Block], Block] | None = None,
+        finish: Callable[[BlockRealize], BlockRealize] | None = None,
     ) -> None:
         self.buffer = buffer
         self.gone = gone
@@ -71,7 +73,12 @@ class Inliner(StmtRewriter):
         return new
 
     def visit_BlockRealize(self, stmt: BlockRealize) -> Stmt:
-        return stmt if stmt.block is self.gone else super().visit_BlockRealize(stmt)
+        if stmt.block is self.gone:
+            return stmt
+        new = super().visit_BlockRealize(stmt)
+        if self.finish is None or new is stmt or not isinstance(new, BlockRealize):
+            return new
+        return self.finish(new)
 
     def visit_Block(self, stmt: Block) -> Stmt:
         if not uses_buffer(stmt, self.buffer):
@@ -91,8 +98,6 @@ class Inliner(StmtRewriter):
             reads=_redeclared(reads, stmt.reads, opaque),
             writes=_redeclared(writes, stmt.writes, opaque),
         )
-        if self.finish is not None:
-            new = self.finish(new)
         self.block_map[stmt] = new
         return new
 

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...expr import REDUCE, Expr, IntImm, Range, Var, const, free_vars
-from ...tir import Block, BlockRealize, For, Stmt, seq
+from ...tir import (
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferRegion,
+    For,
+    Stmt,
+    infer_block_access,
+    seq,
+)
 from ..analysis.affine import affine_binding
-from ..analysis.blocks import loop_iter_type
+from ..analysis.blocks import leaf_store, loop_iter_type
 from ..analysis.tree import child_blocks, require_plain_loop
 from ..errors import name_of, refuse
 from ..instruction import IntRef, LoopRef, primitive
@@ -186,8 +195,18 @@ class _Piece(Renewed):
         axis, kind = axes[i], axes[i].var.dtype
         dom = Range(const(self.start, kind), const(self.end - self.start, kind))
         axes[i] = type(axis)(dom, axis.var, axis.iter_type, axis.thread_tag)
-        return block.replace(
-            iter_vars=tuple(axes),
-            reads=relaxed(block.reads, axes),
-            writes=relaxed(block.writes, axes),
-        )
+        narrow = block.replace(iter_vars=tuple(axes))
+        reads, writes = _touched(narrow)
+        return narrow.replace(reads=relaxed(reads, axes), writes=relaxed(writes, axes))
+
+
+def _touched(block: Block) -> tuple[Sequence[BufferRegion], Sequence[BufferRegion]]:
+    """What a block declares, by its one store where it has one: programs may declare more."""
+    if leaf_store(block) is None or any(key.startswith("explicit_") for key in block.annotations):
+        return block.reads, block.writes
+    reads, writes = infer_block_access(block)
+    found: dict[Buffer, BufferRegion] = {region.buffer: region for region in (*reads, *writes)}
+    return (
+        [found.get(region.buffer, region) for region in block.reads],
+        [found.get(region.buffer, region) for region in block.writes],
+    )

@@ -18,12 +18,12 @@ from ...expr import (
     post_order,
     substitute,
 )
-from ...tir import Block, Buffer, BufferLoad, BufferStore, IfThenElse, Stmt
+from ...tir import Block, BlockRealize, Buffer, BufferLoad, BufferStore, IfThenElse, Stmt
 from ..analysis.affine import affine_binding
 from ..analysis.blocks import check_complete, complete_fault, holds_blocks, leaf_store
 from ..analysis.cover import check_stage_pipeline
 from ..analysis.scope import block_scope, consumers, touched_buffers
-from ..analysis.tree import child_blocks, scope_root
+from ..analysis.tree import child_blocks, domains_above, scope_root
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, primitive
 from ..rewrite import without_stmt
@@ -80,7 +80,7 @@ def _plan(state: ScheduleState, block: StmtSRef) -> tuple[StmtSRef, Block, dict[
         stmt,
         lambda node: None,
         value,
-        lambda new: finish(new) if new.iter_vars == producer.block.iter_vars else new,
+        lambda new: finish(new) if new.block.iter_vars is producer.block.iter_vars else new,
     )
     rest = without_stmt(scope.block.body, stmt)
     if rest is None:
@@ -249,18 +249,19 @@ def _in_domain(block: Block, back: dict[Var, Expr], analyzer: Analyzer) -> Expr:
     return analyzer.simplify(condition)
 
 
-def _guard(block: StmtSRef, producer: StmtSRef, back: dict[Var, Expr]) -> Callable[[Block], Block]:
+def _guard(
+    block: StmtSRef, producer: StmtSRef, back: dict[Var, Expr]
+) -> Callable[[BlockRealize], BlockRealize]:
+    """Runs the producer only where the consumer has an iteration for it."""
     analyzer = Analyzer({axis.var: axis.domain for axis in producer.block.iter_vars})
     condition = _in_domain(block.block, back, analyzer)
+    around = Analyzer(domains_above(producer))
 
-    def finish(new: Block) -> Block:
+    def finish(new: BlockRealize) -> BlockRealize:
         if is_true(condition):
             return new
-        body, both = new.body, condition
-        if isinstance(body, IfThenElse):
-            known = analyzer.simplify(body.condition)
-            both = both if known is both else analyzer.simplify(binary(And, both, known))
-            body = body.then_case
-        return new.replace(body=IfThenElse(both, body))
+        axes = (axis.var for axis in new.block.iter_vars)
+        here = substitute(condition, dict(zip(axes, new.iter_values, strict=True)))
+        return new.replace(predicate=around.simplify(binary(And, here, new.predicate)))
 
     return finish

@@ -18,7 +18,7 @@ def sample_perfect_tile(
     max_innermost_factor: int = 16,
     decision: list[int] | None = None,
 ) -> list[IntRef]:
-    """`n` factors of a loop's extent; for an unknown extent the first is open and the others 1.
+    """`n` factors of a loop's extent; for an unknown one the first is None and the others 1.
 
     Args:
         loop: the loop to be split.
@@ -31,8 +31,8 @@ def sample_perfect_tile(
         raise refuse(f"max_innermost_factor is -1 or positive, got {max_innermost_factor}")
     extent = const_extent(loop.loop)
     if extent is None or extent < 1:
-        tile = [-1] + [1] * (n - 1)
-    elif decision is not None:
+        return _left_open(n)
+    if decision is not None:
         tile = mended(extent, decision)
     else:
         tile = state.random.perfect_tile(extent, n, max_innermost_factor)
@@ -55,7 +55,7 @@ def sample_partitioned_tile(
         n: how many.
         partition_pos: where the inner part starts.
         innerpart_factor: what the product of the inner part is a multiple of. Where it does not
-            divide the extent the first factor is left open and the others are 1.
+            divide the extent the first factor is None and the others are 1.
         decision: the factors; where they do not divide the extent they are mended from the last.
     """
     _check_count(n, decision)
@@ -66,12 +66,18 @@ def sample_partitioned_tile(
         )
     extent = const_extent(loop.loop)
     if extent is None or extent < 1 or extent % innerpart_factor:
-        tile = [-1] + [1] * (n - 1)
-    elif decision is not None:
+        return _left_open(n)
+    if decision is not None:
         tile = mended(extent, decision)
     else:
         tile = state.random.partitioned_tile(extent, n, partition_pos, innerpart_factor)
     return Sampled(tile, tile)  # type: ignore[return-value]
+
+
+def _left_open(n: int) -> list[IntRef]:
+    """Factors of which the first, None, is left for `split` to find; the decision says -1."""
+    rest = [1] * (n - 1)
+    return Sampled([None, *rest], [-1, *rest])  # type: ignore[return-value]
 
 
 def _check_count(n: int, decision: Sequence[int] | None) -> None:
