@@ -10,8 +10,9 @@ array([0.25, 0.25, 0.25, 0.25], dtype=float32)
 
 from __future__ import annotations
 
-# As in `base.late`, which comes with the first room that is asked for.
-TYPE_CHECKING = False
+from .base import forking as _forking  # noqa: F401 - watches forks from the start
+from .base.late import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from typing import Any
 

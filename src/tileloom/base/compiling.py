@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import _thread
 import gc
+import os
 import sys
 
+from .forking import waits_for
 from .late import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,34 +23,51 @@ RECURSION_LIMIT = 5000
 
 
 class _Compilations:
-    """How many run now, in all threads, and what to restore after the last."""
+    """Which threads have some under way, how many each, and what to restore after the last."""
 
     def __init__(self) -> None:
         self.lock = _thread.allocate_lock()
-        self.count = 0
+        self.running: dict[int, int] = {}
         self.collects = False
         self.limit = self.raised = 0
 
     def enter(self) -> None:
         with self.lock:
-            if self.count == 0:
+            if not self.running:
                 self.collects, self.limit = gc.isenabled(), sys.getrecursionlimit()
                 gc.disable()
                 self.raised = max(self.limit, RECURSION_LIMIT)
                 sys.setrecursionlimit(self.raised)
-            self.count += 1
+            thread = _thread.get_ident()
+            self.running[thread] = self.running.get(thread, 0) + 1
 
     def leave(self) -> None:
         with self.lock:
-            self.count -= 1
-            if self.count == 0:
-                if sys.getrecursionlimit() == self.raised:  # nobody wants more meanwhile
-                    sys.setrecursionlimit(self.limit)
-                if self.collects:
-                    gc.enable()
+            thread = _thread.get_ident()
+            self.running[thread] -= 1
+            if not self.running[thread]:
+                del self.running[thread]
+                self._restore()
+
+    def _restore(self) -> None:
+        if not self.running:
+            if sys.getrecursionlimit() == self.raised:  # nobody wants more meanwhile
+                sys.setrecursionlimit(self.limit)
+            if self.collects:
+                gc.enable()
+
+    def after_fork(self) -> None:
+        """In the child: compilations of other threads will never end."""
+        others = self.running.keys() - {_thread.get_ident()}
+        for thread in others:
+            del self.running[thread]
+        if others:
+            self._restore()
 
 
 _compilations = _Compilations()
+waits_for(_compilations.lock)
+os.register_at_fork(after_in_child=_compilations.after_fork)
 
 
 def compiling(function: Callable[P, R]) -> Callable[P, R]:

@@ -1,22 +1,26 @@
 """LLVM IR text to machine code: optimise, emit an ELF object or assembly.
 
-LLVM state is not safe to share between threads, so one lock guards it all.
+LLVM state is not safe to share between threads, so one lock guards it all. Forks wait for it, and
+for llvmlite's own, which other users of LLVM in this process hold: a child finds LLVM at rest.
 """
 
 from __future__ import annotations
 
 import re
-import threading
 from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
+from llvmlite.binding import ffi
 
 from ..base.errors import InternalError
+from ..base.forking import ForkLock, waits_for
 from ..base.target import Target
 from .host import check_names, llvm_cpu
 
-_lock = threading.RLock()
+_lock = ForkLock()
+waits_for(_lock)
+waits_for(ffi.lib._lock)
 
 
 @cache

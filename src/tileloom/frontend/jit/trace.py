@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import sys
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
@@ -16,6 +15,7 @@ import numpy as np
 from ... import driver
 from ...base import dtype
 from ...base.errors import ArgumentError
+from ...base.forking import ForkLock
 from ...graph.nodes import Graph, Tensor, TensorType
 from . import functions
 from .array import Array
@@ -44,7 +44,7 @@ class Compiled:
         self.static = frozenset(static_argnames)
         self._known: dict[Any, Callable[..., Any]] = {}
         self._quick: dict[Any, Callable[..., Any]] = {}  # the same, where all arguments are arrays
-        self._lock = threading.RLock()
+        self._lock = ForkLock()
         self._signature = self._find_signature()
         update_wrapper(self, function)
         self._check_static()

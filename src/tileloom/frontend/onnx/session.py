@@ -11,7 +11,6 @@ a tree that is kept, so that a value seen before costs no new compilation.
 from __future__ import annotations
 
 import os
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...base.errors import ArgumentError, UserError
+from ...base.forking import ForkLock
 from ...graph.nodes import Graph
 from .dynamic import Dynamic, Program
 from .elements import is_graph_type
@@ -103,7 +103,7 @@ class Model:
         self._planned = 0
         many = dynamic and target != REFERENCE
         self._dynamic = Dynamic(source, self._bound, target, device) if many else None
-        self._lock = threading.RLock()
+        self._lock = ForkLock()
         self._compile_now()
 
     # ------------------------------------------------------------------ description

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence, Set
 from operator import itemgetter
-from threading import RLock
 from typing import Any
 
 import torch
@@ -19,6 +18,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from ...base.compiling import compiling
 from ...base.errors import UnsupportedError
+from ...base.forking import ForkLock
 from .assemble import assemble
 from .parts import reason
 from .report import report
@@ -129,7 +129,7 @@ class _Programs:
         self._programs: list[_Program] = []
         self._most = MOST_PROGRAMS
         self._fixed: frozenset[str] = frozenset()
-        self._lock = RLock()
+        self._lock = ForkLock()
 
     def find(self, numbers: tuple[int, ...]) -> Run:
         """The function for some values, compiled if there is none yet."""
