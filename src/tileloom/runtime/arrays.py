@@ -72,6 +72,7 @@ def as_view(value: Any) -> ArrayView:
         ArgumentError: when it is no array, or one whose memory cannot be used as it is.
     """
     if isinstance(value, np.ndarray):
+        refuse_masked(value)
         return _numpy_view(value)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(value, torch.Tensor):
@@ -82,6 +83,15 @@ def as_view(value: Any) -> ArrayView:
         return _numpy_view(np.asarray(_holder(value), copy=False))
     except (ValueError, TypeError, RuntimeError, BufferError) as error:
         raise ArgumentError(f"{_describe(value)} gives no memory without a copy: {error}") from None
+
+
+def refuse_masked(value: Any) -> None:
+    """Refuse an array with a mask, which would be lost."""
+    if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
+        raise ArgumentError(
+            "masked arrays are not supported: the mask would be lost",
+            hint="pass x.filled(...), or the data and the mask as two arrays",
+        )
 
 
 def _holder(value: Any) -> Any:
@@ -180,6 +190,7 @@ def as_numpy(value: Any) -> np.ndarray[Any, Any]:
     True
     """
     if isinstance(value, np.ndarray):
+        refuse_masked(value)
         return value
     view = as_view(value)
     if view.device != "cpu":

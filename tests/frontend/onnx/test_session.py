@@ -235,3 +235,23 @@ def test_too_little_memory_is_said(monkeypatch):
     monkeypatch.setattr("tileloom.frontend.onnx.session._execute", exhausted)
     with pytest.raises(UserError, match=r"not enough memory: .* 48 bytes"):
         session(np.ones((2, 3), np.float32), f32(1, 2, 3))
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_results_are_fresh_in_each_call(target):
+    proto = model("g (float[n] x) => (float[n] y, float[3] c, float[n] w, int64[1] s) "
+                  "<float[3] c = {0, 0, 0}> "
+                  "{ y = Relu(x) w = Identity(x) s = Shape(x) }")  # fmt: skip
+    session, x = load(proto, target=target), f32(1, 1)
+    for _ in range(2):
+        y, c, w, s = session(x)
+        assert [a.tolist() for a in (y, c, w, s)] == [[1, 1], [0, 0, 0], [1, 1], [2]]
+        for array in (y, c, w, s):
+            array += 5
+    assert x.tolist() == [1, 1]
+
+
+def test_masked_arrays_are_refused():
+    masked = np.ma.masked_array(f32(1, 2, 3), [0, 0, 1])
+    with pytest.raises(ArgumentError, match="mask"):
+        interpret(AFFINE)(f32(1, 2, 3).reshape(1, 3), masked)

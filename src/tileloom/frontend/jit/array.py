@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import linecache
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
 from ...base import DType, Span, dtype
-from ...base.errors import DTypeError, UserError
+from ...base.errors import ArgumentError, DTypeError, ShapeError, UserError
 from ...graph import ops
 from ...graph.nodes import Tensor
 from ...graph.symbols import is_symbolic
+from ...runtime.arrays import refuse_masked
+from .context import current, is_running
 
 _PACKAGE = str(Path(__file__).parents[2])
 Number = bool | int | float
@@ -23,18 +26,23 @@ class TraceError(UserError):
     """The function asks for what is not known before it runs: the values of an array."""
 
 
+class IndexingError(ShapeError, IndexError):
+    """An index that the array does not have."""
+
+
 class Array:
     """An array while a function is traced: operators and array-API functions record nodes.
 
     `weak` arrays stand for Python numbers, which take the type of what they meet.
     """
 
-    __slots__ = ("tensor", "weak")
+    __slots__ = ("origin", "tensor", "weak")
     __array_priority__ = 1000
 
     def __init__(self, tensor: Tensor, weak: bool = False) -> None:
         self.tensor = tensor
         self.weak = weak
+        self.origin = current()
 
     # ------------------------------------------------------------------ facts
 
@@ -68,12 +76,20 @@ class Array:
             raise TypeError("len() of an array without dimensions")
         return self.shape[0]
 
+    def __iter__(self) -> Iterator[Array]:
+        if not self.shape:
+            raise TypeError("iteration over an array without dimensions")
+        rows: Any = self  # it is given `__getitem__` in `operators`
+        return (rows[k] for k in range(self.shape[0]))
+
     def __repr__(self) -> str:
         return f"Array({self.tensor.type})"
 
     # ------------------------------------------------------------------ refusals
 
     def _refuse(self, what: str, hint: str) -> NoReturn:
+        if self.origin is not current():
+            _refuse_leak(self)
         raise TraceError(
             f"{what} of a traced array {self.tensor.type} is not known before the function runs",
             span=caller(),
@@ -133,18 +149,68 @@ def caller() -> Span | None:
 def lift(value: Any) -> Array:
     """A traced array of a value: numbers are weak, other arrays become constants."""
     if isinstance(value, Array):
+        if value.origin is not current():
+            _refuse_leak(value)
         return value
     if is_symbolic(value):
         return Array(ops.extent(value), weak=True)
     if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):
         return Array(ops.constant(np.asarray(value)), weak=True)
+    check_plain(value)
     try:
         array = np.asarray(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:
         raise DTypeError(f"cannot make an array of {type(value).__name__}: {error}") from None
     if array.dtype.kind not in "biufV" or array.dtype.names:
         raise DTypeError(f"arrays of {array.dtype} are not supported")
     return Array(ops.constant(array))
+
+
+def _refuse_leak(array: Array) -> NoReturn:
+    """Explain an array that is used in another trace than its own."""
+    origin = array.origin
+    what, whence = f"a traced array {array.tensor.type}", "of a function"
+    if origin is not None:
+        whence = f"of {origin.function}"
+    if origin is not None and is_running(origin):
+        raise TraceError(
+            f"{what} {whence} is used inside another function that is compiled by itself",
+            span=caller(),
+            hint="pass it to that function as an argument, so that both are compiled together",
+        )
+    raise TraceError(
+        f"{what} {whence} is used after the tracing in which it was made has ended",
+        span=caller(),
+        hint="it never had values: return it from the function, instead of keeping it in a list, "
+        "a global variable or an attribute",
+    )
+
+
+def check_plain(value: Any) -> None:
+    """Refuse arrays that mean more than their elements, which would be lost."""
+    kind = type(value)
+    if kind is np.ndarray:
+        return
+    refuse_masked(value)
+    if isinstance(value, np.ndarray) and (
+        isinstance(value, np.matrix) or kind.__array_ufunc__ is not np.ndarray.__array_ufunc__
+    ):
+        raise ArgumentError(
+            f"arrays of type {kind.__name__} are not supported: they compute in a way of their own",
+            hint="pass np.asarray(x)",
+        )
+    torch = sys.modules.get("torch")
+    if (
+        torch is not None
+        and isinstance(value, torch.Tensor)
+        and value.requires_grad
+        and torch.is_grad_enabled()
+    ):
+        raise ArgumentError(
+            "a tensor that requires gradients: jit computes none, and the result would have none",
+            hint="pass x.detach(), or call it under torch.no_grad(); torch.compile with the "
+            "backend of tileloom.torch gives gradients",
+        )
 
 
 def promote(*arrays: Array) -> DType:

@@ -6,19 +6,19 @@ itself and run (see `public`).
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import builtins
+from collections.abc import Callable, Sequence
 from functools import wraps
 from operator import index
 from typing import Any
 
 from ...base import dtype
-from ...base.errors import ShapeError
+from ...base.errors import ShapeError, UnsupportedError
 from ...graph import ops
 from ...graph.nodes import Graph
 from ...graph.run import run
 from .array import Array, as_type, floating, lift, promote
+from .context import tracing
 
 Axis = int | Sequence[int] | None
 PUBLIC: dict[str, Callable[..., Any]] = {}
@@ -74,30 +74,6 @@ def _value(array: Array) -> Any:
     return run(Graph([], [array.tensor]), [])[0]
 
 
-class _Traces(threading.local):
-    """How many functions this thread is tracing, one inside the other."""
-
-    depth = 0
-
-
-_traces = _Traces()
-
-
-def tracing() -> bool:
-    """Whether this thread is tracing a function."""
-    return _traces.depth > 0
-
-
-@contextmanager
-def trace() -> Iterator[None]:
-    """While a function is traced."""
-    _traces.depth += 1
-    try:
-        yield
-    finally:
-        _traces.depth -= 1
-
-
 # ---------------------------------------------------------------------------- elementwise
 
 
@@ -132,8 +108,25 @@ def _integral(name: str) -> None:
     _unary(name, lambda t: build(t) if t.dtype.is_float else t, real=False)
 
 
-for _name in ("ceil", "floor", "round", "trunc"):
+for _name in ("ceil", "floor", "trunc"):
     _integral(_name)
+
+
+@public
+def round(x: Any, /, decimals: int = 0) -> Array:
+    """Elements rounded to so many decimals, ties to even; negative: to tens, hundreds, ..."""
+    array, places = lift(x), index(decimals)
+    tensor = array.tensor
+    if not tensor.dtype.is_float:
+        if places >= 0:
+            return Array(tensor, weak=array.weak)
+        whole = PUBLIC["round"](astype(array, "float64"), places)
+        return Array(as_type(whole, tensor.dtype))
+    if places == 0:
+        return Array(ops.round(tensor), weak=array.weak)
+    first, second = (ops.mul, ops.div) if places > 0 else (ops.div, ops.mul)
+    by = 10.0 ** builtins.abs(places)
+    return Array(second(ops.round(first(tensor, by)), by), weak=array.weak)
 
 
 @public
@@ -231,8 +224,13 @@ for _name in ("hypot", "copysign", "logaddexp"):
 
 
 @public
-def where(condition: Any, x1: Any, x2: Any, /) -> Array:
+def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Array:
     """`x1` where the condition holds, else `x2`."""
+    if x1 is None or x2 is None:
+        raise UnsupportedError(
+            "where() of a condition alone has a shape that depends on the data",
+            hint="give both choices: where(condition, a, b)",
+        )
     a, b = lift(x1), lift(x2)
     kind = promote(a, b)
     test = as_type(lift(condition), dtype("bool"))

@@ -35,7 +35,6 @@ _SAY_NOTHING: Mapping[str, tuple[Any, ...]] = {
     "out": (None,), "dtype": (None,), "where": (True, np._NoValue), "order": ("C", "K", None),
     "initial": (np._NoValue,), "casting": ("same_kind",), "subok": (True, False), "copy": (None,),
     "keepdims": (np._NoValue,), "mode": ("raise",), "kind": (None, "stable"), "optimize": (True,),
-    "decimals": (0,),
 }  # fmt: skip
 
 
@@ -56,6 +55,27 @@ def dot(a: Any, b: Any) -> Array:
     if y.ndim <= 2:
         return _array(PUBLIC["matmul"](x, y))
     return _array(PUBLIC["tensordot"](x, y, axes=([x.ndim - 1], [y.ndim - 2])))
+
+
+@_only_numpys
+def divmod(x1: Any, x2: Any) -> tuple[Array, Array]:
+    """The quotients rounded down, and the remainders."""
+    return PUBLIC["floor_divide"](x1, x2), PUBLIC["remainder"](x1, x2)
+
+
+@_only_numpys
+def cumulative_sum(a: Any, axis: Any = None) -> Array:
+    """Running sums along an axis; without one, of all elements in a row."""
+    array = lift(a)
+    if axis is None:
+        array, axis = ravel(array), 0
+    return _array(PUBLIC["cumulative_sum"](array, axis=axis))
+
+
+@_only_numpys
+def copy(a: Any) -> Array:
+    """Another array with these elements."""
+    return Array(lift(a).tensor)
 
 
 @_only_numpys
@@ -80,9 +100,9 @@ def hstack(tup: Any) -> Array:
 
 
 @_only_numpys
-def ravel(a: Any) -> Array:
+def ravel(a: Any, order: str = "C") -> Array:
     """All elements in a row."""
-    return _array(PUBLIC["reshape"](lift(a), (-1,)))
+    return _array(PUBLIC["reshape"](lift(a), (-1,), order=order))
 
 
 @_only_numpys
@@ -129,10 +149,11 @@ def _array(value: Any) -> Array:
 def array_ufunc(self: Array, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
     """`numpy.exp(x)`: elementwise functions."""
     name = _NAMES.get(ufunc.__name__, ufunc.__name__)
-    if method != "__call__" or name not in PUBLIC or _speaking(ufunc.__name__, kwargs):
+    function = _OWN.get(name) or PUBLIC.get(name)
+    if method != "__call__" or function is None or _speaking(ufunc.__name__, kwargs):
         how = "" if method == "__call__" else f".{method}"
         raise UnsupportedError(f"numpy.{ufunc.__name__}{how} cannot be traced in this form")
-    return PUBLIC[name](*inputs)
+    return function(*inputs)
 
 
 def array_function(self: Array, func: Any, types: Any, args: Any, kwargs: Any) -> Any:

@@ -12,7 +12,7 @@ from ...base.errors import ShapeError, UnsupportedError
 from ...graph import ops
 from ...graph.nodes import Tensor
 from ...graph.symbols import is_symbolic
-from . import shapes
+from . import numpy_names, shapes
 from .array import Array, lift
 from .functions import PUBLIC
 from .numpy_names import array_function, array_ufunc
@@ -68,6 +68,7 @@ def _method(name: str) -> Callable[..., Any]:
 
 def _getitem(self: Array, key: Any) -> Array:
     """Slices, integers, None, `...`, and one array of integers."""
+    lift(self)  # it belongs to this trace
     parts = key if isinstance(key, tuple) else (key,)
     given = sum(part is not None and part is not Ellipsis for part in parts)
     if given > self.ndim:
@@ -153,7 +154,13 @@ def install() -> None:
         setattr(cls, name, _method(name))
     cls.T = property(lambda self: shapes.transpose(self))
     cls.mT = property(lambda self: shapes.matrix_transpose(self))
-    cls.flatten = cls.ravel = lambda self: shapes.reshape(self, (-1,))
+    cls.flatten = lambda self, order="C": numpy_names.copy(numpy_names.ravel(self, order))
+    cls.ravel = numpy_names.ravel
+    cls.copy = lambda self, order="C": numpy_names.copy(self)
+    cls.dot, cls.cumsum = numpy_names.dot, numpy_names.cumulative_sum
+    cls.__round__ = lambda self, decimals=None: PUBLIC["round"](self, decimals or 0)
+    cls.__divmod__ = numpy_names.divmod
+    cls.__rdivmod__ = lambda self, other: numpy_names.divmod(other, self)
     cls.__getitem__ = _getitem
     cls.__array_ufunc__ = array_ufunc
     cls.__array_function__ = array_function

@@ -35,9 +35,19 @@ def together(arrays: Sequence[Any]) -> list[Tensor]:
 
 
 @public
-def reshape(x: Any, /, shape: Shape) -> Array:
-    """The elements in row-major order, under another shape; one extent may be -1."""
-    return Array(ops.reshape(lift(x).tensor, _shape(shape)))
+def reshape(x: Any, /, shape: Shape, *, order: str = "C") -> Array:
+    """The elements under another shape, one extent of which may be -1.
+
+    Args:
+        order: "C" counts elements along the last axis first, "F" along the first one.
+    """
+    tensor = lift(x).tensor
+    if order in ("C", "A"):
+        return Array(ops.reshape(tensor, _shape(shape)))
+    if order != "F":
+        raise ArgumentError(f"the order of elements is 'C', 'A' or 'F', not {order!r}")
+    columns = ops.reshape(ops.transpose(tensor, None), _shape(shape)[::-1])
+    return Array(ops.transpose(columns, None))
 
 
 @public

@@ -14,12 +14,12 @@ import numpy as np
 
 from ... import driver
 from ...base import dtype
-from ...base.errors import ArgumentError
+from ...base.errors import ArgumentError, DTypeError
 from ...base.forking import ForkLock
 from ...graph.nodes import Graph, Tensor, TensorType
-from . import functions
-from .array import Array
-from .tree import Leaf, flatten, unflatten
+from .array import Array, lift
+from .context import describe, trace, tracing
+from .tree import Leaf, flatten, kind_of, unflatten
 
 
 class Compiled:
@@ -37,6 +37,11 @@ class Compiled:
         static_argnames: Sequence[str],
         device: str | None = None,
     ) -> None:
+        if not callable(function):
+            raise ArgumentError(
+                f"jit compiles functions, not {type(function).__name__}",
+                hint="write @jit above a function, or jit(function)",
+            )
         self.function = function
         self.target = target
         self.device = device
@@ -66,6 +71,11 @@ class Compiled:
         """How many kinds of arguments were compiled for."""
         return len(self._known)
 
+    def __repr__(self) -> str:
+        count = self.compilations
+        times = f"{count} program{'' if count == 1 else 's'} compiled"
+        return f"<tileloom.jit of {describe(self.function)} for {self.target}, {times}>"
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result for these arguments, computed by compiled code.
 
@@ -78,7 +88,7 @@ class Compiled:
             run = self._quick.get(kinds)
             if run is not None:
                 return run(*args)
-        if functions.tracing() and _has_traced((args, kwargs)):
+        if tracing() and _has_traced((args, kwargs)):
             return self.function(*args, **kwargs)  # becomes part of the function being traced
         leaves, tree, arrays = self._arguments(args, kwargs)
         run = self._runner(tree, leaves)
@@ -121,9 +131,10 @@ class Compiled:
     def _trace(self, key: Any, leaves: tuple[Leaf, ...]) -> tuple[Graph, Any]:
         tree, fixed = key
         inputs = [Tensor(TensorType(leaf.shape, leaf.dtype), leaf.name) for leaf in leaves]
-        traced = [Array(tensor, leaf.weak) for tensor, leaf in zip(inputs, leaves, strict=True)]
-        args, kwargs = unflatten(tree, iter(traced))
-        with functions.trace():
+        name = getattr(self.function, "__name__", "")
+        with trace(describe(self.function)):
+            traced = [Array(tensor, leaf.weak) for tensor, leaf in zip(inputs, leaves, strict=True)]
+            args, kwargs = unflatten(tree, iter(traced))
             if self._signature is not None:
                 values = {**kwargs, **{name: value.value for name, value in fixed}}
                 order = [name for name in self._signature.parameters if name in values]
@@ -132,8 +143,7 @@ class Compiled:
                 )
                 args, kwargs = bound.args, bound.kwargs
             result = self.function(*args, **kwargs)
-        name = getattr(self.function, "__name__", "")
-        return _finish(result, inputs, name if name.isidentifier() else "main")
+            return _finish(result, inputs, name if name.isidentifier() else "main")
 
     def _compile(self, tree: Any, leaves: tuple[Leaf, ...]) -> Callable[..., Any]:
         graph, structure = self._trace(tree, leaves)
@@ -182,10 +192,13 @@ def _finish(result: Any, inputs: Sequence[Tensor], name: str) -> tuple[Graph, An
     outputs: list[Tensor] = []
 
     def leaf(value: Any) -> Any:
-        if isinstance(value, Array):
-            outputs.append(value.tensor)
-            return True
-        return False
+        if not isinstance(value, Array) and type(value) is not np.ndarray:
+            return False
+        try:
+            outputs.append(lift(value).tensor)
+        except DTypeError:  # an array of what is not computed with
+            return False
+        return True
 
     structure = _structure(result, leaf)
     return Graph(inputs, outputs, name=name), structure
@@ -202,7 +215,13 @@ def _structure(value: Any, leaf: Callable[[Any], bool]) -> Any:
     if isinstance(value, (tuple, list)):
         kind = "tuple" if isinstance(value, tuple) else "list"
         return (kind, tuple(_structure(part, leaf) for part in value))
-    return ("value", value)
+    return ("value" if _immutable(value) else "copied", value)
+
+
+def _immutable(value: Any) -> bool:
+    """Whether all calls may return one object that the function has made once."""
+    mutable = (np.ndarray, set, bytearray)
+    return not isinstance(value, mutable) and kind_of(value) != "torch"
 
 
 def packaged(executable: Any, structure: Any, leaves: Sequence[Leaf]) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from ...base import DType, dtype
 from ...base.errors import ArgumentError
 from ...runtime import cuda
 from ...runtime.arrays import as_numpy
+from .array import Array, check_plain, lift
 
 
 class Leaf(NamedTuple):
@@ -63,8 +65,11 @@ def _flatten(value: Any, leaves: list[Leaf], arrays: list[Any], on_gpu: bool) ->
 
 
 def _other(value: Any, leaves: list[Leaf], arrays: list[Any], on_gpu: bool) -> Any:
+    if isinstance(value, Array):
+        value = lift(value)  # refused: it belongs to a trace
     if isinstance(value, np.generic):
         value = np.asarray(value)
+    check_plain(value)
     if on_gpu and cuda.on_device(value):
         there = cuda.asarray(value)
         leaves.append(Leaf(there.shape, there.dtype, torch=kind_of(value) == "torch"))
@@ -115,5 +120,7 @@ def unflatten(tree: Any, leaves: Iterator[Any]) -> Any:
             return {key: unflatten(part, leaves) for key, part in rest[0]}
         case "named":
             return rest[0](*(unflatten(part, leaves) for part in rest[1]))
+        case "copied":
+            return deepcopy(rest[0])
         case _:
             return rest[0]

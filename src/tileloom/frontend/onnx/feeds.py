@@ -12,6 +12,7 @@ import numpy as np
 from onnx import TypeProto, ValueInfoProto
 
 from ...base.errors import ArgumentError, DTypeError, ShapeError, UnsupportedError
+from ...runtime.arrays import refuse_masked
 from ..jit.dims import Dim
 from .elements import display_name, numpy_type
 from .values import Array, Datum, as_object_array
@@ -93,6 +94,7 @@ def as_array(value: Any, kind: np.dtype[Any], what: str) -> Array:
 
     Python numbers and lists take the type asked for; arrays must have it.
     """
+    refuse_masked(value)
     if isinstance(value, np.ndarray):
         found = value
     elif isinstance(value, np.generic):
