@@ -36,8 +36,9 @@ ROOMS: dict[str, set[str]] = {
     "runtime": {"base"},
     "tune": {"base", "expr", "tir", "schedule", "lower", "codegen", "runtime"},
 }
-# driver.py joins the rooms above, driver_gpu.py what graphs need on GPUs, driver_kernels.py what
-# functions need there; the doors stand on them.
+# driver.py joins the rooms above, driver_keys.py names what was compiled, driver_gpu.py has what
+# graphs need on GPUs, driver_kernels.py what functions need there; the doors stand on them.
+ROOMS["driver_keys"] = {"base", "graph", "runtime"}
 ROOMS["driver_kernels"] = set(ROOMS)
 ROOMS["driver_gpu"] = set(ROOMS)
 ROOMS["driver_gpu_family"] = set(ROOMS)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import tileloom
-from tileloom import driver, te
+from tileloom import driver, driver_keys, te
 from tileloom.base.errors import UserError
 from tileloom.base.settings import override
-from tileloom.driver import STAGES, compile_graph, graph_key, plan_graph, show_stage
+from tileloom.driver import STAGES, compile_graph, plan_graph, show_stage
+from tileloom.driver_keys import constants_of, graph_key
 from tileloom.expr import Var, const
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.runtime.recipe import Recipe, digest
 from tileloom.tir import SERIAL, BufferLoad, BufferStore, For, PrimFunc, make_buffer
+
+SOURCE = Path(driver.__file__).parent
 
 
 def softmax_graph(rows: int = 4, name: str = "main") -> Graph:
@@ -28,7 +36,7 @@ def weighted(weight) -> Graph:
 
 
 def key(graph: Graph) -> str:
-    digests = {id(array): digest(array) for array in driver._constants(graph)}
+    digests = {id(array): digest(array) for array in constants_of(graph)}
     return graph_key(graph, digests)
 
 
@@ -63,9 +71,11 @@ def test_graphs_that_differ_have_other_keys():
 
 
 def test_attributes_nobody_knows_are_never_equal():
-    assert driver._plain(object()) != driver._plain(object())
-    assert driver._plain([1, True, "a", None, 2.5]) == driver._plain([1, True, "a", None, 2.5])
-    assert driver._plain([1]) != driver._plain([True]) != driver._plain([1.0])
+    assert driver_keys._plain(object()) != driver_keys._plain(object())
+    assert driver_keys._plain([1, True, "a", None, 2.5]) == driver_keys._plain(
+        [1, True, "a", None, 2.5]
+    )
+    assert driver_keys._plain([1]) != driver_keys._plain([True]) != driver_keys._plain([1.0])
 
 
 # ---------------------------------------------------------------------------- the cache
@@ -123,6 +133,63 @@ def test_a_damaged_cache_is_made_anew(counted, tmp_path):
     x = np.zeros((4, 8), np.float32)
     np.testing.assert_allclose(compile_graph(softmax_graph())(x)[0], 0.125)
     assert len(counted) == 2
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b"", b"\x00\xff", b"[]\n", b"{}\n", b'{"name": "main"}\n', b"null\n"],
+)
+def test_a_payload_of_something_else_is_made_anew(counted, tmp_path, payload):
+    """Whole files whose checksums are right, written by another program."""
+    compile_graph(softmax_graph())
+    for path in list((tmp_path / "cache").glob("*.bin")):
+        driver.object_cache().put(path.stem, payload)
+    x = np.zeros((4, 8), np.float32)
+    np.testing.assert_allclose(compile_graph(softmax_graph())(x)[0], 0.125)
+    assert len(counted) == 2
+    compile_graph(softmax_graph())
+    assert len(counted) == 2
+
+
+def test_a_program_without_its_code_is_made_anew(counted, tmp_path):
+    compile_graph(softmax_graph())
+    cache = driver.object_cache()
+    for path in list((tmp_path / "cache").glob("*.bin")):
+        kept = cache.get(path.stem)
+        if kept.startswith(b"{"):  # the program; the object file by itself is another entry
+            cache.put(path.stem, kept.replace(b"__packed", b"__pecked"))
+    x = np.zeros((4, 8), np.float32)
+    np.testing.assert_allclose(compile_graph(softmax_graph())(x)[0], 0.125)
+    assert len(counted) == 2
+
+
+def test_an_object_of_something_else_is_made_anew(tmp_path):
+    a = te.placeholder((4,), name="A")
+    func = te.create_prim_func([a, te.compute((4,), lambda i: a[i] + 1.0, name="B")])
+    with override(cache_dir=tmp_path / "cache"):
+        tileloom.build(func)
+        for payload in (b"", b"\x7fELF", b"\x7fELF\x02\x01" + bytes(100)):
+            for path in list((tmp_path / "cache").glob("*.bin")):
+                driver.object_cache().put(path.stem, payload)
+            given, found = np.ones(4, np.float32), np.zeros(4, np.float32)
+            tileloom.build(func)(given, found)
+            np.testing.assert_array_equal(found, 2)
+
+
+def test_it_runs_from_an_archive(tmp_path):
+    archive = tmp_path / "tileloom.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in sorted(SOURCE.rglob("*.py")):
+            file.write(path, path.relative_to(SOURCE.parent))
+    script = (
+        "import numpy as np, tileloom; assert 'tileloom.zip' in tileloom.__file__;"
+        "print(tileloom.jit(lambda x: x * 2)(np.ones(3, 'f4')))"
+    )
+    where = {"PYTHONPATH": str(archive), "TILELOOM_CACHE_DIR": str(tmp_path / "cache")}
+    said = subprocess.run(
+        [sys.executable, "-c", script], env=where, capture_output=True, text=True, cwd=tmp_path
+    )
+    assert said.stdout == "[2. 2. 2.]\n", said.stderr
 
 
 def test_threads_are_part_of_the_key(counted):

@@ -6,9 +6,7 @@ LLVM are loaded for it: they are imported when something new must be made.
 
 from __future__ import annotations
 
-import os
 import sys
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -21,10 +19,12 @@ from .base.errors import UnsupportedError, UserError
 from .base.settings import settings
 from .base.target import target as parse_target
 from .driver_kernels import emulated, launched, parameters, with_symbols
+from .driver_keys import constants_of, graph_key, stamp
 from .graph.nodes import Graph, Node, Tensor
 from .graph.symbols import formula_of, host_at, is_symbolic, space_of_graph
-from .runtime import LoadedObject, load_object, native, package_stamp, parallel
+from .runtime import LoadedObject, load_object, native, parallel
 from .runtime.cache import cache_key, object_cache
+from .runtime.elf import checked_object
 from .runtime.executable import Array, Executable, Value
 from .runtime.family import Choices, Family
 from .runtime.kernel import Kernel
@@ -46,22 +46,6 @@ _SCHEDULED = ("formulas", "reductions", "several")
 Watch = Callable[[str, Graph], None]
 
 
-@cache
-def _stamp() -> str:
-    """A string that changes when Tileloom or LLVM does, found without loading either."""
-    parts = [sys.modules[__name__.partition(".")[0]].__version__, package_stamp("llvmlite")]
-    folders = [os.path.dirname(__file__)]
-    while folders:
-        with os.scandir(folders.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir() and entry.name != "__pycache__":
-                    folders.append(entry.path)
-                elif entry.name.endswith(".py"):
-                    about = entry.stat()
-                    parts.append(f"{entry.path}:{about.st_size}:{about.st_mtime_ns}")
-    return cache_key(*sorted(parts))
-
-
 def _native_helper(name: str, symbols: Mapping[str, int]) -> LoadedObject:
     host = Target.host()
 
@@ -75,8 +59,8 @@ def _native_helper(name: str, symbols: Mapping[str, int]) -> LoadedObject:
         }
         return jit.compile_ir(sources[name](), host, opt_level=0 if name != "launch" else 2)
 
-    key = cache_key("helper", name, host.key, _stamp(), sys.version)
-    return load_object(object_cache().get_or_make(key, make), symbols)
+    key = cache_key("helper", name, host.key, stamp(), sys.version)
+    return load_object(object_cache().get_or_make(key, make, checked_object), symbols)
 
 
 native.connect(_native_helper)
@@ -90,8 +74,10 @@ def _object(module: IRModule, target: Target) -> tuple[bytes, EmittedModule]:
     from .lower import lower
 
     emitted = emit_module(lower(module, target))
-    key = cache_key(emitted.ir_text, target.key, _stamp())
-    made = object_cache().get_or_make(key, lambda: jit.compile_ir(emitted.ir_text, target))
+    key = cache_key(emitted.ir_text, target.key, stamp())
+    made = object_cache().get_or_make(
+        key, lambda: jit.compile_ir(emitted.ir_text, target), checked_object
+    )
     return made, emitted
 
 
@@ -170,7 +156,7 @@ def _ptx(ir_text: str, target: Target) -> str:
 
         return jit.assembly(ir_text, target).encode()
 
-    key = cache_key("ptx", ir_text, target.key, _stamp())
+    key = cache_key("ptx", ir_text, target.key, stamp())
     return object_cache().get_or_make(key, make).decode()
 
 
@@ -304,24 +290,31 @@ def _recipe(
     Args:
         about: what else the program depends on.
     """
-    constants = _constants(graph)
+    constants = constants_of(graph)
     digests = {id(array): digest(array) for array in constants}
     machine = f"{host.key} {_threads(host)} {host.l1} {host.l2} {host.l3}"
     how = f"{replaced or {}} {exact} {settings().optimize} {settings().planner} {about}"
-    key = cache_key("graph", machine, _stamp(), graph_key(graph, digests), how)
-    found = object_cache().get(key)
+    key = cache_key("graph", machine, stamp(), graph_key(graph, digests), how)
+    given = {digests[id(array)]: array for array in constants}
+    found = object_cache().read(key, lambda kept: _with_code(*Recipe.from_bytes(kept, given)))
     if found is not None:
-        given = {digests[id(array)]: array for array in constants}
-        recipe, data = Recipe.from_bytes(found, given)
-    else:
-        recipe, data = _make(graph, host, replaced, exact)
-        kept = recipe.to_bytes(digests, data)
-        if kept is not None:
-            object_cache().put(key, kept)
-    code: LoadedObject | None = None
-    if data:
-        pointers = {name: array.ctypes.data for name, array in recipe.symbols.items()}
-        code = _linked(data, pointers, recipe.needs_threads)
+        return found
+    recipe, data = _make(graph, host, replaced, exact)
+    fresh = recipe.to_bytes(digests, data)
+    if fresh is not None:
+        object_cache().put(key, fresh)
+    return _with_code(recipe, data)
+
+
+def _with_code(recipe: Recipe, data: bytes) -> tuple[Recipe, LoadedObject | None]:
+    """A program with its machine code, which must have all functions that the program calls."""
+    if not data:
+        return recipe, None
+    pointers = {name: array.ctypes.data for name, array in recipe.symbols.items()}
+    code = _linked(data, pointers, recipe.needs_threads)
+    for step in recipe.steps:
+        if step.host is None:
+            code.address(f"{step.symbol}__packed")
     return recipe, code
 
 
@@ -400,44 +393,6 @@ def _kernel_maker(machine: Machine, target: Target) -> MakeKernel | None:
 
 def _threads(target: Target) -> int:
     return min(target.cores, parallel.get_num_threads())
-
-
-def _constants(graph: Graph) -> list[Array]:
-    found = (node.outputs[0].value for node in graph.nodes if node.op.name == "constant")
-    return [array for array in found if array is not None]
-
-
-def graph_key(graph: Graph, digests: Mapping[int, str]) -> str:
-    """Text that is equal for graphs that compute the same in the same way.
-
-    Args:
-        digests: those of the graph's constants, by the identity of the array. Several constants
-            may be equal.
-    """
-    numbers = {tensor: k for k, tensor in enumerate(graph.inputs)}
-    lines = [f"{graph.name} {[(t.name, t.type) for t in graph.inputs]}"]
-    for node in graph.nodes:
-        value = node.outputs[0].value
-        attrs = digests[id(value)] if value is not None else _plain(node.attrs)
-        wiring = [numbers[tensor] for tensor in node.inputs]
-        for tensor in node.outputs:
-            numbers[tensor] = len(numbers)
-        lines.append(f"{node.op.name} {wiring} {attrs} {[t.type for t in node.outputs]}")
-    lines.append(str([numbers[tensor] for tensor in graph.outputs]))
-    return "\n".join(lines)
-
-
-def _plain(value: Any) -> str:
-    """An attribute as text that says all of it."""
-    if isinstance(value, Mapping):
-        return str(sorted((name, _plain(part)) for name, part in value.items()))
-    if isinstance(value, (list, tuple)):
-        return str([type(value).__name__, *map(_plain, value)])
-    if isinstance(value, (np.ndarray, np.generic)):
-        return digest(np.asarray(value))
-    if value is None or isinstance(value, (bool, int, float, str)) or is_symbolic(value):
-        return f"{type(value).__name__} {value!r}"
-    return f"{type(value).__name__} {uuid.uuid4()}"  # unknown: like nothing that was seen before
 
 
 @compiling

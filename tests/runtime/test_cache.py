@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import socket
 import time
 import warnings
 from pathlib import Path
 
 import pytest
 
-from tileloom.base.settings import override
+from tileloom.base.errors import UserError
+from tileloom.base.settings import Settings, override
 from tileloom.runtime.cache import ObjectCache, cache_key, object_cache, package_stamp
 
 
@@ -100,6 +102,110 @@ def test_without_a_folder_memory_serves() -> None:
     assert store.get("k") is None
     assert store.get_or_make("k", lambda: b"1") == b"1"
     assert store.get_or_make("k", lambda: b"2") == b"1"
+
+
+def quiet_about(store: ObjectCache) -> bool:
+    """Whether a cache serves from memory, and says no more."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        store.put("b", b"2")
+        return store.get("b") == b"2"
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770, 0o702])
+def test_a_folder_that_others_may_write_to_is_not_used(tmp_path, mode) -> None:
+    ObjectCache(tmp_path, 1 << 20).put("a", b"their code")
+    tmp_path.chmod(mode)
+    store = ObjectCache(tmp_path, 1 << 20)
+    with pytest.warns(UserWarning, match=f"others.*{mode:o}") as said:
+        assert store.get("a") is None
+    assert len(said) == 1 and "\n" not in str(said[0].message)
+    assert quiet_about(store)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.bin"]
+
+
+def test_a_folder_of_another_user_is_not_used(tmp_path, monkeypatch) -> None:
+    ObjectCache(tmp_path, 1 << 20).put("a", b"their code")
+    owner = tmp_path.stat().st_uid
+    monkeypatch.setattr("tileloom.runtime.cache.os.getuid", lambda: owner + 1)
+    store = ObjectCache(tmp_path, 1 << 20)
+    if owner == 0:
+        assert store.get("a") == b"their code"  # root may do anything anyway
+        os.chown(tmp_path, 12345, -1)
+    with pytest.warns(UserWarning, match="belongs to user"):
+        assert store.get("a") is None
+    assert quiet_about(store)
+
+
+def test_a_new_folder_is_for_its_owner_alone(tmp_path) -> None:
+    before = os.umask(0)
+    try:
+        store = ObjectCache(tmp_path / "new", 1 << 20)
+        store.put("a", b"1")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
+    assert ObjectCache(tmp_path / "new", 1 << 20).get("a") == b"1"
+
+
+def a_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, a_socket, lambda path: path.symlink_to("/")])
+def test_what_is_no_file_is_no_entry(tmp_path, make) -> None:
+    make(tmp_path / "k.bin")
+    store = ObjectCache(tmp_path, 1 << 20)
+    assert store.get("k") is None
+    assert store.get_or_make("k", lambda: b"1") == b"1"
+    assert store.get_or_make("k", lambda: b"2") == b"1"
+    store.put("other", b"3")
+    assert ObjectCache(tmp_path, 1 << 20).get("other") == b"3"
+    assert store.prune() < 1 << 10
+
+
+def test_an_entry_under_another_name_is_none(tmp_path) -> None:
+    store = ObjectCache(tmp_path, 1 << 20)
+    store.put("a", b"code of a")
+    (tmp_path / "a.bin").rename(tmp_path / "b.bin")
+    assert store.get("b") is None
+
+
+def test_what_cannot_be_read_is_made_anew(tmp_path) -> None:
+    def number(data: bytes) -> int:
+        return int(data)
+
+    store = ObjectCache(tmp_path, 1 << 20)
+    store.put("k", b"no number")
+    assert store.read("k", number) is None
+    assert store.get("k") is None
+    store.put("k", b"7")
+    assert store.read("k", number) == 7
+
+
+def test_memory_has_a_limit(monkeypatch) -> None:
+    monkeypatch.setattr("tileloom.runtime.cache._MOST_IN_MEMORY", 1000)
+    store = ObjectCache(None, 1 << 20)
+    for number in range(20):
+        store.put(str(number), bytes(300))
+    assert [number for number in range(20) if store.get(str(number))] == [17, 18, 19]
+    store.put("large", bytes(5000))
+    assert store.get("large") == bytes(5000)
+
+
+def test_a_user_without_a_home_has_no_folder(monkeypatch) -> None:
+    def unknown(_: int) -> None:
+        raise KeyError("getpwuid(): uid not found")
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    for name in ("HOME", "XDG_CACHE_HOME", "TILELOOM_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    assert Settings.from_environment().cache_dir is None
+    with pytest.raises(UserError, match="no home"):
+        Settings.from_environment({"TILELOOM_CACHE_DIR": "~/kernels"})
+    with override(cache_dir=None):
+        assert object_cache().get_or_make("homeless", lambda: b"1") == b"1"
 
 
 def test_settings_choose_the_cache(tmp_path) -> None:

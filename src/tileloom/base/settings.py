@@ -64,11 +64,18 @@ def _parse_planner(text: str) -> str:
 
 
 def _parse_path(text: str) -> Path | None:
-    return Path(text).expanduser() if text else None
+    try:
+        return Path(text).expanduser() if text else None
+    except RuntimeError:
+        raise ValueError("a folder; '~' stands for none, as this user has no home") from None
 
 
-def _default_cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tileloom"
+def _default_cache() -> Path | None:
+    """Where the user keeps such things; None for a user without a home."""
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tileloom"
+    except RuntimeError:
+        return None
 
 
 def _setting(variable: str, parse: Callable[[str], Any], default: Any, meaning: str) -> Any:
@@ -86,7 +93,7 @@ class Settings:
     3
     """
 
-    cache_dir: Path = _setting(  # noqa: RUF009
+    cache_dir: Path | None = _setting(  # noqa: RUF009
         "TILELOOM_CACHE_DIR", _parse_path, _default_cache, "folder of compiled kernels"
     )
     cache: bool = _setting(

@@ -119,6 +119,8 @@ def _llvm() -> str:
 def _cache() -> str:
     if not settings().cache:
         return "switched off by TILELOOM_CACHE"
+    if settings().cache_dir is None:
+        return "none: this user has no home folder, and TILELOOM_CACHE_DIR names none"
     files, size = object_cache().size()
     return f"{settings().cache_dir}: {files} files, {size / 2**20:.1f} MiB"
 

@@ -95,6 +95,20 @@ def load_object(data: bytes, symbols: Mapping[str, int] | None = None) -> Loaded
         raise LinkError(f"a broken object file: {error}") from None
 
 
+def checked_object(data: bytes) -> bytes:
+    """The bytes of an object file.
+
+    Raises:
+        LinkError: for bytes that are none.
+    """
+    try:
+        if any(symbol.is_global and symbol.section for symbol in _Linker(data, {}).symbols):
+            return data
+    except (struct.error, IndexError, ValueError) as error:
+        raise LinkError(f"a broken object file: {error}") from None
+    raise LinkError("an object file without functions")
+
+
 class _Linker:
     def __init__(self, data: bytes, symbols: Mapping[str, int]) -> None:
         if data[:6] != b"\x7fELF\x02\x01" or len(data) < 64:
