@@ -60,7 +60,7 @@ def lower_cross_thread_reduction(func: PrimFunc) -> PrimFunc:
     Needs: the blocks stage, first of all passes: it reads which loops feed the reduction.
     Ensures: no block with an init has a reduction variable that a thread runs.
 
-    Of a reduction of several buffers at once (an arg-maximum) the init is taken for the identity.
+    Of an arg-maximum, parts begin with the init, which may be chosen in any number of them.
 
     Raises:
         UserError: the reduction is no sum, product, minimum, maximum or choice, or other loops

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from ..base import DType
 from ..base.errors import UserError
@@ -69,7 +70,7 @@ def recognise(block: Block) -> ThreadReduction:
         loads = [BufferLoad(store.buffer, store.indices) for store in stores]
         known = combiners.recognise([store.value for store in stores], loads)
         if known is not None:
-            return _known(stores, known)
+            return _known(stores, known, tuple(init.value for init in inits))
         pairs = zip(stores, loads, strict=True)
         sources = [_source(store.value, load) for store, load in pairs]
         values = tuple(init.value for init in inits)
@@ -111,14 +112,16 @@ def recognise_choice(
 
 
 def _known(
-    stores: Sequence[BufferStore], known: tuple[combiners.Combine, Sequence[Expr]]
+    stores: Sequence[BufferStore],
+    known: tuple[combiners.Combine, Sequence[Expr]],
+    inits: tuple[Expr, ...],
 ) -> ThreadReduction:
     """A reduction by one of the combinations that have a name."""
     combine, sources = known
     lhs, rhs = ([Var(name, store.value.dtype) for store in stores] for name in "xy")
     start = tuple(combiners.neutral(combine, stores[0].value.dtype))
     combiner = CommReducer(lhs, rhs, combine(lhs, rhs), start)
-    return ThreadReduction(tuple(stores), tuple(sources), start, combiner)
+    return ThreadReduction(tuple(stores), tuple(sources), inits, combiner)
 
 
 def _stores(stmt: Stmt | None, names: Mapping[Var, Expr]) -> list[BufferStore]:
@@ -176,12 +179,23 @@ def _combiner(
     if any(has_load(result) or not free_vars(result) <= known for result in results):
         return None
     neutral = tuple(inits)
-    value = stores[0].value
-    if len(stores) == 1 and isinstance(value, Add | Mul | Min | Max | And | Or):
-        neutral = (identity(type(value), value.dtype),)
-    elif len(stores) == 1:
-        return None  # a choice without a key
+    operators = [identity(type(s.value), s.value.dtype) for s in stores if _is_operator(s.value)]
+    if len(operators) == len(stores):
+        neutral = tuple(operators)
+    elif len(stores) == 1 or any(map(_counts_again, stores, inits)):
+        return None  # a choice without a key, or a start that each thread would add
     return CommReducer(lhs, rhs, results, neutral)
+
+
+def _counts_again(store: BufferStore, init: Expr) -> bool:
+    """Whether combining a start in more than once makes a difference."""
+    value = store.value
+    return isinstance(value, Add | Mul) and init is not identity(type(value), value.dtype)
+
+
+def _is_operator(value: Expr) -> TypeGuard[BinaryOp]:
+    """Whether a component is combined by itself."""
+    return isinstance(value, Add | Mul | Min | Max | And | Or)
 
 
 def identity(op: type[BinaryOp], kind: DType) -> Expr:

@@ -24,7 +24,7 @@ from ..errors import name_of, refuse
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from .affine import affine_binding, masked_binding
-from .memo import memoised
+from .reductions import check_statements, statement_fault
 from .scope import BlockScope, block_scope, touched_buffers
 from .tree import child_blocks, child_realizes, is_zero, loops_above, scope_root
 
@@ -73,7 +73,7 @@ def reduction_fault(
     """Why a block is not a reduction in a scope (or, locally, under a loop); None if it is.
 
     A reduction block has an `init`, affine bindings, data-parallel and reduction iterations only,
-    is the only one to write what it writes, and places its results by data-parallel ones alone.
+    is the only one to write what it writes, and has statements that reduce: see `statement_fault`.
 
     Args:
         masked: whether the predicate may leave out instances by a condition on several variables,
@@ -88,21 +88,7 @@ def reduction_fault(
         if axis.iter_type not in (SPATIAL, REDUCE):
             return f"its iteration variable {axis.var.name!r} is neither data-parallel nor reduced"
     fault = _dominance_fault(block_scope(state, _stmt(within)), stmt)
-    return fault or _output_index_fault(state, stmt)
-
-
-@memoised
-def _output_index_fault(state: ScheduleState, block: Block) -> str | None:
-    reduced = {axis.var for axis in block.iter_vars if axis.iter_type == REDUCE}
-    written = {region.buffer for region in block.writes}
-    for node in pre_order(block):
-        if isinstance(node, BufferStore) and node.buffer in written:
-            for index in node.indices:
-                bad = free_vars(index) & reduced
-                if bad:
-                    names = ", ".join(sorted(repr(var.name) for var in bad))
-                    return f"the reduction variable {names} is in the index of what it writes"
-    return None
+    return fault or statement_fault(state, stmt)
 
 
 def _stmt(sref: StmtSRef) -> For | Block:
@@ -183,6 +169,7 @@ def check_starts(state: ScheduleState, block: StmtSRef, buffer: Buffer, what: st
             return
         why = f"reads what it writes, {buffer.name!r}, and does not start it"
     else:
+        check_statements(state, block)
         own = {outer.loop.loop_var for outer in loops_above(block)}
         outer = {s.loop.loop_var for s in block.ancestors() if s.is_loop} - own
         outer.update(a.var for s in block.ancestors() if s.is_block for a in s.block.iter_vars)

@@ -41,6 +41,7 @@ from ...tir import (
 from ...tir.analysis_intervals import Intervals
 from ..analysis.blocks import loaded_points
 from ..analysis.order import repetition_fault
+from ..analysis.reductions import check_statements
 from ..analysis.tree import child_blocks, is_one, is_zero, loops_in_sight, only_child_chain
 from ..errors import name_of, refuse
 from ..sref import StmtSRef
@@ -368,6 +369,7 @@ def blockized(
     cut = loops.index(loop.loop)
     outside, inside = loops[:cut], loops[cut:]
     if block.init is not None:
+        check_statements(state, block_sref)
         _check_no_repetition(realize, outside, inside, [loop, block_sref])
     divided = divide(realize, outside, inside, preserve_unit_iters, [loop, block_sref])
     binder = Binder(loops)

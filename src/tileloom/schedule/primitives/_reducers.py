@@ -5,10 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...expr import Add, BinaryOp, Call, Expr, Max, Min, Mul, Not, Select, Var, substitute
-from ...expr.combiners import Combine, match_combination, recognise
+from ...expr import (
+    Add,
+    Analyzer,
+    BinaryOp,
+    Call,
+    Expr,
+    IntImm,
+    Max,
+    Min,
+    Mul,
+    Not,
+    Select,
+    Var,
+    substitute,
+)
+from ...expr.combiners import Combine, match_combination, moments, online_softmax, recognise
 from ...expr.combiners import Values as Pair
-from ...expr.nodes import EQ, GE, GT, LE, LT, And, Or
+from ...expr.nodes import EQ, GE, GT, LE, LT, And, FloatImm, Or
 from ...tir import (
     Block,
     BlockRealize,
@@ -33,12 +47,38 @@ class Reduction:
         start: the first values.
         new: what is combined in.
         combine: the new values of old and new ones.
+        repeatable: the first values that may be combined in any number of times; None for a
+            component stands for any value, as of a maximum.
     """
 
     stores: tuple[BufferStore, ...]
     start: tuple[Expr, ...]
     new: tuple[Expr, ...]
     combine: Combine
+    repeatable: Repeatable
+
+
+def reduction_in_parts(block: Block) -> Reduction:
+    """The parts of a reduction block's statements, for what starts several parts of a result.
+
+    Refuses a start that would then be combined in more than once, and is not neutral.
+    """
+    found = reduction_of(block)
+    for store, start, wanted in zip(found.stores, found.start, found.repeatable, strict=True):
+        if wanted is not None and not _is_number(start, wanted):
+            raise refuse(
+                f"the block {block.name_hint!r} starts {store.buffer.name!r} at {start}, not at "
+                f"the neutral {wanted}; parts of the reduction would each count that",
+                at=[block],
+                hint="start the reduction at the neutral value, and combine the rest in afterwards",
+                fast="No matched reducer for identity and combiner",
+            )
+    return found
+
+
+def _is_number(value: Expr, number: int) -> bool:
+    found = Analyzer().simplify(value)
+    return isinstance(found, IntImm | FloatImm) and found.value == number
 
 
 def reduction_of(block: Block) -> Reduction:
@@ -51,13 +91,13 @@ def reduction_of(block: Block) -> Reduction:
             at=[block],
         )
     old = [BufferLoad(s.buffer, s.indices) for s in stores]
-    for combine in _COMBINERS.get(len(stores), ()):
+    for combine, repeatable in _COMBINERS.get(len(stores), ()):
         new = match_combination(combine, old, values)
         if new is not None:
-            return Reduction(stores, first, tuple(new), combine)
+            return Reduction(stores, first, tuple(new), combine, repeatable)
     known = recognise(values, old)
     if known is not None:
-        return Reduction(stores, first, tuple(known[1]), known[0])
+        return Reduction(stores, first, tuple(known[1]), known[0], _KNOWN[known[0]])
     raise refuse(
         f"the combiner of the block {block.name_hint!r} is not known: "
         + ", ".join(map(str, values)),
@@ -108,13 +148,21 @@ def _isnan(value: Expr) -> Expr:
     return Call("bool", "tir.isnan", (value,))
 
 
-_COMBINERS: Mapping[int, Sequence[Combine]] = {
-    1: [_each(Add), _each(Mul), _each(Max), _each(Min)],
-    2: [
-        _each(Add),
-        *(_pick(op, ties) for op in (GE, GT, LE, LT) for ties in ("old", "index", "nan")),
+Repeatable = tuple[int | None, ...]
+_COMBINERS: Mapping[int, Sequence[tuple[Combine, Repeatable]]] = {
+    1: [
+        (_each(Add), (0,)), (_each(Mul), (1,)), (_each(Max), (None,)), (_each(Min), (None,)),
     ],
-}
+    2: [
+        (_each(Add), (0, 0)),
+        *(
+            (_pick(op, ties), (None, None))
+            for op in (GE, GT, LE, LT)
+            for ties in ("old", "index", "nan")
+        ),
+    ],
+}  # fmt: skip
+_KNOWN: Mapping[Combine, Repeatable] = {online_softmax: (None, 0), moments: (0, 0, 0)}
 
 
 def store_all(buffers: list[Buffer], values: list[Expr], places: list[tuple[Expr, ...]]) -> Stmt:

@@ -40,7 +40,8 @@ from ..state import ScheduleState
 def decompose_reduction(state: ScheduleState, block: BlockRef, loop: LoopRef) -> BlockRef:
     """Move the `T.init()` of a reduction into a block that runs before a loop.
 
-    The block becomes `<name>_update`, the new one is `<name>_init`. Loops inside of `loop` that
+    The block becomes `<name>_update`, the new one is `<name>_init`; both have the annotations that
+    the block had. Loops inside of `loop` that
     place the results are repeated around the new block; loops that only reduce are not.
 
     Args:
@@ -133,6 +134,7 @@ def _init_realize(realize: BlockRealize) -> BlockRealize:
         tuple(_region(region, renamed) for region in block.writes),
         f"{block.name_hint}_init",
         body,
+        annotations=dict(block.annotations),
     )
     return BlockRealize(tuple(values), realize.predicate, start)
 

@@ -17,6 +17,7 @@ from ...tir import (
 )
 from ..analysis.affine import affine_binding
 from ..analysis.blocks import leaf_store, loop_iter_type
+from ..analysis.reductions import check_statements
 from ..analysis.tree import child_blocks, require_plain_loop
 from ..errors import name_of, refuse
 from ..instruction import IntRef, LoopRef, primitive
@@ -139,6 +140,8 @@ def _check_reductions(state: ScheduleState, loop: StmtSRef, blocks: Sequence[Stm
             continue
         pairs = list(zip(sref.block.iter_vars, realize.iter_values, strict=True))
         reduces = any(a.iter_type == REDUCE and var in free_vars(v) for a, v in pairs)
+        if reduces:
+            check_statements(state, sref)
         if reduces and (loop_iter_type(state, loop) != REDUCE or not affine_binding(state, sref)):
             raise refuse(
                 f"{name_of(loop)} does more than reduce in {name_of(sref)}, so it is not known "

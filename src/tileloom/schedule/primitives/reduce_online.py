@@ -49,7 +49,7 @@ from ..errors import name_of, refuse
 from ..instruction import BlockRef, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._reducers import Reduction, reduction_of, store_all, swap
+from ._reducers import Reduction, reduction_in_parts, store_all, swap
 
 #: Counts up to here are exact in float32.
 _MOST = 1 << 24
@@ -113,8 +113,8 @@ class _Online:
             self._check_plain(sref)
         check_stage_pipeline(state, self.scope)
         self._check_order()
-        self.one = reduction_of(first.block)
-        self.two = reduction_of(second.block)
+        self.one = reduction_in_parts(first.block)
+        self.two = reduction_in_parts(second.block)
         self.to_first = self._same_loops()
         self.pair = self._recognise()
 
@@ -229,6 +229,8 @@ class _Online:
         old = [BufferLoad(b, p) for b, p in zip(buffers, places, strict=True)]
         new = of_one(combine, self.pair.value)
         start = neutral(combine, str(buffers[0].dtype))
+        if combine is online_softmax:
+            start[0] = self.one.start[0]  # a maximum may start anywhere
         first = zip(buffers, start, places, strict=True)
         bare = block.replace(
             reads=(),

@@ -8,6 +8,7 @@ from ...expr import REDUCE, SPATIAL, free_vars
 from ...tir import For, Stmt
 from ..analysis.affine import affine_binding, masked_binding, partial_affine_binding
 from ..analysis.order import reordering_fault
+from ..analysis.reductions import check_statements
 from ..analysis.tree import blocks_in_sight, loops_above, loops_in_sight
 from ..errors import name_of, refuse
 from ..instruction import LoopRef, primitive
@@ -116,6 +117,7 @@ def _check_starts(
     for block in blocks_in_sight(state, chain[0]):
         if block.block.init is None:
             continue
+        check_statements(state, block)
         below = [sref.loop for sref in loops_in_sight(block)][len(outside) + len(chain) :]
         fault = reordering_fault(state.realize(block), outside, before, after, below)
         if fault is not None:

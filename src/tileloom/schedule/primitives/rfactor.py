@@ -42,7 +42,7 @@ from ..errors import name_of, refuse
 from ..instruction import BlockRef, LoopRef, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._reducers import Reduction, reduction_of, store_all, swap
+from ._reducers import Reduction, reduction_in_parts, store_all, swap
 
 
 @primitive("RFactor")
@@ -53,7 +53,8 @@ def rfactor(state: ScheduleState, loop: LoopRef, factor_axis: int) -> BlockRef:
     `<name>_rf`; the block itself then reduces over that axis.
 
     Args:
-        loop: a serial reduction loop around one reduction block.
+        loop: a serial reduction loop around one reduction block, which starts its results at the
+            neutral value (a maximum, minimum or arg-maximum at any).
         factor_axis: where the new axis stands in the buffer; negative ones count from the end.
 
     Returns:
@@ -85,7 +86,7 @@ class _RFactor:
             check_stage_pipeline(state, self.scope)
             check_reduction(state, self.block, masked=True)
         self._check_loops()
-        self.reduction: Reduction = reduction_of(self.block.block)
+        self.reduction: Reduction = reduction_in_parts(self.block.block)
         ranks = {store.buffer.ndim for store in self.reduction.stores}
         rank = max(ranks)
         if not -(rank + 1) <= factor_axis <= rank:
