@@ -6,15 +6,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from ...base.errors import ShapeError, UnsupportedError
-from ...graph import ops
-from ...graph.nodes import Tensor
-from ...graph.symbols import is_symbolic
 from . import numpy_names, shapes
-from .array import Array, lift
+from .array import Array
 from .functions import PUBLIC
+from .indexing import select
 from .numpy_names import array_function, array_ufunc
 
 _BINARY = {
@@ -67,72 +62,7 @@ def _method(name: str) -> Callable[..., Any]:
 
 
 def _getitem(self: Array, key: Any) -> Array:
-    """Slices, integers, None, `...`, and one array of integers."""
-    lift(self)  # it belongs to this trace
-    parts = key if isinstance(key, tuple) else (key,)
-    given = sum(part is not None and part is not Ellipsis for part in parts)
-    if given > self.ndim:
-        raise ShapeError(f"{given} indices for {self.tensor.type}")
-    filled: list[Any] = []
-    for part in parts:
-        if part is Ellipsis:
-            filled += [slice(None)] * (self.ndim - given)
-        else:
-            filled.append(part)
-    if Ellipsis not in [p for p in parts if p is Ellipsis]:
-        filled += [slice(None)] * (self.ndim - given)
-    return Array(_index(self.tensor, filled))
-
-
-def _index(tensor: Tensor, parts: list[Any]) -> Tensor:
-    axis = 0
-    dropped: list[int] = []
-    for part in parts:
-        if part is None:
-            tensor = ops.expand_dims(tensor, axis)
-        elif isinstance(part, slice):
-            tensor = _slice(tensor, part, axis)
-        elif isinstance(part, (int, np.integer)) and not isinstance(part, bool):
-            tensor = _slice(tensor, _one(int(part), tensor.shape[axis], axis), axis)
-            dropped.append(axis)
-        else:
-            at = lift(part).tensor
-            if not at.dtype.is_int:
-                raise UnsupportedError(
-                    f"indexing with {at.type} is not supported",
-                    hint="choose elements with tileloom.where; masks give data-dependent shapes",
-                )
-            tensor = ops.gather(tensor, at, axis)
-            axis += at.ndim - 1
-        axis += 1
-    return ops.squeeze(tensor, dropped) if dropped else tensor
-
-
-def _one(index: int, extent: int, axis: int) -> slice:
-    if not -extent <= index < extent:
-        raise ShapeError(f"index {index} is out of range for axis {axis} with extent {extent}")
-    first = index if index >= 0 else index + extent
-    return slice(first, first + 1)
-
-
-def _slice(tensor: Tensor, part: slice, axis: int) -> Tensor:
-    if any(map(is_symbolic, (tensor.shape[axis], part.start, part.stop))):
-        return _open_slice(tensor, part, axis)
-    start, stop, step = part.indices(tensor.shape[axis])
-    if (start, stop, step) == (0, tensor.shape[axis], 1):
-        return tensor
-    if step < 0 and stop < 0:
-        stop = -(tensor.shape[axis] + 1)
-    return ops.strided_slice(tensor, (start,), (stop,), (axis,), (step,))
-
-
-def _open_slice(tensor: Tensor, part: slice, axis: int) -> Tensor:
-    """A slice with an extent or an end that is symbolic."""
-    extent, step = tensor.shape[axis], 1 if part.step is None else part.step
-    start, stop = (0, extent) if step > 0 else (-1, -extent - 1)
-    start = start if part.start is None else part.start
-    stop = stop if part.stop is None else part.stop
-    return ops.strided_slice(tensor, (start,), (stop,), (axis,), (step,))
+    return Array(select(self, key)[0])
 
 
 def _namespace(self: Array, api_version: str | None = None) -> Any:

@@ -12,9 +12,11 @@ from ...base import dtype
 from ...base.errors import ArgumentError, ShapeError
 from ...graph import ops
 from ...graph.nodes import Tensor, as_extent
+from ...graph.ops.common import normalize_axis
 from ...graph.symbols import is_symbolic
 from .array import Array, as_type, lift, promote
 from .functions import Axis, public
+from .indexing import known_in_range
 
 Shape = int | Sequence[int]
 
@@ -173,13 +175,22 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: float =
 @public
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Array:
     """Slices at the given positions; negative ones count from the end."""
-    return Array(ops.take(lift(x).tensor, lift(indices).tensor, axis))
+    tensor = lift(x).tensor
+    if axis is None:
+        tensor, axis = ops.reshape(tensor, (tensor.type.size,)), 0
+    axis = normalize_axis(axis, tensor.ndim)
+    return Array(
+        ops.gather(tensor, known_in_range(lift(indices).tensor, tensor.shape[axis], axis), axis)
+    )
 
 
 @public
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Array:
     """For each position along the other axes, the elements at the given indices."""
-    return Array(ops.take_along_axis(lift(x).tensor, lift(indices).tensor, axis))
+    tensor = lift(x).tensor
+    axis = normalize_axis(axis, tensor.ndim)
+    places = known_in_range(lift(indices).tensor, tensor.shape[axis], axis)
+    return Array(ops.take_along_axis(tensor, places, axis))
 
 
 @public
