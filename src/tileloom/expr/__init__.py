@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from .modular import ModularSet, modular_set
     from .ops import Op, find_op, get_op, is_pure_op, op_names, register_op
     from .order import order_key
+    from .padded_map import PaddedInverse
     from .rebuild import is_pure
     from .subspace import Division, SubspaceDivision, subspace_divide
 
@@ -92,6 +93,7 @@ room(
     modular="ModularSet modular_set",
     ops="Op find_op get_op is_pure_op op_names register_op",
     order="order_key",
+    padded_map="PaddedInverse",
     rebuild="is_pure",
     subspace="Division SubspaceDivision subspace_divide",
 )
@@ -102,9 +104,10 @@ __all__ = [
     "CompareOp", "ConstIntBound", "Div", "Division", "Expr", "ExprLike", "FloatImm", "FloorDiv",
     "FloorMod", "IndexMap", "IntImm", "IntSet", "IterMapResult", "IterMark", "IterSplitExpr",
     "IterSumExpr", "IterVar", "Let", "Max", "Min", "Mod", "ModularSet", "Mul", "Not", "Op",
-    "Or", "ProducerLoad", "Ramp", "Range", "Reduce", "Select", "Shuffle", "SizeVar",
-    "StringImm", "Sub", "SubspaceDivision", "Var", "as_expr", "binary", "broadcast_to", "cast",
-    "const", "const_int_bound", "detect_iter_map", "evaluate", "find_op", "free_vars", "get_op",
+    "Or", "PaddedInverse", "ProducerLoad", "Ramp", "Range", "Reduce", "Select", "Shuffle",
+    "SizeVar", "StringImm", "Sub", "SubspaceDivision", "Var", "as_expr", "binary",
+    "broadcast_to", "cast", "const", "const_int_bound", "detect_iter_map", "evaluate", "find_op",
+    "free_vars", "get_op",
     "intrin", "inverse_affine_iter_map", "is_index", "is_pure", "is_pure_op",
     "is_true", "iter_map_simplify", "logical_not", "match_lanes", "match_types", "modular_set",
     "normalize_iter_map_to_expr", "op_names", "order_key", "post_order", "promote", "register_op",

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from math import lcm
 
 from ..base.errors import UserError
 from .analyzer import Analyzer
-from .build import as_expr, binary, const
+from .build import as_expr, const
 from .itermap import detect_iter_map, domain_analyzer, inverse_affine_iter_map
 from .itermap_nodes import IterSplitExpr, is_int
-from .nodes import GE, Expr, FloorDiv, FloorMod, IntImm, Or, Var
+from .nodes import Expr, Var
 from .operators import ExprLike
+from .padded_map import PaddedInverse, padded_inverse
 from .reduction import Range
-from .walk import post_order, substitute
+from .walk import substitute
 
 
 class IndexMap:
@@ -134,55 +134,36 @@ class IndexMap:
 
         >>> tiles = IndexMap.from_func(lambda i: [i // 4, i % 4])
         >>> back, padding = tiles.non_surjective_inverse([14]); back, padding
-        (IndexMap((axis0, axis1) -> (axis0 * 4 + axis1)), 13 < axis0 * 4 + axis1)
+        (IndexMap((axis0, axis1) -> (axis0 * 4 + axis1)), axis0 == 3 and 1 < axis1)
 
         Raises:
             UserError: when two elements may go to one place.
         """
         sizes = [as_expr(extent) for extent in shape]
-        domains = self._domains(sizes)
-        exact = detect_iter_map(self.final_indices, domains, True, "bijective", analyzer)
-        if exact or self.inverse_index_map is not None:
+        padded = self.padded_inverse(sizes, analyzer)
+        if padded is None:
             return self.inverse(sizes, analyzer), const(False)
+        return IndexMap(padded.outputs, padded.back), padded.outside
+
+    def padded_inverse(
+        self, shape: Sequence[ExprLike], analyzer: Analyzer | None = None
+    ) -> PaddedInverse | None:
+        """The map back with its padding and the new shape; None where nothing is padding."""
+        sizes = [as_expr(extent) for extent in shape]
+        domains = self._domains(sizes)
+        if self.inverse_index_map is not None:
+            return None
+        exact = detect_iter_map(self.final_indices, domains, True, "bijective", analyzer)
+        if exact and all(is_int(total.base, 0) for total in exact.indices):
+            return None
         known = analyzer or Analyzer()
-        step = const(self._common_divisor(), sizes[0].dtype)
-        padded = [known.simplify((size + (step - 1)) // step * step) for size in sizes]
-        back = self._inverse_of_padded(sizes, padded, analyzer)
-        return back, self._padding(back, sizes, padded, analyzer)
-
-    def _inverse_of_padded(
-        self, sizes: Sequence[Expr], padded: Sequence[Expr], analyzer: Analyzer | None
-    ) -> IndexMap:
-        """The inverse over the least padded shape that makes the map bijective."""
-        last: UserError | None = None
-        for mask in range(1, 1 << len(sizes)):
-            shape = [p if mask >> i & 1 else s for i, (s, p) in enumerate(zip(sizes, padded))]
-            try:
-                return self.inverse(shape, analyzer)
-            except UserError as error:
-                last = error
-        raise last or UserError(f"the index map {self} has no inverse")
-
-    def _padding(
-        self,
-        back: IndexMap,
-        sizes: Sequence[Expr],
-        padded: Sequence[Expr],
-        analyzer: Analyzer | None,
-    ) -> Expr:
-        ranges = self.map_ranges([Range.from_extent(extent) for extent in padded], analyzer)
-        known = analyzer.copy() if analyzer is not None else Analyzer()
-        for var, domain in zip(back.initial_indices, ranges):
-            known.bind(var, domain)
-        outside = const(False)
-        for old, size in zip(back.final_indices, sizes):
-            outside = binary(Or, outside, binary(GE, old, size))
-        return known.simplify(outside)
-
-    def _common_divisor(self) -> int:
-        nodes = (node for final in self.final_indices for node in post_order(final))
-        divisors = (node.b for node in nodes if isinstance(node, (FloorDiv, FloorMod)))
-        return lcm(*(max(1, b.value) for b in divisors if isinstance(b, IntImm)))
+        try:
+            found = padded_inverse(self.initial_indices, self.final_indices, sizes, known)
+        except UserError:
+            if exact:
+                return None
+            raise
+        return None if is_int(found.outside, 0) else found
 
     def is_equivalent(self, other: IndexMap) -> bool:
         """Whether both compute the same function.

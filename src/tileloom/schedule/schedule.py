@@ -211,7 +211,8 @@ class Schedule:
             self._complete(error, kind, given)
             raise
         names = [p.name for p in kind.parameters]
-        return self._step(kind, {k: v for k, v in {**given, **changed}.items() if k in names})
+        whole = {k: self._with_numbers(v) for k, v in {**given, **changed}.items() if k in names}
+        return self._step(kind, whole)
 
     def _by_name(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -352,6 +353,17 @@ class Schedule:
         if isinstance(value, bool) or not hasattr(value, "__index__"):
             raise refuse(f"a number is needed, got {value!r}")
         return int(value)
+
+    def _with_numbers(self, value: Any) -> Any:
+        """An index map with numbers for the number variables that it was made of."""
+        if not isinstance(value, IndexMap):
+            return value
+        used = {v for index in value.final_indices for v in free_vars(index) if v in self._values}
+        if not used:
+            return value
+        known: dict[Var, Expr] = {v: const(self._values[v], v.dtype) for v in used}
+        finals = [simplify(substitute(index, known)) for index in value.final_indices]
+        return IndexMap(value.initial_indices, finals, value.inverse_index_map)
 
     def _value(self, value: Any) -> Any:
         """Data with numbers for the number variables in it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..expr import REDUCE, IterVar, Var
+from ..expr import REDUCE, IterVar, Var, free_vars
 from .verify_flow import Flow, Update, made_by, reducing_lanes, values_of
 from .verify_model import INIT, Access, Dim, Instance, Memory, Model
 from .verify_report import Findings
@@ -104,7 +104,7 @@ def check_instances(flow: Flow, findings: Findings) -> None:
             _check_once(flow, findings, flow.updates[write])
             _check_all(flow, findings, flow.updates[write])
         else:
-            if any(write.reduces):
+            if any(write.reduces) and not _is_the_same_again(write):
                 what = f"block {write.block!r} reduces into {write.memory.name!r}"
                 flow.model.doubt(f"{what}, but does not accumulate element by element", True)
             _check_repetition(flow, findings, write)
@@ -115,6 +115,13 @@ def check_instances(flow: Flow, findings: Findings) -> None:
         ):
             outputs.add(write.place)
             _check_outputs(flow, findings, write)
+
+
+def _is_the_same_again(write: Access) -> bool:
+    """Whether a store leaves the same in every step of a reduction: it loads and counts nothing."""
+    places = write.place.chain() if write.place is not None else ()
+    steps = {a.var for place in places for a in place.block.iter_vars if a.iter_type == REDUCE}
+    return not write.loads and write.value is not None and not free_vars(write.value) & steps
 
 
 def declared_domain(model: Model, place: Instance) -> Any | None:

@@ -118,7 +118,11 @@ class _Walk:
             case BlockRealize():
                 self.block(stmt, frame)
             case BufferStore():
-                self.store(stmt, frame)
+                branches = _by_branches(stmt)
+                if branches is None:
+                    self.store(stmt, frame)
+                else:
+                    self.stmt(branches, frame)
             case IfThenElse():
                 condition = self.evaluate(stmt.condition, frame.at(0))
                 self.stmt(stmt.then_case, frame.where(condition).at(1))
@@ -500,6 +504,18 @@ def _abstract(expr: Expr, frame: Frame, symbols: dict[Expr, Var]) -> Expr:
         if space.number(frame.expr(whole)) is not None:
             return whole
     return symbols.setdefault(expr, Var(f"s{len(symbols)}", expr.dtype))
+
+
+def _by_branches(stmt: BufferStore) -> IfThenElse | None:
+    """A choice between accumulating and something else, as two stores of which one runs."""
+    value = stmt.value
+    if not isinstance(value, Call) or value.op != "tir.if_then_else":
+        return None
+    condition, yes, no = value.args
+    own = BufferLoad(stmt.buffer, stmt.indices)
+    if all(own not in post_order(part) for part in (yes, no)):
+        return None
+    return IfThenElse(condition, stmt.replace(value=yes), stmt.replace(value=no))
 
 
 def _is_opaque(call: Call) -> bool:

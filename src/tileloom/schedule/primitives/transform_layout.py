@@ -7,46 +7,34 @@ from typing import Any
 
 from ...base.errors import UserError
 from ...expr import (
-    EQ,
-    SPATIAL,
     Analyzer,
-    Call,
     Expr,
     IndexMap,
-    IntImm,
-    IterVar,
-    Not,
-    Or,
+    PaddedInverse,
     Range,
     Var,
-    cast,
-    const,
     post_order,
     rewrite,
-    substitute,
 )
 from ...tir import (
-    SERIAL,
     Block,
-    BlockRealize,
     Buffer,
     BufferLoad,
     BufferRegion,
     BufferStore,
-    Evaluate,
     For,
     MatchBufferRegion,
     PrimFunc,
     Stmt,
     StmtRewriter,
-    pre_order,
-    seq,
 )
 from ..errors import name_of, refuse
 from ..instruction import Arguments, BlockRef, Text, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from ._index_maps import INDEX_MAP, as_index_map, index_map_text
+from ._layout_padding import LayoutPadding, fill_block, insert_fill, is_written
+from ._padded_writer import pad_writers
 
 _READ, _WRITE = 0, 1
 _SIDES = ("read", "write")
@@ -142,9 +130,10 @@ def transform_layout(
         block: a block that accesses the buffer.
         buffer: which one: ("read" or "write", index), its name, or the buffer.
         index_map: a function from old indices to new ones.
-        pad_value: what places hold that no element goes to: a number, or None where there are no
-            such places. Intermediate buffers are filled with it after they are written; of
-            parameters it is assumed.
+        pad_value: what places hold that no element goes to: a number, a function from the place to
+            its value, or None where there are no such places. Nests that write all elements in
+            order write it as well; else a block after the writers does. Of parameters that the
+            function only reads it is assumed.
         assume_injective_transform: take the map for injective without a proof, and leave places
             that no element goes to alone.
 
@@ -164,19 +153,27 @@ def transform_layout(
     padding = _padding(block, old, index_map, pad_value, assume_injective_transform)
     new = old.replace(
         data=Var(old.data.name, "handle", (str(old.dtype), old.scope)),
-        shape=tuple(index_map.map_shape(old.shape)),
+        shape=_new_shape(index_map, old, padding),
         strides=(),
     )
+    filling = None
+    if padding is not None:
+        back = IndexMap(padding.outputs, padding.back)
+        filling = LayoutPadding(back, padding.outside, pad_value)
+    assumed = is_param and not is_written(owner.block, old)
+    padded = None
+    if filling is not None and not assumed:
+        padded = pad_writers(owner.block, old, new, filling)
+    scope, block_map = padded or (owner.block, {})
     rewriter = _Relayout(old, new, index_map)
-    changed = rewriter.visit(owner.block)
+    changed = rewriter.visit(scope)
     if not isinstance(changed, Block):
         raise refuse("the block cannot be rewritten", at=[owner])
-    if padding is not None and pad_value is not None:
-        assumed = is_param and not _written(changed, new)
-        fill = _fill(new, padding, pad_value, assumed)
-        changed = _insert(changed, fill, new, first=assumed)
+    if filling is not None and padded is None:
+        fill = rewriter.visit(fill_block(new, filling, assumed))
+        changed = insert_fill(changed, fill, new, first=assumed)
     name = state.function_of(owner)
-    state.replace(owner, changed, {**rewriter.block_map, owner.block: changed})
+    state.replace(owner, changed, {**block_map, **rewriter.block_map, owner.block: changed})
     if is_param:
         func = state.mod[name]
         state.update_function(name, _with_buffer(func, old, new))
@@ -201,12 +198,15 @@ def _owner(state: ScheduleState, block: StmtSRef, buffer: Buffer) -> tuple[StmtS
 
 def _padding(
     block: StmtSRef, buffer: Buffer, index_map: IndexMap, pad_value: Any, assumed: bool
-) -> tuple[IndexMap, Expr] | None:
+) -> PaddedInverse | None:
     """The map back and the condition for a place to be padding; None where there is none."""
     if assumed:
         return None
     try:
-        back, outside = index_map.non_surjective_inverse(buffer.shape)
+        padding = index_map.padded_inverse(buffer.shape)
+        if padding is None:
+            index_map.inverse(buffer.shape)
+            return None
     except UserError as error:
         raise refuse(
             f"the index map sends two elements of {buffer.name!r} to one place, or its inverse "
@@ -215,17 +215,27 @@ def _padding(
             hint="say assume_injective_transform=True if it is injective all the same",
             fast="The index map is not injective",
         ) from None
-    if isinstance(outside, IntImm) and not outside.value:
-        return None
     if pad_value is None:
         raise refuse(
-            f"the new layout of {buffer.name!r} has places that no element goes to: {outside}",
+            f"the new layout of {buffer.name!r} has places that no element goes to: "
+            f"{padding.outside}",
             at=[block],
             hint="give pad_value, or a map that fills its shape",
             fast="The transformation would introduce padding",
         )
     _check_pad(block, buffer, pad_value)
-    return back, outside
+    return padding
+
+
+def _new_shape(
+    index_map: IndexMap, buffer: Buffer, padding: PaddedInverse | None
+) -> tuple[Expr, ...]:
+    try:
+        return tuple(index_map.map_shape(buffer.shape))
+    except UserError:
+        if padding is None:
+            raise
+        return padding.shape
 
 
 def _check_pad(block: StmtSRef, buffer: Buffer, pad_value: Any) -> None:
@@ -300,60 +310,6 @@ class _Relayout(StmtRewriter):
             if new is not stmt:
                 self.block_map[stmt] = new
         return new
-
-
-# ---------------------------------------------------------------------------- padding
-
-
-def _written(stmt: Stmt, buffer: Buffer) -> bool:
-    """Whether a statement stores to a buffer."""
-    return any(isinstance(n, BufferStore) and n.buffer is buffer for n in pre_order(stmt))
-
-
-def _fill(buffer: Buffer, padding: tuple[IndexMap, Expr], pad_value: Any, assumed: bool) -> Stmt:
-    """Loops that write the padding, or that promise it of a parameter."""
-    back, outside = padding
-    loops = [Var(f"axis{k}", extent.dtype) for k, extent in enumerate(buffer.shape)]
-    axes = [
-        IterVar(Range.from_extent(extent), Var(f"v_axis{k}", extent.dtype), SPATIAL)
-        for k, extent in enumerate(buffer.shape)
-    ]
-    here = [axis.var for axis in axes]
-    within = substitute(outside, dict(zip(back.initial_indices, here, strict=True)))
-    around = substitute(outside, dict(zip(back.initial_indices, loops, strict=True)))
-    if isinstance(pad_value, IndexMap):
-        value = pad_value.map_indices(list(here))[0]
-    else:
-        value = const(pad_value, buffer.dtype)
-    load = BufferLoad(buffer, here)
-    body: Stmt
-    if assumed:
-        holds = Or(Not(within), EQ(load, cast(buffer.dtype, value)))
-        body = Evaluate(Call("int32", "tir.assume", [holds]))
-    else:
-        body = BufferStore(buffer, cast(buffer.dtype, value), tuple(here))
-    point = BufferRegion.point(buffer, here)
-    block = Block(
-        tuple(axes),
-        (point,) if assumed else (),
-        () if assumed else (point,),
-        f"buffer_{buffer.name}_{'assumptions' if assumed else 'padding'}",
-        body,
-    )
-    stmt: Stmt = BlockRealize(tuple(loops), const(True) if assumed else around, block)
-    for var, extent in zip(reversed(loops), reversed(buffer.shape), strict=True):
-        stmt = For(var, const(0, var.dtype), extent, SERIAL, stmt)
-    return stmt
-
-
-def _insert(scope: Block, fill: Stmt, buffer: Buffer, first: bool) -> Block:
-    """The filling before everything, or right after the last part that writes the buffer."""
-    body = scope.body
-    parts = list(getattr(body, "seq", (body,)))
-    if first:
-        return scope.replace(body=seq(fill, *parts))
-    last = max((k for k, part in enumerate(parts) if _written(part, buffer)), default=-1)
-    return scope.replace(body=seq(*parts[: last + 1], fill, *parts[last + 1 :]))
 
 
 def _with_buffer(func: PrimFunc, old: Buffer, new: Buffer) -> PrimFunc:
