@@ -260,7 +260,7 @@ def _loop(x):
         (lambda x: x.tolist(), ("list",)),
         (lambda x: np.asarray(x), ("contents",)),
         (lambda x: list(range(x[0, 0])), ("integer value", "static_argnames")),
-        (lambda x: x.__setitem__(0, 1), ("immutable",)),
+        (lambda x: x.__setitem__(0, 1), ("not changed in parts", "where")),
     ],
 )
 def test_decisions_that_need_values_are_refused_at_their_line(function, words):

@@ -6,7 +6,7 @@ import linecache
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from ...graph.nodes import Tensor
 from ...graph.symbols import is_symbolic
 from ...runtime.arrays import refuse_masked
 from .context import current, is_running
+
+if TYPE_CHECKING:
+    from .inplace import Memory
 
 _PACKAGE = str(Path(__file__).parents[2])
 Number = bool | int | float
@@ -33,16 +36,18 @@ class IndexingError(ShapeError, IndexError):
 class Array:
     """An array while a function is traced: operators and array-API functions record nodes.
 
-    `weak` arrays stand for Python numbers, which take the type of what they meet.
+    `weak` arrays stand for Python numbers, which take the type of what they meet. `memory` tells
+    what other arrays share the elements; see `inplace`.
     """
 
-    __slots__ = ("origin", "tensor", "weak")
+    __slots__ = ("__weakref__", "memory", "origin", "tensor", "weak")
     __array_priority__ = 1000
 
     def __init__(self, tensor: Tensor, weak: bool = False) -> None:
         self.tensor = tensor
         self.weak = weak
         self.origin = current()
+        self.memory: Memory | None = None
 
     # ------------------------------------------------------------------ facts
 
@@ -121,13 +126,6 @@ class Array:
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         self._refuse("the contents", "use the functions of tileloom, or NumPy's by the same names")
-
-    def __setitem__(self, key: Any, value: Any) -> NoReturn:
-        raise TraceError(
-            "arrays are immutable while a function is traced",
-            span=caller(),
-            hint="build the new array with tileloom.where or tileloom.concat",
-        )
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -19,6 +19,7 @@ from ...graph.nodes import Graph
 from ...graph.run import run
 from .array import Array, as_type, floating, lift, promote
 from .context import tracing
+from .inplace import result_of
 
 Axis = int | Sequence[int] | None
 PUBLIC: dict[str, Callable[..., Any]] = {}
@@ -32,7 +33,7 @@ def public(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         if any(map(_is_traced, args)) or any(map(_is_traced, kwargs.values())):
-            return function(*args, **kwargs)
+            return result_of(function.__name__, function(*args, **kwargs), args)
         if not any(map(_is_data, args)) and not any(map(_is_data, kwargs.values())):
             return _without_arrays(function, args, kwargs)
         fixed = {name: _hashable(v) for name, v in kwargs.items() if not _is_data(v)}
@@ -63,7 +64,7 @@ def _without_arrays(function: Callable[..., Any], args: Any, kwargs: Any) -> Any
     """Creation functions: inside a trace they make constants, outside arrays."""
     result = function(*args, **kwargs)
     if tracing():
-        return result
+        return result_of(function.__name__, result, args)
     if isinstance(result, (list, tuple)):
         return type(result)(map(_value, result))
     return _value(result)

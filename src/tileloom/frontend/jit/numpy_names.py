@@ -16,6 +16,7 @@ import numpy as np
 from ...base.errors import UnsupportedError
 from .array import Array, lift
 from .functions import PUBLIC
+from .inplace import write
 
 #: NumPy's names for functions that the array API calls otherwise.
 _NAMES = {
@@ -150,10 +151,25 @@ def array_ufunc(self: Array, ufunc: Any, method: str, *inputs: Any, **kwargs: An
     """`numpy.exp(x)`: elementwise functions."""
     name = _NAMES.get(ufunc.__name__, ufunc.__name__)
     function = _OWN.get(name) or PUBLIC.get(name)
+    out = kwargs.pop("out", None)
     if method != "__call__" or function is None or _speaking(ufunc.__name__, kwargs):
         how = "" if method == "__call__" else f".{method}"
         raise UnsupportedError(f"numpy.{ufunc.__name__}{how} cannot be traced in this form")
-    return function(*inputs)
+    return _into(out, function(*inputs), f"numpy.{ufunc.__name__}(out=)")
+
+
+def _into(out: Any, result: Any, what: str) -> Any:
+    """The result, written to where the caller wants it."""
+    if out is None:
+        return result
+    if not isinstance(out, tuple):
+        return write(out, result, what)
+    results = result if isinstance(result, tuple) else (result,)
+    written = tuple(
+        made if place is None else write(place, made, what)
+        for place, made in zip(out, results, strict=True)
+    )
+    return written if len(written) > 1 else written[0]
 
 
 def array_function(self: Array, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -162,13 +178,15 @@ def array_function(self: Array, func: Any, types: Any, args: Any, kwargs: Any) -
     function = _OWN.get(name) or PUBLIC.get(name)
     if function is None:
         raise UnsupportedError(f"numpy.{func.__name__} cannot be traced")
+    out = kwargs.pop("out", None)
     places, names = _parameters(function)
     rest = dict(zip(_PLACES.get(name, ("axis",)), args[places:]))
     if len(args) > places + len(rest):
         raise UnsupportedError(f"numpy.{func.__name__} cannot be traced with {len(args)} arguments")
     given = _renamed(kwargs, places - len(args[:places]))
     args, first = args[:places], given.pop("", ())
-    return function(*args, *first, **rest, **_speaking(func.__name__, given, names))
+    result = function(*args, *first, **rest, **_speaking(func.__name__, given, names))
+    return _into(out, result, f"numpy.{func.__name__}(out=)")
 
 
 @cache

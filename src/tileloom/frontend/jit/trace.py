@@ -19,6 +19,7 @@ from ...base.forking import ForkLock
 from ...graph.nodes import Graph, Tensor, TensorType
 from .array import Array, lift
 from .context import describe, trace, tracing
+from .inplace import Memory
 from .tree import Leaf, flatten, kind_of, unflatten
 
 
@@ -133,7 +134,7 @@ class Compiled:
         inputs = [Tensor(TensorType(leaf.shape, leaf.dtype), leaf.name) for leaf in leaves]
         name = getattr(self.function, "__name__", "")
         with trace(describe(self.function)):
-            traced = [Array(tensor, leaf.weak) for tensor, leaf in zip(inputs, leaves, strict=True)]
+            traced = list(map(_argument, inputs, leaves))
             args, kwargs = unflatten(tree, iter(traced))
             if self._signature is not None:
                 values = {**kwargs, **{name: value.value for name, value in fixed}}
@@ -168,6 +169,13 @@ def _has_traced(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return any(map(_has_traced, value))
     return isinstance(value, Array)
+
+
+def _argument(tensor: Tensor, leaf: Leaf) -> Array:
+    array = Array(tensor, leaf.weak)
+    if not (leaf.weak or leaf.scalar):
+        array.memory = Memory(borrowed=True)
+    return array
 
 
 class _Static:

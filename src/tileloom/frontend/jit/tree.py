@@ -23,6 +23,7 @@ class Leaf(NamedTuple):
     weak: bool = False
     torch: bool = False
     name: str = ""
+    scalar: bool = False  # a NumPy scalar, which nothing writes to
 
 
 _FLOAT = Leaf((), dtype("float64"), weak=True)
@@ -67,7 +68,8 @@ def _flatten(value: Any, leaves: list[Leaf], arrays: list[Any], on_gpu: bool) ->
 def _other(value: Any, leaves: list[Leaf], arrays: list[Any], on_gpu: bool) -> Any:
     if isinstance(value, Array):
         value = lift(value)  # refused: it belongs to a trace
-    if isinstance(value, np.generic):
+    scalar = isinstance(value, np.generic)
+    if scalar:
         value = np.asarray(value)
     check_plain(value)
     if on_gpu and cuda.on_device(value):
@@ -77,8 +79,8 @@ def _other(value: Any, leaves: list[Leaf], arrays: list[Any], on_gpu: bool) -> A
         return _LEAF
     if any(hasattr(value, name) for name in ("__dlpack__", "__array_interface__", "__array__")):
         array = as_numpy(value)
-        leaf = Leaf(array.shape, _dtype(array.dtype), torch=kind_of(value) == "torch")
-        leaves.append(leaf)
+        torch = kind_of(value) == "torch"
+        leaves.append(Leaf(array.shape, _dtype(array.dtype), torch=torch, scalar=scalar))
         arrays.append(array)
         return _LEAF
     try:
