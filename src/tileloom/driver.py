@@ -18,7 +18,7 @@ from .base.compiling import compiling
 from .base.errors import UnsupportedError, UserError
 from .base.settings import settings
 from .base.target import target as parse_target
-from .driver_kernels import emulated, launched, parameters, with_symbols
+from .driver_kernels import emulated, launched, loaded, with_symbols
 from .driver_keys import constants_of, graph_key, stamp
 from .graph.nodes import Graph, Node, Tensor
 from .graph.symbols import formula_of, host_at, is_symbolic, space_of_graph
@@ -27,7 +27,6 @@ from .runtime.cache import cache_key, object_cache
 from .runtime.elf import checked_object
 from .runtime.executable import Array, Executable, Value
 from .runtime.family import Choices, Family
-from .runtime.kernel import Kernel
 from .runtime.recipe import Panels, Recipe, Step, digest
 from .tir import IRModule, PrimFunc
 
@@ -67,13 +66,16 @@ native.connect(_native_helper)
 
 
 @compiling
-def _object(module: IRModule, target: Target) -> tuple[bytes, EmittedModule]:
+def _object(
+    module: IRModule, target: Target, checked: bool | None = None
+) -> tuple[bytes, EmittedModule]:
     """Machine code for a module at any stage; the part after emission may come from the cache."""
     from .codegen import jit
     from .codegen.module import emit_module
     from .lower import lower
 
-    emitted = emit_module(lower(module, target))
+    wanted = settings().check if checked is None else checked
+    emitted = emit_module(lower(module, target, checked=wanted))
     key = cache_key(emitted.ir_text, target.key, stamp())
     made = object_cache().get_or_make(
         key, lambda: jit.compile_ir(emitted.ir_text, target), checked_object
@@ -82,10 +84,17 @@ def _object(module: IRModule, target: Target) -> tuple[bytes, EmittedModule]:
 
 
 def compile_module(
-    module: IRModule, target: Target, symbols: Mapping[str, int] | None = None
+    module: IRModule,
+    target: Target,
+    symbols: Mapping[str, int] | None = None,
+    checked: bool | None = None,
 ) -> tuple[LoadedObject, EmittedModule]:
-    """Lower, compile and load a module for this process."""
-    data, emitted = _object(module, target)
+    """Lower, compile and load a module for this process.
+
+    Args:
+        checked: whether code checks its indices; by default as the settings say.
+    """
+    data, emitted = _object(module, target, checked)
     return _linked(data, symbols or {}, _PARALLEL_RUNTIME in emitted.ir_text), emitted
 
 
@@ -99,7 +108,13 @@ def _linked(data: bytes, symbols: Mapping[str, int], needs_threads: bool) -> Loa
 # ---------------------------------------------------------------------------- functions
 
 
-def build(program: PrimFunc | IRModule, target: Any = "cpu", device: str | None = None) -> Any:
+def build(
+    program: PrimFunc | IRModule,
+    target: Any = "cpu",
+    device: str | None = None,
+    *,
+    checked: bool | None = None,
+) -> Any:
     """Machine code for tensor IR.
 
     Args:
@@ -108,6 +123,8 @@ def build(program: PrimFunc | IRModule, target: Any = "cpu", device: str | None 
         device: "emulator" runs code for a GPU on the CPU, every thread of it, and finds accesses
             out of bounds, races, and barriers that some threads miss; see `tileloom.simt`. Kernels
             for "cuda" run where their arguments are; "cuda:1" makes code for that GPU.
+        checked: whether code for CPUs checks its indices, and raises `OutOfBoundsError` rather than
+            touch foreign memory; by default as the setting `check` (TILELOOM_CHECK) says.
 
     Returns:
         A `Kernel` for a function, or a `runtime.cuda.CudaKernel`, which takes arrays in a GPU's
@@ -115,6 +132,7 @@ def build(program: PrimFunc | IRModule, target: Any = "cpu", device: str | None 
 
     Raises:
         UnsupportedError: the target is not one that this machine can run.
+        OutOfBoundsError: the program certainly reads or writes outside of a buffer.
 
     >>> import numpy as np
     >>> from tileloom import compute as te
@@ -126,25 +144,19 @@ def build(program: PrimFunc | IRModule, target: Any = "cpu", device: str | None 
     >>> b
     array([1., 2., 3., 4.], dtype=float32)
     """
+    from .lower.refuse_out_of_bounds import refuse_out_of_bounds
+
+    refuse_out_of_bounds(program)
     on_gpu = parse_target(target).kind == "cuda" and (device or "cuda").startswith("cuda")
     if device is not None and not on_gpu:
         return emulated(program, target, device)
     if on_gpu:
-        return launched(program, target, device, _ptx)
+        return launched(program, target, device, _ptx, checked)
     host = runnable(target)
     module = IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
     closed = {name: with_symbols(func) for name, func in module.functions.items()}
-    code, emitted = compile_module(module.replace(functions=closed), host)
-    kernels = {
-        name: Kernel(
-            name,
-            code.address(f"{name}__packed"),
-            parameters(closed[name], len(func.params)),
-            keep_alive=code,
-            assertions=emitted.messages[name],
-        )
-        for name, func in module.functions.items()
-    }
+    code, emitted = compile_module(module.replace(functions=closed), host, checked=checked)
+    kernels = loaded(module, closed, code, emitted.messages)
     return next(iter(kernels.values())) if isinstance(program, PrimFunc) else kernels
 
 
@@ -293,7 +305,8 @@ def _recipe(
     constants = constants_of(graph)
     digests = {id(array): digest(array) for array in constants}
     machine = f"{host.key} {_threads(host)} {host.l1} {host.l2} {host.l3}"
-    how = f"{replaced or {}} {exact} {settings().optimize} {settings().planner} {about}"
+    chosen = settings().optimize, settings().planner, settings().check
+    how = f"{replaced or {}} {exact} {chosen} {about}"
     key = cache_key("graph", machine, stamp(), graph_key(graph, digests), how)
     given = {digests[id(array)]: array for array in constants}
     found = object_cache().read(key, lambda kept: _with_code(*Recipe.from_bytes(kept, given)))
@@ -417,10 +430,11 @@ def _make(
         home = program.storage.get(tensor, tensor)
         return Value(slots[home], tuple(map(formula_of, tensor.shape)), tensor.dtype)
 
-    data, needs_threads = b"", False
+    data, needs_threads, messages = b"", False, tuple[str, ...]()
     if program.module.functions:
         data, emitted = _object(program.module, target)
         needs_threads = _PARALLEL_RUNTIME in emitted.ir_text
+        messages = tuple(emitted.messages)
     recipe = Recipe(
         program.graph.name,
         tuple((t.name, value(t)) for t in program.graph.inputs),
@@ -433,6 +447,7 @@ def _make(
         replaced or {},
         () if program.space is None else tuple(program.space.guards),
         program.buckets,
+        messages,
     )
     return recipe, data
 

@@ -5,15 +5,18 @@ Whatever is needed to make code is imported when some is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from .base import Target
 from .base.errors import UnsupportedError, UserError
+from .base.faults import FAULTS
 from .base.gpu_instructions import MAP_SCOPE
 from .base.target import target as parse_target
 from .expr import Expr, IntImm, Var, free_vars
+from .runtime import LoadedObject
+from .runtime.kernel import Kernel
 from .runtime.params import ParamSpec
 from .tir import Allocate, IRModule, PrimFunc, collect
 from .tir.atomics import written_pointers
@@ -45,14 +48,49 @@ def emulated(program: PrimFunc | IRModule, target: Any, device: str) -> Any:
     return {name: made(func) for name, func in program.functions.items()}
 
 
+def loaded(
+    module: IRModule,
+    closed: Mapping[str, PrimFunc],
+    code: LoadedObject,
+    messages: Sequence[str],
+) -> dict[str, Kernel]:
+    """The kernels of a module whose machine code is in memory.
+
+    Args:
+        closed: its functions with the symbols of their shapes as parameters.
+        messages: of the assertions in the code.
+    """
+    return {
+        name: Kernel(
+            name,
+            code.address(f"{name}__packed"),
+            parameters(closed[name], len(func.params)),
+            keep_alive=code,
+            assertions=messages,
+            faults=code.find(FAULTS),
+        )
+        for name, func in module.functions.items()
+    }
+
+
 def launched(
-    program: PrimFunc | IRModule, target: Any, device: str | None, make_ptx: MakePtx
+    program: PrimFunc | IRModule,
+    target: Any,
+    device: str | None,
+    make_ptx: MakePtx,
+    checked: bool | None = None,
 ) -> Any:
     """Kernels for a GPU, as `build` returns them; they are loaded where their arguments are.
 
     Args:
         make_ptx: from LLVM IR and a target to PTX.
+        checked: whether code is asked to check its indices, which no GPU's does.
     """
+    if checked:
+        raise UnsupportedError(
+            "kernels for GPUs check no indices",
+            hint='build(..., device="emulator") checks each access, on the CPU',
+        )
     from .codegen.nvptx import emit_kernels
     from .lower import lower
     from .lower.launch_plan import HostPlan
@@ -141,4 +179,4 @@ def _extent(extent: Any, func: PrimFunc) -> int | str:
     return int(extent.value)
 
 
-__all__ = ["emulated", "launched", "parameters", "with_symbols"]
+__all__ = ["emulated", "launched", "loaded", "parameters", "with_symbols"]

@@ -341,7 +341,7 @@ def test_a_function_fails_where_one_that_it_calls_does() -> None:
     x = np.zeros(4, "i4")
     kernels["main"](x, 3)
     assert x.tolist() == [3, 5, 0, 0]
-    with pytest.raises(UserError, match="inner failed"):
+    with pytest.raises(UserError, match="main: n must be positive"):
         kernels["main"](x, -3)
 
 

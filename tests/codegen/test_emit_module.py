@@ -10,10 +10,10 @@ from codegen.emitting import loaded, mapped, ramp, stored
 from tileloom.base.errors import InternalError, UnsupportedError
 from tileloom.codegen.module import emit_module
 from tileloom.driver import assembly
-from tileloom.expr import Add, Call, Cast, FloorDiv, FloorMod, Max, Mul, Select, Var, const
+from tileloom.expr import GT, Add, Call, Cast, FloorDiv, FloorMod, Max, Mul, Select, Var, const
 from tileloom.expr.nodes import broadcast_to
 from tileloom.lower import lower
-from tileloom.tir import For, IRModule, PrimFunc, make_buffer, seq
+from tileloom.tir import AssertStmt, For, IRModule, PrimFunc, make_buffer, seq
 from tir.programs import func, loops, matmul, softmax
 
 AARCH64 = "cpu -mtriple=aarch64-linux-gnu"
@@ -109,10 +109,16 @@ def test_constants_of_vectors_are_short() -> None:
     assert len(text) < 2500
 
 
-def test_messages_are_listed_by_function() -> None:
+def test_messages_are_numbered_through_the_module() -> None:
     a = make_buffer((4,), "int32", "A")
-    emitted = emit_module(IRModule({"f": func([a], loops((4,), lambda i: stored(a, i, i)), "f")}))
-    assert emitted.messages == {"f": ()}
+    body = loops((4,), lambda i: stored(a, i, i))
+    plain = func([a], body, "f")
+    assert emit_module(IRModule({"f": plain})).messages == ()
+    parts = {
+        name: func([a], AssertStmt(GT(loaded(a, const(0)), const(0)), name, body), name)
+        for name in "gh"
+    }
+    assert emit_module(IRModule({"f": plain, **parts})).messages == ("g", "h")
 
 
 def test_what_is_not_flat_is_refused() -> None:

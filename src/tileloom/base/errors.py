@@ -49,6 +49,10 @@ class ArgumentError(UserError):
     """A wrong argument to a compiled function: type, shape, strides, alignment or device."""
 
 
+class OutOfBoundsError(UserError):
+    """An access outside of a buffer: names the statement, the index and the buffer's extent."""
+
+
 class ParseError(UserError):
     """Text that is not a well-formed program."""
 

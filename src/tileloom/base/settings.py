@@ -112,6 +112,9 @@ class Settings:
         "TILELOOM_POOL_SIZE", parse_size, 4 << 30, "most freed result memory kept for reuse"
     )
     verify: bool = _setting("TILELOOM_VERIFY", _parse_switch, False, "check the IR after each pass")
+    check: bool = _setting(
+        "TILELOOM_CHECK", _parse_switch, False, "CPU kernels check the indices of loads and stores"
+    )
     optimize: tuple[str, ...] = _setting(
         "TILELOOM_OPTIMIZE",
         _parse_names,

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 import llvmlite.ir as ir
 
 from ..base.errors import UnsupportedError
+from ..base.faults import FAULTS
 from ..expr import Call, Expr, IntImm, StringImm, Var
+from ..expr.effects import CHECK_INDEX
 from ..tir import (
     PARALLEL,
     Allocate,
@@ -25,9 +27,9 @@ from ..tir import (
     Stmt,
     While,
 )
-from . import memory
+from . import arith, memory
 from .emit_expr import ExprEmitter
-from .types import I8, I32, I64, PTR, element_bytes, memory_type, opaque
+from .types import I1, I8, I32, I64, PTR, element_bytes, lanes_of, memory_type, opaque
 
 #: Local arrays up to this many bytes live on the stack, as long as all of a function's are not more
 #: than the total; threads have at least 2 MiB of it.
@@ -56,6 +58,7 @@ class StmtEmitter(ExprEmitter):
         self.in_parallel = False
         self.stack_bytes = 0
         self.views: set[Var] = set()  # pointers into the memory of others
+        self.live: list[ir.Value] = []  # memory to be freed when the function ends early
 
     def stmt(self, stmt: Stmt) -> None:
         """Emit a statement."""
@@ -92,11 +95,14 @@ class StmtEmitter(ExprEmitter):
     def _evaluate(self, value: Expr) -> None:
         if isinstance(value, IntImm):
             return
+        if isinstance(value, Call) and value.op == CHECK_INDEX:
+            self._check_index(value)
+            return
         result = self.value(value)
         match value:
             case Call(op="tir.call_extern", args=[StringImm(name), *_]) if name in self.kernels:
                 with self.builder.if_then(self.builder.icmp_signed("!=", result, I32(0))):
-                    self._fail(f"{name} failed")
+                    self._leave(result)
 
     def _let(self, stmt: LetStmt) -> None:
         value = self.value(stmt.value)
@@ -207,7 +213,53 @@ class StmtEmitter(ExprEmitter):
 
     def _fail(self, message: str) -> None:
         self.messages.append(message)
-        self.builder.store(I32(len(self.messages)), self.error)
+        self._leave(I32(len(self.messages)))
+
+    def _leave(self, number: ir.Value) -> None:
+        """End the function, or this worker's part of a loop, for the reason with this number."""
+        for pointer in reversed(self.live):
+            self.builder.call(self._external("free", ir.VoidType(), [PTR]), [pointer])
+        self.leave(number)
+
+    def leave(self, number: ir.Value) -> None:
+        """Return from the LLVM function; overridden where functions can be made."""
+        raise NotImplementedError
+
+    def _check_index(self, call: Call) -> None:
+        """End the kernel where an index is not below its extent, and keep both numbers."""
+        b, message = self.builder, call.args[2]
+        index, extent = (self._wide(part) for part in call.args[:2])
+        bad = b.icmp_unsigned(">=", index, extent)
+        if len(call.args) > 3:
+            bad = b.and_(bad, self.value(call.args[3]))
+        if lanes_of(bad) > 1:
+            index = self._greatest(b.select(bad, index, index.type(None)))
+            extent = self._greatest(b.select(bad, extent, extent.type(None)))
+            reduce = arith.intrinsic(b, "llvm.vector.reduce.or", I1, [bad.type], (bad.type,))
+            bad = b.call(reduce, [bad])
+        with b.if_then(bad, likely=False):
+            fault = ir.ArrayType(I64, 2)
+            kept = ir.GlobalVariable(b.module, fault, f"{FAULTS}.{len(self.messages) + 1}")
+            kept.initializer, kept.linkage = ir.Constant(fault, None), "internal"
+            for k, number in enumerate((index, extent)):
+                b.store(number, b.gep(opaque(kept), [I64(k)], source_etype=I64), align=8)
+            self._fail(message.value if isinstance(message, StringImm) else str(message))
+
+    def _wide(self, expr: Expr) -> ir.Value:
+        """An integer as `i64`, or a vector of them."""
+        if expr.dtype.lanes == 1:
+            return self.index(expr)
+        value, kind = self.value(expr), ir.VectorType(I64, expr.dtype.lanes)
+        if value.type == kind:
+            return value
+        extend = self.builder.zext if expr.dtype.is_unsigned else self.builder.sext
+        return extend(value, kind)
+
+    def _greatest(self, value: ir.Value) -> ir.Value:
+        """The greatest of a vector, as unsigned numbers."""
+        kind = value.type
+        reduce = arith.intrinsic(self.builder, "llvm.vector.reduce.umax", I64, [kind], (kind,))
+        return self.builder.call(reduce, [value])
 
     # ------------------------------------------------------------------ memory
 
@@ -231,7 +283,9 @@ class StmtEmitter(ExprEmitter):
         self.env[stmt.buffer_var] = pointer
         there = self.builder.icmp_unsigned("!=", pointer, ir.Constant(PTR, None))
         with self._unless_failed(there, f"no memory for {stmt.buffer_var.name!r}"):
+            self.live.append(pointer)
             self.stmt(stmt.body)
+            self.live.pop()
             self.builder.call(self._external("free", ir.VoidType(), [PTR]), [pointer])
 
     def _bytes(self, extents: tuple[Expr, ...], size: int) -> ir.Value:

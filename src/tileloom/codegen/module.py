@@ -2,7 +2,10 @@
 
 Every function becomes two: `name(a, b, ..., scalars...)` with one pointer for each buffer, and
 `name__packed(args)` that takes them from an array of addresses (of the data for a buffer, of the
-value for a scalar). Both return 0, or the number of the assertion that failed.
+value for a scalar). Both return 0, or the number of the assertion that failed. Assertions are
+numbered through the module, so that a function hands on what those that it calls return. In a
+module whose code checks indices, `tileloom_fault(number)` is where the index and the extent of a
+check that failed are.
 
 A parallel loop becomes a function of its own that runs a contiguous share of the iterations;
 `tileloom_parallel(body, context, max_workers)` calls it on every worker.
@@ -10,13 +13,14 @@ A parallel loop becomes a function of its own that runs a contiguous share of th
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 import llvmlite.ir as ir
 
-from ..expr import Expr, Var
-from ..tir import For, IRModule, PrimFunc, undefined_vars
+from ..base.faults import FAULTS
+from ..expr import Call, Expr, Var
+from ..tir import Evaluate, For, IRModule, PrimFunc, Stmt, pre_order, undefined_vars
 from .emit_stmt import StmtEmitter
 from .types import I32, I64, PTR, opaque, register_type
 
@@ -28,7 +32,7 @@ class EmittedModule:
     """LLVM IR text and what the loader needs to know beside it."""
 
     ir_text: str
-    messages: Mapping[str, Sequence[str]]  # by function: the message of assertion k at k - 1
+    messages: Sequence[str]  # the message of assertion k at k - 1
 
 
 def emit_module(module: IRModule) -> EmittedModule:
@@ -36,10 +40,28 @@ def emit_module(module: IRModule) -> EmittedModule:
     out = ir.Module(name="tileloom")
     for name, func in module.functions.items():  # first: they may call each other
         ir.Function(out, ir.FunctionType(I32, _parameter_types(func)), name)
-    messages = {}
+    messages: list[str] = []
     for name, func in module.functions.items():
-        messages[name] = tuple(_FunctionEmitter.emit(out.globals[name], func, module.functions))
-    return EmittedModule(str(out), messages)
+        _FunctionEmitter.emit(out.globals[name], func, module.functions, messages)
+    _emit_faults(out, len(messages))
+    return EmittedModule(str(out), tuple(messages))
+
+
+def _emit_faults(out: ir.Module, count: int) -> None:
+    """`ptr tileloom_fault(i32 number)`, if there are any numbers kept."""
+    kept = {k: out.globals.get(f"{FAULTS}.{k}") for k in range(1, count + 1)}
+    if not any(kept.values()):
+        return
+    function = ir.Function(out, ir.FunctionType(PTR, [I32]), FAULTS)
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    nothing = function.append_basic_block("nothing")
+    choice = b.switch(function.args[0], nothing)
+    for k, numbers in kept.items():
+        if numbers is not None:
+            block = function.append_basic_block(f"fault{k}")
+            choice.add_case(I32(k), block)
+            ir.IRBuilder(block).ret(opaque(numbers))
+    ir.IRBuilder(nothing).ret(ir.Constant(PTR, None))
 
 
 def _parameter_types(func: PrimFunc) -> list[ir.Type]:
@@ -63,10 +85,11 @@ class _FunctionEmitter(StmtEmitter):
         self.noalias = noalias
 
     @classmethod
-    def emit(cls, function: ir.Function, func: PrimFunc, kernels: Container[str]) -> list[str]:
-        """Give `function` the body of `func`; the messages of its assertions."""
+    def emit(
+        cls, function: ir.Function, func: PrimFunc, kernels: Container[str], messages: list[str]
+    ) -> None:
+        """Give `function` the body of `func`; the messages of its assertions are appended."""
         noalias = bool(func.attrs.get("tir.noalias", False))
-        messages: list[str] = []
         self = cls(function, None, messages, kernels, noalias)
         if func.attrs.get("tir.exact"):
             self.flags = ()
@@ -83,11 +106,18 @@ class _FunctionEmitter(StmtEmitter):
         self.stmt(func.body)
         self.builder.ret(self.builder.load(self.error, typ=I32))
         _emit_packed(function.module, function, _parameter_types(func))
-        return messages
+
+    def leave(self, number: ir.Value) -> None:
+        if self.in_parallel:  # another worker may have failed before
+            self.builder.cmpxchg(self.error, I32(0), number, "monotonic")
+            self.builder.ret_void()
+        else:
+            self.builder.ret(number)
 
     def outline(self, stmt: For) -> None:
         needed = (var for var in undefined_vars(stmt.body) if var is not stmt.loop_var)
         captured = [var for var in needed if var in self.env]
+        known = len(self.messages)
         body = self._share_function(stmt, captured)
         low = self.index(stmt.min)
         extent = self.index(stmt.extent)
@@ -103,6 +133,21 @@ class _FunctionEmitter(StmtEmitter):
             workers = self._workers(extent, int(stmt.annotations["worker_steps"]))
         launch = self._external(PARALLEL_RUNTIME, I32, [PTR, PTR, I32])
         self.builder.call(launch, [runner, context, workers])
+        if len(self.messages) > known or self.calls_kernels(stmt):
+            error = self.builder.load(self.error, typ=I32)
+            failed = self.builder.icmp_signed("!=", error, I32(0))
+            with self.builder.if_then(failed, likely=False):
+                self._leave(error)
+
+    def calls_kernels(self, stmt: Stmt) -> bool:
+        """Whether a function of this module, which may fail, is called inside a statement."""
+        return any(
+            isinstance(node, Evaluate)
+            and isinstance(node.value, Call)
+            and node.value.op == "tir.call_extern"
+            and getattr(node.value.args[0], "value", None) in self.kernels
+            for node in pre_order(stmt)
+        )
 
     def _workers(self, extent: ir.Value, steps: int) -> ir.Value:
         """How many workers a loop of unknown extent is worth: one at least."""

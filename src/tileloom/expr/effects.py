@@ -6,7 +6,12 @@ from .atomic_ops import ATOMIC_VALUES
 from .nodes import Call, Expr
 from .warp_ops import WARP_RESULTS
 
-_EFFECTS = {*ATOMIC_VALUES, *WARP_RESULTS, "tir.call_extern", "tir.memory_fence"}
+#: `check_index(index, extent, message)` ends the kernel unless 0 <= index < extent; a fourth
+#: argument, a vector of bools, says in which lanes that is asked.
+CHECK_INDEX = "tir.check_index"
+_EFFECTS = {
+    *ATOMIC_VALUES, *WARP_RESULTS, "tir.call_extern", "tir.memory_fence", CHECK_INDEX,
+}  # fmt: skip
 _PREFIXES = ("tir.tvm_", "tir.ptx_", "tir.call_packed")
 
 

@@ -13,6 +13,7 @@ from ..base.settings import settings
 from ..base.target import target as parse_target
 from ..tir import Block, IRModule, PrimFunc, Stmt, stmt_children
 from ..tir.spec import verify
+from .check_accesses import check_accesses
 from .compact_buffer_region import compact_buffer_region
 from .compact_strides import compact_strides
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
@@ -84,6 +85,9 @@ LOOPS_TO_FLAT: Sequence[Pass] = (
 )
 
 PIPELINE: Sequence[Pass] = (*BLOCKS_TO_LOOPS, *LOOPS_TO_FLAT)
+_after = PIPELINE.index(convert_blocks_to_opaque) + 1
+# Checks are made where views and the shapes that the program gave are still there.
+CHECKED_PIPELINE: Sequence[Pass] = (*PIPELINE[:_after], check_accesses, *PIPELINE[_after:])
 # The spec that a pass's result obeys, where that changes. None: between two stages, where blocks
 # stand still but may use the variables of the loops around them.
 ENSURES: Mapping[Pass, str | None] = {
@@ -142,6 +146,7 @@ def lower(
     target: Any = None,
     until: str | None = None,
     on_stage: OnStage | None = None,
+    checked: bool = False,
 ) -> Program:
     """The function, or each function of a module, as flat code.
 
@@ -151,6 +156,7 @@ def lower(
             else the one for CPUs.
         until: stop after this stage ("loops", "flat") or this pass (by name).
         on_stage: called with the name of each pass and its result.
+        checked: whether code for CPUs checks its indices; see `check_accesses`.
 
     With the setting `verify` (TILELOOM_VERIFY=1) the program is checked between passes.
 
@@ -158,7 +164,7 @@ def lower(
         UserError: `until` names no stage and no pass.
         VerifyError: the program is not legal.
     """
-    passes = passes_until(until, pipeline_of(target))
+    passes = passes_until(until, pipeline_of(target, checked))
     if isinstance(program, PrimFunc):
         return run_passes(program, passes, on_stage)
     functions = {
@@ -167,12 +173,16 @@ def lower(
     return program.replace(functions=functions)
 
 
-def pipeline_of(target: Any) -> Sequence[Pass]:
-    """The passes for a target; None is a CPU."""
-    if target is None:
-        return PIPELINE
-    known = target if isinstance(target, Target) else parse_target(target)
-    return GPU_PIPELINE if known.kind == "cuda" else PIPELINE
+def pipeline_of(target: Any, checked: bool = False) -> Sequence[Pass]:
+    """The passes for a target; None is a CPU.
+
+    Args:
+        checked: whether code for CPUs checks its indices.
+    """
+    known = target if target is None or isinstance(target, Target) else parse_target(target)
+    if known is not None and known.kind == "cuda":
+        return GPU_PIPELINE
+    return CHECKED_PIPELINE if checked else PIPELINE
 
 
 def passes_until(until: str | None, pipeline: Sequence[Pass] | None = None) -> Sequence[Pass]:

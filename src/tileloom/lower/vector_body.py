@@ -42,6 +42,7 @@ from ..expr import (
     logical_not,
     match_lanes,
 )
+from ..expr.effects import CHECK_INDEX
 from ..expr.ops import find_op
 from ..tir import (
     SERIAL,
@@ -160,7 +161,19 @@ class Vectorizer:
     def visit_Evaluate(self, stmt: Evaluate) -> Stmt:
         if isinstance(stmt.value, IntImm):
             return stmt
+        if isinstance(stmt.value, Call) and stmt.value.op == CHECK_INDEX:
+            return stmt.replace(value=self._check_index(stmt.value))
         raise CannotVectorize(f"the effect of {stmt.value}")
+
+    def _check_index(self, call: Call) -> Call:
+        """A check of the indices of all lanes in which the code around it is wanted."""
+        if len(call.args) > 3:
+            raise CannotVectorize(f"{call} checks a vector already")
+        index, extent, message = self.expr(call.args[0]), self.expr(call.args[1]), call.args[2]
+        if self.mask is None and index.dtype.lanes == extent.dtype.lanes == 1:
+            return Call(call.dtype, call.op, (index, extent, message))
+        args = (broadcast_to(index, self.lanes), broadcast_to(extent, self.lanes), message)
+        return Call(call.dtype, call.op, args if self.mask is None else (*args, self.mask))
 
     def visit_AllocateConst(self, stmt: AllocateConst) -> Stmt:
         return stmt.replace(body=self.visit(stmt.body))

@@ -78,6 +78,10 @@ class LoadedObject:
         except KeyError:
             raise InternalError(f"the object does not define {name}") from None
 
+    def find(self, name: str) -> int:
+        """The address of a function; 0 if the object does not define it."""
+        return self._addresses.get(name, 0)
+
     # Defaults, not globals: at exit the module's names may be gone before the last object.
     def __del__(self, munmap: Callable[..., Any] = _libc.munmap) -> None:
         munmap(self._base, self._size)

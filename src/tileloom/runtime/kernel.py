@@ -7,12 +7,14 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..base.errors import ArgumentError, UserError
+from ..base.errors import ArgumentError, OutOfBoundsError, UserError
+from ..base.faults import BOUNDS, with_numbers
 from .check import Binder
 from .entry import describe, make_builtin
 from .params import ParamSpec
 
 _Packed = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+_Fault = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int32)
 
 
 class KernelAssertionError(UserError):
@@ -29,11 +31,13 @@ class _Door:
         params: tuple[ParamSpec, ...],
         keep_alive: object,
         messages: Sequence[str],
+        faults: int,
     ) -> None:
         self.name = name
         self.address = address
         self.keep_alive = keep_alive
         self.messages = tuple(messages)
+        self.fault = _Fault(faults) if faults else None
         self.binder = Binder(name, params)
         self.packed = _Packed(address)
 
@@ -60,9 +64,14 @@ class _Door:
 
     def fail(self, number: int) -> None:
         """Raise for the assertion with this number, counted from one."""
-        if 0 < number <= len(self.messages):
-            raise KernelAssertionError(f"{self.name}: {self.messages[number - 1]}")
-        raise KernelAssertionError(f"{self.name}: assertion {number} of the kernel failed")
+        if not 0 < number <= len(self.messages):
+            raise KernelAssertionError(f"{self.name}: assertion {number} of the kernel failed")
+        message = self.messages[number - 1]
+        kept = None if self.fault is None else self.fault(number)
+        if kept is not None and message.startswith(BOUNDS):
+            index, extent = (ctypes.c_int64 * 2).from_address(kept)
+            raise OutOfBoundsError(f"{self.name}: {with_numbers(message, index, extent)}")
+        raise KernelAssertionError(f"{self.name}: {message}")
 
 
 def _accept_tensors(arrays_only: Callable[..., None], exact: Callable[..., None]) -> Any:
@@ -99,10 +108,12 @@ class Kernel:
         params: what it takes.
         keep_alive: whatever must live as long as the machine code is used.
         assertions: the messages of the kernel's assertions, number one first.
+        faults: the address of `ptr tileloom_fault(i32 number)`, if the kernel checks its indices.
 
     Raises (when called):
         ArgumentError: naming the argument, what was expected and what was given.
         KernelAssertionError: when an assertion in the program does not hold.
+        OutOfBoundsError: when a kernel built with `checked` meets an index outside of a buffer.
     """
 
     # Calling finds `__call__` on the type, which is a slot, which holds a built-in function: no
@@ -120,9 +131,10 @@ class Kernel:
         params: Sequence[ParamSpec],
         keep_alive: object = None,
         assertions: Sequence[str] = (),
+        faults: int = 0,
     ) -> None:
         self.params = tuple(params)
-        door = self._door = _Door(name, address, self.params, keep_alive, assertions)
+        door = self._door = _Door(name, address, self.params, keep_alive, assertions, faults)
         words = describe(address, self.params)
 
         def built(function: str, slow: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..base.dtype import dtype
 from ..base.errors import InternalError
+from ..base.faults import FAULTS
 from ..base.memory import plan_arena
 from ..base.panels import pack_panels
 from ..base.polynomial import Number, Polynomial, value_of
@@ -87,6 +88,7 @@ class Recipe:
         panels: what is known about constants that were made from others.
         replaced: the input whose new value an output is, by their positions.
         guards: of a program for many shapes: what must not be negative.
+        assertions: what the code says when it ends early, by number.
         buckets: of such a program: for each kernel those that it chooses from, with what must not
             be negative for each; the first for which that holds is called.
     """
@@ -102,6 +104,7 @@ class Recipe:
     replaced: Mapping[int, int] = field(default_factory=dict)
     guards: tuple[Polynomial, ...] = ()
     buckets: Mapping[str, Sequence[tuple[str, Sequence[Polynomial]]]] = field(default_factory=dict)
+    assertions: tuple[str, ...] = ()
 
     def at(self, sizes: Mapping[str, int]) -> Recipe:
         """The program for some sizes, where it is one for many shapes."""
@@ -115,7 +118,7 @@ class Recipe:
     def kernels(self, code: LoadedObject | None) -> list[Kernel | None]:
         """The native function of each step; those for many shapes check what formulas say."""
         keep = (code, self.symbols)
-        return [_kernel(step, code, keep, self._names) for step in self.steps]
+        return [_kernel(step, code, keep, self._names, self.assertions) for step in self.steps]
 
     def executable(
         self, code: LoadedObject | None, kernels: Sequence[Kernel | None] | None = None
@@ -174,6 +177,7 @@ class Recipe:
                 [name, [[kernel, [p.plain() for p in predicates]] for kernel, predicates in choice]]
                 for name, choice in self.buckets.items()
             ],
+            "assertions": self.assertions,
         }
         too_large = sum(array.nbytes for array in own) > MOST_CONSTANT_BYTES
         if too_large or any(step.host is not None for step in self.steps):
@@ -217,6 +221,7 @@ class Recipe:
                 name: [(kernel, list(map(_formula, plain))) for kernel, plain in choice]
                 for name, choice in header["buckets"]
             },
+            assertions=tuple(header["assertions"]),
         )
         return recipe, data[offset:]
 
@@ -278,7 +283,11 @@ _ARENA_BYTES = "arena bytes"
 
 
 def _kernel(
-    step: Step, code: LoadedObject | None, keep: object, names: Sequence[str]
+    step: Step,
+    code: LoadedObject | None,
+    keep: object,
+    names: Sequence[str],
+    assertions: Sequence[str],
 ) -> Kernel | None:
     if step.host is not None:
         return None
@@ -299,7 +308,8 @@ def _kernel(
         params += [
             ParamSpec(name, "scalar", dtype(kind), implicit=name in known) for name, kind in numbers
         ]
-    return Kernel(step.symbol, code.address(f"{step.symbol}__packed"), params, keep)
+    address, faults = code.address(f"{step.symbol}__packed"), code.find(FAULTS)
+    return Kernel(step.symbol, address, params, keep, assertions, faults)
 
 
 def _ready(step: Step, kernel: Kernel | None) -> NativeStep | HostStep:

@@ -11,6 +11,7 @@ from ..base import DType, dtype
 from ..base.errors import UnsupportedError, VerifyError
 from ..expr import REDUCE, Call, Expr, IntImm, IterVar, Var, free_vars, post_order
 from ..expr.bounds import type_range
+from ..expr.effects import CHECK_INDEX
 from .analysis import used_buffers
 from .nodes import (
     THREAD_BINDING,
@@ -306,6 +307,11 @@ class StmtCompiler(ExprCompiler):
                 return
             if value.op == "tir.ret":
                 self.emit(f"raise _Return({self.compile(value.args[0]).code})")
+                return
+            if value.op == CHECK_INDEX:
+                codes = [self.compile(part).code for part in (*value.args[:2], *value.args[3:])]
+                message = getattr(value.args[2], "value", "")
+                self.emit(f"_check_index({message!r}, {', '.join(codes)})")
                 return
             if any(word in value.op for word in _SYNCHRONISING):
                 raise UnsupportedError(

@@ -10,7 +10,8 @@ import numpy as np
 
 from ..base import DType, dtype
 from ..base.dtype import wrap_int
-from ..base.errors import UserError, VerifyError
+from ..base.errors import OutOfBoundsError, UserError, VerifyError
+from ..base.faults import with_numbers
 from ..expr import trunc_div
 from ..expr.evaluate import convert
 
@@ -142,6 +143,15 @@ def out_of_bounds(name: str, axis: int, index: int, extent: int) -> NoReturn:
         f"index {index} is out of bounds for axis {axis} of buffer {name!r}, which has"
         f" {extent} elements there"
     )
+
+
+def check_index(message: str, index: Any, extent: Any, mask: Any = True) -> None:
+    """Refuse an index that is not below its extent, in the lanes of the mask."""
+    wrong = ((np.asarray(index) < 0) | (np.asarray(index) >= extent)) & mask
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        numbers = (int(np.broadcast_to(part, wrong.shape).flat[first]) for part in (index, extent))
+        raise OutOfBoundsError(with_numbers(message, *numbers))
 
 
 def uninitialised(name: str, indices: Any) -> NoReturn:
@@ -396,6 +406,7 @@ HELPERS: dict[str, Any] = {
     "_element_offset": element_offset,
     "_expect": expect,
     "_oob": out_of_bounds,
+    "_check_index": check_index,
     "_uninitialised": uninitialised,
     "_outside": outside_domain,
     "_failed": failed,
