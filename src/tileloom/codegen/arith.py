@@ -169,6 +169,8 @@ def _to_bool(b: Builder, value: ir.Value, source: DType) -> ir.Value:
 def _from_float(b: Builder, value: ir.Value, source: DType, target: DType, to: ir.Type) -> ir.Value:
     if target.is_float:
         return b.fpext(value, to) if target.bits > source.bits else b.fptrunc(value, to)
+    if source.bits == 16:  # LLVM takes vcvttph2w for vectors, which does not make NaN 0
+        value = b.fpext(value, like(value, F32))
     name = "llvm.fptosi.sat" if target.code == "int" else "llvm.fptoui.sat"
     return b.call(intrinsic(b, name, to, [value.type], (to, value.type)), [value])
 

@@ -63,6 +63,7 @@ from ..tir import (
 from ..tir.atomics import is_atomic
 from .approximations import Random, perturbed
 from .atomics import run_atomic
+from .conversions import to_integers
 from .crew import Array, Crew
 from .defects import KernelDefect
 from .engines import Engines
@@ -282,6 +283,8 @@ class Machine:
                 return np.logical_not(self.value(expr.a, lanes))
             case Cast():
                 value = np.asarray(self.value(expr.value, lanes))
+                if expr.value.dtype.is_float and expr.dtype.is_int:
+                    return to_integers(value, expr.dtype.element)[()]
                 return value.astype(expr.dtype.element.numpy)[()]
             case Select():
                 return self._choice(expr.condition, expr.true_value, expr.false_value, lanes)
