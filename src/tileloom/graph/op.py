@@ -19,7 +19,7 @@ import numpy as np
 
 from .. import compute as te
 from ..base.errors import InternalError, UserError
-from .nodes import Node, Tensor, TensorType
+from .nodes import Node, Tensor, TensorType, reachable
 
 Attrs = Mapping[str, Any]
 Array = np.ndarray[Any, Any]
@@ -27,6 +27,7 @@ Infer = Callable[[Sequence[TensorType], Attrs], Sequence[TensorType]]
 Compute = Callable[[Sequence[te.Tensor], Attrs, Sequence[TensorType]], Sequence[te.Tensor]]
 Reference = Callable[[Sequence[Array], Attrs, Sequence[TensorType]], Sequence[Array]]
 Expand = Callable[[Sequence[Tensor], Attrs], Sequence[Tensor]]
+Steps = Callable[[Sequence[TensorType], Attrs, Sequence[TensorType]], int]
 
 #: What a planner may do with an op.
 #: elementwise: output i reads inputs at i (after broadcasting); injective: output i reads one or a
@@ -64,6 +65,8 @@ class Op:
             `compute`.
         commutative: whether two inputs may be exchanged (for common-subexpression elimination).
         levels: from which level on it is aggregated, where that is not what its kind says.
+        steps: how many elements the reference reads and makes on its way, where these are not those
+            of inputs and outputs.
     """
 
     name: str
@@ -74,6 +77,27 @@ class Op:
     expand: Expand | None = None
     commutative: bool = False
     levels: Levels | None = None
+    steps: Steps | None = None
+
+    def cost(
+        self, inputs: Sequence[TensorType], attrs: Attrs, outputs: Sequence[TensorType]
+    ) -> int:
+        """How many elements the reference reads and makes: what it takes of time and memory.
+
+        >>> from tileloom.graph import ops
+        >>> from tileloom.graph.nodes import tensor_type
+        >>> square = tensor_type((10, 10), "float32")
+        >>> plain = {"transpose_a": False, "transpose_b": False}
+        >>> [REGISTRY[n].cost([square] * 2, plain, [square]) for n in ("add", "matmul")]
+        [300, 331]
+        """
+        if self.steps is not None:
+            return self.steps(inputs, attrs, outputs)
+        moved = sum(type_.size for type_ in (*inputs, *outputs))
+        if self.expand is None:
+            return moved
+        simple = reachable(self.expand([Tensor(type_) for type_ in inputs], attrs))
+        return moved + sum(cost_of(node) for node in simple)
 
     def level(self, target: str) -> int | None:
         """From which level on the op is aggregated for a target; None: it has no code there.
@@ -88,6 +112,13 @@ class Op:
             return None
         levels = _LEVELS[self.kind] if self.levels is None else self.levels
         return levels.get(target, levels.get(""))
+
+
+def cost_of(node: Node) -> int:
+    """`Op.cost` of a node."""
+    types = [tensor.type for tensor in node.inputs], [tensor.type for tensor in node.outputs]
+    found: int = node.op.cost(types[0], node.attrs, types[1])
+    return found
 
 
 REGISTRY: dict[str, Op] = {}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from frontend.onnx.helpers import f32, interpret, model, run, run_node
 from tileloom.base.errors import ShapeError, UnsupportedError, UserError
-from tileloom.frontend.onnx import importer, load
+from tileloom.frontend.onnx import fold, importer, load
 
 
 def ops_of(session, feeds=None) -> list[str]:
@@ -44,6 +46,72 @@ def test_a_large_fill_is_not_folded():
     session = interpret(model(text))
     assert "broadcast_to" in ops_of(session)
     assert session(f32(2))[0].shape == (100000,)
+
+
+def doubled(times: int):
+    """A model of a constant of four ones that is joined with itself again and again, and summed."""
+    names = ["c", *(f"t{k}" for k in range(times))]
+    steps = "\n".join(f"{b} = Concat<axis = 0>({a}, {a})" for a, b in pairwise(names))
+    return model(
+        f"""bomb (float[4] x) => (float[4] y) <float[4] c = {{1, 1, 1, 1}}>
+        {{ {steps}
+          s = ReduceSum<keepdims = 0>({names[-1]})
+          y = Add(x, s) }}"""
+    )
+
+
+def test_constants_grow_within_a_budget():
+    kept = [node for node in interpret(doubled(18)).graph().nodes if node.op.name == "constant"]
+    assert sum(node.outputs[0].value.nbytes for node in kept) <= fold.SMALL
+    np.testing.assert_array_equal(run(doubled(18), f32(0, 1, 2, 3))[0], f32(0, 1, 2, 3) + 4 * 2**18)
+
+
+def test_constants_beyond_the_memory_are_refused():
+    with pytest.raises(UserError, match=r"would need [\d,]+ bytes, more than this machine's"):
+        interpret(doubled(47))
+
+
+def test_many_constants_grow_within_a_budget(monkeypatch):
+    monkeypatch.setattr(fold, "MOST_MADE", 1000)
+    lines = [
+        f"k{k} = Constant<value_ints = [{k}]>() c{k} = ConstantOfShape(k{k})" for k in range(40)
+    ]
+    joined = ", ".join(f"c{k}" for k in range(40))
+    text = f"""many (float[1] x) => (float[n] y) {{
+      {" ".join(lines)}
+      all = Concat<axis = 0>({joined}) y = Add(x, all) }}"""
+    session = interpret(model(text))
+    kept = [node for node in session.graph().nodes if node.op.name == "constant"]
+    assert sum(node.outputs[0].value.nbytes for node in kept) < 3000  # 8 bytes for each extent
+    np.testing.assert_array_equal(session(f32(2))[0], np.full(780, 2, "f4"))
+
+
+def test_work_at_import_is_within_a_budget(monkeypatch):
+    monkeypatch.setattr(fold, "FOLD_STEPS", 2_000)
+    text = """pool (float[1] x) => (float[1] y) <float[1, 1, 8, 8] c = {%s}> {
+      p = MaxPool<kernel_shape = [%d, %d], pads = [4, 4, 4, 4]>(c)
+      s = ReduceMax<keepdims = 0>(p)
+      y = Add(x, s) }"""
+    monkeypatch.setattr(fold, "STEPS_OF_NODE", 0)
+    monkeypatch.setattr(fold, "FOLD_STEPS_EACH", 0)
+    numbers = ", ".join(map(str, range(64)))
+    for kernel, found in ((2, []), (8, ["max_pool", "reduce_max"])):
+        session = interpret(model(text % (numbers, kernel, kernel)))
+        assert [name for name in ops_of(session) if name in ("max_pool", "reduce_max")] == found
+        assert session(f32(1))[0].tolist() == [64]
+        assert load(model(text % (numbers, kernel, kernel)))(f32(1))[0].tolist() == [64]
+
+
+def test_values_of_the_structure_are_computed_within_the_memory(monkeypatch):
+    monkeypatch.setattr(fold, "LARGEST_TENSOR", 1 << 20)
+    text = """deep (float[n] x) => (float[m] y) <float[1] one = {1}, int64[1] n = {200000}> {
+      c = ConstantOfShape(n)
+      s = ReduceSum<keepdims = 1>(c)
+      k = Cast<to = 7>(s)
+      l = Sub(k, k)
+      y = Reshape(x, l) }"""
+    with pytest.raises(UserError, match=r"node 'y' .*too many to be computed while it is read"):
+        interpret(model(text))(f32())
 
 
 def test_nodes_that_no_output_needs_are_not_imported():

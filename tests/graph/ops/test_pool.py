@@ -21,6 +21,35 @@ def test_windows_of_a_line() -> None:
     assert check(lambda x: ops.sum_pool(x, [2], 3), LINE).tolist() == [[[4, 9]]]
 
 
+@pytest.mark.parametrize("pool", [ops.max_pool, ops.sum_pool])
+@pytest.mark.parametrize("kernel", [(1, 1, 1), (3, 1, 2), (2, 4, 3)])
+@pytest.mark.parametrize("strides, pads, dilations", [(1, 0, 1), ((2, 1, 3), (1, 0, 2), (1, 2, 1))])
+def test_windows_of_a_volume(pool, kernel, strides, pads, dilations, rng) -> None:
+    x = rng.integers(-9, 9, (2, 3, 7, 8, 6)).astype("float32")
+    found = check(lambda t: pool(t, kernel, strides, pads, dilations), x)
+    rate = (dilations,) * 3 if isinstance(dilations, int) else dilations
+    step = (strides,) * 3 if isinstance(strides, int) else strides
+    low = (pads,) * 3 if isinstance(pads, int) else pads
+    for at in np.ndindex(found.shape):
+        ranges = [
+            [
+                i
+                for k in range(kernel[d])
+                if 0 <= (i := at[2 + d] * step[d] - low[d] + k * rate[d]) < n
+            ]
+            for d, n in enumerate(x.shape[2:])
+        ]
+        window = x[at[0], at[1]][np.ix_(*ranges)]
+        assert found[at] == (window.max(initial=-np.inf) if pool is ops.max_pool else window.sum())
+
+
+def test_a_window_larger_than_the_image_takes_no_memory_of_its_size(rng) -> None:
+    x = rng.standard_normal((1, 2, 2000, 1)).astype("float32")
+    found = values(lambda t: ops.max_pool(t, (500, 501), 2, 250), x)
+    assert found.shape == (1, 2, 1001, 1)
+    assert found[0, 1, 500, 0] == x[0, 1, 750:1250].max()
+
+
 def test_padding_never_wins() -> None:
     x = np.full((1, 1, 3), -7, "int8")
     assert check(lambda t: ops.max_pool(t, [2], 1, 1), x).tolist() == [[[-7] * 4]]

@@ -52,6 +52,32 @@ def test_growing_constants_are_not_folded(monkeypatch) -> None:
     assert names(ops.broadcast_to(c, (300, 4))) == ["constant", "broadcast_to"]
 
 
+def test_folding_has_a_budget(monkeypatch) -> None:
+    monkeypatch.setattr(folding, "FOLD_STEPS", 1000)
+    monkeypatch.setattr(folding, "FOLD_STEPS_EACH", 0)
+    c = ops.constant(np.arange(100, dtype="f4"))
+    values = [ops.exp(ops.mul(c, float(k))) for k in range(1, 20)]
+    graph = optimize(Graph([], [ops.concat(values, 0)]))
+    left = [node.op.name for node in graph.nodes].count("exp")
+    assert 0 < left < 19
+    assert [node.op.name for node in optimize(Graph([], [values[0]])).nodes] == ["constant"]
+    np.testing.assert_array_equal(run(graph, [])[0], run(Graph([], [ops.concat(values, 0)]), [])[0])
+
+
+def test_the_budget_grows_with_the_constants(monkeypatch) -> None:
+    monkeypatch.setattr(folding, "FOLD_STEPS", 0)
+    c = ops.constant(np.arange(100, dtype="f4"))
+    chain = ops.cast(ops.transpose(ops.reshape(c, (10, 10))), "float16")
+    assert names(chain) == ["constant"]
+
+
+def test_windows_count_as_what_they_read() -> None:
+    image = ops.constant(np.ones((1, 1, 1000, 1000), "f4"))
+    wide = ops.max_pool_with_indices(image, (400, 400), pads=(200, 200))[1]
+    assert names(ops.max(wide)) == ["constant", "max_pool_with_indices", "reduce_max"]
+    assert names(ops.max(ops.max_pool_with_indices(image, (2, 2), 2)[1])) == ["constant"]
+
+
 def test_unused_nodes_are_dropped_and_inputs_stay() -> None:
     x, y = tensor(3), tensor(4, name="y")
     ops.exp(y)

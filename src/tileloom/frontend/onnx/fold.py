@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Container, Iterable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from ...base.errors import UserError
-from ...graph.nodes import Node, Tensor, TensorType, reachable
+from ...graph.nodes import Node, Tensor, TensorType
 from ...graph.symbols import bounds_of
 from .extents import (
     MOST_CELLS,
@@ -37,12 +36,21 @@ def _physical_memory() -> int:
         return 16 << 30
 
 
+#: Of an element that NumPy makes on the way, in the widest type.
+_BYTES_OF_STEP = 8
 #: No single tensor may be larger than the machine's memory.
 LARGEST_TENSOR = _physical_memory()
 #: A constant expression is replaced by its value if that is at most this, or
 #: at most `GROWTH` times what it is made of.
 SMALL = 1 << 16
 GROWTH = 8
+#: All such values together may take so many bytes, and `GROWTH` times the constants of the model.
+MOST_MADE = 64 << 20
+#: Elements that folding may read and make: about a second of NumPy, and as long as it takes to
+#: prepare the weights of the model. A few nodes can ask for any amount.
+FOLD_STEPS, FOLD_STEPS_EACH = 1 << 28, 64
+#: To find out what an expression is made of takes as long, for each node, as so many elements.
+STEPS_OF_NODE = 1 << 9
 
 
 def check_size(tensor: Tensor) -> None:
@@ -63,6 +71,9 @@ class Folder:
         self._values: dict[Tensor, Array] = {}
         self._cells: dict[Tensor, Cells] = {}
         self._made: set[Tensor] = set()
+        self._folded: set[Node | None] = set()  # constants that are made of others
+        self._given: set[Node | None] = set()  # constants of the model that were met
+        self._given_bytes = self._folded_bytes = self._steps = 0
 
     def is_constant(self, tensor: Tensor) -> bool:
         """Whether the tensor depends on no graph input, but perhaps on their extents."""
@@ -133,10 +144,11 @@ class Folder:
     def _run(self, tensor: Tensor) -> None:
         values: dict[Tensor, Array] = {}
         nodes = self._unknown([tensor])
-        total = sum(_fixed_type(t.type).nbytes for node in nodes for t in node.outputs)
-        if total > LARGEST_TENSOR:
+        total = sum(map(_cost, nodes))
+        if total * _BYTES_OF_STEP > LARGEST_TENSOR:
             raise UserError(
-                f"constants of {total:,} bytes do not fit into this machine's {LARGEST_TENSOR:,}"
+                f"a value that decides the structure of the model is made of {total:,} elements, "
+                "too many to be computed while it is read"
             )
         for node in nodes:
             arrays = [self._lookup(t, values) for t in node.inputs]
@@ -173,12 +185,46 @@ class Folder:
             return tensor
         if self.is_open(tensor):
             return self._fold_open(tensor)
-        if tensor.type.nbytes > max(SMALL, GROWTH * self._leaves(tensor)):
+        if not self._is_worthwhile(tensor):
             return tensor
         result = constant_of(np.asarray(self.evaluate(tensor)))
         result.name = tensor.name
+        self._folded.add(result.node)
         self._values.pop(tensor, None)
         return result
+
+    def _is_worthwhile(self, tensor: Tensor) -> bool:
+        """Whether a constant may take the place of an expression; if so, it is accounted for."""
+        if self._steps > self._most_steps():
+            return False
+        size = tensor.type.nbytes
+        nodes = self._unknown([tensor])
+        self._steps += STEPS_OF_NODE * len(nodes)
+        leaves = self._leaves(nodes)
+        if size > max(SMALL, GROWTH * leaves):
+            return False
+        if self._folded_bytes + size > MOST_MADE + GROWTH * self._given_bytes:
+            return False
+        steps = sum(map(_cost, nodes))
+        if min(self._most_steps() - self._steps, LARGEST_TENSOR // _BYTES_OF_STEP) < steps:
+            return False
+        self._folded_bytes += size
+        self._steps += steps
+        return True
+
+    def _most_steps(self) -> int:
+        return FOLD_STEPS + FOLD_STEPS_EACH * self._given_bytes
+
+    def _leaves(self, nodes: Iterable[Node]) -> int:
+        """The bytes of what nodes read and do not make."""
+        made = {tensor for node in nodes for tensor in node.outputs}
+        leaves = {tensor for node in nodes for tensor in node.inputs} - made
+        for tensor in leaves:
+            node = tensor.node
+            if tensor.value is not None and node not in self._folded and node not in self._given:
+                self._given.add(node)
+                self._given_bytes += tensor.type.nbytes
+        return sum(tensor.type.nbytes for tensor in leaves)
 
     def _fold_open(self, tensor: Tensor) -> Tensor:
         """A list of extents in its simplest form; anything else as it is."""
@@ -194,17 +240,17 @@ class Folder:
         self._made.add(result)
         return result
 
-    @staticmethod
-    def _leaves(tensor: Tensor) -> int:
-        total = 0
-        for node in reachable([tensor]):
-            value: Any = node.attrs.get("value") if node.op.name == "constant" else None
-            total += 0 if value is None else value.nbytes
-        return total
-
 
 def _is_open(node: Node) -> bool:
     return has_symbols(node.attrs) or any(has_symbols(t.shape) for t in node.outputs)
+
+
+def _cost(node: Node) -> int:
+    inputs, outputs = (
+        [_fixed_type(t.type) for t in tensors] for tensors in (node.inputs, node.outputs)
+    )
+    attrs = fixed(node.attrs) if has_symbols(node.attrs) else node.attrs
+    return node.op.cost(inputs, attrs, outputs)
 
 
 def _fixed_type(type_: TensorType) -> TensorType:

@@ -25,6 +25,7 @@ from ..op import (
     Levels,
     Op,
     Reference,
+    Steps,
     apply1,
     register,
 )
@@ -58,6 +59,7 @@ def define(
     expand: Expand | None = None,
     commutative: bool = False,
     levels: Levels | None = None,
+    steps: Steps | None = None,
 ) -> Op:
     """Register an op; see `Op` for the parts.
 
@@ -79,7 +81,7 @@ def define(
         return compute(inputs, attrs, types)
 
     rule = None if compute is None else formulas
-    return register(Op(name, kind, infer, exact, rule, expand, commutative, levels))
+    return register(Op(name, kind, infer, exact, rule, expand, commutative, levels, steps))
 
 
 _NAMED = re.compile(r"\w+: ")

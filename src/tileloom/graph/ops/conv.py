@@ -15,9 +15,9 @@ from ...expr import const
 from ..nodes import Tensor, TensorType
 from ..op import Array, Attrs, apply1
 from .binary import add
-from .common import Types, accumulate, check_rank, define, double, reduce_axes
+from .common import Types, accumulate, check_rank, define, double, product, reduce_axes
 from .composite import build, composite
-from .matmul import result_dtype
+from .matmul import PRODUCTS_IN_A_STEP, result_dtype
 from .pad import pad
 from .pool import Amounts, padded, patches, window_index
 from .rearrange import flip
@@ -60,6 +60,16 @@ def _reference(arrays: Sequence[Array], attrs: Attrs, types: Types) -> list[Arra
     return [result]
 
 
+def _steps(types: Types, attrs: Attrs, outputs: Types) -> int:
+    count, *kernel = types[1].shape
+    terms: int = outputs[0].size * product(kernel)
+    windows: int = terms // max(
+        1, count // attrs["groups"]
+    )  # each in memory, for all outputs at once
+    moved = sum(type_.size for type_ in (*types, *outputs))
+    return terms // PRODUCTS_IN_A_STEP + windows + moved
+
+
 def _compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te.Tensor]:
     x, weight = inputs
     kernel = weight.static_shape[2:]
@@ -78,7 +88,7 @@ def _compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te
     return [accumulate(types[0], te.sum, value, [c, *ks], "conv")]
 
 
-define("conv", "conv", _infer, _reference, _compute)
+define("conv", "conv", _infer, _reference, _compute, steps=_steps)
 
 
 def conv(

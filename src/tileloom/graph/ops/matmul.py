@@ -26,6 +26,9 @@ from .common import (
 )
 from .shape import reshape
 
+#: Terms of a product that NumPy's library computes in the time of one elementwise step.
+PRODUCTS_IN_A_STEP = 32
+
 
 def result_dtype(types: Types, attrs: Attrs) -> DType:
     """The type of a product of two tensors: the attribute `out_dtype`, or the operands' type.
@@ -67,6 +70,12 @@ def _reference(arrays: Sequence[Array], attrs: Attrs, types: Types) -> list[Arra
     return [a @ b]
 
 
+def _steps(types: Types, attrs: Attrs, outputs: Types) -> int:
+    depth: int = types[0].shape[-2 if attrs["transpose_a"] else -1]
+    terms = outputs[0].size * depth // PRODUCTS_IN_A_STEP
+    return terms + sum(type_.size for type_ in (*types, *outputs))
+
+
 def _compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te.Tensor]:
     a, b = inputs
     wide = te.accumulator(types[0].dtype)
@@ -91,7 +100,7 @@ def _read(x: te.Tensor, batch: Sequence[Any], at: Sequence[Any], shape: Sequence
     return element(x, [*batch, *at], [*shape, *inner[-2:]])
 
 
-define("matmul", "matmul", _infer, _reference, _compute)
+define("matmul", "matmul", _infer, _reference, _compute, steps=_steps)
 
 
 # A right operand in the order in which a product's inner loop reads it: see `graph/pack.py`.
@@ -127,7 +136,7 @@ def _packed_compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> 
     return _compute([left, right], {**attrs, "transpose_b": False}, types)
 
 
-define("packed_matmul", "matmul", _packed_infer, _packed_reference, _packed_compute)
+define("packed_matmul", "matmul", _packed_infer, _packed_reference, _packed_compute, steps=_steps)
 
 
 @builder

@@ -85,13 +85,52 @@ def patches(x: Array, windows: Windows, outputs: Sequence[int], value: Any) -> A
     return result
 
 
-def _pool(name: str, reducer: te.Reducer, function: Callable[..., Any]) -> None:
+def _narrowing(windows: Windows, sizes: Sequence[int], outputs: Sequence[int]) -> list[int]:
+    """The spatial dimensions, those that pooling shrinks most first: less is left for the rest."""
+    return sorted(range(windows.rank), key=lambda k: outputs[k] / max(1, sizes[k]))
+
+
+def _pool_steps(types: Types, attrs: Attrs, outputs: Types) -> int:
+    """Of pooling along one dimension after the other."""
+    windows = Windows.of(attrs, attrs["kernel"])
+    before, after = list(types[0].shape), outputs[0].shape
+    ends = windows.ends(before[2:], after[2:])
+    sizes = [n + low + high for n, low, high in zip(before[2:], windows.before, ends, strict=True)]
+    shape, steps = [*before[:2], *sizes], product(before) + product(sizes) * product(before[:2])
+    for k in _narrowing(windows, sizes, after[2:]):
+        shape[2 + k] = after[2 + k]
+        steps += product(shape) * windows.kernel[k]
+    return steps
+
+
+def _pooled(x: Array, windows: Windows, outputs: Sequence[int], value: Any, combine: Any) -> Array:
+    """The windows of [N, C, spatial...], each combined to one element, for references.
+
+    Windows are boxes, so that one dimension can go after the other, element by element of a
+    window: that takes no memory for the windows themselves.
+    """
+    sizes = x.shape[2:]
+    pads = [(0, 0), (0, 0), *zip(windows.before, windows.ends(sizes, outputs), strict=True)]
+    found = np.pad(x, pads, constant_values=value)
+    for k in _narrowing(windows, found.shape[2:], outputs):
+        along = np.moveaxis(found, 2 + k, 0)
+        step, reach = windows.strides[k], (outputs[k] - 1) * windows.strides[k] + 1
+        starts = (j * windows.dilations[k] for j in range(windows.kernel[k]))
+        taken = [along[start : start + reach : step] for start in starts]
+        result = taken[0].copy()
+        for part in taken[1:]:
+            combine(result, part, out=result)
+        found = np.moveaxis(result, 0, 2 + k)
+    return found
+
+
+def _pool(name: str, reducer: te.Reducer, combine: Callable[..., Any]) -> None:
     def evaluate(arrays: Sequence[Array], attrs: Attrs, types: Types) -> list[Any]:
         windows = Windows.of(attrs, attrs["kernel"])
         value = reducer.combiner(types[0].dtype).identity[0].value  # type: ignore[attr-defined]
-        parts = patches(double(arrays[0]), windows, types[0].shape[2:], value)
-        axes = tuple(range(parts.ndim - windows.rank, parts.ndim))
-        return [function(parts, axis=axes)]
+        if types[0].size == 0:
+            return [np.zeros(types[0].shape)]
+        return [_pooled(double(arrays[0]), windows, types[0].shape[2:], value, combine)]
 
     def compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te.Tensor]:
         windows = Windows.of(attrs, attrs["kernel"])
@@ -104,11 +143,11 @@ def _pool(name: str, reducer: te.Reducer, function: Callable[..., Any]) -> None:
 
         return [accumulate(types[0], reducer, value, ks, name)]
 
-    define(name, "reduction", _infer, evaluate, compute)
+    define(name, "reduction", _infer, evaluate, compute, steps=_pool_steps)
 
 
-_pool("max_pool", te.max, np.max)
-_pool("sum_pool", te.sum, np.sum)
+_pool("max_pool", te.max, np.maximum)
+_pool("sum_pool", te.sum, np.add)
 
 
 # ---------------------------------------------------------------------------- with indices
@@ -154,7 +193,18 @@ def _compute_indices(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) ->
     return [best, formula(types[1], lambda *i: place(*i).astype("int64"), "max_pool_indices")]
 
 
-define("max_pool_with_indices", "reduction", _infer_indices, _reference_indices, _compute_indices)
+def _indices_steps(types: Types, attrs: Attrs, outputs: Types) -> int:
+    return 4 * outputs[0].size * product(attrs["kernel"]) + 4 * types[0].size
+
+
+define(
+    "max_pool_with_indices",
+    "reduction",
+    _infer_indices,
+    _reference_indices,
+    _compute_indices,
+    steps=_indices_steps,
+)
 
 
 # ---------------------------------------------------------------------------- averages

@@ -21,7 +21,7 @@ from ...base import DType
 from ...base.errors import InternalError
 from ..nodes import Graph, Node, Tensor, TensorType
 from ..op import REGISTRY
-from .folding import constant_node, fold
+from .folding import Budget, constant_node, fold
 from .keys import freeze
 from .report import PassRecord
 from .rule import Rule, RuleIndex, kind_of
@@ -46,6 +46,7 @@ class Rewriter:
         self.record = record
         self.share, self.fold = share, fold
         self.nodes = graph.nodes
+        self.budget = Budget(graph)
         self.uses: defaultdict[Tensor, int] = defaultdict(int)
         self.fires = max(FIRES_AT_LEAST, FIRES_PER_NODE * len(self.nodes))
         self.fired = self.held_back = 0
@@ -80,7 +81,7 @@ class Rewriter:
     def _settle(self, node: Node, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """What stands for a node that reads these inputs, as counted in `uses`."""
         if self.fold:
-            folded = fold(node, inputs)
+            folded = fold(node, inputs, self.budget)
             if folded is not None:
                 self._release(inputs)
                 self._changed = True
