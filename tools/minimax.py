@@ -138,6 +138,12 @@ def _flat_erfcx(t: Real) -> Real:
     return _erfcx(t) * (1 + 8 * (1 + t) / (1 - t))
 
 
+def _normal_tail(w: Real) -> Real:
+    """`exp(a**2 / 2) Phi(-a) (a + 2)` with `w = a / (a + 2)`."""
+    a = 2 * w / (1 - w)
+    return mp.exp(a * a / 2) * mp.ncdf(-a) * (a + 2)
+
+
 def _atanh_log2(z: Real) -> Real:
     """The part of `log2((1 + t) / (1 - t)) / t` past its first two powers of `z = t**2`."""
     t = mp.sqrt(z)
@@ -321,6 +327,14 @@ def _recipes() -> dict[str, tuple[Recipe, str]]:
         (-0.7782, 0.4366),
         {64: 11},
         lambda t: 1 / _erfcx(t),
+    )
+    add(
+        "normal_tail",
+        "exp(a**2 / 2) Phi(-a) (a + 2) = P(a / (a + 2)), 0 <= a < 14.76",
+        _normal_tail,
+        (0.0, 0.8806),
+        {32: 9},
+        lambda t: 1 / _normal_tail(t),
     )
     add(
         "pow_log2",

@@ -18,6 +18,39 @@ def _sigmoid(x: Any) -> Any:
     return np.where(x < 0, np.exp(x) / (1 + np.exp(x)), 1 / (1 + np.exp(-x)))
 
 
+def _gated(x: Any, limit: float, tail: Callable[[Any], Any]) -> Any:
+    """`x` times a probability, which of `-|x|` is `tail(|x|)` and beyond the limit 0."""
+    size = np.minimum(np.abs(x), limit)
+    below = size * tail(size)
+    return np.where(x < 0, -below, x - below)
+
+
+def _silu(x: Any) -> Any:
+    return _gated(x, 800.0, lambda a: np.exp(-a) / (1 + np.exp(-a)))
+
+
+def _gelu(x: Any) -> Any:
+    """The normal distribution in more digits than a double, for the tail's sake."""
+    below = [float(mp.ncdf(-abs(v))) if abs(v) < 40 else 0.0 for v in x.astype(float).tolist()]
+    size = np.minimum(np.abs(x), 40.0)
+    below = size * np.array(below)
+    return np.where(x < 0, -below, x - below)
+
+
+def _gelu_tanh(x: Any) -> Any:
+    def tail(a: Any) -> Any:
+        decay = np.exp(
+            -2 * np.sqrt(2 / LONG("3.14159265358979323846")) * (a + LONG("0.044715") * a**3)
+        )
+        return decay / (1 + decay)
+
+    return _gated(x.astype(LONG), 25.0, tail)
+
+
+def _mp_gelu_tanh(x: Any) -> Any:
+    return x / (1 + mp.exp(-2 * mp.sqrt(2 / mp.pi) * (x + mp.mpf("0.044715") * x**3)))
+
+
 #: By name: NumPy's function, for double and longer types, and mpmath's.
 UNARY: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "exp": (np.exp, mp.exp),
@@ -30,6 +63,9 @@ UNARY: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "log1p": (np.log1p, mp.log1p),
     "tanh": (np.tanh, mp.tanh),
     "sigmoid": (_sigmoid, lambda x: 1 / (1 + mp.exp(-x))),
+    "silu": (_silu, lambda x: x / (1 + mp.exp(-x))),
+    "gelu": (_gelu, lambda x: x * mp.ncdf(x)),
+    "gelu_tanh": (_gelu_tanh, _mp_gelu_tanh),
     "erf": (scipy.special.erf, mp.erf),
     "erfc": (scipy.special.erfc, mp.erfc),
     "sin": (np.sin, mp.sin),
@@ -62,6 +98,9 @@ DOMAIN: dict[str, tuple[float, float]] = {
     "expm1": (-40.0, 709.0),
     "log1p": (-1.0, np.inf),
     "sigmoid": (-745.0, 40.0),
+    "silu": (-745.0, 40.0),
+    "gelu": (-38.4, 10.0),
+    "gelu_tanh": (-21.4, 10.0),
     "sinh": (-710.0, 710.0),
     "cosh": (-710.0, 710.0),
     "tanh": (-20.0, 20.0),

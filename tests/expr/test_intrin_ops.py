@@ -29,7 +29,8 @@ from tileloom.expr.ops import Op, op_names
 X = Var("x", "float32")
 I = Var("i")
 NAMES = """exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh
-cosh tanh asinh acosh atanh erf erfc sigmoid fabs floor ceil trunc round nearbyint rint"""
+cosh tanh asinh acosh atanh erf erfc sigmoid silu gelu gelu_tanh fabs floor ceil trunc
+round nearbyint rint"""
 UNARY = NAMES.split()
 OTHERS = """pow atan2 fmod copysign isnan isinf isfinite fma popcount clz shift_left shift_right
 bitwise_and bitwise_or bitwise_xor bitwise_not if_then_else likely reinterpret call_extern
@@ -38,6 +39,11 @@ REFERENCE = {
     "exp10": lambda v: 10.0**v,
     "rsqrt": lambda v: 1 / math.sqrt(v),
     "sigmoid": lambda v: 1 / (1 + math.exp(-v)),
+    "silu": lambda v: v / (1 + math.exp(-v)),
+    "gelu": lambda v: v * 0.5 * (1 + math.erf(v / math.sqrt(2))),
+    "gelu_tanh": lambda v: (
+        v * 0.5 * (1 + math.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3)))
+    ),
     "exp2": lambda v: 2.0**v,
     "round": round,
     "nearbyint": round,

@@ -101,6 +101,9 @@ atanh = _float_unary("atanh", "Inverse hyperbolic tangent.")
 erf = _float_unary("erf", "Error function.")
 erfc = _float_unary("erfc", "1 - erf(x), exact for large x.")
 sigmoid = _float_unary("sigmoid", "1 / (1 + exp(-x)).")
+silu = _float_unary("silu", "x / (1 + exp(-x)).")
+gelu = _float_unary("gelu", "x times the probability that a normal variable is below x.")
+gelu_tanh = _float_unary("gelu_tanh", "0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x**3))).")
 fabs = _float_unary("fabs", "Absolute value of a float.", exact=True)
 
 
@@ -436,10 +439,11 @@ __all__ = [
     "abs", "acos", "acosh", "all", "any", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
     "bitwise_not", "bitwise_or", "bitwise_xor", "call_extern", "call_intrin", "call_pure_extern",
     "cast", "ceil", "ceildiv", "clz", "copysign", "cos", "cosh", "erf", "erfc", "exp", "exp10",
-    "exp2", "expm1", "fabs", "floor", "floordiv", "floormod", "fma", "fmod", "hypot",
+    "exp2", "expm1", "fabs", "floor", "floordiv", "floormod", "fma", "fmod", "gelu", "gelu_tanh",
+    "hypot",
     "if_then_else", "infinity", "isfinite", "isinf", "isnan", "ldexp", "likely", "log", "log10",
     "log1p", "log2", "max", "max_value", "min", "min_value", "nan", "nearbyint", "negative",
     "nextafter", "popcount", "power", "reinterpret", "rint", "round", "rsqrt", "select",
-    "shift_left", "shift_right", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+    "shift_left", "shift_right", "sigmoid", "silu", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
     "truncdiv", "truncmod",
 ]  # fmt: skip

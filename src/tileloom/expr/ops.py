@@ -144,6 +144,32 @@ def _fused_multiply_add(a: float, b: float, c: float) -> float:
         return math.copysign(math.inf, exact)
 
 
+_complement = _lanewise(math.erfc)
+
+
+def _gated(x: Any, limit: float, tail: Evaluate) -> Any:
+    """`x` times a probability, which of `-|x|` is `tail(|x|)` and beyond the limit 0."""
+    size = np.minimum(np.abs(x), limit)
+    below = size * tail(size)
+    return np.where(x < 0, -below, x - below)
+
+
+def _silu(x: Any) -> Any:
+    return _gated(x, 760.0, lambda a: np.exp(-a) / (1 + np.exp(-a)))
+
+
+def _gelu(x: Any) -> Any:
+    return _gated(x, 40.0, lambda a: 0.5 * _complement(a * math.sqrt(0.5)))
+
+
+def _gelu_tanh(x: Any) -> Any:
+    def tail(a: Any) -> Any:
+        decay = np.exp(-2 * math.sqrt(2 / math.pi) * (a + 0.044715 * a**3))
+        return decay / (1 + decay)
+
+    return _gated(x, 25.0, tail)
+
+
 def _bits(a: Any) -> int:
     return int(np.asarray(a).dtype.itemsize * 8)
 
@@ -200,8 +226,11 @@ for _name, _function in {
     "exp10": lambda x: np.power(10.0, x),
     "rsqrt": lambda x: 1.0 / np.sqrt(x),
     "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)),
+    "silu": _silu,
+    "gelu": _gelu,
+    "gelu_tanh": _gelu_tanh,
     "erf": _lanewise(math.erf),
-    "erfc": _lanewise(math.erfc),
+    "erfc": _complement,
 }.items():
     register_op(Op(f"tir.{_name}", evaluate=_in_float64(_function)))
 register_op(Op("tir.ldexp", 2, evaluate=lambda a, b: np.ldexp(a, np.asarray(b).astype(np.int32))))

@@ -13,8 +13,8 @@ def expand(graph: Graph, keep: Callable[[Node], bool] = lambda node: False) -> G
     >>> from tileloom.graph import ops
     >>> from tileloom.graph.nodes import tensor_type
     >>> x = Tensor(tensor_type((2,), "float32"), "x")
-    >>> [node.op.name for node in expand(Graph([x], [ops.silu(x)])).nodes]
-    ['sigmoid', 'mul']
+    >>> [node.op.name for node in expand(Graph([x], [ops.swiglu(x, x)])).nodes]
+    ['silu', 'mul']
     """
     done: dict[Tensor, Tensor] = {}
     for node in graph.nodes:

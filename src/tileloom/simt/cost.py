@@ -52,8 +52,8 @@ TRANSCENDENTAL = frozenset(
     f"tir.{name}"
     for name in (
         "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf",
-        "erfc", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh",
-        "acosh", "atanh", "pow", "sqrt", "rsqrt", "cbrt", "fmod",
+        "silu", "gelu", "gelu_tanh", "erfc", "sin", "cos", "tan", "asin", "acos", "atan", "atan2",
+        "sinh", "cosh", "asinh", "acosh", "atanh", "pow", "sqrt", "rsqrt", "cbrt", "fmod",
     )
 )  # fmt: skip
 

@@ -24,6 +24,11 @@ def _sigmoid(x):
     )
 
 
+def _gated(share):
+    """x times a share of it, 0 in the limit below."""
+    return lambda x: np.where(x == -np.inf, -0.0, x * share(x))
+
+
 def _softplus(x):
     return np.logaddexp(x, 0)
 
@@ -34,8 +39,8 @@ REAL = {
     "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log10": np.log10, "log1p": np.log1p,
     "log2": np.log2, "reciprocal": lambda x: 1 / x, "rsqrt": lambda x: 1 / np.sqrt(x),
     "sigmoid": _sigmoid, "sin": np.sin, "sinh": np.sinh, "sqrt": np.sqrt, "tan": np.tan,
-    "tanh": np.tanh, "erf": _erf, "gelu": lambda x: x * 0.5 * (1 + _erf(x / 2**0.5)),
-    "silu": lambda x: x * _sigmoid(x), "mish": lambda x: x * np.tanh(_softplus(x)),
+    "tanh": np.tanh, "erf": _erf, "gelu": _gated(lambda x: 0.5 * (1 + _erf(x / 2**0.5))),
+    "silu": _gated(_sigmoid), "mish": lambda x: x * np.tanh(_softplus(x)),
     "softplus": _softplus, "softsign": lambda x: x / (1 + np.abs(x)),
     "elu": lambda x: np.where(x > 0, x, np.expm1(x)),
     "celu": lambda x: np.where(x > 0, x, np.expm1(x)),

@@ -19,6 +19,7 @@ import llvmlite.ir as ir
 
 from ...base.errors import InternalError
 from . import (
+    activation,
     exact,
     exponential,
     inverse,
@@ -54,6 +55,9 @@ _UNARY: dict[str, _Unary] = {
     **{name: _logarithm(name) for name in ("log", "log2", "log10")},
     "expm1": exponential.expm1,
     "sigmoid": exponential.sigmoid,
+    "silu": activation.silu,
+    "gelu": activation.gelu,
+    "gelu_tanh": activation.gelu_tanh,
     "tanh": exponential.tanh,
     "sinh": exponential.sinh,
     "cosh": exponential.cosh,

@@ -224,7 +224,6 @@ from .reduce import all, any, argmax, argmin, max, min, prod, sum
 from .resize import resize
 from .scan import cumprod, cumsum
 from .shape import broadcast_to, concat, reshape, strided_slice, transpose
-from .special import erfc
 from .topk import topk
 from .training import (
     batch_norm_training,
@@ -247,6 +246,7 @@ from .unary import (
     cos,
     cosh,
     erf,
+    erfc,
     exp,
     exp2,
     expm1,

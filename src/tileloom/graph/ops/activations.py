@@ -1,4 +1,4 @@
-"""Activation functions of neural networks, as compositions.
+"""Activation functions of neural networks: silu and gelu by intrinsics, others as compositions.
 
 Sources: ONNX operator documentation; Hendrycks and Gimpel 2016 (gelu), Ramachandran et al. 2017
 (swish), Misra 2019 (mish), Klambauer et al. 2017 (selu), Clevert et al. 2015 (elu).
@@ -7,31 +7,34 @@ Sources: ONNX operator documentation; Hendrycks and Gimpel 2016 (gelu), Ramachan
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import numpy as np
 
+from ... import compute as te
 from ...base.errors import ShapeError, UserError
-from ..nodes import Tensor
-from ..op import Array
+from ...expr.ops import get_op
+from ..nodes import Tensor, TensorType
+from ..op import Array, Attrs, apply1
 from .binary import add, div, equal, greater, less, minimum, mul, sub
 from .choose import clip, where
-from .common import Operand, builder, normalize_axis
+from .common import (
+    Operand,
+    Types,
+    builder,
+    check_dtype,
+    define,
+    double,
+    elementwise,
+    normalize_axis,
+)
 from .composite import build, composite
 from .shape import strided_slice
 from .unary import abs as absolute
-from .unary import erf, exp, expm1, log1p, neg, relu, sigmoid, tanh
+from .unary import exp, expm1, in_float32, log1p, neg, relu, tanh
 
-_SQRT_HALF = math.sqrt(0.5)
-_SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
 _SELU_ALPHA, _SELU_GAMMA = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
-_erf = np.frompyfunc(math.erf, 1, 1)
-
-
-def gelu_argument(x: Tensor) -> Tensor:
-    """sqrt(2 / pi) * (x + 0.044715 x³), the tanh of which stands for erf(x / sqrt 2)."""
-    return mul(mul(x, add(mul(mul(x, x), 0.044715), 1.0)), _SQRT_2_OVER_PI)
 
 
 def check_gelu(approximate: str) -> None:
@@ -42,20 +45,27 @@ def check_gelu(approximate: str) -> None:
         )
 
 
-def _gelu(x: Tensor, approximate: str) -> Tensor:
-    check_gelu(approximate)
-    if approximate == "none":
-        return mul(mul(x, 0.5), add(erf(mul(x, _SQRT_HALF)), 1.0))
-    if approximate == "sigmoid":  # the same function as with tanh, in fewer operations
-        return mul(x, sigmoid(mul(gelu_argument(x), 2.0)))
-    return mul(mul(x, 0.5), add(tanh(gelu_argument(x)), 1.0))
+def _infer_float(types: Types, attrs: Attrs) -> list[TensorType]:
+    check_dtype(types[0], "float")
+    return [types[0]]
 
 
-def _gelu_reference(x: Array, approximate: str) -> Any:
-    if approximate == "none":
-        return 0.5 * x * (1 + np.asarray(_erf(x * _SQRT_HALF), np.float64))
-    # Both approximations are the same function.
-    return 0.5 * x * (1 + np.tanh(_SQRT_2_OVER_PI * (x + 0.044715 * x**3)))
+def _gated(name: str, intrinsic: Callable[[Attrs], str]) -> None:
+    """An op that is `x` times a probability, by an intrinsic that keeps the digits of its tail."""
+
+    def evaluate(arrays: Sequence[Array], attrs: Attrs, types: Types) -> list[Any]:
+        meaning = get_op(f"tir.{intrinsic(attrs)}").evaluate
+        return [cast("Callable[..., Any]", meaning)(double(arrays[0]))]
+
+    def compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> Sequence[te.Tensor]:
+        body = in_float32(lambda x: te.call(intrinsic(attrs), x))
+        return elementwise(body, name)(inputs, attrs, types)
+
+    define(name, "elementwise", _infer_float, evaluate, compute)
+
+
+_gated("silu", lambda attrs: "silu")
+_gated("gelu", lambda attrs: "gelu" if attrs["approximate"] == "none" else "gelu_tanh")
 
 
 def _logistic(x: Array) -> Array:
@@ -98,8 +108,6 @@ def _activation(name: str, expansion: Callable[..., Tensor], reference: Callable
     composite(name, expansion, reference, levels={"": 0})
 
 
-_activation("gelu", _gelu, _gelu_reference)
-_activation("silu", lambda x: mul(x, sigmoid(x)), lambda x: x * _logistic(x))
 _activation("softplus", _softplus, _softplus_reference)
 _activation("log_sigmoid", lambda x: neg(_softplus(neg(x))), lambda x: -np.logaddexp(0.0, -x))
 _activation("softsign", lambda x: div(x, add(absolute(x), 1.0)), lambda x: x / (1 + np.abs(x)))
@@ -139,7 +147,7 @@ _activation(
     ),
     np.heaviside,
 )
-_activation("swiglu", lambda x, gate: mul(mul(x, sigmoid(x)), gate),
+_activation("swiglu", lambda x, gate: mul(silu(x), gate),
           lambda x, gate: x * _logistic(x) * gate)  # fmt: skip
 _activation(
     "mish",
@@ -149,13 +157,14 @@ _activation(
 
 
 def gelu(x: Tensor, approximate: str = "none") -> Tensor:
-    """x * Phi(x): exactly ("none"), with tanh for erf ("tanh"), or that by sigmoid ("sigmoid")."""
-    return build("gelu", x, approximate=approximate)
+    """x * Phi(x), exactly ("none") or with tanh for erf ("tanh", and "sigmoid" for the same)."""
+    check_gelu(approximate)
+    return apply1("gelu", (x,), approximate=approximate)
 
 
 def silu(x: Tensor) -> Tensor:
     """x * sigmoid(x), also called swish."""
-    return build("silu", x)
+    return apply1("silu", (x,))
 
 
 def softplus(x: Tensor, beta: float = 1.0, threshold: float = math.inf) -> Tensor:

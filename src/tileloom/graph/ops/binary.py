@@ -123,11 +123,15 @@ def _other_sign(a: Expr, b: Expr) -> Expr:
 
 
 def _float_floor_divide(a: Expr, b: Expr) -> Expr:
-    """floor(a / b) through the remainder: the quotient itself may round up to an integer."""
+    """floor(a / b) through the remainder: the quotient itself may round up to an integer.
+
+    A zero has the sign of a / b, as in NumPy.
+    """
     zero, rest = const(0.0, a.dtype), te.call("fmod", a, b)
     down = _other_sign(rest, b) & binary(NE, rest, zero)
     quotient = te.call("nearbyint", (a - rest) / b)
     result = te.select(down, quotient - const(1.0, a.dtype), quotient)
+    result = te.select(binary(EQ, result, zero), te.call("copysign", zero, a / b), result)
     return te.select(binary(EQ, b, zero), a / b, result)
 
 

@@ -86,9 +86,17 @@ def _sign(x: Expr) -> Expr:
     return te.select(binary(LT, x, zero), const(-1, x.dtype), positive)
 
 
-def _erf(x: Array) -> Array:
-    values = np.array([math.erf(v) for v in x.reshape(-1).tolist()], np.float64)
+def _each(function: Callable[[float], float], x: Array) -> Array:
+    values = np.array([function(v) for v in x.reshape(-1).tolist()], np.float64)
     return values.reshape(x.shape).astype(x.dtype)
+
+
+def _erf(x: Array) -> Array:
+    return _each(math.erf, x)
+
+
+def _erfc(x: Array) -> Array:
+    return _each(math.erfc, x)
 
 
 def _sigmoid(x: Array) -> Array:
@@ -119,6 +127,7 @@ _unary("relu", "number", lambda x: np.maximum(x, x.dtype.type(0)),
 _unary("reciprocal", "float", lambda x: 1 / x, lambda x: const(1.0, x.dtype) / x)
 _unary("rsqrt", "float", lambda x: 1 / np.sqrt(x), _intrinsic("rsqrt"))
 _unary("erf", "float", _erf, _intrinsic("erf"))
+_unary("erfc", "float", _erfc, _intrinsic("erfc"))
 _unary("sigmoid", "float", _sigmoid, _intrinsic("sigmoid"))
 _unary("logical_not", "bool", np.logical_not, te.logical_not)
 _unary("bitwise_invert", "bits", np.invert, lambda x: ~x)
@@ -175,6 +184,7 @@ asinh = _builder("asinh", "The inverse hyperbolic sine.")
 acosh = _builder("acosh", "The inverse hyperbolic cosine.")
 atanh = _builder("atanh", "The inverse hyperbolic tangent.")
 erf = _builder("erf", "The error function.")
+erfc = _builder("erfc", "1 - erf(x), with all digits where that is tiny.")
 sigmoid = _builder("sigmoid", "1 / (1 + exp(-x)).")
 floor = _builder("floor", "The next integer below; integers stay.")
 ceil = _builder("ceil", "The next integer above; integers stay.")

@@ -31,8 +31,8 @@ from .access import flat_index
 
 _COSTLY = {
     "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf",
-    "erfc", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "asinh", "acosh",
-    "atanh", "pow", "cbrt", "fmod",
+    "erfc", "silu", "gelu", "gelu_tanh", "sin", "cos", "tan", "asin", "acos", "atan",
+    "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "pow", "cbrt", "fmod",
 }  # fmt: skip
 
 
