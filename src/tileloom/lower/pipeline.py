@@ -16,6 +16,7 @@ from ..tir.spec import verify
 from .check_accesses import check_accesses
 from .compact_buffer_region import compact_buffer_region
 from .compact_strides import compact_strides
+from .compensate_sums import compensate_sums
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
 from .eliminate_common_loads import eliminate_common_loads
 from .eliminate_invariant_loops import eliminate_invariant_loops
@@ -74,6 +75,7 @@ LOOPS_TO_FLAT: Sequence[Pass] = (
     narrow_index_dtype,
     loop_partition,  # before vectors: a scalar guard is easier to take apart than a mask
     vectorize_loops,  # before unrolling: one vector body is cheaper to build than many scalar ones
+    compensate_sums,  # of vectors, before loops over them are unrolled
     inject_double_buffer,
     storage_rewrite,
     unroll_loops,
@@ -118,6 +120,7 @@ GPU_PIPELINE: Sequence[Pass] = (
     lower_warp_memory,  # before vectors and unrolling: it reads whose an element is off its index
     narrow_index_dtype,
     vectorize_loops,
+    compensate_sums,  # before the arrays of its runs are put into registers
     inject_virtual_thread,  # makes loops to unroll
     inject_double_buffer,
     storage_rewrite,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ... import compute as te
 from ...base.errors import InternalError
+from ...base.sums import COMPENSATED
 from ...expr import Expr, ExprLike, const
 from ...tir import PrimFunc
 from ..nodes import Node, Tensor
@@ -35,7 +36,10 @@ def block_function(group: Group, name: str = "main") -> tuple[PrimFunc, list[Ten
         made.update(zip(node.outputs, _formulas(node, [made[t] for t in node.inputs]), strict=True))
     outputs = [_own(made[tensor], tensor, k) for k, tensor in enumerate(group.outputs)]
     func = te.create_prim_func([*(made[tensor] for tensor in inputs), *outputs])
-    func = func.with_attr("global_symbol", name)
+    attrs: dict[str, object] = {"global_symbol": name}
+    if all(part.kind not in ("matmul", "conv") for part in group.parts):
+        attrs[COMPENSATED] = True
+    func = func.with_attr(attrs)
     return func, [*inputs, *group.outputs]
 
 

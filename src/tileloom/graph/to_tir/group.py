@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ... import compute as te
+from ...base.sums import COMPENSATED
 from ...expr import Var, const
 from ...tir import Buffer, PrimFunc, Stmt, make_buffer, seq
 from ..nodes import Node, Tensor
@@ -34,6 +35,7 @@ def group_kernel(group: Group, name: str, machine: Machine) -> tuple[PrimFunc, l
     buffers = [memory[tensor] for tensor in operands]
     params = [Var(buffer.name, "handle") for buffer in buffers]
     attrs = {"global_symbol": name, "tir.noalias": True, "outputs": len(group.outputs)}
+    attrs |= {COMPENSATED: not any(part.kind in ("matmul", "conv") for part in group.parts)}
     func = PrimFunc(tuple(params), body, dict(zip(params, buffers, strict=True)), attrs)
     return func, operands
 

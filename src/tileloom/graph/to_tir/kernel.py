@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ... import compute as te
+from ...base.sums import is_split
 from ...tir import Buffer, Stmt, seq
 from ..nodes import Node
 from ..symbols import bounds_of, everywhere_at_least, is_symbolic
@@ -159,9 +160,7 @@ def _can_keep(cluster: Cluster, outputs: Sequence[te.Tensor], machine: Machine) 
     if _along_rows(cluster, lanes):
         return kept <= SCRATCH_BYTES
     # Few columns are better shared among the workers by their rows, pass by pass.
-    return not kept or (
-        kept * lanes <= SCRATCH_BYTES and not _lacks_rows(cluster, lanes, machine.workers)
-    )
+    return not kept or (kept * lanes <= SCRATCH_BYTES and not _is_split(cluster, lanes))
 
 
 def _one_by_one(
@@ -213,9 +212,8 @@ def _nest(
     parallel = (
         machine.workers > 1 and everywhere_at_least(amount, machine.parallel_work) is not False
     )
-    lacks = may_split and parallel and _lacks_rows(cluster, lanes, machine.workers)
     passes = 1 if cluster.passes == 1 else PASS_WORK
-    if lacks and amount >= passes * machine.parallel_work:
+    if may_split and _is_split(cluster, lanes) and amount >= passes * PARALLEL_WORK:
         try:
             return _in_parts(cluster, buffers, outputs, machine)
         except PlanRefused:
@@ -242,16 +240,18 @@ def _lanes(cluster: Cluster, machine: Machine) -> int:
     return max(1, machine.vector_bits // widest_bits(bodies))
 
 
-def _lacks_rows(cluster: Cluster, lanes: int, workers: int) -> bool:
-    """Whether a reduction has too few results to share them among the workers."""
+def _is_split(cluster: Cluster, lanes: int) -> bool:
+    """Whether reductions have so few results that they are made in parts."""
     if not any(member.is_reduction for member in cluster.members):
         return False
-    rows = 1
+    rows = depth = 1
     for axis in cluster.spatial:
         rows *= axis.extent
+    for axis in cluster.reduce:
+        depth *= axis.extent
     if not _along_rows(cluster, lanes):
         rows //= 4 * lanes
-    return rows < 2 * workers
+    return is_split(rows, depth, cluster.passes)
 
 
 def _in_parts(
@@ -278,9 +278,7 @@ def _in_parts(
             if stages:
                 bodies.append(_nest(make_cluster(stages), known, outputs, how, may_split=False))
         if reductions:
-            early, late = zip(
-                *(split_reduction(s, machine.workers) for s in reductions), strict=True
-            )
+            early, late = zip(*map(split_reduction, reductions), strict=True)
             temporaries += _add_memory(known, early)
             made = [tensor for stage in early for tensor in stage.op.outputs]
             bodies.append(_nest(make_cluster(early), known, made, machine, may_split=False))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ...expr import Expr, IntImm, Var, const
+from ...expr import EQ, Expr, IntImm, Var, binary, const
 from ...tir import PARALLEL, SERIAL, For, IfThenElse, LetStmt, SeqStmt, Stmt, seq
 from .kernel import Body, Machine
 from .nest import PARALLEL_WORK
@@ -31,29 +31,30 @@ def side_by_side(make: Callable[[Machine], Sequence[Body]], machine: Machine) ->
     if len(shared) < 2:
         return seq(*(body.stmt for body in bodies))
     number, count = Var("number"), machine.workers
-    pieces = [_Part(body, count).piece(number) for body in shared]
+    pieces = [_Part(body, count, k).piece(number) for k, body in enumerate(shared)]
     common = For(number, const(0), const(count), PARALLEL, seq(*pieces))
     return seq(*(body.stmt for body in apart), common)
 
 
 class _Part:
-    """A nest in so many pieces, or in one if it is too short."""
+    """A nest in so many pieces, or in one if it is too short, which worker `turn` then takes."""
 
-    def __init__(self, body: Body, steps: int) -> None:
+    def __init__(self, body: Body, steps: int, turn: int) -> None:
         stmts = body.stmt.seq if isinstance(body.stmt, SeqStmt) else (body.stmt,)
         self.loops = [s for s in stmts if isinstance(s, For) and s.kind == PARALLEL]
         self.rest = [s for s in stmts if s not in self.loops]
         longest = max((_extent(loop) for loop in self.loops), default=1)
         self.steps = steps if longest >= steps else 1
+        self.turn = turn % steps
 
     def piece(self, number: Expr) -> Stmt:
         """Piece `number` of the nest."""
         if self.steps == 1:
             whole = seq(*(_serial(loop) for loop in self.loops), *self.rest)
-            return IfThenElse(number < 1, whole)
+            return IfThenElse(binary(EQ, number, const(self.turn)), whole)
         stmts: list[Stmt] = [self._stretch(loop, number) for loop in self.loops]
         if self.rest:
-            stmts.append(IfThenElse(number < 1, seq(*self.rest)))
+            stmts.append(IfThenElse(binary(EQ, number, const(self.turn)), seq(*self.rest)))
         return seq(*stmts)
 
     def _stretch(self, loop: For, number: Expr) -> Stmt:

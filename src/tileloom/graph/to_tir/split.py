@@ -1,4 +1,4 @@
-"""Reductions with few results, cut into partial ones so that every worker has a share.
+"""Reductions with few results, split into partial ones so that every worker has a share.
 
 The outermost reduced axis is cut into parts; a first pass reduces each part, a second one combines
 what the parts gave. (Known as `rfactor` in schedules.)
@@ -6,7 +6,11 @@ what the parts gave. (Known as `rfactor` in schedules.)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 from ... import compute as te
+from ...base.sums import LEAST_PARTS, equal_parts, parts_of
 from ...expr import (
     And,
     CommReducer,
@@ -24,21 +28,19 @@ from .atoms import domain
 from .frame import Axis
 from .stages import PlanRefused, Stage
 
-#: How many parts each worker gets, so that uneven speed evens out.
-PARTS_PER_WORKER = 2
 
-
-def split_reduction(stage: Stage, workers: int) -> tuple[Stage, Stage]:
+def split_reduction(stage: Stage) -> tuple[Stage, Stage]:
     """A stage that reduces parts and a stage that combines them; the second makes the results.
 
     Raises:
         PlanRefused: no reduced axis is long enough.
     """
-    axis = next((a for a in domain(stage) if a.reduce and a.extent >= 2 * workers), None)
+    live = domain(stage)
+    axis = next((a for a in live if a.reduce and a.extent >= LEAST_PARTS), None)
     first = stage.body[0]
     if axis is None or not isinstance(first, Reduce):
         raise PlanRefused("no axis to split")
-    parts, length = _cut(axis, workers * PARTS_PER_WORKER)
+    parts, length = _cut(axis, live)
     (old,) = axis.parts
     part, inner = Var("part"), Var(old.name)
     position = part * length + inner
@@ -71,14 +73,16 @@ def split_reduction(stage: Stage, workers: int) -> tuple[Stage, Stage]:
     return early, _combine(stage, first, op, parts)
 
 
-def _cut(axis: Axis, wanted: int) -> tuple[int, int]:
+def _cut(axis: Axis, axes: Sequence[Axis]) -> tuple[int, int]:
     """The number of parts and their length; equal parts if there is a divisor near."""
     extent = axis.extent
-    if is_symbolic(extent):
-        return wanted, -(-extent // wanted)
-    for parts in range(wanted, min(4 * wanted, extent) + 1):
-        if extent % parts == 0:
-            return parts, extent // parts
+    if any(is_symbolic(other.extent) for other in axes):
+        parts = 4 * LEAST_PARTS if is_symbolic(extent) else LEAST_PARTS
+        return parts, -(-extent // parts)
+    wanted = parts_of(prod(other.extent for other in axes), extent)
+    equal = equal_parts(extent, wanted)
+    if equal is not None:
+        return extent // equal, equal
     length = -(-extent // wanted)
     length = -(-length // 64) * 64 if length > 64 else length
     return -(-extent // length), length

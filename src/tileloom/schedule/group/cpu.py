@@ -13,7 +13,7 @@ from ..errors import ScheduleError
 from ..schedule import Schedule
 from .cpu_clusters import Cluster, find_clusters, inline_formulas
 from .cpu_nests import Head, make_nests, share_out
-from .cpu_parts import lacks_rows, make_parts
+from .cpu_parts import in_parts, make_parts
 from .cpu_plan import choose_plan
 from .cpu_sizes import Sizes
 from .domain import blocks_by_name
@@ -70,7 +70,7 @@ def _scheduled(
 ) -> tuple[Schedule, list[Head]]:
     """The schedule with a cluster cut: in parts if its results are few, else in one nest."""
     plan = choose_plan(sch, cluster, target, sizes)
-    if lacks_rows(cluster, plan, target):
+    if in_parts(cluster, plan):
         trial = sch.copy()
         try:
             make_parts(trial, cluster.copy(), plan, target, sizes)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from math import prod
 
 from ...base import Target
+from ...base.sums import LEAST_PARTS, equal_parts, is_split, parts_of
 from ...expr import IntImm
 from ..errors import ScheduleError
 from ..rv import LoopRV
@@ -23,22 +24,19 @@ from .cpu_sizes import Sizes
 from .domain import GroupAxis
 from .loops import reduces
 
-#: How many parts each worker gets, so that uneven speed evens out.
-PER_WORKER = 2
 
-
-def lacks_rows(cluster: Cluster, plan: Plan, target: Target) -> bool:
-    """Whether there are too few results to share them among workers, and enough to do."""
-    if not plan.parallel or plan.method == "formula":
+def in_parts(cluster: Cluster, plan: Plan) -> bool:
+    """Whether there are so few results that reductions are made in parts, and enough to do."""
+    passes = 1 if cluster.passes == 1 else PASS_WORK
+    known = all(isinstance(a.size, IntImm) for g in (*plan.head, *plan.body) for a in g)
+    if plan.work < passes * PARALLEL_WORK and (known or passes > 1):
         return False
-    if cluster.passes > 1 and plan.work < PASS_WORK * PARALLEL_WORK:
-        return False
-    if _divided(plan, target) is None:
+    if plan.method == "formula" or _divided(plan) is None:
         return False
     rows = cluster.domain.rows
     if plan.method == "columns":
         rows //= 4 * plan.lanes
-    return rows < 2 * target.cores
+    return is_split(rows, prod(map(size, _reduced(plan))), cluster.passes)
 
 
 def make_parts(sch: Schedule, cluster: Cluster, plan: Plan, target: Target, sizes: Sizes) -> None:
@@ -48,7 +46,7 @@ def make_parts(sch: Schedule, cluster: Cluster, plan: Plan, target: Target, size
         names = [name for name in cluster.names if cluster.levels[name] == level]
         here = {name: sch.get(sch.get_block(name)) for name in names}
         formulas = [b for n, b in here.items() if cluster.full(n) and not reduces(b)]
-        made = [_factor(sch, cluster, plan, target, n) for n, b in here.items() if reduces(b)]
+        made = [_factor(sch, cluster, plan, n) for n, b in here.items() if reduces(b)]
         heads: list[Head] = []
         for own in clusters_of(formulas, sizes):
             heads += make_nests(sch, own, plan_of(sch, own, target, sizes))
@@ -56,28 +54,25 @@ def make_parts(sch: Schedule, cluster: Cluster, plan: Plan, target: Target, size
         share_out(sch, [*(Head(loop, few) for loop in _together(sch, made)), *heads])
 
 
-def _divided(plan: Plan, target: Target) -> int | None:
+def _divided(plan: Plan) -> int | None:
     """Which group of reduced axes is cut into parts: the first that is long enough."""
     groups = _reduced(plan)
-    for k, group in enumerate(groups):
-        if size(group) >= PER_WORKER * target.cores:
-            return k
-    return None
+    return next((k for k, group in enumerate(groups) if size(group) >= LEAST_PARTS), None)
 
 
 def _reduced(plan: Plan) -> list[list[GroupAxis]]:
     return [group for group in plan.body if group[0].reduced]
 
 
-def _length(plan: Plan, target: Target, at: int) -> int:
+def _length(plan: Plan, at: int) -> int:
     """How much of the divided axes makes a part."""
     groups = _reduced(plan)
     group, inside = groups[at], prod(map(size, groups[at + 1 :]))
     if all(isinstance(axis.size, IntImm) for axis in group):
-        wanted = PER_WORKER * target.cores
-        equal = next((k for k in range(wanted, 4 * wanted) if size(group) % k == 0), 0)
-        if equal:
-            return size(group) // equal
+        wanted = parts_of(prod(map(size, (*plan.head, *plan.body))), size(group))
+        equal = equal_parts(size(group), wanted)
+        if equal is not None:
+            return equal
         length = -(-size(group) // wanted)
         is_vector = plan.method == "rows" and at == len(groups) - 1
         step = PARTS * plan.lanes
@@ -85,11 +80,11 @@ def _length(plan: Plan, target: Target, at: int) -> int:
     return max(1, CHUNK // inside)
 
 
-def _factor(sch: Schedule, cluster: Cluster, plan: Plan, target: Target, name: str) -> LoopRV:
+def _factor(sch: Schedule, cluster: Cluster, plan: Plan, name: str) -> LoopRV:
     """Cut a reduction into parts; the loop over them, which is not parallel yet."""
     rv = sch.get_block(name)
     loops, units = axis_loops(sch, cluster, name)
-    at = _divided(plan, target)
+    at = _divided(plan)
     spatial = [g for g in (*plan.head, *plan.body) if not g[0].reduced]
     reduced = _reduced(plan)
     order = [loops[axis] for group in (*spatial, *reduced) for axis in group]
@@ -97,7 +92,7 @@ def _factor(sch: Schedule, cluster: Cluster, plan: Plan, target: Target, name: s
         sch.reorder(*order, *units)
     places = [walked(sch, loops, group) for group in spatial]
     steps = [walked(sch, loops, group) for group in reduced]
-    part, steps[at or 0] = sch.split(steps[at or 0], [None, _length(plan, target, at or 0)])
+    part, steps[at or 0] = sch.split(steps[at or 0], [None, _length(plan, at or 0)])
     inner = [*places[:-1], *steps, *places[-1:]] if plan.method == "columns" else [*places, *steps]
     sch.reorder(part, *inner, *units)
     parts = sch.rfactor(part, 0)
