@@ -5,15 +5,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 
+from ..base import DType
 from ..base.errors import UserError
 from .analyzer import Analyzer
-from .build import as_expr, const
+from .build import as_expr, cast, const
 from .itermap import detect_iter_map, domain_analyzer, inverse_affine_iter_map
 from .itermap_nodes import IterSplitExpr, is_int
 from .nodes import Expr, Var
 from .operators import ExprLike
 from .padded_map import PaddedInverse, padded_inverse
+from .reach import Interval, Reach
 from .reduction import Range
+from .retype import index_type, retyped
 from .walk import substitute
 
 
@@ -53,6 +56,37 @@ class IndexMap:
         back = None if inverse is None else IndexMap.from_func(inverse, len(finals), dtype=dtype)
         return IndexMap(variables, finals, back)
 
+    def fitting(self, shape: Sequence[ExprLike | Range]) -> IndexMap:
+        """The same map in a type in which nothing overflows on this shape, or on these ranges.
+
+        A map of int32 variables becomes one of int64 where the shape is of int64, or where an index
+        goes beyond 32 bits.
+
+        >>> rows = IndexMap.from_func(lambda i, j: i * 70000 + j)
+        >>> [rows.fitting([n, n]).final_indices[0].dtype for n in (30000, 70000)]
+        ['int32', 'int64']
+        """
+        domains = self._ranges(shape)
+        parts = [part for domain in domains for part in (domain.min, domain.extent)]
+        ends = map(_ends, domains)
+        ranges = dict(zip(self.initial_indices, ends, strict=True))
+        return self._in_type(index_type((*parts, *self.final_indices), ranges))
+
+    def _in_type(self, kind: DType) -> IndexMap:
+        """The map computed in an integer type, if that is wider than its own."""
+        if all(
+            part.dtype.bits >= kind.bits for part in (*self.initial_indices, *self.final_indices)
+        ):
+            return self
+        wide = {var: Var(var.name, kind) for var in self.initial_indices}
+        finals = [retyped(final, kind, wide) for final in self.final_indices]
+        back = self.inverse_index_map
+        return IndexMap(list(wide.values()), finals, None if back is None else back._in_type(kind))
+
+    def _for(self, indices: Sequence[ExprLike]) -> IndexMap:
+        """The map in the type of these indices, if that is wider."""
+        return self._in_type(index_type([i for i in indices if isinstance(i, Expr)]))
+
     def _values(self, indices: Sequence[ExprLike]) -> dict[Var, Expr]:
         if len(indices) != len(self.initial_indices):
             count = len(self.initial_indices)
@@ -66,22 +100,25 @@ class IndexMap:
     ) -> list[Expr]:
         """The new indices of an element."""
         analyzer = analyzer or Analyzer()
-        values = self._values(indices)
-        return [analyzer.simplify(substitute(final, values)) for final in self.final_indices]
+        own = self._for(indices)
+        values = own._values(indices)
+        return [analyzer.simplify(substitute(final, values)) for final in own.final_indices]
 
     def map_ranges(self, ranges: Sequence[Range], analyzer: Analyzer | None = None) -> list[Range]:
         """The ranges of the new indices; where the map is affine they are exact."""
-        if len(ranges) != len(self.initial_indices):
-            self._values([r.min for r in ranges])
-        domains = dict(zip(self.initial_indices, ranges, strict=True))
+        own = self.fitting(ranges)
+        return own._map_ranges(own._domains(ranges), analyzer)
+
+    def _map_ranges(self, domains: dict[Var, Range], analyzer: Analyzer | None) -> list[Range]:
         known = domain_analyzer(domains) if analyzer is None else analyzer.copy()
         for var, domain in domains.items() if analyzer is not None else ():
             known.bind(var, domain)
         found = detect_iter_map(self.final_indices, domains, analyzer=analyzer)
         if found and all(_unit_scale(total.args) for total in found.indices):
-            one = const(1)
             return [
-                Range(total.base, total.args[0].extent if total.args else one)
+                Range(
+                    total.base, total.args[0].extent if total.args else const(1, total.base.dtype)
+                )
                 for total in found.indices
             ]
         return [self._hull(final, domains, known) for final in self.final_indices]
@@ -107,25 +144,33 @@ class IndexMap:
         Raises:
             UserError: when the map is not bijective on the shape; says why.
         """
+        own = self.fitting(shape)
+        return own._inverse(own._domains(shape), analyzer)
+
+    def _inverse(self, domains: dict[Var, Range], analyzer: Analyzer | None) -> IndexMap:
         if self.inverse_index_map is not None:
             return self.inverse_index_map
-        domains = self._domains(shape)
         found = detect_iter_map(self.final_indices, domains, True, "bijective", analyzer)
         if not found:
             raise UserError(f"the index map {self} is not bijective: {found.errors[0]}")
         outputs = [Var(f"axis{i}", final.dtype) for i, final in enumerate(self.final_indices)]
         known = analyzer.copy() if analyzer is not None else Analyzer()
-        for output, extent in zip(outputs, self.map_ranges(list(domains.values()), analyzer)):
+        for output, extent in zip(outputs, self._map_ranges(domains, analyzer)):
             known.bind(output, extent)
         back = inverse_affine_iter_map(found.indices, outputs, known)
         fixed = {v: known.simplify(domain.min) for v, domain in domains.items()}
         return IndexMap(outputs, [back.get(v, fixed[v]) for v in self.initial_indices])
 
-    def _domains(self, shape: Sequence[ExprLike | Range]) -> dict[Var, Range]:
+    def _ranges(self, shape: Sequence[ExprLike | Range]) -> list[Range]:
         ranges = [s if isinstance(s, Range) else Range.from_extent(s) for s in shape]
         if len(ranges) != len(self.initial_indices):
             self._values([r.min for r in ranges])
-        return dict(zip(self.initial_indices, ranges, strict=True))
+        return ranges
+
+    def _domains(self, shape: Sequence[ExprLike | Range]) -> dict[Var, Range]:
+        """The ranges of the variables, in the variables' types."""
+        pairs = zip(self.initial_indices, self._ranges(shape), strict=True)
+        return {v: Range(cast(v.dtype, r.min), cast(v.dtype, r.extent)) for v, r in pairs}
 
     def non_surjective_inverse(
         self, shape: Sequence[ExprLike], analyzer: Analyzer | None = None
@@ -149,7 +194,14 @@ class IndexMap:
         self, shape: Sequence[ExprLike], analyzer: Analyzer | None = None
     ) -> PaddedInverse | None:
         """The map back with its padding and the new shape; None where nothing is padding."""
-        sizes = [as_expr(extent) for extent in shape]
+        own = self.fitting(shape)
+        kinds = [var.dtype for var in own.initial_indices]
+        sizes = [cast(kind, extent) for kind, extent in zip(kinds, shape, strict=True)]
+        return own._padded_inverse(sizes, analyzer)
+
+    def _padded_inverse(
+        self, sizes: Sequence[Expr], analyzer: Analyzer | None
+    ) -> PaddedInverse | None:
         domains = self._domains(sizes)
         if self.inverse_index_map is not None:
             return None
@@ -189,6 +241,13 @@ class IndexMap:
     def __repr__(self) -> str:
         before = ", ".join(v.name for v in self.initial_indices)
         return f"IndexMap(({before}) -> ({', '.join(map(str, self.final_indices))}))"
+
+
+def _ends(domain: Range) -> Interval:
+    """The values in a range, as far as they are known."""
+    reach = Reach()
+    first, count = reach.of(domain.min), reach.of(domain.extent)
+    return first[0], max(first[0], first[1] + count[1] - 1)
 
 
 def _unit_scale(args: Sequence[IterSplitExpr]) -> bool:

@@ -53,6 +53,7 @@ from .unify_thread_binding import unify_thread_binding
 from .unroll_loops import unroll_loops
 from .unroll_register_loops import unroll_register_loops
 from .vectorize_loops import vectorize_loops
+from .widen_index_dtype import widen_index_dtype
 
 Pass = Callable[[PrimFunc], PrimFunc]
 OnStage = Callable[[str, PrimFunc], None]
@@ -70,6 +71,7 @@ BLOCKS_TO_LOOPS: Sequence[Pass] = (
 
 LOOPS_TO_FLAT: Sequence[Pass] = (
     legalize_parallel,
+    widen_index_dtype,  # before rows of elements are counted, and before anything is simplified
     flatten_buffers,
     simplify,  # brings guards and indices into the form that the next passes read
     narrow_index_dtype,
@@ -115,6 +117,7 @@ GPU_PIPELINE: Sequence[Pass] = (
     lower_opaque_block,
     lower_thread_binding,
     lower_numbered_barriers,  # where it is seen what a kernel is
+    widen_index_dtype,  # before rows of elements are counted, and before anything is simplified
     flatten_buffers,
     simplify,
     lower_warp_memory,  # before vectors and unrolling: it reads whose an element is off its index

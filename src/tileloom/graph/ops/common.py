@@ -250,8 +250,13 @@ def extents(shape: Sequence[int]) -> tuple[Expr, ...]:
 
     Where that depends on sizes it fits: see `program`, which guards what lies in memory.
     """
-    kind = "int64" if at_least(product(shape), 1 << 31) else "int32"
+    kind = index_kind(product(shape))
     return tuple(const(extent, kind) for extent in shape)
+
+
+def index_kind(count: int) -> str:
+    """The type of indices of so many elements: int64 where int32 cannot number them."""
+    return "int64" if at_least(count, 1 << 31) else "int32"
 
 
 def formula(type_: TensorType, body: Formula, name: str) -> te.Tensor:
@@ -298,8 +303,13 @@ def wrapping(op: type[BinaryOp], a: Expr, b: Expr) -> Expr:
     return cast(kind, binary(op, cast(unsigned, a), cast(unsigned, b)))
 
 
-def reduce_axes(sizes: Sequence[int], kind: str = "int32") -> list[Any]:
-    """Reduction axes k0, k1, ... over these extents."""
+def reduce_axes(sizes: Sequence[int], count: int | None = None) -> list[Any]:
+    """Reduction axes k0, k1, ... over these extents.
+
+    Args:
+        count: how many elements are reduced in all, where that is more than the axes'.
+    """
+    kind = index_kind(product(sizes) if count is None else count)
     return [
         te.reduce_axis((const(0, kind), const(size, kind)), f"k{n}") for n, size in enumerate(sizes)
     ]

@@ -27,6 +27,7 @@ from .common import (
     constant,
     define,
     formula,
+    index_kind,
     normalize_axis,
     product,
 )
@@ -45,12 +46,12 @@ def bounded(index: Array, extent: int) -> Array:
 def _bound(index: Expr, extent: int) -> Expr:
     """The same as an expression, as an index of the usual type."""
     kind = index.dtype if index.dtype.bits >= 32 else "int32"
-    if index.dtype.is_unsigned:
+    if index.dtype.is_unsigned or index_kind(extent) == "int64":
         kind = "int64"
     i = index.astype(kind)
     wrapped = te.select(binary(LT, i, const(0, kind)), i + const(extent, kind), i)
     inside = binary(Max, binary(Min, wrapped, const(extent - 1, kind)), const(0, kind))
-    return inside.astype("int64" if extent > 1 << 31 else "int32")
+    return inside.astype(index_kind(extent))
 
 
 def _check_indices(types: Types, read: Sequence[int], size: int) -> None:

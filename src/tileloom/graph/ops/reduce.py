@@ -80,7 +80,7 @@ def _reduction(
 
     def compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te.Tensor]:
         source, axes, keepdims = inputs[0], attrs["axis"], attrs["keepdims"]
-        ks = reduce_axes([source.static_shape[axis] for axis in axes])
+        ks = reduce_axes([source.static_shape[axis] for axis in axes], product(source.static_shape))
 
         def value(*index: Any) -> Any:
             return source(*full_index(index, ks, axes, keepdims))
@@ -140,7 +140,7 @@ def _arg(name: str, reference: Callable[..., Any], reducer: te.Reducer) -> None:
 
     def compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te.Tensor]:
         source, axes, keepdims = inputs[0], (attrs["axis"],), attrs["keepdims"]
-        ks = reduce_axes([source.static_shape[axes[0]]])
+        ks = reduce_axes([source.static_shape[axes[0]]], product(source.static_shape))
 
         def value(*index: Any) -> Any:
             k = ks[0].var

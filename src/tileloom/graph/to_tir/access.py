@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...expr import Add, Cast, Expr, IntImm, Mul, Sub, Var, const, free_vars
+from ...expr import Add, Cast, Expr, IntImm, Mul, Sub, Var, cast, const, free_vars
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,15 @@ class Linear:
             if factor:
                 result = result + var * factor
         for term, factor in self.opaque:
-            result = result + term.astype("int64" if term.dtype.bits > 32 else "int32") * factor
+            result = result + as_index(term) * factor
         total: Expr = result + self.offset
         return total
+
+
+def as_index(term: Expr) -> Expr:
+    """A computed place as a term of an index: what is in 64 bits may need them."""
+    bits = term.dtype.bits + term.dtype.is_unsigned
+    return cast("int64" if bits > 32 else "int32", term)
 
 
 def linear(expr: Expr, variables: Collection[Var], factor: int = 1) -> Linear:

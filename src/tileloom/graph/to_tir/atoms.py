@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from ... import compute as te
-from ...expr import Expr, ProducerLoad, Range, Reduce, Var, const, post_order
+from ...expr import Expr, ProducerLoad, Range, Reduce, Var, cast, const, post_order
 from ...expr.analyzer import Analyzer
 from ..symbols import divisor_chain
 from .access import flat_index
@@ -115,7 +115,7 @@ class Atoms:
                 value = var if value is None else value * atom.extent + var
             if extent != axis.extent or value is None:
                 raise PlanRefused(f"{name} is over another domain")
-            found[axis.parts[0]] = value
+            found[axis.parts[0]] = cast(axis.parts[0].dtype, value)
         if rest:
             raise PlanRefused(f"{name} is over another domain")
         return found
@@ -146,7 +146,7 @@ class Atoms:
                     var = atom.parts[0]
                     value = var if value is None else value * atom.extent + var
             if value is not None:
-                found[axis.parts[0]] = value
+                found[axis.parts[0]] = cast(axis.parts[0].dtype, value)
         return found
 
     def simplify(self, index: Expr) -> Expr:

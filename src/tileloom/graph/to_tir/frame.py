@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ... import compute as te
-from ...expr import Expr, ProducerLoad, Var, const
+from ...expr import Expr, ProducerLoad, Var, cast, const
 from ...tir import Buffer, BufferLoad
-from .access import Linear, flat_index
+from .access import Linear, as_index, flat_index
 from .stages import base_of
 
 
@@ -42,14 +42,14 @@ class Axis:
         return form.stride(self.parts[-1])
 
     def values(self, position: Expr) -> dict[Var, Expr]:
-        """The program's variables at a position of this axis."""
+        """The program's variables, in their types, at a position of this axis."""
         if len(self.parts) == 1:
-            return {self.parts[0]: position}
+            return {self.parts[0]: cast(self.parts[0].dtype, position)}
         found, step = {}, self.extent
         for part, extent in zip(self.parts, self.extents, strict=True):
             above, step = step, step // (extent or 1)
             value = position if above == self.extent else position % above
-            found[part] = value // step if step != 1 else value
+            found[part] = cast(part.dtype, value // step if step != 1 else value)
         return found
 
 
@@ -158,7 +158,7 @@ class Frame:
                     if factor:
                         result = result + self.values[part] * factor
         for term, factor in form.opaque:
-            result = result + self.formula(term).astype("int32") * factor
+            result = result + as_index(self.formula(term)) * factor
         total: Expr = result + form.offset
         return total
 

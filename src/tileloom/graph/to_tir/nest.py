@@ -31,8 +31,13 @@ def loop(name: str, extent: int, body: Callable[[Expr], Stmt], kind: str = SERIA
     """A loop from 0; one of extent 1 is only its body."""
     if extent == 1:
         return body(const(0))
-    var = Var(name)
-    return For(var, const(0), const(extent), kind, body(var))
+    return counted(name, const(extent), body, kind)
+
+
+def counted(name: str, count: Expr, body: Callable[[Expr], Stmt], kind: str = SERIAL) -> Stmt:
+    """A loop from 0 in the type of its extent: int32, or int64 where that does not fit."""
+    var = Var(name, count.dtype)
+    return For(var, const(0, var.dtype), count, kind, body(var))
 
 
 def nest(axes: Sequence[Axis], body: Callable[[list[Expr]], Stmt], kind: str = SERIAL) -> Stmt:
@@ -54,13 +59,17 @@ def parallel_nest(axes: Sequence[Axis], body: Callable[[list[Expr]], Stmt], para
     live = [axis for axis in axes if axis.extent != 1]
     if not parallel or len(live) <= 1:
         return nest(axes, body, PARALLEL if parallel else SERIAL)
-    fused = Axis(tuple(Var(axis.name) for axis in axes), tuple(axis.extent for axis in axes))
-    var = Var("fused")
-    values = fused.values(var)
-    stmt = body(list(fused.parts))
-    for part in reversed(fused.parts):
-        stmt = LetStmt(part, values[part], stmt)
-    return For(var, const(0), const(fused.extent), PARALLEL, stmt)
+    parts = tuple(Var(axis.name, const(axis.extent).dtype) for axis in axes)
+    fused = Axis(parts, tuple(axis.extent for axis in axes))
+
+    def one(number: Expr) -> Stmt:
+        values = fused.values(number)
+        stmt = body(list(parts))
+        for part in reversed(parts):
+            stmt = LetStmt(part, values[part], stmt)
+        return stmt
+
+    return counted("fused", const(fused.extent), one, PARALLEL)
 
 
 def with_workers(stmt: Stmt, work: int, least: int) -> Stmt:
@@ -150,8 +159,8 @@ def _open_vector_loop(
     steps = whole // together
     main = loop("v", steps, lambda v: seq(*(one(v * together + u) for u in range(together))), kind)
     if together > 1:
-        more, done = Var("v"), const(steps) * together
-        main = seq(main, For(more, const(0), const(whole) - done, SERIAL, one(done + more)))
+        done = const(steps) * together
+        main = seq(main, counted("v", const(whole) - done, lambda more: one(done + more)))
     first = const(whole) * lanes
     rest = const(extent) - first
     if overlap and at_least(extent, lanes):

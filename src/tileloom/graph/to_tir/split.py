@@ -42,7 +42,7 @@ def split_reduction(stage: Stage) -> tuple[Stage, Stage]:
         raise PlanRefused("no axis to split")
     parts, length = _cut(axis, live)
     (old,) = axis.parts
-    part, inner = Var("part"), Var(old.name)
+    part, inner = Var("part", old.dtype), Var(old.name, old.dtype)
     position = part * length + inner
     values = {old: position}
     sources = [substitute(value, values) for value in first.source]
@@ -93,7 +93,7 @@ def _axis(var: Var, extent: int) -> IterVar:
 
 
 def _combine(stage: Stage, first: Reduce, op: te.ComputeOp, parts: int) -> Stage:
-    number = Var("part")
+    number = Var("part", op.axis[0].var.dtype)
     combiner: CommReducer = first.combiner
     loads = [ProducerLoad(tensor, [number, *stage.axes]) for tensor in op.outputs]
     axes = [_axis(number, parts)]

@@ -21,6 +21,7 @@ from ...expr import (
     Range,
     Reduce,
     Var,
+    cast,
     const,
     post_order,
     rewrite,
@@ -145,7 +146,8 @@ def _inline(
             return None
         axes = [axis.var for axis in tensor.op.axis]
         formula = inlined[tensor.op][tensor.value_index]
-        return substitute(formula, dict(zip(axes, node.indices, strict=True)))
+        pairs = zip(axes, node.indices, strict=True)
+        return substitute(formula, {axis: cast(axis.dtype, index) for axis, index in pairs})
 
     return rewrite(body, rule)
 

@@ -131,9 +131,11 @@ def _mapped(block: StmtSRef, index_map: IndexMap) -> tuple[list[Expr], list[Expr
     """The indices into the cache, and its shape."""
     axes = block.block.iter_vars
     analyzer = Analyzer()
+    extents = [axis.domain.extent for axis in axes]
     try:
+        index_map = index_map.fitting(extents)
         new = index_map.map_indices([axis.var for axis in axes], analyzer)
-        return new, index_map.map_shape([axis.domain.extent for axis in axes], analyzer)
+        return new, index_map.map_shape(extents, analyzer)
     except UserError as error:
         raise refuse(f"the index map does not fit {name_of(block)}: {error}", at=[block]) from None
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
+from ...base import DType
 from ...expr import Analyzer, Expr, IntImm, Mul, Range, Var, binary, const, free_vars
+from ...expr.bounds import type_range
 from ...expr.nodes import FloorDiv, FloorMod
 from ...tir import SERIAL, BlockRealize, For
 from ..analysis.tree import domains_above, require_plain_loop, require_zero_start
@@ -29,8 +32,8 @@ def fuse(state: ScheduleState, *loops: LoopRef, preserve_unit_iters: bool = True
     32
     """
     _check(loops)
-    first, last = loops[0].loop, loops[-1].loop
-    kind = first.loop_var.dtype
+    last = loops[-1].loop
+    kind = _index_type(loops)
     name = "_".join(sref.loop.loop_var.name for sref in loops) + "_fused"
     var = Var(name, kind)
     extents = [sref.loop.extent.astype(kind) for sref in loops]
@@ -56,6 +59,20 @@ def fuse(state: ScheduleState, *loops: LoopRef, preserve_unit_iters: bool = True
     new = For(var, const(0, kind), total, SERIAL, substitution.visit(last.body))
     state.replace(loops[0], new, substitution.block_map)
     return state.sref(new)
+
+
+def _index_type(loops: Sequence[StmtSRef]) -> DType:
+    """The type of the loops; that of the first where they are of several."""
+    kind = loops[0].loop.loop_var.dtype
+    extents = [sref.loop.extent for sref in loops]
+    count = prod(extent.value for extent in extents if isinstance(extent, IntImm))
+    if count > type_range(kind).max_value:
+        raise refuse(
+            f"the fused loop has {count} iterations, which {kind} cannot number",
+            at=loops,
+            hint="give the loops extents of type int64",
+        )
+    return kind
 
 
 def _digits(var: Var, extents: Sequence[Expr]) -> list[Expr]:

@@ -96,6 +96,7 @@ def _new_axes(
 ) -> tuple[list[IterVar], IndexMap]:
     """The new iteration variables, and the map back to the old ones."""
     try:
+        index_map = index_map.fitting(extents)
         back = index_map.inverse(extents)
         ranges = index_map.map_ranges([Range.from_extent(extent) for extent in extents])
     except UserError as error:

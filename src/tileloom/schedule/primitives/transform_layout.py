@@ -150,6 +150,7 @@ def transform_layout(
     region = (block.block.reads, block.block.writes)[buffer_index_type][buffer_index]
     old = region.buffer
     owner, is_param = _owner(state, block, old)
+    index_map = index_map.fitting(old.shape)
     padding = _padding(block, old, index_map, pad_value, assume_injective_transform)
     new = old.replace(
         data=Var(old.data.name, "handle", (str(old.dtype), old.scope)),
