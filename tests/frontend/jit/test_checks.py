@@ -120,7 +120,7 @@ def test_integers_that_the_type_does_not_have(function):
     with pytest.raises(OverflowError):
         function(U8)
     for error in (OverflowError, DTypeError):
-        with pytest.raises(error, match="range|64 bits"):
+        with pytest.raises(error, match=r"range|64 bits"):
             tl.jit(function)(U8)
 
 
