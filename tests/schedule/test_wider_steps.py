@@ -323,3 +323,125 @@ def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
 """)
     assert "range(4 * T.vscale())" in str(func)
     assert np.prod(func.buffers[0].static_shape) == 64
+
+
+# ---------------------------------------------------------------------------- threads
+
+PARTS = """
+@T.prim_func
+def main(A: T.Buffer((6, 16, 8), "float32"), B: T.Buffer((6,), "float32")):
+    R = T.alloc_buffer((16, 6), scope="{scope}")
+    for j in T.thread_binding(6, thread="blockIdx.x"):
+        for io in T.thread_binding(4, thread="{tag}"):
+            for ii, k in T.grid(4, 8):
+                with T.block("R"):
+                    vi = T.axis.spatial(16, io * 4 + ii)
+                    vj, vk = T.axis.remap("SR", [j, k])
+                    with T.init():
+                        R[vi, vj] = T.float32(0)
+                    R[vi, vj] = R[vi, vj] + A[vj, vi, vk]
+    for i, k in T.grid(6, 16):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + R[vk, vi]
+"""
+
+PARTS_AFTER = """
+@T.prim_func
+def main(A: T.Buffer((6, 16, 8), "float32"), B: T.Buffer((6,), "float32")):
+    R = T.alloc_buffer((16, 6), scope="local")
+    for j in T.thread_binding(6, thread="blockIdx.x"):
+        for io in T.thread_binding(4, thread="threadIdx.x"):
+            for ii, k in T.grid(4, 8):
+                with T.block("R"):
+                    vi = T.axis.spatial(16, io * 4 + ii)
+                    vj, vk = T.axis.remap("SR", [j, k])
+                    with T.init():
+                        R[vi, vj] = T.float32(0)
+                    R[vi, vj] = R[vi, vj] + A[vj, vi, vk]
+            for k in range(4):
+                with T.block("B"):
+                    vi = T.axis.spatial(6, j)
+                    vk = T.axis.reduce(16, io * 4 + k)
+                    with T.init():
+                        B[vi] = T.float32(0)
+                    B[vi] = B[vi] + R[vk, vi]
+"""
+
+
+def emulated(sch, columns=6):
+    """What the kernel makes of random numbers, and what it should."""
+    a = np.random.default_rng(0).uniform(1, 2, (columns, 16, 8)).astype("float32")
+    b = np.zeros(columns, "float32")
+    tileloom.build(sch.mod["main"], target="cuda -arch=sm_80", device="emulator")(a, b)
+    return b, a.sum((1, 2))
+
+
+@pytest.mark.parametrize("scope", ["local", "shared"])
+@pytest.mark.parametrize("tag", ["threadIdx.x", "threadIdx.y"])
+def test_a_reduction_moves_below_threads(scope, tag) -> None:
+    text = PARTS.format(scope=scope, tag=tag)
+    sch = schedule(text)
+    sch.reverse_compute_at("B", sch.get_loops("R")[1])
+    if (scope, tag) == ("local", "threadIdx.x"):
+        same_text(sch, PARTS_AFTER)
+    check_trace(sch, text)
+    assert str(sch.verify()).startswith("ok")
+    np.testing.assert_allclose(*emulated(sch), rtol=1e-5)
+
+
+@pytest.mark.parametrize("tag", ["blockIdx.y", "vthread.x"])
+def test_a_reduction_does_not_move_below_what_cannot_combine(tag) -> None:
+    sch = schedule(PARTS.format(scope="global", tag=tag))
+    block, loop = sch.get_block("B"), sch.get_loops("R")[1]
+    refused(sch, "cannot be reduced along it", "reverse_compute_at", block, loop)
+
+
+@pytest.mark.parametrize("inner", [1, 4])
+def test_threads_around_two_blocks_reduce_in_one(inner) -> None:
+    """As above, but the loop is bound when the second block is in it already."""
+    text = PARTS.format(scope="shared", tag="threadIdx.x")
+    text = text.replace('T.thread_binding(4, thread="threadIdx.x")', f"range({16 // inner})")
+    text = text.replace("T.grid(4, 8)", f"T.grid({inner}, 8)").replace("io * 4", f"io * {inner}")
+    sch = schedule(text)
+    loop = sch.get_loops("R")[1]
+    sch.reverse_compute_at("B", loop)
+    sch.bind(loop, "threadIdx.x")
+    np.testing.assert_allclose(*emulated(sch), rtol=1e-5)
+
+
+def test_partial_results_of_single_values_have_no_init() -> None:
+    """Each is stored as it is; what combines them starts at the neutral value."""
+    text = """
+@T.prim_func
+def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):
+    for i, k in T.grid(4, 8):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi, vk]
+"""
+    after = """
+@T.prim_func
+def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):
+    R = T.alloc_buffer((4, 8))
+    for i, k in T.grid(4, 8):
+        with T.block("B_rf"):
+            vk, vi = T.axis.remap("SS", [k, i])
+            R[vi, vk] = A[vi, vk]
+    for i, k in T.grid(4, 8):
+        with T.block("B"):
+            vk, vi = T.axis.remap("RS", [k, i])
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + R[vi, vk]
+"""
+    sch = schedule(text)
+    sch.rfactor(sch.get_loops("B")[1], 1)
+    same_text(sch, after)
+    check_same(sch, text)
+    check_trace(sch, text)
+    assert str(sch.verify()) == "ok"
