@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -75,7 +75,7 @@ def _object(
     from .lower import lower
 
     wanted = settings().check if checked is None else checked
-    emitted = emit_module(lower(module, target, checked=wanted))
+    emitted = emit_module(lower(module, target, checked=wanted), target.features)
     key = cache_key(emitted.ir_text, target.key, stamp())
     made = object_cache().get_or_make(
         key, lambda: jit.compile_ir(emitted.ir_text, target), checked_object
@@ -215,7 +215,7 @@ def _emitted(program: PrimFunc | IRModule, target: Target) -> str:
         return emit_kernels(kernels, target)
     from .codegen.module import emit_module
 
-    return emit_module(flat).ir_text
+    return emit_module(flat, target.features).ir_text
 
 
 # ---------------------------------------------------------------------------- graphs
@@ -369,7 +369,7 @@ def plan_graph(
             watch(step, found)
         return found
 
-    machine = Machine(target.vector_bits, _threads(target))
+    machine = Machine(target.vector_bits, _threads(target), features=frozenset(target.features))
     expanded = seen("expanded", expand(graph))
     simple = seen("optimized", optimize(expanded, report=report))
     laid_out = choose_layouts(simple)
@@ -443,7 +443,7 @@ def _make(
         {k: np.ascontiguousarray(t.value) for t, k in slots.items() if t.value is not None},
         program.constants,
         needs_threads,
-        [Panels(array, *source) for array, source in _panels(program.graph)],
+        [Panels(array, matrix, how) for array, (matrix, *how) in _panels(program.graph)],
         replaced or {},
         () if program.space is None else tuple(program.space.guards),
         program.buckets,
@@ -471,6 +471,7 @@ def _step(segment: Segment, value: Any, symbolic: bool) -> Step:
     return Step(segment.name, reads, writes, *plan)
 
 
+@cache
 def _host_function(node: Node) -> Any:
     types = [tensor.type for tensor in node.outputs]
     return lambda arrays: node.op.reference(arrays, node.attrs, types)

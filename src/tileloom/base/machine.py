@@ -9,6 +9,13 @@ import hashlib
 import os
 from functools import cache
 
+from .late import TYPE_CHECKING, package
+
+if TYPE_CHECKING:
+    import ctypes
+else:
+    ctypes = package("ctypes")
+
 # Linux's names for features where they differ from LLVM's by more than "_" or a bare copy.
 _X86_NAMES = {
     "pni": "sse3",
@@ -55,6 +62,9 @@ _ARM_NAMES = {
     "crc32": "crc",
 }
 
+#: arch_prctl(ARCH_REQ_XCOMP_PERM, the component of the state that tiles are in), on x86-64
+_REQUEST_TILES = (158, 0x1023, 18)
+
 
 def _read(path: str) -> str:
     try:
@@ -86,7 +96,21 @@ def features() -> tuple[str, ...]:
         return tuple(sorted({"neon", *(_ARM_NAMES[flag] for flag in flags if flag in _ARM_NAMES)}))
     flags = _processor().get("flags", "sse sse2").split()
     names = {_X86_NAMES.get(flag, flag) for flag in flags if flag in _X86_SAME | _X86_NAMES.keys()}
+    if "amx-tile" in names and not may_use_tiles():
+        names = {name for name in names if not name.startswith("amx-")}
     return tuple(sorted(names))
+
+
+@cache
+def may_use_tiles() -> bool:
+    """Whether Linux lets this process use AMX's tile registers: it has to be asked, once.
+
+    The answer holds for all threads, and for processes forked from this one.
+    """
+    try:
+        return bool(ctypes.CDLL(None).syscall(*_REQUEST_TILES) == 0)
+    except (OSError, AttributeError):
+        return False
 
 
 @cache

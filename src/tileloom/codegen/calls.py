@@ -10,8 +10,12 @@ from ..base import dtype
 from ..base.errors import UnsupportedError
 from ..expr import Call, StringImm
 from ..expr.atomic_ops import ATOMIC_VALUES
+from ..expr.dot_ops import DOT_MEANINGS
+from ..expr.tile_ops import TILE_CALLS
 from ..tir import BufferLoad
 from . import arith, atomics, memory, vmath
+from .amx import emit_tile_call
+from .dots import emit_dot
 from .emitter import Emitter
 from .types import I1, I8, I32, filled, like, opaque, register_type
 
@@ -175,6 +179,8 @@ _HANDLERS: dict[str, Callable[[Emitter, Call], ir.Value]] = {
     "tir.lookup_param": _lookup_param,
     "tir.call_extern": _extern,
     "tir.call_pure_extern": _extern,
+    **dict.fromkeys(DOT_MEANINGS, emit_dot),
+    **dict.fromkeys(TILE_CALLS, emit_tile_call),
     **dict.fromkeys(ATOMIC_VALUES, atomics.CPU.emit),
     "tir.memory_fence": atomics.CPU.fence,
 }

@@ -7,8 +7,6 @@ for llvmlite's own, which other users of LLVM in this process hold: a child find
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -51,16 +49,13 @@ def llvm_version() -> str:
     return ".".join(map(str, llvm.llvm_version_info))
 
 
-def _parse(ir_text: str, target: Target, machine: Any, context: Any) -> Any:
-    module = None
+def _parse(ir_text: str, target: Target, machine: Any) -> Any:
     try:
-        module = llvm.parse_assembly(ir_text, context)
+        module = llvm.parse_assembly(ir_text)
         module.triple = target.triple
         module.data_layout = str(machine.target_data)
         module.verify()
     except RuntimeError as error:
-        if module is not None:
-            module.close()  # before its context
         raise InternalError(
             f"LLVM refuses our IR: {error}", _excerpt(ir_text, str(error))
         ) from None
@@ -78,36 +73,22 @@ def _excerpt(ir_text: str, message: str, around: int = 3) -> str:
     return "\n".join(f"{n + 1:5} {lines[n]}" for n in range(first, min(len(lines), line + around)))
 
 
-@cache
-def _pass_builder(target: Target, opt_level: int) -> Any:
+def _optimise(module: Any, machine: Any, opt_level: int) -> None:
+    if opt_level == 0:
+        return
     options = llvm.create_pipeline_tuning_options(speed_level=opt_level)
     options.loop_vectorization = opt_level > 1
     # Generated code is in vectors already where that pays, so there is little left to pair up.
     options.slp_vectorization = opt_level > 2
-    return llvm.create_pass_builder(_machine(target, opt_level), options)
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
 
 
-def _optimise(module: Any, target: Target, opt_level: int) -> None:
-    if opt_level == 0:
-        return
-    builder = _pass_builder(target, opt_level)
-    passes = builder.getModulePassManager()  # each of them can run once
-    try:
-        passes.run(module, builder)
-    finally:
-        # `close` does nothing to this kind of object, which would leave 100 KB behind.
-        ffi.lib.LLVMPY_DisposeNewModulePassManger(passes)
-        passes.detach()
-
-
-@contextmanager
-def _optimised(ir_text: str, target: Target, opt_level: int) -> Iterator[tuple[Any, Any]]:
-    """An optimised module and the machine it is for; what LLVM made for it is freed after use."""
-    with _lock, llvm.create_context() as context:
-        machine = _machine(target, opt_level)
-        with _parse(ir_text, target, machine, context) as module:
-            _optimise(module, target, opt_level)
-            yield module, machine
+def _optimised(ir_text: str, target: Target, opt_level: int) -> tuple[Any, Any]:
+    machine = _machine(target, opt_level)
+    module = _parse(ir_text, target, machine)
+    _optimise(module, machine, opt_level)
+    return module, machine
 
 
 def compile_ir(ir_text: str, target: Target, opt_level: int = 2) -> bytes:
@@ -122,17 +103,19 @@ def compile_ir(ir_text: str, target: Target, opt_level: int = 2) -> bytes:
     Raises:
         InternalError: when LLVM does not accept the text.
     """
-    with _optimised(ir_text, target, opt_level) as (module, machine):
+    with _lock:
+        module, machine = _optimised(ir_text, target, opt_level)
         return bytes(machine.emit_object(module))
 
 
 def assembly(ir_text: str, target: Target, opt_level: int = 2) -> str:
     """The assembly text of optimised LLVM IR."""
-    with _optimised(ir_text, target, opt_level) as (module, machine):
+    with _lock:
+        module, machine = _optimised(ir_text, target, opt_level)
         return str(machine.emit_assembly(module))
 
 
 def optimised_ir(ir_text: str, target: Target, opt_level: int = 2) -> str:
     """LLVM IR after optimisation."""
-    with _optimised(ir_text, target, opt_level) as (module, _):
-        return str(module)
+    with _lock:
+        return str(_optimised(ir_text, target, opt_level)[0])

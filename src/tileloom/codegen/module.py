@@ -13,7 +13,7 @@ A parallel loop becomes a function of its own that runs a contiguous share of th
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass
 
 import llvmlite.ir as ir
@@ -21,6 +21,7 @@ import llvmlite.ir as ir
 from ..base.faults import FAULTS
 from ..expr import Call, Expr, Var
 from ..tir import Evaluate, For, IRModule, PrimFunc, Stmt, pre_order, undefined_vars
+from .dots import FEATURES
 from .emit_stmt import StmtEmitter
 from .types import I32, I64, PTR, opaque, register_type
 
@@ -35,9 +36,10 @@ class EmittedModule:
     messages: Sequence[str]  # the message of assertion k at k - 1
 
 
-def emit_module(module: IRModule) -> EmittedModule:
-    """LLVM IR of all functions of a flat module."""
+def emit_module(module: IRModule, features: Collection[str] = ()) -> EmittedModule:
+    """LLVM IR of all functions of a flat module, for CPUs that have these features of LLVM's."""
     out = ir.Module(name="tileloom")
+    setattr(out, FEATURES, frozenset(features))
     for name, func in module.functions.items():  # first: they may call each other
         ir.Function(out, ir.FunctionType(I32, _parameter_types(func)), name)
     messages: list[str] = []

@@ -13,6 +13,8 @@ from ..base.errors import UserError
 from ..base.late import TYPE_CHECKING, package
 from ..base.record import Record
 from .atomic_ops import ATOMIC_VALUES
+from .dot_ops import DOT_MEANINGS
+from .tile_ops import TILE_CALLS
 from .warp_ops import WARP_ARGUMENTS
 
 if TYPE_CHECKING:
@@ -244,8 +246,6 @@ register_op(Op("tir.assume", pure=False, elementwise=False, evaluate=lambda a: 0
 # The branch not taken is not evaluated, so evaluators and code generation treat it on their own.
 register_op(Op("tir.if_then_else", 3, evaluate=lambda c, a, b: a if c else b))
 register_op(Op("tir.reinterpret"))
-# How many times 128 bits a scalable vector has: the machine says, and it does not change.
-register_op(Op("tir.vscale", 0, elementwise=False))
 register_op(Op("tir.call_extern", None, pure=False, elementwise=False))
 register_op(Op("tir.call_pure_extern", None, elementwise=False))
 for _name in ATOMIC_VALUES:
@@ -255,3 +255,8 @@ register_op(Op("tir.memory_fence", pure=False, elementwise=False))
 # They differ from thread to thread and wait for others: nothing may be moved, merged or dropped.
 for _name, _count in WARP_ARGUMENTS.items():
     register_op(Op(_name, _count, pure=False, elementwise=False))
+for _name, _meaning in DOT_MEANINGS.items():
+    register_op(Op(_name, 3, evaluate=_meaning))
+# They change registers that the program does not name otherwise.
+for _name, _arity in TILE_CALLS.items():
+    register_op(Op(_name, _arity, pure=False, elementwise=False))

@@ -47,7 +47,9 @@ _INT32 = [
     "tvm_storage_sync", "tvm_call_packed", "call_packed", "tvm_static_handle", "tvm_struct_set",
     "assume", "tvm_throw_last_error", "undef", "start_profile_intrinsic",
     "end_profile_intrinsic", "ret", "call_cpacked", "continue_loop", "break_loop", "vscale",
-    "prefetch", "tvm_check_return", "memory_fence", "atomic_store",
+    "prefetch", "tvm_check_return", "memory_fence", "atomic_store", "amx_configure", "amx_zero",
+    "amx_load", "amx_store", "amx_release", "amx_dot_bf16", "amx_dot_s8s8", "amx_dot_s8u8",
+    "amx_dot_u8s8", "amx_dot_u8u8",
 ]  # fmt: skip
 _BOOL = ["isnullptr", "any_true", "all_true", "any", "all"]
 _AS_ARGUMENT = [

@@ -1,0 +1,60 @@
+"""Dot products of words (`expr.dot_ops`) by instructions of AVX-512 and AVX, or spelled out."""
+
+from __future__ import annotations
+
+import llvmlite.ir as ir
+
+from ..expr import Call
+from ..expr.dot_ops import DOT_BF16
+from . import arith
+from .emitter import Emitter
+from .types import BF16, F32, I32, filled, lanes_of, like
+
+#: Attribute of modules: LLVM's names of the features that the code may use.
+FEATURES = "cpu_features"
+_WIDTHS = {4: 128, 8: 256, 16: 512}
+
+
+def emit_dot(e: Emitter, call: Call) -> ir.Value:
+    """The sum of an accumulator and of the products in two words, for each lane."""
+    total, x, y = (e.value(arg) for arg in call.args)
+    features: frozenset[str] = getattr(e.builder.module, FEATURES, frozenset())
+    bits = _WIDTHS.get(lanes_of(total), 0)
+    if call.op == DOT_BF16:
+        return _bf16(e.builder, bits if "avx512bf16" in features else 0, total, x, y)
+    known = "avx512vnni" in features or (bits < 512 and "avxvnni" in features)
+    return _int8(e.builder, bits if known else 0, total, x, y)
+
+
+def _bf16(b: ir.IRBuilder, bits: int, total: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
+    if not bits:
+        upper = filled(x.type, -65536)
+        for low in (False, True):
+            factors = [b.shl(v, filled(v.type, 16)) if low else b.and_(v, upper) for v in (x, y)]
+            left, right = (b.bitcast(v, like(v, F32)) for v in factors)
+            total = b.fadd(total, b.fmul(left, right), flags=arith.CONTRACT)
+        return total
+    pairs = ir.VectorType(BF16, bits // 16)
+    return _call(b, f"llvm.x86.avx512bf16.dpbf16ps.{bits}", total, pairs, x, y)
+
+
+def _int8(b: ir.IRBuilder, bits: int, total: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
+    if not bits:
+        byte, high = filled(x.type, 255), filled(x.type, 24)
+        for k in range(4):
+            left = b.and_(b.lshr(x, filled(x.type, 8 * k)), byte)
+            right = b.ashr(b.shl(y, filled(y.type, 24 - 8 * k)), high)
+            total = b.add(total, b.mul(left, right))
+        return total
+    words = like(total, I32)
+    return _call(b, f"llvm.x86.avx512.vpdpbusd.{bits}", total, words, x, y)
+
+
+def _call(
+    b: ir.IRBuilder, name: str, total: ir.Value, factors: ir.Type, x: ir.Value, y: ir.Value
+) -> ir.Value:
+    found = b.module.globals.get(name)
+    if found is None:
+        kind = ir.FunctionType(total.type, [total.type, factors, factors])
+        found = ir.Function(b.module, kind, name)
+    return b.call(found, [total, b.bitcast(x, factors), b.bitcast(y, factors)])
