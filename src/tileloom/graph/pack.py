@@ -12,9 +12,9 @@ from ..base.errors import InternalError
 from ..base.panels import pack_panels
 from .nodes import Graph, Node, Tensor, TensorType
 from .op import REGISTRY
-from .to_tir.gemm import panel_width
+from .to_tir.gemm_plan import choose_microkernel, panel_width
 from .to_tir.kernel import Machine
-from .to_tir.products import accumulator_of, suits_panels
+from .to_tir.products import accumulator_of, matmul_extents, suits_panels
 
 
 def pack_weights(graph: Graph, machine: Machine) -> Graph:
@@ -57,18 +57,22 @@ def _packed(node: Node, left: Tensor, machine: Machine, panels: dict[Any, Tensor
     if matrix is None:
         raise InternalError(f"{node} has no constant to pack")
     columns = node.outputs[0].shape[-1]
-    width = panel_width(columns, machine.vector_bits, accumulator_of(node))
+    total, kinds = accumulator_of(node), [tensor.dtype for tensor in node.inputs]
+    width = panel_width(columns, machine.vector_bits, total)
+    micro = choose_microkernel(kinds, total, matmul_extents(node), machine)
     transposed = node.attrs["transpose_b"]
-    key = right, transposed, width
+    how = transposed, width, micro.parts, micro.steps
+    key = right, *how
     if key not in panels:
-        array = pack_panels(matrix.reshape(right.shape[-2:]), transposed, width)
-        attrs = {"value": array, "panels_of": (matrix, transposed, width)}
-        type_ = TensorType(array.shape, right.dtype)
+        array = pack_panels(matrix.reshape(right.shape[-2:]), *how)
+        attrs = {"value": array, "panels_of": (matrix, *how)}
+        type_ = TensorType(array.shape, right.dtype if micro.parts == 1 else micro.packed)
         panels[key] = Node(REGISTRY["constant"], (), attrs, [type_]).outputs[0]
     attrs = {
         "transpose_a": node.attrs["transpose_a"],
         "columns": columns,
         "out_dtype": node.attrs["out_dtype"],
+        "words_of": None if micro.parts == 1 else str(right.dtype),
     }
     types = [node.outputs[0].type]
     return Node(REGISTRY["packed_matmul"], [left, panels[key]], attrs, types, node.name)

@@ -72,8 +72,7 @@ class Panels:
 
     array: Array
     matrix: Array
-    transposed: bool
-    width: int
+    how: Sequence[Any]  # the other arguments of `pack_panels`
 
 
 @dataclass(frozen=True)
@@ -159,7 +158,7 @@ class Recipe:
             if id(array) in digests:
                 return digests[id(array)]
             if (made := panels.get(id(array))) is not None:
-                return ["panels", digests[id(made.matrix)], made.transposed, made.width]
+                return ["panels", digests[id(made.matrix)], *made.how]
             own.append(array)
             return [str(dtype(array.dtype)), array.shape]
 
@@ -198,7 +197,7 @@ class Recipe:
                 return given[about]
             if about[0] == "panels":
                 matrix = given[about[1]]
-                return pack_panels(matrix.reshape(matrix.shape[-2:]), about[2], about[3])
+                return pack_panels(matrix.reshape(matrix.shape[-2:]), *about[2:])
             kind, shape = dtype(about[0]), tuple(about[1])
             count = int(np.prod(shape, dtype=np.int64))
             array = np.frombuffer(data, kind.numpy, count, offset).reshape(shape)

@@ -419,6 +419,14 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         Example(lambda x, y: [z := matmul(x, y), transpose(z, 1, 0)], ((3, 4), (4, 5)),
                 fires=False, kinds=NUMBERS),
     ),
+    "product-of-widened-bytes": one(
+        Example(lambda x, y: matmul(cast(x, "int32"), cast(y, "int32")), ((3, 4), (4, 5)),
+                after="matmul", kinds=("int8", "uint8")),
+        Example(lambda x, y: matmul(cast(x, "int64"), cast(y, "int64")), ((3, 4), (4, 5)),
+                fires=False, kinds=("int8", "uint8")),
+        Example(lambda x, y: matmul(cast(x, "int32"), cast(y, "int32")), ((3, 4), (4, 5)),
+                fires=False, kinds=("int16",)),
+    ),
     "unread-indices": one(
         Example(pool(False), ((1, 2, 5, 6),), after="max_pool", kinds=FLOAT),
         Example(pool(True), ((1, 2, 5, 6),), fires=False, kinds=FLOAT),

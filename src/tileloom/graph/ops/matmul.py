@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ... import compute as te
 from ...base import DType, dtype
 from ...base.errors import DTypeError, ShapeError
 from ...expr import cast as cast_expr
+from ...expr import intrin
 from ..nodes import Tensor, TensorType
 from ..op import Array, Attrs, apply1
 from .common import (
@@ -115,24 +118,50 @@ def _packed_infer(types: Types, attrs: Attrs) -> list[TensorType]:
     columns = attrs["columns"]
     if not (count - 1) * width < columns <= count * width:
         raise ShapeError(f"{panels} cannot hold {columns} columns")
-    right = TensorType((depth, columns), panels.dtype)
+    kind, own = panels.dtype, left.shape[-2 if attrs["transpose_a"] else -1]
+    if attrs.get("words_of") is not None:
+        kind = dtype(attrs["words_of"])
+        if own > depth * _parts(kind) or panels.dtype.bits != _WORD_BITS:
+            raise ShapeError(f"{panels} cannot hold {own} rows of {kind}")
+        depth = own
+    right = TensorType((depth, columns), kind)
     return _infer([left, right], {**attrs, "transpose_b": False})
+
+
+_WORD_BITS = 32
+
+
+def _parts(kind: DType) -> int:
+    """How many elements a word holds."""
+    return _WORD_BITS // kind.bits
 
 
 def _packed_reference(arrays: Sequence[Array], attrs: Attrs, types: Types) -> list[Array]:
     left, panels = arrays
     right = panels.swapaxes(0, 1).reshape(panels.shape[1], -1)[:, : attrs["columns"]]
+    if attrs.get("words_of") is not None:
+        depth = left.shape[-2 if attrs["transpose_a"] else -1]
+        rows = np.ascontiguousarray(right.T).view(dtype(attrs["words_of"]).numpy)
+        right = rows[:, :depth].T
     return _reference([left, right], {**attrs, "transpose_b": False}, types)
 
 
 def _packed_compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te.Tensor]:
     left, panels = inputs
     _, depth, width = panels.static_shape
-    right = te.compute(
-        (depth, attrs["columns"]),
-        lambda k, j: panels[j // width, k, j % width],
-        name="unpacked",
-    )
+    if attrs.get("words_of") is not None:
+        depth = left.static_shape[-2 if attrs["transpose_a"] else -1]
+
+    def element(k: Any, j: Any) -> Any:
+        if attrs.get("words_of") is None:
+            return panels[j // width, k, j % width]
+        kind = dtype(attrs["words_of"])
+        parts = _parts(kind)
+        word = panels[j // width, k // parts, j % width]
+        bits = intrin.bitwise_and(word >> (k % parts * kind.bits), (1 << kind.bits) - 1)
+        return intrin.reinterpret(str(kind), cast_expr(f"uint{kind.bits}", bits))
+
+    right = te.compute((depth, attrs["columns"]), element, name="unpacked")
     return _compute([left, right], {**attrs, "transpose_b": False}, types)
 
 

@@ -57,6 +57,23 @@ def transposed_product(node: Node, rewriter: Rewriter) -> Tensor | None:
     return rewriter.make("matmul", (b, a), **attrs)
 
 
+@coded("product-of-widened-bytes", "products",
+       "matmul(cast(A), cast(B)) = matmul(A, B) summed in the wider type",
+       ("matmul", "cast", "cast"),
+       note="for bytes cast to int32: machines multiply bytes as such")  # fmt: skip
+def product_of_widened_bytes(node: Node, rewriter: Rewriter) -> Tensor | None:
+    casts = [tensor.node for tensor in node.inputs]
+    sources = [below.inputs[0] for below in casts if below is not None]
+    if str(node.outputs[0].dtype) != "int32" or not all(map(_is_of_bytes, sources)):
+        return None
+    attrs = {**node.attrs, "out_dtype": node.outputs[0].dtype}
+    return rewriter.make("matmul", sources, **attrs)
+
+
+def _is_of_bytes(tensor: Tensor) -> bool:
+    return tensor.dtype.is_int and tensor.dtype.bits == 8
+
+
 @coded("unread-indices", "products", "max_pool_with_indices(A), indices unread = max_pool(A)",
        "max_pool_with_indices")  # fmt: skip
 def unread_indices(node: Node, rewriter: Rewriter) -> Tensor | None:
@@ -65,4 +82,9 @@ def unread_indices(node: Node, rewriter: Rewriter) -> Tensor | None:
     return rewriter.make("max_pool", node.inputs, **node.attrs)
 
 
-PRODUCTS: tuple[Rule, ...] = (product_of_transposed, transposed_product, unread_indices)
+PRODUCTS: tuple[Rule, ...] = (
+    product_of_transposed,
+    transposed_product,
+    product_of_widened_bytes,
+    unread_indices,
+)

@@ -43,11 +43,13 @@ class Machine:
         vector_bits: the width of a vector.
         workers: how many threads there are.
         parallel_work: loops with less work, in simple operations, run on one thread.
+        features: of the processor, in LLVM's spelling.
     """
 
     vector_bits: int = 512
     workers: int = 2
     parallel_work: int = PARALLEL_WORK
+    features: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def product_body(
         result: what stands for the result in the formulas; it may be an output itself.
     """
     kernel = Anchored(node, operands, result, buffers, outputs, layouts)
-    stmt = anchored_kernel(kernel, machine.vector_bits, machine.workers)
+    stmt = anchored_kernel(kernel, machine)
     return Body(stmt, divisible=False, work=machine.parallel_work)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import compute as te
+from ...base import DType, dtype
 from ...base.errors import InternalError
 from ...compute.math import if_then_else
 from ...expr import Add, And, Expr, ProducerLoad, Var, binary, cast, const
@@ -16,10 +17,14 @@ from ..symbols import hint
 from .access import row_major
 from .fits_product import reads_points
 from .frame import Axis, Frame, constantly
-from .gemm import Element, Product, product_kernel
+from .gemm import product_kernel
+from .gemm_plan import Element, Lines, Product
 from .layouts import Layout, is_plain, size_of
 from .reducing import allocate
 from .stages import PlanRefused, Stage, make_stages
+
+if TYPE_CHECKING:
+    from .kernel import Machine
 
 #: Bytes after which addresses fall into the same set of the nearest cache.
 CACHE_WAY = 4096
@@ -179,13 +184,14 @@ class Anchored:
 
 
 def accumulator_of(node: Node) -> Any:
-    """The type that a product sums in."""
-    return te.accumulator(node.outputs[0].dtype)
+    """The type that a product sums in: 32 bits at least, as sums of integers wrap around."""
+    kind = node.outputs[0].dtype
+    return dtype("int32") if kind.is_int and kind.bits < 32 else te.accumulator(kind)
 
 
 def suits_panels(node: Node) -> bool:
     """Whether packed panels are the right way for a product; else plain loops are."""
-    if node.op.kind not in ("matmul", "conv") or not accumulator_of(node).is_float:
+    if node.op.kind not in ("matmul", "conv"):
         return False
     if node.outputs[0].type.size == 0:
         return False
@@ -204,10 +210,10 @@ def matmul_extents(node: Node) -> tuple[int, int, int]:
     return rows, depth, node.outputs[0].shape[-1]
 
 
-def anchored_kernel(kernel: Anchored, vector_bits: int, workers: int) -> Stmt:
+def anchored_kernel(kernel: Anchored, machine: Machine) -> Stmt:
     """The loops of a product with its epilogue."""
     product, room = (_matmul if kernel.node.op.kind == "matmul" else _conv)(kernel)
-    body = product_kernel(product, vector_bits, workers)
+    body = product_kernel(product, machine)
     return body if room in kernel.buffers.values() else allocate(room, body)
 
 
@@ -240,7 +246,8 @@ def _matmul(kernel: Anchored) -> tuple[Product, Buffer]:
     packed = None
     if node.op.name == "packed_matmul":
         packed = kernel.operands[1].buffer, node.inputs[1].shape[2]
-    right = _operand(kernel, 1, len(batch), node.attrs.get("transpose_b", False))
+    turned_right = bool(node.attrs.get("transpose_b", False))
+    right = _operand(kernel, 1, len(batch), turned_right)
     room = kernel.waiting_room()
 
     def place(at: list[Expr], i: Expr, j: Expr) -> Expr:
@@ -255,12 +262,16 @@ def _matmul(kernel: Anchored) -> tuple[Product, Buffer]:
         columns,
         depth,
         kernel.dtype,
+        _kinds(kernel, 0, 1),
         left,
         right,
         epilogue,
         (room, place),
         packed,
-        turned_right=bool(node.attrs.get("transpose_b", False)),
+        left_lines=None if node.attrs["transpose_a"] else _lines(kernel, 0, len(batch)),
+        right_lines=_lines(kernel, 1, len(batch), turned=True) if turned_right else None,
+        turned_left=node.attrs["transpose_a"],
+        turned_right=turned_right,
         copies_left=not node.attrs["transpose_a"] and _wants_copies(kernel, depth),
     )
     return product, room
@@ -280,9 +291,30 @@ def _operand(kernel: Anchored, number: int, rank: int, transposed: bool) -> Elem
     def element(at: list[Expr], row: Expr, column: Expr) -> Expr:
         inner = [column, row] if transposed else [row, column]
         index = [*at[rank - own :], *inner]
-        return cast(kernel.dtype, operand.at(index, _flat(index, shape)))
+        return operand.at(index, _flat(index, shape))
 
     return element
+
+
+def _lines(kernel: Anchored, number: int, rank: int, *, turned: bool = False) -> Lines | None:
+    """Where an operand lies, whose last dimension is the depth, if it is memory as it stands."""
+    operand, shape = kernel.operands[number], kernel.node.inputs[number].shape
+    own = len(shape) - 2
+    if operand.memory is None:
+        return None
+
+    def place(at: list[Expr], row: Expr, column: Expr) -> Expr:
+        inner = [column, row] if turned else [row, column]
+        return _flat([*at[rank - own :], *inner], shape)
+
+    return Lines(operand.memory, place)
+
+
+def _kinds(kernel: Anchored, left: int, right: int) -> tuple[DType, DType]:
+    """The types of the operands, whatever panels hold them in."""
+    words = kernel.node.attrs.get("words_of")
+    found = kernel.operands[right].dtype if words is None else dtype(words)
+    return kernel.operands[left].dtype, found
 
 
 # ---------------------------------------------------------------------------- convolutions
@@ -301,7 +333,7 @@ def _conv(kernel: Anchored) -> tuple[Product, Buffer]:
 
     def left(at: list[Expr], i: Expr, k: Expr) -> Expr:
         row = at[1] * channels + i if groups > 1 else i
-        return cast(kernel.dtype, BufferLoad(kernel.operands[1].buffer, [row * depth + k]))
+        return BufferLoad(kernel.operands[1].buffer, [row * depth + k])
 
     def position(at: list[Expr], i: Expr, j: Expr) -> list[Expr]:
         channel = at[1] * channels + i if groups > 1 else i
@@ -318,8 +350,9 @@ def _conv(kernel: Anchored) -> tuple[Product, Buffer]:
         return kernel.store(Position((n, channel, *_split(pixel, pixels))), value)
 
     product = Product(
-        (x[0], groups), channels, size, depth, kernel.dtype, left, right, epilogue, (room, place)
-    )
+        (x[0], groups), channels, size, depth, kernel.dtype, _kinds(kernel, 1, 0),
+        left, right, epilogue, (room, place),
+    )  # fmt: skip
     return product, room
 
 
@@ -336,7 +369,7 @@ def _patches(
         if plain:
             flat = _flat([n, first + k, j], (x[0], x[1], _product(pixels)))
             index = [n, first + k, *_split(j, pixels)]
-            return cast(kernel.dtype, kernel.operands[0].at(index, flat))
+            return kernel.operands[0].at(index, flat)
         buffer = kernel.operands[0].buffer
         channel, *offsets = _split(k, (x[1], *window))
         inside: list[Expr] = []
@@ -350,13 +383,13 @@ def _patches(
                 2 + d
             ]:
                 inside.append(at < x[2 + d])
-        value = cast(kernel.dtype, BufferLoad(buffer, [_flat([n, first + channel, *index], x)]))
+        value: Expr = BufferLoad(buffer, [_flat([n, first + channel, *index], x)])
         if not inside:
             return value
         condition = inside[0]
         for part in inside[1:]:
             condition = binary(And, condition, part)
-        return if_then_else(condition, value, const(0, kernel.dtype))
+        return if_then_else(condition, value, const(0, buffer.dtype))
 
     return patch
 

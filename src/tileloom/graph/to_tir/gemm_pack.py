@@ -1,0 +1,233 @@
+"""Packing the operands of a matrix product: panels of the right one, strips of the left one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...compute.math import if_then_else
+from ...expr import Call, Expr, Min, Ramp, Var, const
+from ...tir import SERIAL, Buffer, BufferLoad, BufferStore, For, Stmt, make_buffer, seq
+from .gemm_plan import Plan, Stretch, Strip
+from .microkernels import Rows
+from .nest import loop, vector
+from .reducing import allocate
+from .tiles import store_turned
+from .words import load_words
+
+
+class Packing:
+    """The statements that pack the operands of a planned product."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.p = plan.product
+        self.lanes, self.nr = plan.lanes, plan.nr
+        self.kind = plan.micro.packed
+
+    # ------------------------------------------------------------------ panels
+
+    def panels(
+        self, at: list[Expr], packed: Buffer, first: Expr, count: Expr, stretch: Stretch
+    ) -> Stmt:
+        """Columns of the right operand from panel `first` on, panel by panel."""
+        p = Var("p")
+
+        def copy(guard: bool) -> Stmt:
+            whole = self.plan.whole_steps(stretch)
+            done: Expr = const(0)
+            turned: Stmt | None = None
+            if self.p.turned_right:
+                blocks, block = whole // self.lanes, Var("block")
+                square = self._turn(at, packed, first, p, block * self.lanes, guard, stretch)
+                turned = For(block, const(0), blocks, SERIAL, square)
+                done = blocks * self.lanes
+            rest = None
+            if whole is not stretch.extent:
+                rest = lines(guard, True, whole, stretch.extent - whole)
+            return seq(turned, lines(guard, False, done, whole - done), rest)
+
+        def lines(guard: bool, filled: bool, start: Expr, count: Expr) -> Stmt:
+            step = Var("k")
+            k = start + step
+
+            def lanes(u: int) -> Stmt:
+                def element(lane: Expr) -> Stmt:
+                    column = (first + p) * self.nr + u * self.lanes + lane
+                    value = self.plan.right(at, stretch.start + k, column, filled=filled)
+                    if guard:
+                        value = if_then_else(column < self.p.columns, value, const(0, self.kind))
+                    place = (p * stretch.room + k) * self.nr + u * self.lanes + lane
+                    return BufferStore(packed, value, (place,))
+
+                return vector(self.lanes, element)
+
+            body = seq(*(lanes(u) for u in range(self.nr // self.lanes)))
+            return For(step, const(0), count, SERIAL, body)
+
+        return For(p, const(0), count, SERIAL, self.plan.last_or_not(first + p, copy))
+
+    def _turn(
+        self,
+        at: list[Expr],
+        packed: Buffer,
+        first: Expr,
+        p: Expr,
+        start: Expr,
+        guard: bool,
+        stretch: Stretch,
+    ) -> Stmt:
+        """Some lines of a panel from columns that lie in one piece: squares, turned round."""
+        n = self.lanes
+        square = make_buffer((n * n,), self.kind, "square", scope="local")
+
+        def turn(u: int) -> Stmt:
+            def line(a: int) -> Stmt:
+                column: Expr = (first + p) * self.nr + u * n + a
+                if guard:  # what is computed for columns that there are not is not stored
+                    column = Min(column, const(self.p.columns - 1))
+                return self._column(at, square, a, stretch.start + start, column)
+
+            lines = [BufferLoad(square, [Ramp(const(a * n), const(1), n)]) for a in range(n)]
+
+            def place(b: int) -> Expr:
+                line: Expr = p * stretch.room + start + b
+                return line * self.nr + u * n  # type: ignore[no-any-return]
+
+            return seq(*map(line, range(n)), store_turned(lines, packed, place))
+
+        return allocate(square, seq(*map(turn, range(self.nr // n))))
+
+    def _column(self, at: list[Expr], square: Buffer, a: int, step: Expr, column: Expr) -> Stmt:
+        """Line `a` of a square: what some steps take of a column."""
+        n, lines = self.lanes, self.p.right_lines
+        if self.plan.words and lines is not None:
+            place = lines.place(at, step * self.plan.micro.parts, column)
+            words = load_words(lines.buffer, place, n)
+            return BufferStore(square, words, (Ramp(const(a * n), const(1), n),))
+
+        def element(lane: Expr) -> Stmt:
+            value = self.plan.right(at, step + lane, column)
+            return BufferStore(square, value, (a * n + lane,))
+
+        return vector(n, element)
+
+    # ------------------------------------------------------------------ strips
+
+    def rows(self, at: list[Expr], strip: Strip, stretch: Stretch) -> Rows:
+        """The rows of a strip where they are."""
+        lines = self.p.left_lines
+
+        def element(r: int, k: Expr) -> Expr:
+            return self.plan.left(at, strip.at(r), stretch.start + k)
+
+        if lines is None or not self.plan.words:
+            return Rows(strip.height, element)
+
+        def pointer(r: int, k: Expr) -> Expr:
+            place = self.plan.left_place(at, strip.at(r), stretch.start + k)
+            return Call("handle", "tir.address_of", (BufferLoad(lines.buffer, [place]),))
+
+        stride = const(self.p.depth * lines.buffer.dtype.bytes, "int64")
+        return Rows(strip.height, element, pointer, stride)
+
+    def with_copy(
+        self, at: list[Expr], strip: Strip, stretch: Stretch, make: Callable[[Rows], Stmt]
+    ) -> Stmt:
+        """A statement about rows of the left operand, given where their copy is."""
+        step = stretch.room + self.lanes  # not a power of two
+        copy = make_buffer((strip.height * step,), self.kind, "strip", scope="local")
+        place = _Copy(at, strip, stretch, copy, step)
+
+        def pointer(r: int, k: Expr) -> Expr:
+            return Call("handle", "tir.address_of", (BufferLoad(copy, [r * step + k]),))
+
+        stride = const(step * self.kind.bytes, "int64")
+        rows = Rows(strip.height, lambda r, k: BufferLoad(copy, [r * step + k]), pointer, stride)
+        return allocate(copy, seq(self._copy(place), make(rows)))
+
+    def _copy(self, to: _Copy) -> Stmt:
+        """A strip copied, row by row or, where rows are neighbours, in squares turned round."""
+        n, height = self.lanes, to.strip.height
+        squares = height // n if self.plan.words and self.p.turned_left else 0
+        if to.strip.count is not None:
+            squares = 0
+        steps = self.plan.whole_steps(to.stretch) // n * n if squares else const(0)
+        block = Var("block")
+        turned = [self._turned_rows(to, square * n, block * n) for square in range(squares)]
+        return seq(
+            For(block, const(0), steps // n, SERIAL, seq(*turned)) if squares else None,
+            self._copied(to, 0, squares * n, steps),
+            self._copied(to, squares * n, height - squares * n, const(0)),
+        )
+
+    def _copied(self, to: _Copy, first: int, count: int, start: Expr) -> Stmt:
+        """Rows from `first` on, from step `start` on."""
+
+        def row(r: Expr) -> Stmt:
+            return self._row(to, first + r, start)
+
+        return loop("r", count, row) if count else seq()
+
+    def _row(self, to: _Copy, r: Expr, start: Expr) -> Stmt:
+        def element(k: Expr, filled: bool = False) -> Stmt:
+            row, step = to.strip.at(r), to.stretch.start + k
+            value = self.plan.left(to.at, row, step, filled=filled)
+            return BufferStore(to.copy, value, (r * to.step + k,))
+
+        v, s, f = Var("v"), Var("s"), Var("f")
+        whole = self.plan.whole_steps(to.stretch)
+        vectors = (whole - start) // self.lanes
+        done = start + vectors * self.lanes
+        parts = [
+            For(v, const(0), vectors, SERIAL, self._vector(to, r, start + v * self.lanes)),
+            For(s, const(0), whole - done, SERIAL, element(done + s)),
+        ]
+        if whole is not to.stretch.extent:
+            left = to.stretch.extent - whole
+            parts.append(For(f, const(0), left, SERIAL, element(whole + f, filled=True)))
+        return seq(*parts)
+
+    def _vector(self, to: _Copy, r: Expr, k: Expr) -> Stmt:
+        n, lines = self.lanes, self.p.left_lines
+        row, step = to.strip.at(r), to.stretch.start + k
+        if self.plan.words and lines is not None:
+            place = self.plan.left_place(to.at, row, step)
+            words = self.plan.flipped(load_words(lines.buffer, place, n))
+            return BufferStore(to.copy, words, (Ramp(r * to.step + k, const(1), n),))
+
+        def element(lane: Expr) -> Stmt:
+            value = self.plan.left(to.at, row, step + lane)
+            return BufferStore(to.copy, value, (r * to.step + k + lane,))
+
+        return vector(n, element)
+
+    def _turned_rows(self, to: _Copy, first: int, start: Expr) -> Stmt:
+        """Some steps of as many rows, which are neighbours in memory."""
+        n = self.lanes
+        square = make_buffer((n * n,), self.kind, "square", scope="local")
+
+        def line(a: int) -> Stmt:
+            def element(lane: Expr) -> Stmt:
+                row, step = to.strip.row + first + lane, to.stretch.start + start + a
+                return BufferStore(square, self.plan.left(to.at, row, step), (a * n + lane,))
+
+            return vector(n, element)
+
+        def place(b: int) -> Expr:
+            row: Expr = const((first + b) * to.step) + start
+            return row
+
+        lines = [BufferLoad(square, [Ramp(const(a * n), const(1), n)]) for a in range(n)]
+        return allocate(square, seq(*map(line, range(n)), store_turned(lines, to.copy, place)))
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """Where a strip is copied to: step k of row r of a stretch is at `r * step + k`."""
+
+    at: list[Expr]
+    strip: Strip
+    stretch: Stretch
+    copy: Buffer
+    step: int

@@ -1,0 +1,248 @@
+"""What the loops of a matrix product know of it: its extents, its micro-kernel and its panels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ...base import DType
+from ...compute.math import if_then_else
+from ...expr import EQ, Expr, Min, as_expr, broadcast_to, cast, const
+from ...expr.build import bitwise
+from ...tir import Buffer, IfThenElse, Stmt
+from ..symbols import hint, is_symbolic
+from .microkernels import Dot, Fma, MicroKernel, Tiles
+from .words import load_words, word_of
+
+if TYPE_CHECKING:
+    from .kernel import Machine
+
+#: Panels that must read a strip of the left operand to make up for copying it.
+WORTH_COPYING = 4
+
+#: An element, given the batch position and two indices.
+Element = Callable[[list[Expr], Expr, Expr], Expr]
+#: Stores a finished element, given the batch position, row, column and value.
+Epilogue = Callable[[list[Expr], Expr, Expr, Expr], Stmt]
+
+
+@dataclass(frozen=True)
+class Lines:
+    """An operand in memory, whose elements along the depth are neighbours.
+
+    Attributes:
+        buffer: its memory.
+        place: where an element is, given (batch, row, k) or (batch, k, column), as in `Product`.
+    """
+
+    buffer: Buffer
+    place: Element
+
+
+@dataclass(frozen=True)
+class Product:
+    """`result[b, i, j] = epilogue(sum over k of left[b, i, k] * right[b, k, j])`.
+
+    Attributes:
+        batch: extents that the product is repeated over.
+        rows, columns, depth: extents of i, j and k.
+        dtype: of the accumulators.
+        kinds: the types of the operands.
+        left, right: elements of the operands, given (batch, i, k) and (batch, k, j).
+        epilogue: stores a finished element.
+        partial: memory where unfinished sums wait between blocks of the depth, and the position
+            in it given (batch, i, j); None: the depth is never blocked.
+        packed: the right operand as panels over the whole depth, made beforehand, the same for
+            all of the batch, and the columns of a panel; `right` is not used then.
+        left_lines, right_lines: where the operands are, if along the depth they lie in one piece.
+        turned_left: whether a column of the left operand lies in one piece, rather than a row.
+        turned_right: whether a column of the right operand does.
+        copies_left: whether rows of the left operand are better copied before they are read by
+            every panel: they need converting, or they lie a power of two apart and would push each
+            other out of the cache.
+    """
+
+    batch: tuple[int, ...]
+    rows: int
+    columns: int
+    depth: int
+    dtype: DType
+    kinds: tuple[DType, DType]
+    left: Element
+    right: Element
+    epilogue: Epilogue
+    partial: tuple[Buffer, Element] | None = None
+    packed: tuple[Buffer, int] | None = None
+    left_lines: Lines | None = None
+    right_lines: Lines | None = None
+    turned_left: bool = False
+    turned_right: bool = False
+    copies_left: bool = False
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A stretch of the depth, in steps of the micro-kernel: block `number` of `blocks`."""
+
+    number: Expr
+    blocks: int
+    start: Expr
+    extent: Expr
+    room: int  # the steps that a packed panel has room for
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Rows of the result that a micro-kernel makes: `height`, or the first `count` of them."""
+
+    row: Expr
+    height: int
+    count: Expr | None = None
+
+    def at(self, r: int | Expr) -> Expr:
+        """Row `r`; the last one for those that there are not."""
+        place: Expr = self.row + (r if self.count is None else Min(as_expr(r), self.count - 1))
+        return place
+
+
+def panel_width(columns: int, vector_bits: int, dtype: DType) -> int:
+    """The columns of a panel: two vectors of accumulators, or one when that is enough."""
+    lanes = max(1, vector_bits // dtype.bits)
+    return lanes if columns <= lanes else 2 * lanes
+
+
+def choose_microkernel(
+    kinds: Sequence[DType], total: DType, extents: tuple[int, int, int], machine: Machine
+) -> MicroKernel:
+    """The fastest that there is for operands and accumulators of these types.
+
+    Args:
+        extents: rows, columns and depth.
+    """
+    _, columns, depth = extents
+    # 24 of 32 registers hold partial sums; with 16 registers, 12 do.
+    most = 12 if machine.vector_bits >= 512 else 6
+    if is_symbolic(columns) or is_symbolic(depth):
+        return Fma(total, most)
+    left, right = kinds
+    dots: tuple[str, ...]
+    if (str(left), str(right), str(total)) == ("bfloat16", "bfloat16", "float32"):
+        tiles, dots = "amx-bf16", ("avx512bf16",)
+    elif str(total) == "int32" and all(str(kind) in ("int8", "uint8") for kind in kinds):
+        narrow = machine.vector_bits < 512
+        tiles, dots = "amx-int8", ("avx512vnni", "avxvnni") if narrow else ("avx512vnni",)
+    else:
+        return Fma(total, most)
+    if tiles in machine.features and machine.vector_bits >= 512:
+        return Tiles(left, right)
+    return Dot(left, right, most) if machine.features.intersection(dots) else Fma(total, most)
+
+
+class Plan:
+    """A product and how its loops are cut.
+
+    Attributes:
+        steps: the depth in steps of the micro-kernel, with those that fill it up.
+        whole: the steps whose elements are all there.
+        nr: the columns of a panel; `panels` of them hold all columns.
+    """
+
+    def __init__(self, product: Product, machine: Machine) -> None:
+        self.product = p = product
+        extents = p.rows, p.columns, p.depth
+        self.micro = choose_microkernel(p.kinds, p.dtype, extents, machine)
+        self.lanes = max(1, machine.vector_bits // p.dtype.bits)
+        self.mr = self.micro.rows
+        if not is_symbolic(p.rows):
+            self.mr = max(1, min(self.mr, p.rows))
+        self.packed: Buffer | None = None
+        self.nr = panel_width(p.columns, machine.vector_bits, p.dtype)
+        if p.packed is not None:
+            self.packed, self.nr = p.packed
+        while self.nr % self.lanes:  # panels that were made for narrower vectors
+            self.lanes //= 2
+        self.panels = -(-p.columns // self.nr)
+        self.ragged = p.columns % self.nr != 0
+        parts, unit = self.micro.parts, self.micro.steps
+        self.whole = p.depth // parts if parts > 1 else p.depth
+        self.steps = self.whole
+        if parts * unit > 1:
+            self.steps = -(-p.depth // (parts * unit)) * unit
+        self.words = parts > 1
+        self.copies_left = self._copies_left(hint(self.panels))
+
+    def _copies_left(self, panels: int) -> bool:
+        p = self.product
+        if not self.words:
+            return p.copies_left and panels >= WORTH_COPYING
+        if self.micro.copies or p.left_lines is None or self.steps != self.whole:
+            return True
+        if is_symbolic(p.rows) and self.micro.steps > 1:
+            return True  # there may be fewer rows than a tile takes
+        return self.whole * self.micro.parts != p.depth or (
+            p.copies_left and panels >= WORTH_COPYING
+        )
+
+    # ------------------------------------------------------------------ what a step takes
+
+    def left(self, at: list[Expr], row: Expr, step: Expr, *, filled: bool = False) -> Expr:
+        """What a step takes of a row; zeros where the depth ends, if `filled`."""
+        if not self.words:
+            return cast(self.product.dtype, self.product.left(at, row, step))
+        lines = self.product.left_lines
+        if lines is not None and not filled:
+            return self.flipped(load_words(lines.buffer, self.left_place(at, row, step), 1))
+        return self.flipped(
+            self._word(lambda k: self.product.left(at, row, k), step, self.product.kinds[0], filled)
+        )
+
+    def left_place(self, at: list[Expr], row: Expr, step: Expr) -> Expr:
+        """Where the left operand has what a step takes of a row."""
+        lines = self.product.left_lines
+        if lines is None:
+            raise ValueError("the left operand does not lie in lines")
+        return lines.place(at, row, step * self.micro.parts)
+
+    def flipped(self, word: Expr) -> Expr:
+        """A word of the left operand as the micro-kernel wants it."""
+        flips = self.micro.flips
+        if flips is None:
+            return word
+        return bitwise("tir.bitwise_xor", word, broadcast_to(flips, word.dtype.lanes))
+
+    def right(self, at: list[Expr], step: Expr, column: Expr, *, filled: bool = False) -> Expr:
+        """What a step takes of a column."""
+        if not self.words:
+            return cast(self.product.dtype, self.product.right(at, step, column))
+        return self._word(
+            lambda k: self.product.right(at, k, column), step, self.product.kinds[1], filled
+        )
+
+    def _word(self, element: Callable[[Expr], Expr], step: Expr, kind: DType, filled: bool) -> Expr:
+        found = []
+        for part in range(self.micro.parts):
+            k = step * self.micro.parts + part
+            value = element(k)
+            if filled:
+                value = if_then_else(k < self.product.depth, value, const(0, kind))
+            found.append(value)
+        return word_of(found)
+
+    # ------------------------------------------------------------------ panels
+
+    def last_or_not(self, panel: Expr, make: Callable[[bool], Stmt]) -> Stmt:
+        """`make(True)` where the panel has columns beyond the matrix, else `make(False)`."""
+        if not self.ragged:
+            return make(False)
+        if self.panels == 1:
+            return make(True)
+        return IfThenElse(EQ(panel, const(self.panels - 1)), make(True), make(False))
+
+    def whole_steps(self, stretch: Stretch) -> Expr:
+        """How many steps of a stretch have all of their elements."""
+        if self.whole == self.steps and self.whole * self.micro.parts == self.product.depth:
+            return stretch.extent
+        if stretch.blocks == 1:
+            return const(self.whole)
+        return Min(stretch.extent, const(self.whole) - stretch.start)
