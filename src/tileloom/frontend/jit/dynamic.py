@@ -8,12 +8,11 @@ from typing import Any
 
 from ... import driver
 from ...base.errors import ArgumentError, UnsupportedError, UserError
-from ...graph.checks import with_failures
 from ...graph.space import Space
 from ...graph.symbols import at_sizes, symbol
 from ...runtime.family import Choices
 from .dims import Axes, Dim, alike, axes_of, bind
-from .trace import Compiled, Outcome, packaged
+from .trace import Compiled, packaged
 from .tree import Leaf
 
 #: Programs for one kind of arguments, each right where the guards of the others do not hold; sizes
@@ -40,7 +39,7 @@ class DynamicCompiled(Compiled):
     ) -> None:
         super().__init__(function, target, static_argnames, device)
         self.shapes = shapes
-        self._families: dict[Any, list[tuple[Choices, Outcome]]] = {}
+        self._families: dict[Any, list[tuple[Choices, Any]]] = {}
         self._sized: dict[Any, Callable[..., Any]] = {}
 
     def _find_signature(self) -> inspect.Signature | None:
@@ -66,14 +65,13 @@ class DynamicCompiled(Compiled):
         found = self._family(tree, leaves)
         if found is None:
             return super()._runner(tree, leaves)
-        family, outcome, sizes = found
-        structure = at_sizes(outcome.structure, sizes)
-        return packaged(family.at(sizes), outcome._replace(structure=structure), leaves)
+        family, structure, sizes = found
+        return packaged(family.at(sizes), at_sizes(structure, sizes), leaves)
 
     def _family(
         self, tree: Any, leaves: tuple[Leaf, ...]
-    ) -> tuple[Choices, Outcome, dict[str, int]] | None:
-        """The program for these arguments, what it returns, and the sizes.
+    ) -> tuple[Choices, Any, dict[str, int]] | None:
+        """The program for these arguments, the structure of its result, and the sizes.
 
         None if it has to be compiled for these sizes alone.
         """
@@ -84,9 +82,9 @@ class DynamicCompiled(Compiled):
         key = (tree, _without_sizes(axes, leaves))
         with self._lock:
             known = self._families.setdefault(key, [])
-            for family, outcome in known:
+            for family, structure in known:
                 if family.holds(sizes):
-                    return family, outcome, sizes
+                    return family, structure, sizes
             if len(known) >= MOST_FAMILIES:
                 return None
             try:
@@ -114,7 +112,7 @@ class DynamicCompiled(Compiled):
         axes: Sequence[Axes],
         dims: dict[str, Dim],
         sizes: dict[str, int],
-    ) -> tuple[Choices, Outcome]:
+    ) -> tuple[Choices, Any]:
         space = Space()
         symbols = {
             name: symbol(space, name, max(1, dim.min), dim.max, sizes[name])
@@ -127,9 +125,8 @@ class DynamicCompiled(Compiled):
                 shape[axis] = symbols[dim.name]
             open_leaves.append(leaf._replace(shape=tuple(shape)))
         try:
-            graph, outcome = self._trace(tree, tuple(open_leaves))
-            graph = with_failures(graph, outcome.checks)
-            return driver.compile_family(graph, self.target, self.device), outcome
+            graph, structure = self._trace(tree, tuple(open_leaves))
+            return driver.compile_family(graph, self.target, self.device), structure
         except UserError as error:
             if not space.fixed:
                 raise

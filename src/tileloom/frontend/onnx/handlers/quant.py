@@ -157,11 +157,43 @@ def _shifted(x: Tensor, zero: Tensor | None, axis: int) -> Tensor:
     return ops.sub(wide, along(x.shape, ops.cast(zero, "int32"), axis))
 
 
+def _integer_product(a: Tensor, b: Tensor, a_zero: Tensor | None, b_zero: Tensor | None) -> Tensor:
+    """The product of `a` - its zero point and `b` - its zero point in int32, which wraps around.
+
+    (a - p) (b - q) = a b - p (1 b) - (a 1) q + p (1 1) q with rows and columns of ones: so the
+    operands stay as narrow as they are.
+    """
+    points = [zero for zero in (a_zero, b_zero) if zero is not None]
+    narrow = all(x.ndim > 1 and x.dtype.bits == 8 for x in (a, b))
+    if not narrow or any(zero.ndim > 1 and zero.type.size != 1 for zero in points):
+        rows = -2 if a.ndim > 1 else -1
+        return ops.matmul(_shifted(a, a_zero, rows), _shifted(b, b_zero, -1))
+    total = ops.matmul(a, b, out_dtype="int32")
+    p, q = _point(a, a_zero, -2), _point(b, b_zero, -1)
+    if p is not None:
+        of_columns = ops.sum(ops.cast(b, "int32"), -2, keepdims=True)
+        total = ops.sub(total, ops.mul(p, of_columns))
+    if q is not None:
+        of_rows = ops.sum(ops.cast(a, "int32"), -1, keepdims=True)
+        if p is not None:
+            of_rows = ops.sub(of_rows, ops.mul(p, ops.constant(a.shape[-1], "int32")))
+        total = ops.sub(total, ops.mul(of_rows, q))
+    return total
+
+
+def _point(x: Tensor, zero: Tensor | None, axis: int) -> Tensor | None:
+    """The zero point of the rows (-2) or of the columns (-1) of matrices in int32; None for 0."""
+    if zero is None or (zero.value is not None and not zero.value.any()):
+        return None
+    wide = ops.cast(zero, "int32")
+    if zero.type.size == 1:
+        return ops.reshape(wide, (1, 1))
+    return ops.reshape(along(x.shape, wide, axis), (-1, 1) if axis == -2 else (1, -1))
+
+
 @handler("MatMulInteger")
 def matmul_integer(call: Call) -> Tensor:
-    a, b = call.tensor(0), call.tensor(1)
-    left = _shifted(a, call.optional(2), -2 if a.ndim > 1 else -1)
-    return ops.matmul(left, _shifted(b, call.optional(3), -1))
+    return _integer_product(call.tensor(0), call.tensor(1), call.optional(2), call.optional(3))
 
 
 @handler("ConvInteger")
@@ -174,8 +206,7 @@ def conv_integer(call: Call) -> Tensor:
 def qlinear_matmul(call: Call) -> Tensor:
     a, b, y_zero = call.tensor(0), call.tensor(3), call.tensor(7)
     rows = -2 if a.ndim > 1 else -1
-    left = _shifted(a, call.tensor(2), rows)
-    product = ops.matmul(left, _shifted(b, call.tensor(5), -1))
+    product = _integer_product(a, b, call.tensor(2), call.tensor(5))
     a_scale = along(a.shape, ops.cast(call.tensor(1), "float32"), rows)
     b_scale = along(b.shape, ops.cast(call.tensor(4), "float32"), -1)
     y_scale = ops.cast(call.tensor(6), "float32")

@@ -21,6 +21,12 @@ def matmul(call: Call, a: Tensor, b: Tensor) -> Tensor:
     return ops.matmul(a, b)
 
 
+@aten("_int_mm.default")
+def integer_matmul(call: Call, a: Tensor, b: Tensor) -> Tensor:
+    """The product of matrices of bytes in int32."""
+    return ops.matmul(a, b, out_dtype="int32")
+
+
 @aten("addmm.default", "baddbmm.default")
 def addmm(call: Call, x: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * x + alpha * (a b)."""
