@@ -28,7 +28,7 @@ from tileloom.expr.ops import Op, op_names
 
 X = Var("x", "float32")
 I = Var("i")
-NAMES = """exp exp2 exp10 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh
+NAMES = """exp exp2 exp10 expm1 log log2 log10 log1p sqrt cbrt rsqrt sin cos tan asin acos atan sinh
 cosh tanh asinh acosh atanh erf erfc sigmoid silu gelu gelu_tanh fabs floor ceil trunc
 round nearbyint rint"""
 UNARY = NAMES.split()

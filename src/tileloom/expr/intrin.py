@@ -85,6 +85,7 @@ log2 = _float_unary("log2", "Logarithm to base 2.")
 log10 = _float_unary("log10", "Logarithm to base 10.")
 log1p = _float_unary("log1p", "log(1 + x), exact near 0.")
 sqrt = _float_unary("sqrt", "Square root, correctly rounded.")
+cbrt = _float_unary("cbrt", "Cube root, of negative numbers too.")
 rsqrt = _float_unary("rsqrt", "1 / sqrt(x).")
 sin = _float_unary("sin", "Sine.")
 cos = _float_unary("cos", "Cosine.")
@@ -438,9 +439,9 @@ def call_pure_extern(dtype_: str, name: str, *args: ExprLike) -> Expr:
 __all__ = [
     "abs", "acos", "acosh", "all", "any", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and",
     "bitwise_not", "bitwise_or", "bitwise_xor", "call_extern", "call_intrin", "call_pure_extern",
-    "cast", "ceil", "ceildiv", "clz", "copysign", "cos", "cosh", "erf", "erfc", "exp", "exp10",
-    "exp2", "expm1", "fabs", "floor", "floordiv", "floormod", "fma", "fmod", "gelu", "gelu_tanh",
-    "hypot",
+    "cast", "cbrt", "ceil", "ceildiv", "clz", "copysign", "cos", "cosh", "erf", "erfc", "exp",
+    "exp10", "exp2", "expm1", "fabs", "floor", "floordiv", "floormod", "fma", "fmod", "gelu",
+    "gelu_tanh", "hypot",
     "if_then_else", "infinity", "isfinite", "isinf", "isnan", "ldexp", "likely", "log", "log10",
     "log1p", "log2", "max", "max_value", "min", "min_value", "nan", "nearbyint", "negative",
     "nextafter", "popcount", "power", "reinterpret", "rint", "round", "rsqrt", "select",

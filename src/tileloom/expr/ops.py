@@ -215,7 +215,7 @@ def _as_it_is(function: Evaluate) -> Evaluate:
     return function
 
 
-_register("exp exp2 log log2 log10 log1p expm1 sqrt", _in_float64)
+_register("cbrt exp exp2 log log2 log10 log1p expm1 sqrt", _in_float64)
 _register("sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh", _in_float64)
 _register("fabs floor ceil trunc round nearbyint rint", _quiet)
 _register("isnan isinf isfinite", _as_it_is, predicate=True)

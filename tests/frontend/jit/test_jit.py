@@ -125,8 +125,8 @@ def test_numpys_functions_are_traced_as_well():
 
     for ours, theirs in zip(tl.jit(f)(ONE), f(wide(ONE)), strict=True):
         check(ours, theirs, np.float32)
-    with pytest.raises(UserError, match="median"):
-        tl.jit(lambda x: np.median(x))(ONE)
+    with pytest.raises(UserError, match="nonzero"):
+        tl.jit(lambda x: np.nonzero(x))(ONE)
     with pytest.raises(UserError, match="add"):
         tl.jit(lambda x: np.add.reduce(x))(ONE)
 
@@ -173,7 +173,7 @@ def test_functions_under_jit_call_each_other():
 def test_outputs_that_are_inputs_constants_or_repeated():
     a, b, c, d = tl.jit(lambda x: (x, 1.0 * tl.ones(2), x, np.float32([1, 2])[0] + x * 0))(ONE)
     check(a, ONE)
-    check(b, np.ones(2, np.float32))
+    check(b, np.ones(2))
     check(c, ONE)
     check(d, np.ones((2, 3), np.float32))
     assert tl.jit(lambda x: None)(ONE) is None
@@ -200,7 +200,7 @@ def test_numpy_scalars_and_scalars_of_arrays():
 
 
 def test_threads_share_a_function():
-    f = tl.jit(lambda x: tl.tanh(x) + tl.ones(3))
+    f = tl.jit(lambda x: tl.tanh(x) + tl.ones(3, dtype="float32"))
     results = []
 
     def work():
@@ -277,7 +277,7 @@ def test_a_failed_trace_leaves_nothing_behind():
     for _ in range(2):
         with pytest.raises(tl.TraceError):
             f(ONE)
-    check(tl.ones(2), np.ones(2, np.float32))  # outside of a trace again
+    check(tl.ones(2), np.ones(2))  # outside of a trace again
     assert f.compilations == 0
 
 

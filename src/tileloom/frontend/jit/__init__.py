@@ -1,6 +1,6 @@
 """`@jit`: NumPy-style functions under array-API names."""
 
-from . import networks, operators, shapes
+from . import creation, networks, operators, reductions, shapes, statistics
 from .array import Array, TraceError
 from .decorator import jit
 from .dims import Dim
@@ -9,6 +9,6 @@ from .functions import PUBLIC
 from .trace import Compiled
 
 __all__ = [
-    "PUBLIC", "Array", "Compiled", "Dim", "DynamicCompiled", "TraceError", "jit", "networks",
-    "operators", "shapes",
+    "PUBLIC", "Array", "Compiled", "Dim", "DynamicCompiled", "TraceError", "creation", "jit",
+    "networks", "operators", "reductions", "shapes", "statistics",
 ]  # fmt: skip

@@ -125,7 +125,11 @@ class Array:
         self._refuse("the list", "return the array, and read it outside")
 
     def __array__(self, *_: Any, **__: Any) -> Any:
-        self._refuse("the contents", "use the functions of tileloom, or NumPy's by the same names")
+        self._refuse(
+            "the contents",
+            "use the functions of tileloom, or NumPy's by the same names; np.array, np.asarray and "
+            "np.ascontiguousarray are not needed for what is an array already",
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -259,3 +263,32 @@ def floating(array: Array) -> DType:
     if array.weak:
         return dtype("float64")
     return dtype(np.sqrt.resolve_dtypes((kind.numpy, None))[1])
+
+
+def element_type(spec: Any) -> DType:
+    """The element type that NumPy has under a name, a class or a `dtype` of its own.
+
+    Raises:
+        DTypeError: there is none here.
+
+    >>> element_type("f8"), element_type(np.int16), element_type(float), element_type("bfloat16")
+    ('float64', 'int16', 'float64', 'bfloat16')
+    """
+    try:
+        kind = dtype(spec) if isinstance(spec, str) else dtype(np.dtype(spec))
+    except DTypeError:
+        kind = dtype(_numpy_type(spec))
+    except TypeError:
+        raise DTypeError(f"{spec!r} is no data type") from None
+    if kind.is_vector or kind.bits == 0 or kind.is_handle:
+        raise DTypeError(f"{spec!r} is no type of elements")
+    return kind
+
+
+def _numpy_type(spec: Any) -> np.dtype[Any]:
+    """NumPy's type of a name that only NumPy knows."""
+    try:
+        found: np.dtype[Any] = np.dtype(spec)
+    except TypeError:
+        raise DTypeError(f"unknown data type {spec!r}") from None
+    return found

@@ -17,7 +17,7 @@ from ...base.errors import ShapeError, UnsupportedError
 from ...graph import ops
 from ...graph.nodes import Graph
 from ...graph.run import run
-from .array import Array, as_type, floating, lift, promote
+from .array import Array, as_type, element_type, floating, lift, promote
 from .context import tracing
 from .inplace import result_of
 
@@ -53,6 +53,8 @@ def _is_traced(value: Any) -> bool:
 def _is_data(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return any(map(_is_data, value))
+    if isinstance(value, type):  # numpy.float32 is a type, not a number
+        return False
     return hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
 
 
@@ -250,132 +252,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:
 @public
 def astype(x: Any, dtype_: Any, /, *, copy: bool = True) -> Array:
     """The elements converted as C does."""
-    return Array(as_type(lift(x), dtype(dtype_)))
-
-
-# ---------------------------------------------------------------------------- reductions
-
-
-def _axes(axis: Axis) -> tuple[int, ...] | None:
-    if axis is None:
-        return None
-    return (index(axis),) if hasattr(axis, "__index__") else tuple(map(index, axis))
-
-
-def _sum_type(array: Array, wanted: Any) -> Any:
-    if wanted is not None:
-        return dtype(wanted)
-    kind = array.tensor.dtype
-    if kind.is_float:
-        return kind
-    return dtype("uint64" if kind.is_unsigned else "int64")
-
-
-@public
-def sum(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
-    """The sum over axes; integers are summed in 64 bits."""
-    array = lift(x)
-    return Array(ops.sum(as_type(array, _sum_type(array, dtype)), _axes(axis), keepdims))
-
-
-@public
-def prod(x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
-    """The product over axes; integers are multiplied in 64 bits."""
-    array = lift(x)
-    return Array(ops.prod(as_type(array, _sum_type(array, dtype)), _axes(axis), keepdims))
-
-
-@public
-def max(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """The largest element over axes; NaN if there is one."""
-    return Array(ops.max(lift(x).tensor, _axes(axis), keepdims))
-
-
-@public
-def min(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """The smallest element over axes; NaN if there is one."""
-    return Array(ops.min(lift(x).tensor, _axes(axis), keepdims))
-
-
-@public
-def mean(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """The arithmetic mean over axes."""
-    array = lift(x)
-    kind = array.tensor.dtype if array.tensor.dtype.is_float else dtype("float64")
-    return Array(ops.mean(as_type(array, kind), _axes(axis), keepdims))
-
-
-def _spread(build: Any, x: Any, axis: Axis, correction: float, keepdims: bool) -> Array:
-    array = lift(x)
-    kind = array.tensor.dtype if array.tensor.dtype.is_float else dtype("float64")
-    return Array(build(as_type(array, kind), _axes(axis), keepdims, correction))
-
-
-@public
-def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
-    """The variance over axes."""
-    return _spread(ops.var, x, axis, correction, keepdims)
-
-
-@public
-def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Array:
-    """The standard deviation over axes."""
-    return _spread(ops.std, x, axis, correction, keepdims)
-
-
-@public
-def all(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """Whether all elements are true."""
-    return Array(ops.all(as_type(lift(x), dtype("bool")), _axes(axis), keepdims))
-
-
-@public
-def any_(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """Whether any element is true."""
-    return Array(ops.any(as_type(lift(x), dtype("bool")), _axes(axis), keepdims))
-
-
-PUBLIC["any"] = PUBLIC.pop("any_")
-
-
-@public
-def count_nonzero(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
-    """How many elements are not zero."""
-    true = as_type(lift(x), dtype("bool"))
-    return Array(ops.sum(ops.cast(true, "int64"), _axes(axis), keepdims))
-
-
-def _arg(name: str) -> None:
-    build = getattr(ops, name)
-
-    def function(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-        tensor = lift(x).tensor
-        if axis is None:
-            flat = build(ops.reshape(tensor, (tensor.type.size,)), axis=0)
-            return Array(ops.reshape(flat, (1,) * tensor.ndim if keepdims else ()))
-        return Array(build(tensor, axis=axis, keepdims=keepdims))
-
-    function.__name__ = name
-    function.__doc__ = f"The index of the first `{name[3:]}` along an axis (of all elements: None)."
-    public(function)
-
-
-_arg("argmax")
-_arg("argmin")
-
-
-@public
-def softmax(x: Any, /, *, axis: int = -1) -> Array:
-    """exp(x) / sum(exp(x)) along an axis, without overflow."""
-    array = lift(x)
-    return Array(ops.softmax(as_type(array, floating(array)), axis))
-
-
-@public
-def log_softmax(x: Any, /, *, axis: int = -1) -> Array:
-    """The logarithm of the softmax."""
-    array = lift(x)
-    return Array(ops.log_softmax(as_type(array, floating(array)), axis))
+    return Array(as_type(lift(x), element_type(dtype_)))
 
 
 def check_rank(array: Array, rank: int, what: str) -> None:

@@ -11,6 +11,7 @@ from .array import Array, TraceError, caller, lift
 from .functions import PUBLIC
 from .indexing import select
 from .inplace import is_scalar, share, write
+from .numpy_functions import OWN
 from .numpy_names import array_function, array_ufunc
 
 _BINARY = {
@@ -29,10 +30,10 @@ _COMPARE = {
 }  # fmt: skip
 _UNARY = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
 _METHODS = (
-    "sum", "prod", "max", "min", "mean", "var", "std", "all", "any", "argmax", "argmin", "reshape",
-    "squeeze", "transpose", "clip", "round", "astype", "take", "repeat", "swapaxes",
+    "sum", "prod", "max", "min", "mean", "var", "std", "all", "any", "argmax", "argmin", "squeeze",
+    "clip", "round", "take", "repeat", "swapaxes", "cumsum", "cumprod", "dot", "trace", "diagonal",
+    "ravel", "copy", "conj", "conjugate", "argsort",
 )  # fmt: skip
-_REDUCTIONS = frozenset(_METHODS[:11])
 
 
 def _forward(name: str) -> Callable[[Any, Any], Any]:
@@ -77,22 +78,31 @@ def _operate(name: str, a: Any, b: Any) -> Any:
 
 
 def _method(name: str) -> Callable[..., Any]:
-    function = PUBLIC[name]
-
     def method(self: Array, *args: Any, **kwargs: Any) -> Any:
-        if name in _REDUCTIONS and args:
-            kwargs.setdefault("axis", args[0])
-            args = args[1:]
-        if name == "reshape" and len(args) != 1:
-            args = (args,)
-        if name == "transpose" and args and isinstance(args[0], int):
-            args = (args,)
-        out = kwargs.pop("out", None)
-        result = function(self, *args, **kwargs)
-        return result if out is None else write(out, result, f"{name}(out=)")
+        return numpy_names.call(name, (self, *args), kwargs)
 
-    method.__name__, method.__doc__ = name, function.__doc__
+    method.__name__, method.__doc__ = name, f"`numpy.{name}` of this array."
     return method
+
+
+def _reshape(self: Array, *shape: Any, order: str = "C") -> Any:
+    """`numpy.reshape`, with the extents as one argument or as several."""
+    return PUBLIC["reshape"](self, shape[0] if len(shape) == 1 else shape, order=order)
+
+
+def _transpose(self: Array, *axes: Any) -> Any:
+    """`numpy.transpose`, with the axes as one argument or as several."""
+    if len(axes) == 1 and not isinstance(axes[0], int):
+        axes = axes[0]
+    return PUBLIC["transpose"](self, axes or None)
+
+
+def _astype(
+    self: Array, dtype: Any, order: str = "K", casting: str = "unsafe", subok: bool = True,
+    copy: bool = True,
+) -> Any:  # fmt: skip
+    """The elements converted as C does; how they lie in memory is ours to choose."""
+    return PUBLIC["astype"](self, dtype, copy=copy)
 
 
 def _getitem(self: Array, key: Any) -> Array:
@@ -123,13 +133,12 @@ def install() -> None:
         setattr(cls, name, _method(name))
     cls.T = property(lambda self: shapes.transpose(self))
     cls.mT = property(lambda self: shapes.matrix_transpose(self))
-    cls.flatten = lambda self, order="C": numpy_names.copy(numpy_names.ravel(self, order))
-    cls.ravel = numpy_names.ravel
-    cls.copy = lambda self, order="C": numpy_names.copy(self)
-    cls.dot, cls.cumsum = numpy_names.dot, numpy_names.cumulative_sum
+    cls.reshape, cls.transpose, cls.astype = _reshape, _transpose, _astype
+    cls.flatten = lambda self, order="C": OWN["copy"](OWN["ravel"](self, order))
+    cls.real, cls.imag = property(OWN["real"]), property(OWN["imag"])
     cls.__round__ = lambda self, decimals=None: PUBLIC["round"](self, decimals or 0)
-    cls.__divmod__ = numpy_names.divmod
-    cls.__rdivmod__ = lambda self, other: numpy_names.divmod(other, self)
+    cls.__divmod__ = OWN["divmod"]
+    cls.__rdivmod__ = lambda self, other: OWN["divmod"](other, self)
     cls.__getitem__, cls.__setitem__ = _getitem, _setitem
     cls.__array_ufunc__ = array_ufunc
     cls.__array_function__ = array_function

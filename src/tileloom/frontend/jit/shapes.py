@@ -1,4 +1,4 @@
-"""Array-API functions that move, make and multiply arrays."""
+"""Array-API functions that move and multiply arrays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ...base import dtype
 from ...base.errors import ArgumentError, ShapeError
 from ...graph import ops
 from ...graph.nodes import Tensor, as_extent
@@ -21,7 +20,8 @@ from .indexing import known_in_range
 Shape = int | Sequence[int]
 
 
-def _shape(shape: Shape) -> tuple[int, ...]:
+def shape_of(shape: Shape) -> tuple[int, ...]:
+    """A shape as it was given, or as one extent."""
     single = isinstance(shape, (int, np.integer)) or is_symbolic(shape)
     return tuple(map(as_extent, (shape,) if single else shape))  # type: ignore[arg-type]
 
@@ -45,10 +45,10 @@ def reshape(x: Any, /, shape: Shape, *, order: str = "C") -> Array:
     """
     tensor = lift(x).tensor
     if order in ("C", "A"):
-        return Array(ops.reshape(tensor, _shape(shape)))
+        return Array(ops.reshape(tensor, shape_of(shape)))
     if order != "F":
         raise ArgumentError(f"the order of elements is 'C', 'A' or 'F', not {order!r}")
-    columns = ops.reshape(ops.transpose(tensor, None), _shape(shape)[::-1])
+    columns = ops.reshape(ops.transpose(tensor, None), shape_of(shape)[::-1])
     return Array(ops.transpose(columns, None))
 
 
@@ -97,7 +97,7 @@ def squeeze(x: Any, /, axis: Axis = None) -> Array:
 @public
 def broadcast_to(x: Any, /, shape: Shape) -> Array:
     """The array repeated along dimensions of extent 1 and new ones."""
-    return Array(ops.broadcast_to(lift(x).tensor, _shape(shape)))
+    return Array(ops.broadcast_to(lift(x).tensor, shape_of(shape)))
 
 
 @public
@@ -153,15 +153,32 @@ def roll(x: Any, /, shift: int | Sequence[int], *, axis: Axis = None) -> Array:
 
 
 @public
-def tile(x: Any, repetitions: Sequence[int], /) -> Array:
-    """The array repeated as a whole."""
-    return Array(ops.tile(lift(x).tensor, tuple(repetitions)))
+def tile(x: Any, repetitions: Shape, /) -> Array:
+    """The array repeated as a whole, so often along each of the last axes (or of new ones)."""
+    tensor, counts = lift(x).tensor, shape_of(repetitions)
+    counts = (1,) * (tensor.ndim - len(counts)) + counts
+    whole = ops.reshape(tensor, (1,) * (len(counts) - tensor.ndim) + tensor.shape)
+    return Array(ops.tile(whole, counts))
 
 
 @public
-def repeat(x: Any, repeats: int, /, *, axis: int | None = None) -> Array:
-    """Each element repeated."""
-    return Array(ops.repeat(lift(x).tensor, repeats, axis))
+def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Array:
+    """Each element repeated; `repeats` may say for each how often, as integers known beforehand."""
+    tensor = lift(x).tensor
+    if isinstance(repeats, (int, np.integer)):
+        return Array(ops.repeat(tensor, int(repeats), axis))
+    if is_symbolic(repeats):
+        return Array(ops.repeat(tensor, repeats, axis))
+    counts = np.asarray(repeats)
+    if axis is None:
+        tensor = ops.reshape(tensor, (tensor.type.size,))
+    along = normalize_axis(axis or 0, tensor.ndim)
+    if counts.dtype.kind not in "iu" or (counts < 0).any():
+        raise ArgumentError(f"repeats are integers that are not negative, got {repeats!r}")
+    if counts.ndim > 1 or counts.size not in (1, tensor.shape[along]):
+        raise ShapeError(f"{counts.shape} repeats for axis {along} of {tensor.type}")
+    places = np.repeat(np.arange(tensor.shape[along]), counts)
+    return Array(ops.gather(tensor, ops.constant(places), along))
 
 
 @public
@@ -217,26 +234,34 @@ def argsort(x: Any, /, *, axis: int = -1, descending: bool = False) -> Array:
     return Array(ops.argsort(lift(x).tensor, axis, descending))
 
 
-@public
-def cumulative_sum(x: Any, /, *, axis: int | None = None) -> Array:
-    """Running sums along an axis."""
-    tensor = lift(x).tensor
-    if not tensor.dtype.is_float:
-        tensor = ops.cast(tensor, "uint64" if tensor.dtype.is_unsigned else "int64")
-    if axis is None and tensor.ndim != 1:
-        raise ShapeError("cumulative_sum of several dimensions needs an axis")
-    return Array(ops.cumsum(tensor, axis or 0))
+def _strong(value: Any) -> Array:
+    """An array of a value, in which numbers have the width that NumPy's arrays of them have."""
+    array = lift(value)
+    return Array(array.tensor) if array.weak else array
 
 
 @public
-def diff(x: Any, /, *, axis: int = -1, n: int = 1) -> Array:
-    """Differences of neighbours along an axis, `n` times over."""
-    array = lift(x)
+def diff(
+    x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None
+) -> Array:
+    """Differences of neighbours along an axis, `n` times over, with more elements at the ends."""
+    if n < 0:
+        raise ArgumentError(f"differences are taken n >= 0 times, not {n}")
+    if n == 0:
+        return lift(x)
+    given = [_strong(part) for part in (prepend, x, append) if part is not None]
+    tensors = together(given)
+    tensor = tensors[prepend is not None]
+    along = normalize_axis(axis, tensor.ndim)
+    one = (*tensor.shape[:along], 1, *tensor.shape[along + 1 :])
+    parts = [t if t.ndim else ops.broadcast_to(t, one) for t in tensors]
+    tensor = ops.concat(parts, along) if len(parts) > 1 else tensor
+    subtract = ops.not_equal if tensor.dtype.is_bool else ops.sub
     for _ in range(n):
-        later = ops.strided_slice(array.tensor, (1,), (array.shape[axis],), (axis,))
-        earlier = ops.strided_slice(array.tensor, (0,), (-1,), (axis,))
-        array = Array(ops.sub(later, earlier))
-    return array
+        later = ops.strided_slice(tensor, (1,), (tensor.shape[along],), (along,))
+        earlier = ops.strided_slice(tensor, (0,), (-1,), (along,))
+        tensor = subtract(later, earlier)
+    return Array(tensor)
 
 
 @public
@@ -257,80 +282,6 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Array]:
         ones[place] = shape[place]
         grids.append(Array(ops.broadcast_to(ops.reshape(tensor, ones), shape)))
     return grids
-
-
-# ---------------------------------------------------------------------------- making
-
-
-def _creation(name: str, value: float) -> None:
-    def make(shape: Shape, *, dtype: Any = "float32") -> Array:
-        return Array(ops.full(_shape(shape), value, str(_kind(dtype))))
-
-    def make_like(x: Any, /, *, dtype: Any = None) -> Array:
-        array = lift(x)
-        kind = array.tensor.dtype if dtype is None else _kind(dtype)
-        return Array(ops.full(array.shape, value, str(kind)))
-
-    make.__name__, make_like.__name__ = name, f"{name}_like"
-    make.__doc__ = f"An array of {name}."
-    make_like.__doc__ = f"An array of {name} with the shape of `x`, and its type unless told."
-    public(make)
-    public(make_like)
-
-
-def _kind(spec: Any) -> Any:
-    return dtype(spec)
-
-
-_creation("zeros", 0)
-_creation("ones", 1)
-
-
-@public
-def full(shape: Shape, fill_value: float, *, dtype: Any = None) -> Array:
-    """An array of one value."""
-    kind = lift(fill_value).tensor.dtype if dtype is None else _kind(dtype)
-    return Array(ops.full(_shape(shape), fill_value, str(kind)))
-
-
-@public
-def full_like(x: Any, /, fill_value: float, *, dtype: Any = None) -> Array:
-    """An array of one value with the shape of `x`, and its type unless told."""
-    array = lift(x)
-    kind = array.tensor.dtype if dtype is None else _kind(dtype)
-    return Array(ops.full(array.shape, fill_value, str(kind)))
-
-
-@public
-def arange(
-    start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None
-) -> Array:
-    """Evenly spaced values."""
-    kind = None if dtype is None else _kind(dtype).numpy
-    bounds: tuple[Any, ...] = (start,) if stop is None else (start, stop, step)
-    if stop is None and step != 1:
-        bounds = (0, start, step)
-    return Array(ops.constant(np.arange(*bounds, dtype=kind)))
-
-
-@public
-def linspace(start: float, stop: float, /, num: int, *, dtype: Any = None) -> Array:
-    """`num` evenly spaced values, both ends included."""
-    kind = None if dtype is None else _kind(dtype).numpy
-    return Array(ops.constant(np.linspace(start, stop, num, dtype=kind)))
-
-
-@public
-def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = "float32") -> Array:
-    """Ones on the k-th diagonal."""
-    return Array(ops.eye(n_rows, n_cols, k, str(_kind(dtype))))
-
-
-@public
-def asarray(x: Any, /, *, dtype: Any = None) -> Array:
-    """The value as an array."""
-    array = lift(x)
-    return array if dtype is None else Array(as_type(array, _kind(dtype)))
 
 
 # ---------------------------------------------------------------------------- products

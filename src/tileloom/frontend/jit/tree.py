@@ -66,6 +66,8 @@ def _flatten(value: Any, leaves: list[Leaf], arrays: list[Any], on_gpu: bool) ->
 
 
 def _other(value: Any, leaves: list[Leaf], arrays: list[Any], on_gpu: bool) -> Any:
+    if isinstance(value, type):
+        return ("value", value, type)  # numpy.float32 has what arrays have
     if isinstance(value, Array):
         value = lift(value)  # refused: it belongs to a trace
     scalar = isinstance(value, np.generic)

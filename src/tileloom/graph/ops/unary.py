@@ -136,7 +136,8 @@ _unary("isinf", "number", np.isinf, _classify("isinf", False), makes_bool=True)
 _unary("isfinite", "number", np.isfinite, _classify("isfinite", True), makes_bool=True)
 for _name, _function in {
     "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2,
-    "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos,
+    "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt, "cbrt": np.cbrt,
+    "sin": np.sin, "cos": np.cos,
     "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "sinh": np.sinh,
     "cosh": np.cosh, "tanh": np.tanh, "asinh": np.arcsinh, "acosh": np.arccosh,
     "atanh": np.arctanh,
@@ -164,6 +165,7 @@ relu = _builder("relu", "max(x, 0); NaN of NaN.")
 reciprocal = _builder("reciprocal", "1 / x.")
 rsqrt = _builder("rsqrt", "1 / sqrt(x).")
 sqrt = _builder("sqrt", "The square root.")
+cbrt = _builder("cbrt", "The cube root, of negative numbers too.")
 exp = _builder("exp", "e to the power x.")
 exp2 = _builder("exp2", "2 to the power x.")
 expm1 = _builder("expm1", "exp(x) - 1, exact near 0.")

@@ -40,7 +40,7 @@ WORK = {
     "constant": 0, "reshape": 0, "broadcast_to": 0, "transpose": 0, "slice": 0, "iota": 0,
     "div": 4, "sqrt": 4, "rsqrt": 6, "reciprocal": 4, "exp": 10, "exp2": 10, "expm1": 12,
     "log": 12, "log2": 12, "log1p": 14, "tanh": 14, "sigmoid": 12, "erf": 16, "erfc": 20,
-    "silu": 14, "gelu": 20,
+    "silu": 14, "cbrt": 12, "gelu": 20,
     "sin": 14, "cos": 14, "tan": 20, "asin": 16, "acos": 16, "atan": 16, "atan2": 20, "sinh": 16,
     "cosh": 16, "asinh": 20, "acosh": 20, "atanh": 20, "pow": 30, "mod": 8, "fmod": 8,
     "floor_divide": 6, "remainder": 8, "gather": 4, "concat": 2, "pad": 2,
