@@ -17,8 +17,8 @@ from ..expr import Call, Expr, StringImm, Var, const
 from ..tir import Buffer, BufferLoad, Evaluate, IRModule, PrimFunc, make_buffer, seq
 from .aggregate import segments
 from .nodes import Graph, Node, Tensor
-from .optimize import freeze
 from .partition import Device, Group, Partition, partition
+from .share_code import share_code, signature
 from .space import Space
 from .symbols import bounds_of, formula_of, space_of_graph
 from .to_tir.group import group_kernel
@@ -140,6 +140,7 @@ class _Builder:
         self.device = device or Device.of(machine.workers)
         self.emits = device is None
         self.most_variants = MOST_VARIANTS if self.emits else 2 * MOST_VARIANTS
+        self.by_templates = kernel is None
         self.make = kernel or (lambda group, name: group_kernel(group, name, machine))
         self.functions: dict[str, PrimFunc] = {}
         self.known: dict[Any, tuple[str, list[int]]] = {}
@@ -154,6 +155,8 @@ class _Builder:
         if self.space is not None:
             _check_sizes(self.graph, _LARGEST if self.emits else _LARGEST_IN_BLOCKS)
         groups = partition(self.graph, self.device)
+        if self.by_templates and self.space is None:
+            share_code(groups)
         self._find_storage(groups)
         for native, turn in self._turns(groups):
             for group in turn:
@@ -337,33 +340,3 @@ def _address(buffer: Buffer, offset: int | Expr) -> Expr:
         offset = const(offset, "int64" if offset >= 1 << 31 else "int32")
     load = BufferLoad(buffer, [offset])
     return Call(dtype("handle"), "tir.address_of", [load])
-
-
-def signature(group: Group) -> tuple[Any, list[Tensor]]:
-    """What a group computes, apart from which tensors it computes it on; and those tensors."""
-    numbers = {tensor: k for k, tensor in enumerate(group.inputs)}
-    inputs = []
-    for tensor in group.inputs:
-        value = tensor.value
-        literal = value.tobytes() if value is not None and value.size == 1 else None
-        inputs.append((tensor.type, literal))
-    phases = tuple(
-        tuple(_signature(part, numbers) for part in phase) for phase in group.phases or ((group,),)
-    )
-    outputs = tuple(numbers[t] for t in group.outputs)
-    return (tuple(inputs), phases, outputs), [*group.inputs, *group.outputs]
-
-
-def _signature(part: Group, numbers: dict[Tensor, int]) -> Any:
-    nodes = []
-    own = dict(numbers)
-    for node in part.nodes:
-        wiring = tuple(own[t] for t in node.inputs)
-        for tensor in node.outputs:
-            own[tensor] = len(own)
-        types = tuple(t.type for t in node.outputs)
-        nodes.append((node.op.name, wiring, types, freeze(node.attrs)))
-    outputs = tuple(own[t] for t in part.outputs)
-    for tensor in part.outputs:
-        numbers[tensor] = len(numbers)
-    return (part.kind, tuple(nodes), outputs)

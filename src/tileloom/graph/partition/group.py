@@ -33,6 +33,8 @@ class Group:
         inputs, outputs: what the kernel reads and writes.
         phases: of `several`: what runs one after another; the parts of a phase are independent
             of each other and share the workers.
+        operands: constants of one element that the kernel reads from memory, so that several
+            groups share its code; all others are written into the code.
     """
 
     kind: GroupKind
@@ -41,6 +43,7 @@ class Group:
     inputs: tuple[Tensor, ...] = ()
     outputs: tuple[Tensor, ...] = ()
     phases: tuple[tuple[Group, ...], ...] = ()
+    operands: frozenset[Tensor] = frozenset()
 
     @property
     def anchor(self) -> Node:

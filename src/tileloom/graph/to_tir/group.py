@@ -21,7 +21,8 @@ from .share import side_by_side
 def group_kernel(group: Group, name: str, machine: Machine) -> tuple[PrimFunc, list[Tensor]]:
     """The kernel of a group, and the tensors that its parameters are: inputs, then outputs.
 
-    Constants of one element are written into the formulas and are not among the parameters.
+    Constants of one element are written into the formulas and are not among the parameters, but
+    for the group's `operands`.
     """
     tensors = [t for t in group.inputs if not _is_literal(t, group)]
     memory = {t: _row(t, f"in{k}") for k, t in enumerate(tensors)}
@@ -51,7 +52,7 @@ def part_body(part: Group, memory: Mapping[Tensor, Buffer], machine: Machine) ->
     made: dict[Tensor, te.Tensor] = {}
     buffers: dict[te.Tensor, Buffer] = {}
     for tensor in part.inputs:
-        if _is_literal(tensor, part):
+        if tensor not in memory:
             made[tensor] = _literal(tensor)
         else:
             made[tensor] = te.placeholder(tensor.shape, tensor.dtype, memory[tensor].name)
@@ -90,7 +91,7 @@ def part_body(part: Group, memory: Mapping[Tensor, Buffer], machine: Machine) ->
 def _is_literal(tensor: Tensor, group: Group) -> bool:
     """Whether a tensor is a number that is written into the code."""
     value = tensor.value
-    if value is None or value.size != 1:
+    if value is None or value.size != 1 or tensor in group.operands:
         return False
     products = [p.anchor for p in group.parts if p.kind in ("matmul", "conv")]
     return not any(tensor in product.inputs for product in products)
