@@ -150,15 +150,20 @@ class InstructionKind:
             if p.role == "decision":
                 result[p.name] = None
             elif not p.is_input:
-                value = more.pop(0)
+                value = self._next(more, p, "attributes")
                 result[p.name] = bool(value) if isinstance(p.default, bool) else value
             elif p.variadic or p.name == self.flat:
                 result[p.name], rest = rest, []
             else:
-                result[p.name] = rest.pop(0)
+                result[p.name] = self._next(rest, p, "inputs")
         if rest or more:
             raise UserError(f"too many inputs or attributes for {self.name}: {inputs}, {attrs}")
         return result
+
+    def _next(self, values: list[Any], p: Parameter, what: str) -> Any:
+        if not values:
+            raise UserError(f"too few {what} for {self.name}: {p.name} is missing")
+        return values.pop(0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

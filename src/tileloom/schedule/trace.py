@@ -128,10 +128,9 @@ class Trace:
         """Take the steps that `as_json` has written on a schedule."""
         insts, decisions = _checked(json_obj)
         rvs: dict[str, RV | None] = {}
-        for i, (name, inputs, attrs, outputs) in enumerate(insts):
-            kind = find_kind(name)
-            values = [input_from_json(value, rvs) for value in inputs]
-            found = sch.perform(kind, values, attrs_from_json(kind, attrs), decisions.get(i))
+        for i, step in enumerate(insts):
+            name, _, _, outputs = step
+            found = _taken(i, step, decisions.get(i), sch, rvs)
             if len(found) != len(outputs):
                 raise UserError(
                     f"step {i} ({name}) defines {len(found)} variables here, "
@@ -196,12 +195,43 @@ def _renamed(value: Any, rvs: Mapping[Any, Any]) -> Any:
     return [_renamed(item, rvs) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def _checked(json_obj: Any) -> tuple[list[Any], dict[int, Any]]:
+def _taken(
+    number: int, step: _Step, decision: Any, sch: Replayable, rvs: Mapping[str, RV | None]
+) -> list[Any]:
+    """What a step from JSON defines."""
+    name, inputs, attrs, _ = step
+    kind = find_kind(name)
+    try:
+        values = [input_from_json(value, rvs) for value in inputs]
+        return sch.perform(kind, values, attrs_from_json(kind, attrs), decision)
+    except _MISFITS as error:
+        # Primitives expect the types of their signatures, which nothing else has checked here.
+        raise UserError(
+            f"step {number} ({name}) does not fit: {type(error).__name__}: {error}",
+            hint=f"{kind.method}{kind.signature}",
+        ) from error
+
+
+#: What Python raises for a value of a type or a size that nobody expects.
+_MISFITS = (TypeError, ValueError, AttributeError, LookupError, ArithmeticError, RecursionError)
+_Step = tuple[str, list[Any], list[Any], list[str]]
+
+
+def _checked(json_obj: Any) -> tuple[list[_Step], dict[int, Any]]:
     try:
         insts, decisions = json_obj
-        return [(n, i, a, o) for n, i, a, o in insts], {int(k): v for k, v in decisions}
-    except (TypeError, ValueError):
-        raise UserError(
-            "this is no trace in JSON",
-            hint="a trace is [[[kind, inputs, attrs, outputs], ...], [[step, decision], ...]]",
-        ) from None
+        steps = [(name, inputs, attrs, outputs) for name, inputs, attrs, outputs in insts]
+        drawn = {int(number): decision for number, decision in decisions}
+    except (TypeError, ValueError, OverflowError):
+        raise UserError("this is no trace in JSON", hint=_FORMAT) from None
+    for number, (name, *lists) in enumerate(steps):
+        if not isinstance(name, str) or not all(isinstance(p, (list, tuple)) for p in lists):
+            raise UserError(f"step {number} of the trace is no step", hint=_FORMAT)
+        if not all(isinstance(output, str) for output in lists[2]):
+            raise UserError(
+                f"step {number} ({name}) of the trace defines {lists[2]}, which are no names"
+            )
+    return steps, drawn
+
+
+_FORMAT = "a trace is [[[kind, inputs, attrs, outputs], ...], [[step, decision], ...]]"
