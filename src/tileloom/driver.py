@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -471,7 +471,6 @@ def _step(segment: Segment, value: Any, symbolic: bool) -> Step:
     return Step(segment.name, reads, writes, *plan)
 
 
-@cache
 def _host_function(node: Node) -> Any:
     types = [tensor.type for tensor in node.outputs]
     return lambda arrays: node.op.reference(arrays, node.attrs, types)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import mmap
 import re
 import subprocess
 import sys
@@ -124,3 +126,39 @@ def test_compiling_is_deterministic_across_processes() -> None:
         for _ in range(2)
     }
     assert len(shown) == 1 and len(shown.pop()) == 65
+
+
+def test_compiling_leaves_nothing_behind() -> None:
+    """LLVM's pass managers and contexts are freed: 100 KB for each module otherwise."""
+    target = Target.host()
+
+    def compile_one(number: int) -> None:
+        jit.compile_ir(f"define i32 @f() {{ ret i32 {number} }}", target)
+
+    def resident() -> int:
+        gc.collect()
+        pages = Path("/proc/self/statm").read_text().split()[1]
+        return int(pages) * mmap.PAGESIZE
+
+    for number in range(20):
+        compile_one(number)
+    before = resident()
+    for number in range(100):
+        compile_one(number)
+    assert resident() - before < 1 << 20
+
+
+def test_a_module_that_is_refused_is_freed_before_its_context() -> None:
+    wrong = """define i32 @f(i1 %c, i32 %n) {
+  br i1 %c, label %a, label %b
+a:
+  %x = add i32 %n, 2
+  br label %b
+b:
+  ret i32 %x
+}"""
+    for text in ("not IR", wrong):
+        with pytest.raises(InternalError, match="refuses our IR"):
+            jit.compile_ir(text, Target.host())
+        gc.collect()
+    assert jit.compile_ir("define i32 @f() { ret i32 0 }", Target.host())

@@ -41,6 +41,10 @@ class ShapeError(UserError):
     """Shapes that do not fit together."""
 
 
+class IndexingError(ShapeError, IndexError):
+    """An index that the array does not have."""
+
+
 class DTypeError(UserError):
     """Data types that do not fit together."""
 

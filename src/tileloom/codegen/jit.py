@@ -7,6 +7,8 @@ for llvmlite's own, which other users of LLVM in this process hold: a child find
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -49,13 +51,16 @@ def llvm_version() -> str:
     return ".".join(map(str, llvm.llvm_version_info))
 
 
-def _parse(ir_text: str, target: Target, machine: Any) -> Any:
+def _parse(ir_text: str, target: Target, machine: Any, context: Any) -> Any:
+    module = None
     try:
-        module = llvm.parse_assembly(ir_text)
+        module = llvm.parse_assembly(ir_text, context)
         module.triple = target.triple
         module.data_layout = str(machine.target_data)
         module.verify()
     except RuntimeError as error:
+        if module is not None:
+            module.close()  # before its context
         raise InternalError(
             f"LLVM refuses our IR: {error}", _excerpt(ir_text, str(error))
         ) from None
@@ -73,22 +78,36 @@ def _excerpt(ir_text: str, message: str, around: int = 3) -> str:
     return "\n".join(f"{n + 1:5} {lines[n]}" for n in range(first, min(len(lines), line + around)))
 
 
-def _optimise(module: Any, machine: Any, opt_level: int) -> None:
-    if opt_level == 0:
-        return
+@cache
+def _pass_builder(target: Target, opt_level: int) -> Any:
     options = llvm.create_pipeline_tuning_options(speed_level=opt_level)
     options.loop_vectorization = opt_level > 1
     # Generated code is in vectors already where that pays, so there is little left to pair up.
     options.slp_vectorization = opt_level > 2
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
+    return llvm.create_pass_builder(_machine(target, opt_level), options)
 
 
-def _optimised(ir_text: str, target: Target, opt_level: int) -> tuple[Any, Any]:
-    machine = _machine(target, opt_level)
-    module = _parse(ir_text, target, machine)
-    _optimise(module, machine, opt_level)
-    return module, machine
+def _optimise(module: Any, target: Target, opt_level: int) -> None:
+    if opt_level == 0:
+        return
+    builder = _pass_builder(target, opt_level)
+    passes = builder.getModulePassManager()  # each of them can run once
+    try:
+        passes.run(module, builder)
+    finally:
+        # `close` does nothing to this kind of object, which would leave 100 KB behind.
+        ffi.lib.LLVMPY_DisposeNewModulePassManger(passes)
+        passes.detach()
+
+
+@contextmanager
+def _optimised(ir_text: str, target: Target, opt_level: int) -> Iterator[tuple[Any, Any]]:
+    """An optimised module and the machine it is for; what LLVM made for it is freed after use."""
+    with _lock, llvm.create_context() as context:
+        machine = _machine(target, opt_level)
+        with _parse(ir_text, target, machine, context) as module:
+            _optimise(module, target, opt_level)
+            yield module, machine
 
 
 def compile_ir(ir_text: str, target: Target, opt_level: int = 2) -> bytes:
@@ -103,19 +122,17 @@ def compile_ir(ir_text: str, target: Target, opt_level: int = 2) -> bytes:
     Raises:
         InternalError: when LLVM does not accept the text.
     """
-    with _lock:
-        module, machine = _optimised(ir_text, target, opt_level)
+    with _optimised(ir_text, target, opt_level) as (module, machine):
         return bytes(machine.emit_object(module))
 
 
 def assembly(ir_text: str, target: Target, opt_level: int = 2) -> str:
     """The assembly text of optimised LLVM IR."""
-    with _lock:
-        module, machine = _optimised(ir_text, target, opt_level)
+    with _optimised(ir_text, target, opt_level) as (module, machine):
         return str(machine.emit_assembly(module))
 
 
 def optimised_ir(ir_text: str, target: Target, opt_level: int = 2) -> str:
     """LLVM IR after optimisation."""
-    with _lock:
-        return str(_optimised(ir_text, target, opt_level)[0])
+    with _optimised(ir_text, target, opt_level) as (module, _):
+        return str(module)

@@ -313,6 +313,8 @@ def _bit_count(self: BoundAnalyzer, e: Any) -> ConstIntBound:
     return ConstIntBound(0, e.args[0].dtype.bits)
 
 
+#: RISC-V allows vectors of 2**16 bits.
+_MOST_VSCALE = 512
 _CALLS: dict[str, Callable[[BoundAnalyzer, Any], ConstIntBound]] = {
     "tir.likely": lambda self, e: self.of(e.args[0]),
     "tir.if_then_else": lambda self, e: _choice(self, *e.args),
@@ -325,6 +327,7 @@ _CALLS: dict[str, Callable[[BoundAnalyzer, Any], ConstIntBound]] = {
     "tir.abs": _abs,
     "tir.popcount": _bit_count,
     "tir.clz": _bit_count,
+    "tir.vscale": lambda _, e: ConstIntBound(1, _MOST_VSCALE),
 }
 _RULES: dict[type[Expr], Callable[[BoundAnalyzer, Any], ConstIntBound]] = {
     IntImm: lambda _, e: ConstIntBound(e.value, e.value),

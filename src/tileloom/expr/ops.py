@@ -246,6 +246,8 @@ register_op(Op("tir.assume", pure=False, elementwise=False, evaluate=lambda a: 0
 # The branch not taken is not evaluated, so evaluators and code generation treat it on their own.
 register_op(Op("tir.if_then_else", 3, evaluate=lambda c, a, b: a if c else b))
 register_op(Op("tir.reinterpret"))
+# How many times 128 bits a scalable vector has: the machine says, and it does not change.
+register_op(Op("tir.vscale", 0, elementwise=False))
 register_op(Op("tir.call_extern", None, pure=False, elementwise=False))
 register_op(Op("tir.call_pure_extern", None, elementwise=False))
 for _name in ATOMIC_VALUES:

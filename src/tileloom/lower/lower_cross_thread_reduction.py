@@ -74,22 +74,32 @@ class _Lower(StmtRewriter):
         self.loops: list[For] = []
 
     def visit_For(self, stmt: For) -> Stmt:
-        found = _thread_reduction(stmt)
+        found = self._lowered(stmt)
         if found is not None:
-            loops, realize = found
-            carriers = _carriers(realize)
-            mixed = [loop for loop in self.loops if loop.loop_var in carriers]
-            if not mixed:
-                return _rewrite(loops, realize)
-            raise UserError(
-                f"block {realize.block.name_hint!r} reduces over threads, but its reduction loop"
-                f" {mixed[0].loop_var.name!r} is around other loops",
-                hint="reorder the loops of the reduction innermost",
-            )
+            return found
         self.loops.append(stmt)
         result = super().visit_For(stmt)
         self.loops.pop()
         return result
+
+    def visit_BlockRealize(self, stmt: BlockRealize) -> Stmt:
+        return self._lowered(stmt) or super().visit_BlockRealize(stmt)
+
+    def _lowered(self, stmt: For | BlockRealize) -> Stmt | None:
+        """A reduction over threads, some of whose loops may be around other statements as well."""
+        found = _thread_reduction(stmt, self.loops)
+        if found is None:
+            return None
+        loops, realize = found
+        around = [loop for loop in self.loops if loop.loop_var in _carriers(realize)]
+        serial = next((loop for loop in around if not is_thread_loop(loop)), None)
+        if serial is None:
+            return _rewrite(around, loops, realize)
+        raise UserError(
+            f"block {realize.block.name_hint!r} reduces over threads, but its reduction loop"
+            f" {serial.loop_var.name!r} is around other loops",
+            hint="reorder the loops of the reduction innermost",
+        )
 
     def visit_Block(self, stmt: Block) -> Stmt:
         outer, self.loops = self.loops, []  # values of a block are in terms of the loops in it
@@ -110,8 +120,11 @@ def _variables(realize: BlockRealize, reduction: bool) -> set[Var]:
     )
 
 
-def _thread_reduction(stmt: For) -> tuple[list[For], BlockRealize] | None:
-    """Loops that all feed one reduction, some of them bound to threads, and its block."""
+def _thread_reduction(
+    stmt: For | BlockRealize, around: Sequence[For]
+) -> tuple[list[For], BlockRealize] | None:
+    """Loops that all feed one reduction, and its block; some of them or of those around it are
+    bound to threads."""
     loops: list[For] = []
     inner: Stmt = stmt
     while isinstance(inner, For):
@@ -120,9 +133,12 @@ def _thread_reduction(stmt: For) -> tuple[list[For], BlockRealize] | None:
     if not isinstance(inner, BlockRealize) or inner.block.init is None:
         return None
     carriers = _carriers(inner)
-    if loops[0].loop_var not in carriers:
+    if loops and loops[0].loop_var not in carriers:
         return None  # what is around the loops of the reduction
-    if not any(is_thread_loop(loop) and loop.loop_var in carriers for loop in loops):
+    threads = [
+        loop for loop in (*around, *loops) if is_thread_loop(loop) and loop.loop_var in carriers
+    ]
+    if not threads:
         return None
     loops, inner = _without_unit_loops(loops, inner)
     other = next((loop for loop in loops if loop.loop_var not in carriers), None)
@@ -133,16 +149,17 @@ def _thread_reduction(stmt: For) -> tuple[list[For], BlockRealize] | None:
             hint="reorder the loops of the reduction innermost",
         )
     spatial = _variables(inner, reduction=False)
-    both = [loop.loop_var.name for loop in loops if loop.loop_var in spatial]
+    both = [loop.loop_var.name for loop in (*threads, *loops) if loop.loop_var in spatial]
     if both:
         raise UserError(
             f"block {inner.block.name_hint!r} reduces over threads, but its loop {both[0]!r} runs"
             " over results as well",
             hint="keep loops of results and of the reduction apart: do not fuse them",
         )
-    if any(tag_of(loop).startswith("blockIdx") for loop in loops):
+    tags = [tag_of(loop) for loop in threads if tag_of(loop).startswith("blockIdx")]
+    if tags:
         raise UserError(
-            f"block {inner.block.name_hint!r} reduces over {tag_of(loops[0])}: blocks of threads"
+            f"block {inner.block.name_hint!r} reduces over {tags[0]}: blocks of threads"
             " cannot combine their results",
             hint="rfactor the loop, and reduce its result in another block",
         )
@@ -164,9 +181,10 @@ def _without_unit_loops(
     return rest, realize.replace(iter_values=values, predicate=predicate)
 
 
-def _rewrite(loops: Sequence[For], realize: BlockRealize) -> Stmt:
+def _rewrite(around: Sequence[For], loops: Sequence[For], realize: BlockRealize) -> Stmt:
     update = recognise(realize.block)
-    threads = [loop for loop in loops if is_thread_loop(loop)]
+    inner = [loop for loop in loops if is_thread_loop(loop)]
+    threads = [*around, *inner]
     serial = [loop for loop in loops if not is_thread_loop(loop)]
     whole = update.locals("all")
     buffers, parts = list(whole), list[Stmt]()
@@ -180,7 +198,7 @@ def _rewrite(loops: Sequence[For], realize: BlockRealize) -> Stmt:
         pairs = list(zip(realize.block.iter_vars, realize.iter_values, strict=True))
         across = _across(whole, update, update.sources, threads, pairs)
     body = seq(*parts, across, _write_back(whole, update, threads, realize))
-    for loop in reversed(threads):
+    for loop in reversed(inner):
         body = loop.replace(body=body)
     block = Block((), (), (), "", body, alloc_buffers=tuple(buffers))
     return BlockRealize((), _TRUE, block)

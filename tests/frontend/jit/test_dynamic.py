@@ -141,8 +141,8 @@ def in_numpy(function: Callable[..., Any], x: Any) -> Any:
 
     traced = tl.jit(function)
     leaves, tree, arrays = traced._arguments((x,), {})
-    graph, structure = traced._trace(tree, leaves)
-    return unflatten(structure, iter(run(graph, arrays)))
+    graph, outcome = traced._trace(tree, leaves)
+    return unflatten(outcome.structure, iter(run(graph, arrays)))
 
 
 def test_attention_through_one_program() -> None:

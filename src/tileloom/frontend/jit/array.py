@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ...base import DType, Span, dtype
-from ...base.errors import ArgumentError, DTypeError, ShapeError, UserError
+from ...base.errors import ArgumentError, DTypeError, UserError
 from ...graph import ops
 from ...graph.nodes import Tensor
 from ...graph.symbols import is_symbolic
@@ -29,8 +29,8 @@ class TraceError(UserError):
     """The function asks for what is not known before it runs: the values of an array."""
 
 
-class IndexingError(ShapeError, IndexError):
-    """An index that the array does not have."""
+class NumberError(DTypeError, OverflowError, ValueError):
+    """A number that the operation is not defined for."""
 
 
 class Array:
@@ -157,6 +157,8 @@ def lift(value: Any) -> Array:
     if is_symbolic(value):
         return Array(ops.extent(value), weak=True)
     if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):
+        if type(value) is int and not -(1 << 63) <= value < 1 << 64:
+            raise NumberError(f"the integer {value} has more than 64 bits")
         return Array(ops.constant(np.asarray(value)), weak=True)
     check_plain(value)
     try:
@@ -249,9 +251,25 @@ def _wider(a: DType, b: DType) -> DType:
     return dtype(np.result_type(a.numpy, b.numpy))
 
 
+def beyond(array: Array, kind: DType) -> int:
+    """On which side of a type of integers a Python integer lies: 1 above, -1 below, 0 inside."""
+    value = array.tensor.value
+    if not array.weak or value is None or not kind.is_int or not array.tensor.dtype.is_int:
+        return 0
+    low = 0 if kind.is_unsigned else -(1 << (kind.bits - 1))
+    number = int(value)
+    return -1 if number < low else 1 if number >= low + (1 << kind.bits) else 0
+
+
 def as_type(array: Array, kind: DType) -> Tensor:
-    """The tensor with elements of a type."""
+    """The tensor with elements of a type.
+
+    Raises:
+        NumberError: it is a Python integer that the type does not have.
+    """
     tensor = array.tensor
+    if array.weak and beyond(array, kind):
+        raise NumberError(f"the integer {tensor.value} is out of range for {kind}")
     return tensor if tensor.dtype is kind else ops.cast(tensor, kind)
 
 

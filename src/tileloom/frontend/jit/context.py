@@ -7,18 +7,25 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ...graph.checks import Check
+from ...graph.nodes import Tensor
+
 
 class Trace:
     """One run of a function with arrays that know no values; arrays remember theirs.
 
     Attributes:
         function: what is traced, as messages name it.
+        checks: what the program has to look at while it runs.
+        looked_at: the indices that are among them already, with the extent of the axis.
     """
 
-    __slots__ = ("function",)
+    __slots__ = ("checks", "function", "looked_at")
 
     def __init__(self, function: str) -> None:
         self.function = function
+        self.checks: list[Check] = []
+        self.looked_at: set[tuple[Tensor, str]] = set()
 
 
 class _Traces(threading.local):

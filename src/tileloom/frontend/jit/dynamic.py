@@ -8,11 +8,12 @@ from typing import Any
 
 from ... import driver
 from ...base.errors import ArgumentError, UnsupportedError, UserError
+from ...graph.checks import with_failures
 from ...graph.space import Space
 from ...graph.symbols import at_sizes, symbol
 from ...runtime.family import Choices
 from .dims import Axes, Dim, alike, axes_of, bind
-from .trace import Compiled, packaged
+from .trace import Compiled, Outcome, packaged
 from .tree import Leaf
 
 #: Programs for one kind of arguments, each right where the guards of the others do not hold; sizes
@@ -39,7 +40,7 @@ class DynamicCompiled(Compiled):
     ) -> None:
         super().__init__(function, target, static_argnames, device)
         self.shapes = shapes
-        self._families: dict[Any, list[tuple[Choices, Any]]] = {}
+        self._families: dict[Any, list[tuple[Choices, Outcome]]] = {}
         self._sized: dict[Any, Callable[..., Any]] = {}
 
     def _find_signature(self) -> inspect.Signature | None:
@@ -65,13 +66,14 @@ class DynamicCompiled(Compiled):
         found = self._family(tree, leaves)
         if found is None:
             return super()._runner(tree, leaves)
-        family, structure, sizes = found
-        return packaged(family.at(sizes), at_sizes(structure, sizes), leaves)
+        family, outcome, sizes = found
+        structure = at_sizes(outcome.structure, sizes)
+        return packaged(family.at(sizes), outcome._replace(structure=structure), leaves)
 
     def _family(
         self, tree: Any, leaves: tuple[Leaf, ...]
-    ) -> tuple[Choices, Any, dict[str, int]] | None:
-        """The program for these arguments, the structure of its result, and the sizes.
+    ) -> tuple[Choices, Outcome, dict[str, int]] | None:
+        """The program for these arguments, what it returns, and the sizes.
 
         None if it has to be compiled for these sizes alone.
         """
@@ -82,9 +84,9 @@ class DynamicCompiled(Compiled):
         key = (tree, _without_sizes(axes, leaves))
         with self._lock:
             known = self._families.setdefault(key, [])
-            for family, structure in known:
+            for family, outcome in known:
                 if family.holds(sizes):
-                    return family, structure, sizes
+                    return family, outcome, sizes
             if len(known) >= MOST_FAMILIES:
                 return None
             try:
@@ -112,7 +114,7 @@ class DynamicCompiled(Compiled):
         axes: Sequence[Axes],
         dims: dict[str, Dim],
         sizes: dict[str, int],
-    ) -> tuple[Choices, Any]:
+    ) -> tuple[Choices, Outcome]:
         space = Space()
         symbols = {
             name: symbol(space, name, max(1, dim.min), dim.max, sizes[name])
@@ -125,8 +127,9 @@ class DynamicCompiled(Compiled):
                 shape[axis] = symbols[dim.name]
             open_leaves.append(leaf._replace(shape=tuple(shape)))
         try:
-            graph, structure = self._trace(tree, tuple(open_leaves))
-            return driver.compile_family(graph, self.target, self.device), structure
+            graph, outcome = self._trace(tree, tuple(open_leaves))
+            graph = with_failures(graph, outcome.checks)
+            return driver.compile_family(graph, self.target, self.device), outcome
         except UserError as error:
             if not space.fixed:
                 raise

@@ -7,6 +7,7 @@ itself and run (see `public`).
 from __future__ import annotations
 
 import builtins
+import operator
 from collections.abc import Callable, Sequence
 from functools import wraps
 from operator import index
@@ -17,9 +18,10 @@ from ...base.errors import ShapeError, UnsupportedError
 from ...graph import ops
 from ...graph.nodes import Graph
 from ...graph.run import run
-from .array import Array, as_type, element_type, floating, lift, promote
+from .array import Array, as_type, beyond, element_type, floating, lift, promote
 from .context import tracing
 from .inplace import result_of
+from .powers import power
 
 Axis = int | Sequence[int] | None
 PUBLIC: dict[str, Callable[..., Any]] = {}
@@ -178,7 +180,7 @@ def _binary(name: str, build: Callable[..., Any], *, real: bool = False) -> None
 
 
 for _name, _build in {
-    "add": ops.add, "subtract": ops.sub, "multiply": ops.mul, "pow": ops.pow,
+    "add": ops.add, "subtract": ops.sub, "multiply": ops.mul, "pow": power,
     "maximum": ops.maximum, "minimum": ops.minimum, "remainder": ops.mod,
     "floor_divide": ops.floor_divide, "fmod": ops.fmod,
     "bitwise_and": ops.bitwise_and, "bitwise_or": ops.bitwise_or, "bitwise_xor": ops.bitwise_xor,
@@ -195,6 +197,11 @@ def _comparison(name: str) -> None:
     def function(x1: Any, x2: Any, /) -> Array:
         a, b = lift(x1), lift(x2)
         kind = promote(a, b)
+        for number, other, order in ((a, b, 1), (b, a, -1)):
+            side = beyond(number, kind)
+            if side:  # all elements of the other lie on one side of it
+                truth = _COMPARE[name](order * side, 0)
+                return Array(ops.full(other.shape, truth, "bool"))
         return Array(build(as_type(a, kind), as_type(b, kind)))
 
     function.__name__ = name
@@ -202,7 +209,11 @@ def _comparison(name: str) -> None:
     public(function)
 
 
-for _name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"):
+_COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt,
+    "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
+}  # fmt: skip
+for _name in _COMPARE:
     _comparison(_name)
 
 
@@ -244,9 +255,13 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Array:
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:
     """Elements kept between two bounds."""
     array = lift(x)
-    if min is not None:
+    kind = array.tensor.dtype
+    # A bound that no element of the type reaches bounds nothing.
+    if min is not None and beyond(lift(min), kind) >= 0:
         array = PUBLIC["maximum"](array, min)
-    return array if max is None else PUBLIC["minimum"](array, max)
+    if max is not None and beyond(lift(max), kind) <= 0:
+        array = PUBLIC["minimum"](array, max)
+    return array
 
 
 @public

@@ -11,17 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from operator import index as as_integer
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...base.errors import UnsupportedError, UserError
+from ...base.errors import IndexingError, UnsupportedError, UserError
 from ...graph import ops
+from ...graph.checks import Check, out_of_range
 from ...graph.nodes import Tensor
 from ...graph.ops.common import broadcast_shapes
 from ...graph.symbols import is_symbolic
-from .array import Array, IndexingError, check_plain, lift
+from .array import Array, caller, check_plain, lift
+from .context import current
 
 #: Positions along an axis: known ones, or a tensor of integers.
 Picks: TypeAlias = "np.ndarray[Any, Any] | Tensor"
@@ -302,6 +305,7 @@ def _positions(picks: Picks, extent: int, axis: int) -> Picks:
             )
         if not picks.dtype.is_int:
             raise _no_index(f"arrays of {picks.dtype}")
+        _check_later(picks, extent, axis)
         return picks
     if picks.dtype.kind not in "iu":
         raise _no_index(f"arrays of {picks.dtype}")
@@ -310,3 +314,16 @@ def _positions(picks: Picks, extent: int, axis: int) -> Picks:
             _one(int(found), extent, axis)
     wide = picks.astype(np.int64)
     return wide if is_symbolic(extent) else np.where(wide < 0, wide + extent, wide)
+
+
+def _check_later(indices: Tensor, extent: int, axis: int) -> None:
+    """Have the program look whether indices are in range."""
+    trace = current()
+    if trace is None or (indices, str(extent)) in trace.looked_at:
+        return
+    trace.looked_at.add((indices, str(extent)))
+    wrong = out_of_range(indices, extent)
+    if wrong is not None:
+        size = "" if is_symbolic(extent) else f" with extent {extent}"
+        message = f"an index is out of range for axis {axis}{size}"
+        trace.checks.append(Check(wrong, partial(IndexingError, message, span=caller())))

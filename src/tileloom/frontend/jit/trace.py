@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from types import MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,11 +16,24 @@ from ... import driver
 from ...base import dtype
 from ...base.errors import ArgumentError, DTypeError
 from ...base.forking import ForkLock
+from ...graph.checks import Check, checked, with_failures
 from ...graph.nodes import Graph, Tensor, TensorType
 from .array import Array, lift
 from .context import describe, trace, tracing
 from .inplace import Memory
 from .tree import Leaf, flatten, kind_of, unflatten
+
+
+class Outcome(NamedTuple):
+    """What a traced function returns beside the graph.
+
+    Attributes:
+        structure: of the result, with places for the outputs.
+        checks: what the program has to look at.
+    """
+
+    structure: Any
+    checks: Sequence[Check]
 
 
 class Compiled:
@@ -46,7 +59,8 @@ class Compiled:
         self.function = function
         self.target = target
         self.device = device
-        self._on_gpu = str(target).startswith("cuda") and device != "emulator"
+        self._is_for_gpu = str(target).startswith("cuda")
+        self._on_gpu = self._is_for_gpu and device != "emulator"
         self.static = frozenset(static_argnames)
         self._known: dict[Any, Callable[..., Any]] = {}
         self._quick: dict[Any, Callable[..., Any]] = {}  # the same, where all arguments are arrays
@@ -129,11 +143,11 @@ class Compiled:
         leaves, tree, arrays = flatten((args, kwargs), self._on_gpu)
         return leaves, (tree, ()), arrays
 
-    def _trace(self, key: Any, leaves: tuple[Leaf, ...]) -> tuple[Graph, Any]:
+    def _trace(self, key: Any, leaves: tuple[Leaf, ...]) -> tuple[Graph, Outcome]:
         tree, fixed = key
         inputs = [Tensor(TensorType(leaf.shape, leaf.dtype), leaf.name) for leaf in leaves]
         name = getattr(self.function, "__name__", "")
-        with trace(describe(self.function)):
+        with trace(describe(self.function)) as running:
             traced = list(map(_argument, inputs, leaves))
             args, kwargs = unflatten(tree, iter(traced))
             if self._signature is not None:
@@ -144,12 +158,16 @@ class Compiled:
                 )
                 args, kwargs = bound.args, bound.kwargs
             result = self.function(*args, **kwargs)
-            return _finish(result, inputs, name if name.isidentifier() else "main")
+            graph, structure = _finish(result, inputs, name if name.isidentifier() else "main")
+            # Kernels for GPUs are not waited for to be asked.
+            checks = [] if self._is_for_gpu else running.checks
+            return graph, Outcome(structure, checks)
 
     def _compile(self, tree: Any, leaves: tuple[Leaf, ...]) -> Callable[..., Any]:
-        graph, structure = self._trace(tree, leaves)
+        graph, outcome = self._trace(tree, leaves)
+        graph = with_failures(graph, outcome.checks)
         executable = driver.compile_graph(graph, self.target, device=self.device)
-        return packaged(executable, structure, leaves)
+        return packaged(executable, outcome, leaves)
 
 
 def _kinds(values: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -232,15 +250,19 @@ def _immutable(value: Any) -> bool:
     return not isinstance(value, mutable) and kind_of(value) != "torch"
 
 
-def packaged(executable: Any, structure: Any, leaves: Sequence[Leaf]) -> Callable[..., Any]:
+def packaged(executable: Any, outcome: Outcome, leaves: Sequence[Leaf]) -> Callable[..., Any]:
     """A program as a function of arrays that answers as the traced function does.
 
     Args:
-        structure: of the result, as `_trace` finds it.
         leaves: the arguments; where a PyTorch tensor is among them, the results are tensors.
     """
+    structure = outcome.structure
+    if outcome.checks:
+        executable = checked(executable, [check.error for check in outcome.checks])
     if any(leaf.torch for leaf in leaves):
         return lambda *arrays: unflatten(structure, map(_as_torch, executable(*arrays)))
+    if structure == "leaf" and outcome.checks:
+        return lambda *arrays: executable(*arrays)[0]
     if structure == "leaf":
         single: Callable[..., Any] = executable.single
         return single

@@ -74,10 +74,7 @@ def is_affine(
 ) -> bool:
     """Whether values are an affine map of the variables of the domains where a predicate holds."""
     if partial:
-        inside = [v for v in values if not free_vars(v).isdisjoint(domains)]
-        values = [v for v in inside if free_vars(v) <= domains.keys()]
-        if len(values) != len(inside):
-            return False
+        values = [v for v in values if not free_vars(v).isdisjoint(domains)]
     if is_one(predicate) and _plainly_affine(values, domains):
         return True
     found = detect_iter_map(values, domains, predicate, "surjective")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...expr import (
+    GE,
+    LT,
     Analyzer,
     And,
     Expr,
@@ -27,7 +29,7 @@ from ..state import ScheduleState
 from .affine import linear_form
 from .regions import Box, lower_bound, path_domains, sure_writes, upper_bound
 from .scope import BlockScope, DepKind, block_scope
-from .tree import child_blocks, lowest_common_ancestor, scope_root
+from .tree import child_blocks, is_one, lowest_common_ancestor, scope_root
 
 # A dimension as (variables with scales, least, most): see `_quick_box`.
 QuickBox = tuple[tuple[frozenset[tuple[Var, int]], int, int], ...]
@@ -85,6 +87,7 @@ def _covered(
     outer = _outer_domains(place, domains)
     analyzer = Analyzer(outer)
     produced: Box | None = None
+    wanted = upper_bound(consumed, domains, realize.predicate, outer)
     for producer in producers:
         writer = state.realize(producer)
         running = path_domains(producer, place, buffer.scope)
@@ -94,6 +97,8 @@ def _covered(
                 continue
             written = _substituted(region.region, where)
             condition = _in_doubt(writer.predicate, realize.predicate, running)
+            if not is_one(condition):
+                condition = _where_read(condition, wanted, buffer, outer)
             if quickly_covered(written, running, condition, consumed, domains, buffer):
                 return True
             box = lower_bound(written, running, condition, analyzer)
@@ -101,7 +106,6 @@ def _covered(
                 produced = box if produced is None else _union(analyzer, produced, box)
     if produced is None:
         return False
-    wanted = upper_bound(consumed, domains, realize.predicate, outer)
     return _contains(analyzer, produced, wanted, buffer)
 
 
@@ -112,6 +116,26 @@ def _in_doubt(condition: Expr, given: Expr, running: Mapping[Var, Range]) -> Exp
     for part in _conjuncts(condition):
         if part not in known or not free_vars(part).isdisjoint(running):
             result = binary(And, result, part)
+    return result
+
+
+def _where_read(condition: Expr, wanted: Box, buffer: Buffer, outer: Mapping[Var, Range]) -> Expr:
+    """What is left of a condition in the iterations in which some element is read at all.
+
+    What is read beyond the buffer's shape does not count, as under T.if_then_else.
+    """
+    some: Expr = const(True)
+    for (low, high), size in zip(wanted, buffer.shape, strict=True):
+        if low is not None:
+            some = binary(And, some, binary(LT, low, size))
+        if high is not None:
+            some = binary(And, some, binary(GE, high, 0))
+    known = Analyzer(outer)
+    result: Expr = const(True)
+    with known.constraint(some):
+        for part in _conjuncts(condition):
+            if not known.can_prove(part):
+                result = binary(And, result, part)
     return result
 
 
@@ -223,7 +247,7 @@ def _quick_box(
             first, last = domain.min.value, domain.min.value + domain.extent.value - 1
             low += min(first * scale, last * scale)
             high += max(first * scale, last * scale)
-            if exact and last > first and (var in used or scale < 0 or scale > reach):
+            if exact and last > first and (var in used or abs(scale) > reach):
                 return None
             used.add(var)
             reach += (last - first) * abs(scale)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...expr import (
+    Add,
     Analyzer,
     Expr,
     FloorDiv,
@@ -20,6 +21,7 @@ from ...expr import (
     IterVar,
     Mul,
     Range,
+    Sub,
     Var,
     const,
     detect_iter_map,
@@ -219,6 +221,10 @@ class Inversion:
                 return var, Domain(self._divided(required, e), self._divided(limit, e))
             case Var() as var if is_point:
                 return var, Domain(required, limit)
+            case Add(inner, e) | Add(e, inner) if is_point and self._is_fixed(e):
+                return self._solve(inner, True, self._moved(required, e), self._moved(limit, e))
+            case Sub(e, inner) if is_point and self._is_fixed(e):
+                return self._solve(inner, True, self._turned(required, e), self._turned(limit, e))
             case FloorDiv(inner, e) if is_point and self.analyzer.can_prove(e >= 1):
                 wide, most = self._times(required, e), self._times(limit, e)
                 return self._solve(inner, True, wide, most)
@@ -226,6 +232,26 @@ class Inversion:
                 return var, Domain()
             case _:
                 return None
+
+    def _is_fixed(self, value: Expr) -> bool:
+        """Whether a value is the same for all instances."""
+        return free_vars(value).isdisjoint(self.found)
+
+    def _moved(self, interval: IntSet, e: Expr) -> IntSet:
+        """All x with x + e in the interval."""
+        low, high = interval
+        simple = self.analyzer.simplify
+        return IntSet(
+            None if low is None else simple(low - e), None if high is None else simple(high - e)
+        )
+
+    def _turned(self, interval: IntSet, e: Expr) -> IntSet:
+        """All x with e - x in the interval."""
+        low, high = interval
+        simple = self.analyzer.simplify
+        return IntSet(
+            None if high is None else simple(e - high), None if low is None else simple(e - low)
+        )
 
     def _divided(self, interval: IntSet, e: Expr) -> IntSet:
         low, high = interval

@@ -162,7 +162,10 @@ class Consumer:
     # ------------------------------------------------------------------ sums
 
     def check_once(self) -> None:
-        """Refuse a reduction that would take some of its steps twice, or in any order."""
+        """Refuse a reduction that would take some of its steps twice, or in any order.
+
+        Threads of a block may take some each, and combine what they have: as `bind` makes it.
+        """
         reduced = self._reduced()
         if free_vars_of(reduced).isdisjoint(self.outer):
             return
@@ -187,7 +190,7 @@ class Consumer:
             )
         carrying = free_vars_of(reduced)
         for sref in [self.loop, *loops_above(self.loop)]:
-            if sref.loop.loop_var in carrying and sref.loop.kind not in (SERIAL, UNROLLED):
+            if sref.loop.loop_var in carrying and not _may_reduce(sref.loop):
                 kind = "parallel" if sref.loop.kind == PARALLEL else sref.loop.kind
                 raise refuse(
                     f"{name_of(sref)} is {kind}, so {name_of(self.block)} cannot be reduced along "
@@ -257,6 +260,12 @@ class Consumer:
                     seen.add(source)
                     work.append(source)
         return found
+
+
+def _may_reduce(loop: For) -> bool:
+    if loop.kind == THREAD_BINDING and loop.thread_binding is not None:
+        return loop.thread_binding.thread_tag.startswith("threadIdx")
+    return loop.kind in (SERIAL, UNROLLED)
 
 
 def free_vars_of(values: Sequence[Expr]) -> frozenset[Var]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 from ...expr import (
     Add,
@@ -18,6 +19,7 @@ from ...expr import (
     Not,
     Select,
     Var,
+    post_order,
     substitute,
 )
 from ...expr.combiners import Combine, match_combination, moments, online_softmax, recognise
@@ -82,22 +84,20 @@ def _is_number(value: Expr, number: int) -> bool:
 
 
 def reduction_of(block: Block) -> Reduction:
-    """The parts of a reduction block's statements; refuses what it does not recognise."""
+    """The parts of a reduction block's statements; refuses what it does not recognise.
+
+    Components come in the order of the combiner, whatever that of the statements is.
+    """
     stores, values = _stores(block, block.body)
-    starts, first = _stores(block, block.init) if block.init is not None else ((), ())
-    if [s.buffer for s in starts] != [s.buffer for s in stores]:
-        raise refuse(
-            f"the block {block.name_hint!r} does not start and update the same buffers",
-            at=[block],
+    first = _starts(block, stores)
+    for order in permutations(range(len(stores))):
+        found = _in_order(
+            tuple(stores[k] for k in order),
+            [values[k] for k in order],
+            tuple(first[k] for k in order),
         )
-    old = [BufferLoad(s.buffer, s.indices) for s in stores]
-    for combine, repeatable in _COMBINERS.get(len(stores), ()):
-        new = match_combination(combine, old, values)
-        if new is not None:
-            return Reduction(stores, first, tuple(new), combine, repeatable)
-    known = recognise(values, old)
-    if known is not None:
-        return Reduction(stores, first, tuple(known[1]), known[0], _KNOWN[known[0]])
+        if found is not None:
+            return found
     raise refuse(
         f"the combiner of the block {block.name_hint!r} is not known: "
         + ", ".join(map(str, values)),
@@ -105,6 +105,39 @@ def reduction_of(block: Block) -> Reduction:
         hint="sums, products, minima, maxima, pairs of sums, argmin and argmax can be split",
         fast="No matched reducer for identity and combiner",
     )
+
+
+def _in_order(
+    stores: tuple[BufferStore, ...], values: Sequence[Expr], first: tuple[Expr, ...]
+) -> Reduction | None:
+    old = [BufferLoad(s.buffer, s.indices) for s in stores]
+    for combine, repeatable in _COMBINERS.get(len(stores), ()):
+        new = match_combination(combine, old, values)
+        if new is not None:
+            return Reduction(stores, first, tuple(new), combine, repeatable)
+    known = recognise(values, old)
+    if known is None:
+        return None
+    return Reduction(stores, first, tuple(known[1]), known[0], _KNOWN[known[0]])
+
+
+def _starts(block: Block, stores: Sequence[BufferStore]) -> tuple[Expr, ...]:
+    """The first values of what the stores update, in their order."""
+    starts, first = _stores(block, block.init) if block.init is not None else ((), ())
+    by_buffer = {store.buffer: value for store, value in zip(starts, first, strict=True)}
+    if len(by_buffer) != len(starts) or by_buffer.keys() != {store.buffer for store in stores}:
+        raise refuse(
+            f"the block {block.name_hint!r} does not start and update the same buffers",
+            at=[block],
+        )
+    for value in first:
+        for node in post_order(value):
+            if isinstance(node, BufferLoad) and node.buffer in by_buffer:
+                raise refuse(
+                    f"the block {block.name_hint!r} starts its results from one another: {value}",
+                    at=[block],
+                )
+    return tuple(by_buffer[store.buffer] for store in stores)
 
 
 def _stores(block: Block, stmt: Stmt) -> tuple[tuple[BufferStore, ...], tuple[Expr, ...]]:

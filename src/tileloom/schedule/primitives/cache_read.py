@@ -8,7 +8,13 @@ from ...tir import Block, Buffer, BufferRegion
 from ..analysis.cover import check_region_cover
 from ..analysis.regions import sure_writes
 from ..analysis.scope import block_scope, consumers
-from ..analysis.tree import child_blocks, lowest_common_ancestor, scope_root
+from ..analysis.tree import (
+    child_blocks,
+    is_one,
+    loops_above,
+    lowest_common_ancestor,
+    scope_root,
+)
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, ReadIndex, primitive
 from ..sref import StmtSRef
@@ -144,7 +150,9 @@ def _check_early(
             at=[writer, *users],
             hint="make two copies",
         )
-    if lowest_common_ancestor([reader, writer]).is_loop:
+    place = lowest_common_ancestor([reader, writer])
+    shared = [place, *loops_above(place)] if place.is_loop else []
+    if not all(is_one(sref.loop.extent) for sref in shared):
         raise refuse(
             f"{name_of(reader)} reads what {name_of(writer)} writes in an iteration before",
             at=[reader, writer],

@@ -251,9 +251,13 @@ class _RFactor:
         ]
         old = [BufferLoad(b, p) for b, p in zip(buffers, places, strict=True)]
         new = [substitute(value, renamed) for value in r.new]
-        start = [substitute(value, renamed) for value in r.start]
-        init = seq(*(BufferStore(b, v, p) for b, v, p in zip(buffers, start, places, strict=True)))
-        body = store_all(buffers, r.combine(old, new), places)
+        if any(axis.iter_type == REDUCE for axis in axes):
+            start = [substitute(value, renamed) for value in r.start]
+            stores = zip(buffers, start, places, strict=True)
+            init = seq(*(BufferStore(b, v, p) for b, v, p in stores))
+            body = store_all(buffers, r.combine(old, new), places)
+        else:  # a single value each, which the final block combines with the start
+            init, body = None, store_all(buffers, new, places)
         old_block = self.realize.block
         mine = set(buffers)
         bare = Block(

@@ -106,7 +106,7 @@ def rolling_buffer(state: ScheduleState, block: BlockRef, write_buffer_index: Wr
         )
     roll = _match(block, buffer, _tile(state, block, region, place))
     _check_order(block, roll)
-    _check_free(block)
+    _check_free(block, region)
     _check_axes(block, region, roll)
     shape = list(buffer.shape)
     shape[roll.axis] = IntImm(shape[roll.axis].dtype, roll.extent)
@@ -205,10 +205,17 @@ def _check_order(block: StmtSRef, roll: _Roll) -> None:
             )
 
 
-def _check_free(block: StmtSRef) -> None:
-    """Along one axis a tile finds the rows of all tiles before it; circular along two it cannot."""
+def _check_free(block: StmtSRef, region: BufferRegion) -> None:
+    """Along one axis a tile finds the rows of all tiles before it; circular along two it cannot.
+
+    A block that only reads a circular buffer has an opaque variable as well, but writes at it.
+    """
+    again = any(read.buffer is region.buffer for read in block.block.reads)
+    plain = {part.min for part in region.region}
     for axis in block.block.iter_vars:
-        if axis.iter_type not in (SPATIAL, REDUCE):
+        if axis.iter_type in (SPATIAL, REDUCE):
+            continue
+        if axis.iter_type != OPAQUE or again or axis.var not in plain:
             raise refuse(
                 f"{name_of(block)} needs its iterations in order, as {axis.var.name!r} is neither "
                 "data-parallel nor reduced: maybe its buffer is circular along an axis already",

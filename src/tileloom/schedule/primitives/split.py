@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from ...expr import Analyzer, Expr, IntImm, Range, Var, as_expr, binary, const
+from ...expr import Analyzer, Expr, FloorDiv, IntImm, Range, Var, as_expr, binary, const
 from ...expr.extents import limits_of_variables
 from ...expr.nodes import LT, Add, Mul
 from ...tir import BlockRealize, For, stmt_children
@@ -121,7 +121,7 @@ def _inferred(loop: StmtSRef, factors: Sequence[Factor | None]) -> list[Factor]:
         rest = Analyzer().simplify((extent + total - 1) // total)
         analyzer = Analyzer()
         analyzer.bind_bounds(limits_of_variables(extent))
-        short = not open_ and not analyzer.can_prove(total >= extent)
+        short = not open_ and not _reach(analyzer, known, total, extent)
     if short:
         text = " * ".join(map(str, known))
         raise refuse(
@@ -131,6 +131,23 @@ def _inferred(loop: StmtSRef, factors: Sequence[Factor | None]) -> list[Factor]:
             fast="The product of factors is not larger than or equal to the extent of loop",
         )
     return [rest if i in open_ else f for i, f in enumerate(factors)]  # type: ignore[misc]
+
+
+def _reach(analyzer: Analyzer, factors: Sequence[Factor], total: Expr, extent: Expr) -> bool:
+    """Whether the product of the factors is the extent at least."""
+    if analyzer.can_prove(total >= extent):
+        return True
+    first = as_expr(factors[0])
+    rest: Expr = const(1, extent.dtype)
+    for factor in factors[1:]:
+        rest = rest * factor
+    # n // d * d leaves less than d out, as of (extent + d - 1) // d.
+    return (
+        isinstance(first, FloorDiv)
+        and analyzer.can_prove_equal(first.b, rest)
+        and analyzer.can_prove(rest >= 1)
+        and analyzer.can_prove(first.a - rest + 1 >= extent)
+    )
 
 
 def _flat_value(variables: Sequence[Var], extents: Sequence[Expr]) -> Expr:
