@@ -44,6 +44,18 @@ def out_of_range(indices: Tensor, extent: int) -> Tensor | None:
     return ops.logical_or(ops.less(indices, -extent), ops.greater_equal(indices, extent))
 
 
+def tuple_out_of_range(indices: Tensor, extents: Sequence[int]) -> Tensor | None:
+    """Where index tuples in the last axis are out of range, each part by an extent of its own."""
+    if not indices.type.size:
+        return None
+    wrong = []
+    for k, extent in enumerate(extents):
+        part = out_of_range(ops.strided_slice(indices, (k,), (k + 1,), (-1,)), extent)
+        if part is not None:
+            wrong.append(part)
+    return ops.concat(wrong, -1) if wrong else None
+
+
 def _is_position(indices: Tensor, extent: int) -> bool:
     node = indices.node
     while node is not None and node.op.name in ("cast", "reshape"):
@@ -74,10 +86,9 @@ def with_failures(graph: Graph, checks: Sequence[Check]) -> Graph:
     return Graph(graph.inputs, [*graph.outputs, first_failure(checks)], names, graph.name)
 
 
-def checked(
-    program: Callable[..., list[Any]], errors: Sequence[Callable[[], UserError]]
-) -> Callable[..., list[Any]]:
+def checked(program: Callable[..., list[Any]], checks: Sequence[Check]) -> Callable[..., list[Any]]:
     """A program whose last output is the number of a failed check, as one that raises its error."""
+    errors = [check.error for check in checks]
 
     def run(*arrays: Any) -> list[Any]:
         results = program(*arrays)

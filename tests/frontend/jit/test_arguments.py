@@ -137,6 +137,19 @@ def test_arrays_that_the_function_makes_are_fresh_in_each_call():
     assert ONE[0, 0] == 0
 
 
+def test_an_array_that_changes_while_the_function_is_traced():
+    def f(x):
+        table = np.array([1.0, np.nan, 2.0])
+        first = x + table
+        table[0] = 5
+        second = x * table
+        table += 1
+        return first, second, table
+
+    for ours, theirs in zip(tl.jit(f)(np.ones(3)), f(np.ones(3)), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 @pytest.mark.parametrize("function", [lambda: np.zeros(3), lambda: tl.zeros(3), lambda: np.ones(2)])
 def test_a_constant_alone_is_fresh_too(function):
     f = tl.jit(function)

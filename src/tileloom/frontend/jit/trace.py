@@ -258,7 +258,7 @@ def packaged(executable: Any, outcome: Outcome, leaves: Sequence[Leaf]) -> Calla
     """
     structure = outcome.structure
     if outcome.checks:
-        executable = checked(executable, [check.error for check in outcome.checks])
+        executable = checked(executable, outcome.checks)
     if any(leaf.torch for leaf in leaves):
         return lambda *arrays: unflatten(structure, map(_as_torch, executable(*arrays)))
     if structure == "leaf" and outcome.checks:

@@ -10,6 +10,7 @@ import numpy as np
 from onnx import GraphProto, TensorProto
 
 from ...base.errors import UnsupportedError, UserError
+from ...graph.checks import Check
 from ...graph.nodes import Tensor
 from .values import Array, Value
 
@@ -29,6 +30,7 @@ class Services:
         run_graph: import a subgraph, with values for its inputs; its outputs. The label tells
             the names of one run from those of another.
         to_array: the array of a TensorProto, external data included.
+        checks: what the program has to look at while it runs.
     """
 
     array: Callable[[Tensor], Array]
@@ -36,6 +38,7 @@ class Services:
     array_of: Callable[[Tensor], Array]
     run_graph: Callable[[GraphProto, Sequence[Value], str], list[Value]]
     to_array: Callable[[TensorProto], Array]
+    checks: list[Check]
 
 
 @dataclass(frozen=True)

@@ -24,11 +24,13 @@ import numpy as np
 from ...base.errors import InternalError, UserError
 from ...base.polynomial import value_of
 from ...driver import compile_family
+from ...graph.checks import Check, checked, with_failures
 from ...graph.nodes import Graph, Tensor, TensorType
 from ...graph.space import Space
 from ...graph.symbols import at_sizes, formula_of, symbol
 from ..jit.dims import Dim
 from .elements import is_graph_type
+from .executor import looks
 from .fold import LARGEST_TENSOR, check_size
 from .importer import Imported, Importer, NeedsValue
 from .sizes import Bound, formula
@@ -57,6 +59,7 @@ class Program:
         symbols: the names of its sizes by label.
         bounds: the least and the greatest size of each, by label.
         ties: what the sizes of other labels must be.
+        checks: what the family's last output tells of.
     """
 
     imported: Imported
@@ -65,6 +68,7 @@ class Program:
     symbols: Mapping[str, str]
     bounds: Mapping[str, tuple[int, int]]
     ties: Ties
+    checks: Sequence[Check] = ()
 
     def sizes(self, given: Mapping[str, int]) -> dict[str, int] | None:
         """The sizes of its symbols, or None where it is not right."""
@@ -89,7 +93,8 @@ class Program:
         for number, type_ in self._by_size.items():
             if value_of(number, sizes) > LARGEST_TENSOR:
                 check_size(Tensor(TensorType(at_sizes(type_.shape, sizes), type_.dtype)))
-        return self.family.at(sizes)
+        found = self.family.at(sizes)
+        return checked(found, self.checks) if self.checks else found
 
 
 @dataclass(frozen=True)
@@ -214,16 +219,17 @@ class Dynamic:
             draft = self._draft(call, ties)
             if draft is None or not draft.graph.outputs:
                 return None
+            checks = draft.imported.checks if looks(self._target) else ()
             try:
-                family = compile_family(draft.graph, self._target, self._device)
+                graph = with_failures(draft.graph, checks)
+                family = compile_family(graph, self._target, self._device)
             except UserError:
                 ties = _pinned(draft.symbols, draft.space, call, draft.ties)
                 if ties == draft.ties:
                     raise _Hopeless from None
             else:
-                return Program(
-                    draft.imported, draft.graph, family, draft.symbols, draft.bounds, draft.ties
-                )
+                known = draft.symbols, draft.bounds, draft.ties
+                return Program(draft.imported, draft.graph, family, *known, checks)
 
     def _draft(self, call: _Call, ties: Ties) -> _Draft | None:
         """The import for such a program, if any label is left."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
 
 from ...driver import compile_graph
+from ...graph.checks import Check, checked, with_failures
 from ...graph.nodes import Graph
 from ...graph.run import run
 from .values import Array
@@ -21,12 +22,26 @@ REFERENCE = "reference"
 _SMALL_STAGE = 1 << 20
 
 
-def make_executable(graph: Graph, target: str, device: str | None = None) -> Executable:
-    """Compile a graph for a target and a device; `REFERENCE` interprets it in NumPy."""
+def make_executable(
+    graph: Graph, target: str, device: str | None = None, checks: Sequence[Check] = ()
+) -> Executable:
+    """Compile a graph for a target and a device; `REFERENCE` interprets it in NumPy.
+
+    Args:
+        checks: what the program has to look at, unless it runs on a GPU.
+    """
+    if checks and looks(target):
+        program = make_executable(with_failures(graph, checks), target, device)
+        return checked(program, checks)
     if target == REFERENCE or not graph.outputs:
         return lambda *arrays: [np.array(result) for result in run(graph, arrays)]  # fresh ones
     compiled: Executable = compile_graph(graph, target, device=device)
     return compiled
+
+
+def looks(target: str) -> bool:
+    """Whether programs for a target look at values; a GPU would have to be waited for."""
+    return not str(target).startswith("cuda")
 
 
 def make_stage(graph: Graph, target: str, device: str | None = None) -> Executable:

@@ -19,6 +19,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TypeProto
 
 from ...base import dtype
 from ...base.errors import ShapeError, TileloomError, UnsupportedError, UserError
+from ...graph.checks import Check
 from ...graph.nodes import Graph, Tensor, TensorType
 from ...graph.symbols import is_symbolic
 from .call import Call, Services
@@ -49,10 +50,16 @@ class NeedsValue(Exception):
 
 @dataclass(frozen=True)
 class Imported:
-    """The result: values of the model's outputs; `inputs` are the graph inputs in feeding order."""
+    """The result: values of the model's outputs.
+
+    Attributes:
+        inputs: of the graph, in feeding order.
+        checks: what a program of the graph has to look at while it runs.
+    """
 
     inputs: tuple[Tensor, ...]
     outputs: Mapping[str, Value]
+    checks: tuple[Check, ...] = ()
 
     def graph(self, name: str = "main") -> Graph:
         """The tensors among the outputs as a graph."""
@@ -110,6 +117,7 @@ class Importer:
         self.shapes = shapes or {}
         self.folder = Folder()
         self.inputs: list[Tensor] = []
+        self.checks: list[Check] = []
         self._keys: dict[Tensor, Key] = {}
         self._nodes = 0
         self._depth = 0
@@ -129,7 +137,8 @@ class Importer:
         scope.values.update(given)
         needed = _needed_nodes(graph.node, wanted)
         self._run_nodes([node for k, node in enumerate(graph.node) if k in needed], scope)
-        return Imported(tuple(self.inputs), {name: scope.find(name) for name in wanted})
+        outputs = {name: scope.find(name) for name in wanted}
+        return Imported(tuple(self.inputs), outputs, tuple(self.checks))
 
     def _input(self, name: str, datum: Datum) -> Value:
         if isinstance(datum, list):
@@ -240,7 +249,9 @@ class Importer:
             raise NeedsValue(key, tensor)
 
         read = self.source.folder
-        return Services(array, extents, array_of, run_graph, lambda proto: to_array(proto, read))
+        return Services(
+            array, extents, array_of, run_graph, lambda proto: to_array(proto, read), self.checks
+        )
 
     def _run_subgraph(
         self, graph: GraphProto, values: Sequence[Value], inner: Scope

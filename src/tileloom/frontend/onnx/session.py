@@ -266,7 +266,8 @@ class Model:
             graph = Graph(importer.inputs, [needed.tensor], ["/".join(needed.key)], "stage")
             return _Ask(needed.key, graph, make_stage(graph, self._target, self._device))
         graph = imported.graph(self._source.graph.name or "main")
-        return _Ready(imported, graph, make_executable(graph, self._target, self._device))
+        executable = make_executable(graph, self._target, self._device, imported.checks)
+        return _Ready(imported, graph, executable)
 
     def _cached(self, table: OrderedDict[Any, _Plan], key: Any, make: Callable[[], _Plan]) -> _Plan:
         with self._lock:

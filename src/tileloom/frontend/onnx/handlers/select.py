@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ....base.errors import ShapeError
+from ....base.errors import IndexingError, ShapeError
 from ....graph import ops
-from ....graph.nodes import Tensor, as_extent
+from ....graph.checks import Check, out_of_range, tuple_out_of_range
+from ....graph.nodes import Graph, Tensor, as_extent
+from ....graph.run import run
+from ....graph.symbols import is_symbolic
 from ..call import Call
 from ..registry import handler
 from ..values import Array, Value, constant_of, value_of
@@ -21,36 +25,78 @@ def gather(call: Call) -> Value:
     data = call.inputs[0]
     if isinstance(data, np.ndarray):
         return _host_gather(data, call.array(1), axis)
-    return ops.gather(call.tensor(0), call.tensor(1), axis)
+    result = ops.gather(call.tensor(0), call.tensor(1), axis)
+    _check_range(call, axis)
+    return result
 
 
 def _host_gather(data: Array, indices: Array, axis: int) -> Array:
-    if not -data.ndim <= axis < data.ndim or (np.abs(indices) > data.shape[axis]).any():
-        raise ShapeError(f"indices or axis {axis} out of range")
-    return np.asarray(np.take(data, indices, axis))
+    if not -data.ndim <= axis < data.ndim:
+        raise ShapeError(f"axis {axis} is out of range")
+    try:
+        return np.asarray(np.take(data, indices, axis))
+    except IndexError as error:
+        raise IndexingError(str(error)) from None
+
+
+def _check_range(call: Call, axis: int) -> None:
+    """Have the program look whether indices of an axis are in range, as ONNX demands."""
+    data, indices = call.tensor(0), call.tensor(1)
+    extent = data.shape[axis]
+    _check(call, [extent], out_of_range(indices, extent))
+
+
+def _check_tuples(call: Call, batch: int) -> None:
+    """The same of index tuples, whose first part is for the axis `batch`."""
+    data, indices = call.tensor(0), call.tensor(1)
+    extents = data.shape[batch : batch + indices.shape[-1]]
+    _check(call, extents, tuple_out_of_range(indices, extents))
+
+
+def _check(call: Call, extents: Sequence[int], wrong: Tensor | None) -> None:
+    if wrong is None:
+        return
+    message = f"{call.op}: an index is out of range for {call.tensor(0).type}"
+    error = partial(IndexingError, message, hint=f"the node makes {call.outputs[0]!r}")
+    known = call.tensor(1).value is not None and not any(map(is_symbolic, extents))
+    if not known:
+        call.services.checks.append(Check(wrong, error))
+    elif np.any(run(Graph([], [wrong]), [])[0]):
+        raise error()
 
 
 @handler("GatherElements")
 def gather_elements(call: Call) -> Tensor:
-    return ops.gather_elements(call.tensor(0), call.tensor(1), call.integer("axis", 0))
+    axis = call.integer("axis", 0)
+    result = ops.gather_elements(call.tensor(0), call.tensor(1), axis)
+    _check_range(call, axis)
+    return result
 
 
 @handler("GatherND")
 def gather_nd(call: Call) -> Tensor:
-    return ops.gather_nd(call.tensor(0), call.tensor(1), call.integer("batch_dims", 0))
+    batch = call.integer("batch_dims", 0)
+    result = ops.gather_nd(call.tensor(0), call.tensor(1), batch)
+    _check_tuples(call, batch)
+    return result
 
 
 @handler("Scatter", "ScatterElements")
 def scatter_elements(call: Call) -> Tensor:
     reduction = call.choice("reduction", "none", ("none", "add", "mul", "max", "min"))
     data, indices, updates = call.tensor(0), call.tensor(1), call.tensor(2)
-    return ops.scatter_elements(data, indices, updates, call.integer("axis", 0), reduction)
+    axis = call.integer("axis", 0)
+    result = ops.scatter_elements(data, indices, updates, axis, reduction)
+    _check_range(call, axis)
+    return result
 
 
 @handler("ScatterND")
 def scatter_nd(call: Call) -> Tensor:
     reduction = call.choice("reduction", "none", ("none", "add", "mul", "max", "min"))
-    return ops.scatter_nd(call.tensor(0), call.tensor(1), call.tensor(2), reduction)
+    result = ops.scatter_nd(call.tensor(0), call.tensor(1), call.tensor(2), reduction)
+    _check_tuples(call, 0)
+    return result
 
 
 @handler("TensorScatter")
