@@ -229,6 +229,15 @@ def test_stages_of_tensor_ir():
             show_stage(f, stage)
 
 
+def test_stages_of_tensor_ir_with_symbolic_shapes():
+    size = Var("n", "int32")
+    A = te.placeholder((size,), name="A")
+    f = te.create_prim_func([A, te.compute((size,), lambda i: A[i] * 2.0, name="B")])
+    for stage in ("tir", "flat", "llvm", "asm"):
+        assert "main" in show_stage(f, stage)
+    assert "main" in tileloom.assembly(f)
+
+
 def test_stages_are_printed_and_written(tmp_path, capsys):
     with override(print_ir=("groups", "asm"), dump_dir=tmp_path / "dump"):
         compile_graph(softmax_graph(name="noisy"))

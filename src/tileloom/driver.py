@@ -205,7 +205,8 @@ def _emitted(program: PrimFunc | IRModule, target: Target) -> str:
     from .lower import lower
 
     module = IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
-    flat = lower(module, target)
+    closed = {name: with_symbols(func) for name, func in module.functions.items()}
+    flat = lower(module.replace(functions=closed), target)
     if target.kind == "cuda":
         from .codegen.nvptx import emit_kernels
         from .lower.split_host_device import split_host_device

@@ -229,6 +229,10 @@ def test_the_whole_demo():
         (("opt", "SCRIPT", "--until", "nowhere"), "nowhere"),
         (("bench", "nothing"), "built-in program 'nothing'"),
         (("demo", "--only", "nothing"), "nothing"),
+        (("demo", "--seconds", "-1"), "-1"),
+        (("bench", "softmax", "--seconds", "-1"), "-1"),
+        (("compile", "nothing"), "built-in program 'nothing'"),
+        (("compile", "dense", "--shape", "3x3"), "3 extents, as 512x768x768"),
         (("nothing",), "nothing"),
     ],
 )

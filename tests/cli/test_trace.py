@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import tileloom
 from tileloom.base.settings import override
 from tileloom.cli.app import cli
+from tileloom.cli.programs import PROGRAMS
 
 onnx = pytest.importorskip("onnx")
 parser = pytest.importorskip("onnx.parser")
@@ -128,8 +131,9 @@ def test_the_tactics_one_by_one() -> None:
 def test_steps_and_shapes_that_do_not_fit() -> None:
     wrong = call("trace", "softmax", "--shape", "64x128", "--tactics")
     assert wrong.exit_code and "tactics schedule kernels of graphs for GPUs" in wrong.output
-    wrong = call("trace", "layer_norm", "--shape", "64x128")
-    assert wrong.exit_code and "cannot take an argument of shape '64x128'" in wrong.output
+    wrong = call("trace", "layer_norm", "--shape", "64x128x2")
+    assert wrong.exit_code and "cannot take an argument of shape '64x128x2'" in wrong.output
+    assert "2 extents, as 8192x768" in wrong.output and "softmax" not in wrong.output
     wrong = call("trace", "encoder", "--steps")
     assert wrong.exit_code and "--steps shows one kernel" in wrong.output
     with override(planner="groups"):
@@ -137,3 +141,21 @@ def test_steps_and_shapes_that_do_not_fit() -> None:
     assert 'ann_key="vector_lanes"' in planned and "one choice of tiles" in planned
     cpu = call("trace", "softmax", "--shape", "8x32", "--steps")
     assert "in a template of loops" in cpu.output and "vectorize_loops" in cpu.output
+
+
+SMALL = {"softmax": "3x5", "layer_norm": "3x5", "bias_gelu": "3x5", "chain": "7", "col_sums": "3x5",
+         "dense": "2x3x5", "encoder": "1x4x8"}  # fmt: skip
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_every_program_takes_a_shape(program) -> None:
+    found = program.arguments(np.random.default_rng(0), SMALL[program.name])
+    usual = [int(n) for n in program.shape.split("x")]
+    assert len(usual) == SMALL[program.name].count("x") + 1
+    np.testing.assert_allclose(
+        tileloom.jit(program.function)(*found), program.function(*found), rtol=1e-4, atol=1e-4
+    )
+    traced = call("trace", program.name, "--shape", SMALL[program.name])
+    compiled = call("compile", program.name, "--shape", SMALL[program.name])
+    assert traced.exit_code == 0 and compiled.exit_code == 0, traced.output + compiled.output
+    assert "kernel0" in traced.output and "kernel0" in compiled.output

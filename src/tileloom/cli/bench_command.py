@@ -19,7 +19,13 @@ from .trial import attempt
 @click.command("bench")
 @click.argument("what", metavar="MODEL|PROGRAM")
 @models.model_options
-@click.option("--seconds", default=5.0, show_default=True, help="To measure each.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0),
+    default=5.0,
+    show_default=True,
+    help="To measure each.",
+)
 def command(
     what: str, inputs: Sequence[str], dims: Sequence[str], seed: int, seconds: float
 ) -> None:

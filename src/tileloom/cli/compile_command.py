@@ -9,30 +9,33 @@ from typing import Any
 import click
 
 from ..driver import STAGES, show_stage
+from ..graph.nodes import Graph
 from . import models
 from .console import err
 from .opt_command import read_script
+from .programs import program_graph
 
 
 @click.command("compile")
-@click.argument("path", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
+@click.argument("what", metavar="FILE|PROGRAM")
 @click.option(
     "--stage", "stages", multiple=True, type=click.Choice(STAGES), help="May be repeated."
 )
 @click.option("--target", default="cpu", show_default=True, help='As "cpu -mcpu=x86-64-v3".')
 @click.option("-o", "--output", type=click.Path(), help="A file, or a folder for several stages.")
+@click.option("--shape", metavar="64x128", help="Of the argument of a built-in program.")
 @models.model_options
 def command(
-    path: str, stages: Sequence[str], target: str, output: str | None, inputs: Sequence[str],
-    dims: Sequence[str], seed: int,
+    what: str, stages: Sequence[str], target: str, output: str | None, shape: str | None,
+    inputs: Sequence[str], dims: Sequence[str], seed: int,
 ) -> None:  # fmt: skip
     """Show a program at a stage: graph, groups, tir, loops, flat, llvm, asm.
 
     FILE is an ONNX model, an AKG graph (.info, .json), or TVMScript text (.py, .txt), which begins
-    with tir.
+    with tir. PROGRAM is a built-in program; `tileloom trace list` prints their names.
     """
-    program = read_program(path, inputs, dims, seed)
-    chosen = stages or (("groups",) if models.is_model(path) else ("flat",))
+    program = read_program(what, inputs, dims, seed, shape)
+    chosen = stages or (("groups",) if isinstance(program, Graph) else ("flat",))
     texts = {stage: show_stage(program, stage, target) for stage in chosen}
     if output is None:
         for stage, text in texts.items():
@@ -44,8 +47,12 @@ def command(
     err.print(f"wrote {', '.join(map(str, written))}")
 
 
-def read_program(path: str, inputs: Sequence[str], dims: Sequence[str], seed: int) -> Any:
-    """A graph or tensor IR."""
+def read_program(
+    path: str, inputs: Sequence[str], dims: Sequence[str], seed: int, shape: str | None = None
+) -> Any:
+    """A graph or tensor IR, of a file or of a built-in program."""
+    if not Path(path).is_file():
+        return program_graph(path, seed, shape)
     if not models.is_model(path):
         return read_script(path)
     extents = models.parse_dims(dims)

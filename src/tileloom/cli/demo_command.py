@@ -19,7 +19,13 @@ from .trial import Trial, attempt
 
 
 @click.command("demo")
-@click.option("--seconds", default=3.0, show_default=True, help="To measure each program.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0),
+    default=3.0,
+    show_default=True,
+    help="To measure each program.",
+)
 @click.option("--only", multiple=True, type=click.Choice([p.name for p in PROGRAMS]))
 @click.option("--show", is_flag=True, help="Also list the calls of the last program's kernels.")
 def command(seconds: float, only: Sequence[str], show: bool) -> None:

@@ -12,6 +12,11 @@ from typing import Any
 
 import numpy as np
 
+import tileloom
+
+from ..base.errors import UserError
+from ..graph.nodes import Graph
+
 Maker = Callable[[np.random.Generator], tuple[Any, ...]]
 
 
@@ -20,17 +25,45 @@ class Program:
     """A NumPy function, arguments to try it on, and the same in PyTorch.
 
     Attributes:
-        shape: of the main argument, as shown.
+        sizes: the extents that the arguments are made of.
+        sized: makes arguments of such extents.
         torch: from the torch module to a function of tensors; None if there is no equal.
         rtol: the largest error, in parts of the largest number of the result.
     """
 
     name: str
-    shape: str
     function: Callable[..., Any]
-    arguments: Maker
+    sizes: tuple[int, ...]
+    sized: Callable[..., Maker]
     torch: Callable[[Any], Callable[..., Any]]
     rtol: float = 1e-5
+
+    @property
+    def shape(self) -> str:
+        """The sizes as one writes them.
+
+        >>> PROGRAMS[0].shape
+        '2048x2048'
+        """
+        return "x".join(map(str, self.sizes))
+
+    def arguments(self, rng: np.random.Generator, shape: str | None = None) -> tuple[Any, ...]:
+        """What the program is tried on: its usual arguments, or some of another shape.
+
+        Raises:
+            UserError: the shape is none that the program can have.
+        """
+        sizes = self.sizes if shape is None else self._parsed(shape)
+        return self.sized(*sizes)(rng)
+
+    def _parsed(self, shape: str) -> tuple[int, ...]:
+        words = shape.split("x")
+        if len(words) != len(self.sizes) or not all(w.isascii() and w.isdigit() for w in words):
+            raise UserError(
+                f"{self.name!r} cannot take an argument of shape {shape!r}",
+                hint=f"{len(self.sizes)} extents, as {self.shape}",
+            )
+        return tuple(map(int, words))
 
 
 def softmax(x: Any) -> Any:
@@ -137,41 +170,65 @@ def _normal(*shapes: tuple[int, ...]) -> Maker:
 def _encoder_arguments(layers: int, tokens: int, width: int) -> Maker:
     def make(rng: np.random.Generator) -> tuple[Any, ...]:
         x = rng.standard_normal((tokens, width)).astype(np.float32)
-        return x, [encoder_layer(rng, width, 4 * width) for _ in range(layers)], width // 64
+        return x, [encoder_layer(rng, width, 4 * width) for _ in range(layers)], max(1, width // 64)
 
     return make
 
 
 PROGRAMS = (
     Program(
-        "softmax", "2048x2048", softmax, _normal((2048, 2048)),
+        "softmax", softmax, (2048, 2048), lambda rows, columns: _normal((rows, columns)),
         lambda torch: lambda x: torch.softmax(x, -1),
     ),
     Program(
-        "layer_norm", "8192x768", layer_norm, _normal((8192, 768), (768,), (768,)),
-        lambda torch: lambda x, g, b: torch.nn.functional.layer_norm(x, (768,), g, b),
+        "layer_norm", layer_norm, (8192, 768),
+        lambda rows, columns: _normal((rows, columns), (columns,), (columns,)),
+        lambda torch: lambda x, g, b: torch.nn.functional.layer_norm(x, g.shape, g, b),
     ),
     Program(
-        "bias_gelu", "2048x3072", bias_gelu, _normal((2048, 3072), (3072,)),
+        "bias_gelu", bias_gelu, (2048, 3072),
+        lambda rows, columns: _normal((rows, columns), (columns,)),
         lambda torch: lambda x, b: torch.nn.functional.gelu(x + b, approximate="tanh"),
     ),
     Program(
-        "chain", "4M", chain, _normal((1 << 22,), (1 << 22,)),
+        "chain", chain, (1 << 22,), lambda size: _normal((size,), (size,)),
         lambda torch: lambda x, y: torch.tanh(torch.abs(x * y + x) - 0.5) * torch.exp(-(y * y)),
     ),
     Program(
-        "col_sums", "4096x2048", column_sums, _normal((4096, 2048)),
+        "col_sums", column_sums, (4096, 2048), lambda rows, columns: _normal((rows, columns)),
         lambda torch: lambda x: torch.sum(x, 0), rtol=1e-4,
     ),
     Program(
-        "dense", "512x768x768", dense, _normal((512, 768), (768, 768), (768,)),
+        "dense", dense, (512, 768, 768),
+        lambda rows, depth, columns: _normal((rows, depth), (depth, columns), (columns,)),
         lambda torch: lambda x, w, b: torch.relu(torch.addmm(b, x, w)),
     ),
     Program(
-        "encoder", "4x128x512", encoder, _encoder_arguments(4, 128, 512),
-        _torch_encoder, rtol=1e-4,
+        "encoder", encoder, (4, 128, 512), _encoder_arguments, _torch_encoder, rtol=1e-4,
     ),
 )  # fmt: skip
+
+
+def find_program(name: str) -> Program:
+    """The built-in program of a name.
+
+    Raises:
+        UserError: there is none.
+    """
+    known = {program.name: program for program in PROGRAMS}
+    if name not in known:
+        hint = f"a file, or one of {', '.join(known)}"
+        raise UserError(f"there is no file and no built-in program {name!r}", hint=hint)
+    return known[name]
+
+
+def program_graph(name: str, seed: int, shape: str | None = None) -> Graph:
+    """The graph of a built-in program for its usual arguments, or for some of this shape."""
+    program = find_program(name)
+    arguments = program.arguments(np.random.default_rng(seed), shape)
+    function: Any = tileloom.jit(program.function)
+    graph: Graph = function.graph(*arguments)
+    return graph
 
 
 def convert(value: Any, leaf: Callable[[Any], Any]) -> Any:

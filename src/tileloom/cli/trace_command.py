@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
-import numpy as np
-
-import tileloom
 
 from ..base.errors import UserError
 from ..base.settings import override, settings
 from ..base.target import target as parse_target
-from ..graph.nodes import Graph
 from ..report import Trace, to_html, to_text, trace_graph, trace_script
 from ..report.trace import KERNEL_STAGES
 from . import models
 from .console import err
 from .opt_command import read_script
-from .programs import PROGRAMS
+from .programs import PROGRAMS, program_graph
 
 
 @click.command("trace")
@@ -90,26 +85,6 @@ def _only_kernel(trace: Trace) -> str:
     if len(names) != 1:
         raise UserError("--steps shows one kernel", hint=f"--kernel with one of {', '.join(names)}")
     return names[0]
-
-
-def program_graph(name: str, seed: int, shape: str | None = None) -> Graph:
-    """The graph of a built-in program for its usual arguments, or an argument of this shape."""
-    known = {program.name: program for program in PROGRAMS}
-    if name not in known:
-        hint = f"a file, or one of {', '.join(known)}"
-        raise UserError(f"there is no file and no built-in program {name!r}", hint=hint)
-    program = known[name]
-    function: Any = tileloom.jit(program.function)
-    arguments = program.arguments(np.random.default_rng(seed))
-    if shape is not None:
-        if len(arguments) != 1 or not all(n.isdigit() for n in shape.split("x")):
-            raise UserError(
-                f"{name!r} cannot take an argument of shape {shape!r}",
-                hint="softmax and col_sums take any shape, as 64x128",
-            )
-        arguments = (np.zeros([int(n) for n in shape.split("x")], np.float32),)
-    graph: Graph = function.graph(*arguments)
-    return graph
 
 
 def shown(trace: Trace, stage: str | None, kernel: str | None, changes: bool) -> str:

@@ -115,3 +115,11 @@ def test_arguments_in_another_order_of_dimensions_are_not_copied(monkeypatch) ->
 
     monkeypatch.setattr(torch.Tensor, "contiguous", copy)
     assert_same(run(x, y), expected)
+
+
+def test_complex_numbers_are_left_to_pytorch() -> None:
+    """A decomposition of logaddexp has complex literals that are not finite."""
+    a, b = (torch.complex(image(2, 3), image(2, 3) + k) for k in (1, 2))
+    a[0, 0], b[0, 1] = complex("inf"), complex("nan")
+    expected = torch.logaddexp(a, b)
+    torch.testing.assert_close(compiled(torch.logaddexp)(a, b), expected, equal_nan=True)

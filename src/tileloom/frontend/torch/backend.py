@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -68,8 +69,24 @@ def compile_static(module: fx.GraphModule) -> Callable[..., Any]:
         return boxed(module)
 
 
+def _spell_out_complex(graph: fx.Graph) -> None:
+    """Make complex numbers that are not finite by calls: as literals they would read `nanj`."""
+    for node in list(graph.nodes):
+
+        def number(value: Any, node: fx.Node = node) -> Any:
+            if not isinstance(value, complex) or cmath.isfinite(value):
+                return value
+            with graph.inserting_before(node):
+                return graph.call_function(complex, (value.real, value.imag))
+
+        node.args, node.kwargs = (
+            fx.node.map_aggregate(a, number) for a in (node.args, node.kwargs)
+        )
+
+
 def boxed(module: fx.GraphModule) -> Callable[..., Any]:
     """The module as a function that empties its list of arguments, so that they can be freed."""
+    _spell_out_complex(module.graph)
     codegen = getattr(torch.fx.graph, "_BoxedCodeGen", None)
     if codegen is None:
         function: Callable[..., Any] = make_boxed_func(module.forward)
