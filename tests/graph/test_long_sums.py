@@ -97,3 +97,15 @@ def test_on_a_gpu(shape: tuple[int, ...], axis: int) -> None:
     values = np.full(shape, TENTH)
     result = tileloom.jit(lambda x: np.sum(x, axis=axis), target="cuda", device="emulator")(values)
     assert error(result, values.sum(axis, dtype="float64")) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [((1 << 22,), (1 << 22,)), ((3, 1 << 20), (1 << 20, 5)), ((64, 99_991), (99_991, 40))],
+)
+def test_deep_products(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    a, b = np.full(left, TENTH), np.full(right, TENTH)
+    exact = left[-1] * float(TENTH) ** 2
+    for threads in (1, 2):
+        with override(num_threads=threads):
+            assert error(tileloom.jit(np.matmul)(a, b), exact) < 3e-5

@@ -59,9 +59,13 @@ class Update:
 
     @property
     def is_long(self) -> bool:
-        """Whether a place may be added to more often than in a few runs."""
+        """Whether a place may be added to more often than in a few runs.
+
+        Who asks for long runs adds to many places, and does not want that for an unknown number.
+        """
         extents = [extent_of(loop) for loop in self.repeats()]
-        return None in extents or prod(n for n in extents if n is not None) > SHORT * self.run
+        known = prod(n for n in extents if n is not None)
+        return known > SHORT * self.run or (None in extents and self.run == RUN)
 
     def repeats(self) -> list[For]:
         """The loops that add to the same place again."""

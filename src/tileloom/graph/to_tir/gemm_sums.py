@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ...compute.math import if_then_else
 from ...expr import EQ, Expr, Var, const
 from ...tir import SERIAL, Buffer, BufferLoad, BufferStore, For, IfThenElse, Stmt, make_buffer, seq
+from ..symbols import is_symbolic
 from .gemm_plan import Plan, Stretch, Strip
 from .nest import guarded, loop, vector
 from .reducing import allocate
@@ -33,8 +34,8 @@ class Sums:
         if rows.count is not None:
             end = self._end_of_rest(at, acc, rows, rows.count, panel, stretch)
             return allocate(acc, seq(self._clear(acc, rows, panel), multiply(acc), end))
-        begin = self._begin(at, acc, rows, panel, stretch)
-        return allocate(acc, seq(begin, multiply(acc), self._end(at, acc, rows, panel, stretch)))
+        begin, end = self._clear(acc, rows, panel), self._end(at, acc, rows, panel, stretch)
+        return allocate(acc, seq(begin, multiply(acc), end))
 
     def _clear(self, acc: Buffer, rows: Strip, panel: Expr) -> Stmt:
         def zero(row: Expr, column: Expr, slot: Expr) -> Stmt:
@@ -42,49 +43,38 @@ class Sums:
 
         return self._each(rows, panel, zero, guard=False)
 
-    def _begin(
-        self, at: list[Expr], acc: Buffer, rows: Strip, panel: Expr, stretch: Stretch
-    ) -> Stmt:
-        """Zeros, or the sums over the stretches before."""
-        clear = self._clear(acc, rows, panel)
-        if stretch.blocks == 1 or self.p.partial is None:
-            return clear
-        memory, place = self.p.partial
-
-        def resume(guard: bool) -> Stmt:
-            def load(row: Expr, column: Expr, slot: Expr) -> Stmt:
-                value: Expr = BufferLoad(memory, [place(at, row, column)])
-                if guard:
-                    value = if_then_else(column < self.p.columns, value, const(0, self.p.dtype))
-                return BufferStore(acc, value, (slot,))
-
-            return self._each(rows, panel, load, guard=False)
-
-        return IfThenElse(EQ(stretch.number, const(0)), clear, self.plan.last_or_not(panel, resume))
-
     def _end(self, at: list[Expr], acc: Buffer, rows: Strip, panel: Expr, stretch: Stretch) -> Stmt:
-        """Results, or sums to go on from."""
+        """Results, or sums that the next stretch of the depth adds its own to."""
 
-        def finished(row: Expr, column: Expr, slot: Expr) -> Stmt:
+        def store(body: Callable[[Expr, Expr, Expr], Stmt]) -> Stmt:
+            return self.plan.last_or_not(panel, lambda guard: self._each(rows, panel, body, guard))
+
+        def result(row: Expr, column: Expr, slot: Expr) -> Stmt:
             return self.p.epilogue(at, row, column, BufferLoad(acc, [slot]))
 
-        def finish(guard: bool) -> Stmt:
-            return self._each(rows, panel, finished, guard)
-
         if stretch.blocks == 1 or self.p.partial is None:
-            return self.plan.last_or_not(panel, finish)
+            return store(result)
         memory, place = self.p.partial
 
-        def unfinished(row: Expr, column: Expr, slot: Expr) -> Stmt:
+        def total(row: Expr, column: Expr, slot: Expr) -> Expr:
+            before = BufferLoad(memory, [place(at, row, column)])
+            whole: Expr = BufferLoad(acc, [slot]) + before
+            return whole
+
+        def last(row: Expr, column: Expr, slot: Expr) -> Stmt:
+            return self.p.epilogue(at, row, column, total(row, column, slot))
+
+        def first(row: Expr, column: Expr, slot: Expr) -> Stmt:
             return BufferStore(memory, BufferLoad(acc, [slot]), (place(at, row, column),))
 
-        def wait(guard: bool) -> Stmt:
-            return self._each(rows, panel, unfinished, guard)
+        def next_(row: Expr, column: Expr, slot: Expr) -> Stmt:
+            return BufferStore(memory, total(row, column, slot), (place(at, row, column),))
 
+        is_first = EQ(stretch.number, const(0))
         is_last = EQ(stretch.number, const(stretch.blocks - 1))
-        return IfThenElse(
-            is_last, self.plan.last_or_not(panel, finish), self.plan.last_or_not(panel, wait)
-        )
+        only = IfThenElse(is_first, store(result), store(last))
+        end = only if is_symbolic(stretch.blocks) else store(last)
+        return IfThenElse(is_last, end, IfThenElse(is_first, store(first), store(next_)))
 
     def _end_of_rest(
         self,

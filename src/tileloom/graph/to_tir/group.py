@@ -36,7 +36,7 @@ def group_kernel(group: Group, name: str, machine: Machine) -> tuple[PrimFunc, l
     buffers = [memory[tensor] for tensor in operands]
     params = [Var(buffer.name, "handle") for buffer in buffers]
     attrs = {"global_symbol": name, "tir.noalias": True, "outputs": len(group.outputs)}
-    attrs |= {COMPENSATED: not any(part.kind in ("matmul", "conv") for part in group.parts)}
+    attrs |= {COMPENSATED: True}
     func = PrimFunc(tuple(params), body, dict(zip(params, buffers, strict=True)), attrs)
     return func, operands
 

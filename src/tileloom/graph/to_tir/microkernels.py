@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...base import DType, dtype
+from ...base.sums import SUM_RUN
 from ...expr import Call, Expr, Var, cast, const
 from ...expr import tile_ops as tiles
 from ...expr.dot_ops import DOT_BF16, DOT_INT8
@@ -33,6 +34,9 @@ from .reducing import allocate
 from .words import parts_of_a_word
 
 _FLIP_SIGNS = const(-0x7F7F7F80, "int32")  # 0x80 in each byte: between u8 and s8, by 128
+
+#: Steps along the depth before a sum is put aside, for the sake of its rounding errors.
+LONG_RUN = 1024
 
 
 @dataclass(frozen=True)
@@ -168,7 +172,8 @@ Add = Callable[[Expr, Expr, Expr], Stmt]
 
 def _outer_products(rows: Rows, panel: Panel, steps: Expr, add: Add, kind: DType) -> Stmt:
     k = Var("k")
-    return For(k, const(0), steps, SERIAL, _outer_product(rows, panel, k, add, kind))
+    body = _outer_product(rows, panel, k, add, kind)
+    return For(k, const(0), steps, SERIAL, body, annotations={SUM_RUN: LONG_RUN})
 
 
 def _outer_product(rows: Rows, panel: Panel, k: Expr, add: Add, kind: DType) -> Stmt:
