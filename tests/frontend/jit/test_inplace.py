@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -111,11 +113,22 @@ def _out(x):
 
 def _copies(x):
     y = x * 1
-    for other in (+y, y.copy(), np.copy(y), y.flatten(), y.astype("float64"), y.round(), y[[0]]):
+    for other in (+y, y.copy(), np.copy(y), y.flatten(), y.astype("float64"), y.round(), y[[0]],
+                  copy.copy(y), copy.deepcopy([y])[0], np.conj(y), np.nan_to_num(y)):  # fmt: skip
         other += 1
     clipped = np.clip(y, -100, 100)
     clipped += 1
     return y
+
+
+def _not_copied(x):
+    y = np.where(x > 3, np.inf, x)
+    z = y.real
+    np.nan_to_num(y, copy=False, posinf=7)
+    z += 1
+    same = y.astype("float64", copy=False)
+    same *= 2
+    return y, z, same
 
 
 def _alone(x):
@@ -138,7 +151,7 @@ def _called(x):
 WRITES = {
     f.__name__: f
     for f in (_another_name, _operators, _bits, _product, _narrower, _numbers, _zero_dimensions,
-              _accumulate, _whole, _out, _copies, _alone, _called)
+              _accumulate, _whole, _out, _copies, _not_copied, _alone, _called)
 }  # fmt: skip
 
 
@@ -216,13 +229,20 @@ def _rows(x):
     return y
 
 
+def _diagonal(x):
+    y = x @ x.T
+    diagonal = np.diag(y)
+    y += 1
+    return diagonal
+
+
 def _halves(x):
     a, b = np.split(x * 1, 2)
     a += 1
     return a, b
 
 
-@pytest.mark.parametrize("function", [_row_of, _under_a_view, _flat, _rows, _halves])
+@pytest.mark.parametrize("function", [_row_of, _under_a_view, _flat, _rows, _halves, _diagonal])
 def test_writes_that_other_arrays_would_see_are_refused(function):
     with pytest.raises(tl.TraceError, match="shares its elements") as raised:
         tl.jit(function)(X)

@@ -20,7 +20,7 @@ from ...graph.nodes import Graph
 from ...graph.run import run
 from .array import Array, as_type, beyond, element_type, floating, lift, promote
 from .context import tracing
-from .inplace import result_of
+from .inplace import result_of, share
 from .powers import power
 
 Axis = int | Sequence[int] | None
@@ -266,8 +266,12 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:
 
 @public
 def astype(x: Any, dtype_: Any, /, *, copy: bool = True) -> Array:
-    """The elements converted as C does."""
-    return Array(as_type(lift(x), element_type(dtype_)))
+    """The elements converted as C does; without `copy` the array itself, if it has the type."""
+    array = lift(x)
+    result = Array(as_type(array, element_type(dtype_)))
+    if not copy and result.tensor is array.tensor:
+        share(result, array)
+    return result
 
 
 def check_rank(array: Array, rank: int, what: str) -> None:

@@ -15,6 +15,7 @@ from ...graph import ops
 from ...graph.ops.common import normalize_axis
 from .array import Array, as_type, floating, lift, promote
 from .functions import PUBLIC
+from .inplace import share, write
 
 #: By NumPy's names, or the array API's where NumPy's function can more.
 OWN: dict[str, Callable[..., Any]] = {}
@@ -129,16 +130,17 @@ def array_equal(a1: Any, a2: Any) -> Array:
 def nan_to_num(
     x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Array:
-    """NaN and infinities replaced by numbers, the largest unless told."""
+    """NaN and infinities replaced by numbers, the largest unless told; `copy=False` in place."""
     array = lift(x)
     tensor = array.tensor
     if not tensor.dtype.is_float:
-        return Array(tensor)
+        return Array(tensor) if copy else array
     largest = float(np.finfo(tensor.dtype.numpy).max)
     high, low = (largest if posinf is None else posinf), (-largest if neginf is None else neginf)
     result = ops.where(ops.isnan(tensor), nan, tensor)
     result = ops.where(ops.equal(tensor, math.inf), high, result)
-    return Array(ops.where(ops.equal(tensor, -math.inf), low, result))
+    made = Array(ops.where(ops.equal(tensor, -math.inf), low, result))
+    return made if copy else write(array, made, "nan_to_num(copy=False)")
 
 
 @only_numpys
@@ -260,7 +262,9 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     places = np.arange(length) * (columns + 1) + max(offset, 0) - min(offset, 0) * columns
     flat = ops.reshape(tensor, (*tensor.shape[:-2], rows * columns))
-    return Array(ops.gather(flat, ops.constant(places), len(others)))
+    result = Array(ops.gather(flat, ops.constant(places), len(others)))
+    share(result, array)
+    return result
 
 
 @only_numpys
@@ -274,7 +278,7 @@ def diag(v: Any, k: int = 0) -> Array:
     """A matrix with these elements on a diagonal, or the diagonal of a matrix."""
     array = lift(v)
     if array.ndim != 1:
-        return Array(diagonal(array, k).tensor)
+        return array_of(diagonal(array, k))
     size = array.shape[0] + abs(k)
     row = ops.pad(array.tensor, [(max(k, 0), max(-k, 0))])
     on = ops.eye(size, size, k, "bool")

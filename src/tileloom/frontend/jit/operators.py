@@ -135,6 +135,8 @@ def install() -> None:
     cls.mT = property(lambda self: shapes.matrix_transpose(self))
     cls.reshape, cls.transpose, cls.astype = _reshape, _transpose, _astype
     cls.flatten = lambda self, order="C": OWN["copy"](OWN["ravel"](self, order))
+    cls.__copy__ = lambda self: OWN["copy"](self)
+    cls.__deepcopy__ = lambda self, memo: OWN["copy"](self)
     cls.real, cls.imag = property(OWN["real"]), property(OWN["imag"])
     cls.__round__ = lambda self, decimals=None: PUBLIC["round"](self, decimals or 0)
     cls.__divmod__ = OWN["divmod"]
