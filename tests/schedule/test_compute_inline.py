@@ -315,3 +315,38 @@ def main(A: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")):
             C[v] = B[v]
 """)
     refused(sch, "adds to what", "reverse_compute_inline", sch.get_block("C"))
+
+
+def test_what_the_condition_keeps_in_bounds_is_all_there():
+    """Consumers of the result find all they read, whatever the loops of the producer are."""
+    text = """
+@T.prim_func
+def main(A: T.Buffer((13, 6), "float32"), D: T.Buffer((13,), "float32")):
+    B = T.alloc_buffer((16, 8))
+    C = T.alloc_buffer((13, 6))
+    for io, ii, j in T.grid(4, 4, 8):
+        with T.block("B"):
+            vi = T.axis.spatial(16, io * 4 + ii)
+            vj = T.axis.spatial(8, j)
+            B[vi, vj] = T.if_then_else(vi < 13 and vj < 6, A[vi, vj], T.float32(0))
+    for i, j in T.grid(13, 6):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] + 1.0
+    for i, j in T.grid(13, 6):
+        with T.block("D"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                D[vi] = T.float32(0)
+            D[vi] = D[vi] + C[vi, vj]
+"""
+    sch = schedule(text)
+    io, ii, j = sch.get_loops("B")
+    fused = sch.fuse(ii, j)
+    sch.reverse_compute_inline("C")
+    assert "T.where(" in str(sch.mod)
+    sch.cache_read("D", 0, "local")
+    sch.rfactor(sch.get_loops("D")[1], 0)
+    check_same(sch, text)
+    assert str(sch.verify()) == "ok"
+    assert sch.get(fused).extent.value == 32 and sch.get(io).extent.value == 4

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...expr import (
     GE,
+    LE,
     LT,
     Analyzer,
     And,
@@ -99,6 +100,8 @@ def _covered(
             condition = _in_doubt(writer.predicate, realize.predicate, running)
             if not is_one(condition):
                 condition = _where_read(condition, wanted, buffer, outer)
+            if not is_one(condition):
+                condition = _inside(condition, written, buffer, {**outer, **running})
             if quickly_covered(written, running, condition, consumed, domains, buffer):
                 return True
             box = lower_bound(written, running, condition, analyzer)
@@ -130,9 +133,28 @@ def _where_read(condition: Expr, wanted: Box, buffer: Buffer, outer: Mapping[Var
             some = binary(And, some, binary(LT, low, size))
         if high is not None:
             some = binary(And, some, binary(GE, high, 0))
-    known = Analyzer(outer)
+    return _left(condition, outer, some)
+
+
+def _inside(
+    condition: Expr, written: Sequence[Range], buffer: Buffer, domains: Mapping[Var, Range]
+) -> Expr:
+    """What is left of a condition where an element of the buffer is written.
+
+    A condition may just keep what is beyond the buffer from being written.
+    """
+    some: Expr = const(True)
+    for part, size in zip(written, buffer.shape, strict=True):
+        some = binary(And, some, binary(GE, part.min, 0))
+        some = binary(And, some, binary(LE, part.min + part.extent, size))
+    return _left(condition, domains, some)
+
+
+def _left(condition: Expr, domains: Mapping[Var, Range], given: Expr) -> Expr:
+    """The parts of a condition that do not follow from another one."""
+    known = Analyzer(domains)
     result: Expr = const(True)
-    with known.constraint(some):
+    with known.constraint(given):
         for part in _conjuncts(condition):
             if not known.can_prove(part):
                 result = binary(And, result, part)
