@@ -100,7 +100,7 @@ def test_block_mistakes() -> None:
         return caught.value.message
 
     assert "remap takes loop variables" in block('v = T.axis.remap("S", [n])')
-    assert "1 name for 2 axes" in block('v = T.axis.remap("SS", [n, n])')
+    assert "3 names for 2 values" in block('u, v, w = T.axis.remap("SS", [n, n])')
     assert "2 kinds" in block('v, w = T.axis.remap("SS", [n])')
     assert "unknown axis kind 'Q'" in block('v, w = T.axis.remap("SQ", [n, n])')
     assert "stands twice" in block("T.reads(A[0, 0]); T.reads()")

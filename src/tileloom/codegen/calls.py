@@ -11,6 +11,7 @@ from ..base.errors import UnsupportedError
 from ..expr import Call, StringImm
 from ..expr.atomic_ops import ATOMIC_VALUES
 from ..expr.dot_ops import DOT_MEANINGS
+from ..expr.effects import CALL_FUNCTION
 from ..expr.tile_ops import TILE_CALLS
 from ..tir import BufferLoad
 from . import arith, atomics, memory, vmath
@@ -139,6 +140,17 @@ def _extern(e: Emitter, call: Call) -> ir.Value:
     return I32(0) if void else value
 
 
+def _function(e: Emitter, call: Call) -> ir.Value:
+    """The number of what went wrong in another function of the module, 0 for nothing."""
+    name, *args = call.args
+    if call.dtype != "void":
+        raise UnsupportedError(
+            f"{name} returns a value; functions are compiled to be called as statements",
+            hint="let it write into a buffer",
+        )
+    return _extern(e, Call("int32", "tir.call_extern", (name, *args)))
+
+
 def _address_of(e: Emitter, call: Call) -> ir.Value:
     load = call.args[0]
     if not isinstance(load, BufferLoad) or len(load.indices) != 1:
@@ -178,6 +190,7 @@ _HANDLERS: dict[str, Callable[[Emitter, Call], ir.Value]] = {
     "tir.address_of": _address_of,
     "tir.lookup_param": _lookup_param,
     "tir.call_extern": _extern,
+    CALL_FUNCTION: _function,
     "tir.call_pure_extern": _extern,
     **dict.fromkeys(DOT_MEANINGS, emit_dot),
     **dict.fromkeys(TILE_CALLS, emit_tile_call),

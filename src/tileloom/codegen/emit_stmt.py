@@ -10,7 +10,7 @@ import llvmlite.ir as ir
 from ..base.errors import UnsupportedError
 from ..base.faults import FAULTS
 from ..expr import Call, Expr, IntImm, StringImm, Var
-from ..expr.effects import CHECK_INDEX
+from ..expr.effects import CALL_FUNCTION, CHECK_INDEX
 from ..tir import (
     PARALLEL,
     Allocate,
@@ -36,6 +36,10 @@ from .types import I1, I8, I32, I64, PTR, element_bytes, lanes_of, memory_type, 
 STACK_LIMIT = 1 << 18
 STACK_TOTAL = 1 << 20
 ALIGNMENT = 64
+
+
+#: Calls that may name functions of the same module.
+_CALLS = ("tir.call_extern", CALL_FUNCTION)
 
 
 class StmtEmitter(ExprEmitter):
@@ -100,7 +104,7 @@ class StmtEmitter(ExprEmitter):
             return
         result = self.value(value)
         match value:
-            case Call(op="tir.call_extern", args=[StringImm(name), *_]) if name in self.kernels:
+            case Call(op=op, args=[StringImm(name), *_]) if op in _CALLS and name in self.kernels:
                 with self.builder.if_then(self.builder.icmp_signed("!=", result, I32(0))):
                     self._leave(result)
 

@@ -20,6 +20,7 @@ import llvmlite.ir as ir
 
 from ..base.faults import FAULTS
 from ..expr import Call, Expr, Var
+from ..expr.effects import CALL_FUNCTION
 from ..tir import Evaluate, For, IRModule, PrimFunc, Stmt, pre_order, undefined_vars
 from .dots import FEATURES
 from .emit_stmt import StmtEmitter
@@ -146,7 +147,7 @@ class _FunctionEmitter(StmtEmitter):
         return any(
             isinstance(node, Evaluate)
             and isinstance(node.value, Call)
-            and node.value.op == "tir.call_extern"
+            and node.value.op in ("tir.call_extern", CALL_FUNCTION)
             and getattr(node.value.args[0], "value", None) in self.kernels
             for node in pre_order(stmt)
         )

@@ -9,8 +9,11 @@ from .warp_ops import WARP_RESULTS
 #: `check_index(index, extent, message)` ends the kernel unless 0 <= index < extent; a fourth
 #: argument, a vector of bools, says in which lanes that is asked.
 CHECK_INDEX = "tir.check_index"
+#: `call_function(name, ...)` calls another function of the module.
+CALL_FUNCTION = "tir.call_function"
 _EFFECTS = {
     *ATOMIC_VALUES, *WARP_RESULTS, "tir.call_extern", "tir.memory_fence", CHECK_INDEX,
+    CALL_FUNCTION,
 }  # fmt: skip
 _PREFIXES = ("tir.tvm_", "tir.ptx_", "tir.call_packed")
 

@@ -140,11 +140,17 @@ vectorized = _loop(VECTORIZED)
 unroll = _loop(UNROLLED)
 
 
-def range_(start: ExprLike, stop: ExprLike | None = None, step: ExprLike = 1) -> ForNote:
+def range_(
+    start: ExprLike,
+    stop: ExprLike | None = None,
+    step: ExprLike = 1,
+    *,
+    annotations: Annotations = None,
+) -> ForNote:
     """Python's `range` in a script: a serial loop."""
     if not isinstance(step, int | IntImm) or int(step) != 1:
         raise UserError("a loop has no step", hint="multiply the loop variable instead")
-    return ForNote(SERIAL, (_bounds(start, stop),))
+    return ForNote(SERIAL, (_bounds(start, stop),), None, dict(annotations or {}))
 
 
 def thread_binding(

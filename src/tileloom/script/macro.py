@@ -26,17 +26,38 @@ class Macro(Record):
     def __call__(self, *args: Any, **keywords: Any) -> MacroCall:
         return MacroCall(self, args, keywords)
 
-    def bind(self, call: MacroCall) -> dict[str, Any]:
-        """The arguments by name."""
-        parameters = [arg.arg for arg in (*self.node.args.posonlyargs, *self.node.args.args)]
-        if len(call.args) > len(parameters):
-            raise TypeError(f"{self.node.name} takes {len(parameters)} arguments")
-        names = {**dict(zip(parameters, call.args, strict=False)), **call.keywords}
-        missing = [name for name in parameters if name not in names]
-        unknown = [name for name in names if name not in parameters]
-        if missing or unknown:
-            what = f"lacks {missing[0]!r}" if missing else f"has no parameter {unknown[0]!r}"
-            raise TypeError(f"the call of {self.node.name} {what}")
+    def bind(self, call: MacroCall, value: Callable[[ast.expr], Any]) -> dict[str, Any]:
+        """The arguments by name; `value` evaluates defaults, where the macro stands."""
+        node = self.node.args
+        plain = [arg.arg for arg in (*node.posonlyargs, *node.args)]
+        parameters = [*plain, *(arg.arg for arg in node.kwonlyargs)]
+        if len(call.args) > len(plain) and node.vararg is None:
+            raise TypeError(f"{self.node.name} takes {len(plain)} arguments")
+        names = dict(zip(plain, call.args, strict=False))
+        twice = next((name for name in call.keywords if name in names), None)
+        unknown = {name: v for name, v in call.keywords.items() if name not in parameters}
+        if twice is not None:
+            raise TypeError(f"the call of {self.node.name} gives {twice!r} twice")
+        if unknown and node.kwarg is None:
+            raise TypeError(
+                f"the call of {self.node.name} has no parameter {next(iter(unknown))!r}"
+            )
+        names.update({name: v for name, v in call.keywords.items() if name in parameters})
+        defaults = dict(zip(reversed(plain), reversed(node.defaults), strict=False))
+        defaults.update(
+            (arg.arg, default)
+            for arg, default in zip(node.kwonlyargs, node.kw_defaults, strict=True)
+            if default is not None
+        )
+        for name in parameters:
+            if name not in names and name not in defaults:
+                raise TypeError(f"the call of {self.node.name} lacks {name!r}")
+            if name not in names:
+                names[name] = value(defaults[name])
+        if node.vararg is not None:
+            names[node.vararg.arg] = call.args[len(plain) :]
+        if node.kwarg is not None:
+            names[node.kwarg.arg] = unknown
         return names
 
 

@@ -139,7 +139,7 @@ def prim_func(
     The body is not run: it is parsed. Names around the function are constants in it.
 
     Args:
-        func: the function; inside a class it is left for `I.ir_module`.
+        func: the function; inside a class under `I.ir_module` it is left for that.
         private: give it no "global_symbol".
         check_well_formed: accepted for the sake of programs written for TVM.
     """
@@ -147,7 +147,7 @@ def prim_func(
 
     @compiling
     def read(function: Callable[..., Any]) -> Any:
-        if _is_in_class(function):
+        if _is_in_module(function):
             return function
         node, source = _function_source(function)
         return parse_function(node, source, _captured(function, frame), private)
@@ -187,9 +187,21 @@ def _caller(depth: int) -> FrameType:
     return sys._getframe(depth + 1)
 
 
-def _is_in_class(function: Callable[..., Any]) -> bool:
+def _is_in_module(function: Any) -> bool:
+    """Whether a function stands in a class that becomes a module."""
     outer = function.__qualname__.rpartition(".")[0]
-    return bool(outer) and not outer.endswith("<locals>")
+    if not outer or outer.endswith("<locals>"):
+        return False
+    tree, _ = _file_tree(function)
+    line = function.__code__.co_firstlineno
+    around = [
+        node
+        for node in statements(tree)
+        if isinstance(node, ast.ClassDef) and node.lineno <= line <= (node.end_lineno or line)
+    ]
+    # The innermost one comes last, as those around it start before it.
+    cls = max(around, key=lambda node: node.lineno, default=None)
+    return cls is None or any(_decorates(item, "ir_module") for item in cls.decorator_list)
 
 
 def _captured(function: Any, frame: FrameType | None) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..base import DType, UserError, dtype
 from ..base.late import TYPE_CHECKING
-from ..expr import Var, const
+from ..expr import Call, Expr, StringImm, Var, as_expr, const
+from ..expr.effects import CALL_FUNCTION
 from ..tir import Block, BlockRealize, IRModule, PrimFunc, Stmt
 from .notes import BufferNote, Kind, VarNote
 from .parse_buffer import make_buffer
@@ -13,7 +14,7 @@ from .source import Source
 from .syntax import ast, tools
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 
@@ -29,6 +30,8 @@ def parse_module(node: ast.ClassDef, source: Source, captured: Mapping[str, Any]
     functions: dict[str, PrimFunc] = {}
     attrs: dict[str, Any] = {}
     known = dict(captured)
+    calls = ModuleCalls(node, lambda item: _FunctionParser(source, known).returns(item))
+    known[node.name] = calls
     for item in node.body:
         parser = _FunctionParser(source, known)
         match item:
@@ -60,6 +63,33 @@ def is_private(node: ast.FunctionDef, parser: StatementParser) -> bool:
     return private
 
 
+class ModuleCalls:
+    """The functions of a module as calls in its script: `Module.name(...)`."""
+
+    def __init__(self, node: ast.ClassDef, returns: Callable[[ast.FunctionDef], DType]) -> None:
+        self._functions = {
+            item.name: item for item in node.body if isinstance(item, ast.FunctionDef)
+        }
+        self._returns = returns
+
+    def __dir__(self) -> list[str]:
+        return sorted(self._functions)
+
+    def __getattr__(self, name: str) -> Callable[..., Expr]:
+        if name.startswith("_") or name not in self._functions:
+            raise AttributeError(name)
+        function = self._functions[name]
+        count = len(function.args.args)
+
+        def call(*args: Any) -> Expr:
+            if len(args) != count:
+                raise UserError(f"{name} takes {count} arguments, got {len(args)}")
+            values = [as_expr(arg) for arg in args]
+            return Call(self._returns(function), CALL_FUNCTION, [StringImm(name), *values])
+
+        return call
+
+
 class _FunctionParser(StatementParser):
     def function(self, node: ast.FunctionDef, private: bool) -> PrimFunc:
         """Parse a `def`."""
@@ -67,7 +97,7 @@ class _FunctionParser(StatementParser):
         if args.vararg or args.kwarg or args.kwonlyargs or args.defaults:
             self.error(node, "a function of a script has plain parameters only")
         params = self._parameters([*args.posonlyargs, *args.args])
-        returns = self._returns(node)
+        returns = self.returns(node)
         body = self._with_root(self.suite(node.body))
         attrs = {**({} if private else {"global_symbol": node.name}), **self.attrs}
         unknown = [var for var in self.buffer_map if var not in params]
@@ -124,7 +154,8 @@ class _FunctionParser(StatementParser):
         self.define(name, var)
         return var
 
-    def _returns(self, node: ast.FunctionDef) -> DType:
+    def returns(self, node: ast.FunctionDef) -> DType:
+        """The type of what a `def` says it returns."""
         if node.returns is None:
             return dtype("void")
         kind = self._annotation(node.returns)

@@ -224,13 +224,18 @@ class StatementParser:
         if isinstance(value, MetaVar):
             value = value.value
         many = isinstance(value, (list, tuple, str, range))
-        if not many or len(value) != len(targets):
+        parts = _starred(targets, list(value)) if many else None
+        if parts is None:
             count = len(value) if many else 1
             self.error(node, f"{len(targets)} names for {count} values")
-        for target, part in zip(targets, value, strict=True):
-            if not isinstance(target, ast.Name):
+        for target, part in zip(targets, parts, strict=True):
+            name = target.value if isinstance(target, ast.Starred) else target
+            if not isinstance(name, ast.Name):
                 self.error(target, "cannot assign to this")
-            self._bind(node, target.id, part)
+            if name is not target and any(isinstance(item, AxisNote) for item in part):
+                self._axes(node, name.id, part)
+            else:
+                self._bind(node, name.id, part)
 
     def _bind(self, node: ast.stmt, name: str, value: Any) -> None:
         match value:
@@ -251,7 +256,7 @@ class StatementParser:
             case [AxisNote()]:
                 self._axis(node, name, value[0])
             case [AxisNote(), *_]:
-                self.error(node, f"1 name for {len(value)} axes")
+                self._axes(node, name, value)
             case Buffer() | str() | None | DType() | Kind() | list() | tuple() | dict():
                 self.define(name, value)
             case Operators() | bool() | int() | float() | np.generic():
@@ -404,6 +409,13 @@ class StatementParser:
 
     # ------------------------------------------------------------------------ declarations
 
+    def _axes(self, node: ast.stmt, name: str, notes: Sequence[AxisNote]) -> None:
+        """One name for several axes, which are numbered."""
+        axes = [f"{name}_{k}" for k in range(len(notes))]
+        for axis, note in zip(axes, notes, strict=True):
+            self._axis(node, axis, note)
+        self.define(name, [self.scopes.find(axis) for axis in axes])
+
     def _axis(self, node: ast.stmt, name: str, note: AxisNote) -> None:
         if not self.blocks:
             self.error(node, "an axis belongs into a block", 'with T.block("name"):')
@@ -455,20 +467,17 @@ class StatementParser:
         if not isinstance(note, ForNote):
             hint = "T.grid, T.serial, T.parallel, T.vectorized, T.unroll, T.thread_binding, range"
             self.error(node.iter, "this is not a loop range", f"use one of {hint}")
-        targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
-        if len(targets) != len(note.ranges):
-            self.error(node.target, f"{len(targets)} names for {len(note.ranges)} loops")
         if node.orelse:
             self.error(node.orelse[0], "a loop has no `else`")
-        names: dict[str, Var] = {}
-        loop_vars = []
-        for target, dom in zip(targets, note.ranges, strict=True):
-            if not isinstance(target, ast.Name):
-                self.error(target, "a loop variable must be a name")
-            var = Var(target.id, dom.extent.dtype)
-            self._domains[var] = dom
-            names[target.id] = var
-            loop_vars.append(var)
+        names: dict[str, Var | list[Var]] = {}
+        loop_vars: list[Var] = []
+        for name, part in self._loop_names(node.target, note.ranges):
+            each = [name] if isinstance(part, Range) else [f"{name}_{k}" for k in range(len(part))]
+            doms = [part] if isinstance(part, Range) else part
+            made = [Var(n, dom.extent.dtype) for n, dom in zip(each, doms, strict=True)]
+            self._domains.update(zip(made, doms, strict=True))
+            names[name] = made[0] if isinstance(part, Range) else made
+            loop_vars += made
         body = self.suite(node.body, names)
         span = self.span(node)
         for var, dom in zip(reversed(loop_vars), reversed(note.ranges), strict=True):
@@ -478,6 +487,24 @@ class StatementParser:
             extra = note.annotations
             body = For(var, dom.min, dom.extent, note.kind, body, thread, extra, span=span)
         self.emit(body)
+
+    def _loop_names(
+        self, target: ast.expr, ranges: Sequence[Range]
+    ) -> list[tuple[str, Range | Sequence[Range]]]:
+        """What the names of a loop stand for: a loop each, or several (`for i, *rest in ...`)."""
+        if isinstance(target, ast.Name) and len(ranges) > 1:
+            return [(target.id, ranges)]
+        targets = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+        parts = _starred(targets, ranges)
+        if parts is None:
+            self.error(target, f"{len(targets)} names for {len(ranges)} loops")
+        found: list[tuple[str, Range | Sequence[Range]]] = []
+        for part, item in zip(parts, targets, strict=True):
+            name = item.value if isinstance(item, ast.Starred) else item
+            if not isinstance(name, ast.Name):
+                self.error(item, "a loop variable must be a name")
+            found.append((name.id, part))
+        return found
 
     def _while(self, node: ast.While) -> None:
         condition = self.evaluate.truth(node.test, self.evaluate.value(node.test))
@@ -531,15 +558,28 @@ class StatementParser:
 
     def _macro(self, node: ast.Expr, call: MacroCall) -> None:
         macro = call.macro
+        captured = Scopes(macro.captured())
         with self.evaluate.at(node):
-            names = macro.bind(call)
+            names = macro.bind(call, Evaluator(macro.source, captured).value)
         outer = (self.source, self.scopes)
-        scopes = Scopes(macro.captured()) if macro.hygienic else self.scopes
+        scopes = captured if macro.hygienic else self.scopes
         self.enter_source(macro.source, scopes)
         try:
             self.emit(self.suite(macro.node.body, names))
         finally:
             self.enter_source(*outer)
+
+
+def _starred(targets: Sequence[ast.expr], values: Sequence[Any]) -> list[Any] | None:
+    """A value for each target, a list for one with a star; None where they do not fit."""
+    stars = [k for k, target in enumerate(targets) if isinstance(target, ast.Starred)]
+    if not stars:
+        return list(values) if len(values) == len(targets) else None
+    if len(stars) > 1 or len(values) < len(targets) - 1:
+        return None
+    before, after = stars[0], len(targets) - stars[0] - 1
+    end = len(values) - after
+    return [*values[:before], list(values[before:end]), *values[end:]]
 
 
 def _let_var(name: str, value: Any, kind: Any) -> Var:

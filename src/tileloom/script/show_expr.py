@@ -51,6 +51,7 @@ from ..expr import (
     Var,
     binary,
 )
+from ..expr.effects import CALL_FUNCTION
 from ..tir import Buffer, BufferLoad, BufferRegion
 from .builders import lookup
 from .intrinsics import DTYPE_FIRST, is_intrinsic
@@ -222,6 +223,8 @@ class ExprPrinter:
     def _call(self, expr: Call) -> _Text:
         name = expr.op.removeprefix("tir.")
         args = [self(arg) for arg in expr.args]
+        if expr.op == CALL_FUNCTION and isinstance(expr.args[0], StringImm):
+            return f"Module.{expr.args[0].value}({', '.join(args[1:])})", _CLOSED
         if not expr.op.startswith("tir.") or not is_intrinsic(name):
             return self._any_call(expr, args), _CLOSED
         if name in DTYPE_FIRST:
