@@ -51,7 +51,7 @@ ANY_NUMBER = {"neg", "abs", "sign", "square", "relu", "floor", "ceil", "trunc", 
 FLOAT_UNARY = [
     "reciprocal", "rsqrt", "erf", "sigmoid", "exp", "exp2", "expm1", "log", "log2", "log10",
     "log1p", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh",
-    "acosh", "atanh", *sorted(ANY_NUMBER),
+    "acosh", "atanh", "cbrt", *sorted(ANY_NUMBER),
 ]  # fmt: skip
 ACTIVATIONS = ["gelu", "silu", "softplus", "softsign", "elu", "celu", "selu", "leaky_relu",
                "hard_sigmoid", "hard_swish", "mish"]  # fmt: skip
