@@ -35,6 +35,7 @@ from .nodes import (
     StringImm,
     Sub,
     match_lanes,
+    wrapped,
 )
 from .operators import BUILD, ExprLike
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_BOOL, _INT32, _FLOAT32 = dtype("bool"), dtype("int32"), dtype("float32")
+_BOOL, _INT32, _INT64, _FLOAT32 = map(dtype, ("bool", "int32", "int64", "float32"))
 
 
 def const(value: Any, dtype_: str | None = None) -> Expr:
@@ -68,7 +69,7 @@ def _python_type(value: Any) -> DType:
     if isinstance(value, bool):
         return _BOOL
     if isinstance(value, int):
-        return _INT32 if -(1 << 31) <= value < (1 << 31) else dtype("int64")
+        return _INT32 if -(1 << 31) <= value < (1 << 31) else _INT64
     if isinstance(value, float):
         return _FLOAT32
     if hasattr(value, "dtype"):
@@ -131,8 +132,7 @@ def _unwrap(value: ExprLike) -> ExprLike:
 
 def _number_like(value: Any, kind: DType) -> Expr:
     if type(value) is int and kind.is_int and kind.lanes == 1:
-        number = IntImm(kind, value)
-        return number if number.value == value else const(value)
+        return IntImm(kind, value) if wrap_int(value, kind) == value else const(value)
     if isinstance(value, str):
         return as_expr(value)
     fractional = isinstance(value, float) and not kind.is_float
@@ -150,7 +150,7 @@ def cast(target: str, value: ExprLike) -> Expr:
     if kind is expr.dtype:
         return expr
     if isinstance(expr, IntImm):
-        return const(expr.value, kind)
+        return wrapped(kind, expr.value) if kind.is_int else const(expr.value, kind)
     if isinstance(expr, FloatImm) and kind.is_float:
         return FloatImm(kind, expr.value)
     if isinstance(expr, Broadcast):
@@ -159,7 +159,13 @@ def cast(target: str, value: ExprLike) -> Expr:
 
 
 def binary(op: type[BinaryOp], a: ExprLike, b: ExprLike) -> Expr:
-    """`op` of two operands with types matched and constants folded."""
+    """`op` of two operands with types matched and constants folded.
+
+    A constant of int32 operands that does not fit into 32 bits is of int64.
+
+    >>> binary(Mul, const(131072), const(131072))
+    T.int64(17179869184)
+    """
     a, b = match_types(a, b)
     if a.dtype.is_bool and op in _BOOL_ARITHMETIC:
         a, b = cast("int32", a), cast("int32", b)
@@ -189,7 +195,7 @@ def bitwise(op: str, a: ExprLike, b: ExprLike) -> Expr:
     if a.dtype.element.is_bool and op in _LOGICAL:
         return binary(_LOGICAL[op], a, b)
     if isinstance(a, IntImm) and isinstance(b, IntImm):
-        return const(_BIT_FOLD[op](a.value, b.value), a.dtype)
+        return wrapped(a.dtype, _BIT_FOLD[op](a.value, b.value))
     return Call(a.dtype, op, (a, b))
 
 
@@ -248,7 +254,7 @@ def _fold(
         if isinstance(a, IntImm) and isinstance(b, IntImm):
             if b.value == 0 and op in _DIVISIONS:
                 raise UserError(f"division by zero in {a.value} {op.symbol} 0")
-            return const(evaluate(a.value, b.value), op.result_type(a.dtype))
+            return _number(evaluate(a.value, b.value), op.result_type(a.dtype))
         if isinstance(a, FloatImm) and isinstance(b, FloatImm) and op in _FLOAT_EXACT:
             return const(evaluate(a.value, b.value), op.result_type(a.dtype))
         if a.dtype.is_float:
@@ -260,6 +266,16 @@ def _fold(
         return result
 
     return fold
+
+
+def _number(value: int, kind: DType) -> Expr | None:
+    """The value of an operation; in 64 bits where an index does not fit into 32.
+
+    None: it does not fit into 64 bits either, and so is left to whoever computes it.
+    """
+    if kind.code != "int" or kind.bits < 32 or wrap_int(value, kind) == value:
+        return const(value, kind)
+    return const(value, _INT64) if wrap_int(value, _INT64) == value else None
 
 
 def _unit_laws(op: type[BinaryOp], a: Expr, b: Expr) -> Expr | None:

@@ -13,7 +13,7 @@ from typing import Protocol
 from ..base import DType
 from .bounds import ConstIntBound
 from .modular import ModularSet
-from .nodes import Add, Expr, FloorDiv, FloorMod, IntImm, Mul, Sub, Var
+from .nodes import Add, Expr, FloorDiv, FloorMod, IntImm, Mul, Sub, Var, wrapped
 from .order import order_key
 
 MAX_PRODUCT = 16  # terms that distributing a product may make
@@ -106,7 +106,7 @@ class Context(Protocol):
 @cache
 def integer(kind: DType, value: int) -> IntImm:
     """An integer constant, kept."""
-    return IntImm(kind, value)
+    return wrapped(kind, value)
 
 
 def constant(kind: DType, value: int) -> Linear:
@@ -126,7 +126,7 @@ def _sort_key(item: tuple[Expr, int]) -> tuple[object, ...]:
 def _build(value: Linear) -> Expr:
     kind, const = value.dtype, value.const
     if not value.terms:
-        return IntImm(kind, const)
+        return wrapped(kind, const)
     items = list(value.terms.items())
     if len(items) > 1:
         items.sort(key=_sort_key)
@@ -134,7 +134,7 @@ def _build(value: Linear) -> Expr:
     if k > 0:
         result = first if k == 1 else Mul(first, integer(kind, k))
     elif const > 0:
-        result, const, rest = IntImm(kind, const), 0, items
+        result, const, rest = wrapped(kind, const), 0, items
     else:
         result = Mul(first, integer(kind, k))
     for term, k in rest:
@@ -142,8 +142,8 @@ def _build(value: Linear) -> Expr:
         part = term if size == 1 else Mul(term, integer(kind, size))
         result = Add(result, part) if k > 0 else Sub(result, part)
     if const > 0:
-        return Add(result, IntImm(kind, const))
-    return Sub(result, IntImm(kind, -const)) if const < 0 else result
+        return Add(result, wrapped(kind, const))
+    return Sub(result, wrapped(kind, -const)) if const < 0 else result
 
 
 # ---------------------------------------------------------------------------- products

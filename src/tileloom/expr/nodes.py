@@ -104,7 +104,11 @@ _SERIALS = itertools.count()
 
 
 class IntImm(Expr):
-    """An integer or boolean constant, already wrapped to its type's range."""
+    """An integer or boolean constant.
+
+    A value that the type does not hold wraps around in narrow and unsigned types, as arithmetic of
+    them does. That of indices (int32 and int64) does not overflow, so there it is an error.
+    """
 
     __slots__ = ("value",)
     __match_args__ = ("dtype", "value")
@@ -115,7 +119,9 @@ class IntImm(Expr):
         ref = TABLE.get((cls, kind, value))
         if ref is not None and (known := ref()) is not None:
             return known  # type: ignore[no-any-return]
-        value = wrap_int(int(value), kind)
+        given, value = value, wrap_int(int(value), kind)
+        if value != given and kind.code == "int" and kind.bits >= 32:
+            raise DTypeError(f"{given} does not fit {kind}", hint=_WIDER.get(kind))
         return intern(cls, (kind, value), (kind, value), kind)  # type: ignore[no-any-return]
 
     def __bool__(self) -> bool:
@@ -126,6 +132,18 @@ class IntImm(Expr):
 
     def __index__(self) -> int:
         return self.value
+
+
+_WIDER = {dtype("int32"): "use int64, or cast the number where it is to wrap around"}
+
+
+def wrapped(kind: DType, value: int) -> IntImm:
+    """A constant of which as many bits are kept as the type has.
+
+    >>> wrapped(dtype("int32"), 2**31)
+    -2147483648
+    """
+    return IntImm(kind, wrap_int(value, kind))
 
 
 class FloatImm(Expr):

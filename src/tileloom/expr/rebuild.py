@@ -14,7 +14,10 @@ def rebuild(expr: Expr, children: list[Expr]) -> Expr:
     if isinstance(expr, BinaryOp):
         a, b = children
         divides_by_zero = isinstance(b, IntImm) and b.value == 0 and type(expr) in _DIVISIONS
-        return expr.with_children(children) if divides_by_zero else binary(type(expr), a, b)
+        if divides_by_zero:
+            return expr.with_children(children)
+        kind = expr.result_type(a.dtype)  # which a number keeps, if need be wrapped around
+        return cast(kind, binary(type(expr), a, b))
     if isinstance(expr, Not):
         return logical_not(children[0])
     if isinstance(expr, Cast):

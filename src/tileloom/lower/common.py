@@ -70,7 +70,8 @@ def rebuild(expr: Expr, children: tuple[Expr, ...]) -> Expr:
     if isinstance(expr, BinaryOp):
         a, b = children
         if a.dtype is b.dtype and not _traps(expr, b):
-            return binary(type(expr), a, b)
+            kind = expr.result_type(a.dtype)  # which a number keeps, if need be wrapped around
+            return cast(kind, binary(type(expr), a, b))
     elif isinstance(expr, Select):
         if isinstance(children[0], IntImm):
             return children[1] if children[0].value else children[2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ..base import DType
 from ..expr import (
     GE,
     GT,
@@ -20,6 +21,7 @@ from ..expr import (
     const,
     free_vars,
 )
+from ..expr.bounds import type_range
 from ..tir import (
     PARALLEL,
     VECTORIZED,
@@ -246,18 +248,30 @@ def _where(loop: For, guard: _Guard) -> _Bounds | None:
         return None
     coefficient, rest = solved
     kind = loop.loop_var.dtype
+    if rest.terms and _bits(guard.condition) > kind.bits:
+        return None  # what it compares may not fit into the loop's type
     if coefficient > 0:  # c * v + r <= 0  <=>  v < floor(-r / c) + 1
-        limit = _floor(Linear({}, 0).plus(rest, -1), coefficient, kind).shift(1)
-        return _Bounds(None, limit.to_expr(kind))
+        return _Bounds(None, _floor(Linear({}, 0).plus(rest, -1), coefficient, kind, 1))
     # r <= d * v  <=>  v >= ceil(r / d), with d = -c
-    limit = _floor(rest.shift(-coefficient - 1), -coefficient, kind)
-    return _Bounds(limit.to_expr(kind), None)
+    return _Bounds(_floor(rest.shift(-coefficient - 1), -coefficient, kind, 0), None)
 
 
-def _floor(value: Linear, divisor: int, kind: str) -> Linear:
-    if divisor == 1:
-        return value
-    return linear(binary(FloorDiv, value.to_expr(const(0, kind).dtype), const(divisor, kind)))
+def _bits(condition: Expr) -> int:
+    """The width of the operands of a comparison."""
+    return unlikely_free(condition).children[0].dtype.bits
+
+
+def _floor(value: Linear, divisor: int, kind: DType, plus: int) -> Expr:
+    """`floor(value / divisor) + plus` as the limit of a loop.
+
+    A number beyond the type is as good as the end of the type: the loop does not get there.
+    """
+    if not value.terms:
+        least, most = type_range(kind)
+        return const(max(least, min(most, value.const // divisor + plus)), kind)
+    if divisor != 1:
+        value = linear(binary(FloorDiv, value.to_expr(kind), const(divisor, kind)))
+    return value.shift(plus).to_expr(kind)
 
 
 def _cut_dead(loop: For, guards: Sequence[_Guard]) -> tuple[For, bool]:
@@ -277,7 +291,7 @@ def _cut_dead(loop: For, guards: Sequence[_Guard]) -> tuple[For, bool]:
             first = max(first, -(-rest // -coefficient))
     if first == loop.min.value and end == loop.min.value + loop.extent.value:
         return loop, False
-    kind = loop.loop_var.dtype
+    kind, first = loop.loop_var.dtype, max(loop.min.value, min(first, end))
     return loop.replace(min=const(first, kind), extent=const(max(end - first, 0), kind)), True
 
 

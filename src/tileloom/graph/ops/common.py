@@ -245,12 +245,16 @@ def double(array: Array) -> Array:
 # ---------------------------------------------------------------------------- tensor expressions
 
 
-def extents(shape: Sequence[int]) -> tuple[Expr, ...]:
+def extents(shape: Sequence[int], axes: Sequence[Any] = ()) -> tuple[Expr, ...]:
     """A shape for `compute`: int32, or int64 where a flat index would not fit.
 
     Where that depends on sizes it fits: see `program`, which guards what lies in memory.
+
+    Args:
+        axes: what is reduced for each element, in the type of whose indices it then is.
     """
     kind = index_kind(product(shape))
+    kind = max((kind, *(str(axis.dom.extent.dtype) for axis in axes)))  # "int64" after "int32"
     return tuple(const(extent, kind) for extent in shape)
 
 
@@ -259,9 +263,10 @@ def index_kind(count: int) -> str:
     return "int64" if at_least(count, 1 << 31) else "int32"
 
 
-def formula(type_: TensorType, body: Formula, name: str) -> te.Tensor:
-    """The tensor whose element `i...` is `body(*i)`."""
-    result: te.Tensor = te.compute(extents(type_.shape), lambda *i: body(*i), name=name)
+def formula(type_: TensorType, body: Formula, name: str, axes: Sequence[Any] = ()) -> te.Tensor:
+    """The tensor whose element `i...` is `body(*i)`, a reduction over `axes` if there are any."""
+    shape = extents(type_.shape, axes)
+    result: te.Tensor = te.compute(shape, lambda *i: body(*i), name=name)
     return result
 
 
@@ -303,13 +308,13 @@ def wrapping(op: type[BinaryOp], a: Expr, b: Expr) -> Expr:
     return cast(kind, binary(op, cast(unsigned, a), cast(unsigned, b)))
 
 
-def reduce_axes(sizes: Sequence[int], count: int | None = None) -> list[Any]:
+def reduce_axes(sizes: Sequence[int], *counts: int) -> list[Any]:
     """Reduction axes k0, k1, ... over these extents.
 
     Args:
-        count: how many elements are reduced in all, where that is more than the axes'.
+        counts: how many elements there are of what is read and made, which take one type of index.
     """
-    kind = index_kind(product(sizes) if count is None else count)
+    kind = max(map(index_kind, (product(sizes), *counts)))  # "int64" after "int32"
     return [
         te.reduce_axis((const(0, kind), const(size, kind)), f"k{n}") for n, size in enumerate(sizes)
     ]
@@ -328,7 +333,7 @@ def accumulate(
         value = source(*index).astype(wide)
         return reducer(value, axis=axes) if axes else value
 
-    result = formula(total, body, name)
+    result = formula(total, body, name, axes)
     if wide is type_.dtype:
         return result
     return formula(type_, lambda *i: result(*i).astype(type_.dtype), f"{name}_cast")

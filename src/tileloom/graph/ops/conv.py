@@ -77,7 +77,7 @@ def _compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te
     depth, count = weight.static_shape[1], weight.static_shape[0] // groups
     wide = te.accumulator(types[0].dtype)
     source = padded(x, windows, types[0].shape[2:], const(0, x.dtype))
-    c, *ks = reduce_axes((depth, *kernel))
+    c, *ks = reduce_axes((depth, *kernel), product(x.static_shape), types[0].size)
 
     def value(n: Any, o: Any, *at: Any) -> Any:
         # With one channel in each group the channel follows from the output alone (depthwise).

@@ -24,6 +24,7 @@ from .common import (
     define,
     double,
     element,
+    product,
     reduce_axes,
     same_dtype,
 )
@@ -83,7 +84,7 @@ def _compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te
     a, b = inputs
     wide = te.accumulator(types[0].dtype)
     depth = a.static_shape[-2 if attrs["transpose_a"] else -1]
-    (k,) = reduce_axes([depth])
+    (k,) = reduce_axes([depth], product(a.static_shape), product(b.static_shape), types[0].size)
     shape = types[0].shape
 
     def source(*index: Any) -> Any:

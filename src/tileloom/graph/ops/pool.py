@@ -136,7 +136,7 @@ def _pool(name: str, reducer: te.Reducer, combine: Callable[..., Any]) -> None:
         windows = Windows.of(attrs, attrs["kernel"])
         neutral = reducer.combiner(types[0].dtype).identity[0]
         source = padded(inputs[0], windows, types[0].shape[2:], neutral)
-        ks = reduce_axes(windows.kernel)
+        ks = reduce_axes(windows.kernel, product(inputs[0].static_shape), types[0].size)
 
         def value(n: Any, c: Any, *at: Any) -> Any:
             return source(n, c, *window_index(windows, at, ks))
@@ -176,7 +176,7 @@ def _reference_indices(arrays: Sequence[Array], attrs: Attrs, types: Types) -> l
 def _compute_indices(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te.Tensor]:
     x, windows = inputs[0], Windows.of(attrs, attrs["kernel"])
     shape = x.static_shape
-    ks = reduce_axes(windows.kernel)
+    ks = reduce_axes(windows.kernel, product(shape), types[0].size)
 
     def body(*index: Any) -> Any:
         at = [i - low for i, low in zip(window_index(windows, index[2:], ks), windows.before)]
@@ -189,7 +189,7 @@ def _compute_indices(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) ->
         value = te.if_then_else(inside, x(*index[:2], *at), te.lowest(x.dtype))
         return te.argmax((number, value), axis=ks)
 
-    place, best = te.compute(extents(types[0].shape), lambda *i: body(*i), name="max_pool")
+    place, best = te.compute(extents(types[0].shape, ks), lambda *i: body(*i), name="max_pool")
     return [best, formula(types[1], lambda *i: place(*i).astype("int64"), "max_pool_indices")]
 
 

@@ -147,7 +147,7 @@ def _arg(name: str, reference: Callable[..., Any], reducer: te.Reducer) -> None:
             best = source(*full_index(index, ks, axes, keepdims))
             return reducer((k, best), axis=ks)
 
-        place = te.compute(extents(types[0].shape), lambda *i: value(*i), name=name)[0]
+        place = te.compute(extents(types[0].shape, ks), lambda *i: value(*i), name=name)[0]
         return [formula(types[0], lambda *i: place(*i).astype("int64"), f"{name}_cast")]
 
     define(name, "reduction", _infer_arg, evaluate, compute, levels={"": 2})

@@ -58,10 +58,11 @@ class _Part:
         return seq(*stmts)
 
     def _stretch(self, loop: For, number: Expr) -> Stmt:
-        extent = _extent(loop)
-        first, last, step = Var("first"), Var("last"), Var("step")
+        extent, kind = _extent(loop), loop.loop_var.dtype
+        number = number.astype(kind)
+        first, last, step = Var("first", kind), Var("last", kind), Var("step", kind)
         body = LetStmt(loop.loop_var, first + step, loop.body)
-        stmt: Stmt = For(step, const(0), last - first, SERIAL, body)
+        stmt: Stmt = For(step, const(0, kind), last - first, SERIAL, body)
         stmt = LetStmt(last, (number + 1) * extent // self.steps, stmt)
         return LetStmt(first, number * extent // self.steps, stmt)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 
 from ...base import DType
-from ...expr import Analyzer, Expr, IntImm, Mul, Range, Var, binary, const, free_vars
+from ...expr import Analyzer, Expr, IntImm, Mul, Range, Var, binary, cast, const, free_vars
 from ...expr.bounds import type_range
 from ...expr.nodes import FloorDiv, FloorMod
 from ...tir import SERIAL, BlockRealize, For
@@ -43,7 +43,8 @@ def fuse(state: ScheduleState, *loops: LoopRef, preserve_unit_iters: bool = True
     if not isinstance(total, IntImm):
         total = Analyzer().simplify(total)
     values = {
-        sref.loop.loop_var: value for sref, value in zip(loops, _digits(var, extents), strict=True)
+        sref.loop.loop_var: cast(sref.loop.loop_var.dtype, value)
+        for sref, value in zip(loops, _digits(var, extents), strict=True)
     }
     domains = domains_above(loops[0])
     domains[var] = Range(const(0, kind), total)
@@ -62,8 +63,8 @@ def fuse(state: ScheduleState, *loops: LoopRef, preserve_unit_iters: bool = True
 
 
 def _index_type(loops: Sequence[StmtSRef]) -> DType:
-    """The type of the loops; that of the first where they are of several."""
-    kind = loops[0].loop.loop_var.dtype
+    """The widest type of the loops."""
+    kind = max((sref.loop.loop_var.dtype for sref in loops), key=lambda kind: kind.bits)
     extents = [sref.loop.extent for sref in loops]
     count = prod(extent.value for extent in extents if isinstance(extent, IntImm))
     if count > type_range(kind).max_value:
