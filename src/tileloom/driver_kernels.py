@@ -27,6 +27,7 @@ MakePtx = Callable[[str, Target], str]
 def emulated(program: PrimFunc | IRModule, target: Any, device: str) -> Any:
     """Kernels for the emulator, as `build` returns them."""
     from .lower import lower
+    from .lower.verify_gpu_code import check_launches
     from .simt import EmulatedKernel, sizes_of
 
     wanted = parse_target(target)
@@ -41,6 +42,7 @@ def emulated(program: PrimFunc | IRModule, target: Any, device: str) -> Any:
         sizes = sizes_of(closed, len(func.params))
         flat = lower(closed, wanted)
         check_memory(flat)
+        check_launches(flat, wanted)
         return EmulatedKernel(flat, wanted, sizes)
 
     if isinstance(program, PrimFunc):
@@ -95,6 +97,7 @@ def launched(
     from .lower import lower
     from .lower.launch_plan import HostPlan
     from .lower.split_host_device import split_host_device
+    from .lower.verify_gpu_code import check_launches
     from .runtime import cuda
 
     here = cuda.device(device)  # says at once what is missing
@@ -105,6 +108,7 @@ def launched(
         closed = with_symbols(func)
         flat = lower(closed, wanted)
         check_memory(flat)
+        check_launches(flat, wanted)
         kernels = dict(split_host_device(flat).functions)
         host = kernels.pop(closed.name)
         plan = HostPlan(host, kernels)

@@ -14,9 +14,11 @@ from lower.gpu_programs import (
     tiled_matmul,
     virtual_program,
 )
+from tileloom import build
 from tileloom.base import Target
 from tileloom.base.errors import UserError
 from tileloom.lower.verify_gpu_code import GPULimits, verify_gpu_code
+from tileloom.script import from_source
 from tileloom.script import tir as T
 from tileloom.tir import (
     Allocate,
@@ -57,6 +59,51 @@ def test_limits():
     assert verify_gpu_code(virtual, GPULimits(max_vthread=1)) == ["2 virtual threads, at most 1"]
     wide = row_sum(2048)
     assert verify_gpu_code(wide)[0] == "2048 threads in a block, at most 1024"
+
+
+def launches(shared: int = 16, **extents: int) -> PrimFunc:
+    """A kernel with these numbers of blocks and threads, and so many bytes of shared memory."""
+    body = "".join(
+        f"    {tag[0]}{tag[-1]} = T.launch_thread('{tag[:-2]}.{tag[-1]}', {n})\n"
+        for tag, n in extents.items()
+    )
+    func = from_source(
+        "from tileloom.script import tir as T\n@T.prim_func\n"
+        "def f(A: T.Buffer((1,), 'uint8'), B: T.Buffer((1,), 'uint8')):\n"
+        f"{body}"
+        "    with T.block('b'):\n"
+        f"        S = T.alloc_buffer(({shared},), 'uint8', scope='shared')\n"
+        f"        S[0] = A[0]\n        S[{shared} - 1] = A[0]\n"
+        f"        B[0] = S[0] + S[{shared} - 1]\n"
+    )
+    assert isinstance(func, PrimFunc)
+    return func
+
+
+@pytest.mark.parametrize(
+    ("program", "arch", "reason"),
+    [
+        ({"threadIdx_x": 2048}, "sm_80", "2048 threads in a block, at most 1024"),
+        ({"threadIdx_x": 64, "threadIdx_y": 32}, "sm_90", "2048 threads in a block, at most 1024"),
+        ({"threadIdx_z": 65}, "sm_80", "65 threads of threadIdx.z, at most 64"),
+        ({"blockIdx_y": 70000}, "sm_80", "70000 blocks of blockIdx.y, at most 65535"),
+        ({"blockIdx_z": 65536}, "sm_80", "65536 blocks of blockIdx.z, at most 65535"),
+        ({"shared": 200 << 10, "threadIdx_x": 1}, "sm_80", "204800 bytes of shared memory, at "),
+        ({"shared": 100 << 10, "threadIdx_x": 1}, "sm_86", "102400 bytes of shared memory, at "),
+    ],
+)
+def test_what_cannot_be_launched_is_not_built(program, arch, reason):
+    with pytest.raises(UserError, match=reason):
+        build(launches(**program), f"cuda -arch={arch}", device="emulator")
+
+
+def test_what_is_just_within_limits_is_built():
+    for program in (
+        {"threadIdx_x": 16, "threadIdx_z": 64},
+        {"blockIdx_x": 70000, "blockIdx_y": 65535},
+        {"shared": 163 << 10, "threadIdx_x": 1},
+    ):
+        build(launches(**program), "cuda -arch=sm_80", device="emulator")
 
 
 def test_limits_of_a_target():

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from ..base import Target
+from ..base.errors import UserError
 from ..expr import IntImm, post_order
 from ..tir import (
     Allocate,
@@ -38,6 +39,10 @@ class GPULimits:
     max_vector_bytes: int = 16
     max_vthread: int = 8
     max_kernels: int | None = None
+    max_grid_x: int = (1 << 31) - 1
+    max_grid_y: int = 65535
+    max_grid_z: int = 65535
+    constant_threads: bool = True  # whether a block must have a constant number of threads
 
     @staticmethod
     def of(target: Target) -> GPULimits:
@@ -46,6 +51,18 @@ class GPULimits:
         return GPULimits(
             max_threads_per_block=target.max_threads or default.max_threads_per_block,
             max_shared_memory_per_block=target.shared_memory or default.max_shared_memory_per_block,
+        )
+
+    @staticmethod
+    def of_hardware(target: Target) -> GPULimits:
+        """What a launch on the target cannot exceed; the others are a matter of taste."""
+        without = 1 << 62
+        return replace(
+            GPULimits.of(target),
+            max_local_memory_per_thread=512 << 10,
+            max_vector_bytes=without,  # code takes them in parts
+            max_vthread=without,
+            constant_threads=False,
         )
 
 
@@ -61,6 +78,20 @@ def verify_gpu_code(func: PrimFunc, limits: GPULimits | None = None) -> list[str
     if limits.max_kernels is not None and len(found) > limits.max_kernels:
         reasons.append(f"{len(found)} kernels, at most {limits.max_kernels}")
     return reasons
+
+
+def check_launches(func: PrimFunc, target: Target) -> None:
+    """Check that a target can launch the kernels of a lowered function.
+
+    Raises:
+        UserError: a kernel has more threads, blocks or memory than the target allows.
+    """
+    reasons = verify_gpu_code(func, GPULimits.of_hardware(target))
+    if reasons:
+        raise UserError(
+            f"{func.name} cannot be launched on {target.arch}: {'; '.join(reasons)}",
+            hint="split the loops that are bound to threads, or bind others",
+        )
 
 
 def _kernels(stmt: Stmt) -> Iterable[Stmt]:
@@ -127,7 +158,7 @@ class _Usage:
         sizes: dict[str, int] = {}
         for tag, extents in self.threads.items():
             known = {extent for extent in extents if extent is not None}
-            if tag.startswith("threadIdx") and None in extents:
+            if limits.constant_threads and tag.startswith("threadIdx") and None in extents:
                 yield f"the number of threads of {tag} is not constant"
             if len(known) > 1:
                 yield f"{tag} has the extents {sorted(known)} in one kernel"
@@ -138,6 +169,9 @@ class _Usage:
             ("threads of threadIdx.x", sizes.get("threadIdx.x", 1), limits.max_thread_x),
             ("threads of threadIdx.y", sizes.get("threadIdx.y", 1), limits.max_thread_y),
             ("threads of threadIdx.z", sizes.get("threadIdx.z", 1), limits.max_thread_z),
+            ("blocks of blockIdx.x", sizes.get("blockIdx.x", 1), limits.max_grid_x),
+            ("blocks of blockIdx.y", sizes.get("blockIdx.y", 1), limits.max_grid_y),
+            ("blocks of blockIdx.z", sizes.get("blockIdx.z", 1), limits.max_grid_z),
             ("bytes of shared memory", self.shared, limits.max_shared_memory_per_block),
             ("bytes of local memory", self.local, limits.max_local_memory_per_thread),
             ("bytes in a vector access", self.vector, limits.max_vector_bytes),
