@@ -216,6 +216,57 @@ def test_two_copies_to_one_place() -> None:
         run_copies(copies(16, to="t // 2 * {n}"), 16)
 
 
+OVERWRITES = """
+@T.prim_func
+def main(A: T.Buffer((256,), "float32"), B: T.Buffer((256,), "float32")):
+    with T.block("root"):
+        S = T.alloc_buffer((256,), "float32", scope="shared")
+        for t in T.thread_binding(32, thread="threadIdx.x"):
+            T.evaluate(T.ptx_cp_async(S.data, t * 4, A.data, t * 4, 16))
+            T.evaluate(T.ptx_commit_group())
+            T.evaluate(T.ptx_cp_async(S.data, t * 4 + 128, A.data, t * 4 + 128, 16))
+            T.evaluate(T.ptx_commit_group())
+            {early}
+            T.evaluate(T.ptx_wait_group(1))
+            T.evaluate(T.tvm_storage_sync("shared"))
+            {half}
+            T.evaluate(T.ptx_wait_group(0))
+            T.evaluate(T.tvm_storage_sync("shared"))
+            {late}
+            for k in range(8):
+                B[k * 32 + t] = S[k * 32 + t]
+"""
+
+
+BARRIER = 'T.evaluate(T.tvm_storage_sync("shared"))'
+
+
+@pytest.mark.parametrize(
+    ("where", "what", "is_wrong"),
+    [
+        ("early", "A[t * 4 + 1] = 0.0", True),
+        ("early", f"{BARRIER}\n            A[(t * 4 + 5) % 128] = 0.0", True),
+        ("early", "T.evaluate(T.atomic_add(T.address_of(A[t * 4]), T.float32(1)))", True),
+        ("half", "A[t + 130] = 0.0", True),
+        ("half", "A[t * 4 + 1] = 0.0", False),  # its group has been waited for
+        ("late", "A[t + 130] = 0.0", False),
+        ("early", "B[t] = 0.0", False),
+    ],
+)
+def test_what_a_copy_reads_stays_until_it_is_waited_for(where, what, is_wrong) -> None:
+    places = {"early": "T.evaluate(0)", "half": "T.evaluate(0)", "late": "T.evaluate(0)"}
+    func = function(OVERWRITES.format(**{**places, where: what}))
+    a, b = np.arange(256, dtype="float32"), np.zeros(256, "float32")
+    wanted, flat = a.copy(), lower(func, GPU)
+    if is_wrong:
+        with pytest.raises(KernelDefect, match="overwritten while an asynchronous copy reads"):
+            run_kernels(flat, a, b)
+    else:
+        run_kernels(flat, a, b)
+        run_kernels(flat, a, b)  # what the kernel before had lent is back
+        assert (b[130:] == wanted[130:]).all() or where == "late"
+
+
 @pytest.mark.parametrize("size", [2, 12, 32])
 def test_other_sizes_are_refused(size: int) -> None:
     func = function(f"""

@@ -178,6 +178,8 @@ PATTERNED = frozenset(
 )
 PATTERN_BYTES = 1024
 #: The scope that a parameter points into which is a map of a tensor, passed by value.
+#: Memory that a barrier within a kernel orders; none orders all blocks.
+BARRIER_SCOPES = ("warp", "shared", "shared.dyn")
 MAP_SCOPE = "grid_constant"
 
 

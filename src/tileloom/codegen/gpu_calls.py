@@ -7,6 +7,7 @@ from collections.abc import Callable
 import llvmlite.ir as ir
 
 from ..base.errors import UnsupportedError
+from ..base.gpu_instructions import BARRIER_SCOPES
 from ..expr import Call, StringImm
 from ..expr.atomic_ops import ATOMIC_VALUES
 from . import atomics, gpu_pointers, gpu_warps, gpu_wgmma
@@ -22,7 +23,7 @@ def _sync(e: Emitter, call: Call) -> ir.Value:
     (scope,) = call.args[:1]
     if not isinstance(scope, StringImm):
         raise UnsupportedError(f"a barrier names the memory that it orders: {call}")
-    if scope.value not in ("warp", "shared", "shared.dyn"):
+    if scope.value not in BARRIER_SCOPES:
         raise UnsupportedError(f"no barrier orders {scope.value!r} memory within a kernel")
     if scope.value == "warp":
         nvvm(e, "bar.warp.sync", ir.VoidType(), [I32(-1)])

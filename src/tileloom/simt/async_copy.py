@@ -36,6 +36,7 @@ def copy(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
     if len(reading):
         source = place(machine, args[2], args[3], lanes).some(reading)
         given[reading] = source.load(count)
+        source.lend(count)
         given[np.arange(count) >= wanted[:, None]] = 0
     target.expect(given)
 

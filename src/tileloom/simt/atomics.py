@@ -10,7 +10,7 @@ import numpy as np
 from ..base.errors import UnsupportedError
 from ..expr import Call
 from ..tir import make_buffer
-from ..tir.atomics import atomic_place, atomic_values
+from ..tir.atomics import atomic_order, atomic_place, atomic_values
 from ..tir.run_support import ATOMIC_MEANINGS
 from .crew import Array
 from .memory import Access
@@ -35,12 +35,15 @@ def run_atomic(machine: Machine, call: Call, lanes: Array) -> Any:
         buffer = place.load.buffer
     access = Access(machine.crew, lanes, np.broadcast_to(index, lanes.shape), buffer, stmt)
     if call.op == "tir.atomic_load":
-        return memory.change(access, lambda elements, where: elements[where], changes=False)
+        return memory.change(
+            access, lambda elements, where: elements[where], changes=False, order=atomic_order(call)
+        )
     return memory.change(
         access,
         lambda elements, where: change(elements, where, call.op, values),
         changes=True,
         finds=call.op != "tir.atomic_store",
+        order=atomic_order(call),
     )
 
 

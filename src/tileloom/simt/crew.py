@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from .fences import Fences
 
 Array = np.ndarray[Any, Any]
 #: Threads of a warp.
@@ -41,6 +44,7 @@ class Crew:
         self.actors = 2 * self.warps + 1 if engines else self.warps
         self.seen = np.zeros((self.actors, self.actors), np.int64)
         self.committed = np.zeros(self.size, np.int32)  # groups of asynchronous copies
+        self.fences: Fences | None = None  # where blocks may learn from each other
 
     @property
     def size(self) -> int:

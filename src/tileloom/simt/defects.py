@@ -12,7 +12,7 @@ class KernelDefect(UserError):
     Attributes:
         kind: "out of bounds", "misaligned", "uninitialised", "race", "divergent barrier",
             "divergent warp", "divergent shuffle", "missing wait", "missing fence",
-            "missing expect", "barrier", "deadlock" or "hang".
+            "missing expect", "barrier", "overflow", "division by zero", "deadlock" or "hang".
         statement: the statement that did it.
         threads: those concerned, each as (block, thread) numbers.
     """

@@ -28,6 +28,7 @@ from ..tir import (
 )
 from ..tir.atomics import written_pointers
 from .crew import WARP, Array, Crew
+from .fences import Fences, orders_blocks
 from .granularity import granularity
 from .machine import Machine
 from .memory import Memory
@@ -211,6 +212,7 @@ class _Host:
         warps = -(-threads // WARP) if needs_strands(kernel.body) else 0
         engines = uses_engines(kernel.body)
         stored = written_pointers(kernel.body) | written_through(kernel.body)
+        fences = Fences(threads, prod(grid)) if orders_blocks(kernel.body) else None
         memory = {
             data: Memory(
                 data.name,
@@ -220,6 +222,7 @@ class _Host:
                 starts_empty=False,
                 watched=data in stored,
                 warps=2 * warps + 1 if engines else warps,
+                timed=fences is not None and data in stored,
             )
             for data, raw in self.bytes.items()
         }
@@ -227,6 +230,7 @@ class _Host:
         numbers = self._numbers(prod(grid))
         for start in range(0, len(numbers), step):
             crew = Crew(threads, numbers[start : start + step], engines)
+            crew.fences = fences
             env = dict(self.env)
             block, thread = crew.blocks[crew.block], crew.thread
             places = [(GRID_TAGS, grid, block), (tuple(reversed(THREAD_TAGS)), shape, thread)]
@@ -243,6 +247,8 @@ class _Host:
             else:
                 machine.run(kernel.body, machine.everyone)
             self.steps += machine.steps
+            for known in memory.values():
+                known.give_back()
 
     def _numbers(self, count: int) -> Array:
         """The blocks of a grid that are run."""

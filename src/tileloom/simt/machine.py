@@ -10,6 +10,7 @@ import numpy as np
 
 from ..base import DType
 from ..base.errors import UnsupportedError
+from ..base.gpu_instructions import BARRIER_SCOPES
 from ..expr import (
     EQ,
     GE,
@@ -67,6 +68,7 @@ from .conversions import to_integers
 from .crew import Array, Crew
 from .defects import KernelDefect
 from .engines import Engines
+from .indices import exact_index
 from .instructions import VALUES, run_instruction
 from .memory import Access, Memory
 from .patience import Patience
@@ -216,7 +218,7 @@ class Machine:
     def _index(self, indices: tuple[Expr, ...], lanes: Array) -> Array:
         """The place of an access for every thread."""
         (index,) = indices
-        value = np.asarray(self.value(index, lanes), np.int64)
+        value = np.asarray(exact_index(self, index, lanes), np.int64)
         return np.broadcast_to(value, (len(lanes), *value.shape[1:]))
 
     def _of(self, buffer: Buffer) -> Memory:
@@ -385,6 +387,8 @@ class Machine:
         if is_atomic(call):
             return run_atomic(self, call, lanes)
         if call.op == "tir.memory_fence":
+            if self.crew.fences is not None and getattr(call.args[0], "value", "") != "block":
+                self.crew.fences.fence(self.crew.number[lanes])
             return np.int32(0)
         together = WARP_CALLS.get(call.op)
         if together is not None:
@@ -404,14 +408,21 @@ class Machine:
 
     def _evaluate(self, value: Expr, lanes: Array) -> None:
         match value:
-            case Call(_, "tir.tvm_storage_sync", (StringImm(scope), *_)):
-                self._barrier(scope, lanes)
+            case Call(_, "tir.tvm_storage_sync", (scope, *_)):
+                self._barrier(self.check_scope(scope), lanes)
             case IntImm():
                 pass
             case Call() if run_instruction(self, value, lanes):
                 pass
             case _:
                 self.value(value, lanes)
+
+    @staticmethod
+    def check_scope(scope: Expr) -> str:
+        """The memory that a barrier orders."""
+        if not isinstance(scope, StringImm) or scope.value not in BARRIER_SCOPES:
+            raise UnsupportedError(f"no barrier orders {scope} memory within a kernel")
+        return scope.value
 
     def _barrier(self, scope: str, lanes: Array) -> None:
         crew = self.crew
@@ -432,6 +443,8 @@ class Machine:
             crew.pass_warps(np.flatnonzero(here))
         else:
             passed[here != 0] += 1
+            if crew.fences is not None:
+                crew.fences.meet(crew.blocks[here != 0])
 
 
 def _as_rows(value: Any, rank: int) -> Any:

@@ -14,6 +14,7 @@ from ..expr import Expr, Ramp, modular_set
 from ..tir import Buffer, Stmt
 from .crew import Array, Crew
 from .defects import KernelDefect
+from .fences import word_of
 from .touches import Touches, touches
 
 
@@ -59,6 +60,7 @@ class Memory:
         starts_empty: whether reading an element before it was written is a defect.
         watched: whether threads may race for it.
         warps: of a block, if each runs on its own; 0 for all in lockstep.
+        timed: whether fences may order what blocks do to it.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Memory:
         starts_empty: bool,
         watched: bool,
         warps: int = 0,
+        timed: bool = False,
     ) -> None:
         self.name = name
         self.data = data
@@ -83,8 +86,11 @@ class Memory:
         self.group: Array | None = None
         self.unfenced: Array | None = None  # by cell: the thread that wrote it, unseen by engines
         self.warps = warps
-        self.writes = touches(cells, warps) if watched else None
-        self.reads = touches(cells, warps) if watched else None
+        self.timed = timed
+        self.writes = touches(cells, warps, timed) if watched else None
+        self.reads = touches(cells, warps, timed) if watched else None
+        self.lent: Array | None = None  # by cell: how many copies under way read it
+        self.loans: list[tuple[Array, Array, Array]] = []  # cells, threads, groups of copies
         self.changes: Touches | None = None  # atomic calls; made when there is one
 
     # ------------------------------------------------------------------ places
@@ -158,6 +164,7 @@ class Memory:
             self._check(access, self.changes, who, flat, ("writes", "changes"))
             self.writes.note(access.crew, who, flat)
             self._check(access, self.writes, who, flat, ("writes", "writes"))  # each other
+        self._check_lent(access, cells)
         if self.written is not None:
             self.written[cells] = True
         if self.unfenced is not None:
@@ -205,6 +212,7 @@ class Memory:
         *,
         changes: bool,
         finds: bool = True,
+        order: str = "relaxed",
     ) -> Array:
         """Atomic calls, which do not disturb each other; plain accesses of other threads they do.
 
@@ -214,6 +222,7 @@ class Memory:
                 each thread found.
             changes: whether the elements may be others afterwards.
             finds: whether it matters what they were before.
+            order: of the call: "relaxed", "acquire", "release" or "acq_rel".
         """
         cells = self.cells(access)
         self._check_arrived(access, cells)
@@ -231,8 +240,13 @@ class Memory:
             if changes:
                 self._check(access, self.reads, who, flat, (word, "reads"))
             if self.changes is None:
-                self.changes = touches(len(self.data) * self.units, self.warps)
+                self.changes = touches(len(self.data) * self.units, self.warps, self.timed)
             self.changes.note(access.crew, who, flat)
+        if changes:
+            self._check_lent(access, cells)
+        if self.timed and access.crew.fences is not None:
+            called = [word_of(self, cell) for cell in cells[:, 0].tolist()]
+            access.crew.fences.change(access.crew.number[access.lanes], called, order, changes)
         table = self._view(access.buffer.dtype)
         row = np.zeros(1, np.int64) if self.row_of is None else self.row_of[access.lanes]
         places, where = np.unique(row * table.shape[1] + access.index, return_inverse=True)
@@ -268,6 +282,10 @@ class Memory:
         if others is None:
             return
         clashes = others.clashes(access.crew, who, cells)
+        if others is self.changes and clashes.any() and access.crew.fences is not None:
+            those = [word_of(self, cell) for cell in cells[clashes].tolist()]
+            last = access.crew.fences.last(access.crew.number[who[clashes]], those)
+            clashes[clashes] = ~last
         if not clashes.any():
             return
         at = int(np.nonzero(clashes)[0][0])
@@ -320,8 +338,41 @@ class Memory:
             self.written[flat] = True
         self._view(access.buffer.dtype)[self._rows(access), access.index] = value
 
+    def lend(self, access: Access) -> None:
+        """The open groups of copies of these threads read elements, until they are waited for."""
+        if self.lent is None:
+            self.lent = np.zeros(len(self.data) * self.units, np.int32)
+        who, flat = _flat(access.lanes, self.cells(access))
+        np.add.at(self.lent, flat, 1)
+        self.loans.append((flat, who, access.crew.committed[who]))
+
+    def give_back(self, lanes: Array | None = None, finished: Array | None = None) -> None:
+        """Copies of these threads' groups below `finished` have read; without, all copies have."""
+        loans, self.loans = self.loans, []
+        for flat, who, group in loans:
+            there = np.ones(len(flat), bool)
+            if lanes is not None and finished is not None:
+                limit = np.full(max(int(who.max()), int(lanes.max())) + 1, -1)
+                limit[lanes] = finished
+                there = group < limit[who]
+            if self.lent is not None:
+                np.subtract.at(self.lent, flat[there], 1)
+            if not there.all():
+                self.loans.append((flat[~there], who[~there], group[~there]))
+
+    def _check_lent(self, access: Access, cells: Array) -> None:
+        if self.lent is None or not self.loans:
+            return
+        early = np.nonzero((self.lent[cells] != 0).any(axis=1))[0]
+        if len(early):
+            what = "is overwritten while an asynchronous copy reads it"
+            hint = "wait for the group of the copy before"
+            raise access.defect("missing wait", f"{access.buffer.name} {what}", early, hint)
+
     def arrive(self, crew: Crew, lanes: Array, finished: Array) -> None:
         """Copies of these threads' groups below `finished` are there."""
+        if self.loans:
+            self.give_back(lanes, np.broadcast_to(finished, lanes.shape))
         if self.arriving is None or self.group is None:
             return
         flat = np.nonzero(self.arriving)[0]

@@ -114,6 +114,10 @@ class Place:
         found = self.memory.load(self._access(self.elements(count)))
         return np.ascontiguousarray(found).view(np.uint8).reshape(len(self.lanes), count)
 
+    def lend(self, count: int) -> None:
+        """These threads' open groups of copies read bytes from here on."""
+        self.memory.lend(self._access(self.elements(count)))
+
     def store(self, given: Array) -> None:
         """Write bytes from here on, [threads, bytes]."""
         access = self._access(self.elements(given.shape[1]))

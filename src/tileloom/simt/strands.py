@@ -77,6 +77,7 @@ class _Meeting:
         arrived: threads that have come, whole warps.
         seen: what they had seen, of every warp.
         turn: how often it has been complete.
+        warps: those that have come.
         done: what those who came had seen, by turn.
     """
 
@@ -84,6 +85,7 @@ class _Meeting:
     arrived: int = 0
     seen: Array | None = None
     turn: int = 0
+    warps: set[int] = field(default_factory=set)
     done: dict[int, Array] = field(default_factory=dict)
 
 
@@ -202,6 +204,7 @@ class Strands:
     def _meet(self, call: Call, lanes: Array) -> Iterator[Ready]:
         crew = self.machine.crew
         if call.op == _SYNC:
+            self.machine.check_scope(call.args[0])
             number, count = 0, crew.warps * WARP
         else:
             number, count = (self._same(arg, lanes) for arg in call.args)
@@ -229,13 +232,24 @@ class Strands:
             )
         if count <= 0 or count % WARP or not 0 <= number < 16:
             self._defect(f"there is no barrier {number} of {count} threads", lanes)
-        known = self.machine.crew.release(warp)
+        if warp in meeting.warps:
+            self._defect(
+                f"a warp comes to barrier {number} again before all {count} threads have come: it "
+                "is counted twice",
+                lanes,
+            )
+        meeting.warps.add(warp)
+        crew = self.machine.crew
+        known = crew.release(warp)
         meeting.seen = known if meeting.seen is None else np.maximum(meeting.seen, known)
         meeting.expected, turn = count, meeting.turn + 1
         meeting.arrived += WARP
         if meeting.arrived == count:
             meeting.done[turn] = meeting.seen
             meeting.turn, meeting.arrived, meeting.seen = turn, 0, None
+            meeting.warps.clear()
+            if number == 0 and crew.fences is not None:
+                crew.fences.meet(crew.blocks)
         return turn
 
     def _same(self, arg: Any, lanes: Array) -> int:

@@ -21,15 +21,29 @@ class Touches(Protocol):
         """These threads touch these cells now."""
 
 
-def touches(cells: int, warps: int) -> Touches:
-    """For warps in lockstep, or (`warps` of a block) for ones that run each on their own."""
-    return ClockedTouches(cells, warps) if warps else LockstepTouches(cells)
+def touches(cells: int, warps: int, timed: bool = False) -> Touches:
+    """For warps in lockstep, or (`warps` of a block) for ones that run each on their own.
+
+    Args:
+        timed: whether blocks may know of each other's accesses, by fences.
+    """
+    return ClockedTouches(cells, warps, timed) if warps else LockstepTouches(cells, timed)
+
+
+def _ordered(
+    crew: Crew, who: Array, number: Array, times: Array | None, cells: Array, alone: Array
+) -> Array | bool:
+    """Whether fences order what one block did to cells before these threads."""
+    if times is None or crew.fences is None:
+        return False
+    return crew.fences.ordered(crew.number[who], number, times[cells], alone)
 
 
 class LockstepTouches:
     """Who touched each cell last, when, and how far apart those are who touched it since."""
 
-    def __init__(self, cells: int) -> None:
+    def __init__(self, cells: int, timed: bool = False) -> None:
+        self.time = np.zeros(cells, np.int64) if timed else None
         self.number = np.zeros(cells, np.int64)
         self.passed = np.zeros(cells, np.int32)
         self.warp_passed = np.zeros(cells, np.int32)
@@ -40,7 +54,8 @@ class LockstepTouches:
         number, spread = self.number[cells], self.spread[cells]
         by_block, by_warp = crew.since(who, number, self.passed[cells], self.warp_passed[cells])
         near = np.where(spread <= 1, by_block | by_warp, by_block & (spread == 2))
-        return np.asarray((number == 0) | near)
+        fenced = _ordered(crew, who, number, self.time, cells, spread == 0)
+        return np.asarray((number == 0) | near | (fenced & (spread <= 2)))
 
     def clashes(self, crew: Crew, who: Array, cells: Array) -> Array:
         """Whether others touched a cell with no barrier since."""
@@ -56,6 +71,8 @@ class LockstepTouches:
         self.number[cells] = me
         self.passed[cells] = crew.passed[crew.block[who]]
         self.warp_passed[cells] = crew.warp_passed[crew.warp[who]]
+        if self.time is not None and crew.fences is not None:
+            self.time[cells] = crew.fences.now
         last = self.number[cells]
         shared = last != me
         if shared.any():
@@ -65,10 +82,11 @@ class LockstepTouches:
 class ClockedTouches:
     """When each warp of a block touched each cell last.
 
-    Blocks are run one after another; what several of them touch is never in order.
+    Blocks are run one after another; what several of them touch is in order only by fences.
     """
 
-    def __init__(self, cells: int, warps: int) -> None:
+    def __init__(self, cells: int, warps: int, timed: bool = False) -> None:
+        self.time = np.zeros(cells, np.int64) if timed else None
         self.number = np.zeros(cells, np.int64)
         self.block = np.full(cells, -1, np.int64)
         self.when = np.zeros((cells, warps), np.int64)
@@ -84,8 +102,10 @@ class ClockedTouches:
         alone = (self.thread[cells, warp] == me) & ~self.several[cells, warp]
         late[rows, warp] &= ~alone
         block = self.block[cells]
-        abroad = (block >= 0) & (block != crew.blocks[0])
-        return np.asarray(np.where(abroad, True, late.any(axis=1)))
+        foreign = (block >= 0) & (block != crew.blocks[0])
+        single = ((when > 0).sum(axis=1) <= 1) & ~self.several[cells].any(axis=1)
+        known = _ordered(crew, who, self.number[cells], self.time, cells, single)
+        return np.asarray(np.where(foreign, np.logical_not(known), late.any(axis=1)))
 
     def note(self, crew: Crew, who: Array, cells: Array) -> None:
         """These threads touch these cells now."""
@@ -100,4 +120,6 @@ class ClockedTouches:
         self.several[cells, warp] |= self.thread[cells, warp] != me
         self.when[cells, warp] = crew.now
         self.number[cells] = me
+        if self.time is not None and crew.fences is not None:
+            self.time[cells] = crew.fences.now
         self.block[cells] = crew.blocks[0]

@@ -75,7 +75,8 @@ def detect_buffer_access_lca(func: PrimFunc) -> dict[Buffer, Any]:
 def verify_gpu_code(func: PrimFunc, constraints: Mapping[str, int]) -> bool:
     """Whether a GPU with these limits can run the function."""
     known = {field.name for field in fields(GPULimits)}
-    limits = GPULimits(**{key: int(value) for key, value in constraints.items() if key in known})
+    chosen: dict[str, Any] = {k: int(value) for k, value in constraints.items() if k in known}
+    limits = GPULimits(**chosen)
     return not complaints_of_gpu(func, limits)
 
 
