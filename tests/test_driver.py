@@ -284,3 +284,9 @@ def test_strides_and_symbols_are_parameters():
     np.testing.assert_array_equal(found, wide[:3, 2] + 1)
     with pytest.raises(UserError, match="strides"):
         kernel(wide[:, :6].copy(), found)
+
+
+@pytest.mark.parametrize("program", ["nope", 3, None, lambda x: x])
+def test_what_is_no_program_is_not_built(program):
+    with pytest.raises(UserError, match="a PrimFunc or an IRModule"):
+        tileloom.build(program)

@@ -15,7 +15,7 @@ import numpy as np
 
 from .base import Target
 from .base.compiling import compiling
-from .base.errors import UnsupportedError, UserError
+from .base.errors import ArgumentError, UnsupportedError, UserError
 from .base.settings import settings
 from .base.target import target as parse_target
 from .driver_kernels import emulated, launched, loaded, with_symbols
@@ -108,6 +108,7 @@ def _linked(data: bytes, symbols: Mapping[str, int], needs_threads: bool) -> Loa
 # ---------------------------------------------------------------------------- functions
 
 
+@compiling
 def build(
     program: PrimFunc | IRModule,
     target: Any = "cpu",
@@ -146,6 +147,7 @@ def build(
     """
     from .lower.refuse_out_of_bounds import refuse_out_of_bounds
 
+    _check_program(program)
     refuse_out_of_bounds(program)
     on_gpu = parse_target(target).kind == "cuda" and (device or "cuda").startswith("cuda")
     if device is not None and not on_gpu:
@@ -158,6 +160,12 @@ def build(
     code, emitted = compile_module(module.replace(functions=closed), host, checked=checked)
     kernels = loaded(module, closed, code, emitted.messages)
     return next(iter(kernels.values())) if isinstance(program, PrimFunc) else kernels
+
+
+def _check_program(program: object) -> None:
+    if not isinstance(program, (PrimFunc, IRModule)):
+        kind = type(program).__name__
+        raise ArgumentError(f"build takes a PrimFunc or an IRModule of tensor IR, not {kind}")
 
 
 def _ptx(ir_text: str, target: Target) -> str:
@@ -200,6 +208,7 @@ def assembly(program: PrimFunc | IRModule, target: Any = "cpu") -> str:
     return jit.assembly(_emitted(program, parse_target(target)), parse_target(target))
 
 
+@compiling
 def _emitted(program: PrimFunc | IRModule, target: Target) -> str:
     """LLVM IR text, before LLVM has optimised it."""
     from .lower import lower
@@ -494,6 +503,7 @@ def _number(program: Program) -> dict[Tensor, int]:
 STAGES = ("graph", "groups", "tir", "loops", "flat", "llvm", "asm")
 
 
+@compiling
 def show_stage(program: Graph | PrimFunc | IRModule, stage: str, target: Any = "cpu") -> str:
     """The text of a program at a stage on its way to machine code.
 

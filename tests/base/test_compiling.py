@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from tileloom.base.compiling import compiling
+from tileloom.base.errors import UserError
 
 
 def test_it_resumes_after_errors_and_nesting() -> None:
@@ -66,3 +67,14 @@ def test_a_limit_that_is_raised_inside_stays() -> None:
         assert sys.getrecursionlimit() == before + 7000
     finally:
         sys.setrecursionlimit(before)
+
+
+def test_recursion_without_end_is_the_users() -> None:
+    def deeper(n: int) -> int:
+        return 1 + deeper(n + 1)
+
+    before = sys.getrecursionlimit()
+    with pytest.raises(UserError, match="nested too deeply") as caught:
+        compiling(lambda: compiling(deeper)(0))()
+    assert isinstance(caught.value.__cause__, RecursionError)
+    assert sys.getrecursionlimit() == before

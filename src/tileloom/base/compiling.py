@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 
+from .errors import UserError
 from .forking import waits_for
 from .late import TYPE_CHECKING
 
@@ -73,6 +74,8 @@ os.register_at_fork(after_in_child=_compilations.after_fork)
 def compiling(function: Callable[P, R]) -> Callable[P, R]:
     """The function, with deep recursion allowed and no search for garbage cycles while it runs.
 
+    Recursion that goes deeper still is a `UserError`: a program nests its expressions so deeply.
+
     Compiling makes hundreds of thousands of nodes that live until its end; walking them again and
     again to find that none is garbage takes as long as the work itself.
 
@@ -85,6 +88,12 @@ def compiling(function: Callable[P, R]) -> Callable[P, R]:
         _compilations.enter()
         try:
             return function(*args, **options)
+        except RecursionError as error:
+            raise UserError(
+                "the program is nested too deeply to be compiled",
+                hint="some thousand operators inside each other are the most; name parts of long "
+                "expressions, or sum over a buffer in a loop",
+            ) from error
         finally:
             _compilations.leave()
 

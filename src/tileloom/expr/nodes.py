@@ -513,6 +513,9 @@ class Shuffle(Expr):
 
     def __new__(cls, vectors: Sequence[Expr], indices: Sequence[int]) -> Shuffle:
         parts, picks = tuple(vectors), tuple(int(i) for i in indices)
+        lanes = sum(part.dtype.lanes for part in parts)
+        if not parts or not picks or any(not 0 <= pick < lanes for pick in picks):
+            raise UserError(f"a shuffle of {lanes} elements has no positions {list(picks)}")
         kind = parts[0].dtype.with_lanes(len(picks))
         return intern(cls, (*map(id, parts), picks), (parts, picks), kind)  # type: ignore[no-any-return]
 

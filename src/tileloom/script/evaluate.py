@@ -180,7 +180,12 @@ class Evaluator:
         if handler is None:
             what = type(node).__name__
             self.source.error(node, f"{what} is not part of the script language")
-        return handler(node)
+        try:
+            return handler(node)
+        except (TileloomError, RecursionError):
+            raise
+        except Exception as error:
+            self.convert(node, error)
 
     def expr(self, node: ast.expr) -> Expr:
         """What an expression means, as an `Expr`."""
@@ -206,7 +211,7 @@ class Evaluator:
         if isinstance(error, UserError):
             hint = error.hint
             raise ParseError(error.message, span=self.source.span(node), hint=hint) from error
-        if isinstance(error, TileloomError):
+        if isinstance(error, (TileloomError, RecursionError)):
             raise error
         what = "" if isinstance(error, TypeError | ValueError) else f"{type(error).__name__}: "
         message = f"{what}{error}"
@@ -337,6 +342,14 @@ class Evaluator:
             self.source.error(node, f"a condition must be bool, got {expr.dtype}", hint)
         return expr
 
+    def condition(self, node: ast.expr, value: Any) -> Expr:
+        """A value that decides what runs next: one truth value."""
+        expr = self.truth(node, value)
+        if expr.dtype.lanes != 1:
+            hint = "T.Select chooses in each lane"
+            self.source.error(node, f"what runs cannot depend on the lanes of {expr.dtype}", hint)
+        return expr
+
     def _bool(self, node: ast.BoolOp) -> Any:
         kind = And if isinstance(node.op, ast.And) else Or
         values = [self.value(part) for part in node.values]
@@ -371,7 +384,7 @@ class Evaluator:
         test = self.value(node.test)
         if not isinstance(test, Operators):
             return self.value(node.body if test else node.orelse)
-        condition = self.truth(node.test, test)
+        condition = self.condition(node.test, test)
         yes, no = self.value(node.body), self.value(node.orelse)
         with self.at(node):
             return builders.if_then_else(condition, yes, no)

@@ -7,7 +7,7 @@ its body when the scope ends.
 
 from __future__ import annotations
 
-from ..base import DType, Span, UserError
+from ..base import DType, Span, TileloomError, UserError
 from ..base.late import TYPE_CHECKING, package
 from ..expr import THREAD, Expr, IterVar, Range, Var, as_expr, const
 from ..expr.operators import Operators
@@ -132,7 +132,12 @@ class StatementParser:
             if handler is None:
                 what = type(node).__name__
                 self.error(node, f"{what} statements are not part of the script language")
-            handler(node)
+            try:
+                handler(node)
+            except (TileloomError, RecursionError):
+                raise
+            except Exception as error:
+                self.evaluate.convert(node, error)
 
     def suite(self, nodes: Sequence[ast.stmt], names: Mapping[str, Any] | None = None) -> Stmt:
         """A scope of its own, with some names in it."""
@@ -310,7 +315,7 @@ class StatementParser:
         self.emit(BufferStore(buffer, stored, indices, span=self.source.span(node)))
 
     def _assert(self, node: ast.Assert) -> None:
-        condition = self.evaluate.truth(node.test, self.evaluate.value(node.test))
+        condition = self.evaluate.condition(node.test, self.evaluate.value(node.test))
         message = "" if node.msg is None else self.evaluate.value(node.msg)
         note = ScopeNote("assert", {"condition": condition, "message": str(message)})
         self.wait(self._enter(node, note, None))
@@ -507,7 +512,7 @@ class StatementParser:
         return found
 
     def _while(self, node: ast.While) -> None:
-        condition = self.evaluate.truth(node.test, self.evaluate.value(node.test))
+        condition = self.evaluate.condition(node.test, self.evaluate.value(node.test))
         self.emit(While(condition, self.suite(node.body), span=self.span(node)))
 
     def _if(self, node: ast.If) -> None:
@@ -515,7 +520,7 @@ class StatementParser:
         if not isinstance(test, Operators):
             self.statements(node.body if test else node.orelse)
             return
-        condition = self.evaluate.truth(node.test, test)
+        condition = self.evaluate.condition(node.test, test)
         yes = self.suite(node.body)
         no = self.suite(node.orelse) if node.orelse else None
         self.emit(IfThenElse(condition, yes, no, span=self.span(node)))
