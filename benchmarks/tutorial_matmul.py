@@ -239,16 +239,25 @@ see [Schedules](schedules.md).
 {table}
 {facts}
 
-A step is a function that takes a schedule:
+```python
+import numpy as np
+import tileloom
+from tileloom import PrimFunc, Schedule, te
+```
+"""
+
+_RUN = """A step is a function that takes a schedule. This runs one, on a smaller product:
 
 ```python
-import tileloom
-from tileloom import Schedule, te
-
-sch = Schedule(matmul({n}))           # or packed({n})
-register_tile(sch)                    # a step, see below
-kernel = tileloom.build(sch.mod["main"])
-kernel(a, b, c)                       # NumPy arrays; c is written
+def run(step, program=matmul, n=256):
+    sch = Schedule(program(n))
+    step(sch)
+    kernel = tileloom.build(sch.mod["main"])
+    a, b = np.random.default_rng(0).standard_normal((2, n, n)).astype("float32")
+    c = np.empty((n, n), "float32")
+    kernel(a, b, c)                   # c is written
+    print("largest error:", np.abs(c - a @ b).max())
+    return kernel
 ```
 
 Below, the programs are shown as they are after each step, without the regions that blocks read and
@@ -272,6 +281,7 @@ def page(rows: Sequence[Row], effort: Effort) -> str:
         "## The program\n",
         prose(matmul) + "\n",
         code(matmul, whole=True),
+        _RUN,
     ]
     for number, step in enumerate(STEPS, 1):
         parts.append(f"## {number}. {step.title}\n")
@@ -279,8 +289,8 @@ def page(rows: Sequence[Row], effort: Effort) -> str:
         if step.schedule is packing:
             parts.append(prose(packed) + "\n\n" + code(packed, whole=True))
         if body := code(step.schedule, whole=False):
-            parts.append(body)
-        parts.append(f"```python\n{abridged(step.apply())}\n```\n")
+            parts.append(body + "\n" + call_of(step))
+        parts.append(f"```\n{abridged(step.apply())}\n```\n")
         parts.append(speed(step, rows) + "\n")
     parts.append(_TAIL)
     return "\n".join(parts)
@@ -346,6 +356,12 @@ def code(function: Callable[..., Any], *, whole: bool) -> str:
     head = lines[: first.lineno - 1]
     text = "\n".join([*head, *lines[rest[0].lineno - 1 :]])
     return f"```python\n{text}\n```\n"
+
+
+def call_of(step: Step) -> str:
+    """How a reader tries a step."""
+    program = "" if step.program is matmul else f", {step.program.__name__}"
+    return f"```python\nrun({step.name}{program})\n```\n"
 
 
 def abridged(sch: Schedule) -> str:

@@ -1,9 +1,15 @@
-"""The documentation: links lead somewhere, commands and names that it mentions exist."""
+"""The documentation: links lead somewhere, commands and names that it mentions exist.
+
+What there is to check is collected first, and each page that mentions something is a case: a
+pattern that no longer finds what it is for fails, and no case is empty.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,31 +18,71 @@ from tileloom.cli.app import cli
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+COMMANDS = {*cli.commands, *cli.list_commands(None)}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page):
-    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.DOTALL)
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
-        if not target.startswith(("http://", "https://")):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+def links(text: str) -> list[str]:
+    """Where links lead, to pages of our own; code has none."""
+    prose = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
+    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", prose)
+    return [target for target in targets if not target.startswith(("http://", "https://"))]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_commands_exist(page):
-    known = set(cli.commands) | set(cli.list_commands(None))
-    for command in re.findall(r"^tileloom (\w+)|`tileloom (\w+)", page.read_text(), re.MULTILINE):
-        assert "".join(command) in known, f"{page.name} mentions tileloom {''.join(command)}"
+def commands(text: str) -> list[str]:
+    """Commands of `tileloom`, at the start of a line or of code in a line."""
+    found = re.findall(r"^tileloom (\w+)|`tileloom (\w+)|&& tileloom (\w+)", text, re.MULTILINE)
+    return ["".join(names) for names in found]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_files_that_are_mentioned_exist(page):
-    text = page.read_text()
-    for path in re.findall(r"`((?:src|tests|benchmarks|docs)/[\w/.]+)`", text):
-        assert (ROOT / path).exists(), f"{page.name} mentions {path}"
+def files(text: str) -> list[str]:
+    """Files of the project, by their paths."""
+    return re.findall(r"`((?:src|tests|benchmarks|docs|tools)/[\w/.]+)`", text)
 
 
-def test_public_names_in_the_guides_exist():
-    for page in PAGES:
-        for name in re.findall(r"`tileloom\.(\w+)`", page.read_text()):
-            assert hasattr(tileloom, name), f"{page.name} mentions tileloom.{name}"
+def names(text: str) -> list[str]:
+    """Public names."""
+    return re.findall(r"`tileloom\.(\w+)`", text)
+
+
+def cases(find: Callable[[str], Iterable[str]]) -> list[Any]:
+    """The pages on which something is found, with what is found there."""
+    pairs = [(page, sorted(set(find(page.read_text())))) for page in PAGES]
+    return [pytest.param(page, found, id=page.name) for page, found in pairs if found]
+
+
+@pytest.mark.parametrize(
+    ("find", "pages", "must"),
+    [
+        (links, 12, {"README.md", "CONTRIBUTING.md", "getting-started.md", "jit.md", "torch.md"}),
+        (commands, 6, {"README.md", "CONTRIBUTING.md", "getting-started.md", "stages.md"}),
+        (files, 6, {"CONTRIBUTING.md", "architecture.md", "onnx.md"}),
+        (names, 2, {"jit.md"}),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_there_is_something_to_check(find, pages, must):
+    found = {case.id for case in cases(find)}
+    assert must <= found and len(found) >= pages, sorted(found)
+
+
+@pytest.mark.parametrize(("page", "targets"), cases(links))
+def test_links_lead_somewhere(page, targets):
+    missing = [target for target in targets if not (page.parent / target).exists()]
+    assert not missing, f"{page.name} links to {missing}"
+
+
+@pytest.mark.parametrize(("page", "mentioned"), cases(commands))
+def test_commands_exist(page, mentioned):
+    assert set(mentioned) <= COMMANDS, f"{page.name} mentions {set(mentioned) - COMMANDS}"
+
+
+@pytest.mark.parametrize(("page", "mentioned"), cases(files))
+def test_files_that_are_mentioned_exist(page, mentioned):
+    missing = [path for path in mentioned if not (ROOT / path).exists()]
+    assert not missing, f"{page.name} mentions {missing}"
+
+
+@pytest.mark.parametrize(("page", "mentioned"), cases(names))
+def test_public_names_in_the_guides_exist(page, mentioned):
+    missing = [name for name in mentioned if not hasattr(tileloom, name)]
+    assert not missing, f"{page.name} mentions tileloom.{missing}"

@@ -4,80 +4,44 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Callable
+import shlex
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from click.testing import CliRunner
 
-import tileloom
-from tileloom import te
-from tileloom.graph import ops
-from tileloom.graph.nodes import Graph, Tensor, tensor_type
+from tileloom.cli.app import cli
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
-#: Pages that other tests run, and those whose examples are parts of programs.
+#: Pages that another test runs. All others run here, in a namespace that holds nothing.
 ELSEWHERE = {
     "schedules.md": "tests/schedule/test_library_docs.py",
-    "tutorial-matmul.md": "tests/schedule/test_library_tutorial.py",
     "cuda.md": "tests/runtime/cuda/test_docs.py",
-    "akg.md": "needs a file of MindSpore",
-    "torch.md": "needs a model of the reader's",
-    "onnx.md": "needs a model of the reader's",
-    "tvm-users.md": "tests/compat",
 }
 
 
-def graph() -> dict[str, Any]:
-    x = Tensor(tensor_type((4, 8), "float32"), "x")
-    return {"graph": Graph([x], [ops.softmax(x)])}
-
-
-def arrays(*names: str) -> dict[str, Any]:
-    rng = np.random.default_rng(0)
-    return {name: rng.standard_normal((128, 64)).astype("float32") for name in names}
-
-
-def onnx_model() -> dict[str, Any]:
-    """A model beside the examples, and something to feed it."""
-    onnx = pytest.importorskip("onnx")
-    parser = pytest.importorskip("onnx.parser")
-    text = """<ir_version: 8, opset_import: ["": 17]>
-    net (float[1, 3] image) => (float[1, 3] logits) { logits = Softmax(image) }"""
-    onnx.save(parser.parse_model(text), "model.onnx")
-    return {"image": np.ones((1, 3), "float32")}
-
-
-def stages() -> dict[str, Any]:
-    a = te.placeholder((4,), name="A")
-
-    class Model:
-        def graph(self, feeds: object) -> Graph:
-            found: Graph = graph()["graph"]
-            return found
-
-    return {
-        "function": tileloom.jit(lambda x, y: x + y),
-        "model": Model(),
-        "image": None,
-        "prim_func": te.create_prim_func([a, te.compute((4,), lambda i: a[i] + 1.0, name="B")]),
-        **arrays("x", "y"),
-    }
-
-
-#: What a page takes for granted.
-GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
-    "README.md": onnx_model,
-    "fusion.md": graph,
-    "graph.md": graph,
-    "getting-started.md": lambda: {**arrays("a"), "b": np.zeros(128, "float32")},
-    "jit.md": lambda: {"tileloom": tileloom, "np": np},
-    "stages.md": stages,
-}
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What examples register, they register for themselves alone; PyTorch has compiled nothing."""
+    for kind in filter(find_spec, ("onnx", "torch")):
+        room = f"tileloom.frontend.{kind}"
+        if kind == "onnx":
+            import_module(f"{room}.handlers").load_handlers()
+        else:
+            import_module(f"{room}.ops")
+        registry: Any = import_module(f"{room}.registry")
+        monkeypatch.setattr(registry, "_HANDLERS", dict(registry._HANDLERS))
+    yield
+    if "torch" in sys.modules:
+        sys.modules["torch"]._dynamo.reset()
 
 
 def program(page: Path) -> str:
@@ -102,8 +66,27 @@ def test_examples_run(
     code, name = program(page), f"<{page.name}>"
     linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
     try:
-        exec(compile(code, name, "exec"), {"__name__": name, **GIVEN.get(page.name, dict)()})
+        exec(compile(code, name, "exec"), {"__name__": name})
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("tileloom"):
             raise
         pytest.skip(f"{error.name} is not installed")
+
+
+#: Commands that take long or ask about the machine; tests of their own run them.
+SLOW = ("tileloom demo", "tileloom doctor")
+
+
+@pytest.mark.parametrize("name", ["getting-started.md", "stages.md"])
+def test_commands_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after another, as they stand on the page."""
+    pytest.importorskip("onnx")
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / name).read_text()
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    lines = [line for language, block in blocks if not language for line in block.splitlines()]
+    typed = [line for line in lines if line.startswith("tileloom ") and not line.startswith(SLOW)]
+    assert len(typed) >= 2
+    for line in typed:
+        result = CliRunner().invoke(cli, shlex.split(line, comments=True)[1:])
+        assert result.exit_code == 0, (line, result.output)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 try:
-    from .frontend.onnx import Backend, Model, ValueInfo, load
+    from .frontend.onnx import Backend, Model, ValueInfo, load, sample
 except ModuleNotFoundError as error:
     if error.name is None or not error.name.startswith(("onnx", "google")):
         raise
@@ -11,4 +11,4 @@ except ModuleNotFoundError as error:
         "tileloom.onnx needs the package 'onnx': pip install 'tileloom[onnx]'", name=error.name
     ) from None
 
-__all__ = ["Backend", "Model", "ValueInfo", "load"]
+__all__ = ["Backend", "Model", "ValueInfo", "load", "sample"]
