@@ -13,7 +13,7 @@ from ..partition.group import Group
 from .fits import turned_results
 from .fits_product import product_fit
 from .kernel import Body, Machine, plain_body, product_body
-from .products import suits_panels
+from .products import is_thin, suits_panels
 from .reducing import allocate
 from .share import side_by_side
 
@@ -58,7 +58,8 @@ def part_body(part: Group, memory: Mapping[Tensor, Buffer], machine: Machine) ->
             made[tensor] = te.placeholder(tensor.shape, tensor.dtype, memory[tensor].name)
             buffers[made[tensor]] = memory[tensor]
     has_product = part.kind in ("matmul", "conv")
-    anchor = part.anchor if has_product and suits_panels(part.anchor) else None
+    panels = has_product and suits_panels(part.anchor)
+    anchor = part.anchor if panels or (has_product and _is_thin(part)) else None
     for node in part.nodes:
         if node is anchor:
             tensor = node.outputs[0]
@@ -79,13 +80,24 @@ def part_body(part: Group, memory: Mapping[Tensor, Buffer], machine: Machine) ->
         found = {output: turned[tensor] for output, tensor in pairs if tensor in turned}
         return plain_body(outputs, buffers, machine, found)
     operands = [made[t] for t in anchor.inputs]
-    by_tensor, _ = product_fit(part.nodes, part.outputs, anchor, panels=True)
+    by_tensor, _ = product_fit(part.nodes, part.outputs, anchor, panels=panels)
     layouts = {
         output: by_tensor[tensor]
         for output, tensor in zip(outputs, part.outputs, strict=True)
         if output is not result
     }
     return product_body(anchor, layouts, operands, result, outputs, buffers, machine)
+
+
+def _is_thin(part: Group) -> bool:
+    """Whether a part is a product with a vector and what is made of its result, one by one."""
+    product = part.anchor.outputs[0]
+    plain = all(t in part.inputs for t in part.anchor.inputs)
+    return (
+        plain
+        and is_thin(part.anchor)
+        and all(t.type.size == product.type.size for t in part.outputs)
+    )
 
 
 def _is_literal(tensor: Tensor, group: Group) -> bool:

@@ -22,6 +22,7 @@ from .gemm_plan import Element, Lines, Product
 from .layouts import Layout, is_plain, size_of
 from .reducing import allocate
 from .stages import PlanRefused, Stage, make_stages
+from .thin import Thin, suits_lines, thin_kernel
 
 if TYPE_CHECKING:
     from .kernel import Machine
@@ -203,6 +204,26 @@ def suits_panels(node: Node) -> bool:
     return weight[0] // groups >= 4 and len(weight) in (3, 4, 5)
 
 
+def is_thin(node: Node) -> bool:
+    """Whether a product has loops of its own as one of a matrix with a vector."""
+    if node.op.name != "matmul" or suits_panels(node) or node.outputs[0].type.size == 0:
+        return False
+    if accumulator_of(node) not in (dtype("float32"), dtype("float64"), dtype("int32")):
+        return False
+    rows, depth, columns = matmul_extents(node)
+    if 1 not in (rows, columns):
+        return False
+    batch = size_of(node.outputs[0].shape[:-2])
+    return suits_lines(batch, rows * columns, depth, along_depth=_along_depth(node))
+
+
+def _along_depth(node: Node) -> bool:
+    """Whether the matrix of a thin product has its depth last."""
+    if node.outputs[0].shape[-2] == 1:
+        return bool(node.attrs["transpose_b"])
+    return not node.attrs["transpose_a"]
+
+
 def matmul_extents(node: Node) -> tuple[int, int, int]:
     """Rows, depth and columns."""
     a = node.inputs[0].shape
@@ -212,6 +233,8 @@ def matmul_extents(node: Node) -> tuple[int, int, int]:
 
 def anchored_kernel(kernel: Anchored, machine: Machine) -> Stmt:
     """The loops of a product with its epilogue."""
+    if not suits_panels(kernel.node):
+        return thin_kernel(_thin(kernel), machine)
     product, room = (_matmul if kernel.node.op.kind == "matmul" else _conv)(kernel)
     body = product_kernel(product, machine)
     return body if room in kernel.buffers.values() else allocate(room, body)
@@ -275,6 +298,31 @@ def _matmul(kernel: Anchored) -> tuple[Product, Buffer]:
         copies_left=not node.attrs["transpose_a"] and _wants_copies(kernel, depth),
     )
     return product, room
+
+
+def _thin(kernel: Anchored) -> Thin:
+    """A product whose left operand is a row, or whose right one is a column."""
+    node = kernel.node
+    rows, depth, columns = matmul_extents(node)
+    batch = node.outputs[0].shape[:-2]
+    left = _operand(kernel, 0, len(batch), node.attrs["transpose_a"])
+    right = _operand(kernel, 1, len(batch), node.attrs["transpose_b"])
+    first, kind = const(0), kernel.dtype
+    if rows == 1:
+        return Thin(
+            batch, columns, depth, kind,
+            lambda at, i, k: cast(kind, right(at, k, i)),
+            lambda at, k: cast(kind, left(at, first, k)),
+            lambda at, i, value: kernel.store(_position([*at, first], i), value),
+            _along_depth(node),
+        )  # fmt: skip
+    return Thin(
+        batch, rows, depth, kind,
+        lambda at, i, k: cast(kind, left(at, i, k)),
+        lambda at, k: cast(kind, right(at, k, first)),
+        lambda at, i, value: kernel.store(_position([*at, i], first), value),
+        _along_depth(node),
+    )  # fmt: skip
 
 
 def _wants_copies(kernel: Anchored, depth: int) -> bool:
