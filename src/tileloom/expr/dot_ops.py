@@ -22,13 +22,13 @@ DOT_INT8, DOT_BF16 = "tir.dot_u8s8", "tir.dot_bf16"
 
 def _parts(words: Any, kind: str) -> Any:
     """The factors in words, along a new last axis, as numbers wide enough for products."""
-    array = np.ascontiguousarray(words, np.int32)
-    return array.view(kind).reshape(*array.shape, -1)
+    array = np.asarray(words, np.int32)
+    return np.ascontiguousarray(array).view(kind).reshape(*array.shape, -1)
 
 
 def _dot_int8(total: Any, x: Any, y: Any) -> Any:
     """
-    >>> int(_dot_int8(np.int32(1), np.int32(0x010002FF), np.int32(0x05060708 - (1 << 32))))
+    >>> int(_dot_int8(np.int32(1), np.int32(0x010002FF), np.int32(0x05060708)))
     2060
     """
     left, right = _parts(x, "uint8").astype(np.int64), _parts(y, "int8").astype(np.int64)

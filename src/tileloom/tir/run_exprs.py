@@ -47,10 +47,12 @@ from ..expr import (
 )
 from ..expr.bounds import type_range
 from ..expr.ops import find_op
+from ..expr.tile_ops import TILE_CALLS
 from . import run_support as support
 from .atomics import atomic_place, atomic_values, has_atomic, is_atomic
 from .nodes import Buffer, BufferLoad
 from .run_ints import INT_CALLS, INT_DIVISIONS, INT_RULES, NEVER_OVERFLOWS, Val, wrap
+from .tile_registers import TileRegisters
 from .warps import FENCE, is_warp_call
 
 _LARGEST = 400  # nodes of an expression written out as a tree, beyond which parts are shared
@@ -366,6 +368,23 @@ class ExprCompiler:
         code = f"{change}({', '.join([array, where, *values])})"
         return Val(code, *_default_range(kind), 4)
 
+    def tile_call(self, expr: Call) -> Val:
+        """A call on tile registers, of which there is one set: threads run one after another."""
+        name = expr.op.removeprefix("tir.amx_")
+        args: list[str] = []
+        for arg in expr.args:
+            match arg:
+                case Call(op="tir.address_of", args=[BufferLoad() as load]):
+                    view = self.view(load.buffer)
+                    index, _ = self.indices(load.buffer, load.indices, view)
+                    args.append(f"({view.name}, {view.written}, {index})")
+                case _:
+                    args.append(self.compile(arg).code)
+        tiles = self.constant(TileRegisters(), "tile registers")
+        if name.startswith("dot_"):
+            name, args = "dot", [repr(expr.op), *args]
+        return Val(f"({tiles}.{name}({', '.join(args)}) or 0)", 0, 0)
+
     def pointed_to(self, data: Var, kind: DType) -> tuple[str, str | None]:
         """The flat array of a pointer, and its mask of writes."""
         raise UnsupportedError(f"the interpreter knows no memory for {data.name!r}")
@@ -380,6 +399,8 @@ class ExprCompiler:
                 f"the interpreter runs threads one after another and cannot run {expr.op!r}",
                 hint='the emulator can: build(..., "cuda", device="emulator")',
             )
+        if expr.op in TILE_CALLS:
+            return self.tile_call(expr)
         if expr.op == "tir.if_then_else":
             return self.choice(*expr.args)
         if expr.op == "tir.likely":

@@ -242,3 +242,9 @@ def test_writing_at_places() -> None:
     v = image(3, 4, 7)
     v[0, 1, 2], v[1, 1, 1] = math.inf, math.nan
     check(function, image(3, 5, 7), i, torch.tensor([2, 0, 1, -1]), v)
+
+
+def test_products_of_bytes() -> None:
+    a = torch.randint(-128, 128, (20, 40), dtype=torch.int8)
+    b = torch.randint(-128, 128, (40, 24), dtype=torch.int8)
+    check(lambda x, y: [torch._int_mm(x, y), torch._int_mm(x, y.T.contiguous().T)], a, b)

@@ -1,0 +1,162 @@
+"""Dot products of words and tile registers: what they mean, and the instructions they become."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from codegen.emitting import compare, mapped
+from tileloom.base.errors import UnsupportedError, VerifyError
+from tileloom.base.target import Target
+from tileloom.driver import assembly, build
+from tileloom.expr import Call, Expr
+from tileloom.script import parse
+from tileloom.tir import PrimFunc, structural_equal
+from tileloom.tir.run import run
+
+RAPIDS = "cpu -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids"
+HASWELL = "cpu -mtriple=x86_64-linux-gnu -mcpu=haswell"
+WITHOUT = "cpu -mattr=-avx512vnni,-avxvnni,-avx512bf16"
+LANES = (1, 4, 8, 16, 32)
+
+
+def dots(name: str, total: str, lanes: int) -> PrimFunc:
+    def dot(x: Expr, y: Expr, z: Expr) -> Expr:
+        return Call(x.dtype, f"tir.{name}", (x, y, z))
+
+    return mapped([total, "int32", "int32"], [dot], lanes, 64)
+
+
+def words(rng: np.random.Generator) -> np.ndarray:
+    found = rng.integers(-(2**31), 2**31, 64).astype("int32")
+    found[:4] = [-1, 0x7F7F7F7F, -0x7F7F7F80, 0]
+    return found
+
+
+@pytest.mark.parametrize("target", ["cpu", WITHOUT])
+@pytest.mark.parametrize("lanes", LANES)
+def test_dot_products_of_bytes(lanes: int, target: str) -> None:
+    rng = np.random.default_rng(0)
+    total, x, y = words(rng), words(rng), words(rng)[::-1].copy()
+    [got] = compare(dots("dot_u8s8", "int32", lanes), total, x, y, target=target)
+    left, right = x.view("uint8").astype("int64"), y.view("int8").astype("int64")
+    want = total + (left * right).reshape(64, 4).sum(1)
+    assert np.array_equal(got, want.astype("int32"))
+
+
+@pytest.mark.parametrize("target", ["cpu", WITHOUT])
+@pytest.mark.parametrize("lanes", LANES)
+def test_dot_products_of_bfloat16(lanes: int, target: str) -> None:
+    rng = np.random.default_rng(0)
+    numbers = rng.standard_normal((2, 128)).astype("float32").view("uint32") >> 16
+    x, y = (half.astype("uint16").view("int32") for half in numbers)
+    total = rng.standard_normal(64).astype("float32")
+    compare(dots("dot_bf16", "float32", lanes), total, x, y, tolerance=1e-4, target=target)
+
+
+def test_the_instructions() -> None:
+    for name, kind, instruction in (
+        ("dot_u8s8", "int32", "vpdpbusd"), ("dot_bf16", "float32", "vdpbf16ps"),
+    ):  # fmt: skip
+        for lanes in (4, 8, 16):
+            assert instruction in assembly(dots(name, kind, lanes), RAPIDS)
+        assert instruction not in assembly(dots(name, kind, 8), HASWELL)
+
+
+TILES = """
+@T.prim_func
+def main(a: T.handle, b: T.handle, c: T.handle):
+    A = T.match_buffer(a, (160,), "{left}")
+    B = T.match_buffer(b, (64,), "{right}")
+    C = T.match_buffer(c, (12,), "{total}")
+    T.evaluate(T.amx_configure(3, 16, 3, 8, 2, 16))
+    T.evaluate(T.amx_load(0, T.address_of(C[0]), 16))
+    T.evaluate(T.amx_load(1, T.address_of(A[{first}]), {stride}))
+    T.evaluate(T.amx_load(2, T.address_of(B[0]), 16))
+    T.evaluate(T.amx_{dot}(0, 1, 2))
+    T.evaluate(T.amx_store(0, T.address_of(C[0]), 16))
+    T.evaluate(T.amx_release())
+"""
+FACTORS = {"s8": "int8", "u8": "uint8"}
+DOTS = ("dot_s8s8", "dot_s8u8", "dot_u8s8", "dot_u8u8", "dot_bf16")
+
+
+def tile_program(dot: str) -> PrimFunc:
+    """Three rows of two words times two of four columns; rows of A are 20 words apart."""
+    names = ("bfloat16",) * 2 if dot == "dot_bf16" else [FACTORS[dot[4:6]], FACTORS[dot[6:]]]
+    total = "float32" if dot == "dot_bf16" else "int32"
+    stride = 80 if dot == "dot_bf16" else 40
+    text = TILES.format(left=names[0], right=names[1], total=total, dot=dot, first=4, stride=stride)
+    func = parse(text)
+    assert isinstance(func, PrimFunc)
+    return func
+
+
+def tile_arguments(func: PrimFunc) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    kinds = [buffer.dtype.numpy for buffer in func.buffers]
+    return [
+        rng.integers(-128, 128, size).astype(kind)
+        for size, kind in zip((160, 64, 12), kinds, strict=True)
+    ]
+
+
+def tile_result(dot: str, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    parts = 2 if dot == "dot_bf16" else 4
+    left = np.stack([a[4 + 40 * r :][: 2 * parts] for r in range(3)]).astype("float64")
+    right = b[: 8 * parts].reshape(2, 4, parts).astype("float64")
+    return c.reshape(3, 4) + np.einsum("rwp,wcp->rc", left.reshape(3, 2, parts), right)
+
+
+@pytest.mark.parametrize("dot", DOTS)
+def test_tiles_in_the_interpreter_and_on_the_machine(dot: str) -> None:
+    func = tile_program(dot)
+    a, b, c = tile_arguments(func)
+    want = tile_result(dot, a, b, c)
+    for strict in (False, True):
+        found = c.copy()
+        run(func, a, b, found, strict=strict)
+        assert np.array_equal(found.reshape(3, 4), want)
+    assert f"td{'pbf16ps' if dot == 'dot_bf16' else 'pb'}" in assembly(func, RAPIDS)
+    if Target.host().has("amx-bf16") and Target.host().has("amx-int8"):
+        found = c.copy()
+        build(func)(a, b, found)
+        assert np.array_equal(found.reshape(3, 4), want)
+
+
+def test_tiles_are_refused_where_there_are_none() -> None:
+    with pytest.raises(UnsupportedError, match="amx_configure needs a CPU with amx-tile"):
+        assembly(tile_program("dot_bf16"), HASWELL)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("amx_load(2,", "amx_load(8,", "tiles 0 to 7, not 8"),
+        ("amx_configure(3, 16", "amx_configure(17, 16", "up to 16 rows of up to 64 bytes"),
+        ("amx_configure(3, 16", "amx_configure(3", "up to 16 rows of up to 64 bytes"),
+    ],
+)
+def test_tiles_that_there_are_not(old: str, new: str, message: str) -> None:
+    text = TILES.format(
+        left="int8", right="int8", total="int32", dot="dot_s8s8", first=4, stride=40
+    )
+    with pytest.raises(UnsupportedError, match=message):
+        assembly(parse(text.replace(old, new)), RAPIDS)
+
+
+def test_the_interpreter_watches_memory_of_tiles() -> None:
+    text = TILES.format(
+        left="int8", right="int8", total="int32", dot="dot_s8s8", first=150, stride=40
+    )
+    with pytest.raises(VerifyError, match="a tile reaches out of memory of 160 bytes"):
+        run(parse(text), *tile_arguments(parse(text)))
+    unset = text.replace("T.evaluate(T.amx_configure(3, 16, 3, 8, 2, 16))", "T.evaluate(0)")
+    with pytest.raises(VerifyError, match="amx_configure comes first"):
+        run(parse(unset), *tile_arguments(parse(unset)))
+
+
+def test_scripts_of_dots_come_back() -> None:
+    for func in (tile_program("dot_u8s8"), dots("dot_u8s8", "int32", 16)):
+        again = parse(func.script())
+        assert structural_equal(again, func)
