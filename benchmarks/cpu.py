@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tileloom.cli import programs
@@ -163,6 +165,78 @@ def matmul(size: int) -> Workload:
     )
 
 
+def narrow(kind: str, *shapes: tuple[int, ...]) -> Any:
+    """A maker of normally distributed arrays of bfloat16, or of bytes of all values."""
+
+    def make(rng: np.random.Generator) -> tuple[Any, ...]:
+        if kind == "bfloat16":
+            return tuple(
+                rng.standard_normal(s, np.float32).astype(ml_dtypes.bfloat16) for s in shapes
+            )
+        info = np.iinfo(kind)
+        return tuple(rng.integers(info.min, info.max, s, kind, endpoint=True) for s in shapes)
+
+    return make
+
+
+def bfloat16_matmul(size: int) -> Workload:
+    """A square product of bfloat16, summed in float32."""
+    return Workload(
+        f"matmul_bfloat16_{size}",
+        narrow("bfloat16", (size, size), (size, size)),
+        wide(np.matmul),
+        {
+            "tileloom": peers.tileloom(lambda a, b: a @ b),
+            "torch": peers.torch(lambda torch: torch.matmul),
+        },
+        rtol=1e-2,
+        atol=1e-2,
+        flops=2 * size**3,
+    )
+
+
+def int8_matmul(size: int) -> Workload:
+    """A square product of bytes in int32."""
+    return Workload(
+        f"matmul_int8_{size}",
+        narrow("int8", (size, size), (size, size)),
+        lambda a, b: a.astype(np.int64) @ b.astype(np.int64),
+        {
+            "tileloom": peers.tileloom(lambda a, b: a.astype("int32") @ b.astype("int32")),
+            "torch": peers.torch(lambda torch: torch._int_mm),
+            "onnxruntime": peers.onnxruntime(
+                lambda node: [node("MatMulInteger", ["x0", "x1"], ["y"])], kind="int32"
+            ),
+        },
+        rtol=0,
+        atol=0,
+        flops=2 * size**3,
+    )
+
+
+def gemv(kind: str, turned: bool, size: int = 4096) -> Workload:
+    """A row times a square matrix, which lies as it is written or as a layer's weight does."""
+    make = normal if kind == "float32" else partial(narrow, kind)
+    how = "weight" if turned else "matrix"
+
+    def product(x: Any, w: Any) -> Any:
+        return x @ (w.T if turned else w)
+
+    return Workload(
+        f"gemv_{how}_{kind}_{size}",
+        make((1, size), (size, size)),
+        wide(product),
+        {
+            "tileloom": peers.tileloom(product),
+            "torch": peers.torch(lambda torch: product),
+            **({} if kind == "bfloat16" else {"numpy": peers.numpy(product)}),
+        },
+        rtol=1e-2 if kind == "bfloat16" else 1e-4,
+        atol=0.5 if kind == "bfloat16" else 1e-2,
+        moved=size * size * (2 if kind == "bfloat16" else 4),
+    )
+
+
 #: ResNet-18's different convolutions: channels in, out, image, window, stride.
 RESNET18 = (
     (3, 64, 224, 7, 2), (64, 64, 56, 3, 1), (64, 128, 56, 3, 2), (64, 128, 56, 1, 2),
@@ -243,6 +317,9 @@ def workloads(extra: Sequence[str] = ()) -> list[Workload]:
     return [
         *elementwise(),
         *(matmul(size) for size in (512, 1024, 2048)),
+        *(bfloat16_matmul(size) for size in (512, 1024, 2048)),
+        int8_matmul(1024),
+        *(gemv(kind, turned) for kind in ("float32", "bfloat16") for turned in (False, True)),
         *(convolution(*layer) for layer in RESNET18),
         encoder(),
     ]

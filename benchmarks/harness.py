@@ -162,7 +162,7 @@ def _build(
     try:
         call = builder(*inputs)
         # A copy: a peer that keeps its output buffer must not change what was checked.
-        actual = np.array(call(), dtype=np.float64)
+        actual = np.array(_readable(call()), dtype=np.float64)
     except (Skip, ImportError) as reason:
         return Cell(name, "skipped", str(reason)), None
     except Exception as error:  # a peer's own failure is a finding, not an end of the run
@@ -174,6 +174,11 @@ def _build(
         cell.status = "wrong"
         return cell, None
     return cell, call
+
+
+def _readable(result: Any) -> Any:
+    """What NumPy can read: it knows no bfloat16 of PyTorch's."""
+    return result.float() if str(getattr(result, "dtype", "")) == "torch.bfloat16" else result
 
 
 def compare(

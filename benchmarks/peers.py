@@ -44,7 +44,7 @@ def torch(make: Callable[[Any], Function]) -> Builder:
         except ModuleNotFoundError:
             raise Skip("not installed") from None
         library.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-        tensors = [library.from_numpy(x) for x in inputs]
+        tensors = [_tensor(library, x) for x in inputs]
         function = make(library)
 
         def call() -> Any:
@@ -56,10 +56,19 @@ def torch(make: Callable[[Any], Function]) -> Builder:
     return build
 
 
+def _tensor(library: Any, array: np.ndarray[Any, Any]) -> Any:
+    """An array as a tensor over the same memory; PyTorch does not know NumPy's bfloat16."""
+    if array.dtype.name == "bfloat16":
+        return library.from_numpy(array.view(np.int16)).view(library.bfloat16)
+    return library.from_numpy(array)
+
+
 def onnxruntime(
-    nodes: Callable[[Any], Sequence[Any]], constants: Sequence[np.ndarray[Any, Any]] = ()
+    nodes: Callable[[Any], Sequence[Any]],
+    constants: Sequence[np.ndarray[Any, Any]] = (),
+    kind: str = "float32",
 ) -> Builder:
-    """ONNX Runtime on a graph from inputs x0, x1, ... and constants w0, w1, ... to y."""
+    """ONNX Runtime on a graph from inputs x0, x1, ... and constants w0, w1, ... to y of a type."""
 
     def build(*inputs: Any) -> Call:
         try:
@@ -74,7 +83,7 @@ def onnxruntime(
             for k, x in enumerate(inputs)
         ]
         fixed = [onnx.numpy_helper.from_array(w, f"w{k}") for k, w in enumerate(constants)]
-        result = value("y", onnx.TensorProto.FLOAT, None)
+        result = value("y", helper.np_dtype_to_tensor_dtype(np.dtype(kind)), None)
         graph = helper.make_graph(nodes(helper.make_node), "main", given, [result], fixed)
         opset = [helper.make_opsetid("", 20)]
         model = helper.make_model(graph, opset_imports=opset, ir_version=9)
