@@ -180,7 +180,9 @@ class ColumnKernel:
         reductions = [m for m in here if m.is_reduction]
         formulas = [m for m in here if m.full and not m.is_reduction]
         rows = [m for m in here if not m.full and not m.is_reduction]
-        accumulators = [Accumulator.make(m.body, self.room) for m in reductions]
+        accumulators = [
+            Accumulator.make(m.body, self.room, self.cluster.reduce) for m in reductions
+        ]
         parts: list[Stmt] = []
         before, kept = self._columns(rows)
         parts.append(before)
@@ -266,15 +268,18 @@ class ColumnKernel:
         """The partial results are the columns' results: keep them, and write outputs."""
         for tensor, buffer in zip(member.tensors, acc.buffers, strict=True):
             self.local[tensor] = buffer
+        changes = bool(acc.reduce.init) or acc.in_order
 
         def element(column: Expr, valid: Expr | None) -> Stmt:
             values: list[Expr] = [BufferLoad(buffer, [column]) for buffer in acc.buffers]
             if acc.reduce.init:
                 values = combine(acc.combiner, list(acc.reduce.init), values)
+            zeros = [const(0)] * len(self.cluster.reduce)
+            values = acc.chosen(values, self._frame(column, zeros).formula)
             stores = [
                 BufferStore(buffer, value, (column,))
                 for buffer, value in zip(acc.buffers, values, strict=True)
-                if acc.reduce.init
+                if changes
             ]
             where = self._frame(column, None).position(member.axes, member.stage.extents)
             for tensor, value in zip(member.tensors, values, strict=True):
@@ -282,8 +287,8 @@ class ColumnKernel:
                     stores.append(BufferStore(self.buffers[tensor], value, (where,)))
             return guarded(valid, seq(*stores))
 
-        if acc.reduce.init or any(tensor in self.outputs for tensor in member.tensors):
-            return self._along(element, overlap=not acc.reduce.init)
+        if changes or any(tensor in self.outputs for tensor in member.tensors):
+            return self._along(element, overlap=not changes)
         return seq()
 
     def _columns(self, members: Sequence[Member]) -> tuple[Stmt, list[Buffer]]:

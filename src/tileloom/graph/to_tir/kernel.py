@@ -237,7 +237,10 @@ def _nest(
 
 
 def _lanes(cluster: Cluster, machine: Machine) -> int:
-    """The elements of a vector in the widest type that the formulas compute in."""
+    """The elements of a vector in the widest type that is computed in."""
+    inner = [part for m in cluster.members if m.full or m.is_reduction for part in m.body]
+    if inner and _along_rows(cluster, lanes := max(1, machine.vector_bits // widest_bits(inner))):
+        return lanes  # what is computed once for a row is no vector
     bodies = [part for member in cluster.members for part in member.body]
     return max(1, machine.vector_bits // widest_bits(bodies))
 

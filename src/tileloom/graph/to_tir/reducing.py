@@ -6,7 +6,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ...compute.math import if_then_else
-from ...expr import BinaryOp, CommReducer, Expr, Ramp, Reduce, Shuffle, Var, const, substitute
+from ...expr import (
+    EQ,
+    LT,
+    Add,
+    BinaryOp,
+    CommReducer,
+    Expr,
+    Ramp,
+    Reduce,
+    Select,
+    Shuffle,
+    Var,
+    binary,
+    const,
+    free_vars,
+    rewrite,
+    substitute,
+)
 from ...tir import (
     Allocate,
     Buffer,
@@ -19,27 +36,35 @@ from ...tir import (
     seq,
 )
 from .cluster import reduction_source
+from .frame import Axis
 from .nest import loop, vector
 
 
 @dataclass(frozen=True, eq=False)
 class Accumulator:
-    """Partial results of one reduction: `count` of them for each component."""
+    """Partial results of one reduction: `count` of them for each component.
+
+    Attributes:
+        in_order: whether each partial result chooses among elements whose positions, the first
+            component, come in increasing order. Then it need not compare them.
+    """
 
     reduce: Reduce
     buffers: tuple[Buffer, ...]
     count: int
+    in_order: bool = False
 
     @staticmethod
-    def make(body: Sequence[Expr], count: int) -> Accumulator:
-        """For the reduction whose components are `body`."""
+    def make(body: Sequence[Expr], count: int, axes: Sequence[Axis]) -> Accumulator:
+        """For the reduction over `axes` whose components are `body`."""
         first = body[0]
         if not isinstance(first, Reduce):
             raise TypeError("not a reduction")
         buffers = tuple(
             make_buffer((count,), value.dtype, "acc", scope="local") for value in first.source
         )
-        return Accumulator(first, buffers, count)
+        in_order = len(first.source) == 2 and _goes_up(first.source[0], axes)
+        return Accumulator(first, buffers, count, in_order)
 
     @property
     def combiner(self) -> CommReducer:
@@ -76,7 +101,8 @@ class Accumulator:
         if valid is not None:
             values = [if_then_else(valid, v, u) for v, u in zip(values, units, strict=True)]
         old = [BufferLoad(buffer, [at]) for buffer in self.buffers]
-        new = combine(self.combiner, old, list(values))
+        combiner = _in_order(self.combiner) if self.in_order else self.combiner
+        new = combine(combiner, old, list(values))
         if len(new) == 1:
             return BufferStore(self.buffers[0], new[0], (at,))
         names = [Var("new", part.dtype) for part in new]
@@ -87,17 +113,54 @@ class Accumulator:
             stmt = LetStmt(name, part, stmt)
         return stmt
 
+    def chosen(self, values: Sequence[Expr], first: Callable[[Expr], Expr]) -> list[Expr]:
+        """A result, given the value of an expression for the first element.
+
+        Where nothing was better than the worst value there is, the first element is it.
+        """
+        if not self.in_order:
+            return list(values)
+        position, nothing = values[0], self.combiner.identity[0]
+        start = first(self.reduce.source[0])
+        return [Select(binary(EQ, position, nothing), start, position), *values[1:]]
+
     def finish(self, lanes: int, then: Callable[[list[Expr]], Stmt]) -> Stmt:
         """`then` with the one result that all partial results combine to."""
         if isinstance(self.combiner.result[0], BinaryOp) and len(self.buffers) == 1:
             return self._fold_vectors(lanes, then)
-        step = loop("a", self.count - 1, lambda a: self._fold(a + 1))
-        results: list[Expr] = [BufferLoad(buffer, [const(0)]) for buffer in self.buffers]
-        return self._with_init(results, lambda final: seq(step, then(final)), step=None)
+        parts, steps = list(self.buffers), list[Stmt]()
+        made: list[Buffer] = []
+        width = self.count
+        while width > 1:
+            half = lanes if width > lanes else width // 2
+            parts, step = self._fold(parts, width, half)
+            steps.append(step)
+            made += parts
+            width = half
+        results: list[Expr] = [BufferLoad(buffer, [const(0)]) for buffer in parts]
+        stmt = seq(*steps, self._with_init(results, then, None))
+        for buffer in made:
+            stmt = allocate(buffer, stmt)
+        return stmt
 
-    def _fold(self, at: Expr) -> Stmt:
-        values = [BufferLoad(buffer, [at]) for buffer in self.buffers]
-        return self.take(const(0), values, None)
+    def _fold(self, parts: Sequence[Buffer], width: int, half: int) -> tuple[list[Buffer], Stmt]:
+        """Fewer partial results, in memory of their own so that LLVM sees values, not memory."""
+        fewer = [make_buffer((half,), b.dtype, "acc", scope="local") for b in parts]
+
+        def element(lane: Expr) -> Stmt:
+            steps: list[tuple[Var, Expr]] = []
+            old: list[Expr] = [BufferLoad(buffer, [lane]) for buffer in parts]
+            for start in range(half, width, half):
+                new = [BufferLoad(buffer, [lane + start]) for buffer in parts]
+                names = [Var("new", b.dtype) for b in parts]
+                steps += zip(names, combine(self.combiner, old, new), strict=True)
+                old = list(names)
+            stmt = seq(*(BufferStore(b, v, (lane,)) for b, v in zip(fewer, old, strict=True)))
+            for var, value in reversed(steps):
+                stmt = LetStmt(var, value, stmt)
+            return stmt
+
+        return fewer, vector(half, element)
 
     def _fold_vectors(self, lanes: int, then: Callable[[list[Expr]], Stmt]) -> Stmt:
         buffer = self.buffers[0]
@@ -132,6 +195,27 @@ class Accumulator:
         for buffer in self.buffers:
             body = allocate(buffer, body)
         return body
+
+
+def _goes_up(position: Expr, axes: Sequence[Axis]) -> bool:
+    """Whether an expression grows by one from each element of the axes to the next."""
+    if len(axes) != 1 or len(axes[0].parts) != 1:
+        return False
+    (own,) = axes[0].parts
+    if isinstance(position, Add) and own not in free_vars(position.a):
+        position = position.b
+    return position is own
+
+
+def _in_order(combiner: CommReducer) -> CommReducer:
+    """A choice between two elements of which the left one is known to come first."""
+    comes_first = binary(LT, combiner.lhs[0], combiner.rhs[0])
+
+    def known(expr: Expr) -> Expr | None:
+        return const(True) if expr is comes_first else None
+
+    result = [rewrite(part, known) for part in combiner.result]
+    return CommReducer(combiner.lhs, combiner.rhs, result, combiner.identity)
 
 
 def combine(combiner: CommReducer, old: Sequence[Expr], new: Sequence[Expr]) -> list[Expr]:

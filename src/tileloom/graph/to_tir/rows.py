@@ -101,7 +101,8 @@ class RowKernel:
         here = [m for m in self.cluster.members if m.level == level]
         reductions = [m for m in here if m.is_reduction]
         accumulators = [
-            Accumulator.make(m.body, (self.vectors or UNROLL) * self.lanes) for m in reductions
+            Accumulator.make(m.body, (self.vectors or UNROLL) * self.lanes, self.cluster.reduce)
+            for m in reductions
         ]
         formulas = [m for m in here if m.full and not m.is_reduction]
         rows = [m for m in here if not m.full and not m.is_reduction]
@@ -160,6 +161,10 @@ class RowKernel:
                     stores.append(BufferStore(self.buffers[tensor], var, (where,)))
             rest = self._finish(reductions[1:], accumulators[1:], level)
             stmt = seq(*stores, rest)
+            axes = [*self.cluster.spatial, *self.outer, self.inner]
+            zeros = [const(0)] * (len(self.outer) + 1)
+            whole = Frame(axes, [*self.row, *zeros], self.buffers, self.sources)
+            results = acc.chosen(results, whole.formula)
             for var, value in zip(reversed(names), reversed(results), strict=True):
                 stmt = LetStmt(var, value, stmt)
             return stmt
