@@ -7,7 +7,7 @@ import pytest
 
 from tileloom.base import Target
 from tileloom.driver import compile_graph, plan_graph
-from tileloom.expr import IntImm, Var, as_expr, const
+from tileloom.expr import EQ, IntImm, Var, as_expr, const
 from tileloom.graph import ops
 from tileloom.graph.inplace import write_in_place
 from tileloom.graph.inplace_safety import guard_tail, is_safe
@@ -286,7 +286,10 @@ def test_other_nests_are_not_taken_for_tails(func):
     assert guard_tail(func, B) is None
 
 
-def shared(end=1, once=I < 1, extra=None):
+ONCE = EQ(I, const(3))
+
+
+def shared(end=1, once=ONCE, extra=None):
     """A loop over 6 numbers: a stretch of 20 steps, something once, a stretch of 8 steps."""
 
     def stretch(steps):
@@ -311,9 +314,10 @@ def test_shared_loops_are_seen_as_nests():
         shared(2),  # stretches that overlap
         shared(0),  # stretches that leave gaps
         shared(once=I > 3),
+        shared(once=EQ(I, const(6))),  # of 0 to 5
         shared(once=I < 2),  # twice
         shared(extra=store(C, 0.0, 0)),  # six times
-        shared(extra=IfThenElse(I < 1, store(C, 0.0, I))),  # something that knows its number
+        shared(extra=IfThenElse(EQ(I, const(2)), store(C, 0.0, I))),  # knows its number
         loop(store(B, load(I), I)),
         For(I, const(0), const(6), "parallel", store(B, load(I), I)),
     ],

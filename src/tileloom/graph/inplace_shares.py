@@ -2,7 +2,7 @@
 
     for number in parallel(4):             for i in range(300): A
         for i in quarter number of 300: A  B
-        if number < 1: B                   for j in range(64): C
+        if number == 1: B                  for j in range(64): C
         for j in quarter number of 64: C
 
 Which of the nests runs first is not said.
@@ -10,7 +10,7 @@ Which of the nests runs first is not said.
 
 from __future__ import annotations
 
-from ..expr import Analyzer, Expr, IntImm, Var, as_expr, const, substitute
+from ..expr import EQ, Analyzer, Expr, IntImm, Var, const, substitute
 from ..tir import PARALLEL, SERIAL, For, IfThenElse, LetStmt, SeqStmt, Stmt, seq
 from ..tir.analysis import undefined_vars
 
@@ -28,7 +28,7 @@ def _whole(body: Stmt, number: Var, extent: int) -> Stmt | None:
     parts: list[Stmt] = []
     for part in body.seq if isinstance(body, SeqStmt) else (body,):
         if isinstance(part, IfThenElse):
-            once = part.else_case is None and part.condition is as_expr(number < 1)
+            once = part.else_case is None and _is_one_of(part.condition, number, extent)
             whole = part.then_case if once else None
         else:
             whole = _joined(part, number, extent)
@@ -36,6 +36,15 @@ def _whole(body: Stmt, number: Var, extent: int) -> Stmt | None:
             return None
         parts.append(whole)
     return seq(*parts)
+
+
+def _is_one_of(condition: Expr, number: Var, count: int) -> bool:
+    """Whether a condition holds for exactly one of the numbers below a count."""
+    match condition:
+        case EQ(a, IntImm(_, value)):
+            return a is number and 0 <= value < count
+        case _:
+            return False
 
 
 def _joined(stmt: Stmt, number: Var, count: int) -> Stmt | None:
