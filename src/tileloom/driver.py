@@ -15,7 +15,13 @@ import numpy as np
 
 from .base import Target
 from .base.compiling import compiling
-from .base.errors import ArgumentError, UnsupportedError, UserError
+from .base.errors import (
+    ArgumentError,
+    InternalError,
+    UnsupportedError,
+    UserError,
+    VerifyError,
+)
 from .base.settings import settings
 from .base.target import target as parse_target
 from .driver_kernels import emulated, launched, loaded, with_symbols
@@ -134,6 +140,7 @@ def build(
     Raises:
         UnsupportedError: the target is not one that this machine can run.
         OutOfBoundsError: the program certainly reads or writes outside of a buffer.
+        VerifyError: the program uses a variable where it has no value.
 
     >>> import numpy as np
     >>> from tileloom import compute as te
@@ -146,9 +153,22 @@ def build(
     array([1., 2., 3., 4.], dtype=float32)
     """
     from .lower.refuse_out_of_bounds import refuse_out_of_bounds
+    from .lower.scope_mistakes import scope_mistake
 
     _check_program(program)
     refuse_out_of_bounds(program)
+    try:
+        return _built(program, target, device, checked)
+    except InternalError as error:
+        mistake = scope_mistake(program)
+        if mistake is None:
+            raise
+        raise VerifyError(mistake) from error
+
+
+def _built(
+    program: PrimFunc | IRModule, target: Any, device: str | None, checked: bool | None
+) -> Any:
     on_gpu = parse_target(target).kind == "cuda" and (device or "cuda").startswith("cuda")
     if device is not None and not on_gpu:
         return emulated(program, target, device)

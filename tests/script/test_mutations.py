@@ -223,6 +223,20 @@ def test_lanes_do_not_decide_what_runs(words) -> None:
         parse(HEAD + f"    {line}\n")
 
 
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (HEAD + BLOCK.format("range(16)", "T.float32()"), "outside its scope"),
+        (TEXTS[2].replace("T.float32(0)\n            C", "T.Cast('float32', vj)\n            C"),
+         "init of block 'C' uses 'vj'"),
+        (TEXTS[3].replace("align=64", "align=64, offset_factor=1"), "nothing gives the offset"),
+    ],
+)  # fmt: skip
+def test_variables_without_values_are_refused(text, message) -> None:
+    with pytest.raises(UserError, match=message):
+        tileloom.build(parse(text))
+
+
 def test_deep_brackets_are_refused() -> None:
     for count in (150, 1000, 10_000):
         text = HEAD + BLOCK.format("range(16)", "(" * count + "A[vi]" + ")" * count)

@@ -305,3 +305,26 @@ def test_a_call_costs_little():
     f, x = tl.jit(lambda a, b: a + b), np.ones(16, np.float32)
     f(x, x)
     assert min(timeit.repeat(lambda: f(x, x), number=10_000, repeat=7)) / 10_000 < 4e-6
+
+
+@pytest.mark.parametrize("depth", [3, 30, 600, 5000])
+def test_deep_nests_work_or_are_refused(depth):
+    def nested(inner):
+        for _ in range(depth):
+            inner = [inner]
+        return inner
+
+    def innermost(found):
+        for _ in range(depth):
+            (found,) = found
+        return found
+
+    x = np.ones(2)
+    for call in (
+        lambda: tl.jit(lambda d: innermost(d) + 1)(nested(x)),
+        lambda: innermost(tl.jit(lambda d: nested(d + 1))(x)),
+    ):
+        try:
+            np.testing.assert_array_equal(call(), [2, 2])
+        except UserError as error:
+            assert depth > 100 and "nested too deeply" in str(error)

@@ -226,7 +226,10 @@ def _finish(result: Any, inputs: Sequence[Tensor], name: str) -> tuple[Graph, An
             return False
         return True
 
-    structure = _structure(result, leaf)
+    try:
+        structure = _structure(result, leaf)
+    except RecursionError:
+        raise ArgumentError("what the function returns is nested too deeply") from None
     return Graph(inputs, outputs, name=name), structure
 
 

@@ -38,7 +38,12 @@ def flatten(value: Any, on_gpu: bool = False) -> tuple[tuple[Leaf, ...], Any, li
     """
     leaves: list[Leaf] = []
     arrays: list[Any] = []
-    tree = _flatten(value, leaves, arrays, on_gpu)
+    try:
+        tree = _flatten(value, leaves, arrays, on_gpu)
+    except RecursionError:
+        raise ArgumentError(
+            "the lists and dictionaries of an argument are nested too deeply"
+        ) from None
     return tuple(leaves), tree, arrays
 
 
