@@ -263,7 +263,9 @@ def test_passes_take_and_give_modules():
             tir.transform.Simplify(),
         ]
     )
-    with tvm.transform.PassContext(opt_level=3, config={"tir.disable_vectorize": True}) as context:
+    with pytest.warns(UserWarning, match="without effect"):
+        options = tvm.transform.PassContext(opt_level=3, config={"tir.disable_vectorize": True})
+    with options as context:
         lowered = passes(mod)
         assert tvm.transform.PassContext.current() is context
     assert isinstance(lowered, tvm.IRModule)

@@ -33,7 +33,7 @@ def mistake(line: str) -> ParseError:
         ("A[«i, A[0, 0]»] = 1.0", "integer, got float32", None),
         ("«B[i] = 1.5»", "cannot store the float 1.5 as int32", None),
         ("«B[i] = 1 << 40»", "out of the range of int32", None),
-        ("«A[i, 0] = B[i]»", "cannot store int32 in A", 'T.Cast("float32"'),
+        ("«B[i] = A[i, 0]»", "cannot store float32 in B", 'T.Cast("int32"'),
         ("«A[i, 0] = A»", "A is a buffer", "A[...]"),
         ("A[i, 0] = «A» + 1", "A is a buffer", "A[...]"),
         ("A[i, 0] = «A[i, 0] ** 2»", "Pow is not supported", "T.pow"),

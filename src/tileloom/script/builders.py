@@ -427,9 +427,9 @@ def tvm_access_ptr(ptype: ExprLike, *args: ExprLike, dtype: Any = "handle") -> E
     return Call(as_dtype(dtype), "tir.tvm_access_ptr", [as_expr(a) for a in (ptype, *args)])
 
 
-def type_annotation(kind: Any) -> Expr:
+def type_annotation(dtype: Any) -> Expr:
     """A type as an argument of an intrinsic."""
-    return Call(as_dtype(kind), "tir.type_annotation", ())
+    return Call(as_dtype(dtype), "tir.type_annotation", ())
 
 
 def access_ptr(
@@ -556,9 +556,22 @@ def lookup(name: str) -> Any:
     return found
 
 
+def _typed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that may be told the type of its result, which it has anyway."""
+
+    def build(*args: Any, dtype: Any = None) -> Any:
+        result = function(*args)
+        if dtype is not None and result.dtype.element is not as_dtype(dtype).element:
+            raise DTypeError(f"the result is {result.dtype}, not {dtype}")
+        return result
+
+    build.__name__, build.__doc__ = function.__name__, function.__doc__
+    return build
+
+
 def _find(name: str) -> Any:
     if name in _FOLDING:
-        return getattr(expr.intrin, name)
+        return _typed(getattr(expr.intrin, name))
     if name in _NODES:
         return _node(getattr(nodes, name))
     if name not in _KINDS and is_intrinsic(name):

@@ -6,7 +6,7 @@ from ..base import DType, UserError
 from ..base.dtype import wrap_int
 from ..base.errors import DTypeError
 from ..base.late import TYPE_CHECKING
-from ..expr import Expr, ExprLike, FloatImm, IntImm, Var, as_expr, broadcast_to, const
+from ..expr import Cast, Expr, ExprLike, FloatImm, IntImm, Var, as_expr, broadcast_to, const
 from ..tir import Buffer
 from .notes import BufferNote, VarNote, as_region
 
@@ -89,12 +89,14 @@ def _offset(
 
 
 def stored_value(buffer: Buffer, indices: tuple[Expr, ...], value: ExprLike) -> Expr:
-    """What is stored, in the buffer's type: numbers are converted, scalars repeated."""
+    """What is stored, in the buffer's type: numbers and integers are cast, scalars repeated."""
     lanes = buffer.dtype.lanes * (indices[-1].dtype.lanes if indices else 1)
     kind = buffer.dtype.element
     expr = _number(value, kind) if not hasattr(value, "__tileloom_expr__") else as_expr(value)
     if isinstance(expr, (IntImm, FloatImm)) and expr.dtype is not kind:
         expr = _number(expr.value, kind)
+    if expr.dtype.is_int and not expr.dtype.is_bool and kind.is_float:
+        expr = Cast(kind.with_lanes(expr.dtype.lanes), expr)
     if expr.dtype.element is not kind:
         raise DTypeError(
             f"cannot store {expr.dtype} in {buffer.name}, which holds {buffer.dtype}",

@@ -227,7 +227,7 @@ class StatementParser:
 
     def _unpack(self, node: ast.Assign, targets: list[ast.expr], value: Any) -> None:
         if isinstance(value, MetaVar):
-            value = value.value
+            value = [MetaVar(part) for part in value.value]
         many = isinstance(value, (list, tuple, str, range))
         parts = _starred(targets, list(value)) if many else None
         if parts is None:

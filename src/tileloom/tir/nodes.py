@@ -273,6 +273,15 @@ class SeqStmt(Stmt):
 
     seq: tuple[Stmt, ...]
 
+    def __getitem__(self, index: int) -> Stmt:
+        return self.seq[index]
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+    def __bool__(self) -> bool:
+        return True
+
 
 class IfThenElse(Stmt):
     """A branch."""

@@ -96,6 +96,12 @@ def _getter(name: str) -> Callable[[Any], Any]:
     return lambda node: getattr(node, name)
 
 
+def _elem_offset(buffer: nodes.Buffer) -> Expr | None:
+    """Where a buffer starts; None for its pointer, which may be written as 0."""
+    offset = buffer.elem_offset
+    return None if isinstance(offset, IntImm) and offset.value == 0 else offset
+
+
 def _uses(*names: str) -> tuple[tuple[str, str], ...]:
     return tuple((name, USE) for name in names)
 
@@ -115,6 +121,10 @@ register_structure(
     nodes.Buffer,
     *(("data", OPEN), ("dtype", USE), ("shape", OPEN), ("strides", OPEN), ("elem_offset", OPEN)),
     *_uses("scope", "data_alignment", "axis_separators", "buffer_type"),
+)
+_FIELDS[nodes.Buffer] = tuple(
+    (name, _elem_offset if name == "elem_offset" else getter, mode)
+    for name, getter, mode in _FIELDS[nodes.Buffer]
 )
 register_structure(nodes.BufferRegion, *_uses("buffer", "region"))
 register_structure(nodes.MatchBufferRegion, *_uses("buffer", "source"))

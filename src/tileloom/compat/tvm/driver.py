@@ -8,10 +8,11 @@ from typing import Any
 
 from ... import driver
 from ...base.errors import UserError
+from ...base.target import Target
 from ...compute import Tensor
 from ...expr import Var
 from ...lower import pipeline
-from ...runtime import Kernel
+from ...runtime.cuda.errors import NoDriverError
 from ...tir import IRModule, PrimFunc
 from ._names import missing
 from .ir.module import IRModule as Module
@@ -41,6 +42,7 @@ def build(
     target: Any = None,
     *more: Any,
     name: str | None = None,
+    device: str | None = None,
     **_options: Any,
 ) -> Compiled:
     """Machine code for a module, a function, or the tensors of `te`.
@@ -50,6 +52,8 @@ def build(
         target: a target of TVM; the CPU we run on if there is none.
         more: after tensors in the place of `target`, the target (as `build(sch, args, target)`).
         name: of the function, if it has none.
+        device: "emulator" runs code for GPUs on the CPU, and checks it. Without it, code for a GPU
+            runs where there is one; its source can be looked at anywhere.
 
     >>> from tileloom.compat.tvm import nd, te
     >>> A = te.placeholder((3,), name="A")
@@ -64,15 +68,27 @@ def build(
         args, target = target, more[0] if more else None
     program = _program(mod, args, name)
     wanted = as_tileloom(target)
-    kernels = driver.build(program, wanted)
-    if isinstance(kernels, Kernel):
-        kernels = {next(iter(program.functions)): kernels}
-    return Compiled(
-        _by_symbol(program, kernels), partial(driver.show_stage, program, target=wanted)
+    source = partial(driver.show_stage, program, target=wanted)
+    return Compiled(_by_symbol(program, _kernels(program, wanted, device)), source, wanted.kind)
+
+
+def _kernels(program: Module, target: Target, device: str | None) -> Mapping[str, Any]:
+    try:
+        kernels = driver.build(program, target, device)
+    except NoDriverError as error:
+        if device is not None:
+            raise
+        return {str(name): partial(_refuse, error) for name in program.functions}
+    return kernels  # type: ignore[no-any-return]
+
+
+def _refuse(error: NoDriverError, *_args: Any) -> None:
+    raise NoDriverError(
+        error.message, hint='tvm.build(..., device="emulator") runs the code on the CPU'
     )
 
 
-def _by_symbol(program: IRModule, kernels: Mapping[str, Kernel]) -> dict[str, Kernel]:
+def _by_symbol(program: IRModule, kernels: Mapping[str, Any]) -> dict[str, Any]:
     """Kernels under the names of their functions and under their "global_symbol"s."""
     found = {str(name): kernel for name, kernel in kernels.items()}
     for name, func in program.functions.items():

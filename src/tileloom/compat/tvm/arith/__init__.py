@@ -7,7 +7,7 @@ from typing import Any
 
 from .._names import missing
 from . import analyzer, int_set, iter_affine_map, pattern
-from .analyzer import Analyzer, ConstIntBound, ModularSet, ProofStrength
+from .analyzer import Analyzer, ConstIntBound, Extension, ModularSet, ProofStrength
 from .int_set import IntervalSet, IntSet
 from .iter_affine_map import (
     IterMapExpr,
@@ -26,7 +26,8 @@ from .iter_affine_map import (
 from .pattern import detect_linear_equation
 
 __all__ = [
-    "Analyzer", "ConstIntBound", "IntSet", "IntervalSet", "IterMapExpr", "IterMapLevel",
+    "Analyzer", "ConstIntBound", "Extension", "IntSet", "IntervalSet", "IterMapExpr",
+    "IterMapLevel",
     "IterMapResult", "IterMark", "IterSplitExpr", "IterSumExpr", "ModularSet", "ProofStrength",
     "analyzer", "bound", "detect_iter_map", "detect_linear_equation", "int_set",
     "inverse_affine_iter_map", "iter_affine_map", "iter_map_simplify", "normalize_iter_map_to_expr",

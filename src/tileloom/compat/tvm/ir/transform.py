@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ClassVar
@@ -20,7 +21,10 @@ class PassInfo:
 
 
 class PassContext:
-    """Options of passes and what watches them. Our passes take none: it only remembers them."""
+    """Options of passes and what watches them.
+
+    Our passes take none: a warning names those that are given, and they are only remembered.
+    """
 
     _stack: ClassVar[list[PassContext]] = []
 
@@ -41,6 +45,10 @@ class PassContext:
         self.disabled_pass = list(disabled_pass or ())
         self.instruments = list(instruments or ())
         self.config = dict(config or {})
+        ignored = sorted(self.config) + (["instruments"] if self.instruments else [])
+        if ignored:
+            names = ", ".join(ignored)
+            warnings.warn(f"options of PassContext without effect here: {names}", stacklevel=2)
 
     def __enter__(self) -> PassContext:
         PassContext._stack.append(self)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ....expr import IntImm
-from ....runtime import Kernel
 from .._names import missing
 from .ndarray import Device, NDArray
 
@@ -47,17 +46,39 @@ class BenchmarkResult:
     __str__ = __repr__
 
 
+_TYPE_KEYS = {"cpu": "llvm", "cuda": "llvm"}
+
+
+class DeviceModule:
+    """The code of a module that runs on a GPU."""
+
+    def __init__(self, source: Callable[[str], str], kind: str) -> None:
+        self._source, self.type_key = source, kind
+
+    def get_source(self, fmt: str = "") -> str:
+        """PTX; LLVM IR as "ll"."""
+        return self._source("llvm" if fmt == "ll" else "asm")
+
+    inspect_source = get_source
+
+
 class Module:
     """Compiled functions. `mod["main"](a, b)`; `mod(a, b)` runs "main" or the only one."""
 
     entry_name = "__tvm_main__"
-    type_key = "llvm"
     is_runnable = is_binary_serializable = True
 
-    def __init__(self, kernels: Mapping[str, Kernel], source: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        kernels: Mapping[str, Callable[..., Any]],
+        source: Callable[[str], str],
+        kind: str = "cpu",
+    ) -> None:
         self._functions = {name: PackedFunc(name, kernel) for name, kernel in kernels.items()}
         self._source = source
-        self.imported_modules: list[Module] = []
+        self.type_key = _TYPE_KEYS.get(kind, kind)
+        #: As in TVM, code for a GPU is in a module of its own.
+        self.imported_modules = [] if kind == "cpu" else [DeviceModule(source, kind)]
 
     @property
     def entry_func(self) -> PackedFunc:

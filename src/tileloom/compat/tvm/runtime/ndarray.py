@@ -1,4 +1,8 @@
-"""`tvm.nd`: arrays in the memory of a device, which here is the CPU."""
+"""`tvm.nd`: arrays in the memory of a device: the CPU's, or that of a GPU.
+
+Where there is no GPU, what is put on `tvm.cuda()` stays in the CPU's memory, for kernels that are
+built with `device="emulator"`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ import numpy as np
 from ....base import dtype as as_dtype
 from ....base.errors import UnsupportedError
 from ....runtime import as_numpy
+from ....runtime import cuda as gpus
 from ....runtime import empty as _empty
 from .._names import missing
 
@@ -17,6 +22,7 @@ _DEVICE_TYPES = {
     "cpu": 1, "llvm": 1, "c": 1, "cuda": 2, "nvptx": 2, "cuda_host": 3, "opencl": 4, "vulkan": 7,
     "metal": 8, "rocm": 10, "hexagon": 16, "webgpu": 15,
 }  # fmt: skip
+_CUDA = 2
 _NAMES = {1: "cpu", 2: "cuda", 3: "cuda_host", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm"}
 
 
@@ -37,11 +43,15 @@ class Device:
 
     @property
     def exist(self) -> bool:
-        """Whether arrays can be put there."""
+        """Whether there is such a device."""
+        if self.device_type == _CUDA:
+            return gpus.is_available() and self.device_id < gpus.device_count()
         return self.device_type == 1
 
     def sync(self, stream: Any = None) -> None:
         """Wait for what runs: on a CPU nothing does."""
+        if self.device_type == _CUDA and self.exist:
+            gpus.device(self.device_id).synchronize()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Device) and self._key == other._key
@@ -74,7 +84,7 @@ def cpu(dev_id: int = 0) -> Device:
 
 
 def cuda(dev_id: int = 0) -> Device:
-    """A GPU; it has a name, but arrays cannot be put there yet."""
+    """A GPU of NVIDIA."""
     return Device(2, dev_id)
 
 
@@ -102,13 +112,14 @@ def rocm(dev_id: int = 0) -> Device:
 
 
 class NDArray:
-    """An array that kernels take; NumPy's array stands behind it."""
+    """An array that kernels take; NumPy's array stands behind it, or one in a GPU's memory."""
 
-    def __init__(self, data: np.ndarray[Any, Any], device: Device) -> None:
-        if not device.exist:
+    def __init__(self, data: Any, device: Device) -> None:
+        if device.device_type not in (1, _CUDA):
             raise UnsupportedError(
-                f"arrays cannot be put on {device}: tileloom.compat.tvm runs on the CPU",
-                hint="use tvm.cpu(0)",
+                f"arrays cannot be put on {device}: tileloom.compat.tvm runs on CPUs and on GPUs "
+                "of NVIDIA",
+                hint="use tvm.cpu(0) or tvm.cuda(0)",
             )
         self._data, self.device = data, device
 
@@ -120,32 +131,41 @@ class NDArray:
     @property
     def dtype(self) -> str:
         """The element type."""
-        return as_dtype(self._data.dtype)
+        return as_dtype(str(self._data.dtype))
 
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
-        return self._data.ndim
+        return len(self._data.shape)
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """A copy as NumPy's array."""
-        return self._data.copy()
+        if isinstance(self._data, np.ndarray):
+            return self._data.copy()
+        return self._data.numpy()  # type: ignore[no-any-return]
 
     asnumpy = numpy
 
     def copyfrom(self, source: Any) -> NDArray:
         """Take over the elements of another array of the shape."""
-        values = source._data if isinstance(source, NDArray) else np.asarray(source)
+        values = source.numpy() if isinstance(source, NDArray) else np.asarray(source)
         if values.shape != self.shape:
             raise ValueError(f"array shape {values.shape} does not fit {self.shape}")
-        self._data[...] = values
+        self._write(values)
         return self
+
+    def _write(self, values: Any) -> None:
+        if isinstance(self._data, np.ndarray):
+            self._data[...] = values
+        else:
+            kind = as_dtype(self.dtype).numpy
+            self._data.copy_from(np.ascontiguousarray(values, kind))
 
     def copyto(self, target: Any, mem_scope: str | None = None) -> NDArray:
         """Copy into another array, or into a new one on a device."""
         if isinstance(target, NDArray):
             return target.copyfrom(self)
-        return array(self._data, target)
+        return array(self, target)
 
     def same_as(self, other: object) -> bool:
         """Whether both are one array."""
@@ -156,22 +176,28 @@ class NDArray:
         return NDArray(self._data.view(kind).reshape(tuple(shape)), self.device)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._data[index] = value._data if isinstance(value, NDArray) else value
+        given = value.numpy() if isinstance(value, NDArray) else value
+        if isinstance(self._data, np.ndarray):
+            self._data[index] = given
+        else:
+            whole = self.numpy()
+            whole[index] = given
+            self._write(whole)
 
     def __getitem__(self, index: Any) -> Any:
-        return self._data[index]
+        return self._data[index] if isinstance(self._data, np.ndarray) else self.numpy()[index]
 
     def __len__(self) -> int:
         return len(self._data)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
-        return np.array(self._data, dtype, copy=copy)
+        return np.array(self.numpy() if copy is None else self._data, dtype, copy=copy)
 
     def __dlpack__(self, **options: Any) -> Any:
         return self._data.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0
+        return self._data.__dlpack_device__()  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         return f"<NDArray shape={self.shape}, {self.device}>\n{self._data!r}"
@@ -183,9 +209,9 @@ def array(arr: Any, device: Device | None = None, mem_scope: str | None = None) 
     >>> array(np.arange(3, dtype="float32")).numpy()
     array([0., 1., 2.], dtype=float32)
     """
-    source = arr._data if isinstance(arr, NDArray) else np.asarray(arr)
+    source = arr.numpy() if isinstance(arr, NDArray) else np.asarray(arr)
     made = empty(source.shape, source.dtype, device)
-    made._data[...] = source
+    made._write(source)
     return made
 
 
@@ -198,8 +224,8 @@ def empty(
     """A new array with whatever is in the memory."""
     extents = tuple(int(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,)))
     where = cpu(0) if device is None else device
-    if not where.exist:
-        return NDArray(np.empty(0), where)  # which says why
+    if where.device_type == _CUDA and where.exist:
+        return NDArray(gpus.empty(extents, str(as_dtype(dtype)), where.device_id), where)
     return NDArray(_empty(extents, as_dtype(dtype)), where)
 
 

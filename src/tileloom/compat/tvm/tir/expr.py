@@ -61,8 +61,8 @@ def _call(dtype: str, op: Any, args: Sequence[ExprLike]) -> Expr:
     return nodes.Call(dtype, str(op), _exprs(args))
 
 
-IntImm = node_type(nodes.IntImm)
-FloatImm = node_type(nodes.FloatImm)
+IntImm = node_type(nodes.IntImm, lambda dtype, value: nodes.IntImm(dtype, value))
+FloatImm = node_type(nodes.FloatImm, lambda dtype, value: nodes.FloatImm(dtype, value))
 StringImm = node_type(nodes.StringImm)
 Cast = node_type(nodes.Cast, lambda dtype, value: nodes.Cast(dtype, as_expr(value)))
 Not = node_type(nodes.Not, lambda a: nodes.Not(as_expr(a)))

@@ -1,7 +1,7 @@
 """Dot products and small matrix products for processors, in plain loops over vectors.
 
-The names `dot_16x4_*` and `dot_4x4_*` are TVM's, so that its traces replay; here they are vector
-code that compiles on every processor, to the best instructions that it has.
+The names `dot_16x4_*`, `dot_4x4_*`, `*_vrmpy` and `*_vdmpy` are TVM's, so that its traces replay;
+here they are vector code that compiles on every processor, to the best instructions that it has.
 """
 
 from __future__ import annotations
@@ -55,20 +55,20 @@ def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
     return parsed(desc), parsed(impl)
 
 
-def byte_dots(rows: int, left: str, right: str, total: str) -> Pair:
-    """`C[i] += sum(A[k] * B[i, k])` for four bytes: `rows` sums at once, one in each lane."""
+def short_dots(rows: int, left: str, right: str, total: str, depth: int = 4) -> Pair:
+    """`C[i] += sum(A[k] * B[i, k])` of few numbers: `rows` sums at once, one in each lane."""
     head = f"""
-    {_view("A", "4,", left)}
-    {_view("B", f"{rows}, 4", right, "rs, 1")}
+    {_view("A", f"{depth},", left)}
+    {_view("B", f"{rows}, {depth}", right, "rs, 1")}
     {_view("C", f"{rows},", total)}
     with T.block("root"):
-        T.reads(C[0:{rows}], A[0:4], B[0:{rows}, 0:4])
+        T.reads(C[0:{rows}], A[0:{depth}], B[0:{rows}, 0:{depth}])
         T.writes(C[0:{rows}])"""
     desc = f"""
 @T.prim_func
 def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
     rs = T.int32(){head}
-        for i, k in T.grid({rows}, 4):
+        for i, k in T.grid({rows}, {depth}):
             with T.block("update"):
                 vi, vk = T.axis.remap("SR", [i, k])
                 C[vi] = C[vi] + T.cast(A[vk], "{total}") * T.cast(B[vi, vk], "{total}")
@@ -77,7 +77,7 @@ def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
 @T.prim_func
 def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
     rs = T.int32(){head}
-        for k in T.unroll(4):
+        for k in T.unroll({depth}):
             for i in T.vectorized({rows}):
                 C[i] = C[i] + T.cast(A[k], "{total}") * T.cast(B[i, k], "{total}")
 """
@@ -131,12 +131,15 @@ _TILES = (
 )  # fmt: skip
 
 DEFINITIONS: dict[str, Callable[[], Pair]] = {
-    "dot_16x4_vnni": partial(byte_dots, 16, "uint8", "int8", "int32"),
-    "dot_16x4_avx512": partial(byte_dots, 16, "uint8", "int8", "int32"),
-    "dot_4x4_i8i8s32_neon": partial(byte_dots, 4, "int8", "int8", "int32"),
-    "dot_4x4_i8i8s32_sdot": partial(byte_dots, 4, "int8", "int8", "int32"),
-    "dot_4x4_u8u8u32_udot": partial(byte_dots, 4, "uint8", "uint8", "uint32"),
-    "dot_4x4_u8u8i32_hdot": partial(byte_dots, 4, "uint8", "uint8", "int32"),
+    "dot_16x4_vnni": partial(short_dots, 16, "uint8", "int8", "int32"),
+    "dot_16x4_avx512": partial(short_dots, 16, "uint8", "int8", "int32"),
+    "dot_4x4_i8i8s32_neon": partial(short_dots, 4, "int8", "int8", "int32"),
+    "dot_4x4_i8i8s32_sdot": partial(short_dots, 4, "int8", "int8", "int32"),
+    "dot_4x4_u8u8u32_udot": partial(short_dots, 4, "uint8", "uint8", "uint32"),
+    "dot_4x4_u8u8i32_hdot": partial(short_dots, 4, "uint8", "uint8", "int32"),
+    "dot_32x4_u8u8i32_vrmpy": partial(short_dots, 32, "uint8", "uint8", "int32"),
+    "dot_32x4_u8i8i32_vrmpy": partial(short_dots, 32, "uint8", "int8", "int32"),
+    "dot_product_32x2_i16i16i32_vdmpy": partial(short_dots, 32, "int16", "int16", "int32", 2),
     **{f"dot_{n}_f32": partial(dot, n, "float32") for n in (4, 8, 16)},
     **{f"matmul_{m}x{n}x{k}_f32": partial(matmul, m, n, k, "float32") for m, n, k in _TILES},
     **{f"matmul_{m}x{n}x{k}_f64": partial(matmul, m, n, k, "float64") for m, n, k in ((4, 8, 4),)},

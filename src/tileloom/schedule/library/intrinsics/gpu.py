@@ -236,6 +236,7 @@ def _wmma() -> Iterator[tuple[str, Callable[[], Pair]]]:
 DEFINITIONS: dict[str, Callable[[], Pair]] = {
     **dict(_wmma()),
     "dp4a_s8s8s32": partial(dp4a, "int8", "int8", "int32"),
+    "sdot4": partial(dp4a, "int8", "int8", "int32"),  # as TVM calls it for GPUs of AMD
     "dp4a_u8u8u32": partial(dp4a, "uint8", "uint8", "uint32"),
     "dp4a_s8u8s32": partial(dp4a, "int8", "uint8", "int32"),
     "dp4a_u8s8s32": partial(dp4a, "uint8", "int8", "int32"),

@@ -1,0 +1,205 @@
+"""Names and forms that scripts for TVM use: constructors, casts, intrinsics, devices, options."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tileloom.compat.tvm as tvm
+from tileloom.compat.tvm import te, tir
+from tileloom.compat.tvm.script import tir as T
+from tileloom.compat.tvm.tir.tensor_intrin import arm_cpu, hexagon, rocm
+
+
+def test_integers_are_cast_into_buffers_of_floats() -> None:
+    @T.prim_func
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        for i in range(8):
+            A[i] = i
+            B[i] = 3
+
+    assert 'A[i] = T.Cast("float32", i)' in str(func)
+    assert "B[i] = T.float32(3.0)" in str(func)
+    a, b = tvm.nd.empty((8,)), tvm.nd.empty((8,))
+    tvm.build(func)(a, b)
+    np.testing.assert_array_equal(a.numpy(), np.arange(8))
+    np.testing.assert_array_equal(b.numpy(), np.full(8, 3))
+
+
+def test_arguments_by_keyword() -> None:
+    assert tir.IntImm(dtype="int32", value=3) is tir.IntImm("int32", 3)
+    assert tir.FloatImm(dtype="float32", value=1.5) is tir.FloatImm("float32", 1.5, span=None)
+
+    @T.prim_func
+    def func(A: T.Buffer((8,), "float32")):
+        A[0] = T.round(A[1], dtype="float32")
+        A[1] = T.exp(A[1], dtype="float32")
+        kind = T.meta_var(T.type_annotation(dtype="float32"))
+        T.evaluate(T.tvm_access_ptr(kind, A.data, 0, 8, 1, dtype="handle"))
+
+    assert "A[0] = T.round(A[1])" in str(func)
+    assert 'T.tvm_access_ptr(T.type_annotation("float32"), A.data, 0, 8, 1)' in str(func)
+    with pytest.raises(tvm.TVMError, match="the result is float32, not int32"):
+
+        @T.prim_func
+        def wrong(A: T.Buffer((8,), "float32")):
+            A[0] = T.round(A[1], dtype="int32")
+
+
+def test_statements_in_a_row() -> None:
+    @T.prim_func
+    def func(A: T.Buffer((8,), "float32")):
+        A[0] = T.float32(0)
+        A[1] = T.float32(1)
+
+    body = func.body
+    assert len(body) == 2 and body[1].same_as(body.seq[1]) and not body[0].same_as(body[1])
+    assert body[-1] is body[1] and [stmt.indices[0].value for stmt in body] == [0, 1]
+    assert bool(body)
+
+
+def test_a_buffer_may_say_that_it_starts_at_its_pointer() -> None:
+    bare = tir.decl_buffer((8,), "float32", "A")
+    for zero in (0, tir.IntImm("int64", 0)):
+        other = tir.decl_buffer((8,), "float32", "A", elem_offset=zero)
+        assert tvm.ir.structural_equal(bare, other, map_free_vars=True)
+        same = tvm.ir.structural_hash(bare, True) == tvm.ir.structural_hash(other, True)
+        assert same
+    other = tir.decl_buffer((8,), "float32", "A", elem_offset=1)
+    assert not tvm.ir.structural_equal(bare, other, map_free_vars=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        (arm_cpu.DP4A_S8S8S32_INTRIN, ("int8", "int8", "int32", 1, 4)),
+        (rocm.AMDGPU_SDOT4_INTRIN, ("int8", "int8", "int32", 1, 4)),
+        (hexagon.VRMPY_u8u8i32_INTRIN, ("uint8", "uint8", "int32", 32, 4)),
+        (hexagon.VRMPY_u8i8i32_INTRIN, ("uint8", "int8", "int32", 32, 4)),
+        (hexagon.VDMPY_i16i16i32_INTRIN, ("int16", "int16", "int32", 32, 2)),
+    ],
+)
+def test_intrinsics_of_other_machines(name, arguments) -> None:
+    left, right, total, rows, depth = arguments
+    desc = tir.TensorIntrin.get(name).desc
+    assert [str(buffer.dtype) for buffer in desc.buffers] == [left, right, total]
+    if rows == 1:
+        return
+    a = te.placeholder((8, depth), left, name="A")
+    b = te.placeholder((rows, depth), right, name="B")
+    k = te.reduce_axis((0, depth), "k")
+    c = te.compute(
+        (8, rows),
+        lambda i, j: te.sum(a[i, k].astype(total) * b[j, k].astype(total), axis=k),
+        name="C",
+    )
+    sch = tir.Schedule(te.create_prim_func([a, b, c]))
+    _, j, _ = sch.get_loops("C")
+    sch.decompose_reduction("C", j)
+    sch.tensorize(sch.get_loops("C_update")[1], name)
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 99, (8, depth)).astype(left)
+    y = rng.integers(0, 99, (rows, depth)).astype(right)
+    out = tvm.nd.empty((8, rows), total)
+    tvm.build(sch.mod)(tvm.nd.array(x), tvm.nd.array(y), out)
+    np.testing.assert_array_equal(out.numpy(), x.astype(total) @ y.astype(total).T)
+
+
+def test_intrinsics_that_only_their_hardware_has() -> None:
+    """They are taken unchecked: nothing here can run them."""
+    lanes, local = 64, 4
+
+    def place(i, j):
+        return i + j // 4 * 16, j % 4
+
+    def back(thread, k):
+        return thread % 16, thread // 16 * 4 + k
+
+    @T.prim_func
+    def load(r: T.handle, m: T.handle):
+        M = T.match_buffer(m, (16, 16), "float16", offset_factor=16, scope="shared")
+        R = T.match_buffer(r, (lanes, local), "float16", offset_factor=1, scope="warp")
+        with T.block("root"):
+            T.reads(M[0:16, 0:16])
+            T.writes(R[0:lanes, 0:local])
+            for i, j in T.grid(16, 16):
+                with T.block("load"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    thread, k = T.meta_var(place(vi, vj))
+                    R[thread, k] = M[vi, vj]
+
+    @T.prim_func
+    def load_by_threads(r: T.handle, m: T.handle):
+        s = T.int32()
+        M = T.match_buffer(m, (16, 16), "float16", offset_factor=16, scope="shared", strides=[s, 1])
+        R = T.match_buffer(r, (lanes, local), "float16", offset_factor=1, scope="warp")
+        with T.block("root"):
+            T.reads(M[0:16, 0:16])
+            T.writes(R[0:lanes, 0:local])
+            thread = T.env_thread("threadIdx.x")
+            for k in range(local):
+                i, j = T.meta_var(back(thread, k))
+                T.launch_thread(thread, lanes)
+                R[thread, k] = M[i, j]
+
+    found = tir.TensorIntrin.register("test_mfma_load", load, load_by_threads, override=True)
+    assert found.checked
+    assert "LetStmt" not in str(load_by_threads) and " = thread %" not in str(load_by_threads)
+
+
+def test_extensions_have_names() -> None:
+    extension = tvm.arith.Extension.TransitivelyProveInequalities
+    analyzer = tvm.arith.Analyzer()
+    analyzer.enabled_extensions = extension
+    assert analyzer.enabled_extensions == extension
+
+
+def test_options_without_effect_are_named() -> None:
+    with pytest.warns(UserWarning, match=r"without effect .*: tir\.disable_vectorize, tir\.x"):
+        tvm.transform.PassContext(config={"tir.x": 1, "tir.disable_vectorize": True})
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tvm.transform.PassContext(opt_level=3, disabled_pass=["x"])
+
+
+# ---------------------------------------------------------------------------- GPUs
+
+
+@T.prim_func
+def doubled(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    for i in T.thread_binding(64, thread="threadIdx.x"):
+        with T.block("B"):
+            vi = T.axis.spatial(64, i)
+            B[vi] = A[vi] * T.float32(2)
+
+
+def test_code_for_gpus() -> None:
+    built = tvm.build(doubled, target="cuda -arch=sm_80")
+    (device,) = built.imported_modules
+    assert device.type_key == "cuda" and ".target sm_80" in device.get_source()
+    assert "define" in device.get_source("ll")
+    assert tvm.build(doubled, target="llvm").imported_modules == []
+
+
+def test_the_emulator() -> None:
+    dev = tvm.cuda()
+    source = np.arange(64, dtype="float32")
+    a, b = tvm.nd.array(source, dev), tvm.nd.empty((64,), "float32", dev)
+    assert a.device == dev and str(dev) == "cuda(0)" and b.dtype == "float32" and b.ndim == 1
+    if not dev.exist:
+        with pytest.raises(tvm.TVMError, match="emulator"):
+            tvm.build(doubled, target="cuda")(a, b)
+        tvm.build(doubled, target="cuda", device="emulator")(a, b)
+    else:
+        tvm.build(doubled, target="cuda")(a, b)
+    np.testing.assert_array_equal(b.numpy(), source * 2)
+    b[3] = -1.0
+    assert b[3] == -1 and len(b) == 64
+    on_host = b.copyto(tvm.cpu())
+    assert on_host.device == tvm.cpu() and on_host[3] == -1
+    assert a.copyto(b) is b
+    np.testing.assert_array_equal(np.asarray(b), source)
+    with pytest.raises(tvm.TVMError, match="cannot be put on vulkan"):
+        tvm.nd.array(source, tvm.vulkan())
