@@ -9,6 +9,7 @@ from typing import Any
 from ..base.errors import UserError
 from . import ops
 from .nodes import Graph, Tensor
+from .ops.common import index_kind
 from .symbols import is_symbolic
 
 #: Ops whose results are positions along the axis that the attribute names.
@@ -39,8 +40,9 @@ def out_of_range(indices: Tensor, extent: int) -> Tensor | None:
     if not indices.type.size or _is_position(indices, extent):
         return None
     kind = indices.dtype
-    if kind.bits < 32 or kind.is_unsigned:
-        indices = ops.cast(indices, "int32" if kind.bits < 32 else "int64")
+    if kind.bits < 32 or kind.is_unsigned or index_kind(extent) == "int64":
+        wide = kind.bits >= 32 or index_kind(extent) == "int64"
+        indices = ops.cast(indices, "int64" if wide else "int32")
     return ops.logical_or(ops.less(indices, -extent), ops.greater_equal(indices, extent))
 
 
