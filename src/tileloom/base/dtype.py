@@ -129,7 +129,7 @@ _PYTHON_TYPES: dict[Any, str] = {bool: "bool", int: "int64", float: "float32"}
 def _parse(name: str) -> DType:
     element, is_vector, count = name.partition("x")
     lanes = int(count) if count.isdecimal() else 0 if is_vector else 1
-    if element.startswith("complex"):
+    if name.startswith("complex"):
         raise DTypeError(f"complex numbers are not supported, got {name!r}")
     if element not in _ELEMENTS or lanes < 1:
         raise DTypeError(f"unknown data type {name!r}")
