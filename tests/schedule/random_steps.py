@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from schedule.random_intrinsics import intrinsic_of
 from tileloom import Schedule, ScheduleError
 from tileloom import compute as te
 from tileloom.compute.math import call
@@ -155,12 +156,21 @@ class Walker:
         """Where a cache lives."""
         return self.rng.choice(["global", "local"])
 
+    def reduction(self) -> Any:
+        """A block with an init, if one of a few has one."""
+        for _ in range(5):
+            block = self.block()
+            if self.sch.get(block).init is not None:
+                break
+        return block
+
     def decompose(self) -> None:
-        block = self.block()
+        block = self.reduction()
         self.sch.decompose_reduction(block, self.rng.choice(self.sch.get_loops(block)))
 
     def rfactor(self) -> None:
-        self.sch.rfactor(self.loop(), self.rng.choice([0, 0, 1, -1]))
+        loops = self.sch.get_loops(self.reduction())
+        self.sch.rfactor(self.rng.choice(loops + loops[-2:]), self.rng.choice([0, 0, 1, -1]))
 
     def mark(self) -> None:
         method = self.rng.choice(["parallel", "vectorize", "unroll", "add_unit_loop"])
@@ -171,15 +181,41 @@ class Walker:
 
     def layout(self) -> None:
         block = self.block()
-        maps = [lambda *i: tuple(reversed(i)), lambda *i: (*i[:-1], i[-1] // 2, i[-1] % 2)]
-        self.sch.transform_layout(block, ("write", 0), self.rng.choice(maps), pad_value=0.0)
+        stmt = self.sch.get(block)
+        side, regions = self.rng.choice([("write", stmt.writes), ("read", stmt.reads)])
+        if not regions:
+            raise IndexError("no buffers")
+        number = self.rng.randrange(len(regions))
+        pad = self.rng.choice([None, 0.0, 0.0])
+        index_map = self.index_map(regions[number].buffer.ndim)
+        self.sch.transform_layout(block, (side, number), index_map, pad_value=pad)
 
     def block_layout(self) -> None:
-        maps = [lambda *i: tuple(reversed(i)), lambda *i: (*i[:-1], i[-1] // 2, i[-1] % 2)]
-        self.sch.transform_block_layout(self.block(), self.rng.choice(maps))
+        block = self.block()
+        index_map = self.index_map(len(self.sch.get(block).iter_vars))
+        self.sch.transform_block_layout(block, index_map)
+
+    def index_map(self, rank: int) -> Callable[..., Any]:
+        """Axes in another order, one split in two, or two made one."""
+        if rank == 0:
+            raise IndexError("no axes")
+        axis, factor = self.rng.randrange(rank), self.rng.choice([2, 2, 3, 4])
+        order = self.rng.sample(range(rank), rank)
+        other = min(axis + 1, rank - 1)
+        size = self.rng.choice([2, 4, 5, 8])
+        return self.rng.choice(
+            [
+                lambda *i: tuple(i[k] for k in order),
+                lambda *i: (*i[:axis], i[axis] // factor, i[axis] % factor, *i[axis + 1 :]),
+                lambda *i: (*i[:axis], *i[axis + 1 :], i[axis] // factor, i[axis] % factor),
+                lambda *i: (*i[:axis], i[axis] * size + i[other], *i[other + 1 :]),
+            ]
+        )
 
     def reindex(self) -> None:
-        self.sch.reindex(self.block(), (self.rng.choice(["read", "write"]), 0))
+        self.sch.reindex(
+            self.block(), (self.rng.choice(["read", "write"]), self.rng.choice([0, 1]))
+        )
 
     def blockize(self) -> None:
         self.sch.blockize(self.loop())
@@ -229,6 +265,45 @@ class Walker:
     def place(self) -> None:
         self.sch.set_scope(self.block(), 0, self.scope())
 
+    def inplace(self) -> None:
+        self.sch.cache_inplace(self.block(), self.rng.choice([0, 0, 1]), self.scope())
+
+    def online(self) -> None:
+        self.sch.reduce_online(self.block(), self.block())
+
+    def separate(self) -> None:
+        self.sch.set_axis_separator(self.block(), ("write", 0), [1])
+
+    def tensorize(self) -> None:
+        """An intrinsic made of what a block is, in place of it."""
+        block = self.block() if self.rng.random() < 0.5 else self.sch.blockize(self.loop())
+        name = intrinsic_of(self.sch.get(block))
+        self.sch.tensorize(block, name)
+
+    def nested(self) -> None:
+        """A tile, and a block around it."""
+        loop = self.loop()
+        outer, inner = self.sch.split(loop, [None, self.rng.choice([2, 3, 4])])
+        self.sch.blockize(inner if self.rng.random() < 0.7 else outer)
+
+    def chain(self) -> None:
+        """Consumers after each other under a loop of what they read."""
+        block = self.block()
+        loop = self.rng.choice(self.sch.get_loops(block))
+        for _ in range(self.rng.randint(1, 3)):
+            consumers = self.sch.get_consumers(block)
+            block = self.rng.choice(consumers)
+            self.sch.reverse_compute_at(block, loop, self.rng.random() < 0.5)
+
+    def pipeline(self) -> None:
+        """The blocks of a loop in stages, the first one ahead of the others."""
+        loop = self.loop()
+        count = len(self.sch.get_child_blocks(loop))
+        if count < 2:
+            raise IndexError("no stages")
+        self.sch.annotate(loop, "software_pipeline_stage", [0] + [1] * (count - 1))
+        self.sch.annotate(loop, "software_pipeline_order", list(range(count)))
+
 
 _STEPS: dict[str, Callable[[Walker], None]] = {
     name: getattr(Walker, name)
@@ -237,7 +312,7 @@ _STEPS: dict[str, Callable[[Walker], None]] = {
         "reverse_compute_inline", "cache_read", "cache_write", "decompose", "rfactor", "mark",
         "merge", "layout", "block_layout", "reindex", "blockize", "note", "blockize_several",
         "partition", "index", "reindex_cache", "copy_at", "pad", "pad_loops", "roll", "axes",
-        "place",
+        "place", "inplace", "online", "separate", "tensorize", "nested", "chain", "pipeline",
     )
 }  # fmt: skip
 
@@ -245,4 +320,5 @@ _STEPS: dict[str, Callable[[Walker], None]] = {
 _DRAWN = sorted(_STEPS) + 2 * [
     "compute_at", "reverse_compute_at", "reverse_compute_inline", "rfactor", "merge", "decompose",
     "split", "fuse", "reorder", "roll", "cache_read", "cache_write",
+    "nested", "chain", "layout", "block_layout",
 ]  # fmt: skip

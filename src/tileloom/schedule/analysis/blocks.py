@@ -24,9 +24,9 @@ from ..errors import name_of, refuse
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from .affine import affine_binding, masked_binding
-from .reductions import check_statements, statement_fault
+from .reductions import statement_fault
 from .scope import BlockScope, block_scope, touched_buffers
-from .tree import child_blocks, child_realizes, is_zero, loops_above, scope_root
+from .tree import child_blocks, child_realizes, is_zero, scope_root
 
 
 def _dominance_fault(scope: BlockScope, block: Block) -> str | None:
@@ -161,46 +161,6 @@ def _outputs(state: ScheduleState, block: StmtSRef) -> list[Buffer]:
     return [buffer for buffer in touched_buffers(state, block.block)[1] if buffer not in local]
 
 
-def check_starts(state: ScheduleState, block: StmtSRef, buffer: Buffer, what: str) -> None:
-    """Refuse a block that goes on with results begun outside of its scope, for what loses them."""
-    stmt = block.block
-    if stmt.init is None:
-        if not any(region.buffer is buffer for region in stmt.reads) or _stores_first(stmt, buffer):
-            return
-        why = f"reads what it writes, {buffer.name!r}, and does not start it"
-    else:
-        check_statements(state, block)
-        own = {outer.loop.loop_var for outer in loops_above(block)}
-        outer = {s.loop.loop_var for s in block.ancestors() if s.is_loop} - own
-        outer.update(a.var for s in block.ancestors() if s.is_block for a in s.block.iter_vars)
-        reduced = frozenset[Var]().union(
-            *(
-                free_vars(value)
-                for axis, value in zip(stmt.iter_vars, state.realize(block).iter_values)
-                if axis.iter_type == REDUCE
-            )
-        )
-        if reduced.isdisjoint(outer):
-            return
-        why = f"reduces along loops outside of the block {scope_root(block).block.name_hint!r}"
-    raise refuse(
-        f"{name_of(block)} {why}, so {what} would lose what is there before",
-        at=[block],
-        hint="take this step before decompose_reduction and blockize, or use cache_inplace",
-    )
-
-
-def _stores_first(block: Block, buffer: Buffer) -> bool:
-    """Whether what runs first of all accesses to a buffer in a block is a store."""
-    for node in pre_order(block.body):
-        loads = (n for e in stmt_exprs(node) for n in post_order(e) if isinstance(n, BufferLoad))
-        if any(load.buffer is buffer for load in loads):
-            return False
-        if isinstance(node, BufferStore) and node.buffer is buffer:
-            return True
-    return True
-
-
 def check_not_output(state: ScheduleState, block: StmtSRef) -> None:
     """Refuse a block that writes what is seen outside of its scope."""
     outputs = _outputs(state, block)
@@ -280,7 +240,7 @@ def loop_vars_used(realize: BlockRealize) -> frozenset[Var]:
 
 __all__ = [
     "check_compact_dataflow", "check_complete", "check_complete_or_reduction", "check_not_output",
-    "check_reduction", "check_starts", "check_trivial_binding", "complete_fault",
+    "check_reduction", "check_trivial_binding", "complete_fault",
     "has_trivial_binding", "holds_blocks", "is_complete", "is_output", "is_reduction", "is_zero",
     "leaf_store", "loaded_buffers", "loaded_points", "loop_iter_type", "loop_vars_used",
     "reduction_fault",

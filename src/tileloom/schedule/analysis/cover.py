@@ -114,9 +114,9 @@ def _covered(
 
 def _in_doubt(condition: Expr, given: Expr, running: Mapping[Var, Range]) -> Expr:
     """What is left of a producer's condition where the consumer's holds, at the same place."""
-    known = set(_conjuncts(given))
+    known = set(conjuncts(given))
     result: Expr = const(True)
-    for part in _conjuncts(condition):
+    for part in conjuncts(condition):
         if part not in known or not free_vars(part).isdisjoint(running):
             result = binary(And, result, part)
     return result
@@ -155,16 +155,17 @@ def _left(condition: Expr, domains: Mapping[Var, Range], given: Expr) -> Expr:
     known = Analyzer(domains)
     result: Expr = const(True)
     with known.constraint(given):
-        for part in _conjuncts(condition):
+        for part in conjuncts(condition):
             if not known.can_prove(part):
                 result = binary(And, result, part)
     return result
 
 
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
+def conjuncts(condition: Expr) -> Iterator[Expr]:
+    """The parts of a condition that all must hold."""
     if isinstance(condition, And):
-        yield from _conjuncts(condition.a)
-        yield from _conjuncts(condition.b)
+        yield from conjuncts(condition.a)
+        yield from conjuncts(condition.b)
     else:
         yield condition
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from ...expr import (
     Analyzer,
     Expr,
+    IntImm,
     IntSet,
     Range,
     Var,
@@ -162,6 +163,8 @@ def lower_bound(
         if not total.args:
             box.append(IntSet(total.base, analyzer.simplify(total.base + last)))
             continue
+        if any(isinstance(arg.scale, IntImm) and arg.scale.value < 0 for arg in total.args):
+            return None
         step, outer = total.args[-1].scale, total.args[0]
         if not is_one(step) and not analyzer.can_prove(part.extent >= step):
             return None

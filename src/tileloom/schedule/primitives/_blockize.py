@@ -42,6 +42,7 @@ from ...tir.analysis_intervals import Intervals
 from ..analysis.blocks import loaded_points
 from ..analysis.order import repetition_fault
 from ..analysis.reductions import check_statements
+from ..analysis.scope import touched_buffers
 from ..analysis.tree import child_blocks, is_one, is_zero, loops_in_sight, only_child_chain
 from ..errors import name_of, refuse
 from ..sref import StmtSRef
@@ -91,7 +92,7 @@ def divide(
     domains = {loop.loop_var: Range(loop.min, loop.extent) for loop in loops}
     inner = [loop.loop_var for loop in inside]
     found = subspace_divide(realize.iter_values, domains, inner, realize.predicate)
-    if found:
+    if found and not any(map(_counts_down, found.divisions)):
         parts = found.divisions
         if preserve_unit_iters:
             pairs = zip(realize.iter_values, parts, strict=True)
@@ -101,12 +102,19 @@ def divide(
     if simple is None:
         raise refuse(
             f"the values of {name_of(realize.block)} cannot be divided into a part of the loops "
-            f"outside and a part of the loops inside: {found.errors[0]}",
+            "outside and a part of the loops inside"
+            + (f": {found.errors[0]}" if found.errors else ", as one of them counts down"),
             at=at,
             hint="split the loops so that the inner extents divide the outer ones",
             fast="The bindings of the inner block can not be blockized",
         )
     return Divided(simple, _TRUE, _TRUE)
+
+
+def _counts_down(part: Division) -> bool:
+    """Whether a value grows while its loops count down, which no domain can tell."""
+    extents = (part.outer_extent, part.inner_extent)
+    return any(isinstance(extent, IntImm) and extent.value < 0 for extent in extents)
 
 
 def _one_sided(
@@ -260,6 +268,11 @@ class Renamed(StmtRewriter):
 # ---------------------------------------------------------------------------- building
 
 
+def loop_axes(loops: Sequence[For]) -> list[IterVar]:
+    """Loops as variables, for regions of blocks that use them directly."""
+    return [IterVar(Range(loop.min, loop.extent), loop.loop_var, SPATIAL) for loop in loops]
+
+
 def relaxed(regions: Sequence[BufferRegion], inner: Sequence[IterVar]) -> tuple[BufferRegion, ...]:
     """The regions that are touched while the inner variables run."""
     intervals = Intervals()
@@ -386,14 +399,36 @@ def blockized(
         init = outer_init(changed.init, inner, inside, f"{block.name_hint}_init")
     outer = Block(
         tuple(binder.outer),
-        relaxed(changed.reads, axes.variables),
-        relaxed(changed.writes, axes.variables),
+        relaxed(changed.reads, [*axes.variables, *loop_axes(inside)]),
+        relaxed(changed.writes, [*axes.variables, *loop_axes(inside)]),
         f"{block.name_hint}_o",
         body,
         init,
     )
+    check_tells(state, [block_sref], outer)
     block_map = {**renamed.block_map, block: inner.block}
     return BlockRealize(tuple(binder.values), divided.outer_predicate, outer), block_map
+
+
+def check_tells(state: ScheduleState, blocks: Sequence[StmtSRef], outer: Block) -> None:
+    """Refuse blocks that do not declare what they touch, where the one around them would hide it.
+
+    What declares nothing at all is looked into.
+    """
+    if not (outer.iter_vars or outer.reads or outer.writes):
+        return
+    for block in blocks:
+        for side, regions in zip(
+            touched_buffers(state, block.block), (outer.reads, outer.writes), strict=True
+        ):
+            hidden = next((b for b in side if not any(r.buffer is b for r in regions)), None)
+            if hidden is not None and hidden not in outer.alloc_buffers:
+                raise refuse(
+                    f"{name_of(block)} does not declare what it touches of {hidden.name!r}, and "
+                    "the block around it would hide that",
+                    at=[block],
+                    hint="blockize before loop_partition",
+                )
 
 
 def _check_no_repetition(

@@ -45,7 +45,7 @@ from ..errors import name_of, refuse
 from ..rewrite import nest
 from ..sref import StmtSRef
 from ..state import ScheduleState, copy_loop
-from ._boxes import touched_box
+from ._boxes import made_whole, touched_box
 from ._domains import covering
 from ._rebuild import index_in, rebuilt
 
@@ -109,6 +109,21 @@ def written_region(
     return tuple(
         clipped(covering(analyzer, interval, Range.from_extent(size)), size)
         for interval, size in zip(box, region.buffer.shape, strict=True)
+    )
+
+
+def check_made_whole(
+    state: ScheduleState, writer: StmtSRef, region: BufferRegion, place: StmtSRef
+) -> None:
+    """Refuse to copy a box of which an iteration of a place makes only some elements."""
+    domains = path_domains(writer, place)
+    if made_whole(state, writer, region, domains, domains_around(place)) is not None:
+        return
+    raise refuse(
+        f"{name_of(writer)} makes only some of the elements of {region.buffer.name!r} in a box "
+        f"around them, so a copy in {name_of(place)} would read others before they are made",
+        at=[writer, place],
+        hint="let loops make whole boxes, by factors that divide",
     )
 
 

@@ -185,7 +185,7 @@ class Inversion:
             if not self._holds(IntSet(low, high), intersect(self.analyzer, required, limit)):
                 raise self._stuck(buffer, low)
             return
-        solved = self._solve(low, is_point=low is high, required=required, limit=limit)
+        solved = self._solve(buffer, low, low is high, required, limit)
         if solved is None:
             raise self._stuck(buffer, low)
         var, domain = solved
@@ -211,7 +211,7 @@ class Inversion:
         )
 
     def _solve(
-        self, index: Expr, is_point: bool, required: IntSet, limit: IntSet
+        self, buffer: Buffer, index: Expr, is_point: bool, required: IntSet, limit: IntSet
     ) -> tuple[Var, Domain] | None:
         """The variable in an index, and the values for which the index is in the interval."""
         match index:
@@ -222,13 +222,18 @@ class Inversion:
             case Var() as var if is_point:
                 return var, Domain(required, limit)
             case Add(inner, e) | Add(e, inner) if is_point and self._is_fixed(e):
-                return self._solve(inner, True, self._moved(required, e), self._moved(limit, e))
+                wide, most = self._moved(required, e), self._moved(limit, e)
+                return self._solve(buffer, inner, True, wide, most)
             case Sub(e, inner) if is_point and self._is_fixed(e):
-                return self._solve(inner, True, self._turned(required, e), self._turned(limit, e))
+                wide, most = self._turned(required, e), self._turned(limit, e)
+                return self._solve(buffer, inner, True, wide, most)
             case FloorDiv(inner, e) if is_point and self.analyzer.can_prove(e >= 1):
                 wide, most = self._times(required, e), self._times(limit, e)
-                return self._solve(inner, True, wide, most)
-            case FloorMod(Var() as var, _) if is_point:
+                return self._solve(buffer, inner, True, wide, most)
+            case FloorMod(Var() as var, e) if is_point:
+                last = self.analyzer.simplify(e - 1)
+                if not self._holds(required, IntSet(const(0, last.dtype), last)):
+                    self.inexact.append(buffer)
                 return var, Domain()
             case _:
                 return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...expr import (
     GE,
@@ -49,7 +49,7 @@ from ..errors import name_of, refuse
 from ..rewrite import nest
 from ..sref import StmtSRef
 from ..state import ScheduleState, copy_loop
-from ._boxes import first_load, touched_box
+from ._boxes import first_load, made_whole, touched_box
 from ._domains import Box, Domain, Inversion, covering, hull_of
 from ._move_back import Consumer, check_runs_all
 from ._rebuild import rebuilt
@@ -260,7 +260,10 @@ def _iteration_domains(
     stmt = block.block
     inversion = Inversion(stmt.iter_vars, analyzer, [block, loop, *needed])
     own = sure_writes(state, stmt) if forward else stmt.reads
+    inexact: list[Buffer] = []
     for buffer, provided in _by_buffer(own).items():
+        if not forward and not _exactly_made(state, needed, loop, buffer, outer):
+            inexact.append(buffer)
         boxes = [
             box
             for other in needed
@@ -272,9 +275,10 @@ def _iteration_domains(
             if not forward:
                 _check_aligned(analyzer, block, provided, required, buffer)
             inversion.require(buffer, provided.region, required)
-    if not forward and inversion.inexact:
+    inexact += inversion.inexact
+    if not forward and inexact:
         raise refuse(
-            f"{name_of(block)} reads {inversion.inexact[0].name!r} in another grouping than "
+            f"{name_of(block)} reads {inexact[0].name!r} in another grouping than "
             f"iterations of {name_of(loop)} make it, so it would take what others make",
             at=[block, loop],
             hint="choose a loop further out, or tile the producer by what is read together",
@@ -313,16 +317,31 @@ def _touched(
     shared = reads and storage_rank(buffer.scope) > 0
     domains = path_domains(other, loop, buffer.scope if shared else None)
     fixed = {var: domain for var, domain in outer.items() if var not in domains}
+    boxes: list[Box] = []
     values = dict(zip((a.var for a in stmt.iter_vars), state.realize(other).iter_values))
-    return [
-        touched_box(
-            [Range(substitute(p.min, values), substitute(p.extent, values)) for p in r.region],
-            domains,
-            _TRUE,
-            fixed,
-        )
-        for r in regions
-    ]
+    for region in regions:
+        made = None if reads else made_whole(state, other, region, domains, fixed)
+        parts = [
+            Range(substitute(p.min, values), substitute(p.extent, values)) for p in region.region
+        ]
+        boxes.append(touched_box(parts, domains, _TRUE, fixed) if made is None else made)
+    return boxes
+
+
+def _exactly_made(
+    state: ScheduleState,
+    givers: Sequence[StmtSRef],
+    loop: StmtSRef,
+    buffer: Buffer,
+    outer: Mapping[Var, Range],
+) -> bool:
+    """Whether an iteration of a loop makes all of the box around what it makes."""
+    return all(
+        made_whole(state, giver, region, path_domains(giver, loop), outer) is not None
+        for giver in givers
+        for region in sure_writes(state, giver.block)
+        if region.buffer is buffer
+    )
 
 
 def _whole(size: Expr) -> IntSet:

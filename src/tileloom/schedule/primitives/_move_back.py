@@ -47,6 +47,9 @@ from ..sref import StmtSRef
 from ..state import ScheduleState
 from ._boxes import runs_all
 
+#: Reductions, and the loops along which each reduces.
+Carriers = dict[StmtSRef, list[StmtSRef]]
+
 
 def check_runs_all(state: ScheduleState, block: StmtSRef) -> None:
     """Refuse a consumer that runs only some of its instances: moved, it might run more of them.
@@ -210,13 +213,17 @@ class Consumer:
         A block that runs after each step of a reduction takes unfinished sums, and in the end the
         finished ones. That changes nothing if it computes everything anew each time.
         """
-        unfinished = self._unfinished(givers)
+        unfinished: Carriers = {}
+        for giver in givers:
+            found = self._unfinished(giver)
+            self._check_taken_whole(giver, found)
+            unfinished.update(found)
         if not unfinished:
             self._check_made(givers)
             return
-        giver, carrier = next(iter(unfinished.items()))
+        giver, (carrier, *_) = next(iter(unfinished.items()))
         why = f"{name_of(giver)} reduces along {name_of(carrier)}"
-        kinds = {sref.loop.kind for sref in unfinished.values()}
+        kinds = {sref.loop.kind for carriers in unfinished.values() for sref in carriers}
         where = [self.loop, giver, self.block]
         hint = "choose a loop outside of its reduction loops"
         if not kinds <= {SERIAL, UNROLLED}:
@@ -242,18 +249,40 @@ class Consumer:
                 at=[self.loop, partial[0], self.block],
             )
 
-    def _unfinished(self, givers: Sequence[StmtSRef]) -> dict[StmtSRef, StmtSRef]:
-        """The blocks whose results are not final in each iteration around, and a loop of each."""
+    def _check_taken_whole(self, giver: StmtSRef, unfinished: Carriers) -> None:
+        """Refuse where the last time that an instance runs is not when a sum it takes is finished.
+
+        The block runs for all that takes what the giver makes in an iteration, but for the
+        variables that other givers decide.
+        """
+        carrying = {sref.loop.loop_var for found in unfinished.values() for sref in found}
+        stmt, made = self.block.block, {region.buffer for region in giver.block.writes}
+        taken = [part.min for r in stmt.reads if r.buffer in made for part in r.region]
+        told = free_vars_of([i for i in taken if not any(map(_is_modulo, post_order(i)))])
+        for axis, value in zip(stmt.iter_vars, self.realize.iter_values, strict=True):
+            if axis.var in told or free_vars(value).isdisjoint(carrying):
+                continue
+            source, (carrier, *_) = next(iter(unfinished.items()))
+            raise refuse(
+                f"{name_of(source)} reduces along {name_of(carrier)}, which also decides "
+                f"{axis.var.name!r} of {name_of(self.block)}: it would take unfinished results",
+                at=[self.loop, source, self.block],
+                hint="choose a loop outside of its reduction loops",
+            )
+
+    def _unfinished(self, giver: StmtSRef) -> Carriers:
+        """Of a giver and what it is made from, the blocks with results that are not final in each
+        iteration around, and the loops along which these reduce."""
         loops = {sref.loop.loop_var: sref for sref in self.around}
-        found: dict[StmtSRef, StmtSRef] = {}
-        work, seen = list(givers), set(givers)
+        found: Carriers = {}
+        work, seen = [giver], {giver}
         while work:
             giver = work.pop()
             realize = self.state.realize(giver)
             for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
                 carrying = [loops[v] for v in free_vars(value) if v in loops]
                 if axis.iter_type == REDUCE and carrying:
-                    found[giver] = carrying[0]
+                    found.setdefault(giver, []).extend(carrying)
             # What is made of unfinished results is not finished either.
             for source in producers(self.state, giver):
                 if source not in seen:
@@ -266,6 +295,11 @@ def _may_reduce(loop: For) -> bool:
     if loop.kind == THREAD_BINDING and loop.thread_binding is not None:
         return loop.thread_binding.thread_tag.startswith("threadIdx")
     return loop.kind in (SERIAL, UNROLLED)
+
+
+def _is_modulo(expr: Expr) -> bool:
+    """A digit, which leaves open what is above it."""
+    return isinstance(expr, (FloorMod, Mod))
 
 
 def free_vars_of(values: Sequence[Expr]) -> frozenset[Var]:

@@ -21,9 +21,9 @@ from ...expr import (
     substitute,
 )
 from ...tir import BlockRealize, Buffer, BufferLoad, BufferRegion, For, Stmt, make_buffer
-from ..analysis.blocks import check_starts
 from ..analysis.cover import check_stage_pipeline
 from ..analysis.scope import block_scope, consumers
+from ..analysis.starts import check_starts
 from ..analysis.tree import is_one, loops_above, scope_root
 from ..errors import name_of, refuse
 from ..sref import StmtSRef

@@ -30,8 +30,10 @@ from ._blockize import (
     Renamed,
     blockized,
     bounds_inside,
+    check_tells,
     divide,
     inner_block,
+    loop_axes,
     relaxed,
 )
 
@@ -152,15 +154,17 @@ class _Together:
             renamed = Renamed(values, {axis.var: axis.domain for axis in axes.variables})
             inner = inner_block(renamed.block(block), axes)
             body: Stmt = BlockRealize(axes.values, divided.inner_predicate, inner)
-            for node in reversed(bounds_inside(inside, outside, binder, sref)):
+            inside = bounds_inside(inside, outside, binder, sref)
+            for node in reversed(inside):
                 body = node.replace(body=body)
             bodies.append(body)
-            reads += relaxed(inner.reads, axes.variables)
-            writes += relaxed(inner.writes, axes.variables)
+            reads += relaxed(inner.reads, [*axes.variables, *loop_axes(inside)])
+            writes += relaxed(inner.writes, [*axes.variables, *loop_axes(inside)])
             block_map.update(renamed.block_map)
             block_map[block] = inner
         name = "outer_" + "".join(f"{sref.block.name_hint}_" for sref in self.blocks)
         outer = Block(tuple(binder.outer), _united(reads), _united(writes), name, seq(*bodies))
+        check_tells(self.state, self.blocks, outer)
         if predicate is None:
             raise refuse("blockize needs at least one block")
         self._replace(BlockRealize(tuple(binder.values), predicate, outer), block_map)

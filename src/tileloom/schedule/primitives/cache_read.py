@@ -24,6 +24,7 @@ from ._cache import (
     UseInstead,
     before_first,
     cache_buffer,
+    check_made_whole,
     clipped,
     consumers_in,
     copy_stage,
@@ -125,6 +126,7 @@ def _source(
     location = before_first(writer, users or consumers(state, writer), scope, order)
     sure = sure_writes(state, writer.block)
     written = region_of(sure, buffer) or BufferRegion.full(buffer)
+    check_made_whole(state, writer, written, location.place)
     box = written_region(state, writer, written, location.place)
     return location, BufferRegion(buffer, box)
 

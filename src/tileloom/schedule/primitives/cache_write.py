@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from ...expr import Analyzer, Range, substitute
+from ...expr import Analyzer, Range, const, substitute
 from ...tir import Buffer, BufferRegion, For
-from ..analysis.blocks import check_starts
 from ..analysis.cover import quickly_covered
+from ..analysis.order import rows_apart
 from ..analysis.regions import check_declared, lower_bound, path_domains
-from ..analysis.scope import block_scope, consumers
-from ..analysis.tree import scope_root
+from ..analysis.scope import block_scope, consumers, touched_buffers
+from ..analysis.starts import check_starts
+from ..analysis.tree import child_blocks, is_one, loops_above, lowest_common_ancestor, scope_root
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, WriteIndex, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._boxes import covers
+from ._boxes import covers, touched_box
 from ._cache import (
     Region,
     UseInstead,
     before_first,
     cache_buffer,
+    check_made_whole,
     consumers_in,
     copy_stage,
     domains_around,
     insert_cache,
     offset_rules,
     only_writer,
+    region_of,
     written_region,
 )
 from ._storage import check_scope
@@ -60,6 +63,7 @@ def cache_write(
     only_writer(state, scope, buffer)
     check_starts(state, block, buffer, "a cache")
     check_declared(state, block, buffer, "a copy")
+    _check_read_before(state, block, buffer)
     listed = consumers_in(state, block, consumer_blocks)
     others = [s for s in consumers(state, block) if s not in listed]
     order = block_scope(state, scope.block).blocks
@@ -67,6 +71,8 @@ def cache_write(
     region = written_region(state, block, written, location.place)
     if buffer not in scope.block.alloc_buffers:
         _check_all_written(state, block, written, location.place, region)
+    else:
+        check_made_whole(state, block, written, location.place)
     own = location.place is scope
     cache = cache_buffer(buffer, storage_scope, [p.extent for p in region] if own else None)
     name = f"{buffer.name}_{storage_scope}"
@@ -76,6 +82,46 @@ def cache_write(
     rewriter = UseInstead(buffer, cache, indices, regions, writes=True)
     insert_cache(state, scope, location, [(0, stage)], [block, *listed], rewriter, cache)
     return state.sref(copy)
+
+
+def _check_read_before(state: ScheduleState, block: StmtSRef, buffer: Buffer) -> None:
+    """Refuse where a block before this one reads what this one has written an iteration before."""
+    for reader in child_blocks(state, scope_root(block)):
+        if reader is block:
+            return
+        place = lowest_common_ancestor([reader, block])
+        reads = buffer in touched_buffers(state, reader.block)[0]
+        if reads and place.is_loop and not _touch_the_same(state, reader, block, place, buffer):
+            raise refuse(
+                f"{name_of(reader)} may read what {name_of(block)} writes to {buffer.name!r} in an "
+                f"iteration of {name_of(place)} before, and the copy would come too late",
+                at=[block, reader],
+                hint="cache the buffer before blocks are moved under one loop",
+            )
+
+
+def _touch_the_same(
+    state: ScheduleState, reader: StmtSRef, writer: StmtSRef, place: StmtSRef, buffer: Buffer
+) -> bool:
+    """Whether two blocks touch the same box in an iteration, which no other iteration touches."""
+    around = [s.loop for s in [*loops_above(place), place] if not is_one(s.loop.extent)]
+    outer = {loop.loop_var: Range(loop.min, loop.extent) for loop in around}
+    boxes = []
+    for block, regions in ((reader, reader.block.reads), (writer, writer.block.writes)):
+        region = region_of(regions, buffer)
+        if region is None:
+            return False
+        realize = state.realize(block)
+        values = dict(zip((axis.var for axis in block.block.iter_vars), realize.iter_values))
+        parts = [
+            Range(substitute(p.min, values), substitute(p.extent, values)) for p in region.region
+        ]
+        boxes.append(touched_box(parts, path_domains(block, place), const(True), outer))
+    known = Analyzer(outer)
+    ends = [pair for a, b in zip(*boxes, strict=True) for pair in zip(a, b, strict=True)]
+    return rows_apart(boxes[1], around) and all(
+        x is not None and y is not None and known.can_prove_equal(x, y) for x, y in ends
+    )
 
 
 def _check_all_written(

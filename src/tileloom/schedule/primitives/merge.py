@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...expr import REDUCE, Analyzer, Expr, Range, Var, const, free_vars, substitute
 from ...tir import Block, Buffer, For, SeqStmt, Stmt, seq
-from ..analysis.cover import stage_pipeline_fault
+from ..analysis.cover import region_cover_fault, stage_pipeline_fault
 from ..analysis.order import rows_apart
 from ..analysis.regions import path_domains
 from ..analysis.scope import touched_buffers
@@ -63,12 +63,20 @@ def merge(state: ScheduleState, *loops: LoopRef) -> LoopRef:
         raise refuse("the loops have no common ancestor", at=loops)
     scope = scope_root(loops[0])
     trial, twins = state.copy()
+    merged = [block for nest in nests for block in child_blocks(state, nest[-1])]
+    writes = {b: touched_buffers(state, b.block)[1].keys() for b in merged}
+    reads = {b: touched_buffers(state, b.block)[0].keys() for b in merged}
     _apply(trial, [[twins[loop] for loop in nest] for nest in nests], twins[above])
     fault = stage_pipeline_fault(trial, twins[scope])
     known = stage_pipeline_fault(state, scope)
+    taking = [b for b in merged if any(reads[b] & writes[other] for other in merged)]
+    faults = [region_cover_fault(trial, twins[block]) for block in taking]
     if fault is not None and (known is None or known[0] != fault[0]):
+        faults.insert(0, fault[0])
+    why = next((text for text in faults if text is not None), None)
+    if why is not None:
         raise refuse(
-            f"interleaving the nests changes what is computed: {fault[0]}",
+            f"interleaving the nests changes what is computed: {why}",
             at=loops,
             hint="merge nests that do not wait for each other's results",
         )
@@ -161,7 +169,7 @@ def _check_sums_are_whole(state: ScheduleState, nests: list[list[StmtSRef]]) -> 
             reduced = [v for axis, v in pairs if axis.iter_type == REDUCE]
             if not any(free_vars(value) & merged for value in reduced):
                 continue
-            made = {region.buffer for region in realize.block.writes}
+            made = _made_from(state, realize.block, [b for n in nests for b in _blocks(state, n)])
             for other in nests:
                 for reader in [] if other is nest else child_blocks(state, other[-1]):
                     if made & touched_buffers(state, reader.block)[0].keys():
@@ -171,6 +179,25 @@ def _check_sums_are_whole(state: ScheduleState, nests: list[list[StmtSRef]]) -> 
                             at=[block, reader],
                             hint="merge only loops that place results",
                         )
+
+
+def _blocks(state: ScheduleState, nest: list[StmtSRef]) -> list[Block]:
+    return [sref.block for sref in child_blocks(state, nest[-1])]
+
+
+def _made_from(state: ScheduleState, block: Block, others: list[Block]) -> set[Buffer]:
+    """What a block writes, and what others write that read some of that."""
+    made = set(touched_buffers(state, block)[1])
+    while True:
+        more = {
+            buffer
+            for other in others
+            if made & touched_buffers(state, other)[0].keys()
+            for buffer in touched_buffers(state, other)[1]
+        } - made
+        if not more:
+            return made
+        made |= more
 
 
 def _check_overwrites(state: ScheduleState, nest: list[StmtSRef], later: list[StmtSRef]) -> None:

@@ -32,10 +32,10 @@ from ...tir import (
     Stmt,
     seq,
 )
-from ..analysis.blocks import check_starts
 from ..analysis.cover import check_stage_pipeline
 from ..analysis.regions import check_declared, lower_bound, path_domains, storage_rank
 from ..analysis.scope import touched_buffers
+from ..analysis.starts import check_starts
 from ..analysis.tree import child_realizes, is_one, is_zero, scope_root
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, LoopRef, ReadIndex, WriteIndex, primitive

@@ -34,8 +34,9 @@ from ...tir import (
     pre_order,
     stmt_exprs,
 )
-from ..analysis.blocks import check_starts, holds_blocks, leaf_store
+from ..analysis.blocks import holds_blocks, leaf_store
 from ..analysis.cover import check_stage_pipeline
+from ..analysis.starts import check_starts
 from ..analysis.tree import loops_above, only_child_chain, scope_root
 from ..errors import name_of, refuse
 from ..instruction import Arguments, BlockRef, Text, primitive

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from ...expr import (
     LE,
@@ -35,8 +35,9 @@ from ...tir import (
     make_buffer,
     seq,
 )
-from ..analysis.blocks import check_reduction, check_starts
-from ..analysis.cover import check_stage_pipeline
+from ..analysis.blocks import check_reduction
+from ..analysis.cover import check_stage_pipeline, conjuncts
+from ..analysis.starts import check_starts
 from ..analysis.tree import child_blocks, is_one, loops_above, scope_root
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, LoopRef, primitive
@@ -316,7 +317,7 @@ class _RFactor:
         first = {var: ranges[var].min for var in gone}
         known = Analyzer({v: Range(loop.min, loop.extent) for v, loop in ranges.items()})
         predicate = const(True)
-        for part in _conjuncts(self.realize.predicate):
+        for part in conjuncts(self.realize.predicate):
             start = substitute(part, first)
             if known.can_prove(start):
                 continue
@@ -328,14 +329,6 @@ class _RFactor:
                 )
             predicate = binary(And, predicate, start)
         return predicate
-
-
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
-    if isinstance(condition, And):
-        yield from _conjuncts(condition.a)
-        yield from _conjuncts(condition.b)
-    else:
-        yield condition
 
 
 def _grows(known: Analyzer, part: Expr, start: Expr) -> bool:

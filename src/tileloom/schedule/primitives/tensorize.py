@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...base.errors import UserError
-from ...expr import Expr, Range, const
+from ...expr import Analyzer, Expr, IntImm, Range, const
 from ...tir import (
     Block,
     Buffer,
@@ -17,6 +17,9 @@ from ..state import ScheduleState
 from ..tensor_intrin import TensorIntrin, root_block
 from ._blockize import blockized
 from ._tensorize import Match, Mismatch, Renewed
+
+#: Bounds that are less than this are known.
+LARGEST = 1 << 62
 
 
 @primitive("Tensorize")
@@ -83,6 +86,8 @@ def _implemented(block: Block, intrin: TensorIntrin, name: str, at: StmtSRef) ->
     views = tuple(
         _view(theirs, ours, match) for ours, theirs in zip(desc.buffers, impl.buffers, strict=True)
     )
+    for match_region in views:
+        _check_inside(block, match_region.source, at)
     made = root_block(impl)
     return block.replace(
         body=made.body,
@@ -96,6 +101,27 @@ def _index_type(block: Block) -> str:
     """The widest type of an index of the block's regions."""
     kinds = [part.min.dtype for r in (*block.reads, *block.writes) for part in r.region]
     return "int64" if any(kind.bits == 64 for kind in kinds) else "int32"
+
+
+def _check_inside(block: Block, region: BufferRegion, at: StmtSRef) -> None:
+    """Refuse a view that surely reaches out of its buffer, as where a block guards its accesses."""
+    known = Analyzer({axis.var: axis.domain for axis in block.iter_vars})
+    for part, size in zip(region.region, region.buffer.shape, strict=True):
+        first = known.const_int_bound(part.min)
+        end = known.const_int_bound(part.min + part.extent)
+        if first.min_value >= 0 and not _beyond(end.max_value, size):
+            continue
+        if first.min_value > -LARGEST and end.max_value < LARGEST:
+            raise refuse(
+                f"the intrinsic needs a view of {region.buffer.name!r} from {part.min} to "
+                f"{part.min + part.extent}, which is not all in [0, {size})",
+                at=[at],
+                hint="pad the buffer in a block of its own first",
+            )
+
+
+def _beyond(end: int, size: Expr) -> bool:
+    return isinstance(size, IntImm) and end > size.value
 
 
 def _view(view: Buffer, desc: Buffer, match: Match) -> MatchBufferRegion:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from ...base.errors import UserError
@@ -106,6 +107,7 @@ def _new_axes(
             at=[block],
             fast="The index map is required to be bijective affine",
         ) from None
+    _check_as_many(block, extents, [domain.extent for domain in ranges])
     given = dict(zip(index_map.initial_indices, block.block.iter_vars, strict=True))
     axes = []
     for k, (final, domain) in enumerate(zip(index_map.final_indices, ranges, strict=True)):
@@ -121,3 +123,18 @@ def _new_axes(
         kind = types.pop() if types else 0
         axes.append(IterVar(domain, Var(f"v{k}", final.dtype), kind))
     return axes, back
+
+
+def _check_as_many(block: StmtSRef, before: list[Expr], after: list[Expr]) -> None:
+    """Refuse a map that leaves out places between its results, whose iterations would repeat."""
+    one = const(1, "int64")
+    old, new = (
+        prod((e.astype("int64") for e in extents), start=one) for extents in (before, after)
+    )
+    if not Analyzer().can_prove_equal(old, new):
+        raise refuse(
+            f"the index map is not bijective on the iterations of {name_of(block)}: it gives "
+            f"{new} of {old}",
+            at=[block],
+            fast="The index map is required to be bijective affine",
+        )

@@ -1,0 +1,271 @@
+"""Steps that once were taken and changed results; each is refused, and what is near it is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from schedule.common import check_compiled, check_same, parse, refused, schedule
+from schedule.random_intrinsics import intrinsic_of
+from tileloom import Schedule, te
+from tileloom.schedule.tensor_intrin import TensorIntrin
+from tileloom.tir import PrimFunc
+
+
+def divided() -> PrimFunc:
+    """Rows of doubled elements, divided by their sums."""
+    a = te.placeholder((4, 6), name="A")
+    k = te.reduce_axis((0, 6), "k")
+    e = te.compute((4, 6), lambda i, c: a[i, c] * 2.0, name="E")
+    s = te.compute((4,), lambda i: te.sum(e[i, k], axis=k), name="S")
+    return te.create_prim_func([a, te.compute((4, 6), lambda i, c: e[i, c] / s[i], name="O")])
+
+
+@pytest.mark.parametrize("unit", [True, False])
+def test_a_loop_of_a_sum_places_its_reader(unit: bool) -> None:
+    sch = schedule(divided())
+    sch.reverse_compute_at("S", sch.get_loops("E")[1], unit)
+    loops = sch.get_loops("E")
+    refused(sch, "also decides 'v_c'", "reverse_compute_at", sch.get_block("O"), loops[1])
+    sch.reverse_compute_at("O", loops[0])
+    check_same(sch, divided())
+    assert sch.verify().state == "ok"
+
+
+def digits() -> PrimFunc:
+    a = te.placeholder((5,), name="A")
+    k = te.reduce_axis((0, 3), "k")
+    s = te.compute((3,), lambda i: te.sum(a[i + k], axis=k), name="S")
+    return te.create_prim_func([a, te.compute((5,), lambda i: a[i] - s[i % 3], name="O")])
+
+
+def test_a_digit_tells_no_place() -> None:
+    sch = schedule(digits())
+    refused(
+        sch, "another grouping", "reverse_compute_at", sch.get_block("O"), sch.get_loops("S")[0]
+    )
+
+
+def shared_sum() -> PrimFunc:
+    a = te.placeholder((4, 6), name="A")
+    k = te.reduce_axis((0, 6), "k")
+    s = te.compute((4,), lambda i: te.sum(a[i, k], axis=k), name="S")
+    d = te.compute((4,), lambda i: s[i] * 2.0, name="D")
+    return te.create_prim_func([a, te.compute((4, 6), lambda i, j: a[i, j] + d[i], name="O")])
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_merged_with_what_a_sum_is_made_into(swap: bool) -> None:
+    sch = schedule(shared_sum())
+    sch.reverse_compute_at("D", sch.get_loops("S")[1])
+    loops = [sch.get_loops(name)[1] for name in ("O", "S")]
+    refused(sch, "not reduced to the end", "merge", *(reversed(loops) if swap else loops))
+    sch.merge(sch.get_loops("O")[0], sch.get_loops("S")[0])
+    check_same(sch, shared_sum())
+
+
+SHIFTED = """
+@T.prim_func
+def main(A: T.Buffer((T.int64(3), 4), "float32"), B: T.Buffer((T.int64(3), 4), "float32")):
+    C = T.alloc_buffer((3, 4))
+    for i, j in T.grid(T.int64(3), 4):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[T.Cast("int32", vi), vj] = A[vi, vj]
+    for i, j in T.grid(T.int64(3), 4):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = C[T.Cast("int32", (vi + T.int64(1)) % T.int64(3)), vj]
+"""
+
+
+def test_merge_of_what_was_not_understood_before() -> None:
+    sch = schedule(SHIFTED)
+    refused(sch, "may not hold", "merge", sch.get_loops("C")[0], sch.get_loops("B")[0])
+
+
+def two_steps(size: int) -> PrimFunc:
+    a = te.placeholder((size,), name="A")
+    d = te.compute((size,), lambda j: a[j] * 2.0, name="D")
+    return te.create_prim_func([a, te.compute((size,), lambda j: d[j] + 1.0, name="E")])
+
+
+def test_tiles_across_the_rows_of_a_layout() -> None:
+    sch = schedule(two_steps(10))
+    outer, _ = sch.split(sch.get_loops("D")[0], [2, None])
+    sch.transform_layout("E", ("read", 0), lambda i: (i // 2, i % 2))
+    refused(sch, "another grouping", "reverse_compute_at", sch.get_block("E"), outer)
+    sch = schedule(two_steps(12))
+    outer, _ = sch.split(sch.get_loops("D")[0], [2, None])
+    sch.transform_layout("E", ("read", 0), lambda i: (i // 2, i % 2))
+    sch.reverse_compute_at("E", outer)
+    check_same(sch, two_steps(12))
+    assert sch.verify().state == "ok"
+
+
+def uneven(sch: Schedule) -> tuple[object, object]:
+    """Tiles of 3 in parts of 2: the last part of each is half outside of its tile."""
+    _, inner = sch.split(sch.get_loops("D")[0], [None, 3])
+    middle, _ = sch.split(inner, [None, 2])
+    return sch.get_loops("D")[0], middle
+
+
+def test_parts_that_reach_into_the_next_tile() -> None:
+    sch = schedule(two_steps(12))
+    outer, middle = uneven(sch)
+    again = sch.copy()
+    again.reverse_compute_at("E", middle)
+    check_same(again, two_steps(12))
+    assert again.verify().state == "ok"
+    sch.reverse_compute_at("E", outer)
+    sch.cache_write("D", 0, "local")
+    check_same(sch, two_steps(12))
+    assert sch.verify().state == "ok"
+
+
+def test_the_rim_of_a_tile_is_no_hole() -> None:
+    sch = schedule(two_steps(13))
+    outer, _ = sch.split(sch.get_loops("D")[0], [None, 4])
+    sch.reverse_compute_at("E", outer)
+    sch.cache_read("E", 0, "local")
+    sch.cache_write("D", 0, "local")
+    check_same(sch, two_steps(13))
+    check_compiled(sch, two_steps(13))
+    assert sch.verify().state == "ok"
+
+
+MATMUL = """
+@T.prim_func
+def main(
+    A: T.Buffer((8, 8), "float32"), B: T.Buffer((8, 8), "float32"), C: T.Buffer((8, 8), "float32")
+):
+    for i, j, k in T.grid(8, 8, 8):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+"""
+
+TILE = """
+@T.prim_func
+def main(a: T.handle, b: T.handle, c: T.handle):
+    VARS
+    A = T.match_buffer(a, (4, 4), "float32", offset_factor=1STRIDES)
+    B = T.match_buffer(b, (4, 4), "float32", offset_factor=1STRIDES)
+    C = T.match_buffer(c, (4, 4), "float32", offset_factor=1STRIDES)
+    with T.block("root"):
+        T.reads(C[0:4, 0:4], A[0:4, 0:4], B[0:4, 0:4])
+        T.writes(C[0:4, 0:4])
+        for i, j, k in T.grid(4, 4, 4):
+            with T.block("u"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+"""
+
+
+def tiled(steps: str | None = "s") -> Schedule:
+    """A product in tiles, the update of one an intrinsic over views."""
+    desc = TILE.replace("STRIDES", "").replace("VARS\n    ", "")
+    impl = TILE.replace("STRIDES", f", strides=[{steps}, 1]" if steps else "")
+    impl = impl.replace("VARS\n    ", "s = T.int32()\n    " if steps == "s" else "")
+    TensorIntrin.register("tile_of_4", parse(desc), parse(impl), override=True)
+    sch = schedule(MATMUL)
+    i, j, k = sch.get_loops("C")
+    tiles = [sch.split(loop, [None, 4]) for loop in (i, j, k)]
+    sch.reorder(*(outer for outer, _ in tiles), *(inner for _, inner in tiles))
+    sch.decompose_reduction("C", tiles[0][0])
+    return sch
+
+
+def test_a_view_that_is_updated_is_read() -> None:
+    sch = tiled()
+    loops = sch.get_loops("C_update")
+    sch.tensorize(loops[3], "tile_of_4")
+    outer = sch.blockize(loops[2])
+    (inner,) = sch.get_child_blocks(outer)
+    refused(sch, "does not start it", "cache_write", inner, 0, "global")
+    sch.cache_inplace(inner, 0, "global")
+    check_same(sch, MATMUL)
+
+
+def test_a_copy_after_a_copy_in_place() -> None:
+    sch = schedule(MATMUL)
+    outer = sch.blockize(sch.get_loops("C")[0])
+    (inner,) = sch.get_child_blocks(outer)
+    _, last = sch.cache_inplace(inner, 0, "global")
+    refused(sch, "in an iteration of loop 'k' before", "cache_write", last, 0, "local")
+
+
+PLACE = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("A"):
+            v = T.axis.spatial(8, i)
+            A[v] = A[v] * 2.0
+"""
+
+
+def test_elements_of_their_own_may_be_copied_back_late() -> None:
+    sch = schedule(PLACE)
+    _, last = sch.cache_inplace("A", 0, "local")
+    sch.cache_write(last, 0, "local")
+    check_same(sch, PLACE)
+    assert sch.verify().state == "ok"
+
+
+def reversed_twice() -> PrimFunc:
+    a = te.placeholder((5,), name="A")
+    k = te.reduce_axis((0, 2), "k")
+    s = te.compute((4,), lambda i: te.sum(a[i + k], axis=k), name="S")
+    return te.create_prim_func([a, te.compute((4,), lambda i: s[3 - i] + 1.0, name="R")])
+
+
+def test_blocks_that_count_down() -> None:
+    sch = schedule(reversed_twice())
+    sch.compute_at("S", sch.get_loops("R")[0], True)
+    _, unit, _ = sch.get_loops("S")
+    refused(sch, "counts down", "blockize", unit)
+    check_same(sch, reversed_twice())
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_block_layouts_have_no_gaps(index: int) -> None:
+    sch = schedule(divided())
+    maps = [lambda i, c: (i, c * 6), lambda i, c: (i * 2, c)]
+    refused(sch, "not bijective", "transform_block_layout", sch.get_block("S"), maps[index])
+
+
+def test_blocks_that_hide_what_they_touch() -> None:
+    sch = schedule(shared_sum())
+    sch.loop_partition(sch.get_loops("D")[0], [2, None])
+    blocks = sch.get_child_blocks(sch.get_block("root"))
+    refused(sch, "hide", "blockize", blocks[1:])
+
+
+def test_loops_of_two_widths_are_fused() -> None:
+    sch = schedule(SHIFTED)
+    sch.fuse(*sch.get_loops("B"))
+    outer, inner = sch.get_loops("C")
+    sch.reorder(inner, outer)
+    sch.fuse(inner, outer)
+    check_same(sch, SHIFTED)
+
+
+PADDED = """
+@T.prim_func
+def main(A: T.Buffer((6,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            T.reads(A[v - 1])
+            T.writes(B[v])
+            B[v] = T.if_then_else(v >= 1 and v < 7, A[v - 1], T.float32(0))
+"""
+
+
+def test_views_reach_no_further_than_buffers() -> None:
+    sch = schedule(PADDED)
+    block = sch.blockize(sch.get_loops("B")[0])
+    name = intrinsic_of(sch.get(block))
+    refused(sch, r"from -1 to 7, which is not all in \[0, 6\)", "tensorize", block, name)
