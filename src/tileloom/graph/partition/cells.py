@@ -249,13 +249,23 @@ def _reshapes_before(node: Node) -> list[Node]:
 
 
 def _bits(mask: int) -> Iterator[int]:
-    """The places of the ones, in a time that grows with the length of the mask alone.
+    """The places of the ones; of many, in a time that grows with the length of the mask alone.
 
-    >>> list(_bits(0b100110)), list(_bits(0))
-    ([1, 2, 5], [])
+    >>> list(_bits(0b100110)), list(_bits(0)), len(list(_bits((1 << 100) - 1)))
+    ([1, 2, 5], [], 100)
     """
+    if mask.bit_count() < _FEW:
+        while mask:
+            low = mask & -mask
+            yield low.bit_length() - 1
+            mask ^= low
+        return
     digits = bin(mask)[:1:-1]
     place = digits.find("1")
     while place >= 0:
         yield place
         place = digits.find("1", place + 1)
+
+
+#: So many passes over a long number take as long as to write it in digits.
+_FEW = 32
