@@ -9,6 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tileloom as tl
+from tileloom.base.settings import override
 from tileloom.base.target import Target, target
 from tileloom.driver import compile_graph, plan_graph
 from tileloom.graph import ops
@@ -171,3 +173,29 @@ def test_narrow_floats_of_depths_beyond_a_stretch() -> None:
         graph, args = matmul_graph(a, b, out="float32")
         [got] = compile_graph(graph, target(text))(*args)
         np.testing.assert_allclose(got, a.astype("float64") @ b.astype("float64"), 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("name", ["tiles", "dots"])
+def test_any_number_of_rows(name: str) -> None:
+    on(name)
+    rng = np.random.default_rng(0)
+    weight = bytes_of(rng, (67, 41), "int8")
+    rows = {"x": {0: tl.Dim("n", min=1, max=500)}}
+
+    def product(x: Any) -> Any:
+        return x.astype("int32") @ weight.astype("int32") + 1
+
+    compiled = tl.jit(product, target=TARGETS[name][0], dynamic_shapes=rows)
+    for count in (1, 3, 9, 12, 13, 31, 32, 33, 70):
+        x = bytes_of(rng, (count, 67), "uint8")
+        assert np.array_equal(compiled(x), x.astype("int64") @ weight + 1), count
+
+
+@pytest.mark.parametrize("name", ["tiles", "dots"])
+def test_between_passes_and_with_checked_indices(name: str) -> None:
+    where, rng = on(name), np.random.default_rng(0)
+    a, b = bytes_of(rng, (37, 70), "int8"), bytes_of(rng, (70, 50), "int8")
+    graph, args = matmul_graph(a, b, out="int32")
+    with override(verify=True, check=True):
+        [got] = compile_graph(graph, where)(*args)
+    assert np.array_equal(got, a.astype("int64") @ b)

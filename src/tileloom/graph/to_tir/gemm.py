@@ -56,7 +56,7 @@ class _Gemm:
         self.work = 2 * self.batch * self.p.rows * self.p.columns * self.p.depth
         self.workers = workers if everywhere_at_least(self.work, PARALLEL_WORK) is not False else 1
         self.most_panels = PANELS
-        if plan.micro.steps > 1:  # the depth is not blocked
+        if plan.micro.from_zero:  # the depth is not blocked
             self.most_panels = max(1, min(PANELS, PANEL_BYTES // max(1, plan.steps * self.nr * 4)))
 
     def build(self) -> Stmt:
@@ -94,7 +94,7 @@ class _Gemm:
     def _depth_blocks(self) -> tuple[int, int]:
         """Into how many stretches the depth is cut, and how many steps they have."""
         steps = self.plan.steps
-        whole = self.p.partial is None or self.plan.micro.steps > 1
+        whole = self.p.partial is None or self.plan.micro.from_zero
         if whole or bounds_of(steps)[1] <= DEPTH:
             return 1, steps
         if is_symbolic(steps):

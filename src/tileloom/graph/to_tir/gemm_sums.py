@@ -33,8 +33,10 @@ class Sums:
         acc = make_buffer((rows.height * self.nr,), self.p.dtype, "acc", scope="local")
         if rows.count is not None:
             end = self._end_of_rest(at, acc, rows, rows.count, panel, stretch)
-            return allocate(acc, seq(self._clear(acc, rows, panel), multiply(acc), end))
-        begin, end = self._clear(acc, rows, panel), self._end(at, acc, rows, panel, stretch)
+            clear = None if self.plan.micro.from_zero else self._clear(acc, rows, panel)
+            return allocate(acc, seq(clear, multiply(acc), end))
+        begin = None if self.plan.micro.from_zero else self._clear(acc, rows, panel)
+        end = self._end(at, acc, rows, panel, stretch)
         return allocate(acc, seq(begin, multiply(acc), end))
 
     def _clear(self, acc: Buffer, rows: Strip, panel: Expr) -> Stmt:

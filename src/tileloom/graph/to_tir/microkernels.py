@@ -71,6 +71,7 @@ class MicroKernel(ABC):
 
     Attributes:
         in_registers: whether the accumulators are to be in registers, and not an array.
+        from_zero: whether it sets the accumulators to its sums, rather than adding to them.
         parts: elements along the depth in one step.
         packed: the type of what panels hold.
         rows: the most rows that it takes at once.
@@ -80,6 +81,7 @@ class MicroKernel(ABC):
     """
 
     in_registers: bool = True
+    from_zero: bool = False
     parts: int = 1
     packed: DType
     rows: int
@@ -89,7 +91,7 @@ class MicroKernel(ABC):
 
     @abstractmethod
     def multiply(self, acc: Buffer, rows: Rows, panel: Panel, steps: Expr) -> Stmt:
-        """`acc[row * panel.width + column] += ...` over so many steps."""
+        """`acc[row * panel.width + column] += ...` over so many steps; `=` if `from_zero`."""
 
     def around(self, height: int, width: int, body: Stmt) -> Stmt:
         """What runs micro-kernels on `height` rows and panels of `width` columns."""
@@ -204,7 +206,7 @@ def _vectors(panel: Panel, body: Callable[[Expr], Stmt]) -> Stmt:
 class Tiles(MicroKernel):
     """Two by two squares of accumulators in the tile registers of x86 (AMX)."""
 
-    in_registers = False
+    in_registers, from_zero = False, True
 
     def __init__(self, left: DType, right: DType) -> None:
         self.packed, self.rows, self.steps = dtype("int32"), 2 * tiles.TILE_ROWS, tiles.TILE_ROWS
@@ -245,7 +247,7 @@ class Tiles(MicroKernel):
             )
             body += [_do(self.dot, const(2 * i + j), const(4 + i), const(6 + j)) for j in across]
         return seq(
-            *(_do(tiles.LOAD, tile, place(i, j), const(line)) for i, j, tile in sums),
+            *(_do(tiles.ZERO, tile) for _, _, tile in sums),
             For(k, const(0), steps // side, SERIAL, seq(*body)),
             *(_do(tiles.STORE, tile, place(i, j), const(line)) for i, j, tile in sums),
         )

@@ -379,9 +379,14 @@ def _conv(kernel: Anchored) -> tuple[Product, Buffer]:
     patches = _patches(kernel, x, window, pixels)
     room = kernel.waiting_room()
 
+    weights = kernel.operands[1].buffer
+
+    def weight_at(at: list[Expr], i: Expr, k: Expr) -> Expr:
+        row: Expr = at[1] * channels + i if groups > 1 else i
+        return row * depth + k  # type: ignore[no-any-return]
+
     def left(at: list[Expr], i: Expr, k: Expr) -> Expr:
-        row = at[1] * channels + i if groups > 1 else i
-        return BufferLoad(kernel.operands[1].buffer, [row * depth + k])
+        return BufferLoad(weights, [weight_at(at, i, k)])
 
     def position(at: list[Expr], i: Expr, j: Expr) -> list[Expr]:
         channel = at[1] * channels + i if groups > 1 else i
@@ -399,7 +404,7 @@ def _conv(kernel: Anchored) -> tuple[Product, Buffer]:
 
     product = Product(
         (x[0], groups), channels, size, depth, kernel.dtype, _kinds(kernel, 1, 0),
-        left, right, epilogue, (room, place),
+        left, right, epilogue, (room, place), left_lines=Lines(weights, weight_at),
     )  # fmt: skip
     return product, room
 
