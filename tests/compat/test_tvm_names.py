@@ -203,3 +203,195 @@ def test_the_emulator() -> None:
     np.testing.assert_array_equal(np.asarray(b), source)
     with pytest.raises(tvm.TVMError, match="cannot be put on vulkan"):
         tvm.nd.array(source, tvm.vulkan())
+
+
+# ---------------------------------------------------------------------------- schedules
+
+
+def test_refusals_end_with_the_words_of_tvm() -> None:
+    @T.prim_func
+    def two(
+        A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32"), D: T.Buffer((8,), "float32")
+    ):
+        B = T.alloc_buffer((8,))
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi] * 2.0
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = B[vi] + 1.0
+        for i in range(8):
+            with T.block("D"):
+                vi = T.axis.spatial(8, i)
+                D[vi] = B[vi] + C[vi]
+
+    def refused(step, block, place, words):
+        sch = tir.Schedule(two)
+        with pytest.raises(tir.ScheduleError, match=words) as found:
+            getattr(sch, step)(block, sch.get_loops(place)[0])
+        assert "TVM says: " in str(found.value)
+
+    refused("compute_at", "B", "C", "requires all the consumer")
+    refused("reverse_compute_at", "D", "C", "requires all the producer")
+    refused("compute_at", "C", "D", "output block")
+    refused("compute_at", "B", "B", "ancestor of block")
+    assert "TVM says" not in str(_refusal_of_ours(two))
+
+
+def _refusal_of_ours(func):
+    from tileloom import Schedule, ScheduleError
+
+    sch = Schedule(func)
+    try:
+        sch.compute_at("C", sch.get_loops("D")[0])
+    except ScheduleError as refusal:
+        return refusal
+    raise AssertionError("not refused")
+
+
+@tvm.script.ir_module
+class Dense:
+    @T.prim_func
+    def main(
+        A: T.Buffer((8, 64), "uint8"),
+        B: T.Buffer((4, 16, 16, 4), "int8"),
+        C: T.Buffer((8, 64), "int32"),
+    ):
+        for i0, i1, i2 in T.grid(8, 64, 64):
+            with T.block("C"):
+                i, j, k = T.axis.remap("SSR", [i0, i1, i2])
+                with T.init():
+                    C[i, j] = 0
+                C[i, j] = C[i, j] + T.cast(A[i, k], "int32") * T.cast(
+                    B[j // 16, k // 4, j % 16, k % 4], "int32"
+                )
+
+
+def test_loops_for_an_intrinsic() -> None:
+    from tileloom.compat.tvm.tir.schedule.analysis import (
+        TensorizeInfo,
+        get_tensorize_loop_mapping,
+        has_block,
+        is_output_block,
+    )
+    from tileloom.compat.tvm.tir.schedule.transform import tile_with_tensor_intrin
+
+    name = tir.tensor_intrin.x86.VNNI_DOT_16x4_INTRIN
+    sch = tir.Schedule(Dense)
+    assert has_block(sch, "C") and not has_block(sch, "D") and is_output_block(sch, "C")
+    desc = tir.TensorIntrin.get(name).desc
+    info = get_tensorize_loop_mapping(sch, "C", desc)
+    assert isinstance(info, TensorizeInfo) and info.block_iter_paddings is None
+    _, j, k = sch.get_loops("C")
+    places = [info.desc_loop_indexer[info.loop_map[sch.get_sref(loop)]] for loop in (j, k)]
+    assert places == [0, 1] and len(info.loop_map) == 2
+    tiled = tile_with_tensor_intrin(sch, "C", name)
+    loops = sch.get_loops("C")
+    assert [int(sch.get(loop).extent) for loop in loops] == [8, 4, 16, 16, 4]
+    assert sch.get(tiled) is sch.get(loops[3])
+    sch.decompose_reduction("C", loops[2])
+    sch.tensorize(sch.get_loops("C_update")[-2], name)
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 99, (8, 64)).astype("uint8")
+    b = rng.integers(-99, 99, (4, 16, 16, 4)).astype("int8")
+    out = tvm.nd.empty((8, 64), "int32")
+    tvm.build(sch.mod)(tvm.nd.array(a), tvm.nd.array(b), out)
+    plain = b.transpose(1, 3, 0, 2).reshape(64, 64).astype("int32")
+    np.testing.assert_array_equal(out.numpy(), a.astype("int32") @ plain)
+
+
+def test_loops_that_do_not_fit_an_intrinsic() -> None:
+    from tileloom.compat.tvm.tir.schedule.analysis import get_tensorize_loop_mapping
+    from tileloom.compat.tvm.tir.schedule.transform import tile_with_tensor_intrin
+
+    a, b = te.placeholder((30, 20), name="A"), te.placeholder((20, 17), name="B")
+    product = tvm.topi.matmul(a, b)
+    func = te.create_prim_func([a, b, product])
+    sch = tir.Schedule(func)
+    name = "matmul_4x16x4_f32"
+    assert tile_with_tensor_intrin(sch, "T_matmul", name) is None
+    info = get_tensorize_loop_mapping(
+        sch, "T_matmul", tir.TensorIntrin.get(name).desc, allow_padding=True
+    )
+    assert info.block_iter_paddings == [4, 16, 1]
+    tile_with_tensor_intrin(sch, "T_matmul", name, allow_padding=True)
+    loops = sch.get_loops("T_matmul")
+    assert [int(sch.get(loop).extent) for loop in loops] == [8, 2, 5, 4, 16, 4]
+    x, y = (np.random.default_rng(0).random(s).astype("float32") for s in ((30, 20), (20, 17)))
+    out = tvm.nd.empty((30, 17))
+    tvm.build(sch.mod)(tvm.nd.array(x), tvm.nd.array(y), out)
+    np.testing.assert_allclose(out.numpy(), x @ y, rtol=1e-5)
+
+
+# ---------------------------------------------------------------------------- topi, ir_builder
+
+
+def computed(result, *inputs):
+    """What `result` is for placeholders in the order of the arrays."""
+    tensors, arrays = zip(*inputs)
+    func = te.create_prim_func([*tensors, result])
+    shape = [int(extent) for extent in result.shape]
+    out = tvm.nd.empty(shape, str(result.dtype))
+    tvm.build(func)(*map(tvm.nd.array, arrays), out)
+    return out.numpy()
+
+
+def test_operators() -> None:
+    topi = tvm.topi
+    rng = np.random.default_rng(0)
+    x, y, v = (rng.uniform(0.5, 2, s).astype("float32") for s in ((3, 4), (3, 4), (4,)))
+    a, b = te.placeholder((3, 4), name="a"), te.placeholder((3, 4), name="b")
+    w = te.placeholder((4,), name="w")
+    one, two, row = (a, x), (b, y), (w, v)
+    for made, inputs, wanted in [
+        (topi.add(a, b), (one, two), x + y),
+        (topi.multiply(a, w), (one, row), x * v),
+        (topi.subtract(a, 1.0), (one,), x - 1),
+        (topi.maximum(a, b), (one, two), np.maximum(x, y)),
+        (topi.exp(a), (one,), np.exp(x)),
+        (topi.rsqrt(a), (one,), 1 / np.sqrt(x)),
+        (topi.cast(a, "float64"), (one,), x.astype("float64")),
+        (topi.transpose(a), (one,), x.T),
+        (topi.reshape(a, (2, 6)), (one,), x.reshape(2, 6)),
+        (topi.squeeze(topi.expand_dims(a, 1)), (one,), x),
+        (topi.sum(a, axis=1), (one,), x.sum(1)),
+        (topi.sum(a, axis=-1, keepdims=True), (one,), x.sum(1, keepdims=True)),
+        (topi.max(a, axis=0), (one,), x.max(0)),
+        (topi.matmul(a, b, transp_b=True), (one, two), x @ y.T),
+        (topi.nn.dense(a, b), (one, two), x @ y.T),
+        (topi.nn.relu(topi.subtract(a, 1.0)), (one,), np.maximum(x - 1, 0)),
+        (topi.nn.softmax(a), (one,), np.exp(x) / np.exp(x).sum(1, keepdims=True)),
+    ]:
+        np.testing.assert_allclose(computed(made, *inputs), wanted, rtol=1e-5)
+    p, q = rng.random((2, 3, 4)).astype("float32"), rng.random((1, 5, 4)).astype("float32")
+    c, d = te.placeholder((2, 3, 4), name="c"), te.placeholder((1, 5, 4), name="d")
+    got = computed(topi.nn.batch_matmul(c, d), (c, p), (d, q))
+    np.testing.assert_allclose(got, p @ q.transpose(0, 2, 1), rtol=1e-5)
+    with pytest.raises(tvm.TVMError, match="do not broadcast"):
+        topi.add(a, te.placeholder((3,), name="e"))
+    with pytest.raises(AttributeError, match=r"topi\.argsort"):
+        topi.argsort(a)
+
+
+def test_statements_by_a_builder() -> None:
+    ib = tir.ir_builder.create()
+    A = tir.decl_buffer((8,), "float32", "A")
+    a = ib.buffer_ptr(A)
+    b = ib.allocate("float32", (2, 4), name="b", scope="local")
+    n = ib.let("n", tir.Var("m", "int32") + 1)
+    with ib.for_range(0, 8, name="i", kind="parallel") as i:
+        with ib.if_scope(ib.likely(i < n)):
+            b[i] = a[i] * 2.0
+        with ib.else_scope():
+            a[i] = 0.0
+            with ib.for_range(0, 2, name="j") as j:
+                b[j, i % 4] = a[i]
+    with pytest.raises(ValueError, match="cannot store int32"):
+        a[0] = n
+    with pytest.raises(tvm.TVMError, match="else_scope"), ib.else_scope():
+        pass
+    text = str(ib.get())
+    assert "for i in T.parallel(8):" in text and "else:" in text and "for j in range(2):" in text
+    assert "b_1[i // 4, i % 4] = A[i] * T.float32(2.0)" in text

@@ -25,7 +25,10 @@ class ScheduleError(UserError):
         message: what is wrong, in one sentence.
         places: the loops and blocks concerned.
         notes: a word on each place.
+        with_fast: whether the detailed text ends with the one of `error_render_level="fast"`.
     """
+
+    with_fast = False
 
     def __init__(
         self,
@@ -73,6 +76,8 @@ class ScheduleError(UserError):
             lines.append(self._program(self.mod))
         if self.hint:
             lines.append(f"  hint: {self.hint}")
+        if self.with_fast and self.fast != self.message:
+            lines.append(f"  TVM says: {self.fast}")
         return "\n".join(lines)
 
     def _program(self, mod: IRModule) -> str:

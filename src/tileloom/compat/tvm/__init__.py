@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any
 
 from ...base.errors import UserError
-from . import arith, driver, error, ir, runtime, script, target, te, testing, tir
+from . import arith, driver, error, ir, runtime, script, target, te, testing, tir, topi
 from ._names import missing
 from .driver import build, compile, lower
 from .error import TVMError
@@ -63,7 +63,12 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {}
 def _modules() -> dict[str, ModuleType]:
     """Every module by its name below this one."""
     prefix = f"{__name__}."
-    for late in ("tir.schedule.testing", "arith.bound"):
+    for late in (
+        "tir.schedule.testing",
+        "tir.schedule.analysis",
+        "tir.schedule.transform",
+        "arith.bound",
+    ):
         import_module(f".{late}", __name__)
     own = {
         name.removeprefix(prefix): module
@@ -134,6 +139,6 @@ __all__ = [
     "DataType", "IRModule", "Module", "NDArray", "TVMError", "Target", "arith", "build", "compile",
     "cpu", "cuda", "device", "driver", "error", "get_global_func", "gpu", "install", "ir", "lower",
     "nd", "register_func", "register_global_func", "runtime", "script", "target", "te", "testing",
-    "tir", "transform", "uninstall",
+    "tir", "topi", "transform", "uninstall",
 ]  # fmt: skip
 __getattr__ = missing(__name__)

@@ -166,7 +166,11 @@ def check_not_output(state: ScheduleState, block: StmtSRef) -> None:
     outputs = _outputs(state, block)
     if outputs:
         name = outputs[0].name
-        raise refuse(f"{name_of(block)} writes {name!r}, a result of its scope", at=[block])
+        raise refuse(
+            f"{name_of(block)} writes {name!r}, a result of its scope",
+            at=[block],
+            fast="The block is an output block",
+        )
 
 
 def has_trivial_binding(state: ScheduleState, block: StmtSRef) -> bool:

@@ -207,7 +207,8 @@ def _position(
             f"{'gives to' if forward else 'takes from'}: the {word} {names} is elsewhere",
             at=[loop, *missing],
             hint=f"choose a loop around all {word}s, or move the others under it first",
-            fast="Not all required blocks are under the loop scope",
+            fast=f"The primitive requires all the {word}(s) of the given block to be present under "
+            "the target loop",
         )
     _check_order(state, block, loop, seen, givers, takers)
     if first > last:

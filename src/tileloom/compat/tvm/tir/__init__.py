@@ -7,11 +7,22 @@ from typing import Any
 
 from .. import ir
 from .._names import missing
-from . import analysis, buffer, expr, function, op, stmt, stmt_functor, tensor_intrin, transform
+from . import (
+    analysis,
+    buffer,
+    expr,
+    function,
+    ir_builder,
+    op,
+    stmt,
+    stmt_functor,
+    tensor_intrin,
+    transform,
+)
 
 __all__ = [
-    "analysis", "buffer", "expr", "function", "op", "schedule", "stmt", "stmt_functor",
-    "tensor_intrin", "transform",
+    "analysis", "buffer", "expr", "function", "ir_builder", "op", "schedule", "stmt",
+    "stmt_functor", "tensor_intrin", "transform",
 ]  # fmt: skip
 # Where names of this module are defined; the schedule last, as it takes the longest to load.
 _HOMES = (expr, stmt, buffer, function, op)

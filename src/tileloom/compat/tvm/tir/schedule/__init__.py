@@ -36,7 +36,14 @@ class InstructionKind(metaclass=NodeType, node=schedule.InstructionKind):
 
 
 class _Schedule(schedule.Schedule):
-    """Our schedule; an index map may say where the axes of the buffer separate."""
+    """Our schedule; an index map may say where the axes of the buffer separate.
+
+    Refusals end with TVM's words, which scripts may look for.
+    """
+
+    def _complete(self, error: ScheduleError, kind: Any, arguments: Any) -> None:
+        super()._complete(error, kind, arguments)
+        error.with_fast = True
 
     def transform_layout(  # type: ignore[override,unused-ignore]
         self, block: Any, buffer: Any, index_map: Any, pad_value: Any = None, **options: Any

@@ -1,0 +1,17 @@
+"""A tensor by the formula of its elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ....compute import Tensor, compute
+from ....expr import ExprLike
+
+
+def tensor(shape: Sequence[ExprLike], value: Callable[..., Any], name: str) -> Tensor:
+    """`te.compute` of one value."""
+    found = compute(shape, value, name=name)
+    if not isinstance(found, Tensor):
+        raise TypeError(f"{name} has several values")
+    return found
