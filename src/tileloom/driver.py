@@ -121,6 +121,7 @@ def build(
     device: str | None = None,
     *,
     checked: bool | None = None,
+    strict_sync: bool = False,
 ) -> Any:
     """Machine code for tensor IR.
 
@@ -132,6 +133,8 @@ def build(
             for "cuda" run where their arguments are; "cuda:1" makes code for that GPU.
         checked: whether code for CPUs checks its indices, and raises `OutOfBoundsError` rather than
             touch foreign memory; by default as the setting `check` (TILELOOM_CHECK) says.
+        strict_sync: whether a kernel for a GPU that lacks a barrier is refused. By default `build`
+            puts one wherever threads would race for shared memory.
 
     Returns:
         A `Kernel` for a function, or a `runtime.cuda.CudaKernel`, which takes arrays in a GPU's
@@ -158,7 +161,7 @@ def build(
     _check_program(program)
     refuse_out_of_bounds(program)
     try:
-        return _built(program, target, device, checked)
+        return _built(program, target, device, checked, strict_sync)
     except InternalError as error:
         mistake = scope_mistake(program)
         if mistake is None:
@@ -167,13 +170,17 @@ def build(
 
 
 def _built(
-    program: PrimFunc | IRModule, target: Any, device: str | None, checked: bool | None
+    program: PrimFunc | IRModule,
+    target: Any,
+    device: str | None,
+    checked: bool | None,
+    strict_sync: bool,
 ) -> Any:
     on_gpu = parse_target(target).kind == "cuda" and (device or "cuda").startswith("cuda")
     if device is not None and not on_gpu:
-        return emulated(program, target, device)
+        return emulated(program, target, device, strict_sync)
     if on_gpu:
-        return launched(program, target, device, _ptx, checked)
+        return launched(program, target, device, _ptx, checked, strict_sync)
     host = runnable(target)
     module = IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
     closed = {name: with_symbols(func) for name, func in module.functions.items()}

@@ -24,7 +24,9 @@ from .tir.atomics import written_pointers
 MakePtx = Callable[[str, Target], str]
 
 
-def emulated(program: PrimFunc | IRModule, target: Any, device: str) -> Any:
+def emulated(
+    program: PrimFunc | IRModule, target: Any, device: str, strict_sync: bool = False
+) -> Any:
     """Kernels for the emulator, as `build` returns them."""
     from .lower import lower
     from .lower.verify_gpu_code import check_launches
@@ -40,7 +42,7 @@ def emulated(program: PrimFunc | IRModule, target: Any, device: str) -> Any:
     def made(func: PrimFunc) -> Any:
         closed = with_symbols(func)
         sizes = sizes_of(closed, len(func.params))
-        flat = lower(closed, wanted)
+        flat = lower(closed, wanted, strict_sync=strict_sync)
         check_memory(flat)
         check_launches(flat, wanted)
         return EmulatedKernel(flat, wanted, sizes)
@@ -81,12 +83,14 @@ def launched(
     device: str | None,
     make_ptx: MakePtx,
     checked: bool | None = None,
+    strict_sync: bool = False,
 ) -> Any:
     """Kernels for a GPU, as `build` returns them; they are loaded where their arguments are.
 
     Args:
         make_ptx: from LLVM IR and a target to PTX.
         checked: whether code is asked to check its indices, which no GPU's does.
+        strict_sync: whether a kernel that lacks a barrier is refused.
     """
     if checked:
         raise UnsupportedError(
@@ -106,7 +110,7 @@ def launched(
     module = IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
     for name, func in module.functions.items():
         closed = with_symbols(func)
-        flat = lower(closed, wanted)
+        flat = lower(closed, wanted, strict_sync=strict_sync)
         check_memory(flat)
         check_launches(flat, wanted)
         kernels = dict(split_host_device(flat).functions)

@@ -62,6 +62,24 @@ def test_group_products(
     assert "serialized" not in said
 
 
+def test_factors_that_lie_along_k() -> None:
+    """What is in shared memory may lie the other way round, what is in registers may not."""
+    product = find_wgmma("m64n64k16", "f16", "f16", "f32")
+    for in_registers, turns, wanted in (
+        (False, "1, 1", "1, 1, 1, 1; }"), (False, "1, 0", "1, 1, 1, 0; }"),
+        (True, "0, 1", "1, 1, 1; }"), (True, "0, 0", "1, 1, 0; }"),
+    ):  # fmt: skip
+        func = group_product(product, in_registers, accumulate=f"T.bool(True), {turns}")
+        assert wanted in assembly(func, f"cuda -arch={ARCH}")
+    func = group_product(product, True, accumulate="T.bool(True), 1, 0")
+    with pytest.raises(UnsupportedError, match="A in registers lies along k"):
+        assembly(func, f"cuda -arch={ARCH}")
+    bytes_ = find_wgmma("m64n64k32", "s8", "s8", "s32")
+    func = group_product(bytes_, False, accumulate="T.bool(True), 0, 1")
+    with pytest.raises(UnsupportedError, match="factors of s8 lie along k in shared memory"):
+        assembly(func, f"cuda -arch={ARCH}")
+
+
 @pytest.mark.parametrize("arch", ["sm_90", "sm_100"])
 def test_other_gpus_are_refused(arch: str) -> None:
     product = find_wgmma("m64n64k16", "f16", "f16", "f32")

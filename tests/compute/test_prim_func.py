@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tileloom import compute as te
-from tileloom.base.errors import UserError
+from tileloom.base.errors import ShapeError, UserError
 from tileloom.expr import Var, const
 from tileloom.tir import Block, BlockRealize, For, LetStmt
 from tileloom.tir.run import run
@@ -186,6 +186,14 @@ def test_data_dependent_reads_are_points() -> None:
     func = te.create_prim_func([A, I, B])
     reads = dict(spelled(blocks(func)[0].reads))
     assert reads == {"I": [("v_i", "1")], "A": [("I[v_i]", "1")]}
+
+
+def test_negative_extents_are_refused() -> None:
+    with pytest.raises(ShapeError, match="A has the negative extent -2"):
+        te.placeholder((3, -2), name="A")
+    with pytest.raises(ShapeError, match="B has the negative extent -1"):
+        te.compute((-1,), lambda i: i, name="B")
+    assert te.placeholder((0, 3), name="A").shape[0] == 0
 
 
 def test_mistakes_are_told() -> None:

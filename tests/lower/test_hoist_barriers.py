@@ -169,6 +169,34 @@ def test_a_loop_that_threads_run_differently_often():
         gpu_lower(func)
 
 
+def test_a_while_loop_that_threads_leave_at_different_times():
+    @T.prim_func
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        with T.block("root"):
+            S = T.alloc_buffer((8,), "float32", scope="shared")
+            for t in T.thread_binding(8, thread="threadIdx.x"):
+                while A[t] > T.float32(0):
+                    S[t] = A[t]
+                    B[t] = S[7 - t]
+                    A[t] = A[t] - T.float32(1)
+
+    with pytest.raises(VerifyError, match=r"while loop.*threads run it differently often"):
+        gpu_lower(func)
+
+
+def test_a_while_loop_that_all_threads_leave_together():
+    @T.prim_func
+    def func(n: T.int32, A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        with T.block("root"):
+            S = T.alloc_buffer((8,), "float32", scope="shared")
+            for t in T.thread_binding(8, thread="threadIdx.x"):
+                while n > 0:
+                    S[t] = A[t]
+                    B[t] = S[7 - t]
+
+    assert syncs(gpu_lower(func)) == 2
+
+
 def test_a_loop_whose_end_only_some_threads_know():
     @T.prim_func
     def func(

@@ -10,13 +10,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lower.gpu_programs import check_gpu, gpu_lower, product, softmax, syncs, tiled_matmul
-from tileloom import te
+from tileloom import build, te
+from tileloom.base.errors import UserError
 from tileloom.expr import IterVar, Range, Var, const
+from tileloom.lower import lower
 from tileloom.lower.lower_opaque_block import allocate
 from tileloom.lower.thread_storage_sync import thread_storage_sync
 from tileloom.lower.threads import is_sync
 from tileloom.schedule import Schedule
 from tileloom.schedule.library import tensor_core_matmul
+from tileloom.script import from_source
 from tileloom.script import tir as T
 from tileloom.simt import KernelDefect, run_kernels
 from tileloom.tir import (
@@ -64,6 +67,89 @@ def every_barrier_is_needed(flat: PrimFunc, *arrays: np.ndarray) -> None:
 def loop_syncs(flat: PrimFunc, name: str) -> int:
     (loop,) = (f for f in collect(flat.body, For) if f.loop_var.name == name)
     return sum(map(is_sync, pre_order(loop)))
+
+
+# ---------------------------------------------------------------------------- many accesses
+
+
+def own_elements(count: int, apart: bool) -> PrimFunc:
+    """Each of 4 threads writes `count` elements of its own, and reads them again at once."""
+    indent = " " * (20 if apart else 16)
+    lines = [f"S[t + {4 * k}] = A[t + {4 * k}]" for k in range(count)]
+    total = " + ".join(f"S[t + {4 * k}]" for k in range(count))
+    body = "\n".join(indent + line for line in (*lines, "if n > 0:", f"    B[t] = {total}"))
+    branch = "                if t < 3:\n" if apart else ""
+    func = from_source(f"""
+from tileloom.script import tir as T
+
+@T.prim_func
+def func(n: T.int32, A: T.Buffer(({4 * count},), "int32"), B: T.Buffer((4,), "int32")):
+    with T.block("root"):
+        S = T.alloc_buffer(({4 * count},), "int32", scope="shared")
+        for b in T.thread_binding(1, thread="blockIdx.x"):
+            for t in T.thread_binding(4, thread="threadIdx.x"):
+{branch}{body}
+""")
+    assert isinstance(func, PrimFunc)
+    return func
+
+
+@pytest.mark.parametrize(("count", "most", "barriers"), [(8, 64, 0), (8, 63, 1), (65, 4096, 1)])
+def test_of_too_many_pairs_none_is_looked_at(monkeypatch, count, most, barriers) -> None:
+    """A barrier is cheaper than the proof, unless it would stand in a branch."""
+    monkeypatch.setattr("tileloom.lower.thread_storage_sync._MANY", most)
+    flat = gpu_lower(own_elements(count, apart=False))
+    assert syncs(flat) == barriers
+    a, b = np.arange(4 * count, dtype="int32"), np.zeros(4, "int32")
+    run_kernels(flat, 1, a, b)
+    assert (a.reshape(count, 4).sum(axis=0) == b).all()
+    assert syncs(gpu_lower(own_elements(count, apart=True))) == 0
+
+
+# ---------------------------------------------------------------------------- barriers of one's own
+
+OWN = """
+from tileloom.script import tir as T
+
+@T.prim_func
+def func(A: T.Buffer((4, 64), "float32"), B: T.Buffer((4, 64), "float32")):
+    t = T.launch_thread("threadIdx.x", 64)
+    S = T.allocate([64], "float32", "shared")
+    S_1 = T.decl_buffer((64,), "float32", data=S, scope="shared")
+    for k in range(4):
+        S_1[t] = A[k, t]
+        T.tvm_storage_sync("shared")  # first
+        B[k, t] = S_1[63 - t]
+        T.tvm_storage_sync("shared")  # second
+"""
+
+
+@pytest.mark.parametrize(
+    ("without", "said"),
+    [
+        (
+            "first",
+            r"missing before B\[k \* 64 \+ t\] = S_1\[63 - t\].*shared memory \(S\)",
+        ),
+        ("second", r"missing at the end of for k in range\(4\)"),
+    ],
+)
+def test_a_missing_barrier_is_put_or_refused(without: str, said: str) -> None:
+    lines = [line for line in OWN.splitlines() if f"# {without}" not in line]
+    func = from_source("\n".join(lines))
+    a, b = np.arange(256, dtype="float32").reshape(4, 64), np.zeros((4, 64), "float32")
+    build(func, "cuda", device="emulator")(a, b)
+    assert (b == a[:, ::-1]).all()
+    with pytest.raises(UserError, match=said):
+        build(func, "cuda", device="emulator", strict_sync=True)
+
+
+def test_a_kernel_with_all_its_barriers_is_taken_as_it_is() -> None:
+    func = from_source(OWN)
+    a, b = np.arange(256, dtype="float32").reshape(4, 64), np.zeros((4, 64), "float32")
+    build(func, "cuda", device="emulator", strict_sync=True)(a, b)
+    assert (b == a[:, ::-1]).all()
+    assert str(lower(func, "cuda", strict_sync=True)) == str(lower(func, "cuda"))
 
 
 # ---------------------------------------------------------------------------- matrix products

@@ -22,6 +22,18 @@ def mistake(line: str) -> ParseError:
 
 
 @pytest.mark.parametrize(
+    "note",
+    ["A: T.Buffer((4, -8), 'int32')", "A: T.handle"],
+)
+def test_negative_extents_are_refused(note: str) -> None:
+    body = (
+        "    A[0, 0] = 1\n" if "Buffer" in note else "    B = T.match_buffer(A, (-8,), 'int32')\n"
+    )
+    with pytest.raises(ParseError, match=r"[AB] has the negative extent -8"):
+        parse(f"@T.prim_func\ndef f({note}):\n{body}", filename="f.py")
+
+
+@pytest.mark.parametrize(
     ("line", "message", "hint"),
     [
         ("A[i, 0] = «0 < i < 8»", "cannot be chained", "`and`"),

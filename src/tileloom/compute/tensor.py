@@ -35,6 +35,7 @@ from ..expr import (
 )
 from ..expr.extents import known_extent
 from ..expr.operators import Operators
+from ..tir.nodes import check_extents
 
 
 def static_extent(extent: Expr) -> int:
@@ -183,7 +184,9 @@ def placeholder(
     kind = dtype(kwargs.pop("dtype", dtype_))
     if kwargs:
         raise UserError(f"placeholder got unexpected arguments {sorted(kwargs)}")
-    return PlaceholderOp(name, tuple(as_expr(extent) for extent in shape), kind).output()
+    extents = tuple(as_expr(extent) for extent in shape)
+    check_extents(extents, name)
+    return PlaceholderOp(name, extents, kind).output()
 
 
 def compute(
@@ -201,6 +204,7 @@ def compute(
     """
     extents = shape if isinstance(shape, (tuple, list)) else (shape,)
     names = _index_names(fcompute, len(extents), varargs_names)
+    check_extents([as_expr(extent) for extent in extents], name)
     axis = []
     for given, extent in zip(names, extents, strict=True):
         size = as_expr(extent)

@@ -48,7 +48,7 @@ from .plan_allocations import plan_and_update_buffer_allocation_location
 from .remove_no_op import remove_no_op
 from .simplify import simplify
 from .storage_rewrite import storage_rewrite
-from .thread_storage_sync import thread_storage_sync
+from .thread_storage_sync import require_barriers, thread_storage_sync
 from .unify_thread_binding import unify_thread_binding
 from .unroll_loops import unroll_loops
 from .unroll_register_loops import unroll_register_loops
@@ -153,6 +153,7 @@ def lower(
     until: str | None = None,
     on_stage: OnStage | None = None,
     checked: bool = False,
+    strict_sync: bool = False,
 ) -> Program:
     """The function, or each function of a module, as flat code.
 
@@ -163,6 +164,7 @@ def lower(
         until: stop after this stage ("loops", "flat") or this pass (by name).
         on_stage: called with the name of each pass and its result.
         checked: whether code for CPUs checks its indices; see `check_accesses`.
+        strict_sync: whether kernels for GPUs must have all their barriers; see `require_barriers`.
 
     With the setting `verify` (TILELOOM_VERIFY=1) the program is checked between passes.
 
@@ -170,7 +172,7 @@ def lower(
         UserError: `until` names no stage and no pass.
         VerifyError: the program is not legal.
     """
-    passes = passes_until(until, pipeline_of(target, checked))
+    passes = passes_until(until, pipeline_of(target, checked, strict_sync))
     if isinstance(program, PrimFunc):
         return run_passes(program, passes, on_stage)
     functions = {
@@ -179,15 +181,19 @@ def lower(
     return program.replace(functions=functions)
 
 
-def pipeline_of(target: Any, checked: bool = False) -> Sequence[Pass]:
+def pipeline_of(target: Any, checked: bool = False, strict_sync: bool = False) -> Sequence[Pass]:
     """The passes for a target; None is a CPU.
 
     Args:
         checked: whether code for CPUs checks its indices.
+        strict_sync: whether kernels for GPUs must have all their barriers.
     """
     known = target if target is None or isinstance(target, Target) else parse_target(target)
     if known is not None and known.kind == "cuda":
-        return GPU_PIPELINE
+        if not strict_sync:
+            return GPU_PIPELINE
+        swapped: dict[Pass, Pass] = {thread_storage_sync: require_barriers}
+        return [swapped.get(step, step) for step in GPU_PIPELINE]
     return CHECKED_PIPELINE if checked else PIPELINE
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ..base.errors import UserError
 from ..expr import Call, Expr, IntImm, Range, Var
 from ..expr.analyzer import Analyzer
 from ..expr.warp_ops import NAMED_BARRIERS
@@ -44,15 +45,33 @@ def thread_storage_sync(func: PrimFunc) -> PrimFunc:
     Ensures: `tvm_storage_sync("shared")` in all those places. Some may be under conditions that
     threads take differently, where none may stay: `hoist_barriers` comes next.
     """
+    return _with_barriers(func, strict=False)
+
+
+def require_barriers(func: PrimFunc) -> PrimFunc:
+    """Check that the barriers of a function are all that `thread_storage_sync` would have.
+
+    For kernels that are written with their barriers: scheduled ones leave them to lowering.
+
+    Raises:
+        UserError: a barrier is missing, before a statement that is named or at the end of a loop.
+    """
+    return _with_barriers(func, strict=True)
+
+
+def _with_barriers(func: PrimFunc, strict: bool) -> PrimFunc:
     roots = {kernel.root: kernel.threads for kernel in kernels(func.body)}
     if not roots:
         return func
-    return on_body(func, _Kernels(roots).visit)
+    return on_body(func, _Kernels(roots, strict).visit)
 
 
 class _Kernels(StmtRewriter):
-    def __init__(self, roots: Mapping[AttrStmt, Mapping[str, tuple[Var, Expr]]]) -> None:
+    def __init__(
+        self, roots: Mapping[AttrStmt, Mapping[str, tuple[Var, Expr]]], strict: bool
+    ) -> None:
         self.roots = roots
+        self.strict = strict
 
     def visit_AttrStmt(self, stmt: AttrStmt) -> Stmt:
         threads = self.roots.get(stmt)
@@ -61,7 +80,8 @@ class _Kernels(StmtRewriter):
         if _names_barriers(stmt):
             return stmt
         own = {v: e for tag, (v, e) in threads.items() if tag.startswith("threadIdx")}
-        return _Planner(own, TouchFinder(stmt), analyzer_of(stmt)).plan(stmt).stmt
+        planner = _Planner(own, TouchFinder(stmt), analyzer_of(stmt), self.strict)
+        return planner.plan(stmt).stmt
 
 
 def _names_barriers(stmt: Stmt) -> bool:
@@ -81,8 +101,11 @@ class _Part:
 
 
 class _Planner:
-    def __init__(self, threads: dict[Var, Expr], finder: TouchFinder, analyzer: Analyzer) -> None:
+    def __init__(
+        self, threads: dict[Var, Expr], finder: TouchFinder, analyzer: Analyzer, strict: bool
+    ) -> None:
         self.finder = finder
+        self.strict = strict  # whether a barrier that is missing is refused
         self.divergent: set[Var] = set(threads)  # variables that threads may differ in
         self.meetings = Meetings(threads, analyzer, self.divergent)
         self.loops = finder.loops
@@ -134,7 +157,7 @@ class _Planner:
         for child in stmt.seq:
             part = self.plan(child)
             if self._conflict(result.tail, part.head):
-                parts.append(sync("shared"))
+                parts.append(self._barrier(child, result.tail, part.head, "before"))
                 result.synced, result.tail = True, []
             parts.append(part.stmt)
             if not result.synced:
@@ -177,7 +200,8 @@ class _Planner:
     def _repeat(self, stmt: For | While, part: _Part, again: bool) -> None:
         """Make a loop of its body; it ends in a barrier if the next iteration collides with it."""
         if again:
-            part.stmt = seq(part.stmt, sync("shared"))
+            barrier = self._barrier(stmt, part.tail, part.head, "at the end of")
+            part.stmt = seq(part.stmt, barrier)
             part.synced, part.tail = True, []
         part.stmt = StmtRewriter.update(stmt, body=part.stmt)
 
@@ -207,6 +231,22 @@ class _Planner:
         part = self.plan(stmt)
         self.apart = outer
         return part
+
+    def _barrier(
+        self, stmt: Stmt, before: Sequence[Touch], after: Sequence[Touch], where: str
+    ) -> Stmt:
+        """A barrier that has to be put, which is refused where programs have their own."""
+        if not self.strict:
+            return sync("shared")
+        known = {touch.data for touch in after}
+        names = sorted({touch.data.name for touch in before if touch.data in known})
+        line = str(stmt).strip().splitlines()[0]
+        raise UserError(
+            f"a barrier is missing {where} {line}: other threads may still use shared memory "
+            f"({', '.join(names)})",
+            span=stmt.span,
+            hint='write T.tvm_storage_sync("shared") there, or build without strict_sync',
+        )
 
     def _conflict(self, before: Iterable[Touch], after: Sequence[Touch]) -> bool:
         pairs = [

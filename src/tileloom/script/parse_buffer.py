@@ -8,6 +8,7 @@ from ..base.errors import DTypeError
 from ..base.late import TYPE_CHECKING
 from ..expr import Cast, Expr, ExprLike, FloatImm, IntImm, Var, as_expr, broadcast_to, const
 from ..tir import Buffer
+from ..tir.nodes import check_extents
 from .notes import BufferNote, VarNote, as_region
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def make_buffer(note: BufferNote, name: str, define: Define) -> Buffer:
     if unknown:
         raise UserError(f"a buffer has no {unknown[0]!r}", hint=f"known are {sorted(_FIELDS)}")
     shape = _shape(note, define)
+    check_extents(shape, name)
     kind: DType = fields["dtype"]
     data = fields.get("data")
     scope = fields.get("scope")

@@ -20,6 +20,7 @@ iterations, what it reads and what it writes; loops around it only say when.
 from __future__ import annotations
 
 from ..base import DType, Span, dtype
+from ..base.errors import ShapeError
 from ..base.late import TYPE_CHECKING, load
 from ..base.record import Record, field
 from ..expr import Expr, ExprLike, IntImm, IterVar, Range, Var, as_expr, const
@@ -117,6 +118,19 @@ class Buffer(Record):
         return f"Buffer({self.name}: {self.dtype}{list(self.shape)} in {self.scope})"
 
 
+def check_extents(extents: Sequence[Expr], what: str) -> None:
+    """Refuse extents that are negative numbers.
+
+    >>> from tileloom.expr import const
+    >>> check_extents([const(3), const(-1)], "A")
+    Traceback (most recent call last):
+    tileloom.base.errors.ShapeError: A has the negative extent -1
+    """
+    for extent in extents:
+        if isinstance(extent, IntImm) and extent.value < 0:
+            raise ShapeError(f"{what} has the negative extent {extent.value}")
+
+
 def make_buffer(
     shape: Sequence[ExprLike],
     dtype_: str = "float32",
@@ -135,6 +149,7 @@ def make_buffer(
     if data is None:
         data = Var(name, "handle", (kind, scope))
     extents = tuple(as_expr(extent) for extent in shape)
+    check_extents(extents, name)
     if "strides" in fields:
         fields["strides"] = tuple(as_expr(stride) for stride in fields["strides"])
     return Buffer(data, kind, extents, name, scope=scope, **fields)
