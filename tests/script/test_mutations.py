@@ -216,6 +216,19 @@ def test_deep_expressions_work_or_are_refused(make, count) -> None:
         assert "nested too deeply" in str(error)
 
 
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ("strides=(1,)", "strides=(0, 1)", "1 dimensions has as many strides, not 2"),
+        ('T.allocate([16], "int32", "local")', "T.Ramp(0, 1, 4)", "must be a pointer variable"),
+    ],
+)
+def test_buffers_that_cannot_be_are_refused(old, new, message) -> None:
+    assert old in TEXTS[3]
+    with pytest.raises(ParseError, match=message):
+        parse(TEXTS[3].replace(old, new))
+
+
 @pytest.mark.parametrize("words", ["if {}: pass", "while {}: pass", "assert {}, 'x'"])
 def test_lanes_do_not_decide_what_runs(words) -> None:
     line = words.format("T.Ramp(0, 1, 4) < T.Broadcast(2, 4)")

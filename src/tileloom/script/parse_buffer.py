@@ -34,11 +34,15 @@ def make_buffer(note: BufferNote, name: str, define: Define) -> Buffer:
     kind: DType = fields["dtype"]
     data = fields.get("data")
     scope = fields.get("scope")
-    if data is not None and not isinstance(data, Var):
+    if data is not None and not (isinstance(data, Var) and data.dtype.is_handle):
         raise UserError(f"data must be a pointer variable, got {data!r}")
     if scope is None:
         scope = data.pointee[1] if data is not None and data.pointee is not None else "global"
     strides = fields.get("strides") or ()
+    if strides and len(strides) != len(shape):
+        raise UserError(
+            f"a buffer of {len(shape)} dimensions has as many strides, not {len(strides)}"
+        )
     align = fields.get("align", 64)
     buffer_type = fields.get("buffer_type") or "default"
     return Buffer(
