@@ -146,6 +146,57 @@ def test_flat_code_and_unknown_sizes() -> None:
     assert f"is {2 * 500}, and A has 1000 elements" in outside(kernel, a, b, 2)
 
 
+def test_vectors_of_a_flat_program() -> None:
+    @T.prim_func
+    def func(A: T.Buffer((19,), "int32"), n: T.int32, B: T.Buffer((16,), "int32")):
+        B[0:16] = A[T.Ramp(n, 1, 16)]
+
+    a, b = np.arange(19, dtype="i4"), np.zeros(16, "i4")
+    kernel = build(func, checked=True)
+    for n in (0, 3):
+        kernel(a, n, b)
+        assert b.tolist() == [*range(n, n + 16)]
+    assert "is 19, and A has 19" in outside(kernel, a, 4, b)
+    assert "is -1, and A has 19" in outside(kernel, a, -1, b)
+
+
+def test_the_rest_of_a_loop_of_vectors_is_checked_where_it_is_wanted() -> None:
+    @T.prim_func
+    def func(a: T.handle, by: T.int32, B: T.Buffer((1,), "float32")):
+        n = T.int32()
+        A = T.match_buffer(a, (n,), "float32")
+        B[0] = T.float32(0)
+        for i in T.serial(n, annotations={"vector_lanes": 4, "vector_parts": 2}):
+            B[0] = B[0] + A[i + by]
+
+    assert "Ramp" in str(lower(func, checked=True)).split("check_index")[1]
+    kernel = build(func, checked=True)
+    for n in (0, 1, 3, 4, 7, 8, 9, 13):
+        a, b = np.arange(n, dtype="f4"), np.zeros(1, "f4")
+        kernel(a, 0, b)
+        assert b[0] == a.sum()
+        if n:
+            assert f"is {n}, and A has {n} elements" in outside(kernel, a, 1, b)
+
+
+def test_one_load_for_all_lanes() -> None:
+    @T.prim_func
+    def func(
+        n: T.int32,
+        M: T.Buffer((8,), "int32"),
+        A: T.Buffer((4,), "int32"),
+        B: T.Buffer((8,), "int32"),
+    ):
+        for i in T.vectorized(8):
+            B[i] = T.if_then_else(M[i] > 0, A[n], 0)
+
+    kernel = build(func, checked=True)
+    a, b, none, some = np.arange(4, dtype="i4"), np.ones(8, "i4"), np.zeros(8, "i4"), np.eye(8)[3]
+    kernel(9, none, a, b)
+    assert not b.any()
+    assert "is 9, and A has 4" in outside(kernel, 9, some.astype("i4"), a, b)
+
+
 def test_a_loop_that_waits_for_what_is_outside_ends() -> None:
     @T.prim_func
     def func(n: T.int32, A: T.Buffer((4,), "int32")):

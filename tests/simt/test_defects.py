@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tileloom.base.errors import ArgumentError
+from tileloom.base.errors import ArgumentError, OutOfBoundsError
 from tileloom.base.target import target
 from tileloom.expr import Call, StringImm
 from tileloom.lower import lower
@@ -113,6 +113,7 @@ def test_an_index_off_by_one() -> None:
     with pytest.raises(KernelDefect, match=r"S\[64\] is outside of 64") as caught:
         run_kernels(flat(reversed_rows(read=lambda t: t + 1)), *arrays())
     assert caught.value.kind == "out of bounds"
+    assert isinstance(caught.value, OutOfBoundsError), "as on CPUs"
     assert caught.value.threads == [(block, 63) for block in range(4)]
 
 

@@ -29,7 +29,7 @@ from ..tir import (
 )
 from . import arith, memory
 from .emit_expr import ExprEmitter
-from .types import I1, I8, I32, I64, PTR, element_bytes, lanes_of, memory_type, opaque
+from .types import I1, I8, I32, I64, PTR, element_bytes, lanes_of, memory_type, opaque, splat
 
 #: Local arrays up to this many bytes live on the stack, as long as all of a function's are not more
 #: than the total; threads have at least 2 MiB of it.
@@ -233,9 +233,13 @@ class StmtEmitter(ExprEmitter):
         """End the kernel where an index is not below its extent, and keep both numbers."""
         b, message = self.builder, call.args[2]
         index, extent = (self._wide(part) for part in call.args[:2])
+        mask = self.value(call.args[3]) if len(call.args) > 3 else None
+        lanes = max(lanes_of(x) for x in (index, extent, mask) if x is not None)
+        if lanes > 1:
+            index, extent = (x if lanes_of(x) > 1 else splat(b, x, lanes) for x in (index, extent))
         bad = b.icmp_unsigned(">=", index, extent)
-        if len(call.args) > 3:
-            bad = b.and_(bad, self.value(call.args[3]))
+        if mask is not None:
+            bad = b.and_(bad, mask)
         if lanes_of(bad) > 1:
             index = self._greatest(b.select(bad, index, index.type(None)))
             extent = self._greatest(b.select(bad, extent, extent.type(None)))

@@ -36,12 +36,14 @@ from ..tir import (
     BufferLoad,
     BufferStore,
     DeclBuffer,
+    Evaluate,
     For,
     IfThenElse,
     LetStmt,
     SeqStmt,
     Stmt,
     StmtRewriter,
+    is_no_op,
     make_buffer,
     seq,
     stmt_exprs,
@@ -283,6 +285,11 @@ class _Placed(StmtRewriter):
             return BufferStore(total.parts, total.op(old, value), (slot,))
         name = Var("new", value.dtype)  # or else it is loaded under a mask, where it matters
         return LetStmt(name, value, BufferStore(total.parts, total.op(old, name), (slot,)))
+
+    def visit_Evaluate(self, stmt: Evaluate) -> Stmt:
+        if not self.conditions or is_no_op(stmt):
+            return stmt
+        return IfThenElse(conjunction(self.conditions), stmt)
 
     def visit_LetStmt(self, stmt: LetStmt) -> Stmt:
         if self.conditions and has_load(stmt.value):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..base.errors import UserError
+from ..base.errors import OutOfBoundsError, UserError
 from ..base.span import Span
 
 
@@ -16,6 +16,10 @@ class KernelDefect(UserError):
         statement: the statement that did it.
         threads: those concerned, each as (block, thread) numbers.
     """
+
+    def __new__(cls, kind: str, *args: object, **kwargs: object) -> KernelDefect:
+        found = OutOfBoundsDefect if kind == "out of bounds" else cls
+        return super().__new__(found)
 
     def __init__(
         self,
@@ -33,6 +37,10 @@ class KernelDefect(UserError):
         more = f" and {len(threads) - 4} more" if len(threads) > 4 else ""
         text = f"{kind}: {what}\n  by {places}{more}\n  in {_line(statement)}"
         super().__init__(text, span=span, hint=hint)
+
+
+class OutOfBoundsDefect(KernelDefect, OutOfBoundsError):
+    """An access out of bounds, under the name that it has on CPUs too."""
 
 
 def _line(statement: object) -> str:
