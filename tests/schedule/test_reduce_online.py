@@ -230,3 +230,43 @@ def test_reduce_online_refuses_other_shapes() -> None:
     sch = schedule(te.create_prim_func([a, s]))
     first, second = sch.get_block("M"), sch.get_block("S")
     refused(sch, "do not run over the same", "reduce_online", first, second)
+
+
+MASKED = """
+@T.prim_func
+def main(
+    A: T.Buffer((4, 8), "float32"), M: T.Buffer((4,), "float32"), S: T.Buffer((4,), "float32")
+):
+    for i, k in T.grid(4, 8):
+        with T.block("M"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            T.where(FIRST)
+            with T.init():
+                M[vi] = T.min_value("float32")
+            M[vi] = T.max(M[vi], A[vi, vk])
+    for i, k in T.grid(4, 8):
+        with T.block("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            T.where(SECOND)
+            with T.init():
+                S[vi] = T.float32(0)
+            S[vi] = S[vi] + T.exp(A[vi, vk] - M[vi])
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "which"),
+    [("k < 5", "True", "'M'"), ("True", "k < 5", "'S'"), ("k < 5", "k < 5", "'M'"),
+     ("i < 3", "i < 3", "'M'"), ("True", "i < 3", "'S'")],
+)  # fmt: skip
+def test_reduce_online_refuses_conditions(first: str, second: str, which: str) -> None:
+    sch = schedule(MASKED.replace("FIRST", first).replace("SECOND", second))
+    blocks = sch.get_block("M"), sch.get_block("S")
+    refused(sch, f"block {which} runs under a condition", "reduce_online", *blocks)
+
+
+def test_reduce_online_takes_conditions_that_hold() -> None:
+    text = MASKED.replace("FIRST", "True").replace("SECOND", "True")
+    sch = schedule(text)
+    sch.reduce_online("M", "S")
+    check_same(sch, text)
