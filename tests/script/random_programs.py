@@ -212,6 +212,8 @@ class Programs:
         kind = self.pick([INT32, INT32, INT64])
         low = self.pick([IntImm(kind, 0), IntImm(kind, 0), self.expr(kind, 1)])
         extent = self.pick([IntImm(kind, 8), IntImm(kind, 1), self.expr(kind, 1)])
+        if (low + extent).dtype != kind:  # a loop whose end its variable cannot hold
+            low = IntImm(kind, 0)
         how = self.pick(["serial"] * 4 + ["parallel", "vectorized", "unrolled", "thread_binding"])
         thread = None
         if how == "thread_binding":
