@@ -269,3 +269,27 @@ def test_views_reach_no_further_than_buffers() -> None:
     block = sch.blockize(sch.get_loops("B")[0])
     name = intrinsic_of(sch.get(block))
     refused(sch, r"from -1 to 7, which is not all in \[0, 6\)", "tensorize", block, name)
+
+
+def test_a_store_to_a_view_is_not_inlined() -> None:
+    sch = schedule(two_steps(12))
+    block = sch.get_block("D")
+    sch.tensorize(block, intrinsic_of(sch.get(block)))
+    refused(sch, "not one store", "compute_inline", block)
+
+
+UNIT = """
+@T.prim_func
+def main(A: T.Buffer((1, 8, 3), "float32"), B: T.Buffer((1, 8, 3), "float32")):
+    for i, j, k in T.grid(1, 8, 3):
+        with T.block("B"):
+            vi, vj, vk = T.axis.remap("SSS", [i, j, k])
+            B[vi, vj, vk] = A[vi, vj, vk] + 1.0
+"""
+
+
+def test_layouts_that_are_injective_on_the_shape_alone() -> None:
+    sch = schedule(UNIT)
+    sch.transform_layout("B", ("read", 0), lambda i, j, k: (i * 4 + j, k), pad_value=0.0)
+    assert sch.get(sch.get_block("B")).reads[0].buffer.static_shape == (8, 3)
+    assert sch.verify().state == "ok"

@@ -19,9 +19,12 @@ from ..expr import (
 )
 from ..tir import (
     SERIAL,
+    AllocateConst,
     Block,
     BlockRealize,
+    DeclBuffer,
     For,
+    LetStmt,
     SeqStmt,
     Stmt,
     StmtRewriter,
@@ -181,4 +184,25 @@ def without_stmt(stmt: Stmt, gone: Stmt) -> Stmt | None:
             return stmt
         left = [part for part in parts if part is not None]
         return seq(*left) if left else None
-    return stmt
+    inner = None if isinstance(stmt, BlockRealize) else getattr(stmt, "body", None)
+    if not isinstance(inner, Stmt):
+        return stmt
+    body = without_stmt(inner, gone)
+    return stmt if body is inner else None if body is None else stmt.replace(body=body)
+
+
+def statements(body: Stmt) -> tuple[Stmt, ...]:
+    """The statements of a body, also of one that is under definitions such as of constants."""
+    while isinstance(body, _DEFINITIONS):
+        body = body.body
+    return body.seq if isinstance(body, SeqStmt) else (body,)
+
+
+def with_statements(body: Stmt, parts: Sequence[Stmt]) -> Stmt:
+    """The body with other statements, under the same definitions."""
+    if isinstance(body, _DEFINITIONS):
+        return body.replace(body=with_statements(body.body, parts))
+    return seq(*parts)
+
+
+_DEFINITIONS = (AllocateConst, DeclBuffer, LetStmt)

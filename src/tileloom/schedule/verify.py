@@ -29,7 +29,7 @@ from typing import Any
 
 from ..base.errors import UserError
 from ..expr import IndexMap
-from ..tir import PrimFunc
+from ..tir import Buffer, PrimFunc
 from .integer_sets import Integers, TooHardError
 from .verify_checks import (
     check_bounds,
@@ -123,13 +123,18 @@ def _compare(
         return
     origin = extract(original, model.integers.renamed(params))
     complete(origin)
-    maps = {k: _layout(model.integers, layout) for k, layout in layouts.items()}
+    maps = {
+        k: _layout(model.integers, layout, original.buffers[k]) for k, layout in layouts.items()
+    }
     findings.compared(compare(flow, Flow(origin), findings, maps))
 
 
-def _layout(integers: Integers, layout: IndexMap) -> Any:
+def _layout(integers: Integers, layout: IndexMap, buffer: Buffer) -> Any:
+    """From indices into a parameter of the original to those into the parameter as it is now."""
     space = integers.space(layout.initial_indices)
     numbers = [space.number(index) for index in layout.final_indices]
     if any(number is None for number in numbers):
         raise UserError(f"the layout {layout} is not affine")
-    return space.map(numbers)
+    inside = integers.box(buffer.shape)
+    found = space.map(numbers)
+    return found if inside is None else found.intersect_domain(inside)

@@ -208,7 +208,9 @@ def loop_iter_type(state: ScheduleState, loop: StmtSRef) -> int:
 
 
 def leaf_store(block: Block) -> BufferStore | None:
-    """The store that is all of a block's body, if it is."""
+    """The store that is all of a block's body, if it is, and not one to a view."""
+    if block.match_buffers or block.alloc_buffers:
+        return None
     return block.body if isinstance(block.body, BufferStore) else None
 
 

@@ -87,7 +87,7 @@ def _covered(
     consumed = _substituted(read.region, values)
     outer = _outer_domains(place, domains)
     analyzer = Analyzer(outer)
-    produced: Box | None = None
+    produced: list[Box] = []
     wanted = upper_bound(consumed, domains, realize.predicate, outer)
     for producer in producers:
         writer = state.realize(producer)
@@ -101,15 +101,14 @@ def _covered(
             if not is_one(condition):
                 condition = _where_read(condition, wanted, buffer, outer)
             if not is_one(condition):
-                condition = _inside(condition, written, buffer, {**outer, **running})
+                condition = left_inside(condition, written, buffer, {**outer, **running})
             if quickly_covered(written, running, condition, consumed, domains, buffer):
                 return True
             box = lower_bound(written, running, condition, analyzer)
             if box is not None:
-                produced = box if produced is None else _union(analyzer, produced, box)
-    if produced is None:
-        return False
-    return _contains(analyzer, produced, wanted, buffer)
+                produced.append(box)
+    boxes = _joined(analyzer, produced) if len(produced) > 1 else produced
+    return any(_contains(analyzer, box, wanted, buffer) for box in boxes)
 
 
 def _in_doubt(condition: Expr, given: Expr, running: Mapping[Var, Range]) -> Expr:
@@ -136,7 +135,7 @@ def _where_read(condition: Expr, wanted: Box, buffer: Buffer, outer: Mapping[Var
     return _left(condition, outer, some)
 
 
-def _inside(
+def left_inside(
     condition: Expr, written: Sequence[Range], buffer: Buffer, domains: Mapping[Var, Range]
 ) -> Expr:
     """What is left of a condition where an element of the buffer is written.
@@ -190,8 +189,42 @@ def _outer_domains(place: StmtSRef, inside: Mapping[Var, Range]) -> dict[Var, Ra
     return result
 
 
-def _union(analyzer: Analyzer, a: Box, b: Box) -> Box:
-    return [union_sets(analyzer, x, y) for x, y in zip(a, b, strict=True)]
+def _joined(analyzer: Analyzer, boxes: Sequence[Box]) -> list[Box]:
+    """The boxes, those put together that are one box without a gap."""
+    result: list[Box] = []
+    for box in boxes:
+        whole = box
+        for known in list(result):
+            both = _together(analyzer, known, whole)
+            if both is not None:
+                result.remove(known)
+                whole = both
+        result.append(whole)
+    return result
+
+
+def _together(analyzer: Analyzer, a: Box, b: Box) -> Box | None:
+    """The union of two boxes, if that is a box: they differ along one axis, and meet there."""
+    axes = [k for k, (x, y) in enumerate(zip(a, b, strict=True)) if not _equal(analyzer, x, y)]
+    if not axes:
+        return a
+    (k, *more) = axes
+    if more or not (_meets(analyzer, a[k], b[k]) and _meets(analyzer, b[k], a[k])):
+        return None
+    return [*a[:k], union_sets(analyzer, a[k], b[k]), *a[k + 1 :]]
+
+
+def _equal(analyzer: Analyzer, a: IntSet, b: IntSet) -> bool:
+    return all(
+        x is y or (x is not None and y is not None and analyzer.can_prove_equal(x, y))
+        for x, y in zip(a, b, strict=True)
+    )
+
+
+def _meets(analyzer: Analyzer, a: IntSet, b: IntSet) -> bool:
+    """Whether there is nothing between the end of one interval and the start of another."""
+    end, start = a.max_value, b.min_value
+    return end is None or start is None or _at_most(analyzer, start, end + 1)
 
 
 def _contains(analyzer: Analyzer, outer: Box, inner: Box, buffer: Buffer) -> bool:

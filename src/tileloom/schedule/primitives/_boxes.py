@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...expr import (
-    LT,
     Add,
     Analyzer,
     And,
     Expr,
     IntImm,
     IntSet,
-    IterVar,
     Mul,
     Range,
     Var,
@@ -24,7 +22,7 @@ from ...expr import (
 )
 from ...tir import BlockRealize, BufferLoad, BufferRegion
 from ..analysis.affine import linear_form
-from ..analysis.cover import conjuncts, quickly_covered
+from ..analysis.cover import conjuncts, left_inside, quickly_covered
 from ..analysis.regions import Box, lower_bound, upper_bound
 from ..analysis.tree import domains_above, is_one
 from ..sref import StmtSRef
@@ -101,7 +99,7 @@ def made_whole(
 
     What conditions leave out beyond the buffer does not count.
     """
-    parts, condition = _made_under(state.realize(block), region)
+    parts, condition = _made_under(state.realize(block), region, {**outer, **domains})
     fixed = {var: domain for var, domain in outer.items() if var not in domains}
     if quickly_covered(parts, domains, condition, parts, domains):
         return touched_box(parts, domains, const(True), fixed)
@@ -117,7 +115,9 @@ def made_whole(
     return most if same else None
 
 
-def _made_under(realize: BlockRealize, region: BufferRegion) -> tuple[list[Range], Expr]:
+def _made_under(
+    realize: BlockRealize, region: BufferRegion, loops: Mapping[Var, Range]
+) -> tuple[list[Range], Expr]:
     """What a block touches in terms of loops, and the condition under which.
 
     Conditions that leave out nothing but what is beyond the buffer are left out themselves, and so
@@ -127,46 +127,13 @@ def _made_under(realize: BlockRealize, region: BufferRegion) -> tuple[list[Range
     values = {axis.var: value for axis, value in zip(axes, realize.iter_values, strict=True)}
     parts = [Range(substitute(p.min, values), substitute(p.extent, values)) for p in region.region]
     placing = frozenset[Var]().union(*(free_vars(part.min) for part in parts))
-    return parts, _without_rims(realize, _filling(region, axes), placing)
-
-
-def _filling(region: BufferRegion, axes: Sequence[IterVar]) -> frozenset[Var]:
-    """The variables that run over whole axes of a buffer, so that what is beyond is outside."""
-    domains = {axis.var: axis.domain for axis in axes}
-    known = Analyzer()
-    short: set[Var] = set()
-    found: set[Var] = set()
-    for part, size in zip(region.region, region.buffer.shape, strict=True):
-        used = free_vars(part.min)
-        found |= used
-        ((low, high),) = touched_box([part], domains, const(True), {})
-        if (
-            low is None
-            or high is None
-            or not (known.can_prove(low <= 0) and known.can_prove(high >= size - 1))
-        ):
-            short |= used
-    return frozenset(found - short)
-
-
-def _without_rims(realize: BlockRealize, filling: frozenset[Var], placing: frozenset[Var]) -> Expr:
-    """A block's condition on loops that place, but for what keeps variables in their domains."""
-    rims = [
-        (value, axis.domain.min + axis.domain.extent)
-        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
-        if axis.var in filling
-    ]
-    known = Analyzer()
-    result: Expr = const(True)
+    condition: Expr = const(True)
     for part in conjuncts(realize.predicate):
-        if free_vars(part).isdisjoint(placing):
-            continue
-        if not isinstance(part, LT) or not any(
-            known.can_prove_equal(part.a, value) and known.can_prove_equal(part.b, end)
-            for value, end in rims
-        ):
-            result = binary(And, result, part)
-    return result
+        if not free_vars(part).isdisjoint(placing):
+            condition = binary(And, condition, part)
+    if not is_one(condition):
+        condition = left_inside(condition, parts, region.buffer, loops)
+    return parts, condition
 
 
 def runs_all(state: ScheduleState, block: StmtSRef) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...expr import Expr, rewrite
+from ...expr import Analyzer, Expr, IntImm, Var, const, rewrite
 from ...tir import (
     Block,
     Buffer,
@@ -13,7 +13,7 @@ from ...tir import (
     Stmt,
     StmtRewriter,
 )
-from ..errors import refuse
+from ..errors import ScheduleError, refuse
 from ..sref import StmtSRef
 
 
@@ -38,8 +38,49 @@ def allocating_block(block: StmtSRef, buffer: Buffer) -> StmtSRef:
     )
 
 
+def check_views(block: Block) -> None:
+    """Refuse views that declare another type, shape or strides than their sources have."""
+    values: dict[Var, Expr] = {}
+    for match in block.match_buffers:
+        view, source = match.buffer, match.source.buffer
+        if view.dtype is not source.dtype:
+            raise _contradiction(view, source, "the type", view.dtype, source.dtype)
+        lead = source.ndim - view.ndim
+        extents = [part.extent for part in match.source.region[lead:]]
+        strides = _strides(source)[lead:] if view.strides else []
+        for what, mine, theirs in (
+            ("the shape", view.shape, extents),
+            ("the strides", view.strides, strides),
+        ):
+            for a, b in zip(mine, theirs, strict=True):
+                known = values.setdefault(a, b) if isinstance(a, Var) else a
+                difference = Analyzer().simplify(known.astype("int64") - b.astype("int64"))
+                if isinstance(difference, IntImm) and difference.value:
+                    raise _contradiction(view, source, what, known, b)
+
+
+def _strides(buffer: Buffer) -> list[Expr]:
+    if buffer.strides:
+        return list(buffer.strides)
+    found: list[Expr] = []
+    step: Expr = const(1, "int64")
+    for size in reversed(buffer.shape):
+        found.insert(0, step)
+        step = step * size.astype("int64")
+    return found
+
+
+def _contradiction(
+    view: Buffer, source: Buffer, what: str, mine: object, theirs: object
+) -> ScheduleError:
+    return refuse(
+        f"the view {view.name!r} declares {what} {mine}, but {source.name!r} has {theirs}",
+        hint="declare variables in the view, as in strides=[s, 1]",
+    )
+
+
 class ReplaceBuffer(StmtRewriter):
-    """One buffer in place of another, in accesses, regions and allocations.
+    """One buffer in place of another, in accesses, regions and allocations; its views follow.
 
     Attributes:
         block_map: the blocks that changed, for `ScheduleState.replace`.
@@ -73,14 +114,32 @@ class ReplaceBuffer(StmtRewriter):
 
     def visit_match(self, match: MatchBufferRegion) -> MatchBufferRegion:
         source = self.visit_region(match.source)
-        return match if source is match.source else MatchBufferRegion(match.buffer, source)
+        view = self.buffers.get(match.buffer, match.buffer)
+        return match if source is match.source else MatchBufferRegion(view, source)
 
     def visit_Block(self, stmt: Block) -> Stmt:
+        for match in stmt.match_buffers:
+            source = match.source.buffer
+            if source in self.buffers:
+                self.buffers[match.buffer] = _view_of(match.buffer, source, self.buffers[source])
         new = super().visit_Block(stmt)
         if isinstance(new, Block):
             allocated = tuple(self.buffers.get(b, b) for b in new.alloc_buffers)
             if allocated != new.alloc_buffers:
                 new = new.replace(alloc_buffers=allocated)
             if new is not stmt:
+                check_views(new)
                 self.block_map[stmt] = new
         return new
+
+
+def _view_of(view: Buffer, old: Buffer, new: Buffer) -> Buffer:
+    """The view of a buffer with the type, the scope and the separators of another one."""
+    if new.dtype is not old.dtype or new.scope != old.scope:
+        data = Var(view.data.name, "handle", (str(new.dtype), new.scope))
+        view = view.replace(data=data, dtype=new.dtype, scope=new.scope)
+    if new.axis_separators != old.axis_separators:
+        lead = new.ndim - view.ndim
+        kept = tuple(k - lead for k in new.axis_separators if k >= lead)
+        view = view.replace(axis_separators=kept)
+    return view

@@ -32,20 +32,19 @@ from ...tir import (
     BufferStore,
     For,
     MatchBufferRegion,
-    SeqStmt,
     Stmt,
     StmtRewriter,
     make_buffer,
-    seq,
 )
 from ..analysis.regions import Box, lower_bound, path_domains
 from ..analysis.scope import block_scope
 from ..analysis.tree import is_one, is_zero, lowest_common_ancestor, scope_root
 from ..errors import name_of, refuse
-from ..rewrite import nest
+from ..rewrite import nest, statements, with_statements
 from ..sref import StmtSRef
 from ..state import ScheduleState, copy_loop
 from ._boxes import made_whole, touched_box
+from ._buffers import check_views
 from ._domains import covering
 from ._rebuild import index_in, rebuilt
 
@@ -85,8 +84,7 @@ def before_first(
     place_of = {block: i for i, block in enumerate(order)}
     after = [r for r in readers if place_of[r.block] > place_of[writer.block]]
     if not after:
-        body = scope.block.body
-        return Location(scope, len(body.seq) if isinstance(body, SeqStmt) else 1)
+        return Location(scope, len(statements(scope.block.body)))
     first = min(after, key=lambda r: place_of[r.block])
     place = lowest_common_ancestor([writer, first])
     return Location(place, index_in(place, first))
@@ -310,6 +308,7 @@ class UseInstead(StmtRewriter):
         if isinstance(new, Block) and not self.writes and new.writes is not stmt.writes:
             new = new.replace(writes=stmt.writes)
         if isinstance(new, Block) and new is not stmt:
+            check_views(new)
             self.block_map[stmt] = new
         return new
 
@@ -361,10 +360,10 @@ def insert_cache(
     body = rebuilt(place.body, path, changes)
     if body is None:
         raise refuse("nothing is left of the scope", at=[scope])
-    parts = list(body.seq) if isinstance(body, SeqStmt) else [body]
+    parts = list(statements(body))
     for after, stage in sorted(stages, key=lambda stage: -stage[0]):
         parts.insert(location.index + after, stage)
-    body = seq(*parts)
+    body = with_statements(body, parts)
     if isinstance(place, For):
         changes[place] = copy_loop(place, body)
         body = rebuilt(scope.block.body, path, changes) or body

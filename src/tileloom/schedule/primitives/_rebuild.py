@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 
 from ...tir import Block, BlockRealize, For, SeqStmt, Stmt, seq
+from ..rewrite import statements
 from ..sref import StmtSRef
 from ..state import copy_loop
 
@@ -64,8 +65,7 @@ def index_in(place: StmtSRef, inner: StmtSRef) -> int:
     while child.parent is not None and child.parent is not place:
         child = child.parent
     body = place.loop.body if place.is_loop else place.block.body
-    if isinstance(body, SeqStmt):
-        for i, part in enumerate(body.seq):
-            if part is child.stmt or (isinstance(part, BlockRealize) and part.block is child.stmt):
-                return i
+    for i, part in enumerate(statements(body)):
+        if part is child.stmt or (isinstance(part, BlockRealize) and part.block is child.stmt):
+            return i
     return 0

@@ -16,6 +16,7 @@ from ..sref import StmtSRef
 from ..state import ScheduleState
 from ..tensor_intrin import TensorIntrin, root_block
 from ._blockize import blockized
+from ._buffers import check_views
 from ._tensorize import Match, Mismatch, Renewed
 
 #: Bounds that are less than this are known.
@@ -89,12 +90,14 @@ def _implemented(block: Block, intrin: TensorIntrin, name: str, at: StmtSRef) ->
     for match_region in views:
         _check_inside(block, match_region.source, at)
     made = root_block(impl)
-    return block.replace(
+    new = block.replace(
         body=made.body,
         alloc_buffers=made.alloc_buffers,
         match_buffers=(*views, *made.match_buffers),
         annotations={**block.annotations, **made.annotations},
     )
+    check_views(new)
+    return new
 
 
 def _index_type(block: Block) -> str:

@@ -59,6 +59,6 @@ class _Retype(ReplaceBuffer):
 
     def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
         new = super().visit_BufferStore(stmt)
-        if isinstance(new, BufferStore) and new.buffer is self.new:
-            return new.replace(value=cast(self.new.dtype, new.value))
+        if isinstance(new, BufferStore) and new.buffer is not stmt.buffer:
+            return new.replace(value=cast(new.buffer.dtype, new.value))
         return new
