@@ -7,7 +7,7 @@ import pytest
 
 from codegen.emitting import FLOATS, INTEGERS, compare, edges, mapped, pairs, results_of, same
 from tileloom.base import dtype
-from tileloom.driver import build
+from tileloom.driver import assembly, build
 from tileloom.expr import (
     EQ,
     GE,
@@ -119,6 +119,13 @@ def test_saturation_is_as_promised() -> None:
     signed, unsigned = compare(mapped(["float32"], formulas, 8, 8), x)
     assert signed.tolist() == [0, 127, -128, 127, -128, 1, -1, 127]
     assert unsigned.tolist() == [0, 255, 0, 255, 0, 1, 0, 127]
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16"])
+def test_floats_become_narrow_integers_as_vectors(kind) -> None:
+    program = mapped(["float32"], [lambda a: Cast(dtype(kind).with_lanes(16), a)], 16, 64)
+    text = assembly(program, "cpu -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512")
+    assert "vcvttps2dq" in text and "vcvttss2si" not in text
 
 
 @pytest.mark.parametrize("lanes", [1, 8])

@@ -7,7 +7,7 @@ import llvmlite.ir as ir
 from ..base.errors import UnsupportedError
 from ..expr import Call, Expr, IntImm
 from ..expr import tile_ops as ops
-from .dots import FEATURES
+from .arith import FEATURES
 from .emitter import Emitter
 from .types import I8, I32, PTR, opaque
 

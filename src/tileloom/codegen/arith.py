@@ -40,6 +40,9 @@ CONTRACT = ("contract",)
 #: Attribute of modules for machines that round to bfloat16 by an instruction.
 ROUNDS_BFLOAT = "rounds_bfloat"
 
+#: Attribute of modules for CPUs: LLVM's names of the features that the code may use.
+FEATURES = "cpu_features"
+
 _FLOAT = dtype("float32")
 _COMPARE = {EQ: "==", NE: "!=", LT: "<", LE: "<=", GT: ">", GE: ">="}
 _FLOAT_OPS: dict[type[Expr], str] = {Add: "fadd", Sub: "fsub", Mul: "fmul", Div: "fdiv"}
@@ -171,8 +174,23 @@ def _from_float(b: Builder, value: ir.Value, source: DType, target: DType, to: i
         return b.fpext(value, to) if target.bits > source.bits else b.fptrunc(value, to)
     if source.bits == 16:  # LLVM takes vcvttph2w for vectors, which does not make NaN 0
         value = b.fpext(value, like(value, F32))
+    if target.bits < 32 and hasattr(b.module, FEATURES):
+        return _to_narrow_integer(b, value, target, to)
     name = "llvm.fptosi.sat" if target.code == "int" else "llvm.fptoui.sat"
     return b.call(intrinsic(b, name, to, [value.type], (to, value.type)), [value])
+
+
+def _to_narrow_integer(b: Builder, value: ir.Value, target: DType, to: ir.Type) -> ir.Value:
+    """Bounded as floats and converted by way of 32 bits: LLVM would take lane after lane."""
+    unsigned = target.is_unsigned
+    top = 1 << target.bits if unsigned else 1 << (target.bits - 1)
+    low, high = filled(value.type, 0.0 if unsigned else -float(top)), filled(value.type, top - 1.0)
+    if not unsigned:  # an unsigned NaN becomes the lower bound
+        nan = b.fcmp_unordered("uno", value, value)
+        value = b.select(nan, filled(value.type, 0.0), value)
+    value = b.select(b.fcmp_ordered(">", value, low), value, low)
+    value = b.select(b.fcmp_ordered("<", value, high), value, high)
+    return b.trunc(b.fptosi(value, like(value, I32)), to)
 
 
 def widen_bfloat(b: Builder, value: ir.Value) -> ir.Value:

@@ -10,15 +10,13 @@ from . import arith
 from .emitter import Emitter
 from .types import BF16, F32, I32, filled, lanes_of, like
 
-#: Attribute of modules: LLVM's names of the features that the code may use.
-FEATURES = "cpu_features"
 _WIDTHS = {4: 128, 8: 256, 16: 512}
 
 
 def emit_dot(e: Emitter, call: Call) -> ir.Value:
     """The sum of an accumulator and of the products in two words, for each lane."""
     total, x, y = (e.value(arg) for arg in call.args)
-    features: frozenset[str] = getattr(e.builder.module, FEATURES, frozenset())
+    features: frozenset[str] = getattr(e.builder.module, arith.FEATURES, frozenset())
     bits = _WIDTHS.get(lanes_of(total), 0)
     if call.op == DOT_BF16:
         return _bf16(e.builder, bits if "avx512bf16" in features else 0, total, x, y)

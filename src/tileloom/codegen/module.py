@@ -22,7 +22,7 @@ from ..base.faults import FAULTS
 from ..expr import Call, Expr, Var
 from ..expr.effects import CALL_FUNCTION
 from ..tir import Evaluate, For, IRModule, PrimFunc, Stmt, pre_order, undefined_vars
-from .dots import FEATURES
+from .arith import FEATURES
 from .emit_stmt import StmtEmitter
 from .types import I32, I64, PTR, opaque, register_type
 
