@@ -293,3 +293,30 @@ def test_layouts_that_are_injective_on_the_shape_alone() -> None:
     sch.transform_layout("B", ("read", 0), lambda i, j, k: (i * 4 + j, k), pad_value=0.0)
     assert sch.get(sch.get_block("B")).reads[0].buffer.static_shape == (8, 3)
     assert sch.verify().state == "ok"
+
+
+GUARDED = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), D: T.Buffer((7,), "float32")):
+    B = T.alloc_buffer((8,))
+    C = T.alloc_buffer((7,))
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v] * 2.0
+    for i in range(8):
+        with T.block("C"):
+            v = T.axis.spatial(8, i)
+            T.where(i < 7)
+            C[v] = B[v] + 1.0
+    for i in range(7):
+        with T.block("D"):
+            v = T.axis.spatial(7, i)
+            D[v] = C[v]
+"""
+
+
+def test_a_condition_that_keeps_within_a_buffer_is_kept() -> None:
+    sch = schedule(GUARDED)
+    loop = sch.get_loops("B")[0]
+    refused(sch, "may leave out", "reverse_compute_at", sch.get_block("C"), loop)

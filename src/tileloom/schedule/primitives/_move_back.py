@@ -28,6 +28,7 @@ from ...tir import (
     THREAD_BINDING,
     UNROLLED,
     AssertStmt,
+    Block,
     BlockRealize,
     Buffer,
     BufferLoad,
@@ -45,7 +46,7 @@ from ..analysis.tree import is_one, loops_above
 from ..errors import name_of, refuse
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._boxes import runs_all
+from ._boxes import runs_all, touched_box
 
 #: Reductions, and the loops along which each reduces.
 Carriers = dict[StmtSRef, list[StmtSRef]]
@@ -75,7 +76,8 @@ def check_runs_all(state: ScheduleState, block: StmtSRef) -> None:
                 at=[block, giver],
                 hint="move blocks before loop_partition",
             )
-    if not is_output(state, block) and all(a.iter_type == SPATIAL for a in stmt.iter_vars):
+    places = not is_output(state, block) and all(a.iter_type == SPATIAL for a in stmt.iter_vars)
+    if places and (is_one(state.realize(block).predicate) or _stays_inside(stmt)):
         return  # more elements of a buffer that only later blocks look at
     if runs_all(state, block):
         return
@@ -84,6 +86,21 @@ def check_runs_all(state: ScheduleState, block: StmtSRef) -> None:
         "under another loop",
         at=[block],
         hint="let the loops and the predicate run the whole domain of its iteration variables",
+    )
+
+
+def _stays_inside(block: Block) -> bool:
+    """Whether all instances of a block access elements that there are."""
+    domains, known = {axis.var: axis.domain for axis in block.iter_vars}, Analyzer()
+    return all(
+        low is not None
+        and high is not None
+        and known.can_prove(low >= 0)
+        and known.can_prove(high < size)
+        for region in (*block.reads, *block.writes)
+        for (low, high), size in zip(
+            touched_box(region.region, domains, const(True), {}), region.buffer.shape, strict=True
+        )
     )
 
 
