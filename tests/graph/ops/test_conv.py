@@ -7,10 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from graph.ops.checks import check, graph_of, values
+from graph.ops.checks import check, values
 from tileloom.base.errors import DTypeError, ShapeError
 from tileloom.graph import ops
-from tileloom.graph.expand import expand
 
 
 def direct(x, w, strides, pads, dilations, groups):
@@ -74,37 +73,6 @@ def test_half_precision(rng) -> None:
     assert check(lambda a, b: ops.conv(a, b, pads=1), x, w).dtype == np.float16
 
 
-@pytest.mark.parametrize("groups", [1, 2])
-@pytest.mark.parametrize("strides", [(1, 1), (2, 3)])
-@pytest.mark.parametrize("dilations", [(1, 1), (2, 1)])
-def test_conv_transpose_is_the_transpose(groups, strides, dilations, rng) -> None:
-    """<conv(x), y> = <x, conv_transpose(y)> for all x and y."""
-    w = rng.integers(-4, 5, (4, 6 // groups, 3, 2)).astype("float64")
-    pads = (1, 0, 0, 1)
-    y = rng.integers(-4, 5, (1, 4, 3, 4)).astype("float64")
-    back = check(
-        lambda a, b: ops.conv_transpose(a, b, None, strides, pads, dilations, groups), y, w
-    )
-    x = rng.integers(-4, 5, back.shape).astype("float64")
-    forth = values(lambda a, b: ops.conv(a, b, None, strides, pads, dilations, groups), x, w)
-    assert (forth * y).sum() == (x * back).sum()
-
-
-def test_conv_transpose_output_padding_and_bias(rng) -> None:
-    x, w, b = rng.random((1, 2, 3)), rng.random((2, 2, 3)), rng.random(2)
-    plain = check(lambda *t: ops.conv_transpose(*t, strides=2), x, w)
-    more = check(lambda *t: ops.conv_transpose(*t, strides=2, output_padding=1), x, w, b)
-    assert (plain.shape, more.shape) == ((1, 2, 7), (1, 2, 8))
-    np.testing.assert_allclose(more[..., :7], plain + b[:, None])
-
-
-def test_conv_transpose_becomes_conv() -> None:
-    graph = graph_of(lambda a, b: ops.conv_transpose(a, b, strides=2),
-                     np.zeros((1, 2, 3, 3)), np.zeros((2, 3, 2, 2)))  # fmt: skip
-    names = [node.op.name for node in expand(graph).nodes]
-    assert names.count("conv") == 1 and "conv_transpose" not in names
-
-
 def test_mistakes_are_told() -> None:
     x, w = np.zeros((1, 4, 5, 5)), np.zeros((6, 4, 3, 3))
     for build, words in [
@@ -122,5 +90,3 @@ def test_mistakes_are_told() -> None:
         assert str(caught.value).startswith("conv: ")
     with pytest.raises(DTypeError, match="conv: operands of different types"):
         values(ops.conv, x, w.astype("float32"))
-    with pytest.raises(ShapeError, match="conv_transpose: the weight"):
-        values(ops.conv_transpose, x, w)

@@ -90,7 +90,8 @@ from .compound import (
     squared_difference,
 )  # fmt: skip
 from .constants import arange, constant, extent, eye, full, full_like, iota, ones, zeros
-from .conv import conv, conv_transpose
+from .conv import conv
+from .conv_transpose import conv_transpose
 from .dynamic import fold
 from .einsum import einsum
 from .gather import gather, gather_elements, gather_nd, one_hot, take, take_along_axis
