@@ -125,7 +125,10 @@ def judge(func: PrimFunc, sch: Schedule, number: int, compiled: bool) -> str:
     _running("the interpreter", partial(run, scheduled, *got))
     _compare(sch, got, wanted, "wrong result")
     report = _running("verify", sch.verify)
-    if report.violations:
+    kinds = {violation.kind for violation in report.violations}
+    if kinds == {"unfinished"} and report.unknown:
+        return "unfinished sums, not comparable"  # read again when finished, which is not proven
+    if kinds:
         raise FailureError("verify says wrong", str(report))
     if compiled:
         got = _laid_out(sch, scheduled, given)
