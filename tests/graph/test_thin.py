@@ -15,7 +15,7 @@ from tileloom.graph.nodes import Graph, Tensor, tensor_type
 
 Array = np.ndarray[Any, Any]
 #: Batches, results, depths: whole and broken groups of lines, blocks of results and vectors.
-SIZES = (((), 8, 64), ((3,), 13, 77), ((), 300, 129), ((2, 1), 129, 8), ((), 5000, 67))
+SIZES = (((3,), 8, 64), ((3,), 13, 77), ((), 300, 129), ((2, 1), 129, 8), ((), 5000, 67))
 TOLERANCE = {"float32": 3e-7, "float64": 1e-15, "bfloat16": 4e-3, "float16": 1e-3}
 
 
