@@ -15,11 +15,13 @@ from tileloom.base.errors import OutOfBoundsError, UnsupportedError
 from tileloom.base.settings import override
 from tileloom.base.target import target
 from tileloom.driver import show_stage
+from tileloom.expr import Expr, Select, const
 from tileloom.lower import lower
 from tileloom.lower.check_accesses import check_accesses
+from tileloom.lower.guarded_accesses import accesses_in
 from tileloom.script import from_source
 from tileloom.script import tir as T
-from tileloom.tir import PrimFunc, run
+from tileloom.tir import BufferLoad, PrimFunc, make_buffer, run
 
 GATHER = """
 from tileloom.script import tir as T
@@ -329,3 +331,11 @@ def test_kernels_for_gpus_check_nothing() -> None:
     assert str(lower(gather("serial"), target("cuda"), checked=True)).count("check_index") == 0
     with pytest.raises(UnsupportedError, match=r"emulator|GPU"):
         build(gather("serial"), "cuda", checked=True)
+
+
+def test_choices_that_share_their_parts_are_walked_once() -> None:
+    a = make_buffer((8,), "float32", "a")
+    value: Expr = BufferLoad(a, [const(0)])
+    for k in range(200):  # as a tree, more paths than there are atoms
+        value = Select(value < const(float(k)), value + const(1.0), value * const(2.0))
+    assert len(accesses_in([value])) == 1

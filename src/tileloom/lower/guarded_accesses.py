@@ -8,6 +8,9 @@ from ..expr import And, Call, Expr, Let, Or, Select, logical_not, substitute
 from ..tir import Block, BufferLoad, BufferStore, Stmt, stmt_exprs
 from .common import ADDRESS_OF, has_load
 
+#: An expression is looked at under so many different conditions at most.
+MOST_WAYS = 64
+
 Access = BufferLoad | BufferStore
 #: An access, and the conditions under which it is carried out.
 Guarded = tuple[Access, tuple[Expr, ...]]
@@ -29,7 +32,7 @@ def accesses_of(stmt: Stmt) -> list[Guarded]:
 
 
 def accesses_in(exprs: Iterable[Expr]) -> list[Guarded]:
-    """The loads inside expressions, each once for each set of conditions."""
+    """The loads inside expressions, once for each set of conditions that says something new."""
     walk = _Walk()
     for expr in exprs:
         walk.visit(expr, ())
@@ -39,12 +42,17 @@ def accesses_in(exprs: Iterable[Expr]) -> list[Guarded]:
 class _Walk:
     def __init__(self) -> None:
         self.found: list[Guarded] = []
-        self.seen: set[tuple[Expr, tuple[Expr, ...]]] = set()
+        self.seen: dict[Expr, list[frozenset[Expr]]] = {}
 
     def visit(self, expr: Expr, guards: tuple[Expr, ...]) -> None:
-        if not has_load(expr) or (expr, guards) in self.seen:
+        if not has_load(expr):
             return
-        self.seen.add((expr, guards))
+        now, seen = frozenset(guards), self.seen.setdefault(expr, [])
+        # What is carried out under fewer conditions is known already. Choices between expressions
+        # that share their parts are walked in as many ways as there are paths without that.
+        if len(seen) >= MOST_WAYS or any(before <= now for before in seen):
+            return
+        seen.append(now)
         for part, inner in _parts(expr, guards):
             self.visit(part, inner)
         if isinstance(expr, BufferLoad):
