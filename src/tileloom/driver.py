@@ -7,7 +7,7 @@ LLVM are loaded for it: they are imported when something new must be made.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ from .tir import IRModule, PrimFunc
 if TYPE_CHECKING:
     from .codegen.module import EmittedModule
     from .driver_gpu import GpuExecutable
+    from .graph.hoist import Hoisted
     from .graph.optimize import Report
     from .graph.partition import Group
     from .graph.program import MakeKernel, Program, Segment
@@ -394,26 +395,31 @@ def plan_graph(
         from .driver_gpu import plan_gpu
 
         return plan_gpu(graph, target, watch, report)
-    from .graph.expand import expand
-    from .graph.layout import choose_layouts
-    from .graph.optimize import optimize
-    from .graph.pack import pack_weights
     from .graph.program import build_program
+    from .graph.simplify import simplify
+
+    machine = _machine(target)
+    packed = simplify(graph, machine, watch, report)
+    return build_program(packed, machine, kernel=_kernel_maker(machine, target))
+
+
+def _machine(target: Target) -> Machine:
     from .graph.to_tir.kernel import Machine
 
-    def seen(step: str, found: Graph) -> Graph:
-        if watch is not None:
-            watch(step, found)
-        return found
+    return Machine(target.vector_bits, _threads(target), features=frozenset(target.features))
 
-    machine = Machine(target.vector_bits, _threads(target), features=frozenset(target.features))
-    expanded = seen("expanded", expand(graph))
-    simple = seen("optimized", optimize(expanded, report=report))
-    laid_out = choose_layouts(simple)
-    if laid_out is not simple:
-        laid_out = seen("laid out", optimize(laid_out, report=report))
-    packed = seen("packed", pack_weights(laid_out, machine))
-    return build_program(packed, machine, kernel=_kernel_maker(machine, target))
+
+@compiling
+def hoist(graph: Graph, static: Collection[int]) -> Hoisted:
+    """A graph for this CPU without what depends on static inputs alone: see `graph/hoist.py`."""
+    from .graph import hoist as hoisting
+
+    return hoisting.hoist(graph, static, _machine(Target.host()))
+
+
+def key_of(graph: Graph) -> str:
+    """Text that is equal for graphs that compute the same in the same way."""
+    return graph_key(graph, {id(array): digest(array) for array in constants_of(graph)})
 
 
 def is_scheduled(group: Group) -> bool:

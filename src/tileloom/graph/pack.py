@@ -1,24 +1,29 @@
 """Weights of matrix products laid out ahead of time as the products' inner loops read them.
 
 A product packs its right operand into panels of a few vectors' width each time it runs, unless the
-operand is a constant: then the panels are made once, here.
+operand is a constant: then the panels are made once, here. A right operand that somebody computes
+once for many calls (see `hoist.py`) is packed by an op.
 """
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
-from ..base.errors import InternalError
 from ..base.panels import pack_panels
 from .nodes import Graph, Node, Tensor, TensorType
-from .op import REGISTRY
+from .op import REGISTRY, apply1
+from .ops.matmul import packed_type
 from .to_tir.gemm_plan import choose_microkernel, panel_width
 from .to_tir.kernel import Machine
 from .to_tir.products import accumulator_of, matmul_extents, suits_panels
 
 
-def pack_weights(graph: Graph, machine: Machine) -> Graph:
+def pack_weights(graph: Graph, machine: Machine, static: Set[Tensor] = frozenset()) -> Graph:
     """The graph with constant right operands of matrix products as packed panels.
+
+    Args:
+        static: tensors that count as constants; ops pack them.
 
     >>> import numpy as np
     >>> from tileloom.graph import ops
@@ -34,7 +39,7 @@ def pack_weights(graph: Graph, machine: Machine) -> Graph:
     for node in graph.nodes:
         inputs = [now.get(tensor, tensor) for tensor in node.inputs]
         fresh = node
-        if _is_packable(node):
+        if _is_packable(node, static):
             fresh = _packed(node, inputs[0], machine, panels)
         elif any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
             types = [tensor.type for tensor in node.outputs]
@@ -45,17 +50,17 @@ def pack_weights(graph: Graph, machine: Machine) -> Graph:
     return Graph(graph.inputs, outputs, graph.output_names, graph.name)
 
 
-def _is_packable(node: Node) -> bool:
-    if node.op.name != "matmul" or node.inputs[1].value is None or not suits_panels(node):
+def _is_packable(node: Node, static: Set[Tensor]) -> bool:
+    if node.op.name != "matmul" or not suits_panels(node):
+        return False
+    if node.inputs[1].value is None and node.inputs[1] not in static:
         return False
     left, right = (tensor.shape for tensor in node.inputs)
     return len(right) <= len(left) and all(extent == 1 for extent in right[:-2])
 
 
 def _packed(node: Node, left: Tensor, machine: Machine, panels: dict[Any, Tensor]) -> Node:
-    right, matrix = node.inputs[1], node.inputs[1].value
-    if matrix is None:
-        raise InternalError(f"{node} has no constant to pack")
+    right = node.inputs[1]
     columns = node.outputs[0].shape[-1]
     total, kinds = accumulator_of(node), [tensor.dtype for tensor in node.inputs]
     width = panel_width(columns, machine.vector_bits, total)
@@ -64,10 +69,7 @@ def _packed(node: Node, left: Tensor, machine: Machine, panels: dict[Any, Tensor
     how = transposed, width, micro.parts, micro.steps
     key = right, *how
     if key not in panels:
-        array = pack_panels(matrix.reshape(right.shape[-2:]), *how)
-        attrs = {"value": array, "panels_of": (matrix, *how)}
-        type_ = TensorType(array.shape, right.dtype if micro.parts == 1 else micro.packed)
-        panels[key] = Node(REGISTRY["constant"], (), attrs, [type_]).outputs[0]
+        panels[key] = _panels(right, how)
     attrs = {
         "transpose_a": node.attrs["transpose_a"],
         "columns": columns,
@@ -76,3 +78,18 @@ def _packed(node: Node, left: Tensor, machine: Machine, panels: dict[Any, Tensor
     }
     types = [node.outputs[0].type]
     return Node(REGISTRY["packed_matmul"], [left, panels[key]], attrs, types, node.name)
+
+
+def _panels(right: Tensor, how: tuple[bool, int, int, int]) -> Tensor:
+    """A matrix as panels: a constant, if it is one."""
+    shape, matrix = right.shape[-2:], right.value
+    if matrix is None:
+        flat = right if right.ndim == 2 else apply1("reshape", [right], shape=shape)
+        transposed, width, parts, unit = how
+        return apply1(
+            "pack_panels", [flat], transposed=transposed, width=width, parts=parts, unit=unit
+        )
+    array = pack_panels(matrix.reshape(shape), *how)
+    attrs = {"value": array, "panels_of": (matrix, *how)}
+    type_ = TensorType(array.shape, packed_type(right.dtype, how[2]))
+    return Node(REGISTRY["constant"], (), attrs, [type_]).outputs[0]

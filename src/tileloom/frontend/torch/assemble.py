@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, cast
 
 import torch
 from torch import fx
@@ -12,6 +13,7 @@ from torch import fx
 from ...base.errors import UnsupportedError
 from ...graph.nodes import Graph, reachable
 from ...graph.symbols import formula_of, is_symbolic
+from .frozen import FrozenPart, freeze
 from .kernel import CompiledPart
 from .layout import Export, export, order_of
 from .parts import Part, Partition, is_literal, is_split, is_view, literal
@@ -19,6 +21,8 @@ from .report import report
 from .sized import Numbers, SizedPart, is_sized
 from .sizes import Binding, Sizes, need_numbers_of
 
+#: What the metadata of a placeholder has where the tensor is a weight that is prepared once.
+STATIC = "tileloom_static"
 _aten = torch.ops.aten
 _BY_SHAPE = {
     _aten.rand_like.default: _aten.rand.default,
@@ -233,7 +237,8 @@ class _Joiner:
         report().parts += 1
         run = self._compile(part, graph, exports, inputs)
         stored = tuple(self._stored(part, node) for node in inputs)
-        sized = (self.symbols, *stored) if isinstance(run, SizedPart) else stored
+        inner = run.rest if isinstance(run, FrozenPart) else run
+        sized = (self.symbols, *stored) if isinstance(inner, SizedPart) else stored
         made = self.graph.call_function(run, sized)
         for k, node in enumerate(nodes):
             self.made[node] = self.graph.call_function(operator.getitem, (made, k))
@@ -253,13 +258,28 @@ class _Joiner:
             for k, node in enumerate(inputs)
             if node.op == "call_function" and not self.partition.is_native(node)
         ]
-        if self.binding is not None and is_sized(graph):
-            return SizedPart(graph, exports, made_by_torch, self.binding)
+        static = [
+            k for k, node in enumerate(inputs) if STATIC in node.meta and node not in part.orders
+        ]
+        binding = self.binding if self.binding is not None and is_sized(graph) else None
+        compile_ = partial(_compiled, exports, binding)
         try:
-            return CompiledPart(graph, exports, made_by_torch)
+            if static:
+                return cast("Callable[..., Any]", freeze(graph, static, made_by_torch, compile_))
+            return compile_(graph, made_by_torch)
         except Exception as error:  # a defect of ours must not stop the user
+            if binding is not None:  # another program is tried
+                raise
             report().fall_back("a whole part", f"{type(error).__name__}: {error}")
             return EagerPart(part, inputs)
+
+
+def _compiled(
+    exports: list[Export], binding: Binding | None, graph: Graph, made_by_torch: Sequence[int]
+) -> Callable[..., Any]:
+    if binding is not None:
+        return SizedPart(graph, exports, made_by_torch, binding)
+    return CompiledPart(graph, exports, made_by_torch)
 
 
 class EagerPart:

@@ -12,12 +12,13 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch._guards import TracingContext
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ...base.compiling import compiling
 from ...base.errors import UserError
 from . import ops  # noqa: F401  (registers the handlers)
-from .assemble import assemble
+from .assemble import STATIC, assemble
 from .decompositions import table
 from .report import report
 from .specialize import for_sizes, has_symbols
@@ -29,21 +30,29 @@ def tileloom(module: fx.GraphModule, inputs: Sequence[Any], **options: Any) -> C
 
     Operators that Tileloom does not know, and devices and types that it does not have, are left to
     PyTorch one by one; `report()` lists them.
+
+    Args:
+        options: `options={"freeze": True}` prepares weights once, in graphs that are not trained;
+            see `frozen.py`.
     """
     given = {**options, **(options.get("options") or {})}
-    unknown = sorted(set(given) - {"mode", "options"})
+    unknown = sorted(set(given) - {"mode", "options", "freeze"})
     if unknown:
         raise UserError(f"the backend 'tileloom' has no option {unknown[0]!r}")
+    frozen = given.get("freeze", False)
+    if not isinstance(frozen, bool):
+        raise UserError(f"the option 'freeze' is True or False, not {frozen!r}")
     # The fused kernels for attention would be operators of their own; this is their definition.
     with sdpa_kernel(SDPBackend.MATH):
-        compiled: Callable[..., Any] = _compiler()(module, list(inputs))
+        compiled: Callable[..., Any] = _compiler(frozen)(module, list(inputs))
     return compiled
 
 
 @cache
-def _compiler() -> Any:
+def _compiler(frozen: bool) -> Any:
     return aot_autograd(
         fw_compiler=compile_traced,
+        inference_compiler=_compile_frozen if frozen else compile_traced,
         decompositions=table(),
         partition_fn=min_cut_rematerialization_partition,
     )
@@ -58,6 +67,19 @@ def compile_traced(module: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..
         report().fall_back("a whole graph", f"{type(error).__name__}: {error}")
         return boxed(module)
     return compile_static(module)
+
+
+def _compile_frozen(module: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    """The same; weights are prepared once, those that the graph does not write."""
+    context = TracingContext.try_get()
+    about = None if context is None else context.fw_metadata
+    if about is not None:
+        given = [node for node in module.graph.nodes if node.op == "placeholder"]
+        written = {k for k, each in enumerate(about.input_info) if each.mutates_data}
+        for k in set(about.static_input_indices) - written:
+            if k < len(given) and isinstance(given[k].meta.get("val"), torch.Tensor):
+                given[k].meta[STATIC] = True
+    return compile_traced(module, inputs)
 
 
 def compile_static(module: fx.GraphModule) -> Callable[..., Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from ... import compute as te
 from ...base import DType, dtype
 from ...base.errors import DTypeError, ShapeError
+from ...base.panels import pack_panels
 from ...expr import cast as cast_expr
 from ...expr import intrin
 from ..nodes import Tensor, TensorType
@@ -166,6 +167,31 @@ def _packed_compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> 
     return _compute([left, right], {**attrs, "transpose_b": False}, types)
 
 
+def packed_type(kind: DType, parts: int) -> DType:
+    """The element type of panels: words, where a word holds several elements.
+
+    >>> packed_type(dtype("int8"), 4), packed_type(dtype("float32"), 1)
+    ('int32', 'float32')
+    """
+    return kind if parts == 1 else dtype("int32")
+
+
+def _infer_panels(types: Types, attrs: Attrs) -> list[TensorType]:
+    check_rank(types[0], 2, "a matrix to pack")
+    columns, depth = types[0].shape if attrs["transposed"] else types[0].shape[::-1]
+    parts, width = attrs["parts"], attrs["width"]
+    if parts > 1:
+        depth = -(-depth // (parts * attrs["unit"])) * attrs["unit"]
+    shape = (-(-columns // width), depth, width)
+    return [TensorType(shape, packed_type(types[0].dtype, parts))]
+
+
+def _pack(arrays: Sequence[Array], attrs: Attrs, types: Types) -> list[Array]:
+    how = (attrs[name] for name in ("transposed", "width", "parts", "unit"))
+    return [pack_panels(arrays[0], *how)]
+
+
+define("pack_panels", "opaque", _infer_panels, _pack)
 define("packed_matmul", "matmul", _packed_infer, _packed_reference, _packed_compute, steps=_steps)
 
 

@@ -1,0 +1,49 @@
+"""What is done to a graph before it is partitioned: expanded, optimized, laid out, packed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Set
+from typing import TYPE_CHECKING
+
+from .expand import expand
+from .layout import choose_layouts
+from .nodes import Graph, Tensor
+from .optimize import optimize
+from .pack import pack_weights
+
+if TYPE_CHECKING:
+    from .optimize import Report
+    from .to_tir.kernel import Machine
+
+#: Called with the name of a step and the graph after it.
+Watch = Callable[[str, Graph], None]
+
+
+def simplify(
+    graph: Graph,
+    machine: Machine,
+    watch: Watch | None = None,
+    report: Report | None = None,
+    static: Callable[[Graph], Set[Tensor]] | None = None,
+) -> Graph:
+    """The graph that a CPU's kernels are planned from.
+
+    Args:
+        machine: the CPU.
+        watch: called with the name of each step and the graph after it.
+        report: receives what the optimizer did.
+        static: the tensors of a graph that are packed as constants are.
+    """
+
+    def seen(step: str, found: Graph) -> Graph:
+        if watch is not None:
+            watch(step, found)
+        return found
+
+    expanded = seen("expanded", expand(graph))
+    simple = seen("optimized", optimize(expanded, report=report))
+    laid_out = choose_layouts(simple)
+    if laid_out is not simple:
+        laid_out = seen("laid out", optimize(laid_out, report=report))
+    known = frozenset[Tensor]() if static is None else static(laid_out)
+    return seen("packed", pack_weights(laid_out, machine, known))
