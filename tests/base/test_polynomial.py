@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tileloom.base import polynomial
 from tileloom.base.polynomial import Polynomial, greatest, least, value_of
 
 NAMES = ("a", "b", "c")
@@ -119,3 +120,22 @@ def test_bounds_of_parts_and_what_is_left() -> None:
     assert (s - (b % s)).between(low, high)[0] == 1
     assert (s - greatest(s - 3, 0)).between(low, high) == (1, 3)
     assert (least(s + b, 2 * s) - s).between(low, high)[0] == 1
+
+
+def test_the_bounds_of_an_atom_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes of a split: each is made of all before it, which used to double the work each time."""
+    found = []
+
+    def counted(*about: Any) -> tuple[int, int]:
+        found.append(about)
+        return ranges(*about)
+
+    ranges = polynomial._range
+    monkeypatch.setattr(polynomial, "_range", counted)
+    size, start = (s + 3) // 4, 0
+    for _ in range(6):
+        part = greatest(0, least(size, s - start))
+        start = start + part
+    low, high = (start - s).between({"s": 1}, {"s": 1000})
+    assert low <= 0 <= high
+    assert len(found) == 13  # the quotient, and the least and the greatest of each part

@@ -182,20 +182,25 @@ def test_needs_cuda():
     pytest.fail("there is none")
 
 
-@tvm.testing.requires_llvm
-def test_needs_llvm(ran):
-    ran.append("llvm")
+def test_marks_skip_what_cannot_run_here():
+    def skipped(mark):
+        def test():
+            pass
+
+        (condition,) = (m.args[0] for m in mark(test).pytestmark if m.name == "skipif")
+        return condition
+
+    assert not skipped(tvm.testing.requires_llvm)
+    assert not skipped(tvm.testing.requires_package("numpy"))
+    assert skipped(tvm.testing.requires_cuda)
+    assert tvm.testing.device_enabled("llvm") and not tvm.testing.device_enabled("cuda")
+    assert skipped(tvm.testing.requires_package("numpy", "no_such_package_of_that_name"))
 
 
 @tvm.testing.parametrize_targets("llvm", "cuda")
 def test_on_targets(target, dev):
     assert target == "llvm"
     assert dev == tvm.cpu(0)
-
-
-@pytest.fixture(scope="module")
-def ran():
-    return []
 
 
 extent = tvm.testing.parameter(1, 13)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from itertools import pairwise
+from graphlib import TopologicalSorter
+from itertools import groupby, pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -181,9 +182,24 @@ def _tangle(n: int) -> Dag:
 def test_ten_thousand_nodes(dag: Callable[[int], Dag], foreign: int) -> None:
     n = 10_000
     reads = dag(n)
-    parts = found(reads, [not foreign or k % foreign != 1 for k in range(n)])
+    joins = [not foreign or k % foreign != 1 for k in range(n)]
+    parts = found(reads, joins)
+    assert sorted(node for part in parts for node in part) == [k for k in range(n) if joins[k]]
+    edges = contracted(reads, parts)
+    order = list(TopologicalSorter(dict(enumerate(edges))).static_order())  # raises for a circle
+    assert len(order) == len(edges)
     if not foreign:
         assert len(parts) == 1
+    elif dag is _chain:
+        assert sorted(parts) == _stretches(joins)
+    else:  # far fewer than nodes
+        assert len(parts) < sum(joins) / 2
+
+
+def _stretches(joins: list[bool]) -> list[tuple[int, ...]]:
+    """The nodes that follow on each other in a chain without a foreign one between."""
+    runs = groupby(range(len(joins)), joins.__getitem__)
+    return [tuple(run) for own, run in runs if own]
 
 
 SCRIPT = """

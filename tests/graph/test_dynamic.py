@@ -127,17 +127,17 @@ def test_one_program_for_all_sizes(name: str) -> None:
 def test_intermediates_lie_apart_for_every_size() -> None:
     """Places in the scratch memory are found for the sizes of the call."""
     space = Space()
-    b, s = symbol(space, "b", 1, 1000, 8), symbol(space, "s", 1, 1000, 37)
+    b, s = 3, symbol(space, "s", 1, 1000, 37)
 
     def build(x: Tensor) -> Tensor:
         first, second = ops.matmul(x, x, transpose_b=True), ops.cumsum(x, 1)
         return ops.add(ops.matmul(ops.softmax(first), second), ops.cumsum(second, 0))
 
     family = compile_family(graph(tokens, build, b, s))
-    for sizes in SIZES[:4]:
-        x = (RNG.standard_normal(tokens(*sizes)) * 0.3).astype("float32")
-        (got,) = family.at(dict(zip(("b", "s"), sizes, strict=True)))(x)
-        (want,) = run(graph(tokens, build, *sizes), [x])
+    for size in (7, 1, 33, 100):
+        x = (RNG.standard_normal(tokens(b, size)) * 0.3).astype("float32")
+        (got,) = family.at({"s": size})(x)
+        (want,) = run(graph(tokens, build, b, size), [x])
         np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3)
 
 

@@ -47,11 +47,13 @@ _FUNCTIONS: dict[str, Callable[[int, int], int]] = {
 class Polynomial:
     """A sum of products with integer factors; not a number, as it has at least one atom."""
 
-    __slots__ = ("_hash", "terms")
+    __slots__ = ("_hash", "_text", "terms")
+    _text: str | None
 
     def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
         self.terms = terms
         self._hash = hash(terms)
+        self._text = None
 
     @staticmethod
     def symbol(name: str) -> Polynomial:
@@ -136,19 +138,16 @@ class Polynomial:
 
     def between(self, low: Mapping[str, int], high: Mapping[str, int]) -> tuple[int, int]:
         """Bounds of the value, both included, where the names lie between theirs."""
-        least, most = self._interval(low, high)
-        if len(self.terms) == 1 or all(isinstance(atom, str) for atom in self.atoms()):
-            return least, most
-        return _least(self, low, high, least), -_least(-self, low, high, -most)
+        return _Bounds(low, high).of(self)
 
-    def _interval(self, low: Mapping[str, int], high: Mapping[str, int]) -> tuple[int, int]:
+    def _interval(self, bounds: _Bounds) -> tuple[int, int]:
         """Bounds from those of the atoms, as if these did not depend on each other.
 
         Every atom is counted from its least value on: products of what is then left are not
         negative, so that much cancels.
         """
         terms = self._whole_multiples()
-        ranges = {a: _range(a, low, high) for a in {a for m, _ in terms for a in m}}
+        ranges = {a: bounds.of_atom(a) for a in {a for m, _ in terms for a in m}}
         shifted: dict[Monomial, int] = {}
         for monomial, factor in terms:
             parts: dict[Monomial, int] = {(): factor}
@@ -184,6 +183,11 @@ class Polynomial:
         return _terms(total) if found else self.terms
 
     def __repr__(self) -> str:
+        if self._text is None:  # terms are ordered by the texts of their atoms
+            self._text = self._as_text()
+        return self._text
+
+    def _as_text(self) -> str:
         text = ""
         ordered = sorted(self.terms, key=lambda term: (-len(term[0]), tuple(map(str, term[0]))))
         for monomial, factor in ordered:
@@ -292,55 +296,107 @@ def _without(monomial: Monomial, part: Monomial) -> Monomial | None:
 # ---------------------------------------------------------------------------- bounds
 
 
-def _least(
-    number: Number, low: Mapping[str, int], high: Mapping[str, int], known: int, depth: int = 2
-) -> int:
-    """A lower bound; atoms in the way are replaced by what bounds them.
+class _Bounds:
+    """Bounds of numbers where the names lie between theirs.
 
-    Args:
-        known: a bound that is known.
-        depth: so many atoms are replaced, one after the other.
-
-    >>> n = Polynomial.symbol("n")
-    >>> (n - n // 3).between({"n": 1}, {"n": 9}), (n - least(n, 5)).between({"n": 1}, {"n": 9})
-    ((1, 6), (0, 4))
+    Atoms are made of each other, and are met again and again: what is found is kept.
     """
-    if isinstance(number, int):
-        return number
-    for monomial, factor in number.terms:
-        atom = monomial[0] if len(monomial) == 1 else ""
+
+    def __init__(self, low: Mapping[str, int], high: Mapping[str, int]) -> None:
+        self.low, self.high = low, high
+        self._known: dict[Polynomial, tuple[int, int]] = {}
+        self._plain: dict[Polynomial, tuple[int, int]] = {}
+        self._atoms: dict[Atom, tuple[int, int]] = {}
+
+    def of(self, number: Number) -> tuple[int, int]:
+        """Bounds of a number, both included."""
+        if isinstance(number, int):
+            return number, number
+        known = self._known.get(number)
+        if known is None:
+            least, most = self.plain(number)
+            if len(number.terms) > 1 and any(isinstance(atom, Apart) for atom in number.atoms()):
+                least, most = self.least(number, least), -self.least(-number, -most)
+            known = self._known[number] = least, most
+        return known
+
+    def plain(self, number: Number) -> tuple[int, int]:
+        """Bounds as if atoms did not depend on each other."""
+        if isinstance(number, int):
+            return number, number
+        known = self._plain.get(number)
+        if known is None:
+            known = self._plain[number] = number._interval(self)
+        return known
+
+    def of_atom(self, atom: Atom) -> tuple[int, int]:
+        """Bounds of an atom."""
         if isinstance(atom, str):
-            continue
-        rest = number - _normal({monomial: factor})
-        if isinstance(rest, int) or rest.names.isdisjoint(_single(atom).names):
-            continue  # nothing would cancel
-        bounds = []
-        for scale, other in _instead(atom, factor, low, high):
-            form = rest * scale + other
-            bound = form if isinstance(form, int) else form._interval(low, high)[0]
-            if depth > 1:
-                bound = _least(form, low, high, bound, depth - 1)
-            bounds.append(-(-bound // scale))
-        either = atom.op == ("min" if factor > 0 else "max")  # and nothing tells which of them
-        known = max(known, min(bounds) if either else max(bounds, default=known))
-    return known
+            return self.low[atom], self.high[atom]
+        known = self._atoms.get(atom)
+        if known is None:
+            known = self._atoms[atom] = _range(atom.op, self.of(atom.a), self.of(atom.b))
+        return known
+
+    def least(self, number: Number, known: int, depth: int = 2) -> int:
+        """A lower bound; atoms in the way are replaced by what bounds them.
+
+        Args:
+            known: a bound that is known.
+            depth: so many atoms are replaced, one after the other.
+
+        >>> n = Polynomial.symbol("n")
+        >>> (n - n // 3).between({"n": 1}, {"n": 9}), (n - least(n, 5)).between({"n": 1}, {"n": 9})
+        ((1, 6), (0, 4))
+        """
+        if isinstance(number, int):
+            return number
+        for monomial, factor in number.terms:
+            atom = monomial[0] if len(monomial) == 1 else ""
+            if isinstance(atom, str):
+                continue
+            rest = number - _normal({monomial: factor})
+            if isinstance(rest, int) or rest.names.isdisjoint(_single(atom).names):
+                continue  # nothing would cancel
+            bounds = []
+            for scale, other in self._instead(atom, factor):
+                form = rest * scale + other
+                bound = self.plain(form)[0]
+                if depth > 1:
+                    bound = self.least(form, bound, depth - 1)
+                bounds.append(-(-bound // scale))
+            either = atom.op == ("min" if factor > 0 else "max")  # nothing tells which of them
+            known = max(known, min(bounds) if either else max(bounds, default=known))
+        return known
+
+    def _instead(self, atom: Apart, factor: int) -> list[tuple[int, Number]]:
+        """Pairs (k, number) with `k * factor * atom >= number`, for a positive k.
+
+        For the smaller of two, which of both it is depends, and for less the larger.
+        """
+        op, a, b = atom
+        if op in ("min", "max"):
+            return [(1, a * factor), (1, b * factor)]
+        if op == "//" and isinstance(b, int) and b > 0:
+            return [(b, (a - _single(Apart("%", a, b))) * factor)]
+        if op == "%" and factor < 0 and not isinstance(b, int) and self.plain(b)[0] > 0:
+            return [(1, (b - 1) * factor)]
+        return []
 
 
-def _instead(
-    atom: Apart, factor: int, low: Mapping[str, int], high: Mapping[str, int]
-) -> list[tuple[int, Number]]:
-    """Pairs (k, number) with `k * factor * atom >= number`, for a positive k.
-
-    For the smaller of two, which of both it is depends, and for less the larger.
-    """
-    op, a, b = atom
+def _range(op: str, left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int]:
+    """Bounds of an atom from those of the two that it is a function of."""
+    (a0, a1), (b0, b1) = left, right
     if op in ("min", "max"):
-        return [(1, a * factor), (1, b * factor)]
-    if op == "//" and isinstance(b, int) and b > 0:
-        return [(b, (a - _single(Apart("%", a, b))) * factor)]
-    if op == "%" and factor < 0 and not isinstance(b, int) and b._interval(low, high)[0] > 0:
-        return [(1, (b - 1) * factor)]
-    return []
+        pick = _FUNCTIONS[op]
+        return pick(a0, b0), pick(a1, b1)
+    if b0 <= 0:  # nothing is known of what is divided by
+        reach = max(abs(a0), abs(a1), abs(b0), abs(b1))
+        return -reach, reach
+    if op == "%":
+        return 0, min(b1 - 1, a1) if a0 >= 0 else b1 - 1
+    ends = [a // b for a in (a0, a1) for b in (b0, b1)]
+    return min(ends), max(ends)
 
 
 # ---------------------------------------------------------------------------- forms
@@ -370,25 +426,6 @@ def _sorted(atoms: Sequence[Atom]) -> Monomial:
 
 def _apply(atom: Apart, names: Mapping[str, int]) -> int:
     return _FUNCTIONS[atom.op](value_of(atom.a, names), value_of(atom.b, names))
-
-
-def _range(atom: Atom, low: Mapping[str, int], high: Mapping[str, int]) -> tuple[int, int]:
-    if isinstance(atom, str):
-        return low[atom], high[atom]
-    (a0, a1), (b0, b1) = (
-        part.between(low, high) if isinstance(part, Polynomial) else (part, part)
-        for part in (atom.a, atom.b)
-    )
-    if atom.op in ("min", "max"):
-        pick = _FUNCTIONS[atom.op]
-        return pick(a0, b0), pick(a1, b1)
-    if b0 <= 0:  # nothing is known of what is divided by
-        reach = max(abs(a0), abs(a1), abs(b0), abs(b1))
-        return -reach, reach
-    if atom.op == "%":
-        return 0, min(b1 - 1, a1) if a0 >= 0 else b1 - 1
-    ends = [a // b for a in (a0, a1) for b in (b0, b1)]
-    return min(ends), max(ends)
 
 
 def _in_brackets(number: Number) -> str:

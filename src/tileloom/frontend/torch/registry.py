@@ -4,6 +4,7 @@
 ... def frobnicate(call, x): ...
 >>> lookup("aten.frobnicate.default") is frobnicate
 True
+>>> remove("aten.frobnicate.default")
 """
 
 from __future__ import annotations
@@ -39,6 +40,11 @@ def add(name: str, function: Handler) -> None:
     _HANDLERS[name] = function
 
 
+def remove(name: str) -> None:
+    """Leave an overload to PyTorch again."""
+    del _HANDLERS[name]
+
+
 def lookup(name: str) -> Handler | None:
     """The handler of an overload by its full name, "aten.add.Tensor"."""
     return _HANDLERS.get(name)
@@ -49,4 +55,4 @@ def operators() -> list[str]:
     return sorted(_HANDLERS)
 
 
-__all__ = ["Handler", "add", "aten", "lookup", "operators"]
+__all__ = ["Handler", "add", "aten", "lookup", "operators", "remove"]
