@@ -445,3 +445,87 @@ def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):
     check_same(sch, text)
     check_trace(sch, text)
     assert str(sch.verify()) == "ok"
+
+
+PARTS_OF_OPEN_SIZE = """
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (4, n, 8))
+    C = T.match_buffer(c, (4, n))
+    P = T.alloc_buffer((8, 4, n))
+    for f in range(n * 4):
+        for k in range(8):
+            with T.block("P"):
+                vk = T.axis.spatial(8, k)
+                vi = T.axis.spatial(4, f // n)
+                vj = T.axis.spatial(n, f % n)
+                P[vk, vi, vj] = A[vi, vj, vk] * 2.0
+    for f in range(n * 4):
+        for k in range(8):
+            with T.block("C"):
+                vk = T.axis.reduce(8, k)
+                vi = T.axis.spatial(4, f // n)
+                vj = T.axis.spatial(n, f % n)
+                with T.init():
+                    C[vi, vj] = 0.0
+                C[vi, vj] = C[vi, vj] + P[vk, vi, vj]
+"""
+
+PARTS_MOVED = """
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (4, n, 8))
+    C = T.match_buffer(c, (4, n))
+    P = T.alloc_buffer((8, 4, n))
+    for f in range(n * 4):
+        for k in range(8):
+            with T.block("P"):
+                vk = T.axis.spatial(8, k)
+                vi = T.axis.spatial(4, f // n)
+                vj = T.axis.spatial(n, f % n)
+                P[vk, vi, vj] = A[vi, vj, vk] * 2.0
+        for ax0, ax1, ax2 in T.grid(8, 1, 1):
+            with T.block("C"):
+                vk = T.axis.reduce(8, ax0)
+                vi = T.axis.spatial(4, f // n + ax1)
+                vj = T.axis.spatial(n, f % n + ax2)
+                with T.init():
+                    C[vi, vj] = 0.0
+                C[vi, vj] = C[vi, vj] + P[vk, vi, vj]
+"""
+
+
+def test_under_a_loop_fused_over_an_open_size() -> None:
+    sch = schedule(PARTS_OF_OPEN_SIZE)
+    sch.reverse_compute_at(sch.get_block("C"), sch.get_loops("P")[0], preserve_unit_loops=True)
+    same_text(sch, PARTS_MOVED)
+    kernel = tileloom.build(sch.mod)["main"]
+    for n in (1, 3, 16):
+        a = np.arange(4 * n * 8, dtype="float32").reshape(4, n, 8)
+        c = np.zeros((4, n), "float32")
+        kernel(a, c)
+        np.testing.assert_array_equal(c, a.sum(2) * 2)
+
+
+@pytest.mark.parametrize(
+    ("made", "taken"),
+    [
+        ("f // n", "f % n // n"),
+        ("f // n", "(f + n) // n"),
+        ("f // (n + 1)", "f // n"),
+    ],
+)
+def test_other_indices_by_an_open_size_are_not_known_to_be_made(made, taken) -> None:
+    text = PARTS_OF_OPEN_SIZE.replace("T.axis.spatial(4, f // n)", f"T.axis.spatial(4, {made})", 1)
+    head, tail = text.rsplit("T.axis.spatial(4, f // n)", 1)
+    sch = schedule(f"{head}T.axis.spatial(4, {taken}){tail}")
+    loop = sch.get_loops("P")[0]
+    refused(sch, "may not hold all it reads", "reverse_compute_at", sch.get_block("C"), loop)
+
+
+def test_fewer_parts_of_open_size_are_not_all() -> None:
+    sch = schedule(PARTS_OF_OPEN_SIZE.replace("range(n * 4)", "range(n * 2)", 1))
+    loop = sch.get_loops("P")[0]
+    refused(sch, "may not hold all it reads", "reverse_compute_at", sch.get_block("C"), loop)

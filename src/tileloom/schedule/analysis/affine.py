@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...expr import (
     Add,
+    Analyzer,
     Expr,
     IntImm,
     IterSumExpr,
@@ -77,8 +78,22 @@ def is_affine(
         values = [v for v in values if not free_vars(v).isdisjoint(domains)]
     if is_one(predicate) and _plainly_affine(values, domains):
         return True
-    found = detect_iter_map(values, domains, predicate, "surjective")
+    found = detect_iter_map(
+        values, domains, predicate, "surjective", where_running(domains.values())
+    )
     return bool(found) and all(map(_starts_at_one, found.indices))
+
+
+def where_running(domains: Iterable[Range]) -> Analyzer:
+    """What holds where loops run at all: one of `n * 32` iterations has any with `n >= 1` only."""
+    known = Analyzer()
+    for domain in domains:
+        size = domain.extent
+        while isinstance(size, Mul) and isinstance(size.b, IntImm) and size.b.value > 0:
+            size = size.a
+        if isinstance(size, Var):
+            known.bind_bound(size, 1, (1 << (size.dtype.bits - 1)) - 1)
+    return known
 
 
 def _starts_at_one(total: IterSumExpr) -> bool:

@@ -19,6 +19,7 @@ from ...expr import (
     binary,
     const,
     free_vars,
+    post_order,
     substitute,
 )
 from ...expr.int_set import intersect
@@ -104,11 +105,57 @@ def _covered(
                 condition = left_inside(condition, written, buffer, {**outer, **running})
             if quickly_covered(written, running, condition, consumed, domains, buffer):
                 return True
+            if is_one(condition) and _same_cells(written, running, consumed, domains, analyzer):
+                return True
             box = lower_bound(written, running, condition, analyzer)
             if box is not None:
                 produced.append(box)
     boxes = _joined(analyzer, produced) if len(produced) > 1 else produced
     return any(_contains(analyzer, box, wanted, buffer) for box in boxes)
+
+
+def _same_cells(
+    written: Sequence[Range],
+    running: Mapping[Var, Range],
+    consumed: Sequence[Range],
+    domains: Mapping[Var, Range],
+    analyzer: Analyzer,
+) -> bool:
+    """Whether reader and writer have the same indices in loops of the same ranges.
+
+    Then it does not matter what the indices are: `i // n` and `i % n`, say, with any `n`.
+    """
+    mine, given = _loops_in(written, running), _loops_in(consumed, domains)
+    if len(mine) != len(given):
+        return False
+    for a, b in zip(mine, given, strict=True):
+        if not _same_range(running[a], domains[b]):
+            return False
+        if _loops_in([running[a]], {**running, **domains}):
+            return False
+    fixed = {v for p in consumed for e in (p.min, p.extent) for v in free_vars(e)} - set(given)
+    if not fixed.isdisjoint(running):
+        return False
+    asked = _substituted(consumed, dict(zip(given, mine, strict=True)))
+    if not all(_same_range(a, b) for a, b in zip(written, asked, strict=True)):
+        return False
+    rest = [running[var].extent for var in running if var not in mine]
+    return all(analyzer.can_prove(binary(LE, 1, extent)) for extent in rest)
+
+
+def _same_range(a: Range, b: Range) -> bool:
+    return a.min is b.min and a.extent is b.extent
+
+
+def _loops_in(parts: Sequence[Range], loops: Mapping[Var, Range]) -> list[Var]:
+    """The loops that some ranges depend on, in the order in which they come."""
+    found: dict[Var, None] = {}
+    for part in parts:
+        for index in (part.min, part.extent):
+            for node in post_order(index):
+                if isinstance(node, Var) and node in loops:
+                    found[node] = None
+    return list(found)
 
 
 def _in_doubt(condition: Expr, given: Expr, running: Mapping[Var, Range]) -> Expr:

@@ -31,7 +31,7 @@ from ...expr import (
 from ...expr.extents import limits_of_variables
 from ...tir import BlockRealize, For
 from ..errors import name_of
-from .affine import linear_form
+from .affine import linear_form, where_running
 from .regions import Box
 from .tree import is_one
 
@@ -65,11 +65,12 @@ def _is_injective(
     if _plainly_injective(values, loops):
         return True
     domains = {loop.loop_var: Range(loop.min, loop.extent) for loop in loops}
-    if detect_iter_map(values, domains, predicate, "bijective"):
+    known = where_running(domains.values())
+    if detect_iter_map(values, domains, predicate, "bijective", known):
         return True
     # Conditions that are not understood leave out instances, which makes no two of them one.
     return not is_one(as_expr(predicate)) and bool(
-        detect_iter_map(values, domains, True, "bijective")
+        detect_iter_map(values, domains, True, "bijective", known)
     )
 
 

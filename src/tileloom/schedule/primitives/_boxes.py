@@ -21,7 +21,7 @@ from ...expr import (
     substitute,
 )
 from ...tir import BlockRealize, BufferLoad, BufferRegion
-from ..analysis.affine import linear_form
+from ..analysis.affine import linear_form, where_running
 from ..analysis.cover import conjuncts, left_inside, quickly_covered
 from ..analysis.regions import Box, lower_bound, upper_bound
 from ..analysis.tree import domains_above, is_one
@@ -144,5 +144,5 @@ def runs_all(state: ScheduleState, block: StmtSRef) -> bool:
     own = [axis.domain for axis in block.block.iter_vars]
     if quickly_covered(points, domains, realize.predicate, own, {}):
         return True
-    analyzer = Analyzer()
+    analyzer = where_running(own)  # otherwise there are no instances
     return covers(lower_bound(points, domains, realize.predicate, analyzer), own, analyzer)

@@ -33,6 +33,7 @@ from ...tir import (
     undefined_vars,
     union_regions,
 )
+from ..analysis.affine import where_running
 from ..analysis.blocks import check_complete_or_reduction, check_not_output
 from ..analysis.cover import check_stage_pipeline
 from ..analysis.regions import path_domains, storage_rank, sure_writes
@@ -86,7 +87,9 @@ def plan_move(
     if not forward:
         check_runs_all(state, block)
     outer = {s.loop.loop_var: Range(s.loop.min, s.loop.extent) for s in [*loops_above(loop), loop]}
-    analyzer = Analyzer(outer)
+    analyzer = where_running(outer.values())
+    for var, around in outer.items():
+        analyzer.bind(var, around)
     needed = takers if forward else givers
     domains = _iteration_domains(state, block, loop, needed, outer, analyzer, forward)
     realize, loops = _realize(block.block, domains, analyzer, preserve_unit_loops)

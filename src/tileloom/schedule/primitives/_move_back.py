@@ -39,6 +39,7 @@ from ...tir import (
     pre_order,
     stmt_exprs,
 )
+from ..analysis.affine import where_running
 from ..analysis.blocks import is_output
 from ..analysis.order import repetition_fault, start_fault
 from ..analysis.scope import is_seen_outside, producers, touched_buffers
@@ -190,7 +191,11 @@ class Consumer:
         if free_vars_of(reduced).isdisjoint(self.outer):
             return
         found = detect_iter_map(
-            self.realize.iter_values, self.domains(), self.realize.predicate, "bijective"
+            self.realize.iter_values,
+            self.domains(),
+            self.realize.predicate,
+            "bijective",
+            where_running(self.domains().values()),
         )
         if not found:
             raise refuse(
