@@ -1,4 +1,4 @@
-"""What is done to a graph before it is partitioned: expanded, optimized, laid out, packed."""
+"""What is done to a graph before it is partitioned, from expansion to packed weights."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from .layout import choose_layouts
 from .nodes import Graph, Tensor
 from .optimize import optimize
 from .pack import pack_weights
+from .split_windows import split_windows
 
 if TYPE_CHECKING:
     from .optimize import Report
@@ -45,5 +46,8 @@ def simplify(
     laid_out = choose_layouts(simple)
     if laid_out is not simple:
         laid_out = seen("laid out", optimize(laid_out, report=report))
-    known = frozenset[Tensor]() if static is None else static(laid_out)
-    return seen("packed", pack_weights(laid_out, machine, known))
+    split = split_windows(laid_out)
+    if split is not laid_out:
+        split = seen("windows split", optimize(split, report=report))
+    known = frozenset[Tensor]() if static is None else static(split)
+    return seen("packed", pack_weights(split, machine, known))

@@ -36,6 +36,7 @@ _ABOUT = {
     "expanded": "composite ops replaced by what they are made of",
     "optimized": "after the rules of the graph optimiser",
     "laid out": "layouts chosen, and simplified again",
+    "windows split": "large windows taken apart, and simplified again",
     "packed": "weights rearranged for matrix products",
 }
 
