@@ -8,7 +8,7 @@ and these, shifted against each other, are summed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import reduce
 from typing import Any
 
@@ -75,25 +75,31 @@ def _is_large(kernel: Sequence[int]) -> bool:
 
 
 def _pool_by_rows(name: str, x: Tensor, attrs: Any) -> Tensor:
-    """Along the last dimension of the window after all others, where rows are contiguous."""
-    rank = len(attrs["kernel"])
-    last = max(k for k, extent in enumerate(attrs["kernel"]) if extent > 1)
-    others = _only(attrs, set(range(rank)) - {last}, rank)
+    """Along the last dimension of the window after all others, where rows are contiguous.
+
+    What is padded is read often, so padding along that dimension is left to the others' pooling.
+    """
+    windows = Windows.of(attrs, attrs["kernel"])
+    sizes = x.shape[2:]
+    ends = windows.ends(sizes, windows.outputs(sizes, attrs["ceil_mode"]))
+    last = max(k for k, extent in enumerate(windows.kernel) if extent > 1)
+    pads = (*windows.before, *ends)
+    others = _only(attrs, {k for k in range(windows.rank) if k != last}, pads)
     if _is_large(others["kernel"]):
         x = _pool_by_rows(name, x, others)
     else:
         x = apply1(name, (x,), **others)
-    return apply1(name, (x,), **_only(attrs, {last}, rank))
+    return apply1(name, (x,), **_only(attrs, {last}, (0,) * len(pads)))
 
 
-def _only(attrs: Any, chosen: set[int], rank: int) -> dict[str, Any]:
-    """The windows along chosen dimensions, and points along the others."""
+def _only(attrs: Any, chosen: Set[int], pads: Sequence[int]) -> dict[str, Any]:
+    """The windows along chosen dimensions, and points along the others, with other padding."""
 
-    def kept(values: Any, otherwise: int) -> tuple[int, ...]:
-        return tuple(v if k % rank in chosen else otherwise for k, v in enumerate(values))
+    def kept(name: str) -> tuple[int, ...]:
+        return tuple(value if k in chosen else 1 for k, value in enumerate(attrs[name]))
 
-    points = {"kernel": 1, "strides": 1, "pads": 0, "dilations": 1}
-    return {**attrs, **{name: kept(attrs[name], point) for name, point in points.items()}}
+    names = ("kernel", "strides", "dilations")
+    return {**{name: kept(name) for name in names}, "pads": tuple(pads), "ceil_mode": False}
 
 
 # ---------------------------------------------------------------------------- convolutions
