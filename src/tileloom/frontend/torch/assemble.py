@@ -17,7 +17,7 @@ from .frozen import FrozenPart, freeze
 from .kernel import CompiledPart
 from .layout import Export, export, order_of
 from .parts import Part, Partition, is_literal, is_split, is_view, literal
-from .report import report
+from .report import notice_of, report
 from .sized import Numbers, SizedPart, is_sized
 from .sizes import Binding, Sizes, need_numbers_of
 
@@ -51,6 +51,7 @@ def assemble(
     if known.space is not None:
         need_numbers_of(known.space)
     report().add(partition.compiled, partition.left)
+    notice_of(module.graph).give(partition.left, partition.compiled.total())
     return _Joiner(module, partition, binding).join()
 
 
@@ -270,7 +271,7 @@ class _Joiner:
         except Exception as error:  # a defect of ours must not stop the user
             if binding is not None:  # another program is tried
                 raise
-            report().fall_back("a whole part", f"{type(error).__name__}: {error}")
+            notice_of(self.module.graph).give_up("a whole part", f"{type(error).__name__}: {error}")
             return EagerPart(part, inputs)
 
 

@@ -20,7 +20,8 @@ from ...base.errors import UserError
 from . import ops  # noqa: F401  (registers the handlers)
 from .assemble import STATIC, assemble
 from .decompositions import table
-from .report import report
+from .layers import cells_over_time
+from .report import notice_of
 from .specialize import for_sizes, has_symbols
 
 
@@ -42,8 +43,9 @@ def tileloom(module: fx.GraphModule, inputs: Sequence[Any], **options: Any) -> C
     frozen = given.get("freeze", False)
     if not isinstance(frozen, bool):
         raise UserError(f"the option 'freeze' is True or False, not {frozen!r}")
-    # The fused kernels for attention would be operators of their own; this is their definition.
-    with sdpa_kernel(SDPBackend.MATH):
+    # Fused kernels for attention and for recurrent layers would be operators of their own; these
+    # are their definitions.
+    with sdpa_kernel(SDPBackend.MATH), cells_over_time():
         compiled: Callable[..., Any] = _compiler(frozen)(module, list(inputs))
     return compiled
 
@@ -60,11 +62,12 @@ def _compiler(frozen: bool) -> Any:
 
 def compile_traced(module: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
     """A functional graph of ATen operators as a function of a list of arguments."""
+    notice_of(module.graph)  # that of all copies
     try:
         if has_symbols(module):
             return for_sizes(module, boxed, compile_static)
     except Exception as error:
-        report().fall_back("a whole graph", f"{type(error).__name__}: {error}")
+        notice_of(module.graph).give_up("a whole graph", f"{type(error).__name__}: {error}")
         return boxed(module)
     return compile_static(module)
 
@@ -87,7 +90,7 @@ def compile_static(module: fx.GraphModule) -> Callable[..., Any]:
     try:
         return boxed(assemble(module))
     except Exception as error:  # never in the user's way
-        report().fall_back("a whole graph", f"{type(error).__name__}: {error}")
+        notice_of(module.graph).give_up("a whole graph", f"{type(error).__name__}: {error}")
         return boxed(module)
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
 
+from .layers import layers
+
 _aten = torch.ops.aten
 
 #: Beyond the core set: these are made of simple operators too.
@@ -37,6 +39,7 @@ def table() -> dict[Any, Callable[..., Any]]:
     found: dict[Any, Callable[..., Any]] = dict(core_aten_decompositions())
     further = [part for name in _FURTHER for part in _overloads(name)]
     found.update(get_decompositions(further))
+    found.update(layers())
     for name in _KEPT:
         for overload in _overloads(name):
             found.pop(overload, None)

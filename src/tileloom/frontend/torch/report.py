@@ -9,9 +9,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass
@@ -71,6 +73,53 @@ class Record:
 
 
 _RECORD = Record()
+_LOG = logging.getLogger("tileloom.torch")
+#: So many operators are named in a notice.
+_MOST_NAMED = 5
+
+
+class Notice:
+    """One line of log for a graph, if some of it is left to PyTorch.
+
+    A graph that is compiled for several sizes gets one.
+    """
+
+    def __init__(self) -> None:
+        self._given = False
+
+    def give(self, left: Sequence[tuple[str, str]], compiled: int) -> None:
+        """Say which operators are left to PyTorch.
+
+        Args:
+            left: operators, and why.
+            compiled: how many others there are.
+        """
+        if self._given or not left:
+            return
+        self._given = True
+        counts = Counter(operator for operator, _ in left).most_common()
+        names = [name if n == 1 else f"{n} x {name}" for name, n in counts[:_MOST_NAMED]]
+        if len(counts) > _MOST_NAMED:
+            names.append(f"{len(counts) - _MOST_NAMED} others")
+        _LOG.warning(
+            "%d of %d operators of a graph are left to PyTorch: %s "
+            "(tileloom.frontend.torch.report() has the reasons)",
+            len(left), len(left) + compiled, ", ".join(names),
+        )  # fmt: skip
+
+    def give_up(self, what: str, reason: str) -> None:
+        """Say that a graph, or a part of it, is left to PyTorch."""
+        report().fall_back(what, reason)
+        if not self._given:
+            self._given = True
+            _LOG.warning("%s is left to PyTorch: %s", what, reason.partition("\n")[0])
+
+
+def notice_of(graph: Any) -> Notice:
+    """The notice of a traced graph (`torch.fx.Graph`), which its copies share."""
+    (output,) = graph.find_nodes(op="output")
+    found: Notice = output.meta.setdefault("tileloom_notice", Notice())
+    return found
 
 
 def report() -> Record:

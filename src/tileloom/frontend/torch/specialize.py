@@ -21,7 +21,7 @@ from ...base.errors import UnsupportedError
 from ...base.forking import ForkLock
 from .assemble import assemble
 from .parts import reason
-from .report import report
+from .report import notice_of, report
 from .sized import MOST_SIZES, SizedPart
 from .sizes import Binding, NumbersNeededError, Symbol, bind
 from .types import is_static
@@ -202,7 +202,7 @@ def _compiled(module: fx.GraphModule, args: Sequence[Any], compile_static: Box) 
     try:
         return compile_static(concrete(module, args))
     except Exception as error:  # shapes that even PyTorch cannot foresee
-        report().fall_back("a whole graph", f"{type(error).__name__}: {error}")
+        notice_of(module.graph).give_up("a whole graph", f"{type(error).__name__}: {error}")
         return lambda given: module(*given)
 
 
