@@ -16,7 +16,7 @@ import numpy as np
 
 from tileloom.cli import programs
 
-from . import harness_cli, peers
+from . import harness_cli, peers, windows
 from .harness import Workload
 
 RESULTS = Path(__file__).parent / "RESULTS.md"
@@ -321,6 +321,7 @@ def workloads(extra: Sequence[str] = ()) -> list[Workload]:
         int8_matmul(1024),
         *(gemv(kind, turned) for kind in ("float32", "bfloat16") for turned in (False, True)),
         *(convolution(*layer) for layer in RESNET18),
+        *windows.workloads(),
         encoder(),
     ]
 

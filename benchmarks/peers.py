@@ -63,37 +63,57 @@ def _tensor(library: Any, array: np.ndarray[Any, Any]) -> Any:
     return library.from_numpy(array)
 
 
-def onnxruntime(
-    nodes: Callable[[Any], Sequence[Any]],
-    constants: Sequence[np.ndarray[Any, Any]] = (),
-    kind: str = "float32",
-) -> Builder:
-    """ONNX Runtime on a graph from inputs x0, x1, ... and constants w0, w1, ... to y of a type."""
+Nodes = Callable[[Any], Sequence[Any]]
+
+
+def onnx_model(
+    nodes: Nodes, inputs: Sequence[Any], constants: Sequence[Any], kind: str = "float32"
+) -> bytes:
+    """A model from inputs x0, x1, ... and constants w0, w1, ... to y of a type, as a file."""
+    try:
+        import onnx
+    except ModuleNotFoundError:
+        raise Skip("not installed") from None
+    helper = onnx.helper
+    value = helper.make_tensor_value_info
+    given = [
+        value(f"x{k}", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+        for k, x in enumerate(inputs)
+    ]
+    fixed = [onnx.numpy_helper.from_array(w, f"w{k}") for k, w in enumerate(constants)]
+    result = value("y", helper.np_dtype_to_tensor_dtype(np.dtype(kind)), None)
+    graph = helper.make_graph(nodes(helper.make_node), "main", given, [result], fixed)
+    opset = [helper.make_opsetid("", 20)]
+    model = helper.make_model(graph, opset_imports=opset, ir_version=9)
+    return bytes(model.SerializeToString())
+
+
+def onnxruntime(nodes: Nodes, constants: Sequence[Any] = (), kind: str = "float32") -> Builder:
+    """ONNX Runtime on a graph of nodes; see `onnx_model`."""
 
     def build(*inputs: Any) -> Call:
+        model = onnx_model(nodes, inputs, constants, kind)
         try:
-            import onnx
             import onnxruntime as library
         except ModuleNotFoundError:
             raise Skip("not installed") from None
-        helper = onnx.helper
-        value = helper.make_tensor_value_info
-        given = [
-            value(f"x{k}", helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
-            for k, x in enumerate(inputs)
-        ]
-        fixed = [onnx.numpy_helper.from_array(w, f"w{k}") for k, w in enumerate(constants)]
-        result = value("y", helper.np_dtype_to_tensor_dtype(np.dtype(kind)), None)
-        graph = helper.make_graph(nodes(helper.make_node), "main", given, [result], fixed)
-        opset = [helper.make_opsetid("", 20)]
-        model = helper.make_model(graph, opset_imports=opset, ir_version=9)
         options = library.SessionOptions()
         options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS", "1"))
-        session = library.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
+        session = library.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         feeds = {f"x{k}": x for k, x in enumerate(inputs)}
         return lambda: session.run(None, feeds)[0]
+
+    return build
+
+
+def tileloom_onnx(nodes: Nodes, constants: Sequence[Any] = ()) -> Builder:
+    """Tileloom on a graph of nodes with one result; see `onnx_model`."""
+
+    def build(*inputs: Any) -> Call:
+        from tileloom import onnx
+
+        session = onnx.load(onnx_model(nodes, inputs, constants))
+        return lambda: session(*inputs)[0]
 
     return build
 
