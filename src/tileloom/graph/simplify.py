@@ -6,6 +6,7 @@ from collections.abc import Callable, Set
 from typing import TYPE_CHECKING
 
 from .expand import expand
+from .fold_scales import fold_scales
 from .layout import choose_layouts
 from .nodes import Graph, Tensor
 from .optimize import optimize
@@ -33,7 +34,8 @@ def simplify(
         machine: the CPU.
         watch: called with the name of each step and the graph after it.
         report: receives what the optimizer did.
-        static: the tensors of a graph that are packed as constants are.
+        static: the tensors of a graph that are computed once for many calls: weights are scaled
+            and packed.
     """
 
     def seen(step: str, found: Graph) -> Graph:
@@ -49,5 +51,7 @@ def simplify(
     split = split_windows(laid_out)
     if split is not laid_out:
         split = seen("windows split", optimize(split, report=report))
-    known = frozenset[Tensor]() if static is None else static(split)
-    return seen("packed", pack_weights(split, machine, known))
+    if static is None:
+        return seen("packed", pack_weights(split, machine))
+    folded = fold_scales(split, static(split))
+    return seen("packed", pack_weights(folded, machine, static(folded)))

@@ -106,6 +106,20 @@ def test_products_read_packed_weights() -> None:
     assert not {"matmul", "transpose", "sqrt"} & set(names)
 
 
+def test_normalizations_are_in_the_weights_of_convolutions() -> None:
+    module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU()).eval()
+    nn.init.uniform_(module[1].running_mean)
+    nn.init.uniform_(module[1].weight)
+    run, x = frozen_(module), torch.randn(2, 3, 7, 9)
+    with watching() as graphs:
+        same(run, module, x)
+    assert {node.op.name for node in graphs[0].nodes} <= {"conv", "add", "relu", "reshape"}
+    with torch.no_grad():
+        for tensor in (*module.parameters(), module[1].running_mean, module[1].running_var):
+            tensor.mul_(2)
+            same(run, module, x)
+
+
 def test_nothing_is_prepared_again_while_weights_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     module, calls = model(), []
     real = frozen.run
