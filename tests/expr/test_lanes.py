@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tileloom.base.errors import DTypeError
+from tileloom.base.errors import DTypeError, UserError
 from tileloom.expr import Var
-from tileloom.expr.nodes import Broadcast, Ramp, broadcast_to, match_lanes
+from tileloom.expr.nodes import Broadcast, Ramp, Shuffle, broadcast_to, match_lanes
 
 I, J = Var("i"), Var("j")
 
@@ -31,3 +31,10 @@ def test_lanes_are_not_repeated(lanes: int, make: object) -> None:
         _ = wide + narrow
     with pytest.raises(DTypeError, match="int32x8 to 1 lanes"):
         broadcast_to(wide, 1)
+
+
+@pytest.mark.parametrize("picks", [[4], [0, -1], [0, 3, 5], []])
+def test_positions_outside_of_what_is_shuffled(picks: list[int]) -> None:
+    with pytest.raises(UserError, match="a shuffle of 4 elements has no positions"):
+        Shuffle([Ramp(I, 1, 2), Broadcast(J, 2)], picks)
+    assert Shuffle([Ramp(I, 1, 2), Broadcast(J, 2)], [3, 0, 0]).dtype == "int32x3"

@@ -14,7 +14,7 @@ from operator import index
 from typing import Any
 
 from ...base import dtype
-from ...base.errors import ShapeError, UnsupportedError
+from ...base.errors import UnsupportedError
 from ...graph import ops
 from ...graph.nodes import Graph
 from ...graph.run import run
@@ -272,9 +272,3 @@ def astype(x: Any, dtype_: Any, /, *, copy: bool = True) -> Array:
     if not copy and result.tensor is array.tensor:
         share(result, array)
     return result
-
-
-def check_rank(array: Array, rank: int, what: str) -> None:
-    """Refuse an array with too few dimensions."""
-    if array.ndim < rank:
-        raise ShapeError(f"{what} needs at least {rank} dimensions, got {array.tensor.type}")

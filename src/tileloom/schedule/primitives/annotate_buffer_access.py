@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from ...expr import Analyzer, Expr, IndexMap, Range, Var, as_expr
@@ -39,8 +40,19 @@ def _as_map(block: StmtSRef, ranges: Any) -> IndexMap:
     if not callable(ranges):
         raise refuse(f"gen_new_ranges is a function, got {type(ranges).__name__}", at=[block])
     axes = [Var(axis.var.name, axis.var.dtype) for axis in block.block.iter_vars]
+    try:
+        inspect.signature(ranges).bind(*axes)
+    except TypeError:
+        raise refuse(
+            f"gen_new_ranges takes other arguments than the {len(axes)} iteration variables of "
+            f"{name_of(block)}",
+            at=[block],
+        ) from None
+    parts = ranges(*axes)
+    if not isinstance(parts, (tuple, list)):
+        raise refuse(f"gen_new_ranges gives a list of ranges, got {parts}", at=[block])
     ends: list[Expr] = []
-    for part in ranges(*axes):
+    for part in parts:
         pair = part if isinstance(part, (tuple, list)) else (part, part + 1)
         if len(pair) != 2:
             raise refuse(f"a range is (begin, end) or one index, got {part}", at=[block])

@@ -165,11 +165,8 @@ class _Padder:
 
     def _check_values(self) -> None:
         """Zeros in the padding must add nothing."""
-        for store in (self.block.body, self.block.init):
-            if store is not None and not isinstance(store, BufferStore):
-                raise self._not_einsum("its body is more than one store")
-        store = self.block.body
-        if not isinstance(store, BufferStore):
+        store, init = self.block.body, self.block.init
+        if not isinstance(store, BufferStore) or not isinstance(init, (BufferStore, type(None))):
             raise self._not_einsum("its body is more than one store")
         for node in post_order(store.value):
             if isinstance(node, (Div, Mod, FloorDiv, FloorMod)) and not node.dtype.is_float:
