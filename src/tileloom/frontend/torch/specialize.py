@@ -33,6 +33,8 @@ Box = Callable[[fx.GraphModule], Run]
 #: Programs for one graph, each right where the guards of the others do not hold; further sizes are
 #: compiled for by themselves.
 MOST_PROGRAMS = 8
+#: Programs for single sizes of one graph; then the oldest makes room for the next.
+MOST_SINGLE = 64
 
 
 def has_symbols(module: fx.GraphModule) -> bool:
@@ -191,6 +193,8 @@ def specialized(module: fx.GraphModule, compile_static: Box) -> Run:
         key = tuple([_kind(value) for value in args])
         function = known.get(key)
         if function is None:
+            while len(known) >= MOST_SINGLE:
+                known.pop(next(iter(known)))
             function = known[key] = _compiled(module, args, compile_static)
         return function(args)
 
