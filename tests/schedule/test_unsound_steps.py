@@ -320,3 +320,49 @@ def test_a_condition_that_keeps_within_a_buffer_is_kept() -> None:
     sch = schedule(GUARDED)
     loop = sch.get_loops("B")[0]
     refused(sch, "may leave out", "reverse_compute_at", sch.get_block("C"), loop)
+
+
+SOMETIMES = """
+@T.prim_func
+def main(A: T.Buffer((6,), "float32"), B: T.Buffer((6,), "float32")):
+    for o, i in T.grid(4, 6):
+        with T.block("B"):
+            v = T.axis.spatial(6, i)
+            T.where(o < 1)
+            B[v] = A[v] + 1.0
+        with T.block("C"):
+            v = T.axis.spatial(6, i)
+            T.where(o < 1)
+            B[v] = T.max(B[v] - 3.0, T.float32(0))
+"""
+
+
+def test_copies_in_place_run_when_their_block_does() -> None:
+    sch = schedule(SOMETIMES)
+    for copy in sch.cache_inplace("C", 0, "local"):
+        assert "T.where(o < 1)" in str(sch.get(sch.get_loops(copy)[-1]))
+    check_same(sch, SOMETIMES)
+    assert sch.verify().state == "ok"
+
+
+def test_pieces_that_make_some_of_a_copy() -> None:
+    sch = schedule(shared_sum())
+    loop = sch.get_loops("D")[0]
+    sch.compute_at("S", loop)
+    sch.loop_partition(sch.get_loops("S")[-1], [2, None])
+    refused(sch, "does not declare what it writes", "cache_read", sch.get_block("D"), 0, "local")
+    check_same(sch, shared_sum())
+
+
+@pytest.mark.parametrize("stride", [1, 5])
+def test_gaps_within_blocks_are_not_copied(stride: int) -> None:
+    sch = schedule(divided())
+    sch.blockize(sch.get_loops("E")[1])
+    (inner,) = sch.get_child_blocks(sch.get_block("E_o"))
+    sch.transform_layout(inner, ("write", 0), lambda i, c: (i, c * stride), pad_value=0.0)
+    if stride > 1:
+        refused(sch, "makes only some", "cache_read", sch.get_block("S"), 0, "local")
+    else:
+        sch.cache_read("S", 0, "local")
+    check_same(sch, divided())
+    assert sch.verify().state == "ok"

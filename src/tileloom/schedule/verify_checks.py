@@ -7,6 +7,7 @@ from typing import Any
 
 from ..expr import REDUCE, IterVar, Var, free_vars
 from .verify_flow import Flow, Update, made_by, reducing_lanes, values_of
+from .verify_in_place import goes_round, started
 from .verify_model import INIT, Access, Dim, Instance, Memory, Model
 from .verify_report import Findings
 
@@ -101,8 +102,9 @@ def check_instances(flow: Flow, findings: Findings) -> None:
             flow.model.doubt(what, True)
             continue
         if write in flow.updates:
-            _check_once(flow, findings, flow.updates[write])
-            _check_all(flow, findings, flow.updates[write])
+            update = started(flow, flow.updates[write])
+            _check_once(flow, findings, update)
+            _check_all(flow, findings, update)
         else:
             if any(write.reduces) and not _is_the_same_again(write):
                 what = f"block {write.block!r} reduces into {write.memory.name!r}"
@@ -274,6 +276,9 @@ def _check_repetition(flow: Flow, findings: Findings, write: Access) -> None:
             flow.model.doubt(
                 f"block {write.block!r} runs repeatedly, perhaps on other values", True
             )
+            continue
+        if goes_round(flow, write):
+            flow.model.doubt(f"block {write.block!r} copies a sum in each of its steps", True)
             continue
         message = f"block {write.block!r} runs again, and reads another value then"
         findings.add("repeated", message, (read, differ.get_map_list().get_at(0)), read)

@@ -36,9 +36,15 @@ from ...tir import (
     StmtRewriter,
     make_buffer,
 )
-from ..analysis.regions import Box, lower_bound, path_domains
+from ..analysis.regions import Box, lower_bound, path_domains, sure_writes
 from ..analysis.scope import block_scope
-from ..analysis.tree import is_one, is_zero, lowest_common_ancestor, scope_root
+from ..analysis.tree import (
+    child_blocks,
+    is_one,
+    is_zero,
+    lowest_common_ancestor,
+    scope_root,
+)
 from ..errors import name_of, refuse
 from ..rewrite import nest, statements, with_statements
 from ..sref import StmtSRef
@@ -114,8 +120,7 @@ def check_made_whole(
     state: ScheduleState, writer: StmtSRef, region: BufferRegion, place: StmtSRef
 ) -> None:
     """Refuse to copy a box of which an iteration of a place makes only some elements."""
-    domains = path_domains(writer, place)
-    if made_whole(state, writer, region, domains, domains_around(place)) is not None:
+    if _makes_whole(state, writer, region, place):
         return
     raise refuse(
         f"{name_of(writer)} makes only some of the elements of {region.buffer.name!r} in a box "
@@ -123,6 +128,21 @@ def check_made_whole(
         at=[writer, place],
         hint="let loops make whole boxes, by factors that divide",
     )
+
+
+def _makes_whole(
+    state: ScheduleState, writer: StmtSRef, region: BufferRegion, place: StmtSRef
+) -> bool:
+    """Whether a block makes all of a box, and the blocks in it all that it declares."""
+    domains = path_domains(writer, place)
+    if made_whole(state, writer, region, domains, domains_around(place)) is None:
+        return False
+    inside = [
+        (part, written)
+        for part in child_blocks(state, writer)
+        if (written := region_of(sure_writes(state, part.block), region.buffer)) is not None
+    ]
+    return not inside or any(_makes_whole(state, *pair, writer) for pair in inside)
 
 
 def clipped(part: Range, size: Expr) -> Range:
@@ -171,6 +191,7 @@ def copy_stage(
     name: str,
     offset_in: Buffer | None,
     outer: Mapping[Var, Range],
+    condition: Expr = _TRUE,
 ) -> tuple[Stmt, Block]:
     """Loops and a block that copy a region from one buffer to another.
 
@@ -179,6 +200,7 @@ def copy_stage(
             the region. None: both hold it where it lies.
         outer: the ranges of the loops around. Where the region may leave the buffer, the block
             runs under a condition.
+        condition: on the loops around, under which alone anything is copied.
     """
     loops: list[tuple[Var, Expr]] = []
     axes: list[IterVar] = []
@@ -200,7 +222,7 @@ def copy_stage(
     write = offset if target is offset_in else plain
     block = copy_block(axes, source, read, target, write, name)
     shape = (offset_in or source).shape
-    predicate = _inside(region, shape, places, outer)
+    predicate = binary(And, condition, _inside(region, shape, places, outer))
     return nest(loops, BlockRealize(tuple(values), predicate, block)), block
 
 

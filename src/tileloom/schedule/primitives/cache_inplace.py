@@ -30,6 +30,8 @@ def cache_inplace(
 ) -> list[BlockRef]:
     """Copy what a block reads and writes before it, and back after it; answer both copies.
 
+    The copies run when the block does: elsewhere a copy back might undo what others have written.
+
     Args:
         read_buffer_index: which of the buffers that the block reads; it must write it too.
         storage_scope: of the buffer that the block works on then.
@@ -68,8 +70,9 @@ def cache_inplace(
     name = f"{buffer.name}_{storage_scope}"
     place = block.parent or scope
     outer = domains_around(place)
-    before, first = copy_stage(_outside(state, block, read), buffer, cache, name, None, outer)
-    after, last = copy_stage(_outside(state, block, write), cache, buffer, name, None, outer)
+    runs = state.realize(block).predicate
+    before, first = copy_stage(_outside(state, block, read), buffer, cache, name, None, outer, runs)
+    after, last = copy_stage(_outside(state, block, write), cache, buffer, name, None, outer, runs)
     location = Location(place, index_in(place, block))
     stages: list[tuple[int, Stmt]] = [(0, before), (1, after)]
     rewriter = UseInstead(buffer, cache, writes=True)

@@ -125,7 +125,15 @@ def _source(
         return Location(scope, 0), BufferRegion(buffer, inside)
     location = before_first(writer, users or consumers(state, writer), scope, order)
     sure = sure_writes(state, writer.block)
-    written = region_of(sure, buffer) or BufferRegion.full(buffer)
+    written = region_of(sure, buffer)
+    if written is None and location.place.is_loop:
+        raise refuse(
+            f"{name_of(writer)} does not declare what it writes to {buffer.name!r}, so it is not "
+            f"known what an iteration of {name_of(location.place)} makes of it",
+            at=[writer, location.place],
+            hint="take this step before loop_partition",
+        )
+    written = written or BufferRegion.full(buffer)
     check_made_whole(state, writer, written, location.place)
     box = written_region(state, writer, written, location.place)
     return location, BufferRegion(buffer, box)
