@@ -81,6 +81,17 @@ def test_what_is_an_output_or_an_input_only() -> None:
     assert inner == [["transpose"]]
 
 
+def test_numbers_between_convolutions_are_in_the_weights() -> None:
+    x, w = tensor("x", 1, 4, 5, 5), tensor("w", 4, 4, 1, 1)
+    y = ops.mul(ops.add(ops.conv(x, w), 3.0), 0.25)
+    rest, inner = check(Graph([x, w], [ops.relu(y)]), [1])
+    assert set(rest) <= {"constant", "conv", "add", "mul", "reshape", "relu"}
+    assert inner == [["constant", "reshape", "reshape", "mul"]]
+    assert rest.count("conv") == 1
+    again = hoist(Graph([x], [ops.iota((3,), 0, "float32"), ops.exp(x)]), [], MACHINE)
+    assert not again.preparations
+
+
 def test_nothing_static_changes_nothing() -> None:
     x, w = tensor("x", 8, 5), tensor("w", 5, 6)
     found = hoist(Graph([x, w], [ops.matmul(x, w)]), [], MACHINE)

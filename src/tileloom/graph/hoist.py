@@ -80,15 +80,15 @@ def static_tensors(graph: Graph, roots: Set[Tensor]) -> Set[Tensor]:
     What needs more memory than what it is made of (repetitions), or more work than preparing
     weights may take, is left in the graph.
     """
-    weight = {root: frozenset([root]) for root in roots}
+    made_of = {root: frozenset([root]) for root in roots}
     for node in graph.nodes:
         given = [t for t in node.inputs if t.value is None]
-        if not given or any(t not in weight for t in given):
+        if node.op.name == "constant" or any(t not in made_of for t in given):
             continue
-        sources = frozenset[Tensor]().union(*(weight[t] for t in given))
+        sources = frozenset[Tensor]().union(*(made_of[t] for t in given))
         if _is_cheap(node, sources):
-            weight.update(dict.fromkeys(node.outputs, sources))
-    return weight.keys()
+            made_of.update(dict.fromkeys(node.outputs, sources))
+    return {tensor for tensor, sources in made_of.items() if sources}
 
 
 def _is_cheap(node: Node, sources: Set[Tensor]) -> bool:
