@@ -366,3 +366,15 @@ def test_gaps_within_blocks_are_not_copied(stride: int) -> None:
         sch.cache_read("S", 0, "local")
     check_same(sch, divided())
     assert sch.verify().state == "ok"
+
+
+@pytest.mark.parametrize("stride", [1, 5])
+def test_gaps_within_blocks_are_not_written_back(stride: int) -> None:
+    sch = schedule(two_steps(6))
+    sch.transform_layout("E", ("write", 0), lambda i: (i * stride,))
+    outer = sch.blockize(sch.get_loops("E")[0])
+    if stride > 1:
+        refused(sch, "may leave elements", "cache_write", outer, 0, "local")
+    else:
+        sch.cache_write(outer, 0, "local")
+    assert sch.verify().state == "ok"

@@ -8,7 +8,7 @@ Only how the operand was loaded tells which of them is meant.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from functools import cache
+from functools import lru_cache
 
 from ..tir import Block, Buffer, PrimFunc, Stmt, collect, structural_hash
 from .tensor_intrin import TensorIntrin, root_block
@@ -64,8 +64,10 @@ def _candidates(block: Block) -> list[str]:
         return []
     keys: dict[int, Hashable] = {}
     found = []
-    for name, size, key in _known(tuple(TensorIntrin.names())):
-        if size <= len(views):
+    for name in TensorIntrin.names():
+        intrin = TensorIntrin.get(name)
+        size, key = (0, None) if intrin is None else _implementation(intrin.impl)
+        if intrin is not None and size <= len(views):
             if size not in keys:
                 keys[size] = _key(views[:size], block.body)
             if keys[size] == key:
@@ -73,15 +75,9 @@ def _candidates(block: Block) -> list[str]:
     return found
 
 
-@cache
-def _known(names: tuple[str, ...]) -> list[tuple[str, int, Hashable]]:
-    found = []
-    for name in names:
-        intrin = TensorIntrin.get(name)
-        if intrin is not None:
-            buffers = intrin.impl.buffers
-            found.append((name, len(buffers), _key(buffers, root_block(intrin.impl).body)))
-    return found
+@lru_cache(maxsize=4096)
+def _implementation(impl: PrimFunc) -> tuple[int, Hashable]:
+    return len(impl.buffers), _key(impl.buffers, root_block(impl).body)
 
 
 def _key(buffers: Sequence[Buffer], body: Stmt) -> Hashable:

@@ -137,10 +137,15 @@ def _makes_whole(
     domains = path_domains(writer, place)
     if made_whole(state, writer, region, domains, domains_around(place)) is None:
         return False
+    return parts_make_whole(state, writer, region.buffer)
+
+
+def parts_make_whole(state: ScheduleState, writer: StmtSRef, buffer: Buffer) -> bool:
+    """Whether the blocks in a block, if any write a buffer, make all of what they declare."""
     inside = [
         (part, written)
         for part in child_blocks(state, writer)
-        if (written := region_of(sure_writes(state, part.block), region.buffer)) is not None
+        if (written := region_of(sure_writes(state, part.block), buffer)) is not None
     ]
     return not inside or any(_makes_whole(state, *pair, writer) for pair in inside)
 

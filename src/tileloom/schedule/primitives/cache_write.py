@@ -27,6 +27,7 @@ from ._cache import (
     insert_cache,
     offset_rules,
     only_writer,
+    parts_make_whole,
     region_of,
     written_region,
 )
@@ -132,14 +133,15 @@ def _check_all_written(
     values = dict(zip((axis.var for axis in block.block.iter_vars), realize.iter_values))
     parts = [Range(substitute(p.min, values), substitute(p.extent, values)) for p in written.region]
     inside = path_domains(block, place)
-    if quickly_covered(parts, inside, realize.predicate, region, {}, written.buffer):
+    whole = parts_make_whole(state, block, written.buffer)
+    if whole and quickly_covered(parts, inside, realize.predicate, region, {}, written.buffer):
         return
     analyzer = Analyzer()
     for sref in [place, *place.ancestors()]:
         if isinstance(sref.stmt, For):
             analyzer.bind(sref.loop.loop_var, Range(sref.loop.min, sref.loop.extent))
     box = lower_bound(parts, inside, realize.predicate, analyzer)
-    if covers(box, region, analyzer):
+    if whole and covers(box, region, analyzer):
         return
     buffer: Buffer = written.buffer
     raise refuse(
