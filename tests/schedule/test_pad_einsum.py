@@ -209,3 +209,27 @@ def main(A: T.Buffer((5,), "float32"), B: T.Buffer((6,), "float32")):
     refused(
         sch, "'v' may be outside|v may be outside of 'A'", "pad_einsum", sch.get_block("B"), [4]
     )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("B[0, vj] =", "B[vi, vj] ="), ("A[vi, vj] +", "A[0, vj] +"), ("", "")]
+)
+def test_declared_variables_of_one_value(old: str, new: str) -> None:
+    """They may stand for a number in what is declared, but not once they have more values."""
+    text = """
+@T.prim_func
+def main(A: T.Buffer((1, 5), "float32"), B: T.Buffer((1, 5), "float32")):
+    for i, j in T.grid(1, 5):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(A[vi, vj])
+            T.writes(B[vi, vj])
+            B[0, vj] = A[vi, vj] + 1.0
+"""
+    sch = schedule(text.replace(old, new) if old else text)
+    if old.startswith("B"):
+        sch.pad_einsum("B", [4, 2])
+    else:
+        refused(sch, "accesses it at 0", "pad_einsum", sch.get_block("B"), [4, 2])
+        sch.pad_einsum("B", [1, 2])
+    check_same(sch, text)

@@ -26,6 +26,7 @@ from ...expr import (
     Var,
     binary,
     const,
+    free_vars,
     post_order,
 )
 from ...expr.extents import limits_of_variables
@@ -168,6 +169,7 @@ class _Padder:
         store, init = self.block.body, self.block.init
         if not isinstance(store, BufferStore) or not isinstance(init, (BufferStore, type(None))):
             raise self._not_einsum("its body is more than one store")
+        self._check_indices([store] if init is None else [store, init])
         for node in post_order(store.value):
             if isinstance(node, (Div, Mod, FloorDiv, FloorMod)) and not node.dtype.is_float:
                 raise self._not_einsum(f"{node} divides, and the padding is zero")
@@ -186,6 +188,21 @@ class _Padder:
         for var in reduced:
             if not _vanishes(term, var):
                 raise self._not_einsum(f"{term} may not be zero where {var.name!r} is padding")
+
+    def _check_indices(self, stores: Sequence[BufferStore]) -> None:
+        """A variable of one value may be declared where 0 is accessed, until it is padded."""
+        declared = {r.buffer: r.region for r in (*self.block.reads, *self.block.writes)}
+        found: list[BufferStore | BufferLoad] = [*stores]
+        for store in stores:
+            found += [node for node in post_order(store.value) if isinstance(node, BufferLoad)]
+        for access in found:
+            for index, part in zip(access.indices, declared.get(access.buffer, ())):
+                pads = not self.padded.keys().isdisjoint(free_vars(index) | free_vars(part.min))
+                if pads and index is not part.min:
+                    raise self._not_einsum(
+                        f"it declares {access.buffer.name!r} at {part.min} and accesses it at "
+                        f"{index}"
+                    )
 
     # ------------------------------------------------------------------ building
 
