@@ -17,6 +17,7 @@ from ..state import ScheduleState
 from ..tensor_intrin import TensorIntrin, root_block
 from ._blockize import blockized
 from ._buffers import check_views
+from ._cache import domains_around
 from ._tensorize import Match, Mismatch, Renewed
 
 #: Bounds that are less than this are known.
@@ -108,7 +109,8 @@ def _index_type(block: Block) -> str:
 
 def _check_inside(block: Block, region: BufferRegion, at: StmtSRef) -> None:
     """Refuse a view that surely reaches out of its buffer, as where a block guards its accesses."""
-    known = Analyzer({axis.var: axis.domain for axis in block.iter_vars})
+    own = {axis.var: axis.domain for axis in block.iter_vars}
+    known = Analyzer({**domains_around(at), **own})
     for part, size in zip(region.region, region.buffer.shape, strict=True):
         first = known.const_int_bound(part.min)
         end = known.const_int_bound(part.min + part.extent)
