@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from ...base import dtype
 from ...base.errors import UserError
 from ...expr import (
     Analyzer,
@@ -17,6 +18,7 @@ from ...expr import (
     const,
     free_vars,
 )
+from ...expr.retype import retyped
 from ...tir import SERIAL, Block, BlockRealize, For, Stmt, map_exprs
 from ...tir.walk import substitute_stmt
 from ..analysis.blocks import check_trivial_binding
@@ -127,9 +129,10 @@ def _new_axes(
 
 def _check_as_many(block: StmtSRef, before: list[Expr], after: list[Expr]) -> None:
     """Refuse a map that leaves out places between its results, whose iterations would repeat."""
-    one = const(1, "int64")
+    wide = dtype("int64")
+    one = const(1, wide)
     old, new = (
-        prod((e.astype("int64") for e in extents), start=one) for extents in (before, after)
+        prod((retyped(e, wide, {}) for e in extents), start=one) for extents in (before, after)
     )
     if not Analyzer().can_prove_equal(old, new):
         raise refuse(
