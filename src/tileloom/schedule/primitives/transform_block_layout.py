@@ -134,7 +134,9 @@ def _check_as_many(block: StmtSRef, before: list[Expr], after: list[Expr]) -> No
     old, new = (
         prod((retyped(e, wide, {}) for e in extents), start=one) for extents in (before, after)
     )
-    if not Analyzer().can_prove_equal(old, new):
+    # The domains bring what is known of the sizes in them.
+    known = Analyzer({axis.var: axis.domain for axis in block.block.iter_vars})
+    if not known.can_prove_equal(old, new):
         raise refuse(
             f"the index map is not bijective on the iterations of {name_of(block)}: it gives "
             f"{new} of {old}",
