@@ -133,7 +133,7 @@ def test_what_needs_a_gpu_says_so():
     dev = tvm.cuda(0)
     assert not dev.exist
     lib = tvm.build(Module["add"], target="cuda")
-    with pytest.raises(tvm.TVMError, match="no CUDA driver|finds no GPU"):
+    with pytest.raises(tvm.TVMError, match=r"no CUDA driver|finds no GPU"):
         lib(*arrays(dev))
     assert str(tvm.device("cuda:1")) == "cuda(1)"
     with pytest.raises(ValueError):
