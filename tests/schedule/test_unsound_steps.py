@@ -368,11 +368,15 @@ def test_gaps_within_blocks_are_not_copied(stride: int) -> None:
     assert sch.verify().state == "ok"
 
 
+@pytest.mark.parametrize("tensorized", [False, True])
 @pytest.mark.parametrize("stride", [1, 5])
-def test_gaps_within_blocks_are_not_written_back(stride: int) -> None:
+def test_gaps_within_blocks_are_not_written_back(stride: int, tensorized: bool) -> None:
     sch = schedule(two_steps(6))
     sch.transform_layout("E", ("write", 0), lambda i: (i * stride,))
     outer = sch.blockize(sch.get_loops("E")[0])
+    if tensorized:
+        sch.tensorize(outer, intrinsic_of(sch.get(outer)))
+        outer = sch.get_child_blocks(sch.get_block("root"))[-1]
     if stride > 1:
         refused(sch, "may leave elements", "cache_write", outer, 0, "local")
     else:

@@ -142,10 +142,12 @@ def _makes_whole(
 
 def parts_make_whole(state: ScheduleState, writer: StmtSRef, buffer: Buffer) -> bool:
     """Whether the blocks in a block, if any write a buffer, make all of what they declare."""
+    views = [m.buffer for m in writer.block.match_buffers if m.source.buffer is buffer]
     inside = [
         (part, written)
         for part in child_blocks(state, writer)
-        if (written := region_of(sure_writes(state, part.block), buffer)) is not None
+        for view in (buffer, *views)
+        if (written := region_of(sure_writes(state, part.block), view)) is not None
     ]
     return not inside or any(_makes_whole(state, *pair, writer) for pair in inside)
 
