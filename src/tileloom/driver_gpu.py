@@ -27,7 +27,9 @@ from .graph.symbols import at_sizes, host_at, is_symbolic, space_of_graph
 from .graph.to_tir.blocks import block_function
 from .graph.to_tir.kernel import Machine
 from .graph.to_tir.whole_vectors import in_whole_vectors
+from .lower import lower
 from .lower.flatten_buffers import INT32_INDICES
+from .lower.verify_gpu_code import check_launches
 from .runtime import cuda
 from .runtime.arrays import as_numpy
 from .schedule.group import schedule_gpu
@@ -180,12 +182,18 @@ def _open_kernel(group: Group, blocks: PrimFunc, target: Target, space: Space) -
         vectors = in_whole_vectors(group, blocks)
         if vectors is not None:
             with suppress(UserError):
-                return _scheduled(vectors, target)
+                return _launchable(_scheduled(vectors, target), target)
     try:
         with space.kept_open():
-            return _scheduled(blocks, target)
+            return _launchable(_scheduled(blocks, target), target)
     except UserError as refusal:
         return blocks.with_attr(EACH_SIZE, refusal.message)
+
+
+def _launchable(func: PrimFunc, target: Target) -> PrimFunc:
+    """The function, whose memory for the greatest sizes is not more than there is."""
+    check_launches(lower(func, target, until="flatten_buffers"), target)
+    return func
 
 
 #: The attribute of functions that are to be scheduled when sizes are known, and why.
