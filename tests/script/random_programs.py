@@ -267,8 +267,12 @@ class Programs:
         buffer = self.pick(self.buffers)
         ranges = []
         for _ in buffer.shape:
-            low = self.expr(INT32, 1)
-            ranges.append(Range(low, self.pick([const(1), const(4), self.expr(INT32, 1)])))
+            low, extent = self.expr(INT32, 1), self.expr(INT32, 1)
+            if isinstance(low, IntImm):  # what a region ends with is an int32, too
+                low = const(low.value % 1024)
+            if isinstance(extent, IntImm):
+                extent = const(abs(extent.value) % 1024)
+            ranges.append(Range(low, self.pick([const(1), const(4), extent])))
         return BufferRegion(buffer, tuple(ranges))
 
     def match(self) -> MatchBufferRegion:
