@@ -78,26 +78,34 @@ def _excerpt(ir_text: str, message: str, around: int = 3) -> str:
     return "\n".join(f"{n + 1:5} {lines[n]}" for n in range(first, min(len(lines), line + around)))
 
 
-@cache
-def _pass_builder(target: Target, opt_level: int) -> Any:
+def _optimise(module: Any, target: Target, opt_level: int) -> None:
+    if opt_level == 0:
+        return
+    with _tuning(opt_level) as options, _pass_builder(target, opt_level, options) as builder:
+        passes = builder.getModulePassManager()  # each of them can run once
+        try:
+            passes.run(module, builder)
+        finally:
+            # `close` does nothing to this kind of object, which would leave 100 KB behind.
+            ffi.lib.LLVMPY_DisposeNewModulePassManger(passes)
+            passes.detach()
+
+
+def _tuning(opt_level: int) -> Any:
     options = llvm.create_pipeline_tuning_options(speed_level=opt_level)
     options.loop_vectorization = opt_level > 1
     # Generated code is in vectors already where that pays, so there is little left to pair up.
     options.slp_vectorization = opt_level > 2
+    return options
+
+
+def _pass_builder(target: Target, opt_level: int, options: Any) -> Any:
+    """A builder of passes for one module.
+
+    Each run hangs callbacks on its builder, for objects that are gone when the run ends; whatever
+    runs with that builder afterwards calls all of them, at each pass over each function.
+    """
     return llvm.create_pass_builder(_machine(target, opt_level), options)
-
-
-def _optimise(module: Any, target: Target, opt_level: int) -> None:
-    if opt_level == 0:
-        return
-    builder = _pass_builder(target, opt_level)
-    passes = builder.getModulePassManager()  # each of them can run once
-    try:
-        passes.run(module, builder)
-    finally:
-        # `close` does nothing to this kind of object, which would leave 100 KB behind.
-        ffi.lib.LLVMPY_DisposeNewModulePassManger(passes)
-        passes.detach()
 
 
 @contextmanager
