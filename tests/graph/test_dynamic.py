@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sampling import sampled
 from tileloom.base import dtype
 from tileloom.base.errors import UnsupportedError, UserError
 from tileloom.driver import compile_family, compile_graph
@@ -104,7 +105,7 @@ def graph(shape: Shape, build: Build, b: Any, s: Any) -> Graph:
     return Graph([x], made if isinstance(made, list) else [made])
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", sampled(CASES, 2))
 def test_one_program_for_all_sizes(name: str) -> None:
     shape, build = CASES[name]
     space = Space()

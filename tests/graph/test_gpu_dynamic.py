@@ -11,6 +11,7 @@ import pytest
 
 import tileloom as tl
 from gpu import ARCHS, assemble, spills
+from sampling import sampled
 from tileloom import driver_gpu, te
 from tileloom.base.errors import ShapeError, UnsupportedError
 from tileloom.driver import compile_family
@@ -96,7 +97,7 @@ GRAPHS: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", sampled(FUNCTIONS, 3))
 def test_one_compilation(name: str) -> None:
     function, reference = FUNCTIONS[name]
     run = on_gpu(function)

@@ -113,7 +113,7 @@ def results(func: PrimFunc, n: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("chosen", [*PASSES, None], ids=lambda p: name_of(p) if p else "all")
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_the_same_results(chosen: Pass | None, data) -> None:
     func = Programs(data).function()

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gpu import ARCHS
+from sampling import sampled
 from schedule.gpu_products import (
     GPU,
     Program,
@@ -51,7 +52,7 @@ CASES: list[tuple[Any, Any, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("shape", "filters", "options"), CASES)
+@pytest.mark.parametrize(("shape", "filters", "options"), sampled(CASES, 3, several=True))
 def test_convolutions_on_matrix_units(shape: Any, filters: Any, options: dict[str, Any]) -> None:
     program = convolution(shape, filters, **options)
     tolerance = 8e-3 if options.get("kind") == "bfloat16" else HALF

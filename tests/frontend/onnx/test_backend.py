@@ -23,6 +23,8 @@ PAGE = Path(__file__).parents[3] / coverage.PAGE
 VERSION, EXCEPTIONS = coverage.read_page(PAGE.read_text())
 CASES = coverage.node_cases()
 CHUNKS = 24
+#: One case of each operator, the first.
+ONE_EACH = list({coverage.operator_of(case): case for case in reversed(CASES)}.values())
 
 
 def run_chunk(cases, target: str, device: str | None = None) -> list[coverage.Outcome]:
@@ -44,6 +46,13 @@ def complaints(outcomes: list[coverage.Outcome], strict: bool) -> list[str]:
     return found
 
 
+@pytest.mark.parametrize("chunk", range(8))
+def test_a_case_of_each_operator_compiled(chunk):
+    outcomes = run_chunk(ONE_EACH[chunk::8], "cpu")
+    assert not complaints(outcomes, strict=True), "\n".join(complaints(outcomes, strict=True))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_node_cases_compiled(chunk):
     outcomes = run_chunk(CASES[chunk::CHUNKS], "cpu")

@@ -99,7 +99,7 @@ def test_one_program_for_many_sizes(known: FakeDriver, rng) -> None:
         return tileloom.softmax(x), tileloom.sum(x, axis=1)
 
     launched, programs = [], set(known.programs)
-    for shape in ((1, 1), (3, 33), (64, 5), (2, 40_009), (5, 2053), (1, 70_001)):
+    for shape in ((1, 1), (3, 33), (2, 9_001), (1, 70_001)):
         x = rng.standard_normal(shape).astype("float32")
         before = len(known.launched)
         for given in (x, cuda.asarray(x)):

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sampling import sampled
 from schedule.group.shapes import PROGRAMS, Program
 from schedule.group.test_cpu import CPU, check, scheduled
 from schedule.group.test_cpu_symbolic import check as check_shapes
@@ -39,7 +40,7 @@ def test_shared_groups_compute_what_they_should(name: str) -> None:
 
 
 @pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", sampled(PROGRAMS, 3))
 def test_shared_groups_are_proven(name: str) -> None:
     pytest.importorskip("islpy")
     program = PROGRAMS[name]
@@ -48,7 +49,7 @@ def test_shared_groups_are_proven(name: str) -> None:
 
 
 @pytest.mark.usefixtures("eager")
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", sampled(PROGRAMS, 3))
 def test_shared_groups_of_unknown_sizes(name: str) -> None:
     program = PROGRAMS[name]
     longer = tuple(n + 30 for n in program.small[-1:])

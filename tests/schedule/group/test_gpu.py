@@ -163,8 +163,7 @@ def test_long_rows_are_computed_again_and_short_ones_kept() -> None:
     )  # in threads, then of them
 
 
-@pytest.mark.parametrize("build", [softmax, layer_norm])
-@pytest.mark.parametrize("shape", [(3, 9001), (113, 16500)])
+@pytest.mark.parametrize(("build", "shape"), [(softmax, (3, 9001)), (layer_norm, (113, 16500))])
 def test_long_rows_are_reduced_in_one_pass(shape: tuple[int, int], build: Build) -> None:
     sch, _, _ = scheduled(shape, build)
     assert "reduce_online" in str(sch.trace)

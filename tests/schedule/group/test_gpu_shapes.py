@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gpu import assemble
+from sampling import sampled
 from schedule.group.shapes import ODD_SHAPES, OF_ROWS, PROGRAMS, Program
 from tileloom.base.target import target
 from tileloom.driver import assembly, build
@@ -47,7 +48,7 @@ def test_small_shapes(name: str) -> None:
 
 
 @pytest.mark.parametrize("shape", ODD_SHAPES, ids=str)
-@pytest.mark.parametrize("name", OF_ROWS)
+@pytest.mark.parametrize("name", sampled(OF_ROWS, 4))
 def test_odd_shapes(name: str, shape: tuple[int, int]) -> None:
     if shape[1] == 0 and name in WITH_MAXIMUM:
         pytest.skip("NumPy knows no maximum of nothing")
@@ -63,14 +64,14 @@ def test_rows_read_by_vectors(name: str, shape: tuple[int, int]) -> None:
     check(PROGRAMS[name], shape)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", sampled(PROGRAMS, 3))
 def test_schedules_are_proven(name: str) -> None:
     pytest.importorskip("islpy")
     program = PROGRAMS[name]
     assert schedule_gpu(program.function(program.small), GPU).verify().ok
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", sampled(PROGRAMS, 2))
 def test_full_shapes(name: str) -> None:
     """They lower, and every kernel has enough threads and none that only waits."""
     program = PROGRAMS[name]
@@ -90,7 +91,7 @@ def test_full_shapes_run(name: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ["sm_80", pytest.param("sm_90a", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", sampled(PROGRAMS, 3))
 def test_full_shapes_assemble(name: str, arch: str, tmp_path: Path) -> None:
     gpu = target(f"cuda -arch={arch}")
     sch = schedule_gpu(PROGRAMS[name].function(), gpu)
