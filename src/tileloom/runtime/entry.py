@@ -22,6 +22,7 @@ from .params import ParamSpec, number_symbols
 COMPACT, STRIDED, INTEGER, FLOAT32, FLOAT64, IMPLICIT, SLOW = range(7)
 _C_CONTIGUOUS, _WRITEABLE, _NATIVE_ORDER_ALIGNED = 0x1, 0x400, 0x100
 _METH_FASTCALL = 0x80
+_METHOD = struct.Struct("<QQi4xQ")
 # Calls that touch less memory than this keep the GIL: letting it go and coming back costs 0.1 us,
 # and more when other threads want it.
 _LONG_CALL_BYTES = 32 << 10
@@ -45,13 +46,18 @@ _PYTHON_SYMBOLS = (
 )
 
 
-class _MethodDef(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    ]
+def _method(name: str, function: int) -> np.ndarray[Any, Any]:
+    """A `PyMethodDef` (name, function, flags, no documentation) with its name behind it.
+
+    In an array, which the garbage collector does not look into. A ctypes structure that it finds
+    in a cycle is emptied, while the built-in function in that cycle still reads its flags.
+    """
+    text = name.encode() + b"\0"
+    method = np.zeros(_METHOD.size + len(text), np.uint8)
+    place: int = method.ctypes.data
+    _METHOD.pack_into(method.data, 0, place + _METHOD.size, function, _METH_FASTCALL, 0)
+    method[_METHOD.size :] = np.frombuffer(text, np.uint8)
+    return method
 
 
 def _layout_is_known() -> bool:
@@ -165,10 +171,10 @@ def make_builtin(
     code = _code()
     if code is None:
         return None
-    method = _MethodDef(name.encode(), code.address(function), _METH_FASTCALL, None)
+    method = _method(name, code.address(function))
     state = (descriptor, slow, fail, keep, method)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype = ctypes.py_object
     make.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    built: Callable[..., Any] = make(ctypes.addressof(method), state, None)
+    built: Callable[..., Any] = make(method.ctypes.data, state, None)
     return built
