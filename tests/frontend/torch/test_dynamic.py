@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -21,6 +24,22 @@ def test_symbolic_sizes_compile_once() -> None:
         assert_same(run(x, y), function(x, y))
     assert report().graphs == 1
     assert not report().fallbacks
+
+
+def test_kernels_read_their_own_sizes() -> None:
+    """Whatever else the process keeps numbers for."""
+
+    def function(x):
+        return torch.softmax(x * 2, -1)
+
+    run, kept = compiled(function, dynamic=True), []
+    for n in (4, 7, 9, 4, 7, 9):
+        x = torch.randn(n, 300)
+        kept.append(run(x))
+        gc.collect()
+        kept += [np.full(count, 1) for count in range(1, 30) for _ in range(10)]
+        assert_same(run(x), function(x))
+    assert report().graphs == 1
 
 
 def test_sizes_become_symbols_in_training() -> None:

@@ -68,6 +68,7 @@ def direct(executable: Executable, views: Sequence[View]) -> Run | None:
         launch(address(pointers))
         return made if finish is None else finish(given, made)
 
+    run.numbers = numbers  # type: ignore[attr-defined]  # their addresses alone keep no memory
     return run
 
 
