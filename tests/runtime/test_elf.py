@@ -162,6 +162,26 @@ def test_many_objects_come_and_go(program) -> None:
     assert mappings() < before + 20
 
 
+def test_finalisers_in_one_cycle_with_code_may_call_it(program) -> None:
+    """The collector runs them in any order, all of them before it frees anything."""
+    found = []
+
+    class Owner:
+        def __init__(self) -> None:
+            self.code, self.me = elf.load_object(program, SYMBOLS), self
+
+        def __del__(self) -> None:
+            found.append(INTEGER(self.code.address("look"))(2))
+
+    Owner()
+    gc.collect()
+    assert found == [30]
+
+
+def test_an_object_without_anything() -> None:
+    assert not elf.load_object(jit.compile_ir("", Target.host()), {}).names
+
+
 def test_an_unknown_symbol_is_named() -> None:
     text = "declare void @no_such_thing()\ndefine void @f() {\n call void @no_such_thing()\n"
     program = jit.compile_ir(text + " ret void\n}", Target.host())

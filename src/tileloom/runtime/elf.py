@@ -13,10 +13,9 @@ from __future__ import annotations
 import ctypes
 import mmap
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from ..base.errors import InternalError
 
@@ -27,9 +26,6 @@ _STUB = 16
 _PAGE = mmap.PAGESIZE
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_libc.mmap.restype = ctypes.c_void_p
-_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
 _libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 
@@ -59,11 +55,14 @@ class _Symbol:
 
 
 class LoadedObject:
-    """Machine code in memory; unmapped when the last reference goes."""
+    """Machine code in memory; unmapped when the last reference goes.
 
-    def __init__(self, base: int, size: int, addresses: dict[str, int]) -> None:
-        self._base = base
-        self._size = size
+    Nothing here has a finaliser: the collector would run it before others in the same cycle of
+    garbage, which may call the code.
+    """
+
+    def __init__(self, memory: mmap.mmap, addresses: dict[str, int]) -> None:
+        self._memory = memory
         self._addresses = addresses
 
     @property
@@ -81,10 +80,6 @@ class LoadedObject:
     def find(self, name: str) -> int:
         """The address of a function; 0 if the object does not define it."""
         return self._addresses.get(name, 0)
-
-    # Defaults, not globals: at exit the module's names may be gone before the last object.
-    def __del__(self, munmap: Callable[..., Any] = _libc.munmap) -> None:
-        munmap(self._base, self._size)
 
 
 def load_object(data: bytes, symbols: Mapping[str, int] | None = None) -> LoadedObject:
@@ -155,11 +150,11 @@ class _Linker:
     def link(self) -> LoadedObject:
         """Lay out, copy, relocate, protect."""
         code, total = self._lay_out()
-        self.base = _libc.mmap(None, total, 3, 0x22, -1, 0) or 0
-        if self.base == ctypes.c_void_p(-1).value:
-            raise MemoryError("no memory for machine code")
-        addresses: dict[str, int] = {}
-        loaded = LoadedObject(self.base, total, addresses)  # unmaps if anything below fails
+        try:
+            mapped = mmap.mmap(-1, total, mmap.MAP_PRIVATE)
+        except OSError:
+            raise MemoryError("no memory for machine code") from None
+        self.base = ctypes.addressof(ctypes.c_char.from_buffer(mapped))
         self.memory = bytearray(total)
         for section in self._resident():
             section.address += self.base
@@ -171,13 +166,18 @@ class _Linker:
         for section in self.sections:
             if section.kind in (_RELA, _REL):
                 self._relocate_section(section)
-        ctypes.memmove(self.base, bytes(self.memory), total)
+        mapped[:] = bytes(self.memory)
         if code and _libc.mprotect(self.base, code, 5):
             raise LinkError("the system does not let us execute generated code")
-        for symbol in self.symbols:
-            if symbol.is_global and 0 < symbol.section < 0xFF00:
-                addresses[symbol.name] = self.sections[symbol.section].address + symbol.value
-        return loaded
+        return LoadedObject(mapped, self._addresses())
+
+    def _addresses(self) -> dict[str, int]:
+        """Where the symbols are that other objects see."""
+        return {
+            symbol.name: self.sections[symbol.section].address + symbol.value
+            for symbol in self.symbols
+            if symbol.is_global and 0 < symbol.section < 0xFF00
+        }
 
     def _bytes_of(self, section: _Section) -> bytes:
         found = self.data[section.offset : section.offset + section.size]
@@ -210,7 +210,7 @@ class _Linker:
                 self.next_stub = _round_up(at, _STUB)
                 code = at = _round_up(self.next_stub + references * _STUB, _PAGE)
         self.next_slot = _round_up(at, 8)
-        return code, _round_up(self.next_slot + references * 8, _PAGE)
+        return code, _round_up(self.next_slot + references * 8, _PAGE) or _PAGE
 
     def _relocate_section(self, relocations: _Section) -> None:
         target = self.sections[relocations.info]
