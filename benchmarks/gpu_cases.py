@@ -8,7 +8,7 @@ from typing import Any
 
 from tileloom import Schedule, te
 from tileloom.base import Target
-from tileloom.schedule.group import schedule_gpu
+from tileloom.plan import schedule_gpu
 from tileloom.schedule.library import schedule_gpu_product
 from tileloom.script import tir as T
 from tileloom.tir import PrimFunc

@@ -30,7 +30,7 @@ from tileloom.graph.to_tir.blocks import block_function
 from tileloom.graph.to_tir.group import group_kernel
 from tileloom.graph.to_tir.kernel import Machine
 from tileloom.lower import lower
-from tileloom.schedule.group import schedule_cpu
+from tileloom.plan import schedule_cpu
 from tileloom.tir import PrimFunc
 
 from . import akg, groups

@@ -26,8 +26,8 @@ from tileloom.graph.partition import Group, partition
 from tileloom.graph.to_tir.blocks import block_function
 from tileloom.lower import lower
 from tileloom.lower.threads import kernels
+from tileloom.plan import schedule_cpu, schedule_gpu
 from tileloom.schedule import Schedule
-from tileloom.schedule.group import schedule_cpu, schedule_gpu
 from tileloom.tir import PrimFunc
 
 from .akg import SAMPLE, read

@@ -33,7 +33,7 @@ from tileloom.tir import IRModule, PrimFunc
 
 #: Folders and beginnings of file names whose tests run kernels, or assemble them.
 MARKED = (
-    "simt/test_", "schedule/group/test_gpu", "schedule/group/test_tactics", "lower/test_gpu",
+    "simt/test_", "plan/test_gpu", "plan/test_tactics", "lower/test_gpu",
     "lower/test_thread_storage_sync", "codegen/test_nvptx", "codegen/test_gpu", "test_gpu",
     "runtime/cuda/test_", "graph/test_gpu",
 )  # fmt: skip

@@ -27,6 +27,7 @@ ROOMS: dict[str, set[str]] = {
     "compute": {"base", "expr", "tir"},
     "schedule": {"base", "expr", "tir", "script"},
     "graph": {"base", "expr", "tir", "compute"},
+    "plan": {"base", "expr", "tir", "schedule"},
     "poly": {"base", "expr", "tir", "schedule"},
     "sparse": {"base", "expr", "tir", "script", "schedule"},
     "tile": {"base", "expr", "tir"},

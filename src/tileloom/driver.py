@@ -435,7 +435,7 @@ def _kernel_maker(machine: Machine, target: Target) -> MakeKernel | None:
         return None
     from .graph.to_tir.blocks import block_function
     from .graph.to_tir.group import group_kernel
-    from .schedule.group import schedule_cpu
+    from .plan import schedule_cpu
 
     def kernel(group: Group, name: str) -> tuple[PrimFunc, list[Tensor]]:
         if not is_scheduled(group):

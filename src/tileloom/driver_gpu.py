@@ -1,7 +1,7 @@
 """Graphs on GPUs: planned by the group planner, run by a device or by the emulator.
 
 The graph is expanded, simplified and partitioned as for CPUs; then the blocks of each group are
-scheduled as one kernel (`schedule.group.schedule_gpu`). A run launches the kernels in order.
+scheduled as one kernel (`plan.schedule_gpu`). A run launches the kernels in order.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from .graph.to_tir.whole_vectors import in_whole_vectors
 from .lower import lower
 from .lower.flatten_buffers import INT32_INDICES
 from .lower.verify_gpu_code import check_launches
+from .plan import schedule_gpu
 from .runtime import cuda
 from .runtime.arrays import as_numpy
-from .schedule.group import schedule_gpu
 from .schedule.library.kernels import histogram_kernel, scan_kernel, scatter_kernel
 from .tir import PrimFunc
 

@@ -17,8 +17,8 @@ from .driver_gpu import EACH_SIZE, GpuExecutable, Memory
 from .graph.nodes import Tensor
 from .graph.program import Program
 from .graph.to_tir.whole_vectors import parts_of
+from .plan import schedule_gpu
 from .runtime.family import Choices
-from .schedule.group import schedule_gpu
 from .tir import IRModule, PrimFunc
 
 #: From scheduled functions to what calls them, by name.

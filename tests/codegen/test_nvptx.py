@@ -12,8 +12,8 @@ from tileloom import te
 from tileloom.base.errors import UnsupportedError
 from tileloom.base.target import target
 from tileloom.driver import assembly
+from tileloom.plan import schedule_gpu
 from tileloom.schedule import Schedule
-from tileloom.schedule.group import schedule_gpu
 from tileloom.schedule.library import tensor_core_matmul
 from tileloom.script import tir as T
 from tileloom.tir import IRModule, PrimFunc

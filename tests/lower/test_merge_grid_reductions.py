@@ -18,7 +18,7 @@ from tileloom.lower.merge_grid_reductions import WANTED, merge_grid_reductions
 from tileloom.lower.pipeline import GPU_PIPELINE
 from tileloom.lower.split_host_device import split_host_device
 from tileloom.lower.threads import kernels
-from tileloom.schedule.group import schedule_gpu
+from tileloom.plan import schedule_gpu
 from tileloom.script import tir as T
 from tileloom.simt import run_kernels
 from tileloom.tir import IRModule, PrimFunc

@@ -14,7 +14,7 @@ from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.partition import partition
 from tileloom.graph.to_tir.blocks import block_function
 from tileloom.lower import lower
-from tileloom.schedule.group import schedule_cpu
+from tileloom.plan import schedule_cpu
 from tileloom.script import tir as T
 
 LENGTHS = (1, 2, 3, 15, 16, 17, 33, 100, 257)

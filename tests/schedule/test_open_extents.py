@@ -13,10 +13,10 @@ from tileloom.base.target import target
 from tileloom.expr import Var, as_expr
 from tileloom.graph.space import Space
 from tileloom.graph.symbols import symbol
+from tileloom.plan import schedule_gpu
+from tileloom.plan.cuda.choose import choose_tile
 from tileloom.schedule import ScheduleError
 from tileloom.schedule.analysis.order import _starts_at_least
-from tileloom.schedule.group import schedule_gpu
-from tileloom.schedule.group.choose import choose_tile
 
 GPU = target("cuda -arch=sm_80")
 

@@ -22,8 +22,8 @@ from ..graph.partition import Group
 from ..graph.program import KernelCall, Program, Segment
 from ..graph.to_tir.blocks import block_function
 from ..lower.pipeline import pipeline_of, run_passes
-from ..schedule.group import schedule_cpu, schedule_gpu
-from ..schedule.group.tactics import schedule_static
+from ..plan import schedule_cpu, schedule_gpu
+from ..plan.cuda.tactics import schedule_static
 from ..script.show import show
 from ..tir import IRModule, PrimFunc
 from .listing import listing
@@ -131,7 +131,7 @@ class Trace:
         """The way of one kernel: its ops lowered to blocks, scheduled, and through every pass.
 
         Args:
-            tactics: schedule by the tactics of `schedule.group.tactics`, one stage each, instead
+            tactics: schedule by the tactics of `plan.cuda.tactics`, one stage each, instead
                 of taking the kernel as it was planned.
 
         Raises:

@@ -66,7 +66,7 @@ def run_kernels(
     >>> from tileloom import te
     >>> from tileloom.base.target import target
     >>> from tileloom.lower import lower
-    >>> from tileloom.schedule.group import schedule_gpu
+    >>> from tileloom.plan import schedule_gpu
     >>> A, k = te.placeholder((3, 100), name="A"), te.reduce_axis((0, 100), name="k")
     >>> B = te.compute((3,), lambda i: te.sum(A[i, k], axis=k), name="B")
     >>> gpu = target("cuda -arch=sm_80")

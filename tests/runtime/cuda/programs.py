@@ -8,8 +8,8 @@ from typing import Any
 from tileloom import te
 from tileloom.base.target import target
 from tileloom.expr import Var
+from tileloom.plan import schedule_gpu
 from tileloom.schedule import Schedule
-from tileloom.schedule.group import schedule_gpu
 from tileloom.script import parse
 from tileloom.tir import IRModule, PrimFunc
 

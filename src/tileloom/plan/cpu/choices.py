@@ -1,0 +1,233 @@
+"""The one decision about a fusion on a CPU: what workers share, what lies in a cache, in vectors.
+
+Vectors run along the axis whose neighbours lie together in memory. If that one is reduced, a
+worker makes whole rows, and a vector of sums becomes one result at the end of a row. If it is kept,
+a worker makes blocks of columns, whose sums stay in the nearest cache while it goes down the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Literal
+
+from ...base import Target
+from ...expr import Expr, IntImm, Var, free_vars
+from ...schedule.schedule import Schedule
+from ...tir import Block
+from ..domain import Domain, GroupAxis, accesses
+from ..sizes import Sizes
+from .fusion_groups import FusionGroup, kept_bytes, recompute_kept, widest_bits, work
+from .transposed import as_written, transposed_axes
+
+Method = Literal["elementwise", "contiguous", "strided"]
+
+#: Loops with less work than this (in simple operations on elements) run on one thread.
+PARALLEL_WORK = 1 << 17
+#: Passes one after another, each shared out by itself, pay from so many times that.
+PASS_WORK = 8
+#: Intermediates up to this many bytes are kept; they stay in the cache.
+SCRATCH_BYTES = 1 << 17
+#: The widest block of columns, and the least: their sums stay in the nearest cache.
+WIDEST, NARROWEST = 1024, 8
+#: Vectors of partial results in one pass over a row.
+PARTS = 4
+#: Elements that a worker takes at a time from one long row.
+CHUNK = 1 << 14
+#: The longest side of a tile that is transposed, and how many a worker takes at a time.
+LONGEST, TILES = 16, 4
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a fusion is cut.
+
+    Attributes:
+        outer: axes that workers share, in groups that are walked as one.
+        inner: axes that a worker walks, the last one in vectors.
+        chunk: how much of the last spatial (or transposed) axis a worker takes at a time;
+            0 for all of it.
+        lanes: of a vector.
+        parallel: whether several workers share in it.
+        work: simple operations, roughly.
+        transposed: whether the axes before the innermost ones are read along their own elements, so
+            that both are walked in square tiles.
+        share: so many steps of the shared loop are worth a worker; 0 where all are, for sure.
+    """
+
+    method: Method
+    outer: list[list[GroupAxis]]
+    inner: list[list[GroupAxis]]
+    chunk: int
+    lanes: int
+    parallel: bool
+    work: int
+    transposed: bool = False
+    share: int = 0
+
+    @property
+    def cut(self) -> int:
+        """Which group of the inner axes is cut into chunks."""
+        return 0 if self.transposed else -1
+
+    @property
+    def side(self) -> int:
+        """Of a square tile."""
+        return min(self.lanes, LONGEST)
+
+
+def choose_plan(sch: Schedule, fusion: FusionGroup, target: Target, sizes: Sizes) -> Plan:
+    """The plan of a fusion, whose intermediates have room then or are computed anew."""
+    kept = kept_bytes(sch, fusion, sizes)
+    if kept is None or kept > SCRATCH_BYTES:
+        recompute_kept(sch, fusion)
+        kept = 0
+    plan = plan_of(sch, fusion, target, sizes)
+    if plan.method != "strided" or not kept:
+        return plan
+    room = SCRATCH_BYTES // kept // plan.lanes * plan.lanes
+    if room >= plan.lanes:
+        return replace(plan, chunk=min(room, plan.chunk or size(plan.inner[-1])))
+    recompute_kept(sch, fusion)
+    return plan_of(sch, fusion, target, sizes)
+
+
+def plan_of(sch: Schedule, fusion: FusionGroup, target: Target, sizes: Sizes) -> Plan:
+    """The plan of a fusion as it is."""
+    blocks = [sch.get(sch.get_block(name)) for name in fusion.names]
+    domain = fusion.domain
+    lanes = target.lanes(widest_bits(blocks))
+    axes = domain.spatial if domain.reduced else as_written(domain, blocks)
+    spatial = _chains(axes, blocks, domain)
+    reduced = _chains(domain.reduced, blocks, domain)
+    method = _method(spatial, reduced, lanes)
+    if method == "contiguous":
+        outer, inner = spatial, reduced
+    else:
+        outer, inner = spatial[:-1], [*reduced, *spatial[-1:]]
+    side = min(lanes, LONGEST)
+    across = transposed_axes(spatial, blocks, domain, side) if method == "elementwise" else None
+    if across is not None:
+        outer, inner = [g for g in outer if g is not across], [across, *inner]
+    amount, parallel, sure = _workers(blocks, fusion, target, sizes)
+    plan = Plan(method, outer, inner, 0, lanes, parallel, amount, across is not None)
+    if method != "contiguous" and inner:
+        plan = _with_chunks(plan, target)
+    return plan if sure or not parallel else replace(plan, share=_worth(plan))
+
+
+def size(group: Sequence[GroupAxis]) -> int:
+    """The positions along several axes."""
+    return prod(axis.extent for axis in group)
+
+
+def _method(
+    spatial: Sequence[Sequence[GroupAxis]], reduced: Sequence[Sequence[GroupAxis]], lanes: int
+) -> Method:
+    if not reduced:
+        return "elementwise"
+    if not spatial:
+        return "contiguous"
+    if reduced[-1][-1].weight > spatial[-1][-1].weight:
+        return "strided"
+    enough = size(reduced[-1]) >= lanes or size(spatial[-1]) < lanes
+    return "contiguous" if enough else "strided"
+
+
+def _chains(
+    axes: Sequence[GroupAxis], blocks: Sequence[Block], domain: Domain
+) -> list[list[GroupAxis]]:
+    """Neighbouring axes together that every access steps through as one."""
+    found: list[list[GroupAxis]] = []
+    for axis in axes:
+        fits = bool(found) and size(found[-1]) * axis.extent < 1 << 31
+        if fits and all(_chained(found[-1][-1], axis, block, domain) for block in blocks):
+            found[-1].append(axis)
+        else:
+            found.append([axis])
+    return found
+
+
+def _chained(outer: GroupAxis, inner: GroupAxis, block: Block, domain: Domain) -> bool:
+    if not isinstance(inner.size, IntImm):
+        return False  # positions would be divided by what is not constant
+    row = domain.axes[block.name_hint]
+    by_axis = {
+        axis: iter_var.var for axis, iter_var in zip(row, block.iter_vars, strict=True) if axis
+    }
+    first, second = by_axis.get(outer), by_axis.get(inner)
+    if first is None or second is None:
+        return first is second
+    return all(_as_one(first, second, i, buffer.shape) for buffer, i in accesses(block))
+
+
+def _as_one(first: Var, second: Var, indices: Sequence[Expr], shape: Sequence[Expr]) -> bool:
+    """Whether an access has neither variable, or one right before the other."""
+    live = [
+        index
+        for index, extent in zip(indices, shape, strict=True)
+        if not (isinstance(extent, IntImm) and extent.value == 1)
+    ]
+    using = [k for k, index in enumerate(live) if not free_vars(index).isdisjoint({first, second})]
+    if not using:
+        return True
+    at = using[0]
+    return using == [at, at + 1] and live[at] is first and live[at + 1] is second
+
+
+# ---------------------------------------------------------------------------- amounts
+
+
+def _workers(
+    blocks: Sequence[Block], fusion: FusionGroup, target: Target, sizes: Sizes
+) -> tuple[int, bool, bool]:
+    """The work, whether several workers may pay, and whether they do for sure."""
+    domain = fusion.domain
+    most, least = 0, 0
+    for block in blocks:
+        axes = [axis for axis in domain.axes[block.name_hint] if axis is not None]
+        each = work(block)
+        most += each * prod(axis.extent for axis in axes)
+        least += each * prod(sizes.least(axis.size) for axis in axes if axis.size is not None)
+    every = (*domain.spatial, *domain.reduced)
+    unlimited = any(axis.size is not None and sizes.most(axis.size) is None for axis in every)
+    parallel = target.cores > 1 and (unlimited or most >= PARALLEL_WORK)
+    return most, parallel, least >= PARALLEL_WORK
+
+
+def _worth(plan: Plan) -> int:
+    """How many steps of the loop that workers share are worth one of them."""
+    steps = prod(map(size, plan.outer))
+    if plan.chunk:
+        steps *= -(-size(plan.inner[plan.cut]) // plan.chunk)
+    return max(1, PARALLEL_WORK // 2 * steps // max(1, plan.work))
+
+
+def _with_chunks(plan: Plan, target: Target) -> Plan:
+    """Cut the last spatial axis, for the sake of the cache or of the workers."""
+    if plan.transposed:
+        return replace(plan, chunk=TILES * plan.lanes) if plan.parallel else plan
+    extent = size(plan.inner[-1])
+    rows = prod(map(size, plan.outer))
+    workers = target.cores if plan.parallel else 1
+    if plan.method == "elementwise":
+        if workers == 1 or rows >= 4 * workers:
+            return plan
+        chunk = max(16 * plan.lanes, -(-extent // max(1, 4 * workers // rows)))
+        chunk = CHUNK if not _constant(plan.inner[-1]) else min(chunk, CHUNK)
+    else:
+        wanted = -(-2 * workers // rows) if workers > 1 else 1
+        chunk = max(NARROWEST * plan.lanes, min(WIDEST, extent // wanted))
+    if _constant(plan.inner[-1]):
+        if chunk >= extent:
+            return plan
+        pieces = -(-extent // chunk)  # an even share, in whole vectors
+        exact = (k for k in range(pieces, 2 * pieces + 1) if extent % (k * plan.lanes) == 0)
+        chunk = -(-extent // next(exact, pieces))
+    chunk = -(-chunk // plan.lanes) * plan.lanes
+    return replace(plan, chunk=chunk)
+
+
+def _constant(group: Sequence[GroupAxis]) -> bool:
+    return all(isinstance(axis.size, IntImm) for axis in group)

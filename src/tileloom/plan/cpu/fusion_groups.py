@@ -1,0 +1,223 @@
+"""Which blocks of a group share a loop nest on a CPU, and in which pass over it each runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ...expr import Call, Div, Expr, Var, free_vars
+from ...schedule.errors import ScheduleError
+from ...schedule.schedule import Schedule
+from ...tir import Block, Buffer, BufferLoad, BufferStore, pre_order, stmt_exprs
+from ..domain import Domain, GroupAxis, GroupRefused, accesses, blocks_by_name, domain_of
+from ..loops import checked_once, is_costly, reduces, writes_output
+from ..sizes import Sizes
+
+
+@dataclass
+class FusionGroup:
+    """Blocks over one domain.
+
+    Attributes:
+        names: of the blocks, in order.
+        levels: for each the number of reductions, one after another, that its values need.
+    """
+
+    names: list[str]
+    domain: Domain
+    levels: dict[str, int]
+
+    def copy(self) -> FusionGroup:
+        """The same, from which blocks can be taken."""
+        return replace(self, names=list(self.names))
+
+    @property
+    def passes(self) -> int:
+        """How often the data is passed over."""
+        return 1 + max(self.levels.values(), default=0)
+
+    def full(self, name: str) -> bool:
+        """Whether a block runs over the reduced axes too, if there are any."""
+        return not self.domain.reduced or any(
+            axis is not None and axis.reduced for axis in self.domain.axes[name]
+        )
+
+
+def inline_elementwise(sch: Schedule) -> None:
+    """Compute elementwise blocks where they are used, unless that repeats what is costly.
+
+    A costly elementwise block is materialized if it would be computed for each element of more axes
+    than it has, or both in a reduction and after it.
+    """
+    with checked_once(sch):
+        _inline_elementwise(sch)
+
+
+def _inline_elementwise(sch: Schedule) -> None:
+    for name, block in reversed(blocks_by_name(sch).items()):
+        if reduces(block) or writes_output(sch, block):
+            continue
+        rv = sch.get_block(name)
+        if is_costly(block) and _would_repeat(block, [sch.get(r) for r in sch.get_consumers(rv)]):
+            continue
+        try:
+            sch.compute_inline(rv)
+        except ScheduleError:
+            continue  # it stays a block of its own
+
+
+def _would_repeat(block: Block, consumers: Sequence[Block]) -> bool:
+    if len(consumers) > 1 and any(map(reduces, consumers)):
+        return True
+    made = block.writes[0].buffer
+    return any(_axes_without(made, consumer) for consumer in consumers)
+
+
+def _axes_without(made: Buffer, consumer: Block) -> bool:
+    """Whether a block has axes along which it reads the same element of a buffer."""
+    used: set[Var] = set()
+    for buffer, indices in accesses(consumer):
+        if buffer is made:
+            used.update(*map(free_vars, indices))
+    return any(
+        axis.var not in used and str(axis.domain.extent) != "1" for axis in consumer.iter_vars
+    )
+
+
+def find_fusion_groups(sch: Schedule, sizes: Sizes) -> list[FusionGroup]:
+    """The blocks of the function, those together that share a domain, in an order that is right."""
+    return fusion_groups_of(blocks_by_name(sch).values(), sizes)
+
+
+def fusion_groups_of(blocks: Iterable[Block], sizes: Sizes) -> list[FusionGroup]:
+    """Blocks, those together that share a domain, in an order that is right."""
+    found: list[list[Block]] = []
+    for block in blocks:
+        _place(block, found, sizes)
+    return [fusion_group_of(blocks, sizes) for blocks in found]
+
+
+def _place(block: Block, found: list[list[Block]], sizes: Sizes) -> None:
+    """Put a block into the fusions that it needs, made one, or into one no earlier than these."""
+    needed = [k for k, blocks in enumerate(found) if _depends(block, blocks)]
+    if len(needed) > 1 and all(_may_wait(found, k, needed) for k in needed[:-1]):
+        union = [other for k in needed for other in found[k]]
+        if _fits([*union, block], sizes):
+            found[needed[-1]] = [*union, block]
+            for k in reversed(needed[:-1]):
+                del found[k]
+            return
+    for k in reversed(range(needed[-1] if needed else 0, len(found))):
+        if _fits([*found[k], block], sizes):
+            found[k].append(block)
+            return
+    found.append([block])
+
+
+def _may_wait(found: Sequence[Sequence[Block]], k: int, needed: Sequence[int]) -> bool:
+    """Whether a fusion may run as late as the last one of some."""
+    between = (found[j] for j in range(k + 1, needed[-1]) if j not in needed)
+    return not any(_depends(block, found[k]) for blocks in between for block in blocks)
+
+
+def _fits(blocks: Sequence[Block], sizes: Sizes) -> bool:
+    try:
+        domain = domain_of(blocks, sizes.guess)
+    except GroupRefused:
+        return False
+    return all(_is_regular(domain.axes[block.name_hint], domain) for block in blocks)
+
+
+def _is_regular(axes: Sequence[GroupAxis | None], domain: Domain) -> bool:
+    """Whether a block runs over all rows, and over a whole row or none of it."""
+    own = [axis for axis in axes if axis is not None]
+    depth = sum(axis.reduced for axis in own)
+    return len(own) - depth == len(domain.spatial) and depth in (0, len(domain.reduced))
+
+
+def _depends(block: Block, others: Iterable[Block]) -> bool:
+    """Whether a block needs, overwrites or is needed by what others touch."""
+    reads, writes = _touched(block)
+    for other in others:
+        its_reads, its_writes = _touched(other)
+        if reads & its_writes or writes & (its_reads | its_writes):
+            return True
+    return False
+
+
+def _touched(block: Block) -> tuple[set[Buffer], set[Buffer]]:
+    reads = {region.buffer for region in block.reads}
+    return reads, {region.buffer for region in block.writes}
+
+
+def fusion_group_of(blocks: Sequence[Block], sizes: Sizes) -> FusionGroup:
+    """The fusion of blocks that share a domain."""
+    levels: dict[str, int] = {}
+    ready: dict[Buffer, int] = {}  # the level from which a buffer can be read
+    for block in blocks:
+        reads, writes = _touched(block)
+        level = max((ready.get(buffer, 0) for buffer in reads - writes), default=0)
+        levels[block.name_hint] = level
+        for buffer in writes:
+            ready[buffer] = level + 1 if reduces(block) else level
+    return FusionGroup([b.name_hint for b in blocks], domain_of(blocks, sizes.guess), levels)
+
+
+def kept_bytes(sch: Schedule, fusion: FusionGroup, sizes: Sizes) -> int | None:
+    """The bytes of the intermediates of one row, at most; None if that is not known."""
+    length: int | None = 1
+    for axis in fusion.domain.reduced:
+        most = sizes.most(axis.size) if axis.size is not None else None
+        length = None if length is None or most is None else length * most
+    kept = sum(block.writes[0].buffer.dtype.bytes for block in kept_blocks(sch, fusion))
+    return 0 if not kept else None if length is None else kept * length
+
+
+def recompute_kept(sch: Schedule, fusion: FusionGroup) -> None:
+    """Compute intermediates again wherever they are read."""
+    for block in reversed(kept_blocks(sch, fusion)):
+        try:
+            sch.compute_inline(block.name_hint)
+        except ScheduleError:
+            continue  # it stays, in memory of its own
+        fusion.names.remove(block.name_hint)
+
+
+def kept_blocks(sch: Schedule, fusion: FusionGroup) -> list[Block]:
+    """The elementwise blocks whose values are kept from pass to pass."""
+    blocks = [sch.get(sch.get_block(name)) for name in fusion.names if fusion.full(name)]
+    if not fusion.domain.reduced:
+        return []
+    return [b for b in blocks if not reduces(b) and not writes_output(sch, b)]
+
+
+# ---------------------------------------------------------------------------- amounts
+
+
+def work(block: Block) -> int:
+    """A rough count of simple operations in one iteration of a block."""
+    total = 0
+    for stmt in pre_order(block.body):
+        if isinstance(stmt, BufferStore):
+            total += _operations(stmt.value)
+    return max(1, total)
+
+
+def _operations(expr: Expr) -> int:
+    known = expr.memo.get("group_work")
+    if known is None:
+        own = 8 if isinstance(expr, Call | Div) else int(bool(expr.children))
+        inner = () if isinstance(expr, BufferLoad) else expr.children
+        known = expr.memo["group_work"] = own + sum(map(_operations, inner))
+    return int(known)
+
+
+def widest_bits(blocks: Iterable[Block]) -> int:
+    """The widest type that blocks read, write or compute in."""
+    bits = 8
+    for block in blocks:
+        bits = max(bits, *(r.buffer.dtype.bits for r in (*block.reads, *block.writes)))
+        for stmt in pre_order(block.body):
+            for expr in stmt_exprs(stmt) if not isinstance(stmt, BufferStore) else (stmt.value,):
+                bits = max(bits, expr.dtype.bits)
+    return bits

@@ -1,0 +1,92 @@
+"""Groups on a CPU: every block of a fusion cut alike, in one nest of loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from ...base import Target
+from ...base.compiling import compiling
+from ...expr import IntImm, Var
+from ...schedule.errors import ScheduleError
+from ...schedule.schedule import Schedule
+from ...tir import IRModule, PrimFunc
+from ..domain import blocks_by_name
+from ..sizes import Sizes
+from .choices import choose_plan
+from .fusion_groups import FusionGroup, find_fusion_groups, inline_elementwise
+from .nests import ParallelLoop, make_nests, parallelize
+from .split_reduction import in_parts, make_parts
+
+
+@compiling
+def schedule_cpu(
+    mod: IRModule | PrimFunc,
+    target: Target,
+    bounds: Mapping[Var, tuple[int, int | None]] | None = None,
+) -> Schedule:
+    """A group as nests of loops for a CPU.
+
+    Args:
+        mod: a function of blocks, as compute rules give them. Its sizes may be variables.
+        target: a CPU.
+        bounds: for variables that sizes are made of, the least and the greatest value that they
+            will have, None for unknown.
+
+    Returns:
+        The schedule, whose trace holds the steps that were taken.
+
+    Raises:
+        GroupRefused: the loops of a block have been scheduled already.
+
+    >>> from tileloom import te
+    >>> from tileloom.base.target import target
+    >>> A, k = te.placeholder((640, 1000), name="A"), te.reduce_axis((0, 1000), name="k")
+    >>> B = te.compute((640,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    >>> C = te.compute((640, 1000), lambda i, j: A[i, j] / B[i], name="C")
+    >>> sch = schedule_cpu(te.create_prim_func([A, C]), target("cpu -num-cores=2"))
+    >>> rows, depth = map(sch.get, sch.get_loops("C"))
+    >>> rows.kind, int(depth.annotations["vector_lanes"]) > 1
+    ('parallel', True)
+    """
+    sch = Schedule(mod)
+    sizes = Sizes(dict(bounds or {}))
+    if _is_empty(sch):
+        return sch
+    inline_elementwise(sch)
+    loops: list[ParallelLoop] = []
+    for fusion in find_fusion_groups(sch, sizes):
+        sch, found = _scheduled(sch, fusion, target, sizes)
+        loops += found
+    parallelize(sch, loops)
+    ends = {var.name: [low, high] for var, (low, high) in sizes.bounds.items() if high is not None}
+    if ends:
+        sch.annotate(sch.get_block("root"), "size_bounds", ends)
+    return sch
+
+
+def _scheduled(
+    sch: Schedule, fusion: FusionGroup, target: Target, sizes: Sizes
+) -> tuple[Schedule, list[ParallelLoop]]:
+    """The schedule with a fusion cut: in parts if its results are few, else in one nest."""
+    plan = choose_plan(sch, fusion, target, sizes)
+    if in_parts(fusion, plan):
+        trial = sch.copy()
+        try:
+            make_parts(trial, fusion.copy(), plan, target, sizes)
+        except ScheduleError:
+            pass  # it runs, on few workers
+        else:
+            return trial, []
+    with suppress(ScheduleError):  # what is done until then is right; other loops stay as they are
+        return sch, make_nests(sch, fusion, plan)
+    return sch, []
+
+
+def _is_empty(sch: Schedule) -> bool:
+    """Whether some block has nothing to do, or to reduce."""
+    return any(
+        isinstance(axis.domain.extent, IntImm) and axis.domain.extent.value == 0
+        for block in blocks_by_name(sch).values()
+        for axis in block.iter_vars
+    )

@@ -1,0 +1,115 @@
+"""What workers share: rows, blocks of columns, chunks of one long row, and parts of reductions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plan.shapes import PROGRAMS, Program
+from plan.test_cpu import CPU, check, scheduled
+from plan.test_cpu_symbolic import check as check_shapes
+from plan.test_cpu_symbolic import symbolic
+from sampling import sampled
+from tileloom.plan import schedule_cpu
+from tileloom.plan.cpu import choices, split_reduction
+from tileloom.schedule import Schedule
+
+
+def parallel_loops(sch: Schedule) -> int:
+    return str(sch.mod).count("T.parallel(")
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if small groups were large ones."""
+    for module, name, value in (
+        (choices, "PARALLEL_WORK", 1), (choices, "CHUNK", 16), (choices, "NARROWEST", 1),
+        (choices, "WIDEST", 16), (split_reduction, "PARALLEL_WORK", 1),
+        (split_reduction, "CHUNK", 16),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, value)
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_shared_groups_compute_what_they_should(name: str) -> None:
+    program = PROGRAMS[name]
+    sch = scheduled(program, program.small)
+    assert parallel_loops(sch) or 1 in program.small
+    check(program, sch, program.small)
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("name", sampled(PROGRAMS, 3))
+def test_shared_groups_are_proven(name: str) -> None:
+    pytest.importorskip("islpy")
+    program = PROGRAMS[name]
+    assert scheduled(program, program.small).verify().ok
+    assert symbolic(program).verify().ok
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("name", sampled(PROGRAMS, 3))
+def test_shared_groups_of_unknown_sizes(name: str) -> None:
+    program = PROGRAMS[name]
+    longer = tuple(n + 30 for n in program.small[-1:])
+    shapes = (program.small, (*program.small[:-1], *longer), (1,) * len(program.small))
+    check_shapes(program, symbolic(program), *shapes)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [
+        ("last_reduce_2", (300_007,)), ("all_reduce", (512, 512)), ("softmax", (1, 1 << 18)),
+        ("softmax", (2, 200_003)), ("first_reduce", (100_003, 5)), ("layer_norm", (2, 1 << 18)),
+        ("elementwise_triple_reduce", (1, 100_000)), ("shuffled_reduce_1", (64, 2, 32, 320)),
+        ("reduce_broadcast_3", (2, 20_000, 10)),
+    ],
+)  # fmt: skip
+def test_few_results_are_reduced_in_parts(name: str, shape: tuple[int, ...]) -> None:
+    program = PROGRAMS[name]
+    sch = scheduled(program, shape)
+    assert "_rf" in str(sch.mod)
+    assert parallel_loops(sch)
+    check(program, sch, shape, 1e-4)
+
+
+def test_reductions_of_the_same_data_share_a_pass_in_parts() -> None:
+    sch = scheduled(PROGRAMS["elementwise_triple_reduce"], (1, 100_000))
+    assert parallel_loops(sch) == 1
+
+
+def test_small_groups_run_on_one_thread() -> None:
+    assert parallel_loops(scheduled(PROGRAMS["softmax"], (8, 64))) == 0
+    one = schedule_cpu(PROGRAMS["softmax"].function((4096, 1024)), CPU.with_cores(1))
+    assert parallel_loops(one) == 0
+
+
+def test_groups_of_unknown_size_wake_workers_by_what_there_is_to_do() -> None:
+    sch = symbolic(PROGRAMS["softmax"])
+    loop = sch.get(sch.get_loops("max")[0])
+    assert loop.kind == "parallel"
+    assert int(loop.annotations["worker_steps"]) > 1
+    sure = symbolic(PROGRAMS["softmax"], (4096, None))
+    assert "worker_steps" not in sure.get(sure.get_loops("max")[0]).annotations
+
+
+def test_rows_are_fused_only_where_there_are_few() -> None:
+    many = scheduled(PROGRAMS["reduce_broadcast_1"], (640, 64, 1024))
+    few = scheduled(PROGRAMS["reduce_broadcast_4"], (6, 32, 16, 64))
+    assert many.get(many.get_loops("sum")[0]).loop_var.name.startswith("i0")
+    extent = few.get(few.get_loops("sum")[0]).extent
+    assert int(extent) == 6 * 16
+    np.testing.assert_equal(few.get(few.get_loops("sum")[0]).kind, "parallel")
+
+
+def test_independent_formulas_of_one_size_share_a_loop() -> None:
+    def build(xp: Any, x: Any, y: Any) -> Any:
+        return xp.exp(x), y * 2.0
+
+    program = Program("two", build, (512, 512), (7, 9), (lambda shape: shape,))
+    sch = scheduled(program, (512, 512))
+    assert parallel_loops(sch) == 1
+    check(program, sch, (512, 512))
