@@ -167,13 +167,13 @@ def test_finalisers_in_one_cycle_with_code_may_call_it(program) -> None:
     found = []
 
     class Owner:
-        def __init__(self) -> None:
-            self.code, self.me = elf.load_object(program, SYMBOLS), self
+        def __init__(self, code: elf.LoadedObject) -> None:
+            self.code, self.me = code, self
 
         def __del__(self) -> None:
             found.append(INTEGER(self.code.address("look"))(2))
 
-    Owner()
+    Owner(elf.load_object(program, SYMBOLS))
     gc.collect()
     assert found == [30]
 
