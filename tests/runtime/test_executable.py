@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -71,6 +73,24 @@ def test_an_output_in_another_shape_than_it_is_made_in(double, a, shape) -> None
     kept, other = function(a)[0], function(a + 1)[0]
     assert np.array_equal(kept.reshape(2, 3), a * 2)
     assert np.array_equal(other.reshape(2, 3), a * 2 + 2)
+
+
+@pytest.mark.parametrize("outputs", [(1,), (1, 9)])
+def test_programs_are_freed_without_the_collector(double, a, outputs) -> None:
+    """Their constants may be all weights of a model."""
+    constants = {9: np.ones((2, 3), np.float32)}
+    function = Executable(
+        "f", [buffer("x")], [value(slot) for slot in outputs], [double(0, 1)], constants
+    )
+    single, gone = function.single, weakref.ref(function)
+    gc.disable()
+    try:
+        del function
+        assert np.array_equal(single(a), a * 2)
+        del single
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_steps_of_both_kinds(double, a) -> None:

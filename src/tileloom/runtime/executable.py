@@ -113,7 +113,6 @@ class Executable:
         outputs = self.outputs if self._only else ()
         shapes = [None if value in makers else value.shape for value in outputs]
         self._shapes = shapes if any(shape is not None for shape in shapes) else None
-        self.single = self._make_single()
 
     def _only_step(self) -> NativeStep | None:
         """The one native step, if it checks all inputs and makes all outputs."""
@@ -138,8 +137,12 @@ class Executable:
         as_given = [value.slot for value in step.reads] == list(range(len(self.inputs)))
         return as_given and [v.slot for v in step.writes] == [v.slot for v in self.outputs]
 
-    def _make_single(self) -> Callable[..., Array]:
-        """The program as a function that returns its first output alone."""
+    @property
+    def single(self) -> Callable[..., Array]:
+        """The program as a function that returns its first output alone.
+
+        Made for each caller: kept here it would be a cycle, and constants wait for the collector.
+        """
         if self._quick is None or len(self._allocate) != 1:
             return lambda *arrays: self(*arrays)[0]
         kernel, arena, numbers = self._quick.kernel.__call__, self._arena, self._numbers
