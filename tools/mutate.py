@@ -3,7 +3,10 @@
     python tools/mutate.py map                        which tests call which functions (Python 3.12)
     python tools/mutate.py run --seed 7 --count 200   draw sites over all rooms and try them
     python tools/mutate.py run --kinds guard --room schedule --count 50
+    python tools/mutate.py run --again tests/expr     try the survivors with these tests
     python tools/mutate.py report                     what was tried, the survivors last
+
+`TILELOOM_CASES=2` in front of `map` runs two cases of each test: it takes a fraction of the time.
 
 A test suite is as good as the faults it finds. `map` runs the fast suite once and notes the
 functions that each test calls; `run` changes one place in a copy of the tree and runs the tests
@@ -19,14 +22,17 @@ import argparse
 import json
 import os
 import random
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from itertools import islice, zip_longest
 from pathlib import Path
 from queue import Queue
 
@@ -46,8 +52,14 @@ PARTS = (
 )
 #: Seconds of tests for one change, by what they took in the run that made the map.
 BUDGET = 60.0
+#: Seconds of the first tests, most of which call little else.
+FIRST = 4.0
 #: A change may make a test slower before that counts as found.
 PATIENCE = 5.0
+#: Seconds for tests whose time is not known.
+LONGEST = 400.0
+#: Bytes that the tests of one change may take.
+MEMORY = 8 << 30
 
 
 # ---------------------------------------------------------------------------- the map
@@ -67,35 +79,70 @@ class Calls:
         functions: dict[tuple[str, int], list[int]] = defaultdict(list)
         files: dict[str, set[int]] = defaultdict(set)
         tests: list[tuple[str, float, int]] = []
-        for path in sorted(folder.glob("calls-*.json")):
-            data = json.loads(path.read_text())
-            names = [(str(file), int(line)) for file, line in data["functions"]]
-            for test, (seconds, called) in data["tests"].items():
-                number = len(tests)
+        for path in sorted(folder.glob("calls-*.jsonl")):
+            names: dict[int, tuple[str, int]] = {}
+            for line in path.read_text().split("\n")[:-1]:
+                test, seconds, called, new = json.loads(line)
+                names |= {int(k): (str(file), int(at)) for k, (file, at) in new.items()}
+                for name in map(names.__getitem__, called):
+                    functions[name].append(len(tests))
+                    files[name[0]].add(len(tests))
                 tests.append((test, seconds, len(called)))
-                for k in called:
-                    functions[names[k]].append(number)
-                    files[names[k][0]].add(number)
         if not tests:
             sys.exit("there is no map yet: python tools/mutate.py map")
         return Calls(functions, {file: sorted(found) for file, found in files.items()}, tests)
 
-    def of(self, site: Site) -> list[str]:
-        """The tests for a site within the budget: those that call little else first."""
-        name = site.file
-        found = self.by_function.get((name, site.line)) if site.line else None
-        numbers = (
-            found if found is not None else self.by_file.get(name, ()) if not site.line else ()
-        )
-        chosen: list[str] = []
-        left = BUDGET
-        for number in sorted(numbers, key=lambda n: self.tests[n][1] * self.tests[n][2]):
-            test, seconds, _ = self.tests[number]
-            left -= seconds
-            if left < 0:
+    def of(self, site: Site) -> list[tuple[list[str], float]]:
+        """The tests for a site, in batches to run one after another until one fails.
+
+        First a few that call little else, then tests of many files within the budget, last those
+        of the file's own, all cases of the first, and some that call anything of the site's file:
+        what is computed once and kept is seen in one test alone, whoever uses it. A batch goes
+        with the seconds that it may take.
+        """
+        around = self.by_file.get(site.file, ())
+        found = self.by_function.get((site.file, site.line), ()) if site.line else around
+        first = self._within(sorted(found, key=self._cost), FIRST, 40)
+        more = self._within(self._spread(set(found) - set(first)), BUDGET)
+        others = self._within(self._spread(set(around) - set(found)), BUDGET / 3)
+        cases = {name.split("[")[0]: None for name in self._names(first)}
+        rest = [*own_tests(site), *cases, *self._names(others)]
+        limits = [60 + PATIENCE * sum(self.tests[k][1] for k in batch) for batch in (first, more)]
+        batches = zip([self._names(first), self._names(more), rest], [*limits, LONGEST])
+        return [(batch, limit) for batch, limit in batches if batch]
+
+    def _names(self, numbers: Iterable[int]) -> list[str]:
+        return [self.tests[number][0] for number in numbers]
+
+    def _cost(self, number: int) -> float:
+        return self.tests[number][1] * self.tests[number][2]
+
+    def _spread(self, numbers: Iterable[int]) -> Iterator[int]:
+        """One test of each file, the cheapest; then the next of each."""
+        files: dict[str, list[int]] = defaultdict(list)
+        for number in sorted(numbers, key=self._cost):
+            files[self.tests[number][0].split("::")[0]].append(number)
+        for row in zip_longest(*files.values()):
+            yield from (number for number in row if number is not None)
+
+    def _within(self, numbers: Iterable[int], budget: float, most: int = 5000) -> list[int]:
+        chosen: list[int] = []
+        for number in islice(numbers, most):
+            budget -= self.tests[number][1]
+            if budget < 0 and chosen:
                 break
-            chosen.append(test)
+            chosen.append(number)
         return chosen
+
+
+def own_tests(site: Site) -> list[str]:
+    """The file of tests that mirrors the site's file, and its own examples."""
+    path = Path(site.file).relative_to("tileloom")
+    mirror = Path("tests", path.parent, f"test_{path.name}")
+    examples = Path("src", site.file)
+    found = [mirror] if (ROOT / mirror).exists() else []
+    found += [examples] if ">>>" in (ROOT / examples).read_text() else []
+    return [str(file) for file in found]
 
 
 def make_map(pytest_args: Sequence[str]) -> None:
@@ -139,34 +186,63 @@ def draw(sites: Sequence[Site], count: int, seed: int) -> list[Site]:
     return list(chosen)
 
 
-def run(site: Site, tests: Sequence[str], tree: Path, limit: float) -> tuple[str, str]:
-    """Try a change in a copy of the tree: ("killed" or "survived", by what)."""
+def run(site: Site, batches: Sequence[tuple[Sequence[str], float]], tree: Path) -> tuple[str, str]:
+    """Try a change in a copy of the tree: ("killed" or "survived", by what).
+
+    A batch is tests and the seconds that they may take.
+    """
     file = tree / "src" / site.file
     source = file.read_bytes()
+    try:
+        file.write_bytes(site.apply(source))
+        for tests, limit in batches:
+            fault = test(tests, tree, limit)
+            if fault:
+                return "killed", fault
+    finally:
+        file.write_bytes(source)
+    return "survived", f"{sum(len(tests) for tests, _ in batches)} tests"
+
+
+def test(tests: Sequence[str], tree: Path, limit: float) -> str:
+    """What fails first, empty where nothing does."""
     cache = tempfile.mkdtemp(prefix="cache-", dir=tree)
     env = {**os.environ, "TILELOOM_CACHE_DIR": cache, "PYTHONPATH": str(tree / "src")}
     env["PYTHONDONTWRITEBYTECODE"] = "1"
     options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "--tb=no", "-rfE"]
-    command = [sys.executable, "-m", "pytest", *options, *tests]
+    (tree / "tests.txt").write_text("\n".join(tests))
+    command = [sys.executable, "-m", "pytest", *options, "@tests.txt"]
+    process = subprocess.Popen(
+        command,
+        cwd=tree,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY)),
+    )
     try:
-        file.write_bytes(site.apply(source))
-        done = subprocess.run(
-            command, cwd=tree, env=env, capture_output=True, text=True, timeout=limit, check=False
-        )
+        output, _ = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
-        return "killed", "it takes too long"
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return "it takes too long"
     finally:
-        file.write_bytes(source)
         shutil.rmtree(cache, ignore_errors=True)
-    if done.returncode == 0:
-        return "survived", f"{len(tests)} tests"
-    lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return "killed", lines[0][:200] if lines else f"exit status {done.returncode}"
+    if process.returncode == 0:
+        return ""
+    lines = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return lines[0][:200] if lines else f"exit status {process.returncode}"
 
 
-def try_all(sites: Sequence[Site], calls: Calls, workers: int, results: Path) -> None:
+def try_all(
+    sites: Sequence[Site],
+    batches: Callable[[Site], Sequence[tuple[Sequence[str], float]]],
+    workers: int,
+    results: Path,
+) -> None:
     """Try sites, each worker in a tree of its own; results are added line by line."""
-    known = {entry["key"] for entry in read_results(results)}
     trees: Queue[Path] = Queue()
     with tempfile.TemporaryDirectory(prefix="tileloom-mutation-") as folder:
         for k in range(workers):
@@ -178,22 +254,20 @@ def try_all(sites: Sequence[Site], calls: Calls, workers: int, results: Path) ->
             trees.put(tree)
 
         def one(site: Site) -> dict[str, str]:
-            tests = calls.of(site)
+            tests = batches(site)
             if not tests:
                 return entry_of(site, "survived", "no test calls this")
             tree = trees.get()
             try:
-                seconds = {test: taken for test, taken, _ in calls.tests}
-                limit = 60 + PATIENCE * sum(seconds[test] for test in tests)
-                return entry_of(site, *run(site, tests, tree, limit))
+                return entry_of(site, *run(site, tests, tree))
             finally:
                 trees.put(tree)
 
-        left = [site for site in sites if site.key not in known]
         with ThreadPoolExecutor(workers) as pool, results.open("a") as out:
-            for done, entry in enumerate(pool.map(one, left), 1):
+            for done, ready in enumerate(as_completed(pool.submit(one, s) for s in sites), 1):
+                entry = ready.result()
                 print(
-                    f"{done}/{len(left)} {entry['what']}: {entry['site']} ({entry['by']})",
+                    f"{done}/{len(sites)} {entry['what']}: {entry['site']} ({entry['by']})",
                     flush=True,
                 )
                 out.write(json.dumps(entry) + "\n")
@@ -202,13 +276,14 @@ def try_all(sites: Sequence[Site], calls: Calls, workers: int, results: Path) ->
 
 def entry_of(site: Site, what: str, by: str) -> dict[str, str]:
     """A line of the results."""
-    return {"key": site.key, "room": site.room, "what": what, "by": by, "site": str(site)}
+    return {"name": site.name, "room": site.room, "what": what, "by": by, "site": str(site)}
 
 
 def read_results(path: Path) -> Iterator[dict[str, str]]:
-    """The lines of the results."""
+    """The last result of each site."""
     if path.exists():
-        yield from map(json.loads, path.read_text().splitlines())
+        entries = map(json.loads, path.read_text().splitlines())
+        yield from {entry["name"]: entry for entry in entries}.values()
 
 
 def report(path: Path) -> None:
@@ -224,6 +299,24 @@ def report(path: Path) -> None:
             print(f"survived: {entry['site']} ({entry['by']})")
 
 
+def run_all(options: argparse.Namespace) -> None:
+    """Draw sites and try those that were not tried yet; or try the survivors with other tests."""
+    everything = all_sites(options.room, options.kinds)
+    entries = list(read_results(options.results))
+    if options.again:
+        again = {entry["name"] for entry in entries if entry["what"] == "survived"}
+        sites = [site for site in everything if site.name in again]
+        batch = (options.again, LONGEST)
+        try_all(sites, lambda site: [batch], options.workers, options.results)
+        return
+    calls = Calls.read(STORE / "calls")
+    known = {entry["name"] for entry in entries}
+    drawn = draw(everything, options.count, options.seed)
+
+    left = [site for site in drawn if site.name not in known]
+    try_all(left, calls.of, options.workers, options.results)
+
+
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(
@@ -236,6 +329,9 @@ def main() -> None:
     running.add_argument("--count", type=int, default=200)
     running.add_argument("--workers", type=int, default=2)
     running.add_argument("--room", action="append", default=[])
+    running.add_argument(
+        "--again", nargs="+", default=[], metavar="TEST", help="try the survivors with these tests"
+    )
     running.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     for command in (running, commands.add_parser("report", help="what was tried")):
         command.add_argument("--results", type=Path, default=STORE / "results.jsonl")
@@ -245,8 +341,7 @@ def main() -> None:
     if options.command == "map":
         make_map(rest or ["-n", "auto"])
     elif options.command == "run":
-        sites = draw(all_sites(options.room, options.kinds), options.count, options.seed)
-        try_all(sites, Calls.read(STORE / "calls"), options.workers, options.results)
+        run_all(options)
     if options.command != "map":
         report(options.results)
 

@@ -10,6 +10,7 @@ guard        if a: raise ...               ->  pass        (also return, continu
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,8 @@ class Site:
         function: the qualified name of the innermost function, empty at module level.
         line: where the function begins, 0 at module level.
         start, end: the bytes that are replaced.
+        at: the line of the change.
+        copy: how many sites before it in the function look the same.
     """
 
     file: str
@@ -61,6 +64,7 @@ class Site:
     old: str
     new: str
     at: int
+    copy: int
 
     @property
     def room(self) -> str:
@@ -68,9 +72,9 @@ class Site:
         return Path(self.file).parts[1].removesuffix(".py")
 
     @property
-    def key(self) -> str:
-        """A name that tells it from others."""
-        return f"{self.file}:{self.at}:{self.start}:{self.kind}:{self.new}"
+    def name(self) -> str:
+        """What tells it from others, also when other places of the file have changed."""
+        return f"{self.file}:{self.function}:{self.kind}:{self.old}:{self.new}:{self.copy}"
 
     def apply(self, source: bytes) -> bytes:
         """The changed text of the file."""
@@ -89,13 +93,16 @@ def sites_of(root: Path, file: Path) -> Iterator[Site]:
         starts.append(starts[-1] + len(line))
     walk = _Walk()
     walk.visit(ast.parse(source))
+    seen: Counter[tuple[str, ...]] = Counter()
     for node, kind, new, function, line in walk.found:
         start = starts[node.lineno - 1] + node.col_offset
         end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
         old = source[start:end].decode()
         if old != new:
             name = str(file.relative_to(root))
-            yield Site(name, function, line, kind, start, end, old, new, node.lineno)
+            look = (function, kind, old, new)
+            yield Site(name, function, line, kind, start, end, old, new, node.lineno, seen[look])
+            seen[look] += 1
 
 
 class _Walk(ast.NodeVisitor):
