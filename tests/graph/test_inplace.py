@@ -210,7 +210,7 @@ def test_both_are_kept_in_the_cache(rng, tmp_path):
 # ---------------------------------------------------------------------------- kernels
 
 A, B, C = (make_buffer((8,), name=name) for name in "abc")
-I, J = Var("i"), Var("j")
+I, J, R = Var("i"), Var("j"), Var("r")
 
 
 def loop(body, var=I, extent=8):
@@ -280,6 +280,11 @@ def test_tails_that_reach_back_are_masked():
         tailed(store(B, load(3 - I), 3 - I), store(B, load(J + 3), J + 3)),
         tailed(store(B, load(I), I), seq(store(B, load(J + 3), J + 3), store(C, load(J), J))),
         PrimFunc((), loop(store(B, load(I), I))),
+        # Every other element; a permutation; rows that move from one to the next; not from 0.
+        tailed(store(B, load(I * 2), I * 2), store(B, load(J + 3), J + 3)),
+        tailed(store(B, load(I), I), store(B, load(3 + J * 2 % 5), 3 + J * 2 % 5)),
+        PrimFunc((), loop(tailed(store(B, load(I), I), store(B, load(J + R), J + R)).body, R, 1)),
+        PrimFunc((), loop(tailed(store(B, load(I + R), I + R), store(B, load(J), J)).body, R, 1)),
     ],
 )
 def test_other_nests_are_not_taken_for_tails(func):

@@ -250,7 +250,10 @@ def _distance(head: Site, tail: Site, inner: Sequence[For]) -> int | None:
     digits = analyzer.simplify(head.stmt.indices[0] - row)
     distance = analyzer.simplify(end - row)
     domains = {loop.loop_var: loops[loop.loop_var] for loop in inner}
-    contiguous = bool(detect_iter_map([digits], domains, check_level="bijective"))
+    # As many different numbers as lie between the least and the greatest are all of these.
+    bound, length = analyzer.const_int_bound(digits), _iterations(inner)
+    whole = bound.min_value == 0 and bound.max_value + 1 == length
+    contiguous = whole and bool(detect_iter_map([digits], domains, check_level="bijective"))
     plain = contiguous and isinstance(steps, IntImm) and steps.value == 0
     if not plain or not isinstance(distance, IntImm) or not _from_zero((*inner, lane)):
         return None
