@@ -46,6 +46,22 @@ def complaints(outcomes: list[coverage.Outcome], strict: bool) -> list[str]:
     return found
 
 
+@pytest.mark.parametrize(
+    ("name", "operator"),
+    [
+        ("test_softmax_axis_0", "Softmax"),
+        ("test_softmax_axis_0_expanded", "Softmax"),
+        ("test_softmax_axis_0_expanded_ver18", "Softmax"),
+        ("test_castlike_FLOAT_to_DOUBLE_expanded", "CastLike"),
+        ("test_ai_onnx_ml_array_feature_extractor", "ai.onnx.ml.ArrayFeatureExtractor"),
+        ("test_momentum", "ai.onnx.preview.training.Momentum"),
+    ],
+)
+def test_cases_stand_under_their_operator(name, operator):
+    found = [coverage.operator_of(case) for case in CASES if case.name == name]
+    assert found == [operator] or not (found or onnx.__version__ == VERSION)
+
+
 @pytest.mark.parametrize("chunk", range(8))
 def test_a_case_of_each_operator_compiled(chunk):
     outcomes = run_chunk(ONE_EACH[chunk::8], "cpu")

@@ -15,6 +15,7 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,10 +44,15 @@ class Outcome:
 
 def node_cases() -> list[Any]:
     """ONNX's node tests, as the installed package makes them (before 1.18 they are files)."""
+    return list(_cases().values())
+
+
+@cache
+def _cases() -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cases = [case for case in load_model_tests(kind="node") if case.model is not None]
-    return sorted(cases, key=lambda case: str(case.name))
+    return {case.name: case for case in sorted(cases, key=lambda case: str(case.name))}
 
 
 def run_case(case: Any, target: str = "cpu", device: str | None = None) -> Outcome:
@@ -114,16 +120,9 @@ _EXPANDED = re.compile(r"_expanded(_ver\d+)?$")
 
 def operator_of(case: Any) -> str:
     """The operator under test; a case that expands it stands under its name all the same."""
-    base = _EXPANDED.sub("", case.name)
-    if base == case.name:
-        node = case.model.graph.node[-1]
-        return f"{node.domain}.{node.op_type}" if node.domain else str(node.op_type)
-    # Expanded nodes are named "<Operator>_<case>_function_<name>".
-    for node in case.model.graph.node:
-        for name in (*node.output, *node.input):
-            if f"_{case.name}_function_" in name:
-                return str(name.split(f"_{case.name}_function_")[0])
-    return str(case.model.graph.node[-1].op_type)
+    plain = _EXPANDED.sub("", case.name)
+    node = (case if plain == case.name else _cases().get(plain, case)).model.graph.node[-1]
+    return f"{node.domain}.{node.op_type}" if node.domain else str(node.op_type)
 
 
 def run_all(
