@@ -32,7 +32,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from itertools import islice, zip_longest
+from itertools import islice, takewhile, zip_longest
 from pathlib import Path
 from queue import Queue
 
@@ -51,7 +51,7 @@ PARTS = (
     "CONTRIBUTING.md",
 )
 #: Seconds of tests for one change, by what they took in the run that made the map.
-BUDGET = 60.0
+BUDGET = 40.0
 #: Seconds of the first tests, most of which call little else.
 FIRST = 4.0
 #: A change may make a test slower before that counts as found.
@@ -95,16 +95,16 @@ class Calls:
     def of(self, site: Site) -> list[tuple[list[str], float]]:
         """The tests for a site, in batches to run one after another until one fails.
 
-        First a few that call little else, then tests of many files within the budget, last those
-        of the file's own, all cases of the first, and some that call anything of the site's file:
-        what is computed once and kept is seen in one test alone, whoever uses it. A batch goes
-        with the seconds that it may take.
+        First a few that call little else, then tests of many files within the budget, those in
+        the nearest folders first; last those of the file's own, all cases of the first, and some
+        that call anything of the site's file: what is computed once and kept is seen in one test
+        alone, whoever uses it. A batch goes with the seconds that it may take.
         """
         around = self.by_file.get(site.file, ())
         found = self.by_function.get((site.file, site.line), ()) if site.line else around
         first = self._within(sorted(found, key=self._cost), FIRST, 40)
-        more = self._within(self._spread(set(found) - set(first)), BUDGET)
-        others = self._within(self._spread(set(around) - set(found)), BUDGET / 3)
+        more = self._within(self._spread(set(found) - set(first), site.file), BUDGET)
+        others = self._within(self._spread(set(around) - set(found), site.file), BUDGET / 4)
         cases = {name.split("[")[0]: None for name in self._names(first)}
         rest = [*own_tests(site), *cases, *self._names(others)]
         limits = [60 + PATIENCE * sum(self.tests[k][1] for k in batch) for batch in (first, more)]
@@ -117,13 +117,15 @@ class Calls:
     def _cost(self, number: int) -> float:
         return self.tests[number][1] * self.tests[number][2]
 
-    def _spread(self, numbers: Iterable[int]) -> Iterator[int]:
-        """One test of each file, the cheapest; then the next of each."""
-        files: dict[str, list[int]] = defaultdict(list)
+    def _spread(self, numbers: Iterable[int], source: str) -> Iterator[int]:
+        """One test of each file of the nearest folder, the cheapest; then the next of each."""
+        folders: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
         for number in sorted(numbers, key=self._cost):
-            files[self.tests[number][0].split("::")[0]].append(number)
-        for row in zip_longest(*files.values()):
-            yield from (number for number in row if number is not None)
+            file = self.tests[number][0].split("::")[0]
+            folders[_distance(file, source)][file].append(number)
+        for _, files in sorted(folders.items()):
+            for row in zip_longest(*files.values()):
+                yield from (number for number in row if number is not None)
 
     def _within(self, numbers: Iterable[int], budget: float, most: int = 5000) -> list[int]:
         chosen: list[int] = []
@@ -133,6 +135,13 @@ class Calls:
                 break
             chosen.append(number)
         return chosen
+
+
+def _distance(test: str, source: str) -> int:
+    """How many folders of the sources do not come back in the path of a test."""
+    folders, there = Path(source).parts[1:-1], Path(test).parts[1:]
+    same = (a == b for a, b in zip(folders, there, strict=False))
+    return len(folders) - sum(takewhile(bool, same))
 
 
 def own_tests(site: Site) -> list[str]:
@@ -305,7 +314,7 @@ def run_all(options: argparse.Namespace) -> None:
     entries = list(read_results(options.results))
     if options.again:
         again = {entry["name"] for entry in entries if entry["what"] == "survived"}
-        sites = [site for site in everything if site.name in again]
+        sites = [site for site in everything if site.name in again and options.only in str(site)]
         batch = (options.again, LONGEST)
         try_all(sites, lambda site: [batch], options.workers, options.results)
         return
@@ -331,6 +340,9 @@ def main() -> None:
     running.add_argument("--room", action="append", default=[])
     running.add_argument(
         "--again", nargs="+", default=[], metavar="TEST", help="try the survivors with these tests"
+    )
+    running.add_argument(
+        "--only", default="", metavar="TEXT", help="of the survivors, those described so"
     )
     running.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     for command in (running, commands.add_parser("report", help="what was tried")):

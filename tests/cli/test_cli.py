@@ -92,6 +92,18 @@ def test_run_describes_outputs_and_compares(model):
     assert "[3, 4]" in result.output and "equal" in result.output
 
 
+def test_run_describes_outputs_without_numbers(tmp_path):
+    proto = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 17]> some (float[n, 3] x) => (bool[n, 3] y,
+        int64[k, m] z, int64[2] s) { y = IsNaN(x) z = NonZero(y) s = Shape(x) }"""
+    )
+    onnx.save(proto, tmp_path / "some.onnx")
+    result = call("run", tmp_path / "some.onnx", "--dim", "n=4")
+    assert result.exit_code == 0, result.output
+    rows = [" ".join(line.split()) for line in result.output.splitlines()]
+    assert {"y bool [4, 3] 0 0 0", "z int64 [2, 0]", "s int64 [2] 3 3.5 4"} <= set(rows)
+
+
 def test_run_reads_and_saves_arrays(model, tmp_path):
     x = np.eye(8, dtype=np.float32)[:2]
     np.save(tmp_path / "x.npy", x)

@@ -325,6 +325,42 @@ def test_loops_that_do_not_fit_an_intrinsic() -> None:
     np.testing.assert_allclose(out.numpy(), x @ y, rtol=1e-5)
 
 
+@T.prim_func
+def Turned(A: T.Buffer((16, 16), "float32"), C: T.Buffer((16, 16), "float32")):
+    for i, k, j in T.grid(16, 16, 16):
+        with T.block("C"):
+            vi, vk, vj = T.axis.remap("SRS", [i, k, j])
+            with T.init():
+                C[vi, vj] = 0.0
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * A[vk, vj]
+
+
+@T.prim_func
+def Mixed(A: T.Buffer((16, 16), "float32"), C: T.Buffer((16, 16), "float32")):
+    for i, j, k in T.grid(16, 8, 16):
+        with T.block("C"):
+            vi = T.axis.spatial(16, i)
+            vj = T.axis.spatial(16, j * 2 + k // 8)
+            vk = T.axis.reduce(16, k)
+            with T.init():
+                C[vi, vj] = 0.0
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * A[vk, vj]
+
+
+def test_loops_are_matched_by_their_kind() -> None:
+    from tileloom.compat.tvm.tir.schedule.analysis import get_tensorize_loop_mapping
+
+    desc = tir.TensorIntrin.get("matmul_4x16x4_f32").desc
+    sch = tir.Schedule(Turned)
+    info = get_tensorize_loop_mapping(sch, "C", desc)
+    assert info is not None
+    i, k, j = sch.get_loops("C")
+    places = [info.desc_loop_indexer[info.loop_map[sch.get_sref(loop)]] for loop in (i, j, k)]
+    assert places == [0, 1, 2]
+    # No loop is a variable of the block by itself.
+    assert get_tensorize_loop_mapping(tir.Schedule(Mixed), "C", desc) is None
+
+
 # ---------------------------------------------------------------------------- topi, ir_builder
 
 
