@@ -30,7 +30,7 @@ def test_kernels_read_their_own_sizes() -> None:
     """Whatever else the process keeps numbers for."""
 
     def function(x):
-        return torch.softmax(x * 2, -1)
+        return (x * 2).exp()
 
     run, kept = compiled(function, dynamic=True), []
     for n in (4, 7, 9, 4, 7, 9):
@@ -42,6 +42,7 @@ def test_kernels_read_their_own_sizes() -> None:
     assert report().graphs == 1
 
 
+@pytest.mark.slow
 def test_sizes_become_symbols_in_training() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(5, 8), torch.nn.GELU(), torch.nn.Linear(8, 3))
     run = compiled(model)

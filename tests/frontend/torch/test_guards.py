@@ -43,6 +43,24 @@ class Image(nn.Module):
         return self.layers(x)
 
 
+#: Symbols at once; and, which compiles twice, when a size has changed.
+DYNAMIC = [True, pytest.param(None, marks=pytest.mark.slow)]
+
+
+def test_batches() -> None:
+    torch.manual_seed(0)
+    model = Block().eval()
+    run = compiled(model)
+    with torch.no_grad():
+        for batch in (2, 3):
+            x = torch.randn(batch, 5, 16)
+            torch._dynamo.mark_dynamic(x, 0)
+            assert_same(run(x), model(x))
+    assert report().graphs == 1
+    assert not report().fallbacks, str(report())
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("dynamic", [None, True])
 def test_batches_and_lengths(dynamic) -> None:
     torch.manual_seed(0)
@@ -55,13 +73,23 @@ def test_batches_and_lengths(dynamic) -> None:
     assert not report().fallbacks, str(report())
 
 
-@pytest.mark.parametrize("dynamic", [None, True])
-def test_batches_of_images(dynamic) -> None:
+IMAGES = [(2, 12), (5, 12), (1, 13), (2, 12)]
+
+
+@pytest.mark.parametrize(
+    ("dynamic", "shapes"),
+    [
+        (False, IMAGES[:1]),
+        pytest.param(None, IMAGES, marks=pytest.mark.slow),
+        pytest.param(True, IMAGES, marks=pytest.mark.slow),
+    ],
+)
+def test_batches_of_images(dynamic, shapes) -> None:
     torch.manual_seed(0)
     model = Image().eval()
     run = compiled(model, dynamic=dynamic)
     with torch.no_grad():
-        for batch, size in ((2, 12), (5, 12), (1, 13), (2, 12)):
+        for batch, size in shapes:
             x = torch.randn(batch, 3, size, size)
             assert_same(run(x), model(x))
             x = x.to(memory_format=torch.channels_last)
@@ -69,14 +97,14 @@ def test_batches_of_images(dynamic) -> None:
     assert not report().fallbacks, str(report())
 
 
-def test_a_batch_of_nothing() -> None:
-    model = nn.Sequential(nn.Linear(16, 8), nn.LayerNorm(8), nn.Softmax(0)).eval()
+@pytest.mark.parametrize("dynamic", DYNAMIC)
+def test_a_batch_of_nothing(dynamic) -> None:
+    model = nn.Sequential(nn.Linear(16, 8), nn.Softmax(0)).eval()
+    run = compiled(model, dynamic=dynamic)
     with torch.no_grad():
-        for dynamic in (None, True):
-            run = compiled(model, dynamic=dynamic)
-            for batch in (0, 2, 0):
-                x = torch.randn(batch, 3, 16)
-                assert_same(run(x), model(x))
+        for batch in (0, 2, 0):
+            x = torch.randn(batch, 3, 16)
+            assert_same(run(x), model(x))
 
 
 def test_a_graph_is_compiled_again_for_another_type() -> None:
@@ -120,13 +148,23 @@ STRIDED = {
 }
 
 
-@pytest.mark.parametrize("name", list(STRIDED))
-@pytest.mark.parametrize("dynamic", [None, True])
-def test_inputs_with_gaps(name, dynamic) -> None:
+GAPS = [
+    pytest.param(name, dynamic, marks=pytest.mark.slow if dynamic and name != "sliced" else ())
+    for name in STRIDED
+    for dynamic in (None, True)
+]
+
+
+@pytest.mark.parametrize(("name", "dynamic"), GAPS)
+@pytest.mark.parametrize("product", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_inputs_with_gaps(name, dynamic, product) -> None:
+    def function(x):
+        return x.exp(), x.sum(0), x @ x.t() if product else x.t() + 1
+
     x = STRIDED[name]()
-    run = compiled(lambda x: (x.exp(), x.sum(0), x @ x.t()), dynamic=dynamic)
+    run = compiled(function, dynamic=dynamic)
     for given in (x, x.contiguous(), x):
-        assert_same(run(given), (x.exp(), x.sum(0), x @ x.t()), strides=False)
+        assert_same(run(given), function(x), strides=False)
 
 
 def test_inputs_that_share_memory() -> None:
@@ -255,6 +293,6 @@ def test_equal_layers_share_their_kernels() -> None:
             compiled(model)(torch.randn(2, 5, 16))
         return driver.plan_graph(graphs[0], Target.host())
 
-    few, many = program(3), program(6)
+    few, many = program(2), program(3)
     assert len(many.module.functions) == len(few.module.functions)
     assert many.kernel_count > few.kernel_count

@@ -103,6 +103,7 @@ def normalized(x: Any) -> Any:
     return (x - middle) / torch.sqrt(x.var(1, keepdim=True) + 1e-5)
 
 
+@pytest.mark.slow
 def test_a_norm_by_mean_and_variance_compiles_once() -> None:
     make = lambda batch, length: (torch.randn(batch, length, 5),)  # noqa: E731
     check_sizes(normalized, make, random_sizes(10, 2, 60), 1)
@@ -195,6 +196,7 @@ def test_sizes_in_shapes_slices_and_numbers(function) -> None:
     check_sizes(function, pairs, LARGER, 1)
 
 
+@pytest.mark.slow
 def test_gradients_of_slices_and_views() -> None:
     def function(x: Any) -> Any:
         n, m = x.shape
@@ -261,13 +263,16 @@ def test_operators_of_pytorch_between_parts() -> None:
     assert {name for name, _ in report().fallbacks} == {"aten.sort.default"}
 
 
-def test_dimensions_of_nothing_and_of_one() -> None:
+@pytest.mark.parametrize(
+    "sizes", [(7, 0, 2), pytest.param((7, 3, 2, 1, 0, 40, 2), marks=pytest.mark.slow)]
+)
+def test_dimensions_of_nothing_and_of_one(sizes) -> None:
     def function(x: Any) -> Any:
         n = x.shape[0]
         return (x * 2)[: n - 2].sum(), torch.softmax(x[: n // 2] + 1, -1), x.new_ones(n // 3)
 
     run = compiled(function, dynamic=True)
-    for n in (7, 3, 2, 1, 0, 40, 2):
+    for n in sizes:
         x = torch.randn(n, 3)
         assert_same(run(x), function(x))
 
