@@ -10,6 +10,7 @@ from tileloom.base.errors import UnsupportedError, VerifyError
 from tileloom.base.target import Target
 from tileloom.driver import assembly, build
 from tileloom.expr import Call, Expr
+from tileloom.expr.dot_ops import ROUND_BF16
 from tileloom.script import parse
 from tileloom.tir import PrimFunc, structural_equal
 from tileloom.tir.run import run
@@ -54,7 +55,32 @@ def test_dot_products_of_bfloat16(lanes: int, target: str) -> None:
     compare(dots("dot_bf16", "float32", lanes), total, x, y, tolerance=1e-4, target=target)
 
 
+@pytest.mark.parametrize("target", ["cpu", WITHOUT])
+@pytest.mark.parametrize("lanes", LANES)
+def test_roundings_to_bfloat16(lanes: int, target: str) -> None:
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 2**32, 512, dtype="uint32")
+    bits[:8] = [0x7F800001, 0xFFFFFFFF, 0x7F7FFFFF, 0x7F800000, 0x3F808000, 0x3F818000, 0, 1]
+    bits[8:12] = [0x007FFFFF, 0x80000001, 0x00800000, 0x807F8000]
+    bits[12:100] &= 0xFF8FFFFF
+    x = bits.view("float32")
+    func = mapped(["float32"], [lambda v: Call(_like(v, "bfloat16"), ROUND_BF16, (v,))], lanes, 512)
+    [got] = compare(func, x, target=target)
+    want = np.where(np.abs(x) < 2.0**-126, np.copysign(np.float32(0), x), x)
+    with np.errstate(invalid="ignore"):
+        want = want.astype(got.dtype)
+    assert np.array_equal(np.isnan(got), np.isnan(x))
+    assert np.array_equal(got.view("uint16")[~np.isnan(x)], want.view("uint16")[~np.isnan(x)])
+
+
+def _like(value: Expr, kind: str) -> str:
+    return kind if value.dtype.lanes == 1 else f"{kind}x{value.dtype.lanes}"
+
+
 def test_the_instructions() -> None:
+    func = mapped(["float32"], [lambda v: Call("bfloat16x16", ROUND_BF16, (v,))], 16, 64)
+    assert "vcvtneps2bf16" in assembly(func, RAPIDS)
+    assert "vcvtneps2bf16" not in assembly(func, HASWELL)
     for name, kind, instruction in (
         ("dot_u8s8", "int32", "vpdpbusd"), ("dot_bf16", "float32", "vdpbf16ps"),
     ):  # fmt: skip
@@ -72,7 +98,7 @@ def main(a: T.handle, b: T.handle, c: T.handle):
     T.evaluate(T.amx_configure(3, 16, 3, 8, 2, 16))
     T.evaluate(T.amx_load(0, T.address_of(C[0]), 16))
     T.evaluate(T.amx_load(1, T.address_of(A[{first}]), {stride}))
-    T.evaluate(T.amx_load(2, T.address_of(B[0]), 16))
+    T.evaluate(T.amx_load_once(2, T.address_of(B[0]), 16))
     T.evaluate(T.amx_{dot}(0, 1, 2))
     T.evaluate(T.amx_store(0, T.address_of(C[0]), 16))
     T.evaluate(T.amx_release())
@@ -117,6 +143,7 @@ def test_tiles_in_the_interpreter_and_on_the_machine(dot: str) -> None:
         found = c.copy()
         run(func, a, b, found, strict=strict)
         assert np.array_equal(found.reshape(3, 4), want)
+    assert "tileloaddt1" in assembly(func, RAPIDS)
     assert f"td{'pbf16ps' if dot == 'dot_bf16' else 'pb'}" in assembly(func, RAPIDS)
     if Target.host().has("amx-bf16") and Target.host().has("amx-int8"):
         found = c.copy()
@@ -132,7 +159,7 @@ def test_tiles_are_refused_where_there_are_none() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("amx_load(2,", "amx_load(8,", "tiles 0 to 7, not 8"),
+        ("amx_load_once(2,", "amx_load_once(8,", "tiles 0 to 7, not 8"),
         ("amx_configure(3, 16", "amx_configure(17, 16", "up to 16 rows of up to 64 bytes"),
         ("amx_configure(3, 16", "amx_configure(3", "up to 16 rows of up to 64 bytes"),
     ],
@@ -157,6 +184,7 @@ def test_the_interpreter_watches_memory_of_tiles() -> None:
 
 
 def test_scripts_of_dots_come_back() -> None:
-    for func in (tile_program("dot_u8s8"), dots("dot_u8s8", "int32", 16)):
+    rounding = mapped(["float32"], [lambda v: Call("bfloat16", ROUND_BF16, (v,))], 1, 64)
+    for func in (tile_program("dot_u8s8"), dots("dot_u8s8", "int32", 16), rounding):
         again = parse(func.script())
         assert structural_equal(again, func)

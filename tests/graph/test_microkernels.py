@@ -114,6 +114,44 @@ def test_products_of_bfloat16_are_summed_in_float32(out: str | None, name: str, 
 
 
 @pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("kind", ["bfloat16", "int8", "uint8"])
+def test_right_operands_that_are_packed_row_by_row(kind: str, name: str) -> None:
+    where, rng = on(name), np.random.default_rng(0)
+    for m, k, n in ((2, 9, 100), (3, 2, 8), (33, 67, 97), (2, 130, 64), (17, 64, 353)):
+        if kind == "bfloat16":  # whole numbers, so that every order of sums is exact
+            a, b = (rng.integers(-8, 9, s).astype(BF16) for s in ((m, k), (k, n)))
+        else:
+            a, b = (bytes_of(rng, s, kind) for s in ((m, k), (k, n)))
+        out = "float32" if kind == "bfloat16" else "int32"
+        graph, args = matmul_graph(a, b, out=out)
+        [got] = compile_graph(graph, where)(*args)
+        assert np.array_equal(got, a.astype("float64") @ b.astype("float64")), (m, k, n)
+
+
+def test_rows_of_words_are_read_where_they_are() -> None:
+    where, room = on("tiles"), np.zeros((992, 256), BF16)
+    for depth, copied in ((992, False), (2048, True)):  # whose rows would meet in few cache lines
+        graph, _ = matmul_graph(np.zeros((64, depth), BF16), np.resize(room, (depth, 256)))
+        assert ("strip" in str(plan_graph(graph, where).module)) == copied
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_sums_are_rounded_to_the_nearest_bfloat16(name: str) -> None:
+    where = on(name)
+    # Halfway between neighbours, beside it, large enough to become infinite, tiny, and neither.
+    ends = [1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-8 + 2**-15, 3.3962e38, -3.3e38, 2**-126, 0, np.nan]
+    high = np.array(ends, "float32").astype(BF16)
+    low = (np.array(ends, "float32") - high.astype("float32")).astype(BF16)
+    a = np.tile(np.stack([high, low], 1), (3, 1))
+    b = np.ones((2, 40), BF16)
+    graph, args = matmul_graph(a, b)
+    [got] = compile_graph(graph, where)(*args)
+    with np.errstate(all="ignore"):
+        want = np.repeat((a.astype("float32") @ b.astype("float32")).astype(BF16)[:, :1], 40, 1)
+    assert np.array_equal(got.astype("float32"), want.astype("float32"), equal_nan=True)
+
+
+@pytest.mark.parametrize("name", TARGETS)
 def test_nan_and_infinity_stay_in_their_rows_and_columns(name: str) -> None:
     where, rng = on(name), np.random.default_rng(0)
     a, b = (rng.standard_normal(s).astype(BF16) for s in ((35, 37), (37, 41)))

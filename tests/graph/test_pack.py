@@ -45,6 +45,7 @@ def test_panels_hold_the_matrix_and_zeros(rows: int, columns: int, width: int) -
         flat = panels.swapaxes(0, 1).reshape(rows, panels.shape[0] * width)
         assert np.array_equal(flat[:, :columns], matrix)
         assert not flat[:, columns:].any()
+        assert not panels.size or panels.ctypes.data % 64 == 0
 
 
 @pytest.mark.parametrize("transposed", [False, True])

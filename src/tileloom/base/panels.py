@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from .aligned import aligned_zeros
+
 Array = np.ndarray[Any, Any]
 
 
@@ -33,7 +35,7 @@ def pack_panels(
         rows = _words(rows, parts, unit)
     columns, depth = rows.shape
     count = -(-columns // width)
-    panels = np.zeros((count, depth, width), rows.dtype)
+    panels = aligned_zeros((count, depth, width), rows.dtype)
     whole = columns // width
     panels[:whole] = rows[: whole * width].reshape(whole, width, depth).swapaxes(1, 2)
     if whole < count:

@@ -18,6 +18,9 @@ _DOTS = {
     ops.DOT_INT8[False, True]: ("tdpbusd", "amx-int8"),
     ops.DOT_INT8[False, False]: ("tdpbuud", "amx-int8"),
 }
+_MOVES = {
+    ops.LOAD: "tileloadd64", ops.LOAD_ONCE: "tileloaddt164", ops.STORE: "tilestored64",
+}  # fmt: skip
 _PALETTE, _COLUMNS_AT, _ROWS_AT = 1, 16, 48  # where the configuration has what
 
 
@@ -40,10 +43,9 @@ def emit_tile_call(e: Emitter, call: Call) -> ir.Value:
             _intrinsic(e, "tilerelease", [])
         case ops.ZERO:
             _intrinsic(e, "tilezero", [_tile(call.args[0])])
-        case ops.LOAD | ops.STORE:
+        case ops.LOAD | ops.LOAD_ONCE | ops.STORE:
             tile, pointer, stride = call.args
-            way = "tileloadd64" if call.op == ops.LOAD else "tilestored64"
-            _intrinsic(e, way, [_tile(tile), e.value(pointer), e.index(stride)])
+            _intrinsic(e, _MOVES[call.op], [_tile(tile), e.value(pointer), e.index(stride)])
         case _:
             _intrinsic(e, name, [_tile(arg) for arg in call.args])
     return I32(0)

@@ -1,14 +1,14 @@
-"""Dot products of words (`expr.dot_ops`) by instructions of AVX-512 and AVX, or spelled out."""
+"""Dot products of words and roundings (`expr.dot_ops`) by instructions, or spelled out."""
 
 from __future__ import annotations
 
 import llvmlite.ir as ir
 
 from ..expr import Call
-from ..expr.dot_ops import DOT_BF16
+from ..expr.dot_ops import DOT_BF16, LEAST_NORMAL
 from . import arith
 from .emitter import Emitter
-from .types import BF16, F32, I32, filled, lanes_of, like
+from .types import BF16, F32, I16, I32, filled, lanes_of, like
 
 _WIDTHS = {4: 128, 8: 256, 16: 512}
 
@@ -22,6 +22,19 @@ def emit_dot(e: Emitter, call: Call) -> ir.Value:
         return _bf16(e.builder, bits if "avx512bf16" in features else 0, total, x, y)
     known = "avx512vnni" in features or (bits < 512 and "avxvnni" in features)
     return _int8(e.builder, bits if known else 0, total, x, y)
+
+
+def emit_round(e: Emitter, call: Call) -> ir.Value:
+    """A float32 rounded to bfloat16, subnormal ones to zero."""
+    b, (value,) = e.builder, [e.value(arg) for arg in call.args]
+    if "avx512bf16" in getattr(b.module, arith.FEATURES, frozenset()):
+        return b.bitcast(b.fptrunc(value, like(value, BF16)), like(value, I16))
+    words = like(value, I32)
+    bits = b.bitcast(value, words)
+    size = b.bitcast(b.and_(bits, filled(words, 0x7FFFFFFF)), value.type)
+    zero = b.bitcast(b.and_(bits, filled(words, -0x80000000)), value.type)
+    small = b.fcmp_ordered("<", size, filled(value.type, LEAST_NORMAL))
+    return arith.round_bfloat(b, b.select(small, zero, value))
 
 
 def _bf16(b: ir.IRBuilder, bits: int, total: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:

@@ -4,10 +4,14 @@
 `tir.dot_bf16(sum, x, y)` adds two products of bfloat16 numbers to a float32. `x` and `y` are int32
 words that hold the factors, the first in the lowest bits. The letters say how the bytes of `x` and
 of `y` are read: u8 as unsigned, s8 as signed.
+
+`tir.round_bf16(x)` is the bfloat16 next to a float32, as the same machines round sums: a subnormal
+number becomes a zero of its sign, unlike in a cast.
 """
 
 from __future__ import annotations
 
+from ..base.dtype import dtype
 from ..base.late import TYPE_CHECKING, package
 
 if TYPE_CHECKING:
@@ -18,6 +22,10 @@ else:
     np = package("numpy")
 
 DOT_INT8, DOT_BF16 = "tir.dot_u8s8", "tir.dot_bf16"
+ROUND_BF16 = "tir.round_bf16"
+
+#: The least float32 that is not subnormal.
+LEAST_NORMAL = 2.0**-126
 
 
 def _parts(words: Any, kind: str) -> Any:
@@ -48,5 +56,16 @@ def _dot_bf16(total: Any, x: Any, y: Any) -> Any:
     return result[()]
 
 
-#: What they mean, by name.
+def round_bf16(x: Any) -> Any:
+    """
+    >>> float(round_bf16(np.float32(1.003))), float(round_bf16(np.float32(-1e-39)))
+    (1.0, -0.0)
+    """
+    value = np.asarray(x, np.float32)
+    small = np.abs(value) < LEAST_NORMAL
+    flushed = np.where(small, np.copysign(np.float32(0), value), value)
+    return flushed.astype(dtype("bfloat16").numpy)[()]
+
+
+#: What the dot products mean, by name.
 DOT_MEANINGS = {DOT_INT8: _dot_int8, DOT_BF16: _dot_bf16}

@@ -13,7 +13,7 @@ from ..base.errors import UserError
 from ..base.late import TYPE_CHECKING, package
 from ..base.record import Record
 from .atomic_ops import ATOMIC_VALUES
-from .dot_ops import DOT_MEANINGS
+from .dot_ops import DOT_MEANINGS, ROUND_BF16, round_bf16
 from .tile_ops import TILE_CALLS
 from .warp_ops import WARP_ARGUMENTS
 
@@ -259,6 +259,7 @@ for _name, _count in WARP_ARGUMENTS.items():
     register_op(Op(_name, _count, pure=False, elementwise=False))
 for _name, _meaning in DOT_MEANINGS.items():
     register_op(Op(_name, 3, evaluate=_meaning))
+register_op(Op(ROUND_BF16, evaluate=round_bf16))
 # They change registers that the program does not name otherwise.
 for _name, _arity in TILE_CALLS.items():
     register_op(Op(_name, _arity, pure=False, elementwise=False))

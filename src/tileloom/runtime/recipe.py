@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base.aligned import aligned_zeros
 from ..base.dtype import dtype
 from ..base.errors import InternalError
 from ..base.faults import FAULTS
@@ -202,7 +203,9 @@ class Recipe:
             count = int(np.prod(shape, dtype=np.int64))
             array = np.frombuffer(data, kind.numpy, count, offset).reshape(shape)
             offset += array.nbytes
-            return array.copy()  # where alignment is what NumPy promises
+            own = aligned_zeros(shape, kind.numpy)
+            own[...] = array
+            return own
 
         constants = {slot: constant(about) for slot, about in header["constants"]}
         symbols = {name: constant(about) for name, about in header["symbols"]}

@@ -48,8 +48,8 @@ _INT32 = [
     "assume", "tvm_throw_last_error", "undef", "start_profile_intrinsic",
     "end_profile_intrinsic", "ret", "call_cpacked", "continue_loop", "break_loop", "vscale",
     "prefetch", "tvm_check_return", "memory_fence", "atomic_store", "amx_configure", "amx_zero",
-    "amx_load", "amx_store", "amx_release", "amx_dot_bf16", "amx_dot_s8s8", "amx_dot_s8u8",
-    "amx_dot_u8s8", "amx_dot_u8u8",
+    "amx_load", "amx_load_once", "amx_store", "amx_release", "amx_dot_bf16", "amx_dot_s8s8",
+    "amx_dot_s8u8", "amx_dot_u8s8", "amx_dot_u8u8",
 ]  # fmt: skip
 _BOOL = ["isnullptr", "any_true", "all_true", "any", "all"]
 _AS_ARGUMENT = [
@@ -67,6 +67,7 @@ _RESULT: dict[str, str] = {
     **dict.fromkeys(_HANDLE, "handle"),
     **dict.fromkeys(_INT32, "int32"),
     **dict.fromkeys(_BOOL, "bool"),
+    "round_bf16": "bfloat16",
 }
 _KNOWN = frozenset({*_RESULT, *_AS_ARGUMENT, *_AS_SECOND, *DTYPE_FIRST})
 

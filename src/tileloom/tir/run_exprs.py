@@ -381,7 +381,9 @@ class ExprCompiler:
                 case _:
                     args.append(self.compile(arg).code)
         tiles = self.constant(TileRegisters(), "tile registers")
-        if name.startswith("dot_"):
+        if name == "load_once":
+            name = "load"
+        elif name.startswith("dot_"):
             name, args = "dot", [repr(expr.op), *args]
         return Val(f"({tiles}.{name}({', '.join(args)}) or 0)", 0, 0)
 

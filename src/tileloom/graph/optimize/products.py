@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..nodes import Node, Tensor
 from .coded import coded
-from .reshapes import to_order
+from .reshapes import to_order, to_shape
 from .rewriter import Rewriter
 from .rule import Rule
 
@@ -21,21 +21,36 @@ def _swaps_last_two(node: Node | None) -> bool:
 
 @coded("product-of-transposed", "products", "matmul(transpose(A), B) = matmul(A, B, transpose_a)",
        ("matmul", "transpose", None), ("matmul", None, "transpose"),
+       ("matmul", "reshape", None), ("matmul", None, "reshape"),
        note="where A's last axis is the last but one of the transpose; other axes may be moved "
-       "still; for B likewise")  # fmt: skip
+       "still, and regrouped by a reshape between the two; for B likewise")  # fmt: skip
 def product_of_transposed(node: Node, rewriter: Rewriter) -> Tensor | None:
     inputs, attrs = list(node.inputs), dict(node.attrs)
     for k, name in enumerate(("transpose_a", "transpose_b")):
-        below = inputs[k].node
-        if below is None or below.op.name != "transpose":
-            continue
-        *batch, row, column = below.attrs["perm"]
-        if row == below.inputs[0].ndim - 1:
-            inputs[k] = to_order(below.inputs[0], (*batch, column, row), rewriter)
+        straight = _with_last_two_exchanged(inputs[k], rewriter)
+        if straight is not None:
+            inputs[k] = straight
             attrs[name] = not attrs[name]
     if all(a is b for a, b in zip(inputs, node.inputs, strict=True)):
         return None
     return rewriter.make("matmul", inputs, **attrs)
+
+
+def _with_last_two_exchanged(operand: Tensor, rewriter: Rewriter) -> Tensor | None:
+    """The operand with its last two dimensions exchanged, if that makes its transpose smaller."""
+    below = operand.node
+    if below is not None and below.op.name == "reshape":
+        source = below.inputs[0]
+        if source.ndim < 2 or source.shape[-2:] != operand.shape[-2:]:
+            return None
+        below = source.node
+    if below is None or below.op.name != "transpose":
+        return None
+    *batch, row, column = below.attrs["perm"]
+    if row != below.inputs[0].ndim - 1:
+        return None
+    straight = to_order(below.inputs[0], (*batch, column, row), rewriter)
+    return to_shape(straight, (*operand.shape[:-2], *straight.shape[-2:]), rewriter)
 
 
 @coded("transposed-product", "products", "transpose(matmul(A, B)) = matmul(B, A) of transposed",

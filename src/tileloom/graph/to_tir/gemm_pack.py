@@ -13,7 +13,7 @@ from .microkernels import Rows
 from .nest import loop, vector
 from .reducing import allocate
 from .tiles import store_turned
-from .words import load_words
+from .words import load_words, words_across
 
 
 class Packing:
@@ -30,42 +30,80 @@ class Packing:
     def panels(
         self, at: list[Expr], packed: Buffer, first: Expr, count: Expr, stretch: Stretch
     ) -> Stmt:
-        """Columns of the right operand from panel `first` on, panel by panel."""
-        p = Var("p")
+        """Columns of the right operand from panel `first` on.
 
-        def copy(guard: bool) -> Stmt:
-            whole = self.plan.whole_steps(stretch)
-            done: Expr = const(0)
-            turned: Stmt | None = None
-            if self.p.turned_right:
-                blocks, block = whole // self.lanes, Var("block")
+        What is copied line by line is read as it lies, one line of all these panels after the
+        other; a panel at a time would touch a page for every line of a wide operand.
+        """
+        whole = self.plan.whole_steps(stretch)
+        done: Expr = const(0)
+        turned: Stmt | None = None
+        if self.p.turned_right:
+            blocks = whole // self.lanes
+            done = blocks * self.lanes
+
+            def turn(p: Expr, guard: bool) -> Stmt:
+                block = Var("block")
                 square = self._turn(at, packed, first, p, block * self.lanes, guard, stretch)
-                turned = For(block, const(0), blocks, SERIAL, square)
-                done = blocks * self.lanes
-            rest = None
-            if whole is not stretch.extent:
-                rest = lines(guard, True, whole, stretch.extent - whole)
-            return seq(turned, lines(guard, False, done, whole - done), rest)
+                return For(block, const(0), blocks, SERIAL, square)
 
-        def lines(guard: bool, filled: bool, start: Expr, count: Expr) -> Stmt:
+            turned = self._each_panel(first, count, turn)
+
+        def lines(start: Expr, count_: Expr, filled: bool) -> Stmt:
             step = Var("k")
-            k = start + step
 
-            def lanes(u: int) -> Stmt:
-                def element(lane: Expr) -> Stmt:
-                    column = (first + p) * self.nr + u * self.lanes + lane
-                    value = self.plan.right(at, stretch.start + k, column, filled=filled)
-                    if guard:
-                        value = if_then_else(column < self.p.columns, value, const(0, self.kind))
-                    place = (p * stretch.room + k) * self.nr + u * self.lanes + lane
-                    return BufferStore(packed, value, (place,))
+            def line(p: Expr, guard: bool) -> Stmt:
+                return self._line(at, packed, first, p, start + step, stretch, guard, filled)
 
-                return vector(self.lanes, element)
+            return For(step, const(0), count_, SERIAL, self._each_panel(first, count, line))
 
-            body = seq(*(lanes(u) for u in range(self.nr // self.lanes)))
-            return For(step, const(0), count, SERIAL, body)
+        rest = None
+        if whole is not stretch.extent:
+            rest = lines(whole, stretch.extent - whole, True)
+        return seq(turned, lines(done, whole - done, False), rest)
 
-        return For(p, const(0), count, SERIAL, self.plan.last_or_not(first + p, copy))
+    def _each_panel(self, first: Expr, count: Expr, body: Callable[[Expr, bool], Stmt]) -> Stmt:
+        p = Var("p")
+        part = self.plan.last_or_not(first + p, lambda guard: body(p, guard))
+        return For(p, const(0), count, SERIAL, part)
+
+    def _line(
+        self,
+        at: list[Expr],
+        packed: Buffer,
+        first: Expr,
+        p: Expr,
+        k: Expr,
+        stretch: Stretch,
+        guard: bool,
+        filled: bool,
+    ) -> Stmt:
+        rows, parts = self.p.right_rows, self.plan.micro.parts
+        if rows is not None and self.plan.words and not guard and not filled and self.lanes > 1:
+            across = rows
+
+            def whole(u: int) -> Stmt:
+                column = (first + p) * self.nr + u * self.lanes
+                step = (stretch.start + k) * parts
+                places = [across.place(at, step + part, column) for part in range(parts)]
+                place = (p * stretch.room + k) * self.nr + u * self.lanes
+                words = words_across(across.buffer, places, self.lanes)
+                return BufferStore(packed, words, (Ramp(place, const(1), self.lanes),))
+
+            return seq(*map(whole, range(self.nr // self.lanes)))
+
+        def lanes(u: int) -> Stmt:
+            def element(lane: Expr) -> Stmt:
+                column = (first + p) * self.nr + u * self.lanes + lane
+                value = self.plan.right(at, stretch.start + k, column, filled=filled)
+                if guard:
+                    value = if_then_else(column < self.p.columns, value, const(0, self.kind))
+                place = (p * stretch.room + k) * self.nr + u * self.lanes + lane
+                return BufferStore(packed, value, (place,))
+
+            return vector(self.lanes, element)
+
+        return seq(*(lanes(u) for u in range(self.nr // self.lanes)))
 
     def _turn(
         self,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from ...base import DType
 from ...compute.math import if_then_else
-from ...expr import EQ, Expr, Min, as_expr, broadcast_to, cast, const
+from ...expr import EQ, Call, Expr, Min, as_expr, broadcast_to, cast, const
 from ...expr.build import bitwise
+from ...expr.dot_ops import ROUND_BF16
 from ...tir import Buffer, IfThenElse, Stmt
 from ..symbols import hint, is_symbolic
 from .microkernels import Dot, Fma, MicroKernel, Tiles
@@ -29,7 +30,7 @@ Epilogue = Callable[[list[Expr], Expr, Expr, Expr], Stmt]
 
 @dataclass(frozen=True)
 class Lines:
-    """An operand in memory, whose elements along the depth are neighbours.
+    """An operand in memory, some of whose elements are neighbours.
 
     Attributes:
         buffer: its memory.
@@ -48,6 +49,7 @@ class Product:
         batch: extents that the product is repeated over.
         rows, columns, depth: extents of i, j and k.
         dtype: of the accumulators.
+        result: of the product; a sum that is given to the epilogue may be rounded to it.
         kinds: the types of the operands.
         left, right: elements of the operands, given (batch, i, k) and (batch, k, j).
         epilogue: stores a finished element.
@@ -56,11 +58,11 @@ class Product:
         packed: the right operand as panels over the whole depth, made beforehand, the same for
             all of the batch, and the columns of a panel; `right` is not used then.
         left_lines, right_lines: where the operands are, if along the depth they lie in one piece.
+        right_rows: where the right operand is, if along its columns it lies in one piece.
         turned_left: whether a column of the left operand lies in one piece, rather than a row.
         turned_right: whether a column of the right operand does.
-        copies_left: whether rows of the left operand are better copied before they are read by
-            every panel: they need converting, or they lie a power of two apart and would push each
-            other out of the cache.
+        left_collides: whether rows of the left operand lie a power of two apart, so that they push
+            each other out of the cache.
     """
 
     batch: tuple[int, ...]
@@ -68,6 +70,7 @@ class Product:
     columns: int
     depth: int
     dtype: DType
+    result: DType
     kinds: tuple[DType, DType]
     left: Element
     right: Element
@@ -76,9 +79,10 @@ class Product:
     packed: tuple[Buffer, int] | None = None
     left_lines: Lines | None = None
     right_lines: Lines | None = None
+    right_rows: Lines | None = None
     turned_left: bool = False
     turned_right: bool = False
-    copies_left: bool = False
+    left_collides: bool = False
 
 
 @dataclass(frozen=True)
@@ -173,16 +177,17 @@ class Plan:
         self.copies_left = self._copies_left(hint(self.panels))
 
     def _copies_left(self, panels: int) -> bool:
+        """Whether rows of the left operand are copied before every panel reads them."""
         p = self.product
+        often = panels >= WORTH_COPYING
         if not self.words:
-            return p.copies_left and panels >= WORTH_COPYING
+            converts = p.kinds[0] is not p.dtype
+            return often and not p.turned_left and (converts or p.left_collides)
         if self.micro.copies or p.left_lines is None or self.steps != self.whole:
             return True
         if is_symbolic(p.rows) and self.micro.steps > 1:
             return True  # there may be fewer rows than a tile takes
-        return self.whole * self.micro.parts != p.depth or (
-            p.copies_left and panels >= WORTH_COPYING
-        )
+        return self.whole * self.micro.parts != p.depth or (often and p.left_collides)
 
     # ------------------------------------------------------------------ what a step takes
 
@@ -228,6 +233,12 @@ class Plan:
                 value = if_then_else(k < self.product.depth, value, const(0, kind))
             found.append(value)
         return word_of(found)
+
+    def rounded(self, total: Expr) -> Expr:
+        """A finished sum, rounded already where the micro-kernel's sums have a quick way."""
+        if self.micro.flushes and str(self.product.result) == "bfloat16":
+            return Call("bfloat16", ROUND_BF16, (total,))
+        return total
 
     # ------------------------------------------------------------------ panels
 

@@ -52,7 +52,7 @@ class Sums:
             return self.plan.last_or_not(panel, lambda guard: self._each(rows, panel, body, guard))
 
         def result(row: Expr, column: Expr, slot: Expr) -> Stmt:
-            return self.p.epilogue(at, row, column, BufferLoad(acc, [slot]))
+            return self._finish(at, row, column, BufferLoad(acc, [slot]))
 
         if stretch.blocks == 1 or self.p.partial is None:
             return store(result)
@@ -64,7 +64,7 @@ class Sums:
             return whole
 
         def last(row: Expr, column: Expr, slot: Expr) -> Stmt:
-            return self.p.epilogue(at, row, column, total(row, column, slot))
+            return self._finish(at, row, column, total(row, column, slot))
 
         def first(row: Expr, column: Expr, slot: Expr) -> Stmt:
             return BufferStore(memory, BufferLoad(acc, [slot]), (place(at, row, column),))
@@ -77,6 +77,9 @@ class Sums:
         only = IfThenElse(is_first, store(result), store(last))
         end = only if is_symbolic(stretch.blocks) else store(last)
         return IfThenElse(is_last, end, IfThenElse(is_first, store(first), store(next_)))
+
+    def _finish(self, at: list[Expr], row: Expr, column: Expr, total: Expr) -> Stmt:
+        return self.p.epilogue(at, row, column, self.plan.rounded(total))
 
     def _end_of_rest(
         self,
@@ -115,7 +118,7 @@ class Sums:
         if stretch.blocks == 1 or self.p.partial is None:
 
             def finished(column: Expr, value: Expr) -> Stmt:
-                return self.p.epilogue(at, row, column, value)
+                return self._finish(at, row, column, value)
 
             stmt = self.plan.last_or_not(panel, lambda guard: line(finished, guard))
         else:
@@ -128,7 +131,7 @@ class Sums:
                 return whole
 
             def last(column: Expr, value: Expr) -> Stmt:
-                return self.p.epilogue(at, row, column, total(column, value))
+                return self._finish(at, row, column, total(column, value))
 
             def wait(column: Expr, value: Expr) -> Stmt:
                 return BufferStore(sums, total(column, value), (place(at, row, column),))

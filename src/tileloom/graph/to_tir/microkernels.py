@@ -78,6 +78,7 @@ class MicroKernel(ABC):
         steps: it takes a multiple of so many.
         copies: whether rows are to be copied whatever they are.
         flips: what is to be done to each word of the left operand when it is copied, if anything.
+        flushes: whether its sums are never subnormal, so that they may be rounded as it rounds.
     """
 
     in_registers: bool = True
@@ -88,6 +89,7 @@ class MicroKernel(ABC):
     steps: int = 1
     copies: bool = False
     flips: Expr | None = None
+    flushes: bool = False
 
     @abstractmethod
     def multiply(self, acc: Buffer, rows: Rows, panel: Panel, steps: Expr) -> Stmt:
@@ -124,6 +126,7 @@ class Dot(MicroKernel):
         self.packed, self.rows = dtype("int32"), rows
         self.parts = parts_of_a_word(left)
         self.op = DOT_INT8 if left.is_int else DOT_BF16
+        self.flushes = not left.is_int
         same = left.is_int and left.is_unsigned == right.is_unsigned
         self.copies, self.flips = same, _FLIP_SIGNS if same else None
         self.right_first = left.is_int and right.is_unsigned
@@ -210,7 +213,7 @@ class Tiles(MicroKernel):
 
     def __init__(self, left: DType, right: DType) -> None:
         self.packed, self.rows, self.steps = dtype("int32"), 2 * tiles.TILE_ROWS, tiles.TILE_ROWS
-        self.parts = parts_of_a_word(left)
+        self.parts, self.flushes = parts_of_a_word(left), not left.is_int
         if left.is_int:
             self.dot = tiles.DOT_INT8[not left.is_unsigned, not right.is_unsigned]
         else:
@@ -240,7 +243,8 @@ class Tiles(MicroKernel):
         body: list[Stmt] = []
         for j in across:
             at = (panel.first + k * side) * panel.width + j * side
-            body.append(_do(tiles.LOAD, const(6 + j), _address(panel.memory, at), const(line)))
+            where = _address(panel.memory, at)
+            body.append(_do(tiles.LOAD_ONCE, const(6 + j), where, const(line)))
         for i in down:
             body.append(
                 _do(tiles.LOAD, const(4 + i), rows.pointer(i * side, k * side), rows.stride)

@@ -198,10 +198,17 @@ def suits_panels(node: Node) -> bool:
         return False
     if node.op.kind == "matmul":
         rows, depth, columns = map(hint, matmul_extents(node))
-        return min(rows, 3) * min(columns, 8) * min(depth, 2) >= 3 * 8 * 2
+        # Two rows times columns that lie in one piece are as fast without packing these.
+        in_pieces = node.attrs.get("transpose_b", False) and _multiplies_as_is(node)
+        return rows >= (3 if in_pieces else 2) and columns >= 8 and depth >= 2
     groups = node.attrs["groups"]
     weight = node.inputs[1].shape
     return weight[0] // groups >= 4 and len(weight) in (3, 4, 5)
+
+
+def _multiplies_as_is(node: Node) -> bool:
+    """Whether the operands are of the type that is summed in."""
+    return all(tensor.dtype is accumulator_of(node) for tensor in node.inputs)
 
 
 def is_thin(node: Node) -> bool:
@@ -285,6 +292,7 @@ def _matmul(kernel: Anchored) -> tuple[Product, Buffer]:
         columns,
         depth,
         kernel.dtype,
+        kernel.result.dtype,
         _kinds(kernel, 0, 1),
         left,
         right,
@@ -293,9 +301,10 @@ def _matmul(kernel: Anchored) -> tuple[Product, Buffer]:
         packed,
         left_lines=None if node.attrs["transpose_a"] else _lines(kernel, 0, len(batch)),
         right_lines=_lines(kernel, 1, len(batch), turned=True) if turned_right else None,
+        right_rows=None if turned_right else _lines(kernel, 1, len(batch)),
         turned_left=node.attrs["transpose_a"],
         turned_right=turned_right,
-        copies_left=not node.attrs["transpose_a"] and _wants_copies(kernel, depth),
+        left_collides=depth * kernel.operands[0].dtype.bytes % CACHE_WAY == 0,
     )
     return product, room
 
@@ -323,12 +332,6 @@ def _thin(kernel: Anchored) -> Thin:
         lambda at, i, value: kernel.store(_position([*at, i], first), value),
         _along_depth(node),
     )  # fmt: skip
-
-
-def _wants_copies(kernel: Anchored, depth: int) -> bool:
-    """Whether rows of the left operand need converting, or all begin in one set of a cache."""
-    kind = kernel.operands[0].dtype
-    return kind is not kernel.dtype or depth * kind.bytes % CACHE_WAY == 0
 
 
 def _operand(kernel: Anchored, number: int, rank: int, transposed: bool) -> Element:
@@ -403,8 +406,9 @@ def _conv(kernel: Anchored) -> tuple[Product, Buffer]:
         return kernel.store(Position((n, channel, *_split(pixel, pixels))), value)
 
     product = Product(
-        (x[0], groups), channels, size, depth, kernel.dtype, _kinds(kernel, 1, 0),
-        left, right, epilogue, (room, place), left_lines=Lines(weights, weight_at),
+        (x[0], groups), channels, size, depth, kernel.dtype, kernel.result.dtype,
+        _kinds(kernel, 1, 0), left, right, epilogue, (room, place),
+        left_lines=Lines(weights, weight_at),
     )  # fmt: skip
     return product, room
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...base import DType
-from ...expr import Expr, Ramp, cast, const
+from ...expr import Expr, Ramp, Shuffle, cast, const
 from ...expr.build import bitwise
 from ...expr.intrin import reinterpret
 from ...tir import Buffer, BufferLoad
@@ -36,6 +36,28 @@ def load_words(buffer: Buffer, place: Expr, lanes: int) -> Expr:
     index = Ramp(place, const(1, place.dtype), count) if count > 1 else place
     kind = "int32" if lanes == 1 else f"int32x{lanes}"
     return reinterpret(kind, BufferLoad(buffer, [index]))
+
+
+def words_across(buffer: Buffer, places: Sequence[Expr], lanes: int) -> Expr:
+    """Words whose first parts lie in one piece from the first place on, the second parts likewise.
+
+    >>> from tileloom.expr import const
+    >>> from tileloom.tir import make_buffer
+    >>> b = make_buffer((8,), "bfloat16", "B")
+    >>> words_across(b, [const(0), const(4)], 4).args[0].indices
+    (0, 4, 1, 5, 2, 6, 3, 7)
+    """
+    vectors = [BufferLoad(buffer, [Ramp(p, const(1, p.dtype), lanes)]) for p in places]
+    return reinterpret(f"int32x{lanes}", _woven(vectors))
+
+
+def _woven(vectors: Sequence[Expr]) -> Expr:
+    """The first lanes of a power of two of vectors, then the second ones, and so on."""
+    if len(vectors) == 1:
+        return vectors[0]
+    halves = [_woven(vectors[0::2]), _woven(vectors[1::2])]
+    lanes = halves[0].dtype.lanes
+    return Shuffle(halves, [part * lanes + lane for lane in range(lanes) for part in (0, 1)])
 
 
 def parts_of_a_word(kind: DType) -> int:
