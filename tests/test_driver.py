@@ -239,12 +239,16 @@ def test_stages_of_tensor_ir_with_symbolic_shapes():
 
 
 def test_stages_are_printed_and_written(tmp_path, capsys):
-    with override(print_ir=("groups", "asm"), dump_dir=tmp_path / "dump"):
+    folder = tmp_path / "new" / "dump"
+    with override(print_ir=("groups", "asm"), dump_dir=folder):
         compile_graph(softmax_graph(name="noisy"))
     shown = capsys.readouterr().err
     assert "# noisy: groups" in shown and "# noisy: asm" in shown and "# noisy: tir" not in shown
-    written = {path.name for path in (tmp_path / "dump").iterdir()}
-    assert written == {f"noisy.{stage}.txt" for stage in STAGES}
+    assert {path.name for path in folder.iterdir()} == {f"noisy.{stage}.txt" for stage in STAGES}
+    with override(dump_dir=folder):
+        compile_graph(softmax_graph(name="quiet"))
+    assert len(list(folder.iterdir())) == 2 * len(STAGES)
+    assert not capsys.readouterr().err
 
 
 def test_one_kernel_for_what_belongs_together():

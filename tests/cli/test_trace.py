@@ -159,3 +159,25 @@ def test_every_program_takes_a_shape(program) -> None:
     compiled = call("compile", program.name, "--shape", SMALL[program.name])
     assert traced.exit_code == 0 and compiled.exit_code == 0, traced.output + compiled.output
     assert "kernel0" in traced.output and "kernel0" in compiled.output
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_every_program_is_that_of_pytorch(program) -> None:
+    torch = pytest.importorskip("torch")
+
+    def tensors(value):
+        if isinstance(value, np.ndarray):
+            return torch.from_numpy(value)
+        if isinstance(value, dict):
+            return {name: tensors(part) for name, part in value.items()}
+        return [tensors(part) for part in value] if isinstance(value, list) else value
+
+    found = program.arguments(np.random.default_rng(0), SMALL[program.name])
+    wanted = program.torch(torch)(*map(tensors, found))
+    np.testing.assert_allclose(program.function(*found), wanted, rtol=1e-3, atol=1e-4)
+
+
+def test_heads_of_an_encoder_have_64_channels() -> None:
+    (encoder,) = [program for program in PROGRAMS if program.name == "encoder"]
+    shapes = ("1x2x64", "1x2x192", "1x2x16")
+    assert [encoder.arguments(np.random.default_rng(0), s)[2] for s in shapes] == [1, 3, 1]

@@ -399,6 +399,7 @@ def test_operators() -> None:
         (topi.nn.dense(a, b), (one, two), x @ y.T),
         (topi.nn.relu(topi.subtract(a, 1.0)), (one,), np.maximum(x - 1, 0)),
         (topi.nn.softmax(a), (one,), np.exp(x) / np.exp(x).sum(1, keepdims=True)),
+        (topi.nn.softmax(a, axis=0), (one,), np.exp(x) / np.exp(x).sum(0)),
     ]:
         np.testing.assert_allclose(computed(made, *inputs), wanted, rtol=1e-5)
     p, q = rng.random((2, 3, 4)).astype("float32"), rng.random((1, 5, 4)).astype("float32")

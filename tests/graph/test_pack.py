@@ -104,8 +104,9 @@ def test_what_stays_as_it_is() -> None:
         assert names(pack_weights(graph, MACHINE)) == names(graph)
 
 
-def test_a_cached_program_packs_its_weights_again(tmp_path: Any) -> None:
-    graph, x, weight = product((16, 1030), (1030, 70))
+@pytest.mark.parametrize("batch", [(), (1,)])
+def test_a_cached_program_packs_its_weights_again(batch: tuple[int, ...], tmp_path: Any) -> None:
+    graph, x, weight = product((16, 1030), (*batch, 1030, 70))
     with override(cache_dir=tmp_path):
         first = compile_graph(graph)(x)
         again = compile_graph(graph)(x)

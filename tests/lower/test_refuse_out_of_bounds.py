@@ -12,6 +12,7 @@ from tileloom.expr import EQ, Expr, Var, const
 from tileloom.expr import intrin as T_
 from tileloom.lower.refuse_out_of_bounds import refuse_out_of_bounds
 from tileloom.schedule import Schedule
+from tileloom.script import parse
 from tileloom.script import tir as T
 from tileloom.tir import IRModule, PrimFunc
 
@@ -170,3 +171,17 @@ def test_names_and_vectors() -> None:
     for func in (named, vectors):
         with pytest.raises(OutOfBoundsError):
             build(func)
+
+
+MASKED = """
+@T.prim_func
+def masked(A: T.Buffer((5,), "float32"), B: T.Buffer((8,), "float32")):
+    B.vstore([T.Ramp(0, 1, 8)], A.vload([T.Ramp(0, 1, 8)]PREDICATE))
+"""
+
+
+def test_lanes_that_are_masked() -> None:
+    mask = ", predicate=T.Ramp(0, 1, 8) < T.Broadcast(5, 8)"
+    refuse_out_of_bounds(parse(MASKED.replace("PREDICATE", mask)))
+    with pytest.raises(OutOfBoundsError, match="A has 5 elements"):
+        refuse_out_of_bounds(parse(MASKED.replace("PREDICATE", "")))

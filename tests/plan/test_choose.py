@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tileloom.base.target import target
+from tileloom.graph.space import Space
+from tileloom.graph.symbols import symbol
 from tileloom.plan import Tile, choose_tile
+from tileloom.plan.cuda.buckets import choose_open_tile
 from tileloom.plan.cuda.choose import vector_of
 from tileloom.plan.cuda.cost import estimate
 
@@ -60,3 +63,25 @@ def test_tiles_cover_their_domain(rows: int, depth: int, innermost: bool) -> Non
 )  # fmt: skip
 def test_vectors_are_what_16_bytes_hold(length: int, inner: int, bits: int, vector: int) -> None:
     assert vector_of(length, inner, bits) == vector
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "vector"),
+    [(500, 10_000, 1), (1 << 16, 1 << 20, 4), (1 << 20, 1 << 28, 4), (1 << 13, (1 << 16) - 1, 1)],
+)
+def test_vectors_of_rows_that_are_not_known(low: int, high: int, vector: int) -> None:
+    """At least 2^18 elements are worth vectors, where their number is a multiple of 4."""
+    space = Space()
+    for step, wanted in ((4, vector), (2, min(vector, 2)), (1, 1)):
+        rows = symbol(space, f"n{step}", 4 * low // step, high, high) * step
+        tile = choose_open_tile(
+            rows, 1, reduces=False, innermost=False, bits=32, target=A100, length=1
+        )
+        assert (tile.vector, tile.spatial_inner) == (wanted, wanted)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32])
+@pytest.mark.parametrize(("rows", "most"), [(1 << 13, 1), (1 << 15, 2), (1 << 24, 16)])
+def test_vectors_where_nothing_is_reduced(rows: int, most: int, bits: int) -> None:
+    tile = choose_tile(rows, 1, reduces=False, innermost=False, bits=bits, target=A100)
+    assert tile.vector == tile.spatial_inner == min(most, 128 // bits)

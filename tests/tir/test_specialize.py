@@ -71,6 +71,16 @@ def test_scalars_disappear_and_fold() -> None:
         specialize(f, {x: 1.5})
 
 
+def test_what_is_not_concerned_stays_the_same_object() -> None:
+    n, m = SizeVar("n"), SizeVar("m")
+    a, b = make_buffer((8,), "int32", "A"), make_buffer((n,), "int32", "B")
+    first = loops((8,), lambda i: store(a, (i,), i))
+    second = loops((n,), lambda i: store(b, (i,), i))
+    f = func((a, b, n, m), seq(first, second))
+    assert specialize(f, {m: 3}).body is f.body
+    assert specialize(f, {n: 3}).body.seq[0] is first
+
+
 def test_a_division_by_zero_is_left_alone() -> None:
     x, a = Var("x"), make_buffer((1,), "int32", "A")
     f = func((a, x), store(a, (0,), const(8) // x))

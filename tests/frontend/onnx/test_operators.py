@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from frontend.onnx.helpers import f32, one_node, run, run_node
 from tileloom.base.errors import UserError
+from tileloom.frontend.onnx.handlers.conversion import convert_array
 
 onnxruntime = pytest.importorskip("onnxruntime")
 RANDOM = np.random.default_rng(0)
@@ -157,6 +159,10 @@ CASES: list[tuple[str, int, list[Any], dict[str, Any]]] = [
     ("RoiAlign", 16, [IMAGE, f32(0, 0, 4, 5, 1, 1, 2, 2).reshape(2, 4), i64(0, 1)],
      {"output_height": 2, "output_width": 3}),
     ("STFT", 17, [normal(1, 16, 1), np.array(4), None, np.array(8)], {}),
+    ("Col2Im", 18, [normal(1, 8, 6), i64(3, 4), i64(2, 2)], {}),
+    ("Col2Im", 18, [normal(1, 8, 6), i64(1, 5), i64(2, 2)],
+     {"pads": [1, 0, 1, 1], "strides": [1, 2]}),
+    ("Col2Im", 18, [normal(1, 2, 6), i64(2, 3), i64(1, 1)], {}),
     # Quantised.
     ("QuantizeLinear", 13, [X * 100, np.float32(0.7), np.uint8(128)], {}),
     ("QuantizeLinear", 13, [X, f32(0.1, 0.2, 0.3), np.array([1, -2, 3], np.int8)], {"axis": 1}),
@@ -213,6 +219,9 @@ def test_agrees_with_onnx_runtime(case):
         ("Tile", 13, [X, i64(2, 2)], {}),
         ("Expand", 13, [X, i64(4, 4)], {}),
         ("Split", 13, [X, i64(1, 1)], {"axis": 2}),
+        ("Split", 13, [X, i64(-1, 6)], {"axis": 2}),
+        ("Split", 13, [X, i64(2, 3)], {"axis": 3}),
+        ("Split", 18, [X], {"axis": 2, "num_outputs": 0}),
         ("Pad", 13, [X, i64(1, 2, 3)], {}),
         ("Pad", 13, [X, i64(0, 0, -9, 0, 0, 0)], {}),
         ("Conv", 11, [IMAGE, normal(4, 2, 3, 3)], {}),
@@ -221,6 +230,13 @@ def test_agrees_with_onnx_runtime(case):
         ("Conv", 11, [IMAGE, normal(4, 3, 3, 3)], {"group": 0}),
         ("Conv", 11, [IMAGE, normal(4, 3, 3, 3)], {"auto_pad": "FULL"}),
         ("MaxPool", 12, [IMAGE], {"kernel_shape": [3]}),
+        ("Col2Im", 18, [normal(1, 8, 5), i64(3, 4), i64(2, 2)], {}),
+        ("Col2Im", 18, [normal(1, 7, 6), i64(3, 4), i64(2, 2)], {}),
+        ("Col2Im", 18, [normal(8, 6), i64(3, 4), i64(2, 2)], {}),
+        ("Col2Im", 18, [normal(1, 8, 6), i64(3, 4), i64(4)], {}),
+        ("Col2Im", 18, [normal(1, 8, 6), i64(3, 4), i64(2, 2)], {"pads": [1, 1]}),
+        ("Col2Im", 18, [normal(1, 8, 0), i64(0, 4), i64(2, 2)], {}),
+        ("Col2Im", 18, [normal(1, 8, 0), i64(3, 4), i64(2, 0)], {}),
         ("MaxPool", 12, [X], {"kernel_shape": [0]}),
         ("Softmax", 13, [X], {"axis": 3}),
         ("TopK", 11, [X, i64(9)], {}),
@@ -244,3 +260,29 @@ def test_refuses(op, opset, arrays, attrs):
     given = [None if array is None else np.asarray(array) for array in arrays]
     with pytest.raises(UserError, match=op):
         run_node(op, *given, opset=opset, **attrs)
+
+
+@pytest.mark.parametrize("extent", [6, 5])
+def test_blocks_of_a_scale_without_their_size(extent):
+    x, scale = normal(2, extent) * 50, np.array([[0.5, 1, 2], [4, 0.25, 8]], np.float32)
+    factor = np.repeat(scale, 2, 1)[:, :extent]
+    codes = np.clip(np.round(x / factor), -128, 127).astype(np.int8)
+    zero = np.zeros((2, 3), np.int8)
+    found = run_node("QuantizeLinear", x, scale, zero, opset=21, axis=1)
+    np.testing.assert_array_equal(found, codes)
+    found = run_node("DequantizeLinear", codes, scale, opset=21, axis=1)
+    np.testing.assert_array_equal(found, codes * factor)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "wanted"),
+    [
+        (np.int64, [2**53 - 1, -(2**24) - 1, 7.9], [2**53 - 1, -(2**24) - 1, 7]),
+        (np.int32, [2**24 + 1, -(2**31)], [2**24 + 1, -(2**31)]),
+        (ml_dtypes.uint4, [15.9, 17, -1, 2**40 + 3], [15, 1, 15, 3]),
+        (np.object_, [0.1, 0.1 + 0.2], ["0.1", "0.30000000000000004"]),
+    ],
+)
+def test_doubles_keep_their_digits(kind, values, wanted):
+    found = convert_array(np.array(values, np.float64), np.dtype(kind))
+    assert found.dtype == kind and found.tolist() == wanted

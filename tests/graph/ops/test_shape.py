@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from graph.ops.checks import check, graph_of, values
 from tileloom.base.errors import DTypeError, ShapeError
 from tileloom.graph import ops
+from tileloom.graph.nodes import Tensor, tensor_type
+from tileloom.graph.op import apply1
 
 
 def count(*shape: int):
@@ -96,6 +98,24 @@ def test_slice_with_the_rules_of_python(index) -> None:
     end = index.stop if index.stop is not None else (100 if (index.step or 1) > 0 else -100)
     step = [index.step or 1]
     same(lambda t: ops.strided_slice(t, [start], [end], [1], step), x[:, index], x)
+
+
+@pytest.mark.parametrize(
+    ("starts", "sizes", "steps", "message"),
+    [
+        ((-1,), (2,), (1,), "leaves axis 0 of .* from -1 to 0"),
+        ((2,), (2,), (1,), "from 2 to 3"),
+        ((1,), (3,), (-1,), "from 1 to -1"),
+        ((3,), (1,), (-1,), "from 3 to 3"),
+        ((0, 0), (1, 1), (1, 1), "a start, size and step for each dimension"),
+    ],
+)
+def test_slices_stay_within(starts, sizes, steps, message) -> None:
+    x = Tensor(tensor_type((3,), "float32"), "x")
+    apply1("slice", (x,), starts=(7,), sizes=(0,), steps=(1,))
+    apply1("slice", (x,), starts=(2,), sizes=(2,), steps=(-2,))
+    with pytest.raises(ShapeError, match=message):
+        apply1("slice", (x,), starts=starts, sizes=sizes, steps=steps)
 
 
 def test_slice_refuses_a_step_of_zero() -> None:

@@ -8,8 +8,10 @@ import pytest
 from tileloom.base import dtype
 from tileloom.driver import compile_graph
 from tileloom.graph import ops
-from tileloom.graph.nodes import Graph, Tensor, tensor_type
+from tileloom.graph.nodes import Graph, Tensor, TensorType, tensor_type
 from tileloom.graph.optimize import optimize
+from tileloom.graph.space import Space
+from tileloom.graph.symbols import symbol
 
 #: Adding 1 to 2048 in float16, or to 256 in bfloat16, changes nothing.
 COUNT = 4096
@@ -49,3 +51,24 @@ def test_a_sum_that_is_widened_need_not_be_narrowed() -> None:
     found = compile_graph(fast)(values)[0]
     np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-5)
     assert np.abs(compile_graph(graph)(values)[0] - exact).max() > np.abs(found - exact).max()
+
+
+@pytest.mark.parametrize(
+    ("kind", "most", "once"),
+    [
+        ("float32", 4096, True),
+        ("int8", 4096, True),
+        ("float64", (1 << 31) - 1, True),
+        # Such a number may be none of the type, or no index.
+        ("float16", 4096, False),
+        ("float32", 1 << 31, False),
+        ("int32", 1 << 31, False),
+    ],
+)
+def test_equal_terms_of_a_number_that_is_not_known(kind, most, once) -> None:
+    count = symbol(Space(), "n", 1, most, 37)
+    x = Tensor(TensorType((3, 1), dtype(kind)), "x")
+    graph = Graph([x], [ops.sum(ops.broadcast_to(x, (3, count)), 1)])
+    found = [node.op.name for node in optimize(graph, "reassociating").nodes]
+    assert ("reduce_sum" not in found) is once
+    assert ("mul" in found) is once

@@ -72,7 +72,7 @@ def _along_rows(rows: int, depth: int, length: int, bits: int, target: Target) -
 def _across_rows(rows: int, depth: int, target: Target) -> Iterator[Tile]:
     """Neighbouring columns side by side; several threads share a column when it is long."""
     warp = target.warp_size or 32
-    for columns in (warp, 2 * warp, 4 * warp, 8 * warp):
+    for columns in (warp, 2 * warp):
         if columns == warp or rows >= columns:
             yield Tile(min(columns, max(1, rows)), 1, 1, depth, "none")
     for threads in (2, 4, 8, 16, 32):
