@@ -162,6 +162,9 @@ def test_tiles_are_refused_where_there_are_none() -> None:
         ("amx_load_once(2,", "amx_load_once(8,", "tiles 0 to 7, not 8"),
         ("amx_configure(3, 16", "amx_configure(17, 16", "up to 16 rows of up to 64 bytes"),
         ("amx_configure(3, 16", "amx_configure(3", "up to 16 rows of up to 64 bytes"),
+        ("amx_configure(3, 16", "amx_configure(3, 0", "up to 16 rows of up to 64 bytes"),
+        ("amx_configure(3, 16", "amx_configure(0, 16", "up to 16 rows of up to 64 bytes"),
+        ("amx_configure(3, 16", "amx_configure(3, 68", "up to 16 rows of up to 64 bytes"),
     ],
 )
 def test_tiles_that_there_are_not(old: str, new: str, message: str) -> None:

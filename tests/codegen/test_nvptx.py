@@ -15,6 +15,7 @@ from tileloom.driver import assembly
 from tileloom.plan import schedule_gpu
 from tileloom.schedule import Schedule
 from tileloom.schedule.library import tensor_core_matmul
+from tileloom.script import parse
 from tileloom.script import tir as T
 from tileloom.tir import IRModule, PrimFunc
 
@@ -134,3 +135,19 @@ def test_several_kernels_are_in_one_module(tmp_path: Path) -> None:
     ptx = assembly(sch.mod, "cuda -arch=sm_80")
     assert ptx.count(".entry") == 2
     assemble(ptx, "sm_80", tmp_path)
+
+
+@pytest.mark.parametrize("other", ["", "else:\n            B[t] = A[t] * 3.0"])
+def test_stores_under_a_condition(other: str) -> None:
+    """One store needs no branch; where there is another part, that is not forgotten."""
+    func = parse(f"""
+@T.prim_func
+def main(A: T.Buffer((32,), "float32"), B: T.Buffer((32,), "float32")):
+    for t in T.thread_binding(32, "threadIdx.x"):
+        if A[t] > 0.0:
+            B[t] = A[t] * 2.0
+        {other}
+""")
+    ptx = assembly(func, "cuda -arch=sm_80")
+    assert bool(re.search(r"@%?p\d+\s+st\.global", ptx)) is (not other)
+    assert ("0f40400000" in ptx) is bool(other)  # 3.0

@@ -196,3 +196,10 @@ def test_regions():
     assert arith.estimate_region_lower_bound(gaps, iters, True) is None
     (upper,) = arith.estimate_region_upper_bound(gaps, iters, tir.const(True))
     assert int(upper.max_value) == 28
+
+
+def test_equal_expressions_of_tests() -> None:
+    x = tir.Var("x", "int32")
+    tvm.testing.assert_prim_expr_equal(x * 2 + x, 3 * x)
+    with pytest.raises(ValueError, match="are not equal"):
+        tvm.testing.assert_prim_expr_equal(x * 2, 3 * x)

@@ -12,6 +12,7 @@ from tileloom.driver import build
 from tileloom.expr import Ramp, Var, post_order
 from tileloom.lower import lower
 from tileloom.schedule import Schedule
+from tileloom.script import parse
 from tileloom.script import tir as T
 from tileloom.tir import PrimFunc, pre_order, stmt_exprs
 from tower import check_lowering
@@ -170,6 +171,21 @@ def test_nothing_to_turn() -> None:
     func = annotated(annotated(func, "B", vector_lanes=16), "B", 0, vector_tile=16)
     value = np.random.default_rng(0).standard_normal((20, 30)).astype("float32")
     check_lowering(func, [value, np.empty_like(value)], [None, value + np.float32(1)])
+
+
+@pytest.mark.parametrize("place", ["i", "j"])
+def test_sums_are_not_turned(place: str) -> None:
+    func = parse(f"""
+@T.prim_func
+def main(A: T.Buffer((32, 48), "float32"), S: T.Buffer((48,), "float32")):
+    for i in T.serial(48, annotations={{"vector_tile": 16}}):
+        for j in T.serial(32, annotations={{"vector_lanes": 16}}):
+            S[{place}] = S[{place}] + A[j, i]
+""")
+    value = np.random.default_rng(0).integers(-9, 9, (32, 48)).astype("float32")
+    sums = value.sum(0) if place == "i" else np.pad(value.sum(1), (0, 16))
+    check_lowering(func, [value, np.zeros(48, "float32")], [None, sums])
+    assert "turned" not in str(lower(func))
 
 
 # ---------------------------------------------------------------------------- refusals

@@ -16,10 +16,11 @@ from tileloom.base.matrix_units import find_wgmma
 from tileloom.base.target import target
 from tileloom.base.tensor_map import TensorMap
 from tileloom.driver import assembly
+from tileloom.expr import const
 from tileloom.lower import lower
 from tileloom.lower.threads import scope_of
 from tileloom.simt import KernelDefect, run_kernels
-from tileloom.tir import Allocate, PrimFunc, collect
+from tileloom.tir import Allocate, AttrStmt, PrimFunc, collect
 
 GPU = target("cuda -arch=sm_90a")
 
@@ -83,6 +84,16 @@ def test_two_phases_alternate_parity() -> None:
             "lacks 1 of 2 arrivals",
         ),
         ({"init": "T.evaluate(0)"}, "uninitialised", "Bar[0]"),
+        (
+            {"wait": "T.evaluate(T.ptx_mbarrier_wait(T.address_of(Bar[0]), 2))"},
+            "barrier",
+            "[2] is no parity",
+        ),
+        (
+            {"wait": "T.evaluate(T.ptx_mbarrier_wait(T.address_of(Bar[0]), t % 2))"},
+            "barrier",
+            "[0, 1] is no parity",
+        ),
         ({"fence": "T.evaluate(0)"}, "missing fence", "ptx_fence_proxy_async"),
         ({"meet": "T.evaluate(0)"}, "race", "S["),
         ({"leave": "T.evaluate(0)"}, "missing wait", "where the block ends"),
@@ -358,6 +369,12 @@ def test_barriers_by_number(tmp_path: Path) -> None:
     run_kernels(lower(numbered(), GPU), a, b)
     assert np.array_equal(a, b)
     assemble(assembly(numbered(), GPU), "sm_90a", tmp_path)
+    func = numbered()
+    block = func.body.block
+    around = block.replace(body=AttrStmt(const(0), "remark", const(1), block.body))
+    b[:] = 0
+    run_kernels(lower(func.replace(body=func.body.replace(block=around)), GPU), a, b)
+    assert np.array_equal(a, b)
     for create in ("0", "T.create_barriers(tx)"):
         with pytest.raises(UserError, match="calls create_barriers once"):
             lower(numbered(create), GPU)

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from tileloom import build
-from tileloom.script import from_source
+from tileloom.base.target import target
+from tileloom.lower import lower
+from tileloom.script import from_source, parse
 from tileloom.script import tir as T
-from tileloom.simt import KernelDefect
+from tileloom.simt import KernelDefect, run_kernels
 
 
 def found(func, *args) -> KernelDefect:
@@ -58,3 +60,18 @@ def func(n: T.int32, A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")):
     a, b = np.arange(64, dtype="i4"), np.zeros(64, "i4")
     assert found(func, 0, a, b).kind == "division by zero"
     build(func, "cuda", device="emulator")(3, a, b)
+
+
+def test_the_second_part_of_a_condition_is_not_evaluated_in_vain() -> None:
+    func = parse("""
+@T.prim_func
+def main(A: T.Buffer((5,), "float32"), B: T.Buffer((32,), "float32")):
+    for t in T.thread_binding(32, "threadIdx.x"):
+        if t < 5 and A[t] > 1.0:
+            B[t] = 1.0
+        if t >= 5 or A[t] > 3.0:
+            B[t] = 2.0
+""")
+    b = np.zeros(32, "float32")
+    run_kernels(lower(func, target("cuda -arch=sm_80")), np.arange(5, dtype="float32"), b)
+    assert b.tolist() == [0, 0, 1, 1, 2] + [2] * 27

@@ -153,6 +153,14 @@ def test_wrong_rows_are_found(row: str, kind: str) -> None:
     assert "ptx_ldmatrix" in str(caught.value.statement)
 
 
+def test_what_is_loaded_is_known_beforehand() -> None:
+    text = loads(4, False).replace('4, ".b16"', 't % 2 + 1, ".b16"')
+    with pytest.raises(UnsupportedError, match="a constant is needed, not "):
+        run_kernels(
+            lower(function(text), GPU), np.zeros((16, 24), "float16"), np.zeros((32, 8), "float16")
+        )
+
+
 def test_a_part_of_a_warp_loads_nothing() -> None:
     func = lower(function(loads(4, False, active=16)), GPU)
     with pytest.raises(KernelDefect, match="divergent warp"):

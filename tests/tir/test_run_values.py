@@ -293,3 +293,12 @@ def test_shared_parts_are_evaluated_once() -> None:
     assert [value_of(safe + safe, x=v) for v in (0, 3)] == [0, 8192]
     y = Var("y", "int64")
     assert value_of(Let(y, part, y * part + y), x=1) == 4096 * 4096 + 4096
+
+
+@pytest.mark.parametrize("op", [Div, Mod, FloorDiv, FloorMod], ids=lambda op: op.__name__)
+@pytest.mark.parametrize("divisor", [1, 3, 7, -3])
+def test_divisions_by_a_constant(op, divisor):
+    x = Var("x", "int32")
+    expr = op(x, const(divisor))
+    for number in (-(2**31), -7, -6, -1, 0, 1, 6, 2**31 - 1):
+        assert value_of(expr, x=number) == evaluate(expr, {x: number})

@@ -15,7 +15,7 @@ import pytest
 from onnx import helper
 
 from frontend.onnx.helpers import f32
-from tileloom.base.errors import ArgumentError
+from tileloom.base.errors import ArgumentError, UserError
 from tileloom.frontend import onnx as backend
 from tileloom.frontend.onnx import coverage
 
@@ -154,3 +154,11 @@ def test_backend_interface():
     np.testing.assert_allclose(backend.run_model(case.model, inputs)[0], expected)
     with pytest.raises(ArgumentError, match="'CUDA'"):
         backend.prepare(case.model, "CUDA")
+
+
+def test_a_page_is_about_all_cases(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="a page is about all cases"):
+        coverage.main(["no_case_of_this_name", "--write"])
+    assert coverage.main(["no_case_of_this_name"]) == 0
+    assert not list(tmp_path.iterdir())

@@ -147,6 +147,7 @@ CASES: list[tuple[str, int, list[Any], dict[str, Any]]] = [
     ("Div", 13, [i64(7, -7, 7), i64(2, 2, -2)], {}),
     ("Pow", 13, [i64(2, 3, -2), f32(2, 3, 3)], {}),
     ("Pow", 13, [f32(2, 3, 4), i64(2, 3, -1)], {}),
+    ("Pow", 13, [i64(3, 7, -5), i64(39, 22, 27)], {}),
     ("Max", 13, [f32(1, np.nan, 3), f32(2, 2, np.nan)], {}),
     ("IsInf", 10, [f32(np.inf, -np.inf, np.nan, 1)], {"detect_negative": 0}),
     ("BitShift", 11, [np.array([1, 8], np.uint8), np.array([3, 2], np.uint8)],
