@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gpu import ARCHS
+from sampling import sampled
 from schedule.gpu_products import (
     GPU,
     Program,
@@ -197,8 +198,11 @@ def test_factors_in_the_other_order() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "trans", "arch"),
-    [("float16", "ab", "sm_80"), ("bfloat16", "", "sm_90a"), ("bfloat16", "b", "sm_80")],
-)
+    sampled(
+        [("float16", "ab", "sm_80"), ("bfloat16", "", "sm_90a"), ("bfloat16", "b", "sm_80")],
+        2, several=True,
+    ),
+)  # fmt: skip
 def test_large_tiles_on_matrix_units(kind: str, trans: str, arch: str, tmp_path: Path) -> None:
     """Copies of 16 bytes, no bank twice, a barrier a step, two blocks to a multiprocessor."""
     program = matmul(256, 256, 1024, kind, "float32", trans)
@@ -235,7 +239,7 @@ def test_other_types_do_not_spill(kind: str, total: str, arch: str, tmp_path: Pa
     said_of(sch, arch, tmp_path)
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_89", "sm_90a", "sm_120"])
+@pytest.mark.parametrize("arch", sampled(["sm_80", "sm_90a", "sm_89", "sm_120"], 2))
 def test_tiles_fit_into_shared_memory(arch: str) -> None:
     gpu = target(f"cuda -arch={arch}")
     for kind, total, trans in (("bfloat16", "float32", "a"), ("int8", "int32", "b")):

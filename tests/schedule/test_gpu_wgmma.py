@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sampling import sampled
 from schedule.gpu_products import (
     Program,
     barriers,
@@ -83,7 +84,7 @@ def test_convolutions() -> None:
     program.check(sch, 1e-3)
 
 
-@pytest.mark.parametrize("trans", ["", "b"])
+@pytest.mark.parametrize("trans", sampled(["b", ""], 2))
 def test_large_tiles(trans: str, tmp_path: Path) -> None:
     """One barrier a step; sums and descriptors in registers; products follow each other."""
     program = matmul(256, 512, 2048, "bfloat16", "float32", trans)

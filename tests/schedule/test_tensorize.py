@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sampling import sampled
 from schedule.common import (
     MATMUL,
     check_same,
@@ -406,7 +407,10 @@ def test_scalar_parameters_are_refused() -> None:
         TensorIntrin("f", func)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", [n for n in TensorIntrin.names() if not n.startswith("test_")])
+OWN = [name for name in TensorIntrin.names() if not name.startswith("test_")]
+
+
+@pytest.mark.parametrize("name", sampled(OWN, 4))
 def test_our_own_compute_what_they_describe(name: str) -> None:
     intrin = TensorIntrin.get(name)
     assert intrin is not None
