@@ -68,7 +68,8 @@ def _load_rule(buffer: Buffer, variables: list[Var], value: Expr) -> Rule:
 
     def rule(node: Expr) -> Expr | None:
         if isinstance(node, BufferLoad) and node.buffer is buffer:
-            return substitute(value, dict(zip(variables, node.indices, strict=True)))
+            pairs = zip(variables, node.indices, strict=True)  # an index may be a narrower number
+            return substitute(value, {var: index.astype(var.dtype) for var, index in pairs})
         return None
 
     return rule
