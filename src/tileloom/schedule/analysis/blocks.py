@@ -24,6 +24,7 @@ from ..errors import name_of, refuse
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from .affine import affine_binding, masked_binding
+from .in_place import updated_in_place
 from .reductions import statement_fault
 from .scope import BlockScope, block_scope, touched_buffers
 from .tree import child_blocks, child_realizes, is_zero, scope_root
@@ -51,8 +52,9 @@ def complete_fault(
     and reads nothing of that.
 
     Args:
-        atomic: whether it may read what it writes by atomic calls, which is as good where only
-            the order of instances is to change, and not how often they run.
+        atomic: whether it may read what it writes by atomic calls, or where each instance has an
+            element of its own, which is as good where only the order of instances is to change,
+            and not how often they run.
     """
     stmt = block.block
     for axis in stmt.iter_vars:
@@ -61,6 +63,8 @@ def complete_fault(
     written = {region.buffer for region in stmt.writes}
     if atomic:
         written -= atomic_buffers(stmt)
+        if written and affine_binding(state, block):  # each instance runs once
+            written -= updated_in_place(stmt)
     for region in stmt.reads:
         if region.buffer in written:
             return f"it both reads and writes {region.buffer.name!r}"
