@@ -43,6 +43,7 @@ ROOMS["driver_keys"] = {"base", "graph", "runtime"}
 ROOMS["driver_kernels"] = set(ROOMS)
 ROOMS["driver_gpu"] = set(ROOMS)
 ROOMS["driver_gpu_family"] = set(ROOMS)
+ROOMS["driver_plan"] = set(ROOMS)
 ROOMS["driver"] = set(ROOMS)
 ROOMS["frontend"] = {"base", "expr", "graph", "sparse", "script", "runtime", "driver"}
 ROOMS["compat"] = set(ROOMS)

@@ -7,7 +7,7 @@ LLVM are loaded for it: they are imported when something new must be made.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +22,12 @@ from .base.errors import (
     UserError,
     VerifyError,
 )
-from .base.settings import settings
+from .base.settings import file_stamp, settings
 from .base.target import target as parse_target
 from .driver_kernels import emulated, launched, loaded, with_symbols
 from .driver_keys import constants_of, graph_key, stamp
 from .graph.nodes import Graph, Node, Tensor
-from .graph.symbols import formula_of, host_at, is_symbolic, space_of_graph
+from .graph.symbols import formula_of, host_at, space_of_graph
 from .runtime import LoadedObject, load_object, native, parallel
 from .runtime.cache import cache_key, object_cache
 from .runtime.elf import checked_object
@@ -39,17 +39,12 @@ from .tir import IRModule, PrimFunc
 if TYPE_CHECKING:
     from .codegen.module import EmittedModule
     from .driver_gpu import GpuExecutable
+    from .driver_plan import Watch
     from .graph.hoist import Hoisted
     from .graph.optimize import Report
-    from .graph.partition import Group
-    from .graph.program import MakeKernel, Program, Segment
-    from .graph.to_tir.kernel import Machine
+    from .graph.program import Program, Segment
 
 _PARALLEL_RUNTIME = "tileloom_parallel"
-#: Kinds of groups that `schedule_cpu` makes; products have templates of their own.
-_SCHEDULED = ("formulas", "reductions", "several")
-#: Called with the name of a step and the graph after it.
-Watch = Callable[[str, Graph], None]
 
 
 def _native_helper(name: str, symbols: Mapping[str, int]) -> LoadedObject:
@@ -342,8 +337,10 @@ def _recipe(
     """
     constants = constants_of(graph)
     digests = {id(array): digest(array) for array in constants}
-    machine = f"{host.key} {_threads(host)} {host.l1} {host.l2} {host.l3}"
-    chosen = settings().optimize, settings().planner, settings().check
+    threads = min(host.cores, parallel.get_num_threads())
+    machine = f"{host.key} {threads} {host.l1} {host.l2} {host.l3}"
+    known = settings()
+    chosen = known.optimize, known.planner, known.check, file_stamp(known.traces)
     how = f"{replaced or {}} {exact} {chosen} {about}"
     key = cache_key("graph", machine, stamp(), graph_key(graph, digests), how)
     given = {digests[id(array)]: array for array in constants}
@@ -369,6 +366,20 @@ def _with_code(recipe: Recipe, data: bytes) -> tuple[Recipe, LoadedObject | None
     return recipe, code
 
 
+def plan_graph(
+    graph: Graph, target: Target, watch: Watch | None = None, report: Report | None = None
+) -> Program:
+    """The kernels of a graph, before lowering.
+
+    Args:
+        watch: called with the name of each step and the graph after it.
+        report: receives what the optimiser did.
+    """
+    from . import driver_plan
+
+    return driver_plan.plan_graph(graph, target, watch, report)
+
+
 def _compile_for_gpu(
     graph: Graph, target: Target, device: str | None, replaced: Mapping[int, int] | None
 ) -> GpuExecutable:
@@ -382,73 +393,17 @@ def _compile_for_gpu(
 
 
 @compiling
-def plan_graph(
-    graph: Graph, target: Target, watch: Watch | None = None, report: Report | None = None
-) -> Program:
-    """The kernels of a graph, before lowering.
-
-    Args:
-        watch: called with the name of each step and the graph after it.
-        report: receives what the optimiser did.
-    """
-    if target.kind == "cuda":
-        from .driver_gpu import plan_gpu
-
-        return plan_gpu(graph, target, watch, report)
-    from .graph.program import build_program
-    from .graph.simplify import simplify
-
-    machine = _machine(target)
-    packed = simplify(graph, machine, watch, report)
-    return build_program(packed, machine, kernel=_kernel_maker(machine, target))
-
-
-def _machine(target: Target) -> Machine:
-    from .graph.to_tir.kernel import Machine
-
-    return Machine(target.vector_bits, _threads(target), features=frozenset(target.features))
-
-
-@compiling
 def hoist(graph: Graph, static: Collection[int]) -> Hoisted:
     """A graph for this CPU without what depends on static inputs alone: see `graph/hoist.py`."""
+    from .driver_plan import machine_of
     from .graph import hoist as hoisting
 
-    return hoisting.hoist(graph, static, _machine(Target.host()))
+    return hoisting.hoist(graph, static, machine_of(Target.host()))
 
 
 def key_of(graph: Graph) -> str:
     """Text that is equal for graphs that compute the same in the same way."""
     return graph_key(graph, {id(array): digest(array) for array in constants_of(graph)})
-
-
-def is_scheduled(group: Group) -> bool:
-    """Whether the CPU kernel of a group is made by a schedule, as the settings say."""
-    extents = (n for t in (*group.inputs, *group.outputs) for n in t.shape)
-    wanted = settings().planner == "groups" and group.kind in _SCHEDULED
-    return wanted and not any(map(is_symbolic, extents))
-
-
-def _kernel_maker(machine: Machine, target: Target) -> MakeKernel | None:
-    """What makes CPU kernels of formulas and reductions, as the settings say; None: templates."""
-    if settings().planner == "templates":
-        return None
-    from .graph.to_tir.blocks import block_function
-    from .graph.to_tir.group import group_kernel
-    from .plan import schedule_cpu
-
-    def kernel(group: Group, name: str) -> tuple[PrimFunc, list[Tensor]]:
-        if not is_scheduled(group):
-            return group_kernel(group, name, machine)
-        blocks, tensors = block_function(group, name)
-        (func,) = schedule_cpu(blocks, target).mod.functions.values()
-        return func.with_attr("outputs", len(group.outputs)), tensors
-
-    return kernel
-
-
-def _threads(target: Target) -> int:
-    return min(target.cores, parallel.get_num_threads())
 
 
 @compiling

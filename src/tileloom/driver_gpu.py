@@ -21,7 +21,7 @@ from .graph.expand import expand
 from .graph.nodes import Graph, Node, Tensor
 from .graph.optimize import Report, optimize
 from .graph.partition import Device, Group
-from .graph.program import Program, build_program
+from .graph.program import Planned, Program, build_program
 from .graph.space import Space
 from .graph.symbols import at_sizes, host_at, is_symbolic, space_of_graph
 from .graph.to_tir.blocks import block_function
@@ -30,10 +30,11 @@ from .graph.to_tir.whole_vectors import in_whole_vectors
 from .lower import lower
 from .lower.flatten_buffers import INT32_INDICES
 from .lower.verify_gpu_code import check_launches
-from .plan import schedule_gpu
+from .plan import PlannedKernel, plan_kernel
 from .runtime import cuda
 from .runtime.arrays import as_numpy
 from .schedule.library.kernels import histogram_kernel, scan_kernel, scatter_kernel
+from .schedule.trace import Trace
 from .tir import PrimFunc
 
 Watch = Callable[[str, Graph], None]
@@ -148,52 +149,49 @@ def plan_gpu(
         watch("optimized", simple)
 
     space = space_of_graph(simple)
-    unscheduled: dict[str, PrimFunc] = {}
+    planned: dict[str, Planned] = {}
 
     def kernel(group: Group, name: str) -> tuple[PrimFunc, list[Tensor]]:
         if has_kernel(group.anchor):
-            made, tensors = node_kernel(group.anchor)
-            made = made.with_attr("outputs", len(group.outputs))
-            return made.with_attr("global_symbol", name), tensors
+            func, tensors = node_kernel(group.anchor)
+            func = func.with_attr("outputs", len(group.outputs))
+            return func.with_attr("global_symbol", name), tensors
         blocks, tensors = block_function(group, name)
+        blocks = blocks.with_attr("outputs", len(group.outputs))
         if space is None:
-            func = _scheduled(blocks, target)
+            made = plan_kernel(blocks, target)
         else:
-            unscheduled[name] = blocks
-            func = _open_kernel(group, blocks, target, space).with_attr(INT32_INDICES, True)
-        return func.with_attr("outputs", len(group.outputs)), tensors
+            blocks = blocks.with_attr(INT32_INDICES, True)
+            made = _open_kernel(group, blocks, target, space)
+        planned[name] = made
+        return made.func, tensors
 
     def ready(node: Node) -> bool:
         return node.op.compute is not None or has_kernel(node)
 
     program = build_program(simple, Machine(), Device.gpu(), kernel, ready)
-    program.blocks = unscheduled
+    program.planned = planned
     return program
 
 
-def _scheduled(blocks: PrimFunc, target: Target) -> PrimFunc:
-    (func,) = schedule_gpu(blocks, target).mod.functions.values()
-    return func
-
-
-def _open_kernel(group: Group, blocks: PrimFunc, target: Target, space: Space) -> PrimFunc:
+def _open_kernel(group: Group, blocks: PrimFunc, target: Target, space: Space) -> PlannedKernel:
     """The kernels of a group; its blocks with `EACH_SIZE` if they are for known sizes only."""
     with space.kept_open():
         vectors = in_whole_vectors(group, blocks)
         if vectors is not None:
             with suppress(UserError):
-                return _launchable(_scheduled(vectors, target), target)
+                return _launchable(plan_kernel(vectors, target), target)
     try:
         with space.kept_open():
-            return _launchable(_scheduled(blocks, target), target)
+            return _launchable(plan_kernel(blocks, target), target)
     except UserError as refusal:
-        return blocks.with_attr(EACH_SIZE, refusal.message)
+        return PlannedKernel(blocks, blocks.with_attr(EACH_SIZE, refusal.message), Trace())
 
 
-def _launchable(func: PrimFunc, target: Target) -> PrimFunc:
-    """The function, whose memory for the greatest sizes is not more than there is."""
-    check_launches(lower(func, target, until="flatten_buffers"), target)
-    return func
+def _launchable(planned: PlannedKernel, target: Target) -> PlannedKernel:
+    """The kernel, whose memory for the greatest sizes is not more than there is."""
+    check_launches(lower(planned.func, target, until="flatten_buffers"), target)
+    return planned
 
 
 #: The attribute of functions that are to be scheduled when sizes are known, and why.

@@ -17,7 +17,7 @@ from .driver_gpu import EACH_SIZE, GpuExecutable, Memory
 from .graph.nodes import Tensor
 from .graph.program import Program
 from .graph.to_tir.whole_vectors import parts_of
-from .plan import schedule_gpu
+from .plan import plan_kernel
 from .runtime.family import Choices
 from .tir import IRModule, PrimFunc
 
@@ -90,7 +90,7 @@ class GpuFamily(Choices):
         key = self._origins[name], tuple(sizes.values())
         found = self._sized.get(key)
         if found is None:
-            made = self._made_for(self.program.blocks[key[0]], sizes)
+            made = self._made_for(self.program.planned[key[0]].blocks, sizes)
             found = self._sized[key] = partial(_without, len(sizes), made)
         return found
 
@@ -99,7 +99,7 @@ class GpuFamily(Choices):
         symbols = self.program.space.symbols if self.program.space is not None else {}
         whole = blocks.replace(params=(*blocks.params, *(s.var for s in symbols.values())))
         known = whole.specialize({s.var: sizes[name] for name, s in symbols.items()})
-        (scheduled,) = schedule_gpu(known, self.target).mod.functions.values()
+        scheduled = plan_kernel(known, self.target).func
         (made,) = self._make(IRModule({scheduled.name: scheduled})).values()
         return made
 

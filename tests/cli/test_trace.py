@@ -13,6 +13,7 @@ import tileloom
 from tileloom.base.settings import override
 from tileloom.cli.app import cli
 from tileloom.cli.programs import PROGRAMS
+from tileloom.plan import read_traces
 
 onnx = pytest.importorskip("onnx")
 parser = pytest.importorskip("onnx.parser")
@@ -136,11 +137,26 @@ def test_steps_and_shapes_that_do_not_fit() -> None:
     assert "2 extents, as 8192x768" in wrong.output and "softmax" not in wrong.output
     wrong = call("trace", "encoder", "--steps")
     assert wrong.exit_code and "--steps shows one kernel" in wrong.output
-    with override(planner="groups"):
-        planned = call("trace", "softmax", "--shape", "8x32", "--steps").output
-    assert 'ann_key="vector_lanes"' in planned and "one choice of tiles" in planned
-    cpu = call("trace", "softmax", "--shape", "8x32", "--steps")
-    assert "in a template of loops" in cpu.output and "vectorize_loops" in cpu.output
+    planned = call("trace", "softmax", "--shape", "8x32", "--steps").output
+    assert 'ann_key="vector_lanes"' in planned and "by the steps of its trace" in planned
+    product = call("trace", "dense", "--shape", "2x3x5", "--steps")
+    assert "in a template of loops" in product.output and "vectorize_loops" in product.output
+
+
+def test_the_trace_of_each_kernel(tmp_path) -> None:
+    found = call("trace", "softmax", "--shape", "8x32", "--stage", "trace").output
+    assert "def apply_trace" in found and "vector_lanes" in found
+    blocks = call("trace", "softmax", "--shape", "8x32", "--stage", "blocks").output
+    assert 'T.block("reduce_max")' in blocks and "vector_lanes" not in blocks
+    path = tmp_path / "traces.json"
+    assert call("trace", "softmax", "--shape", "8x32", "--save-traces", str(path)).exit_code == 0
+    ((kernel, where),) = read_traces(path)
+    assert where == "cpu" and kernel.endswith(":reduce_max,sub,exp,reduce_sum,div")
+    with override(traces=path):
+        again = call("trace", "softmax", "--shape", "8x32", "--stage", "trace").output
+    assert "vector_lanes" in again
+    refused = call("trace", "dense", "--shape", "2x3x5", "--stage", "trace")
+    assert refused.exit_code and "was not made by a schedule" in refused.output
 
 
 SMALL = {"softmax": "3x5", "layer_norm": "3x5", "bias_gelu": "3x5", "chain": "7", "col_sums": "3x5",

@@ -70,6 +70,17 @@ def _parse_path(text: str) -> Path | None:
         raise ValueError("a folder; '~' stands for none, as this user has no home") from None
 
 
+def file_stamp(path: Path | None) -> str:
+    """Text that changes when a file does; empty for no file."""
+    if path is None:
+        return ""
+    try:
+        about = path.stat()
+    except OSError:
+        return str(path)
+    return f"{path} {about.st_size} {about.st_mtime_ns}"
+
+
 def _default_cache() -> Path | None:
     """Where the user keeps such things; None for a user without a home."""
     try:
@@ -124,8 +135,14 @@ class Settings:
     planner: str = _setting(
         "TILELOOM_PLANNER",
         _parse_planner,
-        "templates",
+        "groups",
         "CPU kernels of formulas and reductions by: templates (of loops), groups (by a schedule)",
+    )
+    traces: Path | None = _setting(  # noqa: RUF009
+        "TILELOOM_TRACES",
+        _parse_path,
+        None,
+        "file of traces that kernels are made by, instead of the planner's own",
     )
     print_ir: tuple[str, ...] = _setting(
         "TILELOOM_PRINT_IR",

@@ -10,12 +10,15 @@ import click
 from ..base.errors import UserError
 from ..base.settings import override, settings
 from ..base.target import target as parse_target
+from ..plan import write_traces
 from ..report import Trace, to_html, to_text, trace_graph, trace_script
 from ..report.trace import KERNEL_STAGES
 from . import models
 from .console import err
 from .opt_command import read_script
 from .programs import PROGRAMS, program_graph
+
+SAVED = "Write the schedules of the kernels; TILELOOM_TRACES takes the file."
 
 
 @click.command("trace")
@@ -29,17 +32,19 @@ from .programs import PROGRAMS, program_graph
 @click.option("--steps", is_flag=True, help="Show the kernel from blocks through every pass.")
 @click.option("--tactics", is_flag=True, help="With --steps: schedule it by CINN's tactics.")
 @click.option("--shape", metavar="64x128", help="Of the argument of a built-in program.")
+@click.option("--save-traces", metavar="FILE", type=click.Path(dir_okay=False), help=SAVED)
 @click.option("--html", metavar="FILE", type=click.Path(dir_okay=False), help="Write a page.")
 def command(
     what: str, inputs: Sequence[str], dims: Sequence[str], seed: int, target: str,
     optimize: str | None, changes: bool, stage: str | None, kernel: str | None, steps: bool,
-    tactics: bool, shape: str | None, html: str | None,
+    tactics: bool, shape: str | None, html: str | None, save_traces: str | None,
 ) -> None:  # fmt: skip
     """Show how a program becomes kernels: graph, rules that fired, fusion and its refusals, code.
 
     MODEL is an ONNX file, an AKG graph (.info, .json), or TVMScript text (.py, .txt). PROGRAM is a
     built-in program; `list` prints their names. Stages of graphs: imported, expanded, optimized,
-    laid out, packed; of kernels: tir, loops, lowered, llvm, asm; of scripts: the passes.
+    laid out, packed; of kernels: blocks, trace, tir, loops, lowered, llvm, asm; of scripts: the
+    passes.
     """
     if what == "list":
         for program in PROGRAMS:
@@ -51,11 +56,13 @@ def command(
         if steps or tactics:
             trace, kernel = trace.kernel_steps(kernel or _only_kernel(trace), tactics), None
         text = shown(trace, stage, kernel, changes)
+        if save_traces is not None:
+            write_traces(Path(save_traces), trace.records)
         if html is not None:
             stages = [stage] if stage in KERNEL_STAGES else ["tir"]
             Path(html).write_text(to_html(trace, stages), encoding="utf-8")
-    if html is not None:
-        err.print(f"wrote {html}")
+    for written in filter(None, (html, save_traces)):
+        err.print(f"wrote {written}")
     if html is None or stage is not None or kernel is not None:
         click.echo(text)
 

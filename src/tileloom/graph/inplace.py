@@ -167,15 +167,17 @@ def _merge_kernel(
     if homes.count(target) != 1 or homes.count(result) != 1:
         return None
     gone, kept = homes.index(target), homes.index(result)
+    stem = call.kernel.partition("_in_place")[0]
+    name = f"{stem}_in_place{len(program.module.functions)}"
+    places = [k for k in range(len(func.params)) if k != gone]
+    if call.kernel in program.planned:
+        return (name, places) if _plan_again(program, call.kernel, name, gone, kept) else None
     source, sink = (func.buffer_map[func.params[k]] for k in (gone, kept))
     if not is_safe(func, source, sink):
         guarded = guard_tail(func, sink)
         if guarded is None or not is_safe(guarded, source, sink, once=True):
             return None
         func = guarded
-    stem = call.kernel.partition("_in_place")[0]
-    name = f"{stem}_in_place{len(program.module.functions)}"
-    places = [k for k in range(len(func.params)) if k != gone]
     params = tuple(func.params[k] for k in places)
     body = _replace_buffer(func.body, source, sink)
     attrs = {key: value for key, value in func.attrs.items() if key != "global_symbol"}
@@ -185,6 +187,17 @@ def _merge_kernel(
     merged = func.replace(params=params, body=body, buffer_map=buffers, attrs=attrs)
     _put(program, name, merged)
     return name, places
+
+
+def _plan_again(program: Program, kernel: str, name: str, gone: int, kept: int) -> bool:
+    """Schedule a kernel whose result lies where an operand was; whether that is possible."""
+    blocks = program.planned[kernel].blocks.with_attr("global_symbol", name)
+    planned = program.plan_in_place(blocks, gone, kept)
+    if planned is None:
+        return False
+    program.planned[name] = planned
+    _put(program, name, planned.func)
+    return True
 
 
 def _replace_buffer(body: Stmt, old: Buffer, new: Buffer) -> Stmt:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -61,6 +61,22 @@ class Segment:
     symbols: tuple[str, ...] = ()
 
 
+class Planned(Protocol):
+    """What the planner makes of a function of blocks: `plan.PlannedKernel`."""
+
+    @property
+    def blocks(self) -> PrimFunc:
+        """The function before it was scheduled."""
+
+    @property
+    def func(self) -> PrimFunc:
+        """The scheduled function."""
+
+    @property
+    def trace(self) -> Any:
+        """The steps from the one to the other."""
+
+
 @dataclass
 class Program:
     """What the driver compiles and the runtime runs.
@@ -74,7 +90,10 @@ class Program:
         groups: what became one kernel each, and why there are not fewer.
         space: the symbols of the shapes, if there are any.
         buckets: the kernels that a kernel over symbolic shapes chooses from, by its name.
-        blocks: what such a kernel for a GPU was scheduled from, by its name.
+        planned: of the kernels that a schedule made, by name: the blocks that it began with, the
+            function and the trace.
+        plan_in_place: schedules such blocks again, with one parameter for the operand and the
+            result at two positions; None where that is not safe.
     """
 
     graph: Graph
@@ -85,7 +104,8 @@ class Program:
     groups: Partition
     space: Space | None = None
     buckets: dict[str, list[Bucket]] = field(default_factory=dict)
-    blocks: dict[str, PrimFunc] = field(default_factory=dict)
+    planned: dict[str, Planned] = field(default_factory=dict)
+    plan_in_place: Callable[[PrimFunc, int, int], Planned | None] = lambda *_: None
 
     @property
     def kernel_count(self) -> int:
@@ -140,7 +160,6 @@ class _Builder:
         self.device = device or Device.of(machine.workers)
         self.emits = device is None
         self.most_variants = MOST_VARIANTS if self.emits else 2 * MOST_VARIANTS
-        self.by_templates = kernel is None
         self.make = kernel or (lambda group, name: group_kernel(group, name, machine))
         self.functions: dict[str, PrimFunc] = {}
         self.known: dict[Any, tuple[str, list[int]]] = {}
@@ -155,7 +174,7 @@ class _Builder:
         if self.space is not None:
             _check_sizes(self.graph, _LARGEST if self.emits else _LARGEST_IN_BLOCKS)
         groups = partition(self.graph, self.device)
-        if self.by_templates and self.space is None:
+        if self.emits and self.space is None:
             share_code(groups)
         self._find_storage(groups)
         for native, turn in self._turns(groups):

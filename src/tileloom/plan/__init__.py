@@ -1,11 +1,25 @@
-"""Groups of blocks scheduled as one kernel: one decision about tiles, applied to every block."""
+"""Groups of blocks scheduled as one kernel: one decision about tiles, applied to every block.
+
+`plan_kernel` is the door: blocks in, the scheduled function and its trace out.
+"""
 
 from .cpu.schedule import schedule_cpu
 from .cuda.choose import choose_tile
 from .cuda.schedule import schedule_gpu
 from .cuda.tile import Tile
 from .domain import Domain, GroupRefused, find_domain
+from .in_place import plan_in_place
+from .kernel import (
+    PlannedKernel,
+    TraceRecord,
+    kernel_key,
+    plan_kernel,
+    read_traces,
+    write_traces,
+)
 
 __all__ = [
-    "Domain", "GroupRefused", "Tile", "choose_tile", "find_domain", "schedule_cpu", "schedule_gpu",
+    "Domain", "GroupRefused", "PlannedKernel", "Tile", "TraceRecord", "choose_tile", "find_domain",
+    "kernel_key", "plan_in_place", "plan_kernel", "read_traces", "schedule_cpu", "schedule_gpu",
+    "write_traces",
 ]  # fmt: skip

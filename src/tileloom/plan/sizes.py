@@ -1,4 +1,8 @@
-"""How large things are whose sizes may be variables: least, most, and what to expect."""
+"""How large things are whose sizes may be variables: least, most, and what to expect.
+
+A size that counts as a number (`expr.extents`) knows its own limits; those of other variables are
+given.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ..expr import Expr, IntImm, Var, free_vars
+from ..expr import Expr, Var, free_vars
 from ..expr.analyzer import Analyzer
 from ..expr.evaluate import evaluate
+from ..expr.extents import is_number, known_extent, limits, usual
 
 #: What a size is taken for when nothing is known about it.
 USUAL = 512
@@ -43,22 +48,30 @@ class Sizes:
 
     def least(self, size: Expr) -> int:
         """A number that the size is not below."""
-        if isinstance(size, IntImm):
-            return size.value
+        known = known_extent(size)
+        if known is not None:
+            return max(0, limits(known)[0])
         return max(0, int(self._analyzer.const_int_bound(size).min_value))
 
     def most(self, size: Expr) -> int | None:
         """A number that the size is not above; None if there is none."""
-        if isinstance(size, IntImm):
-            return size.value
+        known = known_extent(size)
+        if known is not None:
+            return limits(known)[1]
         if any(self.bounds.get(var, (0, None))[1] is None for var in free_vars(size)):
             return None
         return int(self._analyzer.const_int_bound(size).max_value)
 
+    def number(self, size: Expr) -> int:
+        """The size as what counts as a number, whose comparisons may be decisions; else a guess."""
+        known = known_extent(size)
+        return self.guess(size) if known is None else known
+
     def guess(self, size: Expr) -> int:
         """What to expect: the most, or something usual."""
-        if isinstance(size, IntImm):
-            return size.value
+        known = known_extent(size)
+        if known is not None:
+            return known if is_number(known) else max(2, usual(known))
         values = {}
         for var in free_vars(size):
             low, high = self.bounds.get(var, (1, None))

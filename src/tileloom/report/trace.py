@@ -15,22 +15,22 @@ from typing import Any
 
 from ..base.errors import UserError
 from ..base.target import Target
-from ..driver import is_scheduled, plan_graph, show_stage
+from ..driver import plan_graph, show_stage
 from ..graph.nodes import Graph
 from ..graph.optimize import PassRecord, Report
 from ..graph.partition import Group
-from ..graph.program import KernelCall, Program, Segment
+from ..graph.program import KernelCall, Planned, Program, Segment
 from ..graph.to_tir.blocks import block_function
 from ..lower.pipeline import pipeline_of, run_passes
-from ..plan import schedule_cpu, schedule_gpu
+from ..plan import TraceRecord
 from ..plan.cuda.tactics import schedule_static
 from ..script.show import show
 from ..tir import IRModule, PrimFunc
 from .listing import listing
 
 #: The stages of a kernel, by the names that the command line takes.
-KERNEL_STAGES = {"tir": "tir", "loops": "loops", "lowered": "flat", "flat": "flat",
-                 "llvm": "llvm", "asm": "asm"}  # fmt: skip
+KERNEL_STAGES = {"blocks": "blocks", "trace": "trace", "tir": "tir", "loops": "loops",
+                 "lowered": "flat", "flat": "flat", "llvm": "llvm", "asm": "asm"}  # fmt: skip
 _ABOUT = {
     "imported": "as it came from the front door",
     "expanded": "composite ops replaced by what they are made of",
@@ -87,6 +87,7 @@ class Trace:
     Attributes:
         module: the kernels before lowering.
         groups: the nodes that each kernel stands for.
+        planned: how kernels were scheduled, by name.
     """
 
     name: str
@@ -97,11 +98,17 @@ class Trace:
     refusals: list[str] = field(default_factory=list)
     module: IRModule | None = None
     groups: dict[str, Group] = field(default_factory=dict)
+    planned: dict[str, Planned] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
         """What all kernels of a run read and write."""
         return sum(kernel.nbytes * kernel.calls for kernel in self.kernels)
+
+    @property
+    def records(self) -> list[TraceRecord]:
+        """How each scheduled kernel was made, as `plan.write_traces` takes it."""
+        return [TraceRecord.of(p.blocks, p.trace, self.target) for p in self.planned.values()]
 
     def stage(self, name: str) -> Stage:
         """The stage of this name.
@@ -116,7 +123,8 @@ class Trace:
         raise UserError(f"there is no stage {name!r} here", hint=f"one of {names}")
 
     def kernel_text(self, name: str, stage: str = "tir") -> str:
-        """A kernel at a stage: tir, loops, lowered (or flat), llvm, asm.
+        """A kernel at a stage: blocks, trace (the steps that scheduled them), tir, loops, lowered
+        (or flat), llvm, asm.
 
         Raises:
             UserError: there is no such kernel or no such stage.
@@ -125,6 +133,11 @@ class Trace:
         if stage not in KERNEL_STAGES:
             hint = f"one of {', '.join(KERNEL_STAGES)}"
             raise UserError(f"a kernel has no stage {stage!r}", hint=hint)
+        if stage in ("blocks", "trace"):
+            planned = self.planned.get(func.name)
+            if planned is None:
+                raise UserError(f"the kernel {func.name!r} was not made by a schedule")
+            return show(planned.blocks) if stage == "blocks" else str(_steps(planned))
         return show_stage(func, KERNEL_STAGES[stage], self.target)
 
     def kernel_steps(self, name: str, tactics: bool = False) -> Trace:
@@ -151,11 +164,9 @@ class Trace:
                 for stage in stages:
                     (func,) = stage.module.functions.values()
                     watch(stage.tactic, func, notes=stage.said)
-            elif self.target.kind == "cuda" or is_scheduled(group):
-                schedule = schedule_gpu if self.target.kind == "cuda" else schedule_cpu
-                steps = schedule(blocks, self.target).trace
-                notes = str(steps and steps.simplified(False)).splitlines()
-                watch("scheduled", func, "one choice of tiles, applied to every block", notes)
+            elif func.name in self.planned:
+                steps = str(_steps(self.planned[func.name])).splitlines()
+                watch("scheduled", func, "by the steps of its trace", steps)
             else:
                 watch("scheduled", func, "in a template of loops")
         else:
@@ -174,6 +185,10 @@ class Trace:
             problem = "several kernels begin with" if begun else "there is no kernel"
             raise UserError(f"{problem} {name!r}", hint=f"one of {known}")
         return begun[0]
+
+
+def _steps(planned: Planned) -> Any:
+    return planned.trace.simplified(remove_postproc=False)
 
 
 class _Watch:
@@ -218,7 +233,7 @@ def trace_graph(graph: Graph, target: Target) -> Trace:
     watch("imported", graph)
     program = plan_graph(graph, target, watch, report)
     found.passes = report.passes
-    found.module = program.module
+    found.module, found.planned = program.module, program.planned
     found.kernels, found.refusals = _kernels(program, found.groups)
     return found
 

@@ -16,8 +16,8 @@ from ..partition.group import Group, by_serial
 def block_function(group: Group, name: str = "main") -> tuple[PrimFunc, list[Tensor]]:
     """The function of a group, op by op, with the loops and blocks of their formulas.
 
-    Constants of one element are written into the formulas; everything else that the group reads is
-    a parameter, inputs before outputs.
+    Constants of one element are written into the formulas, but for the group's `operands`;
+    everything else that the group reads is a parameter, inputs before outputs.
 
     Returns:
         The function, and the tensors that its parameters are.
@@ -25,7 +25,7 @@ def block_function(group: Group, name: str = "main") -> tuple[PrimFunc, list[Ten
     made: dict[Tensor, te.Tensor] = {}
     inputs: list[Tensor] = []
     for tensor in group.inputs:
-        if tensor.value is not None and tensor.value.size == 1:
+        if tensor.value is not None and tensor.value.size == 1 and tensor not in group.operands:
             made[tensor] = _number(tensor)
         else:
             made[tensor] = te.placeholder(

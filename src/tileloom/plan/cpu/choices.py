@@ -31,6 +31,8 @@ PASS_WORK = 8
 SCRATCH_BYTES = 1 << 17
 #: The widest block of columns, and the least: their sums stay in the nearest cache.
 WIDEST, NARROWEST = 1024, 8
+#: So many chunks of columns are enough for the workers that there may be.
+SHARES = 8
 #: Vectors of partial results in one pass over a row.
 PARTS = 4
 #: Elements that a worker takes at a time from one long row.
@@ -79,8 +81,8 @@ class Plan:
 
 def choose_plan(sch: Schedule, fusion: FusionGroup, target: Target, sizes: Sizes) -> Plan:
     """The plan of a fusion, whose intermediates have room then or are computed anew."""
-    kept = kept_bytes(sch, fusion, sizes)
-    if kept is None or kept > SCRATCH_BYTES:
+    kept = kept_bytes(sch, fusion, sizes, SCRATCH_BYTES)
+    if kept is None:
         recompute_kept(sch, fusion)
         kept = 0
     plan = plan_of(sch, fusion, target, sizes)
@@ -183,17 +185,17 @@ def _workers(
     blocks: Sequence[Block], fusion: FusionGroup, target: Target, sizes: Sizes
 ) -> tuple[int, bool, bool]:
     """The work, whether several workers may pay, and whether they do for sure."""
-    domain = fusion.domain
-    most, least = 0, 0
+    expected, least, most = 0, 0, 0
     for block in blocks:
-        axes = [axis for axis in domain.axes[block.name_hint] if axis is not None]
+        axes = [axis for axis in fusion.domain.axes[block.name_hint] if axis is not None]
         each = work(block)
-        most += each * prod(axis.extent for axis in axes)
-        least += each * prod(sizes.least(axis.size) for axis in axes if axis.size is not None)
-    every = (*domain.spatial, *domain.reduced)
-    unlimited = any(axis.size is not None and sizes.most(axis.size) is None for axis in every)
-    parallel = target.cores > 1 and (unlimited or most >= PARALLEL_WORK)
-    return most, parallel, least >= PARALLEL_WORK
+        expected += each * prod(axis.extent for axis in axes)
+        known = [axis.size for axis in axes if axis.size is not None]
+        least += each * prod(map(sizes.least, known))
+        ends = [sizes.most(extent) for extent in known]
+        most += each * prod(PARALLEL_WORK if end is None else end for end in ends)
+    parallel = target.cores > 1 and most >= PARALLEL_WORK
+    return expected, parallel, least >= PARALLEL_WORK
 
 
 def _worth(plan: Plan) -> int:
@@ -217,7 +219,7 @@ def _with_chunks(plan: Plan, target: Target) -> Plan:
         chunk = max(16 * plan.lanes, -(-extent // max(1, 4 * workers // rows)))
         chunk = CHUNK if not _constant(plan.inner[-1]) else min(chunk, CHUNK)
     else:
-        wanted = -(-2 * workers // rows) if workers > 1 else 1
+        wanted = -(-SHARES // rows)  # whoever is there: chunks say in which order sums are made
         chunk = max(NARROWEST * plan.lanes, min(WIDEST, extent // wanted))
     if _constant(plan.inner[-1]):
         if chunk >= extent:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ...expr import Call, Div, Expr, Var, free_vars
+from ...expr.extents import limits
 from ...schedule.errors import ScheduleError
 from ...schedule.schedule import Schedule
 from ...tir import Block, Buffer, BufferLoad, BufferStore, pre_order, stmt_exprs
@@ -49,7 +51,7 @@ def inline_elementwise(sch: Schedule) -> None:
     A costly elementwise block is materialized if it would be computed for each element of more axes
     than it has, or both in a reduction and after it.
     """
-    with checked_once(sch):
+    with suppress(ScheduleError), checked_once(sch):
         _inline_elementwise(sch)
 
 
@@ -163,14 +165,21 @@ def fusion_group_of(blocks: Sequence[Block], sizes: Sizes) -> FusionGroup:
     return FusionGroup([b.name_hint for b in blocks], domain_of(blocks, sizes.guess), levels)
 
 
-def kept_bytes(sch: Schedule, fusion: FusionGroup, sizes: Sizes) -> int | None:
-    """The bytes of the intermediates of one row, at most; None if that is not known."""
-    length: int | None = 1
-    for axis in fusion.domain.reduced:
-        most = sizes.most(axis.size) if axis.size is not None else None
-        length = None if length is None or most is None else length * most
+def kept_bytes(sch: Schedule, fusion: FusionGroup, sizes: Sizes, room: int) -> int | None:
+    """The bytes of the intermediates of one row, at most; None if they may be more than `room`.
+
+    Where that depends on sizes it is decided.
+    """
     kept = sum(block.writes[0].buffer.dtype.bytes for block in kept_blocks(sch, fusion))
-    return 0 if not kept else None if length is None else kept * length
+    if not kept:
+        return 0
+    for axis in fusion.domain.reduced:
+        if axis.size is None or sizes.most(axis.size) is None:
+            return None
+        kept *= sizes.number(axis.size)
+    if not kept <= room:
+        return None
+    return limits(kept)[1]
 
 
 def recompute_kept(sch: Schedule, fusion: FusionGroup) -> None:

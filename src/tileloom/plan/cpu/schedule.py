@@ -8,6 +8,7 @@ from contextlib import suppress
 from ...base import Target
 from ...base.compiling import compiling
 from ...expr import IntImm, Var
+from ...expr.extents import limits_of_variables
 from ...schedule.errors import ScheduleError
 from ...schedule.schedule import Schedule
 from ...tir import IRModule, PrimFunc
@@ -60,6 +61,7 @@ def schedule_cpu(
         loops += found
     parallelize(sch, loops)
     ends = {var.name: [low, high] for var, (low, high) in sizes.bounds.items() if high is not None}
+    ends |= {var.name: [low, high] for var, (low, high) in _limits(sch).items()}
     if ends:
         sch.annotate(sch.get_block("root"), "size_bounds", ends)
     return sch
@@ -70,7 +72,7 @@ def _scheduled(
 ) -> tuple[Schedule, list[ParallelLoop]]:
     """The schedule with a fusion cut: in parts if its results are few, else in one nest."""
     plan = choose_plan(sch, fusion, target, sizes)
-    if in_parts(fusion, plan):
+    if in_parts(fusion, plan, sizes):
         trial = sch.copy()
         try:
             make_parts(trial, fusion.copy(), plan, target, sizes)
@@ -81,6 +83,15 @@ def _scheduled(
     with suppress(ScheduleError):  # what is done until then is right; other loops stay as they are
         return sch, make_nests(sch, fusion, plan)
     return sch, []
+
+
+def _limits(sch: Schedule) -> dict[Var, tuple[int, int]]:
+    """What is known of the variables that sizes of blocks are made of."""
+    found: dict[Var, tuple[int, int]] = {}
+    for block in blocks_by_name(sch).values():
+        for axis in block.iter_vars:
+            found |= limits_of_variables(axis.domain.extent)
+    return found
 
 
 def _is_empty(sch: Schedule) -> bool:

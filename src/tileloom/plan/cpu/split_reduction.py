@@ -15,7 +15,7 @@ from ...base import Target
 from ...base.sums import LEAST_PARTS, equal_parts, is_split, parts_of
 from ...expr import IntImm
 from ...schedule.errors import ScheduleError
-from ...schedule.rv import LoopRV
+from ...schedule.rv import BlockRV, LoopRV
 from ...schedule.schedule import Schedule
 from ..domain import GroupAxis
 from ..loops import reduces
@@ -25,7 +25,7 @@ from .fusion_groups import FusionGroup, fusion_groups_of, recompute_kept
 from .nests import LANES, SUMS, ParallelLoop, axis_loops, make_nests, parallelize, walked
 
 
-def in_parts(fusion: FusionGroup, plan: Plan) -> bool:
+def in_parts(fusion: FusionGroup, plan: Plan, sizes: Sizes) -> bool:
     """Whether there are so few results that reductions are made in parts, and enough to do."""
     passes = 1 if fusion.passes == 1 else PASS_WORK
     known = all(isinstance(a.size, IntImm) for g in (*plan.outer, *plan.inner) for a in g)
@@ -33,10 +33,11 @@ def in_parts(fusion: FusionGroup, plan: Plan) -> bool:
         return False
     if plan.method == "elementwise" or _divided(plan) is None:
         return False
-    rows = fusion.domain.rows
+    rows = prod(sizes.number(axis.size) for axis in fusion.domain.spatial if axis.size is not None)
     if plan.method == "strided":
         rows //= 4 * plan.lanes
-    return is_split(rows, prod(map(size, _reduced(plan))), fusion.passes)
+    depth = prod(sizes.number(a.size) for g in _reduced(plan) for a in g if a.size is not None)
+    return is_split(rows, depth, fusion.passes)
 
 
 def make_parts(
@@ -97,13 +98,25 @@ def _factor(sch: Schedule, fusion: FusionGroup, plan: Plan, name: str) -> LoopRV
     part, steps[at or 0] = sch.split(steps[at or 0], [None, _length(plan, at or 0)])
     inner = [*places[:-1], *steps, *places[-1:]] if plan.method == "strided" else [*places, *steps]
     sch.reorder(part, *inner, *units)
-    parts = sch.rfactor(part, 0)
+    strided = plan.method == "strided"
+    # What the parts gave is read in vectors as well: along the results, or along the parts.
+    parts = sch.rfactor(part, 0 if strided else _rank(sch, rv))
     own = sch.get_loops(parts)
-    _mark(sch, own[len(inner)], plan, plan.method == "contiguous")
-    if plan.method == "strided":
-        _mark(sch, sch.get_loops(rv)[len(places)], plan, False)
+    _mark(sch, own[len(inner)], plan, not strided)
+    combined, *results = sch.get_loops(rv)
+    if strided:
+        _mark(sch, results[len(places) - 1], plan, False)
+    else:
+        if results:
+            sch.reorder(*results, combined)
+        _mark(sch, combined, plan, True)
     first: LoopRV = own[0]
     return first
+
+
+def _rank(sch: Schedule, rv: BlockRV) -> int:
+    """How many dimensions the result of a block has."""
+    return len(sch.get(rv).writes[0].region)
 
 
 def _mark(sch: Schedule, loop: LoopRV, plan: Plan, sums: bool) -> None:

@@ -1,0 +1,88 @@
+"""Graphs as kernels, before lowering: what is imported only where something new must be made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from .base import Target
+from .base.compiling import compiling
+from .base.settings import settings
+from .driver_gpu import plan_gpu
+from .graph.nodes import Graph, Tensor
+from .graph.optimize import Report
+from .graph.partition import Group
+from .graph.program import MakeKernel, Planned, Program, build_program
+from .graph.simplify import simplify
+from .graph.symbols import is_symbolic
+from .graph.to_tir.blocks import block_function
+from .graph.to_tir.group import group_kernel
+from .graph.to_tir.kernel import Machine
+from .plan import plan_in_place, plan_kernel
+from .runtime import parallel
+from .tir import PrimFunc
+
+#: Kinds of groups that `schedule_cpu` makes; products have templates of their own.
+_SCHEDULED = ("formulas", "reductions", "several")
+#: Called with the name of a step and the graph after it.
+Watch = Callable[[str, Graph], None]
+
+
+@compiling
+def plan_graph(
+    graph: Graph, target: Target, watch: Watch | None = None, report: Report | None = None
+) -> Program:
+    """The kernels of a graph, before lowering.
+
+    Args:
+        watch: called with the name of each step and the graph after it.
+        report: receives what the optimiser did.
+    """
+    if target.kind == "cuda":
+        return plan_gpu(graph, target, watch, report)
+    machine = machine_of(target)
+    packed = simplify(graph, machine, watch, report)
+    planned: dict[str, Planned] = {}
+    make = _kernel_maker(machine, target, planned)
+    program = build_program(packed, machine, kernel=make)
+    program.planned, program.plan_in_place = planned, partial(_plan_in_place, target)
+    return program
+
+
+def threads_of(target: Target) -> int:
+    """How many threads share the loops of kernels for a CPU."""
+    return min(target.cores, parallel.get_num_threads())
+
+
+def machine_of(target: Target) -> Machine:
+    """What the loop templates know of a CPU."""
+    return Machine(target.vector_bits, threads_of(target), features=frozenset(target.features))
+
+
+def is_scheduled(group: Group) -> bool:
+    """Whether the CPU kernel of a group is made by a schedule, as the settings say."""
+    extents = (n for t in (*group.inputs, *group.outputs) for n in t.shape)
+    wanted = settings().planner == "groups" and group.kind in _SCHEDULED
+    return wanted and not any(map(is_symbolic, extents))
+
+
+def _kernel_maker(
+    machine: Machine, target: Target, planned: dict[str, Planned]
+) -> MakeKernel | None:
+    """What makes CPU kernels of formulas and reductions, as the settings say; None: templates."""
+    if settings().planner == "templates":
+        return None
+
+    def kernel(group: Group, name: str) -> tuple[PrimFunc, list[Tensor]]:
+        if not is_scheduled(group):
+            return group_kernel(group, name, machine)
+        blocks, tensors = block_function(group, name)
+        blocks = blocks.with_attr("outputs", len(group.outputs))
+        planned[name] = plan_kernel(blocks, target.with_cores(threads_of(target)))
+        return planned[name].func, tensors
+
+    return kernel
+
+
+def _plan_in_place(target: Target, blocks: PrimFunc, operand: int, result: int) -> Planned | None:
+    return plan_in_place(blocks, target.with_cores(threads_of(target)), operand, result)

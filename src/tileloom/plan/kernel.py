@@ -1,0 +1,206 @@
+"""A kernel of a graph: the function of blocks that it computes, and the trace that schedules it.
+
+The trace is what a kernel is made by: it can be printed, written to a file, changed, and given back
+as a `TraceRecord`, which is then taken instead of what the planner would do. Functions that are
+equal are planned once in a process, unless their sizes are open.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..base import Target
+from ..base.errors import UserError
+from ..base.settings import file_stamp, settings
+from ..expr import IntImm
+from ..schedule import Schedule
+from ..schedule.trace import Trace
+from ..tir import PrimFunc, pre_order
+from ..tir.nodes import Block
+from ..tir.structural import structural_equal, structural_hash
+from .cpu.schedule import schedule_cpu
+from .cuda.schedule import schedule_gpu
+
+
+@dataclass(frozen=True)
+class PlannedKernel:
+    """A scheduled function and how it came to be.
+
+    Attributes:
+        blocks: the function before it was scheduled.
+        func: the scheduled function.
+        trace: the steps from the one to the other.
+    """
+
+    blocks: PrimFunc
+    func: PrimFunc
+    trace: Trace
+
+
+@dataclass(frozen=True)
+class TraceRecord:
+    """The steps that a kernel should be made by.
+
+    Attributes:
+        kernel: the `kernel_key` of the blocks.
+        target: the target as text, such as `"cpu"` or `"cuda -arch=sm_80"`.
+        trace: the steps as `Trace.as_json` writes them.
+    """
+
+    kernel: str
+    target: str
+    trace: Sequence[Any]
+
+    @staticmethod
+    def of(blocks: PrimFunc, trace: Trace, target: Target) -> TraceRecord:
+        """The record of a kernel that this trace makes of blocks."""
+        steps = trace.simplified(remove_postproc=False)
+        return TraceRecord(kernel_key(blocks), str(target), steps.as_json())
+
+
+def plan_kernel(blocks: PrimFunc, target: Target) -> PlannedKernel:
+    """The kernel of a function of blocks, by a recorded trace if there is one, else by the planner.
+
+    Records are read from the file that the setting `traces` (TILELOOM_TRACES) names.
+
+    Raises:
+        GroupRefused: the planner of the target has no kernel for these blocks.
+        UserError: a record for the kernel does not apply to it.
+
+    >>> from tileloom import te
+    >>> A = te.placeholder((640, 1000), name="A")
+    >>> B = te.compute((640, 1000), lambda i, j: A[i, j] + 1.0, name="B")
+    >>> planned = plan_kernel(te.create_prim_func([A, B]), Target.host())
+    >>> again = Schedule(planned.blocks)
+    >>> planned.trace.apply_to_schedule(again, remove_postproc=False)
+    >>> from tileloom.tir import structural_equal
+    >>> structural_equal(again.mod["main"], planned.func)
+    True
+    """
+    text = "" if _has_open_sizes(blocks) else _text(blocks)
+    known = _PLANNED.get((text, target))
+    if known is not None and not structural_equal(
+        _without_name(known.blocks), _without_name(blocks)
+    ):
+        known = None  # variables of the same name, such as a size of another compilation
+    recorded = _recorded(blocks, target)
+    if recorded is not None:
+        sch = _replayed(blocks, recorded)
+    elif known is not None:
+        return PlannedKernel(blocks, _named(known.func, blocks), known.trace)
+    else:
+        sch = (
+            schedule_gpu(blocks, target) if target.kind == "cuda" else schedule_cpu(blocks, target)
+        )
+    (func,) = sch.mod.functions.values()
+    made = PlannedKernel(blocks, func, sch.trace or Trace())
+    if recorded is None and text:
+        if len(_PLANNED) >= _MOST_PLANNED:
+            _PLANNED.pop(next(iter(_PLANNED)))
+        _PLANNED[text, target] = made
+    return made
+
+
+#: What was planned in this process, the oldest first.
+_PLANNED: dict[tuple[str, Target], PlannedKernel] = {}
+_MOST_PLANNED = 256
+
+
+def _has_open_sizes(blocks: PrimFunc) -> bool:
+    """Whether planning may decide about sizes, by what is assumed of them at the time."""
+    return not all(
+        isinstance(axis.domain.extent, IntImm)
+        for block in pre_order(blocks.body)
+        if isinstance(block, Block)
+        for axis in block.iter_vars
+    )
+
+
+def _text(blocks: PrimFunc) -> str:
+    """Text that is equal for functions that are equal but for their name."""
+    return str(_without_name(blocks))
+
+
+def _without_name(func: PrimFunc) -> PrimFunc:
+    attrs = {key: value for key, value in func.attrs.items() if key != "global_symbol"}
+    return func.replace(attrs=attrs)
+
+
+def _named(func: PrimFunc, like: PrimFunc) -> PrimFunc:
+    return func.with_attr("global_symbol", like.name)
+
+
+# ---------------------------------------------------------------------------- records
+
+
+def kernel_key(blocks: PrimFunc) -> str:
+    """What tells kernels apart in records: the structure of their blocks, and the blocks' names.
+
+    It is the same in each process.
+    """
+    names = [s.name_hint for s in pre_order(blocks.body) if isinstance(s, Block)]
+    return f"{structural_hash(_without_name(blocks)):016x}:{','.join(names[1:])}"
+
+
+def read_traces(path: Path) -> dict[tuple[str, str], TraceRecord]:
+    """The records of a file, one JSON object a line; of several for one kernel the last counts.
+
+    Raises:
+        UserError: the file is not there, or a line is no record; it names the line.
+    """
+    try:
+        lines = path.read_text().splitlines()
+    except OSError as error:
+        raise UserError(f"cannot read the traces in {path}: {error.strerror}") from error
+    found = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            record = TraceRecord(**json.loads(line))
+            found[record.kernel, record.target] = record
+        except (ValueError, TypeError) as error:
+            raise UserError(f"{path}, line {number} is no record of a trace: {error}") from error
+    return found
+
+
+def write_traces(path: Path, records: Sequence[TraceRecord]) -> None:
+    """Write records to a file, which `read_traces` and the setting `traces` take."""
+    lines = [
+        json.dumps({"kernel": r.kernel, "target": r.target, "trace": r.trace}) for r in records
+    ]
+    path.write_text("\n".join([*lines, ""]))
+
+
+def _recorded(blocks: PrimFunc, target: Target) -> TraceRecord | None:
+    path = settings().traces
+    if path is None:
+        return None
+    stamp = file_stamp(path)
+    if stamp not in _RECORDS:
+        _RECORDS.clear()
+        _RECORDS[stamp] = read_traces(path)
+    return _RECORDS[stamp].get((kernel_key(blocks), str(target)))
+
+
+_RECORDS: dict[str, Mapping[tuple[str, str], TraceRecord]] = {}
+
+
+def _replayed(blocks: PrimFunc, record: TraceRecord) -> Schedule:
+    sch = Schedule(blocks)
+    try:
+        Trace.apply_json_to_schedule(record.trace, sch)
+    except UserError as error:
+        raise UserError(
+            f"the recorded trace does not apply to the kernel {blocks.name!r}: {error.message}"
+        ) from error
+    return sch
+
+
+__all__ = [
+    "PlannedKernel", "TraceRecord", "kernel_key", "plan_kernel", "read_traces", "write_traces",
+]  # fmt: skip
