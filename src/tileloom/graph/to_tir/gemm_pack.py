@@ -32,8 +32,9 @@ class Packing:
     ) -> Stmt:
         """Columns of the right operand from panel `first` on.
 
-        What is copied line by line is read as it lies, one line of all these panels after the
-        other; a panel at a time would touch a page for every line of a wide operand.
+        An operand that lies in rows is read as it lies, a row over all these panels after the
+        other: a panel at a time would touch a page for every row of a wide one. Other elements are
+        computed, by index arithmetic that is mostly the same for all lines of a panel.
         """
         whole = self.plan.whole_steps(stretch)
         done: Expr = const(0)
@@ -55,7 +56,13 @@ class Packing:
             def line(p: Expr, guard: bool) -> Stmt:
                 return self._line(at, packed, first, p, start + step, stretch, guard, filled)
 
-            return For(step, const(0), count_, SERIAL, self._each_panel(first, count, line))
+            if self.p.right_rows is not None:
+                return For(step, const(0), count_, SERIAL, self._each_panel(first, count, line))
+
+            def panel(p: Expr, guard: bool) -> Stmt:
+                return For(step, const(0), count_, SERIAL, line(p, guard))
+
+            return self._each_panel(first, count, panel)
 
         rest = None
         if whole is not stretch.extent:
