@@ -136,6 +136,26 @@ def test_rows_of_words_are_read_where_they_are() -> None:
 
 
 @pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize(("left", "right"), [("uint8", "int8"), ("int8", "int8")])
+def test_convolutions_of_bytes_are_exact(left: str, right: str, name: str) -> None:
+    where, rng = on(name), np.random.default_rng(0)
+    for shape, kernel, pad in (
+        ((1, 5, 9, 11), (7, 5, 3, 3), 1),
+        ((2, 17, 6, 6), (33, 17, 1, 1), 0),
+        ((1, 16, 13, 8), (16, 16, 3, 3), 1),
+    ):
+        x, w = bytes_of(rng, shape, left), bytes_of(rng, kernel, right)
+        image = Tensor(tensor_type(shape, left), "x")
+        result = ops.conv(image, ops.constant(w), pads=pad, out_dtype="int32", pad_value=77)
+        [got] = compile_graph(Graph([image], [result]), where)(x)
+        edges = ((0, 0), (0, 0), (pad, pad), (pad, pad))
+        wide = np.pad(x.astype("int64"), edges, constant_values=77)
+        views = np.lib.stride_tricks.sliding_window_view(wide, kernel[2:], (2, 3))
+        want = np.einsum("nchwij,ocij->nohw", views, w.astype("int64"))
+        assert np.array_equal(got, want), (shape, kernel)
+
+
+@pytest.mark.parametrize("name", TARGETS)
 def test_sums_are_rounded_to_the_nearest_bfloat16(name: str) -> None:
     where = on(name)
     # Halfway between neighbours, beside it, large enough to become infinite, tiny, and neither.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -68,12 +69,36 @@ def test_integers_into_a_wider_type() -> None:
     assert found.tolist() == [[[-3 * 255 * 128]]]
 
 
+@pytest.mark.parametrize("outputs", [2, 8])
+def test_integers_padded_with_their_zero_point(outputs, rng) -> None:
+    for x, w, pads in (
+        ((1, 3, 5, 7), (outputs, 3, 3, 2), (1, 0, 2, 1)),
+        ((2, 4, 6), (outputs, 2, 3), (1, 1)),
+        ((1, 2, 4, 5, 6), (outputs, 2, 3, 3, 3), (1, 1, 1, 1, 1, 1)),
+    ):
+        rank, groups = len(x) - 2, x[1] // w[1]
+        for kind, out in (("uint8", "int32"), ("int32", None)):
+            a = rng.integers(0, 256, x).astype(kind)
+            b = rng.integers(-128, 128, w).astype("int8" if out else kind)
+            more = {"pads": pads, "groups": groups, "out_dtype": out, "pad_value": 200}
+            found = check(partial(ops.conv, **more), a, b)
+            ones = (1,) * rank
+            want = direct(a.astype("int64") - 200, b.astype("int64"), ones, pads, ones, groups)
+            total = b.astype("int64").sum(tuple(range(1, rank + 2)))
+            want += 200 * total.reshape(-1, *ones)
+            np.testing.assert_array_equal(found, want)
+
+
 def test_half_precision(rng) -> None:
     x, w = rng.random((1, 3, 5, 5)).astype("float16"), rng.random((2, 3, 3, 3)).astype("float16")
     assert check(lambda a, b: ops.conv(a, b, pads=1), x, w).dtype == np.float16
 
 
 def test_mistakes_are_told() -> None:
+    for kind, value in (("uint8", 256), ("int8", 128), ("float32", 1)):
+        x, w = (ops.constant(np.zeros(s, kind)) for s in ((1, 1, 3), (1, 1, 3)))
+        with pytest.raises(DTypeError, match=f"a padding of {value} does not fit"):
+            ops.conv(x, w, pads=1, pad_value=value)
     x, w = np.zeros((1, 4, 5, 5)), np.zeros((6, 4, 3, 3))
     for build, words in [
         (lambda a, b: ops.conv(a, b, groups=2), "takes 8 channels in 2 groups, the input"),

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ... import compute as te
-from ...base import dtype
-from ...base.errors import ShapeError
+from ...base import DType, dtype
+from ...base.errors import DTypeError, ShapeError
 from ...expr import cast as cast_expr
 from ...expr import const
 from ..nodes import Tensor, TensorType
@@ -49,7 +49,7 @@ def _reference(arrays: Sequence[Array], attrs: Attrs, types: Types) -> list[Arra
     depth, count = weight.shape[1], weight.shape[0] // groups
     result = np.zeros(types[0].shape, x.dtype)
     for group in range(groups):
-        part = patches(x[:, group * depth : (group + 1) * depth], windows, outputs, 0)
+        part = patches(x[:, group * depth : (group + 1) * depth], windows, outputs, around(attrs))
         kernel = weight[group * count : (group + 1) * count]
         axes = [1, *range(part.ndim - windows.rank, part.ndim)]
         total = np.tensordot(part, kernel, (axes, list(range(1, kernel.ndim))))
@@ -73,7 +73,7 @@ def _compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te
     windows, groups = Windows.of(attrs, kernel), attrs["groups"]
     depth, count = weight.static_shape[1], weight.static_shape[0] // groups
     wide = te.accumulator(types[0].dtype)
-    source = padded(x, windows, types[0].shape[2:], const(0, x.dtype))
+    source = padded(x, windows, types[0].shape[2:], const(around(attrs), x.dtype))
     c, *ks = reduce_axes((depth, *kernel), product(x.static_shape), types[0].size)
 
     def value(n: Any, o: Any, *at: Any) -> Any:
@@ -85,16 +85,26 @@ def _compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te
     return [accumulate(types[0], te.sum, value, [c, *ks], "conv")]
 
 
+def around(attrs: Attrs) -> int:
+    """What the padding is of: 0, but for bytes whose zero point is another number."""
+    return int(attrs.get("pad_value", 0))
+
+
 define("conv", "conv", _infer, _reference, _compute, steps=_steps)
 
 
 def conv(
     x: Tensor, weight: Tensor, bias: Tensor | None = None, strides: Amounts = None,
     pads: Amounts = None, dilations: Amounts = None, groups: int = 1,
-    out_dtype: str | None = None,
+    out_dtype: str | None = None, pad_value: int = 0,
 ) -> Tensor:  # fmt: skip
-    """The (cross-)correlation of `x` with `weight`; pads are (before..., after...)."""
+    """The (cross-)correlation of `x` with `weight`; pads are (before..., after...).
+
+    Integers may be padded with another value than 0: the zero point of quantised numbers.
+    """
     rank = max(x.ndim - 2, 0)
+    if pad_value and not _holds(x.dtype, pad_value):
+        raise DTypeError(f"conv: a padding of {pad_value} does not fit {x.type}")
     result = apply1(
         "conv",
         (x, weight),
@@ -103,8 +113,16 @@ def conv(
         dilations=spread(dilations, rank),
         groups=int(groups),
         out_dtype=None if out_dtype is None else dtype(out_dtype),
+        **({"pad_value": pad_value} if pad_value else {}),
     )
     return add_bias(result, bias)
+
+
+def _holds(kind: DType, value: int) -> bool:
+    if not kind.is_int:
+        return False
+    low = 0 if kind.is_unsigned else -(1 << (kind.bits - 1))
+    return low <= value < low + (1 << kind.bits)
 
 
 def add_bias(x: Tensor, bias: Tensor | None) -> Tensor:

@@ -13,6 +13,7 @@ from ...compute.math import if_then_else
 from ...expr import Add, And, Expr, ProducerLoad, Var, binary, cast, const
 from ...tir import Buffer, BufferLoad, BufferStore, Stmt, make_buffer, seq
 from ..nodes import Node
+from ..ops.conv import around
 from ..symbols import hint
 from .access import row_major
 from .fits_product import reads_points
@@ -446,7 +447,7 @@ def _patches(
         condition = inside[0]
         for part in inside[1:]:
             condition = binary(And, condition, part)
-        return if_then_else(condition, value, const(0, buffer.dtype))
+        return if_then_else(condition, value, const(around(node.attrs), buffer.dtype))
 
     return patch
 

@@ -62,12 +62,17 @@ def kernel_of(call: Call, weight: Tensor) -> list[int]:
 
 
 def convolve(
-    call: Call, x: Tensor, weight: Tensor, bias: Tensor | None, out_dtype: str | None = None
+    call: Call,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    out_dtype: str | None = None,
+    pad_value: int = 0,
 ) -> Tensor:
     """`conv` by the node's attributes."""
     strides, pads, dilations = windows(call, x, kernel_of(call, weight))
     groups = call.integer("group", 1)
-    return ops.conv(x, weight, bias, strides, pads, dilations, groups, out_dtype)
+    return ops.conv(x, weight, bias, strides, pads, dilations, groups, out_dtype, pad_value)
 
 
 @handler("Conv")

@@ -196,10 +196,63 @@ def matmul_integer(call: Call) -> Tensor:
     return _integer_product(call.tensor(0), call.tensor(1), call.optional(2), call.optional(3))
 
 
+def _integer_convolution(
+    call: Call,
+    x: Tensor,
+    weight: Tensor,
+    x_zero: Tensor | None,
+    weight_zero: Tensor | None,
+    bias: Tensor | None = None,
+) -> Tensor:
+    """The convolution of `x` and `weight` less their zero points in int32, which wraps around.
+
+    Where the input's zero point p is known and the weight fits bytes without its own, both stay
+    bytes: the padding becomes p, and what p adds is p times the sum of an output's weights.
+    """
+    point, narrow = _known_point(x_zero), _less_its_point(weight, weight_zero)
+    if point is None or narrow is None or x.dtype.bits != 8:
+        return convolve(call, _shifted(x, x_zero, 1), _shifted(weight, weight_zero, 0), bias)
+    total = convolve(call, x, narrow, bias, "int32", point)
+    if point == 0:
+        return total
+    sums = ops.sum(ops.cast(narrow, "int32"), tuple(range(1, narrow.ndim)))
+    extra = ops.mul(sums, ops.constant(point, "int32"))
+    return ops.sub(total, ops.reshape(extra, (-1, *[1] * (narrow.ndim - 2))))
+
+
+def _known_point(zero: Tensor | None) -> int | None:
+    """A zero point that is one number and known, 0 where there is none; None for others."""
+    if zero is None:
+        return 0
+    if zero.value is None or zero.type.size != 1:
+        return None
+    return int(zero.value.reshape(()))
+
+
+def _less_its_point(weight: Tensor, zero: Tensor | None) -> Tensor | None:
+    """A weight of bytes less its zero points as bytes, if that is known to fit."""
+    if weight.dtype.bits != 8:
+        return None
+    if zero is None or (zero.value is not None and not zero.value.any()):
+        return weight
+    if weight.value is None or zero.value is None or zero.ndim > 1:
+        return None
+    points = zero.value.astype(np.int32).reshape(-1, *[1] * (weight.ndim - 1))
+    if len(points) not in (1, weight.shape[0]):
+        return None
+    shifted = weight.value.astype(np.int32) - points
+    for kind in ("int8", "uint8"):
+        narrow = shifted.astype(kind)
+        if np.array_equal(narrow, shifted):
+            return ops.constant(narrow)
+    return None
+
+
 @handler("ConvInteger")
 def conv_integer(call: Call) -> Tensor:
-    x = _shifted(call.tensor(0), call.optional(2), 1)
-    return convolve(call, x, _shifted(call.tensor(1), call.optional(3), 0), None)
+    return _integer_convolution(
+        call, call.tensor(0), call.tensor(1), call.optional(2), call.optional(3)
+    )
 
 
 @handler("QLinearMatMul")
@@ -232,9 +285,9 @@ def _requantize(product: Tensor, factor: Tensor, zero: Tensor) -> Tensor:
 
 @handler("QLinearConv")
 def qlinear_conv(call: Call) -> Tensor:
-    x = _shifted(call.tensor(0), call.tensor(2), 1)
-    weight = _shifted(call.tensor(3), call.tensor(5), 0)
-    product = convolve(call, x, weight, call.optional(8))
+    x, weight = call.tensor(0), call.tensor(3)
+    points = call.tensor(2), call.tensor(5)
+    product = _integer_convolution(call, x, weight, *points, call.optional(8))
     scale = ops.mul(ops.reshape(call.tensor(1), ()), call.tensor(4))
     factor = ops.div(scale, ops.reshape(call.tensor(6), ()))
     return _requantize(product, along(product.shape, factor, 1), call.tensor(7))
