@@ -67,6 +67,26 @@ def test_padding_is_where_nothing_is_mapped(function, shape) -> None:
             assert values(back, point) == image[point]
 
 
+GAPS = [
+    (lambda i: [i * 3], (5,)),
+    (lambda i: [i * 3 + 4], (5,)),
+    (lambda i, j: [j, i * 12 + j * 0], (3, 4)),
+    (lambda i, j: [i * 8 + j * 2], (3, 4)),
+]
+
+
+@pytest.mark.parametrize(("function", "shape"), GAPS)
+def test_gaps_are_padding(function, shape) -> None:
+    index_map = IndexMap.from_func(function)
+    back, padding = index_map.non_surjective_inverse(shape)
+    image = {values(index_map, point): point for point in points(shape)}
+    for point in points([int(extent) for extent in index_map.map_shape(shape)]):
+        env = dict(zip(back.initial_indices, point))
+        assert bool(evaluate(padding, env)) == (point not in image)
+        if point in image:
+            assert values(back, point) == image[point]
+
+
 def test_non_injective_maps_have_no_inverse() -> None:
     for function in (lambda i: [i // 2], lambda i: [i % 3], lambda i: [i * 0]):
         with pytest.raises(UserError):

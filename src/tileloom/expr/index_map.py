@@ -206,7 +206,7 @@ class IndexMap:
         if self.inverse_index_map is not None:
             return None
         exact = detect_iter_map(self.final_indices, domains, True, "bijective", analyzer)
-        if exact and all(is_int(total.base, 0) for total in exact.indices):
+        if exact and all(is_int(t.base, 0) and _unit_scale(t.args) for t in exact.indices):
             return None
         known = analyzer or Analyzer()
         try:

@@ -10,7 +10,7 @@ from ..base.errors import UserError
 from .analyzer import Analyzer
 from .build import binary, const
 from .itermap import detect_iter_map, inverse_affine_iter_map
-from .itermap_nodes import IterSplitExpr, is_int
+from .itermap_nodes import IterSplitExpr, IterSumExpr, is_int
 from .nodes import EQ, GE, LT, NE, Add, And, Expr, FloorDiv, FloorMod, IntImm, Or, Var
 from .reduction import Range
 from .walk import free_vars, post_order, substitute
@@ -123,9 +123,12 @@ def _inverse_over(
     for output, extent in zip(outputs, shape, strict=True):
         inner.bind(output, Range.from_extent(extent))
     solved: dict[Var, Expr] = {v: domain.min for v, domain in domains.items()}
-    solved.update(inverse_affine_iter_map(found.indices, outputs, inner))
+    rows = [_rows(total, output, inner) for total, output in zip(found.indices, outputs)]
+    solved.update(inverse_affine_iter_map([r.total for r in rows], [r.number for r in rows], inner))
     whole = [substitute(values.get(v, v), solved) for v in variables]
     outside: Expr = const(False)
+    for row in rows:
+        outside = binary(Or, outside, row.between)
     for var, size, index in zip(variables, sizes, whole, strict=True):
         if var in wide:
             outside = binary(Or, outside, _outside(index, size, wide[var], inner))
@@ -153,11 +156,41 @@ def _in_digits(
 
 def _extent(base: Expr, args: Sequence[IterSplitExpr], known: Analyzer) -> Expr:
     """The new extent of an index that runs over base + [0, extent)."""
-    if args and not is_int(args[0].scale, 1):
-        raise UserError("an index of the map has gaps")
     if not known.can_prove(base >= 0):
         raise UserError(f"an index of the map starts at {base}")
-    return known.simplify(base + args[0].extent) if args else known.simplify(base + 1)
+    if not args:
+        return known.simplify(base + 1)
+    step = args[0].scale
+    if len(args) > 1 or (not is_int(step, 1) and not known.can_prove(step > 0)):
+        raise UserError("an index of the map has gaps that are not known")
+    return known.simplify(base + (args[0].extent - 1) * step + 1)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A new index that counts in steps, from a start.
+
+    Attributes:
+        total: what it counts, without steps and start.
+        number: the same in terms of the new index.
+        between: the condition for the new index to be none of them.
+    """
+
+    total: IterSumExpr
+    number: Expr
+    between: Expr
+
+
+def _rows(total: IterSumExpr, output: Var, known: Analyzer) -> _Rows:
+    step = total.args[0].scale if total.args else const(1, output.dtype)
+    if is_int(step, 1):  # that the places before a start hold nothing is understood
+        return _Rows(total, output, const(False))
+    zero = const(0, output.dtype)
+    plain = IterSumExpr(tuple(a.scaled(const(1, a.scale.dtype)) for a in total.args), zero)
+    place = known.simplify(output - total.base)
+    gap = binary(NE, binary(FloorMod, place, step), zero)
+    between = binary(Or, binary(LT, output, total.base), gap)
+    return _Rows(plain, binary(FloorDiv, place, step), known.simplify(between))
 
 
 def _outside(index: Expr, size: Expr, wide: _Widened, known: Analyzer) -> Expr:

@@ -10,7 +10,7 @@ from .build import as_expr, binary, const
 from .itermap import detect_iter_map, domain_analyzer, normalize_iter_map_to_expr
 from .itermap_nodes import IterMark, IterSplitExpr, IterSumExpr, is_int, mark_variables
 from .itermap_rewrite import NotAffine
-from .nodes import And, Expr, Var
+from .nodes import And, Expr, IntImm, Var
 from .operators import ExprLike
 from .reduction import Range
 from .walk import free_vars
@@ -156,12 +156,14 @@ class _Divider:
             raise NotAffine(f"the digits of {mark.source} overlap")
 
     def _reach(self, args: Sequence[IterSplitExpr]) -> Expr:
-        """One more than the largest sum of digits."""
+        """How many values lie between the least and the largest sum of digits, both included."""
         if not args:
             return const(1)
         total: Expr = const(1, args[0].scale.dtype)
         for arg in args:
-            total = total + arg.scale * (arg.extent - 1)
+            counts_down = isinstance(arg.scale, IntImm) and arg.scale.value < 0
+            scale = -arg.scale if counts_down else arg.scale
+            total = total + scale * (arg.extent - 1)
         return self.analyzer.simplify(total)
 
     def _check_full(self, mark: IterMark, extent: Expr) -> None:
