@@ -11,6 +11,7 @@ from schedule.random_steps import convolution
 from schedule.test_gpu_matmul import mma
 from schedule.verify_programs import program
 from tileloom import Schedule, te
+from tileloom.schedule.integer_sets import TooHardError
 from tileloom.schedule.verify import Report, verify_program
 from tileloom.script import parse
 from tileloom.tir import IRModule, PrimFunc
@@ -179,3 +180,87 @@ def test_gathers_of_what_is_the_same_everywhere() -> None:
 
     assert verdict("X[0]") == "unknown"
     assert verdict("Y[v]") != "ok"
+
+
+# ---------------------------------------------------------------------------- reductions
+
+
+def padded_sum(padding: str) -> PrimFunc:
+    """Sums of rows, of which the last one is padding that is stored as it is."""
+    return program(
+        "A: 3, 5; B: 4",
+        f"""
+        for i, k in T.grid(4, 5):
+            with T.block("B"):
+                v, r = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[v] = T.float32(0)
+                B[v] = T.if_then_else(v == 3, {padding}, B[v] + A[T.min(v, 2), r])
+        """,
+    )
+
+
+def test_padding_starts_nothing() -> None:
+    assert verify_program(padded_sum("T.float32(0)")).ok
+
+
+def by_turns(first: str) -> PrimFunc:
+    """Two statements of one sum, in turns."""
+    return program(
+        "A: 2, 4, 3; B: 2",
+        f"""
+        for i, k in T.grid(2, 4):
+            for t in range({first}):
+                with T.block("P"):
+                    v, r, s = T.axis.remap("SRR", [i, k, t])
+                    with T.init():
+                        B[v] = T.float32(0)
+                    B[v] = B[v] + A[v, r, s]
+            for t in range(1, 3):
+                with T.block("Q"):
+                    v, r = T.axis.remap("SR", [i, k])
+                    s = T.axis.reduce((1, 3), t)
+                    B[v] = B[v] + A[v, r, s]
+        """,
+    )
+
+
+def test_sums_that_take_turns() -> None:
+    """Each goes on with what the other has left, so neither leaves anything out."""
+    meant = program(
+        "A: 2, 4, 3; B: 2",
+        """
+        for i, k, t in T.grid(2, 4, 3):
+            with T.block("B"):
+                v, r, s = T.axis.remap("SRR", [i, k, t])
+                with T.init():
+                    B[v] = T.float32(0)
+                B[v] = B[v] + A[v, r, s]
+        """,
+    )
+    assert verify_program(by_turns("1"), original=meant).state != "wrong"
+
+
+def test_what_is_left_out_is_not_known_if_the_comparison_is_too_hard(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    func = program(
+        "A: 2, 4; B: 2",
+        """
+        for i, k in T.grid(2, 4):
+            with T.block("B"):
+                v, r = T.axis.remap("SR", [i, k])
+                T.where(k < 3)
+                with T.init():
+                    B[v] = T.float32(0)
+                B[v] = B[v] + A[v, r]
+        """,
+    )
+
+    def too_hard(*_: Any) -> None:
+        raise TooHardError("too hard")
+
+    assert verify_program(func).state == "wrong"
+    monkeypatch.setattr("tileloom.schedule.verify._compare", too_hard)
+    report = verify_program(func, original=func)
+    assert report.state == "unknown", report

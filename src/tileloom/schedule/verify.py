@@ -95,6 +95,8 @@ def verify_program(
         if findings is None:
             return Report(unknown=(str(error),))
         findings.model.doubt(str(error))
+        if original is not None:
+            findings.compared(same=False)
     model = findings.model
     return Report(
         tuple(findings.violations), (*model.unknown, *model.unknown_values), tuple(model.notes)
