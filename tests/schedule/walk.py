@@ -3,18 +3,21 @@
     cd tests && python -m schedule.walk --count 50000 --steps 12 --seed 7 --workers 2
 
 A walk takes random steps on a random program. After `--steps` accepted ones, and after each
-`--stride` more, the schedule is one of those that are counted: `verify()` judges it, and it is run
-by the interpreter, one of `--compile` also as machine code, against the program it began with. Each
-failure is printed with the program, the fewest steps that still fail, and the seed to walk again
-(`--seed N --count 1`).
+`--stride` more, the schedule is one of those that are counted: it is run by the interpreter, one of
+`--compile` also as machine code, against the program it began with. `verify()` judges the last one
+of each walk, which holds the steps of all before it, or every one of `--verify`. Each failure is
+printed with the program, the steps, and the seed to walk again; `--shrink` seconds are spent on
+finding the fewest steps that still fail (`--seed N --count 1 --shrink 60`).
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import multiprocessing
 import os
 import random
+import signal
 import sys
 import time
 import traceback
@@ -32,11 +35,18 @@ from tileloom import Schedule, build
 from tileloom.base.errors import UserError
 from tileloom.expr import IndexMap
 from tileloom.schedule import Trace
-from tileloom.tir import PrimFunc, run
+from tileloom.schedule.verify import verify_program
+from tileloom.tir import LetStmt, PrimFunc, collect, run
 
 Array = np.ndarray[Any, Any]
 #: How many refusals in a row end a walk, and how many schedules of one walk count at most.
-_STUCK, _STAGES = 120, 3
+_STUCK, _STAGES = 120, 5
+#: How long `verify` may think: a fraction of what it may by itself, which can be minutes.
+_EFFORT = 1_500_000
+#: What `verify` may find of programs that come to the right results.
+_ABOUT_VALUES = {"unfinished", "repeated", "missing", "late-init"}
+#: One of how many walks derives everything that analyses remember anew after each step.
+_DEBUGGED = 64
 
 
 @dataclass(frozen=True)
@@ -44,8 +54,10 @@ class Options:
     """How far walks go, and how schedules are judged."""
 
     steps: int = 12
-    stride: int = 6
+    stride: int = 3
     compile: int = 40
+    verify: int = 0
+    shrink: float = 0.0
 
 
 @dataclass
@@ -70,79 +82,124 @@ def walk(seed: int, options: Options) -> Outcome:
     """One walk, and the schedules that it came to."""
     rng = random.Random(seed)
     func = program(rng)
-    sch = Schedule(func, seed=seed % (1 << 30) + 1, debug_mask="all" if seed % 16 == 0 else 0)
+    mask = "none" if seed % _DEBUGGED else "all"
+    sch = Schedule(func, seed=seed % (1 << 30) + 1, debug_mask=mask, error_render_level="none")
     walker, outcome = Walker(sch, rng.getrandbits(32)), Outcome()
-    for stage in range(_STAGES):
-        try:
-            _go(walker, options.steps + stage * options.stride)
-        except Exception:
-            text = f"{traceback.format_exc(limit=-30)}after\n{_shown(sch.trace)}"
-            outcome.reports.append(("internal error in a step", _report(seed, func, text)))
-            break
-        if len(walker.accepted) < options.steps:
-            outcome.counts["walks that got stuck"] += 1
-            break
-        number = seed * _STAGES + stage
-        outcome.counts["schedules"] += 1
-        try:
-            outcome.counts[judge(func, sch, number, number % options.compile == 0)] += 1
-        except FailureError as failure:
-            fewest = minimal(func, sch, number, failure.kind)
-            text = f"{failure}\nby\n{fewest}\nfrom\n{_shown(sch.trace)}"
-            outcome.reports.append((failure.kind, _report(seed, func, text)))
-            break
+    judge = Judge(func, seed)
+    try:
+        _stages(walker, judge, options, outcome.counts)
+    except FailureError as failure:
+        steps = _shown(sch.trace)
+        if options.shrink and failure.kind != "internal error in a step":
+            steps = f"{minimal(func, sch, seed, failure.kind, options.shrink)}\nfrom\n{steps}"
+        text = f"seed {seed}\n{func}\n{failure}\nby\n{steps}"
+        outcome.reports.append((failure.kind, text))
+        outcome.counts[failure.kind] += 1
     outcome.accepted.update(walker.accepted)
     outcome.refused.update(walker.refused)
-    for kind, _ in outcome.reports:
-        outcome.counts[kind] += 1
     return outcome
+
+
+def _stages(walker: Walker, judge: Judge, options: Options, counts: Counter[str]) -> None:
+    """Take steps, and judge where they lead to now and then."""
+    for stage in range(_STAGES):
+        before = len(walker.accepted)
+        stuck = not _go(walker, options.steps + stage * options.stride)
+        if len(walker.accepted) < options.steps:
+            counts["walks that got stuck"] += 1
+            return
+        number = judge.seed * _STAGES + stage
+        if len(walker.accepted) > before:
+            counts["schedules"] += 1
+            counts["run as machine code"] += judge.runs(
+                walker.sch, _one_of(options.compile, number)
+            )
+        if stuck or stage == _STAGES - 1 or _one_of(options.verify, number):
+            counts[f"verify says {judge.proves(walker.sch)}"] += 1
+        if stuck:
+            return
+
+
+def _one_of(many: int, number: int) -> bool:
+    return many > 0 and number % many == 0
 
 
 def _shown(trace: Trace | None) -> str:
     return "" if trace is None else str(trace.simplified(remove_postproc=False))
 
 
-def _go(walker: Walker, steps: int) -> None:
+def _go(walker: Walker, steps: int) -> bool:
+    """Whether so many steps were accepted in the end."""
     tries = len(walker.refused) + _STUCK
-    while len(walker.accepted) < steps and len(walker.refused) < tries:
-        walker.step()
-
-
-def _report(seed: int, func: PrimFunc, text: str) -> str:
-    return f"seed {seed}\n{func}\n{text}"
+    try:
+        while len(walker.accepted) < steps and len(walker.refused) < tries:
+            walker.step()
+    except Exception as error:
+        raise FailureError("internal error in a step", traceback.format_exc(limit=-30)) from error
+    return len(walker.accepted) >= steps
 
 
 # ---------------------------------------------------------------------------- judging
 
 
-def judge(func: PrimFunc, sch: Schedule, number: int, compiled: bool) -> str:
-    """What `verify` says, where results are right: "ok" or "unknown"."""
-    wanted = inputs(func, number)
-    given = [a.copy() for a in wanted]
-    _running("the program", partial(run, func, *wanted))
-    scheduled = sch.mod["main"]
-    got = _laid_out(sch, scheduled, given)
-    _running("the interpreter", partial(run, scheduled, *got))
-    _compare(sch, got, wanted, "wrong result")
-    report = _running("verify", sch.verify)
-    kinds = {violation.kind for violation in report.violations}
-    if kinds == {"unfinished"} and report.unknown:
-        return "unfinished sums, not comparable"  # read again when finished, which is not proven
-    if kinds:
-        raise FailureError("verify says wrong", str(report))
-    if compiled:
-        got = _laid_out(sch, scheduled, given)
+class Judge:
+    """Says whether schedules of a program mean what it means.
+
+    Args:
+        func: the program.
+        seed: of the numbers that it is run with.
+    """
+
+    def __init__(self, func: PrimFunc, seed: int) -> None:
+        self.func, self.seed = func, seed
+        # Pairs of which one is picked: verify does not read them as a reduction.
+        self.picks = bool(collect(func.body, LetStmt))
+        self.given = inputs(func, seed)
+        self.wanted = [a.copy() for a in self.given]
+        _running("the program", partial(run, func, *self.wanted))
+
+    def runs(self, sch: Schedule, compiled: bool) -> bool:
+        """Run what is scheduled in the interpreter, and as machine code if that is to be built."""
+        scheduled = sch.mod["main"]
+        got = _laid_out(sch, scheduled, self.given)
+        _running("the interpreter", partial(run, scheduled, *got))
+        _compare(sch, got, self.wanted, "wrong result")
+        if not compiled:
+            return False
+        got = _laid_out(sch, scheduled, self.given)
         try:
             kernel = build(scheduled)
         except UserError as error:
-            if "software_pipeline" in str(error):
-                return "refused by build"  # later steps have changed the loop of a pipeline
+            if "pipeline" in str(error):
+                return False  # annotations promise what `build` finds not to hold
             raise FailureError("error in build", str(error)) from error
         except Exception as error:
             raise FailureError("internal error in build", traceback.format_exc()) from error
         _running("machine code", lambda: kernel(*got))
-        _compare(sch, got, wanted, "wrong result as machine code")
-    return "unknown" if report.unknown else "ok"
+        _compare(sch, got, self.wanted, "wrong result as machine code")
+        return True
+
+    def proves(self, sch: Schedule) -> str:
+        """What `verify` says, where it does not say that something is wrong."""
+        layouts = {k: layout for (_, k), layout in sch._layouts.items()}
+        report = _running(
+            "verify",
+            partial(
+                verify_program,
+                sch.mod["main"],
+                original=self.func,
+                layouts=layouts,
+                max_operations=_EFFORT,
+            ),
+        )
+        kinds = {violation.kind for violation in report.violations}
+        if kinds <= _ABOUT_VALUES and report.unknown:
+            return "doubtful"  # how sums are made, where it is not decided what they come to
+        if kinds == {"different"} and self.picks:
+            return "another order"
+        if kinds:
+            raise FailureError("verify says wrong", str(report))
+        return "unknown" if report.unknown else "ok"
 
 
 def _running(what: str, action: Callable[[], Any]) -> Any:
@@ -198,17 +255,17 @@ def _compare(sch: Schedule, got: list[Array], wanted: list[Array], kind: str) ->
 # ---------------------------------------------------------------------------- minimal steps
 
 
-def minimal(func: PrimFunc, sch: Schedule, number: int, kind: str) -> str:
-    """The fewest steps of a trace that still fail in one way."""
+def minimal(func: PrimFunc, sch: Schedule, seed: int, kind: str, seconds: float = 20.0) -> str:
+    """The fewest steps of a trace that still fail in one way, as far as time allows."""
     trace = sch.trace.simplified(remove_postproc=False) if sch.trace else Trace([])
     steps, decisions = list(trace.insts), dict(trace.decisions)
     start = time.monotonic()
     shrunk = True
-    while shrunk and time.monotonic() - start < 20:
+    while shrunk and time.monotonic() - start < seconds:
         shrunk = False
         for k in reversed(range(len(steps))):
             fewer = list(_without(steps, k))
-            if len(fewer) < len(steps) and _fails(func, Trace(fewer, decisions), number, kind):
+            if len(fewer) < len(steps) and _fails(func, Trace(fewer, decisions), seed, kind):
                 steps, shrunk = fewer, True
                 break
     return _shown(Trace(steps, decisions))
@@ -230,11 +287,12 @@ def _uses(value: Any, gone: set[Any]) -> bool:
     return isinstance(value, object) and value.__hash__ is not None and value in gone
 
 
-def _fails(func: PrimFunc, trace: Trace, number: int, kind: str) -> bool:
-    sch = Schedule(func, seed=1)
+def _fails(func: PrimFunc, trace: Trace, seed: int, kind: str) -> bool:
+    sch, judge = Schedule(func, seed=1), Judge(func, seed)
     try:
         trace.apply_to_schedule(sch, remove_postproc=False)
-        judge(func, sch, number, kind.endswith("machine code"))
+        judge.runs(sch, kind.endswith(("machine code", "build")))
+        judge.proves(sch)
     except FailureError as failure:
         return failure.kind == kind
     except Exception:
@@ -250,27 +308,45 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--count", type=int, default=1000, help="how many schedules, at least")
     parser.add_argument("--steps", type=int, default=12, help="accepted steps of the first")
-    parser.add_argument("--stride", type=int, default=6, help="steps between those of one walk")
+    parser.add_argument("--stride", type=int, default=3, help="steps between those of one walk")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--compile", type=int, default=40, help="one of so many as machine code")
+    parser.add_argument("--verify", type=int, default=0, help="one of so many verified as well")
+    parser.add_argument("--shrink", type=float, default=0.0, help="seconds to shrink a failure")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=0.0, help="end after so long")
     given = parser.parse_args(arguments)
-    options = Options(given.steps, given.stride, given.compile)
-    total, until = Outcome(), time.monotonic() + given.minutes * 60
-    for outcome in _outcomes(given.seed, options, given.workers):
+    options = Options(given.steps, given.stride, given.compile, given.verify, given.shrink)
+    total, until = Outcome(), time.monotonic() + (given.minutes * 60 or math.inf)
+    signal.signal(signal.SIGTERM, _interrupted)
+    try:
+        _collect(total, _outcomes(given.seed, options, given.workers), given.count, until)
+    except KeyboardInterrupt:
+        print("interrupted")
+    _summary(total)
+    return len(total.reports)
+
+
+def _interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _collect(total: Outcome, outcomes: Iterator[Outcome], count: int, until: float) -> None:
+    """Add outcomes up, and say how far it is, until there are enough or time is over."""
+    said = 0
+    for outcome in outcomes:
         total.counts += outcome.counts
         total.accepted += outcome.accepted
         total.refused += outcome.refused
         for kind, text in outcome.reports:
             print(f"==== {kind}: {text}", flush=True)
             total.reports.append((kind, text))
-        if total.counts["schedules"] >= given.count:
-            break
-        if given.minutes and time.monotonic() > until:
-            break
-    _summary(total)
-    return len(total.reports)
+        done = total.counts["schedules"]
+        if done // 500 > said:
+            said = done // 500
+            print(f"{done} schedules, {len(total.reports)} failures", flush=True)
+        if done >= count or time.monotonic() > until:
+            return
 
 
 def _outcomes(seed: int, options: Options, workers: int) -> Iterator[Outcome]:
@@ -278,12 +354,19 @@ def _outcomes(seed: int, options: Options, workers: int) -> Iterator[Outcome]:
     if workers <= 1:
         yield from (walk(number, options) for number in seeds)
         return
-    with multiprocessing.Pool(workers, initializer=os.nice, initargs=(10,)) as pool:
+    with multiprocessing.Pool(workers, initializer=_begin) as pool:
         ahead = 16 * workers
         waiting = [pool.apply_async(walk, (next(seeds), options)) for _ in range(ahead)]
         while True:
             yield waiting.pop(0).get()
             waiting.append(pool.apply_async(walk, (next(seeds), options)))
+
+
+def _begin() -> None:
+    """Workers give way to others, and leave it to the first process to be interrupted."""
+    os.nice(max(0, 10 - os.nice(0)))
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _summary(total: Outcome) -> None:

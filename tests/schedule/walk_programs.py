@@ -82,8 +82,9 @@ def main(A: T.Buffer((4, 10), "float32"), P: T.Buffer((4,), "int32"), M: T.Buffe
             with T.init():
                 P[vi] = -1
                 M[vi] = T.min_value("float32")
-            place: T.int32 = T.Select(M[vi] >= A[vi, vk], P[vi], vk)
-            most: T.float32 = T.Select(M[vi] >= A[vi, vk], M[vi], A[vi, vk])
+            keep: T.bool = M[vi] > A[vi, vk] or (M[vi] == A[vi, vk] and P[vi] < vk)
+            place: T.int32 = T.Select(keep, P[vi], vk)
+            most: T.float32 = T.Select(keep, M[vi], A[vi, vk])
             P[vi] = place
             M[vi] = most
 """,
