@@ -113,3 +113,73 @@ def test_what_data_chooses_is_not_copied():
     loop = sch.get_loops("C")[0]
     block = sch.get_block("C")
     refused(sch, "depends on data, the elements of 'I'", "read_at", loop, block, 0, "shared")
+
+
+GAPS = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,))
+    for i, t in T.grid(8, 4):
+        with T.block("B"):
+            v = T.axis.spatial(8, i + t)
+            T.where(t < 1)
+            B[v] = A[v] * 2.0
+    for i, t in T.grid(8, 4):
+        with T.block("C"):
+            v = T.axis.spatial(8, i + t)
+            T.where(t < 1)
+            C[v] = B[v] + 1.0
+"""
+
+
+def test_write_at_copies_no_gaps():
+    """The elements beside the one of an iteration are not there to be copied."""
+    sch = schedule(GAPS)
+    block = sch.get_block("B")
+    for loop in sch.get_loops("B"):
+        refused(sch, "may leave elements of 'B' unwritten", "write_at", loop, block, 0, "local")
+
+
+PARTS = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in range(2):
+        with T.block("O"):
+            vo = T.axis.spatial(2, i)
+            T.reads(A[vo * 4:vo * 4 + 4])
+            T.writes(B[vo * 4:vo * 4 + 4])
+            for t in range(4):
+                with T.block("B"):
+                    v = T.axis.spatial(4, t)
+                    T.where(t < LIMIT)
+                    B[vo * 4 + v] = A[vo * 4 + v] * 2.0
+"""
+
+
+@pytest.mark.parametrize("limit", [3, 4])
+def test_write_at_of_what_parts_write(limit):
+    """A block that holds others declares more than they may write."""
+    text = PARTS.replace("LIMIT", str(limit))
+    sch = schedule(text)
+    block, [loop] = sch.get_block("O"), sch.get_loops("O")
+    if limit < 4:
+        refused(sch, "may leave elements of 'B' unwritten", "write_at", loop, block, 0, "local")
+    else:
+        sch.write_at(loop, block, 0, "local")
+    check_same(sch, text)
+
+
+def test_read_at_of_gaps_that_are_written():
+    sch = schedule(GAPS)
+    sch.read_at(sch.get_loops("C")[0], "C", 0, "local")
+    check_same(sch, GAPS)
+    assert sch.verify().state == "ok"
+
+
+def test_read_at_copies_no_gaps():
+    head = "    for i, t in T.grid(8, 4):"
+    text = GAPS.replace(head, "    for i in range(8):\n      for t in range(4):", 1)
+    sch = schedule(text.replace(head, "      for t in range(4):"))
+    block = sch.get_block("C")
+    for loop in sch.get_loops("C"):
+        refused(sch, "may read only some of the elem", "read_at", loop, block, 0, "local")

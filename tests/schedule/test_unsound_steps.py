@@ -221,12 +221,36 @@ def reversed_twice() -> PrimFunc:
     return te.create_prim_func([a, te.compute((4,), lambda i: s[3 - i] + 1.0, name="R")])
 
 
+COUNTS_DOWN = """
+@T.prim_func
+def main(A: T.Buffer((SIZE,), "float32"), C: T.Buffer((SIZE,), "float32")):
+    for i, j, k in T.grid(SIZE, 1, 3):
+        with T.block("C"):
+            v = T.axis.spatial(SIZE, SIZE - 1 - i + (j * 3 + k))
+            T.where(j * 3 + k < 1)
+            C[v] = A[v] + 1.0
+"""
+
+
 def test_blocks_that_count_down() -> None:
     sch = schedule(reversed_twice())
     sch.compute_at("S", sch.get_loops("R")[0], True)
     _, unit, _ = sch.get_loops("S")
-    refused(sch, "counts down", "blockize", unit)
+    sch.blockize(unit)
     check_same(sch, reversed_twice())
+    assert sch.verify().state == "ok"
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+@pytest.mark.parametrize("kept", [False, True])
+def test_blocks_that_count_down_from_outside(size: int, kept: bool) -> None:
+    func = parse(COUNTS_DOWN.replace("SIZE", str(size)))
+    sch = Schedule(func)
+    sch.blockize(sch.get_loops("C")[2], kept)
+    [axis] = sch.get(sch.get_block("C_o")).iter_vars
+    assert int(axis.domain.extent) == size
+    check_same(sch, func)
+    assert sch.verify().state == "ok"
 
 
 @pytest.mark.parametrize("index", [0, 1])
@@ -359,7 +383,8 @@ def test_gaps_within_blocks_are_not_copied(stride: int) -> None:
     sch = schedule(divided())
     sch.blockize(sch.get_loops("E")[1])
     (inner,) = sch.get_child_blocks(sch.get_block("E_o"))
-    sch.transform_layout(inner, ("write", 0), lambda i, c: (i, c * stride), pad_value=0.0)
+    layout = (inner, ("write", 0), lambda i, c: (i, c * stride))
+    sch.transform_layout(*layout, assume_injective_transform=True)
     if stride > 1:
         refused(sch, "makes only some", "cache_read", sch.get_block("S"), 0, "local")
     else:
@@ -372,7 +397,9 @@ def test_gaps_within_blocks_are_not_copied(stride: int) -> None:
 @pytest.mark.parametrize("stride", [1, 5])
 def test_gaps_within_blocks_are_not_written_back(stride: int, tensorized: bool) -> None:
     sch = schedule(two_steps(6))
-    sch.transform_layout("E", ("write", 0), lambda i: (i * stride,))
+    sch.transform_layout(
+        "E", ("write", 0), lambda i: (i * stride,), assume_injective_transform=True
+    )
     outer = sch.blockize(sch.get_loops("E")[0])
     if tensorized:
         sch.tensorize(outer, intrinsic_of(sch.get(outer)))
@@ -382,3 +409,117 @@ def test_gaps_within_blocks_are_not_written_back(stride: int, tensorized: bool) 
     else:
         sch.cache_write(outer, 0, "local")
     assert sch.verify().state == "ok"
+
+
+def test_gaps_of_a_layout_are_padding() -> None:
+    sch = schedule(divided())
+    layout = (sch.get_block("E"), ("write", 0), lambda i, c: (i, c * 5))
+    refused(sch, "places that no element goes to", "transform_layout", *layout)
+    sch.transform_layout(*layout, pad_value=0.0)
+    sch.cache_read("S", 0, "local")
+    check_same(sch, divided())
+    assert sch.verify().state == "ok"
+
+
+ONE_ROW = """
+@T.prim_func
+def main(A: T.Buffer((1, 4), "float32"), C: T.Buffer((4,), "float32")):
+    B = T.alloc_buffer((4,))
+    for i, j in T.grid(1, 4):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vj] = A[vi, vj] + 1.0
+    for j in range(4):
+        with T.block("C"):
+            v = T.axis.spatial(4, j)
+            C[v] = B[v] * 2.0
+"""
+
+
+def test_padding_is_stored_over_nothing() -> None:
+    """A variable of one value may place no result, until it has more."""
+    sch = schedule(ONE_ROW)
+    refused(sch, "'vi' does not place its results", "pad_einsum", sch.get_block("B"), [4, 1])
+    sch.pad_einsum("B", [1, 3])
+    check_same(sch, ONE_ROW)
+
+
+STARTED = """
+@T.prim_func
+def main(A: T.Buffer((5, 8), "float32"), B: T.Buffer((5,), "float32"),
+         C: T.Buffer((5,), "float32")):
+    S = T.alloc_buffer((5,))
+    for i in range(5):
+        with T.block("S"):
+            v = T.axis.spatial(5, i)
+            S[v] = B[v] + 1.0
+        for k in range(8):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = S[vi]
+                C[vi] = C[vi] + A[vi, vk]
+"""
+
+
+def test_what_results_start_with_is_made_before() -> None:
+    sch = schedule(STARTED)
+    outer, inner = sch.get_loops("C")
+    why = "start with 'S', which block 'S' writes inside of loop 'i'"
+    refused(sch, why, "decompose_reduction", sch.get_block("C"), outer)
+    sch.decompose_reduction("C", inner)
+    check_same(sch, STARTED)
+    assert sch.verify().state == "ok"
+
+
+EMPTY_LATER = """
+@T.prim_func
+def main(A: T.Buffer((4, 2), "float32"), C: T.Buffer((4,), "float32")):
+    for i, o in T.grid(4, 3):
+        for k in range(T.min(2 - o, 1) * 2):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = T.float32(0)
+                C[vi] = C[vi] + A[vi, vk]
+"""
+
+
+def test_nothing_is_started_that_does_not_run() -> None:
+    """In the last iteration the loop is empty, and what is there is the result."""
+    sch = schedule(EMPTY_LATER)
+    loop = sch.get_loops("C")[-1]
+    why = "may have no iterations"
+    refused(sch, why, "decompose_reduction", sch.get_block("C"), loop)
+    text = EMPTY_LATER.replace("2 - o, 1", "3 - o, 1")
+    sch = schedule(text)
+    sch.decompose_reduction("C", sch.get_loops("C")[-1])
+    check_same(sch, text)
+
+
+def test_pieces_that_write_what_others_write_stay() -> None:
+    sch = schedule(divided())
+    sch.reverse_compute_at("S", sch.get_loops("E")[1])
+    init = sch.decompose_reduction("S", sch.get_loops("S")[0])
+    sch.loop_partition(sch.get_loops(init)[0], [2, None])
+    common = sch.get_child_blocks(sch.get_block("root"))[0]
+    loop = sch.get_loops("E")[0]
+    refused(sch, "not the only block to write 'S'", "reverse_compute_at", common, loop)
+    check_same(sch, divided())
+
+
+def spread() -> PrimFunc:
+    a = te.placeholder((2, 4), name="A")
+    c = te.compute((2, 4), lambda i, j: a[i, j] * 2.0, name="C")
+    t = te.compute((8,), lambda i: c[i // 4, i % 4] + 1.0, name="T")
+    r = te.compute((2, 4), lambda i, j: c[i, j] - t[i], name="R")
+    return te.create_prim_func([a, r])
+
+
+def test_producers_that_make_different_parts() -> None:
+    """One iteration makes a row of one and an element of the other that the reader needs."""
+    sch = schedule(spread())
+    fused = sch.fuse(*sch.get_loops("C"))
+    sch.reverse_compute_at("T", fused)
+    refused(sch, "in another grouping", "reverse_compute_at", sch.get_block("R"), fused)
+    check_same(sch, spread())

@@ -42,7 +42,7 @@ class LoopVarSubstitution(StmtRewriter):
     """Puts expressions in place of loop variables.
 
     Only what stands outside of blocks may use loop variables, so blocks stay the objects they are,
-    except those without iteration variables, whose bodies may use the loops around them.
+    except those without iteration variables, in which everything may use the loops around them.
 
     Attributes:
         block_map: blocks that had to change, for `ScheduleState.replace`.
@@ -52,6 +52,7 @@ class LoopVarSubstitution(StmtRewriter):
         self.values = values
         self.realize = realize
         self.block_map: dict[Block, Block] = {}
+        self._in_opaque = False
 
     def visit_expr(self, expr: Expr) -> Expr:
         return substitute(expr, self.values)
@@ -67,7 +68,7 @@ class LoopVarSubstitution(StmtRewriter):
         values = self.all(stmt.iter_values, self.visit_expr)
         predicate = self.visit_expr(stmt.predicate)
         block = stmt.block
-        if not block.iter_vars:
+        if self._in_opaque or not block.iter_vars:
             changed = self._opaque(block)
             if changed is not block:
                 self.block_map[block] = changed
@@ -81,9 +82,10 @@ class LoopVarSubstitution(StmtRewriter):
         return stmt if self.realize is None else self.realize(stmt)
 
     def _opaque(self, block: Block) -> Block:
-        rule, self.realize = self.realize, None
+        before = self.realize, self._in_opaque
+        self.realize, self._in_opaque = None, True
         changed = super().visit_Block(block)
-        self.realize = rule
+        self.realize, self._in_opaque = before
         if not isinstance(changed, Block):
             return block
         return changed

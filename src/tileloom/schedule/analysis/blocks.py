@@ -26,19 +26,19 @@ from ..state import ScheduleState
 from .affine import affine_binding, masked_binding
 from .in_place import updated_in_place
 from .reductions import statement_fault
-from .scope import BlockScope, block_scope, touched_buffers
+from .scope import block_scope, touched_buffers
 from .tree import child_blocks, child_realizes, is_zero, scope_root
 
 
-def _dominance_fault(scope: BlockScope, block: Block) -> str | None:
-    """Whether a block is the only one to write what it writes."""
-    for region in block.writes:
-        writers = scope.writers.get(region.buffer, ())
+def _dominance_fault(state: ScheduleState, within: StmtSRef, block: Block) -> str | None:
+    """Whether a block is the only one to write what it writes, declared or not."""
+    scope = block_scope(state, _stmt(within))
+    for buffer in touched_buffers(state, block)[1]:
+        writers = scope.writers.get(buffer, ())
         other = next((writer for writer in writers if writer is not block), None)
         if other is not None:
             return (
-                f"it is not the only block to write {region.buffer.name!r}: "
-                f"{other.name_hint!r} does too"
+                f"it is not the only block to write {buffer.name!r}: {other.name_hint!r} does too"
             )
     return None
 
@@ -60,15 +60,16 @@ def complete_fault(
     for axis in stmt.iter_vars:
         if axis.iter_type != SPATIAL:
             return f"its iteration variable {axis.var.name!r} is not data-parallel"
-    written = {region.buffer for region in stmt.writes}
+    reads, writes = touched_buffers(state, stmt)
+    written = set(writes)
     if atomic:
         written -= atomic_buffers(stmt)
         if written and affine_binding(state, block):  # each instance runs once
             written -= updated_in_place(stmt)
-    for region in stmt.reads:
-        if region.buffer in written:
-            return f"it both reads and writes {region.buffer.name!r}"
-    return _dominance_fault(block_scope(state, _stmt(within)), stmt)
+    for buffer in reads:
+        if buffer in written:
+            return f"it both reads and writes {buffer.name!r}"
+    return _dominance_fault(state, within, stmt)
 
 
 def reduction_fault(
@@ -91,7 +92,7 @@ def reduction_fault(
     for axis in stmt.iter_vars:
         if axis.iter_type not in (SPATIAL, REDUCE):
             return f"its iteration variable {axis.var.name!r} is neither data-parallel nor reduced"
-    fault = _dominance_fault(block_scope(state, _stmt(within)), stmt)
+    fault = _dominance_fault(state, within, stmt)
     return fault or statement_fault(state, stmt)
 
 

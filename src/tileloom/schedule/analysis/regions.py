@@ -146,6 +146,8 @@ def lower_bound(
 ) -> Box | None:
     """A box that is touched completely while the variables run over their domains, or None."""
     indices = [part.min for part in region]
+    if not all(free_vars(part.extent).isdisjoint(domains) for part in region):
+        return None
     found = detect_iter_map(indices, domains, predicate, "surjective", analyzer)
     if not found:
         # What one iteration of the loops that place nothing touches is touched.

@@ -92,7 +92,7 @@ def divide(
     domains = {loop.loop_var: Range(loop.min, loop.extent) for loop in loops}
     inner = [loop.loop_var for loop in inside]
     found = subspace_divide(realize.iter_values, domains, inner, realize.predicate)
-    if found and not any(map(_counts_down, found.divisions)):
+    if found:
         parts = found.divisions
         if preserve_unit_iters:
             pairs = zip(realize.iter_values, parts, strict=True)
@@ -103,18 +103,12 @@ def divide(
         raise refuse(
             f"the values of {name_of(realize.block)} cannot be divided into a part of the loops "
             "outside and a part of the loops inside"
-            + (f": {found.errors[0]}" if found.errors else ", as one of them counts down"),
+            f": {found.errors[0]}",
             at=at,
             hint="split the loops so that the inner extents divide the outer ones",
             fast="The bindings of the inner block can not be blockized",
         )
     return Divided(simple, _TRUE, _TRUE)
-
-
-def _counts_down(part: Division) -> bool:
-    """Whether a value grows while its loops count down, which no domain can tell."""
-    extents = (part.outer_extent, part.inner_extent)
-    return any(isinstance(extent, IntImm) and extent.value < 0 for extent in extents)
 
 
 def _one_sided(

@@ -19,6 +19,7 @@ from ...expr import (
     Var,
     binary,
     const,
+    free_vars,
     post_order,
     rewrite,
     substitute,
@@ -31,10 +32,13 @@ from ...tir import (
     BufferRegion,
     BufferStore,
     For,
+    IfThenElse,
     MatchBufferRegion,
     Stmt,
     StmtRewriter,
+    While,
     make_buffer,
+    stmt_children,
 )
 from ..analysis.regions import Box, lower_bound, path_domains, sure_writes
 from ..analysis.scope import block_scope
@@ -49,7 +53,7 @@ from ..errors import name_of, refuse
 from ..rewrite import nest, statements, with_statements
 from ..sref import StmtSRef
 from ..state import ScheduleState, copy_loop
-from ._boxes import made_whole, touched_box
+from ._boxes import covers, made_whole, touched_box
 from ._buffers import check_views
 from ._domains import covering
 from ._rebuild import index_in, rebuilt
@@ -120,7 +124,7 @@ def check_made_whole(
     state: ScheduleState, writer: StmtSRef, region: BufferRegion, place: StmtSRef
 ) -> None:
     """Refuse to copy a box of which an iteration of a place makes only some elements."""
-    if _makes_whole(state, writer, region, place):
+    if _whole_box(state, writer, region, place) is not None:
         return
     raise refuse(
         f"{name_of(writer)} makes only some of the elements of {region.buffer.name!r} in a box "
@@ -130,26 +134,67 @@ def check_made_whole(
     )
 
 
-def _makes_whole(
+def _whole_box(
     state: ScheduleState, writer: StmtSRef, region: BufferRegion, place: StmtSRef
-) -> bool:
-    """Whether a block makes all of a box, and the blocks in it all that it declares."""
-    domains = path_domains(writer, place)
-    if made_whole(state, writer, region, domains, domains_around(place)) is None:
-        return False
-    return parts_make_whole(state, writer, region.buffer)
+) -> Box | None:
+    """The box that a block makes all of, if the blocks in it make all that it declares."""
+    box = made_whole(state, writer, region, path_domains(writer, place), domains_around(place))
+    return box if parts_make_whole(state, writer, region.buffer) else None
 
 
 def parts_make_whole(state: ScheduleState, writer: StmtSRef, buffer: Buffer) -> bool:
-    """Whether the blocks in a block, if any write a buffer, make all of what they declare."""
-    views = [m.buffer for m in writer.block.match_buffers if m.source.buffer is buffer]
+    """Whether the blocks in a block, if any write a buffer, make all of what it declares."""
+    wholes = [(buffer, region_of(writer.block.writes, buffer))]
+    wholes += [
+        (match.buffer, BufferRegion.full(match.buffer))
+        for match in writer.block.match_buffers
+        if match.source.buffer is buffer
+    ]
+    known = Analyzer(domains_around(writer))
+    views = {view for view, _ in wholes}
+    if _stores(writer.block.body, views) and not _surely_stores(writer.block.body, views, known):
+        return False
     inside = [
-        (part, written)
+        (part, written, whole or BufferRegion.full(view))
         for part in child_blocks(state, writer)
-        for view in (buffer, *views)
+        for view, whole in wholes
         if (written := region_of(sure_writes(state, part.block), view)) is not None
     ]
-    return not inside or any(_makes_whole(state, *pair, writer) for pair in inside)
+    return not inside or any(
+        covers(_whole_box(state, part, written, writer), whole.region, known)
+        for part, written, whole in inside
+    )
+
+
+def _stores(stmt: Stmt, buffers: set[Buffer]) -> bool:
+    """Whether a statement holds a store to one of some buffers; blocks are taken at their word."""
+    if isinstance(stmt, BlockRealize):
+        return any(region.buffer in buffers for region in stmt.block.writes)
+    if isinstance(stmt, BufferStore):
+        return stmt.buffer in buffers
+    return any(_stores(child, buffers) for child in stmt_children(stmt))
+
+
+def _surely_stores(stmt: Stmt, buffers: set[Buffer], known: Analyzer) -> bool:
+    """Whether a statement comes to a store to one of some buffers whatever its conditions are.
+
+    What calls do is not looked into; blocks are asked for themselves.
+    """
+    match stmt:
+        case BufferStore():
+            return stmt.buffer in buffers and stmt.predicate is None
+        case IfThenElse():
+            if not _surely_stores(stmt.then_case, buffers, known):
+                return False
+            other = stmt.else_case
+            return known.can_prove(stmt.condition) or (
+                other is not None and _surely_stores(other, buffers, known)
+            )
+        case BlockRealize():
+            return _stores(stmt, buffers)
+        case While():
+            return False
+    return any(_surely_stores(child, buffers, known) for child in stmt_children(stmt))
 
 
 def clipped(part: Range, size: Expr) -> Range:
@@ -161,6 +206,17 @@ def clipped(part: Range, size: Expr) -> Range:
     if first == low.value and end - first == extent.value:
         return part
     return Range(IntImm(low.dtype, first), IntImm(extent.dtype, max(end - first, 0)))
+
+
+def own_shape(region: Region, scope: StmtSRef, location: Location) -> Region | None:
+    """The region, if a copy of just that can be made: its extents are the same everywhere."""
+    if location.place is not scope:
+        return None
+    around = domains_around(scope)
+    known = Analyzer(around)
+    parts = [Range(part.min, known.simplify(part.extent)) for part in region]
+    fixed = all(free_vars(part.extent).isdisjoint(around) for part in parts)
+    return tuple(parts) if fixed else None
 
 
 def domains_around(place: StmtSRef) -> dict[Var, Range]:

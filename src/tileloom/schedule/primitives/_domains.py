@@ -120,7 +120,7 @@ class Inversion:
         if self._plain(indices):
             for index, wanted, limit in zip(indices, required, whole, strict=True):
                 if isinstance(index, Var):
-                    self._note(index, Domain(wanted, limit))
+                    self._note(buffer, index, Domain(wanted, limit))
             return True
         used: set[Var] = set().union(*map(free_vars, indices))
         if not used <= self.found.keys():
@@ -137,7 +137,7 @@ class Inversion:
             if var in self.found:
                 dom = self._values(value, outputs, required)
                 reached.append(dom)
-                self._note(var, Domain(dom, self._values(value, outputs, whole)))
+                self._note(buffer, var, Domain(dom, self._values(value, outputs, whole)))
         # The map is bijective: a box of domains is exact if it has as many elements.
         count = self._count(required)
         if count is None or count != self._count(reached):
@@ -172,8 +172,13 @@ class Inversion:
             isinstance(i, Var) and i in self.found for i in indices
         )
 
-    def _note(self, var: Var, domain: Domain) -> None:
-        self.found[var] = self.found[var].joined(domain, self.analyzer)
+    def _note(self, buffer: Buffer, var: Var, domain: Domain) -> None:
+        known = self.found[var]
+        if known.dom is not None and domain.dom is not None:
+            ends = zip(known.dom, domain.dom, strict=True)
+            if not all(self._same(a, b) for a, b in ends):
+                self.inexact.append(buffer)
+        self.found[var] = known.joined(domain, self.analyzer)
 
     # ------------------------------------------------------------------ one dimension
 
@@ -190,7 +195,7 @@ class Inversion:
             raise self._stuck(buffer, low)
         var, domain = solved
         if var in self.found:
-            self._note(var, domain)
+            self._note(buffer, var, domain)
 
     def _holds(self, big: IntSet, small: IntSet) -> bool:
         return (

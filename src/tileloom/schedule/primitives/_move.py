@@ -213,6 +213,12 @@ def _position(
             fast=f"The primitive requires all the {word}(s) of the given block to be present under "
             "the target loop",
         )
+    if forward and not takers and seen & before:
+        raise refuse(
+            f"nobody reads what {name_of(block)} makes, and {name_of(loop)} holds what it takes "
+            "from, so it is not known what an iteration can make of it",
+            at=[loop, block],
+        )
     _check_order(state, block, loop, seen, givers, takers)
     if first > last:
         raise refuse(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from ...expr import REDUCE, SPATIAL, IterVar, Var, free_vars
-from ...tir import BlockRealize, collect, undefined_vars
+from collections.abc import Collection, Iterable
+
+from ...expr import REDUCE, SPATIAL, IntImm, IterVar, Var, free_vars
+from ...tir import SERIAL, UNROLLED, BlockRealize, Buffer, collect, undefined_vars
 from ..analysis.blocks import check_compact_dataflow
+from ..analysis.cover import region_cover_fault
 from ..analysis.order import repetition_fault
 from ..analysis.regions import shared_over
-from ..analysis.scope import is_seen_outside
+from ..analysis.scope import is_seen_outside, producers
 from ..analysis.tree import blocks_in_sight, is_one, loops_in_sight
 from ..errors import name_of, refuse
 from ..sref import StmtSRef
@@ -47,6 +50,8 @@ def run_together(
                 )
     if state.enable_check:
         _check_apart(state, loop, tag)
+        if not tag:
+            check_own_results(state, loop)
     state.replace(loop, loop.loop.replace(kind=kind, thread_binding=axis))
 
 
@@ -58,7 +63,7 @@ def _check_apart(state: ScheduleState, loop: StmtSRef, tag: str) -> None:
         reduces = block.block.init is not None
         if tag and not reduces:
             continue
-        fault = shared_instances(state, loop, block, reduces)
+        fault = shared_instances(state, loop, block, reduces or _all_numbers(state, block))
         if fault is None:
             continue
         for region in block.block.writes:
@@ -72,16 +77,67 @@ def _check_apart(state: ScheduleState, loop: StmtSRef, tag: str) -> None:
                 )
 
 
+def _all_numbers(state: ScheduleState, block: StmtSRef) -> bool:
+    """Whether sizes that are not known play no part: with them, few loops are shown apart."""
+    loops = [sref.loop for sref in loops_in_sight(block)]
+    known = {loop.loop_var for loop in loops}
+    return all(
+        isinstance(loop.min, IntImm) and isinstance(loop.extent, IntImm) for loop in loops
+    ) and all(free_vars(value) <= known for value in state.realize(block).iter_values)
+
+
+def check_own_results(state: ScheduleState, loop: StmtSRef) -> None:
+    """Refuse where a block in a loop may read what another iteration of the loop makes."""
+    inside = blocks_in_sight(state, loop)
+    for block in inside:
+        if any(giver in inside for giver in producers(state, block)):
+            fault = region_cover_fault(state, block)
+            if fault is not None:
+                raise refuse(
+                    f"iterations of {name_of(loop)} depend on each other: {name_of(block)} may "
+                    f"read what another one makes, as {fault}",
+                    at=[loop, block],
+                )
+
+
+def check_not_own(
+    state: ScheduleState,
+    block: StmtSRef,
+    loops: Iterable[StmtSRef],
+    buffers: Collection[Buffer],
+    why: str,
+) -> None:
+    """Refuse where iterations of parallel loops around a block have buffers of their own.
+
+    They do where nothing outside of the loop uses a buffer; a step that uses it there as well would
+    make them share it.
+    """
+    for sref in loops:
+        if sref.loop.kind in (SERIAL, UNROLLED) or is_one(sref.loop.extent):
+            continue
+        for buffer in buffers:
+            if not is_seen_outside(state, sref, buffer):
+                raise refuse(
+                    f"each iteration of {name_of(sref)}, which is {sref.loop.kind}, has a "
+                    f"{buffer.name!r} of its own, and {why}",
+                    at=[block, sref],
+                    hint="take this step before the loop is run in parallel",
+                )
+
+
 def shared_instances(
-    state: ScheduleState, loop: StmtSRef, block: StmtSRef, reduces: bool
+    state: ScheduleState, loop: StmtSRef, block: StmtSRef, whole: bool
 ) -> str | None:
-    """Why several iterations of a loop run one instance of a block; None if they do not."""
+    """Why several iterations of a loop run one instance of a block; None if they do not.
+
+    If not `whole`, only that is asked whether the block uses the loop.
+    """
     realize = state.realize(block)
     used = frozenset[Var]().union(*map(free_vars, realize.iter_values))
     if loop.loop.loop_var not in used:
         hidden = block.block.iter_vars or loop.loop.loop_var not in undefined_vars(block.block)
         return f"{name_of(loop)} only repeats {name_of(block)}" if hidden else None
-    if not reduces:
+    if not whole:
         return None
     above = [sref.loop for sref in loops_in_sight(block)]
     cut = above.index(loop.loop)

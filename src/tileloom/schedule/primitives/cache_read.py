@@ -32,6 +32,7 @@ from ._cache import (
     insert_cache,
     offset_rules,
     only_writer,
+    own_shape,
     region_of,
     written_region,
 )
@@ -75,17 +76,18 @@ def cache_read(
     if writer is not None and not listed:
         users = _alike(state, scope, block, writer, users)
     location, region = _source(state, scope, buffer, writer, users)
-    own = location.place is scope
-    cache = cache_buffer(buffer, storage_scope, [p.extent for p in region.region] if own else None)
+    whole = own_shape(region.region, scope, location)
+    own, box = whole is not None, whole or region.region
+    cache = cache_buffer(buffer, storage_scope, [p.extent for p in box] if own else None)
     stage, copy = copy_stage(
-        region.region,
+        box,
         buffer,
         cache,
         f"{buffer.name}_{storage_scope}",
         buffer if own else None,
         domains_around(location.place),
     )
-    indices, regions = offset_rules(region.region) if own else (None, None)
+    indices, regions = offset_rules(box) if own else (None, None)
     rewriter = UseInstead(buffer, cache, indices, regions)
     insert_cache(state, scope, location, [(0, stage)], users, rewriter, cache)
     return state.sref(copy)

@@ -27,6 +27,7 @@ from ._cache import (
     insert_cache,
     offset_rules,
     only_writer,
+    own_shape,
     parts_make_whole,
     region_of,
     written_region,
@@ -74,7 +75,8 @@ def cache_write(
         _check_all_written(state, block, written, location.place, region)
     else:
         check_made_whole(state, block, written, location.place)
-    own = location.place is scope
+    whole = own_shape(region, scope, location)
+    own, region = whole is not None, whole or region
     cache = cache_buffer(buffer, storage_scope, [p.extent for p in region] if own else None)
     name = f"{buffer.name}_{storage_scope}"
     outer = domains_around(location.place)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ...expr import (
     REDUCE,
     SPATIAL,
+    Analyzer,
     And,
     Expr,
     IterVar,
@@ -29,7 +30,8 @@ from ...tir import (
 )
 from ..analysis.blocks import check_reduction, loaded_points
 from ..analysis.order import repetition_fault
-from ..analysis.tree import is_ancestor, is_one, loops_above, loops_in_sight
+from ..analysis.scope import touched_buffers
+from ..analysis.tree import child_realizes, is_ancestor, is_one, loops_above, loops_in_sight
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, LoopRef, primitive
 from ..sref import StmtSRef
@@ -72,6 +74,8 @@ def decompose_reduction(state: ScheduleState, block: BlockRef, loop: LoopRef) ->
         )
     _check_no_reduction_outside(state, block, loop)
     _check_no_repetition(state, block, loop)
+    _check_runs(block, loop)
+    _check_start_is_there(state, block, loop)
     realize, target = state.realize(block), block.block
     init = _init_realize(realize)
     inside = [outer for outer in loops_above(block) if outer is loop or is_ancestor(loop, outer)]
@@ -112,6 +116,42 @@ def _check_no_repetition(state: ScheduleState, block: StmtSRef, loop: StmtSRef) 
             at=[loop, block],
             hint="decompose at a loop inside of those that repeat it",
         )
+
+
+def _check_runs(block: StmtSRef, loop: StmtSRef) -> None:
+    """Refuse where an iteration may run no step at all of what it would start.
+
+    What was finished before would be started again then.
+    """
+    known, variables = Analyzer(), set[Var]()
+    for inner in loops_above(block):
+        extent = inner.loop.extent
+        inside = inner is loop or is_ancestor(loop, inner)
+        if inside and free_vars(extent) & variables and not known.can_prove(extent > 0):
+            raise refuse(
+                f"{name_of(inner)} may have no iterations, {extent}, in some iterations of the "
+                "loops outside, where results would be started all the same",
+                at=[loop, inner],
+                hint="decompose before blocks are moved",
+            )
+        known.bind(inner.loop.loop_var, Range(inner.loop.min, extent))
+        variables.add(inner.loop.loop_var)
+
+
+def _check_start_is_there(state: ScheduleState, block: StmtSRef, loop: StmtSRef) -> None:
+    """Refuse to start results before the loop that makes what they start with."""
+    init = block.block.init
+    started = () if init is None else loaded_points(init)
+    for realize in child_realizes(state, loop.loop):
+        written = touched_buffers(state, realize.block)[1]
+        made = next((region.buffer for region in started if region.buffer in written), None)
+        if made is not None and realize.block is not block.block:
+            raise refuse(
+                f"the results of {name_of(block)} start with {made.name!r}, which "
+                f"{name_of(realize.block)} writes inside of {name_of(loop)}",
+                at=[loop, block, realize.block],
+                hint="decompose at a loop inside of those that make the start",
+            )
 
 
 def _init_realize(realize: BlockRealize) -> BlockRealize:

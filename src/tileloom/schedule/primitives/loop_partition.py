@@ -18,13 +18,15 @@ from ...tir import (
 from ..analysis.affine import affine_binding
 from ..analysis.blocks import leaf_store, loop_iter_type
 from ..analysis.reductions import check_statements
-from ..analysis.tree import child_blocks, require_plain_loop
+from ..analysis.scope import touched_buffers
+from ..analysis.tree import child_blocks, is_ancestor, loops_above, require_plain_loop
 from ..errors import name_of, refuse
 from ..instruction import IntRef, LoopRef, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from ._blockize import relaxed
 from ._tensorize import Renewed
+from ._threads import check_not_own
 
 
 @primitive("LoopPartition", flat="factors")
@@ -62,6 +64,10 @@ def loop_partition(
     if not blocks:
         raise refuse(f"{name_of(loop)} holds no block", at=[loop])
     _check_reductions(state, loop, blocks)
+    for block in blocks:
+        written = touched_buffers(state, block.block)[1]
+        inside = (s for s in loops_above(block) if s is loop or is_ancestor(loop, s))
+        check_not_own(state, block, inside, written, "each of the pieces would use it")
     name = f"{blocks[0].block.name_hint}_{node.loop_var.name}"
     pieces: list[BlockRealize] = []
     loops: list[For] = []

@@ -170,6 +170,12 @@ class _Padder:
         if not isinstance(store, BufferStore) or not isinstance(init, (BufferStore, type(None))):
             raise self._not_einsum("its body is more than one store")
         self._check_indices([store] if init is None else [store, init])
+        for axis in self.block.iter_vars:
+            if axis.iter_type != REDUCE and axis.var in self.padded.keys() - set(store.indices):
+                raise self._not_einsum(
+                    f"{axis.var.name!r} does not place its results, so padding it would store "
+                    "other values over them"
+                )
         for node in post_order(store.value):
             if isinstance(node, (Div, Mod, FloorDiv, FloorMod)) and not node.dtype.is_float:
                 raise self._not_einsum(f"{node} divides, and the padding is zero")

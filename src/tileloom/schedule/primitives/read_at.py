@@ -33,17 +33,29 @@ from ...tir import (
     seq,
 )
 from ..analysis.cover import check_stage_pipeline
-from ..analysis.regions import check_declared, lower_bound, path_domains, storage_rank
-from ..analysis.scope import touched_buffers
+from ..analysis.regions import (
+    check_declared,
+    lower_bound,
+    path_domains,
+    storage_rank,
+    sure_writes,
+)
+from ..analysis.scope import block_scope, touched_buffers
 from ..analysis.starts import check_starts
-from ..analysis.tree import child_realizes, is_one, is_zero, scope_root
+from ..analysis.tree import (
+    child_realizes,
+    is_one,
+    is_zero,
+    lowest_common_ancestor,
+    scope_root,
+)
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, LoopRef, ReadIndex, WriteIndex, primitive
 from ..rewrite import nest
 from ..sref import StmtSRef
 from ..state import ScheduleState, copy_loop
-from ._boxes import covers, first_load, touched_box
-from ._cache import Region, UseInstead, cache_buffer, region_of
+from ._boxes import covers, first_load, made_whole, touched_box
+from ._cache import Region, UseInstead, cache_buffer, parts_make_whole, region_of
 from ._domains import Box, hull_of
 from ._rebuild import rebuilt
 from ._storage import check_scope
@@ -147,7 +159,9 @@ def _copy_at(
     users = [use.block for use in uses if start <= use.index < end]
     chosen = [u.block for u in uses if (u.reads if is_read else u.writes)]
     domain = _domain(state, loop, chosen, buffer, storage_scope, outer, is_read)
-    if not is_read:
+    if is_read:
+        _check_made(state, loop, chosen, buffer, domain, storage_scope, outer)
+    else:
         for writer in chosen:
             if region_of(writer.block.writes, buffer) is None:
                 raise refuse(
@@ -280,6 +294,54 @@ def _shared(storage_scope: str) -> str | None:
     return storage_scope if storage_rank(storage_scope) > 0 else None
 
 
+def _check_made(
+    state: ScheduleState,
+    loop: StmtSRef,
+    readers: Sequence[StmtSRef],
+    buffer: Buffer,
+    domain: Region,
+    storage_scope: str,
+    outer: dict[Var, Range],
+) -> None:
+    """Refuse where the copy would read between what is read now, which nobody may have written."""
+    scope = scope_root(loop)
+    writers = [state.sref(w) for w in block_scope(state, scope.block).writers.get(buffer, ())]
+    if not writers:
+        return
+    shared = _shared(storage_scope)
+    for reader in readers:
+        region = region_of(reader.block.reads, buffer) or BufferRegion.full(buffer)
+        if _holds(state, reader, region, path_domains(reader, loop, shared), outer, domain):
+            return
+    full = BufferRegion.full(buffer)
+    for writer in writers:
+        made = region_of(sure_writes(state, writer.block), buffer)
+        apart = lowest_common_ancestor([writer, loop]) is scope
+        apart = apart and parts_make_whole(state, writer, buffer)
+        running = path_domains(writer, scope)
+        if apart and made and _holds(state, writer, made, running, {}, full.region):
+            return
+    raise refuse(
+        f"the blocks in {name_of(loop)} may read only some of the elements of {buffer.name!r} in "
+        "a box around them, so a copy of the box would read what may not be written",
+        at=[loop, *readers],
+        hint="let loops read whole boxes, by factors that divide",
+    )
+
+
+def _holds(
+    state: ScheduleState,
+    block: StmtSRef,
+    region: BufferRegion,
+    running: dict[Var, Range],
+    outer: dict[Var, Range],
+    domain: Region,
+) -> bool:
+    """Whether a block touches all of a domain while loops run."""
+    box = made_whole(state, block, region, running, outer)
+    return covers(box, domain, Analyzer(outer))
+
+
 def _check_written(
     state: ScheduleState,
     loop: StmtSRef,
@@ -294,10 +356,13 @@ def _check_written(
     analyzer = Analyzer(outer)
     for user in users:
         reads = user.block.init is None and region_of(user.block.reads, buffer) is not None
-        if not reads and user in writers:
+        if not reads and user in writers and parts_make_whole(state, user, buffer):
             parts, predicate = _box(state, user, buffer, reads=False)
             running = path_domains(user, loop, _shared(storage_scope))
             if covers(lower_bound(parts, running, predicate, analyzer), domain, analyzer):
+                return
+            region = region_of(user.block.writes, buffer) or BufferRegion.full(buffer)
+            if _holds(state, user, region, running, outer, domain):
                 return
         if reads:
             raise refuse(
@@ -305,9 +370,6 @@ def _check_written(
                 "it, so the copy would not hold it",
                 at=[loop, user],
             )
-    scope = scope_root(loop)
-    if buffer in scope.block.alloc_buffers:
-        return
     raise refuse(
         f"{name_of(loop)} may leave elements of {buffer.name!r} unwritten, which a copy of the "
         "whole region would overwrite",

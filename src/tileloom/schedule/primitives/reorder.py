@@ -14,6 +14,7 @@ from ..errors import name_of, refuse
 from ..instruction import LoopRef, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState, copy_loop
+from ._threads import check_own_results
 
 
 @primitive("Reorder")
@@ -37,6 +38,8 @@ def reorder(state: ScheduleState, *ordered_loops: LoopRef) -> None:
     _check_dependences(order)
     _check_blocks(state, chain[0])
     _check_starts(state, chain, order)
+    if state.enable_check and order != chain:
+        check_own_results(state, chain[0])
     body: Stmt = chain[-1].loop.body
     for sref in reversed(order):
         body = copy_loop(sref.loop, body)

@@ -210,8 +210,10 @@ def _inverse(
 
 
 def _check_covered(block: StmtSRef, producer: StmtSRef, back: dict[Var, Expr]) -> None:
-    """The producer must run for every iteration of the consumer."""
-    domains: dict[Var, Range] = {axis.var: axis.domain for axis in producer.block.iter_vars}
+    """The producer, in blocks around it or not, must run for every iteration of the consumer."""
+    scope = scope_root(block)
+    inside = [s for s in (producer, *producer.ancestors()) if s.is_block and s is not scope]
+    domains: dict[Var, Range] = {a.var: a.domain for s in inside for a in s.block.iter_vars}
     analyzer = Analyzer()
     for axis in block.block.iter_vars:
         low, high = analyzer.int_set(back[axis.var], domains)

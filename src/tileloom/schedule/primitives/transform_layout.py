@@ -28,6 +28,8 @@ from ...tir import (
     Stmt,
     StmtRewriter,
 )
+from ..analysis.scope import touched_buffers
+from ..analysis.tree import child_blocks, loops_above
 from ..errors import name_of, refuse
 from ..instruction import Arguments, BlockRef, Text, primitive
 from ..sref import StmtSRef
@@ -35,6 +37,7 @@ from ..state import ScheduleState
 from ._index_maps import INDEX_MAP, as_index_map, index_map_text
 from ._layout_padding import LayoutPadding, fill_block, insert_fill, is_written
 from ._padded_writer import pad_writers
+from ._threads import check_not_own
 
 _READ, _WRITE = 0, 1
 _SIDES = ("read", "write")
@@ -171,6 +174,10 @@ def transform_layout(
     if not isinstance(changed, Block):
         raise refuse("the block cannot be rewritten", at=[owner])
     if filling is not None and padded is None:
+        for writer in child_blocks(state, owner):
+            if old in touched_buffers(state, writer.block)[1]:
+                why = "a block outside would write the padding"
+                check_not_own(state, writer, loops_above(writer), [old], why)
         fill = rewriter.visit(fill_block(new, filling, assumed))
         changed = insert_fill(changed, fill, new, first=assumed)
     name = state.function_of(owner)
