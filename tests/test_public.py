@@ -37,6 +37,16 @@ def test_the_example_of_the_front_page():
     assert normalise(x).tolist() == [[0.25] * 4] * 2
 
 
+def test_lower_is_a_function_whatever_was_loaded_before():
+    a = tileloom.te.placeholder((4,), name="A")
+    func = tileloom.te.create_prim_func([a, tileloom.te.compute((4,), lambda i: a[i] * 2.0)])
+    tileloom.build(func)
+    assert "T.block" in str(func) and "T.block" not in str(tileloom.lower(func, "cpu"))
+    from tileloom.lower import PIPELINE, lower
+
+    assert PIPELINE and str(lower(func)) == str(tileloom.lower(func))
+
+
 def test_what_is_loaded_when():
     """LLVM is loaded when something must be compiled, and NumPy not by the import alone."""
     script = """

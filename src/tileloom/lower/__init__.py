@@ -1,4 +1,13 @@
-"""Lowering: blocks -> loops -> flat, one pass a file, the pipelines in `pipeline`."""
+"""Lowering: blocks -> loops -> flat, one pass a file, the pipelines in `pipeline`.
+
+`tileloom.lower` is both this room and the function of that name, whichever was asked for first.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
 
 from .pipeline import (
     BLOCKS_TO_LOOPS,
@@ -22,3 +31,13 @@ __all__ = [
     "split_host_device",
     "verify_gpu_code",
 ]
+
+
+class _Room(ModuleType):
+    """The room, called as the function."""
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return lower(*args, **options)
+
+
+sys.modules[__name__].__class__ = _Room

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from ..base.errors import InternalError, UserError
 from ..expr import Expr, IndexMap, IntImm, Var, const, free_vars, simplify, substitute
@@ -13,6 +13,7 @@ from . import primitives
 from .analysis.debug import verify_analyses
 from .errors import LEVELS, ScheduleError, name_of, refuse
 from .instruction import Arguments, Instruction, InstructionKind, Parameter, Sampled, can, kinds
+from .methods import PrimitiveMethods
 from .rv import RV, BlockRV, LoopRV, expr_rv, is_rv
 from .sref import StmtSRef
 from .state import ScheduleState
@@ -24,7 +25,7 @@ _DEBUG = {"none": 0, "all": 3}
 _VERIFY_REFERENCES, _VERIFY_ANALYSES = 1, 2
 
 
-class Schedule:
+class Schedule(PrimitiveMethods):
     """A program that is transformed step by step, each step checked, none changing what it means.
 
     The methods have the names and the meaning that they have in TVM's `tir.Schedule`; see
@@ -374,11 +375,6 @@ class Schedule:
         if isinstance(value, Mapping):
             return {key: self._value(item) for key, item in value.items()}
         return [self._value(v) for v in value] if isinstance(value, (list, tuple)) else value
-
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Callable[..., Any]:
-            """The methods of the primitives, which their registration adds."""
 
 
 def _buffer_index(block: Block, role: str, value: Any) -> int:

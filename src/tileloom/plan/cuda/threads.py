@@ -75,7 +75,7 @@ def several_at_once(sch: Schedule, rv: BlockRV, loop: LoopRV) -> LoopRV:
         return loop
     _, inner = sch.split(loop, [None, AT_ONCE])
     sch.unroll(inner)
-    return inner  # type: ignore[no-any-return]
+    return inner
 
 
 def _in_parts(sch: Schedule, depth: LoopRV, tile: Tile) -> tuple[list[LoopRV], LoopRV, LoopRV]:

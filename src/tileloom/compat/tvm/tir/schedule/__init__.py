@@ -59,7 +59,7 @@ class _Schedule(schedule.Schedule):
             index_map, separators = IndexMap.from_func_with_separators(
                 index_map, region.buffer.ndim, index_dtype=_index_dtype(stmt)
             )
-        super().transform_layout(block, buffer, index_map, pad_value, **options)  # type: ignore[misc]
+        super().transform_layout(block, buffer, index_map, pad_value, **options)
         if separators:
             self.set_axis_separator(block, buffer, separators)
 
