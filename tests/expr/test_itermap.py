@@ -347,6 +347,19 @@ def test_variables_in_a_wider_type() -> None:
     assert [str(p.inner) for p in divided.divisions] == ['T.Cast("int64", j) - T.int64(2)']
 
 
+@pytest.mark.parametrize(
+    ("start", "inner"),
+    [(0, 'T.Cast("int64", j)'), (1, 'T.Cast("int64", j) - T.int64(1)')],
+)
+def test_a_wider_variable_from_its_start_on(start, inner) -> None:
+    j = Var("j")
+    wide = cast("int64", j)
+    found = detect_iter_map([wide // 4, wide % 4], {j: Range(start, start + 8)})
+    assert bool(found.indices) is (start == 0)
+    divided = subspace_divide([wide - start], {j: Range(start, start + 8)}, [j])
+    assert [str(p.inner) for p in divided.divisions] == [inner]
+
+
 def test_conditions_that_leave_nothing() -> None:
     """What never runs is any map."""
     domains = {I: Range(3, 2), J: Range(0, 2)}

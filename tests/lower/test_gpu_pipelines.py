@@ -16,12 +16,17 @@ from lower.gpu_programs import (
 )
 from tileloom.base.errors import UserError
 from tileloom.driver import build
+from tileloom.expr import const
 from tileloom.lower import lower
+from tileloom.lower.inject_ptx_async_copy import inject_ptx_async_copy
 from tileloom.lower.threads import is_sync
 from tileloom.script import tir as T
 from tileloom.tir import (
     Allocate,
+    AttrStmt,
+    Evaluate,
     For,
+    PrimFunc,
     collect,
     pre_order,
     run,
@@ -213,6 +218,16 @@ def test_copies_inside_of_thread_loops():
     sizes = {a.buffer_var.name: int(a.extents[0]) for a in collect(flat.body, Allocate)}
     assert sizes == {"C_local": 4, "A_shared": 64, "B_shared": 64}
     assert syncs(flat) == 2
+
+
+@pytest.mark.parametrize(("in_flight", "count"), [(None, 0), (2, 2)])
+def test_waits_for_copies_under_way(in_flight, count):
+    body = Evaluate(const(1))
+    if in_flight is not None:
+        body = AttrStmt(const(0), "async_wait_inflight_count", const(in_flight), body)
+    wait = AttrStmt(const(0), "async_wait_queue_scope", const(0), body)
+    func = inject_ptx_async_copy(PrimFunc((), wait))
+    assert str(func.body).strip() == f"T.ptx_wait_group({count})"
 
 
 def test_double_buffers():

@@ -55,3 +55,27 @@ def test_plain_reads_of_the_same_memory_are_refused() -> None:
     sch = Schedule(mixed)
     with pytest.raises(ScheduleError, match="both reads and writes 'H'"):
         sch.parallel(sch.get_loops("h")[0])
+
+
+@T.prim_func
+def by_pointer(
+    A: T.Buffer((100,), "int32"), H: T.Buffer((7,), "int32"), B: T.Buffer((7,), "int32")
+):
+    for i in range(100):
+        with T.block("h"):
+            vi = T.axis.spatial(100, i)
+            T.atomic_add(H.access_ptr("rw", offset=A[vi]), 1)
+    for i in range(7):
+        with T.block("b"):
+            vi = T.axis.spatial(7, i)
+            B[vi] = H[vi] * 2
+
+
+def test_what_a_pointer_leads_to_is_read_and_written_anywhere() -> None:
+    sch = Schedule(by_pointer)
+    block = sch.get(sch.get_block("h"))
+    for regions, names in ((block.reads, ["H", "A"]), (block.writes, ["H"])):
+        assert sorted(r.buffer.name for r in regions) == sorted(names)
+        (whole,) = [r for r in regions if r.buffer.name == "H"]
+        assert [(part.min.value, part.extent.value) for part in whole.region] == [(0, 7)]
+    assert [sch.get(b).name_hint for b in sch.get_consumers("h")] == ["b"]

@@ -12,6 +12,7 @@ from schedule.verify_texts import GATHER, MATMULS, RIGHT
 from tileloom.base.errors import UnsupportedError, UserError
 from tileloom.schedule import Schedule
 from tileloom.schedule.verify import verify_program
+from tileloom.script import from_source
 from tir.programs import softmax
 
 pytest.importorskip("islpy")
@@ -192,3 +193,20 @@ def test_a_schedule_verifies_itself() -> None:
     assert schedule.copy().verify("main").ok
     with pytest.raises(UserError, match="name the function"):
         schedule.verify("other")
+
+
+@pytest.mark.parametrize(("guard", "state"), [("i * i < 25", "unknown"), ("i < 5", "ok")])
+def test_a_guard_that_is_not_affine_proves_nothing_wrong(guard: str, state: str) -> None:
+    func = from_source(f"""
+from tileloom.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer((5,), "float32"), B: T.Buffer((5,), "float32")):
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(5, i)
+            T.where({guard})
+            B[v] = A[v]
+""")
+    assert verify_program(func).state == state
+    assert verify_program(from_source(str(func).replace(guard, "i < 6"))).state == "wrong"

@@ -51,6 +51,18 @@ def test_products(product: Product) -> None:
         np.testing.assert_allclose(c.astype(wide), wanted, tolerance, tolerance)
 
 
+@pytest.mark.parametrize(("operand", "held"), [("RA", 4), ("RB", 2), ("RC", 4)])
+def test_registers_that_nobody_has_written(operand: str, held: int) -> None:
+    text = str(one_product(find_mma("m16n8k8", "fp16", "fp16", "fp32")))
+    fill = f"T.unroll({held}):\n            {operand}[i] ="
+    assert fill in text
+    func = function(text.replace(fill, fill.replace(f"({held})", f"({held - 1})")))
+    arrays = np.zeros((16, 8), "float16"), np.zeros((8, 8), "float16"), np.zeros((16, 8), "float32")
+    with pytest.raises(KernelDefect) as caught:
+        run_kernels(lower(func, GPU), *arrays)
+    assert caught.value.kind == "uninitialised" and f"{operand}[" in str(caught.value)
+
+
 def test_tf32_drops_thirteen_bits() -> None:
     p = find_mma("m16n8k4", "tf32", "tf32", "fp32")
     a = np.full((16, 4), 1 + 2**-11, "float32")

@@ -122,6 +122,17 @@ def test_nodes_that_no_output_needs_are_not_imported():
 # ---------------------------------------------------------------------------- values
 
 
+@pytest.mark.parametrize(("parts", "count"), [("2", 3), ("5", 1), ("9", 1), ("1", 5)])
+def test_a_sequence_of_parts_of_one_size(parts, count):
+    text = f"""cut (float[2, 5] x) => (float[2, 5] y, int64 n, float[2, k] z)
+      <int64 s = {{{parts}}}, int64 last = {{-1}}> {{ q = SplitToSequence<axis = 1>(x, s)
+      y = ConcatFromSequence<axis = 1>(q) n = SequenceLength(q) z = SequenceAt(q, last) }}"""
+    x = np.arange(10, dtype=np.float32).reshape(2, 5)
+    y, n, z = run(model(text), x)
+    assert np.array_equal(x, y) and n == count
+    assert np.array_equal(z, x[:, int(parts) * (count - 1) :])
+
+
 RESHAPE = model("to (float[n] x, int64[k] shape) => (float[a] y) { y = Reshape(x, shape) }")
 
 
