@@ -102,3 +102,13 @@ except ImportError as error:
 def test_the_version_is_one():
     text = (ROOT / "src/tileloom/__init__.py").read_text()
     assert re.search(r'__version__ = "(.*)"', text).group(1) == tileloom.__version__
+
+
+@pytest.mark.parametrize(("missing", "text"), [("onnx", "needs the package 'onnx'"), ("numpy", "")])
+def test_a_package_that_is_missing_is_named(missing, text):
+    code = f"import sys; sys.modules[{missing!r}] = None; import tileloom.onnx"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ModuleNotFoundError: ") and missing in last
+    assert ("tileloom.onnx needs" in last) is bool(text) and text in last

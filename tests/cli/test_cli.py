@@ -6,13 +6,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from tileloom.base.settings import override
-from tileloom.cli import trial
+from tileloom.cli import doctor_command, trial
 from tileloom.cli.app import cli
 
 onnx = pytest.importorskip("onnx")
@@ -189,6 +190,25 @@ def test_bench(model):
     result = call("bench", model, "--dim", "batch=2")
     assert result.exit_code == 0 and "tileloom" in result.output
     assert "softmax" in call("bench", "list").output
+
+
+def test_doctor_finds_the_assembler(tmp_path, monkeypatch):
+    def ptxas_of(output):
+        (row,) = [line.split() for line in output.splitlines() if line.split()[:1] == ["ptxas"]]
+        return row[1:]
+
+    monkeypatch.setenv("PTXAS", "/of/the/variable/ptxas")
+    assert ptxas_of(call("doctor").output) == ["/of/the/variable/ptxas"]
+    monkeypatch.delenv("PTXAS")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(doctor_command, "find_spec", lambda name: None)
+    assert ptxas_of(call("doctor").output)[:2] == ["not", "found"]
+    wheel = tmp_path / "nvcc" / "bin" / "ptxas"
+    wheel.parent.mkdir(parents=True)
+    wheel.touch()
+    found = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
+    monkeypatch.setattr(doctor_command, "find_spec", lambda name: found)
+    assert ptxas_of(call("doctor").output)[0].startswith(str(tmp_path)[:30])  # the rest is below
 
 
 def test_doctor():

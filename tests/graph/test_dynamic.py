@@ -150,11 +150,12 @@ def test_arrays_beyond_32_bits_are_refused() -> None:
         compile_family(Graph([x], [ops.neg(x)]))
 
 
-def test_a_small_first_call_leaves_a_guard_for_large_arrays() -> None:
+@pytest.mark.parametrize("where", [(), ("cuda -arch=sm_80", "emulator")], ids=["cpu", "gpu"])
+def test_a_small_first_call_leaves_a_guard_for_large_arrays(where: tuple[str, ...]) -> None:
     space = Space()
     n = symbol(space, "n", 1, (1 << 31) - 1, 5)
     x = Tensor(TensorType((n, 4), dtype("int8")), "x")
-    family = compile_family(Graph([x], [ops.neg(x)]))
+    family = compile_family(Graph([x], [ops.neg(x)]), *where)
     assert family.holds({"n": 1 << 28})
     assert not family.holds({"n": 1 << 30})
 

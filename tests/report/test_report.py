@@ -33,6 +33,14 @@ def trace():
     return trace_graph(network(), Target.host())
 
 
+def test_stages_are_summed_up() -> None:
+    x = Tensor(tensor_type((8,), "float32"), "x")
+    weight = ops.constant(np.arange(8, dtype="float32"))
+    graph = Graph([x], [ops.exp(ops.exp(ops.add(x, weight)))])
+    imported = trace_graph(graph, Target.host()).stage("imported")
+    assert imported.summary == "3 nodes, 1 constants: exp x2, add"
+
+
 def test_stages(trace) -> None:
     names = [stage.name for stage in trace.stages]
     assert names[:3] == ["imported", "expanded", "optimized"] and names[-1] == "packed"

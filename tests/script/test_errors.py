@@ -59,6 +59,8 @@ def test_negative_extents_are_refused(note: str) -> None:
         ("«v = T.axis.spatial(8, i)»", "belongs into a block", None),
         ("for j in «[1, 2]»: pass", "not a loop range", "T.grid"),
         ("for «j, k» in T.grid(2): pass", "2 names for 1 loops", None),
+        ("«j, k = i»", "2 names for 1 values", None),
+        ("«j, k = i, i, i»", "2 names for 3 values", None),
         ("for j in «range(0, 8, 2)»: pass", "a loop has no step", None),
         ("try: pass\n        finally: pass", "Try statements are not part", None),
         ("x = «{0}»", "Set is not part", None),

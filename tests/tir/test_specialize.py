@@ -78,6 +78,8 @@ def test_what_is_not_concerned_stays_the_same_object() -> None:
     second = loops((n,), lambda i: store(b, (i,), i))
     f = func((a, b, n, m), seq(first, second))
     assert specialize(f, {m: 3}).body is f.body
+    blocks = softmax(2, 3)
+    assert specialize(blocks.replace(params=(*blocks.params, m)), {m: 3}).body is blocks.body
     assert specialize(f, {n: 3}).body.seq[0] is first
 
 
