@@ -7,6 +7,7 @@ import pytest
 
 from lower.programs import TRUE, check, function, nest
 from tileloom.base.errors import InternalError
+from tileloom.driver import build
 from tileloom.expr import (
     And,
     Call,
@@ -179,6 +180,20 @@ def test_guards_become_masks():
     (store,) = stores(vectorize_loops(func))
     assert store.predicate is not None
     check(func)
+
+
+@pytest.mark.parametrize("lanes", [2, 4])
+def test_what_all_lanes_read_is_loaded_if_one_wants_it(lanes):
+    A, B, C = (make_buffer((40,), "int32", name) for name in "ABC")
+    o, v = Var("o"), Var("v")
+    at = o * lanes + v
+    body = IfThenElse(B[at] > 0, BufferStore(A, A[at] * C[o + B[0] % 2], (at,)))
+    func = function(nest(body, (o, 40 // lanes), (v, lanes, "vectorized")), A, B, C, root=False)
+    check(func)
+    a, b = np.arange(1, 41).astype("int32"), np.arange(40).astype("int32") % 3
+    wanted = np.where(b > 0, a * (np.arange(40) // lanes), a)
+    build(func)(a, b, np.arange(40).astype("int32"))
+    assert np.array_equal(a, wanted)
 
 
 def test_a_single_guard_lets_scalar_loads_stay_scalar():

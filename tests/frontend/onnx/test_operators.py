@@ -287,3 +287,8 @@ def test_blocks_of_a_scale_without_their_size(extent):
 def test_doubles_keep_their_digits(kind, values, wanted):
     found = convert_array(np.array(values, np.float64), np.dtype(kind))
     assert found.dtype == kind and found.tolist() == wanted
+
+
+def test_powers_of_integers_are_exact():
+    found = run_node("Pow", i64(3, 7, -5), i64(39, 22, 27), opset=13)
+    assert found.tolist() == [3**39, 7**22, (-5) ** 27]
