@@ -31,6 +31,7 @@ from ..tir import (
     structural_equal,
 )
 from .library.intrinsics import DEFINITIONS
+from .library.intrinsics.elsewhere import why_missing
 
 Array = np.ndarray[Any, Any]
 _REGISTERED: dict[str, TensorIntrin] = {}
@@ -82,6 +83,9 @@ class TensorIntrin:
             # The project's own ones are checked by its tests, not each time they are loaded.
             found = _REGISTERED[name] = TensorIntrin(*DEFINITIONS[name]())
         if found is None and not allow_missing:
+            known = why_missing(name)
+            if known is not None:
+                raise UserError(f"the tensor intrinsic {name!r} {known[0]}", hint=known[1])
             near = get_close_matches(name, TensorIntrin.names(), 3)
             hint = f"did you mean {', '.join(near)}?" if near else None
             raise UserError(f"no tensor intrinsic is called {name!r}", hint=hint)

@@ -12,6 +12,8 @@ from .....schedule import StmtSRef
 from .....schedule.analysis.tree import const_extent, loops_above, scope_root
 from .....tir import Block, BlockRealize, For, PrimFunc, pre_order
 from ..._names import missing
+from ._auto_tensorize import AutoTensorizeMappingInfo, get_auto_tensorize_mapping_info
+from ._suggest import suggest_index_map
 
 
 @dataclass(frozen=True)
@@ -107,5 +109,8 @@ def has_block(sch: schedule.Schedule, block_name: str) -> bool:
     return any(isinstance(n, Block) and n.name_hint == block_name for n in pre_order(body))
 
 
-__all__ = ["TensorizeInfo", "get_tensorize_loop_mapping", "has_block", "is_output_block"]
+__all__ = [
+    "AutoTensorizeMappingInfo", "TensorizeInfo", "get_auto_tensorize_mapping_info",
+    "get_tensorize_loop_mapping", "has_block", "is_output_block", "suggest_index_map",
+]  # fmt: skip
 __getattr__ = missing(__name__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..._names import missing
-from . import arm_cpu, cuda, dot_product_common, hexagon, rocm, x86
+from . import arm_cpu, cuda, dot_product_common, hexagon, metal, riscv_cpu, rocm, x86
 
-__all__ = ["arm_cpu", "cuda", "dot_product_common", "hexagon", "rocm", "x86"]
+__all__ = ["arm_cpu", "cuda", "dot_product_common", "hexagon", "metal", "riscv_cpu", "rocm", "x86"]
 __getattr__ = missing(__name__)

@@ -19,10 +19,10 @@ _SHORT = {
     "float8_e4m3fn": "e4m3", "e4m3_float8": "e4m3", "float8_e5m2": "e5m2", "e5m2_float8": "e5m2",
 }  # fmt: skip
 # WMMA_LOAD_16x16x16_F16_A_TRANS_DYN_INTRIN and the like; without DYN the scope is "shared".
-_LOAD = re.compile(r"WMMA_LOAD_16x16x16_(F16|S8)_([AB](?:_TRANS)?)(_DYN)?_INTRIN")
-_OTHER = re.compile(r"(WMMA_(?:SYNC|FILL|STORE)_16x16x16_\w+)_INTRIN")
+_LOAD = re.compile(r"WMMA_LOAD_(16x16x16|8x8x32)_(F16|S8|S4)_([AB](?:_TRANS)?)(_DYN)?_INTRIN")
+_OTHER = re.compile(r"(WMMA_(?:SYNC|FILL|STORE)_(?:16x16x16|8x8x32)_\w+)_INTRIN")
 # LDMATRIX_f16_A_TRANS_DYN_INTRIN, MMA_f16f16f32_TRANS_B_INTRIN, MMA_fill_16x16_f32_INTRIN, ...
-_MMA = re.compile(r"(LDMATRIX|MMA)_(\w+)_INTRIN")
+_MMA = re.compile(r"(LDMATRIX|MMA)_(\w+)_INTRIN(_SIMPLE)?")
 _missing = missing(__name__)
 # The older names.
 shared_16x16_to_ldmatrix_32x8_layout = shared_16x16_to_mma_32x8_layout
@@ -81,15 +81,15 @@ def get_mma_intrin_group(
 def __getattr__(name: str) -> str:
     load = _LOAD.fullmatch(name)
     if load is not None:
-        scope = "shared_dyn" if load[3] else "shared"
-        return f"wmma_load_{_SHAPE}_{load[1]}_{load[2]}_{scope}".lower()
+        scope = "shared_dyn" if load[4] else "shared"
+        return f"wmma_load_{load[1]}_{load[2]}_{load[3]}_{scope}".lower()
     other = _OTHER.fullmatch(name)
     if other is not None:
         return other[1].lower()
     mma = _MMA.fullmatch(name)
     if mma is not None:
         head = "mma_ldmatrix" if mma[1] == "LDMATRIX" else "mma"
-        return f"{head}_{mma[2]}".lower()
+        return f"{head}_{mma[2]}{'_simple_' if mma[3] else ''}".lower()
     return str(_missing(name))
 
 
