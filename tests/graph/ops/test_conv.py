@@ -10,7 +10,9 @@ import pytest
 
 from graph.ops.checks import check, values
 from tileloom.base.errors import DTypeError, ShapeError
+from tileloom.driver import compile_graph
 from tileloom.graph import ops
+from tileloom.graph.nodes import Graph, Tensor, tensor_type
 
 
 def direct(x, w, strides, pads, dilations, groups):
@@ -87,6 +89,65 @@ def test_integers_padded_with_their_zero_point(outputs, rng) -> None:
             total = b.astype("int64").sum(tuple(range(1, rank + 2)))
             want += 200 * total.reshape(-1, *ones)
             np.testing.assert_array_equal(found, want)
+
+
+@pytest.mark.parametrize(
+    ("x", "w", "pad", "dilation", "groups"),
+    [
+        ((1, 70, 5, 6), (9, 70, 3, 3), 1, 1, 1),  # two stretches of 35 windows
+        ((2, 130, 7, 5), (10, 65, 3, 3), 2, 2, 2),
+        ((1, 9, 5, 6, 7), (4, 9, 5, 5, 5), 2, 1, 1),
+        ((1, 2, 9, 9, 9), (4, 2, 9, 9, 9), 1, 1, 1),
+        ((1, 1, 11, 12, 11), (5, 1, 11, 11, 11), 1, 1, 1),  # windows longer than a stretch
+        ((1, 600, 40), (7, 600, 1), 1, 1, 1),
+        ((3, 257, 33), (4, 257, 2), 0, 1, 1),
+    ],
+)
+def test_windows_of_many_stretches(x, w, pad, dilation, groups, rng) -> None:
+    a, b = rng.integers(-4, 5, x).astype("float32"), rng.integers(-4, 5, w).astype("float32")
+    image = Tensor(tensor_type(x, "float32"), "x")
+    result = ops.conv(image, ops.constant(b), None, 1, pad, dilation, groups)
+    bias = rng.integers(-9, 9, result.shape[2:]).astype("float32")  # of each pixel
+    shifted = ops.add(ops.relu(result), ops.constant(bias))
+    [found, plain] = compile_graph(Graph([image], [shifted, result]))(a)
+    rank, each = len(x) - 2, w[0] // groups
+    wide = np.pad(a, [(0, 0), (0, 0), *[(pad, pad)] * rank])
+    reach = [(k - 1) * dilation + 1 for k in w[2:]]
+    views = np.lib.stride_tricks.sliding_window_view(wide, reach, tuple(range(2, rank + 2)))
+    views = views[(..., *[slice(None, None, dilation)] * rank)]
+    parts = [
+        np.tensordot(
+            views[:, g * w[1] : (g + 1) * w[1]], b[g * each : (g + 1) * each],
+            ([1, *range(2 + rank, 2 + 2 * rank)], list(range(1, rank + 2))),
+        )
+        for g in range(groups)
+    ]  # fmt: skip
+    want = np.moveaxis(np.concatenate(parts, -1), -1, 1)
+    np.testing.assert_array_equal(plain, want)
+    np.testing.assert_array_equal(found, np.maximum(want, 0) + bias)
+
+
+@pytest.mark.parametrize("sizes", [(8, 17), (8, 6, 7), (5, 1)])
+def test_results_in_other_shapes(sizes, rng) -> None:
+    x, w = (2, 3, *sizes), (8, 3, *(3 for _ in sizes))
+    a, b = rng.integers(-4, 5, x).astype("float32"), rng.integers(-4, 5, w).astype("float32")
+    ones = (1,) * len(sizes)
+    want = direct(a, b, ones, (1, 1) * len(sizes), ones, 1)
+    last, mixed = [0, *range(2, len(x)), 1], [0, 2, 1, *range(3, len(x))]
+    for change, expected in (
+        (lambda y: ops.reshape(y, [2, 8, -1]), want.reshape(2, 8, -1)),
+        (lambda y: ops.reshape(y, [16, *sizes]), want.reshape(16, *sizes)),
+        (lambda y: ops.reshape(y, [2, 2, 4, -1, sizes[-1]]), want.reshape(2, 2, 4, -1, sizes[-1])),
+        (lambda y: ops.transpose(y, last), want.transpose(last)),
+        (lambda y: ops.transpose(y, [1, 0, *last[1:-1]]), want.swapaxes(0, 1)),
+        (lambda y: ops.transpose(y, mixed), want.transpose(mixed)),
+    ):
+        image = Tensor(tensor_type(x, "float32"), "x")
+        made = change(ops.relu(ops.conv(image, ops.constant(b), pads=1)))
+        shift = rng.integers(-9, 9, expected.shape[-2:]).astype("float32")
+        result = ops.add(made, ops.constant(shift))
+        [found] = compile_graph(Graph([image], [result]))(a)
+        np.testing.assert_array_equal(found, np.maximum(expected, 0) + shift)
 
 
 def test_half_precision(rng) -> None:

@@ -100,7 +100,11 @@ class _Gemm:
         if is_symbolic(steps):
             return -(-steps // DEPTH), DEPTH
         blocks = max(1, -(-steps // DEPTH))
-        return blocks, -(-steps // blocks)
+        room = -(-steps // blocks)
+        if self.packing.window > 1:  # whole windows, where that is not much more
+            filled = -(-room // self.packing.window) * self.packing.window
+            room = filled if filled <= 2 * DEPTH else room
+        return -(-steps // room), room
 
     def _by_rows(self) -> Stmt:
         def matrix(number: Expr) -> Stmt:

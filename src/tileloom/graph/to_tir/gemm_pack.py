@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 
+from ...base.errors import InternalError
 from ...compute.math import if_then_else
-from ...expr import Call, Expr, Min, Ramp, Var, const
+from ...expr import Call, Expr, Min, Ramp, Var, cast, const
 from ...tir import SERIAL, Buffer, BufferLoad, BufferStore, For, Stmt, make_buffer, seq
 from .gemm_plan import Plan, Stretch, Strip
 from .microkernels import Rows
@@ -24,6 +26,8 @@ class Packing:
         self.p = plan.product
         self.lanes, self.nr = plan.lanes, plan.nr
         self.kind = plan.micro.packed
+        #: Steps in a window, where these are known apart from channels.
+        self.window = 1 if plan.words or self.p.taps is None else prod(self.p.taps[0])
 
     # ------------------------------------------------------------------ panels
 
@@ -54,12 +58,20 @@ class Packing:
             step = Var("k")
 
             def line(p: Expr, guard: bool) -> Stmt:
-                return self._line(at, packed, first, p, start + step, stretch, guard, filled)
+                k = start + step
+
+                def element(column: Expr) -> Expr:
+                    return self.plan.right(at, stretch.start + k, column, filled=filled)
+
+                woven = not guard and not filled
+                return self._line(at, packed, first, p, k, stretch, guard, element, woven)
 
             if self.p.right_rows is not None:
                 return For(step, const(0), count_, SERIAL, self._each_panel(first, count, line))
 
             def panel(p: Expr, guard: bool) -> Stmt:
+                if self.window > 1 and stretch.room % self.window == 0:
+                    return self._windows(at, packed, first, p, stretch, guard)
                 return For(step, const(0), count_, SERIAL, line(p, guard))
 
             return self._each_panel(first, count, panel)
@@ -83,10 +95,11 @@ class Packing:
         k: Expr,
         stretch: Stretch,
         guard: bool,
-        filled: bool,
+        element_at: Callable[[Expr], Expr],
+        woven: bool,
     ) -> Stmt:
         rows, parts = self.p.right_rows, self.plan.micro.parts
-        if rows is not None and self.plan.words and not guard and not filled and self.lanes > 1:
+        if rows is not None and self.plan.words and woven and self.lanes > 1:
             across = rows
 
             def whole(u: int) -> Stmt:
@@ -102,7 +115,7 @@ class Packing:
         def lanes(u: int) -> Stmt:
             def element(lane: Expr) -> Stmt:
                 column = (first + p) * self.nr + u * self.lanes + lane
-                value = self.plan.right(at, stretch.start + k, column, filled=filled)
+                value = element_at(column)
                 if guard:
                     value = if_then_else(column < self.p.columns, value, const(0, self.kind))
                 place = (p * stretch.room + k) * self.nr + u * self.lanes + lane
@@ -111,6 +124,28 @@ class Packing:
             return vector(self.lanes, element)
 
         return seq(*(lanes(u) for u in range(self.nr // self.lanes)))
+
+    def _windows(
+        self, at: list[Expr], packed: Buffer, first: Expr, p: Expr, stretch: Stretch, guard: bool
+    ) -> Stmt:
+        """A panel channel by channel and window by window, so that no step is taken apart."""
+        if self.p.taps is None:
+            raise InternalError("a product without windows")
+        window, tap = self.p.taps
+        channel = Var("c")
+        offsets = [Var("w") for _ in window]
+        k: Expr = channel
+        for offset, extent in zip(offsets, window, strict=True):
+            k = k * extent + offset
+        before = stretch.start // self.window
+
+        def element(column: Expr) -> Expr:
+            return cast(self.p.dtype, tap(at, before + channel, list(offsets), column))
+
+        body = self._line(at, packed, first, p, k, stretch, guard, element, False)
+        for offset, extent in reversed(list(zip(offsets, window, strict=True))):
+            body = For(offset, const(0), const(extent), SERIAL, body)
+        return For(channel, const(0), stretch.extent // self.window, SERIAL, body)
 
     def _turn(
         self,

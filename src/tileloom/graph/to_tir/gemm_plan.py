@@ -24,6 +24,8 @@ WORTH_COPYING = 4
 
 #: An element, given the batch position and two indices.
 Element = Callable[[list[Expr], Expr, Expr], Expr]
+#: An element, given the batch position, a channel and the offsets in a window, and a column.
+Tap = Callable[[list[Expr], Expr, list[Expr], Expr], Expr]
 #: Stores a finished element, given the batch position, row, column and value.
 Epilogue = Callable[[list[Expr], Expr, Expr, Expr], Stmt]
 
@@ -59,6 +61,8 @@ class Product:
             all of the batch, and the columns of a panel; `right` is not used then.
         left_lines, right_lines: where the operands are, if along the depth they lie in one piece.
         right_rows: where the right operand is, if along its columns it lies in one piece.
+        taps: where the depth is channels times windows, the extents of a window, and elements of
+            the right operand in these terms.
         turned_left: whether a column of the left operand lies in one piece, rather than a row.
         turned_right: whether a column of the right operand does.
         left_collides: whether rows of the left operand lie a power of two apart, so that they push
@@ -80,6 +84,7 @@ class Product:
     left_lines: Lines | None = None
     right_lines: Lines | None = None
     right_rows: Lines | None = None
+    taps: tuple[tuple[int, ...], Tap] | None = None
     turned_left: bool = False
     turned_right: bool = False
     left_collides: bool = False

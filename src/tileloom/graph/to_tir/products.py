@@ -14,12 +14,12 @@ from ...expr import Add, And, Expr, ProducerLoad, Var, binary, cast, const
 from ...tir import Buffer, BufferLoad, BufferStore, Stmt, make_buffer, seq
 from ..nodes import Node
 from ..ops.conv import around
-from ..symbols import hint
+from ..symbols import hint, is_symbolic
 from .access import row_major
 from .fits_product import reads_points
 from .frame import Axis, Frame, constantly
 from .gemm import product_kernel
-from .gemm_plan import Element, Lines, Product
+from .gemm_plan import Element, Lines, Product, Tap
 from .layouts import Layout, is_plain, size_of
 from .reducing import allocate
 from .stages import PlanRefused, Stage, make_stages
@@ -37,12 +37,22 @@ class Position:
     """Where a product stands: an index for each dimension of its result.
 
     The last index is `base + lane`, where a vector's lanes are apart from where it begins, so
-    that a piece of a row is seen to stay together when the row is taken apart.
+    that a piece of a row is seen to stay together when the row is taken apart. For the same reason
+    `pixel` is where it stands among the elements of the last `rank` dimensions, if that is known.
     """
 
     indices: tuple[Expr, ...]
     base: Expr | None = None
     lane: Expr | None = None
+    rank: int = 0
+    pixel: Expr | None = None
+
+    def flat(self, shape: Sequence[int]) -> Expr:
+        """The place among all elements."""
+        if self.pixel is None:
+            return _flat(self.indices, shape)
+        first = len(shape) - self.rank
+        return _flat([*self.indices[:first], self.pixel], [*shape[:first], size_of(shape[first:])])
 
     def along(self, dim: Sequence[tuple[int, int]], shape: Sequence[int]) -> Expr:
         """The index of a dimension that (extent, step) pairs of the product make up."""
@@ -153,23 +163,30 @@ class Anchored:
         final = cast(self.result.dtype, value)
         stmts: list[Stmt] = []
         if self.raw:
-            where = _flat(position.indices, self.result.static_shape)
+            where = position.flat(self.result.static_shape)
             stmts.append(BufferStore(self.buffers[self.result], final, (where,)))
         for stage in self.stages:
-            axes = [Axis((v,), (n,)) for v, n in zip(stage.axes, stage.extents, strict=True)]
+            axes, at = self._place(stage, position)
             sources = {self.result: constantly(final)}
-            at = self._place(stage, position)
             frame = Frame(axes, at, self.buffers, sources)
             where = frame.position(stage.axes, stage.extents)
             for tensor, part in zip(stage.op.outputs, stage.body, strict=True):
                 stmts.append(BufferStore(self.buffers[tensor], frame.formula(part), (where,)))
         return seq(*stmts)
 
-    def _place(self, stage: Stage, position: Position) -> list[Expr]:
-        """Where a stage stands when the product stands at a position."""
+    def _place(self, stage: Stage, position: Position) -> tuple[list[Axis], list[Expr]]:
+        """Axes of a stage, and where they stand when the product stands at a position."""
         shape = self.result.static_shape
         layout = self.layouts[stage.op.outputs[0]]
-        return [position.along(dim, shape) for dim in layout if dim]
+        dims = [dim for dim in layout if dim]
+        axes = [Axis((v,), (n,)) for v, n in zip(stage.axes, stage.extents, strict=True)]
+        at = [position.along(dim, shape) for dim in dims]
+        count = 0 if position.pixel is None else _covering(dims, size_of(shape[-position.rank :]))
+        if count > 1 and position.pixel is not None:
+            parts = axes[-count:]
+            whole = Axis(tuple(a.parts[0] for a in parts), tuple(a.extents[0] for a in parts))
+            axes[-count:], at[-count:] = [whole], [position.pixel]
+        return axes, at
 
     def waiting_room(self) -> Buffer:
         """Memory for unfinished sums: an output of the right size and type, else a new array."""
@@ -183,6 +200,19 @@ class Anchored:
         if self.raw and self.result.dtype is self.dtype:
             return self.buffers[self.result]
         return make_buffer((size,), self.dtype, "sums")
+
+
+def _covering(dims: Sequence[tuple[tuple[int, int], ...]], size: int) -> int:
+    """How many of the last dimensions make up the last `size` elements, which are in order.
+
+    0 if a dimension has others as well.
+    """
+    covered = 1
+    for count, dim in enumerate(reversed(dims), 1):
+        covered *= size_of(extent for extent, _ in dim)
+        if covered == size:
+            return count
+    return 0
 
 
 def accumulator_of(node: Node) -> Any:
@@ -402,14 +432,25 @@ def _conv(kernel: Anchored) -> tuple[Product, Buffer]:
     def right(at: list[Expr], k: Expr, j: Expr) -> Expr:
         return patches(at[0], at[1] * weight[1] if groups > 1 else const(0), k, j)
 
+    windows: tuple[tuple[int, ...], Tap] | None = None
+    if not reads_points(node) and not any(map(is_symbolic, window)):
+        taps = _taps(kernel, x, window, pixels)
+
+        def tap(at: list[Expr], channel: Expr, offsets: list[Expr], j: Expr) -> Expr:
+            first = at[1] * weight[1] if groups > 1 else const(0)
+            return taps(at[0], first + channel, offsets, j)
+
+        windows = tuple(window), tap
+
     def epilogue(at: list[Expr], i: Expr, j: Expr, value: Expr) -> Stmt:
         n, channel, pixel = position(at, i, j)
-        return kernel.store(Position((n, channel, *_split(pixel, pixels))), value)
+        digits = _split(pixel, pixels)
+        return kernel.store(Position((n, channel, *digits), rank=len(pixels), pixel=pixel), value)
 
     product = Product(
         (x[0], groups), channels, size, depth, kernel.dtype, kernel.result.dtype,
         _kinds(kernel, 1, 0), left, right, epilogue, (room, place),
-        left_lines=Lines(weights, weight_at),
+        left_lines=Lines(weights, weight_at), taps=windows,
     )  # fmt: skip
     return product, room
 
@@ -418,18 +459,27 @@ def _patches(
     kernel: Anchored, x: Sequence[int], window: Sequence[int], pixels: Sequence[int]
 ) -> Callable[[Expr, Expr, Expr, Expr], Expr]:
     """Element k of the window at pixel j: of channel `first + k // window`."""
-    node = kernel.node
-    strides, dilations = node.attrs["strides"], node.attrs["dilations"]
-    before = node.attrs["pads"][: len(window)]
-    plain = reads_points(node)
+    taps = None if reads_points(kernel.node) else _taps(kernel, x, window, pixels)
 
     def patch(n: Expr, first: Expr, k: Expr, j: Expr) -> Expr:
-        if plain:
+        if taps is None:
             flat = _flat([n, first + k, j], (x[0], x[1], _product(pixels)))
             index = [n, first + k, *_split(j, pixels)]
             return kernel.operands[0].at(index, flat)
-        buffer = kernel.operands[0].buffer
         channel, *offsets = _split(k, (x[1], *window))
+        return taps(n, first + channel, offsets, j)
+
+    return patch
+
+
+def _taps(
+    kernel: Anchored, x: Sequence[int], window: Sequence[int], pixels: Sequence[int]
+) -> Callable[[Expr, Expr, Sequence[Expr], Expr], Expr]:
+    """The element at some offsets in the window at pixel j of a channel."""
+    attrs, buffer = kernel.node.attrs, kernel.operands[0].buffer
+    strides, dilations, before = attrs["strides"], attrs["dilations"], attrs["pads"][: len(window)]
+
+    def tap(n: Expr, channel: Expr, offsets: Sequence[Expr], j: Expr) -> Expr:
         inside: list[Expr] = []
         index = []
         for d, (pixel, offset) in enumerate(zip(_split(j, pixels), offsets, strict=True)):
@@ -437,19 +487,18 @@ def _patches(
             index.append(at)
             if before[d]:
                 inside.append(at >= 0)
-            if (pixels[d] - 1) * strides[d] + (window[d] - 1) * dilations[d] - before[d] >= x[
-                2 + d
-            ]:
+            end = (pixels[d] - 1) * strides[d] + (window[d] - 1) * dilations[d] - before[d]
+            if end >= x[2 + d]:
                 inside.append(at < x[2 + d])
-        value: Expr = BufferLoad(buffer, [_flat([n, first + channel, *index], x)])
+        value: Expr = BufferLoad(buffer, [_flat([n, channel, *index], x)])
         if not inside:
             return value
         condition = inside[0]
         for part in inside[1:]:
             condition = binary(And, condition, part)
-        return if_then_else(condition, value, const(around(node.attrs), buffer.dtype))
+        return if_then_else(condition, value, const(around(attrs), buffer.dtype))
 
-    return patch
+    return tap
 
 
 def _split(position: Expr, extents: Sequence[int]) -> list[Expr]:
