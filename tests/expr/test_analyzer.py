@@ -66,6 +66,8 @@ def tiled() -> Analyzer:
         (intrin.min(J * 8 + 8, 24) - J * 8, "T.min(3 - j, 1) * 8"),
         (intrin.min(I, J) + intrin.max(I, J), "i + j"),
         (intrin.min(I + J, I + K), "T.min(j, k) + i"),
+        (I >> 7, "0"),
+        ((I >> 7) + J, "j"),
         (intrin.min(J + 5, K + 5), "T.min(j, k) + 5"),
         (intrin.max(I * 8 + J * 4, I * 8 + K * 4), "i * 8 + T.max(j, k) * 4"),
         (intrin.max(I + J + 5, I + K + 5) - intrin.max(J, K), "i + 5"),

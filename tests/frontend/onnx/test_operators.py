@@ -239,6 +239,8 @@ def test_agrees_with_onnx_runtime(case):
         ("Col2Im", 18, [normal(1, 8, 0), i64(0, 4), i64(2, 2)], {}),
         ("Col2Im", 18, [normal(1, 8, 0), i64(3, 4), i64(2, 0)], {}),
         ("MaxPool", 12, [X], {"kernel_shape": [0]}),
+        ("GlobalLpPool", 2, [normal(2, 3)], {}),
+        ("GlobalLpPool", 1, [X], {"p": 2.5}),
         ("Softmax", 13, [X], {"axis": 3}),
         ("TopK", 11, [X, i64(9)], {}),
         ("OneHot", 11, [i64(0), i64(-3), f32(0, 1)], {}),

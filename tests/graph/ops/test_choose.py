@@ -9,6 +9,7 @@ import pytest
 from graph.ops.checks import check, graph_of, values
 from tileloom.base.errors import DTypeError, ShapeError
 from tileloom.graph import ops
+from tileloom.graph.nodes import Tensor, tensor_type
 
 KINDS = ["bool", "int8", "uint8", "int32", "int64", "float16", ml_dtypes.bfloat16, "float64"]
 
@@ -86,3 +87,10 @@ def test_numbers_must_fit_the_tensor() -> None:
 def test_constants_are_native() -> None:
     tensor = ops.constant(np.array([1, 2], ">f4"))
     assert tensor.dtype == "float32" and tensor.value.dtype.isnative
+
+
+@pytest.mark.parametrize("kind", ["float32x4", "handle"])
+def test_tensors_have_elements_of_numbers(kind) -> None:
+    x = Tensor(tensor_type((3,), "float32"), "x")
+    with pytest.raises(DTypeError, match=f"tensors of {kind} do not exist"):
+        ops.cast(x, kind)
