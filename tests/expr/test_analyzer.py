@@ -68,6 +68,8 @@ def tiled() -> Analyzer:
         (intrin.min(I + J, I + K), "T.min(j, k) + i"),
         (I >> 7, "0"),
         ((I >> 7) + J, "j"),
+        (cast("int8", I) >> 7, "T.int8(0)"),
+        (cast("bool", I + 1), "T.bool(True)"),
         (intrin.min(J + 5, K + 5), "T.min(j, k) + 5"),
         (intrin.max(I * 8 + J * 4, I * 8 + K * 4), "i * 8 + T.max(j, k) * 4"),
         (intrin.max(I + J + 5, I + K + 5) - intrin.max(J, K), "i + 5"),
