@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from schedule.common import check_same, refused, schedule
+from schedule.random_intrinsics import intrinsic_of
 from tileloom import Schedule, te
 from tileloom.tir import Block, PrimFunc, collect
 
@@ -248,3 +249,152 @@ def test_extents_that_follow_the_loops_are_not_copied() -> None:
     sch = schedule(GUARDED)
     refused(sch, "may leave elements", "cache_write", sch.get_block("C"), 0, "local")
     check_same(sch, GUARDED)
+
+
+# ---------------------------------------------------------------------------- found by longer walks
+
+
+def test_reindexed_results_are_written_whole() -> None:
+    """A block that fills padding writes some of its instances alone."""
+    text = """
+@T.prim_func
+def main(A: T.Buffer((6,), "float32"), C: T.Buffer((6,), "float32")):
+    B = T.alloc_buffer((6,))
+    for i in range(6):
+        with T.block("B"):
+            v = T.axis.spatial(6, i)
+            B[v] = A[v]
+    for i in range(6):
+        with T.block("P"):
+            v = T.axis.spatial(6, i)
+            T.where(i % 2 != 0)
+            B[v] = T.float32(0)
+    for i in range(6):
+        with T.block("C"):
+            v = T.axis.spatial(6, i)
+            C[v] = B[v] + 1.0
+"""
+    sch = schedule(text)
+    refused(sch, "may leave out some elements of 'B'", "reindex", sch.get_block("P"), ("write", 0))
+    sch.reindex("C", ("write", 0))
+    check_same(sch, text)
+
+
+def test_rows_of_a_producer_do_not_run_on() -> None:
+    """What a tile reaches beyond a row is the next row for a reader that counts through."""
+    a = te.placeholder((6, 6), name="A")
+    b = te.compute((6, 6), lambda i, j: a[i, j] * 2.0, name="B")
+    func = te.create_prim_func([a, te.compute((36,), lambda i: b[i // 6, i % 6] + 1.0, name="C")])
+    sch = Schedule(func)
+    _, inner = sch.split(sch.get_loops("B")[1], [2, 4])
+    refused(sch, "in another grouping", "reverse_compute_at", sch.get_block("C"), inner)
+    sch.reverse_compute_at("C", sch.get_loops("B")[0])
+    check_same(sch, func)
+    assert sch.verify().state == "ok"
+
+
+def test_padding_is_not_lost_where_a_producer_ends() -> None:
+    a = te.placeholder((6,), name="A")
+    b = te.compute((6,), lambda i: a[i] * 2.0, name="B")
+    pad = te.compute((8,), lambda i: te.if_then_else(i < 6, b[i], 0.0), name="P")
+    func = te.create_prim_func([a, te.compute((8,), lambda i: pad[i] + 1.0, name="C")])
+    sch = Schedule(func)
+    outer, _ = sch.split(sch.get_loops("B")[0], [2, 4])
+    refused(sch, "would run only where", "reverse_compute_at", sch.get_block("P"), outer)
+    check_same(sch, func)
+
+
+def test_a_shared_iteration_makes_what_is_copied() -> None:
+    """The consumer runs under a condition that the copy would not have."""
+    text = """
+@T.prim_func
+def main(A: T.Buffer((6,), "float32"), C: T.Buffer((6,), "float32")):
+    B = T.alloc_buffer((6,))
+    D = T.alloc_buffer((6,))
+    for i, t in T.grid(3, 3):
+        with T.block("B"):
+            v = T.axis.spatial(6, i * 2 + t)
+            T.where(t < 2)
+            B[v] = A[v] * 2.0
+        with T.block("D"):
+            v = T.axis.spatial(6, i * 2 + t)
+            T.where(t < 2)
+            D[v] = B[v] + 1.0
+        for u in range(1):
+            with T.block("C"):
+                v = T.axis.spatial(6, i * 2 + t + u)
+                T.where(t < 2)
+                C[v] = D[v] + 1.0
+"""
+    sch = schedule(text)
+    loop = sch.get_loops("C")[-1]
+    refused(sch, "would be run for more than is made", "compute_at", sch.get_block("D"), loop)
+    check_same(sch, text)
+
+
+def test_nests_that_hide_what_they_read_are_not_merged() -> None:
+    func = doubled_then(8, 1)
+    sch = Schedule(func)
+    loop = sch.add_unit_loop(sch.get_loops("C")[0])
+    sch.loop_partition(sch.get_loops("C")[-1], [3, None])
+    [first] = sch.get_loops("B")
+    first = sch.add_unit_loop(first)
+    refused(sch, "does not declare what it reads", "merge", first, loop)
+    check_same(sch, func)
+
+
+def test_what_is_not_made_yet_is_not_copied_in() -> None:
+    text = """
+@T.prim_func
+def main(A: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")):
+    B = T.alloc_buffer((4,))
+    for i in range(4):
+        with T.block("B"):
+            v = T.axis.spatial(4, i)
+            T.reads(A[v], B[v])
+            T.writes(B[v], C[v])
+            B[v] = A[v] * 2.0
+            C[v] = B[v] + 1.0
+"""
+    sch = schedule(text)
+    refused(sch, "nothing writes 'B' before", "cache_inplace", sch.get_block("B"), "B", "local")
+    sch.cache_write("B", 0, "local")
+    check_same(sch, text)
+
+
+def test_pieces_do_not_copy_what_is_made_in_part() -> None:
+    func = doubled_then(8, 1)
+    sch = Schedule(func)
+    outer, inner = sch.split(sch.get_loops("C")[0], [2, 4])
+    sch.compute_at("B", outer)
+    _, rest = sch.loop_partition(inner, [1, None])
+    [block] = sch.get_child_blocks(rest)
+    refused(sch, "does not declare what it reads of 'B'", "cache_read", block, 0, "local")
+    check_same(sch, func)
+
+
+def test_views_have_no_more_axes_than_their_buffers() -> None:
+    a = te.placeholder((4, 1), name="A")
+    b = te.compute((4, 1), lambda i, j: a[i, j] * 2.0, name="B")
+    func = te.create_prim_func([a, te.compute((4, 1), lambda i, j: b[i, j] + 1.0, name="C")])
+    sch = Schedule(func)
+    outer = sch.blockize(sch.get_loops("B")[1], False)
+    sch.tensorize(outer, intrinsic_of(sch.get(outer)))
+    block = sch.get_child_blocks(sch.get_block("root"))[0]
+    given = (block, 0, "local", lambda i, j: (i,))
+    refused(sch, "declares the rank 2", "reindex_cache_write", *given)
+    check_same(sch, func)
+
+
+def test_views_do_not_roll() -> None:
+    a = te.placeholder((10,), name="A")
+    b = te.compute((10,), lambda i: a[i] * 2.0, name="B")
+    func = te.create_prim_func([a, te.compute((8,), lambda i: b[i] + b[i + 2], name="C")])
+    sch = Schedule(func)
+    tile, _ = sch.split(sch.get_loops("C")[0], [None, 4])
+    sch.compute_at("B", tile)
+    unit = sch.blockize(sch.add_unit_loop(sch.get_block("B")))
+    sch.tensorize(unit, intrinsic_of(sch.get(unit)))
+    block = sch.get_child_blocks(sch.get_block("root"))[0]
+    refused(sch, "by another name", "rolling_buffer", block, 0)
+    check_same(sch, func)

@@ -39,13 +39,15 @@ def allocating_block(block: StmtSRef, buffer: Buffer) -> StmtSRef:
 
 
 def check_views(block: Block) -> None:
-    """Refuse views that declare another type, shape or strides than their sources have."""
+    """Refuse views that declare another type, rank, shape or strides than their sources have."""
     values: dict[Var, Expr] = {}
     for match in block.match_buffers:
         view, source = match.buffer, match.source.buffer
         if view.dtype is not source.dtype:
             raise _contradiction(view, source, "the type", view.dtype, source.dtype)
         lead = source.ndim - view.ndim
+        if lead < 0:
+            raise _contradiction(view, source, "the rank", view.ndim, source.ndim)
         extents = [part.extent for part in match.source.region[lead:]]
         strides = _strides(source)[lead:] if view.strides else []
         for what, mine, theirs in (

@@ -132,6 +132,8 @@ class Inversion:
         outputs = [Var(f"o{i}", index.dtype) for i, index in enumerate(indices)]
         back = inverse_affine_iter_map(found.indices, outputs)
         required = [_clipped(box, limit) for box, limit in zip(required, whole, strict=True)]
+        if not all(self._holds(limit, box) for box, limit in zip(required, whole, strict=True)):
+            self.inexact.append(buffer)  # what is beyond one row is in the next one
         reached = []
         for var, value in back.items():
             if var in self.found:

@@ -35,7 +35,7 @@ from ...tir import (
 )
 from ..analysis.affine import where_running
 from ..analysis.blocks import check_complete_or_reduction, check_not_output
-from ..analysis.cover import check_stage_pipeline
+from ..analysis.cover import check_stage_pipeline, region_cover_fault
 from ..analysis.regions import path_domains, storage_rank, sure_writes
 from ..analysis.scope import consumers, producers, touched_buffers
 from ..analysis.tree import (
@@ -103,7 +103,24 @@ def plan_move(
     parts = _parts(loop.loop.body)
     new_loop = copy_loop(loop.loop, seq(*parts[:position], body, *parts[position:]))
     top = lowest_common_ancestor([block, loop])
-    return top, _moved(top, block, loop, new_loop)
+    new = _moved(top, block, loop, new_loop)
+    if forward and any(lowest_common_ancestor([block, giver]).is_loop for giver in givers):
+        _check_still_covered(state, block, loop, (top, new))
+    return top, new
+
+
+def _check_still_covered(state: ScheduleState, block: StmtSRef, loop: StmtSRef, move: Move) -> None:
+    """Refuse where the block would read more than is made in an iteration that it shares."""
+    trial, twins = state.copy()
+    trial.replace(twins[move[0]], move[1])
+    fault = region_cover_fault(trial, trial.sref(block.block))
+    if fault is not None:
+        raise refuse(
+            f"under {name_of(loop)}, {name_of(block)} would be run for more than is made there: "
+            f"{fault}",
+            at=[block, loop],
+            hint="choose a loop further out, or let the loops of the consumer have no condition",
+        )
 
 
 # ---------------------------------------------------------------------------- places

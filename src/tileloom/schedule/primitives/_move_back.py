@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...expr import (
+    LT,
     REDUCE,
     SPATIAL,
     Analyzer,
@@ -41,6 +42,7 @@ from ...tir import (
 )
 from ..analysis.affine import where_running
 from ..analysis.blocks import is_output
+from ..analysis.cover import conjuncts
 from ..analysis.order import repetition_fault, start_fault
 from ..analysis.scope import is_seen_outside, producers, touched_buffers
 from ..analysis.tree import is_one, loops_above
@@ -145,13 +147,21 @@ class Consumer:
             last = new.const_int_bound(axis.domain.min + axis.domain.extent - 1).min_value
             ran, runs = old.const_int_bound(was), new.const_int_bound(now)
             begun = runs.min_value <= max(ran.min_value, first)
-            if not begun or runs.max_value < min(ran.max_value, last):
+            if not begun or self._most(now, new) < min(ran.max_value, last):
                 raise refuse(
                     f"under {name_of(self.loop)}, {name_of(block)} would run only where it takes "
                     f"something that is made there, not for all of {axis.var.name!r}",
                     at=[block, self.loop],
                     hint="keep a block that pads outside of the loops of what it pads",
                 )
+
+    def _most(self, value: Expr, analyzer: Analyzer) -> int:
+        """The greatest that a value can be where the block runs, or more than that."""
+        most = analyzer.const_int_bound(value).max_value
+        for part in conjuncts(self.realize.predicate):
+            if isinstance(part, LT) and analyzer.can_prove_equal(part.a, value):
+                most = min(most, analyzer.const_int_bound(part.b).max_value - 1)
+        return most
 
     def check_apart(self) -> None:
         """Refuse where iterations of a parallel loop would write the same, seen outside of it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...expr import Range, substitute
 from ...tir import BufferRegion, Stmt
 from ..analysis.cover import check_region_cover
+from ..analysis.scope import producers, touched_buffers
 from ..analysis.tree import child_blocks, scope_root
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, ReadIndex, primitive
@@ -65,6 +66,13 @@ def cache_inplace(
             at=[block],
             hint="use cache_read",
             fast="The target block does not both read & write target buffer.",
+        )
+    made = any(buffer in touched_buffers(state, g.block)[1] for g in producers(state, block))
+    if buffer in scope.block.alloc_buffers and not made:
+        raise refuse(
+            f"nothing writes {buffer.name!r} before {name_of(block)}, so there is nothing to copy",
+            at=[block],
+            hint="use cache_write",
         )
     cache = cache_buffer(buffer, storage_scope)
     name = f"{buffer.name}_{storage_scope}"

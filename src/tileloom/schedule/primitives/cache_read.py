@@ -121,7 +121,10 @@ def _source(
     for reader in early:
         _check_early(buffer, reader, writer, users, early)
     if writer is None or early:
-        whole = region_of(root.reads, buffer) or BufferRegion.full(buffer)
+        whole = region_of(root.reads, buffer)
+        if whole is None:
+            _check_made_outside(state, scope, buffer)
+            whole = BufferRegion.full(buffer)
         parts = zip(whole.region, buffer.shape, strict=True)
         inside = tuple(clipped(part, size) for part, size in parts)
         return Location(scope, 0), BufferRegion(buffer, inside)
@@ -139,6 +142,19 @@ def _source(
     check_made_whole(state, writer, written, location.place)
     box = written_region(state, writer, written, location.place)
     return location, BufferRegion(buffer, box)
+
+
+def _check_made_outside(state: ScheduleState, scope: StmtSRef, buffer: Buffer) -> None:
+    """Refuse to copy all of what others may have made in part by now."""
+    for outer in scope.ancestors():
+        writers = block_scope(state, outer.block).writers if outer.is_block else {}
+        if buffer in writers:
+            raise refuse(
+                f"{name_of(scope)} does not declare what it reads of {buffer.name!r}, which "
+                f"{writers[buffer][0].name_hint!r} writes, so it is not known what is there",
+                at=[scope],
+                hint="take this step before loop_partition",
+            )
 
 
 def _is_before(order: Sequence[Block], a: StmtSRef, b: StmtSRef) -> bool:

@@ -43,7 +43,14 @@ from ..instruction import Arguments, BlockRef, Text, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from ._boxes import runs_all
-from ._cache import Location, UseInstead, copy_block, insert_cache, region_of
+from ._cache import (
+    Location,
+    UseInstead,
+    copy_block,
+    insert_cache,
+    parts_make_whole,
+    region_of,
+)
 from ._rebuild import index_in
 from .transform_layout import find_access
 
@@ -185,11 +192,10 @@ def _check_use(
     check_inside(block, buffer, indices, instances=runs_all(state, block))
     if writes:
         check_starts(state, block, buffer, "a copy")
-    local = buffer in scope_root(block).block.alloc_buffers
-    if writes and not local and not runs_all(state, block):
+    if writes and not (runs_all(state, block) and parts_make_whole(state, block, buffer)):
         raise refuse(
-            f"the loops around {name_of(block)} may leave out some of its instances, but the copy "
-            "would write all of them",
+            f"{name_of(block)} and the loops around it may leave out some elements of "
+            f"{buffer.name!r}, but the copy would write all that its instances reach",
             at=[block],
         )
 

@@ -37,6 +37,7 @@ from ...tir import (
     BufferStore,
     Stmt,
     StmtRewriter,
+    collect,
     infer_block_access,
 )
 from ..analysis.blocks import check_not_output
@@ -95,6 +96,7 @@ def rolling_buffer(state: ScheduleState, block: BlockRef, write_buffer_index: Wr
     buffer, scope = region.buffer, scope_root(block)
     check_not_output(state, block)
     _check_dependences(state, block)
+    _check_no_views(scope.block, buffer)
     place = lowest_common_ancestor([*consumers(state, block), block])
     if not place.is_loop:
         raise refuse(
@@ -202,6 +204,17 @@ def _check_order(block: StmtSRef, roll: _Roll) -> None:
             raise refuse(
                 f"{name_of(sref)} is {sref.loop.kind}, so a tile cannot rely on the one before",
                 at=[block, sref],
+            )
+
+
+def _check_no_views(scope: Block, buffer: Buffer) -> None:
+    """Refuse where parts of the buffer have other names, which know nothing of a circle."""
+    for holder in (scope, *collect(scope.body, Block)):
+        if any(match.source.buffer is buffer for match in holder.match_buffers):
+            raise refuse(
+                f"{name_of(holder)} accesses {buffer.name!r} by another name for a part of it",
+                at=[holder],
+                hint="take this step before tensorize",
             )
 
 
