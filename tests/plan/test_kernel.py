@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,15 @@ def test_keys_go_by_structure() -> None:
     assert kernel_key(row_sums("a")) == kernel_key(row_sums("b"))
     assert kernel_key(row_sums()) != kernel_key(row_sums(rows=38))
     assert kernel_key(row_sums()).endswith(":B")
+
+
+def test_what_is_done_once_a_row_does_not_narrow_the_vectors() -> None:
+    x, lanes = np.zeros((64, 512), "float32"), []
+    for function in (tileloom.max, tileloom.argmax):  # whose result is int64
+        graph = tileloom.jit(lambda a, f=function: f(a, axis=1)).graph(x)
+        (planned,) = plan_graph(graph, HOST).planned.values()
+        lanes.append(re.findall(r'"vector_lanes", ann_val=(\d+)', str(planned.trace)))
+    assert lanes[0] == lanes[1] != []
 
 
 def test_a_recorded_trace_is_taken(tmp_path: Path) -> None:

@@ -106,6 +106,8 @@ def plan_of(sch: Schedule, fusion: FusionGroup, target: Target, sizes: Sizes) ->
     method = _method(spatial, reduced, lanes)
     if method == "contiguous":
         outer, inner = spatial, reduced
+        # What is done once a row, with an index in int64 for example, is not done in vectors.
+        lanes = target.lanes(widest_bits(b for b in blocks if fusion.full(b.name_hint)))
     else:
         outer, inner = spatial[:-1], [*reduced, *spatial[-1:]]
     side = min(lanes, LONGEST)
