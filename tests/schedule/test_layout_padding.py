@@ -350,3 +350,41 @@ def test_indices_below_zero_are_no_layout() -> None:
     block = sch.get_block("B")
     layout = lambda i: ((i - 1) // 8, (i - 1) % 8)  # noqa: E731
     refused(sch, "starts at -1", "transform_layout", block, "B", layout, pad_value=0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        ("float32", 0, "T.float32(0.0)"),
+        ("float32", -7, "T.float32(-7.0)"),
+        ("float32", 1 << 24, "T.float32(16777216.0)"),
+        ("float32", (1 << 24) + 1, None),
+        ("float32", 10**40, None),
+        ("float16", 2048, "T.float16(2048.0)"),
+        ("float16", 2049, None),
+        ("float16", 0.1, "T.float16("),
+        ("bfloat16", 256, "T.bfloat16(256.0)"),
+        ("bfloat16", 257, None),
+        ("float64", 10**400, None),
+        ("int8", -128, "T.int8(-128)"),
+        ("int8", 128, None),
+        ("uint8", -1, None),
+        ("uint8", 255, "T.uint8(255)"),
+        ("int32", 0.0, None),
+        ("bool", 1, "T.bool(True)"),
+        ("bool", 2, None),
+    ],
+)
+def test_padding_is_a_number_that_elements_hold(kind, value, text) -> None:
+    source = COPY.replace('"int32"', f'"{kind}"').replace("B[vi] + 1", "B[vi]")
+    sch = schedule(source)
+    if text is None:
+        block = sch.get_block("B")
+        refused(sch, "does not fit", "transform_layout", block, "B", _tiles, pad_value=value)
+        return
+    sch.transform_layout("B", "B", _tiles, pad_value=value)
+    assert f"and 1 < v_axis1, {text}" in sch.mod.script()
+
+
+def _tiles(i):
+    return i // 4, i % 4

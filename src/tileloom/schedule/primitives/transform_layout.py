@@ -16,6 +16,7 @@ from ...expr import (
     post_order,
     rewrite,
 )
+from ...expr.evaluate import round_to
 from ...tir import (
     Block,
     Buffer,
@@ -254,8 +255,22 @@ def _check_pad(block: StmtSRef, buffer: Buffer, pad_value: Any) -> None:
                     f"the padding may read {buffer.name!r} alone, not {node.buffer.name!r}",
                     at=[block],
                 )
-    elif isinstance(pad_value, float) and not buffer.dtype.is_float:
-        raise refuse(f"the padding {pad_value} does not fit {buffer.dtype}", at=[block])
+    elif not _holds(buffer, pad_value):
+        raise refuse(
+            f"the padding {pad_value} does not fit {buffer.dtype}",
+            at=[block],
+            hint="give a number that elements of the buffer can hold",
+        )
+
+
+def _holds(buffer: Buffer, value: float) -> bool:
+    """Whether elements of a buffer hold a number: an int exactly, a float rounded."""
+    if isinstance(value, float):
+        return buffer.dtype.is_float
+    try:
+        return round_to(value, buffer.dtype) == value
+    except OverflowError:
+        return False
 
 
 class _Relayout(StmtRewriter):
