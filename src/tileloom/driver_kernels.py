@@ -18,6 +18,7 @@ from .expr import Expr, IntImm, Var, free_vars
 from .runtime import LoadedObject
 from .runtime.kernel import Kernel
 from .runtime.params import ParamSpec
+from .runtime.returning import ReturningKernel
 from .tir import Allocate, IRModule, PrimFunc, collect
 from .tir.atomics import written_pointers
 
@@ -57,24 +58,22 @@ def loaded(
     closed: Mapping[str, PrimFunc],
     code: LoadedObject,
     messages: Sequence[str],
-) -> dict[str, Kernel]:
+) -> dict[str, Kernel | ReturningKernel]:
     """The kernels of a module whose machine code is in memory.
 
     Args:
         closed: its functions with the symbols of their shapes as parameters.
         messages: of the assertions in the code.
     """
-    return {
-        name: Kernel(
-            name,
-            code.address(f"{name}__packed"),
-            parameters(closed[name], len(func.params)),
-            keep_alive=code,
-            assertions=messages,
-            faults=code.find(FAULTS),
-        )
-        for name, func in module.functions.items()
-    }
+    made: dict[str, Kernel | ReturningKernel] = {}
+    for name, func in module.functions.items():
+        params = parameters(closed[name], len(func.params))
+        if func.ret_type != "void":
+            params.append(ParamSpec("result", "buffer", func.ret_type, (1,), access="w"))
+        address, faults = code.address(f"{name}__packed"), code.find(FAULTS)
+        kernel = Kernel(name, address, params, code, messages, faults)
+        made[name] = kernel if func.ret_type == "void" else ReturningKernel(kernel, func.ret_type)
+    return made
 
 
 def launched(

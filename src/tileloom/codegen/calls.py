@@ -18,6 +18,7 @@ from . import arith, atomics, memory, vmath
 from .amx import emit_tile_call
 from .dots import emit_dot, emit_round
 from .emitter import Emitter
+from .returns import load_scalar, result_slot
 from .types import I1, I8, I32, filled, like, opaque, register_type
 
 _FLOAT = dtype("float32")
@@ -141,14 +142,27 @@ def _extern(e: Emitter, call: Call) -> ir.Value:
 
 
 def _function(e: Emitter, call: Call) -> ir.Value:
-    """The number of what went wrong in another function of the module, 0 for nothing."""
+    """The result of another function of the module.
+
+    Of one that returns nothing, the number of what went wrong, 0 for nothing.
+    """
     name, *args = call.args
-    if call.dtype != "void":
+    if call.dtype == "void":
+        return _extern(e, Call("int32", "tir.call_extern", (name, *args)))
+    if e.compute_capability():
         raise UnsupportedError(
-            f"{name} returns a value; functions are compiled to be called as statements",
-            hint="let it write into a buffer",
+            f"kernels of GPUs cannot call the function {name}", hint="write what it computes inline"
         )
-    return _extern(e, Call("int32", "tir.call_extern", (name, *args)))
+    found = e.builder.module.globals.get(getattr(name, "value", ""))
+    if not isinstance(found, ir.Function):
+        raise UnsupportedError(f"the module has no function {name} to call")
+    values = [e.value(arg) for arg in args]
+    slot = result_slot(e.builder, call.dtype)
+    wanted = [str(kind) for kind in found.function_type.args]
+    if [str(value.type) for value in (*values, slot)] != wanted:
+        raise UnsupportedError(f"{name} is called with arguments of other types: {call}")
+    e.check_call(e.builder.call(found, [*values, slot]))
+    return load_scalar(e.builder, slot, register_type(call.dtype))
 
 
 def _address_of(e: Emitter, call: Call) -> ir.Value:

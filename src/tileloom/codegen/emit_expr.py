@@ -134,6 +134,10 @@ class ExprEmitter:
                 self._keep(key, loads, known)
         return known
 
+    def check_call(self, number: ir.Value) -> None:
+        """What a function that was called says went wrong is for statements to hand on."""
+        raise InternalError("a function is called where none can be left")
+
     def lookup(self, var: Var) -> ir.Value:
         """The value bound to a variable."""
         found = self.env.get(var)

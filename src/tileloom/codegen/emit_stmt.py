@@ -7,10 +7,11 @@ from contextlib import contextmanager
 
 import llvmlite.ir as ir
 
+from ..base import DType
 from ..base.errors import UnsupportedError
 from ..base.faults import FAULTS
-from ..expr import Call, Expr, IntImm, StringImm, Var
-from ..expr.effects import CALL_FUNCTION, CHECK_INDEX
+from ..expr import Call, Expr, IntImm, StringImm, Var, cast
+from ..expr.effects import CALL_FUNCTION, CHECK_INDEX, RETURN
 from ..tir import (
     PARALLEL,
     Allocate,
@@ -29,6 +30,7 @@ from ..tir import (
 )
 from . import arith, memory
 from .emit_expr import ExprEmitter
+from .returns import store_result
 from .types import I1, I8, I32, I64, PTR, element_bytes, lanes_of, memory_type, opaque, splat
 
 #: Local arrays up to this many bytes live on the stack, as long as all of a function's are not more
@@ -60,6 +62,7 @@ class StmtEmitter(ExprEmitter):
         self.messages = messages
         self.kernels = kernels  # the functions of this module, by name
         self.in_parallel = False
+        self.result: tuple[ir.Value, DType] | None = None  # where the function's result goes
         self.stack_bytes = 0
         self.views: set[Var] = set()  # pointers into the memory of others
         self.live: list[ir.Value] = []  # memory to be freed when the function ends early
@@ -102,11 +105,35 @@ class StmtEmitter(ExprEmitter):
         if isinstance(value, Call) and value.op == CHECK_INDEX:
             self._check_index(value)
             return
+        if isinstance(value, Call) and value.op == RETURN:
+            self._return(value.args[0])
+            return
         result = self.value(value)
+        if value.dtype != "void" and isinstance(value, Call) and value.op == CALL_FUNCTION:
+            return
         match value:
             case Call(op=op, args=[StringImm(name), *_]) if op in _CALLS and name in self.kernels:
                 with self.builder.if_then(self.builder.icmp_signed("!=", result, I32(0))):
                     self._leave(result)
+
+    def _return(self, value: Expr) -> None:
+        """Leave the function's result, and the function; what follows is never reached."""
+        if self.in_parallel:
+            raise UnsupportedError("a parallel loop cannot return from the function around it")
+        if self.result is not None:
+            pointer, kind = self.result
+            store_result(self.builder, self.value(cast(kind, value)), pointer)
+        elif not isinstance(value, IntImm):
+            raise UnsupportedError(
+                f"the function returns {value} and does not say so", hint="write `-> T.int32`"
+            )
+        self._leave(I32(0))
+        self.builder.position_at_end(self.builder.append_basic_block("after"))
+
+    def check_call(self, number: ir.Value) -> None:
+        """End the function as the one did that it called."""
+        with self.builder.if_then(self.builder.icmp_signed("!=", number, I32(0)), likely=False):
+            self._leave(number)
 
     def _let(self, stmt: LetStmt) -> None:
         value = self.value(stmt.value)

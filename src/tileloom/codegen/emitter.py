@@ -28,6 +28,9 @@ class Emitter(Protocol):
     def alignment(self, buffer: Buffer, first: Expr) -> int:
         """The bytes of which the address of a vector's first element is known to be a multiple."""
 
+    def check_call(self, number: ir.Value) -> None:
+        """End the function if what it called failed, for the reason with this number."""
+
     def compute_capability(self) -> int:
         """Of the GPU that code is made for, 80 for sm_80; 0 on a CPU."""
 

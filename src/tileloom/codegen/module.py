@@ -2,10 +2,10 @@
 
 Every function becomes two: `name(a, b, ..., scalars...)` with one pointer for each buffer, and
 `name__packed(args)` that takes them from an array of addresses (of the data for a buffer, of the
-value for a scalar). Both return 0, or the number of the assertion that failed. Assertions are
-numbered through the module, so that a function hands on what those that it calls return. In a
-module whose code checks indices, `tileloom_fault(number)` is where the index and the extent of a
-check that failed are.
+value for a scalar). One that returns a value takes the address for it last. Both return 0, or the
+number of the assertion that failed. Assertions are numbered through the module, so that a function
+hands on what those that it calls return. In a module whose code checks indices,
+`tileloom_fault(number)` is where the index and the extent of a check that failed are.
 
 A parallel loop becomes a function of its own that runs a contiguous share of the iterations;
 `tileloom_parallel(body, context, max_workers)` calls it on every worker.
@@ -19,12 +19,14 @@ from dataclasses import dataclass
 import llvmlite.ir as ir
 
 from ..base.faults import FAULTS
-from ..expr import Call, Expr, Var
-from ..expr.effects import CALL_FUNCTION
-from ..tir import Evaluate, For, IRModule, PrimFunc, Stmt, pre_order, undefined_vars
+from ..expr import Call, Expr, Var, post_order
+from ..expr.effects import CALL_FUNCTION, has_effect
+from ..tir import For, IRModule, PrimFunc, Stmt, pre_order, undefined_vars
+from ..tir.walk import stmt_exprs
 from .arith import FEATURES
 from .emit_stmt import StmtEmitter
-from .types import I32, I64, PTR, opaque, register_type
+from .returns import load_scalar, store_result
+from .types import I32, I64, PTR, constant, opaque, register_type
 
 PARALLEL_RUNTIME = "tileloom_parallel"
 
@@ -68,7 +70,9 @@ def _emit_faults(out: ir.Module, count: int) -> None:
 
 
 def _parameter_types(func: PrimFunc) -> list[ir.Type]:
-    return [PTR if p in func.buffer_map else register_type(p.dtype) for p in func.params]
+    result = [] if func.ret_type == "void" else [PTR]
+    params = [PTR if p in func.buffer_map else register_type(p.dtype) for p in func.params]
+    return params + result
 
 
 class _FunctionEmitter(StmtEmitter):
@@ -98,7 +102,10 @@ class _FunctionEmitter(StmtEmitter):
             self.flags = ()
         self.error = opaque(self.builder.alloca(I32))
         self.builder.store(I32(0), self.error)
-        for param, value in zip(func.params, function.args, strict=True):
+        if func.ret_type != "void":
+            self.result = function.args[-1], func.ret_type
+            store_result(self.builder, constant(func.ret_type, 0), function.args[-1])
+        for param, value in zip(func.params, function.args):
             buffer = func.buffer_map.get(param)
             value.name = param.name if buffer is None else buffer.name
             self.env[param] = value
@@ -145,11 +152,13 @@ class _FunctionEmitter(StmtEmitter):
     def calls_kernels(self, stmt: Stmt) -> bool:
         """Whether a function of this module, which may fail, is called inside a statement."""
         return any(
-            isinstance(node, Evaluate)
-            and isinstance(node.value, Call)
-            and node.value.op in ("tir.call_extern", CALL_FUNCTION)
-            and getattr(node.value.args[0], "value", None) in self.kernels
+            part.op in ("tir.call_extern", CALL_FUNCTION)
+            and getattr(part.args[0], "value", None) in self.kernels
             for node in pre_order(stmt)
+            for expr in stmt_exprs(node)
+            if has_effect(expr)
+            for part in post_order(expr)
+            if isinstance(part, Call) and part.args
         )
 
     def _workers(self, extent: ir.Value, steps: int) -> ir.Value:
@@ -182,6 +191,7 @@ class _FunctionEmitter(StmtEmitter):
         noalias = self.noalias and self.views.isdisjoint(captured)
         inner = _FunctionEmitter(function, error, self.messages, self.kernels, noalias)
         inner.in_parallel = True
+        inner.result = self.result
         inner.flags = self.flags
         inner.non_negative = set(self.non_negative)
         for var, value in zip(captured, values, strict=True):
@@ -229,15 +239,8 @@ def _emit_packed(module: ir.Module, function: ir.Function, types: list[ir.Type])
     for k, kind in enumerate(types):
         slot = b.gep(packed.args[0], [I64(k)], inbounds=True, source_etype=PTR)
         pointer = b.load(slot, typ=PTR)
-        values.append(pointer if kind is PTR else _scalar(b, pointer, kind))
+        values.append(pointer if kind is PTR else load_scalar(b, pointer, kind))
     b.ret(b.call(function, values))
-
-
-def _scalar(b: ir.IRBuilder, pointer: ir.Value, kind: ir.Type) -> ir.Value:
-    if kind == ir.IntType(1):
-        byte = b.load(pointer, typ=ir.IntType(8))
-        return b.icmp_unsigned("!=", byte, ir.IntType(8)(0))
-    return b.load(pointer, typ=kind)
 
 
 __all__ = ["EmittedModule", "PARALLEL_RUNTIME", "emit_module"]

@@ -11,9 +11,11 @@ from .warp_ops import WARP_RESULTS
 CHECK_INDEX = "tir.check_index"
 #: `call_function(name, ...)` calls another function of the module.
 CALL_FUNCTION = "tir.call_function"
+#: `ret(value)` ends the function, whose result is the value.
+RETURN = "tir.ret"
 _EFFECTS = {
     *ATOMIC_VALUES, *WARP_RESULTS, "tir.call_extern", "tir.memory_fence", CHECK_INDEX,
-    CALL_FUNCTION,
+    CALL_FUNCTION, RETURN,
 }  # fmt: skip
 _PREFIXES = ("tir.tvm_", "tir.ptx_", "tir.call_packed")
 

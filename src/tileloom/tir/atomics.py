@@ -16,6 +16,7 @@ from ..base.late import TYPE_CHECKING
 from ..base.record import Record
 from ..expr import Call, Expr, StringImm, Var, const
 from ..expr.atomic_ops import ATOMIC_ORDERS, ATOMIC_VALUES
+from ..expr.effects import CALL_FUNCTION
 from .nodes import Block, Buffer, BufferLoad, BufferStore, Stmt
 from .walk import pre_order, stmt_exprs
 
@@ -51,13 +52,17 @@ def is_atomic(expr: Expr) -> bool:
 
 
 def has_atomic(expr: Expr) -> bool:
-    """Whether an atomic call is somewhere inside (memoised)."""
+    """Whether an atomic call, or one of a function of the module, is inside (memoised).
+
+    Such an expression counts as often as it is written.
+    """
     children = expr.children
     if not children:
         return False
     known = expr.memo.get("has_atomic")
     if known is None:
-        known = expr.memo["has_atomic"] = is_atomic(expr) or any(map(has_atomic, children))
+        counts = is_atomic(expr) or (isinstance(expr, Call) and expr.op == CALL_FUNCTION)
+        known = expr.memo["has_atomic"] = counts or any(map(has_atomic, children))
     return bool(known)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from ..base.dtype import wrap_int
 from ..base.errors import ArgumentError, UserError, VerifyError
 from ..expr import Expr, Var, free_vars
+from ..expr.effects import CALL_FUNCTION
 from ..expr.evaluate import evaluate
 from . import run_support as support
 from .nodes import Buffer, IRModule, PrimFunc
@@ -57,6 +58,9 @@ def run(
     main = _compiled(chosen, strict)
     with np.errstate(all="ignore"):
         given = match_arguments(chosen, args, values or {})
+        given[CALL_FUNCTION] = lambda other, *numbers: run(
+            func, *numbers, name=other, strict=strict
+        )
         try:
             return main(given)
         except support.Return as result:

@@ -46,6 +46,7 @@ from ..expr import (
     post_order,
 )
 from ..expr.bounds import type_range
+from ..expr.effects import CALL_FUNCTION
 from ..expr.ops import find_op
 from ..expr.tile_ops import TILE_CALLS
 from . import run_support as support
@@ -391,6 +392,15 @@ class ExprCompiler:
         """The flat array of a pointer, and its mask of writes."""
         raise UnsupportedError(f"the interpreter knows no memory for {data.name!r}")
 
+    def call_function(self, expr: Call) -> Val:
+        """The result of another function of the module, which takes numbers."""
+        name, *args = expr.args
+        if any(arg.dtype.is_handle for arg in args):
+            raise UnsupportedError(f"the interpreter passes no memory to the function {name}")
+        given = ", ".join(self.compile(arg).code for arg in args)
+        label = getattr(name, "value", str(name))
+        return Val(f"given[{CALL_FUNCTION!r}]({label!r}, {given})", *_default_range(expr.dtype), 2)
+
     def call(self, expr: Call) -> Val:
         if is_atomic(expr):
             return self.atomic(expr)
@@ -407,6 +417,8 @@ class ExprCompiler:
             return self.choice(*expr.args)
         if expr.op == "tir.likely":
             return self.compile(expr.args[0])
+        if expr.op == CALL_FUNCTION:
+            return self.call_function(expr)
         op = find_op(expr.op)
         if expr.op != "tir.reinterpret" and (op is None or op.evaluate is None):
             raise UnsupportedError(f"the interpreter has no meaning for the call {expr.op!r}")

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..base import DType, dtype
 from ..base.errors import UnsupportedError, VerifyError
-from ..expr import REDUCE, Call, Expr, IntImm, IterVar, Var, free_vars, post_order
+from ..expr import REDUCE, Call, Expr, IntImm, IterVar, Var, cast, free_vars, post_order
 from ..expr.bounds import type_range
-from ..expr.effects import CHECK_INDEX
+from ..expr.effects import CHECK_INDEX, RETURN
 from .analysis import used_buffers
 from .nodes import (
     THREAD_BINDING,
@@ -305,8 +305,10 @@ class StmtCompiler(ExprCompiler):
         if isinstance(value, Call):
             if value.op in _IGNORED_CALLS:
                 return
-            if value.op == "tir.ret":
-                self.emit(f"raise _Return({self.compile(value.args[0]).code})")
+            if value.op == RETURN:
+                kind, result = self.func.ret_type, value.args[0]
+                result = result if kind == "void" else cast(kind, result)
+                self.emit(f"raise _Return({self.compile(result).code})")
                 return
             if value.op == CHECK_INDEX:
                 codes = [self.compile(part).code for part in (*value.args[:2], *value.args[3:])]

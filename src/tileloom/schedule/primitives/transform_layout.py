@@ -263,12 +263,12 @@ def _check_pad(block: StmtSRef, buffer: Buffer, pad_value: Any) -> None:
         )
 
 
-def _holds(buffer: Buffer, value: float) -> bool:
+def _holds(buffer: Buffer, value: int | float) -> bool:
     """Whether elements of a buffer hold a number: an int exactly, a float rounded."""
     if isinstance(value, float):
         return buffer.dtype.is_float
     try:
-        return round_to(value, buffer.dtype) == value
+        return bool(round_to(value, buffer.dtype) == value)
     except OverflowError:
         return False
 
