@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from schedule.common import ELEMENTWISE, MATMUL, check_same, check_trace, refused, schedule
+from tileloom import te
+from tileloom.schedule import Schedule
 
 
 @pytest.mark.parametrize("method", ["parallel", "vectorize", "unroll"])
@@ -147,3 +149,14 @@ def main(A: T.Buffer((9, 8), "float32"), B: T.Buffer((9,), "float32")):
     refused(sch, "run the same instances", "parallel", i)
     sch.parallel(h)  # while i stands, no row is run twice
     check_same(sch, text)
+
+
+@pytest.mark.parametrize("factor", [2304, 96 * 7, 1000, 37])
+def test_parts_of_fused_loops_run_in_parallel(factor):
+    """However the parts lie to the digits that block variables are, no two run one instance."""
+    a = te.placeholder((3, 64, 96), name="A")
+    double = te.compute((3, 64, 96), lambda i, j, k: a[i, j, k] * 2.0, name="B")
+    sch = Schedule(te.create_prim_func([a, double]))
+    outer, _ = sch.split(sch.fuse(*sch.get_loops("B")), [None, factor])
+    sch.parallel(outer)
+    assert sch.get(outer).kind == "parallel"

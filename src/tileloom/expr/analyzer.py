@@ -36,8 +36,12 @@ class Analyzer:
 
     def __init__(self, domains: Mapping[Var, Range] | None = None) -> None:
         self._facts = Facts()
-        self._simplifier = Simplifier(self._facts)
+        rest: dict[Var, Range] = {}
         for var, domain in (domains or {}).items():
+            if rest or not _bind_numbers(self._facts, var, domain):
+                rest[var] = domain
+        self._simplifier = Simplifier(self._facts)
+        for var, domain in rest.items():
             self.bind(var, domain)
 
     def bind(self, var: Var, value: Range | ExprLike) -> None:
@@ -55,6 +59,9 @@ class Analyzer:
             if sizes:
                 self.bind_bounds(sizes)
         facts = self._facts.copy()
+        if _bind_numbers(facts, var, domain):
+            self._enter(facts)
+            return
         least, extent = self.simplify(domain.min), self.simplify(domain.extent)
         if not is_index(var.dtype):
             low, high = self.const_int_bound(least), self.const_int_bound(extent)
@@ -187,3 +194,17 @@ def simplify(expr: ExprLike) -> Expr:
     (x * 8 + y, True)
     """
     return Analyzer().simplify(expr)
+
+
+def _bind_numbers(facts: Facts, var: Var, domain: Range) -> bool:
+    """Note a range between constants of an index that nothing is known of; whether it is that."""
+    low, extent = domain.min, domain.extent
+    if type(low) is not IntImm or type(extent) is not IntImm or not is_index(var.dtype):
+        return False
+    if var in facts.bounds or var in facts.values:
+        return False
+    if extent.value == 1:
+        facts.values[var] = low.astype(var.dtype)
+    else:
+        facts.restrict(var, ConstIntBound(low.value, low.value + extent.value - 1))
+    return True

@@ -173,7 +173,8 @@ def parallelize(sch: Schedule, found: Sequence[ParallelLoop]) -> None:
             with suppress(ScheduleError):
                 loops = [sch.merge(*loops)]
         for loop, one in zip(loops, run):
-            in_parallel(sch, loop, one.plan)
+            with suppress(ScheduleError):  # it runs, on one thread
+                in_parallel(sch, loop, one.plan)
 
 
 def in_parallel(sch: Schedule, loop: LoopRV, plan: Plan) -> None:

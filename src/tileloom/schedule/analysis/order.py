@@ -54,6 +54,8 @@ def repetition_fault(
     outer = [loop for loop in outside if loop.loop_var in used]
     if _is_injective(values, [*outer, *inside], realize.predicate):
         return None
+    if _is_injective_as_a_number(realize, [*outer, *inside]):
+        return None
     names = " and ".join(repr(loop.loop_var.name) for loop in long)
     word = "the loops" if len(long) > 1 else "the loop"
     return f"{word} {names} may run the same instances of {name_of(realize.block)} again"
@@ -72,6 +74,25 @@ def _is_injective(
     return not is_one(as_expr(predicate)) and bool(
         detect_iter_map(values, domains, True, "bijective", known)
     )
+
+
+def _is_injective_as_a_number(realize: BlockRealize, loops: Sequence[For]) -> bool:
+    """Whether the values, as the digits of one number, tell all iterations apart.
+
+    Digits of a loop that was fused and split elsewhere are no affine map; their number is one.
+    """
+    analyzer = Analyzer({loop.loop_var: Range(loop.min, loop.extent) for loop in loops})
+    number: Expr | None = None
+    count = 1
+    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        extent = axis.domain.extent
+        if not isinstance(extent, IntImm) or (number is not None and number.dtype != value.dtype):
+            return False
+        count *= extent.value
+        number = value if number is None else number * extent.astype(value.dtype) + value
+    if number is None or count >= 1 << (number.dtype.bits - 1):
+        return False
+    return _plainly_injective([analyzer.simplify(number)], loops)
 
 
 def _plainly_injective(values: Sequence[Expr], loops: Sequence[For]) -> bool:
