@@ -398,3 +398,50 @@ def test_views_do_not_roll() -> None:
     block = sch.get_child_blocks(sch.get_block("root"))[0]
     refused(sch, "by another name", "rolling_buffer", block, 0)
     check_same(sch, func)
+
+
+def test_tiles_that_roll_are_made_whole() -> None:
+    """A condition leaves one element of each tile, so tiles do not overlap."""
+    text = """
+@T.prim_func
+def main(A: T.Buffer((6,), "float32"), C: T.Buffer((6,), "float32")):
+    B = T.alloc_buffer((6,))
+    for i in range(6):
+        for t in range(3):
+            with T.block("B"):
+                v = T.axis.spatial(6, i + t)
+                T.where(t < 1)
+                B[v] = A[v] * 2.0
+        with T.block("C"):
+            v = T.axis.spatial(6, i)
+            C[v] = B[v] + 1.0
+"""
+    sch = schedule(text)
+    refused(sch, "makes only some of a tile", "rolling_buffer", sch.get_block("B"), 0)
+    check_same(sch, text)
+
+
+def test_copies_reach_as_far_as_what_is_made() -> None:
+    text = """
+@T.prim_func
+def main(A: T.Buffer((6, 2), "float32"), C: T.Buffer((6, 2), "float32")):
+    B = T.alloc_buffer((6,))
+    for i, k in T.grid(6, 2):
+        for t in range(3):
+            with T.block("B"):
+                v = T.axis.spatial(6, i + t)
+                T.where(t < 1 and k < 1)
+                B[v] = A[v, 0] * 2.0
+        with T.block("C"):
+            v, w = T.axis.remap("SS", [i, k])
+            T.where(k < 1)
+            C[v, w] = B[v] + 1.0
+    for i in range(6):
+        with T.block("D"):
+            v = T.axis.spatial(6, i)
+            C[v, 1] = T.float32(0)
+"""
+    sch = schedule(text)
+    sch.cache_write("B", 0, "local")
+    check_same(sch, text)
+    assert sch.verify().state == "ok"

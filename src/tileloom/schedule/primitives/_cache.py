@@ -113,6 +113,8 @@ def written_region(
     if not is_one(realize.predicate):
         box = lower_bound(parts, inside, realize.predicate, analyzer)  # exact, if it is known
     if box is None:
+        box = made_whole(state, block, region, inside, outer)
+    if box is None:
         box = touched_box(parts, inside, realize.predicate, outer)
     return tuple(
         clipped(covering(analyzer, interval, Range.from_extent(size)), size)

@@ -48,7 +48,7 @@ from ..errors import name_of, refuse
 from ..instruction import BlockRef, WriteIndex, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._boxes import touched_box
+from ._boxes import covers, made_whole, touched_box
 from ._cache import Region, domains_around
 from ._domains import covering
 
@@ -106,9 +106,11 @@ def rolling_buffer(state: ScheduleState, block: BlockRef, write_buffer_index: Wr
             fast="rolling_buffer injection is invalid, the lca of the access location of the "
             "target buffer is not a for loop.",
         )
-    roll = _match(block, buffer, _tile(state, block, region, place))
+    tile = _tile(state, block, region, place)
+    roll = _match(block, buffer, tile)
     _check_order(block, roll)
     _check_free(block, region)
+    _check_whole(state, block, region, place, tile)
     _check_axes(block, region, roll)
     shape = list(buffer.shape)
     shape[roll.axis] = IntImm(shape[roll.axis].dtype, roll.extent)
@@ -149,6 +151,21 @@ def _tile(state: ScheduleState, block: StmtSRef, region: BufferRegion, place: St
         covering(analyzer, interval, Range.from_extent(size))
         for interval, size in zip(box, region.buffer.shape, strict=True)
     )
+
+
+def _check_whole(
+    state: ScheduleState, block: StmtSRef, region: BufferRegion, place: StmtSRef, tile: Region
+) -> None:
+    """Refuse tiles of which conditions leave out a part: the next one would count on that."""
+    outer = domains_around(place)
+    made = made_whole(state, block, region, path_domains(block, place), outer)
+    if not covers(made, tile, Analyzer(outer)):
+        raise refuse(
+            f"{name_of(block)} makes only some of a tile of {region.buffer.name!r}, so it is not "
+            "known what the tile before has made",
+            at=[block, place],
+            hint="let loops make whole tiles, by factors that divide",
+        )
 
 
 def _match(block: StmtSRef, buffer: Buffer, region: Region) -> _Roll:
