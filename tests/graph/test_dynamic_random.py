@@ -10,6 +10,7 @@ import pytest
 import tileloom as tl
 from graph.program_of_steps import Program, in_numpy, random_sizes
 from graph.random_programs import random_program
+from sampling import sampled
 
 TOLERANCE = {"float64": 1e-9, "float32": 2e-4, "float16": 4e-2}
 
@@ -80,7 +81,7 @@ def agree(program: Program, sizes: Any, got: Any, want: Any) -> None:
             np.testing.assert_array_equal(one, other, err_msg=where)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", sampled(range(12), 3))
 def test_random_programs(seed: int) -> None:
     check(seed, 2 + seed % 5, 6)
 

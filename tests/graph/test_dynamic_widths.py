@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tileloom as tl
+from sampling import sampled
 
 ROWS, WIDTH = tl.Dim("rows", max=4096), tl.Dim("width", max=4096)
 #: Around one to nine vectors of 4 to 16 elements, the widest strips, and blocks for two workers.
@@ -44,7 +45,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", sampled(CASES, 3))
 def test_every_width(name: str) -> None:
     ours, numpy = CASES[name]
     function = tl.jit(ours, dynamic_shapes=[(ROWS, WIDTH)])

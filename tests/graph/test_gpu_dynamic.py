@@ -168,7 +168,7 @@ def test_the_assembler_takes_all_buckets(name: str, arch: str, tmp_path: Path) -
 # ---------------------------------------------------------------------------- products
 
 
-@pytest.mark.parametrize("kind", ["float32", "float16"])
+@pytest.mark.parametrize("kind", sampled(["float32", "float16"], 2))
 def test_product_with_any_number_of_rows(kind: str) -> None:
     rng = np.random.default_rng(0)
     weight = rng.standard_normal((64, 48)).astype(kind)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tileloom as tl
+from sampling import sampled
 from tileloom.base.errors import ArgumentError, ShapeError
 from tileloom.runtime.cache import object_cache
 
@@ -109,19 +110,23 @@ def agree(got: Any, want: Any) -> None:
 
 @pytest.mark.parametrize(
     ("function", "make", "elements"),
-    [
-        (softmax, matrix, 20000),
-        (layer_norm, matrix, 20000),
-        (columns, matrix, 20000),
-        (softmax_of_columns, matrix, 20000),
-        (everything, matrix, 150000),
-        (turned, matrix, 20000),
-        (cross_entropy, matrix, 20000),
-        (rms_norm, tokens, 3000),
-        (mlp, tokens, 3000),
-        (rearranged, tokens, 1000),
-        (running, tokens, 1000),
-    ],
+    sampled(
+        [
+            (softmax, matrix, 20000),
+            (layer_norm, matrix, 20000),
+            (columns, matrix, 20000),
+            (softmax_of_columns, matrix, 20000),
+            (everything, matrix, 150000),
+            (turned, matrix, 20000),
+            (cross_entropy, matrix, 20000),
+            (rms_norm, tokens, 3000),
+            (mlp, tokens, 3000),
+            (rearranged, tokens, 1000),
+            (running, tokens, 1000),
+        ],
+        2,
+        several=True,
+    ),
 )
 def test_twenty_sizes_through_one_program(
     function: Callable[..., Any], make: Any, elements: int
@@ -145,6 +150,7 @@ def in_numpy(function: Callable[..., Any], x: Any) -> Any:
     return unflatten(outcome.structure, iter(run(graph, arrays)))
 
 
+@pytest.mark.slow
 def test_attention_through_one_program() -> None:
     compiled = tl.jit(heads, dynamic_shapes=ROWS)
     for batch, seq in [(1, 1), (2, 16), (1, 97), (5, 31), (3, 130), (1, 13), (40, 2)]:

@@ -7,6 +7,7 @@ import pytest
 
 import tileloom as tl
 from frontend.jit.helpers import BF16, check, wide
+from sampling import sampled
 from tileloom.base.errors import UserError
 from tileloom.frontend.jit import PUBLIC
 
@@ -76,7 +77,7 @@ def test_reductions_of_nothing(shape):
 
 
 @pytest.mark.parametrize("shape", [(1,), (9,), (4, 5), (2, 1, 33)])
-@pytest.mark.parametrize("kind", ["float32", "int16", "float64"])
+@pytest.mark.parametrize("kind", sampled(["float32", "int16", "float64"], 2))
 def test_positions(shape, kind, rng):
     x = rng.integers(-5, 5, shape).astype(kind)
     for name in ("argmax", "argmin"):
