@@ -379,3 +379,12 @@ def test_a_condition_on_what_stands_outside_is_one_bound_of_two() -> None:
         count = len([j for j in range(2, 4) if i * 4 + j < 6])
         extent = evaluate(total.args[0].extent, {I: i}) if total.args else 1
         assert max(extent, 0) == count
+
+
+@pytest.mark.parametrize("level", ["bijective", "surjective"])
+def test_a_condition_that_leaves_one_digit_of_a_sum_cuts_no_iterator(level) -> None:
+    """`j < 1` makes `j * 5 + i % 5` a digit of `i`, which has other digits, too."""
+    dom_map = domains(10, 4)
+    predicate = intrin.all(J * 5 + I % 5 < 3, J < 1)
+    found = detect_iter_map([J * 5 + I % 5, I // 5], dom_map, predicate, level)
+    assert not found and "digit of an iterator" in found.errors[0]

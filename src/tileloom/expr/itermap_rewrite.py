@@ -155,6 +155,8 @@ class IterMapRewriter:
             raise NotAffine(f"the predicate bounds {total}, which is constant")
         split, base = fused.args[0], fused.base
         mark, scale = split.source, split.scale
+        if not is_int(split.lower_factor, 1) or split.extent is not mark.extent:
+            raise NotAffine(f"the predicate bounds {total}, a digit of an iterator")
         low = None if low is None else self._simple((low - base + scale - 1) // scale)
         high = None if high is None else self._simple((high - base + scale - 1) // scale)
         start, end = self._clip(mark.extent, low, high)
