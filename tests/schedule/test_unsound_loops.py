@@ -445,3 +445,31 @@ def main(A: T.Buffer((6, 2), "float32"), C: T.Buffer((6, 2), "float32")):
     sch.cache_write("B", 0, "local")
     check_same(sch, text)
     assert sch.verify().state == "ok"
+
+
+@pytest.mark.parametrize(("depth", "whole"), [(5, False), (6, True)])
+def test_a_sum_of_parts_that_are_made_bit_by_bit(depth: int, whole: bool) -> None:
+    """In the last step of an odd depth one part only is added to, and all must be added up."""
+    a, k = te.placeholder((6, depth), name="A"), te.reduce_axis((0, depth), name="k")
+    text = te.create_prim_func([a, te.compute((6,), lambda i: te.sum(a[i, k], axis=k), name="C")])
+    sch = Schedule(text)
+    _, inner = sch.split(sch.get_loops("C")[1], [None, 2])
+    parts = sch.rfactor(inner, 0)
+    step = sch.get_loops(parts)[1]
+    if whole:
+        sch.reverse_compute_at("C", step)
+        assert sch.verify().state == "ok"
+    else:
+        block = sch.get_block("C")
+        refused(sch, "begin anew in the next one", "reverse_compute_at", block, step)
+
+
+def test_what_copies_its_results_in_and_out_takes_no_consumer() -> None:
+    a, k = te.placeholder((8, 5), name="A"), te.reduce_axis((0, 5), name="k")
+    total = te.compute((8,), lambda i: te.sum(a[i, k], axis=k), name="B")
+    sch = Schedule(te.create_prim_func([a, te.compute((8,), lambda i: total[i] * 2.0, name="C")]))
+    _, inner = sch.split(sch.get_loops("B")[0], [None, 4])
+    sch.blockize(inner)
+    sch.cache_inplace("B", 0, "local")
+    block = sch.get_block("C")
+    refused(sch, "which makes 'B', stores to it in several places", "reverse_compute_inline", block)

@@ -198,7 +198,16 @@ class Consumer:
         Threads of a block may take some each, and combine what they have: as `bind` makes it.
         """
         reduced = self._reduced()
-        if free_vars_of(reduced).isdisjoint(self.outer):
+        used = free_vars_of(reduced)
+        if used.isdisjoint(self.outer):
+            extents = [extent for var, extent in self.loops if var in used]
+            if not free_vars_of(extents).isdisjoint(self.outer):
+                raise refuse(
+                    f"under {name_of(self.loop)}, {name_of(self.block)} would add up only what is "
+                    "made in an iteration, and begin anew in the next one",
+                    at=[self.block, self.loop],
+                    hint="choose a loop outside of those that the producer reduces over",
+                )
             return
         found = detect_iter_map(
             self.realize.iter_values,

@@ -18,7 +18,17 @@ from ...expr import (
     post_order,
     substitute,
 )
-from ...tir import Block, BlockRealize, Buffer, BufferLoad, BufferStore, IfThenElse, Stmt
+from ...tir import (
+    Block,
+    BlockRealize,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    IfThenElse,
+    Stmt,
+    pre_order,
+    stmt_exprs,
+)
 from ..analysis.affine import affine_binding
 from ..analysis.blocks import check_complete, complete_fault, holds_blocks, leaf_store
 from ..analysis.cover import check_stage_pipeline
@@ -128,6 +138,7 @@ def _only_producer(
     if found[0].block.init is not None:
         raise body_refusal(found[0], "it adds to what its T.init() stores")
     outer = next(s for s in (found[0], *found[0].ancestors()) if _is_in(s, scope))
+    _check_only_stored(outer, buffer, block)
     others = [
         reader
         for reader in consumers(state, outer)
@@ -138,6 +149,26 @@ def _only_producer(
             f"{name_of(others[0])} reads {buffer.name!r} too", at=[block, *others], fast=_FAST
         )
     return found[0]
+
+
+def _check_only_stored(outer: StmtSRef, buffer: Buffer, block: StmtSRef) -> None:
+    """Refuse where what makes the buffer reads it as well, or stores it in several places."""
+    inside = [*pre_order(outer.block.body)]
+    if outer.block.init is not None:
+        inside += pre_order(outer.block.init)
+    stores = [stmt for stmt in inside if isinstance(stmt, BufferStore) and stmt.buffer is buffer]
+    loads = (
+        part
+        for stmt in inside
+        for expr in stmt_exprs(stmt)
+        for part in post_order(expr)
+        if isinstance(part, BufferLoad) and part.buffer is buffer
+    )
+    if len(stores) > 1 or next(loads, None) is not None:
+        what = "stores to it in several places" if len(stores) > 1 else "reads it as well"
+        raise refuse(
+            f"{name_of(outer)}, which makes {buffer.name!r}, {what}", at=[outer, block], fast=_FAST
+        )
 
 
 def _is_in(sref: StmtSRef, scope: StmtSRef) -> bool:
