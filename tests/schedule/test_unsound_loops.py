@@ -473,3 +473,14 @@ def test_what_copies_its_results_in_and_out_takes_no_consumer() -> None:
     sch.cache_inplace("B", 0, "local")
     block = sch.get_block("C")
     refused(sch, "which makes 'B', stores to it in several places", "reverse_compute_inline", block)
+
+
+def test_rims_of_layouts_stay_outside_of_what_they_pad() -> None:
+    a, k = te.placeholder((4, 9), name="A"), te.reduce_axis((0, 9), name="k")
+    func = te.create_prim_func([a, te.compute((4,), lambda i: te.sum(a[i, k], axis=k), name="C")])
+    sch = Schedule(func)
+    copy = sch.reindex("C", ("write", 0))
+    sch.transform_layout(copy, ("write", 0), lambda i: (i // 3, i % 3), pad_value=0.0)
+    sch.cache_write(copy, 0, "global")
+    refused(sch, "not for all of", "reverse_compute_at", copy, sch.get_loops("C")[1])
+    assert sch.verify().state == "ok"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from ...expr import (
     LT,
@@ -20,6 +21,7 @@ from ...expr import (
     detect_iter_map,
     free_vars,
     is_pure_op,
+    is_true,
     post_order,
 )
 from ...expr.nodes import Div, Mod
@@ -46,7 +48,7 @@ from ..analysis.cover import conjuncts
 from ..analysis.order import repetition_fault, start_fault
 from ..analysis.scope import is_seen_outside, producers, touched_buffers
 from ..analysis.tree import is_one, loops_above
-from ..errors import name_of, refuse
+from ..errors import ScheduleError, name_of, refuse
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from ._boxes import runs_all, touched_box
@@ -142,18 +144,29 @@ class Consumer:
         old, new = Analyzer(before), Analyzer(self.domains())
         was_values = self.state.realize(block).iter_values
         values = zip(was_values, self.realize.iter_values, strict=True)
+        needed = 1
         for axis, (was, now) in zip(block.block.iter_vars, values, strict=True):
             first = new.const_int_bound(axis.domain.min).max_value
             last = new.const_int_bound(axis.domain.min + axis.domain.extent - 1).min_value
             ran, runs = old.const_int_bound(was), new.const_int_bound(now)
             begun = runs.min_value <= max(ran.min_value, first)
             if not begun or self._most(now, new) < min(ran.max_value, last):
-                raise refuse(
-                    f"under {name_of(self.loop)}, {name_of(block)} would run only where it takes "
-                    f"something that is made there, not for all of {axis.var.name!r}",
-                    at=[block, self.loop],
-                    hint="keep a block that pads outside of the loops of what it pads",
-                )
+                raise self._loses(repr(axis.var.name))
+            needed *= max(1, min(ran.max_value, last) - max(ran.min_value, first) + 1)
+        if is_true(self.state.realize(block).predicate):
+            ran_at_most = _iterations(was_values, before, old)
+            if _iterations(self.realize.iter_values, self.domains(), new) < min(
+                needed, ran_at_most
+            ):
+                raise self._loses("its instances")
+
+    def _loses(self, what: str) -> ScheduleError:
+        return refuse(
+            f"under {name_of(self.loop)}, {name_of(self.block)} would run only where it takes "
+            f"something that is made there, not for all of {what}",
+            at=[self.block, self.loop],
+            hint="keep a block that pads outside of the loops of what it pads",
+        )
 
     def _most(self, value: Expr, analyzer: Analyzer) -> int:
         """The greatest that a value can be where the block runs, or more than that."""
@@ -377,3 +390,9 @@ def _index_fault(block: StmtSRef, early: set[Buffer]) -> str | None:
                     "before it is finished"
                 )
     return None
+
+
+def _iterations(values: Sequence[Expr], domains: Mapping[Var, Range], analyzer: Analyzer) -> int:
+    """How many iterations the loops have, at most, that values depend on."""
+    used = [var for var in free_vars_of(values) if var in domains]
+    return prod(analyzer.const_int_bound(domains[var].extent).max_value for var in used)
