@@ -11,6 +11,7 @@ import pytest
 from tileloom import te
 from tileloom.base import Target
 from tileloom.driver import build
+from tileloom.expr import const
 from tileloom.plan import plan_in_place, plan_kernel
 from tileloom.plan.in_place import replace_operand
 from tileloom.tir import PrimFunc
@@ -118,3 +119,13 @@ def test_other_shapes_of_the_same_size(place: Callable[..., Any], safe: bool) ->
         values = np.arange(8, dtype="float32").reshape(2, 4)
         build(merged)(values)
         np.testing.assert_array_equal(values.ravel(), np.arange(8) * 2)
+
+
+@pytest.mark.parametrize("kind", ["int32", "int64"])
+def test_arrays_with_more_than_2_to_the_31_elements(kind: str) -> None:
+    n = const(1 << 16, kind)
+    a = te.placeholder((n, n), name="A")
+    func = te.create_prim_func([a, te.compute((n, n), lambda i, j: a[i, j] * 2.0, name="B")])
+    assert replace_operand(func, 0, 1) is not None
+    turned = te.compute((n, n), lambda i, j: a[j, i] * 2.0, name="B")
+    assert replace_operand(te.create_prim_func([a, turned]), 0, 1) is None

@@ -9,12 +9,12 @@ function is up to the primitives, which see that the two are one buffer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from operator import mul
 
 from ..base import Target
-from ..expr import SPATIAL, Analyzer, Expr, IntImm, Var, const, post_order
+from ..expr import SPATIAL, Analyzer, Expr, IntImm, Var, const
 from ..schedule import Schedule
 from ..schedule.errors import ScheduleError
 from ..tir import (
@@ -27,8 +27,8 @@ from ..tir import (
     SeqStmt,
     Stmt,
     StmtRewriter,
+    buffer_accesses,
     pre_order,
-    stmt_exprs,
 )
 from ..tir.walk import rewrite_stmt_exprs
 from .cpu.fusion_groups import inline_elementwise
@@ -88,8 +88,12 @@ def replace_operand(func: PrimFunc, operand: int, result: int) -> PrimFunc | Non
     )
 
 
+def _same(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
+    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
+
+
 def _size(buffer: Buffer) -> Expr:
-    return reduce(mul, buffer.shape, const(1))
+    return reduce(mul, (extent.astype("int64") for extent in buffer.shape), const(1, "int64"))
 
 
 def _position(buffer: Buffer, indices: Sequence[Expr]) -> Expr:
@@ -135,22 +139,17 @@ def _reads_what_it_stores(nest: Stmt, source: Buffer, sink: Buffer) -> bool:
     live = {a.var for a in block.iter_vars if not _is_one(a.dom.extent if a.dom else None)}
     if len(set(places)) != len(places) or not live <= set(places):
         return False
+    read = [indices for buffer, indices in buffer_accesses(nest) if buffer is source]
+    if _same(source.shape, sink.shape) and all(_same(i, store.indices) for i in read):
+        return True
+    most = Analyzer().const_int_bound(_size(sink)).max_value
+    if most >= 1 << 31 and any(index.dtype.bits < 64 for index in store.indices):
+        return False  # positions might not be numbers of that type
     analyzer = Analyzer()
     for axis in block.iter_vars:
         analyzer.bind(axis.var, axis.domain)
     place = _position(sink, store.indices)
-    return all(
-        analyzer.can_prove_equal(_position(source, load.indices), place)
-        for load in _loads(nest, source)
-    )
-
-
-def _loads(nest: Stmt, buffer: Buffer) -> Iterator[BufferLoad]:
-    for stmt in pre_order(nest):
-        for expr in stmt_exprs(stmt):
-            for part in post_order(expr):
-                if isinstance(part, BufferLoad) and part.buffer is buffer:
-                    yield part
+    return all(analyzer.can_prove_equal(_position(source, indices), place) for indices in read)
 
 
 def _is_one(extent: Expr | None) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..base import Target
+from ..base.compiling import compiling
 from ..base.errors import UserError
 from ..base.settings import file_stamp, settings
 from ..expr import IntImm
@@ -62,6 +63,7 @@ class TraceRecord:
         return TraceRecord(kernel_key(blocks), str(target), steps.as_json())
 
 
+@compiling
 def plan_kernel(blocks: PrimFunc, target: Target) -> PlannedKernel:
     """The kernel of a function of blocks, by a recorded trace if there is one, else by the planner.
 

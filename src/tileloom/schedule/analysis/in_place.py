@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...expr import SPATIAL, IntImm, Var, post_order
-from ...tir import Block, Buffer, BufferLoad, BufferStore, pre_order, stmt_exprs
+from ...expr import SPATIAL, IntImm, Var
+from ...tir import Block, Buffer, buffer_accesses, pre_order
 
 
 def updated_in_place(block: Block) -> set[Buffer]:
@@ -19,15 +19,10 @@ def updated_in_place(block: Block) -> set[Buffer]:
         if not (isinstance(axis.domain.extent, IntImm) and axis.domain.extent.value == 1)
     }
     places: dict[Buffer, set[tuple[object, ...]]] = {}
-    for stmt in pre_order(block.body):
-        if isinstance(stmt, Block):
-            return set()
-        if isinstance(stmt, BufferStore):
-            places.setdefault(stmt.buffer, set()).add(tuple(stmt.indices))
-        for expr in stmt_exprs(stmt):
-            for part in post_order(expr):
-                if isinstance(part, BufferLoad):
-                    places.setdefault(part.buffer, set()).add(tuple(part.indices))
+    if any(isinstance(stmt, Block) for stmt in pre_order(block.body)):
+        return set()
+    for buffer, indices in buffer_accesses(block.body):
+        places.setdefault(buffer, set()).add(tuple(indices))
     return {
         buffer
         for buffer, found in places.items()
