@@ -37,13 +37,7 @@ ROOMS: dict[str, set[str]] = {
     "runtime": {"base"},
     "tune": {"base", "expr", "tir", "schedule", "lower", "codegen", "runtime"},
 }
-# driver.py joins the rooms above, driver_keys.py names what was compiled, driver_gpu.py has what
-# graphs need on GPUs, driver_kernels.py what functions need there; the doors stand on them.
-ROOMS["driver_keys"] = {"base", "graph", "runtime"}
-ROOMS["driver_kernels"] = set(ROOMS)
-ROOMS["driver_gpu"] = set(ROOMS)
-ROOMS["driver_gpu_family"] = set(ROOMS)
-ROOMS["driver_plan"] = set(ROOMS)
+# driver/ joins the rooms above; the doors stand on it.
 ROOMS["driver"] = set(ROOMS)
 ROOMS["frontend"] = {"base", "expr", "graph", "sparse", "script", "runtime", "driver"}
 ROOMS["compat"] = set(ROOMS)
@@ -104,12 +98,9 @@ class Source:
 
     @property
     def room(self) -> str:
-        """The room's name; empty for the public face: files at the top other than drivers."""
+        """The room's name; empty for the public face: files at the top."""
         parts = self.relative.split("/")
-        if len(parts) > 1:
-            return parts[0]
-        stem = parts[0].removesuffix(".py")
-        return stem if stem.startswith("driver") else ""
+        return parts[0] if len(parts) > 1 else ""
 
     @property
     def tree(self) -> ast.Module:
@@ -210,7 +201,7 @@ def door_complaints(source: Source) -> Iterator[str]:
     One more case: a node prints itself, and its printer (`show`) stands above it in the room.
     """
     printer = f"tileloom.{source.room}.show"
-    doors = ("", "driver", "driver_kernels", "cli")
+    doors = ("", "driver", "cli")
     is_door = source.room in doors or source.path.name == "__init__.py"
     for found in source.imports():
         package = found.target.split(".")[0]
@@ -345,7 +336,7 @@ def test_a_breach_is_seen(check, text, complaint, tmp_path, monkeypatch) -> None
     """Each check finds its own kind of breach in a file planted into `base`."""
     monkeypatch.setattr(f"{__name__}.SOURCES", tmp_path)
     planted = {}
-    for name in ("__init__", "driver", "tir/__init__", "tir/nodes", "codegen/__init__"):
+    for name in ("__init__", "driver/__init__", "tir/__init__", "tir/nodes", "codegen/__init__"):
         planted[name] = ""
     for name, content in {**planted, "base/dtype": "", "base/planted": text}.items():
         path = tmp_path / f"{name}.py"

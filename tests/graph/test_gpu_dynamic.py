@@ -12,9 +12,9 @@ import pytest
 import tileloom as tl
 from gpu import ARCHS, assemble, spills
 from sampling import sampled
-from tileloom import driver_gpu, te
+from tileloom import te
 from tileloom.base.errors import ShapeError, UnsupportedError
-from tileloom.driver import compile_family
+from tileloom.driver import compile_family, gpu
 from tileloom.expr import Var
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
@@ -232,7 +232,7 @@ def test_a_group_without_a_schedule_is_made_for_each_size(monkeypatch: pytest.Mo
 
     run = on_gpu(lambda x: tl.sum(x * x, axis=1))
     with monkeypatch.context() as patched:
-        patched.setattr(driver_gpu, "plan_kernel", refusing)
+        patched.setattr(gpu, "plan_kernel", refusing)
         check(run, lambda x: (x * x).sum(1), (3, 5))
     check(run, lambda x: (x * x).sum(1), (7, 33))
     check(run, lambda x: (x * x).sum(1), (3, 5))
@@ -245,7 +245,7 @@ def test_a_size_that_is_needed_as_a_number_is_no_reason_to_compile_for_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Schedules that take sizes for numbers are refused, not made a guard of the program."""
-    schedule = driver_gpu.plan_kernel
+    schedule = gpu.plan_kernel
 
     def taking(mod: Any, target: Any) -> Any:
         for block in mod.buffers:
@@ -253,7 +253,7 @@ def test_a_size_that_is_needed_as_a_number_is_no_reason_to_compile_for_one(
                 int(extent.memo.get("extent", 0))
         return schedule(mod, target)
 
-    monkeypatch.setattr(driver_gpu, "plan_kernel", taking)
+    monkeypatch.setattr(gpu, "plan_kernel", taking)
     run = on_gpu(lambda x: x + 1.0)
     for shape in ((1, 1), (3, 33), (31, 5)):
         check(run, lambda x: x + 1, shape)

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from .base import Target
-from .base.compiling import compiling
-from .base.settings import settings
-from .driver_gpu import plan_gpu
-from .graph.nodes import Graph, Tensor
-from .graph.optimize import Report
-from .graph.partition import Group
-from .graph.program import MakeKernel, Planned, Program, build_program
-from .graph.simplify import simplify
-from .graph.symbols import is_symbolic
-from .graph.to_tir.blocks import block_function
-from .graph.to_tir.group import group_kernel
-from .graph.to_tir.kernel import Machine
-from .plan import plan_in_place, plan_kernel
-from .runtime import parallel
-from .tir import PrimFunc
+from ..base import Target
+from ..base.compiling import compiling
+from ..base.settings import settings
+from ..graph.nodes import Graph, Tensor
+from ..graph.optimize import Report
+from ..graph.partition import Group
+from ..graph.program import MakeKernel, Planned, Program, build_program
+from ..graph.simplify import simplify
+from ..graph.symbols import is_symbolic
+from ..graph.to_tir.blocks import block_function
+from ..graph.to_tir.group import group_kernel
+from ..graph.to_tir.kernel import Machine
+from ..plan import plan_in_place, plan_kernel
+from ..runtime import parallel
+from ..tir import PrimFunc
+from .gpu import plan_gpu
 
 #: Kinds of groups that `schedule_cpu` makes; products have templates of their own.
 _SCHEDULED = ("formulas", "reductions", "several")

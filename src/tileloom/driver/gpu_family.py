@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from .base import Target
-from .base.errors import UnsupportedError
-from .driver_gpu import EACH_SIZE, GpuExecutable, Memory
-from .graph.nodes import Tensor
-from .graph.program import Program
-from .graph.to_tir.whole_vectors import parts_of
-from .plan import plan_kernel
-from .runtime.family import Choices
-from .tir import IRModule, PrimFunc
+from ..base import Target
+from ..base.errors import UnsupportedError
+from ..graph.nodes import Tensor
+from ..graph.program import Program
+from ..graph.to_tir.whole_vectors import parts_of
+from ..plan import plan_kernel
+from ..runtime.family import Choices
+from ..tir import IRModule, PrimFunc
+from .gpu import EACH_SIZE, GpuExecutable, Memory
 
 #: From scheduled functions to what calls them, by name.
 Make = Callable[[IRModule], Mapping[str, Callable[..., Any]]]

@@ -11,18 +11,19 @@ import numpy as np
 import pytest
 
 import tileloom
-from tileloom import driver, driver_keys, te
+from tileloom import te
 from tileloom.base.errors import UserError
 from tileloom.base.settings import override
-from tileloom.driver import STAGES, compile_graph, plan_graph, show_stage
-from tileloom.driver_keys import constants_of, graph_key
+from tileloom.driver import STAGES, compile_graph, graphs, keys, plan_graph, show_stage
+from tileloom.driver.keys import constants_of, graph_key
 from tileloom.expr import Var, const
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
+from tileloom.runtime.cache import object_cache
 from tileloom.runtime.recipe import Recipe, digest
 from tileloom.tir import SERIAL, BufferLoad, BufferStore, For, PrimFunc, make_buffer
 
-SOURCE = Path(driver.__file__).parent
+SOURCE = Path(tileloom.__file__).parent
 
 
 def softmax_graph(rows: int = 4, name: str = "main") -> Graph:
@@ -71,11 +72,9 @@ def test_graphs_that_differ_have_other_keys():
 
 
 def test_attributes_nobody_knows_are_never_equal():
-    assert driver_keys._plain(object()) != driver_keys._plain(object())
-    assert driver_keys._plain([1, True, "a", None, 2.5]) == driver_keys._plain(
-        [1, True, "a", None, 2.5]
-    )
-    assert driver_keys._plain([1]) != driver_keys._plain([True]) != driver_keys._plain([1.0])
+    assert keys._plain(object()) != keys._plain(object())
+    assert keys._plain([1, True, "a", None, 2.5]) == keys._plain([1, True, "a", None, 2.5])
+    assert keys._plain([1]) != keys._plain([True]) != keys._plain([1.0])
 
 
 # ---------------------------------------------------------------------------- the cache
@@ -85,8 +84,8 @@ def test_attributes_nobody_knows_are_never_equal():
 def counted(monkeypatch, tmp_path):
     """How often a program was made, with a cache of its own."""
     made = []
-    make = driver._make
-    monkeypatch.setattr(driver, "_make", lambda *a: made.append(1) or make(*a))
+    make = graphs._make
+    monkeypatch.setattr(graphs, "_make", lambda *a: made.append(1) or make(*a))
     with override(cache_dir=tmp_path / "cache"):
         yield made
 
@@ -143,7 +142,7 @@ def test_a_payload_of_something_else_is_made_anew(counted, tmp_path, payload):
     """Whole files whose checksums are right, written by another program."""
     compile_graph(softmax_graph())
     for path in list((tmp_path / "cache").glob("*.bin")):
-        driver.object_cache().put(path.stem, payload)
+        object_cache().put(path.stem, payload)
     x = np.zeros((4, 8), np.float32)
     np.testing.assert_allclose(compile_graph(softmax_graph())(x)[0], 0.125)
     assert len(counted) == 2
@@ -153,7 +152,7 @@ def test_a_payload_of_something_else_is_made_anew(counted, tmp_path, payload):
 
 def test_a_program_without_its_code_is_made_anew(counted, tmp_path):
     compile_graph(softmax_graph())
-    cache = driver.object_cache()
+    cache = object_cache()
     for path in list((tmp_path / "cache").glob("*.bin")):
         kept = cache.get(path.stem)
         if kept.startswith(b"{"):  # the program; the object file by itself is another entry
@@ -170,7 +169,7 @@ def test_an_object_of_something_else_is_made_anew(tmp_path):
         tileloom.build(func)
         for payload in (b"", b"\x7fELF", b"\x7fELF\x02\x01" + bytes(100)):
             for path in list((tmp_path / "cache").glob("*.bin")):
-                driver.object_cache().put(path.stem, payload)
+                object_cache().put(path.stem, payload)
             given, found = np.ones(4, np.float32), np.zeros(4, np.float32)
             tileloom.build(func)(given, found)
             np.testing.assert_array_equal(found, 2)
@@ -200,7 +199,7 @@ def test_threads_are_part_of_the_key(counted):
 
 
 def test_recipes_survive_the_way_to_disk():
-    recipe, code = driver._make(weighted(np.ones((3, 5), np.float32)), tileloom.Target.host())
+    recipe, code = graphs._make(weighted(np.ones((3, 5), np.float32)), tileloom.Target.host())
     data = recipe.to_bytes({}, code)
     again, code_again = Recipe.from_bytes(data, {})
     assert code_again == code

@@ -14,28 +14,28 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .base import DType, Target, dtype
-from .base.compiling import compiling
-from .base.errors import ArgumentError, UserError
-from .graph.expand import expand
-from .graph.nodes import Graph, Node, Tensor
-from .graph.optimize import Report, optimize
-from .graph.partition import Device, Group
-from .graph.program import Planned, Program, build_program
-from .graph.space import Space
-from .graph.symbols import at_sizes, host_at, is_symbolic, space_of_graph
-from .graph.to_tir.blocks import block_function
-from .graph.to_tir.kernel import Machine
-from .graph.to_tir.whole_vectors import in_whole_vectors
-from .lower import lower
-from .lower.flatten_buffers import INT32_INDICES
-from .lower.verify_gpu_code import check_launches
-from .plan import PlannedKernel, plan_kernel
-from .runtime import cuda
-from .runtime.arrays import as_numpy
-from .schedule.library.kernels import histogram_kernel, scan_kernel, scatter_kernel
-from .schedule.trace import Trace
-from .tir import PrimFunc
+from ..base import DType, Target, dtype
+from ..base.compiling import compiling
+from ..base.errors import ArgumentError, UserError
+from ..graph.expand import expand
+from ..graph.nodes import Graph, Node, Tensor
+from ..graph.optimize import Report, optimize
+from ..graph.partition import Device, Group
+from ..graph.program import Planned, Program, build_program
+from ..graph.space import Space
+from ..graph.symbols import at_sizes, host_at, is_symbolic, space_of_graph
+from ..graph.to_tir.blocks import block_function
+from ..graph.to_tir.kernel import Machine
+from ..graph.to_tir.whole_vectors import in_whole_vectors
+from ..lower import lower
+from ..lower.flatten_buffers import INT32_INDICES
+from ..lower.verify_gpu_code import check_launches
+from ..plan import PlannedKernel, plan_kernel
+from ..runtime import cuda
+from ..runtime.arrays import as_numpy
+from ..schedule.library.kernels import histogram_kernel, scan_kernel, scatter_kernel
+from ..schedule.trace import Trace
+from ..tir import PrimFunc
 
 Watch = Callable[[str, Graph], None]
 Array = np.ndarray[Any, Any]

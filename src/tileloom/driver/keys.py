@@ -11,19 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from .graph.nodes import Graph
-from .graph.symbols import is_symbolic
-from .runtime import package_stamp
-from .runtime.cache import cache_key
-from .runtime.executable import Array
-from .runtime.recipe import digest
+from ..graph.nodes import Graph
+from ..graph.symbols import is_symbolic
+from ..runtime import package_stamp
+from ..runtime.cache import cache_key
+from ..runtime.executable import Array
+from ..runtime.recipe import digest
 
 
 @cache
 def stamp() -> str:
     """A string that changes when Tileloom or LLVM does, found without loading either."""
     parts = [sys.modules[__name__.partition(".")[0]].__version__, package_stamp("llvmlite")]
-    parts += _stamps_below(os.path.dirname(__file__))
+    parts += _stamps_below(os.path.dirname(os.path.dirname(__file__)))
     return cache_key(*sorted(parts))
 
 

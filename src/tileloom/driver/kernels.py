@@ -9,18 +9,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from .base import Target
-from .base.errors import UnsupportedError, UserError
-from .base.faults import FAULTS
-from .base.gpu_instructions import MAP_SCOPE
-from .base.target import target as parse_target
-from .expr import Expr, IntImm, Var, free_vars
-from .runtime import LoadedObject
-from .runtime.kernel import Kernel
-from .runtime.params import ParamSpec
-from .runtime.returning import ReturningKernel
-from .tir import Allocate, IRModule, PrimFunc, collect
-from .tir.atomics import written_pointers
+from ..base import Target
+from ..base.errors import UnsupportedError, UserError
+from ..base.faults import FAULTS
+from ..base.gpu_instructions import MAP_SCOPE
+from ..base.target import target as parse_target
+from ..expr import Expr, IntImm, Var, free_vars
+from ..runtime import LoadedObject
+from ..runtime.kernel import Kernel
+from ..runtime.params import ParamSpec
+from ..runtime.returning import ReturningKernel
+from ..tir import Allocate, IRModule, PrimFunc, collect
+from ..tir.atomics import written_pointers
 
 MakePtx = Callable[[str, Target], str]
 
@@ -29,9 +29,9 @@ def emulated(
     program: PrimFunc | IRModule, target: Any, device: str, strict_sync: bool = False
 ) -> Any:
     """Kernels for the emulator, as `build` returns them."""
-    from .lower import lower
-    from .lower.verify_gpu_code import check_launches
-    from .simt import EmulatedKernel, sizes_of
+    from ..lower import lower
+    from ..lower.verify_gpu_code import check_launches
+    from ..simt import EmulatedKernel, sizes_of
 
     wanted = parse_target(target)
     if device != "emulator" or wanted.kind != "cuda":
@@ -96,12 +96,12 @@ def launched(
             "kernels for GPUs check no indices",
             hint='build(..., device="emulator") checks each access, on the CPU',
         )
-    from .codegen.nvptx import emit_kernels
-    from .lower import lower
-    from .lower.launch_plan import HostPlan
-    from .lower.split_host_device import split_host_device
-    from .lower.verify_gpu_code import check_launches
-    from .runtime import cuda
+    from ..codegen.nvptx import emit_kernels
+    from ..lower import lower
+    from ..lower.launch_plan import HostPlan
+    from ..lower.split_host_device import split_host_device
+    from ..lower.verify_gpu_code import check_launches
+    from ..runtime import cuda
 
     here = cuda.device(device)  # says at once what is missing
     wanted = here.target if target == "cuda" else parse_target(target)
@@ -130,7 +130,7 @@ def check_memory(func: PrimFunc) -> None:
     Raises:
         UnsupportedError: registers or shared memory would be as large as an extent is.
     """
-    from .lower.threads import kernels
+    from ..lower.threads import kernels
 
     for kernel in kernels(func.body):
         for one in collect(kernel.body, Allocate):

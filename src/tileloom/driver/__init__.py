@@ -1,0 +1,50 @@
+"""Joins the rooms: programs in, machine code out.
+
+Planners, passes and LLVM are imported when something new must be made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..base import Target
+from ..graph.nodes import Graph
+from .functions import assembly, build, runnable
+from .graphs import compile_family, compile_graph, hoist, key_of
+from .objects import compile_module
+from .stages import STAGES, print_stages, show_stage
+
+if TYPE_CHECKING:
+    from ..graph.optimize import Report
+    from ..graph.program import Program
+    from .plan import Watch
+
+
+def plan_graph(
+    graph: Graph, target: Target, watch: Watch | None = None, report: Report | None = None
+) -> Program:
+    """The kernels of a graph, before lowering.
+
+    Args:
+        watch: called with the name of each step and the graph after it.
+        report: receives what the optimiser did.
+    """
+    from . import plan
+
+    return plan.plan_graph(graph, target, watch, report)
+
+
+__all__ = [
+    "STAGES",
+    "assembly",
+    "build",
+    "compile_family",
+    "compile_graph",
+    "compile_module",
+    "hoist",
+    "key_of",
+    "plan_graph",
+    "print_stages",
+    "runnable",
+    "show_stage",
+]

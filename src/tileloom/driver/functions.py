@@ -1,0 +1,142 @@
+"""Tensor IR as functions that Python calls, and as assembly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..base import Target
+from ..base.compiling import compiling
+from ..base.errors import ArgumentError, InternalError, UnsupportedError, VerifyError
+from ..base.target import target as parse_target
+from ..tir import IRModule, PrimFunc
+from .kernels import emulated, launched, loaded, with_symbols
+from .objects import compile_module, ptx
+
+
+@compiling
+def build(
+    program: PrimFunc | IRModule,
+    target: Any = "cpu",
+    device: str | None = None,
+    *,
+    checked: bool | None = None,
+    strict_sync: bool = False,
+) -> Any:
+    """Machine code for tensor IR.
+
+    Args:
+        program: a function, or a module of them, at any stage.
+        target: "cpu", "cuda", or a `Target`.
+        device: "emulator" runs code for a GPU on the CPU, every thread of it, and finds accesses
+            out of bounds, races, and barriers that some threads miss; see `tileloom.simt`. Kernels
+            for "cuda" run where their arguments are; "cuda:1" makes code for that GPU.
+        checked: whether code for CPUs checks its indices, and raises `OutOfBoundsError` rather than
+            touch foreign memory; by default as the setting `check` (TILELOOM_CHECK) says.
+        strict_sync: whether a kernel for a GPU that lacks a barrier is refused. By default `build`
+            puts one wherever threads would race for shared memory.
+
+    Returns:
+        A `Kernel` for a function, or a `runtime.cuda.CudaKernel`, which takes arrays in a GPU's
+        memory; for a module with several, a dictionary of them by name.
+
+    Raises:
+        UnsupportedError: the target is not one that this machine can run.
+        OutOfBoundsError: the program certainly reads or writes outside of a buffer.
+        VerifyError: the program uses a variable where it has no value.
+
+    >>> import numpy as np
+    >>> from tileloom import compute as te
+    >>> A = te.placeholder((4,), name="A")
+    >>> B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+    >>> add_one = build(te.create_prim_func([A, B]))
+    >>> a, b = np.arange(4, dtype="float32"), np.empty(4, "float32")
+    >>> add_one(a, b)
+    >>> b
+    array([1., 2., 3., 4.], dtype=float32)
+    """
+    from ..lower.refuse_out_of_bounds import refuse_out_of_bounds
+    from ..lower.scope_mistakes import scope_mistake
+
+    _check_program(program)
+    refuse_out_of_bounds(program)
+    try:
+        return _built(program, target, device, checked, strict_sync)
+    except InternalError as error:
+        mistake = scope_mistake(program)
+        if mistake is None:
+            raise
+        raise VerifyError(mistake) from error
+
+
+def _built(
+    program: PrimFunc | IRModule,
+    target: Any,
+    device: str | None,
+    checked: bool | None,
+    strict_sync: bool,
+) -> Any:
+    on_gpu = parse_target(target).kind == "cuda" and (device or "cuda").startswith("cuda")
+    if device is not None and not on_gpu:
+        return emulated(program, target, device, strict_sync)
+    if on_gpu:
+        return launched(program, target, device, ptx, checked, strict_sync)
+    host = runnable(target)
+    module = IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
+    closed = {name: with_symbols(func) for name, func in module.functions.items()}
+    code, emitted = compile_module(module.replace(functions=closed), host, checked=checked)
+    kernels = loaded(module, closed, code, emitted.messages)
+    return next(iter(kernels.values())) if isinstance(program, PrimFunc) else kernels
+
+
+def _check_program(program: object) -> None:
+    if not isinstance(program, (PrimFunc, IRModule)):
+        kind = type(program).__name__
+        raise ArgumentError(f"build takes a PrimFunc or an IRModule of tensor IR, not {kind}")
+
+
+def runnable(target: Any) -> Target:
+    """A CPU target that this process can run code for."""
+    wanted = parse_target(target)
+    if wanted.kind != "cpu" or wanted.arch != Target.host().arch:
+        raise UnsupportedError(
+            f"cannot run code for the target {wanted} here",
+            hint="assembly(...) shows code for other machines; "
+            'build(..., "cuda", device="emulator") runs code for a GPU here, slowly',
+        )
+    return wanted
+
+
+def assembly(program: PrimFunc | IRModule, target: Any = "cpu") -> str:
+    """The assembly text of a program for a target, which need not be this machine; PTX for a GPU.
+
+    >>> from tileloom import compute as te
+    >>> from tileloom.schedule import Schedule
+    >>> A = te.placeholder((64,), name="A")
+    >>> sch = Schedule(te.create_prim_func([A, te.compute((64,), lambda i: A[i] + 1.0, name="B")]))
+    >>> sch.bind(sch.get_loops("B")[0], "threadIdx.x")
+    >>> ".visible .entry main_kernel" in assembly(sch.mod, "cuda -arch=sm_80")
+    True
+    """
+    from ..codegen import jit
+
+    return jit.assembly(llvm_ir(program, parse_target(target)), parse_target(target))
+
+
+@compiling
+def llvm_ir(program: PrimFunc | IRModule, target: Target) -> str:
+    """LLVM IR text, before LLVM has optimised it."""
+    from ..lower import lower
+
+    module = IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
+    closed = {name: with_symbols(func) for name, func in module.functions.items()}
+    flat = lower(module.replace(functions=closed), target)
+    if target.kind == "cuda":
+        from ..codegen.nvptx import emit_kernels
+        from ..lower.split_host_device import split_host_device
+
+        parts = [split_host_device(func) for func in flat.functions.values()]
+        kernels = IRModule({k: f for part in parts for k, f in part.functions.items()})
+        return emit_kernels(kernels, target)
+    from ..codegen.module import emit_module
+
+    return emit_module(flat, target.features).ir_text
