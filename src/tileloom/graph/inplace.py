@@ -15,11 +15,11 @@ of two that would be the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from ..expr import Call, Expr, StringImm, Var, substitute
-from ..tir import Buffer, BufferLoad, Evaluate, IRModule, PrimFunc, SeqStmt, Stmt, seq
+from ..expr import Expr
+from ..tir import Buffer, BufferLoad, IRModule, Stmt
 from ..tir.walk import rewrite_stmt_exprs
+from .entry import connect_calls
 from .inplace_safety import guard_tail, is_safe
 from .nodes import Tensor
 from .program import KernelCall, Program, Segment
@@ -60,12 +60,8 @@ def _may_replace(program: Program, result: Tensor, target: Tensor) -> bool:
     """Whether the result is made by the program, fits, and the input is not an output as it was."""
     if result.node is None or result.value is not None or result.type.size != target.type.size:
         return False
-    returned = {_home(program, tensor) for tensor in program.graph.outputs}
+    returned = {program.home(tensor) for tensor in program.graph.outputs}
     return result.dtype == target.dtype and target not in returned
-
-
-def _home(program: Program, tensor: Tensor) -> Tensor:
-    return program.storage.get(tensor, tensor)
 
 
 def _redirect(program: Program, result: Tensor, target: Tensor) -> bool:
@@ -73,7 +69,7 @@ def _redirect(program: Program, result: Tensor, target: Tensor) -> bool:
     if len(makers) != 1 or program.segments[makers[0]].node is not None:
         return False
     for segment in program.segments[makers[0] + 1 :]:
-        if target in {_home(program, tensor) for tensor in segment.reads}:
+        if target in {program.home(tensor) for tensor in segment.reads}:
             return False
     if not _redirect_segment(program, program.segments[makers[0]], result, target):
         return False
@@ -81,79 +77,26 @@ def _redirect(program: Program, result: Tensor, target: Tensor) -> bool:
         if home is result:
             program.storage[tensor] = target
     program.storage[result] = target
+    connect_calls(program, program.segments[makers[0]])
     return True
 
 
 def _redirect_segment(program: Program, segment: Segment, result: Tensor, target: Tensor) -> bool:
     """Let a segment write the result into the input's memory, if that is safe."""
-    homes = [[_home(program, tensor) for tensor in call.tensors] for call in segment.calls]
+    homes = [[program.home(tensor) for tensor in call.tensors] for call in segment.calls]
     maker = next(k for k, tensors in enumerate(homes) if result in tensors)
     if any(target in tensors for tensors in homes[maker + 1 :]):
         return False
-    if target in segment.reads:
-        entry = _Entry.of(program, segment)
-        if entry is None:
+    if target in homes[maker]:
+        merged = _merge_kernel(program, segment.calls[maker], homes[maker], result, target)
+        if merged is None:
             return False
-        if target in homes[maker]:
-            merged = _merge_kernel(program, segment.calls[maker], homes[maker], result, target)
-            if merged is None:
-                return False
-            name, kept = merged
-            tensors = tuple(segment.calls[maker].tensors[k] for k in kept)
-            segment.calls[maker] = KernelCall(name, tensors)
-            entry.calls[maker] = (name, [entry.calls[maker][1][k] for k in kept])
-        reads = len(segment.reads)
-        entry.join(segment.reads.index(target), reads + segment.writes.index(result))
-        segment.reads = tuple(tensor for tensor in segment.reads if tensor is not target)
-        _put(program, segment.name, entry.function())
+        name, kept = merged
+        tensors = tuple(segment.calls[maker].tensors[k] for k in kept)
+        segment.calls[maker] = KernelCall(name, tensors)
+    segment.reads = tuple(tensor for tensor in segment.reads if tensor is not target)
     segment.writes = tuple(target if tensor is result else tensor for tensor in segment.writes)
     return True
-
-
-def _put(program: Program, name: str, func: PrimFunc) -> None:
-    program.module = IRModule({**program.module.functions, name: func}, program.module.attrs)
-
-
-@dataclass
-class _Entry:
-    """The native function of a segment, taken apart: calls of kernels with pointers."""
-
-    func: PrimFunc
-    params: list[Var]
-    calls: list[tuple[str, list[Expr]]]
-
-    @classmethod
-    def of(cls, program: Program, segment: Segment) -> _Entry | None:
-        """None if the function is more than calls of the segment's kernels."""
-        func = program.module.functions[segment.name]
-        parts = func.body.seq if isinstance(func.body, SeqStmt) else (func.body,)
-        calls = []
-        for part, call in zip(parts, segment.calls, strict=False):
-            found = part.value if isinstance(part, Evaluate) else None
-            if not isinstance(found, Call) or found.op != "tir.call_extern":
-                return None
-            name, *pointers = found.args
-            if not isinstance(name, StringImm) or len(pointers) != len(call.tensors):
-                return None
-            calls.append((name.value, pointers))
-        return cls(func, list(func.params), calls) if len(parts) == len(segment.calls) else None
-
-    def join(self, gone: int, kept: int) -> None:
-        """Let one parameter stand for another one as well."""
-        old, new = (self.func.buffer_map[self.params[k]].data for k in (gone, kept))
-        values: dict[Var, Expr] = {old: new}
-        for k, (name, pointers) in enumerate(self.calls):
-            self.calls[k] = name, [substitute(pointer, values) for pointer in pointers]
-        del self.params[gone]
-
-    def function(self) -> PrimFunc:
-        """The function put together again."""
-        calls = [
-            Evaluate(Call("int32", "tir.call_extern", [StringImm(name), *pointers]))
-            for name, pointers in self.calls
-        ]
-        buffers = {param: self.func.buffer_map[param] for param in self.params}
-        return self.func.replace(params=tuple(self.params), body=seq(*calls), buffer_map=buffers)
 
 
 # ---------------------------------------------------------------------------- kernels
@@ -172,6 +115,8 @@ def _merge_kernel(
     places = [k for k in range(len(func.params)) if k != gone]
     if call.kernel in program.planned:
         return (name, places) if _plan_again(program, call.kernel, name, gone, kept) else None
+    if not program.device.has_entries:
+        return None  # what is safe for loops in order need not be so for threads
     source, sink = (func.buffer_map[func.params[k]] for k in (gone, kept))
     if not is_safe(func, source, sink):
         guarded = guard_tail(func, sink)
@@ -185,7 +130,7 @@ def _merge_kernel(
         attrs["global_symbol"] = name
     buffers = {param: func.buffer_map[param] for param in params}
     merged = func.replace(params=params, body=body, buffer_map=buffers, attrs=attrs)
-    _put(program, name, merged)
+    program.put(name, merged)
     return name, places
 
 
@@ -196,7 +141,7 @@ def _plan_again(program: Program, kernel: str, name: str, gone: int, kept: int) 
     if planned is None:
         return False
     program.planned[name] = planned
-    _put(program, name, planned.func)
+    program.put(name, planned.func)
     return True
 
 

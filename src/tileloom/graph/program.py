@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
 
-from ..base import dtype
 from ..base.errors import UnsupportedError
-from ..base.memory import plan_arena
 from ..base.polynomial import Number
-from ..expr import Call, Expr, StringImm, Var, const
-from ..tir import Buffer, BufferLoad, Evaluate, IRModule, PrimFunc, make_buffer, seq
+from ..tir import IRModule, PrimFunc
 from .aggregate import segments
+from .entry import connect_calls
 from .nodes import Graph, Node, Tensor
 from .partition import Device, Group, Partition, partition
 from .share_code import share_code, signature
 from .space import Space
-from .symbols import bounds_of, formula_of, space_of_graph
+from .symbols import bounds_of, space_of_graph
 from .to_tir.group import group_kernel
 from .to_tir.kernel import Machine
 from .to_tir.stages import PlanRefused
 from .traffic import Traffic, traffic_of, traffic_unfused
-from .variants import MOST_VARIANTS, Bucket, kernel_variants
+from .variants import Bucket, kernel_variants
 
 
 @dataclass(frozen=True)
@@ -45,8 +43,9 @@ class Segment:
         node: what the host computes through the op's NumPy reference.
         reads, writes: tensors from and for outside, by their storage.
         arena_bytes: memory for what lives only inside.
-        arena: where the memory is laid out when the sizes are known: for each tensor in it the
-            bytes, and the first and last call that need it.
+        arena: where the memory is laid out when the program is loaded, or the sizes are known: for
+            each tensor in it the bytes, and the first and last call that need it.
+        between: these tensors.
         symbols: what the native function takes after the arena, as 32-bit numbers; then, where
             there is an `arena`, the place of each tensor in it and its whole size, in 64 bits.
     """
@@ -58,6 +57,7 @@ class Segment:
     writes: tuple[Tensor, ...] = ()
     arena_bytes: int = 0
     arena: tuple[tuple[Number, int, int], ...] = ()
+    between: tuple[Tensor, ...] = ()
     symbols: tuple[str, ...] = ()
 
 
@@ -85,27 +85,47 @@ class Program:
         graph: what it computes.
         module: the kernels, and for each native segment the function that calls them.
         segments: in order.
-        constants: arrays by the name under which the module looks them up.
         storage: the tensor whose memory holds a tensor (itself unless it is a view).
         groups: what became one kernel each, and why there are not fewer.
+        device: what the graph was partitioned for.
         space: the symbols of the shapes, if there are any.
         buckets: the kernels that a kernel over symbolic shapes chooses from, by its name.
         planned: of the kernels that a schedule made, by name: the blocks that it began with, the
             function and the trace.
         plan_in_place: schedules such blocks again, with one parameter for the operand and the
             result at two positions; None where that is not safe.
+        constant_names: the names under which the module looks constants up.
     """
 
     graph: Graph
     module: IRModule
     segments: list[Segment]
-    constants: dict[str, np.ndarray[Any, Any]]
     storage: dict[Tensor, Tensor]
     groups: Partition
+    device: Device
     space: Space | None = None
     buckets: dict[str, list[Bucket]] = field(default_factory=dict)
     planned: dict[str, Planned] = field(default_factory=dict)
     plan_in_place: Callable[[PrimFunc, int, int], Planned | None] = lambda *_: None
+    constant_names: dict[Tensor, str] = field(default_factory=dict)
+
+    @property
+    def constants(self) -> dict[str, np.ndarray[Any, Any]]:
+        """Arrays by the name under which the module looks them up."""
+        names = self.constant_names.items()
+        return {name: np.ascontiguousarray(tensor.value) for tensor, name in names}
+
+    def home(self, tensor: Tensor) -> Tensor:
+        """The tensor whose memory it is."""
+        return self.storage.get(tensor, tensor)
+
+    def name_constant(self, tensor: Tensor) -> str:
+        """The name under which the module looks a constant up."""
+        return self.constant_names.setdefault(tensor, f"constant{len(self.constant_names)}")
+
+    def put(self, name: str, func: PrimFunc) -> None:
+        """Add a function to the module, or replace one."""
+        self.module = IRModule({**self.module.functions, name: func}, self.module.attrs)
 
     @property
     def kernel_count(self) -> int:
@@ -138,8 +158,7 @@ def build_program(
 
     Args:
         machine: the CPU that runs it.
-        device: what the graph is partitioned for, where that is not the CPU. Kernels are launched
-            there one by one: segments have no native function.
+        device: what the graph is partitioned for, where that is not the CPU.
         kernel: what makes the kernels, where that is not the templates of loops.
         ready: whether there is a kernel for a node that stands alone; else the host computes it.
     """
@@ -158,13 +177,9 @@ class _Builder:
         self.graph = graph
         self.ready = ready
         self.device = device or Device.of(machine.workers)
-        self.emits = device is None
-        self.most_variants = MOST_VARIANTS if self.emits else 2 * MOST_VARIANTS
         self.make = kernel or (lambda group, name: group_kernel(group, name, machine))
         self.functions: dict[str, PrimFunc] = {}
         self.known: dict[Any, tuple[str, list[int]]] = {}
-        self.constants: dict[str, np.ndarray[Any, Any]] = {}
-        self.constant_names: dict[Tensor, str] = {}
         self.storage: dict[Tensor, Tensor] = {}
         self.segments: list[Segment] = []
         self.space = space_of_graph(graph)
@@ -172,9 +187,9 @@ class _Builder:
 
     def build(self) -> Program:
         if self.space is not None:
-            _check_sizes(self.graph, _LARGEST if self.emits else _LARGEST_IN_BLOCKS)
+            _check_sizes(self.graph, self.device.most_elements)
         groups = partition(self.graph, self.device)
-        if self.emits and self.space is None:
+        if self.device.has_entries and self.space is None:
             share_code(groups)
         self._find_storage(groups)
         for native, turn in self._turns(groups):
@@ -184,19 +199,20 @@ class _Builder:
                 else:
                     self.segments.append(Segment(f"host{len(self.segments)}", node=group.anchor))
         self._connect()
-        for segment in self.segments:
-            if segment.calls and self.emits:
-                self._emit(segment)
-        return Program(
+        program = Program(
             self.graph,
             IRModule(self.functions),
             self.segments,
-            self.constants,
             self.storage,
             groups,
+            self.device,
             self.space,
             self.buckets,
         )
+        for segment in self.segments:
+            if segment.calls:
+                connect_calls(program, segment)
+        return program
 
     # ------------------------------------------------------------------ kernels
 
@@ -227,7 +243,7 @@ class _Builder:
                 make = partial(self.make, group)
                 try:
                     made, tensors, self.buckets[name] = kernel_variants(
-                        make, name, self.space, self.most_variants
+                        make, name, self.space, self.device.most_variants
                     )
                 except PlanRefused as reason:
                     raise UnsupportedError(f"{group} over symbolic extents: {reason}") from reason
@@ -274,65 +290,6 @@ class _Builder:
             )
             later.update(reads)
 
-    def _emit(self, segment: Segment) -> None:
-        """The native function that runs the kernels of a segment."""
-        outside = (*segment.reads, *segment.writes)
-        sizes: dict[Tensor, int] = {}
-        lifetimes: dict[Tensor, tuple[int, int]] = {}
-        for step, call in enumerate(segment.calls):
-            for tensor in map(self.home, call.tensors):
-                if tensor in outside or tensor.value is not None:
-                    continue
-                sizes[tensor] = tensor.type.nbytes
-                lifetimes[tensor] = (lifetimes.get(tensor, (step, step))[0], step)
-        buffers = [make_buffer((t.type.size,), t.dtype, f"arg{k}") for k, t in enumerate(outside)]
-        offsets: dict[Tensor, Any] = {}
-        scalars: list[Var] = []
-        if self.space is None:
-            offsets, segment.arena_bytes = plan_arena(sizes, lifetimes)
-            arena = make_buffer((segment.arena_bytes,), "uint8", "arena")
-        else:
-            scalars += [symbol.var for symbol in self.space.symbols.values()]
-            segment.symbols = tuple(self.space.symbols)
-            offsets = {t: Var(f"place{k}", "int64") for k, t in enumerate(sizes)}
-            whole = Var("arena_bytes", "int64")
-            arena = make_buffer((whole,), "uint8", "arena")
-            segment.arena = tuple((formula_of(n), *lifetimes[t]) for t, n in sizes.items())
-            scalars += [*offsets.values(), whole]
-        params = [Var(b.name, "handle") for b in (*buffers, arena)]
-        places: dict[Tensor, Expr] = {t: b.data for t, b in zip(outside, buffers, strict=True)}
-        places |= {t: _address(arena, offset) for t, offset in offsets.items()}
-        calls = [
-            Evaluate(
-                Call(
-                    "int32",
-                    "tir.call_extern",
-                    [
-                        StringImm(call.kernel),
-                        *(self._pointer(t, places) for t in call.tensors),
-                        *scalars[: len(segment.symbols)],
-                    ],
-                )
-            )
-            for call in segment.calls
-        ]
-        self.functions[segment.name] = PrimFunc(
-            (*params, *scalars),
-            seq(*calls),
-            dict(zip(params, (*buffers, arena), strict=True)),
-            {"global_symbol": segment.name},
-        )
-
-    def _pointer(self, tensor: Tensor, places: Mapping[Tensor, Expr]) -> Expr:
-        tensor = self.home(tensor)
-        if tensor in places:
-            return places[tensor]
-        name = self.constant_names.get(tensor)
-        if name is None:
-            name = self.constant_names[tensor] = f"constant{len(self.constants)}"
-            self.constants[name] = np.ascontiguousarray(tensor.value)
-        return Call("handle", "tir.lookup_param", [StringImm(name)])
-
 
 def _check_sizes(graph: Graph, largest: int) -> None:
     """Let subscripts be 32-bit numbers.
@@ -346,16 +303,3 @@ def _check_sizes(graph: Graph, largest: int) -> None:
     for tensor in (*graph.inputs, *(t for node in graph.nodes for t in node.outputs)):
         if bounds_of(tensor.type.size)[1] > largest and not tensor.type.size <= largest:
             raise UnsupportedError(f"{tensor.type} has more than {largest} elements")
-
-
-#: The most elements that an array of a symbolic shape can have.
-_LARGEST = (1 << 31) - 1
-#: The same where blocks of threads number elements, the last of which goes beyond the array.
-_LARGEST_IN_BLOCKS = _LARGEST - (1 << 17)
-
-
-def _address(buffer: Buffer, offset: int | Expr) -> Expr:
-    if isinstance(offset, int):
-        offset = const(offset, "int64" if offset >= 1 << 31 else "int32")
-    load = BufferLoad(buffer, [offset])
-    return Call(dtype("handle"), "tir.address_of", [load])

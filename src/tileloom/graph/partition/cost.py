@@ -12,11 +12,12 @@ they take, or where nothing else in the graph waits for one of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..nodes import Node, Tensor
 from ..symbols import hint
 from ..to_tir.fits import work_of
+from ..variants import MOST_VARIANTS
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,11 @@ class Device:
         launch: seconds to start a kernel and wait for its workers.
         near: bytes that stay in a cache from one nest of a kernel to the next.
         short: bytes; a kernel that moves less is over almost as soon as it is launched.
+        has_entries: whether a native function calls kernels that follow each other, and the nests
+            of one run in their order; else kernels are launched one by one, by threads that do not
+            wait for each other.
+        most_variants: so many ways to plan a group of unknown sizes are followed.
+        most_elements: of an array of unknown sizes.
     """
 
     bandwidth: float = 1.5e10
@@ -36,6 +42,9 @@ class Device:
     launch: float = 4e-6
     near: int = 1 << 16
     short: int = 1 << 20
+    has_entries: bool = True
+    most_variants: int = MOST_VARIANTS
+    most_elements: int = (1 << 31) - 1
 
     @staticmethod
     def of(workers: int) -> Device:
@@ -49,8 +58,13 @@ class Device:
     @staticmethod
     def gpu() -> Device:
         """A GPU. Nests follow each other in other kernels: nothing stays near from one to the
-        next, and all of a GPU waits between them."""
-        return Device(bandwidth=1.5e12, rate=1e13, launch=3e-6, near=0, short=0)
+        next, and all of a GPU waits between them. Blocks of threads number elements, the last of
+        which goes beyond an array."""
+        most = (1 << 31) - (1 << 17)
+        speed = Device(bandwidth=1.5e12, rate=1e13, launch=3e-6, near=0, short=0)
+        return replace(
+            speed, has_entries=False, most_variants=2 * MOST_VARIANTS, most_elements=most
+        )
 
     def seconds(self, bytes_: float, operations: float = 0, launches: int = 0) -> float:
         """How long it takes."""
