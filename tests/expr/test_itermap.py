@@ -306,6 +306,20 @@ def test_overlapping_digits_are_not_divided(binding, extents, inner) -> None:
     assert "overlap" in found.errors[0]
 
 
+@pytest.mark.parametrize(
+    ("binding", "start", "outer", "inner"),
+    [
+        (I * 6 + J, I * 6 + J >= 6, "i", "j"),
+        (I * 6 + J + 12, I * 6 + J >= 6, "i + 2", "j"),
+        ((I * 6 + J) * 2 + K, I * 6 + J >= 12, "i", "j * 2 + k"),
+        ((I * 6 + J) * 2 + K, intrin.all(I * 6 + J >= 6, I * 6 + J < 18), "i", "j * 2 + k"),
+    ],
+)
+def test_rows_that_start_later(binding, start, outer, inner) -> None:
+    (part,) = subspace_divide([binding], domains(4, 6, 2), [J, K], start).divisions
+    assert (str(part.outer), str(part.inner)) == (outer, inner)
+
+
 @settings(max_examples=400)
 @given(st.integers(0, 1 << 40))
 def test_divisions_are_rows(seed) -> None:
@@ -315,16 +329,19 @@ def test_divisions_are_rows(seed) -> None:
     values = random_indices(pick)
     loops = list(dom_map)
     inner = loops[pick.randint(0, 3) :]
-    result = subspace_divide(values, dom_map, inner)
+    bound, row = pick.randint(0, 9), pick.choice([1, 4])
+    predicate = pick.choice([const(True), I * row + J >= bound * row, bound <= J, bound > K])
+    result = subspace_divide(values, dom_map, inner, predicate)
     if not result:
         return
     for value, part in zip(values, result.divisions):
         assert free_vars(part.outer).isdisjoint(inner)
         assert free_vars(part.inner) <= set(inner)
         size, count = int(part.inner_extent), int(part.outer_extent)
-        env0 = dict.fromkeys(dom_map, 0)
-        first, start = evaluate(part.outer, env0), evaluate(part.inner, env0)
-        for env in environments(dom_map):
+        found = list(environments(dom_map, predicate))
+        first = min((evaluate(part.outer, env) for env in found), default=0)
+        start = min((evaluate(part.inner, env) for env in found), default=0)
+        for env in found:
             outer, low = evaluate(part.outer, env), evaluate(part.inner, env)
             assert outer * size + low == evaluate(value, env)
             assert first <= outer < first + count and start <= low < start + size

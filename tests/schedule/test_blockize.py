@@ -341,3 +341,23 @@ def test_blockize_of_a_piece_that_starts_late() -> None:
     assert [str(axis.domain) for axis in sch.get(outer).iter_vars] == ["Range(0, 1)", "Range(0, 1)"]
     check_same(sch, ELEMENTWISE)
     check_trace(sch, ELEMENTWISE)
+
+
+@pytest.mark.parametrize(
+    ("bound", "rows"), [("i * 6 + j >= 6", 4), ("i >= 1", 4), ("i >= 1 and i < 3", 3)]
+)
+def test_conditions_that_let_rows_start_later(bound, rows) -> None:
+    text = """
+@T.prim_func
+def main(A: T.Buffer((24,), "float32"), B: T.Buffer((24,), "float32")):
+    for i, j in T.grid(4, 6):
+        with T.block("B"):
+            vi = T.axis.spatial(24, i * 6 + j)
+            T.where(BOUND)
+            B[vi] = A[vi] * 2.0
+""".replace("BOUND", bound)
+    sch = schedule(text)
+    outer = sch.blockize(sch.get_loops("B")[1])
+    (axis,) = sch.get(outer).iter_vars
+    assert (int(axis.domain.min), int(axis.domain.extent)) == (0, rows)
+    check_same(sch, text)

@@ -68,6 +68,7 @@ def test_negative_extents_are_refused(note: str) -> None:
         ("C = T.alloc_buffer((8,), scpoe='local')", "a buffer has no 'scpoe'", "scope"),
         ("C = «T.alloc_buffer((8,), 'float33')»", "float33", None),
         ("T.attr(", "not Python syntax", None),
+        ("T.attr(T.comm_reducer(lambda x, y: x + «bta», [T.int32(0)]), 'k', 1)", "'bta'", None),
         ("B[i] = «A.__class__»", "'__class__' is private", None),
         ("«return»", "empty return", None),
         ("«n[0]» = 1", "only elements of buffers", None),

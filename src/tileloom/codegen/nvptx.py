@@ -216,6 +216,15 @@ class KernelEmitter(StmtEmitter):
                 return found
         return super().where(condition, yes, no)
 
+    def lookup(self, var: Var) -> ir.Value:
+        """The value bound to a variable; fragments have none."""
+        if var in self.fragments:
+            raise UnsupportedError(
+                f"no thread knows which elements of the fragments {var.name!r} are its own",
+                hint="load, fill and store whole fragments",
+            )
+        return super().lookup(var)
+
     def is_parameter(self, data: Var) -> bool:
         """Whether a pointer is one that the kernel was given: it points to global memory."""
         return data in self.parameters

@@ -109,12 +109,7 @@ class _Divider:
             raise NotAffine(f"{value} has the stride {split.scale}")
         outer, inner, inner_extent = self._halves(split)
         outer_extent = self.analyzer.simplify(split.extent // inner_extent)
-        if not is_int(total.base, 0):
-            if not self.analyzer.can_prove_equal(total.base % inner_extent, 0):
-                raise NotAffine(
-                    f"the start {total.base} of {value} is no multiple of {inner_extent}"
-                )
-            outer = self.analyzer.simplify(outer + total.base // inner_extent)
+        outer = self.analyzer.simplify(outer + self._rows(total.base, inner_extent, total))
         return Division(outer, outer_extent, inner, inner_extent)
 
     def _halves(self, split: IterSplitExpr) -> tuple[Expr, Expr, Expr]:
@@ -140,7 +135,16 @@ class _Divider:
         self._check_apart(args, below, extent, mark)
         self._check_full(mark, extent)
         simple = self.analyzer.simplify
-        return simple(outer // extent), simple(inner), simple(extent)
+        start = self._rows(mark.source.base, extent, mark)
+        return simple(outer // extent + start), simple(inner), simple(extent)
+
+    def _rows(self, start: Expr, extent: Expr, value: IterSumExpr | IterMark) -> Expr:
+        """A start as a number of rows."""
+        if is_int(start, 0):
+            return start
+        if not self.analyzer.can_prove_equal(start % extent, 0):
+            raise NotAffine(f"the start {start} of {value} is no multiple of {extent}")
+        return self.analyzer.simplify(start // extent)
 
     def _check_apart(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from types import ModuleType
 
-from ..base import InternalError, TileloomError, UserError
+from ..base import TileloomError, UserError
 from ..base.errors import ParseError
 from ..base.late import TYPE_CHECKING
 from ..expr import (
@@ -144,7 +144,7 @@ class _At:
         pass
 
     def __exit__(self, _kind: Any, error: BaseException | None, _trace: Any) -> None:
-        if isinstance(error, Exception) and not isinstance(error, (ParseError, InternalError)):
+        if isinstance(error, Exception):
             self.evaluate.convert(self.node, error)
 
 
@@ -206,9 +206,7 @@ class Evaluator:
 
     def convert(self, node: ast.AST, error: Exception) -> NoReturn:
         """Raise a mistake as a `ParseError` at a node."""
-        if isinstance(error, (ParseError, InternalError)):
-            raise error
-        if isinstance(error, UserError):
+        if isinstance(error, UserError) and not isinstance(error, ParseError):
             hint = error.hint
             raise ParseError(error.message, span=self.source.span(node), hint=hint) from error
         if isinstance(error, (TileloomError, RecursionError)):

@@ -21,26 +21,21 @@ class Source:
 
     Args:
         filename: where it is from.
-        lines: all lines of the file, or as many as are known.
-        first: the file's number of `lines[0]`.
-        offset: how many lines of the parsed text precede line 1 of the file: 0 for a whole file.
+        lines: all lines of the file.
     """
 
-    def __init__(self, filename: str, lines: list[str], first: int = 1, offset: int = 0) -> None:
+    def __init__(self, filename: str, lines: list[str]) -> None:
         self.filename = filename
         self.lines = lines
-        self.first = first
-        self.offset = offset
 
     def line(self, number: int) -> str:
         """A line by its number in the file."""
-        index = number - self.first
-        return self.lines[index].rstrip("\n") if 0 <= index < len(self.lines) else ""
+        return self.lines[number - 1].rstrip("\n") if 0 < number <= len(self.lines) else ""
 
     def span(self, node: ast.AST) -> Span:
         """Where a node is written."""
-        line = getattr(node, "lineno", 1) + self.offset
-        end_line = (getattr(node, "end_lineno", None) or line - self.offset) + self.offset
+        line = getattr(node, "lineno", 1)
+        end_line = getattr(node, "end_lineno", None) or line
         column = self._column(line, getattr(node, "col_offset", 0))
         end_column = self._column(end_line, getattr(node, "end_col_offset", None) or column)
         text = "\n".join([self.line(number) for number in range(line, end_line + 1)])
@@ -48,7 +43,7 @@ class Source:
 
     def head(self, node: ast.AST) -> Span:
         """The first line of a node: enough to point at a statement with a suite."""
-        line = getattr(node, "lineno", 1) + self.offset
+        line = getattr(node, "lineno", 1)
         text = self.line(line)
         column = self._column(line, getattr(node, "col_offset", 0))
         return Span(self.filename, line, column, line, len(text) + 1, text)
@@ -64,12 +59,12 @@ class Source:
         """Raise a `ParseError` that points at a node."""
         raise ParseError(message, span=self.span(node), hint=hint)
 
-    def parse(self, text: str, prefix: str = "") -> ast.Module:
+    def parse(self, text: str) -> ast.Module:
         """The syntax tree; Python's complaints as `ParseError`."""
         try:
-            return parse_syntax(prefix + text)
+            return parse_syntax(text)
         except SyntaxError as error:
-            line = (error.lineno or 1) + self.offset
+            line = error.lineno or 1
             column = error.offset or 1
             shown = self.line(line)
             end = max(

@@ -118,9 +118,22 @@ def test_slices_stay_within(starts, sizes, steps, message) -> None:
         apply1("slice", (x,), starts=starts, sizes=sizes, steps=steps)
 
 
-def test_slice_refuses_a_step_of_zero() -> None:
-    with pytest.raises(ShapeError, match="the step along axis 0 is 0"):
-        values(lambda t: ops.strided_slice(t, [0], [1], [0], [0]), count(3))
+@pytest.mark.parametrize(
+    ("starts", "ends", "axes", "steps", "message"),
+    [
+        ([0], [1], [0], [0], "the step along axis 0 is 0"),
+        ([0, 0], [1], None, None, "2 starts but 1 ends"),
+        ([0], [1], [0, 1], None, "1 starts but 2 axes"),
+        ([0], [1], [0], [1, 1], "1 starts but 2 steps"),
+        ([0], [1], [0], [], "1 starts but 0 steps"),
+        ([0, 1], [2, 3], [1, -1], None, r"repeated axis in \[1, -1\]"),
+        ([0, 0, 0], [1, 1, 1], None, None, "axis 2 is out of range for 2 dimensions"),
+    ],
+)
+def test_strided_slice_refuses(starts, ends, axes, steps, message) -> None:
+    x = Tensor(tensor_type((3, 4), "float32"), "x")
+    with pytest.raises(ShapeError, match=message):
+        ops.strided_slice(x, starts, ends, axes, steps)
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])

@@ -24,6 +24,7 @@ from .common import (
     define,
     element,
     formula,
+    normalize_axes,
     normalize_axis,
     product,
     same_dtype,
@@ -246,9 +247,13 @@ def strided_slice(
 ) -> Tensor:
     """`x[start:end:step]` along axes, with Python's rules for negative and too large bounds."""
     chosen = range(len(starts)) if axes is None else axes
+    strides = [1] * len(starts) if steps is None else steps
+    for name, given in (("ends", ends), ("axes", chosen), ("steps", strides)):
+        if len(given) != len(starts):
+            raise ShapeError(f"strided_slice: {len(starts)} starts but {len(given)} {name}")
+    normalize_axes(list(chosen), x.ndim)
     first, size, step = [0] * x.ndim, list(x.shape), [1] * x.ndim
-    rows = zip(chosen, starts, ends, steps or [1] * len(starts), strict=True)
-    for axis, start, end, stride in rows:
+    for axis, start, end, stride in zip(chosen, starts, ends, strides, strict=True):
         k = normalize_axis(axis, x.ndim)
         if stride == 0:
             raise ShapeError(f"slice: the step along axis {k} is 0")

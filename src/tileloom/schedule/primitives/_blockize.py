@@ -7,6 +7,7 @@ loops that stay outside. The new block runs over the outer parts, the old one ov
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from ...expr import (
@@ -184,31 +185,39 @@ class Binder:
         self.values: list[Expr] = []
 
     def bind(
-        self, block: Block, parts: Sequence[Division], preserve_unit_iters: bool
+        self, block: Block, divided: Divided, preserve_unit_iters: bool
     ) -> tuple[Axes, dict[Var, Expr]]:
         """The inner variables, and what each old variable becomes."""
         shared = len(self.outer)
         inner: list[tuple[IterVar, Expr]] = []
         renamed: dict[Var, Expr] = {}
-        for i, (axis, part) in enumerate(zip(block.iter_vars, parts, strict=True)):
-            kind, first = axis.var.dtype, axis.domain.min
-            domain = _domain(
-                first, part.inner_extent, part.outer, part.outer_extent, self.known, kind
-            )
+        for i, (axis, part) in enumerate(zip(block.iter_vars, divided.parts, strict=True)):
+            kind, size = axis.var.dtype, part.inner_extent.astype(axis.var.dtype)
+            domain, span = self._domains(axis, divided, part)
             outer = self._outer(i, shared, axis, part.outer, domain).var
-            size = part.inner_extent.astype(kind)
             if is_one(size):
                 gone = is_one(domain.extent) and not preserve_unit_iters
                 renamed[axis.var] = domain.min if gone else outer
                 continue
-            start = first if is_one(part.outer_extent) else const(0, kind)
-            one = const(1, kind)
-            span = _domain(start, one, part.inner, part.inner_extent, self.known, kind)
             var = Var(f"{axis.var.name}_i", kind)
             inner.append((IterVar(span, var, axis.iter_type), part.inner))
             renamed[axis.var] = var if is_one(part.outer_extent) else outer * size + var
         axes = Axes(tuple(a for a, _ in inner), tuple(v for _, v in inner))
         return axes, renamed
+
+    def _domains(self, axis: IterVar, divided: Divided, part: Division) -> tuple[Range, Range]:
+        """What the outer and the inner variable run over: conditions may have them start later."""
+        kind, first = axis.var.dtype, axis.domain.min
+        start = first if is_one(part.outer_extent) else const(0, kind)
+        with ExitStack() as stack:
+            for condition in (divided.outer_predicate, divided.inner_predicate):
+                if not is_one(condition):
+                    stack.enter_context(self.known.constraint(condition))
+            known, outer, inner = self.known, part.outer, part.inner
+            return (
+                _domain(first, part.inner_extent, outer, part.outer_extent, known, kind),
+                _domain(start, const(1, kind), inner, part.inner_extent, known, kind),
+            )
 
     def _outer(self, i: int, shared: int, axis: IterVar, value: Expr, domain: Range) -> IterVar:
         for k in sorted(range(shared), key=lambda k: k != i):
@@ -380,7 +389,7 @@ def blockized(
         _check_no_repetition(realize, outside, inside, [loop, block_sref])
     divided = divide(realize, outside, inside, preserve_unit_iters, [loop, block_sref])
     binder = Binder(loops)
-    axes, values = binder.bind(block, divided.parts, preserve_unit_iters)
+    axes, values = binder.bind(block, divided, preserve_unit_iters)
     renamed = Renamed(values, {axis.var: axis.domain for axis in axes.variables})
     changed = renamed.block(block)
     inner = BlockRealize(axes.values, divided.inner_predicate, inner_block(changed, axes))

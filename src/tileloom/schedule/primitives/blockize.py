@@ -150,7 +150,7 @@ class _Together:
             inside = [node.loop for node in loops_in_sight(sref)][len(outside) :]
             divided = divide(realize, outside, inside, self.preserve, [sref])
             predicate = self._same_predicate(predicate, divided.outer_predicate, sref)
-            axes, values = binder.bind(block, divided.parts, self.preserve)
+            axes, values = binder.bind(block, divided, self.preserve)
             renamed = Renamed(values, {axis.var: axis.domain for axis in axes.variables})
             inner = inner_block(renamed.block(block), axes)
             body: Stmt = BlockRealize(axes.values, divided.inner_predicate, inner)
