@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ...expr import SPATIAL, IntImm, Var
+from collections.abc import Sequence, Set
+
+from ...expr import SPATIAL, Expr, IntImm, Var
+from ...expr.itermap import detect_iter_map
 from ...tir import Block, Buffer, buffer_accesses, pre_order
 
 
@@ -18,7 +21,7 @@ def updated_in_place(block: Block) -> set[Buffer]:
         for axis in block.iter_vars
         if not (isinstance(axis.domain.extent, IntImm) and axis.domain.extent.value == 1)
     }
-    places: dict[Buffer, set[tuple[object, ...]]] = {}
+    places: dict[Buffer, set[tuple[Expr, ...]]] = {}
     if any(isinstance(stmt, Block) for stmt in pre_order(block.body)):
         return set()
     for buffer, indices in buffer_accesses(block.body):
@@ -26,5 +29,13 @@ def updated_in_place(block: Block) -> set[Buffer]:
     return {
         buffer
         for buffer, found in places.items()
-        if len(found) == 1 and live <= {i for i in next(iter(found)) if isinstance(i, Var)}
+        if len(found) == 1 and _is_own(next(iter(found)), live, block)
     }
+
+
+def _is_own(indices: Sequence[Expr], live: Set[Var], block: Block) -> bool:
+    """Whether no two instances have the same indices."""
+    if live <= {index for index in indices if isinstance(index, Var)}:
+        return True
+    domains = {axis.var: axis.domain for axis in block.iter_vars}
+    return bool(detect_iter_map(indices, domains, check_level="bijective"))
