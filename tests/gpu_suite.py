@@ -35,7 +35,7 @@ from tileloom.tir import IRModule, PrimFunc
 MARKED = (
     "simt/test_", "plan/test_gpu", "plan/test_tactics", "lower/test_gpu",
     "lower/test_thread_storage_sync", "codegen/test_nvptx", "codegen/test_gpu", "test_gpu",
-    "runtime/cuda/test_", "graph/test_gpu",
+    "runtime/cuda/test_", "graph/test_gpu", "driver/test_devices", "frontend/test_devices",
 )  # fmt: skip
 #: How far a GPU may be off the emulator, relative and absolute.
 TOLERANCE = {2: (2e-2, 2e-2), 4: (1e-4, 1e-4), 8: (1e-9, 1e-9)}

@@ -82,9 +82,9 @@ def test_an_input_that_is_replaced_is_changed() -> None:
 def test_wrong_arguments() -> None:
     x = tensor(8)
     compiled = compile_graph(Graph([x], [ops.exp(x)]), GPU, device="emulator")
-    with pytest.raises(ArgumentError, match=r"'x' must be float32\[8\], not float32\[9\]"):
+    with pytest.raises(ArgumentError, match=r"\(x\): expected .* shape \(8,\), got shape \(9,\)"):
         compiled(np.zeros(9, "float32"))
-    with pytest.raises(ArgumentError, match="takes 1 arrays, not 2"):
+    with pytest.raises(ArgumentError, match=r"takes 1 arguments \(x\), got 2"):
         compiled(np.zeros(8, "float32"), np.zeros(8, "float32"))
     with pytest.raises(UnsupportedError, match="no device 'tpu'"):
         compile_graph(Graph([x], [ops.exp(x)]), GPU, device="tpu")
@@ -139,7 +139,7 @@ def test_scans_and_histograms_are_kernels_of_the_library(kind: str) -> None:
     shifted = ops.add(x, x)
     results = [ops.cumsum(shifted, 2), ops.cumsum(x, 0, exclusive=True, reverse=True)]
     graph = Graph([x], [*results, ops.add(results[0], 1), ops.cumprod(ops.mul(x, 0), 1)])
-    program = compile_graph(graph, GPU, device="emulator").program
+    program = plan_graph(graph, GPU)
     assert all(segment.node is None for segment in program.segments)
     assert sum("alone" in name or "cum" in name for name in program.module.functions) == 3
     rng = np.random.default_rng(0)
@@ -174,7 +174,7 @@ def test_scatters(reduction: str, kind: str) -> None:
         [ops.scatter_elements(d, i, u, 0, reduction), ops.scatter_nd(ops.neg(d), p, u, reduction)],
     )
     compiled = compile_graph(graph, GPU, device="emulator")
-    on_host = [segment for segment in compiled.program.segments if segment.node is not None]
+    on_host = [segment for segment in plan_graph(graph, GPU).segments if segment.node is not None]
     exact = reduction == "mul" or (reduction == "add" and kind == "float16")
     assert bool(on_host) == exact
     rng = np.random.default_rng(1)

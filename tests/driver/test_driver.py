@@ -14,13 +14,13 @@ import tileloom
 from tileloom import te
 from tileloom.base.errors import UserError
 from tileloom.base.settings import override
-from tileloom.driver import STAGES, compile_graph, graphs, keys, plan_graph, show_stage
+from tileloom.driver import STAGES, backend_of, compile_graph, graphs, keys, plan_graph, show_stage
 from tileloom.driver.keys import constants_of, graph_key
 from tileloom.expr import Var, const
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.runtime.cache import object_cache
-from tileloom.runtime.recipe import Recipe, digest
+from tileloom.runtime.serialized import SerializedExecutable, digest
 from tileloom.tir import SERIAL, BufferLoad, BufferStore, For, PrimFunc, make_buffer
 
 SOURCE = Path(tileloom.__file__).parent
@@ -198,14 +198,15 @@ def test_threads_are_part_of_the_key(counted):
     assert len(counted) == (2 if tileloom.Target.host().cores > 1 else 1)
 
 
-def test_recipes_survive_the_way_to_disk():
-    recipe, code = graphs._make(weighted(np.ones((3, 5), np.float32)), tileloom.Target.host())
-    data = recipe.to_bytes({}, code)
-    again, code_again = Recipe.from_bytes(data, {})
+@pytest.mark.parametrize("where", [("cpu",), ("cuda -arch=sm_80", "emulator")])
+def test_executables_survive_the_way_to_disk(where):
+    program, code = graphs._make(weighted(np.ones((3, 5), np.float32)), backend_of(*where))
+    data = program.to_bytes({}, code)
+    again, code_again = SerializedExecutable.from_bytes(data, {})
     assert code_again == code
-    assert again.steps == recipe.steps and again.inputs == recipe.inputs
-    assert again.outputs == recipe.outputs and again.needs_threads == recipe.needs_threads
-    for name, array in recipe.symbols.items():
+    assert again.steps == program.steps and again.inputs == program.inputs
+    assert again.outputs == program.outputs and again.numbers == program.numbers
+    for name, array in program.symbols.items():
         np.testing.assert_array_equal(again.symbols[name], array)
 
 

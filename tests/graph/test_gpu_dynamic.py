@@ -14,7 +14,7 @@ from gpu import ARCHS, assemble, spills
 from sampling import sampled
 from tileloom import te
 from tileloom.base.errors import ShapeError, UnsupportedError
-from tileloom.driver import compile_family, gpu
+from tileloom.driver import compile_family, plan_cuda
 from tileloom.expr import Var
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
@@ -119,7 +119,7 @@ def test_rows_of_whole_vectors_are_read_by_vectors() -> None:
     for columns, is_read in ((128, False), (132, False), (133, False), (136, True), (8192, True),
                              (8191, False), (8196, False)):  # fmt: skip
         [kernel] = family.kernels({"batch": 2, "seq": columns}).values()
-        func = family.program.module.functions[kernel]
+        func = family.code.find(kernel, {}).func
         assert ("in_vectors" in func.attrs) == is_read
         if is_read:
             assert "ld.global.nc.v4" in tl.assembly(func, "cuda -arch=sm_80")
@@ -136,7 +136,7 @@ def test_formulas_number_elements_without_divisions() -> None:
         {"batch": 4097, "seq": 4097},
     ):
         [kernel] = family.kernels(sizes).values()
-        texts.append(tl.assembly(family.program.module.functions[kernel], "cuda -arch=sm_80"))
+        texts.append(tl.assembly(family.code.find(kernel, sizes).func, "cuda -arch=sm_80"))
         assert "div." not in texts[-1].replace("div.rn.f32", "").replace("div.full.f32", "")
     assert [".v4." in text for text in texts] == [False, True, False]
 
@@ -159,9 +159,9 @@ def test_the_assembler_takes_all_buckets(name: str, arch: str, tmp_path: Path) -
         x = Tensor(tensor_type((rows, columns), "float32"), "x")
         graph = Graph([x], [GRAPHS[name](x)])
     family = compile_family(graph, f"cuda -arch={arch}", "emulator")
-    assert not family.each_size
-    for kernel in family.kernel_names:
-        func = family.program.module.functions[kernel]
+    assert not family.code.each_size
+    for kernel in family.serialized.numbers:
+        func = family.code.find(kernel, {}).func
         assert not spills(assemble(tl.assembly(func, f"cuda -arch={arch}"), arch, tmp_path)), kernel
 
 
@@ -232,7 +232,7 @@ def test_a_group_without_a_schedule_is_made_for_each_size(monkeypatch: pytest.Mo
 
     run = on_gpu(lambda x: tl.sum(x * x, axis=1))
     with monkeypatch.context() as patched:
-        patched.setattr(gpu, "plan_kernel", refusing)
+        patched.setattr(plan_cuda, "plan_kernel", refusing)
         check(run, lambda x: (x * x).sum(1), (3, 5))
     check(run, lambda x: (x * x).sum(1), (7, 33))
     check(run, lambda x: (x * x).sum(1), (3, 5))
@@ -245,7 +245,7 @@ def test_a_size_that_is_needed_as_a_number_is_no_reason_to_compile_for_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Schedules that take sizes for numbers are refused, not made a guard of the program."""
-    schedule = gpu.plan_kernel
+    schedule = plan_cuda.plan_kernel
 
     def taking(mod: Any, target: Any) -> Any:
         for block in mod.buffers:
@@ -253,7 +253,7 @@ def test_a_size_that_is_needed_as_a_number_is_no_reason_to_compile_for_one(
                 int(extent.memo.get("extent", 0))
         return schedule(mod, target)
 
-    monkeypatch.setattr(gpu, "plan_kernel", taking)
+    monkeypatch.setattr(plan_cuda, "plan_kernel", taking)
     run = on_gpu(lambda x: x + 1.0)
     for shape in ((1, 1), (3, 33), (31, 5)):
         check(run, lambda x: x + 1, shape)

@@ -69,6 +69,11 @@ class Target:
         return replace(self, cores=cores)
 
     @property
+    def is_asynchronous(self) -> bool:
+        """Whether kernels run while the host goes on, which would have to wait for their values."""
+        return self.kind == "cuda"
+
+    @property
     def is_native(self) -> bool:
         """Whether code for this target is tuned for, and runs on, the machine we are on."""
         return self.kind == "cpu" and self.cpu == "native"

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from ..base import Target
 from ..graph.nodes import Graph
-from .functions import assembly, build, runnable
+from .backend import backend_class, backend_of, device_of
+from .cpu import runnable
+from .functions import assembly, build
 from .graphs import compile_family, compile_graph, hoist, key_of
 from .objects import compile_module
 from .stages import STAGES, print_stages, show_stage
@@ -29,18 +31,18 @@ def plan_graph(
         watch: called with the name of each step and the graph after it.
         report: receives what the optimiser did.
     """
-    from . import plan
-
-    return plan.plan_graph(graph, target, watch, report)
+    return backend_class(target).plan_graph(graph, target, watch, report)
 
 
 __all__ = [
     "STAGES",
     "assembly",
+    "backend_of",
     "build",
     "compile_family",
     "compile_graph",
     "compile_module",
+    "device_of",
     "hoist",
     "key_of",
     "plan_graph",

@@ -6,11 +6,10 @@ from typing import Any
 
 from ..base import Target
 from ..base.compiling import compiling
-from ..base.errors import ArgumentError, InternalError, UnsupportedError, VerifyError
+from ..base.errors import ArgumentError, InternalError, VerifyError
 from ..base.target import target as parse_target
 from ..tir import IRModule, PrimFunc
-from .kernels import emulated, launched, loaded, with_symbols
-from .objects import compile_module, ptx
+from .backend import backend_class, backend_of
 
 
 @compiling
@@ -75,35 +74,19 @@ def _built(
     checked: bool | None,
     strict_sync: bool,
 ) -> Any:
-    on_gpu = parse_target(target).kind == "cuda" and (device or "cuda").startswith("cuda")
-    if device is not None and not on_gpu:
-        return emulated(program, target, device, strict_sync)
-    if on_gpu:
-        return launched(program, target, device, ptx, checked, strict_sync)
-    host = runnable(target)
-    module = IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
-    closed = {name: with_symbols(func) for name, func in module.functions.items()}
-    code, emitted = compile_module(module.replace(functions=closed), host, checked=checked)
-    kernels = loaded(module, closed, code, emitted.messages)
+    kernels = backend_of(target, device).build(as_module(program), checked, strict_sync)
     return next(iter(kernels.values())) if isinstance(program, PrimFunc) else kernels
+
+
+def as_module(program: PrimFunc | IRModule) -> IRModule:
+    """A function as a module of its own."""
+    return IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
 
 
 def _check_program(program: object) -> None:
     if not isinstance(program, (PrimFunc, IRModule)):
         kind = type(program).__name__
         raise ArgumentError(f"build takes a PrimFunc or an IRModule of tensor IR, not {kind}")
-
-
-def runnable(target: Any) -> Target:
-    """A CPU target that this process can run code for."""
-    wanted = parse_target(target)
-    if wanted.kind != "cpu" or wanted.arch != Target.host().arch:
-        raise UnsupportedError(
-            f"cannot run code for the target {wanted} here",
-            hint="assembly(...) shows code for other machines; "
-            'build(..., "cuda", device="emulator") runs code for a GPU here, slowly',
-        )
-    return wanted
 
 
 def assembly(program: PrimFunc | IRModule, target: Any = "cpu") -> str:
@@ -125,18 +108,4 @@ def assembly(program: PrimFunc | IRModule, target: Any = "cpu") -> str:
 @compiling
 def llvm_ir(program: PrimFunc | IRModule, target: Target) -> str:
     """LLVM IR text, before LLVM has optimised it."""
-    from ..lower import lower
-
-    module = IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
-    closed = {name: with_symbols(func) for name, func in module.functions.items()}
-    flat = lower(module.replace(functions=closed), target)
-    if target.kind == "cuda":
-        from ..codegen.nvptx import emit_kernels
-        from ..lower.split_host_device import split_host_device
-
-        parts = [split_host_device(func) for func in flat.functions.values()]
-        kernels = IRModule({k: f for part in parts for k, f in part.functions.items()})
-        return emit_kernels(kernels, target)
-    from ..codegen.module import emit_module
-
-    return emit_module(flat, target.features).ir_text
+    return backend_class(target).llvm_ir(as_module(program), target)

@@ -6,7 +6,7 @@ LLVM are loaded for it: they are imported when something new must be made.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,24 +16,19 @@ from ..base import Target
 from ..base.compiling import compiling
 from ..base.errors import UserError
 from ..base.settings import file_stamp, settings
-from ..base.target import target as parse_target
-from ..graph.nodes import Graph, Node, Tensor
+from ..graph.nodes import Graph, Tensor
 from ..graph.symbols import formula_of, host_at, space_of_graph
-from ..runtime import LoadedObject, parallel
 from ..runtime.cache import cache_key, object_cache
-from ..runtime.executable import Array, Executable, Value
-from ..runtime.family import Choices, Family
-from ..runtime.recipe import Panels, Recipe, Step, digest
-from ..tir import IRModule
-from .functions import build, runnable
+from ..runtime.executable import Array, Executable, Operand, Value
+from ..runtime.polymorphic import PolymorphicExecutable
+from ..runtime.serialized import Call, Panels, SerializedExecutable, Step, digest
+from .backend import Backend, backend_of
 from .keys import constants_of, graph_key, stamp
-from .objects import PARALLEL_RUNTIME, linked, object_code
 from .stages import print_stages
 
 if TYPE_CHECKING:
     from ..graph.hoist import Hoisted
     from ..graph.program import Program, Segment
-    from .gpu import GpuExecutable
 
 
 def compile_graph(
@@ -42,7 +37,7 @@ def compile_graph(
     replaced: Mapping[int, int] | None = None,
     exact: bool = False,
     device: str | None = None,
-) -> Executable | GpuExecutable:
+) -> Executable:
     """A graph compiled for a target: a callable from arrays to a list of arrays.
 
     Args:
@@ -53,20 +48,18 @@ def compile_graph(
             GPUs no kernel does.
         device: "emulator" runs code for a GPU on the CPU.
     """
-    wanted = parse_target(target)
-    if wanted.kind == "cuda" or device is not None:
-        return _compile_for_gpu(graph, wanted, device, replaced)
-    host = runnable(wanted)
+    backend = backend_of(target, device)
     if space_of_graph(graph) is not None:
         raise UserError(
             "the graph has symbolic extents", hint="compile_family compiles such graphs"
         )
-    print_stages(graph, host)
-    recipe, code = _recipe(graph, host, "", dict(replaced or {}), exact)
-    return recipe.executable(code)
+    print_stages(graph, backend.target)
+    return _compiled(graph, backend, "", dict(replaced or {}), exact).at({})
 
 
-def compile_family(graph: Graph, target: Any = "cpu", device: str | None = None) -> Choices:
+def compile_family(
+    graph: Graph, target: Any = "cpu", device: str | None = None
+) -> PolymorphicExecutable:
     """A graph of symbolic shapes (`graph.symbols`) compiled once for all sizes within their bounds.
 
     It is right where its guards hold, which they do for the sizes of this compilation.
@@ -75,44 +68,24 @@ def compile_family(graph: Graph, target: Any = "cpu", device: str | None = None)
         target: "cpu", "cuda", or a `Target`.
         device: "emulator" runs code for a GPU on the CPU.
     """
-    wanted = parse_target(target)
-    if wanted.kind == "cuda" or device is not None:
-        return _family_for_gpu(graph, wanted, device)
-    host = runnable(target)
-    print_stages(graph, host)
+    backend = backend_of(target, device)
+    print_stages(graph, backend.target)
     space = space_of_graph(graph)
     if space is None:
-        return Family(*_recipe(graph, host))
+        return _compiled(graph, backend)
     bounds = [(s.name, s.low, s.high) for s in space.symbols.values()]
     about = f"{bounds} {list(space.guards)}"
-    family = Family(*_recipe(graph, host, about))
-    if family.holds(space.hints):
-        return family
-    return Family(*_recipe(graph, host, f"{about} {space.hints}"))
+    made = _compiled(graph, backend, about)
+    return made if made.holds(space.hints) else _compiled(graph, backend, f"{about} {space.hints}")
 
 
-def _family_for_gpu(graph: Graph, target: Target, device: str | None) -> Choices:
-    from .gpu import CudaMemory, HostMemory
-    from .gpu_family import GpuFamily
-    from .plan import plan_graph
-
-    print_stages(graph, target)
-    memory = HostMemory() if device == "emulator" else CudaMemory(device)
-
-    def made(module: IRModule) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = build(module, target, device)
-        return found
-
-    return GpuFamily(plan_graph(graph, target), target, made, memory)
-
-
-def _recipe(
+def _compiled(
     graph: Graph,
-    host: Target,
+    backend: Backend,
     about: str = "",
     replaced: Mapping[int, int] | None = None,
     exact: bool = False,
-) -> tuple[Recipe, LoadedObject | None]:
+) -> PolymorphicExecutable:
     """A program and its code, from the cache on disk where that has it.
 
     Args:
@@ -120,46 +93,25 @@ def _recipe(
     """
     constants = constants_of(graph)
     digests = {id(array): digest(array) for array in constants}
-    threads = min(host.cores, parallel.get_num_threads())
-    machine = f"{host.key} {threads} {host.l1} {host.l2} {host.l3}"
     known = settings()
     chosen = known.optimize, known.planner, known.check, file_stamp(known.traces)
     how = f"{replaced or {}} {exact} {chosen} {about}"
-    key = cache_key("graph", machine, stamp(), graph_key(graph, digests), how)
+    key = cache_key("graph", backend.key, stamp(), graph_key(graph, digests), how)
     given = {digests[id(array)]: array for array in constants}
-    found = object_cache().read(key, lambda kept: _with_code(*Recipe.from_bytes(kept, given)))
+
+    def load(program: SerializedExecutable, data: bytes) -> PolymorphicExecutable:
+        return PolymorphicExecutable(program, backend.load(program, data))
+
+    found = object_cache().read(
+        key, lambda kept: load(*SerializedExecutable.from_bytes(kept, given))
+    )
     if found is not None:
         return found
-    recipe, data = _make(graph, host, replaced, exact)
-    fresh = recipe.to_bytes(digests, data)
+    program, data = _make(graph, backend, replaced, exact)
+    fresh = program.to_bytes(digests, data)
     if fresh is not None:
         object_cache().put(key, fresh)
-    return _with_code(recipe, data)
-
-
-def _with_code(recipe: Recipe, data: bytes) -> tuple[Recipe, LoadedObject | None]:
-    """A program with its machine code, which must have all functions that the program calls."""
-    if not data:
-        return recipe, None
-    pointers = {name: array.ctypes.data for name, array in recipe.symbols.items()}
-    code = linked(data, pointers, recipe.needs_threads)
-    for step in recipe.steps:
-        if step.host is None:
-            code.address(f"{step.symbol}__packed")
-    return recipe, code
-
-
-def _compile_for_gpu(
-    graph: Graph, target: Target, device: str | None, replaced: Mapping[int, int] | None
-) -> GpuExecutable:
-    from .gpu import CudaMemory, GpuExecutable, HostMemory
-    from .plan import plan_graph
-
-    print_stages(graph, target)
-    program = plan_graph(graph, target)
-    kernels = build(program.module, target, device)
-    memory = HostMemory() if device == "emulator" else CudaMemory(device)
-    return GpuExecutable(program, kernels, memory, replaced)
+    return load(program, data)
 
 
 @compiling
@@ -179,13 +131,11 @@ def key_of(graph: Graph) -> str:
 @compiling
 def _make(
     graph: Graph,
-    target: Target,
+    backend: Backend,
     replaced: Mapping[int, int] | None = None,
     exact: bool = False,
-) -> tuple[Recipe, bytes]:
-    from .plan import plan_graph
-
-    program = plan_graph(graph, target)
+) -> tuple[SerializedExecutable, bytes]:
+    program = backend.plan_graph(graph, backend.target)
     if exact:
         from ..graph.exact import keep_roundings
 
@@ -194,32 +144,26 @@ def _make(
         from ..graph.inplace import write_in_place
 
         write_in_place(program, replaced)
+    code = backend.compile(program)
     slots = _number(program)
 
     def value(tensor: Tensor) -> Value:
-        home = program.storage.get(tensor, tensor)
-        return Value(slots[home], tuple(map(formula_of, tensor.shape)), tensor.dtype)
+        return Value(slots[program.home(tensor)], _shape(tensor), tensor.dtype)
 
-    data, needs_threads, messages = b"", False, tuple[str, ...]()
-    if program.module.functions:
-        data, emitted = object_code(program.module, target)
-        needs_threads = PARALLEL_RUNTIME in emitted.ir_text
-        messages = tuple(emitted.messages)
-    recipe = Recipe(
+    made = SerializedExecutable(
         program.graph.name,
         tuple((t.name, value(t)) for t in program.graph.inputs),
         tuple(map(value, program.graph.outputs)),
-        tuple(_step(segment, value, program.space is not None) for segment in program.segments),
+        tuple(_step(program, segment, value) for segment in program.segments),
         {k: np.ascontiguousarray(t.value) for t, k in slots.items() if t.value is not None},
         program.constants,
-        needs_threads,
         [Panels(array, matrix, how) for array, (matrix, *how) in _panels(program.graph)],
         replaced or {},
         () if program.space is None else tuple(program.space.guards),
         program.buckets,
-        messages,
+        code.numbers,
     )
-    return recipe, data
+    return made, code.data
 
 
 def _panels(graph: Graph) -> list[tuple[Array, Any]]:
@@ -231,19 +175,33 @@ def _panels(graph: Graph) -> list[tuple[Array, Any]]:
     return [(array, source) for array, source in found if source is not None]
 
 
-def _step(segment: Segment, value: Any, symbolic: bool) -> Step:
+def _step(program: Program, segment: Segment, value: Callable[[Tensor], Value]) -> Step:
     if segment.node is not None:
-        reads = tuple(value(t) for t in segment.node.inputs)
-        host: Any = partial(host_at, segment.node) if symbolic else _host_function(segment.node)
-        return Step(segment.name, reads, tuple(map(value, segment.writes)), host=host)
-    reads, writes = (tuple(map(value, part)) for part in (segment.reads, segment.writes))
+        reads, writes = map(value, segment.node.inputs), map(value, segment.writes)
+        return Step(segment.name, tuple(reads), tuple(writes), host=partial(host_at, segment.node))
+    reads, writes = map(value, segment.reads), map(value, segment.writes)
+    calls = () if program.device.has_entries else _calls(program, segment)
     plan = segment.arena_bytes, None, segment.symbols, segment.arena
-    return Step(segment.name, reads, writes, *plan)
+    return Step(segment.name, tuple(reads), tuple(writes), *plan, calls=calls)
 
 
-def _host_function(node: Node) -> Any:
-    types = [tensor.type for tensor in node.outputs]
-    return lambda arrays: node.op.reference(arrays, node.attrs, types)
+def _calls(program: Program, segment: Segment) -> tuple[Call, ...]:
+    """The kernels of a segment with what each of their arguments is."""
+    places = {
+        "value": (*segment.reads, *segment.writes),
+        "workspace": segment.between,
+        "constant": tuple(program.constant_names),
+    }
+    where = {t: (source, k) for source, tensors in places.items() for k, t in enumerate(tensors)}
+
+    def operand(tensor: Tensor) -> Operand:
+        return Operand(*where[program.home(tensor)], _shape(tensor), tensor.dtype)
+
+    return tuple(Call(call.kernel, tuple(map(operand, call.tensors))) for call in segment.calls)
+
+
+def _shape(tensor: Tensor) -> tuple[int, ...]:
+    return tuple(map(formula_of, tensor.shape))
 
 
 def _number(program: Program) -> dict[Tensor, int]:
@@ -252,7 +210,7 @@ def _number(program: Program) -> dict[Tensor, int]:
     outside: list[Tensor] = []
     for segment in program.segments:
         outside += [*segment.reads, *segment.writes]
-    outside += [program.storage.get(t, t) for t in program.graph.outputs]
+    outside += map(program.home, program.graph.outputs)
     for tensor in outside:
         slots.setdefault(tensor, len(slots))
     return slots

@@ -16,7 +16,7 @@ from ..graph.symbols import is_symbolic
 from ..runtime import package_stamp
 from ..runtime.cache import cache_key
 from ..runtime.executable import Array
-from ..runtime.recipe import digest
+from ..runtime.serialized import digest
 
 
 @cache

@@ -18,7 +18,7 @@ from .keys import stamp
 if TYPE_CHECKING:
     from ..codegen.module import EmittedModule
 
-PARALLEL_RUNTIME = "tileloom_parallel"
+_PARALLEL_RUNTIME = "tileloom_parallel"
 
 
 def _native_helper(name: str, symbols: Mapping[str, int]) -> LoadedObject:
@@ -71,18 +71,24 @@ def compile_module(
         checked: whether code checks its indices; by default as the settings say.
     """
     data, emitted = object_code(module, target, checked)
-    return linked(data, symbols or {}, PARALLEL_RUNTIME in emitted.ir_text), emitted
+    return linked(data, symbols or {}, needs_threads(emitted.ir_text)), emitted
 
 
-def linked(data: bytes, symbols: Mapping[str, int], needs_threads: bool) -> LoadedObject:
+def needs_threads(ir_text: str) -> bool:
+    """Whether code calls the runtime of parallel loops."""
+    return _PARALLEL_RUNTIME in ir_text
+
+
+def linked(data: bytes, symbols: Mapping[str, int], threads: bool) -> LoadedObject:
     """Machine code loaded into this process.
 
     Args:
         symbols: addresses by the names under which the code finds them.
+        threads: whether it runs parallel loops.
     """
     known = dict(symbols)
-    if needs_threads:
-        known[PARALLEL_RUNTIME] = parallel.address()
+    if threads:
+        known[_PARALLEL_RUNTIME] = parallel.address()
     return load_object(data, known)
 
 

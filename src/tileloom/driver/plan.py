@@ -1,4 +1,4 @@
-"""Graphs as kernels, before lowering: what is imported only where something new must be made."""
+"""Graphs as kernels for CPUs, before lowering: imported only where something new must be made."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from ..graph.to_tir.kernel import Machine
 from ..plan import plan_in_place, plan_kernel
 from ..runtime import parallel
 from ..tir import PrimFunc
-from .gpu import plan_gpu
 
 #: Kinds of groups that `schedule_cpu` makes; products have templates of their own.
 _SCHEDULED = ("formulas", "reductions", "several")
@@ -32,14 +31,12 @@ Watch = Callable[[str, Graph], None]
 def plan_graph(
     graph: Graph, target: Target, watch: Watch | None = None, report: Report | None = None
 ) -> Program:
-    """The kernels of a graph, before lowering.
+    """The kernels of a graph for a CPU, before lowering.
 
     Args:
         watch: called with the name of each step and the graph after it.
         report: receives what the optimiser did.
     """
-    if target.kind == "cuda":
-        return plan_gpu(graph, target, watch, report)
     machine = machine_of(target)
     packed = simplify(graph, machine, watch, report)
     planned: dict[str, Planned] = {}

@@ -12,7 +12,8 @@ from ..base.settings import settings
 from ..base.target import target as parse_target
 from ..graph.nodes import Graph
 from ..tir import IRModule, PrimFunc
-from .functions import llvm_ir
+from .backend import backend_class
+from .functions import as_module, llvm_ir
 
 STAGES = ("graph", "groups", "tir", "loops", "flat", "llvm", "asm")
 
@@ -36,7 +37,6 @@ def show_stage(program: Graph | PrimFunc | IRModule, stage: str, target: Any = "
     from ..graph.show import show_groups
     from ..lower import lower
     from ..script.show import show
-    from .plan import plan_graph
 
     wanted = parse_target(target)
     if stage not in STAGES:
@@ -44,14 +44,14 @@ def show_stage(program: Graph | PrimFunc | IRModule, stage: str, target: Any = "
     if isinstance(program, Graph):
         if stage == "graph":
             return str(program)
-        planned = plan_graph(program, wanted)
+        planned = backend_class(wanted).plan_graph(program, wanted)
         if stage == "groups":
             return show_groups(planned)
         module = planned.module
     elif stage in ("graph", "groups"):
         raise UserError(f"tensor IR has no stage {stage!r}", hint="begin with tir")
     else:
-        module = IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
+        module = as_module(program)
     match stage:
         case "tir":
             return show(module)

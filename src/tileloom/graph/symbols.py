@@ -396,7 +396,10 @@ def space_of_graph(graph: Graph) -> Space | None:
 
 
 def host_at(node: Node, sizes: Mapping[str, int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """The NumPy function of a node for some sizes."""
+    """The NumPy function of a node for some sizes, none where its shapes are known."""
+    if not sizes:
+        known = [tensor.type for tensor in node.outputs]
+        return lambda arrays: node.op.reference(arrays, node.attrs, known)
     types = [replace(t.type, shape=at_sizes(t.shape, sizes)) for t in node.outputs]
     attrs = at_sizes(node.attrs, sizes)
     return lambda arrays: node.op.reference(arrays, attrs, types)

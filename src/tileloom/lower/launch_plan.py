@@ -9,7 +9,7 @@ from typing import Any
 
 from ..base.errors import UnsupportedError
 from ..base.launches import Argument, Launch, Launches
-from ..expr import Call, Expr, Var, free_vars
+from ..expr import Call, Expr, Var, const, free_vars
 from ..expr.evaluate import evaluate
 from ..tir import (
     Allocate,
@@ -18,6 +18,7 @@ from ..tir import (
     Evaluate,
     For,
     IfThenElse,
+    IRModule,
     LetStmt,
     PrimFunc,
     SeqStmt,
@@ -57,6 +58,24 @@ class HostPlan:
             buffer = host.buffer_map.get(param)
             name = param if buffer is None else buffer.data
             self._places[name] = Argument("param", position)
+
+    @staticmethod
+    def of(outline: IRModule) -> HostPlan:
+        """The plan of which this is the outline."""
+        functions = dict(outline.functions)
+        (name,) = (name for name, func in functions.items() if LAUNCH_PARAMS not in func.attrs)
+        return HostPlan(functions.pop(name), functions)
+
+    @property
+    def outline(self) -> IRModule:
+        """The host's part and kernels without bodies: all that launching them takes."""
+        kept = (LAUNCH_PARAMS, DYNAMIC_BYTES)
+        nothing = Evaluate(const(_NOTHING))
+        kernels = {
+            name: PrimFunc((), nothing, {}, {key: func.attrs[key] for key in kept})
+            for name, func in self.kernels.items()
+        }
+        return IRModule({self.host.name: self.host, **kernels})
 
     @cached_property
     def steering(self) -> frozenset[int]:

@@ -1,4 +1,4 @@
-"""Programs of several kernels: native segments and host steps over shared tensors."""
+"""Programs of several kernels: segments on a device and steps on the host over shared tensors."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..base.dtype import DType, dtype
 from ..base.errors import ArgumentError
 from .arrays import as_numpy
-from .check import Binder
+from .device import HOST, Device
 from .kernel import Kernel
 from .params import ParamSpec
-from .pool import empty, pool
+from .pool import pool
 
 Array = np.ndarray[Any, Any]
 _BYTE = dtype("uint8")
@@ -57,6 +57,65 @@ class NativeStep:
         """The numbers where pointers to them can be given."""
         return np.array(self.numbers, np.int64)
 
+    def launch(self, arrays: Sequence[Array]) -> None:
+        """Run on what it reads, writes, and its scratch memory, unchecked."""
+        places = [a.ctypes.data for a in arrays]
+        if self.numbers:
+            numbers = self.numbers_in_memory
+            places += [numbers.ctypes.data + 8 * k for k in range(len(numbers))]
+        pointers = (ctypes.c_void_p * len(places))(*places)
+        self.kernel.launch(ctypes.addressof(pointers))
+
+
+class Operand(NamedTuple):
+    """An argument of a kernel that a device launches.
+
+    Attributes:
+        source: "value": what a step reads, then what it writes; "workspace": an array in its
+            scratch memory; "constant": one of the program's.
+        place: its number; in the workspace its offset, once that is known.
+    """
+
+    source: str
+    place: int
+    shape: tuple[int, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel with its arguments: arrays, then numbers."""
+
+    kernel: Callable[..., Any]
+    operands: tuple[Operand, ...]
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class LaunchStep:
+    """Kernels that a device launches one after another over slots and its workspace."""
+
+    launches: tuple[Launch, ...]
+    reads: tuple[Value, ...]
+    writes: tuple[Value, ...]
+    arena_bytes: int
+    constants: Sequence[Any]
+    device: Device
+
+    def launch(self, arrays: Sequence[Any]) -> None:
+        """Run on what it reads, writes, and its scratch memory."""
+        *values, workspace = arrays
+        for launch in self.launches:
+            given = [self._array(operand, values, workspace) for operand in launch.operands]
+            launch.kernel(*given, *launch.numbers)
+
+    def _array(self, operand: Operand, values: Sequence[Any], workspace: Any) -> Any:
+        place, shape = operand.place, operand.shape
+        if operand.source == "workspace":
+            return self.device.part(workspace, place, shape, operand.dtype)
+        array = (values if operand.source == "value" else self.constants)[place]
+        return array if tuple(array.shape) == shape else array.reshape(shape)
+
 
 @dataclass(frozen=True)
 class HostStep:
@@ -79,6 +138,7 @@ class Executable:
         replaced: the input whose new value an output is, by their positions. The input's array
             is changed when everything has been read, and returned as the output. Steps may
             write to the slot of such an input.
+        device: where the kernels run. Results stay there if an argument lies in its own memory.
     """
 
     def __init__(
@@ -86,20 +146,22 @@ class Executable:
         name: str,
         inputs: Sequence[ParamSpec],
         outputs: Sequence[Value],
-        steps: Sequence[NativeStep | HostStep],
-        constants: dict[int, Array],
+        steps: Sequence[NativeStep | LaunchStep | HostStep],
+        constants: dict[int, Any],
         replaced: Mapping[int, int] | None = None,
+        device: Device = HOST,
     ) -> None:
         self.name = name
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self.steps = tuple(steps)
+        self.device = device
         self._constants = constants
         self._replaced = dict(replaced or {})
         self._changed = sorted(
             {v.slot for step in self.steps for v in step.writes} & set(range(len(self.inputs)))
         )
-        self._binder = Binder(name, self.inputs)
+        self._check = device.checker(name, self.inputs)
         self._dead = self._last_uses()
         self._only = self._only_step()
         self._quick = self._only if self._only and self._is_plain(self._only) else None
@@ -212,66 +274,75 @@ class Executable:
         places = {value.slot: array for value, array in zip(step.writes, made, strict=True)}
         return self._shaped([as_numpy(places[value.slot]) for value in self.outputs])
 
-    def _any(self, arrays: Sequence[Any]) -> list[Array]:
+    def _any(self, arrays: Sequence[Any]) -> list[Any]:
         """Any program, on any arrays."""
-        return self._replace(arrays) if self._replaced else self._run(self._compact(arrays))
+        compact = self._compact(arrays)
+        results = self._replace(arrays, compact) if self._replaced else self._run(compact)
+        if self.device.keeps_results(arrays):
+            return results
+        return [self.device.to_host(result) for result in results]
 
-    def _compact(self, arrays: Sequence[Any]) -> list[Array]:
-        """The inputs as row-major NumPy arrays, copied where they are laid out otherwise."""
+    def _compact(self, arrays: Sequence[Any]) -> list[Any]:
+        """The inputs as row-major arrays of the device, copied where they are not that."""
         if len(arrays) != len(self.inputs):
-            self._binder.bind(tuple(arrays))
-        compact = [np.require(as_numpy(a), requirements=("C", "A")) for a in arrays]
-        self._binder.bind(tuple(compact))
+            self._check(tuple(arrays))
+        compact = [self.device.take(array) for array in arrays]
+        self._check(tuple(compact))
         return compact
 
-    def _replace(self, arrays: Sequence[Any]) -> list[Array]:
+    def _replace(self, arrays: Sequence[Any], compact: list[Any]) -> list[Any]:
         """Run, and let the inputs that are replaced have their new values."""
-        compact = self._compact(arrays)
-        given = [as_numpy(array) for array in arrays]
-        for k in self._replaced.values():
-            if not given[k].flags.writeable:
+        device = self.device
+        given = {k: device.borrow(arrays[k]) for k in self._replaced.values()}
+        for k in given:
+            if not device.is_writable(arrays[k]):
                 raise ArgumentError(
                     f"{self.name}: {self.inputs[k].name!r} is written, and read-only"
                 )
         for k in self._changed:
             others = (array for j, array in enumerate(compact) if j != k)
-            if any(np.may_share_memory(compact[k], other) for other in others):
-                compact[k] = compact[k].copy()
+            if any(device.overlap(compact[k], other) for other in others):
+                compact[k] = device.copy(compact[k])
         results = self._run(compact)
         for output, k in self._replaced.items():
             if results[output] is not given[k]:
-                given[k][...] = results[output]
+                device.assign(given[k], results[output])
                 results[output] = given[k]
         return results
 
-    def _run(self, arrays: Sequence[Array]) -> list[Array]:
-        slots: dict[int, Array] = dict(self._constants)
+    def _run(self, arrays: Sequence[Any]) -> list[Any]:
+        slots: dict[int, Any] = dict(self._constants)
         slots.update(enumerate(arrays))
         for step, dead in zip(self.steps, self._dead, strict=True):
             given = [slots[value.slot].reshape(value.shape) for value in step.reads]
             if isinstance(step, HostStep):
-                made = _made_by_host(step, given)
+                made = self._made_by_host(step, given)
             else:
                 made = [self._place(value, slots) for value in step.writes]
-                held = [*given, *made, empty((step.arena_bytes,), "uint8")]
-                places = [a.ctypes.data for a in held]
-                if step.numbers:
-                    numbers = step.numbers_in_memory
-                    places += [numbers.ctypes.data + 8 * k for k in range(len(numbers))]
-                pointers = (ctypes.c_void_p * len(places))(*places)
-                step.kernel.launch(ctypes.addressof(pointers))
+                step.launch([*given, *made, self.device.empty((step.arena_bytes,), _BYTE)])
             slots.update((v.slot, a) for v, a in zip(step.writes, made, strict=True))
             for slot in dead:
                 del slots[slot]
         return self._results(slots, len(arrays))
 
-    def _place(self, value: Value, slots: Mapping[int, Array]) -> Array:
+    def _made_by_host(self, step: HostStep, given: Sequence[Any]) -> list[Any]:
+        """What a NumPy function returns, laid out as promised and in memory of its own."""
+        read = [self.device.to_host(array) for array in given]
+        made: list[Array] = []
+        for value, result in zip(step.writes, step.function(read), strict=True):
+            array = np.ascontiguousarray(result, dtype=value.dtype.numpy).reshape(value.shape)
+            if any(np.may_share_memory(array, other) for other in (*read, *made)):
+                array = array.copy()
+            made.append(array)
+        return [self.device.take(array) for array in made]
+
+    def _place(self, value: Value, slots: Mapping[int, Any]) -> Any:
         """Where a step writes a value: new memory, or that of the input that it replaces."""
         if value.slot < len(self.inputs):
             return slots[value.slot].reshape(value.shape)
-        return empty(value.shape, value.dtype)
+        return self.device.empty(value.shape, value.dtype)
 
-    def _results(self, slots: dict[int, Array], inputs: int) -> list[Array]:
+    def _results(self, slots: dict[int, Any], inputs: int) -> list[Any]:
         """Fresh arrays: an output that is an input, a constant or another output is copied."""
         shared = set(range(inputs)) | set(self._constants)
         results = []
@@ -281,9 +352,7 @@ class Executable:
             if own:
                 array = slots[value.slot]
             elif value.slot in shared:
-                copy = empty(value.shape, value.dtype)
-                copy[...] = array
-                array = copy
+                array = self.device.copy(array)
             shared.add(value.slot)
             results.append(array)
         return results
@@ -295,14 +364,3 @@ def _scratch(size: int) -> Callable[[], Array]:
         return pool.allocator((size,), _BYTE)
     nothing = np.empty(0, np.uint8)
     return lambda: nothing
-
-
-def _made_by_host(step: HostStep, given: Sequence[Array]) -> list[Array]:
-    """What a NumPy function returns, laid out as promised and in memory of its own."""
-    made: list[Array] = []
-    for value, result in zip(step.writes, step.function(given), strict=True):
-        array = np.ascontiguousarray(result, dtype=value.dtype.numpy).reshape(value.shape)
-        if any(np.may_share_memory(array, other) for other in (*given, *made)):
-            array = array.copy()
-        made.append(array)
-    return made

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from typing import Any, Literal
 
-from ..base.dtype import DType
+from ..base.dtype import DType, dtype
 from ..base.errors import InternalError
 
 
@@ -27,6 +28,17 @@ class ParamSpec:
     access: Literal["r", "w", "rw"] = "r"
     alignment: int = 0  # bytes; 0: that of an element
     implicit: bool = False
+
+    @staticmethod
+    def of(plain: Sequence[Any]) -> ParamSpec:
+        """The parameter that `plain` says."""
+        name, kind, item, shape, strides, *rest = plain
+        steps = None if strides is None else tuple(strides)
+        return ParamSpec(name, kind, dtype(item), tuple(shape), steps, *rest)
+
+    def plain(self) -> list[Any]:
+        """All of it, as JSON has it."""
+        return [str(part) if isinstance(part, DType) else part for part in astuple(self)]
 
     @property
     def is_buffer(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,10 @@ import pytest
 
 import tileloom
 from runtime.cuda.fake_driver import FakeDevice, FakeDriver
+from runtime.cuda.test_interop import Capsules
 from tileloom.base.errors import ArgumentError
+from tileloom.base.settings import override
+from tileloom.driver import cuda as driver_cuda
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.runtime import cuda
@@ -17,14 +22,22 @@ from tileloom.runtime import cuda
 
 def taught(driver: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     """A driver that learns of every kernel that is made."""
-    kernel = cuda.CudaKernel
+    compile_ptx = driver_cuda.kernels_ptx
 
-    def made(name: str, specs: Any, ptx: str, plan: Any) -> Any:
-        driver.programs[ptx] = dict(plan.kernels)
-        return kernel(name, specs, ptx, plan)
+    def learn(kernels: Any, target: Any) -> str:
+        ptx = compile_ptx(kernels, target)
+        driver.programs[ptx] = dict(kernels.functions)
+        return ptx
 
-    monkeypatch.setattr(cuda, "CudaKernel", made)
+    monkeypatch.setattr(driver_cuda, "kernels_ptx", learn)
     return driver
+
+
+@pytest.fixture(autouse=True)
+def empty_cache(tmp_path: Path) -> Iterator[None]:
+    """Programs of other tests are none that the driver has learnt."""
+    with override(cache_dir=tmp_path / "cache"):
+        yield
 
 
 @pytest.fixture
@@ -113,3 +126,68 @@ def test_one_program_for_many_sizes(known: FakeDriver, rng) -> None:
         assert set(known.programs) == programs
     assert both.compilations == 1
     assert max(launched) > min(launched)  # long rows take two kernels
+
+
+def step() -> Graph:
+    x, g = (Tensor(tensor_type((8,), "float32"), name) for name in "xg")
+    return Graph([x, g], [ops.sub(x, ops.mul(g, 0.5)), ops.sum(x, 0)])
+
+
+def test_a_result_is_written_where_an_input_is(known: FakeDriver) -> None:
+    compiled = tileloom.compile_graph(step(), "cuda", replaced={0: 0})
+    wanted = np.arange(8, dtype="float32") - 0.5
+    there, ones = cuda.asarray(np.arange(8, dtype="float32")), cuda.asarray(np.ones(8, "float32"))
+    new, total = compiled(there, ones)
+    assert new is there and total.numpy() == 28
+    np.testing.assert_array_equal(there.numpy(), wanted)
+    here = np.arange(8, dtype="float32")
+    new, total = compiled(here, np.ones(8, "float32"))
+    assert new is here and isinstance(total, np.ndarray)
+    np.testing.assert_array_equal(here, wanted)
+    both = cuda.asarray(np.arange(8, dtype="float32"))
+    compiled(both, both)
+    np.testing.assert_array_equal(both.numpy(), np.arange(8) * 0.5)
+
+
+def test_an_input_that_cannot_be_written(known: FakeDriver) -> None:
+    compiled = tileloom.compile_graph(step(), "cuda", replaced={0: 0})
+    array_type = type("ArrayImpl", (Capsules,), {"__module__": "jaxlib._jax"})
+    with pytest.raises(ArgumentError, match="read-only"):
+        compiled(array_type(cuda.zeros(8)), cuda.zeros(8))
+
+
+def test_wrong_arguments(known: FakeDriver) -> None:
+    compiled = tileloom.compile_graph(step(), "cuda")
+    with pytest.raises(ArgumentError, match=r"argument 2 \(g\): expected .*, got shape \(9,\)"):
+        compiled(cuda.zeros(8), cuda.zeros(9))
+    with pytest.raises(ArgumentError, match=r"argument 1 \(x\).*int32"):
+        compiled(np.zeros(8, "int32"), cuda.zeros(8))
+
+
+def test_a_program_is_found_on_disk(
+    known: FakeDriver, monkeypatch: pytest.MonkeyPatch, rng
+) -> None:
+    x = rng.standard_normal((5, 33)).astype("float32")
+    [wanted] = tileloom.compile_graph(softmax(), "cuda")(x)
+
+    def broken(*_: Any) -> Any:
+        raise AssertionError("planned again")
+
+    monkeypatch.setattr(driver_cuda.CudaBackend, "plan_graph", broken)
+    monkeypatch.setattr(driver_cuda, "kernels_ptx", broken)
+    [found] = tileloom.compile_graph(softmax(), "cuda")(x)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_intermediates_are_parts_of_one_workspace(known: FakeDriver, rng) -> None:
+    x, weight = Tensor(tensor_type((16, 32), "float32"), "x"), rng.standard_normal((32, 32)) / 6
+    y = x
+    for _ in range(4):
+        y = ops.matmul(y, ops.constant(weight.astype("float32")))
+    compiled = tileloom.compile_graph(Graph([x], [y]), "cuda")
+    (one,) = compiled.steps
+    assert one.arena_bytes == 2 * 16 * 32 * 4
+    a = rng.standard_normal((16, 32)).astype("float32")
+    wanted = a @ np.linalg.matrix_power(weight.astype("float32"), 4)
+    np.testing.assert_allclose(compiled(a)[0], wanted, 1e-3, 1e-4)
+    np.testing.assert_allclose(compiled(cuda.asarray(a))[0].numpy(), wanted, 1e-3, 1e-4)

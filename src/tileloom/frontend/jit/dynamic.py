@@ -11,7 +11,7 @@ from ...base.errors import ArgumentError, UnsupportedError, UserError
 from ...graph.checks import with_failures
 from ...graph.space import Space
 from ...graph.symbols import at_sizes, symbol
-from ...runtime.family import Choices
+from ...runtime.polymorphic import PolymorphicExecutable
 from .dims import Axes, Dim, alike, axes_of, bind
 from .trace import Compiled, Outcome, packaged
 from .tree import Leaf
@@ -40,7 +40,7 @@ class DynamicCompiled(Compiled):
     ) -> None:
         super().__init__(function, target, static_argnames, device)
         self.shapes = shapes
-        self._families: dict[Any, list[tuple[Choices, Outcome]]] = {}
+        self._families: dict[Any, list[tuple[PolymorphicExecutable, Outcome]]] = {}
         self._sized: dict[Any, Callable[..., Any]] = {}
 
     def _find_signature(self) -> inspect.Signature | None:
@@ -72,7 +72,7 @@ class DynamicCompiled(Compiled):
 
     def _family(
         self, tree: Any, leaves: tuple[Leaf, ...]
-    ) -> tuple[Choices, Outcome, dict[str, int]] | None:
+    ) -> tuple[PolymorphicExecutable, Outcome, dict[str, int]] | None:
         """The program for these arguments, what it returns, and the sizes.
 
         None if it has to be compiled for these sizes alone.
@@ -114,7 +114,7 @@ class DynamicCompiled(Compiled):
         axes: Sequence[Axes],
         dims: dict[str, Dim],
         sizes: dict[str, int],
-    ) -> tuple[Choices, Outcome]:
+    ) -> tuple[PolymorphicExecutable, Outcome]:
         space = Space()
         symbols = {
             name: symbol(space, name, max(1, dim.min), dim.max, sizes[name])

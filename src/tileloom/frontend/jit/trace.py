@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import update_wrapper
+from functools import cached_property, update_wrapper
 from types import MethodType
 from typing import Any, NamedTuple
 
@@ -16,8 +16,10 @@ from ... import driver
 from ...base import dtype
 from ...base.errors import ArgumentError, DTypeError
 from ...base.forking import ForkLock
+from ...base.target import target as parse_target
 from ...graph.checks import Check, checked, with_failures
 from ...graph.nodes import Graph, Tensor, TensorType
+from ...runtime.device import Device
 from .array import Array, lift
 from .context import describe, trace, tracing
 from .inplace import Memory
@@ -59,8 +61,6 @@ class Compiled:
         self.function = function
         self.target = target
         self.device = device
-        self._is_for_gpu = str(target).startswith("cuda")
-        self._on_gpu = self._is_for_gpu and device != "emulator"
         self.static = frozenset(static_argnames)
         self._known: dict[Any, Callable[..., Any]] = {}
         self._quick: dict[Any, Callable[..., Any]] = {}  # the same, where all arguments are arrays
@@ -80,6 +80,11 @@ class Compiled:
         if missing:
             name = getattr(self.function, "__name__", "the function")
             raise ArgumentError(f"{name} has no parameters {sorted(missing)} to be static")
+
+    @cached_property
+    def _memory(self) -> Device:
+        """Where arguments may lie."""
+        return driver.device_of(self.target, self.device)
 
     @property
     def compilations(self) -> int:
@@ -138,9 +143,9 @@ class Compiled:
             named = bound.arguments
             fixed = tuple((n, _Static(v)) for n, v in named.items() if n in self.static)
             free = {n: v for n, v in named.items() if n not in self.static}
-            leaves, tree, arrays = flatten(((), free), self._on_gpu)
+            leaves, tree, arrays = flatten(((), free), self._memory)
             return leaves, (tree, fixed), arrays
-        leaves, tree, arrays = flatten((args, kwargs), self._on_gpu)
+        leaves, tree, arrays = flatten((args, kwargs), self._memory)
         return leaves, (tree, ()), arrays
 
     def _trace(self, key: Any, leaves: tuple[Leaf, ...]) -> tuple[Graph, Outcome]:
@@ -159,8 +164,8 @@ class Compiled:
                 args, kwargs = bound.args, bound.kwargs
             result = self.function(*args, **kwargs)
             graph, structure = _finish(result, inputs, name if name.isidentifier() else "main")
-            # Kernels for GPUs are not waited for to be asked.
-            checks = [] if self._is_for_gpu else running.checks
+            is_checked = not parse_target(self.target).is_asynchronous
+            checks = running.checks if is_checked else []
             return graph, Outcome(structure, checks)
 
     def _compile(self, tree: Any, leaves: tuple[Leaf, ...]) -> Callable[..., Any]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from ...base import DType, dtype
 from ...base.errors import ArgumentError
-from ...runtime import cuda
 from ...runtime.arrays import as_numpy
+from ...runtime.device import HOST, Device
 from .array import Array, check_plain, lift
 
 
@@ -30,16 +30,16 @@ _FLOAT = Leaf((), dtype("float64"), weak=True)
 _LEAF = "leaf"
 
 
-def flatten(value: Any, on_gpu: bool = False) -> tuple[tuple[Leaf, ...], Any, list[Any]]:
+def flatten(value: Any, device: Device = HOST) -> tuple[tuple[Leaf, ...], Any, list[Any]]:
     """The kinds of the arrays in a nest, its tree (hashable), and the arrays.
 
     Args:
-        on_gpu: arrays of GPUs are taken as they are; else they are refused.
+        device: arrays in its memory are taken as they are; else they are refused.
     """
     leaves: list[Leaf] = []
     arrays: list[Any] = []
     try:
-        tree = _flatten(value, leaves, arrays, on_gpu)
+        tree = _flatten(value, leaves, arrays, device)
     except RecursionError:
         raise ArgumentError(
             "the lists and dictionaries of an argument are nested too deeply"
@@ -47,7 +47,7 @@ def flatten(value: Any, on_gpu: bool = False) -> tuple[tuple[Leaf, ...], Any, li
     return tuple(leaves), tree, arrays
 
 
-def _flatten(value: Any, leaves: list[Leaf], arrays: list[Any], on_gpu: bool) -> Any:
+def _flatten(value: Any, leaves: list[Leaf], arrays: list[Any], device: Device) -> Any:
     kind = type(value)
     if kind is np.ndarray:
         leaves.append(Leaf(value.shape, _dtype(value.dtype)))
@@ -58,19 +58,19 @@ def _flatten(value: Any, leaves: list[Leaf], arrays: list[Any], on_gpu: bool) ->
         arrays.append(np.asarray(value))
         return _LEAF
     if kind is tuple or kind is list:
-        parts = tuple(_flatten(part, leaves, arrays, on_gpu) for part in value)
+        parts = tuple(_flatten(part, leaves, arrays, device) for part in value)
         return ("tuple" if kind is tuple else "list", parts)
     if kind is dict:
-        parts = tuple((k, _flatten(v, leaves, arrays, on_gpu)) for k, v in value.items())
+        parts = tuple((k, _flatten(v, leaves, arrays, device)) for k, v in value.items())
         return ("dict", parts)
     if value is None or kind in (int, bool, str):
         return ("value", value, kind)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return ("named", kind, tuple(_flatten(part, leaves, arrays, on_gpu) for part in value))
-    return _other(value, leaves, arrays, on_gpu)
+        return ("named", kind, tuple(_flatten(part, leaves, arrays, device) for part in value))
+    return _other(value, leaves, arrays, device)
 
 
-def _other(value: Any, leaves: list[Leaf], arrays: list[Any], on_gpu: bool) -> Any:
+def _other(value: Any, leaves: list[Leaf], arrays: list[Any], device: Device) -> Any:
     if isinstance(value, type):
         return ("value", value, type)  # numpy.float32 has what arrays have
     if isinstance(value, Array):
@@ -79,8 +79,8 @@ def _other(value: Any, leaves: list[Leaf], arrays: list[Any], on_gpu: bool) -> A
     if scalar:
         value = np.asarray(value)
     check_plain(value)
-    if on_gpu and cuda.on_device(value):
-        there = cuda.asarray(value)
+    if device.holds(value):
+        there = device.borrow(value)
         leaves.append(Leaf(there.shape, there.dtype, torch=kind_of(value) == "torch"))
         arrays.append(there)
         return _LEAF

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ...base.target import target as parse_target
 from ...driver import compile_graph
 from ...graph.checks import Check, checked, with_failures
 from ...graph.nodes import Graph
@@ -41,7 +42,7 @@ def make_executable(
 
 def looks(target: str) -> bool:
     """Whether programs for a target look at values; a GPU would have to be waited for."""
-    return not str(target).startswith("cuda")
+    return target == REFERENCE or not parse_target(target).is_asynchronous
 
 
 def make_stage(graph: Graph, target: str, device: str | None = None) -> Executable:

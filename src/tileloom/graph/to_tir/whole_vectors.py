@@ -7,8 +7,7 @@ for another parameter, and all extents are multiples of their length for everybo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from ...base.polynomial import Number, Polynomial, quotient
 from ...expr import Var
 from ...expr.extents import EXTENT
 from ...tir import PrimFunc
@@ -70,12 +69,12 @@ def _row(group: Group) -> int:
     return largest.shape[-1]
 
 
-def parts_of(func: PrimFunc, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """The further parameters of a function for some sizes."""
+def parts_of(func: PrimFunc) -> tuple[Number, ...]:
+    """The further parameters of a function, as formulas of the symbols."""
     if IN_VECTORS not in func.attrs:
         return ()
     name, lanes = func.attrs[IN_VECTORS]
-    return (sizes[name] // lanes,)
+    return (quotient(Polynomial.symbol(name), lanes),)
 
 
 __all__ = ["in_whole_vectors", "parts_of"]

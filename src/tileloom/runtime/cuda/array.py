@@ -157,6 +157,15 @@ class DeviceArray:
                 api.call("cuMemcpyDtoDAsync", out.pointer, self.pointer, self.nbytes, handle)
         return out
 
+    def copy_from_device(self, source: DeviceArray, stream: Any = None) -> None:
+        """Take the elements of a compact array in a GPU's memory, of the same shape and type."""
+        self._need_compact("copy_from_device()")
+        if self.nbytes and source.pointer != self.pointer:
+            handle = self._use(stream)
+            source.block.use(source.device, handle)
+            with self.device.active():
+                api.call("cuMemcpyDtoDAsync", self.pointer, source.pointer, self.nbytes, handle)
+
     def clear(self, stream: Any = None) -> None:
         """Set every byte to zero."""
         self._need_compact("clear()")
@@ -165,9 +174,11 @@ class DeviceArray:
             with self.device.active():
                 api.call("cuMemsetD8Async", self.pointer, 0, self.nbytes, handle)
 
-    def reshape(self, *shape: int) -> DeviceArray:
-        """The same elements under another shape, without a copy."""
+    def reshape(self, *extents: Any) -> DeviceArray:
+        """The same elements under another shape, without a copy; extents one by one or as one."""
         self._need_compact("reshape()")
+        first = extents[0] if len(extents) == 1 else extents
+        shape = tuple(first) if isinstance(first, (tuple, list)) else extents
         if math.prod(shape) != self.size or any(n < 0 for n in shape):
             raise ArgumentError(f"{self.size} elements cannot have the shape {shape}")
         strides = compact_strides(shape, self.dtype.bytes)

@@ -145,7 +145,7 @@ class CudaKernel:
         handle = streams.resolve(stream, where)
         if stream is None and streams.current_handle(where.index) is None:
             handle = self._stream_of(arguments, where, handle)
-        binder = _Binder(self.name, self.params, where, handle)
+        binder = DeviceBinder(self.name, self.params, where, handle)
         bound = binder.bind(arguments)
         values = {k: self._value(bound, param) for k, param in enumerate(self.params)}
         prepared = self._find(where, bound, values)
@@ -294,7 +294,7 @@ class CudaKernel:
         return f"<CudaKernel {self.name}({inner})>"
 
 
-class _Binder(Binder):
+class DeviceBinder(Binder):
     """Binds the arguments of a call on one device."""
 
     def __init__(
@@ -311,7 +311,7 @@ class _Binder(Binder):
 class _Bound(Bound):
     copy_hint = "a contiguous copy will do: .contiguous() in PyTorch, ascontiguousarray elsewhere"
 
-    def __init__(self, binder: _Binder) -> None:
+    def __init__(self, binder: DeviceBinder) -> None:
         super().__init__(binder, {})
         self.binder = binder
 

@@ -1,0 +1,139 @@
+"""Graphs as kernels for GPUs.
+
+The graph is expanded, simplified and partitioned as for CPUs; then the blocks of each group are
+scheduled as one kernel (`plan.schedule_gpu`).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from ..base import Target
+from ..base.compiling import compiling
+from ..base.errors import UserError
+from ..graph.expand import expand
+from ..graph.nodes import Graph, Node, Tensor
+from ..graph.optimize import Report, optimize
+from ..graph.partition import Device, Group
+from ..graph.program import Planned, Program, build_program
+from ..graph.space import Space
+from ..graph.symbols import is_symbolic, space_of_graph
+from ..graph.to_tir.blocks import block_function
+from ..graph.to_tir.kernel import Machine
+from ..graph.to_tir.whole_vectors import in_whole_vectors
+from ..lower import lower
+from ..lower.flatten_buffers import INT32_INDICES
+from ..lower.verify_gpu_code import check_launches
+from ..plan import PlannedKernel, plan_in_place, plan_kernel
+from ..schedule.library.kernels import histogram_kernel, scan_kernel, scatter_kernel
+from ..schedule.trace import Trace
+from ..tir import PrimFunc
+from .plan import Watch
+
+
+@compiling
+def plan_gpu(
+    graph: Graph, target: Target, watch: Watch | None = None, report: Report | None = None
+) -> Program:
+    """The kernels of a graph for a GPU, scheduled and not lowered.
+
+    Args:
+        watch: called with the name of each step and the graph after it.
+        report: receives what the optimiser did.
+    """
+    expanded = expand(graph, keep=has_kernel)
+    simple = optimize(expanded, report=report)
+    if watch is not None:
+        watch("expanded", expanded)
+        watch("optimized", simple)
+
+    space = space_of_graph(simple)
+    planned: dict[str, Planned] = {}
+
+    def kernel(group: Group, name: str) -> tuple[PrimFunc, list[Tensor]]:
+        if has_kernel(group.anchor):
+            func, tensors = node_kernel(group.anchor)
+            func = func.with_attr("outputs", len(group.outputs))
+            return func.with_attr("global_symbol", name), tensors
+        blocks, tensors = block_function(group, name)
+        blocks = blocks.with_attr("outputs", len(group.outputs))
+        if space is None:
+            made = plan_kernel(blocks, target)
+        else:
+            blocks = blocks.with_attr(INT32_INDICES, True)
+            made = _open_kernel(group, blocks, target, space)
+        planned[name] = made
+        return made.func, tensors
+
+    def in_place(blocks: PrimFunc, operand: int, result: int) -> Planned | None:
+        try:
+            return plan_in_place(blocks, target, operand, result)
+        except UserError:  # the planner has no kernel for them
+            return None
+
+    def ready(node: Node) -> bool:
+        return node.op.compute is not None or has_kernel(node)
+
+    program = build_program(simple, Machine(), Device.gpu(), kernel, ready)
+    program.planned = planned
+    program.plan_in_place = in_place
+    return program
+
+
+def _open_kernel(group: Group, blocks: PrimFunc, target: Target, space: Space) -> PlannedKernel:
+    """The kernels of a group; its blocks with `EACH_SIZE` if they are for known sizes only."""
+    with space.kept_open():
+        vectors = in_whole_vectors(group, blocks)
+        if vectors is not None:
+            with suppress(UserError):
+                return _launchable(plan_kernel(vectors, target), target)
+    try:
+        with space.kept_open():
+            return _launchable(plan_kernel(blocks, target), target)
+    except UserError as refusal:
+        return PlannedKernel(blocks, blocks.with_attr(EACH_SIZE, refusal.message), Trace())
+
+
+def _launchable(planned: PlannedKernel, target: Target) -> PlannedKernel:
+    """The kernel, whose memory for the greatest sizes is not more than there is."""
+    check_launches(lower(planned.func, target, until="flatten_buffers"), target)
+    return planned
+
+
+#: The attribute of functions that are to be scheduled when sizes are known, and why.
+EACH_SIZE = "each_size"
+
+_SCANS = {"cumsum": "sum", "cumprod": "prod"}
+
+
+_SCATTERS = ("scatter_elements", "scatter_nd")
+
+
+def has_kernel(node: Node) -> bool:
+    """Whether the library has the whole kernel of a node, which no schedule makes as well."""
+    tensors = (*node.inputs, *node.outputs)
+    if any(is_symbolic(n) for t in tensors for n in t.shape) or not all(
+        t.type.size for t in tensors
+    ):
+        return False
+    if node.op.name in _SCATTERS:
+        data, how = node.inputs[0].dtype, node.attrs["reduction"]
+        # Sums of narrow floats would be rounded after every addition.
+        return how != "mul" and not (how == "add" and data.is_float and data.bits < 32)
+    return node.op.name in _SCANS or node.op.name == "bincount"
+
+
+def node_kernel(node: Node) -> tuple[PrimFunc, list[Tensor]]:
+    """That kernel, and the tensors that its parameters are."""
+    first, result, attrs = node.inputs[0], node.outputs[0], node.attrs
+    shape, kind = first.shape, str(first.dtype)
+    if node.op.name in _SCANS:
+        how = attrs["exclusive"], attrs["reverse"]
+        func = scan_kernel(shape, attrs["axis"], kind, _SCANS[node.op.name], *how)
+    elif node.op.name in _SCATTERS:
+        index = node.inputs[1]
+        axis = attrs["axis"] if node.op.name == "scatter_elements" else None
+        func = scatter_kernel(shape, index.shape, kind, str(index.dtype), attrs["reduction"], axis)
+    else:
+        func = histogram_kernel(first.type.size, result.type.size, kind, str(result.dtype))
+    return func, [*node.inputs, result]

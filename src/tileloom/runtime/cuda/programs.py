@@ -1,0 +1,114 @@
+"""What executables ask of a GPU: `runtime.device.Device` over arrays in its memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...base.dtype import DType
+from ...base.errors import ArgumentError
+from ..arrays import as_numpy, compact_strides
+from ..params import ParamSpec
+from . import foreign, streams
+from .array import DeviceArray, empty, host_array, layout_of
+from .device import Device, device
+from .foreign import as_device_array
+from .kernel import DeviceBinder
+
+
+class CudaDevice:
+    """An NVIDIA GPU.
+
+    Args:
+        name: as "cuda:1"; the first one if it is not given.
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        self._name = name
+
+    @cached_property
+    def where(self) -> Device:
+        """The GPU, once it is needed."""
+        return device(self._name)
+
+    def empty(self, shape: Sequence[int], kind: DType) -> DeviceArray:
+        """An array in pooled memory."""
+        return empty(shape, kind, self.where)
+
+    def holds(self, array: Any) -> bool:
+        """Whether an array lies on a GPU."""
+        return foreign.device_of(array) is not None
+
+    def take(self, array: Any) -> DeviceArray:
+        """The memory of an array of a GPU, or a copy of one of the host."""
+        if not self.holds(array):
+            host = host_array(array)
+            made = self.empty(host.shape, host.dtype)
+            made.copy_from(host)
+            return made
+        found = as_device_array(array)
+        if not found.is_compact:
+            raise ArgumentError(
+                f"an array of shape {found.shape} with strides {found.strides} has gaps",
+                hint="pass a contiguous array",
+            )
+        return found
+
+    def borrow(self, array: Any) -> Any:
+        """The memory of an array of a GPU, or a NumPy array over that of the host."""
+        return as_device_array(array) if self.holds(array) else as_numpy(array)
+
+    def keeps_results(self, arguments: Sequence[Any]) -> bool:
+        """If an argument lies on a GPU."""
+        return any(map(self.holds, arguments))
+
+    def to_host(self, array: Any) -> np.ndarray[Any, Any]:
+        """A copy, if it is not there already."""
+        return array.numpy() if isinstance(array, DeviceArray) else as_numpy(array)
+
+    def copy(self, array: DeviceArray) -> DeviceArray:
+        """Another array with the same elements."""
+        return array.copy()
+
+    def assign(self, target: Any, source: DeviceArray) -> None:
+        """Copy elements, to the GPU's memory or to the host's."""
+        if isinstance(target, DeviceArray):
+            target.copy_from_device(source)
+        else:
+            target[...] = source.numpy()
+
+    def part(
+        self, block: DeviceArray, offset: int, shape: Sequence[int], kind: DType
+    ) -> DeviceArray:
+        """A view of bytes."""
+        extents = tuple(shape)
+        layout = layout_of(extents, kind, compact_strides(extents, kind.bytes), block.device)
+        return DeviceArray(block.block, block.pointer + offset, layout)
+
+    def overlap(self, a: DeviceArray, b: DeviceArray) -> bool:
+        """By the bounds of their memory."""
+        ends = a.pointer + a.nbytes, b.pointer + b.nbytes
+        return a.pointer < ends[1] and b.pointer < ends[0]
+
+    def is_writable(self, array: Any) -> bool:
+        """As its package says."""
+        if self.holds(array):
+            return not foreign.view_of(array, streams.resolve(None, self.where)).readonly
+        return bool(as_numpy(array).flags.writeable)
+
+    def checker(
+        self, name: str, params: tuple[ParamSpec, ...]
+    ) -> Callable[[tuple[Any, ...]], object]:
+        """The exact check of kernels on this GPU."""
+
+        def check(arrays: tuple[Any, ...]) -> object:
+            stream = streams.resolve(None, self.where)
+            return DeviceBinder(name, params, self.where, stream).bind(arrays)
+
+        return check
+
+
+__all__ = ["CudaDevice"]
