@@ -17,6 +17,7 @@ from .frozen import FrozenPart, freeze
 from .kernel import CompiledPart
 from .layout import Export, export, order_of
 from .parts import Part, Partition, is_literal, is_split, is_view, literal
+from .place import Place
 from .report import notice_of, report
 from .sized import Numbers, SizedPart, is_sized
 from .sizes import Binding, Sizes, need_numbers_of
@@ -263,9 +264,10 @@ class _Joiner:
             k for k, node in enumerate(inputs) if STATIC in node.meta and node not in part.orders
         ]
         binding = self.binding if self.binding is not None and is_sized(graph) else None
-        compile_ = partial(_compiled, exports, binding)
+        place = self.partition.place
+        compile_ = partial(_compiled, exports, binding, place)
         try:
-            if static:
+            if static and place.prepares_weights:
                 return cast("Callable[..., Any]", freeze(graph, static, made_by_torch, compile_))
             return compile_(graph, made_by_torch)
         except Exception as error:  # a defect of ours must not stop the user
@@ -276,11 +278,15 @@ class _Joiner:
 
 
 def _compiled(
-    exports: list[Export], binding: Binding | None, graph: Graph, made_by_torch: Sequence[int]
+    exports: list[Export],
+    binding: Binding | None,
+    place: Place,
+    graph: Graph,
+    made_by_torch: Sequence[int],
 ) -> Callable[..., Any]:
     if binding is not None:
-        return SizedPart(graph, exports, made_by_torch, binding)
-    return CompiledPart(graph, exports, made_by_torch)
+        return SizedPart(graph, exports, made_by_torch, binding, place)
+    return CompiledPart(graph, exports, made_by_torch, place)
 
 
 class EagerPart:

@@ -15,12 +15,14 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._guards import TracingContext
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from ... import driver
 from ...base.compiling import compiling
 from ...base.errors import UserError
 from . import ops  # noqa: F401  (registers the handlers)
 from .assemble import STATIC, assemble
 from .decompositions import table
 from .layers import cells_over_time
+from .place import settle
 from .report import notice_of
 from .specialize import for_sizes, has_symbols
 
@@ -30,31 +32,43 @@ def tileloom(module: fx.GraphModule, inputs: Sequence[Any], **options: Any) -> C
     """Compile a graph of `torch.compile(..., backend="tileloom")`.
 
     Operators that Tileloom does not know, and devices and types that it does not have, are left to
-    PyTorch one by one; `report()` lists them.
+    PyTorch one by one; `report()` lists them. Kernels run where the tensors are: on the CPU, or on
+    an NVIDIA GPU.
 
     Args:
         options: `options={"freeze": True}` prepares weights once, in graphs that are not trained;
-            see `frozen.py`.
+            see `frozen.py`. `target` and `device` say what code is made for and where it runs, as
+            `tileloom.jit` takes them.
     """
     given = {**options, **(options.get("options") or {})}
-    unknown = sorted(set(given) - {"mode", "options", "freeze"})
+    unknown = sorted(set(given) - {"mode", "options", "freeze", "target", "device"})
     if unknown:
         raise UserError(f"the backend 'tileloom' has no option {unknown[0]!r}")
     frozen = given.get("freeze", False)
     if not isinstance(frozen, bool):
         raise UserError(f"the option 'freeze' is True or False, not {frozen!r}")
+    target, device = given.get("target"), given.get("device")
+    if target is not None or device is not None:
+        driver.device_of(target or "cuda", device)  # says now what there is not
     # Fused kernels for attention and for recurrent layers would be operators of their own; these
     # are their definitions.
     with sdpa_kernel(SDPBackend.MATH), cells_over_time():
-        compiled: Callable[..., Any] = _compiler(frozen)(module, list(inputs))
+        compiled: Callable[..., Any] = _compiler(frozen, target, device)(module, list(inputs))
     return compiled
 
 
 @cache
-def _compiler(frozen: bool) -> Any:
+def _compiler(frozen: bool, target: Any, device: str | None) -> Any:
+    def placed(compile_: Callable[..., Any]) -> Callable[..., Any]:
+        def run(module: fx.GraphModule, inputs: Sequence[Any]) -> Any:
+            settle(module.graph, target, device)
+            return compile_(module, inputs)
+
+        return run
+
     return aot_autograd(
-        fw_compiler=compile_traced,
-        inference_compiler=_compile_frozen if frozen else compile_traced,
+        fw_compiler=placed(compile_traced),
+        inference_compiler=placed(_compile_frozen if frozen else compile_traced),
         decompositions=table(),
         partition_fn=min_cut_rematerialization_partition,
     )

@@ -6,20 +6,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
-from typing import Any, cast
+from typing import Any
 
+import numpy as np
 import torch
 
 from ... import driver
 from ...base import DType
 from ...base.errors import InternalError
 from ...graph.nodes import Graph
-from ...runtime.arrays import as_numpy
 from ...runtime.executable import Executable, Value
 from .launch import CARRIERS, Run, View, direct
 from .layout import Export
+from .place import Place
 
 _numbers = count()
+_CPU = Place()
 _watched: ContextVar[list[Graph] | None] = ContextVar("_watched", default=None)
 
 
@@ -47,14 +49,22 @@ class CompiledPart:
         graph: what to compile.
         exports: how its outputs are seen.
         unsure: inputs that operators of PyTorch make; their traced types may be wrong.
+        place: where it runs.
     """
 
-    def __init__(self, graph: Graph, exports: Sequence[Export], unsure: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        exports: Sequence[Export],
+        unsure: Sequence[int] = (),
+        place: Place = _CPU,
+    ) -> None:
         self.__name__ = named()
         self.graph = graph
         watch(graph)
-        executable = cast(Executable, driver.compile_graph(graph))  # as for any CPU
-        self._run = runner(executable, exports, [graph.inputs[k].shape for k in unsure], unsure)
+        executable = driver.compile_graph(graph, place.target, device=place.device)
+        shapes = [graph.inputs[k].shape for k in unsure]
+        self._run = runner(executable, exports, shapes, unsure, place.tensors)
 
     def __call__(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
         return self._run(*tensors)
@@ -77,15 +87,17 @@ def runner(
     exports: Sequence[Export],
     shapes: Sequence[Sequence[int]] = (),
     unsure: Sequence[int] = (),
+    where: torch.device = _CPU.tensors,
 ) -> Run:
     """A program as a function of tensors.
 
     Args:
         exports: how its outputs are seen.
         unsure: inputs that are first made what they were traced as; and their shapes.
+        where: the device of its tensors.
     """
     views: list[View] = [(e.shape, e.strides) if e.strides is not None else None for e in exports]
-    run: Run = direct(executable, views) or _through_arrays(executable, views)
+    run: Run = direct(executable, views) or _through_arrays(executable, views, where)
     if not unsure:
         return run
     kinds = [executable.inputs[k].dtype for k in unsure]
@@ -116,18 +128,20 @@ def _conforming(run: Run, traced: Sequence[tuple[int, Sequence[int], DType]]) ->
     return conform
 
 
-def _through_arrays(executable: Executable, views: Sequence[View]) -> Run:
+def _through_arrays(executable: Executable, views: Sequence[View], where: torch.device) -> Run:
     outputs = executable.outputs
 
     def run(*tensors: torch.Tensor) -> list[torch.Tensor]:
-        results = executable(*[as_numpy(t.detach().contiguous()) for t in tensors])
-        made = [_as_tensor(array, value) for array, value in zip(results, outputs, strict=True)]
-        return _seen(made, views)
+        results = executable(*[t.detach().contiguous() for t in tensors])
+        pairs = zip(results, outputs, strict=True)
+        return _seen([_as_tensor(array, value).to(where) for array, value in pairs], views)
 
     return run
 
 
 def _as_tensor(array: Any, value: Value) -> torch.Tensor:
+    if not isinstance(array, np.ndarray):
+        return torch.from_dlpack(array)
     carrier = CARRIERS.get(value.dtype)
     if carrier is None:
         return torch.from_numpy(array)

@@ -23,6 +23,7 @@ from ...graph.nodes import Tensor, TensorType
 from . import registry
 from .call import Call
 from .layout import order_of
+from .place import place_of
 from .sizes import NumbersNeededError, Sizes, need_numbers
 from .types import is_static
 
@@ -67,6 +68,7 @@ class Partition:
 
     def __init__(self, graph: fx.Graph, sizes: Sizes) -> None:
         self.graph = graph
+        self.place = place_of(graph)
         self.sizes = sizes
         self.parts: dict[int, Part] = {}
         self.eager: dict[int, list[fx.Node]] = {}
@@ -123,6 +125,7 @@ class Partition:
     # ------------------------------------------------------------------ converting
 
     def _convert(self, part: Part, node: fx.Node) -> None:
+        self.place.check(node)
         if is_getitem(node):
             self._pick(part, node)
             return
@@ -189,6 +192,7 @@ class Partition:
 
     def _take(self, part: Part, node: fx.Node) -> Tensor:
         """An input, so that a tensor with its dimensions in another order needs no copy."""
+        self.place.check(node)
         value = node.meta.get("val")
         type_ = self.sizes.type_of(value)
         strides = self.sizes.strides(value)

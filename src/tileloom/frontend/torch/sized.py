@@ -15,6 +15,7 @@ from ...graph.symbols import at_sizes, space_of_graph
 from .kernel import named, runner, watch
 from .launch import Run
 from .layout import Export
+from .place import Place
 from .sizes import Binding, need_numbers
 
 #: Combinations of sizes that are remembered.
@@ -41,12 +42,18 @@ class SizedPart:
     """
 
     def __init__(
-        self, graph: Graph, exports: Sequence[Export], unsure: Sequence[int], binding: Binding
+        self,
+        graph: Graph,
+        exports: Sequence[Export],
+        unsure: Sequence[int],
+        binding: Binding,
+        place: Place,
     ) -> None:
         self.__name__ = named()
         self.graph = graph
         watch(graph)
-        self.family = driver.compile_family(graph)
+        self._place = place
+        self.family = driver.compile_family(graph, place.target, place.device)
         self._exports, self._unsure, self._binding = exports, unsure, binding
         self._runs: dict[tuple[int, ...], Run] = {}
 
@@ -67,7 +74,7 @@ class SizedPart:
             for e in self._exports
         ]
         shapes = [at_sizes(self.graph.inputs[k].shape, sizes) for k in self._unsure]
-        return runner(self.family.at(sizes), exports, shapes, self._unsure)
+        return runner(self.family.at(sizes), exports, shapes, self._unsure, self._place.tensors)
 
 
 class Numbers:

@@ -116,8 +116,7 @@ class Sizes:
         """Shape and element type of a (fake) tensor.
 
         Raises:
-            UnsupportedError: it is no dense tensor in the CPU's memory, or its shape depends on
-                data.
+            UnsupportedError: it is no dense tensor of a CPU or GPU, or its shape depends on data.
         """
         check_dense(value)
         shape = tuple(map(self.extent, value.shape))

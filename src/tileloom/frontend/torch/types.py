@@ -29,10 +29,10 @@ def kind_of(kind: Any) -> DType:
 
 
 def check_dense(value: Any) -> None:
-    """Refuse what is no dense tensor in the CPU's memory."""
+    """Refuse what is no dense tensor in the memory of a CPU or of an NVIDIA GPU."""
     if not isinstance(value, torch.Tensor):
         raise UnsupportedError(f"a value of type {type(value).__name__}")
-    if value.device.type != "cpu":
+    if value.device.type not in ("cpu", "cuda"):
         raise UnsupportedError(f"tensors on {value.device.type}")
     if value.layout is not torch.strided:
         raise UnsupportedError(f"tensors of layout {value.layout}")
