@@ -102,11 +102,15 @@ class CudaDevice:
     def checker(
         self, name: str, params: tuple[ParamSpec, ...]
     ) -> Callable[[tuple[Any, ...]], object]:
-        """The exact check of kernels on this GPU."""
+        """The exact check of kernels on this GPU, once for arrays of the same layouts."""
+        good: set[tuple[Any, ...]] = set()
 
-        def check(arrays: tuple[Any, ...]) -> object:
-            stream = streams.resolve(None, self.where)
-            return DeviceBinder(name, params, self.where, stream).bind(arrays)
+        def check(arrays: tuple[Any, ...]) -> None:
+            layouts = tuple([getattr(array, "layout", None) for array in arrays])
+            if layouts not in good:
+                stream = streams.resolve(None, self.where)
+                DeviceBinder(name, params, self.where, stream).bind(arrays)
+                good.add(layouts)
 
         return check
 
