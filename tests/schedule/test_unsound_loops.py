@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from schedule.common import check_same, refused, schedule
+from schedule.common import check_compiled, check_same, refused, schedule
 from schedule.random_intrinsics import intrinsic_of
 from tileloom import Schedule, te
 from tileloom.tir import Block, PrimFunc, collect
@@ -332,15 +332,15 @@ def main(A: T.Buffer((6,), "float32"), C: T.Buffer((6,), "float32")):
     check_same(sch, text)
 
 
-def test_nests_that_hide_what_they_read_are_not_merged() -> None:
+def test_silent_blocks_are_looked_into_before_nests_are_merged() -> None:
     func = doubled_then(8, 1)
     sch = Schedule(func)
     loop = sch.add_unit_loop(sch.get_loops("C")[0])
     sch.loop_partition(sch.get_loops("C")[-1], [3, None])
     [first] = sch.get_loops("B")
-    first = sch.add_unit_loop(first)
-    refused(sch, "does not declare what it reads", "merge", first, loop)
+    sch.merge(sch.add_unit_loop(first), loop)  # all of B is there
     check_same(sch, func)
+    check_compiled(sch, func)
 
 
 def test_what_is_not_made_yet_is_not_copied_in() -> None:

@@ -315,7 +315,10 @@ class IterMapRewriter:
         """The divisor of the digit itself, where `0 <= base < scale` cannot carry."""
         if not self._divisible(divisor, split.scale) or not self._fits(base, split.scale):
             raise NotAffine(f"in {expr}, {divisor} does not divide {split} + {base} evenly")
-        return self._simple(divisor // split.scale)
+        plain = self._simple(divisor // split.scale)
+        if not self.analyzer.can_prove(plain >= 1):
+            raise NotAffine(f"in {expr}, {split} may count backwards")
+        return plain
 
     def _is_top(self, split: IterSplitExpr) -> bool:
         """Whether the digit has no digit above it, so that nothing is cut off by a modulo."""

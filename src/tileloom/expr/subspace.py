@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .analyzer import Analyzer, is_true
 from .build import as_expr, binary, const
@@ -18,12 +18,17 @@ from .walk import free_vars
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """`outer * inner_extent + inner`: `outer` without, `inner` with nothing but inner variables."""
+    """`outer * inner_extent + inner`: `outer` without, `inner` with nothing but inner variables.
+
+    Each part runs from its start over its extent; a start that is not given is zero.
+    """
 
     outer: Expr
     outer_extent: Expr
     inner: Expr
     inner_extent: Expr
+    outer_start: Expr | None = field(default=None, repr=False)
+    inner_start: Expr | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +103,23 @@ class _Divider:
         zero, one = const(0, kind), const(1, kind)
         value = normalize_iter_map_to_expr(total, self.analyzer)
         if not total.args:
-            return Division(value, one, zero, one)
+            return Division(value, one, zero, one, value)
         split = total.args[0]
         variables = mark_variables(split.source)
+        reach, start = self._reach([split]), total.base
+        if _counts_down(split):
+            start = self.analyzer.simplify(start - reach + 1)
         if variables.isdisjoint(self.inner):
-            return Division(value, self._reach([split]), zero, one)
+            return Division(value, reach, zero, one, start)
         if variables <= self.inner:
-            return Division(zero, one, value, self._reach([split]))
+            return Division(zero, one, value, reach, None, start)
         if not is_int(split.scale, 1):
             raise NotAffine(f"{value} has the stride {split.scale}")
         outer, inner, inner_extent = self._halves(split)
         outer_extent = self.analyzer.simplify(split.extent // inner_extent)
-        outer = self.analyzer.simplify(outer + self._rows(total.base, inner_extent, total))
-        return Division(outer, outer_extent, inner, inner_extent)
+        start = self._rows(total.base, inner_extent, total)
+        outer = self.analyzer.simplify(outer + start)
+        return Division(outer, outer_extent, inner, inner_extent, start)
 
     def _halves(self, split: IterSplitExpr) -> tuple[Expr, Expr, Expr]:
         """`(outer, inner, inner extent)` of a digit that has both kinds of variables."""
@@ -165,8 +174,7 @@ class _Divider:
             return const(1)
         total: Expr = const(1, args[0].scale.dtype)
         for arg in args:
-            counts_down = isinstance(arg.scale, IntImm) and arg.scale.value < 0
-            scale = -arg.scale if counts_down else arg.scale
+            scale = -arg.scale if _counts_down(arg) else arg.scale
             total = total + scale * (arg.extent - 1)
         return self.analyzer.simplify(total)
 
@@ -178,3 +186,7 @@ class _Divider:
     def _sum(self, args: Sequence[IterSplitExpr]) -> Expr:
         zero = const(0, args[0].scale.dtype if args else "int32")
         return normalize_iter_map_to_expr(IterSumExpr(tuple(args), zero), self.analyzer)
+
+
+def _counts_down(split: IterSplitExpr) -> bool:
+    return isinstance(split.scale, IntImm) and split.scale.value < 0

@@ -212,6 +212,12 @@ def loop_iter_type(state: ScheduleState, loop: StmtSRef) -> int:
     return types.pop() if len(types) == 1 and types <= {SPATIAL, REDUCE} else OPAQUE
 
 
+def reduction_loops(realize: BlockRealize) -> frozenset[Var]:
+    """The variables that the values of a block's reduction variables use."""
+    pairs = zip(realize.block.iter_vars, realize.iter_values, strict=True)
+    return frozenset[Var]().union(*(free_vars(v) for a, v in pairs if a.iter_type == REDUCE))
+
+
 def leaf_store(block: Block) -> BufferStore | None:
     """The store that is all of a block's body, if it is, and not one to a view."""
     if block.match_buffers or block.alloc_buffers:
@@ -254,5 +260,5 @@ __all__ = [
     "check_reduction", "check_trivial_binding", "complete_fault",
     "has_trivial_binding", "holds_blocks", "is_complete", "is_output", "is_reduction", "is_zero",
     "leaf_store", "loaded_buffers", "loaded_points", "loop_iter_type", "loop_vars_used",
-    "reduction_fault",
+    "reduction_fault", "reduction_loops",
 ]  # fmt: skip

@@ -29,8 +29,23 @@ from ..errors import name_of, refuse
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from .affine import linear_form
-from .regions import Box, lower_bound, path_domains, sure_writes, upper_bound
-from .scope import BlockScope, DepKind, block_scope
+from .regions import (
+    Box,
+    conjuncts,
+    lower_bound,
+    needed_reads,
+    path_domains,
+    sure_writes,
+    upper_bound,
+)
+from .scope import (
+    BlockScope,
+    DepKind,
+    block_scope,
+    is_silent,
+    speaking_blocks,
+    touched_buffers,
+)
 from .tree import child_blocks, is_one, lowest_common_ancestor, scope_root
 
 # A dimension as (variables with scales, least, most): see `_quick_box`.
@@ -58,18 +73,18 @@ def region_cover_fault(state: ScheduleState, consumer: StmtSRef) -> str | None:
 def _cover_fault(
     state: ScheduleState, consumer: StmtSRef, producers: Sequence[StmtSRef]
 ) -> str | None:
-    for region in consumer.block.reads:
-        writers = [p for p in producers if any(w.buffer is region.buffer for w in p.block.writes)]
-        if not writers:
-            continue
-        groups: dict[StmtSRef, list[StmtSRef]] = {}
-        for writer in writers:
-            place = lowest_common_ancestor([consumer, writer])
-            groups.setdefault(place, []).append(writer)
-        for place, group in groups.items():
-            if not _covered(state, place, group, consumer, region):
-                names = ", ".join(repr(writer.block.name_hint) for writer in group)
-                return f"what {names} writes to {region.buffer.name!r} may not hold all it reads"
+    for reader in speaking_blocks(state, consumer):
+        for region in needed_reads(state, reader.block):
+            groups: dict[StmtSRef, list[StmtSRef]] = {}
+            for writer in producers:
+                if region.buffer in touched_buffers(state, writer.block)[1]:
+                    place = lowest_common_ancestor([consumer, writer])
+                    groups.setdefault(place, []).append(writer)
+            for place, group in groups.items():
+                if not _covered(state, place, group, reader, region):
+                    names = ", ".join(repr(writer.block.name_hint) for writer in group)
+                    name = region.buffer.name
+                    return f"what {names} writes to {name!r} may not hold all it reads"
     return None
 
 
@@ -90,7 +105,7 @@ def _covered(
     analyzer = Analyzer(outer)
     produced: list[Box] = []
     wanted = upper_bound(consumed, domains, realize.predicate, outer)
-    for producer in producers:
+    for producer in _reached(state, producers):
         writer = state.realize(producer)
         running = path_domains(producer, place, buffer.scope)
         where = _bindings(writer.block, writer.iter_values)
@@ -110,8 +125,19 @@ def _covered(
             box = lower_bound(written, running, condition, analyzer)
             if box is not None:
                 produced.append(box)
-    boxes = _joined(analyzer, produced) if len(produced) > 1 else produced
+    boxes = produced
+    if len(produced) > 1:
+        boxes = _joined(analyzer, [_inside(analyzer, box, buffer) for box in produced])
     return any(_contains(analyzer, box, wanted, buffer) for box in boxes)
+
+
+def _reached(state: ScheduleState, producers: Sequence[StmtSRef]) -> Iterator[StmtSRef]:
+    """The producers, and what is in those that declare nothing and run under no condition."""
+    for producer in producers:
+        if not is_silent(producer.block):
+            yield producer
+        elif is_one(state.realize(producer).predicate):
+            yield from _reached(state, child_blocks(state, producer))
 
 
 def _same_cells(
@@ -207,15 +233,6 @@ def _left(condition: Expr, domains: Mapping[Var, Range], given: Expr) -> Expr:
     return result
 
 
-def conjuncts(condition: Expr) -> Iterator[Expr]:
-    """The parts of a condition that all must hold."""
-    if isinstance(condition, And):
-        yield from conjuncts(condition.a)
-        yield from conjuncts(condition.b)
-    else:
-        yield condition
-
-
 def _bindings(block: Block, values: Sequence[Expr]) -> dict[Var, Expr]:
     return {axis.var: value for axis, value in zip(block.iter_vars, values, strict=True)}
 
@@ -274,10 +291,17 @@ def _meets(analyzer: Analyzer, a: IntSet, b: IntSet) -> bool:
     return end is None or start is None or _at_most(analyzer, start, end + 1)
 
 
+def _inside(analyzer: Analyzer, box: Box, buffer: Buffer) -> Box:
+    """The part of a box that is in the buffer."""
+    return [
+        intersect(analyzer, interval, IntSet(size * 0, size - 1))
+        for interval, size in zip(box, buffer.shape, strict=True)
+    ]
+
+
 def _contains(analyzer: Analyzer, outer: Box, inner: Box, buffer: Buffer) -> bool:
-    for big, small, size in zip(outer, inner, buffer.shape, strict=True):
-        whole = IntSet(size * 0, size - 1)
-        held, asked = intersect(analyzer, big, whole), intersect(analyzer, small, whole)
+    sides = (_inside(analyzer, outer, buffer), _inside(analyzer, inner, buffer))
+    for held, asked in zip(*sides, strict=True):
         if not _at_most(analyzer, held.min_value, asked.min_value):
             return False
         if not _at_most(analyzer, asked.max_value, held.max_value):

@@ -27,6 +27,7 @@ from ...expr import (
     as_expr,
     detect_iter_map,
     free_vars,
+    substitute,
 )
 from ...expr.extents import limits_of_variables
 from ...tir import BlockRealize, For
@@ -181,6 +182,9 @@ def start_fault(realize: BlockRealize, loops: Sequence[For]) -> str | None:
     roles = {loop: _role(realize, loop) for loop in loops}
     mixed = [loop for loop in loops if roles[loop] == _MIXES]
     reducing = tuple(loop.loop_var for loop in loops if roles[loop] != _PLACES)
+    late = _late_start(realize, [loop for loop in loops if roles[loop] == _REDUCES])
+    if late is not None:
+        return late
     if not mixed:
         if _starts_at_least(realize.predicate, reducing):
             return None
@@ -191,6 +195,19 @@ def start_fault(realize: BlockRealize, loops: Sequence[For]) -> str | None:
         return None
     names = " and ".join(repr(loop.loop_var.name) for loop in mixed)
     return f"{names} place results and reduce, in an order that may not begin with the start"
+
+
+def _late_start(realize: BlockRealize, loops: Sequence[For]) -> str | None:
+    """Which value is not least in the first iteration of loops that only reduce; None if none."""
+    known = Analyzer({loop.loop_var: Range(loop.min, loop.extent) for loop in loops})
+    first: dict[Var, Expr] = {v.loop_var: v.min.astype(v.loop_var.dtype) for v in loops}
+    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        if axis.iter_type != REDUCE or free_vars(value).isdisjoint(first):
+            continue
+        start = substitute(value, first)
+        if not known.can_prove_less_equal(start, value):
+            return f"{axis.var.name!r} does not begin with its start but at {start}"
+    return None
 
 
 def _linear_parts(value: Expr, variables: set[Var]) -> Iterator[Expr]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ...expr import (
     Analyzer,
+    And,
     Expr,
     IntImm,
     IntSet,
@@ -24,12 +25,14 @@ from ...tir import (
     BufferRegion,
     BufferStore,
     For,
+    infer_block_access,
 )
 from ...tir.analysis_intervals import Intervals
 from ..errors import name_of, refuse
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from .memo import memoised
+from .scope import is_silent
 from .tree import is_one
 
 Box = list[IntSet]
@@ -61,18 +64,55 @@ def sure_writes(state: ScheduleState, block: Block) -> tuple[BufferRegion, ...]:
     """What an instance of a block writes in any case.
 
     A block may declare more than it writes, as those do that loop_partition makes; one that stores
-    a single element writes just that.
+    a single element, perhaps in a view, writes just that.
     """
     if not isinstance(block.body, BufferStore):
         return block.writes
     store = block.body
     if any(isinstance(node, BufferLoad) for index in store.indices for node in post_order(index)):
         return block.writes
-    point = BufferRegion.point(store.buffer, store.indices)
+    buffer, indices = _behind_views(block, store)
+    point = BufferRegion.point(buffer, indices)
     return tuple(
-        point if region.buffer is store.buffer and not _is_point(region) else region
+        point if region.buffer is buffer and not _is_point(region) else region
         for region in block.writes
     )
+
+
+@memoised
+def needed_reads(state: ScheduleState, block: Block) -> tuple[BufferRegion, ...]:
+    """What an instance of a block reads at most.
+
+    One that stores a single element may declare what all instances of it read, as those do that
+    loop_partition makes.
+    """
+    explicit = any(key.startswith("explicit_") for key in block.annotations)
+    if explicit or block.match_buffers or not isinstance(block.body, BufferStore):
+        return block.reads
+    own = {axis.var for axis in block.iter_vars}
+    found = {region.buffer: region for region in infer_block_access(block)[0]}
+    return tuple(
+        found.get(region.buffer, region) if _used(region).isdisjoint(own) else region
+        for region in block.reads
+    )
+
+
+def _used(region: BufferRegion) -> frozenset[Var]:
+    parts = (free_vars(part.min) | free_vars(part.extent) for part in region.region)
+    return frozenset[Var]().union(*parts)
+
+
+def _behind_views(block: Block, store: BufferStore) -> tuple[Buffer, Sequence[Expr]]:
+    """The buffer that is stored to, also if through a view, and its indices."""
+    for match in block.match_buffers:
+        if match.buffer is store.buffer:
+            source = match.source
+            # A view may leave out leading axes along which it has one element.
+            left_out = len(source.region) - len(store.indices)
+            offsets = [0] * left_out + list(store.indices)
+            starts = [part.min for part in source.region]
+            return source.buffer, [a + b for a, b in zip(starts, offsets, strict=True)]
+    return store.buffer, store.indices
 
 
 def _is_point(region: BufferRegion) -> bool:
@@ -99,6 +139,7 @@ def path_domains(
     """The ranges of the loops around a block that are inside of `place`, outer ones first.
 
     With a storage scope, also those of the loops further out whose threads share such memory.
+    Blocks between that declare nothing hide no loops.
     """
     found: list[tuple[Var, Range]] = []
     inside = True
@@ -106,6 +147,8 @@ def path_domains(
         if sref is place:
             inside = False
         stmt = sref.stmt
+        if inside and isinstance(stmt, Block) and is_silent(stmt):
+            continue
         if not isinstance(stmt, For):
             break
         binding = stmt.thread_binding
@@ -141,6 +184,42 @@ def upper_bound(
     return box
 
 
+def _holds_somewhere(
+    predicate: Expr, domains: Mapping[Var, Range], placing: frozenset[Var], analyzer: Analyzer
+) -> bool:
+    """Whether conditions on loops that place nothing surely hold in some of their iterations.
+
+    Those that loops outside have no part in are left to the detection of iterators; where sizes
+    are not known, loops are taken to run.
+    """
+    ends = [
+        {v: own.min.astype(v.dtype) for v, own in domains.items()},
+        {v: (own.min + own.extent - 1).astype(v.dtype) for v, own in domains.items()},
+    ]
+    for part in conjuncts(predicate):
+        used = free_vars(part)
+        outside = [v for v in used if v not in domains and _is_bounded(analyzer, v)]
+        if not outside or not used.isdisjoint(placing & domains.keys()):
+            continue
+        if not any(analyzer.can_prove(substitute(part, end)) for end in ends):
+            return False
+    return True
+
+
+def _is_bounded(analyzer: Analyzer, var: Var) -> bool:
+    """Whether something is known of how large a variable can be."""
+    return analyzer.const_int_bound(var).max_value < 1 << (var.dtype.bits - 2)
+
+
+def conjuncts(condition: Expr) -> Iterator[Expr]:
+    """The parts of a condition that all must hold."""
+    if isinstance(condition, And):
+        yield from conjuncts(condition.a)
+        yield from conjuncts(condition.b)
+    else:
+        yield condition
+
+
 def lower_bound(
     region: Sequence[Range], domains: Mapping[Var, Range], predicate: Expr, analyzer: Analyzer
 ) -> Box | None:
@@ -148,10 +227,12 @@ def lower_bound(
     indices = [part.min for part in region]
     if not all(free_vars(part.extent).isdisjoint(domains) for part in region):
         return None
+    placing = frozenset[Var]().union(*map(free_vars, indices))
+    if not is_one(predicate) and not _holds_somewhere(predicate, domains, placing, analyzer):
+        return None
     found = detect_iter_map(indices, domains, predicate, "surjective", analyzer)
     if not found:
         # What one iteration of the loops that place nothing touches is touched.
-        placing = frozenset[Var]().union(*map(free_vars, indices))
         first = {var: domain.min for var, domain in domains.items() if var not in placing}
         known = Analyzer(domains)
         condition = known.simplify(substitute(predicate, first))

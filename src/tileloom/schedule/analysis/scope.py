@@ -67,12 +67,25 @@ def touched_buffers(state: ScheduleState, block: Block) -> tuple[Buffers, Buffer
     """
     reads = dict.fromkeys(region.buffer for region in block.reads)
     writes = dict.fromkeys(region.buffer for region in block.writes)
-    if not (block.iter_vars or reads or writes):
+    if is_silent(block):
         for realize in child_realizes(state, block):
             inner = touched_buffers(state, realize.block)
             reads.update(inner[0])
             writes.update(inner[1])
     return reads, writes
+
+
+def is_silent(block: Block) -> bool:
+    """Whether a block has no variables and declares nothing: analyses look into it."""
+    return not (block.iter_vars or block.reads or block.writes)
+
+
+def speaking_blocks(state: ScheduleState, block: StmtSRef) -> list[StmtSRef]:
+    """A block itself; of one that declares nothing, the blocks in it that do."""
+    if not is_silent(block.block):
+        return [block]
+    inside = (state.sref(realize.block) for realize in child_realizes(state, block.block))
+    return [found for child in inside for found in speaking_blocks(state, child)]
 
 
 @memoised

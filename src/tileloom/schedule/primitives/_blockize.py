@@ -7,9 +7,9 @@ loops that stay outside. The new block runs over the outer parts, the old one ov
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ...base.dtype import DType
 from ...expr import (
     SPATIAL,
     Analyzer,
@@ -54,10 +54,16 @@ _TRUE = const(True)
 
 @dataclass(frozen=True)
 class Axes:
-    """Iteration variables and the values that they are run for."""
+    """Iteration variables, the values that they are run for, and what these reach."""
 
     variables: tuple[IterVar, ...]
     values: tuple[Expr, ...]
+    reached: tuple[Range, ...]
+
+    def running(self) -> list[IterVar]:
+        """The variables over just the values that they are run for."""
+        pairs = zip(self.variables, self.reached, strict=True)
+        return [IterVar(reached, axis.var, axis.iter_type) for axis, reached in pairs]
 
 
 @dataclass(frozen=True)
@@ -124,9 +130,9 @@ def _one_sided(
         zero, one = const(0, value.dtype), const(1, value.dtype)
         if used.isdisjoint(inner):
             size = one if is_zero(value) and is_zero(axis.domain.min) else extent
-            parts.append(Division(value, size, zero, one))
+            parts.append(Division(value, size, zero, one, axis.domain.min))
         elif used <= inner:
-            parts.append(Division(zero, one, value, extent))
+            parts.append(Division(zero, one, value, extent, None, axis.domain.min))
         else:
             return None
     return tuple(parts)
@@ -145,32 +151,39 @@ def _with_units(
     if not known.can_prove_equal(outer, part.outer):
         return part
     if is_one(part.inner_extent):
-        return Division(outer, part.outer_extent, part.inner, part.inner_extent)
+        return replace(part, outer=outer)
     rest = plain.simplify(value - outer * part.inner_extent)
     is_inner = free_vars(rest) & domains.keys() <= inner
     if not is_inner or not known.can_prove_equal(rest, part.inner):
         rest = part.inner
-    return Division(outer, part.outer_extent, rest, part.inner_extent)
+    return replace(part, outer=outer, inner=rest)
 
 
 # ---------------------------------------------------------------------------- variables
 
 
-def _domain(
-    first: Expr, scale: Expr, value: Expr, extent: Expr, known: Analyzer, kind: str
-) -> Range:
+def _domain(own: Range, scale: Expr, value: Expr, reached: Range, kind: DType) -> Range:
     """What a part of an iteration variable runs over.
 
     It starts where the part of the whole domain starts, even if the loops start later: a reduction
-    is initialised at the start of the domain only.
+    is initialised at the start of the domain only. Where what is outside decides on the start, it
+    has the whole domain.
     """
-    if is_zero(value) and (is_zero(first) or is_one(extent)):
+    extent = reached.extent
+    if is_zero(value) and (is_zero(own.min) or is_one(extent)):
         return Range(const(0, kind), extent.astype(kind))
-    start = known.simplify(first // scale)
-    low = known.const_int_bound(value).min_value
-    if isinstance(start, IntImm) and low > start.value:
-        extent = known.simplify(extent + (low - start.value))
+    plain = Analyzer()
+    start = plain.simplify(own.min // scale)
+    late = plain.simplify(reached.min - start)
+    if isinstance(late, IntImm):
+        extent = plain.simplify(extent + max(late.value, 0))
+    elif free_vars(late):
+        extent = plain.simplify((own.min + own.extent - 1) // scale - start + 1)
     return Range(start.astype(kind), extent.astype(kind))
+
+
+def _start(value: Expr | None, kind: DType) -> Expr:
+    return const(0, kind) if value is None else value.astype(kind)
 
 
 class Binder:
@@ -185,39 +198,32 @@ class Binder:
         self.values: list[Expr] = []
 
     def bind(
-        self, block: Block, divided: Divided, preserve_unit_iters: bool
+        self, block: Block, parts: Sequence[Division], preserve_unit_iters: bool
     ) -> tuple[Axes, dict[Var, Expr]]:
         """The inner variables, and what each old variable becomes."""
         shared = len(self.outer)
-        inner: list[tuple[IterVar, Expr]] = []
+        inner: list[tuple[IterVar, Expr, Range]] = []
         renamed: dict[Var, Expr] = {}
-        for i, (axis, part) in enumerate(zip(block.iter_vars, divided.parts, strict=True)):
-            kind, size = axis.var.dtype, part.inner_extent.astype(axis.var.dtype)
-            domain, span = self._domains(axis, divided, part)
+        for i, (axis, part) in enumerate(zip(block.iter_vars, parts, strict=True)):
+            kind, own = axis.var.dtype, axis.domain
+            zero, one = const(0, kind), const(1, kind)
+            reached = Range(_start(part.outer_start, kind), part.outer_extent)
+            domain = _domain(own, part.inner_extent, part.outer, reached, kind)
             outer = self._outer(i, shared, axis, part.outer, domain).var
+            size = part.inner_extent.astype(kind)
             if is_one(size):
                 gone = is_one(domain.extent) and not preserve_unit_iters
                 renamed[axis.var] = domain.min if gone else outer
                 continue
+            alone = is_one(part.outer_extent)
+            reached = Range(_start(part.inner_start, kind), size)
+            whole = own if alone else Range(zero, size)
+            span = _domain(whole, one, part.inner, reached, kind)
             var = Var(f"{axis.var.name}_i", kind)
-            inner.append((IterVar(span, var, axis.iter_type), part.inner))
-            renamed[axis.var] = var if is_one(part.outer_extent) else outer * size + var
-        axes = Axes(tuple(a for a, _ in inner), tuple(v for _, v in inner))
-        return axes, renamed
-
-    def _domains(self, axis: IterVar, divided: Divided, part: Division) -> tuple[Range, Range]:
-        """What the outer and the inner variable run over: conditions may have them start later."""
-        kind, first = axis.var.dtype, axis.domain.min
-        start = first if is_one(part.outer_extent) else const(0, kind)
-        with ExitStack() as stack:
-            for condition in (divided.outer_predicate, divided.inner_predicate):
-                if not is_one(condition):
-                    stack.enter_context(self.known.constraint(condition))
-            known, outer, inner = self.known, part.outer, part.inner
-            return (
-                _domain(first, part.inner_extent, outer, part.outer_extent, known, kind),
-                _domain(start, const(1, kind), inner, part.inner_extent, known, kind),
-            )
+            inner.append((IterVar(span, var, axis.iter_type), part.inner, reached))
+            renamed[axis.var] = var if alone else outer * size + var
+        axes, values, ranges = zip(*inner, strict=True) if inner else ((), (), ())
+        return Axes(axes, values, ranges), renamed
 
     def _outer(self, i: int, shared: int, axis: IterVar, value: Expr, domain: Range) -> IterVar:
         for k in sorted(range(shared), key=lambda k: k != i):
@@ -389,7 +395,7 @@ def blockized(
         _check_no_repetition(realize, outside, inside, [loop, block_sref])
     divided = divide(realize, outside, inside, preserve_unit_iters, [loop, block_sref])
     binder = Binder(loops)
-    axes, values = binder.bind(block, divided, preserve_unit_iters)
+    axes, values = binder.bind(block, divided.parts, preserve_unit_iters)
     renamed = Renamed(values, {axis.var: axis.domain for axis in axes.variables})
     changed = renamed.block(block)
     inner = BlockRealize(axes.values, divided.inner_predicate, inner_block(changed, axes))
@@ -402,8 +408,8 @@ def blockized(
         init = outer_init(changed.init, inner, inside, f"{block.name_hint}_init")
     outer = Block(
         tuple(binder.outer),
-        relaxed(changed.reads, [*axes.variables, *loop_axes(inside)]),
-        relaxed(changed.writes, [*axes.variables, *loop_axes(inside)]),
+        relaxed(changed.reads, [*axes.running(), *loop_axes(inside)]),
+        relaxed(changed.writes, [*axes.running(), *loop_axes(inside)]),
         f"{block.name_hint}_o",
         body,
         init,

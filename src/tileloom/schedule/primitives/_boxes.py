@@ -22,11 +22,23 @@ from ...expr import (
 )
 from ...tir import BlockRealize, BufferLoad, BufferRegion
 from ..analysis.affine import linear_form, where_running
-from ..analysis.cover import conjuncts, left_inside, quickly_covered
-from ..analysis.regions import Box, lower_bound, upper_bound
+from ..analysis.blocks import reduction_loops
+from ..analysis.cover import left_inside, quickly_covered
+from ..analysis.regions import Box, conjuncts, lower_bound, upper_bound
 from ..analysis.tree import domains_above, is_one
 from ..sref import StmtSRef
 from ..state import ScheduleState
+
+TRUE: Expr = const(True)
+
+
+def outer_condition(realize: BlockRealize, outer: Mapping[Var, Range]) -> Expr:
+    """The parts of what a block runs under that only loops and variables outside decide."""
+    result = TRUE
+    for part in conjuncts(realize.predicate):
+        if free_vars(part) <= outer.keys():
+            result = binary(And, result, part)
+    return result
 
 
 def touched_box(
@@ -94,12 +106,14 @@ def made_whole(
     region: BufferRegion,
     domains: Mapping[Var, Range],
     outer: Mapping[Var, Range],
+    given: Expr = TRUE,
 ) -> Box | None:
     """The box that a block touches while loops run; None where it touches only some of a box.
 
-    What conditions leave out beyond the buffer does not count.
+    What conditions leave out beyond the buffer does not count, nor where another one, which is
+    given, does not hold.
     """
-    parts, condition = _made_under(state.realize(block), region, {**outer, **domains})
+    parts, condition = _made_under(state.realize(block), region, domains, outer, given)
     fixed = {var: domain for var, domain in outer.items() if var not in domains}
     if quickly_covered(parts, domains, condition, parts, domains):
         return touched_box(parts, domains, const(True), fixed)
@@ -116,23 +130,30 @@ def made_whole(
 
 
 def _made_under(
-    realize: BlockRealize, region: BufferRegion, loops: Mapping[Var, Range]
+    realize: BlockRealize,
+    region: BufferRegion,
+    domains: Mapping[Var, Range],
+    outer: Mapping[Var, Range],
+    given: Expr,
 ) -> tuple[list[Range], Expr]:
     """What a block touches in terms of loops, and the condition under which.
 
     Conditions that leave out nothing but what is beyond the buffer are left out themselves, and so
-    are those on loops that do not place.
+    are those on loops that do not place but run, or reduce: what they leave out, others make.
     """
     axes = realize.block.iter_vars
     values = {axis.var: value for axis, value in zip(axes, realize.iter_values, strict=True)}
     parts = [Range(substitute(p.min, values), substitute(p.extent, values)) for p in region.region]
     placing = frozenset[Var]().union(*(free_vars(part.min) for part in parts))
-    condition: Expr = const(True)
+    condition, known = TRUE, set(conjuncts(given))
     for part in conjuncts(realize.predicate):
-        if not free_vars(part).isdisjoint(placing):
+        if part in known:
+            continue
+        used = free_vars(part)
+        if not used.isdisjoint(placing) or not used <= domains.keys() | reduction_loops(realize):
             condition = binary(And, condition, part)
     if not is_one(condition):
-        condition = left_inside(condition, parts, region.buffer, loops)
+        condition = left_inside(condition, parts, region.buffer, {**outer, **domains})
     return parts, condition
 
 

@@ -101,9 +101,17 @@ def before_first(
 
 
 def written_region(
-    state: ScheduleState, block: StmtSRef, region: BufferRegion, place: StmtSRef
+    state: ScheduleState,
+    block: StmtSRef,
+    region: BufferRegion,
+    place: StmtSRef,
+    given: Expr = _TRUE,
 ) -> Region:
-    """The region that a block touches in one iteration of a loop around, cut off at the shape."""
+    """The region that a block touches in one iteration of a loop around, cut off at the shape.
+
+    Args:
+        given: a condition that holds in that iteration.
+    """
     realize = state.realize(block)
     values = dict(zip((axis.var for axis in realize.block.iter_vars), realize.iter_values))
     inside, outer = path_domains(block, place), domains_around(place)
@@ -113,7 +121,7 @@ def written_region(
     if not is_one(realize.predicate):
         box = lower_bound(parts, inside, realize.predicate, analyzer)  # exact, if it is known
     if box is None:
-        box = made_whole(state, block, region, inside, outer)
+        box = made_whole(state, block, region, inside, outer, given)
     if box is None:
         box = touched_box(parts, inside, realize.predicate, outer)
     return tuple(
@@ -123,10 +131,18 @@ def written_region(
 
 
 def check_made_whole(
-    state: ScheduleState, writer: StmtSRef, region: BufferRegion, place: StmtSRef
+    state: ScheduleState,
+    writer: StmtSRef,
+    region: BufferRegion,
+    place: StmtSRef,
+    given: Expr = _TRUE,
 ) -> None:
-    """Refuse to copy a box of which an iteration of a place makes only some elements."""
-    if _whole_box(state, writer, region, place) is not None:
+    """Refuse to copy a box of which an iteration of a place makes only some elements.
+
+    Args:
+        given: a condition under which alone the box is copied.
+    """
+    if _whole_box(state, writer, region, place, given) is not None:
         return
     raise refuse(
         f"{name_of(writer)} makes only some of the elements of {region.buffer.name!r} in a box "
@@ -137,10 +153,15 @@ def check_made_whole(
 
 
 def _whole_box(
-    state: ScheduleState, writer: StmtSRef, region: BufferRegion, place: StmtSRef
+    state: ScheduleState,
+    writer: StmtSRef,
+    region: BufferRegion,
+    place: StmtSRef,
+    given: Expr = _TRUE,
 ) -> Box | None:
     """The box that a block makes all of, if the blocks in it make all that it declares."""
-    box = made_whole(state, writer, region, path_domains(writer, place), domains_around(place))
+    inside, outer = path_domains(writer, place), domains_around(place)
+    box = made_whole(state, writer, region, inside, outer, given)
     return box if parts_make_whole(state, writer, region.buffer) else None
 
 

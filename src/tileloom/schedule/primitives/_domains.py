@@ -7,7 +7,7 @@ expressions: exactly where they are a bijective affine map, else dimension by di
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...expr import (
@@ -27,6 +27,7 @@ from ...expr import (
     detect_iter_map,
     free_vars,
     inverse_affine_iter_map,
+    post_order,
     substitute,
 )
 from ...expr.int_set import intersect, union
@@ -134,17 +135,29 @@ class Inversion:
         required = [_clipped(box, limit) for box, limit in zip(required, whole, strict=True)]
         if not all(self._holds(limit, box) for box, limit in zip(required, whole, strict=True)):
             self.inexact.append(buffer)  # what is beyond one row is in the next one
-        reached = []
+        reached: dict[Var, IntSet] = {}
         for var, value in back.items():
             if var in self.found:
-                dom = self._values(value, outputs, required)
-                reached.append(dom)
+                dom = reached[var] = self._values(value, outputs, required)
                 self._note(buffer, var, Domain(dom, self._values(value, outputs, whole)))
-        # The map is bijective: a box of domains is exact if it has as many elements.
-        count = self._count(required)
-        if count is None or count != self._count(reached):
+        if all(is_one(total.args[-1].scale) for total in found.indices if total.args):
+            # The map is bijective: a box of domains is exact if it has as many elements.
+            count = self._count(required)
+            exact = count is not None and count == self._count([*reached.values()])
+        else:
+            # What is needed may be between two multiples.
+            exact = self._stays_in(indices, reached, required)
+        if not exact:
             self.inexact.append(buffer)
         return True
+
+    def _stays_in(
+        self, indices: Sequence[Expr], domains: Mapping[Var, IntSet], required: Box
+    ) -> bool:
+        """Whether indices are in a box while variables run over their domains."""
+        variables = list(domains)
+        taken = [self._values(index, variables, [*domains.values()]) for index in indices]
+        return all(self._holds(box, own) for box, own in zip(required, taken, strict=True))
 
     def _count(self, box: Box) -> int | None:
         """How many elements a box has, if that is a number."""
@@ -225,6 +238,9 @@ class Inversion:
             case Mul(Var() as var, e) | Mul(e, Var() as var) if isinstance(e, IntImm):
                 if e.value <= 0:
                     return None
+                low = required.min_value
+                if low is None or not self.analyzer.can_prove_equal(low % e, 0):
+                    self.inexact.append(buffer)  # the first multiple may be before what is needed
                 return var, Domain(self._divided(required, e), self._divided(limit, e))
             case Var() as var if is_point:
                 return var, Domain(required, limit)
@@ -331,4 +347,12 @@ def covering(analyzer: Analyzer, interval: IntSet, own: Range) -> Range:
         return own
     if low is high:
         return Range(low, const(1, low.dtype))
-    return Range(low, analyzer.simplify(high - low + 1))
+    extent = analyzer.simplify(high - low + 1)
+    for part in post_order(extent):
+        if isinstance(part, (FloorDiv, FloorMod)) and not analyzer.can_prove(part.b != 0):
+            raise refuse(
+                f"how much is needed, {extent}, is not defined where {part.b} is zero: a loop "
+                "inside may not run at all",
+                hint="choose a loop further out, or split by factors that divide",
+            )
+    return Range(low, extent)

@@ -38,7 +38,7 @@ Rule = Callable[[Expr], Expr | None]
 class Inliner(StmtRewriter):
     """Rewrites the blocks of a scope that use a buffer, which nobody will use afterwards.
 
-    `finish` has the last word on every block that changed.
+    `finish` has the last word on what runs a block that changed, given that and what ran it before.
 
     Attributes:
         block_map: the blocks that changed, for `ScheduleState.replace`.
@@ -50,7 +50,7 @@ class Inliner(StmtRewriter):
         gone: Block,
         load: Rule,
         store: Callable[[BufferStore], Stmt] | None = None,
-        finish: Callable[[BlockRealize], BlockRealize] | None = None,
+        finish: Callable[[BlockRealize, BlockRealize], BlockRealize] | None = None,
     ) -> None:
         self.buffer = buffer
         self.gone = gone
@@ -78,7 +78,7 @@ class Inliner(StmtRewriter):
         new = super().visit_BlockRealize(stmt)
         if self.finish is None or new is stmt or not isinstance(new, BlockRealize):
             return new
-        return self.finish(new)
+        return self.finish(new, stmt)
 
     def visit_Block(self, stmt: Block) -> Stmt:
         if not uses_buffer(stmt, self.buffer):

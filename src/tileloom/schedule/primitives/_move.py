@@ -34,9 +34,13 @@ from ...tir import (
     union_regions,
 )
 from ..analysis.affine import where_running
-from ..analysis.blocks import check_complete_or_reduction, check_not_output
+from ..analysis.blocks import (
+    check_complete_or_reduction,
+    check_not_output,
+    reduction_loops,
+)
 from ..analysis.cover import check_stage_pipeline, region_cover_fault
-from ..analysis.regions import path_domains, storage_rank, sure_writes
+from ..analysis.regions import conjuncts, path_domains, storage_rank, sure_writes
 from ..analysis.scope import consumers, producers, touched_buffers
 from ..analysis.tree import (
     child_realizes,
@@ -104,9 +108,24 @@ def plan_move(
     new_loop = copy_loop(loop.loop, seq(*parts[:position], body, *parts[position:]))
     top = lowest_common_ancestor([block, loop])
     new = _moved(top, block, loop, new_loop)
-    if forward and any(lowest_common_ancestor([block, giver]).is_loop for giver in givers):
+    if _shares(state, block, givers, forward):
         _check_still_covered(state, block, loop, (top, new))
     return top, new
+
+
+def _shares(
+    state: ScheduleState, block: StmtSRef, givers: Sequence[StmtSRef], forward: bool
+) -> bool:
+    """Whether an iteration that the block has in common with givers may make less than it reads."""
+    if forward:
+        return any(lowest_common_ancestor([block, giver]).is_loop for giver in givers)
+    return any(_is_partial(state.realize(giver)) for giver in givers)
+
+
+def _is_partial(realize: BlockRealize) -> bool:
+    """Whether a condition leaves out more than steps of a reduction."""
+    steps = reduction_loops(realize)
+    return any(not free_vars(part) <= steps for part in conjuncts(realize.predicate))
 
 
 def _check_still_covered(state: ScheduleState, block: StmtSRef, loop: StmtSRef, move: Move) -> None:

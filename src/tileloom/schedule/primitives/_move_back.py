@@ -44,8 +44,8 @@ from ...tir import (
 )
 from ..analysis.affine import where_running
 from ..analysis.blocks import is_output
-from ..analysis.cover import conjuncts
 from ..analysis.order import repetition_fault, start_fault
+from ..analysis.regions import conjuncts
 from ..analysis.scope import is_seen_outside, producers, touched_buffers
 from ..analysis.tree import is_one, loops_above
 from ..errors import ScheduleError, name_of, refuse
@@ -153,12 +153,13 @@ class Consumer:
             if not begun or self._most(now, new) < min(ran.max_value, last):
                 raise self._loses(repr(axis.var.name))
             needed *= max(1, min(ran.max_value, last) - max(ran.min_value, first) + 1)
+        runs_at_most = _iterations(self.realize.iter_values, self.domains(), new)
         if is_true(self.state.realize(block).predicate):
-            ran_at_most = _iterations(was_values, before, old)
-            if _iterations(self.realize.iter_values, self.domains(), new) < min(
-                needed, ran_at_most
-            ):
-                raise self._loses("its instances")
+            needed = min(needed, _iterations(was_values, before, old))
+        elif not runs_all(self.state, block):
+            return
+        if runs_at_most < needed:
+            raise self._loses("its instances")
 
     def _loses(self, what: str) -> ScheduleError:
         return refuse(

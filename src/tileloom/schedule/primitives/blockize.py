@@ -150,7 +150,7 @@ class _Together:
             inside = [node.loop for node in loops_in_sight(sref)][len(outside) :]
             divided = divide(realize, outside, inside, self.preserve, [sref])
             predicate = self._same_predicate(predicate, divided.outer_predicate, sref)
-            axes, values = binder.bind(block, divided, self.preserve)
+            axes, values = binder.bind(block, divided.parts, self.preserve)
             renamed = Renamed(values, {axis.var: axis.domain for axis in axes.variables})
             inner = inner_block(renamed.block(block), axes)
             body: Stmt = BlockRealize(axes.values, divided.inner_predicate, inner)
@@ -158,8 +158,8 @@ class _Together:
             for node in reversed(inside):
                 body = node.replace(body=body)
             bodies.append(body)
-            reads += relaxed(inner.reads, [*axes.variables, *loop_axes(inside)])
-            writes += relaxed(inner.writes, [*axes.variables, *loop_axes(inside)])
+            reads += relaxed(inner.reads, [*axes.running(), *loop_axes(inside)])
+            writes += relaxed(inner.writes, [*axes.running(), *loop_axes(inside)])
             block_map.update(renamed.block_map)
             block_map[block] = inner
         name = "outer_" + "".join(f"{sref.block.name_hint}_" for sref in self.blocks)

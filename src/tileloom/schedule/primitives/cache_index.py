@@ -36,7 +36,7 @@ from ...tir import (
     make_buffer,
     pre_order,
 )
-from ..analysis.tree import scope_root
+from ..analysis.tree import loops_above, scope_root
 from ..instruction import BlockRef, primitive
 from ..rewrite import nest
 from ..state import ScheduleState
@@ -71,7 +71,8 @@ def cache_index(
     check_scope(storage_scope, block)
     scope = scope_root(block)
     made: list[Block] = []
-    for number, expr in enumerate(_candidates(block.block, cse_thresh)):
+    loops = {outer.loop.loop_var for outer in loops_above(block)}
+    for number, expr in enumerate(_candidates(block.block, cse_thresh, loops)):
         stage, copy, buffer, axes = _stage(expr, block.block, number, storage_scope)
         load = BufferLoad(buffer, axes)
         rewriter = _Uses(expr, load)
@@ -84,9 +85,12 @@ def cache_index(
 # ---------------------------------------------------------------------------- which
 
 
-def _candidates(block: Block, threshold: int) -> list[Expr]:
-    """The expressions to compute ahead, larger ones first."""
-    inside = _local_vars(block.body)
+def _candidates(block: Block, threshold: int, loops: set[Var]) -> list[Expr]:
+    """The expressions to compute ahead of loops, larger ones first.
+
+    A block that uses loops directly computes with them what is not known ahead of them.
+    """
+    inside = _local_vars(block.body) | loops
     found: dict[Expr, int] = {}
     exprs: list[Expr] = []
     for stmt in pre_order(block.body):

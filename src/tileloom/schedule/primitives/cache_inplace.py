@@ -5,6 +5,7 @@ from __future__ import annotations
 from ...expr import Range, substitute
 from ...tir import BufferRegion, Stmt
 from ..analysis.cover import check_region_cover
+from ..analysis.regions import check_declared
 from ..analysis.scope import producers, touched_buffers
 from ..analysis.tree import child_blocks, scope_root
 from ..errors import name_of, refuse
@@ -67,6 +68,7 @@ def cache_inplace(
             hint="use cache_read",
             fast="The target block does not both read & write target buffer.",
         )
+    check_declared(state, block, buffer, "a copy")
     made = any(buffer in touched_buffers(state, g.block)[1] for g in producers(state, block))
     if buffer in scope.block.alloc_buffers and not made:
         raise refuse(

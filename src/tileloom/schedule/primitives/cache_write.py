@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...expr import Analyzer, Range, const, substitute
+from ...expr import Analyzer, And, Expr, Range, binary, const, substitute
 from ...tir import Buffer, BufferRegion, For
 from ..analysis.cover import quickly_covered
 from ..analysis.order import rows_apart
-from ..analysis.regions import check_declared, lower_bound, path_domains
+from ..analysis.regions import check_declared, conjuncts, lower_bound, path_domains
 from ..analysis.scope import block_scope, consumers, touched_buffers
 from ..analysis.starts import check_starts
 from ..analysis.tree import child_blocks, is_one, loops_above, lowest_common_ancestor, scope_root
@@ -14,7 +14,7 @@ from ..errors import name_of, refuse
 from ..instruction import BlockRef, WriteIndex, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._boxes import covers, touched_box
+from ._boxes import TRUE, covers, outer_condition, touched_box
 from ._cache import (
     Region,
     UseInstead,
@@ -70,17 +70,19 @@ def cache_write(
     others = [s for s in consumers(state, block) if s not in listed]
     order = block_scope(state, scope.block).blocks
     location = before_first(block, others, scope, order)
-    region = written_region(state, block, written, location.place)
+    outer = domains_around(location.place)
+    given = outer_condition(state.realize(block), outer)
+    region = written_region(state, block, written, location.place, given)
     if buffer not in scope.block.alloc_buffers:
-        _check_all_written(state, block, written, location.place, region)
+        _check_all_written(state, block, written, location.place, region, given)
     else:
-        check_made_whole(state, block, written, location.place)
+        check_made_whole(state, block, written, location.place, given)
     whole = own_shape(region, scope, location)
     own, region = whole is not None, whole or region
     cache = cache_buffer(buffer, storage_scope, [p.extent for p in region] if own else None)
     name = f"{buffer.name}_{storage_scope}"
-    outer = domains_around(location.place)
-    stage, copy = copy_stage(region, cache, buffer, name, buffer if own else None, outer)
+    inside = buffer if own else None
+    stage, copy = copy_stage(region, cache, buffer, name, inside, outer, given)
     indices, regions = offset_rules(region) if own else (None, None)
     rewriter = UseInstead(buffer, cache, indices, regions, writes=True)
     insert_cache(state, scope, location, [(0, stage)], [block, *listed], rewriter, cache)
@@ -128,21 +130,30 @@ def _touch_the_same(
 
 
 def _check_all_written(
-    state: ScheduleState, block: StmtSRef, written: BufferRegion, place: StmtSRef, region: Region
+    state: ScheduleState,
+    block: StmtSRef,
+    written: BufferRegion,
+    place: StmtSRef,
+    region: Region,
+    given: Expr,
 ) -> None:
     """Refuse where the copy would put what was never written over what is seen outside."""
     realize = state.realize(block)
     values = dict(zip((axis.var for axis in block.block.iter_vars), realize.iter_values))
     parts = [Range(substitute(p.min, values), substitute(p.extent, values)) for p in written.region]
     inside = path_domains(block, place)
-    whole = parts_make_whole(state, block, written.buffer)
-    if whole and quickly_covered(parts, inside, realize.predicate, region, {}, written.buffer):
+    whole, known = parts_make_whole(state, block, written.buffer), set(conjuncts(given))
+    condition = TRUE
+    for part in conjuncts(realize.predicate):
+        if part not in known:
+            condition = binary(And, condition, part)
+    if whole and quickly_covered(parts, inside, condition, region, {}, written.buffer):
         return
     analyzer = Analyzer()
     for sref in [place, *place.ancestors()]:
         if isinstance(sref.stmt, For):
             analyzer.bind(sref.loop.loop_var, Range(sref.loop.min, sref.loop.extent))
-    box = lower_bound(parts, inside, realize.predicate, analyzer)
+    box = lower_bound(parts, inside, condition, analyzer)
     if whole and covers(box, region, analyzer):
         return
     buffer: Buffer = written.buffer

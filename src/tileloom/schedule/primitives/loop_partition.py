@@ -10,6 +10,7 @@ from ...tir import (
     BlockRealize,
     Buffer,
     BufferRegion,
+    BufferStore,
     For,
     Stmt,
     infer_block_access,
@@ -19,7 +20,13 @@ from ..analysis.affine import affine_binding
 from ..analysis.blocks import leaf_store, loop_iter_type
 from ..analysis.reductions import check_statements
 from ..analysis.scope import touched_buffers
-from ..analysis.tree import child_blocks, is_ancestor, loops_above, require_plain_loop
+from ..analysis.tree import (
+    blocks_in_sight,
+    child_blocks,
+    is_ancestor,
+    loops_above,
+    require_plain_loop,
+)
 from ..errors import name_of, refuse
 from ..instruction import IntRef, LoopRef, primitive
 from ..sref import StmtSRef
@@ -63,7 +70,7 @@ def loop_partition(
     blocks = child_blocks(state, loop)
     if not blocks:
         raise refuse(f"{name_of(loop)} holds no block", at=[loop])
-    _check_reductions(state, loop, blocks)
+    _check_reductions(state, loop)
     for block in blocks:
         written = touched_buffers(state, block.block)[1]
         inside = (s for s in loops_above(block) if s is loop or is_ancestor(loop, s))
@@ -137,10 +144,10 @@ def _ends(loop: StmtSRef, factors: Sequence[int | Expr | None]) -> list[int]:
     return ends
 
 
-def _check_reductions(state: ScheduleState, loop: StmtSRef, blocks: Sequence[StmtSRef]) -> None:
+def _check_reductions(state: ScheduleState, loop: StmtSRef) -> None:
     """A reduction starts in the first piece, so the loop must begin where the reduction does."""
     var = loop.loop.loop_var
-    for sref in blocks:
+    for sref in blocks_in_sight(state, loop):
         realize = state.realize(sref)
         if sref.block.init is None:
             continue
@@ -148,7 +155,8 @@ def _check_reductions(state: ScheduleState, loop: StmtSRef, blocks: Sequence[Stm
         reduces = any(a.iter_type == REDUCE and var in free_vars(v) for a, v in pairs)
         if reduces:
             check_statements(state, sref)
-        if reduces and (loop_iter_type(state, loop) != REDUCE or not affine_binding(state, sref)):
+        known = sref in child_blocks(state, loop) and affine_binding(state, sref)
+        if reduces and not (known and loop_iter_type(state, loop) == REDUCE):
             raise refuse(
                 f"{name_of(loop)} does more than reduce in {name_of(sref)}, so it is not known "
                 "which piece starts its results",
@@ -199,12 +207,15 @@ class _Piece(Renewed):
         )
 
     def _narrowed(self, block: Block, i: int) -> Block:
-        """The block over the piece alone; it declares what all of its instances touch."""
+        """The block over the piece alone; if it stores one element, it declares what all of its
+        instances touch, as in TVM."""
         axes = list(block.iter_vars)
         axis, kind = axes[i], axes[i].var.dtype
         dom = Range(const(self.start, kind), const(self.end - self.start, kind))
         axes[i] = type(axis)(dom, axis.var, axis.iter_type, axis.thread_tag)
         narrow = block.replace(iter_vars=tuple(axes))
+        if not isinstance(narrow.body, BufferStore):
+            return narrow  # steps that follow take it at its word
         reads, writes = _touched(narrow)
         return narrow.replace(reads=relaxed(reads, axes), writes=relaxed(writes, axes))
 

@@ -70,7 +70,7 @@ def merge(state: ScheduleState, *loops: LoopRef) -> LoopRef:
     fault = stage_pipeline_fault(trial, twins[scope])
     known = stage_pipeline_fault(state, scope)
     taking = [b for b in merged if any(reads[b] & writes[other] for other in merged)]
-    faults = [_cover_fault(state, trial, block, twins[block]) for block in taking]
+    faults = [region_cover_fault(trial, twins[block]) for block in taking]
     if fault is not None and (known is None or known[0] != fault[0]):
         faults.insert(0, fault[0])
     why = next((text for text in faults if text is not None), None)
@@ -81,16 +81,6 @@ def merge(state: ScheduleState, *loops: LoopRef) -> LoopRef:
             hint="merge nests that do not wait for each other's results",
         )
     return state.sref(_apply(state, nests, above))
-
-
-def _cover_fault(
-    state: ScheduleState, trial: ScheduleState, block: StmtSRef, twin: StmtSRef
-) -> str | None:
-    """Why a block of a merged nest may not find what it reads."""
-    declared = {region.buffer for region in block.block.reads}
-    if not touched_buffers(state, block.block)[0].keys() <= declared:
-        return f"{name_of(block)} does not declare what it reads"
-    return region_cover_fault(trial, twin)
 
 
 def _nests(loops: tuple[StmtSRef, ...]) -> list[list[StmtSRef]]:

@@ -9,8 +9,10 @@ from ...expr import (
     LT,
     Analyzer,
     And,
+    Call,
     Expr,
     Range,
+    Select,
     Var,
     binary,
     const,
@@ -32,6 +34,7 @@ from ...tir import (
 from ..analysis.affine import affine_binding
 from ..analysis.blocks import check_complete, complete_fault, holds_blocks, leaf_store
 from ..analysis.cover import check_stage_pipeline
+from ..analysis.regions import lower_bound
 from ..analysis.scope import block_scope, consumers, touched_buffers
 from ..analysis.tree import child_blocks, domains_above, scope_root
 from ..errors import name_of, refuse
@@ -39,6 +42,8 @@ from ..instruction import BlockRef, primitive
 from ..rewrite import without_stmt
 from ..sref import StmtSRef
 from ..state import ScheduleState
+from ._boxes import covers, runs_all
+from ._cache import domains_around
 from ._inline import Inliner, body_refusal, same_under, solved_for, without_loads
 
 _FAST = (
@@ -82,7 +87,7 @@ def _plan(state: ScheduleState, block: StmtSRef) -> tuple[StmtSRef, Block, dict[
     producer = _only_producer(state, block, buffer, scope)
     store = _consumer_store(state, block)
     made = _producer_store(producer)
-    back = _inverse(block, producer, store, made, buffer)
+    back = _inverse(state, block, producer, store, made, buffer)
     value = _consumer_value(store, buffer, back, made)
     finish = _guard(block, producer, back)
     inliner = Inliner(
@@ -90,7 +95,7 @@ def _plan(state: ScheduleState, block: StmtSRef) -> tuple[StmtSRef, Block, dict[
         stmt,
         lambda node: None,
         value,
-        lambda new: finish(new) if new.block.iter_vars is producer.block.iter_vars else new,
+        lambda new, old: finish(new) if old.block is producer.block else new,
     )
     rest = without_stmt(scope.block.body, stmt)
     if rest is None:
@@ -209,7 +214,12 @@ def _producer_store(producer: StmtSRef) -> BufferStore:
 
 
 def _inverse(
-    block: StmtSRef, producer: StmtSRef, store: BufferStore, made: BufferStore, buffer: Buffer
+    state: ScheduleState,
+    block: StmtSRef,
+    producer: StmtSRef,
+    store: BufferStore,
+    made: BufferStore,
+    buffer: Buffer,
 ) -> dict[Var, Expr]:
     """The consumer's iteration variables in terms of the producer's."""
     stmt = block.block
@@ -237,7 +247,41 @@ def _inverse(
         if not same_under(theirs, pairs):
             raise body_refusal(block, f"it does not read all elements of {buffer.name!r}")
     _check_covered(block, producer, back)
+    if _is_chosen(store.value, buffer):
+        _check_all_run(state, block, producer, back)
     return back
+
+
+def _is_chosen(value: Expr, buffer: Buffer) -> bool:
+    """Whether an expression takes an element of a buffer only where a condition holds."""
+    sides: tuple[Expr, ...] = ()
+    if isinstance(value, Select) or (isinstance(value, Call) and value.op == "tir.if_then_else"):
+        sides = tuple(value.children[1:])
+    chosen = any(
+        isinstance(node, BufferLoad) and node.buffer is buffer
+        for side in sides
+        for node in post_order(side)
+    )
+    return chosen or any(_is_chosen(child, buffer) for child in value.children)
+
+
+def _check_all_run(
+    state: ScheduleState, block: StmtSRef, producer: StmtSRef, back: dict[Var, Expr]
+) -> None:
+    """The producer must run for each iteration of a consumer that does not always need it."""
+    points = [Range(back[axis.var], const(1, axis.var.dtype)) for axis in block.block.iter_vars]
+    own = [axis.domain for axis in block.block.iter_vars]
+    domains = {axis.var: axis.domain for axis in producer.block.iter_vars}
+    box = lower_bound(points, domains, _TRUE, Analyzer())
+    direct = scope_root(producer) is scope_root(block)
+    plain = isinstance(producer.block.body, BufferStore)
+    if not (direct and plain and covers(box, own, Analyzer()) and runs_all(state, producer)):
+        raise refuse(
+            f"{name_of(producer)} may not run for everything that {name_of(block)} makes, which "
+            "needs it only where a condition holds",
+            at=[block, producer],
+            hint="keep a block that pads behind the one that it pads",
+        )
 
 
 def _check_covered(block: StmtSRef, producer: StmtSRef, back: dict[Var, Expr]) -> None:
@@ -264,10 +308,13 @@ def _consumer_value(
     def changed(new: BufferStore) -> Stmt:
         # First the consumer's variables, then the producer's value, which has variables alike.
         placeholder = Var("made", made.value.dtype)
-        value = substitute(without_loads(store.value, buffer, placeholder), back)
-        value = substitute(value, {placeholder: new.value})
-        indices = tuple(substitute(index, back) for index in store.indices)
-        return BufferStore(store.buffer, value, indices, span=new.span)
+
+        def inlined(expr: Expr) -> Expr:
+            taken = substitute(without_loads(expr, buffer, placeholder), back)
+            return substitute(taken, {placeholder: new.value})
+
+        indices = tuple(map(inlined, store.indices))
+        return BufferStore(store.buffer, inlined(store.value), indices, span=new.span)
 
     return changed
 
@@ -286,7 +333,7 @@ def _guard(
     block: StmtSRef, producer: StmtSRef, back: dict[Var, Expr]
 ) -> Callable[[BlockRealize], BlockRealize]:
     """Runs the producer only where the consumer has an iteration for it."""
-    analyzer = Analyzer({axis.var: axis.domain for axis in producer.block.iter_vars})
+    analyzer = Analyzer(domains_around(producer))
     condition = _in_domain(block.block, back, analyzer)
     around = Analyzer(domains_above(producer))
 

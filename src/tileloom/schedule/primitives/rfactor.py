@@ -36,7 +36,8 @@ from ...tir import (
     seq,
 )
 from ..analysis.blocks import check_reduction
-from ..analysis.cover import check_stage_pipeline, conjuncts
+from ..analysis.cover import check_stage_pipeline
+from ..analysis.regions import conjuncts
 from ..analysis.starts import check_starts
 from ..analysis.tree import child_blocks, is_one, loops_above, scope_root
 from ..errors import name_of, refuse
