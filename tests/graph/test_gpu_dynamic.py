@@ -115,11 +115,11 @@ def test_rows_of_whole_vectors_are_read_by_vectors() -> None:
     """Where a row's length is a multiple of 16 bytes, which a predicate says, and it pays."""
     run = on_gpu(tl.softmax)
     assert "in_vectors" not in str(run.explain(np.ones((3, 5), "float32")))
-    [(family, _)] = next(iter(run._families.values()))
+    [(program, _)] = next(iter(run._programs.values()))
     for columns, is_read in ((128, False), (132, False), (133, False), (136, True), (8192, True),
                              (8191, False), (8196, False)):  # fmt: skip
-        [kernel] = family.kernels({"batch": 2, "seq": columns}).values()
-        func = family.code.find(kernel, {}).func
+        [kernel] = program.kernels({"batch": 2, "seq": columns}).values()
+        func = program.code.find(kernel, {}).func
         assert ("in_vectors" in func.attrs) == is_read
         if is_read:
             assert "ld.global.nc.v4" in tl.assembly(func, "cuda -arch=sm_80")
@@ -128,15 +128,15 @@ def test_rows_of_whole_vectors_are_read_by_vectors() -> None:
 def test_formulas_number_elements_without_divisions() -> None:
     run = on_gpu(lambda x: tl.tanh(x) * x)
     run.explain(np.ones((3, 5), "float32"))
-    [(family, _)] = next(iter(run._families.values()))
+    [(program, _)] = next(iter(run._programs.values()))
     texts = []
     for sizes in (
         {"batch": 3, "seq": 5},
         {"batch": 4096, "seq": 4096},
         {"batch": 4097, "seq": 4097},
     ):
-        [kernel] = family.kernels(sizes).values()
-        texts.append(tl.assembly(family.code.find(kernel, sizes).func, "cuda -arch=sm_80"))
+        [kernel] = program.kernels(sizes).values()
+        texts.append(tl.assembly(program.code.find(kernel, sizes).func, "cuda -arch=sm_80"))
         assert "div." not in texts[-1].replace("div.rn.f32", "").replace("div.full.f32", "")
     assert [".v4." in text for text in texts] == [False, True, False]
 
@@ -158,10 +158,10 @@ def test_the_assembler_takes_all_buckets(name: str, arch: str, tmp_path: Path) -
     else:
         x = Tensor(tensor_type((rows, columns), "float32"), "x")
         graph = Graph([x], [GRAPHS[name](x)])
-    family = compile_family(graph, f"cuda -arch={arch}", "emulator")
-    assert not family.code.each_size
-    for kernel in family.serialized.numbers:
-        func = family.code.find(kernel, {}).func
+    program = compile_family(graph, f"cuda -arch={arch}", "emulator")
+    assert not program.code.each_size
+    for kernel in program.serialized.numbers:
+        func = program.code.find(kernel, {}).func
         assert not spills(assemble(tl.assembly(func, f"cuda -arch={arch}"), arch, tmp_path)), kernel
 
 

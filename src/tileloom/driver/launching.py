@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..base import Target
+from ..base.compiling import compiling
 from ..base.errors import UnsupportedError
 from ..base.polynomial import Number, Polynomial
 from ..expr import IntImm
@@ -45,9 +46,11 @@ class LaunchingBackend:
     def llvm_ir(module: IRModule, target: Target) -> str:
         """LLVM IR text of the kernels of functions, before LLVM has optimised it."""
         from ..codegen.nvptx import emit_kernels
+        from ..lower import lower
         from ..lower.split_host_device import split_host_device
 
-        parts = [split_host_device(lowered(func, target)) for func in module.functions.values()]
+        flat = [lower(with_symbols(func), target) for func in module.functions.values()]
+        parts = map(split_host_device, flat)
         return emit_kernels(IRModule({k: f for p in parts for k, f in p.functions.items()}), target)
 
     def compile_kernel(self, func: PrimFunc) -> Any:
@@ -96,6 +99,7 @@ class _Kernels:
         self._backend, self._kernels, self._later = backend, kernels, later
         self._made: dict[Any, Kernel] = {}
 
+    @compiling
     def __call__(self, name: str, sizes: Mapping[str, int]) -> Kernel:
         key = (name, *sizes.values()) if name in self._later else name
         found = self._made.get(key)

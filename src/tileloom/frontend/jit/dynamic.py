@@ -18,7 +18,7 @@ from .tree import Leaf
 
 #: Programs for one kind of arguments, each right where the guards of the others do not hold; sizes
 #: beyond are compiled for by themselves.
-MOST_FAMILIES = 8
+MOST_PROGRAMS = 8
 #: Combinations of sizes that are remembered.
 MOST_SIZES = 4096
 
@@ -40,7 +40,7 @@ class DynamicCompiled(Compiled):
     ) -> None:
         super().__init__(function, target, static_argnames, device)
         self.shapes = shapes
-        self._families: dict[Any, list[tuple[PolymorphicExecutable, Outcome]]] = {}
+        self._programs: dict[Any, list[tuple[PolymorphicExecutable, Outcome]]] = {}
         self._sized: dict[Any, Callable[..., Any]] = {}
 
     def _find_signature(self) -> inspect.Signature | None:
@@ -49,7 +49,7 @@ class DynamicCompiled(Compiled):
     @property
     def compilations(self) -> int:
         """How many programs were compiled."""
-        return len(self._known) + sum(map(len, self._families.values()))
+        return len(self._known) + sum(map(len, self._programs.values()))
 
     def _runner(self, tree: Any, leaves: tuple[Leaf, ...]) -> Callable[..., Any]:
         """The function of the arrays for these kinds of arguments."""
@@ -63,14 +63,14 @@ class DynamicCompiled(Compiled):
         return run
 
     def _sized_runner(self, tree: Any, leaves: tuple[Leaf, ...]) -> Callable[..., Any]:
-        found = self._family(tree, leaves)
+        found = self._program(tree, leaves)
         if found is None:
             return super()._runner(tree, leaves)
-        family, outcome, sizes = found
+        program, outcome, sizes = found
         structure = at_sizes(outcome.structure, sizes)
-        return packaged(family.at(sizes), outcome._replace(structure=structure), leaves)
+        return packaged(program.at(sizes), outcome._replace(structure=structure), leaves)
 
-    def _family(
+    def _program(
         self, tree: Any, leaves: tuple[Leaf, ...]
     ) -> tuple[PolymorphicExecutable, Outcome, dict[str, int]] | None:
         """The program for these arguments, what it returns, and the sizes.
@@ -83,14 +83,14 @@ class DynamicCompiled(Compiled):
             return None
         key = (tree, _without_sizes(axes, leaves))
         with self._lock:
-            known = self._families.setdefault(key, [])
-            for family, outcome in known:
-                if family.holds(sizes):
-                    return family, outcome, sizes
-            if len(known) >= MOST_FAMILIES:
+            known = self._programs.setdefault(key, [])
+            for program, outcome in known:
+                if program.holds(sizes):
+                    return program, outcome, sizes
+            if len(known) >= MOST_PROGRAMS:
                 return None
             try:
-                made = self._compile_family(tree, leaves, axes, dims, sizes)
+                made = self._compile_open(tree, leaves, axes, dims, sizes)
             except UnsupportedError:
                 return None
             known.append(made)
@@ -107,7 +107,7 @@ class DynamicCompiled(Compiled):
             return alike(leaves, places)
         return axes_of(self.shapes, named, names)
 
-    def _compile_family(
+    def _compile_open(
         self,
         tree: Any,
         leaves: Sequence[Leaf],
@@ -139,11 +139,11 @@ class DynamicCompiled(Compiled):
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """Which kernels a call with these arguments takes; compiles the program if need be."""
         leaves, tree, _ = self._arguments(args, kwargs)
-        found = self._family(tree, leaves)
+        found = self._program(tree, leaves)
         if found is None:
             return "compiled for these sizes alone"
-        family, _, sizes = found
-        return family.explain(sizes)
+        program, _, sizes = found
+        return program.explain(sizes)
 
 
 def _without_sizes(axes: Sequence[Axes], leaves: Sequence[Leaf]) -> tuple[Any, ...]:

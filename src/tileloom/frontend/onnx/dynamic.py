@@ -59,12 +59,12 @@ class Program:
         symbols: the names of its sizes by label.
         bounds: the least and the greatest size of each, by label.
         ties: what the sizes of other labels must be.
-        checks: what the family's last output tells of.
+        checks: what the program's last output tells of.
     """
 
     imported: Imported
     graph: Graph
-    family: Any
+    executable: Any
     symbols: Mapping[str, str]
     bounds: Mapping[str, tuple[int, int]]
     ties: Ties
@@ -76,7 +76,7 @@ class Program:
             return None
         sizes = {name: given[label] for label, name in self.symbols.items()}
         right = all(low <= given[label] <= high for label, (low, high) in self.bounds.items())
-        return sizes if right and self.family.holds(sizes) else None
+        return sizes if right and self.executable.holds(sizes) else None
 
     @cached_property
     def _by_size(self) -> dict[Any, TensorType]:
@@ -93,7 +93,7 @@ class Program:
         for number, type_ in self._by_size.items():
             if value_of(number, sizes) > LARGEST_TENSOR:
                 check_size(Tensor(TensorType(at_sizes(type_.shape, sizes), type_.dtype)))
-        found = self.family.at(sizes)
+        found = self.executable.at(sizes)
         return checked(found, self.checks) if self.checks else found
 
 
@@ -222,14 +222,14 @@ class Dynamic:
             checks = draft.imported.checks if looks(self._target) else ()
             try:
                 graph = with_failures(draft.graph, checks)
-                family = compile_family(graph, self._target, self._device)
+                executable = compile_family(graph, self._target, self._device)
             except UserError:
                 ties = _pinned(draft.symbols, draft.space, call, draft.ties)
                 if ties == draft.ties:
                     raise _Hopeless from None
             else:
                 known = draft.symbols, draft.bounds, draft.ties
-                return Program(draft.imported, draft.graph, family, *known, checks)
+                return Program(draft.imported, draft.graph, executable, *known, checks)
 
     def _draft(self, call: _Call, ties: Ties) -> _Draft | None:
         """The import for such a program, if any label is left."""

@@ -152,7 +152,7 @@ class Model:
         ready = self._ready(self._read(feeds), self._names(None))
         if ready.program is None:
             return "compiled for these sizes alone"
-        text: str = ready.program.family.explain(ready.sizes)
+        text: str = ready.program.executable.explain(ready.sizes)
         return text
 
     # ------------------------------------------------------------------ running

@@ -68,7 +68,7 @@ class FrozenPart:
         self.__name__ = rest.__name__
         self._kept, self._preparations, self._plain = kept, preparations, plain
         self._static = sorted({k for each in preparations for k in each.reads})
-        self._first = int(hasattr(rest, "family"))
+        self._first = int(hasattr(rest, "program"))
         self._whole: Callable[..., Any] | None = None
         self._states: dict[tuple[int, ...], _State] = {}
 

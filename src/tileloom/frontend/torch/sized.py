@@ -53,7 +53,7 @@ class SizedPart:
         self.graph = graph
         watch(graph)
         self._place = place
-        self.family = driver.compile_family(graph, place.target, place.device)
+        self.program = driver.compile_family(graph, place.target, place.device)
         self._exports, self._unsure, self._binding = exports, unsure, binding
         self._runs: dict[tuple[int, ...], Run] = {}
 
@@ -74,7 +74,7 @@ class SizedPart:
             for e in self._exports
         ]
         shapes = [at_sizes(self.graph.inputs[k].shape, sizes) for k in self._unsure]
-        return runner(self.family.at(sizes), exports, shapes, self._unsure, self._place.tensors)
+        return runner(self.program.at(sizes), exports, shapes, self._unsure, self._place.tensors)
 
 
 class Numbers:

@@ -100,7 +100,7 @@ class _Program:
         self._fixed = {name: hints[name] for name in fixed}
         joined = assemble(_copied(module), sizes, binding)
         targets = (node.target for node in joined.graph.nodes)
-        self._families = [part.family for part in targets if isinstance(part, SizedPart)]
+        self._parts = [part.program for part in targets if isinstance(part, SizedPart)]
         self._guards = () if sizes.space is None else tuple(sizes.space.guards)
         self._perhaps_zero = list(sizes.perhaps_zero)
         self.run = box(joined)
@@ -111,7 +111,7 @@ class _Program:
             all(sizes[name] == number for name, number in self._fixed.items())
             and all(guard.value(sizes) >= 0 for guard in self._guards)
             and all(extent.value(sizes) > 0 for extent in self._perhaps_zero)
-            and all(family.holds(sizes) for family in self._families)
+            and all(part.holds(sizes) for part in self._parts)
         )
 
 
