@@ -102,9 +102,9 @@ def test_arguments() -> None:
     hidden = make_buffer((4,), "int32", "H", elem_offset=Var("o") * 2)
     with pytest.raises(ArgumentError, match="do not tell the value of o"):
         run(func((hidden,), store(hidden, (0,), 1)), np.zeros(4, "int32"))
-    backwards = np.zeros((4, 6), "int32")[::-1]
+    flat = make_buffer((24,), "int32", "flat", data=P)
     with pytest.raises(UserError, match="has no flat view"):
-        run(func((A,), store(A, (0, 0), 1)), backwards)
+        run(func((P,), store(flat, (0,), 1)), np.zeros((4, 6), "int32")[::-1])
 
 
 def test_pointers_take_the_memory_of_arrays() -> None:
