@@ -593,3 +593,53 @@ def main(A: T.Buffer((6, 5), "float32"), D: T.Buffer((6, 5), "float32")):
             check_same(sch, this)
         else:
             refused(sch, "does for itself as long as block 'C'", "compute_at", block, loop)
+
+
+MAPPED = """
+@T.prim_func
+def main(A: T.Buffer((16,), "float32"), C: T.Buffer((SIZE,), "float32")):
+    B = T.alloc_buffer((16,))
+    for o, i in T.grid(4, 4):
+        with T.block("B"):
+            vi = T.axis.spatial(16, o * 4 + i)
+            B[WRITTEN] = A[vi] * 2.0
+    for i in range(SIZE):
+        with T.block("C"):
+            vi = T.axis.spatial(SIZE, i)
+            C[vi] = READ
+"""
+
+
+def mapped(size: int, written: str, read: str) -> str:
+    return MAPPED.replace("SIZE", str(size)).replace("WRITTEN", written).replace("READ", read)
+
+
+@pytest.mark.parametrize(
+    ("size", "read", "iterations", "value"),
+    [
+        (16, "B[15 - vi]", 4, "12 - o * 4 + ax0"),
+        (13, "B[vi + 3]", 4, "o * 4 - 3 + ax0"),
+        (32, "B[vi // 2]", 8, "o * 8 + ax0"),
+        (30, "B[(vi + 1) // 2]", 8, "o * 8 - 1 + ax0"),
+        (27, "B[vi // 2 + 2]", 8, "o * 8 - 4 + ax0"),
+    ],
+)
+def test_reverse_compute_at_finds_the_readers(size, read, iterations, value) -> None:
+    text = mapped(size, "vi", read)
+    sch = schedule(text)
+    sch.reverse_compute_at("C", sch.get_loops("B")[0])
+    assert extents(sch, "C") == [4, iterations]
+    (bound,) = sch.state.realize(sch.state.sref(sch.get(sch.get_block("C")))).iter_values
+    assert str(bound) == value
+    check_same(sch, text)
+
+
+@pytest.mark.parametrize("written", ["15 - vi", "vi"])
+@pytest.mark.parametrize("read", ["B[vi]", "B[15 - vi]"])
+def test_compute_at_finds_the_writers(written, read) -> None:
+    text = mapped(16, written, read)
+    sch = schedule(text)
+    outer, _inner = sch.split(sch.get_loops("C")[0], [4, 4])
+    sch.compute_at("B", outer)
+    check_same(sch, text)
+    assert extents(sch, "B") == [4, 4]

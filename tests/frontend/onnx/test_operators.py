@@ -191,6 +191,28 @@ CASES: list[tuple[str, int, list[Any], dict[str, Any]]] = [
     ("LSTM", 14, [normal(4, 2, 3), normal(2, 20, 3), normal(2, 20, 5), None,
                   np.array([3, 1], np.int32)],
      {"hidden_size": 5, "outputs": 3, "direction": "bidirectional"}),
+    # The first axis counted from the end, and the place behind the last.
+    ("Compress", 11, [X, np.array([True, False])], {"axis": -3}),
+    ("Unique", 11, [normal(2, 3)], {"axis": -2, "outputs": 4}),
+    ("Gather", 13, [X, np.array([[0, 1]])], {"axis": -3}),
+    ("GatherElements", 13, [X, np.array([[[0]]])], {"axis": -3}),
+    ("ScatterElements", 13, [X, np.array([[[1]]]), normal(1, 1, 1)], {"axis": -3}),
+    ("Softmax", 11, [X], {"axis": -3}),
+    ("LogSoftmax", 13, [X], {"axis": -3}),
+    ("Hardmax", 13, [X], {"axis": -3}),
+    ("LayerNormalization", 17, [X, normal(2, 3, 5)], {"axis": -3}),
+    ("LpNormalization", 1, [X], {"axis": -3, "p": 2}),
+    ("Flatten", 13, [X], {"axis": -3}),
+    ("Flatten", 13, [X], {"axis": 3}),
+    ("Split", 13, [X, i64(1, 1)], {"axis": -3, "outputs": 2}),
+    ("OneHot", 11, [np.array([0, 1]), np.array(3), f32(0, 2)], {"axis": -2}),
+    ("CumSum", 14, [X, np.array(-3)], {}),
+    ("TopK", 11, [X, i64(1)], {"outputs": 2, "axis": -3}),
+    ("ArgMax", 13, [X], {"axis": -3}),
+    ("Unsqueeze", 13, [X, i64(-4, 3)], {}),
+    ("CenterCropPad", 18, [X, i64(4)], {"axes": [-3]}),
+    ("QuantizeLinear", 13, [normal(2, 3), f32(1, 2), np.array([1, 2], np.uint8)], {"axis": -2}),
+    ("Concat", 13, [X, X], {"axis": -3}),
 ]  # fmt: skip
 
 
