@@ -145,11 +145,11 @@ def _distance(test: str, source: str) -> int:
 
 
 def own_tests(site: Site) -> list[str]:
-    """The file of tests that mirrors the site's file, and its own examples."""
+    """The tests that mirror the site's file, or else its folder; and its own examples."""
     path = Path(site.file).relative_to("tileloom")
-    mirror = Path("tests", path.parent, f"test_{path.name}")
+    mirrors = (Path("tests", p.parent, f"test_{p.stem}.py") for p in (path, *path.parents[:-1]))
+    found = list(islice((m for m in mirrors if (ROOT / m).exists()), 1))
     examples = Path("src", site.file)
-    found = [mirror] if (ROOT / mirror).exists() else []
     found += [examples] if ">>>" in (ROOT / examples).read_text() else []
     return [str(file) for file in found]
 

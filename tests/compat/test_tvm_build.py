@@ -75,6 +75,13 @@ def test_tensors_are_built_too():
     np.testing.assert_array_equal(y.numpy(), np.arange(6)[::-1] * 3)
     loops = tvm.lower([a, b], name="turn")
     assert "turn" in loops
+    assert "main" in tvm.lower([a, b])
+    unnamed = tvm.build([a, b])
+    unnamed["main"](x, z := tvm.nd.empty((6,)))
+    np.testing.assert_array_equal(z.numpy(), y.numpy())
+    for wrong in (3, [a, 3], "text"):
+        with pytest.raises(tvm.TVMError, match=f"cannot build {type(wrong).__name__}: pass an"):
+            tvm.build(wrong)
 
 
 def test_time_evaluator_and_source():

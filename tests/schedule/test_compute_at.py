@@ -643,3 +643,40 @@ def test_compute_at_finds_the_writers(written, read) -> None:
     sch.compute_at("B", outer)
     check_same(sch, text)
     assert extents(sch, "B") == [4, 4]
+
+
+ROWS = """
+@T.prim_func
+def main(A: T.Buffer((8, 4), "float32"), C: T.Buffer((ROWS, 8), "float32")):
+    B = T.alloc_buffer((8, 4))
+    for o, i, j in T.grid(4, 2, 4):
+        with T.block("B"):
+            vi, vj = T.axis.spatial(8, o * 2 + i), T.axis.spatial(4, j)
+            B[vi, vj] = A[vi, vj] * 2.0
+    for i, j in T.grid(ROWS, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            READS
+            C[vi, vj] = VALUE
+"""
+
+
+@pytest.mark.parametrize(
+    ("rows", "reads", "value", "iterations", "row"),
+    [
+        (8, "", "B[7 - vi, vj // 2]", [4, 2, 8], "6 - o * 2 + ax0"),
+        (7, "", "B[7 - vi, vj // 2]", [4, 2, 8], "6 - o * 2 + ax0"),
+        (5, "", "B[vi + 3, vj // 2]", [4, 2, 8], "o * 2 - 3 + ax0"),
+        (4, "T.reads(B[vi * 2:vi * 2 + 2, vj // 2])",
+         "B[vi * 2, vj // 2] + B[vi * 2 + 1, vj // 2]", [4, 8], "o"),
+    ],
+)  # fmt: skip
+def test_readers_of_each_dimension_alone(rows, reads, value, iterations, row) -> None:
+    text = ROWS.replace("READS", reads).replace("VALUE", value).replace("ROWS", str(rows))
+    sch = schedule("\n".join(line for line in text.split("\n") if line.strip()))
+    before = sch.mod["main"]
+    sch.reverse_compute_at("C", sch.get_loops("B")[0])
+    assert extents(sch, "C") == iterations
+    bound = sch.state.realize(sch.state.sref(sch.get(sch.get_block("C")))).iter_values
+    assert str(bound[0]) == row
+    check_same(sch, before)

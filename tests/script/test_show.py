@@ -12,6 +12,7 @@ from tileloom.tir import (
     Block,
     BufferLoad,
     BufferStore,
+    Evaluate,
     For,
     LetStmt,
     PrimFunc,
@@ -159,3 +160,15 @@ def test_a_zero_dimensional_load() -> None:
 def test_what_is_no_program_is_refused() -> None:
     with pytest.raises(UserError, match="cannot print 3"):
         show(3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        ("int32", -3, "-3"), ("int64", 3, "T.int64(3)"), ("uint8", 200, "T.uint8(200)"),
+        ("bool", 1, "T.bool(True)"), ("bool", 0, "T.bool(False)"),
+        ("handle", 0, 'T.IntImm("handle", 0)'),
+    ],
+)  # fmt: skip
+def test_integers(kind: str, value: int, text: str) -> None:
+    assert show(PrimFunc((), Evaluate(IntImm(kind, value)))).endswith(f"T.evaluate({text})\n")

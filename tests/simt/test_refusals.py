@@ -37,6 +37,9 @@ LINES = [
     (MMA.format('"row", "col"', "True"), "only sums of integers saturate"),
     ("T.evaluate(T.ptx_mbarrier_init(bar.data, 0))", "a barrier of 0 arrivals"),
     ("T.evaluate(T.ptx_mbarrier_arrive(bar.data))", "uninitialised: bar_data[0]"),
+    ("if t == 0:\n        T.evaluate(T.ptx_mbarrier_init(bar.data, 8))\n"
+     "    T.evaluate(T.tvm_storage_sync('shared'))\n"
+     "    T.evaluate(T.ptx_mbarrier_arrive(bar.data))", "32 threads arrive at"),
     ("T.evaluate(T.ptx_mbarrier_wait(bar.data, 7))", "is no parity"),
     ("T.evaluate(T.ptx_cp_async_bulk_tensor(S.data, 0, A.data, bar.data, 0))",
      "is no map of a tensor"),
