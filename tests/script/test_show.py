@@ -171,4 +171,4 @@ def test_what_is_no_program_is_refused() -> None:
     ],
 )  # fmt: skip
 def test_integers(kind: str, value: int, text: str) -> None:
-    assert show(PrimFunc((), Evaluate(IntImm(kind, value)))).endswith(f"T.evaluate({text})\n")
+    assert show(PrimFunc((), Evaluate(IntImm(kind, value)))).endswith(f"    T.evaluate({text})")
