@@ -338,3 +338,27 @@ def main(A: T.Buffer((6,), "float32"), C: T.Buffer((6,), "float32")):
     sch = schedule(text)
     sch.reverse_compute_inline("C")
     check_same(sch, text)
+
+
+@pytest.mark.parametrize("method", ["reindex_cache_read", "reindex_cache_write"])
+def test_copies_in_another_layout_keep_conditions_outside(method: str) -> None:
+    text = """
+@T.prim_func
+def main(A: T.Buffer((4, 3), "float32"), C: T.Buffer((4, 3), "float32")):
+    B = T.alloc_buffer((4, 3))
+    for o in range(6):
+        for j in range(3):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [o, j])
+                T.where(o < 4)
+                B[vi, vj] = A[vi, vj] * 2.0
+        for u, j in T.grid(2, 3):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [o, j])
+                T.where(u < 1 and o < 4)
+                C[vi, vj] = B[vi, vj] + 1.0
+"""
+    sch = schedule(text, debug_mask="none")
+    block = "C" if method.endswith("read") else "B"
+    getattr(sch, method)(block, 0, "local", lambda i, j: (j, i))
+    check_same(sch, text)

@@ -22,6 +22,7 @@ from ...expr import (
 )
 from ...tir import BlockRealize, Buffer, BufferLoad, BufferRegion, For, Stmt, make_buffer
 from ..analysis.cover import check_stage_pipeline
+from ..analysis.regions import conjuncts
 from ..analysis.scope import block_scope, consumers
 from ..analysis.starts import check_starts
 from ..analysis.tree import is_one, loops_above, scope_root
@@ -198,7 +199,7 @@ def _stage(
         loop.loop_var: Var(loop.loop_var.name, loop.loop_var.dtype) for loop in loops
     }
     gone = frozenset(loop.loop_var for loop in inside) - values.keys()
-    predicate = _without(block, realize.predicate, gone, frozenset(values))
+    predicate = _without(block, realize.predicate, gone)
     axes = [IterVar(a.domain, Var(a.var.name, a.var.dtype), SPATIAL) for a in kept]
     inner: dict[Var, Expr] = {a.var: b.var for a, b in zip(kept, axes, strict=True)}
     there = [substitute(index, inner) for index in old]
@@ -216,23 +217,19 @@ def _stage(
     return stmt
 
 
-def _without(block: StmtSRef, predicate: Expr, gone: frozenset[Var], kept: frozenset[Var]) -> Expr:
-    """The parts of a condition that are on the loops that the copy has."""
-    used = free_vars(predicate)
-    if used.isdisjoint(gone):
-        return predicate
-    if used.isdisjoint(kept):
-        return const(True)
-    if isinstance(predicate, And):
-        return binary(
-            And,
-            _without(block, predicate.a, gone, kept),
-            _without(block, predicate.b, gone, kept),
-        )
-    raise refuse(
-        f"the condition {predicate} of {name_of(block)} is on loops that the copy does not have",
-        at=[block],
-    )
+def _without(block: StmtSRef, predicate: Expr, gone: frozenset[Var]) -> Expr:
+    """The parts of a condition that are not on the loops that the copy does not have."""
+    result: Expr = const(True)
+    for part in conjuncts(predicate):
+        used = free_vars(part)
+        if used.isdisjoint(gone):
+            result = binary(And, result, part)
+        elif not used <= gone:
+            raise refuse(
+                f"the condition {part} of {name_of(block)} is on loops that the copy does not have",
+                at=[block],
+            )
+    return result
 
 
 def _loops_inside(block: StmtSRef, place: StmtSRef) -> list[For]:
