@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tileloom
 from tileloom.base.errors import ArgumentError
 from tileloom.base.settings import override
 from tileloom.driver import compile_family, compile_graph, launching, plan_cuda
@@ -68,6 +72,29 @@ def test_a_program_for_a_gpu_is_found_again(unplanned: Any, rng: np.random.Gener
         compile_graph(Graph([y := tensor(7)], [ops.exp(y)]), **WHERE)
     with pytest.raises(AssertionError, match="planned again"):
         compile_graph(Graph([y], [ops.exp(y)]), "cuda -arch=sm_90", device="emulator")
+
+
+SCRIPT = """
+import sys
+import numpy as np
+import tileloom
+where = {"target": "cuda -arch=sm_80", "device": "emulator"}
+model = tileloom.jit(lambda x: tileloom.exp(x) * 2.0, **where)
+print(model(np.zeros((1, 40), "float32")).sum())
+print(*[m for m in ("plan", "schedule", "codegen") if f"tileloom.{m}" in sys.modules])
+"""
+
+
+def test_the_next_process_plans_nothing(tmp_path: Path) -> None:
+    environment = {**os.environ, "TILELOOM_CACHE_DIR": str(tmp_path / "shared")}
+    environment["PYTHONPATH"] = str(Path(tileloom.__file__).parent.parent)
+    command = [sys.executable, "-c", SCRIPT]
+    said = [
+        subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+        for _ in range(2)
+    ]
+    assert said[0].split() == ["80.0", "plan", "schedule"]
+    assert said[1].split() == ["80.0"]
 
 
 def open_sum() -> Any:

@@ -6,6 +6,7 @@ An executable asks its device for all of this, so that one class runs programs o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from math import prod
 from typing import Any, Protocol
 
@@ -34,6 +35,9 @@ class Device(Protocol):
 
     def keeps_results(self, arguments: Sequence[Any]) -> bool:
         """Whether results stay on the device for these arguments; else the host gets them."""
+
+    def running(self, arguments: Sequence[Any]) -> AbstractContextManager[object]:
+        """The context in which a program runs: kernels go to its arguments' stream."""
 
     def holds(self, array: Any) -> bool:
         """Whether an array of any package is in memory of the device that the host cannot read."""
@@ -89,6 +93,10 @@ class HostDevice:
         """The host can read them where they are."""
         return True
 
+    def running(self, arguments: Sequence[Any]) -> AbstractContextManager[object]:
+        """Calls return when they are done."""
+        return _NOTHING
+
     def holds(self, array: Any) -> bool:
         """The host can read all of it."""
         return False
@@ -127,4 +135,5 @@ class HostDevice:
         return Binder(name, params).bind
 
 
+_NOTHING = nullcontext()
 HOST = HostDevice()

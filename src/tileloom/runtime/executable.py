@@ -276,11 +276,12 @@ class Executable:
 
     def _any(self, arrays: Sequence[Any]) -> list[Any]:
         """Any program, on any arrays."""
-        compact = self._compact(arrays)
-        results = self._replace(arrays, compact) if self._replaced else self._run(compact)
-        if self.device.keeps_results(arrays):
-            return results
-        return [self.device.to_host(result) for result in results]
+        with self.device.running(arrays):
+            compact = self._compact(arrays)
+            results = self._replace(arrays, compact) if self._replaced else self._run(compact)
+            if self.device.keeps_results(arrays):
+                return results
+            return [self.device.to_host(result) for result in results]
 
     def _compact(self, arrays: Sequence[Any]) -> list[Any]:
         """The inputs as row-major arrays of the device, copied where they are not that."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,8 @@ import pytest
 
 import tileloom
 from runtime.cuda.fake_driver import FakeDevice, FakeDriver
-from runtime.cuda.test_interop import Capsules
+from runtime.cuda.test_interop import Capsules, CupyArray, cupy, torch  # noqa: F401 - fixtures
+from runtime.cuda.test_interop import Tensor as TorchTensor
 from tileloom.base.errors import ArgumentError
 from tileloom.base.settings import override
 from tileloom.driver import cuda as driver_cuda
@@ -191,3 +194,36 @@ def test_intermediates_are_parts_of_one_workspace(known: FakeDriver, rng) -> Non
     wanted = a @ np.linalg.matrix_power(weight.astype("float32"), 4)
     np.testing.assert_allclose(compiled(a)[0], wanted, 1e-3, 1e-4)
     np.testing.assert_allclose(compiled(cuda.asarray(a))[0].numpy(), wanted, 1e-3, 1e-4)
+
+
+@pytest.mark.parametrize("package", ["torch", "cupy"])
+def test_programs_run_in_the_stream_of_a_package(
+    known: FakeDriver, package: str, request: pytest.FixtureRequest
+) -> None:
+    """Its allocator may give memory to others as soon as that stream comes to it."""
+    module: Any = request.getfixturevalue(package)
+    kind = {"torch": TorchTensor, "cupy": CupyArray}[package]
+    compiled, side = tileloom.compile_graph(step(), "cuda"), cuda.Stream()
+    a, b = cuda.asarray(np.arange(8, dtype="float32")), cuda.asarray(np.ones(8, "float32"))
+    cuda.device().synchronize()
+    for stream in (0, side.handle):
+        module.stream = stream
+        new, _ = compiled(kind(a), kind(b))
+        assert known.launched[-1].stream == stream
+        np.testing.assert_array_equal(new.numpy(), np.arange(8) - 0.5)
+    with cuda.Stream() as ours:
+        compiled(kind(a), kind(b))
+        assert known.launched[-1].stream == ours.handle
+
+
+def test_memory_of_others_lives_until_a_program_has_run(known: FakeDriver) -> None:
+    compiled, side = tileloom.compile_graph(step(), "cuda"), cuda.Stream()
+    given, ones = Capsules(cuda.zeros(8)), cuda.zeros(8)
+    with side:
+        before = sys.getrefcount(given)
+        compiled(given, ones)
+        gc.collect()
+        assert sys.getrefcount(given) > before
+        side.synchronize()
+        compiled(ones, Capsules(cuda.zeros(8)))
+        assert sys.getrefcount(given) == before

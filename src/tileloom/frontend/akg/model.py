@@ -12,6 +12,7 @@ import numpy as np
 
 from ...base import Target
 from ...base.errors import ArgumentError
+from ...base.target import target as parse_target
 from ...driver import compile_graph, plan_graph
 from ...graph.nodes import Graph
 from ...graph.run import run as interpret
@@ -100,7 +101,8 @@ class Model:
     @cached_property
     def kernel_count(self) -> int:
         """How many kernels a run launches; steps that NumPy takes on the host are not counted."""
-        return plan_graph(self._whole, Target.host()).kernel_count
+        target = Target.host() if self._target == REFERENCE else parse_target(self._target)
+        return plan_graph(self._whole, target).kernel_count
 
     def get_inputs(self) -> list[TensorInfo]:
         """What must be fed."""

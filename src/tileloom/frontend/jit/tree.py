@@ -82,7 +82,7 @@ def _other(value: Any, leaves: list[Leaf], arrays: list[Any], device: Device) ->
     if device.holds(value):
         there = device.borrow(value)
         leaves.append(Leaf(there.shape, there.dtype, torch=kind_of(value) == "torch"))
-        arrays.append(there)
+        arrays.append(value)
         return _LEAF
     if any(hasattr(value, name) for name in ("__dlpack__", "__array_interface__", "__array__")):
         array = as_numpy(value)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -12,8 +13,8 @@ from ...base.dtype import DType
 from ...base.errors import ArgumentError
 from ..arrays import as_numpy, compact_strides
 from ..params import ParamSpec
-from . import foreign, streams
-from .array import DeviceArray, empty, host_array, layout_of
+from . import asarray, foreign, streams
+from .array import DeviceArray, empty, layout_of
 from .device import Device, device
 from .foreign import as_device_array
 from .kernel import DeviceBinder
@@ -44,12 +45,7 @@ class CudaDevice:
 
     def take(self, array: Any) -> DeviceArray:
         """The memory of an array of a GPU, or a copy of one of the host."""
-        if not self.holds(array):
-            host = host_array(array)
-            made = self.empty(host.shape, host.dtype)
-            made.copy_from(host)
-            return made
-        found = as_device_array(array)
+        found = asarray(array, self.where)
         if not found.is_compact:
             raise ArgumentError(
                 f"an array of shape {found.shape} with strides {found.strides} has gaps",
@@ -64,6 +60,23 @@ class CudaDevice:
     def keeps_results(self, arguments: Sequence[Any]) -> bool:
         """If an argument lies on a GPU."""
         return any(map(self.holds, arguments))
+
+    @contextmanager
+    def running(self, arguments: Sequence[Any]) -> Iterator[None]:
+        """Kernels go where an argument's package works, unless a stream of ours is the current one.
+
+        Memory of packages that are not asked for their streams lives until the kernels are done.
+        """
+        kinds = [type(array) for array in arguments if self.holds(array)]
+        packages = [foreign.package_of(kind) for kind in kinds if kind is not DeviceArray]
+        package = next(filter(None, packages), None)
+        if package is None or streams.current_handle(self.where.index) is not None:
+            yield
+        else:
+            with streams.ForeignStream(self.where, package.stream(self.where.index)):
+                yield
+        if None in packages:
+            foreign.hold(tuple(arguments), self.where, streams.resolve(None, self.where))
 
     def to_host(self, array: Any) -> np.ndarray[Any, Any]:
         """A copy, if it is not there already."""

@@ -83,6 +83,16 @@ class Stream:
         return f"<Stream {self.handle:#x} of {self.device}>"
 
 
+class ForeignStream(Stream):
+    """A stream that belongs to another package."""
+
+    def __init__(self, device: Device, handle: int) -> None:
+        self.device, self.handle = device, handle
+
+    def __del__(self) -> None:
+        """It goes on without us."""
+
+
 class Event:
     """A place in a stream, to wait for or to measure time from."""
 
