@@ -272,7 +272,12 @@ def _computed(isl: Any, reading: Any, surely: Any, maybe: Any, times: Any) -> So
 
 
 def _overlooks(found: Sources, reading: Any, writing: Any, times: Any) -> bool:
-    """Whether there is a write before what is said to be read before it is written."""
+    """Whether there is a write before what is said to be read before it is written.
+
+    Also where nothing is said of some reads: neither a write before them, nor that there is none.
+    """
+    if not reading.domain().is_subset(found.last.domain().union(found.unwritten)):
+        return True
     before = reading.intersect_domain(found.unwritten).apply_range(writing.reverse())
     if before.is_empty():
         return False
