@@ -59,3 +59,27 @@ def test_copies_of_sums(nested: bool, old: str, new: str, kind: str) -> None:
     assert count == 1, text
     kinds = {found.kind for found in verify_program(parse(text)).violations}
     assert kinds == ({kind} if kind else set()), kinds
+
+
+def test_sums_of_sums_that_are_copied_in_their_steps() -> None:
+    """Which terms there are is not known where each step begins with what the last one left."""
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((4,), "float32"), C: T.Buffer((3,), "float32")):
+    M = T.alloc_buffer((7,))
+    for i, k in T.grid(7, 4):
+        with T.block("M"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                M[vi] = T.min_value("float32")
+            M[vi] = T.max(M[vi], A[vk] + 1.0)
+    for i, k in T.grid(3, 3):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + M[vi * 2 + vk]
+""")
+    sch.decompose_reduction("C", sch.get_loops("C")[0])
+    sch.cache_inplace("C_update", 0, "local")
+    assert not sch.verify().violations

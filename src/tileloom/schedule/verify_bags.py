@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..base.errors import InternalError
 from ..expr import And, BinaryOp, Expr, Or
 from .verify_flow import union
+from .verify_in_place import copies_steps
 from .verify_model import Access
 from .verify_prints import Print, is_cut, prints
 from .verify_sums import Sums, Term, is_neutral, is_neutral_value
@@ -164,6 +165,9 @@ class Bags:
         known = new.keys() & old.keys()
         if lacking[0] and lacking[1] and not (lacking[0].keys() | lacking[1].keys()) <= known:
             raise NotComparable("the terms of a reduction are computed in another way")
+        now = self.proof.now
+        if now is not None and copies_steps(self.proof.new.flow, now.new.write.memory):
+            raise NotComparable("a sum that is copied in its steps")
         first = next(iter((lacking[0] or lacking[1]).values()))
         raise self.proof.different(first.unwrap().domain(), "combines other terms")
 

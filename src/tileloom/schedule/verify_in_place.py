@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from .verify_flow import Flow, Update
-from .verify_model import Access
+from .verify_model import Access, Memory
 
 
 def started(flow: Flow, update: Update) -> Update:
@@ -37,6 +37,12 @@ def goes_round(flow: Flow, write: Access) -> bool:
         for update in flow.updates.values()
         for copy, _, back in _round_trips(flow, update)
     )
+
+
+def copies_steps(flow: Flow, memory: Memory) -> bool:
+    """Whether a reduction that works on a memory copies its sums there and back in its steps."""
+    updates = (update for update in flow.updates.values() if update.write.memory is memory)
+    return any(True for update in updates for _ in _round_trips(flow, update))
 
 
 def _round_trips(flow: Flow, update: Update) -> Iterator[tuple[Access, Access, list[Access]]]:
