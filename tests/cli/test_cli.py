@@ -13,8 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from tileloom.base.settings import override
-from tileloom.cli import doctor_command, trial
+from tileloom.cli import demo_command, doctor_command, trial
 from tileloom.cli.app import cli
+from tileloom.cli.programs import PROGRAMS
 
 onnx = pytest.importorskip("onnx")
 parser = pytest.importorskip("onnx.parser")
@@ -216,6 +217,34 @@ def test_doctor():
     assert result.exit_code == 0, result.output
     for word in ("target", "threads", "llvmlite", "cache", "works"):
         assert word in result.output
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"cache": False}, "switched off by TILELOOM_CACHE"),
+        ({"cache_dir": None}, "none: this user has no home folder"),
+    ],
+)
+def test_doctor_says_where_the_cache_is(changes, text):
+    with override(**changes):
+        assert text in doctor_command._cache()
+    assert "MiB" in doctor_command._cache()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        ({}, "-"),
+        ({"tileloom": 2.0}, "-"),
+        ({"tileloom": 2.0, "numpy": 1.0}, "0.50"),
+        ({"tileloom": 2.0, "numpy": 2.0}, "[green]1.00[/]"),
+        ({"tileloom": 1.0, "numpy": 2.5}, "[green]2.50[/]"),
+    ],
+)
+def test_speeds(seconds, text):
+    found = trial.Trial(PROGRAMS[0], 1, None, 0.0, 0.0, seconds)
+    assert demo_command._speed(found, "numpy") == text
 
 
 def test_demo_checks_and_times():

@@ -192,6 +192,9 @@ def test_memory_has_a_limit(monkeypatch) -> None:
     assert [number for number in range(20) if store.get(str(number))] == [17, 18, 19]
     store.put("large", bytes(5000))
     assert store.get("large") == bytes(5000)
+    for name in "ab":
+        store.put(name, bytes(500))
+    assert [store.get(name) for name in ("large", "a", "b")] == [None, bytes(500), bytes(500)]
 
 
 def test_a_user_without_a_home_has_no_folder(monkeypatch) -> None:

@@ -11,8 +11,8 @@ def length(low: ExprLike, high: ExprLike) -> Expr:
 
     >>> from tileloom.expr import Var
     >>> i, n = Var("i"), Var("n")
-    >>> length(i, i + (n + 0)), length(4 * i, 4 * (i + 2))
-    (n, 8)
+    >>> length(i, i + (n + n)), length(i, (n + n) + i), length(4 * i, 4 * (i + 2))
+    (n + n, n + n, 8)
     """
     a, b = match_types(low, high)
     if isinstance(b, Add):

@@ -149,7 +149,7 @@ def test_convolutions_are_scaled_and_rounded(case: Any) -> None:
     shape, kernel, stride, pads, step, groups = case
     count = kernel[0]
     x, w = random(shape, "uint8", 0), random(kernel, "int8", 1)
-    p, q, bias = np.uint8(77), np.zeros(count, "int8"), np.arange(count, dtype="int32") * 100
+    p, q, bias = np.uint8(77), np.zeros(count, "int8"), np.arange(count, dtype="int32") * 9000
     scales = np.linspace(0.01, 0.02, count, dtype=np.float32)
     arrays = [x, np.float32(0.02), p, w, scales, q, np.float32(3), np.uint8(100), bias]
     options = {"strides": [stride] * 2, "pads": pads, "dilations": [step] * 2, "group": groups}

@@ -66,6 +66,13 @@ def test_arithmetic_promotes_as_pytorch() -> None:
     check(mixed, EDGES, i, i % 2 == 0, torch.tensor(1.5))
 
 
+def test_signs_of_remainders() -> None:
+    def signs(x):
+        return [(x % 2.0).signbit(), (x % -2.0).signbit(), x.fmod(2.0).signbit(), x % -1.5]
+
+    check(signs, torch.tensor([-4.0, 4.0, -0.0, 0.0, 2.0, -2.0, 1.0, -1.0]))
+
+
 def test_comparison_logic_and_bits() -> None:
     def mixed(f, i, b):
         return [

@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 from graph.ops.checks import check, graph_of, values
+from tileloom.base import dtype
 from tileloom.base.errors import DTypeError, ShapeError, UserError
 from tileloom.graph import ops
 from tileloom.graph.expand import expand
+from tileloom.graph.nodes import Tensor, tensor_type
+from tileloom.graph.op import apply1
 
 
 @pytest.mark.parametrize(
@@ -112,3 +115,47 @@ def test_einsum_mistakes_are_told(equation, shapes, words) -> None:
     with pytest.raises(UserError, match=words) as caught:
         values(lambda *t: ops.einsum(equation, *t), *(np.zeros(shape) for shape in shapes))
     assert str(caught.value).startswith("einsum: ")
+
+
+@pytest.mark.parametrize("transpose_a", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "parts", "unit", "out"),
+    [("int8", 4, 1, "int32"), ("int8", 4, 3, "int32"), ("bfloat16", 2, 1, "float32"),
+     ("float32", 1, 1, "float32")],
+)  # fmt: skip
+@pytest.mark.parametrize(("rows", "depth", "columns", "width"), [(3, 7, 5, 4), (2, 8, 8, 8)])
+def test_packed_products(
+    rng, transpose_a, transposed, kind, parts, unit, out, rows, depth, columns, width
+) -> None:
+    number = dtype(kind).numpy
+    a = rng.integers(-9, 9, (depth, rows) if transpose_a else (rows, depth)).astype(number)
+    b = rng.integers(-9, 9, (columns, depth) if transposed else (depth, columns)).astype(number)
+    how = {"transposed": transposed, "width": width, "parts": parts, "unit": unit}
+
+    def build(x: Tensor, y: Tensor) -> Tensor:
+        panels = apply1("pack_panels", (y,), **how)
+        words = None if parts == 1 else kind
+        return apply1("packed_matmul", (x, panels), transpose_a=transpose_a, columns=columns,
+                      out_dtype=out, words_of=words)  # fmt: skip
+
+    exact = (a.T if transpose_a else a).astype(int) @ (b.T if transposed else b).astype(int)
+    np.testing.assert_array_equal(check(build, a, b), exact)
+
+
+@pytest.mark.parametrize(
+    ("panels", "kind", "columns", "words", "message"),
+    [
+        ((2, 4), "float32", 4, None, "packed panels have three dimensions"),
+        ((2, 4, 4), "float32", 4, None, "cannot hold 4 columns"),
+        ((2, 4, 4), "float32", 9, None, "cannot hold 9 columns"),
+        ((2, 1, 4), "int32", 8, "float32", "cannot hold 4 rows of float32"),
+        ((2, 1, 4), "int64", 8, "int8", "cannot hold 4 rows of int8"),
+    ],
+)
+def test_panels_that_do_not_fit(panels, kind, columns, words, message) -> None:
+    left = Tensor(tensor_type((3, 4), "float32"), "left")
+    right = Tensor(tensor_type(panels, kind), "panels")
+    attrs = {"transpose_a": False, "out_dtype": None, "columns": columns, "words_of": words}
+    with pytest.raises(ShapeError, match=message):
+        apply1("packed_matmul", (left, right), **attrs)
