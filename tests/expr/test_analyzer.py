@@ -262,3 +262,26 @@ def test_simplification_is_fast() -> None:
     for expr in exprs:
         analyzer.simplify(expr)
     assert (time.perf_counter() - start) / len(exprs) < 100e-6
+
+
+@pytest.mark.parametrize(
+    ("make", "from_zero", "from_below"),
+    [
+        (lambda i, n: Mod(i * n, n), "0", "T.truncmod(i * n, n)"),
+        (lambda i, n: Div(i * n, n), "i", "T.truncdiv(i * n, n)"),
+        (lambda i, n: Div(i * n + n, n), "i + 1", "T.truncdiv(i * n + n, n)"),
+        (lambda i, n: Mod(i * n + 3, n), "3 % n", "T.truncmod(i * n + 3, n)"),
+        (lambda i, n: Div(i * 8 + 5, const(4)), "i * 2 + 1", "T.truncdiv(i * 8 + 5, 4)"),
+        (lambda i, n: Mod(i * 8 + 5, const(4)), "1", "T.truncmod(i * 8 + 5, 4)"),
+        (lambda i, n: Div(i * 8, const(-4)), "i * -2", "i * -2"),
+        (lambda i, n: Mod(i * 8 + 1, const(-4)), "1", "T.truncmod(i * 8 + 1, 4)"),
+        (lambda i, n: Mod(i * 8, const(-4)), "0", "0"),
+        (lambda i, n: Div(-i, const(3)), "i // 3 * -1", "T.truncdiv(i * -1, 3)"),
+    ],
+)
+def test_divisions_that_drop_the_sign(make, from_zero, from_below) -> None:
+    i, n = Var("i"), Var("n")
+    for least, text in ((0, from_zero), (-1, from_below)):
+        known = Analyzer()
+        known.bind_bounds({i: (least, 50), n: (1, 8)})
+        assert str(known.simplify(make(i, n))) == text
