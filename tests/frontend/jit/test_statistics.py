@@ -129,6 +129,12 @@ def test_arrays_are_made_of_float64():
     assert tl.full(3, 1).dtype == np.int64 and tl.full(3, True).dtype == bool
 
 
+@pytest.mark.parametrize("num", [2, 3])
+def test_linspace_ends_where_it_is_told(num):
+    traced = tl.jit(lambda a: np.linspace(a, 1.0, num))(1e20)
+    assert np.asarray(traced)[-1] == 1.0 and np.asarray(traced)[0] == 1e20
+
+
 @pytest.mark.parametrize("endpoint", [True, False])
 def test_linspace(endpoint):
     for num in (0, 1, 2, 7):
