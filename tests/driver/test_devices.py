@@ -13,14 +13,16 @@ import numpy as np
 import pytest
 
 import tileloom
-from tileloom.base.errors import ArgumentError
+from tileloom.base.errors import ArgumentError, UnsupportedError
 from tileloom.base.settings import override
 from tileloom.driver import compile_family, compile_graph, launching, plan_cuda
+from tileloom.driver.emulator import EmulatorBackend
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.run import run
 from tileloom.graph.space import Space
 from tileloom.graph.symbols import symbol
+from tileloom.graph.to_tir.whole_vectors import IN_VECTORS
 
 WHERE: dict[str, Any] = {"target": "cuda -arch=sm_80", "device": "emulator"}
 BOTH = pytest.mark.parametrize("where", [{}, WHERE], ids=["cpu", "emulator"])
@@ -222,3 +224,29 @@ def test_an_input_that_cannot_be_written(where: Any) -> None:
     frozen.flags.writeable = False
     with pytest.raises(ArgumentError, match="read-only"):
         compiled(frozen, np.ones(8, "float32"))
+
+
+@pytest.mark.parametrize("refuses_vectors", [False, True])
+def test_some_buckets_are_made_for_each_size(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, refuses_vectors: bool
+) -> None:
+    """Those over rows of whole vectors take a number more, and are right for such rows alone."""
+    compile_kernel = EmulatorBackend.compile_kernel
+
+    def refusing(self: Any, func: Any) -> Any:
+        is_open = any(param not in func.buffer_map for param in func.params)
+        if is_open and (IN_VECTORS in func.attrs) == refuses_vectors:
+            raise UnsupportedError("no such sizes")
+        return compile_kernel(self, func)
+
+    monkeypatch.setattr(EmulatorBackend, "compile_kernel", refusing)
+    space = Space()
+    rows, columns = symbol(space, "rows", 1, 1 << 14, 5), symbol(space, "columns", 1, 1 << 16, 33)
+    x = tensor(rows, columns)
+    program = compile_family(Graph([x], [ops.softmax(x)]), **WHERE)
+    assert program.code.each_size and program.serialized.numbers  # of either kind
+    for shape in ((3, 136), (2, 133), (3, 5)):
+        a = rng.standard_normal(shape).astype("float32")
+        (found,) = program.at({"rows": shape[0], "columns": shape[1]})(a)
+        e = np.exp(a - a.max(1, keepdims=True))
+        np.testing.assert_allclose(found, e / e.sum(1, keepdims=True), 1e-4, 1e-6)

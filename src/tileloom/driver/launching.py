@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 from ..base import Target
 from ..base.compiling import compiling
 from ..base.errors import UnsupportedError
-from ..base.polynomial import Number, Polynomial
+from ..base.polynomial import Number, Polynomial, value_of
 from ..expr import IntImm
 from ..graph.nodes import Graph
 from ..runtime.device import Device
 from ..runtime.launch_code import LaunchCode
-from ..runtime.serialized import SerializedExecutable
+from ..runtime.serialized import SerializedExecutable, plain_number
 from ..tir import Allocate, IRModule, PrimFunc, collect
 from .backend import Compiled
 from .parameters import with_symbols
@@ -67,7 +67,8 @@ class LaunchingBackend:
         from ..script.show import show
         from .plan_cuda import EACH_SIZE
 
-        sizes = () if program.space is None else tuple(program.space.symbols)
+        symbols = {} if program.space is None else program.space.symbols
+        sizes = tuple(map(Polynomial.symbol, symbols))
         kernels, numbers, later = {}, dict[str, tuple[Number, ...]](), {}
         for name, origin in _kernels_of(program).items():
             func = program.module.functions[name]
@@ -75,14 +76,15 @@ class LaunchingBackend:
                 if EACH_SIZE in func.attrs:
                     raise UnsupportedError(str(func.attrs[EACH_SIZE]))
                 kernels[name] = self.compile_kernel(func)
-                numbers[name] = (*parts_of(func), *map(Polynomial.symbol, sizes))
+                numbers[name] = (*parts_of(func), *sizes)
             except UnsupportedError as refusal:
                 if program.space is None:
                     raise
                 blocks = program.planned[origin].blocks
-                symbols = (symbol.var for symbol in program.space.symbols.values())
-                blocks = blocks.replace(params=(*blocks.params, *symbols))
-                later[name] = refusal.message, sizes, show(IRModule({name: blocks}))
+                variables = (symbol.var for symbol in symbols.values())
+                blocks = blocks.replace(params=(*blocks.params, *variables))
+                taken = [plain_number(number) for number in (*parts_of(blocks), *sizes)]
+                later[name] = refusal.message, taken, show(IRModule({name: blocks}))
         return Compiled(json.dumps([kernels, later]).encode(), numbers)
 
     def load(self, program: SerializedExecutable, data: bytes) -> LaunchCode:
@@ -114,10 +116,11 @@ class _Kernels:
         """A kernel scheduled for these sizes alone."""
         from ..plan import plan_kernel
 
-        _, names, text = self._later[name]
+        _, taken, text = self._later[name]
         (blocks,) = functions_in(text).values()
-        symbols = blocks.params[len(blocks.params) - len(names) :]
-        known = blocks.specialize({var: sizes[n] for var, n in zip(symbols, names, strict=True)})
+        numbers = [value_of(Polynomial.of(plain), sizes) for plain in taken]
+        params = blocks.params[len(blocks.params) - len(numbers) :]
+        known = blocks.specialize(dict(zip(params, numbers, strict=True)))
         planned = plan_kernel(known, self._backend.target).func
         return self._backend.load_kernel(name, self._backend.compile_kernel(planned))
 

@@ -20,7 +20,7 @@ from ..graph.space import Space
 from ..graph.symbols import is_symbolic, space_of_graph
 from ..graph.to_tir.blocks import block_function
 from ..graph.to_tir.kernel import Machine
-from ..graph.to_tir.whole_vectors import in_whole_vectors
+from ..graph.to_tir.whole_vectors import IN_VECTORS, in_whole_vectors
 from ..lower import lower
 from ..lower.flatten_buffers import INT32_INDICES
 from ..lower.verify_gpu_code import check_launches
@@ -62,7 +62,8 @@ def plan_gpu(
         else:
             blocks = blocks.with_attr(INT32_INDICES, True)
             made = _open_kernel(group, blocks, target, space)
-        planned[name] = made
+        if name not in planned or IN_VECTORS not in made.blocks.attrs:
+            planned[name] = made  # of several, one that is right for all sizes
         return made.func, tensors
 
     def in_place(blocks: PrimFunc, operand: int, result: int) -> Planned | None:

@@ -236,7 +236,7 @@ class SerializedExecutable:
                 for name, choice in self.buckets.items()
             ],
             "numbers": [
-                [name, list(map(_plain_number, numbers))] for name, numbers in self.numbers.items()
+                [name, list(map(plain_number, numbers))] for name, numbers in self.numbers.items()
             ],
         }
         too_large = sum(array.nbytes for array in own) > MOST_CONSTANT_BYTES
@@ -297,14 +297,15 @@ def digest(array: Array) -> str:
 
 def _plain(value: Value | Operand) -> list[Any]:
     number = value.slot if isinstance(value, Value) else value.place
-    return [number, [_plain_number(n) for n in value.shape], str(value.dtype)]
+    return [number, [plain_number(n) for n in value.shape], str(value.dtype)]
 
 
 def _formula(plain: Any) -> Any:
     return Polynomial.of(plain)
 
 
-def _plain_number(number: Any) -> Any:
+def plain_number(number: Number) -> Any:
+    """A number as JSON has it; `Polynomial.of` reads it."""
     return number.plain() if isinstance(number, Polynomial) else number
 
 
@@ -324,7 +325,7 @@ def _at(value: Value, sizes: Mapping[str, int]) -> Value:
 
 def _plain_step(step: Step) -> list[Any]:
     reads, writes = (list(map(_plain, part)) for part in (step.reads, step.writes))
-    arena = [[_plain_number(size), *life] for size, *life in step.arena]
+    arena = [[plain_number(size), *life] for size, *life in step.arena]
     calls = [[call.kernel, [[o.source, *_plain(o)] for o in call.operands]] for call in step.calls]
     return [step.symbol, reads, writes, step.arena_bytes, step.sizes, arena, calls]
 
