@@ -11,7 +11,6 @@ from ..expr import Expr, IntImm, Range, Var, const, free_vars, substitute
 from ..expr.analyzer import Analyzer
 from ..tir import (
     Block,
-    BlockRealize,
     Buffer,
     BufferLoad,
     BufferRegion,
@@ -22,11 +21,11 @@ from ..tir import (
     pre_order,
 )
 from .common import Replacer, on_body
+from .known_bounds import size_bounds
 from .linear import Linear, linear
 from .regions import Accesses, Interval, hulls, thread_number
 
 ALIGN = "buffer_dim_align"
-SIZES = "size_bounds"
 #: Memory of an unknown size is as large as it may be at most, if that is not more bytes: the stack.
 SMALL = 1 << 17
 
@@ -48,7 +47,7 @@ def compact_buffer_region(func: PrimFunc) -> PrimFunc:
     """
     found = Accesses.of(func.body)
     aligned = _alignments(func.body) if found.owners else {}
-    known = _sizes(func.body)
+    known = size_bounds(func)
     shrunk: dict[Buffer, _Shrunk] = {}
     for buffer, accesses in found.by_buffer.items():
         if not accesses or buffer.strides or buffer.elem_offset is not None:
@@ -102,13 +101,6 @@ def _shrink(
         return None
     strides = _padded(shape, aligned) if aligned else ()
     return _Shrunk(buffer.replace(shape=tuple(shape), strides=strides), tuple(starts))
-
-
-def _sizes(stmt: Stmt) -> Mapping[str, tuple[int, int]]:
-    """The least and the greatest values of variables, by name."""
-    block = stmt.block if isinstance(stmt, BlockRealize) else None
-    found = block.annotations.get(SIZES, {}) if block is not None else {}
-    return {str(name): (int(ends[0]), int(ends[1])) for name, ends in found.items()}
 
 
 def _most(size: Expr, known: Mapping[str, tuple[int, int]]) -> Expr:

@@ -6,9 +6,20 @@ from collections.abc import Iterator, Mapping
 
 from ..expr import EQ, GE, GT, LE, LT, NE, Add, Cast, CompareOp, Expr, IntImm, Mul, Not, Or, Sub
 from ..expr.bounds import BoundAnalyzer, ConstIntBound, is_index
+from ..tir import BlockRealize, PrimFunc
 from .common import conjuncts, has_load, unlikely_free
 
+#: Annotation of a function's body: the least and the greatest value of variables, by name.
+SIZES = "size_bounds"
+
 _OPPOSITE: dict[type[Expr], type[CompareOp]] = {LT: GE, LE: GT, GT: LE, GE: LT, EQ: NE, NE: EQ}
+
+
+def size_bounds(func: PrimFunc) -> Mapping[str, tuple[int, int]]:
+    """The least and the greatest values of the variables that sizes are made of, by name."""
+    block = func.body.block if isinstance(func.body, BlockRealize) else None
+    found = block.annotations.get(SIZES, {}) if block is not None else {}
+    return {str(name): (int(ends[0]), int(ends[1])) for name, ends in found.items()}
 
 
 def under(known: BoundAnalyzer, guards: tuple[Expr, ...]) -> BoundAnalyzer | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..expr import (
@@ -20,6 +20,7 @@ from ..expr import (
     post_order,
     substitute,
 )
+from ..expr.analyzer import Analyzer
 from ..tir import (
     PARALLEL,
     SERIAL,
@@ -45,6 +46,7 @@ from .common import (
     loaded_buffers,
     on_body,
 )
+from .known_bounds import size_bounds
 
 PIPELINE_STAGE = "software_pipeline_stage"
 
@@ -59,11 +61,12 @@ def lower_init_block(func: PrimFunc) -> PrimFunc:
     variables, at the head of the body, and where the reduction may be empty a second copy before
     the loop, for that case alone.
     """
-    return on_body(func, _LowerInit().visit)
+    return on_body(func, _LowerInit(size_bounds(func)).visit)
 
 
 class _LowerInit(StmtRewriter):
-    def __init__(self) -> None:
+    def __init__(self, known: Mapping[str, tuple[int, int]]) -> None:
+        self.known = known
         self.outer: set[Var] = set()  # variables of the loops around
         self.in_pipeline = False  # directly, as one of its statements
 
@@ -104,7 +107,7 @@ class _LowerInit(StmtRewriter):
 
     def _hoisted(self, path: _Path, top: For) -> Stmt | None:
         """The init as loops of its own, if `top` is the outermost loop of the reduction."""
-        reduced = _reduction_vars(path)
+        reduced = self._reduction_vars(path)
         if reduced is None or top.loop_var not in reduced or not reduced.isdisjoint(self.outer):
             return None
         if any(loop.thread_binding for loop in path.loops) or not _is_alone(path, top):
@@ -117,17 +120,49 @@ class _LowerInit(StmtRewriter):
         if top.loop_var not in carriers or not carriers.isdisjoint(self.outer):
             return None
         sizes = [loop.extent for loop in path.loops if loop.loop_var in carriers]
-        conditions = [binary(LE, size, const(0, size.dtype)) for size in sizes]
+        conditions = [
+            binary(LE, size, const(0, size.dtype)) for size in sizes if not self._is_positive(size)
+        ]
+        if not conditions:
+            return None
         empty = conditions[0]
         for condition in conditions[1:]:
             empty = binary(Or, empty, condition)
-        if (isinstance(empty, IntImm) and not empty.value) or not free_vars(empty).isdisjoint(
-            carriers
-        ):
+        if not free_vars(empty).isdisjoint(carriers):
             return None
-        if _reduction_vars(path) is not None:
+        if self._reduction_vars(path) is not None:
             return _init_nest(path, carriers, [empty])
         return None if free_vars(empty) & _own_vars(path) else _init_everywhere(path, empty)
+
+    def _reduction_vars(self, path: _Path) -> set[Var] | None:
+        """The variables that feed the reduction; None if they do more than that."""
+        in_reduce: set[Var] = set()
+        in_others: set[Var] = set()
+        realize = path.realize
+        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+            (in_reduce if axis.iter_type == REDUCE else in_others).update(free_vars(value))
+        bounds = [free_vars(bound) for loop in path.loops for bound in (loop.min, loop.extent)]
+        parts = [free_vars(part) for part in conjuncts(realize.predicate)]
+        mixed = any(
+            not part.isdisjoint(in_reduce) and not part.isdisjoint(in_others) for part in parts
+        )
+        sizes = [loop.extent for loop in path.loops if loop.loop_var in in_reduce]
+        if mixed and not all(map(self._is_positive, sizes)):
+            return None
+        if not in_reduce.isdisjoint(in_others.union(*bounds)):
+            return None
+        return in_reduce
+
+    def _is_positive(self, size: Expr) -> bool:
+        """Whether a loop of so many steps has some, for whatever size there may be."""
+        if isinstance(size, IntImm):
+            return size.value > 0
+        variables = free_vars(size)
+        if any(var.name not in self.known for var in variables):
+            return False
+        analyzer = Analyzer()
+        analyzer.bind_bounds({var: self.known[var.name] for var in variables})
+        return analyzer.const_int_bound(size).min_value > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,24 +229,6 @@ def _touched(stmt: Stmt, skip: Stmt | None) -> tuple[set[Var], set[Var]]:
         more_read, more_written = _touched(child, skip)
         read, written = read | more_read, written | more_written
     return read, written
-
-
-def _reduction_vars(path: _Path) -> set[Var] | None:
-    """The variables that feed the reduction; None if they do more than that."""
-    in_reduce: set[Var] = set()
-    in_others: set[Var] = set()
-    realize = path.realize
-    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-        (in_reduce if axis.iter_type == REDUCE else in_others).update(free_vars(value))
-    bounds = [free_vars(bound) for loop in path.loops for bound in (loop.min, loop.extent)]
-    parts = [free_vars(part) for part in conjuncts(realize.predicate)]
-    mixed = any(not part.isdisjoint(in_reduce) and not part.isdisjoint(in_others) for part in parts)
-    sizes = [loop.extent for loop in path.loops if loop.loop_var in in_reduce]
-    if mixed and not all(isinstance(size, IntImm) and size.value > 0 for size in sizes):
-        return None
-    if not in_reduce.isdisjoint(in_others.union(*bounds)):
-        return None
-    return in_reduce
 
 
 def _carriers(path: _Path) -> set[Var]:

@@ -50,7 +50,14 @@ from ..tir import (
 )
 from .common import IF_THEN_ELSE, conjunction, fresh_copy, has_load, replace_vars
 from .vector_body import Vectorizer, negate
-from .vector_totals import Total, add_columns, find_totals, keep_columns, with_plain_indices
+from .vector_totals import (
+    Total,
+    add_columns,
+    find_totals,
+    keep_columns,
+    most_steps,
+    with_plain_indices,
+)
 
 LANES, PARTS, TILE = "vector_lanes", "vector_parts", "vector_tile"
 #: So few vectors are written out: what they add up in stays in registers.
@@ -99,10 +106,10 @@ class Strips:
         self.columns: Mapping[Stmt, Total] = {}
         if isinstance(loop.extent, IntImm):
             self.width = min(self.width, 1 << max(0, loop.extent.value - 1).bit_length())
-            most = min(COLUMNS, STATEMENTS // _short_stores(loop.body))
-            most = max(WRITTEN_OUT, most)
-            if outer and loop.extent.value <= most * self.width:
-                loop, self.columns = keep_columns(loop, outer[-1], self.width)
+        most = min(COLUMNS, STATEMENTS // _short_stores(loop.body))
+        most = max(WRITTEN_OUT, most)
+        if outer and most_steps(loop) <= most * self.width:
+            loop, self.columns = keep_columns(loop, outer[-1], self.width)
         self.loop = loop
         totals = list(find_totals(loop))
         self.parts = int(loop.annotations.get(PARTS, 1)) if totals else 1
@@ -124,7 +131,16 @@ class Strips:
         extent = self.loop.extent
         if isinstance(extent, IntImm):
             return self._known(extent.value)
-        return self._unknown(extent)
+        return self._short(extent) if self.columns else self._unknown(extent)
+
+    def _short(self, extent: Expr) -> Stmt:
+        """Vectors as far as there are any, each by itself, of a loop of few steps."""
+        var = Var(f"{self.loop.loop_var.name}_v", self.kind)
+        start = var * const(self.width, self.kind)
+        piece = self._piece(start, 0, extent - start)
+        count = const(-(-most_steps(self.loop) // self.width), self.kind)
+        body = IfThenElse(binary(LT, start, extent), piece)
+        return For(var, const(0, self.kind), count, UNROLLED, body)
 
     def _known(self, extent: int) -> Stmt:
         blocks, rest = divmod(extent, self.width * self.parts)

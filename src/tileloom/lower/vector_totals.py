@@ -24,6 +24,7 @@ from ..expr import (
     free_vars,
     post_order,
 )
+from ..expr.analyzer import Analyzer
 from ..tir import (
     Allocate,
     Buffer,
@@ -125,15 +126,20 @@ def _check_loads(body: Stmt, totals: set[Var], places: Mapping[Var, set[Expr]]) 
 # ---------------------------------------------------------------------------- columns
 
 
+def most_steps(loop: For) -> int:
+    """A number that the steps of a loop are not more than."""
+    if isinstance(loop.extent, IntImm):
+        return loop.extent.value
+    return int(Analyzer().const_int_bound(loop.extent).max_value)
+
+
 def keep_columns(loop: For, around: For, width: int) -> tuple[For, dict[Stmt, Total]]:
     """A loop whose sums, one for each iteration, lie in a small array; and these by their stores.
 
     They are those that every iteration of the loop around adds to again.
     """
     found: dict[Stmt, Total] = {}
-    if not isinstance(loop.extent, IntImm):
-        return loop, found
-    length = -(-loop.extent.value // width) * width
+    length = -(-most_steps(loop) // width) * width
     loads = _loaded_elsewhere(loop.body)
     replaced: dict[Stmt, Stmt] = {}
     for stmt in pre_order(loop.body):
@@ -178,7 +184,8 @@ class _Swap(StmtRewriter):
 def add_columns(total: Total, loop: For, width: int) -> Iterator[Stmt]:
     """Add the sums in the small array to what they belong to."""
     kind = loop.loop_var.dtype
-    extent = loop.extent.value if isinstance(loop.extent, IntImm) else 0
+    known = isinstance(loop.extent, IntImm)
+    extent = most_steps(loop)
     for start in range(0, extent, width):
         lane, hole = Var("lane", kind), Var("columns", total.parts.dtype)
         at = {loop.loop_var: loop.min + const(start, kind) + lane}
@@ -186,8 +193,8 @@ def add_columns(total: Total, loop: For, width: int) -> Iterator[Stmt]:
             value=total.op(BufferLoad(total.store.buffer, total.store.indices), hole)
         )
         body: Stmt = replace_vars(store, at)
-        if extent - start < width:
-            body = IfThenElse(binary(LT, lane, const(extent - start, kind)), body)
+        if not known or extent - start < width:
+            body = IfThenElse(binary(LT, lane, loop.extent - const(start, kind)), body)
         place = const(start, kind)
         if width == 1:
             part = BufferLoad(total.parts, (place,))

@@ -219,11 +219,11 @@ def _with_chunks(plan: Plan, target: Target) -> Plan:
         if workers == 1 or rows >= 4 * workers:
             return plan
         chunk = max(16 * plan.lanes, -(-extent // max(1, 4 * workers // rows)))
-        chunk = CHUNK if not _constant(plan.inner[-1]) else min(chunk, CHUNK)
+        chunk = CHUNK if not is_constant(plan.inner[-1]) else min(chunk, CHUNK)
     else:
         wanted = -(-SHARES // rows)  # whoever is there: chunks say in which order sums are made
         chunk = max(NARROWEST * plan.lanes, min(WIDEST, extent // wanted))
-    if _constant(plan.inner[-1]):
+    if is_constant(plan.inner[-1]):
         if chunk >= extent:
             return plan
         pieces = -(-extent // chunk)  # an even share, in whole vectors
@@ -233,5 +233,6 @@ def _with_chunks(plan: Plan, target: Target) -> Plan:
     return replace(plan, chunk=chunk)
 
 
-def _constant(group: Sequence[GroupAxis]) -> bool:
+def is_constant(group: Sequence[GroupAxis]) -> bool:
+    """Whether the extents of axes are numbers."""
     return all(isinstance(axis.size, IntImm) for axis in group)

@@ -20,7 +20,7 @@ from ...schedule.schedule import Schedule
 from ..domain import GroupAxis
 from ..loops import reduces
 from ..sizes import Sizes
-from .choices import CHUNK, PARALLEL_WORK, PARTS, PASS_WORK, Plan, plan_of, size
+from .choices import CHUNK, PARALLEL_WORK, PARTS, PASS_WORK, Plan, is_constant, plan_of, size
 from .fusion_groups import FusionGroup, fusion_groups_of, recompute_kept
 from .nests import LANES, SUMS, ParallelLoop, axis_loops, make_nests, parallelize, walked
 
@@ -96,9 +96,12 @@ def _factor(sch: Schedule, fusion: FusionGroup, plan: Plan, name: str) -> LoopRV
     places = [walked(sch, loops, group) for group in spatial]
     steps = [walked(sch, loops, group) for group in reduced]
     part, steps[at or 0] = sch.split(steps[at or 0], [None, _length(plan, at or 0)])
-    inner = [*places[:-1], *steps, *places[-1:]] if plan.method == "strided" else [*places, *steps]
-    sch.reorder(part, *inner, *units)
     strided = plan.method == "strided"
+    if strided and plan.chunk and not is_constant(spatial[-1]):
+        # So few columns that their sums stay near the core, however many there turn out to be.
+        places[-1:] = sch.split(places[-1], [None, plan.chunk])
+    inner = [*places[:-1], *steps, *places[-1:]] if strided else [*places, *steps]
+    sch.reorder(part, *inner, *units)
     # What the parts gave is read in vectors as well: along the results, or along the parts.
     parts = sch.rfactor(part, 0 if strided else _rank(sch, rv))
     own = sch.get_loops(parts)
