@@ -8,6 +8,7 @@ from functools import partial
 from ..base import Target
 from ..base.compiling import compiling
 from ..base.settings import settings
+from ..base.sums import COMPENSATED
 from ..graph.nodes import Graph, Tensor
 from ..graph.optimize import Report
 from ..graph.partition import Group
@@ -16,12 +17,11 @@ from ..graph.simplify import simplify
 from ..graph.to_tir.blocks import block_function
 from ..graph.to_tir.group import group_kernel
 from ..graph.to_tir.kernel import Machine
+from ..graph.to_tir.products import suits_panels
 from ..plan import plan_in_place, plan_kernel
 from ..runtime import parallel
 from ..tir import PrimFunc
 
-#: Kinds of groups that `schedule_cpu` makes; products have templates of their own.
-_SCHEDULED = ("formulas", "reductions", "several")
 #: Called with the name of a step and the graph after it.
 Watch = Callable[[str, Graph], None]
 
@@ -57,7 +57,8 @@ def machine_of(target: Target) -> Machine:
 
 def is_scheduled(group: Group) -> bool:
     """Whether the CPU kernel of a group is made by a schedule, as the settings say."""
-    return settings().planner == "groups" and group.kind in _SCHEDULED
+    panels = group.kind in ("matmul", "conv") and suits_panels(group.anchor)
+    return settings().planner == "groups" and not panels
 
 
 def _kernel_maker(
@@ -71,7 +72,7 @@ def _kernel_maker(
         if not is_scheduled(group):
             return group_kernel(group, name, machine)
         blocks, tensors = block_function(group, name)
-        blocks = blocks.with_attr("outputs", len(group.outputs))
+        blocks = blocks.with_attr({"outputs": len(group.outputs), COMPENSATED: True})
         planned[name] = plan_kernel(blocks, target.with_cores(threads_of(target)))
         return planned[name].func, tensors
 

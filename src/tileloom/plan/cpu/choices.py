@@ -17,9 +17,10 @@ from ...expr import Expr, IntImm, Var, free_vars
 from ...schedule.schedule import Schedule
 from ...tir import Block
 from ..domain import Domain, GroupAxis, accesses
+from ..loops import reduces
 from ..sizes import Sizes
 from .fusion_groups import FusionGroup, kept_bytes, recompute_kept, widest_bits, work
-from .transposed import as_written, transposed_axes
+from .transposed import as_written, dims_of, transposed_axes
 
 Method = Literal["elementwise", "contiguous", "strided"]
 
@@ -31,10 +32,14 @@ PASS_WORK = 8
 SCRATCH_BYTES = 1 << 17
 #: The widest block of columns, and the least: their sums stay in the nearest cache.
 WIDEST, NARROWEST = 1024, 8
+#: The widest one whose rows are read once, and several at a time.
+WIDEST_ONCE = 4096
 #: So many chunks of columns are enough for the workers that there may be.
 SHARES = 8
 #: Vectors of partial results in one pass over a row.
 PARTS = 4
+#: Rows that a strided reduction adds at a time.
+ROWS = 8
 #: Elements that a worker takes at a time from one long row.
 CHUNK = 1 << 14
 #: The longest side of a tile that is transposed, and how many a worker takes at a time.
@@ -56,6 +61,8 @@ class Plan:
         transposed: whether the axes before the innermost ones are read along their own elements, so
             that both are walked in square tiles.
         share: so many steps of the shared loop are worth a worker; 0 where all are, for sure.
+        rows: of a strided reduction, how many rows are added at a time: their elements come from
+            memory side by side, and the sums are loaded and stored once for all of them.
     """
 
     method: Method
@@ -67,6 +74,7 @@ class Plan:
     work: int
     transposed: bool = False
     share: int = 0
+    rows: int = 1
 
     @property
     def cut(self) -> int:
@@ -105,7 +113,7 @@ def plan_of(sch: Schedule, fusion: FusionGroup, target: Target, sizes: Sizes) ->
     reduced = _chains(domain.reduced, blocks, domain)
     method = _method(spatial, reduced, lanes)
     if method == "contiguous":
-        outer, inner = spatial, reduced
+        outer, inner = _read_once(spatial, blocks, domain), reduced
         # What is done once a row, with an index in int64 for example, is not done in vectors.
         lanes = target.lanes(widest_bits(b for b in blocks if fusion.full(b.name_hint)))
     else:
@@ -116,6 +124,9 @@ def plan_of(sch: Schedule, fusion: FusionGroup, target: Target, sizes: Sizes) ->
         outer, inner = [g for g in outer if g is not across], [across, *inner]
     amount, parallel, sure = _workers(blocks, fusion, target, sizes)
     plan = Plan(method, outer, inner, 0, lanes, parallel, amount, across is not None)
+    full = [block for block in blocks if fusion.full(block.name_hint)]
+    if method == "strided" and is_constant(reduced[-1]) and all(map(reduces, full)):
+        plan = replace(plan, rows=ROWS if size(reduced[-1]) >= 2 * ROWS else 1)
     if method != "contiguous" and inner:
         plan = _with_chunks(plan, target)
     return plan if sure or not parallel else replace(plan, share=_worth(plan))
@@ -137,6 +148,23 @@ def _method(
         return "strided"
     enough = size(reduced[-1]) >= lanes or size(spatial[-1]) < lanes
     return "contiguous" if enough else "strided"
+
+
+def _read_once(
+    groups: Sequence[list[GroupAxis]], blocks: Sequence[Block], domain: Domain
+) -> list[list[GroupAxis]]:
+    """The loops in an order in which the largest operand is read from memory once.
+
+    Axes that it does not have are innermost: its rows are in the cache for all their steps.
+    """
+    largest, has = 0, set[GroupAxis]()
+    for block in blocks:
+        for buffer in {region.buffer for region in block.reads} if reduces(block) else ():
+            axes = {axis for axis in dims_of(block, domain, buffer) if axis is not None}
+            amount = prod(axis.extent for axis in axes)
+            if amount > largest:
+                largest, has = amount, axes
+    return sorted(groups, key=lambda group: has.isdisjoint(group))
 
 
 def _chains(
@@ -221,8 +249,8 @@ def _with_chunks(plan: Plan, target: Target) -> Plan:
         chunk = max(16 * plan.lanes, -(-extent // max(1, 4 * workers // rows)))
         chunk = CHUNK if not is_constant(plan.inner[-1]) else min(chunk, CHUNK)
     else:
-        wanted = -(-SHARES // rows)  # whoever is there: chunks say in which order sums are made
-        chunk = max(NARROWEST * plan.lanes, min(WIDEST, extent // wanted))
+        shares, widest = (workers, WIDEST_ONCE) if plan.rows > 1 else (SHARES, WIDEST)
+        chunk = max(NARROWEST * plan.lanes, min(widest, extent // -(-shares // rows)))
     if is_constant(plan.inner[-1]):
         if chunk >= extent:
             return plan

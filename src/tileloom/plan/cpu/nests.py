@@ -129,6 +129,10 @@ def _cut(sch: Schedule, fusion: FusionGroup, plan: Plan, name: str, depth: int) 
         if len(inner) > 1:
             sch.reorder(chunk, *inner)
         outer.append(chunk)
+    if plan.rows > 1 and any(axis in own for axis in fusion.domain.reduced):
+        inner[-2], row = sch.split(inner[-2], [None, plan.rows])
+        sch.reorder(inner[-1], row)
+        sch.unroll(row)
     return len(outer) + len(inner)
 
 

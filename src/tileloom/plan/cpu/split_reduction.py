@@ -101,14 +101,14 @@ def _factor(sch: Schedule, fusion: FusionGroup, plan: Plan, name: str) -> LoopRV
         # So few columns that their sums stay near the core, however many there turn out to be.
         places[-1:] = sch.split(places[-1], [None, plan.chunk])
     inner = [*places[:-1], *steps, *places[-1:]] if strided else [*places, *steps]
-    sch.reorder(part, *inner, *units)
+    sch.reorder(part, *units, *inner)
     # What the parts gave is read in vectors as well: along the results, or along the parts.
     parts = sch.rfactor(part, 0 if strided else _rank(sch, rv))
     own = sch.get_loops(parts)
-    _mark(sch, own[len(inner)], plan, not strided)
+    _mark(sch, own[-1], plan, not strided)
     combined, *results = sch.get_loops(rv)
     if strided:
-        _mark(sch, results[len(places) - 1], plan, False)
+        _mark(sch, results[-1], plan, False)
     else:
         if results:
             sch.reorder(*results, combined)
