@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph.random_graphs import random_arrays, random_graph
-from tileloom.base.settings import override
 from tileloom.base.target import Target
 from tileloom.driver import compile_graph, plan_graph
 from tileloom.graph import ops
@@ -49,13 +48,6 @@ def test_random_graphs(seed, steps, kind) -> None:
 @given(st.integers(0, 1 << 30), st.integers(1, 15))
 def test_random_graphs_of_large_tensors(seed, steps) -> None:
     check(random_graph(seed, steps, large=True), seed)
-
-
-@settings(max_examples=25)
-@given(st.integers(0, 1 << 30), st.integers(1, 20), st.sampled_from(KINDS), st.booleans())
-def test_random_graphs_by_schedules(seed, steps, kind, large) -> None:
-    with override(planner="groups"):
-        check(random_graph(seed, steps, kind, large), seed)
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from tileloom.graph import ops
 from tileloom.graph.hoist import hoist
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.run import run
-from tileloom.graph.to_tir.kernel import Machine
+from tileloom.graph.to_tir.machine import Machine
 
 MACHINE = Machine(512)
 

@@ -17,14 +17,8 @@ def error(got: object, exact: object) -> float:
     return float(np.max(np.abs(np.asarray(got, "float64") - value) / np.abs(value)))
 
 
-@pytest.fixture(params=["templates", "groups"])
-def planner(request: pytest.FixtureRequest) -> object:
-    with override(planner=request.param):
-        yield request.param
-
-
 @pytest.mark.parametrize("n", [10**3, 10**4, 10**5, 10**6, 10**7, 10**8])
-def test_the_error_of_a_sum_does_not_grow(n: int, planner: str) -> None:
+def test_the_error_of_a_sum_does_not_grow(n: int) -> None:
     result = tileloom.jit(lambda x: np.sum(np.broadcast_to(x, (n,)) * np.float32(1)))(TENTH)
     assert error(result, n * float(TENTH)) < 1e-6
 
@@ -39,7 +33,7 @@ def test_the_error_of_a_sum_does_not_grow(n: int, planner: str) -> None:
         ((7, 99991), 1),
     ],
 )
-def test_rows_and_columns(shape: tuple[int, ...], axis: int, planner: str) -> None:
+def test_rows_and_columns(shape: tuple[int, ...], axis: int) -> None:
     values = np.full(shape, TENTH)
     result = tileloom.jit(lambda x: np.sum(x, axis=axis))(values)
     assert error(result, values.sum(axis, dtype="float64")) < 1e-6
@@ -78,7 +72,7 @@ def softmax(x: np.ndarray) -> np.ndarray:
     ],
 )
 def test_threads_do_not_change_a_sum(
-    shape: tuple[int, ...], function: Callable[..., object], planner: str
+    shape: tuple[int, ...], function: Callable[..., object]
 ) -> None:
     values = np.random.default_rng(1).random(shape, "float32")
     found = []

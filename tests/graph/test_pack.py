@@ -16,7 +16,7 @@ from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.op import apply1
 from tileloom.graph.pack import pack_weights
 from tileloom.graph.run import run
-from tileloom.graph.to_tir.kernel import Machine
+from tileloom.graph.to_tir.machine import Machine
 
 MACHINE = Machine(512)
 

@@ -57,12 +57,6 @@ def _parse_threading(text: str) -> str:
     return text
 
 
-def _parse_planner(text: str) -> str:
-    if text not in ("templates", "groups"):
-        raise ValueError("one of templates, groups")
-    return text
-
-
 def _parse_path(text: str) -> Path | None:
     try:
         return Path(text).expanduser() if text else None
@@ -131,12 +125,6 @@ class Settings:
         _parse_names,
         (),
         "rules of the graph optimiser: exact, finite-only or reassociating; +NAME, -NAME, none",
-    )
-    planner: str = _setting(
-        "TILELOOM_PLANNER",
-        _parse_planner,
-        "groups",
-        "CPU kernels of formulas and reductions by: templates (of loops), groups (by a schedule)",
     )
     traces: Path | None = _setting(  # noqa: RUF009
         "TILELOOM_TRACES",

@@ -94,7 +94,7 @@ def _compiled(
     constants = constants_of(graph)
     digests = {id(array): digest(array) for array in constants}
     known = settings()
-    chosen = known.optimize, known.planner, known.check, file_stamp(known.traces)
+    chosen = known.optimize, known.check, file_stamp(known.traces)
     how = f"{replaced or {}} {exact} {chosen} {about}"
     key = cache_key("graph", backend.key, stamp(), graph_key(graph, digests), how)
     given = {digests[id(array)]: array for array in constants}

@@ -7,16 +7,15 @@ from functools import partial
 
 from ..base import Target
 from ..base.compiling import compiling
-from ..base.settings import settings
 from ..base.sums import COMPENSATED
 from ..graph.nodes import Graph, Tensor
 from ..graph.optimize import Report
-from ..graph.partition import Group
+from ..graph.partition import Device, Group
 from ..graph.program import MakeKernel, Planned, Program, build_program
 from ..graph.simplify import simplify
 from ..graph.to_tir.blocks import block_function
 from ..graph.to_tir.group import group_kernel
-from ..graph.to_tir.kernel import Machine
+from ..graph.to_tir.machine import Machine
 from ..graph.to_tir.products import suits_panels
 from ..plan import plan_in_place, plan_kernel
 from ..runtime import parallel
@@ -40,7 +39,7 @@ def plan_graph(
     packed = simplify(graph, machine, watch, report)
     planned: dict[str, Planned] = {}
     make = _kernel_maker(machine, target, planned)
-    program = build_program(packed, machine, kernel=make)
+    program = build_program(packed, Device.of(machine.workers), make)
     program.planned, program.plan_in_place = planned, partial(_plan_in_place, target)
     return program
 
@@ -51,22 +50,17 @@ def threads_of(target: Target) -> int:
 
 
 def machine_of(target: Target) -> Machine:
-    """What the loop templates know of a CPU."""
+    """What is asked about a CPU."""
     return Machine(target.vector_bits, threads_of(target), features=frozenset(target.features))
 
 
 def is_scheduled(group: Group) -> bool:
-    """Whether the CPU kernel of a group is made by a schedule, as the settings say."""
-    panels = group.kind in ("matmul", "conv") and suits_panels(group.anchor)
-    return settings().planner == "groups" and not panels
+    """Whether the CPU kernel of a group is made by a schedule; else it is a product of panels."""
+    return group.kind not in ("matmul", "conv") or not suits_panels(group.anchor)
 
 
-def _kernel_maker(
-    machine: Machine, target: Target, planned: dict[str, Planned]
-) -> MakeKernel | None:
-    """What makes CPU kernels of formulas and reductions, as the settings say; None: templates."""
-    if settings().planner == "templates":
-        return None
+def _kernel_maker(machine: Machine, target: Target, planned: dict[str, Planned]) -> MakeKernel:
+    """What makes CPU kernels; `planned` receives those that are scheduled."""
 
     def kernel(group: Group, name: str) -> tuple[PrimFunc, list[Tensor]]:
         if not is_scheduled(group):

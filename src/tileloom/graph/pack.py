@@ -15,7 +15,7 @@ from .nodes import Graph, Node, Tensor, TensorType
 from .op import REGISTRY, apply1
 from .ops.matmul import packed_type
 from .to_tir.gemm_plan import choose_microkernel, panel_width
-from .to_tir.kernel import Machine
+from .to_tir.machine import Machine
 from .to_tir.products import accumulator_of, matmul_extents, suits_panels
 
 

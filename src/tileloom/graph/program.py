@@ -19,9 +19,6 @@ from .partition import Device, Group, Partition, partition
 from .share_code import share_code, signature
 from .space import Space
 from .symbols import bounds_of, space_of_graph
-from .to_tir.group import group_kernel
-from .to_tir.kernel import Machine
-from .to_tir.stages import PlanRefused
 from .traffic import Traffic, traffic_of, traffic_unfused
 from .variants import Bucket, kernel_variants
 
@@ -149,35 +146,32 @@ MakeKernel = Callable[[Group, str], tuple[PrimFunc, list[Tensor]]]
 
 def build_program(
     graph: Graph,
-    machine: Machine,
-    device: Device | None = None,
-    kernel: MakeKernel | None = None,
+    device: Device,
+    kernel: MakeKernel,
     ready: Callable[[Node], bool] = lambda node: node.op.compute is not None,
 ) -> Program:
     """The program of a graph without composite ops.
 
     Args:
-        machine: the CPU that runs it.
-        device: what the graph is partitioned for, where that is not the CPU.
-        kernel: what makes the kernels, where that is not the templates of loops.
+        device: what the graph is partitioned for.
+        kernel: what makes the kernels.
         ready: whether there is a kernel for a node that stands alone; else the host computes it.
     """
-    return _Builder(graph, machine, device, kernel, ready).build()
+    return _Builder(graph, device, kernel, ready).build()
 
 
 class _Builder:
     def __init__(
         self,
         graph: Graph,
-        machine: Machine,
-        device: Device | None,
-        kernel: MakeKernel | None,
+        device: Device,
+        kernel: MakeKernel,
         ready: Callable[[Node], bool],
     ) -> None:
         self.graph = graph
         self.ready = ready
-        self.device = device or Device.of(machine.workers)
-        self.make = kernel or (lambda group, name: group_kernel(group, name, machine))
+        self.device = device
+        self.make = kernel
         self.functions: dict[str, PrimFunc] = {}
         self.known: dict[Any, tuple[str, list[int]]] = {}
         self.storage: dict[Tensor, Tensor] = {}
@@ -241,12 +235,9 @@ class _Builder:
                 self.functions[name] = func
             else:
                 make = partial(self.make, group)
-                try:
-                    made, tensors, self.buckets[name] = kernel_variants(
-                        make, name, self.space, self.device.most_variants
-                    )
-                except PlanRefused as reason:
-                    raise UnsupportedError(f"{group} over symbolic extents: {reason}") from reason
+                made, tensors, self.buckets[name] = kernel_variants(
+                    make, name, self.space, self.device.most_variants
+                )
                 self.functions |= made
             self.known[key] = name, [operands.index(t) for t in tensors]
         name, order = self.known[key]

@@ -15,7 +15,7 @@ from .split_windows import split_windows
 
 if TYPE_CHECKING:
     from .optimize import Report
-    from .to_tir.kernel import Machine
+    from .to_tir.machine import Machine
 
 #: Called with the name of a step and the graph after it.
 Watch = Callable[[str, Graph], None]

@@ -51,6 +51,7 @@ from ..tir import (
 from .common import IF_THEN_ELSE, conjunction, fresh_copy, has_load, replace_vars
 from .vector_body import Vectorizer, negate
 from .vector_totals import (
+    COLUMNS,
     Total,
     add_columns,
     find_totals,
@@ -62,8 +63,10 @@ from .vector_totals import (
 LANES, PARTS, TILE = "vector_lanes", "vector_parts", "vector_tile"
 #: So few vectors are written out: what they add up in stays in registers.
 WRITTEN_OUT = 4
-#: The same for columns of sums whose formulas are short, and how many statements that may make.
-COLUMNS, STATEMENTS = 24, 64
+#: Columns of sums are written out where that does not make more statements than this.
+STATEMENTS = 64
+#: So many columns of sums, of which several rows are added at a time, lie in the nearest cache.
+NEAR = 4096
 
 
 def annotated_chain(loop: For) -> list[For] | None:
@@ -107,8 +110,10 @@ class Strips:
         if isinstance(loop.extent, IntImm):
             self.width = min(self.width, 1 << max(0, loop.extent.value - 1).bit_length())
         most = min(COLUMNS, STATEMENTS // _short_stores(loop.body))
-        most = max(WRITTEN_OUT, most)
-        if outer and most_steps(loop) <= most * self.width:
+        most = max(WRITTEN_OUT, most) * self.width
+        if isinstance(loop.body, For) and loop.body.kind == UNROLLED:
+            most = max(most, NEAR)
+        if outer and most_steps(loop) <= most:
             loop, self.columns = keep_columns(loop, outer[-1], self.width)
         self.loop = loop
         totals = list(find_totals(loop))
@@ -244,8 +249,15 @@ class Strips:
 
     def _start(self, total: Total) -> Iterator[Stmt]:
         unit = broadcast_to(total.unit, self.width)
-        size = total.parts.shape[0]
-        for part in range(size.value // self.width if isinstance(size, IntImm) else 0):
+        count = (total.parts.static_shape or (0,))[0] // self.width
+        if count > COLUMNS:
+            var = Var("v", self.kind)
+            start: Expr = var * const(self.width, self.kind)
+            at = Ramp(start, const(1, self.kind), self.width) if self.width > 1 else start
+            clear = BufferStore(total.parts, unit, (at,))
+            yield For(var, const(0, self.kind), const(count, self.kind), SERIAL, clear)
+            return
+        for part in range(count):
             yield BufferStore(total.parts, unit, (self._at(part),))
 
     def _finish(self, total: Total) -> Stmt:

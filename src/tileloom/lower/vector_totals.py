@@ -26,6 +26,7 @@ from ..expr import (
 )
 from ..expr.analyzer import Analyzer
 from ..tir import (
+    SERIAL,
     Allocate,
     Buffer,
     BufferLoad,
@@ -43,6 +44,9 @@ from .common import Replacer, has_load, loaded_buffers, replace_vars
 from .linear import linear
 from .thread_reductions import identity
 from .vector_body import CannotVectorize, Vectorizer
+
+#: So many vectors of columns of sums are written out, which stay in registers; more are a loop.
+COLUMNS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,24 +190,32 @@ def add_columns(total: Total, loop: For, width: int) -> Iterator[Stmt]:
     kind = loop.loop_var.dtype
     known = isinstance(loop.extent, IntImm)
     extent = most_steps(loop)
-    for start in range(0, extent, width):
-        lane, hole = Var("lane", kind), Var("columns", total.parts.dtype)
-        at = {loop.loop_var: loop.min + const(start, kind) + lane}
-        store = total.store.replace(
-            value=total.op(BufferLoad(total.store.buffer, total.store.indices), hole)
-        )
-        body: Stmt = replace_vars(store, at)
-        if not known or extent - start < width:
-            body = IfThenElse(binary(LT, lane, loop.extent - const(start, kind)), body)
-        place = const(start, kind)
-        if width == 1:
-            part = BufferLoad(total.parts, (place,))
-            yield replace_vars(body, {lane: const(0, kind), hole: part})
-            continue
-        vectorizer = Vectorizer(lane, Ramp(const(0, kind), const(1, kind), width))
-        ramp = Ramp(place, const(1, kind), width)
-        vectorizer.values[hole] = BufferLoad(total.parts, (ramp,))
-        yield vectorizer.visit(body)
+    whole = extent // width if known else 0
+    if whole > COLUMNS:
+        var = Var("v", kind)
+        body = _add_column(total, loop, width, var * const(width, kind), None)
+        yield For(var, const(0, kind), const(whole, kind), SERIAL, body)
+    for start in range(whole * width if whole > COLUMNS else 0, extent, width):
+        left = None if known and extent - start >= width else loop.extent - const(start, kind)
+        yield _add_column(total, loop, width, const(start, kind), left)
+
+
+def _add_column(total: Total, loop: For, width: int, start: Expr, left: Expr | None) -> Stmt:
+    """A vector of columns from `start` on, of which so many are left."""
+    kind = loop.loop_var.dtype
+    lane, hole = Var("lane", kind), Var("columns", total.parts.dtype)
+    at = {loop.loop_var: loop.min + start + lane}
+    store = total.store.replace(
+        value=total.op(BufferLoad(total.store.buffer, total.store.indices), hole)
+    )
+    body: Stmt = replace_vars(store, at)
+    if left is not None:
+        body = IfThenElse(binary(LT, lane, left), body)
+    if width == 1:
+        return replace_vars(body, {lane: const(0, kind), hole: BufferLoad(total.parts, (start,))})
+    vectorizer = Vectorizer(lane, Ramp(const(0, kind), const(1, kind), width))
+    vectorizer.values[hole] = BufferLoad(total.parts, (Ramp(start, const(1, kind), width),))
+    return vectorizer.visit(body)
 
 
 # ---------------------------------------------------------------------------- indices

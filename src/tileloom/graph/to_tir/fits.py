@@ -267,21 +267,6 @@ def rows_fit(
     return Nest(*domain).fit(nodes, kept)
 
 
-def turned_results(
-    nodes: Sequence[Node],
-    kept: Collection[Tensor],
-    domain: tuple[Sequence[int], Collection[int]] | None,
-) -> dict[Tensor, Layout]:
-    """What a nest stores in another order than it walks its domain in, and how."""
-    if not any(node.op.name == "transpose" for node in nodes):
-        return {}
-    nest = _formula_nest(nodes, kept) if domain is None else Nest(*domain)
-    if nest is None:
-        return {}
-    nest.fit(nodes, kept)
-    return {tensor: layout for tensor, layout in nest.turned.items() if tensor in kept}
-
-
 def _formula_nest(nodes: Sequence[Node], kept: Collection[Tensor]) -> Nest | None:
     results = [t for node in nodes for t in node.outputs if t in kept]
     return Nest(results[0].shape, None) if results else None

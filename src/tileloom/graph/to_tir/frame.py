@@ -6,7 +6,7 @@ wherever all accesses of a kernel step through them as through one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ... import compute as te
@@ -37,10 +37,6 @@ class Axis:
         """A name for loops over it."""
         return "_".join(part.name for part in self.parts)
 
-    def stride(self, form: Linear) -> int | None:
-        """How far one step moves; None when unevenly."""
-        return form.stride(self.parts[-1])
-
     def values(self, position: Expr) -> dict[Var, Expr]:
         """The program's variables, in their types, at a position of this axis."""
         if len(self.parts) == 1:
@@ -51,31 +47,6 @@ class Axis:
             value = position if above == self.extent else position % above
             found[part] = cast(part.dtype, value // step if step != 1 else value)
         return found
-
-
-def merge_axes(
-    axes: Sequence[Axis], forms: Iterable[Linear], apart: Collection[Var] = ()
-) -> list[Axis]:
-    """Neighbouring axes of one kind fused where every access allows it, but for those `apart`."""
-    accesses = list(forms)
-    result: list[Axis] = []
-    for axis in axes:
-        last = result[-1] if result else None
-        if last is not None and not {*last.parts, *axis.parts}.isdisjoint(apart):
-            last = None
-        if last is not None and last.reduce == axis.reduce and _chained(last, axis, accesses):
-            result[-1] = Axis(last.parts + axis.parts, last.extents + axis.extents, axis.reduce)
-        else:
-            result.append(axis)
-    return result
-
-
-def _chained(outer: Axis, inner: Axis, forms: Sequence[Linear]) -> bool:
-    for form in forms:
-        far, near = outer.stride(form), inner.stride(form)
-        if far is None or near is None or far != near * inner.extent:
-            return False
-    return True
 
 
 #: How a load of a tensor that the kernel itself makes is answered, given its indices.

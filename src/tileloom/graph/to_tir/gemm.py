@@ -22,11 +22,10 @@ from .gemm_pack import Packing
 from .gemm_plan import Plan, Product, Stretch, Strip
 from .gemm_sums import Sums
 from .microkernels import Panel, Rows
-from .nest import PARALLEL_WORK, loop, with_workers
-from .reducing import allocate
+from .nest import PARALLEL_WORK, allocate, loop, with_workers
 
 if TYPE_CHECKING:
-    from .kernel import Machine
+    from .machine import Machine
 
 #: Depth of a packed panel in steps: its columns and a strip of the left operand share the inner
 #: caches.

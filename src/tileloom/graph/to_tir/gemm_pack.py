@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from ...base.errors import InternalError
 from ...compute.math import if_then_else
 from ...expr import Call, Expr, Min, Ramp, Var, cast, const
-from ...tir import SERIAL, Buffer, BufferLoad, BufferStore, For, Stmt, make_buffer, seq
+from ...expr.turning import turned
+from ...tir import SERIAL, Buffer, BufferLoad, BufferStore, For, LetStmt, Stmt, make_buffer, seq
 from .gemm_plan import Plan, Stretch, Strip
 from .microkernels import Rows
-from .nest import loop, vector
-from .reducing import allocate
-from .tiles import store_turned
+from .nest import allocate, loop, vector
 from .words import load_words, words_across
 
 
@@ -174,7 +173,7 @@ class Packing:
                 line: Expr = p * stretch.room + start + b
                 return line * self.nr + u * n  # type: ignore[no-any-return]
 
-            return seq(*map(line, range(n)), store_turned(lines, packed, place))
+            return seq(*map(line, range(n)), _store_transposed(lines, packed, place))
 
         return allocate(square, seq(*map(turn, range(self.nr // n))))
 
@@ -299,7 +298,7 @@ class Packing:
             return row
 
         lines = [BufferLoad(square, [Ramp(const(a * n), const(1), n)]) for a in range(n)]
-        return allocate(square, seq(*map(line, range(n)), store_turned(lines, to.copy, place)))
+        return allocate(square, seq(*map(line, range(n)), _store_transposed(lines, to.copy, place)))
 
 
 @dataclass(frozen=True)
@@ -311,3 +310,20 @@ class _Copy:
     stretch: Stretch
     copy: Buffer
     step: int
+
+
+def _store_transposed(
+    vectors: Sequence[Expr], memory: Buffer, place: Callable[[int], Expr]
+) -> Stmt:
+    """Store the columns of a square whose rows are `vectors`: column b from `place(b)` on."""
+    n = len(vectors)
+    bound, columns = turned(vectors)
+    stmt: Stmt = seq(
+        *(
+            BufferStore(memory, value, (Ramp(place(b), const(1), n),))
+            for b, value in enumerate(columns)
+        )
+    )
+    for var, value in reversed(bound):
+        stmt = LetStmt(var, value, stmt)
+    return stmt

@@ -17,7 +17,7 @@ from .microkernels import Dot, Fma, MicroKernel, Tiles
 from .words import load_words, word_of
 
 if TYPE_CHECKING:
-    from .kernel import Machine
+    from .machine import Machine
 
 #: Panels that must read a strip of the left operand to make up for copying it.
 WORTH_COPYING = 4

@@ -9,8 +9,7 @@ from ...expr import EQ, Expr, Var, const
 from ...tir import SERIAL, Buffer, BufferLoad, BufferStore, For, IfThenElse, Stmt, make_buffer, seq
 from ..symbols import is_symbolic
 from .gemm_plan import Plan, Stretch, Strip
-from .nest import guarded, loop, vector
-from .reducing import allocate
+from .nest import allocate, guarded, loop, vector
 
 
 class Sums:

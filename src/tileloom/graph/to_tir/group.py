@@ -1,103 +1,71 @@
-"""A group of graph nodes to a kernel."""
+"""A product of packed panels with its prologues and epilogues to a kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ... import compute as te
+from ...base.errors import InternalError
 from ...base.sums import COMPENSATED
 from ...expr import Var, const
-from ...tir import Buffer, PrimFunc, Stmt, make_buffer, seq
+from ...tir import Buffer, PrimFunc, make_buffer
 from ..nodes import Node, Tensor
 from ..partition.group import Group
-from .fits import turned_results
 from .fits_product import product_fit
-from .kernel import Body, Machine, plain_body, product_body
-from .products import is_thin, suits_panels
-from .reducing import allocate
-from .share import side_by_side
+from .machine import Machine
+from .products import Anchored, anchored_kernel
 
 
 def group_kernel(group: Group, name: str, machine: Machine) -> tuple[PrimFunc, list[Tensor]]:
-    """The kernel of a group, and the tensors that its parameters are: inputs, then outputs.
+    """The kernel of a group around a matrix product or convolution that `suits_panels`.
 
     Constants of one element are written into the formulas and are not among the parameters, but
     for the group's `operands`.
+
+    Returns:
+        The kernel, and the tensors that its parameters are: inputs, then outputs.
     """
     tensors = [t for t in group.inputs if not _is_literal(t, group)]
+    operands = [*tensors, *group.outputs]
     memory = {t: _row(t, f"in{k}") for k, t in enumerate(tensors)}
     memory |= {t: _row(t, f"out{k}") for k, t in enumerate(group.outputs)}
-    own = [t for part in group.parts for t in part.outputs if t not in memory]
-    memory |= {t: _row(t, f"kept{k}") for k, t in enumerate(own)}
-    body = seq(*(_phase(phase, memory, machine) for phase in group.phases or ((group,),)))
-    for tensor in reversed(own):
-        body = allocate(memory[tensor], body)
-    operands = [*tensors, *group.outputs]
-    buffers = [memory[tensor] for tensor in operands]
-    params = [Var(buffer.name, "handle") for buffer in buffers]
-    attrs = {"global_symbol": name, "tir.noalias": True, "outputs": len(group.outputs)}
-    attrs |= {COMPENSATED: True}
-    func = PrimFunc(tuple(params), body, dict(zip(params, buffers, strict=True)), attrs)
-    return func, operands
-
-
-def _phase(parts: Sequence[Group], memory: Mapping[Tensor, Buffer], machine: Machine) -> Stmt:
-    if len(parts) == 1:
-        return part_body(parts[0], memory, machine).stmt
-    return side_by_side(lambda how: [part_body(p, memory, how) for p in parts], machine)
-
-
-def part_body(part: Group, memory: Mapping[Tensor, Buffer], machine: Machine) -> Body:
-    """The loops of a part over the memory of its tensors."""
-    made: dict[Tensor, te.Tensor] = {}
     buffers: dict[te.Tensor, Buffer] = {}
-    for tensor in part.inputs:
+    made: dict[Tensor, te.Tensor] = {}
+    for tensor in group.inputs:
         if tensor not in memory:
             made[tensor] = _literal(tensor)
         else:
             made[tensor] = te.placeholder(tensor.shape, tensor.dtype, memory[tensor].name)
             buffers[made[tensor]] = memory[tensor]
-    has_product = part.kind in ("matmul", "conv")
-    panels = has_product and suits_panels(part.anchor)
-    anchor = part.anchor if panels or (has_product and _is_thin(part)) else None
-    for node in part.nodes:
-        if node is anchor:
-            tensor = node.outputs[0]
-            made[tensor] = te.placeholder(tensor.shape, tensor.dtype, "product")
+    product = group.anchor.outputs[0]
+    for node in group.nodes:
+        if node is group.anchor:
+            made[product] = te.placeholder(product.shape, product.dtype, "product")
         else:
             made.update(zip(node.outputs, _formulas(node, made), strict=True))
-    result = None if anchor is None else made[anchor.outputs[0]]
     outputs = []
-    for k, tensor in enumerate(part.outputs):
-        output = made[tensor]
-        if output is not result:
-            output = _named(output, tensor, k)
+    for k, tensor in enumerate(group.outputs):
+        output = made[tensor] if tensor is product else _named(made[tensor], tensor, k)
         outputs.append(output)
         buffers[output] = memory[tensor]
-    if anchor is None or result is None:
-        turned = turned_results(part.nodes, part.outputs, part.domain)
-        pairs = zip(outputs, part.outputs, strict=True)
-        found = {output: turned[tensor] for output, tensor in pairs if tensor in turned}
-        return plain_body(outputs, buffers, machine, found)
-    operands = [made[t] for t in anchor.inputs]
-    by_tensor, _ = product_fit(part.nodes, part.outputs, anchor, panels=panels)
+    by_tensor, _ = product_fit(group.nodes, group.outputs, group.anchor, panels=True)
     layouts = {
         output: by_tensor[tensor]
-        for output, tensor in zip(outputs, part.outputs, strict=True)
-        if output is not result
+        for output, tensor in zip(outputs, group.outputs, strict=True)
+        if tensor is not product
     }
-    return product_body(anchor, layouts, operands, result, outputs, buffers, machine)
-
-
-def _is_thin(part: Group) -> bool:
-    """Whether a part is a product with a vector and what is made of its result, one by one."""
-    product = part.anchor.outputs[0]
-    plain = all(t in part.inputs for t in part.anchor.inputs)
-    return (
-        plain
-        and is_thin(part.anchor)
-        and all(t.type.size == product.type.size for t in part.outputs)
-    )
+    factors = [made[t] for t in group.anchor.inputs]
+    kernel = Anchored(group.anchor, factors, made[product], buffers, outputs, layouts)
+    rows = [memory[tensor] for tensor in operands]
+    params = [Var(buffer.name, "handle") for buffer in rows]
+    attrs: dict[str, object] = {
+        "global_symbol": name,
+        "tir.noalias": True,
+        "outputs": len(group.outputs),
+    }
+    attrs[COMPENSATED] = True
+    body = anchored_kernel(kernel, machine)
+    return PrimFunc(tuple(params), body, dict(zip(params, rows, strict=True)), attrs), operands
 
 
 def _is_literal(tensor: Tensor, group: Group) -> bool:
@@ -105,8 +73,7 @@ def _is_literal(tensor: Tensor, group: Group) -> bool:
     value = tensor.value
     if value is None or value.size != 1 or tensor in group.operands:
         return False
-    products = [p.anchor for p in group.parts if p.kind in ("matmul", "conv")]
-    return not any(tensor in product.inputs for product in products)
+    return tensor not in group.anchor.inputs
 
 
 def _row(tensor: Tensor, name: str) -> Buffer:
@@ -115,7 +82,7 @@ def _row(tensor: Tensor, name: str) -> Buffer:
 
 def _formulas(node: Node, made: dict[Tensor, te.Tensor]) -> Sequence[te.Tensor]:
     if node.op.compute is None:
-        raise TypeError(f"{node.op.name} has no formula")
+        raise InternalError(f"{node.op.name} has no compute rule")
     types = [tensor.type for tensor in node.outputs]
     return node.op.compute([made[t] for t in node.inputs], node.attrs, types)
 

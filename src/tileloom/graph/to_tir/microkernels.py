@@ -29,8 +29,7 @@ from ...tir import (
     make_buffer,
     seq,
 )
-from .nest import vector
-from .reducing import allocate
+from .nest import allocate, vector
 from .words import parts_of_a_word
 
 _FLIP_SIGNS = const(-0x7F7F7F80, "int32")  # 0x80 in each byte: between u8 and s8, by 128

@@ -21,12 +21,11 @@ from .frame import Axis, Frame, constantly
 from .gemm import product_kernel
 from .gemm_plan import Element, Lines, Product, Tap
 from .layouts import Layout, is_plain, size_of
-from .reducing import allocate
-from .stages import PlanRefused, Stage, make_stages
-from .thin import Thin, suits_lines, thin_kernel
+from .nest import allocate
+from .stages import Stage, make_stages
 
 if TYPE_CHECKING:
-    from .kernel import Machine
+    from .machine import Machine
 
 #: Bytes after which addresses fall into the same set of the nearest cache.
 CACHE_WAY = 4096
@@ -93,7 +92,7 @@ class Operand:
         self.buffers = buffers
         self.memory = buffers.get(tensor)
         self.shape = tensor.static_shape
-        self.stage = None if self.memory is not None else make_stages([tensor], reuse=False)[-1]
+        self.stage = None if self.memory is not None else make_stages([tensor])[-1]
 
     @property
     def buffer(self) -> Buffer:
@@ -150,13 +149,13 @@ class Anchored:
         self.buffers = buffers
         self.layouts = layouts
         self.operands = [Operand(tensor, buffers) for tensor in operands]
-        self.stages = make_stages([t for t in outputs if t is not result], reuse=False)
+        self.stages = make_stages([t for t in outputs if t is not result])
         self.raw = result in outputs
         self.dtype = accumulator_of(node)
         size = size_of(result.static_shape)
         for stage in self.stages:
             if stage.is_reduction or size_of(stage.extents) != size:
-                raise PlanRefused("an epilogue must have the shape of the product")
+                raise InternalError("an epilogue must have the shape of the product")
 
     def store(self, position: Position, value: Expr) -> Stmt:
         """The results at a position of the product, whose sum is `value`."""
@@ -242,26 +241,6 @@ def _multiplies_as_is(node: Node) -> bool:
     return all(tensor.dtype is accumulator_of(node) for tensor in node.inputs)
 
 
-def is_thin(node: Node) -> bool:
-    """Whether a product has loops of its own as one of a matrix with a vector."""
-    if node.op.name != "matmul" or suits_panels(node) or node.outputs[0].type.size == 0:
-        return False
-    if accumulator_of(node) not in (dtype("float32"), dtype("float64"), dtype("int32")):
-        return False
-    rows, depth, columns = matmul_extents(node)
-    if 1 not in (rows, columns):
-        return False
-    batch = size_of(node.outputs[0].shape[:-2])
-    return suits_lines(batch, rows * columns, depth, along_depth=_along_depth(node))
-
-
-def _along_depth(node: Node) -> bool:
-    """Whether the matrix of a thin product has its depth last."""
-    if node.outputs[0].shape[-2] == 1:
-        return bool(node.attrs["transpose_b"])
-    return not node.attrs["transpose_a"]
-
-
 def matmul_extents(node: Node) -> tuple[int, int, int]:
     """Rows, depth and columns."""
     a = node.inputs[0].shape
@@ -271,8 +250,6 @@ def matmul_extents(node: Node) -> tuple[int, int, int]:
 
 def anchored_kernel(kernel: Anchored, machine: Machine) -> Stmt:
     """The loops of a product with its epilogue."""
-    if not suits_panels(kernel.node):
-        return thin_kernel(_thin(kernel), machine)
     product, room = (_matmul if kernel.node.op.kind == "matmul" else _conv)(kernel)
     body = product_kernel(product, machine)
     return body if room in kernel.buffers.values() else allocate(room, body)
@@ -338,31 +315,6 @@ def _matmul(kernel: Anchored) -> tuple[Product, Buffer]:
         left_collides=depth * kernel.operands[0].dtype.bytes % CACHE_WAY == 0,
     )
     return product, room
-
-
-def _thin(kernel: Anchored) -> Thin:
-    """A product whose left operand is a row, or whose right one is a column."""
-    node = kernel.node
-    rows, depth, columns = matmul_extents(node)
-    batch = node.outputs[0].shape[:-2]
-    left = _operand(kernel, 0, len(batch), node.attrs["transpose_a"])
-    right = _operand(kernel, 1, len(batch), node.attrs["transpose_b"])
-    first, kind = const(0), kernel.dtype
-    if rows == 1:
-        return Thin(
-            batch, columns, depth, kind,
-            lambda at, i, k: cast(kind, right(at, k, i)),
-            lambda at, k: cast(kind, left(at, first, k)),
-            lambda at, i, value: kernel.store(_position([*at, first], i), value),
-            _along_depth(node),
-        )  # fmt: skip
-    return Thin(
-        batch, rows, depth, kind,
-        lambda at, i, k: cast(kind, left(at, i, k)),
-        lambda at, k: cast(kind, right(at, k, first)),
-        lambda at, i, value: kernel.store(_position([*at, i], first), value),
-        _along_depth(node),
-    )  # fmt: skip
 
 
 def _operand(kernel: Anchored, number: int, rank: int, transposed: bool) -> Element:

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from ... import compute as te
 from ...expr import (
-    Call,
-    Div,
     Expr,
     FloorDiv,
     FloorMod,
@@ -29,16 +27,6 @@ from ...expr import (
 )
 from ...expr.analyzer import Analyzer
 from .access import flat_index
-
-_COSTLY = {
-    "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf",
-    "erfc", "silu", "gelu", "gelu_tanh", "sin", "cos", "tan", "asin", "acos", "atan",
-    "atan2", "sinh", "cosh", "asinh", "acosh", "atanh", "pow", "cbrt", "fmod",
-}  # fmt: skip
-
-
-class PlanRefused(Exception):
-    """This template cannot make the kernel; another must. Carries the reason."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,17 +76,10 @@ def topological(outputs: Sequence[te.Tensor]) -> list[te.ComputeOp]:
     return list(done)
 
 
-def make_stages(outputs: Sequence[te.Tensor], *, reuse: bool) -> list[Stage]:
-    """The stages of a kernel, producers first.
-
-    Args:
-        outputs: what the kernel writes.
-        reuse: keep a costly formula that a reduction and something else both read.
-    """
+def make_stages(outputs: Sequence[te.Tensor]) -> list[Stage]:
+    """The stages of a kernel that writes `outputs`, producers first."""
     ops = topological(outputs)
     kept: set[object] = {tensor.op for tensor in outputs} | {op for op in ops if op.reduce_axis}
-    if reuse:
-        kept |= _worth_keeping(ops)
     inlined: dict[te.ComputeOp, tuple[Expr, ...]] = {}
     stages = []
     rows: dict[te.Tensor, Flattened] = {}
@@ -107,30 +88,6 @@ def make_stages(outputs: Sequence[te.Tensor], *, reuse: bool) -> list[Stage]:
         if op in kept:
             stages.append(_stage(op, body, rows))
     return stages
-
-
-def _worth_keeping(ops: Sequence[te.ComputeOp]) -> set[te.ComputeOp]:
-    readers: dict[te.ComputeOp, list[te.ComputeOp]] = {}
-    for op in ops:
-        for tensor in op.input_tensors:
-            if isinstance(tensor.op, te.ComputeOp):
-                readers.setdefault(tensor.op, []).append(op)
-    return {
-        op
-        for op in ops
-        if not op.reduce_axis
-        and len(readers.get(op, ())) > 1
-        and any(reader.reduce_axis for reader in readers[op])
-        and any(map(_is_costly, op.body))
-    }
-
-
-def _is_costly(expr: Expr) -> bool:
-    return any(
-        (isinstance(node, Call) and node.op.removeprefix("tir.") in _COSTLY)
-        or (isinstance(node, Div) and node.dtype.is_float)
-        for node in post_order(expr)
-    )
 
 
 def _inline(

@@ -32,7 +32,7 @@ PASS_WORK = 8
 SCRATCH_BYTES = 1 << 17
 #: The widest block of columns, and the least: their sums stay in the nearest cache.
 WIDEST, NARROWEST = 1024, 8
-#: The widest one whose rows are read once, and several at a time.
+#: The widest one of which several rows are added at a time (see also `NEAR` in `lower`).
 WIDEST_ONCE = 4096
 #: So many chunks of columns are enough for the workers that there may be.
 SHARES = 8
