@@ -168,7 +168,7 @@ def test_too_many_variants_end_in_guards(space: Space) -> None:
 def test_buckets_of_a_program(space: Space) -> None:
     b, s = sizes(space)
     x = Tensor(TensorType((b, s), dtype("float32")), "x")
-    program = plan_graph(Graph([x], [ops.mean(x, 0)]), Target.host())
+    program = plan_graph(Graph([x], [ops.sum(x, 0)]), Target.host())
     assert not space.guards
     (buckets,) = program.buckets.values()
     assert len(buckets) > 1
@@ -184,7 +184,7 @@ def test_constants_prune_buckets() -> None:
         space = Space()
         b, s = symbol(space, "b", 64, 128, 64), symbol(space, "s", low, high, low)
         x = Tensor(TensorType((b, s), dtype("float32")), "x")
-        program = plan_graph(Graph([x], [ops.mean(x, 0)]), Target.host())
+        program = plan_graph(Graph([x], [ops.sum(x, 0)]), Target.host())
         counts.append(len(next(iter(program.buckets.values()))))
     assert counts[1] < counts[0]
 

@@ -80,8 +80,18 @@ def test_sums_of_great_depth_keep_their_digits(turned: bool) -> None:
     np.testing.assert_allclose(got, np.float32(0.1) * 300_000.0, 1e-5)
 
 
-def test_several_lines_are_read_side_by_side() -> None:
+def test_several_rows_are_read_side_by_side() -> None:
     a = Tensor(tensor_type((1, 256), "float32"), "a")
     b = Tensor(tensor_type((256, 512), "float32"), "b")
-    program = str(plan_graph(Graph([a, b], [ops.matmul(a, b)]), Target.host()).module)
-    assert "factor7" in program
+    program = plan_graph(Graph([a, b], [ops.matmul(a, b)]), Target.host())
+    (planned,) = program.planned.values()
+    assert "T.unroll(8)" in str(planned.func)
+
+
+def test_of_a_small_and_a_large_matrix_the_large_one_is_read_once() -> None:
+    a = Tensor(tensor_type((2, 512), "float32"), "a")
+    b = Tensor(tensor_type((1000, 512), "float32"), "b")
+    product = ops.matmul(a, b, transpose_b=True)
+    (planned,) = plan_graph(Graph([a, b], [product]), Target.host()).planned.values()
+    loops = [line.strip() for line in str(planned.func).splitlines() if " for " in line]
+    assert "range(1000)" in loops[0] or "parallel(1000" in loops[0], loops

@@ -19,7 +19,6 @@ from ..graph.program import Planned, Program, build_program
 from ..graph.space import Space
 from ..graph.symbols import is_symbolic, space_of_graph
 from ..graph.to_tir.blocks import block_function
-from ..graph.to_tir.kernel import Machine
 from ..graph.to_tir.whole_vectors import IN_VECTORS, in_whole_vectors
 from ..lower import lower
 from ..lower.flatten_buffers import INT32_INDICES
@@ -75,7 +74,7 @@ def plan_gpu(
     def ready(node: Node) -> bool:
         return node.op.compute is not None or has_kernel(node)
 
-    program = build_program(simple, Machine(), Device.gpu(), kernel, ready)
+    program = build_program(simple, Device.gpu(), kernel, ready)
     program.planned = planned
     program.plan_in_place = in_place
     return program
