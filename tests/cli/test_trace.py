@@ -139,7 +139,7 @@ def test_steps_and_shapes_that_do_not_fit() -> None:
     assert wrong.exit_code and "--steps shows one kernel" in wrong.output
     planned = call("trace", "softmax", "--shape", "8x32", "--steps").output
     assert 'ann_key="vector_lanes"' in planned and "by the steps of its trace" in planned
-    product = call("trace", "dense", "--shape", "2x3x5", "--steps")
+    product = call("trace", "dense", "--shape", "16x16x16", "--steps")
     assert "in a template of loops" in product.output and "vectorize_loops" in product.output
 
 
@@ -155,7 +155,7 @@ def test_the_trace_of_each_kernel(tmp_path) -> None:
     with override(traces=path):
         again = call("trace", "softmax", "--shape", "8x32", "--stage", "trace").output
     assert "vector_lanes" in again
-    refused = call("trace", "dense", "--shape", "2x3x5", "--stage", "trace")
+    refused = call("trace", "dense", "--shape", "16x16x16", "--stage", "trace")
     assert refused.exit_code and "was not made by a schedule" in refused.output
 
 

@@ -299,3 +299,23 @@ def test_the_device_decides() -> None:
     y, scale = tensor(64, 96), ops.exp(ops.sum(tensor(64, 96), 0))
     other = Graph([y], [ops.mul(ops.transpose(y), ops.reshape(scale, (96, 1))), scale])
     assert len(partition(other)) == 1 and len(partition(other, Device(near=0))) == 2
+
+
+# ---------------------------------------------------------------------------- windows
+
+
+def test_what_follows_a_pooling_is_computed_in_its_kernel() -> None:
+    x = tensor(1, 3, 12, 12)
+    for pooled in (
+        ops.avg_pool(x, (3, 3), 1, 1),
+        ops.relu(ops.max_pool(x, (2, 2), 2)),
+        ops.exp(ops.avg_pool(x, (2, 2), 2, 0, count_include_pad=True)),
+    ):
+        assert kernels(pooled) == 1
+        graph = Graph([x], [pooled])
+        arrays = random_arrays(graph)
+        for target, device in (("cpu", None), ("cuda", "emulator")):
+            (got,) = compile_graph(graph, target, device=device)(*arrays)
+            np.testing.assert_allclose(got, interpret(graph, arrays)[0], rtol=1e-5, atol=1e-5)
+    both = ops.max_pool(ops.relu(x), (2, 2), 2)  # read by several windows
+    assert kernels(ops.transpose(both, (0, 1, 3, 2))) >= 2

@@ -112,6 +112,61 @@ def test_columns_of_sums(columns: int) -> None:
     assert ("columns" in str(lower(sch.mod["main"]))) is (1 < columns <= 384)
 
 
+@pytest.mark.parametrize("columns", [5, 500, 4096, 4100])
+def test_rows_that_are_added_several_at_a_time(columns: int) -> None:
+    a, k = te.placeholder((20, columns), name="A"), te.reduce_axis((0, 20), name="k")
+    func = te.create_prim_func(
+        [a, te.compute((columns,), lambda j: te.sum(a[k, j], axis=k), name="B")]
+    )
+    sch = Schedule(func)
+    j, k = sch.get_loops("B")
+    some, few = sch.split(k, [None, 4])
+    sch.reorder(some, j, few)
+    sch.unroll(few)
+    sch.annotate(j, "vector_lanes", 16)
+    value = np.random.default_rng(0).integers(-9, 9, (20, columns)).astype("float32")
+    check_lowering(sch.mod["main"], [value, np.empty(columns, "float32")], [None, value.sum(0)])
+    assert ("columns" in str(lower(sch.mod["main"]))) is (columns <= 4096)
+
+
+def sums_below(init: float, where: str, other: int = 0) -> PrimFunc:
+    """Rows of 6 x 20 added to rows that begin as `init`, where a condition holds."""
+    return parse(f"""
+@T.prim_func
+def main(A: T.Buffer((6, 20), "float32"), B: T.Buffer((24,), "float32")):
+    for j in range(20):
+        B[j + {other}] = T.float32({init})
+    for k in range(6):
+        for j in T.serial(20, annotations={{"vector_lanes": 16}}):
+            B[j] = B[j] + T.if_then_else({where}, A[k, j], T.float32(0))
+""")
+
+
+CONDITIONS = {
+    "k > 1": lambda k, j, a: k > 1,
+    "k > 1 and j < 18": lambda k, j, a: (k > 1) & (j < 18),
+    "j < 18": lambda k, j, a: j < 18,
+    "A[k, j] > 0": lambda k, j, a: a > 0,
+}
+
+
+@pytest.mark.parametrize("other", [0, 3])
+@pytest.mark.parametrize("init", [0.0, 2.0])
+@pytest.mark.parametrize("where", CONDITIONS)
+def test_sums_begin_with_what_is_stored_before(init: float, where: str, other: int) -> None:
+    func = sums_below(init, where, other)
+    a = np.random.default_rng(0).integers(-9, 9, (6, 20)).astype("float32")
+    before = np.arange(24, dtype="float32")
+    after = before.copy()
+    after[other : other + 20] = init
+    k, j = np.mgrid[:6, :20]
+    after[:20] += (a * CONDITIONS[where](k, j, a)).sum(0)
+    check_lowering(func, [a, before], [None, after])
+    text = str(lower(func))
+    assert ("for j in range(20)" in text) is (other != 0)  # nothing is stored twice
+    assert ("if 1 < k:" in text) is where.startswith("k > 1")
+
+
 def test_several_sums_and_a_store_in_one_loop() -> None:
     n = 37
     a = te.placeholder((n,), name="A")

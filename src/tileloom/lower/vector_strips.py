@@ -48,12 +48,13 @@ from ..tir import (
     seq,
     stmt_exprs,
 )
-from .common import IF_THEN_ELSE, conjunction, fresh_copy, has_load, replace_vars
+from .common import IF_THEN_ELSE, conjunction, conjuncts, fresh_copy, has_load, replace_vars
 from .vector_body import Vectorizer, negate
 from .vector_totals import (
     COLUMNS,
     Total,
     add_columns,
+    after_inits,
     find_totals,
     keep_columns,
     most_steps,
@@ -80,8 +81,11 @@ def annotated_chain(loop: For) -> list[For] | None:
     return chain if chain[-1].kind == SERIAL else None
 
 
-def in_strips(chain: Sequence[For]) -> Stmt:
-    """The loops of a chain, the innermost in vectors.
+def in_strips(chain: Sequence[For], before: Stmt | None = None) -> tuple[Stmt, bool]:
+    """The loops of a chain, the innermost in vectors; and whether that makes up for `before`.
+
+    Args:
+        before: what runs just before, perhaps to set what the loops add to.
 
     Raises:
         CannotVectorize: its iterations depend on each other, or have no form for vectors.
@@ -94,10 +98,14 @@ def in_strips(chain: Sequence[For]) -> Stmt:
     while outer and not any(outer[-1].loop_var in found for found in places):
         around = outer.pop()
         body = around.replace(body=body)
+    known = None
+    if before is not None and strips.columns and not outer:
+        known = after_inits(strips.columns, strips.loop, before)
+        strips.columns = known or strips.columns
     stmt = strips.with_totals(body)
     for around in reversed(outer):
         stmt = around.replace(body=stmt)
-    return stmt
+    return stmt, known is not None
 
 
 class Strips:
@@ -225,7 +233,9 @@ class Strips:
 
     def placed(self, slot: Expr, valid: Sequence[Expr]) -> Stmt:
         """The body with its sums in a slot of the partial results, under conditions."""
-        return _Placed(self.totals, self.columns, slot, valid).visit(self.loop.body)
+        return _Placed(self.totals, self.columns, self.loop.loop_var, slot, valid).visit(
+            self.loop.body
+        )
 
     # ------------------------------------------------------------------ totals
 
@@ -248,7 +258,8 @@ class Strips:
         return Ramp(start, const(1, self.kind), self.width) if self.width > 1 else start
 
     def _start(self, total: Total) -> Iterator[Stmt]:
-        unit = broadcast_to(total.unit, self.width)
+        begins = total.unit if total.begins is None else total.begins
+        unit = broadcast_to(begins, self.width)
         count = (total.parts.static_shape or (0,))[0] // self.width
         if count > COLUMNS:
             var = Var("v", self.kind)
@@ -286,9 +297,11 @@ class _Placed(StmtRewriter):
         self,
         totals: Mapping[Stmt, Total],
         columns: Mapping[Stmt, Total],
+        var: Var,
         slot: Expr,
         conditions: Sequence[Expr],
     ) -> None:
+        self.var = var
         self.totals = totals
         self.columns = columns
         self.slot = slot
@@ -306,13 +319,29 @@ class _Placed(StmtRewriter):
             return stmt.replace(value=choose(condition, stmt.value, const(0, stmt.value.dtype)))
         if total is None:
             return IfThenElse(condition, stmt) if self.conditions else stmt
-        value = choose(condition, total.value, total.unit) if self.conditions else total.value
+        uniform, value = self._without_uniform(total)
+        value = choose(condition, value, total.unit) if self.conditions else value
         slot = self.slot if stmt in self.totals else stmt.indices[0]
         old = BufferLoad(total.parts, (slot,))
         if total.op not in (And, Or):
-            return BufferStore(total.parts, total.op(old, value), (slot,))
-        name = Var("new", value.dtype)  # or else it is loaded under a mask, where it matters
-        return LetStmt(name, value, BufferStore(total.parts, total.op(old, name), (slot,)))
+            added: Stmt = BufferStore(total.parts, total.op(old, value), (slot,))
+        else:
+            name = Var("new", value.dtype)  # or else it is loaded under a mask, where it matters
+            added = LetStmt(name, value, BufferStore(total.parts, total.op(old, name), (slot,)))
+        return IfThenElse(conjunction(uniform), added) if uniform else added
+
+    def _without_uniform(self, total: Total) -> tuple[list[Expr], Expr]:
+        """Conditions that are one for all lanes, without which nothing is added; and the rest."""
+        value = total.value
+        if not isinstance(value, Call) or value.op != IF_THEN_ELSE or self.private:
+            return [], value
+        condition, chosen, other = value.args
+        if other is not total.unit:
+            return [], value
+        parts = conjuncts(condition)
+        uniform = [p for p in parts if self.var not in free_vars(p) and not has_load(p)]
+        rest = [part for part in parts if part not in uniform]
+        return uniform, choose(conjunction(rest), chosen, other) if rest else chosen
 
     def visit_Evaluate(self, stmt: Evaluate) -> Stmt:
         if not self.conditions or is_no_op(stmt):

@@ -150,7 +150,7 @@ class _Tiles:
         loop = self.inner.replace(
             loop_var=var, min=self.inner.min, extent=_folded(extent), body=body
         )
-        return in_strips([loop])
+        return in_strips([loop])[0]
 
     # ------------------------------------------------------------------ tiles
 

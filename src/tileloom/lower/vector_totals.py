@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..expr import (
     LT,
@@ -11,6 +11,7 @@ from ..expr import (
     And,
     BinaryOp,
     Expr,
+    FloatImm,
     FloorMod,
     IntImm,
     Max,
@@ -34,6 +35,7 @@ from ..tir import (
     For,
     IfThenElse,
     LetStmt,
+    SeqStmt,
     Stmt,
     StmtRewriter,
     make_buffer,
@@ -51,13 +53,19 @@ COLUMNS = 24
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """A place that every iteration adds to: `store.buffer[index] = op(..., value)`."""
+    """A place that every iteration adds to: `store.buffer[index] = op(..., value)`.
+
+    Attributes:
+        parts: partial results.
+        begins: the number that the place holds at first, where it need not be stored before.
+    """
 
     store: BufferStore
     op: type[BinaryOp]
     value: Expr
     index: Expr
-    parts: Buffer  # partial results
+    parts: Buffer
+    begins: Expr | None = None
 
     @property
     def unit(self) -> Expr:
@@ -185,6 +193,32 @@ class _Swap(StmtRewriter):
         return self.replaced.get(stmt, stmt)
 
 
+def after_inits(columns: Mapping[Stmt, Total], loop: For, before: Stmt) -> dict[Stmt, Total] | None:
+    """Columns of sums that begin with the numbers that `before` stores, and does nothing else.
+
+    None if it does something else.
+    """
+    if not isinstance(before, For) or before.kind != loop.kind:
+        return None
+    if before.extent is not loop.extent or before.min is not loop.min:
+        return None
+    stores = before.body.seq if isinstance(before.body, SeqStmt) else (before.body,)
+    found = dict(columns)
+    for store in stores:
+        if not isinstance(store, BufferStore) or not isinstance(store.value, IntImm | FloatImm):
+            return None
+        index = replace_vars(store, {before.loop_var: loop.loop_var}).indices[0]  # type: ignore
+        keys = [
+            key
+            for key, total in columns.items()
+            if total.store.buffer is store.buffer and linear(total.index).same(linear(index))
+        ]
+        if len(keys) != 1 or found[keys[0]].begins is not None:
+            return None
+        found[keys[0]] = replace(found[keys[0]], begins=store.value)
+    return found if all(total.begins is not None for total in found.values()) else None
+
+
 def add_columns(total: Total, loop: For, width: int) -> Iterator[Stmt]:
     """Add the sums in the small array to what they belong to."""
     kind = loop.loop_var.dtype
@@ -205,9 +239,8 @@ def _add_column(total: Total, loop: For, width: int, start: Expr, left: Expr | N
     kind = loop.loop_var.dtype
     lane, hole = Var("lane", kind), Var("columns", total.parts.dtype)
     at = {loop.loop_var: loop.min + start + lane}
-    store = total.store.replace(
-        value=total.op(BufferLoad(total.store.buffer, total.store.indices), hole)
-    )
+    old = BufferLoad(total.store.buffer, total.store.indices)
+    store = total.store.replace(value=total.op(old, hole) if total.begins is None else hole)
     body: Stmt = replace_vars(store, at)
     if left is not None:
         body = IfThenElse(binary(LT, lane, left), body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..expr import IntImm, Ramp, const
-from ..tir import SERIAL, VECTORIZED, For, PrimFunc, Stmt, StmtRewriter, is_no_op, seq
+from ..tir import SERIAL, VECTORIZED, For, PrimFunc, SeqStmt, Stmt, StmtRewriter, is_no_op, seq
 from .common import fresh_copy, on_body, replace_vars
 from .vector_body import CannotVectorize, Vectorizer
 from .vector_choices import in_choices
@@ -32,12 +32,23 @@ def vectorize_loops(func: PrimFunc) -> PrimFunc:
 
 
 class _VectorizeLoops(StmtRewriter):
+    def visit_SeqStmt(self, stmt: SeqStmt) -> Stmt:
+        made: list[Stmt] = []
+        for k, part in enumerate(stmt.seq):
+            chain = annotated_chain(part) if isinstance(part, For) and not is_tiled(part) else None
+            if k and chain is not None:
+                vectors, covers = self._strips(chain, stmt.seq[k - 1])
+                made[-1:] = [vectors] if covers else [made[-1], vectors]
+            else:
+                made.append(self.visit(part))
+        return stmt if all(a is b for a, b in zip(made, stmt.seq)) else seq(*made)
+
     def visit_For(self, stmt: For) -> Stmt:
         if is_tiled(stmt):
             return self._tiles(stmt)
         chain = annotated_chain(stmt)
         if chain is not None:
-            return self._strips(chain)
+            return self._strips(chain)[0]
         loop = StmtRewriter.visit_For(self, stmt)
         if not isinstance(loop, For) or loop.kind != VECTORIZED:
             return loop
@@ -51,16 +62,17 @@ class _VectorizeLoops(StmtRewriter):
         except CannotVectorize:
             return self.visit(stmt.replace(annotations=_without(stmt, TILE)))
 
-    def _strips(self, chain: list[For]) -> Stmt:
+    def _strips(self, chain: list[For], before: Stmt | None = None) -> tuple[Stmt, bool]:
+        """The loops in vectors, and whether `before` need not run any more."""
         try:
             chosen = in_choices(chain)
-            return in_strips(chain) if chosen is None else chosen
+            return in_strips(chain, before) if chosen is None else (chosen, False)
         except CannotVectorize:
             *outer, loop = chain
             stmt: Stmt = self.visit(loop.replace(annotations=_without(loop, LANES, PARTS)))
             for around in reversed(outer):
                 stmt = around.replace(body=stmt)
-            return stmt
+            return stmt, False
 
 
 def _without(loop: For, *keys: str) -> dict[str, Any]:

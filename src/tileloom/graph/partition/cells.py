@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ..nodes import Graph, Node, Tensor
-from .group import Domain, GroupKind, by_serial, domain_of, kind_of, outside
+from .group import ANCHORED, Domain, GroupKind, by_serial, domain_of, kind_of, outside
 
 
 @dataclass(eq=False)
@@ -54,7 +54,7 @@ class Cell:
     @property
     def anchor(self) -> Node:
         """The product of a cell that has one."""
-        return next(node for node in self.nodes if node.op.kind in ("matmul", "conv"))
+        return next(node for node in self.nodes if kind_of(node) in ANCHORED)
 
 
 class Cells:

@@ -12,9 +12,18 @@ from ..to_tir.fits_product import product_fit
 from ..to_tir.products import suits_panels
 from . import cost
 from .cells import Cell, Cells
-from .group import MAX_NODES, MAX_OPERANDS, Domain, GroupKind, by_serial, kind_of, operands, outside
+from .group import (
+    ANCHORED,
+    MAX_NODES,
+    MAX_OPERANDS,
+    Domain,
+    GroupKind,
+    by_serial,
+    kind_of,
+    operands,
+    outside,
+)
 
-_PRODUCTS = ("matmul", "conv")
 _NESTS = ("formulas", "reductions")
 
 
@@ -67,8 +76,8 @@ class Fuser:
         nodes = by_serial([*a.nodes, *b.nodes])
         kept = self.cells.kept(a, b)
         reason = _fits(nodes, kept, shape, a, b)
-        if reason is None and shape.kind in _PRODUCTS and not self.into_operands:
-            anchor = (a if a.kind in _PRODUCTS else b).anchor
+        if reason is None and shape.kind in ANCHORED and not self.into_operands:
+            anchor = (a if a.kind in ANCHORED else b).anchor
             if any(t.node in nodes for t in anchor.inputs):
                 reason = "operands of products are looked at last"
         return shape if reason is None else Why("nest", reason)
@@ -124,7 +133,7 @@ class Fuser:
 
     def may_follow(self, a: Cell, b: Cell) -> Why | None:
         """Why a consumer cannot follow its producer in one kernel."""
-        if a.is_view or b.is_view or any(c.kind in (*_PRODUCTS, "alone") for c in (a, b)):
+        if a.is_view or b.is_view or any(c.kind in (*ANCHORED, "alone") for c in (a, b)):
             return Why("kernel", "products, views and single ops have kernels of their own")
         between = [t for t in b.inputs if t.node in a.made]
         moved = cost.bytes_of(a.inputs) + cost.bytes_of(b.inputs)
@@ -174,9 +183,9 @@ def _table(a: Cell, b: Cell) -> Shape | Why:
     for cell in (a, b):
         if cell.kind in ("alone", "several"):
             return Why("kind", f"{cell.nodes[0].op.name} has a kernel of its own")
-    if b.kind in _PRODUCTS:
+    if b.kind in ANCHORED:
         a, b = b, a
-    if a.kind in _PRODUCTS:
+    if a.kind in ANCHORED:
         if b.kind == "formulas" and not b.is_view:
             return Shape(a.kind, None)
         what = "copies nothing" if b.is_view else "is no formula of each element"
@@ -218,8 +227,8 @@ def _limits(a: Cell, b: Cell) -> Why | None:
 def _fits(
     nodes: Sequence[Node], kept: Collection[Tensor], shape: Shape, a: Cell, b: Cell
 ) -> str | None:
-    if shape.kind in _PRODUCTS:
-        anchor = (a if a.kind in _PRODUCTS else b).anchor
+    if shape.kind in ANCHORED:
+        anchor = (a if a.kind in ANCHORED else b).anchor
         return product_fit(nodes, kept, anchor, panels=suits_panels(anchor))[1]
     if shape.domain is not None:
         return rows_fit(nodes, kept, shape.domain)

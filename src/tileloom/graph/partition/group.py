@@ -9,9 +9,13 @@ from typing import Literal
 from ..nodes import Node, Tensor
 
 #: formulas: elements by themselves; reductions: one or several over one domain, with formulas;
-#: matmul, conv: a product with formulas over its result; alone: a node by itself;
+#: matmul, conv, windows: a product, or a pooling, with formulas over its result;
+#: alone: a node by itself;
 #: several: loop nests in one kernel, one after another or side by side.
-GroupKind = Literal["formulas", "reductions", "matmul", "conv", "alone", "several"]
+GroupKind = Literal["formulas", "reductions", "matmul", "conv", "windows", "alone", "several"]
+
+#: Kinds of groups around one node, which formulas may follow.
+ANCHORED: tuple[GroupKind, ...] = ("matmul", "conv", "windows")
 
 #: The shape that reductions reduce and the axes that they reduce over, extents of 1 left out.
 Domain = tuple[tuple[int, ...], tuple[int, ...]]
@@ -20,7 +24,7 @@ Domain = tuple[tuple[int, ...], tuple[int, ...]]
 MAX_NODES = 64
 MAX_OPERANDS = 32
 
-_WINDOWS = {"max_pool", "sum_pool", "max_pool_with_indices"}
+_WINDOWS = {"max_pool", "sum_pool"}
 
 
 @dataclass(eq=False)
@@ -47,9 +51,9 @@ class Group:
 
     @property
     def anchor(self) -> Node:
-        """The matrix product, the convolution, or the first node."""
-        if self.kind in ("matmul", "conv"):
-            return next(node for node in self.nodes if node.op.kind == self.kind)
+        """The matrix product, the convolution, the pooling, or the first node."""
+        if self.kind in ANCHORED:
+            return next(node for node in self.nodes if kind_of(node) == self.kind)
         return self.nodes[0]
 
     @property
@@ -80,6 +84,8 @@ def kind_of(node: Node) -> GroupKind:
         case "elementwise" | "injective":
             return "formulas"
         case "reduction":
+            if node.op.name in _WINDOWS:
+                return "windows"
             return "reductions" if domain_of(node) is not None else "alone"
         case "matmul":
             return "matmul"
@@ -91,7 +97,7 @@ def kind_of(node: Node) -> GroupKind:
 
 def domain_of(node: Node) -> Domain | None:
     """The shape that a plain reduction reduces and its axes, extents of 1 left out."""
-    if node.op.kind != "reduction" or node.op.name in _WINDOWS:
+    if node.op.kind != "reduction" or node.op.name in {*_WINDOWS, "max_pool_with_indices"}:
         return None
     shape = node.inputs[0].shape
     axis = node.attrs.get("axis")

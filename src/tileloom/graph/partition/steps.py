@@ -26,8 +26,7 @@ from ..symbols import hint
 from . import cost
 from .cells import Cell
 from .fuse import Fuser, Why
-
-_PRODUCTS = ("matmul", "conv")
+from .group import ANCHORED
 
 
 class Rule(NamedTuple):
@@ -42,7 +41,7 @@ def run(fuser: Fuser) -> None:
     for rule in _RULES:
         _vertical(fuser, rule)
     fuser.into_operands = True
-    _vertical(fuser, Rule(_PRODUCTS, _inline))
+    _vertical(fuser, Rule(ANCHORED, _inline))
     for _ in range(4):  # each round pays; a few find nearly all
         if not (_siblings(fuser) | _copies(fuser)):
             break
@@ -61,9 +60,9 @@ def _inline(fuser: Fuser, a: Cell, b: Cell) -> bool:
 
 def _epilogue(fuser: Fuser, a: Cell, b: Cell) -> bool:
     """Also formulas of other tensors that only this epilogue reads."""
-    if a.kind in _PRODUCTS:
+    if a.kind in ANCHORED:
         return b.kind == "formulas" and not _better_below(fuser, a, b)
-    return a.kind == "formulas" and b.kind in _PRODUCTS and fuser.cells.consumers(a) == [b]
+    return a.kind == "formulas" and b.kind in ANCHORED and fuser.cells.consumers(a) == [b]
 
 
 def _better_below(fuser: Fuser, product: Cell, formulas: Cell) -> bool:
@@ -89,12 +88,12 @@ def _prologue(fuser: Fuser, a: Cell, b: Cell) -> bool:
 
 
 def _chain(fuser: Fuser, a: Cell, b: Cell) -> bool:
-    return a.kind not in _PRODUCTS
+    return a.kind not in ANCHORED
 
 
 _RULES = (
     Rule(("formulas",), _inline),
-    Rule(("formulas", *_PRODUCTS), _epilogue),
+    Rule(("formulas", *ANCHORED), _epilogue),
     Rule(("reductions",), _inline),
     Rule(("formulas", "reductions"), _behind_reduction),
     Rule(("reductions",), _prologue),
@@ -195,7 +194,7 @@ def _beside(fuser: Fuser) -> None:
     """Put independent kernels together that are short, or that nothing waits for."""
     bins: dict[object, list[Cell]] = {}
     for cell in fuser.cells:
-        if cell.is_view or cell.kind in (*_PRODUCTS, "alone"):
+        if cell.is_view or cell.kind in (*ANCHORED, "alone"):
             continue
         if not cell.before and not cell.after:
             bins.setdefault("free", []).append(cell)
