@@ -100,6 +100,11 @@ def test_time_evaluator_and_source():
 def test_arrays(dtype, shape):
     source = (RNG.random(shape) * 100).astype(dtype)
     array = tvm.nd.array(source, tvm.cpu(0))
+    assert array.device == tvm.nd.empty(shape, dtype).device == tvm.cpu(0)
+    given = np.array(source)  # an array also where it has no dimensions
+    for same in (tvm.nd.numpyasarray(given), tvm.nd.from_dlpack(given)):
+        assert same.device == tvm.cpu(0) and same.dtype == dtype
+        np.testing.assert_array_equal(same.numpy(), source)
     assert array.shape == shape
     assert array.dtype == dtype
     assert array.device == tvm.cpu(0)

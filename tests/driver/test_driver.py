@@ -294,3 +294,18 @@ def test_strides_and_symbols_are_parameters():
 def test_what_is_no_program_is_not_built(program):
     with pytest.raises(UserError, match="a PrimFunc or an IRModule"):
         tileloom.build(program)
+
+
+def test_code_for_another_machine_is_not_run_here() -> None:
+    x = te.placeholder((4,), name="x")
+    func = te.create_prim_func([x, te.compute((4,), lambda i: x[i] + 1.0, name="y")])
+    other = "x86_64" if tileloom.Target.host().arch != "x86_64" else "aarch64"
+    target = f"cpu -mtriple={other}-unknown-linux-gnu"
+    assert tileloom.assembly(func, target) != tileloom.assembly(func)
+    for make in (
+        lambda: tileloom.build(func, target=target),
+        lambda: compile_graph(softmax_graph(), target=target),
+    ):
+        with pytest.raises(UserError, match="cannot run code for the target") as caught:
+            make()
+        assert 'device="emulator"' in str(caught.value)

@@ -332,3 +332,26 @@ def test_blocks_of_two_functions() -> None:
     loops = [sch.get_loops(block)[0] for block in blocks]
     refused(sch, "loops? .*i", "merge", *loops)
     refused(sch, "in another scope", "compute_at", blocks[0], loops[1])
+
+
+@pytest.mark.parametrize("value", ["A[B[vi]]", "A[vi // B[vi]]", "A[vi % B[vi]]"])
+def test_indices_that_a_condition_may_leave_out(value: str) -> None:
+    text = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    B = T.alloc_buffer((8,), "int32")
+    for o, i in T.grid(3, 3):
+        with T.block("B"):
+            vi = T.axis.spatial(8, o * 3 + i)
+            T.where(o * 3 + i < 8)
+            B[vi] = 8 - vi
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = VALUE
+"""
+    sch = schedule(text.replace("VALUE", value))
+    step = ("reverse_compute_at", sch.get_block("C"), sch.get_loops("B")[1])
+    refused(sch, "block 'B' runs under a condition, and block 'C' uses 'B' as an index", *step)
+    sch = schedule(text.replace("VALUE", "T.Cast('float32', B[vi])"))
+    sch.reverse_compute_at("C", sch.get_loops("B")[1])
