@@ -11,10 +11,11 @@ import hashlib
 import os
 import sys
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, Literal
 
 from . import machine
+from .cached import cached_property
 from .errors import UserError
 
 Kind = Literal["cpu", "cuda"]

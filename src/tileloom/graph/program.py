@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
+from ..base.cached import cached_property
 from ..base.errors import UnsupportedError
 from ..base.polynomial import Number
 from ..tir import IRModule, PrimFunc

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
 from math import prod
 from typing import Any
 
+from ..base.cached import cached_property
 from ..base.errors import UnsupportedError
 from ..base.launches import Argument, Launch, Launches
 from ..expr import Call, Expr, Var, const, free_vars

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
+from ..base.cached import cached_property
 from ..expr import Expr, Var, free_vars
 from ..expr.analyzer import Analyzer
 from ..expr.evaluate import evaluate

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..base.cached import cached_property
 from ..base.dtype import DType, dtype
 from ..base.errors import ArgumentError
 from .arrays import as_numpy

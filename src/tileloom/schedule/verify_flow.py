@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
+from ..base.cached import cached_property
 from ..expr import Var, free_vars
 from .integer_sets import TooHardError
 from .verify_model import BODY, INIT, Access, Dim, Memory, Model

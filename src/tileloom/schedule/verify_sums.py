@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
+from ..base.cached import cached_property
 from ..expr import Add, And, BinaryOp, Expr, FloatImm, IntImm, Max, Min, Mul, Or
 from .verify_flow import Flow, Sources, Update, union
 from .verify_model import Access, Memory

@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ...base import Target
+from ...base.cached import cached_property
 from ...base.errors import ArgumentError
 from ...base.target import target as parse_target
 from ...driver import compile_graph, plan_graph

@@ -6,7 +6,7 @@ import inspect
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import cached_property, update_wrapper
+from functools import update_wrapper
 from types import MethodType
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from ... import driver
 from ...base import dtype
+from ...base.cached import cached_property
 from ...base.errors import ArgumentError, DTypeError
 from ...base.forking import ForkLock
 from ...base.target import target as parse_target

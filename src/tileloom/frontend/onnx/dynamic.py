@@ -16,11 +16,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ...base.cached import cached_property
 from ...base.errors import InternalError, UserError
 from ...base.polynomial import value_of
 from ...driver import compile_family

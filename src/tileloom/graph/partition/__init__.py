@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import overload
 
+from ...base.cached import cached_property
 from ..nodes import Graph, Tensor
 from . import steps
 from .cells import Cell, Cells

@@ -10,9 +10,10 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
+from ...base.cached import cached_property
 from ...base.target import Target
 from ...base.target import target as parse_target
 from . import api

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from ...base.cached import cached_property
 from ...base.dtype import DType
 from ...base.errors import ArgumentError
 from ..arrays import as_numpy, compact_strides
