@@ -362,3 +362,23 @@ def main(A: T.Buffer((4, 3), "float32"), C: T.Buffer((4, 3), "float32")):
     block = "C" if method.endswith("read") else "B"
     getattr(sch, method)(block, 0, "local", lambda i, j: (j, i))
     check_same(sch, text)
+
+
+def test_a_copy_of_what_memory_decides_is_not_inlined_backwards() -> None:
+    """Its condition would read the index before the one that says whether there is an index."""
+    text = """
+@T.prim_func
+def main(A: T.Buffer((6, 5), "float32"), B: T.Buffer((6, 5), "float32")):
+    for i, j in T.grid(6, 5):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + 1.0
+"""
+    sch = schedule(text)
+    sch.split(sch.get_loops("B")[0], [None, 2])
+    sch.blockize(sch.split(sch.get_loops("B")[1], [None, 3])[1])
+    sch.cache_index("B", "global", 1)
+    sch.cache_write("B_o", 0, "local")
+    copy = sch.get_block("B_local")
+    refused(sch, "what memory holds", "reverse_compute_inline", copy)
+    check_same(sch, text)

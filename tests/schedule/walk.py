@@ -16,7 +16,9 @@ import argparse
 import math
 import multiprocessing
 import os
+import pickle
 import random
+import select
 import signal
 import sys
 import time
@@ -43,6 +45,8 @@ Array = np.ndarray[Any, Any]
 _STUCK, _STAGES = 120, 5
 #: How long `verify` may think: a fraction of what it may by itself, which can be minutes.
 _EFFORT = 1_500_000
+#: And how many seconds.
+_PATIENCE = 30.0
 #: What `verify` may find of programs that come to the right results.
 _ABOUT_VALUES = {"unfinished", "repeated", "missing", "late-init"}
 #: How many walks for each worker are asked for before the oldest one is waited for: results come
@@ -77,8 +81,11 @@ class FailureError(Exception):
     """A schedule is not what it should be: the kind of fault, and what is known of it."""
 
     def __init__(self, kind: str, text: str) -> None:
-        super().__init__(text)
-        self.kind = kind
+        super().__init__(kind, text)
+        self.kind, self.text = kind, text
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def walk(seed: int, options: Options) -> Outcome:
@@ -183,7 +190,18 @@ class Judge:
         return True
 
     def proves(self, sch: Schedule) -> str:
-        """What `verify` says, where it does not say that something is wrong."""
+        """What `verify` says, where it does not say that something is wrong.
+
+        A process of its own asks it: some sets keep the integer library busy for many minutes.
+        """
+        found = _in_a_child(partial(self._proves, sch), _PATIENCE)
+        if found is None:
+            return "unknown, out of time"
+        if isinstance(found, FailureError):
+            raise found
+        return str(found)
+
+    def _proves(self, sch: Schedule) -> str:
         layouts = {k: layout for (_, k), layout in sch._layouts.items()}
         report = _running(
             "verify",
@@ -203,6 +221,28 @@ class Judge:
         if kinds:
             raise FailureError("verify says wrong", str(report))
         return "unknown" if report.unknown else "ok"
+
+
+def _in_a_child(work: Callable[[], Any], seconds: float) -> Any:
+    """What a forked process returns or raises; None if it takes longer than that."""
+    ready, result = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            answer: Any = work()
+        except FailureError as failure:
+            answer = failure
+        with os.fdopen(result, "wb") as out:
+            pickle.dump(answer, out)
+        os._exit(0)
+    os.close(result)
+    with os.fdopen(ready, "rb") as pipe:
+        said, _, _ = select.select([pipe], [], [], seconds)
+        data = pipe.read() if said else b""
+    if not data:
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return pickle.loads(data) if data else None
 
 
 def _running(what: str, action: Callable[[], Any]) -> Any:

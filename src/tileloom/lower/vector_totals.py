@@ -24,6 +24,7 @@ from ..expr import (
     const,
     free_vars,
     post_order,
+    substitute,
 )
 from ..expr.analyzer import Analyzer
 from ..tir import (
@@ -207,7 +208,7 @@ def after_inits(columns: Mapping[Stmt, Total], loop: For, before: Stmt) -> dict[
     for store in stores:
         if not isinstance(store, BufferStore) or not isinstance(store.value, IntImm | FloatImm):
             return None
-        index = replace_vars(store, {before.loop_var: loop.loop_var}).indices[0]  # type: ignore
+        (index,) = (substitute(i, {before.loop_var: loop.loop_var}) for i in store.indices)
         keys = [
             key
             for key, total in columns.items()

@@ -159,7 +159,8 @@ def _read_once(
     """
     largest, has = 0, set[GroupAxis]()
     for block in blocks:
-        for buffer in {region.buffer for region in block.reads} if reduces(block) else ():
+        read = [region.buffer for region in block.reads] if reduces(block) else []
+        for buffer in read:
             axes = {axis for axis in dims_of(block, domain, buffer) if axis is not None}
             amount = prod(axis.extent for axis in axes)
             if amount > largest:

@@ -335,6 +335,8 @@ def _guard(
     """Runs the producer only where the consumer has an iteration for it."""
     analyzer = Analyzer(domains_around(producer))
     condition = _in_domain(block.block, back, analyzer)
+    if any(isinstance(node, BufferLoad) for node in post_order(condition)):
+        raise body_refusal(producer, "what memory holds decides which elements it makes")
     around = Analyzer(domains_above(producer))
 
     def finish(new: BlockRealize) -> BlockRealize:
