@@ -382,3 +382,23 @@ def main(A: T.Buffer((6, 5), "float32"), B: T.Buffer((6, 5), "float32")):
     copy = sch.get_block("B_local")
     refused(sch, "what memory holds", "reverse_compute_inline", copy)
     check_same(sch, text)
+
+
+def test_a_copy_of_what_is_written_through_a_view_is_not_inlined_backwards() -> None:
+    sch = schedule("""
+@T.prim_func
+def main(A: T.Buffer((4, 4), "float32"), C: T.Buffer((4, 4), "float32")):
+    B = T.alloc_buffer((4, 4))
+    for i, j in T.grid(4, 4):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(A[vi, vj])
+            T.writes(B[vi, vj])
+            V = T.match_buffer(B[vi, vj : vj + 1], (1,))
+            V[0] = A[vi, vj] + 1.0
+    for i, j in T.grid(4, 4):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] * 2.0
+""")
+    refused(sch, "through a view", "reverse_compute_inline", sch.get_block("C"))

@@ -87,6 +87,8 @@ def _plan(state: ScheduleState, block: StmtSRef) -> tuple[StmtSRef, Block, dict[
     producer = _only_producer(state, block, buffer, scope)
     store = _consumer_store(state, block)
     made = _producer_store(producer)
+    if made.buffer is not buffer:
+        raise body_refusal(producer, f"it writes {buffer.name!r} through a view")
     back = _inverse(state, block, producer, store, made, buffer)
     value = _consumer_value(store, buffer, back, made)
     finish = _guard(block, producer, back)
