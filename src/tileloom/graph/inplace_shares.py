@@ -1,4 +1,4 @@
-"""Loops that are shared out over nests, seen as the nests; see `to_tir.share`.
+"""Loops that are shared out over nests, seen as the nests.
 
     for number in parallel(4):             for i in range(300): A
         for i in quarter number of 300: A  B
