@@ -29,7 +29,7 @@ if "TILELOOM_CACHE_DIR" not in os.environ:
     os.environ["TILELOOM_CACHE_DIR"] = _OWN_CACHE
 
 
-pytest_plugins = ["assembling", "gpu_suite"]
+pytest_plugins = ["assembling", "gpu_suite", "recorded"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,6 +38,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--assemble",
         action="store_true",
         help="assemble every kernel that the emulator runs with ptxas, for sm_80 and sm_90a",
+    )
+
+    parser.addoption(
+        "--rewrite",
+        action="store_true",
+        help="write the plans that tests compare with anew; look at what changed before you commit",
     )
 
 
