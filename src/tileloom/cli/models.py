@@ -86,7 +86,7 @@ def parse_dims(texts: Sequence[str]) -> dict[str, int]:
     """
     found = {}
     for name, value in map(_pair, texts):
-        if not value.isdigit():
+        if not (value.isascii() and value.isdigit()):
             raise ArgumentError(f"--dim {name}={value}: {value!r} is no extent")
         found[name] = int(value)
     return found
