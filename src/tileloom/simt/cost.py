@@ -249,7 +249,7 @@ class _Counter:
         fits = [
             most // (warps * self.warp),
             _SM_BLOCKS.get(sm, 32),
-            _SM_REGISTERS // max(1, -(-cost.registers // 8) * 8 * warps * self.warp),
+            _SM_REGISTERS // (-(-cost.registers // 8) * 8 * warps * self.warp),
         ]
         if cost.shared_bytes:
             fits.append(_SM_SHARED.get(sm, 96) * 1024 // cost.shared_bytes)
