@@ -29,7 +29,7 @@ if "TILELOOM_CACHE_DIR" not in os.environ:
     os.environ["TILELOOM_CACHE_DIR"] = _OWN_CACHE
 
 
-pytest_plugins = ["assembling", "gpu_suite", "recorded"]
+pytest_plugins = ["assembling", "gpu_suite", "pytester", "recorded"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
