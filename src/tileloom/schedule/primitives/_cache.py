@@ -41,7 +41,7 @@ from ...tir import (
     stmt_children,
 )
 from ..analysis.regions import Box, lower_bound, path_domains, sure_writes
-from ..analysis.scope import block_scope
+from ..analysis.scope import block_scope, producers, touched_buffers
 from ..analysis.tree import (
     child_blocks,
     is_one,
@@ -187,6 +187,24 @@ def parts_make_whole(state: ScheduleState, writer: StmtSRef, buffer: Buffer) -> 
         covers(_whole_box(state, part, written, writer), whole.region, known)
         for part, written, whole in inside
     )
+
+
+def check_parts_whole(state: ScheduleState, block: StmtSRef, buffer: Buffer) -> None:
+    """Refuse to copy all that a block reads where those before it may make only some of that."""
+    for sref in [block, *block.ancestors()]:
+        if not sref.is_block or sref.parent is None:
+            continue
+        started = [sref] if sref is not block and sref.block.init is not None else []
+        for giver in [*producers(state, sref), *started]:
+            made = buffer in touched_buffers(state, giver.block)[1]
+            if made and not parts_make_whole(state, giver, buffer):
+                raise refuse(
+                    f"{name_of(giver)} may make only some of the elements of {buffer.name!r} that "
+                    "it declares, so a copy would read others before they are made",
+                    at=[block, giver],
+                )
+        if buffer in scope_root(sref).block.alloc_buffers:
+            return
 
 
 def _stores(stmt: Stmt, buffers: set[Buffer]) -> bool:

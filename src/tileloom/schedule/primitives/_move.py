@@ -20,8 +20,6 @@ from ...expr import (
     substitute,
 )
 from ...tir import (
-    PARALLEL,
-    VECTORIZED,
     Block,
     BlockRealize,
     Buffer,
@@ -44,7 +42,6 @@ from ..analysis.regions import conjuncts, path_domains, storage_rank, sure_write
 from ..analysis.scope import consumers, producers, touched_buffers
 from ..analysis.tree import (
     child_realizes,
-    is_ancestor,
     is_one,
     loops_above,
     lowest_common_ancestor,
@@ -56,9 +53,9 @@ from ..sref import StmtSRef
 from ..state import ScheduleState, copy_loop
 from ._boxes import first_load, made_whole, touched_box
 from ._domains import Box, Domain, Inversion, covering, hull_of
-from ._move_back import Consumer, check_runs_all
+from ._move_back import Consumer, check_reads_declared, check_runs_all
 from ._rebuild import rebuilt
-from ._threads import shared_instances
+from ._threads import check_private
 
 _TRUE = const(True)
 Move = tuple[StmtSRef, Stmt]
@@ -87,9 +84,10 @@ def plan_move(
         check_not_output(state, block)
     givers, takers = producers(state, block), consumers(state, block)
     position = _position(state, block, loop, givers, takers, index, forward)
-    _check_private(state, block, loop, givers)
+    check_private(state, block, [loop, *loops_above(loop)])
     if not forward:
-        check_runs_all(state, block)
+        check_reads_declared(state, block)
+    check_runs_all(state, block)
     outer = {s.loop.loop_var: Range(s.loop.min, s.loop.extent) for s in [*loops_above(loop), loop]}
     analyzer = where_running(outer.values())
     for var, around in outer.items():
@@ -167,24 +165,6 @@ def _check_hides_loops(block: StmtSRef) -> None:
             at=[block, used[0]],
             hint="move blocks before loop_partition, or the whole of its loops",
         )
-
-
-def _check_private(
-    state: ScheduleState, block: StmtSRef, loop: StmtSRef, givers: Sequence[StmtSRef]
-) -> None:
-    """What iterations of a parallel loop make each for itself must not be used outside of it."""
-    kept = [loop, *loops_above(loop)]
-    for sref in loops_above(block):
-        if sref in kept or sref.loop.kind not in (PARALLEL, VECTORIZED) or is_one(sref.loop.extent):
-            continue
-        for giver in (g for g in givers if is_ancestor(sref, g)):
-            fault = shared_instances(state, sref, giver, giver.block.init is not None)
-            if fault is not None:
-                raise refuse(
-                    f"{fault}, which each of its iterations does for itself as long as "
-                    f"{name_of(block)} is inside",
-                    at=[block, sref, giver],
-                )
 
 
 def _parts(body: Stmt) -> tuple[Stmt, ...]:

@@ -57,11 +57,8 @@ from ._boxes import runs_all, touched_box
 Carriers = dict[StmtSRef, list[StmtSRef]]
 
 
-def check_runs_all(state: ScheduleState, block: StmtSRef) -> None:
-    """Refuse a consumer that runs only some of its instances: moved, it might run more of them.
-
-    One that declares nothing might run for what is not made yet.
-    """
+def check_reads_declared(state: ScheduleState, block: StmtSRef) -> None:
+    """Refuse a consumer of what is not declared: it might run for what is not made yet."""
     stmt = block.block
     declared = {region.buffer for region in stmt.reads}
     hidden = next((b for b in touched_buffers(state, stmt)[0] if b not in declared), None)
@@ -81,6 +78,11 @@ def check_runs_all(state: ScheduleState, block: StmtSRef) -> None:
                 at=[block, giver],
                 hint="move blocks before loop_partition",
             )
+
+
+def check_runs_all(state: ScheduleState, block: StmtSRef) -> None:
+    """Refuse a block that runs only some of its instances: moved, it might run more of them."""
+    stmt = block.block
     places = not is_output(state, block) and all(a.iter_type == SPATIAL for a in stmt.iter_vars)
     if places and (is_one(state.realize(block).predicate) or _stays_inside(stmt)):
         return  # more elements of a buffer that only later blocks look at

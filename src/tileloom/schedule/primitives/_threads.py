@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from ...expr import REDUCE, SPATIAL, IntImm, IterVar, Var, free_vars
-from ...tir import SERIAL, UNROLLED, BlockRealize, Buffer, collect, undefined_vars
+from ...tir import (
+    PARALLEL,
+    SERIAL,
+    UNROLLED,
+    VECTORIZED,
+    BlockRealize,
+    Buffer,
+    collect,
+    undefined_vars,
+)
 from ..analysis.blocks import check_compact_dataflow
 from ..analysis.cover import region_cover_fault
 from ..analysis.order import repetition_fault
 from ..analysis.regions import shared_over
 from ..analysis.scope import is_seen_outside, producers
-from ..analysis.tree import blocks_in_sight, is_one, loops_in_sight
+from ..analysis.tree import blocks_in_sight, is_ancestor, is_one, loops_above, loops_in_sight
 from ..errors import name_of, refuse
 from ..sref import StmtSRef
 from ..state import ScheduleState
@@ -122,6 +131,27 @@ def check_not_own(
                     f"{buffer.name!r} of its own, and {why}",
                     at=[block, sref],
                     hint="take this step before the loop is run in parallel",
+                )
+
+
+def check_private(state: ScheduleState, block: StmtSRef, kept: Collection[StmtSRef]) -> None:
+    """Refuse to read outside of a parallel loop what its iterations make each for itself.
+
+    Args:
+        block: a reader that leaves the loops around it.
+        kept: the loops around it that it does not leave.
+    """
+    for sref in loops_above(block):
+        if sref in kept or sref.loop.kind not in (PARALLEL, VECTORIZED) or is_one(sref.loop.extent):
+            continue
+        for giver in (g for g in producers(state, block) if is_ancestor(sref, g)):
+            whole = giver.block.init is not None or _all_numbers(state, giver)
+            fault = shared_instances(state, sref, giver, whole)
+            if fault is not None:
+                raise refuse(
+                    f"{fault}, which each of its iterations does for itself as long as "
+                    f"{name_of(block)} is inside",
+                    at=[block, sref, giver],
                 )
 
 

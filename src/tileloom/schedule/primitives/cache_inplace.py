@@ -17,6 +17,7 @@ from ._cache import (
     Region,
     UseInstead,
     cache_buffer,
+    check_parts_whole,
     copy_stage,
     domains_around,
     insert_cache,
@@ -69,6 +70,7 @@ def cache_inplace(
             fast="The target block does not both read & write target buffer.",
         )
     check_declared(state, block, buffer, "a copy")
+    check_parts_whole(state, block, buffer)
     made = any(buffer in touched_buffers(state, g.block)[1] for g in producers(state, block))
     if buffer in scope.block.alloc_buffers and not made:
         raise refuse(

@@ -25,6 +25,7 @@ from ._cache import (
     before_first,
     cache_buffer,
     check_made_whole,
+    check_parts_whole,
     clipped,
     consumers_in,
     copy_stage,
@@ -125,6 +126,7 @@ def _source(
         if whole is None:
             _check_made_outside(state, scope, buffer)
             whole = BufferRegion.full(buffer)
+        check_parts_whole(state, scope, buffer)
         parts = zip(whole.region, buffer.shape, strict=True)
         inside = tuple(clipped(part, size) for part, size in parts)
         return Location(scope, 0), BufferRegion(buffer, inside)

@@ -6,13 +6,15 @@ from ...expr import Expr, Var, is_pure, substitute
 from ...tir import Block, Buffer, BufferLoad, BufferStore
 from ..analysis.blocks import check_complete, check_not_output, leaf_store
 from ..analysis.cover import check_stage_pipeline
-from ..analysis.tree import is_one, is_zero, scope_root
+from ..analysis.scope import consumers
+from ..analysis.tree import is_one, is_zero, loops_above, scope_root
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, primitive
 from ..rewrite import without_stmt
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from ._inline import Inliner, Rule, body_refusal, solved_for
+from ._threads import check_private
 
 
 def _check(state: ScheduleState, block: BlockRef) -> None:
@@ -50,6 +52,8 @@ def _plan(state: ScheduleState, block: StmtSRef) -> tuple[StmtSRef, Block, dict[
     check_not_output(state, block)
     check_complete(state, block)
     buffer = stmt.writes[0].buffer
+    for reader in consumers(state, block):
+        check_private(state, block, loops_above(reader))
     variables, value = _as_function(block)
     inliner = Inliner(buffer, stmt, _load_rule(buffer, variables, value))
     rest = without_stmt(scope.block.body, stmt)

@@ -36,21 +36,25 @@ from ...tir import (
 )
 from ..analysis.blocks import holds_blocks, leaf_store
 from ..analysis.cover import check_stage_pipeline
+from ..analysis.regions import path_domains, sure_writes
+from ..analysis.scope import block_scope
 from ..analysis.starts import check_starts
 from ..analysis.tree import loops_above, only_child_chain, scope_root
 from ..errors import name_of, refuse
 from ..instruction import Arguments, BlockRef, Text, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._boxes import runs_all
+from ._boxes import covers, made_whole, runs_all, touched_box
 from ._cache import (
     Location,
     UseInstead,
     copy_block,
+    domains_around,
     insert_cache,
     parts_make_whole,
     region_of,
 )
+from ._domains import covering
 from ._rebuild import index_in
 from .transform_layout import find_access
 
@@ -192,12 +196,45 @@ def _check_use(
     check_inside(block, buffer, indices, instances=runs_all(state, block))
     if writes:
         check_starts(state, block, buffer, "a copy")
+    elif not (_is_unguarded(stmt, buffer) and runs_all(state, block)):
+        _check_made(state, block, buffer, indices)
     if writes and not (runs_all(state, block) and parts_make_whole(state, block, buffer)):
         raise refuse(
             f"{name_of(block)} and the loops around it may leave out some elements of "
             f"{buffer.name!r}, but the copy would write all that its instances reach",
             at=[block],
         )
+
+
+def _check_made(
+    state: ScheduleState, block: StmtSRef, buffer: Buffer, indices: Sequence[Expr]
+) -> None:
+    """Refuse where the copy would read what the block does not, and nobody may have written."""
+    scope = scope_root(block)
+    if not any(s.is_block and buffer in s.block.alloc_buffers for s in block.ancestors()):
+        return
+    running = {axis.var: axis.domain for axis in block.block.iter_vars}
+    points = [Range(index, const(1, index.dtype)) for index in indices]
+    known = Analyzer()
+    wanted = [
+        covering(known, interval, Range.from_extent(size))
+        for interval, size in zip(
+            touched_box(points, running, _TRUE, {}), buffer.shape, strict=True
+        )
+    ]
+    for writer in block_scope(state, scope.block).writers.get(buffer, ()):
+        sref = state.sref(writer)
+        declared = region_of(sure_writes(state, writer), buffer)
+        if declared is None or not parts_make_whole(state, sref, buffer):
+            continue
+        made = made_whole(state, sref, declared, path_domains(sref, scope), domains_around(scope))
+        if covers(made, wanted, known):
+            return
+    raise refuse(
+        f"{name_of(block)} may read only some of the elements of {buffer.name!r} that all values "
+        "of its iteration variables reach, and the copy others before they are made",
+        at=[block],
+    )
 
 
 def check_inside(block: StmtSRef, buffer: Buffer, indices: Sequence[Expr], instances: bool) -> None:

@@ -37,6 +37,7 @@ from ...tir import (
 )
 from ..analysis.blocks import check_reduction
 from ..analysis.cover import check_stage_pipeline
+from ..analysis.order import repetition_fault
 from ..analysis.regions import conjuncts
 from ..analysis.starts import check_starts
 from ..analysis.tree import child_blocks, is_one, loops_above, scope_root
@@ -126,7 +127,12 @@ class _RFactor:
                     f"{name_of(outer)} is used by no iteration variable of {name_of(self.block)}",
                     at=[outer],
                 )
-
+        fault = repetition_fault(self.realize, [], [outer.loop for outer in self.loops])
+        if fault is not None:
+            raise refuse(
+                f"{fault}, and each time would become a part of the result",
+                at=[self.block, self.loop],
+            )
         self._check_siblings(reduced)
 
     def _check_siblings(self, reduced: set[Var]) -> None:
