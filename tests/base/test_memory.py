@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,3 +62,21 @@ def test_many_tensors_are_planned_quickly() -> None:
     """Thousands of short lives, as in a deep network."""
     offsets, total = planned([(64 * (1 + k % 7), (k, k + 2)) for k in range(3000)])
     assert len(offsets) == 3000 and total <= 64 * 7 * 4
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "total"),
+    [
+        ((0, 3), (1, 2), 128), ((1, 2), (0, 3), 128),  # one within the other
+        ((0, 1), (1, 2), 128), ((1, 2), (0, 1), 128),  # the last step is shared
+        ((0, 1), (2, 3), 64), ((2, 3), (0, 1), 64),
+    ],
+)  # fmt: skip
+def test_lifetimes_that_meet(first: tuple[int, int], second: tuple[int, int], total: int) -> None:
+    offsets, size = plan_arena({"a": 64, "b": 64}, {"a": first, "b": second})
+    assert size == total and (offsets["a"] == offsets["b"]) == (total == 64)
+
+
+def test_sizes_are_rounded_up_to_lines() -> None:
+    alive = dict.fromkeys("abc", (0, 0))
+    assert plan_arena({"a": 65, "b": 1, "c": 0}, alive) == ({"a": 0, "b": 128, "c": 192}, 256)

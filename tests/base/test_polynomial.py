@@ -139,3 +139,20 @@ def test_the_bounds_of_an_atom_are_found_once(monkeypatch: pytest.MonkeyPatch) -
     low, high = (start - s).between({"s": 1}, {"s": 1000})
     assert low <= 0 <= high
     assert len(found) == 13  # the quotient, and the least and the greatest of each part
+
+
+@pytest.mark.parametrize(
+    ("formula", "text"),
+    [
+        (lambda a, b: (a * 4 + b * 8) // 4, "a + 2*b"),
+        (lambda a, b: (a * 4 + b * 8 + 3) // 4, "a + 2*b"),
+        (lambda a, b: (a * 4 + b * 8 + 3) % 4, "3"),
+        (lambda a, b: (a * b + a) // (b + 1), "a"),
+        (lambda a, b: (a * 6 + b * 3) // (a * 2 + b), "3"),
+        (lambda a, b: (a * a * 2 + a * b) // (a * 2 + b), "a"),
+        (lambda a, b: (a * 4 + b * 6) // 4, "(6*b)//4 + a"),
+        (lambda a, b: (a * b + a + 1) // (b + 1), "(a*b + a + 1)//(b + 1)"),
+    ],
+)
+def test_quotients(formula: Any, text: str) -> None:
+    assert str(formula(Polynomial.symbol("a"), Polynomial.symbol("b"))) == text

@@ -172,3 +172,16 @@ def test_base_does_not_load_llvm() -> None:
         text=True,
     )
     assert shown.stdout.strip() == "False", shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("arch", "shared", "processors"),
+    [
+        (61, 48, 100), (70, 96, 80), (75, 64, 40), (80, 163, 108), (86, 99, 84), (87, 163, 16),
+        (89, 99, 128), (90, 227, 132), (100, 227, 148), (103, 227, 100), (120, 48, 100),
+    ],
+)  # fmt: skip
+def test_gpus(arch: int, shared: int, processors: int) -> None:
+    gpu = target(f"cuda -arch=sm_{arch}")
+    assert (gpu.sm, gpu.shared_memory, gpu.processors) == (arch, shared << 10, processors)
+    assert (gpu.cores, gpu.max_threads, gpu.warp_size, gpu.vector_bits) == (1, 1024, 32, 128)

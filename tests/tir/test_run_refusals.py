@@ -128,3 +128,36 @@ def test_casts_of_large_integers_round_once(value: int, kind: str) -> None:
             func((out, unsigned), store(out, (0,), Cast(kind, unsigned))), result, value + (1 << 63)
         )
         assert result[0] == np.uint64(value + (1 << 63)).astype(kind)
+
+
+def test_threads_beyond_an_array_are_told() -> None:
+    short, t = make_buffer((7,), "int32", "short"), Var("t")
+    axis = IterVar(Range(0, 8), t, SPATIAL, "threadIdx.x")
+    body = AttrStmt(axis, "thread_extent", const(8), store(short, (t,), 1))
+    with pytest.raises(VerifyError, match="short"):
+        run(func((short,), body), np.zeros(7, "int32"))
+
+
+@pytest.mark.parametrize("offset", [None, const(0), Var("o")])
+def test_arrays_whose_offset_is_nothing(offset: Any) -> None:
+    plain = make_buffer((2, 3), "int32", "plain", elem_offset=offset)
+    out = np.zeros((2, 3), "int32")
+    run(func((plain,), store(plain, (1, 2), 5)), out)
+    assert out[1, 2] == 5 == out.sum()
+
+
+def test_arrays_with_an_offset_are_given_as_memory() -> None:
+    part = make_buffer((2, 3), "int32", "part", elem_offset=const(4))
+    out = np.zeros(12, "int32")
+    run(func((part,), store(part, (1, 2), 5)), out)
+    assert out.nonzero()[0].tolist() == [9]
+    with pytest.raises(ArgumentError):
+        run(func((part,), store(part, (1, 2), 5)), np.zeros((2, 3), "int32"))
+
+
+def test_statements_that_nobody_knows() -> None:
+    class Odd(AttrStmt):
+        """A statement of another project."""
+
+    with pytest.raises(UnsupportedError, match="the interpreter does not know Odd"):
+        run(func((), Odd(X, "key", const(0), Evaluate(const(0)))))

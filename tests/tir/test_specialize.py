@@ -96,3 +96,14 @@ def test_unknown_keys() -> None:
             specialize(f, {key: value})
     with pytest.raises(ArgumentError, match="specialized by a buffer"):
         specialize(f, {f.params[0]: 3})
+
+
+def test_sizes_are_folded_in_indices() -> None:
+    n, i = SizeVar("n"), Var("i")
+    buffer = make_buffer((64,), "int32", "A")
+    for index, text in (
+        (i * n, "A[i]"), (n * i + n, "A[i + 1]"), (i // n, "A[i]"), ((n + 3) * i, "A[4 * i]"),
+        (i % n, "A[0]"),
+    ):  # fmt: skip
+        made = specialize(func((buffer, i, n), store(buffer, (index,), 1)), {n: 1})
+        assert f"{text} = 1" in str(made), (text, str(made))
