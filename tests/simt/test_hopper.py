@@ -98,6 +98,8 @@ def test_two_phases_alternate_parity() -> None:
         ({"meet": "T.evaluate(0)"}, "race", "S["),
         ({"leave": "T.evaluate(0)"}, "missing wait", "where the block ends"),
         ({"bytes": "1020"}, "misaligned", "multiple of 16 bytes, not 1020"),
+        ({"bytes": "0"}, "misaligned", "multiple of 16 bytes, not 0"),
+        ({"bytes": "-16"}, "misaligned", "multiple of 16 bytes, not -16"),
         ({"bytes": "2048"}, "out of bounds", "S["),
     ],
 )

@@ -26,6 +26,17 @@ def kernel(A: T.Buffer((64,), "int32"), n: T.int32):
 MMA = 'T.evaluate(T.ptx_mma("float32", "m16n8k16", {}, "fp16", "fp16", "fp32", ' \
       "R.data, 0, R.data, 0, R.data, 0, {}))"  # fmt: skip
 LINES = [
+    ("if t == 0:\n        T.evaluate(T.tvm_storage_sync('shared'))",
+     "1 of 32 threads reach a barrier; these do not"),
+    ("if t < 31:\n        T.evaluate(T.tvm_storage_sync('shared'))",
+     "31 of 32 threads reach a barrier; these do not"),
+    ("M = T.decl_buffer((8, 8), 'int32', data=A.data)\n"
+     "    T.evaluate(T.atomic_add(T.address_of(M[0, 0]), 1))", "knows no memory for"),
+    ("M = T.decl_buffer((8, 8), 'float16', data=S.data, scope='shared')\n"
+     "    T.evaluate(T.ptx_ldmatrix('float16', False, 1, '.b16', R.data, 0, "
+     "T.address_of(M[0, 0]), 0))", "no memory is known for"),
+    ("T.evaluate(T.ptx_ldmatrix('float16', False, 1, '.b16', R.data, 0, n, 0))",
+     "no memory is known for"),
     ("A[t] = T.call_extern('int32', 'f', t)", "the emulator has no meaning for the call"),
     ("for i in T.parallel(4):\n        A[i] = 1", "race: one thread writes A[0]"),
     ('T.evaluate(T.ptx_ldmatrix("float16", False, 1, ".b16", R.data, 0, A.data, 0))',
