@@ -36,8 +36,8 @@ def squeeze(x: Tensor, axis: int | Sequence[int] | None = None) -> Tensor:
 
 @builder
 def flatten(x: Tensor, axis: int = 1) -> Tensor:
-    """Two dimensions: those before `axis` and those from it on."""
-    k = normalize_axis(axis, x.ndim + 1) if axis < 0 else axis
+    """Two dimensions: those before `axis` and those from it on; -1 is behind all of them."""
+    k = normalize_axis(axis, x.ndim + 1)
     return reshape(x, [product(x.shape[:k]), product(x.shape[k:])])
 
 
