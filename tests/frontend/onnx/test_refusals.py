@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from frontend.onnx.helpers import run_node
+from frontend.onnx.helpers import model, run, run_node
 from tileloom.base.errors import UserError
 
 
@@ -40,7 +40,7 @@ CASES: list[tuple[str, int, list[Any], dict[str, Any], str]] = [
     ("ConvTranspose", 17, [x(1, 2, 5), x(2, 4, 3, 3)], {}, "does not fit"),
     ("ConvTranspose", 17, [IMAGE, x(2, 4, 3, 3)], {"strides": [1]}, "need 2 entries each"),
     ("ConvTranspose", 17, [IMAGE, x(2, 4, 3, 3)], {"pads": [1, 1]}, "pads .* do not fit"),
-    ("ConvTranspose", 17, [IMAGE, x(2, 4, 3, 3)], {"output_shape": [9]}, "output_shape .* does not"),
+    ("ConvTranspose", 17, [IMAGE, x(2, 4, 3, 3)], {"output_shape": [9]}, "output_shape .* does"),
     ("DeformConv", 19, [x(1, 2, 5), x(2, 2, 3), x(1, 6, 3)], {}, "deformable convolution of"),
     ("DeformConv", 19, [IMAGE, WEIGHT, x(1, 17, 3, 3)], {}, "offsets .* do not fit"),
     ("DeformConv", 19, [IMAGE, WEIGHT, x(1, 54, 3, 3)], {"offset_group": 3}, "offsets .* do not"),
@@ -219,3 +219,20 @@ def test_powers_of_two(mode: str) -> None:
     found = run_node("Cast", values, opset=24, to=24, round_mode=mode)
     assert found.dtype == ml_dtypes.float8_e8m0fnu
     np.testing.assert_array_equal(found.astype("float32"), 2.0**exponent)
+
+
+@pytest.mark.parametrize(("deep", "right"), [(50, True), (51, False)])
+def test_functions_that_call_functions(deep: int, right: bool) -> None:
+    own = 'opset_import: ["": 17, "own": 1], domain: "own"'
+    functions = "\n".join(
+        f"<{own}> f{k} (a) => (b) {{ b = {f'own.f{k + 1}' if k < deep - 1 else 'Neg'}(a) }}"
+        for k in range(deep)
+    )
+    text = "agraph (float[3] x) => (float[3] y) { y = own.f0(x) }"
+    proto = model(text, extra=', "own": 1', functions=functions)
+    if right:
+        assert run(proto, x(3))[0].tolist() == [-1, -1, -1]
+        return
+    for _ in range(2):
+        with pytest.raises(UserError, match="nested more than 50 deep"):
+            run(proto, x(3))

@@ -312,10 +312,9 @@ class _Deeper:
         self.importer = importer
 
     def __enter__(self) -> None:
-        self.importer._depth += 1
-        if self.importer._depth > 50:
-            self.importer._depth = 0
+        if self.importer._depth == 50:
             raise UserError("functions or subgraphs are nested more than 50 deep")
+        self.importer._depth += 1
 
     def __exit__(self, *_: object) -> None:
         self.importer._depth -= 1
