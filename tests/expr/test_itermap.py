@@ -84,6 +84,7 @@ ACCEPTED = [
     ([I, I * 0 + J], (3, 5), True, "bijective"),
     ([I + J * 0], (1, 1), True, "surjective"),
     ([I * 2], (5,), True, "surjective"),
+    ([I * 2 + J - 1], (2, 3), intrin.all(0 < I * 2 + J, I < 1, J < 2), "bijective"),
     ([I * 4 + J, K * 3 + L], (2, 4, 4, 3), intrin.all(K * 3 + L < 10, I * 4 + J < 7), "bijective"),
 ]
 
@@ -217,16 +218,23 @@ def random_indices(pick: random.Random):
     return indices
 
 
+def random_predicate(pick, index):
+    """Up to three bounds, from below or above, on variables, on sums and on an index."""
+    bounded = [I * 4 + J, I * 2 + J, I * 6 + J * 2 + K, I, J, index]
+    conditions = []
+    for _ in range(pick.choice([0, 0, 1, 2, 3])):
+        total, bound = pick.choice(bounded), pick.randint(0, 12)
+        conditions.append(pick.choice([total < bound + 1, total >= bound, bound < total]))
+    return intrin.all(*conditions) if conditions else True
+
+
 @settings(max_examples=500)
 @given(st.integers(0, 1 << 40))
 def test_what_is_accepted_is_true(seed) -> None:
     pick = random.Random(seed)
     dom_map = domains(*(pick.choice([1, 2, 3, 4, 5, 6, 8]) for _ in range(3)))
     indices = random_indices(pick)
-    predicate = True
-    if pick.random() < 0.4:
-        bound = pick.randint(3, 30)
-        predicate = pick.choice([bound > I * 4 + J, bound // 4 + 1 > I, indices[0] < bound])
+    predicate = random_predicate(pick, indices[0])
     level = pick.choice(["surjective", "bijective"])
     result = detect_iter_map(indices, dom_map, predicate, level)
     if result and any(True for _ in environments(dom_map, predicate)):

@@ -69,18 +69,22 @@ class IterMapRewriter:
 
     def constrain(self, predicate: Expr) -> None:
         """Cut iterators by the conditions of a predicate."""
-        several = []
-        for condition in _conjunction(without_likely(predicate)):
-            if is_true(self.analyzer.simplify(condition)):
-                continue
-            bounded = self._bounded_sum(condition)
-            if len(bounded[0].args) == 1:
-                self._cut_single(condition, *bounded)
-            else:
-                several.append(condition)
-        # The cuts of single variables moved their starts, so sums are taken only now.
-        sums = sorted(map(self._bounded_sum, several), key=lambda bounded: len(bounded[0].args))
-        for total, low, high in sums:
+        conditions = [
+            condition
+            for condition in _conjunction(without_likely(predicate))
+            if not is_true(self.analyzer.simplify(condition))
+        ]
+        # A cut moves the start of its variable and may leave it one value only, so that sums are
+        # taken anew; those that are left are of several variables.
+        while True:
+            bounded = [self._bounded_sum(condition) for condition in conditions]
+            single = next(
+                (i for i, (sums, _, _) in enumerate(bounded) if len(sums.args) == 1), None
+            )
+            if single is None:
+                break
+            self._cut_single(conditions.pop(single), *bounded[single])
+        for total, low, high in sorted(bounded, key=lambda bounded: len(bounded[0].args)):
             self._cut_sum(total, low, high)
 
     def _bounded_sum(self, condition: Expr) -> tuple[IterSumExpr, Expr | None, Expr | None]:
