@@ -84,7 +84,7 @@ ACCEPTED = [
     ([I, I * 0 + J], (3, 5), True, "bijective"),
     ([I + J * 0], (1, 1), True, "surjective"),
     ([I * 2], (5,), True, "surjective"),
-    ([I * 2 + J - 1], (2, 3), intrin.all(0 < I * 2 + J, I < 1, J < 2), "bijective"),
+    ([I * 2 + J - 1], (2, 3), intrin.all(I * 2 + J > 0, I < 1, J < 2), "bijective"),
     ([I * 4 + J, K * 3 + L], (2, 4, 4, 3), intrin.all(K * 3 + L < 10, I * 4 + J < 7), "bijective"),
 ]
 
