@@ -201,6 +201,8 @@ def _one(index: int, extent: int, axis: int) -> slice:
 def _slice(tensor: Tensor, part: slice, axis: int) -> Tensor:
     if any(map(is_symbolic, (tensor.shape[axis], part.start, part.stop))):
         return _open_slice(tensor, part, axis)
+    if part.step == 0:
+        raise IndexingError("the step of a slice is 0")
     start, stop, step = part.indices(tensor.shape[axis])
     if (start, stop, step) == (0, tensor.shape[axis], 1):
         return tensor

@@ -142,11 +142,14 @@ def repeat(x: Tensor, repeats: int, axis: int | None = None) -> Tensor:
 
 @builder
 def roll(x: Tensor, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Tensor:
-    """Elements moved along axes; those that leave come in at the other end."""
+    """Elements moved along axes, the shifts and axes broadcast; what leaves comes in behind."""
     if axis is None:
         return reshape(roll(reshape(x, [x.type.size]), shift, 0), x.shape)
-    axes = [axis] if isinstance(axis, int) else list(axis)
-    shifts = [shift] * len(axes) if isinstance(shift, int) else list(shift)
+    axes, shifts = ([v] if isinstance(v, int) else list(v) for v in (axis, shift))
+    axes, shifts = (v * (len(other) if len(v) == 1 else 1) for v, other in
+                    ((axes, shifts), (shifts, axes)))  # fmt: skip
+    if len(axes) != len(shifts):
+        raise ShapeError(f"{len(shifts)} shifts along {len(axes)} axes")
     for k, amount in zip(axes, shifts, strict=True):
         extent = x.shape[normalize_axis(k, x.ndim)]
         cut = -amount % extent if extent else 0
