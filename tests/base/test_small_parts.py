@@ -6,13 +6,17 @@ import ctypes
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tileloom.base import machine
 from tileloom.base.cached import cached_property
 from tileloom.base.dtype import dtype
 from tileloom.base.errors import DTypeError
+from tileloom.base.faults import with_numbers
 from tileloom.base.launches import Launch
+from tileloom.base.panels import pack_panels
+from tileloom.base.sums import equal_parts
 
 
 @pytest.mark.parametrize(
@@ -85,3 +89,54 @@ def test_linux_is_asked_for_tiles(
     assert machine.may_use_tiles.__wrapped__() == allowed
     monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace())
     assert not machine.may_use_tiles.__wrapped__()  # a system without calls by number
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("x86_64", "flags : sse2 avx2 unknown", ("avx2", "sse2")),
+        ("x86_64", "flags : sse2 amx_tile amx_int8", None),
+        ("aarch64", "Features : aes crc32 nothing", ("aes", "crc", "neon")),
+        ("aarch64", "", ("neon",)),
+    ],
+)
+def test_features_of_processors(
+    name: str, text: str, expected: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "architecture", lambda: name)
+    key, _, value = text.partition(":")
+    monkeypatch.setattr(machine, "_processor", lambda: {key.strip(): value.strip()})
+    if expected is not None:
+        assert machine.features.__wrapped__() == expected
+        return
+    for allowed, wanted in ((True, ("amx-int8", "amx-tile", "sse2")), (False, ("sse2",))):
+        monkeypatch.setattr(machine, "may_use_tiles", lambda allowed=allowed: allowed)
+        assert machine.features.__wrapped__() == wanted
+
+
+@pytest.mark.parametrize(
+    ("extent", "parts", "length"),
+    [
+        (1000, 7, 125), (1009, 7, None), (12, 3, 4), (24, 2, 12), (7, 7, 1), (6, 7, None),
+        (11 * 3, 4, 3), (13 * 3, 4, 3), (17 * 31, 4, None), (8 * 31, 7, 31), (28, 15, 1),
+        (19 * 29, 5, 29), (12 * 12, 3, 48), (16, 4, 4), (22, 6, 2),
+    ],
+)  # fmt: skip
+def test_equal_parts(extent: int, parts: int, length: int | None) -> None:
+    assert equal_parts(extent, parts) == length
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 5, 7])
+def test_panels(width: int) -> None:
+    matrix = np.arange(10, dtype="int32").reshape(2, 5)
+    found = pack_panels(matrix, False, width)
+    count = -(-5 // width)
+    assert found.shape == (count, 2, width)
+    padded = np.zeros((2, count * width), "int32")
+    padded[:, :5] = matrix
+    assert (found == padded.reshape(2, count, width).swapaxes(0, 1)).all()
+
+
+def test_numbers_in_messages() -> None:
+    twice = with_numbers("{index} {index} {extent} {extent}", 17, 16)
+    assert twice == "17 {index} 16 {extent}"  # the texts of a program are left as they are

@@ -12,8 +12,17 @@ from click.testing import CliRunner
 import tileloom
 from tileloom.base.errors import UserError
 from tileloom.base.settings import override
-from tileloom.cli import app, bench_command, console, demo_command, models, timing, trial
-from tileloom.cli.programs import PROGRAMS, convert, find_program
+from tileloom.cli import (
+    app,
+    bench_command,
+    console,
+    demo_command,
+    models,
+    run_command,
+    timing,
+    trial,
+)
+from tileloom.cli.programs import PROGRAMS, Program, convert, find_program
 
 #: Sizes on which each program is quick.
 SMALL = {
@@ -190,7 +199,121 @@ def test_models_whose_inputs_are_written_keep_theirs() -> None:
     assert arrays["a"].tolist() == [0, 0] and arrays["b"].tolist() == [1, 1]
 
 
+@pytest.mark.parametrize(
+    ("ours", "theirs", "rtol", "expected"),
+    [
+        ([1.0, 2.0], [1.0, 2.5], 0.2, (True, 0.5, 2.5)),  # the tolerance itself
+        ([1.0, 2.0], [1.0, 2.5], 0.19, (False, 0.5, 2.5)),
+        ([np.nan, np.inf], [np.nan, np.inf], 0.0, (True, 0.0, 0.0)),
+        ([np.nan, 1.0], [0.0, 1.0], 0.5, None),
+        ([0.0, 0.0], [0.0, 0.0], 0.0, (True, 0.0, 0.0)),
+    ],
+)
+def test_differences_of_arrays(ours: Any, theirs: Any, rtol: float, expected: Any) -> None:
+    found = run_command.difference(np.array(ours), np.array(theirs), rtol)
+    assert found == expected if expected is not None else not found[0]
+
+
+def test_differences_of_sequences_and_of_kinds() -> None:
+    one, two = np.float32([1, 2]), np.float32([1, 3])
+    assert run_command.difference([one, one], [one, two], 0.1) == (False, 1.0, 3.0)
+    assert run_command.difference([one, two], [one, two], 0.0) == (True, 0.0, 3.0)
+    assert run_command.difference([], [], 0.0) == (True, 0.0, 0.0)
+    assert not run_command.difference(one, one.astype("float64"), 1.0)[0]
+    assert not run_command.difference(one, one[:1], 1.0)[0]
+    texts = np.array(["a", "b"])
+    assert run_command.difference(texts, texts, 0.0)[0]
+    assert not run_command.difference(texts, texts[::-1], 0.0)[0]
+
+
+def test_the_table_of_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[Any] = []
+    monkeypatch.setattr(run_command.out, "print", shown.append)
+    results = [np.int32([1, 2, 6]), ["a"], np.zeros((2, 0)), np.array(["x"])]
+    run_command.show_outputs(["n", "s", "e", "t"], results)
+    cells = list(zip(*(c.cells for c in shown[0].columns)))
+    assert cells[0] == ("n", "int32", "[3]", "1", "3", "6")
+    assert cells[1] == ("s", "list", "", "", "", "")
+    assert cells[2] == ("e", "float64", "[2, 0]", "", "", "")
+    assert cells[3][:3] == ("t", "<U1", "[1]") and cells[3][3:] == ("", "", "")
+    justify = [c.justify for c in shown[0].columns]
+    assert justify == ["left"] * 3 + ["right"] * 3
+    assert not run_command.show_errors(["n"], [np.ones(2)], [np.zeros(2)], "peer", 0.5)
+    assert run_command.show_errors(["n"], [np.ones(2)], [np.ones(2)], "peer", 0.0)
+    assert [c.justify for c in shown[-1].columns] == ["left", "left", "right", "right"]
+
+
+@pytest.mark.parametrize("off", [0.0, 0.5])
+def test_trials_count_and_check(off: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    timed: list[Any] = []
+    monkeypatch.setattr(trial, "side_by_side", lambda calls, **_: timed.append(set(calls)) or {})
+    monkeypatch.setattr(trial, "find_spec", lambda name: None)
+
+    def function(x: Any) -> Any:
+        wrong = off if x.dtype == np.float32 else 0.0
+        return np.abs(x) + wrong if off else np.abs(x)
+
+    made = Program("p", function, (3, 5), lambda r, c: _ones(r, c), lambda torch: function)
+    found = trial.attempt(made, 0.1)
+    assert found.nodes == (3 if off else 1)  # abs, a cast of the constant, add
+    assert found.error == pytest.approx(off) and found.is_right == (off == 0.0)
+    assert timed == ([{"tileloom", "numpy"}] if off == 0.0 else [])
+    assert 0 < found.compile_seconds < 60
+
+
+def _ones(rows: int, columns: int) -> Any:
+    return lambda rng: (-np.ones((rows, columns), np.float32),)
+
+
+def test_peers_are_those_that_are_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    x = np.array([[0.0, 1.0]], np.float32)
+    calls = trial.torch_calls(find_program("softmax"), (x,))
+    assert list(calls) == ["torch"]
+    np.testing.assert_allclose(calls["torch"]().numpy().sum(), 1.0, rtol=1e-6)
+    monkeypatch.setattr(trial, "find_spec", lambda name: None)
+    assert trial.torch_calls(find_program("softmax"), (x,)) == {}
+
+
 # ---------------------------------------------------------------------------- timing
+
+
+class Clock:
+    """Time that passes as told: by a second for each look at the clock."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, busy: float) -> None:
+        self.now, self.burnt, self.slept = 100.0, 0.0, 0
+        clock = SimpleNamespace(
+            perf_counter=self.look, process_time=lambda: self.burnt, sleep=self.sleep
+        )
+        self.busy = busy
+        monkeypatch.setattr(timing, "time", clock)
+
+    def look(self) -> float:
+        self.now += 0.05
+        return self.now
+
+    def sleep(self, pause: float) -> None:
+        self.slept += 1
+        self.now += pause
+        self.burnt += self.busy * pause
+
+
+@pytest.mark.parametrize(("busy", "pauses"), [(0.0, 1), (0.1, 1), (0.2, 5), (1.0, 5)])
+def test_it_waits_until_threads_rest(
+    busy: float, pauses: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch, busy)
+    timing._rest(limit=0.3)
+    assert clock.slept == pauses
+
+
+def test_samples_are_of_warm_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch, 0.0)
+    calls: list[float] = []
+    found = timing._sample(lambda: calls.append(clock.now), 2, warm=0.12)
+    assert len(calls) == 5  # one, two until it is warm, and two that are timed
+    assert found == pytest.approx(0.025)
 
 
 def test_rounds_end_with_the_time_but_three_are_made(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,15 @@ def main(
 """
 #: Lines are parted by "; ", and so are instructions.
 CPU = [
+    ("T.evaluate(T.atomic_max(T.address_of(I[0]), 1))", "getelementptr 0; atomicrmw max 1"),
+    (
+        "T.evaluate(T.atomic_min(T.address_of(U[0]), T.uint8(1)))",
+        "getelementptr 0; atomicrmw umin 1",
+    ),
+    (
+        "T.evaluate(T.atomic_add(T.address_of(U[0]), T.uint8(1)))",
+        "getelementptr 0; atomicrmw add 1",
+    ),
     ("A[0] = B[n]", "sext; getelementptr; load 4; store 4"),
     ("A[I[n]] = 1.0", "sext; getelementptr; load 4; sext; getelementptr; store 4"),
     (
@@ -216,7 +225,7 @@ CPU = [
         "S[0] = 1.0; A[0] = S[0]",
         "store 4; load 4; store 4",
     ),
-    ("T.evaluate(T.atomic_add(T.address_of(I[0]), 1))", "getelementptr 0; atomicrmw 1"),
+    ("T.evaluate(T.atomic_add(T.address_of(I[0]), 1))", "getelementptr 0; atomicrmw add 1"),
     (
         "T.evaluate(T.atomic_max(T.address_of(A[0]), T.float32(1)))",
         "getelementptr 0; bitcast; bitcast; load 4; bitcast; call llvm.maximum.f32; bitcast; "
@@ -256,7 +265,7 @@ GPU = [
     ('t = T.launch_thread("threadIdx.x", 32); T.evaluate(T.atomic_add(T.address_of(A[0]), '
      'B[t]))',
      'call llvm.nvvm.read.ptx.sreg.tid.x; getelementptr 0; zext; getelementptr; load 4; '
-     'bitcast; bitcast; atomicrmw; bitcast; bitcast'),
+     'bitcast; bitcast; atomicrmw fadd; bitcast; bitcast'),
     ('t = T.launch_thread("threadIdx.x", 32); A[t] = T.if_then_else(t < n, B[t], T.float32(0))',
      'call llvm.nvvm.read.ptx.sreg.tid.x; icmp slt; zext; select 0; getelementptr; load 4; '
      'select; getelementptr; store 4'),
@@ -278,7 +287,9 @@ def instructions(text: str) -> list[str]:
             continue
         name, rest = match[1], match[2]
         called = re.search(r'@"([\w.]+)"', rest)
-        if name == "call":
+        if name == "atomicrmw":
+            name += " " + rest.split()[0]
+        elif name == "call":
             name += f" {called[1]}" if called else ""
         elif name in ("icmp", "fcmp"):
             name += " " + next(w for w in rest.split() if w not in ("contract", "nnan", "ninf"))

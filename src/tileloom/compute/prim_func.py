@@ -11,7 +11,6 @@ from ..base.errors import UserError
 from ..expr import (
     SPATIAL,
     Expr,
-    IntImm,
     IterVar,
     ProducerLoad,
     Range,
@@ -252,8 +251,6 @@ class _Builder:
     def _guarded(self, reduce: Reduce, k: int, values: Values) -> Expr:
         """A component of the source; the identity where the condition does not hold."""
         value = self._load(reduce.source[k], values)
-        if isinstance(reduce.condition, IntImm) and reduce.condition.value:
-            return value
         condition = self._load(reduce.condition, values)
         return if_then_else(condition, value, reduce.combiner.identity[k])
 
