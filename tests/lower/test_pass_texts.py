@@ -445,6 +445,86 @@ for i in T.serial(T.int64(8)):
 for i in range(8):
     A[i * 2] = T.float32(1.0)"""),
 
+    ("vectorize_loops", """
+for i in T.vectorized(130):
+    A[i] = 1.0
+for i in T.vectorized(2, 66):
+    A[i] = 1.0""", """
+for i_chunk in range(2):
+    A[i_chunk * 64:i_chunk * 64 + 64] = T.Broadcast(T.float32(1.0), 64)
+A[128:130] = T.Broadcast(T.float32(1.0), 2)
+A[2:66] = T.Broadcast(T.float32(1.0), 64)"""),
+    ("vectorize_loops", """
+for i in T.vectorized(3, 200):
+    A[i] = B[i]""", """
+for i_chunk in range(3):
+    A[3 + i_chunk * 64:3 + i_chunk * 64 + 64] = B[3 + i_chunk * 64:3 + i_chunk * 64 + 64]
+A[195:200] = B[195:200]"""),
+    ("loop_partition", """
+for i in range(16):
+    for j in range(16):
+        if T.likely(i * 16 + j < n):
+            A[i] = 1.0""", """
+for i, j in T.grid(T.min(T.max(n // 16, 0), 16), 16):
+    A[i] = T.float32(1.0)
+for i in range(T.min(T.max(n // 16, 0), 16), T.min(T.max(n // 16, 0), 16) + (T.min(T.max(n // \
+16, 0), 16) * -1 + 16)):
+    for j in range(T.min(T.max(n - i * 16, 0), 16)):
+        A[i] = T.float32(1.0)"""),
+    ("loop_partition", """
+for i in range(100):
+    if T.likely(1 <= i) and T.likely(i < 99):
+        A[i] = 1.0""", """
+for i in range(1, 99):
+    A[i] = T.float32(1.0)"""),
+    ("loop_partition", """
+for i in range(100):
+    A[i] = T.if_then_else(T.likely(1 <= i), B[i], T.float32(0))""", SAME),
+    ("loop_partition", """
+for i in range(16):
+    if T.likely(i < 10) and I[i] < 3:
+        A[i] = 1.0""", """
+for i in range(10):
+    if I_1[i] < 3:
+        A[i] = T.float32(1.0)"""),
+    ("hoist_if", """
+for i in T.vectorized(8):
+    if n < 3:
+        A[i] = 1.0""", """
+if n < 3:
+    for i in T.vectorized(8):
+        A[i] = T.float32(1.0)"""),
+    ("unroll_loops", """
+with T.attr(0, "pragma_auto_unroll_max_step", 8):
+    for i in range(4):
+        for j in range(2):
+            A[i * 2 + j] = 1.0""", """
+A[0] = T.float32(1.0)
+A[1] = T.float32(1.0)
+A[2] = T.float32(1.0)
+A[3] = T.float32(1.0)
+A[4] = T.float32(1.0)
+A[5] = T.float32(1.0)
+A[6] = T.float32(1.0)
+A[7] = T.float32(1.0)"""),
+    ("unroll_loops", """
+for i in T.serial(5, annotations={"pragma_auto_unroll_max_step": 4, "other": 2}):
+    A[i] = 1.0
+for i in T.serial(4, annotations={"pragma_auto_unroll_max_step": 4, "pragma_unroll_explicit": 0}):
+    A[i] = 1.0""", """
+for i in T.serial(5, annotations={"other": 2}):
+    A[i] = T.float32(1.0)
+for i in T.unroll(4):
+    A[i] = T.float32(1.0)"""),
+    ("simplify", """
+for i in range(4):
+    if A[i] < 3.0 and i < 4:
+        A[i] = 1.0""", """
+for i in range(4):
+    if A[i] < T.float32(3.0):
+        A[i] = T.float32(1.0)"""),
+    ("lower_numbered_barriers", """
+A[0] = 1.0""", SAME),
 ]  # fmt: skip
 
 

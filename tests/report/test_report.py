@@ -17,6 +17,8 @@ from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.report import to_html, to_text, trace_graph, trace_script
 from tileloom.report.diff import compare
 from tileloom.report.listing import listing
+from tileloom.report.text import moved
+from tileloom.tir import IRModule
 
 
 def network() -> Graph:
@@ -184,3 +186,25 @@ def test_differences() -> None:
     assert found[0].text == "8 lines as before" and found[-1].text == "7 lines as before"
     assert [line.kind for line in compare([], ["a"])] == ["added"]
     assert compare([], []) == []
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "text"),
+    [
+        (0, ""), (1, ", moving 1 bytes"), (999, ", moving 999 bytes"), (1000, ", moving 1 kB"),
+        (999_999, ", moving 1e+03 kB"), (1_000_000, ", moving 1 MB"), (10**9, ", moving 1 GB"),
+        (12_345_678_901, ", moving 12.3 GB"),
+    ],
+)  # fmt: skip
+def test_amounts(nbytes: int, text: str) -> None:
+    assert moved(nbytes) == text
+
+
+def test_stages_of_several_functions_carry_their_names() -> None:
+    a = te.placeholder((8,), name="A")
+    func = te.create_prim_func([a, te.compute((8,), lambda i: a[i] + 1.0, name="B")])
+    two = trace_script(IRModule({"one": func, "two": func}), Target.host())
+    assert (two.stages[0].name, two.name) == ("one: tir", "one, two")
+    assert {"one: flatten_buffers", "two: flatten_buffers"} <= {s.name for s in two.stages}
+    one = trace_script(IRModule({"one": func}), Target.host())
+    assert one.stages[0].name == "tir" and [k.name for k in two.kernels] == ["one", "two"]

@@ -152,6 +152,61 @@ with T.block("other"):
     T.writes(A[0])
     A[0] = T.float32(1.0)""",
     ),
+    "conditions that are known": (
+        """\
+if not True:
+    A[0] = 1.0
+else:
+    A[1] = 2.0""",
+        """\
+A[1] = T.float32(2.0)""",
+    ),
+    "a condition that is not known": (
+        """\
+for i in range(4):
+    if not i < 2:
+        A[i] = 1.0""",
+        """\
+for i in range(4):
+    if not (i < 2):
+        A[i] = T.float32(1.0)""",
+    ),
+    "regions of whole buffers": (
+        """\
+with T.block("b"):
+    T.reads(A)
+    T.writes(A[0], A[1:3])
+    A[0] = A[1]""",
+        """\
+with T.block("b"):
+    T.reads(A[0:16])
+    T.writes(A[0], A[1:3])
+    A[0] = A[1]""",
+    ),
+    "a variable that was made before": (
+        """\
+x = T.int32()
+with T.LetStmt(3, var=x):
+    A[x] = 1.0""",
+        """\
+x: T.int32 = 3
+A[x] = T.float32(1.0)""",
+    ),
+    "calls of constants": (
+        """\
+A[0] = T.max(T.float32(1), T.float32(2)) + T.exp(T.float32(0))
+A[1] = T.max(1.0, 2.0)""",
+        """\
+A[0] = T.float32(2.0) + T.exp(T.float32(0.0))
+A[1] = T.float32(2.0)""",
+    ),
+    "dictionaries": (
+        """\
+v = {"a": 1, **{"b": 2}}
+A[v["b"]] = T.float32(v["a"])""",
+        """\
+A[2] = T.float32(1.0)""",
+    ),
 }
 
 
