@@ -12,7 +12,7 @@ from tileloom.akg import load
 from tileloom.base.errors import UserError
 
 X, Y = tensor("x", (2, 3)), tensor("y", (2, 3))
-I = tensor("i", (4,), "int32")  # noqa: E741
+I = tensor("i", (4,), "int32")
 IMAGE, FILTER = tensor("x", (1, 6, 6, 2)), tensor("w", (4, 3, 3, 2))
 
 
