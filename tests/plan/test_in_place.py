@@ -129,3 +129,13 @@ def test_arrays_with_more_than_2_to_the_31_elements(kind: str) -> None:
     assert replace_operand(func, 0, 1) is not None
     turned = te.compute((n, n), lambda i, j: a[j, i] * 2.0, name="B")
     assert replace_operand(te.create_prim_func([a, turned]), 0, 1) is None
+
+
+@pytest.mark.parametrize(("kind", "rows", "safe"), [("int32", 1 << 16, False),
+                         ("int64", 1 << 16, True), ("int32", 1 << 14, True)])  # fmt: skip
+def test_positions_that_are_no_numbers_of_the_index_type(kind: str, rows: int, safe: bool) -> None:
+    n, m = const(rows, kind), const(1 << 16, kind)
+    a = te.placeholder((n, m, const(1, kind)), name="A")
+    zero = const(0, kind)
+    func = te.create_prim_func([a, te.compute((n, m), lambda i, j: a[i, j, zero] * 2.0, name="B")])
+    assert (replace_operand(func, 0, 1) is not None) is safe
