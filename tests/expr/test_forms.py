@@ -308,6 +308,12 @@ FORMS: list[tuple[Expr, str, tuple[int, int] | None, tuple[int, int] | None]] = 
     ((I + J) % 8 == (J + I) % 8, 'T.bool(True)', None, None),
     (I // 8 == J // 8, 'i // 8 == j // 8', None, None),
     (I * 8 + K == J * 8 + 3, 'i * 8 + k == j * 8 + 3', None, None),
+    (Div(I, K + 1), 'i // (k + 1)', (0, 99), (1, 0)),
+    (Mod(I, K + 1), 'i % (k + 1)', (0, 7), (1, 0)),
+    (Div(I + 1, K + 2), '(i + 1) // (k + 2)', (0, 50), (1, 0)),
+    (Mod(S, K + 1), 'T.truncmod(s, k + 1)', (-7, 7), (1, 0)),
+    (Mod(I, N * 2), 'i % (n * 2)', (0, 99), (1, 0)),
+    (Div(-I - 1, K + 1), 'T.truncdiv(i * -1 - 1, k + 1)', (-100, 0), (1, 0)),
 ]  # fmt: skip
 
 
