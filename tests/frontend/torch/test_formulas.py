@@ -135,3 +135,12 @@ def test_equations_tell_numbers(number: int, kept: bool) -> None:
     assert (known.get(2 * N) == number) is kept
     holds = [k for k in range(2, 51) if all(g.value({"n": k}) >= 0 for g in space.guards)]
     assert holds == ([7] if kept else list(range(2, 51)))
+
+
+@pytest.mark.parametrize(
+    ("formula", "value"),
+    [(functions.FloorDiv(N, M), 7), (functions.PythonMod(N, M), 0), (functions.Mod(N, M), 0),
+     (functions.Mod(M - 1, N), 0), (functions.CeilDiv(N, M), 7)],
+)  # fmt: skip
+def test_divisors_and_dividends_at_their_limits(formula: Any, value: int) -> None:
+    assert extent_of(formula, {N: 7, M: 1}) == value
