@@ -14,6 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from tileloom import numpy as tnp
 from tileloom.cli import programs
 
 from . import harness_cli, peers, windows
@@ -62,7 +63,6 @@ def exact_gelu(x: Any, bias: Any) -> Any:
 
 def elementwise() -> list[Workload]:
     """Rows that read and write memory once."""
-    import tileloom as tl
 
     count, rows = 1 << 24, (8, 1024, 3072)
     return [
@@ -82,7 +82,7 @@ def elementwise() -> list[Workload]:
             normal(rows, (3072,)),
             exact_gelu,
             {
-                "tileloom": peers.tileloom(lambda x, b: tl.gelu(x + b)),
+                "tileloom": peers.tileloom(lambda x, b: tnp.gelu(x + b)),
                 "torch": peers.torch(lambda torch: lambda x, b: torch.nn.functional.gelu(x + b)),
                 "onnxruntime": peers.onnxruntime(
                     lambda node: [node("Add", ["x0", "x1"], ["s"]), node("Gelu", ["s"], ["y"])]
@@ -95,7 +95,7 @@ def elementwise() -> list[Workload]:
             normal((4096, 4096)),
             wide(programs.softmax),
             {
-                "tileloom": peers.tileloom(lambda x: tl.softmax(x)),
+                "tileloom": peers.tileloom(lambda x: tnp.softmax(x)),
                 "torch": peers.torch(lambda torch: lambda x: torch.softmax(x, -1)),
                 "numpy": peers.numpy(programs.softmax),
                 "onnxruntime": peers.onnxruntime(lambda node: [node("Softmax", ["x0"], ["y"])]),
@@ -107,7 +107,7 @@ def elementwise() -> list[Workload]:
             normal((8, 1024, 768), (768,), (768,)),
             wide(programs.layer_norm),
             {
-                "tileloom": peers.tileloom(lambda x, g, b: tl.layer_norm(x, g, b)),
+                "tileloom": peers.tileloom(lambda x, g, b: tnp.layer_norm(x, g, b)),
                 "torch": peers.torch(
                     lambda torch: lambda x, g, b: torch.nn.functional.layer_norm(x, (768,), g, b)
                 ),
@@ -126,7 +126,6 @@ def elementwise() -> list[Workload]:
 
 def reduction(axis: int | None) -> Workload:
     """The sum of a matrix along an axis."""
-    import tileloom as tl
 
     def torch_sum(torch: Any) -> Any:
         return lambda x: torch.sum(x) if axis is None else torch.sum(x, axis)
@@ -136,7 +135,7 @@ def reduction(axis: int | None) -> Workload:
         normal((4096, 4096)),
         wide(lambda x: np.sum(x, axis=axis)),
         {
-            "tileloom": peers.tileloom(lambda x: tl.sum(x, axis=axis)),
+            "tileloom": peers.tileloom(lambda x: tnp.sum(x, axis=axis)),
             "torch": peers.torch(torch_sum),
             "numpy": peers.numpy(lambda x: np.sum(x, axis=axis)),
         },
@@ -246,7 +245,6 @@ RESNET18 = (
 
 def convolution(inner: int, outer: int, image: int, window: int, stride: int) -> Workload:
     """One image through one layer, whose weights are constants."""
-    import tileloom as tl
 
     rng = np.random.default_rng(1)
     pad = window // 2
@@ -266,7 +264,7 @@ def convolution(inner: int, outer: int, image: int, window: int, stride: int) ->
         normal(shape),
         lambda x: _reference_conv(x, weight, stride, pad),
         {
-            "tileloom": peers.tileloom(lambda x: tl.conv(x, weight, strides=stride, pads=pad)),
+            "tileloom": peers.tileloom(lambda x: tnp.conv(x, weight, strides=stride, pads=pad)),
             "torch": peers.torch(torch_layer),
             "onnxruntime": peers.onnxruntime(
                 lambda node: [

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 import tileloom as tl
+from tileloom import numpy as tnp
 
 Array = np.ndarray[Any, Any]
 Measure = Callable[[Sequence[float]], float]
@@ -68,23 +69,23 @@ class Case:
 
 def _heads(x: Any) -> Any:
     batch, seq, _ = x.shape
-    q = tl.transpose(tl.reshape(x, (batch, seq, 4, WIDTH // 4)), (0, 2, 1, 3))
-    weights = tl.softmax(tl.matmul(q, tl.matrix_transpose(q)) * 0.125)
-    return tl.reshape(tl.transpose(tl.matmul(weights, q), (0, 2, 1, 3)), x.shape)
+    q = tnp.transpose(tnp.reshape(x, (batch, seq, 4, WIDTH // 4)), (0, 2, 1, 3))
+    weights = tnp.softmax(tnp.matmul(q, tnp.matrix_transpose(q)) * 0.125)
+    return tnp.reshape(tnp.transpose(tnp.matmul(weights, q), (0, 2, 1, 3)), x.shape)
 
 
 TOKENS = (WIDTH,)
 CASES = (
-    Case("exp", lambda x: tl.exp(x)),
-    Case("softmax", lambda x: tl.softmax(x)),
-    Case("log_softmax of columns", lambda x: tl.log_softmax(x, axis=0)),
-    Case("layer_norm", lambda x: tl.layer_norm(x)),
-    Case("mean of columns", lambda x: tl.mean(x, axis=0)),
-    Case("sum", lambda x: tl.sum(x)),
+    Case("exp", lambda x: tnp.exp(x)),
+    Case("softmax", lambda x: tnp.softmax(x)),
+    Case("log_softmax of columns", lambda x: tnp.log_softmax(x, axis=0)),
+    Case("layer_norm", lambda x: tnp.layer_norm(x)),
+    Case("mean of columns", lambda x: tnp.mean(x, axis=0)),
+    Case("sum", lambda x: tnp.sum(x)),
     Case("transpose", lambda x: x.T + 1.0),
-    Case("cross_entropy", lambda x: tl.cross_entropy(x, tl.argmin(x, axis=1))),
-    Case("rms_norm of tokens", lambda x: tl.rms_norm(x, _SCALE), TOKENS),
-    Case("mlp", lambda x: tl.gelu(tl.matmul(x, _WEIGHT) + 1.0), TOKENS, 1 << 19),
+    Case("cross_entropy", lambda x: tnp.cross_entropy(x, tnp.argmin(x, axis=1))),
+    Case("rms_norm of tokens", lambda x: tnp.rms_norm(x, _SCALE), TOKENS),
+    Case("mlp", lambda x: tnp.gelu(tnp.matmul(x, _WEIGHT) + 1.0), TOKENS, 1 << 19),
     Case("attention", _heads, TOKENS, 1 << 20, squared=True),
 )
 

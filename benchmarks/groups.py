@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from tileloom import numpy as tnp
+
 from . import harness_cli, peers
 from .cpu import exact_gelu, normal, wide
 from .harness import Workload
@@ -187,7 +189,6 @@ def _masked(rng: Any) -> Any:
 
 def epilogues() -> list[Workload]:
     """What follows matrix products in a transformer."""
-    import tileloom as tl
 
     hidden = (2048, 3072)
 
@@ -207,7 +208,7 @@ def epilogues() -> list[Workload]:
     return [
         _workload(
             "gelu_epilogue_2048x3072", normal(hidden, (3072,)), exact_gelu,
-            lambda x, b: tl.gelu(x + b),
+            lambda x, b: tnp.gelu(x + b),
             lambda torch: lambda x, b: torch.nn.functional.gelu(x + b),
             lambda jax: lambda x, b: jax.nn.gelu(x + b, approximate=False),
             moved=2 * 4 * 2048 * 3072,

@@ -22,7 +22,7 @@ start = time.perf_counter()
 """
 _SOFTMAX = """
 import tileloom
-softmax = tileloom.jit(lambda x: tileloom.softmax(x))
+softmax = tileloom.jit(lambda x: tileloom.numpy.softmax(x))
 """
 _FIRST_CALL = """
 softmax(x)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tileloom
+from tileloom import numpy as tnp
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -31,7 +32,7 @@ def test_names_that_are_not_there():
 def test_the_example_of_the_front_page():
     @tileloom.jit
     def normalise(x):
-        return x / tileloom.sum(x, axis=-1, keepdims=True)
+        return x / tnp.sum(x, axis=-1, keepdims=True)
 
     x = np.ones((2, 4), np.float32)
     assert normalise(x).tolist() == [[0.25] * 4] * 2

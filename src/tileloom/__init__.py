@@ -3,9 +3,11 @@
 >>> import numpy as np, tileloom
 >>> @tileloom.jit
 ... def normalise(x):
-...     return x / tileloom.sum(x, axis=-1, keepdims=True)
+...     return x / np.sum(x, axis=-1, keepdims=True)
 >>> normalise(np.ones((2, 4), "float32"))[0]
 array([0.25, 0.25, 0.25, 0.25], dtype=float32)
+
+Array functions are in `tileloom.numpy`.
 """
 
 from __future__ import annotations
@@ -16,30 +18,41 @@ from .base.late import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Any
 
+    from . import akg, compat, driver, graph, numpy, onnx, schedule, script, simt, tir
+    from . import compute as te
+    from .base import Target
+    from .base.errors import InternalError, UserError
+    from .driver import assembly, build, compile_graph
+    from .frontend.jit import Dim, TraceError, jit
+    from .lower import lower
+    from .runtime.parallel import get_num_threads, set_num_threads
+    from .schedule import Schedule, ScheduleError
+    from .tir import IRModule, PrimFunc
+
 __version__ = "0.1.0"
 
-#: Public names by the module that holds them: importing the package alone stays quick.
-_MODULES = {
+__all__ = [
+    # Programs in, functions out.
+    "jit", "Dim", "build", "lower", "compile_graph", "assembly", "Target",
+    "set_num_threads", "get_num_threads",
+    # Tensor IR and its schedules.
+    "IRModule", "PrimFunc", "Schedule",
+    # What they raise.
+    "UserError", "ScheduleError", "TraceError", "InternalError",
+    # Rooms.
+    "akg", "compat", "driver", "graph", "numpy", "onnx", "schedule", "script", "simt", "te", "tir",
+    "__version__",
+]  # fmt: skip
+
+#: Public names by the module that holds them: importing the package alone stays quick. A name that
+#: is not among them is a module itself.
+_HOMES = {
     "jit": "frontend.jit", "Dim": "frontend.jit", "TraceError": "frontend.jit", "build": "driver",
     "assembly": "driver", "compile_graph": "driver", "lower": "lower",
     "set_num_threads": "runtime.parallel", "get_num_threads": "runtime.parallel",
     "UserError": "base.errors", "InternalError": "base.errors", "Target": "base",
     "IRModule": "tir", "PrimFunc": "tir", "Schedule": "schedule", "ScheduleError": "schedule",
 }  # fmt: skip
-_ROOMS = (
-    "akg",
-    "base",
-    "compute",
-    "driver",
-    "expr",
-    "frontend",
-    "graph",
-    "onnx",
-    "runtime",
-    "schedule",
-    "script",
-    "tir",
-)
 
 
 def _load(name: str) -> Any:
@@ -54,25 +67,19 @@ def _native_gpu() -> str | None:
     return found
 
 
-def __getattr__(name: str) -> Any:
-    """Public names, loaded when they are first used."""
-    if name in _ROOMS:
-        return _load(name)
-    if name == "te":
-        value: Any = _load("compute")
-    elif name in _MODULES:
-        value = getattr(_load(_MODULES[name]), name)
-    elif name.startswith("_"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    else:
-        functions = _load("frontend.jit").PUBLIC
-        if name not in functions:
+if not TYPE_CHECKING:  # type checkers know the names above, and no others
+
+    def __getattr__(name: str) -> Any:
+        """Public names, loaded when they are first used."""
+        if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = functions[name]
-    globals()[name] = value
-    return value
+        if name in _HOMES:
+            value = getattr(_load(_HOMES[name]), name)
+        else:
+            value = _load("compute" if name == "te" else name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    functions = _load("frontend.jit").PUBLIC
-    return sorted({*globals(), *_MODULES, *_ROOMS, "te", *functions})
+    return sorted(__all__)

@@ -7,6 +7,7 @@ import pytest
 
 import tileloom as tl
 from gpu_suite import has_gpu
+from tileloom import numpy as tnp
 from tileloom import te
 from tileloom.base.errors import ArgumentError
 from tileloom.expr import Var
@@ -124,7 +125,7 @@ def test_one_symbol_has_one_value():
 @pytest.mark.parametrize("shape", [(0,), (0, 5), (5, 0), (2, 0, 3)])
 def test_arrays_of_nothing_work(shape):
     x = np.zeros(shape, np.float32)
-    for function in (lambda x: x * 2 + 1, lambda x: tl.sum(x), lambda x: tl.softmax(x)):
+    for function in (lambda x: x * 2 + 1, lambda x: tnp.sum(x), lambda x: tnp.softmax(x)):
         tl.jit(function)(x)
     A = te.placeholder(shape, name="A")
     kernel = tl.build(te.create_prim_func([A, te.compute(shape, lambda *i: A[i] + 1.0, name="B")]))

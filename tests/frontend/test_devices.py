@@ -10,6 +10,7 @@ import pytest
 import tileloom
 from frontend.akg.build import graph, op, tensor
 from tileloom import akg
+from tileloom import numpy as tnp
 
 WHERE: dict[str, Any] = {"target": "cuda -arch=sm_80", "device": "emulator"}
 
@@ -28,7 +29,7 @@ def reference(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
 def test_jit(rng: np.random.Generator) -> None:
     @tileloom.jit(**WHERE)
     def model(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
-        return tileloom.softmax(tileloom.maximum(x @ w1 + b1, 0.0) @ w2 + b2)
+        return tnp.softmax(tnp.maximum(x @ w1 + b1, 0.0) @ w2 + b2)
 
     given = weights(rng)
     for rows in (5, 1):

@@ -11,6 +11,7 @@ import tileloom as tl
 from graph.program_of_steps import Program, in_numpy, random_sizes
 from graph.random_programs import random_program
 from sampling import sampled
+from tileloom import numpy as tnp
 
 TOLERANCE = {"float64": 1e-9, "float32": 2e-4, "float16": 4e-2}
 
@@ -21,7 +22,7 @@ class Tileloom:
     constant = staticmethod(lambda x: x)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(tl, name)
+        return getattr(tnp, name)
 
 
 def compiled(program: Program, **where: Any) -> Any:

@@ -14,6 +14,7 @@ import pytest
 
 import tileloom as tl
 from sampling import sampled
+from tileloom import numpy as tnp
 
 ROWS, WIDTH = tl.Dim("rows", max=4096), tl.Dim("width", max=4096)
 #: Around one to nine vectors of 4 to 16 elements, the widest strips, and blocks for two workers.
@@ -33,14 +34,14 @@ def _layer_norm(x: Any) -> Any:
 
 
 CASES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
-    "sum of columns": (lambda x: tl.sum(x, axis=0), lambda x: x.sum(0)),
-    "largest of columns": (lambda x: tl.max(x, axis=0), lambda x: x.max(0)),
-    "softmax of columns": (lambda x: tl.softmax(x, axis=0), lambda x: _softmax(x, 0)),
-    "sum of rows": (lambda x: tl.sum(x, axis=1), lambda x: x.sum(1)),
-    "sum": (tl.sum, lambda x: x.sum()),
-    "softmax of rows": (lambda x: tl.softmax(x, axis=1), lambda x: _softmax(x, 1)),
-    "layer norm": (tl.layer_norm, _layer_norm),
-    "least of rows": (lambda x: tl.argmin(x, axis=1), lambda x: x.argmin(1)),
+    "sum of columns": (lambda x: tnp.sum(x, axis=0), lambda x: x.sum(0)),
+    "largest of columns": (lambda x: tnp.max(x, axis=0), lambda x: x.max(0)),
+    "softmax of columns": (lambda x: tnp.softmax(x, axis=0), lambda x: _softmax(x, 0)),
+    "sum of rows": (lambda x: tnp.sum(x, axis=1), lambda x: x.sum(1)),
+    "sum": (tnp.sum, lambda x: x.sum()),
+    "softmax of rows": (lambda x: tnp.softmax(x, axis=1), lambda x: _softmax(x, 1)),
+    "layer norm": (tnp.layer_norm, _layer_norm),
+    "least of rows": (lambda x: tnp.argmin(x, axis=1), lambda x: x.argmin(1)),
     "a formula": (lambda x: x * 2.0 + 1.0, lambda x: x * 2.0 + 1.0),
 }
 
@@ -58,7 +59,7 @@ def test_every_width(name: str) -> None:
 
 
 def test_tall_columns_in_parts() -> None:
-    function = tl.jit(lambda x: tl.mean(x, axis=0), dynamic_shapes=[(ROWS, WIDTH)])
+    function = tl.jit(lambda x: tnp.mean(x, axis=0), dynamic_shapes=[(ROWS, WIDTH)])
     for rows, width in ((4095, 100), (4096, 33), (2271, 138), (3001, 250), (2999, 257)):
         x = RNG.standard_normal((rows, width)).astype("float32")
         np.testing.assert_allclose(function(x), x.mean(0, dtype="float64"), rtol=1e-3, atol=1e-4)
@@ -71,7 +72,7 @@ def test_products_with_a_turned_operand(static: bool) -> None:
     shapes = None if static else {"x": (batch, WIDTH, depth), "y": (batch, ROWS, depth)}
 
     def product(x: Any, y: Any) -> Any:
-        return tl.matmul(x, tl.matrix_transpose(y)) * 0.5
+        return tnp.matmul(x, tnp.matrix_transpose(y)) * 0.5
 
     function = tl.jit(product, dynamic_shapes=shapes)
     for rows, columns, deep in (
@@ -91,7 +92,7 @@ def test_products_whose_depth_is_taken_in_stretches() -> None:
     depth = tl.Dim("depth", max=4096)
 
     def layer(x: Any, y: Any) -> Any:
-        return tl.relu(tl.matmul(x, y)) + 1.0
+        return tnp.relu(tnp.matmul(x, y)) + 1.0
 
     function = tl.jit(layer, dynamic_shapes={"x": (ROWS, depth), "y": (depth, WIDTH)})
     for rows, columns, deep in (
@@ -113,8 +114,8 @@ def test_a_product_with_results_in_two_orders() -> None:
 
     @tl.jit(dynamic_shapes={"x": {0: rows, 1: WIDTH, 2: WIDTH}})
     def both(x: Any) -> Any:
-        product = tl.matmul(x[1:], x[1:])
-        return product + 1.0, tl.transpose(product, (1, 0, 2))
+        product = tnp.matmul(x[1:], x[1:])
+        return product + 1.0, tnp.transpose(product, (1, 0, 2))
 
     for count, width in ((2, 5), (7, 5), (3, 17)):
         x = RNG.standard_normal((count, width, width)).astype("float32")
@@ -129,8 +130,8 @@ def test_a_product_of_slices_that_may_be_empty() -> None:
     @tl.jit(dynamic_shapes={"x": {0: ROWS, 1: WIDTH}})
     def both(x: Any) -> Any:
         part = x[:, 1:]
-        product = tl.matmul(part, tl.matrix_transpose(part))
-        return product, tl.transpose(product + 1.0, (1, 0, 2))
+        product = tnp.matmul(part, tnp.matrix_transpose(part))
+        return product, tnp.transpose(product + 1.0, (1, 0, 2))
 
     for rows, width in ((8, 37), (2, 2), (3, 1)):
         x = RNG.standard_normal((rows, width, 12)).astype("float32")

@@ -12,6 +12,7 @@ import pytest
 import tileloom as tl
 from gpu import ARCHS, assemble, spills
 from sampling import sampled
+from tileloom import numpy as tnp
 from tileloom import te
 from tileloom.base.errors import ShapeError, UnsupportedError
 from tileloom.driver import compile_family, plan_cuda
@@ -62,29 +63,29 @@ def cross_entropy(xp: Any, log_sum: Function) -> Function:
 
 
 def log_sum_exp(x: Any) -> Any:
-    top = tl.max(x, axis=1)
-    return tl.log(tl.sum(tl.exp(x - tl.expand_dims(top, axis=1)), axis=1)) + top
+    top = tnp.max(x, axis=1)
+    return tnp.log(tnp.sum(tnp.exp(x - tnp.expand_dims(top, axis=1)), axis=1)) + top
 
 
 FUNCTIONS: dict[str, tuple[Function, Function]] = {
-    "formula": (lambda x: tl.tanh(x) * 2.0 + x, lambda x: np.tanh(x) * 2 + x),
-    "softmax": (tl.softmax, softmax),
+    "formula": (lambda x: tnp.tanh(x) * 2.0 + x, lambda x: np.tanh(x) * 2 + x),
+    "softmax": (tnp.softmax, softmax),
     "layer_norm": (layer_norm(tl), layer_norm(np)),
     "cross_entropy": (
         cross_entropy(tl, log_sum_exp),
         cross_entropy(np, lambda x: np.log(np.exp(x).sum(1))),
     ),
-    "sum_of_rows": (lambda x: tl.sum(x, axis=1), lambda x: x.sum(1)),
-    "sum_of_columns": (lambda x: tl.sum(x, axis=0), lambda x: x.sum(0)),
+    "sum_of_rows": (lambda x: tnp.sum(x, axis=1), lambda x: x.sum(1)),
+    "sum_of_columns": (lambda x: tnp.sum(x, axis=0), lambda x: x.sum(0)),
     "columns_used_again": (
-        lambda x: x / tl.sum(abs(x), axis=0),
+        lambda x: x / tnp.sum(abs(x), axis=0),
         lambda x: x / np.abs(x).sum(0),
     ),
-    "sum": (tl.sum, np.sum),
-    "largest": (lambda x: tl.argmax(x, axis=1), lambda x: x.argmax(1)),
-    "transpose": (lambda x: tl.matrix_transpose(x) + 1.0, lambda x: x.T + 1),
+    "sum": (tnp.sum, np.sum),
+    "largest": (lambda x: tnp.argmax(x, axis=1), lambda x: x.argmax(1)),
+    "transpose": (lambda x: tnp.matrix_transpose(x) + 1.0, lambda x: x.T + 1),
     "of_columns": (
-        lambda x: x - tl.expand_dims(tl.mean(x, axis=1), axis=1) + tl.mean(x, axis=0),
+        lambda x: x - tnp.expand_dims(tnp.mean(x, axis=1), axis=1) + tnp.mean(x, axis=0),
         lambda x: x - x.mean(1, keepdims=True) + x.mean(0),
     ),
 }
@@ -113,7 +114,7 @@ SLOW = [(name, arch) for name in ("softmax", "columns_used_again", "largest") fo
 
 def test_rows_of_whole_vectors_are_read_by_vectors() -> None:
     """Where a row's length is a multiple of 16 bytes, which a predicate says, and it pays."""
-    run = on_gpu(tl.softmax)
+    run = on_gpu(tnp.softmax)
     assert "in_vectors" not in str(run.explain(np.ones((3, 5), "float32")))
     [(program, _)] = next(iter(run._programs.values()))
     for columns, is_read in ((128, False), (132, False), (133, False), (136, True), (8192, True),
@@ -126,7 +127,7 @@ def test_rows_of_whole_vectors_are_read_by_vectors() -> None:
 
 
 def test_formulas_number_elements_without_divisions() -> None:
-    run = on_gpu(lambda x: tl.tanh(x) * x)
+    run = on_gpu(lambda x: tnp.tanh(x) * x)
     run.explain(np.ones((3, 5), "float32"))
     [(program, _)] = next(iter(run._programs.values()))
     texts = []
@@ -174,7 +175,7 @@ def test_product_with_any_number_of_rows(kind: str) -> None:
     weight = rng.standard_normal((64, 48)).astype(kind)
     bias = rng.standard_normal(48).astype(kind)
     run = tl.jit(
-        lambda x, w, b: tl.maximum(x @ w + b, 0.0),
+        lambda x, w, b: tnp.maximum(x @ w + b, 0.0),
         dynamic_shapes={"x": {0: BATCH, 1: SEQ}},
         target="cuda -arch=sm_80",
         device="emulator",
@@ -196,10 +197,10 @@ def test_attention() -> None:
         return run
 
     class Named:
-        swapaxes = staticmethod(lambda x, *_: tl.matrix_transpose(x))
+        swapaxes = staticmethod(lambda x, *_: tnp.matrix_transpose(x))
 
     run = tl.jit(
-        attend(Named, tl.softmax),
+        attend(Named, tnp.softmax),
         dynamic_shapes={"x": {0: tl.Dim("few", max=8), 1: tl.Dim("short", max=100)}},
         target="cuda -arch=sm_80",
         device="emulator",
@@ -217,7 +218,7 @@ def test_attention() -> None:
 
 
 def test_steps_on_the_host() -> None:
-    run = on_gpu(lambda x: tl.sort(x, axis=1) * 2.0)
+    run = on_gpu(lambda x: tnp.sort(x, axis=1) * 2.0)
     for shape in ((1, 1), (3, 33), (31, 5)):
         check(run, lambda x: np.sort(x, 1) * 2, shape)
     assert run.compilations == 1
@@ -230,7 +231,7 @@ def test_a_group_without_a_schedule_is_made_for_each_size(monkeypatch: pytest.Mo
         made.append(mod)
         raise UnsupportedError("there is no such schedule")
 
-    run = on_gpu(lambda x: tl.sum(x * x, axis=1))
+    run = on_gpu(lambda x: tnp.sum(x * x, axis=1))
     with monkeypatch.context() as patched:
         patched.setattr(plan_cuda, "plan_kernel", refusing)
         check(run, lambda x: (x * x).sum(1), (3, 5))

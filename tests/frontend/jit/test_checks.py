@@ -7,6 +7,7 @@ import pytest
 
 import tileloom as tl
 from frontend.jit.helpers import check
+from tileloom import numpy as tnp
 from tileloom.base.errors import DTypeError, UserError
 
 X = np.arange(6.0).reshape(2, 3)
@@ -73,8 +74,8 @@ def test_a_number_as_an_index_and_no_index_at_all():
 
 
 def test_positions_that_are_found_need_no_check():
-    assert len(tl.jit(lambda x: x[tl.argmax(x, axis=0)]).graph(X).outputs) == 1
-    check(tl.jit(lambda x: x[0][tl.argsort(x[0])])(X[:, ::-1]), X[0])
+    assert len(tl.jit(lambda x: x[tnp.argmax(x, axis=0)]).graph(X).outputs) == 1
+    check(tl.jit(lambda x: x[0][tnp.argsort(x[0])])(X[:, ::-1]), X[0])
 
 
 def test_of_sizes_that_are_not_known():
@@ -90,8 +91,8 @@ def test_of_sizes_that_are_not_known():
 
 def test_of_the_functions_called_directly():
     with pytest.raises(IndexError):
-        tl.take(X, np.array([2]), axis=0)
-    check(tl.take(X, np.array([-1]), axis=0), X[1:])
+        tnp.take(X, np.array([2]), axis=0)
+    check(tnp.take(X, np.array([-1]), axis=0), X[1:])
 
 
 def test_gpus_read_the_nearest_element():

@@ -10,6 +10,7 @@ import pytest
 
 import tileloom as tl
 from sampling import sampled
+from tileloom import numpy as tnp
 from tileloom.base.errors import ArgumentError, ShapeError
 from tileloom.runtime.cache import object_cache
 
@@ -35,31 +36,31 @@ def some_sizes(count: int, elements: int) -> list[tuple[int, int]]:
 
 
 def softmax(x: Any) -> Any:
-    return tl.softmax(x * 2.0)
+    return tnp.softmax(x * 2.0)
 
 
 def layer_norm(x: Any) -> Any:
-    return tl.layer_norm(x)
+    return tnp.layer_norm(x)
 
 
 def rms_norm(x: Any) -> Any:
-    return tl.rms_norm(x, SCALE)
+    return tnp.rms_norm(x, SCALE)
 
 
 def columns(x: Any) -> Any:
-    return tl.mean(x, axis=0), tl.max(x, axis=0)
+    return tnp.mean(x, axis=0), tnp.max(x, axis=0)
 
 
 def softmax_of_columns(x: Any) -> Any:
-    return tl.softmax(x, axis=0)
+    return tnp.softmax(x, axis=0)
 
 
 def everything(x: Any) -> Any:
-    return tl.sum(x), tl.max(x)
+    return tnp.sum(x), tnp.max(x)
 
 
 def mlp(x: Any) -> Any:
-    return tl.gelu(tl.matmul(x, WEIGHT) + 1.0)
+    return tnp.gelu(tnp.matmul(x, WEIGHT) + 1.0)
 
 
 def turned(x: Any) -> Any:
@@ -67,23 +68,23 @@ def turned(x: Any) -> Any:
 
 
 def cross_entropy(x: Any) -> Any:
-    return tl.cross_entropy(x, tl.argmin(x, axis=1))
+    return tnp.cross_entropy(x, tnp.argmin(x, axis=1))
 
 
 def heads(x: Any) -> Any:
     batch, seq, _ = x.shape
-    q = tl.transpose(tl.reshape(x, (batch, seq, 3, 8)), (0, 2, 1, 3))
-    weights = tl.softmax(tl.matmul(q, tl.matrix_transpose(q)) * 0.3)
-    return tl.reshape(tl.transpose(tl.matmul(weights, q), (0, 2, 1, 3)), x.shape)
+    q = tnp.transpose(tnp.reshape(x, (batch, seq, 3, 8)), (0, 2, 1, 3))
+    weights = tnp.softmax(tnp.matmul(q, tnp.matrix_transpose(q)) * 0.3)
+    return tnp.reshape(tnp.transpose(tnp.matmul(weights, q), (0, 2, 1, 3)), x.shape)
 
 
 def rearranged(x: Any) -> Any:
-    both = tl.concat([x, x[:, ::-1] * 2.0], axis=1)
-    return both[:, 1:] - both[:, :-1], tl.reshape(x, (-1, WIDTH))[-1]
+    both = tnp.concat([x, x[:, ::-1] * 2.0], axis=1)
+    return both[:, 1:] - both[:, :-1], tnp.reshape(x, (-1, WIDTH))[-1]
 
 
 def running(x: Any) -> Any:
-    return tl.cumulative_sum(x, axis=1)
+    return tnp.cumulative_sum(x, axis=1)
 
 
 def matrix(batch: int, seq: int) -> Any:
@@ -160,7 +161,7 @@ def test_attention_through_one_program() -> None:
 
 
 def test_indices_of_many_sizes() -> None:
-    compiled = tl.jit(lambda x: tl.take(TABLE, x, axis=0) * 2.0, dynamic_shapes=ROWS)
+    compiled = tl.jit(lambda x: tnp.take(TABLE, x, axis=0) * 2.0, dynamic_shapes=ROWS)
     for batch, seq in some_sizes(8, 300):
         x = RNG.integers(0, 50, (batch, seq))
         np.testing.assert_array_equal(compiled(x), TABLE[x] * np.float32(2))
@@ -222,7 +223,7 @@ def test_other_types_are_other_programs() -> None:
 
 
 def test_steps_of_the_host() -> None:
-    compiled = tl.jit(lambda x: tl.sort(x * 2.0, axis=1) + 1.0, dynamic_shapes=ROWS)
+    compiled = tl.jit(lambda x: tnp.sort(x * 2.0, axis=1) + 1.0, dynamic_shapes=ROWS)
     for batch, seq in [(3, 5), (1, 1), (40, 70)]:
         x = matrix(batch, seq)
         agree(compiled(x), np.sort(x * 2, axis=1) + 1)
@@ -262,7 +263,7 @@ def test_methods() -> None:
 
 def test_sizes_of_zero() -> None:
     empty = tl.Dim("empty", min=0, max=100)
-    compiled = tl.jit(lambda x: (x + 1.0, tl.sum(x, axis=0)), dynamic_shapes={"x": {0: empty}})
+    compiled = tl.jit(lambda x: (x + 1.0, tnp.sum(x, axis=0)), dynamic_shapes={"x": {0: empty}})
     for batch in (0, 4, 0, 9):
         y, total = compiled(np.ones((batch, 3), "float32"))
         assert y.shape == (batch, 3)
@@ -272,11 +273,11 @@ def test_sizes_of_zero() -> None:
 
 def test_differences_of_few() -> None:
     """As in NumPy none of one element, and none of none."""
-    compiled = tl.jit(lambda x: tl.diff(x, axis=1, n=2) * 2.0, dynamic_shapes=ROWS)
+    compiled = tl.jit(lambda x: tnp.diff(x, axis=1, n=2) * 2.0, dynamic_shapes=ROWS)
     for seq in (5, 1, 2, 3):
         x = matrix(2, seq)
         agree(compiled(x), np.diff(x, n=2) * 2)
-        agree(tl.jit(lambda x: tl.diff(x, axis=1, n=2))(x), np.diff(x, n=2))
+        agree(tl.jit(lambda x: tnp.diff(x, axis=1, n=2))(x), np.diff(x, n=2))
     assert compiled.compilations == 1
 
 
@@ -318,8 +319,8 @@ def test_every_dimension() -> None:
 
 def test_programs_are_found_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     shapes = {"x": {0: tl.Dim("stored", max=77)}}
-    first = tl.jit(lambda x: tl.exp(x) - 3.25, dynamic_shapes=shapes)
-    again = tl.jit(lambda x: tl.exp(x) - 3.25, dynamic_shapes=shapes)
+    first = tl.jit(lambda x: tnp.exp(x) - 3.25, dynamic_shapes=shapes)
+    again = tl.jit(lambda x: tnp.exp(x) - 3.25, dynamic_shapes=shapes)
     x, y = matrix(5, 8), matrix(70, 8)
     want = first(x), first(y)
     monkeypatch.setattr(object_cache(), "put", lambda *_: pytest.fail("it was made anew"))
@@ -327,7 +328,7 @@ def test_programs_are_found_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_explain() -> None:
-    compiled = tl.jit(lambda x: tl.sum(x, axis=0), dynamic_shapes=ROWS)
+    compiled = tl.jit(lambda x: tnp.sum(x, axis=0), dynamic_shapes=ROWS)
     texts = [compiled.explain(np.ones(shape, "float32")) for shape in ((10, 3), (10, 3000))]
     taken = [[line for line in text.splitlines() if "->" in line] for text in texts]
     assert [len(lines) for lines in taken] == [1, 1]

@@ -7,6 +7,7 @@ import pytest
 
 import tileloom as tl
 from frontend.jit.helpers import check
+from tileloom import numpy as tnp
 from tileloom.base.errors import ShapeError, UnsupportedError, UserError
 from tileloom.graph.run import run
 
@@ -47,7 +48,7 @@ READS = {
     "a mask of two axes": lambda x, i, j, c: x[np.arange(6).reshape(2, 3) % 2 == 0],
     "masks of all axes": lambda x, i, j, c: x[X > 100],
     "truth values": lambda x, i, j, c: (x[True], x[:, False], x[np.bool_(True), i], x[True, 0]),
-    "a table": lambda x, i, j, c: x[tl.arange(2), tl.arange(2)],
+    "a table": lambda x, i, j, c: x[tnp.arange(2), tnp.arange(2)],
     "slices": lambda x, i, j, c: (x[5:-9:-1], x[0, -9::-2], x[-3::-2], x[:, 7:], x[:0], x[1, ...]),
     "take": lambda x, i, j, c: (np.take(x, j, 1), x.take(c), np.take(x, [-1, 2], axis=2)),
     "likelihood": lambda x, i, j, c: -np.mean(x[0, 0][np.arange(3), j]),
@@ -151,12 +152,12 @@ def test_known_positions_of_take_are_checked():
     for function in (
         lambda x: np.take(x, [0, 3], 1),
         lambda x: np.take(x, -121),
-        lambda x: tl.take_along_axis(x, np.full((2, 3, 4, 1), 5), axis=-1),
+        lambda x: tnp.take_along_axis(x, np.full((2, 3, 4, 1), 5), axis=-1),
     ):
         with pytest.raises(IndexError, match="out of range"):
             tl.jit(function)(X)
     with pytest.raises(IndexError, match="float64"):
-        tl.jit(lambda x: tl.take(x, 1.5))(X)
+        tl.jit(lambda x: tnp.take(x, 1.5))(X)
 
 
 def test_masks_that_are_computed_are_refused():

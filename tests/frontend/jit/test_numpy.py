@@ -58,7 +58,7 @@ REFUSED = {
     "ufunc where=": lambda x: np.exp(x, where=x > 0),
     "out=": lambda x: np.exp(x, out=np.empty(3)),
     "too many": lambda x: np.sum(x, 0, None, None, False),
-    "norm": lambda x: np.linalg.norm(x, 1),
+    "singular values": lambda x: np.linalg.svd(x),
     "nonzero": lambda x: np.nonzero(x),
     "unique": lambda x: np.unique(x),
 }

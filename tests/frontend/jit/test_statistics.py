@@ -9,6 +9,7 @@ import pytest
 
 import tileloom as tl
 from frontend.jit.test_numpy_functions import _same
+from tileloom import numpy as tnp
 from tileloom.base.errors import UserError
 
 AXES = [None, 0, 1, (0, 2), -1]
@@ -83,20 +84,20 @@ def test_initial_and_where(axis, plain):
 
 def test_initial_of_nothing_and_of_integers():
     empty, whole = np.zeros((0, 3), np.float32), np.array([[3, -4], [1, 2]], np.int32)
-    _same(tl.max(empty, axis=0, initial=1.5), np.max(empty, axis=0, initial=1.5))
-    _same(tl.min(whole, initial=-7), np.min(whole, initial=-7))
-    _same(tl.sum(whole, axis=0, initial=10), np.sum(whole, axis=0, initial=10))
-    _same(tl.sum(whole, where=whole > 0), np.sum(whole, where=whole > 0))
+    _same(tnp.max(empty, axis=0, initial=1.5), np.max(empty, axis=0, initial=1.5))
+    _same(tnp.min(whole, initial=-7), np.min(whole, initial=-7))
+    _same(tnp.sum(whole, axis=0, initial=10), np.sum(whole, axis=0, initial=10))
+    _same(tnp.sum(whole, where=whole > 0), np.sum(whole, where=whole > 0))
     with pytest.raises(UserError):
-        tl.sum(whole, where=np.ones((3, 3), bool))
+        tnp.sum(whole, where=np.ones((3, 3), bool))
     with pytest.raises(UserError):
-        tl.sum(whole, initial=np.ones(3, int))
+        tnp.sum(whole, initial=np.ones(3, int))
 
 
 def test_running(plain):
     runs = {"cumulative_sum": np.cumsum, "cumulative_prod": np.cumprod}
     for name, theirs in runs.items():
-        ours = getattr(tl, name)
+        ours = getattr(tnp, name)
         _same(ours(plain, axis=1), theirs(plain, axis=1))
         _same(ours(plain, axis=-1, dtype=np.float64), theirs(plain, axis=-1, dtype=np.float64))
         first = np.full((3, 1, 5), name == "cumulative_prod", np.float32)
@@ -112,21 +113,27 @@ SPECS = ["f8", np.float64, float, "float64", np.dtype("float64"), "d"]
 def test_types_are_named_as_in_numpy(spec):
     x = np.ones(3, np.float32)
     made = [
-        tl.zeros(3, dtype=spec), tl.ones_like(x, dtype=spec), tl.full(3, 1, dtype=spec),
-        tl.arange(3, dtype=spec), tl.linspace(0, 1, 3, dtype=spec), tl.eye(3, dtype=spec),
-        tl.asarray(x, dtype=spec), tl.astype(x, spec), tl.sum(x, dtype=spec),
-        tl.mean(x, dtype=spec), tl.jit(lambda x: x.astype(spec))(x),
+        tnp.zeros(3, dtype=spec), tnp.ones_like(x, dtype=spec), tnp.full(3, 1, dtype=spec),
+        tnp.arange(3, dtype=spec), tnp.linspace(0, 1, 3, dtype=spec), tnp.eye(3, dtype=spec),
+        tnp.asarray(x, dtype=spec), tnp.astype(x, spec), tnp.sum(x, dtype=spec),
+        tnp.mean(x, dtype=spec), tl.jit(lambda x: x.astype(spec))(x),
         tl.jit(lambda x: np.sum(x, dtype=spec))(x), tl.jit(lambda x, t: x.astype(t))(x, spec),
     ]  # fmt: skip
     assert {np.asarray(a).dtype for a in made} == {np.dtype("float64")}
-    assert tl.zeros(2, dtype=int).dtype == np.int64 and tl.zeros(2, dtype=bool).dtype == bool
-    assert tl.zeros(2, dtype="bfloat16").dtype.name == "bfloat16"
+    assert tnp.zeros(2, dtype=int).dtype == np.int64 and tnp.zeros(2, dtype=bool).dtype == bool
+    assert tnp.zeros(2, dtype="bfloat16").dtype.name == "bfloat16"
 
 
 def test_arrays_are_made_of_float64():
-    for made in (tl.zeros(3), tl.ones((2, 2)), tl.eye(3), tl.linspace(0, 1, 4), tl.full(3, 0.5)):
+    for made in (
+        tnp.zeros(3),
+        tnp.ones((2, 2)),
+        tnp.eye(3),
+        tnp.linspace(0, 1, 4),
+        tnp.full(3, 0.5),
+    ):
         assert made.dtype == np.float64
-    assert tl.full(3, 1).dtype == np.int64 and tl.full(3, True).dtype == bool
+    assert tnp.full(3, 1).dtype == np.int64 and tnp.full(3, True).dtype == bool
 
 
 @pytest.mark.parametrize("num", [2, 3])
@@ -139,7 +146,7 @@ def test_linspace_ends_where_it_is_told(num):
 def test_linspace(endpoint):
     for num in (0, 1, 2, 7):
         expected = np.linspace(-1, 2.5, num, endpoint)
-        _same(tl.linspace(-1, 2.5, num, endpoint=endpoint), expected)
+        _same(tnp.linspace(-1, 2.5, num, endpoint=endpoint), expected)
         traced = tl.jit(lambda a, n=num: np.linspace(a, 2.5, n, endpoint))(-1.0)
         _same(traced, expected)
         whole = tl.jit(lambda a, n=num: np.linspace(a, 2.5, n, endpoint, dtype=int))(-1.0)
@@ -148,9 +155,9 @@ def test_linspace(endpoint):
     found = tl.jit(lambda a, b: np.linspace(a, b, 5, endpoint=endpoint))(*ends)
     _same(found, np.linspace(*ends, 5, endpoint=endpoint))
     with pytest.raises(UserError):
-        tl.linspace(0, 1, -1)
+        tnp.linspace(0, 1, -1)
 
 
 def test_full_of_a_traced_value():
-    found = tl.jit(lambda a, x: (tl.full((2, 3), a), tl.full_like(x, a)))(1.5, np.ones(2, "f4"))
+    found = tl.jit(lambda a, x: (tnp.full((2, 3), a), tnp.full_like(x, a)))(1.5, np.ones(2, "f4"))
     _same(found, (np.full((2, 3), 1.5), np.full(2, 1.5, "f4")))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import linecache
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _PACKAGE = str(Path(__file__).parents[2])
 Number = bool | int | float
+#: What `lift` takes. Parameters annotated so hold arrays; others are part of a program.
+ArrayLike: TypeAlias = Any
+Axis = int | Sequence[int] | None
 
 
 class TraceError(UserError):
@@ -104,8 +107,8 @@ class Array:
     def __bool__(self) -> bool:  # noqa: PLE0304
         self._refuse(
             "the truth value",
-            "choose elements with tileloom.where(condition, a, b); a Python number that decides "
-            "the flow of the program can be named in static_argnames",
+            "choose elements with tileloom.numpy.where(condition, a, b); a Python number that "
+            "decides the flow of the program can be named in static_argnames",
         )
 
     def __int__(self) -> int:
@@ -127,8 +130,8 @@ class Array:
     def __array__(self, *_: Any, **__: Any) -> Any:
         self._refuse(
             "the contents",
-            "use the functions of tileloom, or NumPy's by the same names; np.array, np.asarray and "
-            "np.ascontiguousarray are not needed for what is an array already",
+            "use the functions of tileloom.numpy, or NumPy's by the same names; np.array, "
+            "np.asarray and np.ascontiguousarray are not needed for what is an array already",
         )
 
     __hash__ = None  # type: ignore[assignment]
@@ -161,6 +164,10 @@ def lift(value: Any) -> Array:
             raise NumberError(f"the integer {value} has more than 64 bits")
         return Array(ops.constant(np.asarray(value)), weak=True)
     check_plain(value)
+    if isinstance(value, (list, tuple)) and any(isinstance(part, Array) for part in value):
+        raise ArgumentError(
+            "a list of traced arrays is no array", hint="make one of them with tileloom.numpy.stack"
+        )
     try:
         array = np.asarray(value)
     except (TypeError, ValueError, RuntimeError) as error:

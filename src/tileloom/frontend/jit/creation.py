@@ -11,30 +11,33 @@ from ...base import DType
 from ...base.errors import ArgumentError
 from ...graph import ops
 from ...graph.nodes import Tensor
-from .array import Array, as_type, element_type, lift, promote
-from .functions import public
+from ...runtime.arrays import as_numpy
+from .array import Array, ArrayLike, as_type, check_plain, element_type, lift, promote
+from .inplace import share
+from .public import PUBLIC, eager, is_data, public
 from .shapes import Shape, shape_of
 
 
-def _creation(name: str, value: float) -> None:
+def _creation(name: str, value: float, what: str) -> None:
     def make(shape: Shape, *, dtype: Any = None) -> Array:
         kind = "float64" if dtype is None else element_type(dtype)
         return Array(ops.full(shape_of(shape), value, str(kind)))
 
-    def make_like(x: Any, /, *, dtype: Any = None) -> Array:
+    def make_like(x: ArrayLike, /, *, dtype: Any = None) -> Array:
         array = lift(x)
         kind = array.tensor.dtype if dtype is None else element_type(dtype)
         return Array(ops.full(array.shape, value, str(kind)))
 
     make.__name__, make_like.__name__ = name, f"{name}_like"
-    make.__doc__ = f"An array of {name}, of float64 unless told."
-    make_like.__doc__ = f"An array of {name} with the shape of `x`, and its type unless told."
+    make.__doc__ = f"An array of {what}, of float64 unless told."
+    make_like.__doc__ = f"An array of {what} with the shape of `x`, and its type unless told."
     public(make)
     public(make_like)
 
 
-_creation("zeros", 0)
-_creation("ones", 1)
+_creation("zeros", 0, "zeros")
+_creation("ones", 1, "ones")
+_creation("empty", 0, "elements that say nothing (they are zeros)")
 
 
 def _filled(shape: Sequence[int], value: Any, kind: Any) -> Array:
@@ -45,13 +48,13 @@ def _filled(shape: Sequence[int], value: Any, kind: Any) -> Array:
 
 
 @public
-def full(shape: Shape, fill_value: Any, *, dtype: Any = None) -> Array:
+def full(shape: Shape, fill_value: ArrayLike, *, dtype: Any = None) -> Array:
     """An array of one value, of its type unless told."""
     return _filled(shape_of(shape), fill_value, dtype)
 
 
 @public
-def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None) -> Array:
+def full_like(x: ArrayLike, /, fill_value: ArrayLike, *, dtype: Any = None) -> Array:
     """An array of one value with the shape of `x`, and its type unless told."""
     array = lift(x)
     return _filled(array.shape, fill_value, array.tensor.dtype if dtype is None else dtype)
@@ -71,7 +74,7 @@ def arange(
 
 @public
 def linspace(
-    start: Any, stop: Any, /, num: int = 50, *, endpoint: bool = True, dtype: Any = None
+    start: ArrayLike, stop: ArrayLike, /, num: int = 50, *, endpoint: bool = True, dtype: Any = None
 ) -> Array:
     """`num` evenly spaced values along a new first axis, the last of which is `stop` or before it.
 
@@ -107,8 +110,39 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
     return Array(ops.eye(n_rows, n_cols, k, str(kind)))
 
 
-@public
-def asarray(x: Any, /, *, dtype: Any = None) -> Array:
-    """The value as an array."""
-    array = lift(x)
-    return array if dtype is None else Array(as_type(array, element_type(dtype)))
+def asarray(x: ArrayLike, /, *, dtype: Any = None, copy: bool | None = None) -> Array:
+    """The value as an array: the same elements, unless they are converted or `copy` says so.
+
+    Lists may hold arrays, which are stacked.
+    """
+    array = _stacked(x) if _lists_traced(x) else lift(x)
+    tensor = array.tensor if dtype is None else as_type(array, element_type(dtype))
+    if copy is False and (array is not x or tensor is not array.tensor):
+        raise ArgumentError("this value cannot become an array without a copy")
+    result = Array(tensor)
+    if not copy and tensor is array.tensor:
+        share(result, array)
+    return result
+
+
+def _stacked(rows: Sequence[Any]) -> Array:
+    result: Array = PUBLIC["stack"](list(map(asarray, rows)))
+    return result
+
+
+def _lists_traced(value: Any) -> bool:
+    """Whether it is a list, of lists, that hold a traced array."""
+    if not isinstance(value, (list, tuple)):
+        return False
+    return any(isinstance(part, Array) or _lists_traced(part) for part in value)
+
+
+def _as_numpys(x: Any, /, *, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    check_plain(x)
+    is_foreign = is_data(x) and not isinstance(x, (np.ndarray, np.generic, list, tuple))
+    array = as_numpy(x) if is_foreign else np.asarray(x)
+    kind = element_type(array.dtype if dtype is None else dtype)
+    return np.asarray(array, kind.numpy, copy=copy)
+
+
+PUBLIC["asarray"] = eager(asarray, _as_numpys)

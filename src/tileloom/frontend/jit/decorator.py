@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
-from . import functions
 from .dynamic import DynamicCompiled
+from .public import COMPILE, Fixed, with_fixed
 from .trace import Compiled
 
 
@@ -42,7 +42,7 @@ def jit(
     >>> import numpy as np, tileloom
     >>> @tileloom.jit
     ... def scale(x, by):
-    ...     return tileloom.exp(x) * by
+    ...     return tileloom.numpy.exp(x) * by
     >>> scale(np.zeros(3, "float32"), 2.0)
     array([2., 2., 2.], dtype=float32)
     """
@@ -57,8 +57,9 @@ def jit(
 
 
 @lru_cache(4096)
-def _eager(function: Callable[..., Any], fixed: tuple[tuple[str, Any], ...]) -> Compiled:
-    return Compiled(partial(function, **dict(fixed)) if fixed else function, "cpu", ())
+def _eager(function: Callable[..., Any], fixed: tuple[Fixed, ...]) -> Compiled:
+    """An array function of its arrays, with all other arguments fixed."""
+    return Compiled(with_fixed(function, fixed), "cpu", ())
 
 
-functions._EAGER[:] = [_eager]
+COMPILE[:] = [_eager]

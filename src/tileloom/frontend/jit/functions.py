@@ -1,89 +1,24 @@
-"""Array-API functions on traced arrays, under their standard names.
-
-Each function works on traced arrays inside a traced function; on ordinary arrays it is compiled by
-itself and run (see `public`).
-"""
+"""Elementwise functions on traced arrays, under the array API's names (see `public`)."""
 
 from __future__ import annotations
 
 import builtins
 import operator
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Callable
 from operator import index
 from typing import Any
 
 from ...base import dtype
 from ...base.errors import UnsupportedError
 from ...graph import ops
-from ...graph.nodes import Graph
-from ...graph.run import run
-from .array import Array, as_type, beyond, element_type, floating, lift, promote
-from .context import tracing
-from .inplace import result_of, share
+from .array import Array, ArrayLike, as_type, beyond, element_type, floating, lift, promote
+from .inplace import share
 from .powers import power
-
-Axis = int | Sequence[int] | None
-PUBLIC: dict[str, Callable[..., Any]] = {}
-#: Compiles and runs a function on ordinary arrays; `trace` sets it.
-_EAGER: list[Callable[..., Any]] = []
-
-
-def public(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Register a function under its name; on ordinary arrays it runs at once."""
-
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if any(map(_is_traced, args)) or any(map(_is_traced, kwargs.values())):
-            return result_of(function.__name__, function(*args, **kwargs), args)
-        if not any(map(_is_data, args)) and not any(map(_is_data, kwargs.values())):
-            return _without_arrays(function, args, kwargs)
-        fixed = {name: _hashable(v) for name, v in kwargs.items() if not _is_data(v)}
-        named = {name: value for name, value in kwargs.items() if name not in fixed}
-        return _EAGER[0](function, tuple(fixed.items()))(*args, **named)
-
-    PUBLIC[function.__name__] = call
-    return call
-
-
-def _is_traced(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return any(map(_is_traced, value))
-    return isinstance(value, Array)
-
-
-def _is_data(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return any(map(_is_data, value))
-    if isinstance(value, type):  # numpy.float32 is a type, not a number
-        return False
-    return hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(map(_hashable, value)) if isinstance(value, (list, tuple)) else value
-
-
-def _without_arrays(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Creation functions: inside a trace they make constants, outside arrays."""
-    result = function(*args, **kwargs)
-    if tracing():
-        return result_of(function.__name__, result, args)
-    if isinstance(result, (list, tuple)):
-        return type(result)(map(_value, result))
-    return _value(result)
-
-
-def _value(array: Array) -> Any:
-    """The array's elements; it depends on no argument."""
-    return run(Graph([], [array.tensor]), [])[0]
-
-
-# ---------------------------------------------------------------------------- elementwise
+from .public import PUBLIC, public
 
 
 def _unary(name: str, build: Callable[..., Any], *, real: bool, same: bool = True) -> None:
-    def function(x: Any, /) -> Array:
+    def function(x: ArrayLike, /) -> Array:
         array = lift(x)
         kind = floating(array) if real else array.tensor.dtype
         return Array(build(as_type(array, kind)), weak=array.weak and same)
@@ -118,7 +53,7 @@ for _name in ("ceil", "floor", "trunc"):
 
 
 @public
-def round(x: Any, /, decimals: int = 0) -> Array:
+def round(x: ArrayLike, /, decimals: int = 0) -> Array:
     """Elements rounded to so many decimals, ties to even; negative: to tens, hundreds, ..."""
     array, places = lift(x), index(decimals)
     tensor = array.tensor
@@ -135,19 +70,19 @@ def round(x: Any, /, decimals: int = 0) -> Array:
 
 
 @public
-def positive(x: Any, /) -> Array:
+def positive(x: ArrayLike, /) -> Array:
     """The array itself."""
     return lift(x)
 
 
 @public
-def logical_not(x: Any, /) -> Array:
+def logical_not(x: ArrayLike, /) -> Array:
     """Whether elements are zero."""
     return Array(ops.logical_not(as_type(lift(x), dtype("bool"))))
 
 
 @public
-def signbit(x: Any, /) -> Array:
+def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit is set, of -0.0 and NaN too."""
     array = lift(x)
     return Array(ops.signbit(as_type(array, floating(array))))
@@ -163,7 +98,7 @@ _OF_SMALL_NUMBERS = frozenset({"pow", "remainder", "floor_divide", "fmod"})
 
 
 def _binary(name: str, build: Callable[..., Any], *, real: bool = False) -> None:
-    def function(x1: Any, x2: Any, /) -> Array:
+    def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         a, b = lift(x1), lift(x2)
         kind, compute = promote(a, b), build
         if real and not kind.is_float:
@@ -194,7 +129,7 @@ _binary("atan2", ops.atan2, real=True)
 def _comparison(name: str) -> None:
     build = getattr(ops, name)
 
-    def function(x1: Any, x2: Any, /) -> Array:
+    def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         a, b = lift(x1), lift(x2)
         kind = promote(a, b)
         for number, other, order in ((a, b, 1), (b, a, -1)):
@@ -220,7 +155,7 @@ for _name in _COMPARE:
 def _logical(name: str) -> None:
     build = getattr(ops, name)
 
-    def function(x1: Any, x2: Any, /) -> Array:
+    def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         truth = dtype("bool")
         return Array(build(as_type(lift(x1), truth), as_type(lift(x2), truth)))
 
@@ -238,7 +173,9 @@ for _name in ("hypot", "copysign", "logaddexp"):
 
 
 @public
-def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Array:
+def where(
+    condition: ArrayLike, x1: ArrayLike | None = None, x2: ArrayLike | None = None, /
+) -> Array:
     """`x1` where the condition holds, else `x2`."""
     if x1 is None or x2 is None:
         raise UnsupportedError(
@@ -252,7 +189,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Array:
 
 
 @public
-def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:
+def clip(x: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """Elements kept between two bounds."""
     array = lift(x)
     kind = array.tensor.dtype
@@ -265,7 +202,7 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Array:
 
 
 @public
-def astype(x: Any, dtype_: Any, /, *, copy: bool = True) -> Array:
+def astype(x: ArrayLike, dtype_: Any, /, *, copy: bool = True) -> Array:
     """The elements converted as C does; without `copy` the array itself, if it has the type."""
     array = lift(x)
     result = Array(as_type(array, element_type(dtype_)))

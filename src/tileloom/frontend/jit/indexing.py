@@ -302,7 +302,7 @@ def _positions(picks: Picks, extent: int, axis: int) -> Picks:
         if picks.dtype.is_bool:
             raise UnsupportedError(
                 "an index by a mask that is computed has a shape that depends on the data",
-                hint="choose elements with tileloom.where(mask, x, other); masks that do not "
+                hint="choose elements with tileloom.numpy.where(mask, x, other); masks that do not "
                 "depend on arguments may be indices",
             )
         if not picks.dtype.is_int:

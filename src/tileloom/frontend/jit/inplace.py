@@ -19,7 +19,7 @@ from .array import Array, TraceError, as_type, caller, lift
 
 #: Functions whose results NumPy makes as views of their first argument.
 VIEWS = frozenset({
-    "asarray", "broadcast_to", "expand_dims", "flip", "matrix_transpose", "moveaxis",
+    "broadcast_to", "expand_dims", "flip", "matrix_transpose", "moveaxis",
     "permute_dims", "reshape", "split", "squeeze", "swapaxes", "transpose", "unstack",
 })  # fmt: skip
 #: Functions whose results are arrays in NumPy even if they have no dimensions.
@@ -97,7 +97,7 @@ def write(target: Any, value: Array, what: str, *, cast: bool = False) -> Array:
             f"{what} writes to an array that was not made by this trace, and has no place for "
             "elements that are not known yet",
             span=caller(),
-            hint="start from tileloom.zeros or zeros_like(x), or make a new array: y = y + x",
+            hint="start from tileloom.numpy.zeros or zeros_like(x), or make a new array: y = y + x",
         )
     kind, shape = lift(target).tensor.dtype, target.shape
     users = _writable(target, what)

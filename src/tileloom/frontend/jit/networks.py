@@ -8,33 +8,33 @@ from typing import Any
 from ...base.errors import DTypeError
 from ...graph import ops
 from ...graph.nodes import Tensor
-from .array import Array, as_type, floating, lift
-from .functions import Axis, public
+from .array import Array, ArrayLike, Axis, as_type, floating, lift
+from .public import public
 from .shapes import together
 
 # ---------------------------------------------------------------------------- activations
 
 
 @public
-def gelu(x: Any, /, *, approximate: str = "none") -> Array:
+def gelu(x: ArrayLike, /, *, approximate: str = "none") -> Array:
     """x Phi(x), exactly ("none") or with tanh or a sigmoid for the error function."""
     return Array(ops.gelu(_floats(x), approximate))
 
 
 @public
-def leaky_relu(x: Any, /, *, alpha: float = 0.01) -> Array:
+def leaky_relu(x: ArrayLike, /, *, alpha: float = 0.01) -> Array:
     """x where it is not negative, else alpha x."""
     return Array(ops.leaky_relu(_floats(x), alpha))
 
 
 @public
-def elu(x: Any, /, *, alpha: float = 1.0) -> Array:
+def elu(x: ArrayLike, /, *, alpha: float = 1.0) -> Array:
     """x where it is positive, else alpha (exp(x) - 1)."""
     return Array(ops.elu(_floats(x), alpha))
 
 
 @public
-def swiglu(x: Any, gate: Any = None, /, *, axis: int = -1) -> Array:
+def swiglu(x: ArrayLike, gate: ArrayLike | None = None, /, *, axis: int = -1) -> Array:
     """silu(x) gate; without a gate, of the two halves of x along an axis."""
     if gate is None:
         return Array(ops.swiglu(_floats(x), axis=axis))
@@ -56,7 +56,13 @@ def _together_floats(*arrays: Any) -> list[Tensor]:
 
 @public
 def layer_norm(
-    x: Any, scale: Any = None, bias: Any = None, /, *, axis: int = -1, eps: float = 1e-5
+    x: ArrayLike,
+    scale: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
+    /,
+    *,
+    axis: int = -1,
+    eps: float = 1e-5,
 ) -> Array:
     """(x - mean) / sqrt(variance + eps) over the axes from `axis` on, scaled and shifted."""
     array = lift(x)
@@ -66,7 +72,9 @@ def layer_norm(
 
 
 @public
-def rms_norm(x: Any, scale: Any = None, /, *, axis: int = -1, eps: float = 1e-5) -> Array:
+def rms_norm(
+    x: ArrayLike, scale: ArrayLike | None = None, /, *, axis: int = -1, eps: float = 1e-5
+) -> Array:
     """x / sqrt(mean(x²) + eps) over the axes from `axis` on, scaled."""
     array = lift(x)
     kind = floating(array)
@@ -75,7 +83,7 @@ def rms_norm(x: Any, scale: Any = None, /, *, axis: int = -1, eps: float = 1e-5)
 
 
 @public
-def logsumexp(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+def logsumexp(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """log(sum(exp(x))) over axes, without overflow."""
     array = lift(x)
     return Array(ops.logsumexp(as_type(array, floating(array)), axis, keepdims))
@@ -83,9 +91,16 @@ def logsumexp(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
 
 @public
 def conv(
-    x: Any, weight: Any, bias: Any = None, /, *, strides: Any = 1, pads: Any = 0,
-    dilations: Any = 1, groups: int = 1,
-) -> Array:  # fmt: skip
+    x: ArrayLike,
+    weight: ArrayLike,
+    bias: ArrayLike | None = None,
+    /,
+    *,
+    strides: int | Sequence[int] = 1,
+    pads: int | Sequence[int] = 0,
+    dilations: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Array:
     """The correlation of [N, C, spatial...] with [O, C / groups, window...]."""
     image, kernel, *rest = together([x, weight] if bias is None else [x, weight, bias])
     shift = rest[0] if rest else None
@@ -93,7 +108,14 @@ def conv(
 
 
 @public
-def max_pool(x: Any, kernel: Any, /, *, strides: Any = None, pads: Any = 0) -> Array:
+def max_pool(
+    x: ArrayLike,
+    kernel: int | Sequence[int],
+    /,
+    *,
+    strides: int | Sequence[int] | None = None,
+    pads: int | Sequence[int] = 0,
+) -> Array:
     """The largest element of each window of [N, C, spatial...]; strides are 1 unless told."""
     image = lift(x).tensor
     return Array(ops.max_pool(image, _window(kernel, image), strides=strides, pads=pads))
@@ -104,7 +126,14 @@ def _window(kernel: Any, image: Tensor) -> Sequence[int]:
 
 
 @public
-def avg_pool(x: Any, kernel: Any, /, *, strides: Any = None, pads: Any = 0) -> Array:
+def avg_pool(
+    x: ArrayLike,
+    kernel: int | Sequence[int],
+    /,
+    *,
+    strides: int | Sequence[int] | None = None,
+    pads: int | Sequence[int] = 0,
+) -> Array:
     """The mean of each window of [N, C, spatial...]; strides are 1 unless told."""
     image = lift(x).tensor
     return Array(ops.avg_pool(image, _window(kernel, image), strides=strides, pads=pads))
@@ -112,9 +141,15 @@ def avg_pool(x: Any, kernel: Any, /, *, strides: Any = None, pads: Any = 0) -> A
 
 @public
 def attention(
-    q: Any, k: Any, v: Any, /, mask: Any = None, *, causal: bool = False,
+    q: ArrayLike,
+    k: ArrayLike,
+    v: ArrayLike,
+    /,
+    mask: ArrayLike | None = None,
+    *,
+    causal: bool = False,
     scale: float | None = None,
-) -> Array:  # fmt: skip
+) -> Array:
     """softmax(q kᵀ scale + mask) v over [..., tokens, d]; the scale is 1 / sqrt(d) unless told."""
     queries, keys, values = together([q, k, v])
     extra = None if mask is None else lift(mask).tensor
@@ -122,14 +157,18 @@ def attention(
 
 
 @public
-def group_norm(x: Any, scale: Any, bias: Any, /, groups: int, *, eps: float = 1e-5) -> Array:
+def group_norm(
+    x: ArrayLike, scale: ArrayLike, bias: ArrayLike, /, groups: int, *, eps: float = 1e-5
+) -> Array:
     """Normalised over groups of the channels (axis 1) and all positions, scaled and shifted."""
     image, factor, shift = _together_floats(x, scale, bias)
     return Array(ops.group_norm(image, groups, factor, shift, eps))
 
 
 @public
-def instance_norm(x: Any, scale: Any, bias: Any, /, *, eps: float = 1e-5) -> Array:
+def instance_norm(
+    x: ArrayLike, scale: ArrayLike, bias: ArrayLike, /, *, eps: float = 1e-5
+) -> Array:
     """`group_norm` with each channel on its own."""
     image, factor, shift = _together_floats(x, scale, bias)
     return Array(ops.instance_norm(image, factor, shift, eps))
@@ -137,7 +176,14 @@ def instance_norm(x: Any, scale: Any, bias: Any, /, *, eps: float = 1e-5) -> Arr
 
 @public
 def batch_norm(
-    x: Any, scale: Any, bias: Any, mean: Any, var: Any, /, *, eps: float = 1e-5
+    x: ArrayLike,
+    scale: ArrayLike,
+    bias: ArrayLike,
+    mean: ArrayLike,
+    var: ArrayLike,
+    /,
+    *,
+    eps: float = 1e-5,
 ) -> Array:
     """Each channel (axis 1) normalised with the given statistics, scaled and shifted."""
     image, factor, shift, centre, spread = _together_floats(x, scale, bias, mean, var)
@@ -145,7 +191,7 @@ def batch_norm(
 
 
 @public
-def dropout(x: Any, mask: Any, /, *, rate: float = 0.5) -> Array:
+def dropout(x: ArrayLike, mask: ArrayLike, /, *, rate: float = 0.5) -> Array:
     """x / (1 - rate) where the mask holds, else 0."""
     return Array(ops.dropout(_floats(x), lift(mask).tensor, rate))
 
@@ -155,9 +201,15 @@ def dropout(x: Any, mask: Any, /, *, rate: float = 0.5) -> Array:
 
 @public
 def cross_entropy(
-    x: Any, target: Any, weight: Any = None, /, *, reduction: str = "mean", ignored: int = -100,
+    x: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike | None = None,
+    /,
+    *,
+    reduction: str = "mean",
+    ignored: int = -100,
     smoothing: float = 0.0,
-) -> Array:  # fmt: skip
+) -> Array:
     """-log softmax(x) at the target classes; classes are along axis 1 (0 of a vector)."""
     logits, classes = _floats(x), lift(target).tensor
     if not classes.dtype.is_int:
@@ -167,35 +219,39 @@ def cross_entropy(
 
 
 @public
-def mse_loss(x: Any, target: Any, /, *, reduction: str = "mean") -> Array:
+def mse_loss(x: ArrayLike, target: ArrayLike, /, *, reduction: str = "mean") -> Array:
     """(x - target)²."""
     found, wanted = _together_floats(x, target)
     return Array(ops.mse_loss(found, wanted, reduction))
 
 
 @public
-def l1_loss(x: Any, target: Any, /, *, reduction: str = "mean") -> Array:
+def l1_loss(x: ArrayLike, target: ArrayLike, /, *, reduction: str = "mean") -> Array:
     """|x - target|."""
     found, wanted = _together_floats(x, target)
     return Array(ops.l1_loss(found, wanted, reduction))
 
 
 @public
-def huber_loss(x: Any, target: Any, /, *, delta: float = 1.0, reduction: str = "mean") -> Array:
+def huber_loss(
+    x: ArrayLike, target: ArrayLike, /, *, delta: float = 1.0, reduction: str = "mean"
+) -> Array:
     """d² / 2 for distances d below delta, else delta (d - delta / 2)."""
     found, wanted = _together_floats(x, target)
     return Array(ops.huber_loss(found, wanted, delta, reduction))
 
 
 @public
-def bce_loss(p: Any, target: Any, /, *, reduction: str = "mean") -> Array:
+def bce_loss(p: ArrayLike, target: ArrayLike, /, *, reduction: str = "mean") -> Array:
     """-(target log p + (1 - target) log(1 - p)), no logarithm below -100."""
     found, wanted = _together_floats(p, target)
     return Array(ops.bce_loss(found, wanted, reduction=reduction))
 
 
 @public
-def kl_div(x: Any, target: Any, /, *, log_target: bool = False, reduction: str = "mean") -> Array:
+def kl_div(
+    x: ArrayLike, target: ArrayLike, /, *, log_target: bool = False, reduction: str = "mean"
+) -> Array:
     """target (log target - x), where x is a logarithm, and maybe the target too."""
     found, wanted = _together_floats(x, target)
     return Array(ops.kl_div(found, wanted, log_target, reduction))

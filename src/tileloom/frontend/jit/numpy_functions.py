@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...base import dtype
-from ...base.errors import ArgumentError, ShapeError, UnsupportedError
+from ...base.errors import ArgumentError, ShapeError
 from ...graph import ops
 from ...graph.ops.common import normalize_axis
-from .array import Array, as_type, floating, lift, promote
-from .functions import PUBLIC
+from .array import Array, ArrayLike, as_type, floating, lift, promote
 from .inplace import share, write
+from .public import PUBLIC
 
 #: By NumPy's names, or the array API's where NumPy's function can more.
 OWN: dict[str, Callable[..., Any]] = {}
@@ -41,22 +40,23 @@ def _real(x: Any) -> tuple[Array, Any]:
 # ---------------------------------------------------------------------------- elementwise
 
 
-def _elementwise(name: str, compute: Callable[[Any], Any]) -> None:
-    def function(x: Any) -> Array:
+def _elementwise(name: str, compute: Callable[[Any], Any], what: str) -> None:
+    def function(x: ArrayLike) -> Array:
         array, tensor = _real(x)
         return Array(compute(tensor), weak=array.weak)
 
-    OWN[name] = function
+    function.__name__, function.__doc__ = name, what
+    only_numpys(function)
 
 
-_elementwise("cbrt", ops.cbrt)
-_elementwise("deg2rad", lambda t: ops.mul(t, math.pi / 180))
-_elementwise("rad2deg", lambda t: ops.mul(t, 180 / math.pi))
+_elementwise("cbrt", ops.cbrt, "The number whose third power an element is.")
+_elementwise("deg2rad", lambda t: ops.mul(t, math.pi / 180), "Degrees as radians.")
+_elementwise("rad2deg", lambda t: ops.mul(t, 180 / math.pi), "Radians as degrees.")
 OWN["radians"], OWN["degrees"] = OWN["deg2rad"], OWN["rad2deg"]
 
 
 @only_numpys
-def sinc(x: Any) -> Array:
+def sinc(x: ArrayLike) -> Array:
     """sin(pi x) / (pi x), 1 at 0."""
     array, tensor = _real(x)
     angle = ops.mul(ops.where(ops.equal(tensor, 0.0), 1e-20, tensor), math.pi)
@@ -64,13 +64,13 @@ def sinc(x: Any) -> Array:
 
 
 @only_numpys
-def fix(x: Any) -> Array:
+def fix(x: ArrayLike) -> Array:
     """The next integer toward zero."""
     return array_of(PUBLIC["trunc"](lift(x)))
 
 
 @only_numpys
-def heaviside(x1: Any, x2: Any) -> Array:
+def heaviside(x1: ArrayLike, x2: ArrayLike) -> Array:
     """0 below zero, 1 above, the other operand at zero."""
     a, b = lift(x1), lift(x2)
     kind = promote(a, b)
@@ -79,22 +79,27 @@ def heaviside(x1: Any, x2: Any) -> Array:
     return Array(ops.heaviside(x, y), weak=a.weak and b.weak)
 
 
-def _ignoring_nan(name: str, x1: Any, x2: Any) -> Array:
-    a, b = lift(x1), lift(x2)
-    best = array_of(PUBLIC[name](a, b))
-    if not best.tensor.dtype.is_float:
-        return best
-    x, y = (as_type(side, best.tensor.dtype) for side in (a, b))
-    return Array(ops.where(ops.isnan(x), y, ops.where(ops.isnan(y), x, best.tensor)))
+def _extreme_number(name: str, best: str, what: str) -> None:
+    def function(x1: ArrayLike, x2: ArrayLike) -> Array:
+        a, b = lift(x1), lift(x2)
+        found = array_of(PUBLIC[best](a, b))
+        if not found.tensor.dtype.is_float:
+            return found
+        x, y = (as_type(side, found.tensor.dtype) for side in (a, b))
+        return Array(ops.where(ops.isnan(x), y, ops.where(ops.isnan(y), x, found.tensor)))
+
+    function.__name__ = name
+    function.__doc__ = f"The {what} of two elements; a number where one of them is NaN."
+    only_numpys(function)
 
 
-OWN["fmax"] = partial(_ignoring_nan, "maximum")
-OWN["fmin"] = partial(_ignoring_nan, "minimum")
+_extreme_number("fmax", "maximum", "larger")
+_extreme_number("fmin", "minimum", "smaller")
 
 
 @only_numpys
 def isclose(
-    a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+    a: ArrayLike, b: ArrayLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Array:
     """Whether |a - b| <= atol + rtol |b|, or both are the same infinity."""
     x, y = lift(a), lift(b)
@@ -111,14 +116,14 @@ def isclose(
 
 @only_numpys
 def allclose(
-    a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+    a: ArrayLike, b: ArrayLike, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Array:
     """Whether all elements are close."""
     return array_of(PUBLIC["all"](isclose(a, b, rtol, atol, equal_nan)))
 
 
 @only_numpys
-def array_equal(a1: Any, a2: Any) -> Array:
+def array_equal(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether shapes and all elements are the same."""
     x, y = lift(a1), lift(a2)
     if x.shape != y.shape:
@@ -128,7 +133,11 @@ def array_equal(a1: Any, a2: Any) -> Array:
 
 @only_numpys
 def nan_to_num(
-    x: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None
+    x: ArrayLike,
+    copy: bool = True,
+    nan: float = 0.0,
+    posinf: float | None = None,
+    neginf: float | None = None,
 ) -> Array:
     """NaN and infinities replaced by numbers, the largest unless told; `copy=False` in place."""
     array = lift(x)
@@ -144,7 +153,9 @@ def nan_to_num(
 
 
 @only_numpys
-def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
+def select(
+    condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0
+) -> Array:
     """For each element the first choice whose condition holds."""
     if len(condlist) != len(choicelist) or not condlist:
         raise ArgumentError("numpy.select needs as many choices as conditions, and one at least")
@@ -155,28 +166,31 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Array:
 
 
 @only_numpys
-def real(val: Any) -> Array:
+def real(val: ArrayLike) -> Array:
     """The array itself: there are no complex numbers."""
     return lift(val)
 
 
 @only_numpys
-def imag(val: Any) -> Array:
+def imag(val: ArrayLike) -> Array:
     """Zeros: there are no complex numbers."""
     return array_of(PUBLIC["zeros_like"](lift(val)))
 
 
 @only_numpys
-def conjugate(x: Any) -> Array:
-    """The array itself."""
+def conj(x: ArrayLike) -> Array:
+    """The array itself: there are no complex numbers."""
     return array_of(PUBLIC["positive"](lift(x)))
+
+
+OWN["conjugate"] = conj
 
 
 # ---------------------------------------------------------------------------- products
 
 
 @only_numpys
-def dot(a: Any, b: Any) -> Array:
+def dot(a: ArrayLike, b: ArrayLike) -> Array:
     """A product of numbers, rows or matrices."""
     x, y = lift(a), lift(b)
     if x.ndim == 0 or y.ndim == 0:
@@ -187,20 +201,20 @@ def dot(a: Any, b: Any) -> Array:
 
 
 @only_numpys
-def divmod(x1: Any, x2: Any) -> tuple[Array, Array]:
+def divmod(x1: ArrayLike, x2: ArrayLike) -> tuple[Array, Array]:
     """The quotients rounded down, and the remainders."""
     return PUBLIC["floor_divide"](x1, x2), PUBLIC["remainder"](x1, x2)
 
 
 @only_numpys
-def outer(a: Any, b: Any) -> Array:
+def outer(a: ArrayLike, b: ArrayLike) -> Array:
     """The product of each element with each."""
     column = PUBLIC["reshape"](lift(a), (-1, 1))
     return array_of(PUBLIC["multiply"](column, PUBLIC["reshape"](lift(b), (1, -1))))
 
 
 @only_numpys
-def inner(a: Any, b: Any) -> Array:
+def inner(a: ArrayLike, b: ArrayLike) -> Array:
     """The sum of products along the last axes."""
     x, y = lift(a), lift(b)
     if x.ndim == 0 or y.ndim == 0:
@@ -209,14 +223,14 @@ def inner(a: Any, b: Any) -> Array:
 
 
 @only_numpys
-def vdot(a: Any, b: Any) -> Array:
+def vdot(a: ArrayLike, b: ArrayLike) -> Array:
     """The sum of products of all elements."""
     x, y = (PUBLIC["reshape"](lift(side), (-1,)) for side in (a, b))
     return array_of(PUBLIC["matmul"](x, y))
 
 
 @only_numpys
-def kron(a: Any, b: Any) -> Array:
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The Kronecker product: each element of one times the whole other."""
     x, y = lift(a), lift(b)
     rank = max(x.ndim, y.ndim)
@@ -229,7 +243,12 @@ def kron(a: Any, b: Any) -> Array:
 
 @only_numpys
 def cross(
-    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+    a: ArrayLike,
+    b: ArrayLike,
+    axisa: int = -1,
+    axisb: int = -1,
+    axisc: int = -1,
+    axis: int | None = None,
 ) -> Array:
     """The product of vectors of three elements that is perpendicular to both."""
     if axis is not None:
@@ -248,7 +267,7 @@ def cross(
 
 
 @only_numpys
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The elements on a diagonal of two axes, along a new last axis."""
     array = lift(a)
     if array.ndim < 2:
@@ -268,13 +287,15 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
 
 
 @only_numpys
-def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Array:
+def trace(
+    a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None
+) -> Array:
     """The sum of the elements on a diagonal."""
     return array_of(PUBLIC["sum"](diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype))
 
 
 @only_numpys
-def diag(v: Any, k: int = 0) -> Array:
+def diag(v: ArrayLike, k: int = 0) -> Array:
     """A matrix with these elements on a diagonal, or the diagonal of a matrix."""
     array = lift(v)
     if array.ndim != 1:
@@ -286,72 +307,63 @@ def diag(v: Any, k: int = 0) -> Array:
 
 
 @only_numpys
-def copy(a: Any, order: str = "K") -> Array:
+def copy(a: ArrayLike, order: str = "K") -> Array:
     """Another array with these elements; how they lie in memory is ours to choose."""
     return Array(lift(a).tensor)
 
 
 @only_numpys
-def append(arr: Any, values: Any, axis: int | None = None) -> Array:
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """The values after the elements; without an axis all in a row."""
     return array_of(PUBLIC["concat"]([lift(arr), lift(values)], axis=axis))
 
 
 @only_numpys
-def empty_like(prototype: Any, dtype: Any = None) -> Array:
+def empty_like(prototype: ArrayLike, dtype: Any = None) -> Array:
     """An array of this shape, to be written to: its elements are zeros."""
     return array_of(PUBLIC["zeros_like"](lift(prototype), dtype=dtype))
 
 
 @only_numpys
-def vstack(tup: Any) -> Array:
+def vstack(tup: Sequence[ArrayLike]) -> Array:
     """Rows one below the other."""
     rows = [PUBLIC["reshape"](a, (1, -1)) if a.ndim < 2 else a for a in map(lift, tup)]
     return array_of(PUBLIC["concat"](rows, axis=0))
 
 
 @only_numpys
-def hstack(tup: Any) -> Array:
+def hstack(tup: Sequence[ArrayLike]) -> Array:
     """Arrays side by side."""
     parts = [PUBLIC["reshape"](a, (1,)) if a.ndim == 0 else a for a in map(lift, tup)]
     return array_of(PUBLIC["concat"](parts, axis=0 if parts[0].ndim == 1 else 1))
 
 
 @only_numpys
-def ravel(a: Any, order: str = "C") -> Array:
+def ravel(a: ArrayLike, order: str = "C") -> Array:
     """All elements in a row."""
     return array_of(PUBLIC["reshape"](lift(a), (-1,), order=order))
 
 
 @only_numpys
-def shape(a: Any) -> tuple[int, ...]:
+def shape(a: ArrayLike) -> tuple[int, ...]:
     """The extents."""
     return lift(a).shape
 
 
 @only_numpys
-def ndim(a: Any) -> int:
+def ndim(a: ArrayLike) -> int:
     """The number of dimensions."""
     return lift(a).ndim
 
 
 @only_numpys
-def size(a: Any) -> int:
+def size(a: ArrayLike) -> int:
     """The number of elements."""
     return lift(a).size
 
 
 @only_numpys
-def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Array:
+def ptp(a: ArrayLike, axis: Any = None, keepdims: bool = False) -> Array:
     """The largest element less the smallest."""
     ends = [PUBLIC[name](a, axis=axis, keepdims=keepdims) for name in ("max", "min")]
     return array_of(PUBLIC["subtract"](*ends))
-
-
-@only_numpys
-def norm(x: Any, ord: None = None, axis: Any = None, keepdims: bool = False) -> Array:
-    """`numpy.linalg.norm`: the root of the sum of squares."""
-    if ord is not None:
-        raise UnsupportedError(f"numpy.linalg.norm of order {ord!r} cannot be traced")
-    squares = PUBLIC["square"](lift(x))
-    return array_of(PUBLIC["sqrt"](PUBLIC["sum"](squares, axis=axis, keepdims=keepdims)))

@@ -7,6 +7,7 @@ and the places that they have in the array API.
 from __future__ import annotations
 
 import inspect
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -15,9 +16,10 @@ import numpy as np
 
 from ...base.errors import UnsupportedError
 from .array import Array, lift
-from .functions import PUBLIC
 from .inplace import write
+from .linalg import LINALG
 from .numpy_functions import OWN
+from .public import PUBLIC
 
 #: NumPy's names for functions that the array API calls otherwise.
 _NAMES = {
@@ -26,7 +28,7 @@ _NAMES = {
     "arctanh": "atanh", "absolute": "abs", "left_shift": "bitwise_left_shift", "rint": "round",
     "right_shift": "bitwise_right_shift", "invert": "bitwise_invert", "amax": "max", "amin": "min",
     "cumsum": "cumulative_sum", "cumprod": "cumulative_prod", "mod": "remainder", "around": "round",
-    "fabs": "abs", "conj": "conjugate",
+    "fabs": "abs", "conjugate": "conj",
 }  # fmt: skip
 _KEYWORDS = {"ddof": "correction", "a_min": "min", "a_max": "max", "reps": "repetitions"}
 #: What follows the arguments that have a place in the array API.
@@ -44,6 +46,10 @@ _SAY_NOTHING: Mapping[str, tuple[Any, ...]] = {
     "optimize": (True,), "device": (None, "cpu"), "overwrite_input": (False,),
     "returned": (False,), "like": (None,),
 }  # fmt: skip
+#: Functions by name, of each module of NumPy.
+_MODULES: Mapping[str, Mapping[str, Callable[..., Any]]] = {
+    "numpy": ChainMap(OWN, PUBLIC), "numpy.linalg": LINALG,
+}  # fmt: skip
 #: What methods of ufuncs are called, by the function's name.
 _METHODS: Mapping[str, Mapping[str, str]] = {
     "reduce": {
@@ -52,8 +58,6 @@ _METHODS: Mapping[str, Mapping[str, str]] = {
     },
     "accumulate": {"add": "cumulative_sum", "multiply": "cumulative_prod"},
 }  # fmt: skip
-#: Functions of `numpy.linalg` that mean the same as those of their names.
-_LINALG = frozenset(("norm", "matmul", "outer", "tensordot", "vecdot", "cross", "matrix_transpose"))
 
 
 # ---------------------------------------------------------------------------- protocols
@@ -101,8 +105,8 @@ def array_function(self: Array, func: Any, types: Any, args: Any, kwargs: Any) -
 def call(given: str, args: Sequence[Any], kwargs: Mapping[str, Any], module: str = "numpy") -> Any:
     """The function that NumPy has under a name, with arguments as NumPy takes them."""
     name, what, options = _NAMES.get(given, given), f"{module}.{given}", dict(kwargs)
-    function = OWN.get(name) or PUBLIC.get(name)
-    if function is None or (module != "numpy" and given not in _LINALG):
+    function = _MODULES.get(module, {}).get(name)
+    if function is None:
         raise UnsupportedError(f"{what} cannot be traced")
     out = options.pop("out", None)
     places, names = _parameters(function)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from . import numpy_names, shapes
 from .array import Array, TraceError, caller, lift
-from .functions import PUBLIC
 from .indexing import select
 from .inplace import is_scalar, share, write
 from .numpy_functions import OWN
 from .numpy_names import array_function, array_ufunc
+from .public import PUBLIC
 
 _BINARY = {
     "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "mod": "remainder",
@@ -65,7 +65,7 @@ def _setitem(self: Array, key: Any, value: Any) -> None:
         raise TraceError(
             "an array is not changed in parts while a function is traced",
             span=caller(),
-            hint="build the new array with tileloom.where or tileloom.concat",
+            hint="build the new array with tileloom.numpy.where or concat",
         )
     select(self, key)  # there are not too many indices
     write(self, lift(value), "an assignment", cast=True)
@@ -115,7 +115,7 @@ def _getitem(self: Array, key: Any) -> Array:
 
 def _namespace(self: Array, api_version: str | None = None) -> Any:
     """The functions of this array's library: the array API's entry point."""
-    return sys.modules[__name__.partition(".")[0]]
+    return import_module(f"{__name__.partition('.')[0]}.numpy")
 
 
 def install() -> None:

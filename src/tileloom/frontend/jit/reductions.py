@@ -10,8 +10,8 @@ from ...base import DType, dtype
 from ...base.errors import ArgumentError, DTypeError, ShapeError
 from ...graph import ops
 from ...graph.nodes import Tensor
-from .array import Array, as_type, element_type, floating, lift
-from .functions import PUBLIC, Axis, public
+from .array import Array, ArrayLike, Axis, as_type, element_type, floating, lift
+from .public import public
 
 
 def _axes(axis: Axis) -> tuple[int, ...] | None:
@@ -80,8 +80,8 @@ def _fold(
 
 @public
 def sum(
-    x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False,
-    initial: Any = None, where: Any = None,
+    x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """The sum over axes of the elements chosen, and `initial`; integers are summed in 64 bits."""
     array = lift(x)
@@ -91,8 +91,8 @@ def sum(
 
 @public
 def prod(
-    x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False,
-    initial: Any = None, where: Any = None,
+    x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False,
+    initial: ArrayLike | None = None, where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """The product over axes, as `sum`; integers are multiplied in 64 bits."""
     array = lift(x)
@@ -104,9 +104,14 @@ def _extreme(name: str, combine: Callable[[Tensor, Tensor], Tensor], what: str) 
     reduce = getattr(ops, name)
 
     def function(
-        x: Any, /, *, axis: Axis = None, keepdims: bool = False, initial: Any = None,
-        where: Any = None,
-    ) -> Array:  # fmt: skip
+        x: ArrayLike,
+        /,
+        *,
+        axis: Axis = None,
+        keepdims: bool = False,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> Array:
         def build(tensor: Tensor, axes: Any, keep: bool) -> Tensor:
             found: Tensor = reduce(tensor, axes, keep, empty_ok=initial is not None)
             return found
@@ -124,7 +129,13 @@ _extreme("min", ops.minimum, "smallest")
 
 @public
 def mean(
-    x: Any, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False, where: Any = None
+    x: ArrayLike,
+    /,
+    *,
+    axis: Axis = None,
+    dtype: Any = None,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
 ) -> Array:
     """The arithmetic mean over axes of the elements chosen."""
     array = lift(x)
@@ -156,8 +167,8 @@ def _variance(tensor: Tensor, axis: Axis, correction: float, keepdims: bool, whe
 
 @public
 def var(
-    x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False,
-    dtype: Any = None, where: Any = None,
+    x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False,
+    dtype: Any = None, where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """The variance over axes of the elements chosen."""
     array = lift(x)
@@ -168,8 +179,8 @@ def var(
 
 @public
 def std(
-    x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False,
-    dtype: Any = None, where: Any = None,
+    x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False,
+    dtype: Any = None, where: ArrayLike | None = None,
 ) -> Array:  # fmt: skip
     """The standard deviation over axes of the elements chosen."""
     array = lift(x)
@@ -182,24 +193,28 @@ def std(
 
 
 @public
-def all(x: Any, /, *, axis: Axis = None, keepdims: bool = False, where: Any = None) -> Array:
+def all(
+    x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, where: ArrayLike | None = None
+) -> Array:
     """Whether all elements chosen are true."""
     truth = as_type(lift(x), dtype("bool"))
     return _fold(truth, ops.all, ops.logical_and, True, (axis, keepdims, None, where))
 
 
-@public
-def any_(x: Any, /, *, axis: Axis = None, keepdims: bool = False, where: Any = None) -> Array:
+def any_(
+    x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, where: ArrayLike | None = None
+) -> Array:
     """Whether any element chosen is true."""
     truth = as_type(lift(x), dtype("bool"))
     return _fold(truth, ops.any, ops.logical_or, False, (axis, keepdims, None, where))
 
 
-PUBLIC["any"] = PUBLIC.pop("any_")
+any_.__name__ = "any"  # the builtin is used above
+public(any_)
 
 
 @public
-def count_nonzero(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
+def count_nonzero(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """How many elements are not zero."""
     true = as_type(lift(x), dtype("bool"))
     return Array(ops.sum(ops.cast(true, "int64"), _axes(axis), keepdims))
@@ -208,7 +223,7 @@ def count_nonzero(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Ar
 def _arg(name: str) -> None:
     build = getattr(ops, name)
 
-    def function(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+    def function(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
         tensor = lift(x).tensor
         if axis is None:
             flat = build(ops.reshape(tensor, (tensor.type.size,)), axis=0)
@@ -229,7 +244,12 @@ _arg("argmin")
 
 def _running(name: str, build: Callable[..., Tensor], neutral: int, what: str) -> None:
     def function(
-        x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+        x: ArrayLike,
+        /,
+        *,
+        axis: int | None = None,
+        dtype: Any = None,
+        include_initial: bool = False,
     ) -> Array:
         array = lift(x)
         tensor = as_type(array, _sum_type(array, dtype))
@@ -256,14 +276,14 @@ _running("cumulative_prod", ops.cumprod, 1, "products")
 
 
 @public
-def softmax(x: Any, /, *, axis: int = -1) -> Array:
+def softmax(x: ArrayLike, /, *, axis: int = -1) -> Array:
     """exp(x) / sum(exp(x)) along an axis, without overflow."""
     array = lift(x)
     return Array(ops.softmax(as_type(array, floating(array)), axis))
 
 
 @public
-def log_softmax(x: Any, /, *, axis: int = -1) -> Array:
+def log_softmax(x: ArrayLike, /, *, axis: int = -1) -> Array:
     """The logarithm of the softmax."""
     array = lift(x)
     return Array(ops.log_softmax(as_type(array, floating(array)), axis))

@@ -13,9 +13,9 @@ from ...graph import ops
 from ...graph.nodes import Tensor, as_extent
 from ...graph.ops.common import normalize_axis
 from ...graph.symbols import is_symbolic
-from .array import Array, as_type, lift, promote
-from .functions import Axis, public
+from .array import Array, ArrayLike, Axis, as_type, lift, promote
 from .indexing import known_in_range
+from .public import public
 
 Shape = int | Sequence[int]
 
@@ -26,7 +26,7 @@ def shape_of(shape: Shape) -> tuple[int, ...]:
     return tuple(map(as_extent, (shape,) if single else shape))  # type: ignore[arg-type]
 
 
-def together(arrays: Sequence[Any]) -> list[Tensor]:
+def together(arrays: Sequence[ArrayLike]) -> list[Tensor]:
     """Arrays in the type that all of them are promoted to."""
     lifted = [lift(a) for a in arrays]
     kind = promote(*lifted)
@@ -37,7 +37,7 @@ def together(arrays: Sequence[Any]) -> list[Tensor]:
 
 
 @public
-def reshape(x: Any, /, shape: Shape, *, order: str = "C") -> Array:
+def reshape(x: ArrayLike, /, shape: Shape, *, order: str = "C") -> Array:
     """The elements under another shape, one extent of which may be -1.
 
     Args:
@@ -53,61 +53,61 @@ def reshape(x: Any, /, shape: Shape, *, order: str = "C") -> Array:
 
 
 @public
-def permute_dims(x: Any, /, axes: Sequence[int]) -> Array:
+def permute_dims(x: ArrayLike, /, axes: Sequence[int]) -> Array:
     """The dimensions in another order."""
     return Array(ops.transpose(lift(x).tensor, tuple(axes)))
 
 
 @public
-def transpose(x: Any, /, axes: Sequence[int] | None = None) -> Array:
+def transpose(x: ArrayLike, /, axes: Sequence[int] | None = None) -> Array:
     """The dimensions in another order; reversed unless told."""
     return Array(ops.transpose(lift(x).tensor, None if axes is None else tuple(axes)))
 
 
 @public
-def matrix_transpose(x: Any, /) -> Array:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """The last two dimensions exchanged."""
     return Array(ops.swapaxes(lift(x).tensor, -1, -2))
 
 
 @public
-def moveaxis(x: Any, source: int, destination: int, /) -> Array:
+def moveaxis(x: ArrayLike, source: int, destination: int, /) -> Array:
     """A dimension moved to another place."""
     return Array(ops.moveaxis(lift(x).tensor, source, destination))
 
 
 @public
-def swapaxes(x: Any, axis1: int, axis2: int, /) -> Array:
+def swapaxes(x: ArrayLike, axis1: int, axis2: int, /) -> Array:
     """Two dimensions exchanged."""
     return Array(ops.swapaxes(lift(x).tensor, axis1, axis2))
 
 
 @public
-def expand_dims(x: Any, /, *, axis: int | Sequence[int] = 0) -> Array:
+def expand_dims(x: ArrayLike, /, *, axis: int | Sequence[int] = 0) -> Array:
     """Dimensions of extent 1 inserted."""
     return Array(ops.expand_dims(lift(x).tensor, axis))
 
 
 @public
-def squeeze(x: Any, /, axis: Axis = None) -> Array:
+def squeeze(x: ArrayLike, /, axis: Axis = None) -> Array:
     """Dimensions of extent 1 taken out."""
     return Array(ops.squeeze(lift(x).tensor, axis))
 
 
 @public
-def broadcast_to(x: Any, /, shape: Shape) -> Array:
+def broadcast_to(x: ArrayLike, /, shape: Shape) -> Array:
     """The array repeated along dimensions of extent 1 and new ones."""
     return Array(ops.broadcast_to(lift(x).tensor, shape_of(shape)))
 
 
 @public
-def broadcast_arrays(*arrays: Any) -> list[Array]:
+def broadcast_arrays(*arrays: ArrayLike) -> list[Array]:
     """All arrays under the one shape that they broadcast to."""
     return [Array(t) for t in ops.broadcast_arrays(*(lift(a).tensor for a in arrays))]
 
 
 @public
-def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Array:
+def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """Arrays one after another along an axis; None flattens them first."""
     tensors = together(arrays)
     if axis is None:
@@ -116,19 +116,19 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Array:
 
 
 @public
-def stack(arrays: Sequence[Any], /, *, axis: int = 0) -> Array:
+def stack(arrays: Sequence[ArrayLike], /, *, axis: int = 0) -> Array:
     """Arrays along a new axis."""
     return Array(ops.stack(together(arrays), axis))
 
 
 @public
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices along an axis."""
     return tuple(Array(t) for t in ops.unstack(lift(x).tensor, axis))
 
 
 @public
-def split(x: Any, parts: int | Sequence[int], /, *, axis: int = 0) -> list[Array]:
+def split(x: ArrayLike, parts: int | Sequence[int], /, *, axis: int = 0) -> list[Array]:
     """Equal parts along an axis, or parts that end before the given positions (as in NumPy)."""
     tensor = lift(x).tensor
     if isinstance(parts, int):
@@ -141,19 +141,19 @@ def split(x: Any, parts: int | Sequence[int], /, *, axis: int = 0) -> list[Array
 
 
 @public
-def flip(x: Any, /, *, axis: Axis = None) -> Array:
+def flip(x: ArrayLike, /, *, axis: Axis = None) -> Array:
     """The order of elements reversed along axes."""
     return Array(ops.flip(lift(x).tensor, axis))
 
 
 @public
-def roll(x: Any, /, shift: int | Sequence[int], *, axis: Axis = None) -> Array:
+def roll(x: ArrayLike, /, shift: int | Sequence[int], *, axis: Axis = None) -> Array:
     """Elements moved along axes, round the end."""
     return Array(ops.roll(lift(x).tensor, shift, axis))
 
 
 @public
-def tile(x: Any, repetitions: Shape, /) -> Array:
+def tile(x: ArrayLike, repetitions: Shape, /) -> Array:
     """The array repeated as a whole, so often along each of the last axes (or of new ones)."""
     tensor, counts = lift(x).tensor, shape_of(repetitions)
     counts = (1,) * (tensor.ndim - len(counts)) + counts
@@ -162,7 +162,7 @@ def tile(x: Any, repetitions: Shape, /) -> Array:
 
 
 @public
-def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Array:
+def repeat(x: ArrayLike, repeats: Any, /, *, axis: int | None = None) -> Array:
     """Each element repeated; `repeats` may say for each how often, as integers known beforehand."""
     tensor = lift(x).tensor
     if isinstance(repeats, (int, np.integer)):
@@ -182,7 +182,7 @@ def repeat(x: Any, repeats: Any, /, *, axis: int | None = None) -> Array:
 
 
 @public
-def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: float = 0) -> Array:
+def pad(x: ArrayLike, pad_width: Any, mode: str = "constant", constant_values: float = 0) -> Array:
     """Elements added before and after each axis (modes constant, edge, reflect, wrap)."""
     array = lift(x)
     widths = np.broadcast_to(np.asarray(pad_width), (array.ndim, 2)).tolist()
@@ -190,7 +190,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: float =
 
 
 @public
-def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Array:
+def take(x: ArrayLike, indices: ArrayLike, /, *, axis: int | None = None) -> Array:
     """Slices at the given positions; negative ones count from the end."""
     tensor = lift(x).tensor
     if axis is None:
@@ -202,7 +202,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Array:
 
 
 @public
-def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Array:
+def take_along_axis(x: ArrayLike, indices: ArrayLike, /, *, axis: int = -1) -> Array:
     """For each position along the other axes, the elements at the given indices."""
     tensor = lift(x).tensor
     axis = normalize_axis(axis, tensor.ndim)
@@ -211,25 +211,25 @@ def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Array:
 
 
 @public
-def tril(x: Any, /, *, k: int = 0) -> Array:
+def tril(x: ArrayLike, /, *, k: int = 0) -> Array:
     """Zeros above the k-th diagonal."""
     return Array(ops.tril(lift(x).tensor, k))
 
 
 @public
-def triu(x: Any, /, *, k: int = 0) -> Array:
+def triu(x: ArrayLike, /, *, k: int = 0) -> Array:
     """Zeros below the k-th diagonal."""
     return Array(ops.triu(lift(x).tensor, k))
 
 
 @public
-def sort(x: Any, /, *, axis: int = -1, descending: bool = False) -> Array:
+def sort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False) -> Array:
     """The elements in order along an axis."""
     return Array(ops.sort(lift(x).tensor, axis, descending))
 
 
 @public
-def argsort(x: Any, /, *, axis: int = -1, descending: bool = False) -> Array:
+def argsort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False) -> Array:
     """The positions of the elements in order along an axis."""
     return Array(ops.argsort(lift(x).tensor, axis, descending))
 
@@ -242,7 +242,13 @@ def _strong(value: Any) -> Array:
 
 @public
 def diff(
-    x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None
+    x: ArrayLike,
+    /,
+    *,
+    axis: int = -1,
+    n: int = 1,
+    prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
 ) -> Array:
     """Differences of neighbours along an axis, `n` times over, with more elements at the ends."""
     if n < 0:
@@ -265,7 +271,7 @@ def diff(
 
 
 @public
-def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Array]:
+def meshgrid(*arrays: ArrayLike, indexing: str = "xy") -> list[Array]:
     """One array for each coordinate, over the grid of all combinations."""
     tensors = [lift(a).tensor for a in arrays]
     if indexing not in ("xy", "ij"):
@@ -288,21 +294,21 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Array]:
 
 
 @public
-def matmul(x1: Any, x2: Any, /) -> Array:
+def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The matrix product, with batches broadcast."""
     a, b = together([x1, x2])
     return Array(ops.matmul(a, b))
 
 
 @public
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """The sum of products along an axis."""
     a, b = together([x1, x2])
     return Array(ops.sum(ops.mul(a, b), (axis,), False))
 
 
 @public
-def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Array:
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2) -> Array:
     """The sum of products over pairs of axes."""
     a, b = together([x1, x2])
     if isinstance(axes, int):
@@ -318,6 +324,6 @@ def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Array:
 
 
 @public
-def einsum(equation: str, /, *operands: Any) -> Array:
+def einsum(equation: str, /, *operands: ArrayLike) -> Array:
     """Einstein's summation."""
     return Array(ops.einsum(equation, *together(operands)))

@@ -8,14 +8,14 @@ from typing import Any
 from ...base.errors import ArgumentError, ShapeError
 from ...graph import ops
 from ...graph.ops.common import normalize_axes
-from .array import Array, as_type, floating, lift
-from .functions import PUBLIC, Axis
-from .numpy_functions import OWN, array_of, only_numpys
+from .array import Array, ArrayLike, Axis, as_type, floating, lift
+from .numpy_functions import array_of, only_numpys
+from .public import PUBLIC
 
 
 @only_numpys
 def cumulative_sum(
-    a: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    a: ArrayLike, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
     """Running sums along an axis; without one, of all elements in a row."""
     return _running("cumulative_sum", a, axis, dtype, include_initial)
@@ -23,7 +23,7 @@ def cumulative_sum(
 
 @only_numpys
 def cumulative_prod(
-    a: Any, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    a: ArrayLike, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
     """Running products along an axis; without one, of all elements in a row."""
     return _running("cumulative_prod", a, axis, dtype, include_initial)
@@ -50,25 +50,31 @@ def _numbers(a: Any) -> tuple[Array, Any]:
 
 
 def _sum_without_nan(name: str) -> None:
-    def ignoring(a: Any, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Array:
+    def ignoring(
+        a: ArrayLike, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False
+    ) -> Array:
         array, numbers = _numbers(a)
         return array_of(
             PUBLIC[name](array, axis=axis, dtype=dtype, keepdims=keepdims, where=numbers)
         )
 
-    OWN[f"nan{name}"] = ignoring
+    ignoring.__name__ = f"nan{name}"
+    ignoring.__doc__ = f"`{name}` of the elements that are not NaN."
+    only_numpys(ignoring)
 
 
 def _spread_without_nan(name: str) -> None:
     def ignoring(
-        a: Any, axis: Axis = None, dtype: Any = None, *, correction: float = 0.0,
+        a: ArrayLike, axis: Axis = None, dtype: Any = None, *, correction: float = 0.0,
         keepdims: bool = False,
     ) -> Array:  # fmt: skip
         array, numbers = _numbers(a)
         options = {"correction": correction, "keepdims": keepdims, "where": numbers}
         return array_of(PUBLIC[name](array, axis=axis, dtype=dtype, **options))
 
-    OWN[f"nan{name}"] = ignoring
+    ignoring.__name__ = f"nan{name}"
+    ignoring.__doc__ = f"`{name}` of the elements that are not NaN."
+    only_numpys(ignoring)
 
 
 for _name in ("sum", "prod", "mean"):
@@ -78,7 +84,7 @@ for _name in ("var", "std"):
 
 
 def _extreme_without_nan(name: str, worst: float) -> None:
-    def ignoring(a: Any, axis: Axis = None, keepdims: bool = False) -> Array:
+    def ignoring(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
         array, numbers = _numbers(a)
         if numbers is None:
             return array_of(PUBLIC[name](array, axis=axis, keepdims=keepdims))
@@ -87,7 +93,9 @@ def _extreme_without_nan(name: str, worst: float) -> None:
         known = PUBLIC["any"](numbers, axis=axis, keepdims=keepdims).tensor
         return Array(ops.where(known, result, math.nan))
 
-    OWN[f"nan{name}"] = ignoring
+    ignoring.__name__ = f"nan{name}"
+    ignoring.__doc__ = f"`{name}` of the elements that are not NaN."
+    only_numpys(ignoring)
 
 
 _extreme_without_nan("max", -math.inf)
@@ -98,7 +106,7 @@ _extreme_without_nan("min", math.inf)
 
 
 @only_numpys
-def median(a: Any, axis: Axis = None, keepdims: bool = False) -> Array:
+def median(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """The middle of the elements in order, or the mean of the two in the middle; NaN if any is."""
     array = lift(a)
     tensor = as_type(array, floating(array))
@@ -119,7 +127,9 @@ def median(a: Any, axis: Axis = None, keepdims: bool = False) -> Array:
 
 
 @only_numpys
-def average(a: Any, axis: Axis = None, weights: Any = None, keepdims: bool = False) -> Array:
+def average(
+    a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, keepdims: bool = False
+) -> Array:
     """The mean with weights, for each element or along one axis."""
     array = lift(a)
     if weights is None:

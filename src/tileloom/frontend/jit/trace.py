@@ -24,7 +24,7 @@ from ...runtime.device import Device
 from .array import Array, lift
 from .context import describe, trace, tracing
 from .inplace import Memory
-from .tree import Leaf, flatten, kind_of, unflatten
+from .tree import Leaf, flatten, frozen, kind_of, unflatten
 
 
 class Outcome(NamedTuple):
@@ -207,17 +207,18 @@ class _Static:
 
     def __init__(self, value: Any) -> None:
         self.value = value
+        self.key = frozen(value)
 
     def __hash__(self) -> int:
         try:
-            return hash(self.value)
+            return hash(self.key)
         except TypeError:
             raise ArgumentError(
                 f"a static argument must be hashable, got {type(self.value).__name__}"
             ) from None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Static) and bool(self.value == other.value)
+        return isinstance(other, _Static) and bool(self.key == other.key)
 
 
 def _finish(result: Any, inputs: Sequence[Tensor], name: str) -> tuple[Graph, Any]:

@@ -100,6 +100,20 @@ def _other(value: Any, leaves: list[Leaf], arrays: list[Any], device: Device) ->
     return ("value", value, type(value))
 
 
+def frozen(value: Any) -> Any:
+    """A key that is the same for values that mean the same in a program.
+
+    >>> frozen(1) == frozen(1.0), frozen(0.0) == frozen(-0.0), frozen((1, 2)) == frozen((1, 2))
+    (False, False, True)
+    """
+    kind = type(value)
+    if isinstance(value, float):
+        return kind, value.hex()
+    if isinstance(value, tuple):
+        return kind, tuple(map(frozen, value))
+    return kind, value
+
+
 def kind_of(value: Any) -> str:
     """The library that an array comes from."""
     return type(value).__module__.partition(".")[0]
