@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from schedule.common import check_same, refused, schedule
+from schedule.random_intrinsics import intrinsic_of
+from tileloom.expr import post_order
+from tileloom.tir import BufferLoad
 
 
 def test_rfactor_of_a_loop_that_takes_steps_again() -> None:
@@ -140,4 +143,71 @@ def main(A: T.Buffer((6,), "float32"), D: T.Buffer((18,), "float32")):
     sch = schedule(text)
     sch.compute_inline("C")
     refused(sch, "at the same time", "parallel", sch.get_loops("B")[0])
+    check_same(sch, text)
+
+
+def test_a_circular_buffer_leaves_reductions_their_start() -> None:
+    """Without a variable that reduces, each instance would begin its result anew."""
+    text = """
+@T.prim_func
+def main(A: T.Buffer((4, 10), "float32"), C: T.Buffer((4,), "float32")):
+    B = T.alloc_buffer((4, 10))
+    for i, k in T.grid(4, 10):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SS", [i, k])
+            B[vi, vk] = A[vi, vk] * 2.0
+    for i, o, k in T.grid(4, 3, 6):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            vk = T.axis.reduce(10, o * 4 + k)
+            T.where(o * 4 + k < 10 and k < 4)
+            with T.init():
+                C[vi] = 0.0
+            C[vi] = C[vi] + B[vi, vk]
+"""
+    sch = schedule(text)
+    sch.compute_at("B", sch.get_loops("C")[1])
+    sch.rolling_buffer("B", 0)
+    assert "reduce" in str(sch.get(sch.get_block("C")))
+    check_same(sch, text)
+
+
+def test_caches_of_a_piece_reach_to_its_end() -> None:
+    text = """
+@T.prim_func
+def main(A: T.Buffer((4, 3), "float32"), C: T.Buffer((4, 3), "float32")):
+    for i, j in T.grid(3, 3):
+        with T.block("C"):
+            vi = T.axis.spatial((1, 4), i + 1)
+            vj = T.axis.spatial(3, j)
+            C[vi, vj] = A[vi, vj] * 2.0
+"""
+    for method in ("reindex_cache_write", "reindex_cache_read"):
+        sch = schedule(text)
+        getattr(sch, method)("C", 0, "local", lambda i, j: (j, i))
+        check_same(sch, text)
+
+
+def test_views_do_not_begin_where_memory_inside_the_block_says() -> None:
+    text = """
+@T.prim_func
+def main(A: T.Buffer((4, 3), "float32"), C: T.Buffer((4, 3), "float32")):
+    for i in range(4):
+        with T.block("row"):
+            vi = T.axis.spatial(4, i)
+            T.reads(A[0:4, 0:3])
+            T.writes(C[vi, 0:3])
+            at = T.alloc_buffer((1,), "int32")
+            with T.block("at"):
+                at[0] = 3 - vi
+            for j in range(3):
+                with T.block("C"):
+                    vj = T.axis.spatial(3, j)
+                    C[vi, vj] = A[at[0], vj] + 1.0
+"""
+    sch = schedule(text)
+    block = sch.blockize(sch.get_loops("row")[0])
+    sch.tensorize(block, intrinsic_of(sch.get(block)))
+    (view,) = (m for m in sch.get(block).match_buffers if m.source.buffer.name == "A")
+    assert not any(isinstance(n, BufferLoad) for r in view.source.region for n in post_order(r.min))
     check_same(sch, text)

@@ -132,7 +132,7 @@ def _mapped(block: StmtSRef, index_map: IndexMap) -> tuple[list[Expr], list[Expr
     """The indices into the cache, and its shape."""
     axes = block.block.iter_vars
     analyzer = Analyzer()
-    extents = [axis.domain.extent for axis in axes]
+    extents = [analyzer.simplify(axis.domain.min + axis.domain.extent) for axis in axes]
     try:
         index_map = index_map.fitting(extents)
         new = index_map.map_indices([axis.var for axis in axes], analyzer)

@@ -26,6 +26,7 @@ from ...expr import (
     is_index,
     match_types,
     post_order,
+    rewrite,
     substitute,
 )
 from ...tir import (
@@ -68,6 +69,7 @@ class Match:
         self.bases: dict[Buffer, tuple[Expr, ...]] = {}
         self.values: dict[Var, Expr] = {}
         self.inner: set[Var] = set()
+        self.allocated: set[Buffer] = set()  # inside of the block, or of the description
         self.known = Analyzer()
 
     def root(self, block: Block, desc: Block) -> None:
@@ -164,12 +166,26 @@ class Match:
             same = same and all(self.same_index(x, y) for x, y in zip(a.shape, b.shape))
             self._need(same, ours, theirs)
             self.buffers[b] = a
+            self.allocated |= {a, b}
 
     # ------------------------------------------------------------------ expressions
 
+    def _in_our_terms(self, theirs: Expr) -> Expr:
+        """An index of the description with the program's variables and allocated buffers."""
+
+        def rule(node: Expr) -> Expr | None:
+            if not isinstance(node, BufferLoad) or node.buffer in self.params:
+                return None
+            ours = self.buffers.get(node.buffer)
+            if ours is None:
+                return None
+            return BufferLoad(ours, [self._in_our_terms(i) for i in node.indices], node.predicate)
+
+        return rewrite(substitute(theirs, self.values), rule)
+
     def same_index(self, ours: Expr, theirs: Expr) -> bool:
         """Whether two bounds or positions are equal, whatever integer types they have."""
-        wanted = substitute(theirs, self.values)
+        wanted = self._in_our_terms(theirs)
         ours = ours.astype(wanted.dtype)
         return ours is wanted or self.known.can_prove_equal(ours, wanted)
 
@@ -235,7 +251,7 @@ class Match:
         for k, index in enumerate(indices):
             want = const(0, index.dtype)
             if k >= lead:
-                want = substitute(wanted[k - lead], self.values)
+                want = self._in_our_terms(wanted[k - lead])
             if base is not None:
                 want = base[k] + want
             if not self.known.can_prove_equal(index, want):
@@ -264,9 +280,10 @@ class Match:
         lead = len(indices) - len(wanted)
         base = list(indices[:lead])
         for index, want in zip(indices[lead:], wanted, strict=True):
-            base.append(self.known.simplify(index - substitute(want, self.values)))
+            base.append(self.known.simplify(index - self._in_our_terms(want)))
         for part in base:
-            if free_vars(part) & self.inner:
+            loaded = {n.buffer for n in post_order(part) if isinstance(n, BufferLoad)}
+            if free_vars(part) & self.inner or loaded & self.allocated:
                 shown = ", ".join(map(str, indices))
                 raise Mismatch(f"[{shown}] are not the indices that {theirs.name!r} needs")
         return tuple(base)

@@ -324,9 +324,14 @@ class _Rewriter(StmtRewriter):
         return found.get(self.new, BufferRegion.full(self.new))
 
     def _axes(self, block: Block) -> tuple[IterVar, ...]:
-        """What a tile computes depends on the tiles before it along the rolling axis."""
+        """What a tile computes depends on the tiles before it along the rolling axis.
+
+        A variable that is reduced stays so: it says which instances begin a result.
+        """
         return tuple(
-            IterVar(axis.dom, axis.var, OPAQUE, axis.thread_tag) if i == self.roll.axis else axis
+            IterVar(axis.dom, axis.var, OPAQUE, axis.thread_tag)
+            if i == self.roll.axis and axis.iter_type == SPATIAL
+            else axis
             for i, axis in enumerate(block.iter_vars)
         )
 
