@@ -139,3 +139,11 @@ def test_no_trace():
     sch = schedule(MATMUL, trace=False)
     sch.unroll(sch.get_loops("C")[0])
     assert sch.trace is None and "unroll" in str(sch)
+
+
+def test_lists_that_steps_give_belong_to_their_taker():
+    sch = schedule(MATMUL)
+    loops = sch.get_loops("C")
+    sch.reorder(loops.pop(), loops.pop(0))
+    sch.get_child_blocks(sch.get_block("root")).clear()
+    check_trace(sch, MATMUL)

@@ -243,7 +243,10 @@ class Schedule(PrimitiveMethods):
         outputs = self._defined(kind, result)
         if self._trace is not None:
             inputs, attrs = kind.pack(arguments)
-            defined = outputs if isinstance(outputs, list) else [] if outputs is None else [outputs]
+            # Lists are copied: who took the step may change the one that it gave.
+            defined = (
+                [*outputs] if isinstance(outputs, list) else [] if outputs is None else [outputs]
+            )
             self._trace.append(Instruction(kind, inputs, attrs, defined), decision)
         self._debug()
         return outputs

@@ -2,6 +2,7 @@
 
 from . import (
     creation,
+    dtypes,
     functions,
     linalg,
     networks,
@@ -28,6 +29,6 @@ ARRAY_FUNCTIONS = {
 
 __all__ = [
     "ARRAY_FUNCTIONS",
-    "PUBLIC", "Array", "Compiled", "Dim", "DynamicCompiled", "TraceError", "creation",
+    "PUBLIC", "Array", "Compiled", "Dim", "DynamicCompiled", "TraceError", "creation", "dtypes",
     "functions", "jit", "linalg", "networks", "operators", "reductions", "shapes", "statistics",
 ]  # fmt: skip

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from ...base import DType
 from ...base.errors import ArgumentError, DTypeError
-from ...base.late import package
 from ...graph import ops
 from ...graph.symbols import is_symbolic
 from .array import Array, ArrayLike, element_type, lift, promote
 from .public import plain
-
-if TYPE_CHECKING:
-    import ml_dtypes
-else:
-    ml_dtypes = package("ml_dtypes")
 
 _KINDS: dict[str, Callable[[DType], bool]] = {
     "bool": lambda kind: kind.is_bool,

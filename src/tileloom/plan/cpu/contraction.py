@@ -1,0 +1,291 @@
+"""Matrix products on a CPU, in the way of BLIS: packed panels, and a tile of sums in registers.
+
+A *panel* is as many columns of the right operand as one or two vectors hold, packed so that the
+innermost loops read it in order. A *strip* is some rows of the left operand. A tile of the result,
+a strip by a panel, stays in registers along the whole depth; then the blocks that follow the
+product finish it. Workers share groups of panels, which each packs for itself; where there are few
+panels they share strips, over panels that were packed before.
+
+Everything is made of schedule primitives: operands are brought into form by `reindex` and
+`transform_layout`, ragged edges by `pad_einsum`, panels by `compute_at`, and what follows by
+`reverse_compute_at`.
+
+Source: Van Zee and van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...base import Target
+from ...base.sums import SUM_RUN
+from ...expr import IndexMap, Var
+from ...schedule.library import as_matrices, find_products
+from ...schedule.library.product import Product
+from ...schedule.rv import BlockRV, LoopRV
+from ...schedule.schedule import Schedule
+from ...tir import Block, Buffer
+from ..domain import GroupRefused, accesses, blocks_by_name
+from ..loops import reduces
+from .nests import LANES, TILE
+
+#: Rows of a strip: 24 of 32 registers hold sums with two vectors a row; with 16 registers, 12 do.
+ROWS, FEW_ROWS = 12, 6
+#: Registers of this many bits and more come in 32, narrower ones in 16.
+WIDE = 512
+#: What a strip costs besides its rows, in rows: the panel is read once for all of them.
+READ_PANEL = 2
+#: Panels that one worker packs at a time, and the bytes that they may take of its cache.
+PANELS, PANEL_BYTES = 10, 1 << 20
+#: Bytes after which addresses fall into the same set of the nearest cache.
+CACHE_WAY = 4096
+#: Panels that must read a strip of the left operand to make up for copying it.
+WORTH_COPYING = 4
+#: Products with less work than this, in operations on elements, run on one thread.
+PARALLEL_WORK = 1 << 17
+#: Steps along the depth before a sum is put aside, for the sake of its rounding errors.
+LONG_RUN = 1024
+
+
+def tile_product(sch: Schedule, target: Target) -> None:
+    """Schedule a function that reduces nothing but one product of matrices.
+
+    Raises:
+        GroupRefused: it is something else, or of sizes that are not known.
+        ScheduleError: what follows the product does not go tile by tile.
+
+    >>> from tileloom import te
+    >>> from tileloom.base.target import target
+    >>> A, B = te.placeholder((24, 50), name="A"), te.placeholder((50, 64), name="B")
+    >>> k = te.reduce_axis((0, 50), name="k")
+    >>> C = te.compute((24, 64), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    >>> sch = Schedule(te.create_prim_func([A, B, C]))
+    >>> tile_product(sch, target("cpu -mattr=+avx512f -num-cores=1"))
+    >>> [sch.get(loop).extent.value for loop in sch.get_loops("C_update")]
+    [1, 2, 2, 50, 12, 2, 16]
+    """
+    product = _as_matrices(sch)
+    if any(extent <= 0 for extent in (product.rows, product.columns, product.depth)):
+        raise GroupRefused("a product of sizes that are not known")
+    _Tiling(sch, product, target).run()
+
+
+def _as_matrices(sch: Schedule) -> Product:
+    found = find_products(sch)
+    if len(found) != 1 or sum(map(reduces, blocks_by_name(sch).values())) != 1:
+        raise GroupRefused("a function that reduces something else than one product")
+    _inline_sides(sch, found[0])
+    product = as_matrices(sch, found[0])
+    if len(product.results) != 1 or not product.plain:
+        raise GroupRefused("a product with several results, or of what is computed")
+    return product
+
+
+def _inline_sides(sch: Schedule, product: BlockRV) -> None:
+    """Compute what only the blocks after the product read where they read it."""
+    after = _names_after(sch, product)
+    for name in reversed(list(blocks_by_name(sch))):
+        rv = sch.get_block(name)
+        readers = {sch.get(reader).name_hint for reader in sch.get_consumers(rv)}
+        if name not in after and readers and readers <= after - {sch.get(product).name_hint}:
+            sch.compute_inline(rv)
+
+
+def _names_after(sch: Schedule, product: BlockRV) -> set[str]:
+    """The product and what depends on it."""
+    found = {sch.get(product).name_hint}
+    work = [product]
+    while work:
+        for reader in sch.get_consumers(work.pop()):
+            if sch.get(reader).name_hint not in found:
+                found.add(sch.get(reader).name_hint)
+                work.append(reader)
+    return found
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """How a product is cut.
+
+    Attributes:
+        height, width: rows of a strip and columns of a panel.
+        groups: tasks that the panels of a matrix are shared in; 0: strips are shared.
+    """
+
+    height: int
+    width: int
+    groups: int
+
+
+def choose_tiles(product: Product, lanes: int, most: int, workers: int) -> Tiles:
+    """The tiles for a product.
+
+    Args:
+        lanes: of a vector of sums.
+        most: the most rows of a strip.
+    """
+    width = lanes if product.columns <= lanes else 2 * lanes
+    heights = range(min(product.rows, most // 2), min(product.rows, most) + 1)
+    height = min(heights, key=lambda h: (_strips_cost(product.rows, h), -h))
+    panels = -(-product.columns // width)
+    if workers > 1 and product.matrices * panels < 2 * workers and product.rows >= 2 * height:
+        return Tiles(height, width, 0)
+    room = max(1, min(PANELS, PANEL_BYTES // (product.depth * width * 4)))
+    groups = -(-panels // room)
+    if product.matrices % workers:  # let every worker get as many
+        groups = -(-groups // workers) * workers
+    return Tiles(height, width, max(1, min(groups, panels)))
+
+
+def _strips_cost(rows: int, height: int) -> int:
+    """What strips of a height cost, in half rows; ragged ones are copied to be filled up."""
+    return -(-rows // height) * (2 * (height + READ_PANEL) + (rows % height > 0))
+
+
+class _Tiling:
+    """One product on its way; its blocks and loops are looked up as the function changes."""
+
+    def __init__(self, sch: Schedule, product: Product, target: Target) -> None:
+        self.sch, self.product, self.block = sch, product, product.block
+        self.left, self.right = product.left.copy, product.right.copy
+        (self.result,) = product.results
+        self.lanes = max(1, target.vector_bits // self._sums().dtype.bits)
+        work = 2 * product.matrices * product.rows * product.columns * product.depth
+        self.workers = target.cores if work >= PARALLEL_WORK else 1
+        most = ROWS if target.vector_bits >= WIDE else FEW_ROWS
+        self.tiles = choose_tiles(product, self.lanes, most, self.workers)
+
+    def run(self) -> None:
+        """Cut the loops, and put everything where it belongs."""
+        sch = self.sch
+        self._flatten_result()
+        self._pad()
+        sch.set_scope(self.block, 0, "local")
+        copies = self._copies_left()
+        if not copies:
+            sch.compute_inline(self.left)
+        self._lay_out_panels()
+        task, strip, panel, depth = self._cut()
+        sch.reverse_compute_at(self.result, panel)
+        sch.compute_at(self.right, task)
+        self._vectorize_packing()
+        if copies:
+            sch.compute_at(self.left, strip)
+            sch.annotate(sch.get_loops(self.left)[-1], LANES, self.lanes)
+        self._vectorize_result()
+        if self.workers > 1:
+            sch.parallel(task if self.tiles.groups else strip)
+        sch.annotate(depth, SUM_RUN, LONG_RUN)
+        sch.decompose_reduction(self.block, depth)
+
+    # ------------------------------------------------------------------ operands and results
+
+    def _sums(self) -> Buffer:
+        product: Block = self.sch.get(self.block)
+        return product.writes[0].buffer
+
+    def _flatten_result(self) -> None:
+        """Let the block that takes the result run over rows and columns."""
+        taker: Block = self.sch.get(self.result)
+        (indices,) = {at for buffer, at in accesses(taker) if buffer is self._sums()}
+        variables = [axis.var for axis in taker.iter_vars]
+        if list(indices) != variables:
+            self.sch.transform_block_layout(self.result, IndexMap(variables, indices))
+
+    def _pad(self) -> None:
+        """Fill up the last strip and the last panel with zeros."""
+        height, width = self.tiles.height, self.tiles.width
+        rows, columns = -self.product.rows % height, -self.product.columns % width
+        if not rows and not columns:
+            return
+        sch, batch = self.sch, [1] * (self.product.batch is not None)
+        sch.pad_einsum(self.block, [*batch, height if rows else 1, width if columns else 1, 1])
+        if rows:
+            self.left = self._behind(self.left, self.product.left.position)
+        if columns:
+            self.right = self._behind(self.right, self.product.right.position)
+        (cut,) = sch.get_consumers(self.block)
+        sch.compute_inline(cut)
+
+    def _behind(self, copy: BlockRV, position: int) -> BlockRV:
+        """The block that pads an operand, which computes what `copy` did."""
+        self.sch.compute_inline(copy)
+        return self._maker(position)
+
+    def _maker(self, position: int) -> BlockRV:
+        """The block that makes an operand."""
+        buffer = self.sch.get(self.block).reads[position].buffer
+        return next(
+            rv
+            for rv in self.sch.get_producers(self.block)
+            if self.sch.get(rv).writes[0].buffer is buffer
+        )
+
+    def _copies_left(self) -> bool:
+        """Whether strips of the left operand are copied before all panels read them.
+
+        Rows a power of two apart push each other out of the cache, and rows that there are not are
+        not to be read.
+        """
+        product = self.product
+        if product.rows % self.tiles.height:
+            return True
+        often = -(-product.columns // self.tiles.width) >= WORTH_COPYING
+        converts = self.sch.get(self.left).reads[0].buffer.dtype is not self._sums().dtype
+        collides = product.left.deep and product.depth * product.left.bits // 8 % CACHE_WAY == 0
+        return often and product.left.deep and (converts or collides)
+
+    def _lay_out_panels(self) -> None:
+        """The right operand, a panel after the other."""
+        width = self.tiles.width
+        batch = [Var("b")] if self.product.batch is not None else []
+        column, step = Var("j"), Var("k")
+        self.sch.transform_layout(
+            self.right,
+            ("write", 0),
+            IndexMap([*batch, column, step], [*batch, column // width, step, column % width]),
+        )
+
+    # ------------------------------------------------------------------ loops
+
+    def _cut(self) -> tuple[LoopRV, LoopRV, LoopRV, LoopRV]:
+        """The loops over tasks, strips, panels and the depth."""
+        sch, tiles, lanes = self.sch, self.tiles, self.lanes
+        *batch, row, column, depth = sch.get_loops(self.block)
+        strip, line = sch.split(row, [None, tiles.height])
+        task, panel, vector, lane = sch.split(
+            column, [max(1, tiles.groups), None, tiles.width // lanes, lanes]
+        )
+        sch.reorder(*batch, task, strip, panel, depth, line, vector, lane)
+        if batch:
+            task = sch.fuse(*batch, task)
+        sch.vectorize(lane)
+        sch.unroll(vector)
+        sch.unroll(line)
+        return task, strip, panel, depth
+
+    def _vectorize_packing(self) -> None:
+        """Pack along the columns, in vectors; an operand that lies along the depth, in squares."""
+        sch = self.sch
+        *_, column, depth = sch.get_loops(self.right)
+        if self.product.right.deep:
+            part, lane = sch.split(column, [None, self.lanes])
+            sch.reorder(part, depth, lane)
+            sch.annotate(depth, TILE, self.lanes)
+            sch.annotate(lane, LANES, self.lanes)
+            return
+        part, lane = sch.split(column, [None, self.lanes])
+        sch.reorder(depth, part, lane)
+        sch.vectorize(lane)
+
+    def _vectorize_result(self) -> None:
+        """Finish a tile line by line, in vectors."""
+        sch = self.sch
+        *_, line, column = sch.get_loops(self.result)
+        part, lane = sch.split(column, [None, self.lanes])
+        sch.vectorize(lane)
+        sch.unroll(part)
+        sch.unroll(line)
+
+
+__all__ = ["Tiles", "choose_tiles", "tile_product"]
