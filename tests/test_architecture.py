@@ -40,7 +40,7 @@ ROOMS: dict[str, set[str]] = {
 # driver/ joins the rooms above; the doors stand on it.
 ROOMS["driver"] = set(ROOMS)
 ROOMS["frontend"] = {"base", "expr", "graph", "sparse", "script", "runtime", "driver"}
-ROOMS["numpy"] = {"frontend"}
+ROOMS["numpy"] = {"base", "frontend"}
 ROOMS["compat"] = set(ROOMS)
 ROOMS["report"] = set(ROOMS)
 ROOMS["cli"] = set(ROOMS)

@@ -17,6 +17,18 @@ from tileloom import numpy as tnp
 ROOT = Path(__file__).resolve().parents[1]
 
 
+NAMES = """
+    jit Dim build lower compile_graph assembly Target set_num_threads get_num_threads
+    IRModule PrimFunc Schedule UserError ScheduleError TraceError InternalError __version__
+    akg compat driver graph numpy onnx schedule script simt te tir
+"""
+
+
+def test_what_a_user_may_use():
+    assert set(dir(tileloom)) == set(NAMES.split())
+    assert sorted(tileloom.__all__) == dir(tileloom)
+
+
 def test_every_listed_name_is_there():
     for name in dir(tileloom):
         if name != "onnx":  # an extra
@@ -24,9 +36,19 @@ def test_every_listed_name_is_there():
 
 
 def test_names_that_are_not_there():
-    for name in ("no_such_thing", "_private"):
+    for name in ("no_such_thing", "_private", "sum", "exp", "where", "asarray"):
         with pytest.raises(AttributeError, match=name):
             getattr(tileloom, name)
+
+
+def test_tile_is_no_array_function():
+    """The name is that of the tile language."""
+    assert not callable(getattr(tileloom, "tile", None))
+    assert tnp.tile(np.arange(2), 2).tolist() == [0, 1, 0, 1]
+
+
+def test_no_array_function_is_at_the_root():
+    assert not (set(dir(tnp)) - {"linalg"}) & set(dir(tileloom))
 
 
 def test_the_example_of_the_front_page():
@@ -53,8 +75,9 @@ def test_what_is_loaded_when():
     script = """
 import sys, tileloom
 print('numpy' in sys.modules, 'llvmlite' in sys.modules)
+dir(tileloom)
 import numpy as np
-double = tileloom.jit(lambda x: x * 2)
+double = tileloom.jit(lambda x: tileloom.numpy.add(x, x))
 print('llvmlite' in sys.modules)
 double(np.ones(3, 'float32'))
 print('llvmlite' in sys.modules)

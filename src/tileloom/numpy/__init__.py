@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import math
 
-import ml_dtypes
 import numpy as np
 
+from ..base.late import load
 from ..frontend.jit import ARRAY_FUNCTIONS
 from ..frontend.jit.dtypes import can_cast, finfo, iinfo, isdtype, result_type
 from . import linalg
@@ -31,7 +31,6 @@ _TYPES = (
 )  # fmt: skip
 # Python's own names among these are not used below this line.
 globals().update({name: getattr(np, name) for name in _TYPES})
-bfloat16 = ml_dtypes.bfloat16
 globals().update(ARRAY_FUNCTIONS)
 
 __all__ = [
@@ -40,6 +39,15 @@ __all__ = [
 ]  # fmt: skip
 __all__ += list(_TYPES)
 __all__ += list(ARRAY_FUNCTIONS)
+
+
+def __getattr__(name: str) -> object:
+    """`bfloat16`, whose package is loaded when it is first used."""
+    if name != "bfloat16":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = load("ml_dtypes").bfloat16
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

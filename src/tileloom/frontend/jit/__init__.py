@@ -2,7 +2,6 @@
 
 from . import (
     creation,
-    dtypes,
     functions,
     linalg,
     networks,
@@ -29,6 +28,6 @@ ARRAY_FUNCTIONS = {
 
 __all__ = [
     "ARRAY_FUNCTIONS",
-    "PUBLIC", "Array", "Compiled", "Dim", "DynamicCompiled", "TraceError", "creation", "dtypes",
+    "PUBLIC", "Array", "Compiled", "Dim", "DynamicCompiled", "TraceError", "creation",
     "functions", "jit", "linalg", "networks", "operators", "reductions", "shapes", "statistics",
 ]  # fmt: skip

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import ml_dtypes
 import numpy as np
 
 from ...base import DType
 from ...base.errors import ArgumentError, DTypeError
+from ...base.late import package
 from ...graph import ops
 from ...graph.symbols import is_symbolic
 from .array import Array, ArrayLike, element_type, lift, promote
 from .public import plain
+
+if TYPE_CHECKING:
+    import ml_dtypes
+else:
+    ml_dtypes = package("ml_dtypes")
 
 _KINDS: dict[str, Callable[[DType], bool]] = {
     "bool": lambda kind: kind.is_bool,

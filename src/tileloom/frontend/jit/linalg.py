@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...base.errors import ArgumentError, ShapeError, UnsupportedError
-from ...graph.ops.common import normalize_axes
+from ...graph.ops.common import normalize_axis
 from . import numpy_functions
 from .array import Array, ArrayLike, Axis, as_type, floating, lift
 from .numpy_functions import array_of, only_numpys
@@ -110,9 +110,12 @@ def norm(
 ) -> Array:
     """`numpy.linalg.norm`: of vectors, or of matrices where there are two axes and an order."""
     array = lift(x)
-    axes = normalize_axes(axis, array.ndim)
     if ord is None:
-        return array_of(vector_norm(array, axis=axes, keepdims=keepdims))
+        return array_of(vector_norm(array, axis=axis, keepdims=keepdims))
+    given = axis if isinstance(axis, Sequence) else range(array.ndim) if axis is None else (axis,)
+    axes = tuple(normalize_axis(k, array.ndim) for k in given)
+    if len(set(axes)) < len(axes):
+        raise ArgumentError(f"an axis is given twice: {axis}")
     if len(axes) == 2:
         return _matrix_norm(array, ord, axes, keepdims)
     if len(axes) != 1 or isinstance(ord, str):

@@ -110,8 +110,8 @@ def is_data(value: Any) -> bool:
 
 
 def _name(error: UserError, name: str) -> None:
-    """Have the message name the function."""
-    if not re.search(rf"\b{name}\b", error.message):
+    """Have the message begin with the function."""
+    if not re.match(rf"(numpy\.(\w+\.)*)?{name}\b", error.message):
         error.message = f"{name}: {error.message}"
         error.args = (error.message,)
 
