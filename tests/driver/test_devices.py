@@ -81,7 +81,7 @@ import sys
 import numpy as np
 import tileloom
 where = {"target": "cuda -arch=sm_80", "device": "emulator"}
-model = tileloom.jit(lambda x: tnp.exp(x) * 2.0, **where)
+model = tileloom.jit(lambda x: tileloom.numpy.exp(x) * 2.0, **where)
 print(model(np.zeros((1, 40), "float32")).sum())
 print(*[m for m in ("plan", "schedule", "codegen") if f"tileloom.{m}" in sys.modules])
 """
