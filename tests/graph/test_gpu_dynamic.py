@@ -70,9 +70,9 @@ def log_sum_exp(x: Any) -> Any:
 FUNCTIONS: dict[str, tuple[Function, Function]] = {
     "formula": (lambda x: tnp.tanh(x) * 2.0 + x, lambda x: np.tanh(x) * 2 + x),
     "softmax": (tnp.softmax, softmax),
-    "layer_norm": (layer_norm(tl), layer_norm(np)),
+    "layer_norm": (layer_norm(tnp), layer_norm(np)),
     "cross_entropy": (
-        cross_entropy(tl, log_sum_exp),
+        cross_entropy(tnp, log_sum_exp),
         cross_entropy(np, lambda x: np.log(np.exp(x).sum(1))),
     ),
     "sum_of_rows": (lambda x: tnp.sum(x, axis=1), lambda x: x.sum(1)),
