@@ -21,7 +21,7 @@ from schedule.common import (
 )
 from tileloom import Schedule, build
 from tileloom.base.errors import UserError
-from tileloom.schedule.tensor_intrin import TensorIntrin, check_equivalence
+from tileloom.schedule.tensor_intrin import TensorIntrin, _close, check_equivalence
 from tileloom.tir import PrimFunc, assert_structural_equal, run
 
 MMA_DESC = """
@@ -553,3 +553,19 @@ def main(A: T.Buffer((5, 13), "float32"), B: T.Buffer((3, 13), "float32"),
     sch.tensorize(inner, "dot_8_f32")
     check_trace(sch, text)
     check_same(sch, text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "near", "far"),
+    [
+        ("float64", 1e-10, 1e-7),
+        ("float32", 1e-5, 1e-2),
+        ("float16", 1e-2, 1e-1),
+        ("bfloat16", 5e-2, 5e-1),
+    ],
+)
+def test_how_far_results_of_intrinsics_may_differ(kind: str, near: float, far: float) -> None:
+    ones = np.ones(3)
+    assert _close(kind, ones, ones + near) and _close(kind, ones * np.nan, ones * np.nan)
+    assert not _close(kind, ones, ones + far)
+    assert not _close("int32", ones, ones + near) and _close("int32", ones, ones)
