@@ -79,6 +79,72 @@ def test_nothing_is_cut_at_the_ends_of_the_type() -> None:
     assert not beyond_int32(reach.of(n * 4))
 
 
+X, Y, Z, ANY, UP = (Var(name) for name in ("x", "y", "z", "any", "up"))
+KNOWN = {X: (3, 20), Y: (-7, 5), Z: (-9, -2), UP: (4, inf)}
+EXACT = [
+    (X + Y, (-4, 25)),
+    (X - Y, (-2, 27)),
+    (X * Y, (-140, 100)),
+    (Z * Z, (4, 81)),
+    (UP * 0, (0, 0)),
+    (UP * -2, (-inf, -8)),
+    (UP + Y, (-3, inf)),
+    (Y - UP, (-inf, 1)),
+    (Y // 4, (-2, 1)),
+    (UP // 4, (1, inf)),
+    (binary(Div, Y, const(4)), (-2, 1)),
+    (binary(Div, Z, const(4)), (-3, 0)),
+    (Y // X, UNKNOWN),
+    (Y // -2, UNKNOWN),
+    (X // 1, (3, 20)),
+    (X % 7, (0, 6)),
+    (X % 21, (0, 20)),
+    (X % 20, (0, 19)),
+    (Y % 4, (0, 3)),
+    (UP % 4, (0, 3)),
+    (binary(Mod, Y, const(4)), (-3, 3)),
+    (binary(Mod, X, const(30)), (0, 20)),
+    (X % Y, UNKNOWN),
+    (binary(Min, X, Y), (-7, 5)),
+    (binary(Max, X, Y), (3, 20)),
+    (binary(Max, ANY, X), (3, inf)),
+    (Select(ANY > 2, X, Z), (-9, 20)),
+    (T.if_then_else(ANY > 2, Z, X), (-9, 20)),
+    (Ramp(X, const(2), 4), (3, 26)),
+    (Ramp(X, const(-2), 4), (-3, 20)),
+    (Ramp(X, Y, 3), (-11, 30)),
+    (Cast(dtype("int8"), X), (3, 20)),
+    (Cast(dtype("int8"), X * 6 + 7), (25, 127)),
+    (Cast(dtype("int8"), X * 6 + 8), UNKNOWN),
+    (Cast(dtype("int8"), Z * 14 - 2), (-128, -30)),
+    (Cast(dtype("int8"), Z * 14 - 3), UNKNOWN),
+    (Cast(dtype("int32"), Var("b", "int8")), (-128, 127)),
+    (Cast(dtype("int32"), Var("b", "uint8")), (0, 255)),
+    (Cast(dtype("int32"), Var("b", "bool")), (0, 1)),
+    (Cast(dtype("int64"), Var("b", "int32")), UNKNOWN),
+    (Cast(dtype("uint8"), X), UNKNOWN),
+    (Cast(dtype("int32"), Var("b", "float32")), UNKNOWN),
+]
+
+
+@pytest.mark.parametrize(("expr", "interval"), EXACT, ids=str)
+def test_intervals(expr: Expr, interval: tuple[float, float]) -> None:
+    assert Reach(KNOWN).of(expr) == interval
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_the_ends_of_32_bits(sign: int) -> None:
+    end = (1 << 31) - (sign == 1)
+    for low, high, beyond in (
+        (sign * end, sign * end, False),
+        (sign * (end + 1), 0, True),
+        (0, sign * (end + 1), True),
+        (-inf, inf, False),
+        (-inf, sign * (end + 1), True),
+    ):
+        assert beyond_int32((low, high)) == beyond
+
+
 def test_a_new_range_counts_from_then_on() -> None:
     i = Var("i")
     reach = Reach({i: (0, 3)})
