@@ -52,7 +52,7 @@ class BufferVar:
         parts = index if isinstance(index, (tuple, list)) else (index,)
         indices = [as_expr(part) for part in parts]
         shape = self._buffer.shape
-        if len(indices) == 1 and len(shape) > 1:  # the number of the element
+        if len(indices) == 1:  # the number of the element
             flat, digits = indices[0], list[Expr]()
             for extent in reversed(shape[1:]):
                 digits.insert(0, flat % extent)
