@@ -24,8 +24,10 @@ from tileloom.expr.evaluate import evaluate
 from tileloom.schedule.analysis.cover import (
     _at_most,
     _contains,
+    _in_doubt,
     _joined,
     _same_cells,
+    _where_read,
     left_inside,
     quickly_covered,
 )
@@ -85,6 +87,7 @@ def square(i: int, j: int, first: int = 0) -> dict[Var, Range]:
 
 
 TRUE = const(True)
+LATE = {I: Range(0, 3), J: Range(2, 4)}
 
 
 @pytest.mark.parametrize(
@@ -151,6 +154,11 @@ def test_bounds(part: Range, domains: dict[Var, Range], where: Expr, exact: bool
         (Range(I, 1), square(3, 1, 2), Range(I, 1), square(3, 1, 2), None, True),
         (Range(I, 1), square(3, 1, 2), Range(I, 1), square(3, 1, 1), None, False),
         (Range(I * 9, 1), square(1, 1), Range(0, 1), square(1, 1), None, True),
+        (Range(I + 1, 1), square(3, 1), Range(I, 1), square(4, 1), 4, False),
+        (Range(I + 1, 1), square(3, 1), Range(I, 1), square(3, 1, 1), 4, True),
+        (Range(I * 4 + J, 1), LATE, Range(I, 1), square(12, 1, 2), None, True),
+        (Range(I * 5 + J, 1), LATE, Range(I, 1), square(14, 1, 2), None, False),
+        (Range(I - J, 1), square(3, 3), Range(I, 1), square(5, 1, -2), None, True),
         (Range(I + N, 1), square(4, 1), Range(I + N, 1), square(4, 1), 5, True),
         (Range(I + N, 1), square(4, 1), Range(I + N, 1), square(5, 1), 5, False),
         (Range(I + N, 1), square(4, 1), Range(I + N * 2, 1), square(2, 1), None, False),
@@ -196,6 +204,7 @@ def test_quick_covers_of_two_dimensions() -> None:
 
 
 A = Var("a")
+RAGGED = {J: Range(0, 4), I: Range(0, J)}
 
 
 @pytest.mark.parametrize(
@@ -212,6 +221,7 @@ A = Var("a")
         (Range(I // N, 1), square(8, 0), Range(J // N, 1), {J: Range(0, 8)}, False),
         (Range(I // N, 1), {I: Range(0, 8), J: Range(0, A)}, Range(A, 1), {A: Range(0, 8)}, False),
         (Range(I // J, 1), square(8, 4), Range(A // J, 1), {A: Range(0, 8)}, False),
+        (Range(I // N, 1), RAGGED, Range(A // N, 1), {A: Range(0, J)}, False),
     ],
     ids=str,
 )
@@ -289,6 +299,31 @@ def test_conditions_that_keep_what_is_written_inside() -> None:
     ):
         found = left_inside(condition, part, buffer, domains)
         assert str(found) == (str(condition) if left else "T.bool(True)"), condition
+
+
+def test_conditions_that_the_reader_shares() -> None:
+    running = {I: Range(0, 4)}
+    for condition, given, left in (
+        (N < 3, N < 3, "T.bool(True)"),
+        (N < 3, N < 4, "n < 3"),
+        (I < 3, I < 3, "i < 3"),
+        (binary(And, N < 3, J < 3), binary(And, J < 3, A < 3), "n < 3"),
+    ):
+        assert str(_in_doubt(condition, given, running)) == left
+
+
+def test_conditions_where_something_is_read() -> None:
+    buffer = make_buffer((8,), "float32", "B")
+    outer = {N: Range(-20, 40)}
+    for low, high, implied, open_ in (
+        (N, None, N < 8, N < 7),
+        (None, N, N >= 0, N >= 1),
+        (N, N + 3, N > -4, N > -3),
+        (N - 2, N, N <= 9, N <= 8),
+    ):
+        wanted = [IntSet(low, high)]
+        assert str(_where_read(implied, wanted, buffer, outer)) == "T.bool(True)"
+        assert _where_read(open_, wanted, buffer, outer) is open_
 
 
 def test_conjuncts() -> None:
