@@ -182,3 +182,21 @@ def test_refusals() -> None:
     square = te.compute((8, 8), lambda i, j: te.sum((A[i, k] + 1.0) * B[k, j], axis=k), name="S")
     with pytest.raises(GroupRefused, match="what is computed"):
         tiled(te.create_prim_func([A, B, square]))
+
+
+@pytest.mark.parametrize(("columns", "width"), [(64, 32), (48, 16)])
+def test_panels_that_were_packed_before_are_read_where_they_lie(columns: int, width: int) -> None:
+    A = te.placeholder((13, 30), name="A")
+    P = te.placeholder((columns // width, 30, width), name="P")
+    B = te.compute((30, columns), lambda k, j: P[j // width, k, j % width], name="B")
+    k = te.reduce_axis((0, 30), name="k")
+    C = te.compute((13, columns), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    func = te.create_prim_func([A, P, C])
+    sch = tiled(func)
+    check(func, sch)
+    assert "P" in {region.buffer.name for region in sch.get(sch.get_block("C_update")).reads}
+    ragged = te.compute((30, 60), lambda k, j: P[j // width, k, j % width], name="B")
+    D = te.compute((13, 60), lambda i, j: te.sum(A[i, k] * ragged[k, j], axis=k), name="D")
+    if columns > 60:
+        with pytest.raises(GroupRefused, match="panels of 32 columns for 60 columns"):
+            tiled(te.create_prim_func([A, P, D]))

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from ...base import Target
 from ...base.sums import SUM_RUN
-from ...expr import IndexMap, Var
+from ...expr import FloorDiv, IndexMap, IntImm, Var
 from ...schedule.library import as_matrices, find_products
 from ...schedule.library.product import Product
 from ...schedule.rv import BlockRV, LoopRV
@@ -117,14 +117,15 @@ class Tiles:
     groups: int
 
 
-def choose_tiles(product: Product, lanes: int, most: int, workers: int) -> Tiles:
+def choose_tiles(product: Product, lanes: int, most: int, workers: int, packed: int = 0) -> Tiles:
     """The tiles for a product.
 
     Args:
         lanes: of a vector of sums.
         most: the most rows of a strip.
+        packed: the columns of panels that there are already.
     """
-    width = lanes if product.columns <= lanes else 2 * lanes
+    width = packed or (lanes if product.columns <= lanes else 2 * lanes)
     heights = range(min(product.rows, most // 2), min(product.rows, most) + 1)
     height = min(heights, key=lambda h: (_strips_cost(product.rows, h), -h))
     panels = -(-product.columns // width)
@@ -153,7 +154,8 @@ class _Tiling:
         work = 2 * product.matrices * product.rows * product.columns * product.depth
         self.workers = target.cores if work >= PARALLEL_WORK else 1
         most = ROWS if target.vector_bits >= WIDE else FEW_ROWS
-        self.tiles = choose_tiles(product, self.lanes, most, self.workers)
+        self.packed = self._panel_width()
+        self.tiles = choose_tiles(product, self.lanes, most, self.workers, self.packed)
 
     def run(self) -> None:
         """Cut the loops, and put everything where it belongs."""
@@ -164,11 +166,15 @@ class _Tiling:
         copies = self._copies_left()
         if not copies:
             sch.compute_inline(self.left)
-        self._lay_out_panels()
+        if self.packed:
+            sch.compute_inline(self.right)
+        else:
+            self._lay_out_panels()
         task, strip, panel, depth = self._cut()
         sch.reverse_compute_at(self.result, panel)
-        sch.compute_at(self.right, task)
-        self._vectorize_packing()
+        if not self.packed:
+            sch.compute_at(self.right, task)
+            self._vectorize_packing()
         if copies:
             sch.compute_at(self.left, strip)
             sch.annotate(sch.get_loops(self.left)[-1], LANES, self.lanes)
@@ -183,6 +189,28 @@ class _Tiling:
     def _sums(self) -> Buffer:
         product: Block = self.sch.get(self.block)
         return product.writes[0].buffer
+
+    def _panel_width(self) -> int:
+        """The columns of the panels that the right operand lies in already; 0 if it does not.
+
+        Raises:
+            GroupRefused: its last panel is not full, or vectors do not fill a panel.
+        """
+        copy: Block = self.sch.get(self.right)
+        ((buffer, indices),) = [x for x in accesses(copy) if x[0] is copy.reads[0].buffer]
+        if len(indices) != 3 or not isinstance(indices[0], FloorDiv):
+            return 0
+        width = buffer.shape[2]
+        column, step = (axis.var for axis in copy.iter_vars[-2:])
+        if not isinstance(width, IntImm) or list(indices) != [
+            column // width,
+            step,
+            column % width,
+        ]:
+            return 0
+        if self.product.columns % width.value or width.value % self.lanes:
+            raise GroupRefused(f"panels of {width} columns for {self.product.columns} columns")
+        return width.value
 
     def _flatten_result(self) -> None:
         """Let the block that takes the result run over rows and columns."""
