@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tileloom.expr import (
+    EQ,
     Analyzer,
     Range,
     SizeVar,
     Var,
+    binary,
     cast,
     const,
     detect_iter_map,
@@ -27,6 +29,7 @@ from tileloom.expr import (
 )
 
 I, J, K, L = VARIABLES = [Var(name) for name in "ijkl"]
+N = Var("n")
 
 
 def domains(*extents, start=0):
@@ -126,6 +129,11 @@ ACCEPTED = [
     ([I * 6 + J * 2 + K], (3, 3, 2), True, "bijective"),
     ([I * 6 + J * 2 + K], (3, 4, 2), True, "surjective"),
     ([I * 4 + J - (I * 4)], (4, 4), True, "surjective"),
+    ([(I + J * 0 - I + 9) // 4], (8, 3), True, "surjective"),
+    ([I // 1], (8,), True, "bijective"),
+    ([I % 1], (8,), True, "surjective"),
+    ([(I * 4 + J + 3) - J], (4, 4), True, "surjective"),
+    ([I % 4 * 4 + J], (8, 4), I % 4 * 4 + J < 13, "surjective"),
 ]
 
 
@@ -153,6 +161,13 @@ REFUSED = [
     ([I % 4 // 3], (8,), True, "surjective", "does not divide"),
     ([I, J], (4, 4), I * 4 + J < 13, "surjective", "predicate"),
     ([I], (8,), I != 3, "surjective", "comparison"),
+    ([I], (8,), binary(EQ, I, const(3)), "surjective", "is an equality"),
+    ([I], (8,), N < 3, "surjective", "is about no iterator"),
+    ([I], (8,), I * N < 9, "surjective", "the scale n in the predicate i * n < 9 may not be"),
+    ([I // N], (8,), True, "surjective", "divides by n, which may not be positive"),
+    ([I % N], (8,), True, "surjective", "divides by n, which may not be positive"),
+    ([cast("int8", I)], (8,), True, "surjective", "may lose digits of i"),
+    ([cast("float32", I)], (8,), True, "surjective", "is not affine"),
     ([I, J], (4, 4), I // 2 < 1, "surjective", "is about a digit of an iterator"),
     ([I, J], (4, 4), I % 2 < 1, "surjective", "is about a digit of an iterator"),
     ([(I * 4 + 4) // 8], (8,), True, "surjective", "8 does not divide i * 4 + 4 evenly"),

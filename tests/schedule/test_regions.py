@@ -129,6 +129,7 @@ def test_bounds(part: Range, domains: dict[Var, Range], where: Expr, exact: bool
             ends = [number(end, {N: n}) for end in least[0]]
             assert ends == [min(touched), max(touched)]
             assert touched == set(range(ends[0], ends[1] + 1))
+            assert where is not TRUE or [number(low, {N: n}), number(high, {N: n})] == ends
 
 
 @pytest.mark.parametrize(
