@@ -35,14 +35,16 @@ from schedule.random_steps import Walker
 from schedule.walk_programs import program
 from tileloom import Schedule, build
 from tileloom.base.errors import UserError
-from tileloom.expr import IndexMap
+from tileloom.expr import Analyzer, IndexMap
 from tileloom.schedule import Trace
 from tileloom.schedule.verify import verify_program
-from tileloom.tir import LetStmt, PrimFunc, collect, run
+from tileloom.tir import For, LetStmt, PrimFunc, Stmt, collect, run, stmt_children
 
 Array = np.ndarray[Any, Any]
 #: How many refusals in a row end a walk, and how many schedules of one walk count at most.
 _STUCK, _STAGES = 120, 5
+#: A schedule of more loop iterations is not run: it repeats what other blocks make, over and over.
+_MOST_ITERATIONS = 2_000_000
 #: How long `verify` may think: a fraction of what it may by itself, which can be minutes.
 _EFFORT = 1_500_000
 #: And how many seconds.
@@ -118,6 +120,9 @@ def _stages(walker: Walker, judge: Judge, options: Options, counts: Counter[str]
         if len(walker.accepted) < options.steps:
             counts["walks that got stuck"] += 1
             return
+        if _iterations(walker.sch.mod["main"].body) > _MOST_ITERATIONS:
+            counts["walks that became too long to run"] += 1
+            return
         number = judge.seed * _STAGES + stage
         if len(walker.accepted) > before:
             counts["schedules"] += 1
@@ -128,6 +133,15 @@ def _stages(walker: Walker, judge: Judge, options: Options, counts: Counter[str]
             counts[f"verify says {judge.proves(walker.sch)}"] += 1
         if stuck:
             return
+
+
+def _iterations(stmt: Stmt) -> int:
+    """About how many iterations the innermost loops have, taken together."""
+    inner = sum(_iterations(child) for child in stmt_children(stmt))
+    if not isinstance(stmt, For):
+        return inner
+    extent = Analyzer().const_int_bound(stmt.extent).max_value
+    return max(1, inner) * min(max(extent, 0), _MOST_ITERATIONS)
 
 
 def _one_of(many: int, number: int) -> bool:
