@@ -226,7 +226,7 @@ def test_an_input_that_cannot_be_written(where: Any) -> None:
         compiled(frozen, np.ones(8, "float32"))
 
 
-@pytest.mark.parametrize("refuses_vectors", [False, True])
+@pytest.mark.parametrize("refuses_vectors", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_some_buckets_are_made_for_each_size(
     monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, refuses_vectors: bool
 ) -> None:

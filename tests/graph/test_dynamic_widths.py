@@ -66,7 +66,7 @@ def test_tall_columns_in_parts() -> None:
     assert function.compilations == 1
 
 
-@pytest.mark.parametrize("static", [False, True])
+@pytest.mark.parametrize("static", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_products_with_a_turned_operand(static: bool) -> None:
     batch, depth = tl.Dim("batch", max=64), tl.Dim("depth", max=512)
     shapes = None if static else {"x": (batch, WIDTH, depth), "y": (batch, ROWS, depth)}
@@ -88,6 +88,7 @@ def test_products_with_a_turned_operand(static: bool) -> None:
     assert static or function.compilations == 1
 
 
+@pytest.mark.slow
 def test_products_whose_depth_is_taken_in_stretches() -> None:
     depth = tl.Dim("depth", max=4096)
 
@@ -109,6 +110,7 @@ def test_products_whose_depth_is_taken_in_stretches() -> None:
     assert function.compilations == 1
 
 
+@pytest.mark.slow
 def test_a_product_with_results_in_two_orders() -> None:
     rows = tl.Dim("n")
 
@@ -126,6 +128,7 @@ def test_a_product_with_results_in_two_orders() -> None:
     assert both.compilations == 1
 
 
+@pytest.mark.slow
 def test_a_product_of_slices_that_may_be_empty() -> None:
     @tl.jit(dynamic_shapes={"x": {0: ROWS, 1: WIDTH}})
     def both(x: Any) -> Any:

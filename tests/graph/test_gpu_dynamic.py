@@ -98,7 +98,7 @@ GRAPHS: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("name", sampled(FUNCTIONS, 3))
+@pytest.mark.parametrize("name", sampled(FUNCTIONS, 2))
 def test_one_compilation(name: str) -> None:
     function, reference = FUNCTIONS[name]
     run = on_gpu(function)
@@ -188,6 +188,7 @@ def test_product_with_any_number_of_rows(kind: str) -> None:
     assert "each size" not in run.explain(x, weight, bias)
 
 
+@pytest.mark.slow
 def test_attention() -> None:
     def attend(xp: Any, soft: Function) -> Function:
         def run(x: Any, w: Any) -> Any:

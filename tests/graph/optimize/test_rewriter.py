@@ -179,6 +179,7 @@ def test_rules_that_undo_each_other_end(monkeypatch) -> None:
     assert 0 < walk.fired <= 30 + module.MAX_DEPTH
 
 
+@pytest.mark.slow
 def test_large_graphs_take_time_in_proportion() -> None:
     """10 000 nodes with a rule at most of them; twice the nodes, not four times the time."""
 
