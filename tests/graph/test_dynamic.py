@@ -105,7 +105,7 @@ def graph(shape: Shape, build: Build, b: Any, s: Any) -> Graph:
     return Graph([x], made if isinstance(made, list) else [made])
 
 
-@pytest.mark.parametrize("name", sampled(CASES, 3))
+@pytest.mark.parametrize("name", sampled(CASES, 6))
 def test_one_program_for_all_sizes(name: str) -> None:
     shape, build = CASES[name]
     space = Space()

@@ -98,7 +98,7 @@ GRAPHS: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("name", sampled(FUNCTIONS, 2))
+@pytest.mark.parametrize("name", sampled(FUNCTIONS, 4))
 def test_one_compilation(name: str) -> None:
     function, reference = FUNCTIONS[name]
     run = on_gpu(function)
