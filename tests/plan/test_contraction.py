@@ -11,6 +11,7 @@ import pytest
 
 from tileloom import Schedule, build, te
 from tileloom.base.target import target
+from tileloom.expr import Var
 from tileloom.plan import GroupRefused, tile_product
 from tileloom.plan.cpu.contraction import Tiles, choose_tiles
 from tileloom.schedule.library import as_matrices
@@ -21,8 +22,8 @@ ONE = CPU.with_cores(1)
 
 
 def product(
-    left: Sequence[int],
-    right: Sequence[int],
+    left: Sequence[Any],
+    right: Sequence[Any],
     terms: str,
     dtype: str = "float32",
     after: Callable[[te.Tensor], te.Tensor] | None = None,
@@ -173,6 +174,8 @@ def test_refusals() -> None:
     for func in (outer, vector):
         with pytest.raises(GroupRefused, match="something else than one product"):
             tiled(func)
+    with pytest.raises(GroupRefused, match="sizes that are not known"):
+        tiled(product((Var("n"), 30), (30, 40), "ik,kj->ij"))
     A, B = te.placeholder((8, 8), name="A"), te.placeholder((8, 8), name="B")
     k, m = te.reduce_axis((0, 8), name="k"), te.reduce_axis((0, 8), name="m")
     C = te.compute((8, 8), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")

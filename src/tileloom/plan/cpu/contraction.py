@@ -27,6 +27,7 @@ from ...schedule.schedule import Schedule
 from ...tir import Block, Buffer
 from ..domain import GroupRefused, accesses, blocks_by_name
 from ..loops import reduces
+from .choices import PARALLEL_WORK
 from .nests import LANES, TILE
 
 #: Rows of a strip: 24 of 32 registers hold sums with two vectors a row; with 16 registers, 12 do.
@@ -41,8 +42,6 @@ PANELS, PANEL_BYTES = 10, 1 << 20
 CACHE_WAY = 4096
 #: Panels that must read a strip of the left operand to make up for copying it.
 WORTH_COPYING = 4
-#: Products with less work than this, in operations on elements, run on one thread.
-PARALLEL_WORK = 1 << 17
 #: Steps along the depth before a sum is put aside, for the sake of its rounding errors.
 LONG_RUN = 1024
 
@@ -64,15 +63,15 @@ def tile_product(sch: Schedule, target: Target) -> None:
     >>> [sch.get(loop).extent.value for loop in sch.get_loops("C_update")]
     [1, 2, 2, 50, 12, 2, 16]
     """
-    product = _as_matrices(sch)
-    if any(extent <= 0 for extent in (product.rows, product.columns, product.depth)):
-        raise GroupRefused("a product of sizes that are not known")
-    _Tiling(sch, product, target).run()
+    _Tiling(sch, _as_matrices(sch), target).run()
 
 
 def _as_matrices(sch: Schedule) -> Product:
+    blocks = blocks_by_name(sch).values()
+    if not all(isinstance(a.domain.extent, IntImm) for b in blocks for a in b.iter_vars):
+        raise GroupRefused("a product of sizes that are not known")
     found = find_products(sch)
-    if len(found) != 1 or sum(map(reduces, blocks_by_name(sch).values())) != 1:
+    if len(found) != 1 or sum(map(reduces, blocks)) != 1:
         raise GroupRefused("a function that reduces something else than one product")
     _inline_sides(sch, found[0])
     product = as_matrices(sch, found[0])
