@@ -146,8 +146,10 @@ def roll(x: Tensor, shift: int | Sequence[int], axis: int | Sequence[int] | None
     if axis is None:
         return reshape(roll(reshape(x, [x.type.size]), shift, 0), x.shape)
     axes, shifts = ([v] if isinstance(v, int) else list(v) for v in (axis, shift))
-    axes, shifts = (v * (len(other) if len(v) == 1 else 1) for v, other in
-                    ((axes, shifts), (shifts, axes)))  # fmt: skip
+    if len(axes) == 1:
+        axes *= len(shifts)
+    elif len(shifts) == 1:
+        shifts *= len(axes)
     if len(axes) != len(shifts):
         raise ShapeError(f"{len(shifts)} shifts along {len(axes)} axes")
     for k, amount in zip(axes, shifts, strict=True):
