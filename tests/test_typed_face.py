@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 import importlib.util
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import tileloom
+from type_checking import mypy_says
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "src" / "tileloom"
@@ -96,13 +95,6 @@ tileloom.build(te.create_prim_func([te.placeholder((4,))]))
     ],
 )
 def test_mypy_sees_mistakes(line: str, complaint: str, tmp_path: Path) -> None:
-    path = tmp_path / "user.py"
-    path.write_text(f"{PROGRAM}{line}\n")
-    cache = ROOT / ".mypy_cache"
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--cache-dir", str(cache), "--config-file=", str(path)],
-        capture_output=True, text=True, cwd=tmp_path,
-        env={"MYPYPATH": str(ROOT / "src"), "PATH": "/usr/bin:/bin"},
-    )  # fmt: skip
+    done = mypy_says(f"{PROGRAM}{line}\n", tmp_path)
     found = "\n".join(text for text in done.stdout.splitlines() if text.startswith("user.py"))
     assert (complaint in found) and ("error" in found) == bool(complaint), done.stdout

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tileloom.schedule.instruction import kinds
+from type_checking import mypy_says
 
 ROOT = Path(__file__).parents[2]
 STUB = ROOT / "src" / "tileloom" / "schedule" / "methods.pyi"
@@ -60,12 +59,5 @@ def steps(sch: Schedule) -> None:
     ],
 )
 def test_mypy_sees_mistakes(line: str, complaint: str, tmp_path: Path) -> None:
-    path = tmp_path / "user.py"
-    path.write_text(f"{PROGRAM}{line}\n")
-    cache = ROOT / ".mypy_cache"
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--cache-dir", str(cache), "--config-file=", str(path)],
-        capture_output=True, text=True, cwd=tmp_path,
-        env={"MYPYPATH": str(ROOT / "src"), "PATH": "/usr/bin:/bin"},
-    )  # fmt: skip
+    done = mypy_says(f"{PROGRAM}{line}\n", tmp_path)
     assert (complaint in done.stdout) and (done.returncode != 0) == bool(complaint), done.stdout
