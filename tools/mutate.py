@@ -9,9 +9,10 @@
 `TILELOOM_CASES=2` in front of `map` runs two cases of each test: it takes a fraction of the time.
 
 A test suite is as good as the faults it finds. `map` runs the fast suite once and notes the
-functions that each test calls; `run` changes one place in a copy of the tree and runs the tests
-that call the function around it, the most special ones first, until one fails. What was tried is
-kept in the folder `.mutation`, so that a run may be interrupted; `run` goes on where it was.
+functions that each test calls; `run` changes one place and runs the tests that call the function
+around it, the most special ones first, until one fails: first in children of one process, which
+takes a second or so, then, where none failed, in a copy of the tree. What was tried is kept in the
+folder `.mutation`, so that a run may be interrupted; `run` goes on where it was.
 Survivors are either faults that no test would find, or changes that change nothing: a person tells
 them apart.
 """
@@ -35,8 +36,12 @@ from dataclasses import dataclass
 from itertools import islice, takewhile, zip_longest
 from pathlib import Path
 from queue import Queue
+from typing import TYPE_CHECKING
 
 from mutation_sites import KINDS, Site, sites_of
+
+if TYPE_CHECKING:
+    from mutation_forks import Batch
 
 ROOT = Path(__file__).resolve().parent.parent
 STORE = ROOT / ".mutation"
@@ -311,6 +316,8 @@ def report(path: Path) -> None:
 def run_all(options: argparse.Namespace) -> None:
     """Draw sites and try those that were not tried yet; or try the survivors with other tests."""
     everything = all_sites(options.room, options.kinds)
+    if options.file:
+        everything = [s for s in everything if any(text in s.file for text in options.file)]
     entries = list(read_results(options.results))
     if options.again:
         again = {entry["name"] for entry in entries if entry["what"] == "survived"}
@@ -323,7 +330,34 @@ def run_all(options: argparse.Namespace) -> None:
     drawn = draw(everything, options.count, options.seed)
 
     left = [site for site in drawn if site.name not in known]
+    inside = [site for site in left if site.function]
+    try_forks(inside, calls.of, options)
+    if options.quick:
+        return
+    known = {e["name"] for e in read_results(options.results) if e["what"] == "killed"}
+    left = [site for site in left if site.name not in known]
     try_all(left, calls.of, options.workers, options.results)
+
+
+def try_forks(
+    sites: Sequence[Site],
+    batches: Callable[[Site], Sequence[Batch]],
+    options: argparse.Namespace,
+) -> None:
+    """Try sites in children of one process."""
+
+    def done(site: Site, killer: str) -> None:
+        entry = entry_of(site, "killed" if killer else "survived", killer or "in a child")
+        print(f"{entry['what']}: {entry['site']} ({entry['by']})", file=sys.stderr, flush=True)
+        with options.results.open("a") as out:
+            out.write(json.dumps(entry) + "\n")
+
+    os.chdir(ROOT)
+    sys.path.insert(0, str(ROOT / "src"))
+    from mutation_forks import Forks  # which imports the sources that are changed
+
+    forks = Forks(ROOT / "src", sites, batches, done, workers=options.workers, memory=MEMORY)
+    forks.run(options.tests)
 
 
 def main() -> None:
@@ -343,6 +377,15 @@ def main() -> None:
     )
     running.add_argument(
         "--only", default="", metavar="TEXT", help="of the survivors, those described so"
+    )
+    running.add_argument(
+        "--quick", action="store_true", help="functions only, in children of one process"
+    )
+    running.add_argument(
+        "--tests", nargs="+", default=[], metavar="PATH", help="of children: collect only these"
+    )
+    running.add_argument(
+        "--file", action="append", default=[], metavar="TEXT", help="sites of files named so"
     )
     running.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     for command in (running, commands.add_parser("report", help="what was tried")):

@@ -80,6 +80,13 @@ class Site:
         """The changed text of the file."""
         return source[: self.start] + self.new.encode() + source[self.end :]
 
+    def apply_in_place(self, source: bytes) -> bytes:
+        """The changed text, with as many lines, so that what follows is where it was."""
+        less = self.old.count("\n") - self.new.count("\n")
+        new = self.new[:-1] + "\n" * less + self.new[-1] if self.new.endswith(")") else self.new
+        new += "" if self.new.endswith(")") else "\n" * less
+        return source[: self.start] + new.encode() + source[self.end :]
+
     def __str__(self) -> str:
         old, new = (" ".join(text.split())[:90] for text in (self.old, self.new))
         return f"{self.file}:{self.at} [{self.kind}] {old}  ->  {new}"
