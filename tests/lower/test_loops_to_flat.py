@@ -375,6 +375,37 @@ def test_partition_of_unknown_length():
         np.testing.assert_array_equal(a, np.arange(size) * 2)
 
 
+@pytest.mark.parametrize("n", [1, 9, 64, 70, 96, 101])
+def test_a_parallel_loop_leaves_an_earlier_end_to_one_inside(n):
+    """Tasks of 4 tiles of 8: the last one has fewer tiles."""
+    A, B = make_buffer((8 * n,), "int32", "A"), make_buffer((8 * n,), "int32", "B")
+    o, t, v = Var("o"), Var("t"), Var("v")
+    at = o * 32 + t * 8 + v
+    body = IfThenElse(likely(at < 8 * n), BufferStore(B, A[at] * 2, (at,)))
+    loops_around = (o, -(-n // 4), "parallel"), (t, 4), (v, 8, "vectorized")
+    flat = check(function(nest(body, *loops_around), A, B, root=False))
+    assert not collect(flat.body, IfThenElse) and len(stores(flat)) == 1
+
+
+@pytest.mark.parametrize("n", [1, 7, 8, 33, 64, 65])
+@pytest.mark.parametrize("kind", ["serial", "parallel"])
+def test_only_what_is_guarded_is_doubled(n, kind):
+    tiles_, A = -(-n // 8), make_buffer((8 * n,), "int32", "A")
+    B, S = make_buffer((n,), "int32", "B"), make_buffer((8 * tiles_,), "int32", "S")
+    o, k, u, v = (Var(name) for name in "okuv")
+    at = o * 8 + v
+    total = seq(
+        nest(BufferStore(S, const(0), (o * 8 + u,)), (u, 8)),
+        nest(BufferStore(S, S[o * 8] + A[k], (o * 8,)), (k, 8 * n)),
+    )
+    result = IfThenElse(likely(at < n), BufferStore(B, S[o * 8] + at, (at,)))
+    body = seq(total, nest(result, (v, 8, "vectorized")))
+    flat = check(function(nest(body, (o, tiles_, kind)), A, B, S, root=False))
+    sums = [loop for loop in loops(flat) if str(loop.extent) == str(8 * n) and n > 1]
+    assert len(sums) == (n > 1), "there is one loop over the sum, however ragged the result"
+    assert all(store.predicate is None for store in stores(flat))
+
+
 def test_guards_from_below():
     """Padding: the first iterations are outside."""
     A, B, o, v = (

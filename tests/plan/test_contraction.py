@@ -149,7 +149,7 @@ def test_small_products_run_on_one_thread() -> None:
         (96, 256, 64, 2, Tiles(12, 32, 2)),
         (96, 32, 64, 2, Tiles(12, 32, 0)),
         (96, 16, 64, 2, Tiles(12, 16, 0)),
-        (500, 512, 64, 1, Tiles(10, 32, 2)),  # fifty strips, none of which is ragged
+        (500, 512, 64, 1, Tiles(12, 32, 2)),  # one ragged strip rather than eight more
         (5, 256, 64, 2, Tiles(5, 32, 2)),
         (96, 4096, 4096, 1, Tiles(12, 32, 64)),  # two panels fill a worker's cache
     ],

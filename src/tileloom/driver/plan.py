@@ -13,11 +13,12 @@ from ..graph.optimize import Report
 from ..graph.partition import Device, Group
 from ..graph.program import MakeKernel, Planned, Program, build_program
 from ..graph.simplify import simplify
+from ..graph.symbols import is_symbolic
 from ..graph.to_tir.blocks import block_function
 from ..graph.to_tir.group import group_kernel
 from ..graph.to_tir.machine import Machine
-from ..graph.to_tir.products import suits_panels
-from ..plan import plan_in_place, plan_kernel
+from ..graph.to_tir.products import accumulator_of, suits_panels
+from ..plan import CONTRACTION, GroupRefused, plan_in_place, plan_kernel
 from ..runtime import parallel
 from ..tir import PrimFunc
 
@@ -59,15 +60,32 @@ def is_scheduled(group: Group) -> bool:
     return group.kind not in ("matmul", "conv") or not suits_panels(group.anchor)
 
 
+def has_tiles(group: Group) -> bool:
+    """Whether a product of panels is one that the planner tiles: of known sizes, without words."""
+    node = group.anchor
+    sizes = [n for tensor in (*node.inputs, *node.outputs) for n in tensor.shape]
+    plain = all(tensor.dtype is accumulator_of(node) for tensor in (*node.inputs, *node.outputs))
+    known = node.op.kind == "matmul" and node.attrs.get("words_of") is None
+    return known and plain and not any(map(is_symbolic, sizes))
+
+
 def _kernel_maker(machine: Machine, target: Target, planned: dict[str, Planned]) -> MakeKernel:
     """What makes CPU kernels; `planned` receives those that are scheduled."""
+    on = target.with_cores(threads_of(target))
 
     def kernel(group: Group, name: str) -> tuple[PrimFunc, list[Tensor]]:
-        if not is_scheduled(group):
+        panels = not is_scheduled(group)
+        if panels and not has_tiles(group):
             return group_kernel(group, name, machine)
         blocks, tensors = block_function(group, name)
         blocks = blocks.with_attr({"outputs": len(group.outputs), COMPENSATED: True})
-        planned[name] = plan_kernel(blocks, target.with_cores(threads_of(target)))
+        if panels:
+            try:
+                planned[name] = plan_kernel(blocks.with_attr(CONTRACTION, True), on)
+            except GroupRefused:
+                return group_kernel(group, name, machine)
+            return planned[name].func, tensors
+        planned[name] = plan_kernel(blocks, on)
         return planned[name].func, tensors
 
     return kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..base import DType
@@ -24,11 +24,16 @@ from ..expr import (
 from ..expr.bounds import type_range
 from ..tir import (
     PARALLEL,
+    SERIAL,
     VECTORIZED,
+    Allocate,
+    AttrStmt,
+    DeclBuffer,
     For,
     IfThenElse,
     LetStmt,
     PrimFunc,
+    SeqStmt,
     Stmt,
     StmtRewriter,
     pre_order,
@@ -50,6 +55,7 @@ from .linear import Linear, linear
 from .regions import Interval, Scope, interval_of, relaxed
 
 GROWTH = 40  # statements that one function may gain: all of them are compiled
+_WRAPPERS = (Allocate, DeclBuffer, AttrStmt)
 WORTH = 8  # a rest of at least 1/8 of its loop may be split as well
 
 
@@ -57,8 +63,10 @@ def loop_partition(func: PrimFunc) -> PrimFunc:
     """A loop with a guard for imperfect tiles becomes a part without it and a guarded rest.
 
     The guards are the `likely` conditions of branches inside; each is taken at its worst over the
-    loops within. A serial loop is split in two or three; a parallel one chooses per iteration, so
-    that it stays one region; of a vectorised loop only lanes that never run are cut off.
+    loops within. A serial loop is split in two or three; of a vectorised loop only lanes that never
+    run are cut off. A loop that does something else beside what is guarded chooses per iteration.
+    So does a parallel one, which has to stay one region, where it cannot leave the choice or an
+    earlier end to a loop inside.
 
     Needs: the loops stage or flat code, conditions simplified.
     Ensures: the same program, fewer conditions evaluated.
@@ -68,10 +76,14 @@ def loop_partition(func: PrimFunc) -> PrimFunc:
 
 @dataclass(frozen=True, slots=True)
 class _Guard:
-    """A condition `excess <= 0` of a branch, with its range over the loops within."""
+    """A condition `excess <= 0` of a branch, with its range over the loops within.
+
+    `left`: to one of these, should a parallel loop ask.
+    """
 
     condition: Expr
     ends: Interval
+    left: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +144,8 @@ class _Partition(StmtRewriter):
         return self.visit(_single(loop)) if parts is None and dead else parts
 
     def _parts(self, loop: For, guards: Sequence[_Guard]) -> Stmt | None:
+        if loop.kind == PARALLEL:
+            guards = [guard for guard in guards if not guard.left]
         turning = [(guard, bounds) for guard in guards if (bounds := _where(loop, guard))]
         if not turning:
             return None
@@ -148,24 +162,43 @@ class _Partition(StmtRewriter):
         empty = isinstance(low, IntImm) and isinstance(high, IntImm) and high.value <= low.value
         if empty or self.budget == 0:
             return None
-        cost = sum(1 for _ in pre_order(loop.body))
-        if cost > self.budget:
-            return None
-        self.budget -= cost
-        main = strip.visit(loop.body)
         worth = _is_worth(loop, low, high)
-        if loop.kind == PARALLEL:
-            self.settled.add(loop.loop_var)
-            body, condition, rest = _choose(loop, main, low, high)
-            return loop.replace(
-                body=IfThenElse(condition, self.visit(body), self.rest(rest, worth))
-            )
-        before, body, after = _in_parts(loop, main, low, high)
+        guarded = _standing_in(loop.body, {guard.condition for guard, _ in turning})
+        if loop.kind == PARALLEL or _has_loops_beside(loop.body, guarded):
+            return self._chosen(loop, guarded, strip, low, high, worth)
+        if not self._spend(loop.body):
+            return None
+        before, body, after = _in_parts(loop, strip.visit(loop.body), low, high)
         pieces = (p for p in (before, body, after) if isinstance(p, For))
         self.settled.update(p.loop_var for p in pieces if not _known(p))
         body = self.visit(body)
         rests = [None if part is None else self.rest(part, worth) for part in (before, after)]
         return seq(rests[0], body, rests[1])
+
+    def _spend(self, *parts: Stmt) -> bool:
+        """Whether the function may gain copies of these."""
+        cost = sum(1 for part in parts for _ in pre_order(part))
+        if cost > self.budget:
+            return False
+        self.budget -= cost
+        return True
+
+    def _chosen(
+        self, loop: For, parts: Sequence[Stmt], strip: _Strip, low: Expr, high: Expr, worth: bool
+    ) -> Stmt | None:
+        """The loop, some parts of whose body are chosen in each iteration."""
+        if not self._spend(*parts):
+            return None
+        self.settled.add(loop.loop_var)
+        swaps: dict[Stmt, Stmt] = {}
+        for part in _sequence(loop.body):
+            if part in parts:
+                here = loop.replace(body=part)
+                body, condition, rest = _choose(here, strip.visit(part), low, high)
+                swaps[part] = IfThenElse(condition, self.visit(body), self.rest(rest, worth))
+            else:
+                swaps[part] = self.visit(part)
+        return loop.replace(body=_Swap(swaps).visit(loop.body))
 
 
 def _has_likely(condition: Expr) -> bool:
@@ -211,7 +244,24 @@ def _guard(condition: Expr, scopes: Sequence[Scope]) -> _Guard | None:
     own = free_vars(condition)
     inner = any(not isinstance(scope, For) or scope.loop_var in own for scope in scopes)
     ends = interval_of(excess, relaxed(scopes)) if inner else (excess, excess)
-    return None if ends is None else _Guard(condition, ends)
+    return None if ends is None else _Guard(condition, ends, _is_left_to(condition, scopes))
+
+
+def _is_left_to(condition: Expr, scopes: Sequence[Scope]) -> bool:
+    """Whether a serial loop within can do better with a condition than one around it.
+
+    It runs just as far as the condition holds, or does something else too in each iteration.
+    """
+    own = free_vars(condition)
+    moving = [s for s in scopes if isinstance(s, For) and s.loop_var in own]
+    return any(
+        loop.kind == SERIAL
+        and (
+            (loop is moving[-1] and condition in _branch_conditions(loop.body))
+            or _has_loops_beside(loop.body, _standing_in(loop.body, {condition}))
+        )
+        for loop in moving
+    )
 
 
 def _excess(condition: Expr) -> Linear | None:
@@ -310,10 +360,34 @@ def _branch_conditions(stmt: Stmt) -> set[Expr]:
         if isinstance(stmt, IfThenElse) and stmt.else_case is None:
             found.update(conjuncts(stmt.condition))
             stmt = stmt.then_case
-        elif isinstance(stmt, For):
+        elif isinstance(stmt, SeqStmt):
+            return found.union(set.intersection(*map(_branch_conditions, stmt.seq)))
+        elif isinstance(stmt, (For, *_WRAPPERS)):
             stmt = stmt.body
         else:
             return found
+
+
+def _sequence(stmt: Stmt) -> Sequence[Stmt]:
+    """The statements that are done one after another."""
+    while isinstance(stmt, _WRAPPERS):
+        stmt = stmt.body
+    return stmt.seq if isinstance(stmt, SeqStmt) else (stmt,)
+
+
+def _standing_in(stmt: Stmt, guards: set[Expr]) -> list[Stmt]:
+    """Those of a sequence in which some guards stand."""
+
+    def guarded(node: Stmt) -> bool:
+        return isinstance(node, IfThenElse) and not guards.isdisjoint(conjuncts(node.condition))
+
+    return [part for part in _sequence(stmt) if any(map(guarded, pre_order(part)))]
+
+
+def _has_loops_beside(body: Stmt, parts: Sequence[Stmt]) -> bool:
+    """Whether there are loops in a sequence besides those in some parts of it."""
+    others = (part for part in _sequence(body) if part not in parts)
+    return any(isinstance(node, For) for part in others for node in pre_order(part))
 
 
 def _clamped(
@@ -380,6 +454,17 @@ def _choose(loop: For, main: Stmt, low: Expr, high: Expr) -> tuple[Stmt, Expr, S
     alone = low is loop.min and not last.terms and last.const == 1
     rest = fresh_copy(loop.body, {var: high} if alone else {})
     return main, conjunction(tests), rest
+
+
+class _Swap(StmtRewriter):
+    """Puts other statements for some."""
+
+    def __init__(self, swaps: Mapping[Stmt, Stmt]) -> None:
+        self.swaps = swaps
+
+    def visit(self, stmt: Stmt) -> Stmt:
+        found = self.swaps.get(stmt)
+        return super().visit(stmt) if found is None else found
 
 
 class _Strip(StmtRewriter):

@@ -3,7 +3,7 @@
 `plan_kernel` is the door: blocks in, the scheduled function and its trace out.
 """
 
-from .cpu.contraction import tile_product
+from .cpu.contraction import CONTRACTION, tile_product
 from .cpu.schedule import schedule_cpu
 from .cuda.choose import choose_tile
 from .cuda.schedule import schedule_gpu
@@ -20,7 +20,7 @@ from .kernel import (
 )
 
 __all__ = [
-    "Domain", "GroupRefused", "PlannedKernel", "Tile", "TraceRecord", "choose_tile", "find_domain",
-    "kernel_key", "plan_in_place", "plan_kernel", "read_traces", "schedule_cpu", "schedule_gpu",
-    "tile_product", "write_traces",
+    "CONTRACTION", "Domain", "GroupRefused", "PlannedKernel", "Tile", "TraceRecord", "choose_tile",
+    "find_domain", "kernel_key", "plan_in_place", "plan_kernel", "read_traces", "schedule_cpu",
+    "schedule_gpu", "tile_product", "write_traces",
 ]  # fmt: skip

@@ -30,6 +30,8 @@ from ..loops import reduces
 from .choices import PARALLEL_WORK
 from .nests import LANES, TILE
 
+#: Marks a function of blocks whose product is to be cut into tiles, or refused.
+CONTRACTION = "contraction"
 #: Rows of a strip: 24 of 32 registers hold sums with two vectors a row; with 16 registers, 12 do.
 ROWS, FEW_ROWS = 12, 6
 #: Registers of this many bits and more come in 32, narrower ones in 16.
@@ -38,9 +40,7 @@ WIDE = 512
 READ_PANEL = 2
 #: Panels that one worker packs at a time, and the bytes that they may take of its cache.
 PANELS, PANEL_BYTES = 10, 1 << 20
-#: Bytes after which addresses fall into the same set of the nearest cache.
-CACHE_WAY = 4096
-#: Panels that must read a strip of the left operand to make up for copying it.
+#: Panels that must read a strip of the left operand to make up for converting it before.
 WORTH_COPYING = 4
 #: Steps along the depth before a sum is put aside, for the sake of its rounding errors.
 LONG_RUN = 1024
@@ -138,8 +138,8 @@ def choose_tiles(product: Product, lanes: int, most: int, workers: int, packed: 
 
 
 def _strips_cost(rows: int, height: int) -> int:
-    """What strips of a height cost, in half rows; ragged ones are copied to be filled up."""
-    return -(-rows // height) * (2 * (height + READ_PANEL) + (rows % height > 0))
+    """What strips of a height cost, in rows; the last one may have fewer."""
+    return rows + -(-rows // height) * READ_PANEL
 
 
 class _Tiling:
@@ -220,17 +220,13 @@ class _Tiling:
             self.sch.transform_block_layout(self.result, IndexMap(variables, indices))
 
     def _pad(self) -> None:
-        """Fill up the last strip and the last panel with zeros."""
-        height, width = self.tiles.height, self.tiles.width
-        rows, columns = -self.product.rows % height, -self.product.columns % width
-        if not rows and not columns:
+        """Fill up the last panel with zeros. Loops over strips are partitioned instead."""
+        width = self.tiles.width
+        if self.product.columns % width == 0:
             return
         sch, batch = self.sch, [1] * (self.product.batch is not None)
-        sch.pad_einsum(self.block, [*batch, height if rows else 1, width if columns else 1, 1])
-        if rows:
-            self.left = self._behind(self.left, self.product.left.position)
-        if columns:
-            self.right = self._behind(self.right, self.product.right.position)
+        sch.pad_einsum(self.block, [*batch, 1, width, 1])
+        self.right = self._behind(self.right, self.product.right.position)
         (cut,) = sch.get_consumers(self.block)
         sch.compute_inline(cut)
 
@@ -249,18 +245,10 @@ class _Tiling:
         )
 
     def _copies_left(self) -> bool:
-        """Whether strips of the left operand are copied before all panels read them.
-
-        Rows a power of two apart push each other out of the cache, and rows that there are not are
-        not to be read.
-        """
-        product = self.product
-        if product.rows % self.tiles.height:
-            return True
-        often = -(-product.columns // self.tiles.width) >= WORTH_COPYING
+        """Whether strips of the left operand are converted before all panels read them."""
+        often = -(-self.product.columns // self.tiles.width) >= WORTH_COPYING
         converts = self.sch.get(self.left).reads[0].buffer.dtype is not self._sums().dtype
-        collides = product.left.deep and product.depth * product.left.bits // 8 % CACHE_WAY == 0
-        return often and product.left.deep and (converts or collides)
+        return often and converts and self.product.left.deep
 
     def _lay_out_panels(self) -> None:
         """The right operand, a panel after the other."""
@@ -315,4 +303,4 @@ class _Tiling:
         sch.unroll(line)
 
 
-__all__ = ["Tiles", "choose_tiles", "tile_product"]
+__all__ = ["CONTRACTION", "Tiles", "choose_tiles", "tile_product"]

@@ -12,9 +12,10 @@ from ...expr.extents import limits_of_variables
 from ...schedule.errors import ScheduleError
 from ...schedule.schedule import Schedule
 from ...tir import IRModule, PrimFunc
-from ..domain import blocks_by_name
+from ..domain import GroupRefused, blocks_by_name
 from ..sizes import Sizes
 from .choices import choose_plan
+from .contraction import CONTRACTION, tile_product
 from .fusion_groups import FusionGroup, find_fusion_groups, inline_elementwise
 from .nests import ParallelLoop, make_nests, parallelize
 from .split_reduction import in_parts, make_parts
@@ -51,6 +52,8 @@ def schedule_cpu(
     ('parallel', True)
     """
     sch = Schedule(mod)
+    if isinstance(mod, PrimFunc) and mod.attrs.get(CONTRACTION):
+        return _tiled(sch, target)
     sizes = Sizes(dict(bounds or {}))
     if _is_empty(sch):
         return sch
@@ -64,6 +67,14 @@ def schedule_cpu(
     ends |= {var.name: [low, high] for var, (low, high) in _limits(sch).items()}
     if ends:
         sch.annotate(sch.get_block("root"), "size_bounds", ends)
+    return sch
+
+
+def _tiled(sch: Schedule, target: Target) -> Schedule:
+    try:
+        tile_product(sch, target)
+    except ScheduleError as error:
+        raise GroupRefused(f"no tiles for the product: {error.message}") from error
     return sch
 
 
