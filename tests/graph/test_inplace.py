@@ -7,11 +7,10 @@ import pytest
 
 from tileloom.base import Target
 from tileloom.driver import compile_graph, plan_graph
-from tileloom.expr import EQ, IntImm, Var, as_expr, const
+from tileloom.expr import IntImm, Var, as_expr, const
 from tileloom.graph import ops
 from tileloom.graph.inplace import write_in_place
 from tileloom.graph.inplace_safety import guard_tail, is_safe
-from tileloom.graph.inplace_shares import shared_nests
 from tileloom.graph.nodes import Graph, Node, Tensor, tensor_type
 from tileloom.graph.op import Op
 from tileloom.graph.run import run
@@ -20,7 +19,6 @@ from tileloom.tir import (
     BufferStore,
     For,
     IfThenElse,
-    LetStmt,
     PrimFunc,
     make_buffer,
     pre_order,
@@ -289,46 +287,6 @@ def test_tails_that_reach_back_are_masked():
 )
 def test_other_nests_are_not_taken_for_tails(func):
     assert guard_tail(func, B) is None
-
-
-ONCE = EQ(I, const(3))
-
-
-def shared(end=1, once=ONCE, extra=None):
-    """A loop over 6 numbers: a stretch of 20 steps, something once, a stretch of 8 steps."""
-
-    def stretch(steps):
-        first, last, step, v = (Var(name) for name in ("first", "last", "step", "v"))
-        body = LetStmt(v, first + step, store(B, load(v), v))
-        loop_ = For(step, const(0), last - first, "serial", body)
-        return LetStmt(first, I * steps // 6, LetStmt(last, (I + end) * steps // 6, loop_))
-
-    parts = [stretch(20), extra or IfThenElse(once, store(C, 0.0, 0)), stretch(8)]
-    return For(I, const(0), const(6), "parallel", seq(*parts))
-
-
-def test_shared_loops_are_seen_as_nests():
-    nests = shared_nests(shared())
-    loops = [stmt for stmt in pre_order(nests) if isinstance(stmt, For)]
-    assert [str(each.extent) for each in loops] == ["20", "8"]
-
-
-@pytest.mark.parametrize(
-    "loop_",
-    [
-        shared(2),  # stretches that overlap
-        shared(0),  # stretches that leave gaps
-        shared(once=I > 3),
-        shared(once=EQ(I, const(6))),  # of 0 to 5
-        shared(once=I < 2),  # twice
-        shared(extra=store(C, 0.0, 0)),  # six times
-        shared(extra=IfThenElse(EQ(I, const(2)), store(C, 0.0, I))),  # knows its number
-        loop(store(B, load(I), I)),
-        For(I, const(0), const(6), "parallel", store(B, load(I), I)),
-    ],
-)
-def test_other_loops_are_not_taken_for_shared_ones(loop_):
-    assert shared_nests(loop_) is None
 
 
 def test_nests_that_share_a_loop_do_not_wait_for_each_other():

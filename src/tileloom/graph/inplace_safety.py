@@ -12,14 +12,12 @@ from ..expr import (
     Expr,
     IntImm,
     Range,
-    Var,
     const,
     detect_iter_map,
     post_order,
     substitute,
 )
 from ..tir import (
-    PARALLEL,
     Block,
     Buffer,
     BufferLoad,
@@ -34,7 +32,6 @@ from ..tir import (
     stmt_exprs,
 )
 from ..tir.walk import StmtRewriter
-from .inplace_shares import shared_nests
 
 
 @dataclass(frozen=True)
@@ -95,12 +92,6 @@ def sites_of(func: PrimFunc) -> list[Site]:
 
     def visit(stmt: Stmt, loops: tuple[For, ...], guards: tuple[IfThenElse, ...]) -> None:
         found.append(Site(stmt, len(found), loops, guards))
-        nests = shared_nests(stmt) if isinstance(stmt, For) else None
-        if nests is not None:
-            # Of what is under one loop, none is known to run after another.
-            number = For(Var("number"), const(0), const(1), PARALLEL, nests)
-            visit(nests, (*loops, number), guards)
-            return
         if isinstance(stmt, For):
             loops = (*loops, stmt)
         if isinstance(stmt, IfThenElse):
