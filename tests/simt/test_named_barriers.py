@@ -145,6 +145,41 @@ def test_blocks_do_not_wait_for_each_other_in_global_memory() -> None:
         run_kernels(_flat(f), np.zeros(64, "int32"), np.zeros((2, 64), "int32"))
 
 
+READ_BY_ALL = """
+from tileloom.script import tir as T
+
+@T.prim_func
+def func(A: T.Buffer((1,), "int32"), B: T.Buffer((BLOCKS, 32), "int32")):
+    block = T.launch_thread("blockIdx.x", BLOCKS)
+    t = T.launch_thread("threadIdx.x", 32)
+    T.barrier_sync(1, 32)
+    if t % 2 == 0 or BLOCKS == 1:
+        B[block, t] = A[0]
+    T.MEET()
+    if block == BLOCKS - 1:
+        if t == 31:
+            A[0] = 5
+"""
+
+
+@pytest.mark.parametrize(
+    ("blocks", "meet", "is_wrong"),
+    [(1, "syncwarp", False), (1, "activemask", True), (2, "syncwarp", True)],
+)
+def test_what_many_read_is_written(blocks: int, meet: str, is_wrong: bool) -> None:
+    """By one of the readers, who has not met the others of its warp, or never meets its block."""
+    text = READ_BY_ALL.replace("BLOCKS", str(blocks)).replace("MEET", meet)
+    func = from_source(text.replace("T.activemask()", "T.evaluate(T.activemask())"))
+    assert isinstance(func, PrimFunc)
+    a, b = np.ones(1, "int32"), np.zeros((blocks, 32), "int32")
+    if is_wrong:
+        with pytest.raises(KernelDefect, match=r"one thread writes A.* and another reads it"):
+            run_kernels(_flat(func), a, b)
+    else:
+        run_kernels(_flat(func), a, b)
+        assert a[0] == 5
+
+
 def test_a_barrier_of_all_threads_among_numbered_ones() -> None:
     @T.prim_func
     def f(A: T.Buffer((96,), "int32")):

@@ -92,6 +92,7 @@ class ClockedTouches:
         self.when = np.zeros((cells, warps), np.int64)
         self.thread = np.zeros((cells, warps), np.int64)
         self.several = np.zeros((cells, warps), bool)  # threads of the warp
+        self.mixed = np.zeros(cells, bool)  # touched by several blocks, in no order
 
     def clashes(self, crew: Crew, who: Array, cells: Array) -> Array:
         """Whether others touched a cell with no barrier since."""
@@ -105,19 +106,25 @@ class ClockedTouches:
         foreign = (block >= 0) & (block != crew.blocks[0])
         single = ((when > 0).sum(axis=1) <= 1) & ~self.several[cells].any(axis=1)
         known = _ordered(crew, who, self.number[cells], self.time, cells, single)
-        return np.asarray(np.where(foreign, np.logical_not(known), late.any(axis=1)))
+        late = np.where(foreign, np.logical_not(known), late.any(axis=1))
+        return np.asarray(late | self.mixed[cells])
 
     def note(self, crew: Crew, who: Array, cells: Array) -> None:
         """These threads touch these cells now."""
         warp, me = crew.warp[who], crew.number[who]
         foreign = self.block[cells] != crew.blocks[0]
+        before = foreign & (self.block[cells] >= 0)
+        if before.any():
+            at = cells[before]
+            self.mixed[at[self.clashes(crew, who[before], at)]] = True
         self.when[cells[foreign]] = 0
         pending = self.when[cells, warp] >= crew.seen[warp, warp]
         pending &= self.when[cells, warp] > 0
         others = (self.thread[cells, warp] != me) | self.several[cells, warp]
-        self.several[cells, warp] = pending & others
+        self.several[cells, warp] = False
         self.thread[cells, warp] = me
-        self.several[cells, warp] |= self.thread[cells, warp] != me
+        several = (pending & others) | (self.thread[cells, warp] != me)
+        self.several[cells[several], warp[several]] = True
         self.when[cells, warp] = crew.now
         self.number[cells] = me
         if self.time is not None and crew.fences is not None:
