@@ -158,7 +158,8 @@ def test_steps_are_statements_of_threads(lines: str, count: int) -> None:
         ("B[t * 4:t * 4 + 4] = T.Ramp(n, t, 4)", 3 + T32[:, None] * [0, 1, 2, 3]),
         ("B[t * 4:t * 4 + 4] = T.Broadcast(A[t], 4)", A32[:, None] + [0] * 4),
         ("B[t * 4:t * 4 + 4] = T.Broadcast(n, 4)", T32[:, None] * 0 + [3] * 4),
-        ("B[t * 4:t * 4 + 4] = T.Ramp(t, 1, 4) * T.Broadcast(n, 4)", T32[:, None] * 3 + [0, 3, 6, 9]),
+        ("B[t * 4:t * 4 + 4] = T.Ramp(t, 1, 4) * T.Broadcast(n, 4)",
+         T32[:, None] * 3 + [0, 3, 6, 9]),
         ("B[t * 4:t * 4 + 4] = T.Select(T.Ramp(0, 1, 4) < T.Broadcast(t % 5, 4), T.Ramp(t, 1, 4),"
          " T.Broadcast(n, 4))",
          np.where(np.arange(4) < (T32 % 5)[:, None], T32[:, None] + np.arange(4), 3)),
