@@ -246,7 +246,9 @@ def test_the_table_of_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("off", [0.0, 0.5])
 def test_trials_count_and_check(off: float, monkeypatch: pytest.MonkeyPatch) -> None:
     timed: list[Any] = []
-    monkeypatch.setattr(trial, "side_by_side", lambda calls, **_: timed.append(set(calls)) or {})
+    monkeypatch.setattr(
+        trial, "interleaved_times", lambda calls, **_: timed.append(set(calls)) or {}
+    )
     monkeypatch.setattr(trial, "find_spec", lambda name: None)
 
     def function(x: Any) -> Any:
@@ -328,7 +330,7 @@ def test_rounds_end_with_the_time_but_three_are_made(monkeypatch: pytest.MonkeyP
 
         monkeypatch.setattr(timing, "_sample", sample)
         calls = {"a": lambda: "a", "b": lambda: "b"}
-        found = timing.side_by_side(calls, rounds, seconds)
+        found = timing.interleaved_times(calls, rounds, seconds)
         assert sorted(samples) == ["a"] * expected + ["b"] * expected
         times = {n: [k + 1.0 for k, s in enumerate(samples) if s == n] for n in calls}
         assert found == {name: float(np.median(t)) for name, t in times.items()}

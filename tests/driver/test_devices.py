@@ -15,7 +15,7 @@ import pytest
 import tileloom
 from tileloom.base.errors import ArgumentError, UnsupportedError
 from tileloom.base.settings import override
-from tileloom.driver import compile_family, compile_graph, launching, plan_cuda
+from tileloom.driver import compile_graph, compile_polymorphic, launching, plan_cuda
 from tileloom.driver.emulator import EmulatorBackend
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
@@ -104,7 +104,7 @@ def open_sum() -> Any:
     rows, columns = symbol(space, "rows", 1, 1 << 14, 5), symbol(space, "columns", 1, 1 << 16, 33)
     x = tensor(rows, columns)
     centred = ops.sub(x, ops.max(x, 0, True))
-    return compile_family(Graph([x], [ops.sum(centred, 1)]), **WHERE)
+    return compile_polymorphic(Graph([x], [ops.sum(centred, 1)]), **WHERE)
 
 
 @pytest.mark.parametrize("is_refused", [False, True])
@@ -243,7 +243,7 @@ def test_some_buckets_are_made_for_each_size(
     space = Space()
     rows, columns = symbol(space, "rows", 1, 1 << 14, 5), symbol(space, "columns", 1, 1 << 16, 33)
     x = tensor(rows, columns)
-    program = compile_family(Graph([x], [ops.softmax(x)]), **WHERE)
+    program = compile_polymorphic(Graph([x], [ops.softmax(x)]), **WHERE)
     assert program.code.each_size and program.serialized.numbers  # of either kind
     for shape in ((3, 136), (2, 133), (3, 5)):
         a = rng.standard_normal(shape).astype("float32")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sampling import sampled
 from tileloom.base.errors import InternalError
 from tileloom.graph import ops
-from tileloom.graph.aggregate import Turns, clusters, clusters_of, segments
+from tileloom.graph.aggregate import Turns, regions, regions_of, segments
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.op import REGISTRY
 
@@ -33,7 +33,7 @@ def dags(draw, most: int = 14) -> tuple[Dag, list[bool]]:
 
 
 def found(reads: Dag, joins: list[bool], **more) -> list[tuple[int, ...]]:
-    return clusters(range(len(reads)), reads.__getitem__, joins.__getitem__, **more)
+    return regions(range(len(reads)), reads.__getitem__, joins.__getitem__, **more)
 
 
 def contracted(reads: Dag, parts: list[tuple[int, ...]]) -> list[set[int]]:
@@ -139,7 +139,7 @@ def test_what_a_removed_node_needs_is_removed_with_it() -> None:
 
 
 def test_clusters_depend_on_each_other_through_other_clusters() -> None:
-    """0 may not join 4: the cluster (1, 3) lies between, by the foreign 2."""
+    """0 may not join 4: the region (1, 3) lies between, by the foreign 2."""
     reads = [[], [0], [1], [1], [0, 2]]
     parts = found(reads, [True, True, False, True, True])
     assert not has_circle(contracted(reads, parts))
@@ -152,7 +152,7 @@ def test_nothing() -> None:
 
 def test_order_is_checked() -> None:
     with pytest.raises(InternalError, match="producers before"):
-        clusters("ab", {"a": "b", "b": ""}.__getitem__, lambda node: True)
+        regions("ab", {"a": "b", "b": ""}.__getitem__, lambda node: True)
 
 
 # ---------------------------------------------------------------------------- time and order
@@ -204,11 +204,11 @@ def _stretches(joins: list[bool]) -> list[tuple[int, ...]]:
 
 
 SCRIPT = """
-from tileloom.graph.aggregate import clusters, segments
+from tileloom.graph.aggregate import regions, segments
 nodes = [f"n{k}" for k in range(200)]
 reads = {n: [nodes[k // 2], nodes[k - 1 - k % 3]] if k > 3 else [] for k, n in enumerate(nodes)}
 foreign = {n for k, n in enumerate(nodes) if k % 5 == 2}
-print(clusters(nodes, reads.get, lambda n: n not in foreign))
+print(regions(nodes, reads.get, lambda n: n not in foreign))
 print(segments(nodes, reads.get, lambda n: n not in foreign))
 """
 
@@ -232,7 +232,7 @@ def tensor(*shape: int) -> Tensor:
 
 
 def names(graph: Graph, **more) -> list[list[str]]:
-    return [[node.op.name for node in part] for part in clusters_of(graph, **more)]
+    return [[node.op.name for node in part] for part in regions_of(graph, **more)]
 
 
 def test_levels() -> None:

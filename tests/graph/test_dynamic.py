@@ -11,7 +11,7 @@ import pytest
 from sampling import sampled
 from tileloom.base import dtype
 from tileloom.base.errors import UnsupportedError, UserError
-from tileloom.driver import compile_family, compile_graph
+from tileloom.driver import compile_graph, compile_polymorphic
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, TensorType
 from tileloom.graph.run import run
@@ -110,7 +110,7 @@ def test_one_program_for_all_sizes(name: str) -> None:
     shape, build = CASES[name]
     space = Space()
     b, s = symbol(space, "b", 1, 1000, 8), symbol(space, "s", 1, 1000, 37)
-    family = compile_family(graph(shape, build, b, s))
+    family = compile_polymorphic(graph(shape, build, b, s))
     for sizes in SIZES:
         named = dict(zip(("b", "s"), sizes, strict=True))
         assert family.holds(named), family.recipe.guards
@@ -134,7 +134,7 @@ def test_intermediates_lie_apart_for_every_size() -> None:
         first, second = ops.matmul(x, x, transpose_b=True), ops.cumsum(x, 1)
         return ops.add(ops.matmul(ops.softmax(first), second), ops.cumsum(second, 0))
 
-    family = compile_family(graph(tokens, build, b, s))
+    family = compile_polymorphic(graph(tokens, build, b, s))
     for size in (7, 1, 33, 100):
         x = (RNG.standard_normal(tokens(b, size)) * 0.3).astype("float32")
         (got,) = family.at({"s": size})(x)
@@ -147,7 +147,7 @@ def test_arrays_beyond_32_bits_are_refused() -> None:
     n = symbol(space, "n", 1, (1 << 31) - 1, (1 << 31) - 1)
     x = Tensor(TensorType((n, 4), dtype("int8")), "x")
     with pytest.raises(UnsupportedError, match="more than 2147483647 elements"):
-        compile_family(Graph([x], [ops.neg(x)]))
+        compile_polymorphic(Graph([x], [ops.neg(x)]))
 
 
 @pytest.mark.parametrize("where", [(), ("cuda -arch=sm_80", "emulator")], ids=["cpu", "gpu"])
@@ -155,7 +155,7 @@ def test_a_small_first_call_leaves_a_guard_for_large_arrays(where: tuple[str, ..
     space = Space()
     n = symbol(space, "n", 1, (1 << 31) - 1, 5)
     x = Tensor(TensorType((n, 4), dtype("int8")), "x")
-    family = compile_family(Graph([x], [ops.neg(x)]), *where)
+    family = compile_polymorphic(Graph([x], [ops.neg(x)]), *where)
     assert family.holds({"n": 1 << 28})
     assert not family.holds({"n": 1 << 30})
 

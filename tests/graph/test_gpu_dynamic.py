@@ -15,7 +15,7 @@ from sampling import sampled
 from tileloom import numpy as tnp
 from tileloom import te
 from tileloom.base.errors import ShapeError, UnsupportedError
-from tileloom.driver import compile_family, plan_cuda
+from tileloom.driver import compile_polymorphic, plan_cuda
 from tileloom.expr import Var
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
@@ -159,7 +159,7 @@ def test_the_assembler_takes_all_buckets(name: str, arch: str, tmp_path: Path) -
     else:
         x = Tensor(tensor_type((rows, columns), "float32"), "x")
         graph = Graph([x], [GRAPHS[name](x)])
-    program = compile_family(graph, f"cuda -arch={arch}", "emulator")
+    program = compile_polymorphic(graph, f"cuda -arch={arch}", "emulator")
     assert not program.code.each_size
     for kernel in program.serialized.numbers:
         func = program.code.find(kernel, {}).func

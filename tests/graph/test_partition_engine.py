@@ -20,8 +20,8 @@ from tileloom.graph.expand import expand
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.optimize import optimize
 from tileloom.graph.partition import Device, Partition, partition, unfused
-from tileloom.graph.partition.cells import Cell, Cells
 from tileloom.graph.partition.fuse import Fuser
+from tileloom.graph.partition.node_groups import NodeGroup, NodeGroups
 from tileloom.graph.partition.steps import run
 from tileloom.graph.run import run as interpret
 from tileloom.graph.to_tir.blocks import block_function
@@ -54,19 +54,19 @@ def kernels(*outputs: Tensor) -> int:
 # ---------------------------------------------------------------------------- dependences
 
 
-def closure(cells: Cells) -> dict[Cell, set[Cell]]:
-    """The cells that each cell needs, found from scratch."""
-    needs: dict[Cell, set[Cell]] = {}
+def closure(groups: NodeGroups) -> dict[NodeGroup, set[NodeGroup]]:
+    """The groups that each group needs, found from scratch."""
+    needs: dict[NodeGroup, set[NodeGroup]] = {}
 
-    def visit(cell: Cell) -> set[Cell]:
-        if cell not in needs:
-            needs[cell] = set()
-            for producer in cells.producers(cell):
-                needs[cell] |= {producer} | visit(producer)
-        return needs[cell]
+    def visit(group: NodeGroup) -> set[NodeGroup]:
+        if group not in needs:
+            needs[group] = set()
+            for producer in groups.producers(group):
+                needs[group] |= {producer} | visit(producer)
+        return needs[group]
 
-    for cell in cells:
-        visit(cell)
+    for group in groups:
+        visit(group)
     return needs
 
 
@@ -74,15 +74,15 @@ def closure(cells: Cells) -> dict[Cell, set[Cell]]:
 def test_dependences_are_kept_up_to_date(seed, steps) -> None:
     fuser = Fuser(optimize(expand(random_graph(seed, steps))), Device())
     run(fuser)
-    needs = closure(fuser.cells)
-    for cell, before in needs.items():
-        assert cell not in before, "a circle"
+    needs = closure(fuser.groups)
+    for group, before in needs.items():
+        assert group not in before, "a circle"
         for other in needs:
-            if other is not cell:
-                assert not other.bits & cell.bits
+            if other is not group:
+                assert not other.bits & group.bits
                 # More may be known: what was needed before something was computed again.
-                assert (other in before) <= (other.bits & ~cell.before == 0)
-                assert (other in before) <= (cell.bits & ~other.after == 0)
+                assert (other in before) <= (other.bits & ~group.before == 0)
+                assert (other in before) <= (group.bits & ~other.after == 0)
 
 
 def test_reshapes_are_read_through() -> None:

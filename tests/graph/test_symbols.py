@@ -17,9 +17,9 @@ from tileloom.graph.symbols import (
     at_least,
     divisor_chain,
     everywhere_at_least,
-    formula_of,
     is_symbolic,
     larger,
+    polynomial_of,
     smaller,
     symbol,
 )
@@ -195,7 +195,7 @@ def test_a_size_with_one_value_is_a_number(space: Space) -> None:
 
 def test_what_holds_everywhere_is_not_what_is_assumed(space: Space) -> None:
     size = symbol(space, "n", 2, 100, 50)
-    with space.assuming(formula_of(size) - 60):
+    with space.assuming(polynomial_of(size) - 60):
         assert at_least(size, 60)
         assert everywhere_at_least(size, 60) is None
         assert everywhere_at_least(size * 2, 4)
@@ -206,7 +206,7 @@ def test_what_holds_everywhere_is_not_what_is_assumed(space: Space) -> None:
 def test_what_a_quotient_says_of_its_dividend(space: Space) -> None:
     batch, length = sizes(space)
     few = 3 - (batch * length) // 64
-    with space.assuming(formula_of(few)):
+    with space.assuming(polynomial_of(few)):
         assert at_least(batch * length, 256) is False
         assert at_least(-3 * batch * length, -3 * 255) is True
         assert at_least(batch * length, 255) is None

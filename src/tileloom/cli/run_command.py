@@ -13,7 +13,7 @@ import tileloom
 
 from . import models
 from .console import err, milliseconds, out, table
-from .timing import side_by_side
+from .timing import interleaved_times
 
 
 @click.command("run")
@@ -139,7 +139,7 @@ def difference(ours: Any, theirs: Any, rtol: float) -> tuple[bool, float, float]
 
 def show_times(calls: Mapping[str, Any]) -> None:
     """A table of medians."""
-    times = side_by_side(calls)
+    times = interleaved_times(calls)
     rows = table("time", ["by", "ms", "against tileloom"])
     for name, seconds in times.items():
         rows.add_row(name, milliseconds(seconds), f"{seconds / times['tileloom']:.2f}x")

@@ -11,7 +11,7 @@ from typing import Any
 Call = Callable[[], Any]
 
 
-def side_by_side(
+def interleaved_times(
     calls: Mapping[str, Call], rounds: int = 15, seconds: float = 5.0, seed: int = 0
 ) -> dict[str, float]:
     """Median seconds of each call.

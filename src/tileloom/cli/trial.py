@@ -17,7 +17,7 @@ from ..driver import plan_graph
 from ..graph.program import Program as Plan
 from ..runtime import get_num_threads
 from .programs import Program, convert
-from .timing import side_by_side
+from .timing import interleaved_times
 
 
 @dataclass
@@ -68,7 +68,7 @@ def attempt(program: Program, seconds: float, seed: int = 0) -> Trial:
             "numpy": lambda: program.function(*arguments),
             **torch_calls(program, arguments),
         }
-        trial.seconds = side_by_side(calls, seconds=seconds)
+        trial.seconds = interleaved_times(calls, seconds=seconds)
     return trial
 
 

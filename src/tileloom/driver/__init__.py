@@ -12,7 +12,7 @@ from ..graph.nodes import Graph
 from .backend import backend_class, backend_of, device_of
 from .cpu import runnable
 from .functions import assembly, build
-from .graphs import compile_family, compile_graph, hoist, key_of
+from .graphs import compile_graph, compile_polymorphic, hoist, key_of
 from .objects import compile_module
 from .stages import STAGES, print_stages, show_stage
 
@@ -39,7 +39,7 @@ __all__ = [
     "assembly",
     "backend_of",
     "build",
-    "compile_family",
+    "compile_polymorphic",
     "compile_graph",
     "compile_module",
     "device_of",

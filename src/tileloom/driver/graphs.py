@@ -17,7 +17,7 @@ from ..base.compiling import compiling
 from ..base.errors import UserError
 from ..base.settings import file_stamp, settings
 from ..graph.nodes import Graph, Tensor
-from ..graph.symbols import formula_of, host_at, space_of_graph
+from ..graph.symbols import host_at, polynomial_of, space_of_graph
 from ..runtime.cache import cache_key, object_cache
 from ..runtime.executable import Array, Executable, Operand, Value
 from ..runtime.polymorphic import PolymorphicExecutable
@@ -51,13 +51,13 @@ def compile_graph(
     backend = backend_of(target, device)
     if space_of_graph(graph) is not None:
         raise UserError(
-            "the graph has symbolic extents", hint="compile_family compiles such graphs"
+            "the graph has symbolic extents", hint="compile_polymorphic compiles such graphs"
         )
     print_stages(graph, backend.target)
     return _compiled(graph, backend, "", dict(replaced or {}), exact).at({})
 
 
-def compile_family(
+def compile_polymorphic(
     graph: Graph, target: Any = "cpu", device: str | None = None
 ) -> PolymorphicExecutable:
     """A graph of symbolic shapes (`graph.symbols`) compiled once for all sizes within their bounds.
@@ -201,7 +201,7 @@ def _calls(program: Program, segment: Segment) -> tuple[Call, ...]:
 
 
 def _shape(tensor: Tensor) -> tuple[int, ...]:
-    return tuple(map(formula_of, tensor.shape))
+    return tuple(map(polynomial_of, tensor.shape))
 
 
 def _number(program: Program) -> dict[Tensor, int]:

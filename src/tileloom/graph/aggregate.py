@@ -1,9 +1,9 @@
 """Which ops are compiled together, before anything is said about kernels.
 
-`clusters` grows clusters of connected nodes along their inputs, from the last node to the first. A
-node joins the cluster of its consumers unless a path leads from it to the cluster through a node
-outside: then cluster and node would each wait for the other. (The algorithm is that of MindSpore's
-graph-kernel cluster pass; its check of circles is replaced by one over a topological order that is
+`regions` grows regions of connected nodes along their inputs, from the last node to the first. A
+node joins the region of its consumers unless a path leads from it to the region through a node
+outside: then region and node would each wait for the other. (The algorithm is that of MindSpore's
+graph-kernel region pass; its check of circles is replaced by one over a topological order that is
 kept up to date as nodes merge, after Pearce and Kelly 2006.) `segments` says how many turns native
 code and the host need to take.
 
@@ -21,29 +21,29 @@ from .nodes import Graph, Node
 
 N = TypeVar("N", bound=Hashable)
 
-#: Of `clusters_of`: everything that has code.
+#: Of `regions_of`: everything that has code.
 ALL = 2
 
 _MOST_BITS = 1 << 14
 
 
-def clusters_of(
+def regions_of(
     graph: Graph, target: str = "cpu", level: int = ALL, singles: bool = True
 ) -> list[tuple[Node, ...]]:
-    """The clusters of a graph: connected nodes whose ops have code for a target.
+    """The regions of a graph: connected nodes whose ops have code for a target.
 
     Args:
-        graph: any graph; constants belong to no cluster, as they are data.
+        graph: any graph; constants belong to no region, as they are data.
         target: "cpu" or "cuda".
         level: how far to go: 0 takes arithmetic on elements, 1 also reductions and movement, 2 all
             that has code. Each op says its level when it is registered.
-        singles: whether a node alone is a cluster.
+        singles: whether a node alone is a region.
 
     >>> from tileloom.graph import ops
     >>> from tileloom.graph.nodes import Tensor, tensor_type
     >>> x = Tensor(tensor_type((4,), "float32"), "x")
     >>> y = ops.exp(ops.sort(ops.neg(ops.abs(x))))
-    >>> [[node.op.name for node in each] for each in clusters_of(Graph([x], [y]))]
+    >>> [[node.op.name for node in each] for each in regions_of(Graph([x], [y]))]
     [['abs', 'neg'], ['exp']]
     """
     nodes = [node for node in graph.nodes if node.op.name != "constant"]
@@ -52,14 +52,14 @@ def clusters_of(
         own = node.op.level(target)
         return own is not None and own <= level
 
-    return clusters(nodes, _producers, joins, singles=singles)
+    return regions(nodes, _producers, joins, singles=singles)
 
 
 def _producers(node: Node) -> list[Node]:
     return [t.node for t in node.inputs if t.node is not None and t.value is None]
 
 
-def clusters(
+def regions(
     nodes: Sequence[N],
     inputs: Callable[[N], Iterable[N]],
     joins: Callable[[N], bool],
@@ -72,16 +72,16 @@ def clusters(
     Args:
         nodes: producers before consumers.
         inputs: the nodes that a node reads; those not among `nodes` are ignored.
-        joins: whether a node may be in a cluster.
-        picks: whether a node only takes one of the results of its producer; it is in a cluster
+        joins: whether a node may be in a region.
+        picks: whether a node only takes one of the results of its producer; it is in a region
             with the producer or not at all.
-        singles: whether a node alone is a cluster.
+        singles: whether a node alone is a region.
 
-    Contracting every cluster to a node leaves a graph without circles, and no two clusters that
+    Contracting every region to a node leaves a graph without circles, and no two regions that
     are connected could be one.
 
     >>> reads = {"b": "a", "c": "a", "d": "bc"}
-    >>> clusters("abcd", lambda n: reads.get(n, ""), lambda n: n != "c")
+    >>> regions("abcd", lambda n: reads.get(n, ""), lambda n: n != "c")
     [('a',), ('b', 'd')]
     """
     number = {node: k for k, node in enumerate(nodes)}
@@ -111,10 +111,10 @@ def _numbers(k: int, sources: Iterable[N], number: dict[N, int]) -> list[int]:
 
 
 class _Contracted:
-    """The graph with clusters contracted to one of their nodes, and a topological order of it.
+    """The graph with regions contracted to one of their nodes, and a topological order of it.
 
     Attributes:
-        ins, outs: of each node that stands for itself or a cluster, what it reads and who reads it.
+        ins, outs: of each node that stands for itself or a region, what it reads and who reads it.
         rank: places in the order.
         own, above: the nodes that each stands for, and those that these need in the graph before
             contraction, as sets of bits; empty for graphs so large that they would not pay.
@@ -134,11 +134,11 @@ class _Contracted:
                 self.above[k] |= self.above[source] | self.own[source]
 
     def is_single(self, k: int) -> bool:
-        """Whether a node is in no cluster yet."""
+        """Whether a node is in no region yet."""
         return len(self.members[k]) == 1
 
     def members_in_order(self) -> list[list[int]]:
-        """The nodes of each cluster, by rank of the clusters."""
+        """The nodes of each region, by rank of the regions."""
         alive = sorted((self.rank[k], k) for k, members in enumerate(self.members) if members)
         return [sorted(self.members[k]) for _, k in alive]
 
@@ -162,7 +162,7 @@ class _Contracted:
             if inside:
                 hoped_for.discard(k)
                 kept.append(k)
-            # What a cluster reads cannot join that cluster: it was tried when it was made.
+            # What a region reads cannot join that region: it was tried when it was made.
             spoils = not inside or not self.is_single(k)
             for source in self.ins[k]:
                 if source not in seen:

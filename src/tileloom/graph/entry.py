@@ -10,7 +10,7 @@ from ..base.memory import plan_arena
 from ..expr import Call, Expr, StringImm, Var, const
 from ..tir import Buffer, BufferLoad, Evaluate, PrimFunc, make_buffer, seq
 from .nodes import Tensor
-from .symbols import formula_of
+from .symbols import polynomial_of
 
 if TYPE_CHECKING:
     from .program import Program, Segment
@@ -36,7 +36,7 @@ def connect_calls(program: Program, segment: Segment) -> None:
         offsets, segment.arena_bytes = plan_arena(sizes, lifetimes)
     segment.between = tuple(sizes)
     if program.space is not None or not program.device.has_entries:
-        segment.arena = tuple((formula_of(n), *lifetimes[t]) for t, n in sizes.items())
+        segment.arena = tuple((polynomial_of(n), *lifetimes[t]) for t, n in sizes.items())
     if program.device.has_entries:
         program.put(segment.name, _entry(program, segment, offsets))
 

@@ -102,7 +102,7 @@ are in `tileloom.graph.ops`. A *composite* op is one node of the graph until `ex
 the ops that its rule is written in; it is defined in one place, with float32 for narrower floats
 inside. A *builder* makes other ops at once. Gradients take the gradient by the result first.
 
-For each op: whether it is composite, and from which level on `clusters_of` takes it into a cluster
+For each op: whether it is composite, and from which level on `regions_of` takes it into a region
 on a CPU (0 arithmetic on elements, 1 also reductions and movement, 2 all that has code; `host` if
 it runs on the host).
 """

@@ -66,28 +66,28 @@ class SymInt:
     (2*batch, True, 9)
     """
 
-    __slots__ = ("_expr", "formula", "space")
+    __slots__ = ("_expr", "polynomial", "space")
 
-    def __init__(self, space: Space, formula: Polynomial) -> None:
+    def __init__(self, space: Space, polynomial: Polynomial) -> None:
         self.space = space
-        self.formula = formula
+        self.polynomial = polynomial
         self._expr: Expr | None = None
 
     @property
     def hint(self) -> int:
         """The value in this compilation, which nothing may depend on but speed."""
-        return self.formula.value(self.space.hints)
+        return self.polynomial.value(self.space.hints)
 
     @property
     def limits(self) -> tuple[int, int]:
         """The least and the greatest value, as far as is known."""
-        return self.space.between(self.formula)
+        return self.space.between(self.polynomial)
 
     @property
     def usual(self) -> int:
         """A value that estimates go by: within the limits, and the same in every compilation."""
         low, high = self.limits
-        return max(low, min(high, self.formula.value(self.space.typical)))
+        return max(low, min(high, self.polynomial.value(self.space.typical)))
 
     # ------------------------------------------------------------------ arithmetic
 
@@ -132,7 +132,7 @@ class SymInt:
         return other // self, other % self
 
     def __neg__(self) -> Any:
-        return wrap(self.space, -self.formula)
+        return wrap(self.space, -self.polynomial)
 
     def __pos__(self) -> SymInt:
         return self
@@ -170,13 +170,13 @@ class SymInt:
 
     def __eq__(self, other: object) -> bool:
         number = _number(other)
-        return NotImplemented if number is None else self.space.same(number, self.formula)
+        return NotImplemented if number is None else self.space.same(number, self.polynomial)
 
     def __ne__(self, other: object) -> bool:
         return not self == other
 
     def __hash__(self) -> int:
-        return hash(self.formula)
+        return hash(self.polynomial)
 
     def _not_less(self, a: Any, b: Any) -> Any:
         x, y = _number(a), _number(b)
@@ -192,7 +192,7 @@ class SymInt:
 
     def is_at_least(self, number: int) -> bool | None:
         """Whether it is not less; None if that depends, which decides nothing."""
-        return self.space.holds(self.formula - number)
+        return self.space.holds(self.polynomial - number)
 
     def _less(self, a: Any, b: Any) -> Any:
         x, y = _number(a), _number(b)
@@ -218,12 +218,12 @@ class SymInt:
     # ------------------------------------------------------------------ the value itself
 
     def __index__(self) -> int:
-        return self.space.fix(self.formula)
+        return self.space.fix(self.polynomial)
 
     __int__ = __index__
 
     def __float__(self) -> float:
-        return float(self.space.fix(self.formula))
+        return float(self.space.fix(self.polynomial))
 
     def __truediv__(self, other: Any) -> Any:
         return float(self) / other
@@ -246,17 +246,17 @@ class SymInt:
 
     def __tileloom_expr__(self) -> Expr:
         if self._expr is None:
-            self._expr = expr_of(self.formula, self.space.variables)
+            self._expr = expr_of(self.polynomial, self.space.variables)
             self._expr.memo[EXTENT] = self
         return self._expr
 
     def __repr__(self) -> str:
-        return repr(self.formula)
+        return repr(self.polynomial)
 
 
 def _number(value: Any) -> Number | None:
     if isinstance(value, SymInt):
-        return value.formula
+        return value.polynomial
     if isinstance(value, int):
         return int(value)
     if hasattr(value, "dtype") or isinstance(value, float) or not hasattr(value, "__index__"):
@@ -300,19 +300,19 @@ def _symbolic(extent: object) -> SymInt | None:
 def hint(extent: int) -> int:
     """An extent as estimates of cost take it: its value for sizes that may well occur."""
     found = _symbolic(extent)
-    return extent if found is None else found.formula.value(found.space.typical)
+    return extent if found is None else found.polynomial.value(found.space.typical)
 
 
-def formula_of(extent: int) -> Any:
+def polynomial_of(extent: int) -> Any:
     """An extent as the runtime evaluates it: a `Polynomial`, or a number."""
     found = _symbolic(extent)
-    return extent if found is None else found.formula
+    return extent if found is None else found.polynomial
 
 
 def bounds_of(extent: int) -> tuple[int, int]:
     """The least and the greatest value of an extent."""
     found = _symbolic(extent)
-    return (extent, extent) if found is None else found.space.between(found.formula)
+    return (extent, extent) if found is None else found.space.between(found.polynomial)
 
 
 def at_least(extent: int, number: int) -> bool | None:
@@ -326,7 +326,7 @@ def everywhere_at_least(extent: int, number: int) -> bool | None:
     found = _symbolic(extent)
     if found is None:
         return extent >= number
-    return found.space.holds_everywhere(found.formula - number)
+    return found.space.holds_everywhere(found.polynomial - number)
 
 
 def wide_expr(extent: int) -> Expr:
@@ -335,7 +335,7 @@ def wide_expr(extent: int) -> Expr:
     if found is None:
         return const(extent, "int64")
     wide = {name: var.astype("int64") for name, var in found.space.variables.items()}
-    return expr_of(found.formula, wide)
+    return expr_of(found.polynomial, wide)
 
 
 def smaller(a: int, b: int) -> int:
@@ -353,7 +353,7 @@ def _either(a: int, b: int, operation: Callable[[Number, Number], Number]) -> in
     if symbolic is None:
         return symbolic_number(operation(a, b))
     space = symbolic.space
-    first, second = formula_of(a), formula_of(b)
+    first, second = polynomial_of(a), polynomial_of(b)
     a_is_more = space.holds(first - second)
     if a_is_more or space.holds(second - first):
         bigger, other = (a, b) if a_is_more else (b, a)
@@ -379,7 +379,7 @@ def divisor_chain(numbers: Iterable[int]) -> list[int] | None:
 def chain_key(number: int) -> tuple[int, int]:
     """What numbers are sorted by of which each divides the next: degree, and a likely value."""
     found = _symbolic(number)
-    degree = 0 if found is None else max(len(monomial) for monomial, _ in found.formula.terms)
+    degree = 0 if found is None else max(len(monomial) for monomial, _ in found.polynomial.terms)
     return degree, hint(number)
 
 
@@ -408,7 +408,7 @@ def host_at(node: Node, sizes: Mapping[str, int]) -> Callable[[Sequence[Any]], S
 def at_sizes(value: Any, sizes: Mapping[str, int]) -> Any:
     """A nest of anything with numbers for extents."""
     if is_symbolic(value):
-        return value.formula.value(sizes)
+        return value.polynomial.value(sizes)
     if isinstance(value, dict):
         return {name: at_sizes(part, sizes) for name, part in value.items()}
     if isinstance(value, (list, tuple)):

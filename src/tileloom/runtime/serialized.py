@@ -277,12 +277,12 @@ class SerializedExecutable:
             constants,
             symbols,
             replaced=dict(header["replaced"]),
-            guards=tuple(map(_formula, header["guards"])),
+            guards=tuple(map(_polynomial, header["guards"])),
             buckets={
-                name: [(kernel, list(map(_formula, plain))) for kernel, plain in choice]
+                name: [(kernel, list(map(_polynomial, plain))) for kernel, plain in choice]
                 for name, choice in header["buckets"]
             },
-            numbers={name: tuple(map(_formula, plain)) for name, plain in header["numbers"]},
+            numbers={name: tuple(map(_polynomial, plain)) for name, plain in header["numbers"]},
         )
         return program, data[offset:]
 
@@ -300,7 +300,7 @@ def _plain(value: Value | Operand) -> list[Any]:
     return [number, [plain_number(n) for n in value.shape], str(value.dtype)]
 
 
-def _formula(plain: Any) -> Any:
+def _polynomial(plain: Any) -> Any:
     return Polynomial.of(plain)
 
 

@@ -27,7 +27,7 @@ CHANGES = (0, 1, -1, 3, None)
 
 @pytest.fixture(autouse=True)
 def evaluated(monkeypatch):
-    monkeypatch.setattr("tileloom.frontend.onnx.dynamic.compile_family", Evaluated)
+    monkeypatch.setattr("tileloom.frontend.onnx.dynamic.compile_polymorphic", Evaluated)
     monkeypatch.setattr(
         "tileloom.frontend.onnx.session.make_executable",
         lambda graph, target, device, checks: make_executable(graph, REFERENCE, None, checks),

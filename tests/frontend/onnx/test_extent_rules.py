@@ -22,7 +22,7 @@ from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Node, Tensor, tensor_type
 from tileloom.graph.run import run
 from tileloom.graph.space import Space
-from tileloom.graph.symbols import formula_of, is_symbolic, symbol
+from tileloom.graph.symbols import is_symbolic, polynomial_of, symbol
 
 PROVES = Judge(decides=False)
 A, B = np.array([[7, 2, 9], [4, 12, 1]]), np.array([3, 1, 2])
@@ -138,7 +138,7 @@ def test_formulas(build: Build, values: Any, formula: Any) -> None:
     else:
         found, wanted = evaluate(node, cells, PROVES).item(), formula(n, m)
         assert is_symbolic(found) == is_symbolic(wanted)
-        assert formula_of(found) == formula_of(wanted)
+        assert polynomial_of(found) == polynomial_of(wanted)
 
 
 @pytest.mark.parametrize(

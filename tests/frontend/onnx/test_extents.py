@@ -21,7 +21,7 @@ onnxruntime = pytest.importorskip("onnxruntime")
 
 @pytest.fixture(autouse=True)
 def evaluated(monkeypatch):
-    monkeypatch.setattr("tileloom.frontend.onnx.dynamic.compile_family", Evaluated)
+    monkeypatch.setattr("tileloom.frontend.onnx.dynamic.compile_polymorphic", Evaluated)
 
 
 def arrays(session: Model, sizes: Mapping[str, int]) -> dict[str, np.ndarray]:

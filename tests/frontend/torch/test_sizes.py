@@ -18,7 +18,7 @@ from torch.utils._sympy import functions  # noqa: E402
 
 from tileloom.base.errors import UnsupportedError  # noqa: E402
 from tileloom.frontend.torch import report, specialize  # noqa: E402
-from tileloom.frontend.torch.formulas import extent_of  # noqa: E402
+from tileloom.frontend.torch.size_expressions import extent_of  # noqa: E402
 from tileloom.graph.space import Space  # noqa: E402
 from tileloom.graph.symbols import at_sizes, symbol  # noqa: E402
 
@@ -318,22 +318,22 @@ FORMULAS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("formula", FORMULAS, ids=str)
-def test_formulas(formula) -> None:
+@pytest.mark.parametrize("expression", FORMULAS, ids=str)
+def test_formulas(expression) -> None:
     space = Space()
     known = {N: symbol(space, "n", 1, 1000, 6), M: symbol(space, "m", 1, 1000, 4)}
-    found = extent_of(formula, known)
+    found = extent_of(expression, known)
     for n, m in ((1, 1), (2, 7), (13, 4), (1000, 999)):
-        assert at_sizes(found, {"n": n, "m": m}) == int(formula.subs({N: n, M: m}))
+        assert at_sizes(found, {"n": n, "m": m}) == int(expression.subs({N: n, M: m}))
 
 
 @pytest.mark.parametrize(
-    "formula",
+    "expression",
     [sympy.Symbol("u0", integer=True) + 1, functions.FloorDiv(N, M - 1), N**5, sympy.sqrt(N)],
     ids=str,
 )
-def test_formulas_that_are_refused(formula) -> None:
+def test_formulas_that_are_refused(expression) -> None:
     space = Space()
     known = {N: symbol(space, "n", 1, 9, 6), M: symbol(space, "m", 1, 9, 4)}
     with pytest.raises(UnsupportedError):
-        extent_of(formula, known)
+        extent_of(expression, known)

@@ -95,7 +95,7 @@ def _is_odd(k: Lanes, quarter: Val) -> Val:
     return (quarter & 1).equals(1)
 
 
-def _turned(k: Lanes, size: Val, quarter: Val) -> Val:
+def _signed(k: Lanes, size: Val, quarter: Val) -> Val:
     """`size`, negative in the second half of the turn."""
     return k.from_bits(k.bits_of(size) ^ ((quarter & 2) << (k.bits - 2)))
 
@@ -104,14 +104,14 @@ def sin(k: Lanes, x: Val, fast: bool) -> Val:
     """The sine."""
     angle, sine, cosine = _both(k, x)
     size = k.select(_is_odd(k, angle.quarter), cosine, sine)
-    return k.select(x.equals(0.0), x, _turned(k, size, angle.quarter))
+    return k.select(x.equals(0.0), x, _signed(k, size, angle.quarter))
 
 
 def cos(k: Lanes, x: Val, fast: bool) -> Val:
     """The cosine."""
     angle, sine, cosine = _both(k, x)
     size = k.select(_is_odd(k, angle.quarter), sine, cosine)
-    return _turned(k, size, angle.quarter + 1)
+    return _signed(k, size, angle.quarter + 1)
 
 
 def tan(k: Lanes, x: Val, fast: bool) -> Val:

@@ -129,7 +129,7 @@ class DynamicCompiled(Compiled):
         try:
             graph, outcome = self._trace(tree, tuple(open_leaves))
             graph = with_failures(graph, outcome.checks)
-            return driver.compile_family(graph, self.target, self.device), outcome
+            return driver.compile_polymorphic(graph, self.target, self.device), outcome
         except UserError as error:
             if not space.fixed:
                 raise

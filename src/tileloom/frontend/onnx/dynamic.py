@@ -23,17 +23,17 @@ import numpy as np
 from ...base.cached import cached_property
 from ...base.errors import InternalError, UserError
 from ...base.polynomial import value_of
-from ...driver import compile_family
+from ...driver import compile_polymorphic
 from ...graph.checks import Check, checked, with_failures
 from ...graph.nodes import Graph, Tensor, TensorType
 from ...graph.space import Space
-from ...graph.symbols import at_sizes, formula_of, symbol
+from ...graph.symbols import at_sizes, polynomial_of, symbol
 from ..jit.dims import Dim
 from .elements import is_graph_type
 from .executor import looks
 from .fold import LARGEST_TENSOR, check_size
 from .importer import Imported, Importer, NeedsValue
-from .sizes import Bound, formula
+from .sizes import Bound, evaluate_label
 from .source import Source
 from .ties import Ties, alike, hold, pin, sums, value
 from .values import Datum
@@ -81,7 +81,7 @@ class Program:
     @cached_property
     def _by_size(self) -> dict[Any, TensorType]:
         """A type for each number of bytes that tensors have."""
-        return {formula_of(t.type.nbytes): t.type for n in self.graph.nodes for t in n.outputs}
+        return {polynomial_of(t.type.nbytes): t.type for n in self.graph.nodes for t in n.outputs}
 
     def nbytes(self, sizes: Mapping[str, int]) -> int:
         """The bytes of all tensors that it makes."""
@@ -222,7 +222,7 @@ class Dynamic:
             checks = draft.imported.checks if looks(self._target) else ()
             try:
                 graph = with_failures(draft.graph, checks)
-                executable = compile_family(graph, self._target, self._device)
+                executable = compile_polymorphic(graph, self._target, self._device)
             except UserError:
                 ties = _pinned(draft.symbols, draft.space, call, draft.ties)
                 if ties == draft.ties:
@@ -299,7 +299,7 @@ def _sizes(
         sizes |= {dim: n for dim, n in zip(axes, arrays[name].shape) if isinstance(dim, str)}
     plain = {label: size for label, size in sizes.items() if label.isidentifier()}
     for label in sizes.keys() - plain.keys():
-        said = formula(label, plain)
+        said = evaluate_label(label, plain)
         if said is not None and sizes.pop(label) != said:
             return None
     return sizes
@@ -309,7 +309,7 @@ def _shape(axes: Sequence[int | str], extents: Mapping[str, int]) -> tuple[int, 
     def extent(dim: int | str) -> int:
         if isinstance(dim, int):
             return dim
-        found = extents[dim] if dim in extents else formula(dim, extents)
+        found = extents[dim] if dim in extents else evaluate_label(dim, extents)
         if found is None:
             raise InternalError(f"dimension {dim!r} has no size")
         return found

@@ -100,7 +100,7 @@ class Judge:
             raise Unknown
         if known is None:
             space: Space = number.space
-            known = space.decide(number.formula)
+            known = space.decide(number.polynomial)
         return known
 
     def is_zero(self, number: Any) -> bool:
@@ -112,7 +112,7 @@ class Judge:
             return False
         if self.not_negative(number - 1) or self.not_negative(-number - 1):
             return False
-        if is_symbolic(number) and len(number.formula.names) == 1:
+        if is_symbolic(number) and len(number.polynomial.names) == 1:
             int(number)  # a size that is known is a constant, wherever it stands
         return True
 

@@ -94,10 +94,10 @@ def _natural(name: str, given: Any) -> int:
     return int(given)
 
 
-def formula(label: str, known: Mapping[str, int]) -> int | None:
+def evaluate_label(label: str, known: Mapping[str, int]) -> int | None:
     """The value of a label that is a formula of known ones, else None.
 
-    >>> formula("past + 1", {"past": 4}), formula("batch size", {"batch": 4})
+    >>> evaluate_label("past + 1", {"past": 4}), evaluate_label("batch size", {"batch": 4})
     (5, None)
     """
     try:

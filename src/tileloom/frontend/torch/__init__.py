@@ -3,7 +3,7 @@
 backend      what `torch.compile` calls; AOTAutograd traces, takes apart, differentiates
 parts        the graph cut by operators without a rule   (registry, call, ops/)
 assemble     parts compiled and joined                   (layout, kernel)
-specialize   programs for graphs with symbolic sizes   (sizes, formulas, guards; sized)
+specialize   programs for graphs with symbolic sizes   (sizes, size_expressions, guards; sized)
 report       what was left to PyTorch
 """
 

@@ -12,7 +12,7 @@ from torch import fx
 
 from ...base.errors import UnsupportedError
 from ...graph.nodes import Graph, reachable
-from ...graph.symbols import formula_of, is_symbolic
+from ...graph.symbols import is_symbolic, polynomial_of
 from .frozen import FrozenPart, freeze
 from .kernel import CompiledPart
 from .layout import Export, export, order_of
@@ -146,7 +146,7 @@ class _Joiner:
             return extent
         if extent in self.given:
             return self.given[extent]
-        place = self.numbers.place(formula_of(extent))
+        place = self.numbers.place(polynomial_of(extent))
         return self.graph.call_function(operator.getitem, (self.computed, place))
 
     # ------------------------------------------------------------------ what leaves the parts

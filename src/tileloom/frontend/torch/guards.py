@@ -12,8 +12,8 @@ from torch.utils._sympy import functions
 from ...base.errors import UnsupportedError
 from ...base.polynomial import value_of
 from ...graph.space import Space
-from ...graph.symbols import formula_of
-from .formulas import extent_of
+from ...graph.symbols import polynomial_of
+from .size_expressions import extent_of
 
 #: Neighbours of a size that are looked at to find out what it is a multiple of.
 _MOST_TRIED = 16
@@ -23,7 +23,7 @@ ORDERS = (sympy.Ge, sympy.Gt, sympy.Le, sympy.Lt)
 def assume(space: Space, fact: Any, known: Mapping[Any, int]) -> None:
     """Tell the space what a guard of PyTorch says, which holds for the sizes at hand."""
     try:
-        less, more = (formula_of(extent_of(part, known)) for part in (fact.lts, fact.gts))
+        less, more = (polynomial_of(extent_of(part, known)) for part in (fact.lts, fact.gts))
     except UnsupportedError:
         return
     strictly = isinstance(fact, (sympy.Gt, sympy.Lt))
@@ -38,15 +38,15 @@ def is_number(fact: Any) -> bool:
 
 
 def equate(space: Space, fact: Any, known: dict[Any, int]) -> None:
-    """Take a formula for the number that it is in all calls of this graph."""
+    """Take a polynomial for the number that it is in all calls of this graph."""
     try:
-        formula = formula_of(extent_of(fact.lhs, known))
+        polynomial = polynomial_of(extent_of(fact.lhs, known))
     except UnsupportedError:
         return
     number = int(fact.rhs)
-    if value_of(formula, space.hints) == number:
-        space.decide(formula - number)
-        space.decide(number - formula)
+    if value_of(polynomial, space.hints) == number:
+        space.decide(polynomial - number)
+        space.decide(number - polynomial)
         known[fact.lhs] = number
 
 

@@ -53,7 +53,7 @@ class SizedPart:
         self.graph = graph
         watch(graph)
         self._place = place
-        self.program = driver.compile_family(graph, place.target, place.device)
+        self.program = driver.compile_polymorphic(graph, place.target, place.device)
         self._exports, self._unsure, self._binding = exports, unsure, binding
         self._runs: dict[tuple[int, ...], Run] = {}
 
@@ -82,13 +82,13 @@ class Numbers:
 
     def __init__(self, binding: Binding | None) -> None:
         self.__name__ = named()
-        self.formulas: dict[Polynomial, int] = {}
+        self.polynomials: dict[Polynomial, int] = {}
         self._binding = binding
         self._known: dict[tuple[int, ...], tuple[int, ...]] = {}
 
-    def place(self, formula: Polynomial) -> int:
-        """Where in the result the value of a formula is."""
-        return self.formulas.setdefault(formula, len(self.formulas))
+    def place(self, polynomial: Polynomial) -> int:
+        """Where in the result the value of a polynomial is."""
+        return self.polynomials.setdefault(polynomial, len(self.polynomials))
 
     def __call__(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
         found = self._known.get(numbers)
@@ -96,6 +96,6 @@ class Numbers:
             if len(self._known) >= MOST_SIZES:
                 self._known.clear()
             sizes: Any = {} if self._binding is None else self._binding.sizes(numbers)
-            found = tuple(formula.value(sizes) for formula in self.formulas)
+            found = tuple(polynomial.value(sizes) for polynomial in self.polynomials)
             self._known[numbers] = found
         return found

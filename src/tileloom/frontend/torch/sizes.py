@@ -19,9 +19,9 @@ from ...base.errors import UnsupportedError
 from ...base.polynomial import Polynomial
 from ...graph.nodes import Tensor, TensorType
 from ...graph.space import Space
-from ...graph.symbols import at_sizes, bounds_of, formula_of, is_symbolic, symbol
-from .formulas import extent_of, scalar_of
+from ...graph.symbols import at_sizes, bounds_of, is_symbolic, polynomial_of, symbol
 from .guards import ORDERS, assume, equate, factors_of, is_number, stated
+from .size_expressions import extent_of, scalar_of
 from .types import check_dense, kind_of
 
 #: Sizes are 32-bit numbers in kernels.
@@ -44,14 +44,14 @@ class NumbersNeededError(Exception):
 
 def need_numbers(extents: Iterable[Any], reason: str) -> None:
     """Refuse symbols among extents, for a reason, and have all compiled again with numbers."""
-    names = {name for n in extents if is_symbolic(n) for name in formula_of(n).names}
+    names = {name for n in extents if is_symbolic(n) for name in polynomial_of(n).names}
     if names:
         raise NumbersNeededError(names, reason)
 
 
 def need_numbers_of(space: Space) -> None:
     """Refuse symbols that are taken for numbers already."""
-    names = {name for formula in space.fixed for name in formula.names}
+    names = {name for polynomial in space.fixed for name in polynomial.names}
     if names:
         raise NumbersNeededError(names, "sizes are used as numbers")
 
@@ -87,20 +87,20 @@ class Sizes:
         """
         if isinstance(size, int):
             return size
-        formula = size.node.expr
-        found = self._found.get(formula)
+        expression = size.node.expr
+        found = self._found.get(expression)
         if found is None:
-            found = self._found[formula] = extent_of(formula, self._known)
+            found = self._found[expression] = extent_of(expression, self._known)
         return found
 
     def scalar(self, value: Any) -> Any:
         """A `torch.SymInt` as an extent, a `torch.SymFloat` as a tensor without dimensions."""
         if isinstance(value, torch.SymInt):
             return self.extent(value)
-        formula = value.node.expr
-        if formula not in self._scalars:
-            self._scalars[formula] = scalar_of(formula, self._known)
-        return self._scalars[formula]
+        expression = value.node.expr
+        if expression not in self._scalars:
+            self._scalars[expression] = scalar_of(expression, self._known)
+        return self._scalars[expression]
 
     def holds(self, value: Any) -> bool:
         """Whether a value is a symbolic number with a formula here."""
@@ -122,7 +122,7 @@ class Sizes:
         shape = tuple(map(self.extent, value.shape))
         for extent in shape:
             if is_symbolic(extent) and bounds_of(extent)[0] < 1:
-                self.perhaps_zero[formula_of(extent)] = None
+                self.perhaps_zero[polynomial_of(extent)] = None
         return TensorType(shape, kind_of(value.dtype))
 
     def strides(self, value: Any) -> tuple[int, ...] | None:

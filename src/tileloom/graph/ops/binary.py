@@ -42,8 +42,8 @@ from ...expr import (
 from ..nodes import Tensor, TensorType
 from ..op import Array, Attrs, apply1
 from .common import (
+    ComputeBody,
     DTypeClass,
-    Formula,
     Operand,
     Types,
     broadcast_shapes,
@@ -64,7 +64,7 @@ def _binary(
     name: str,
     accepted: DTypeClass,
     reference: Callable[[Array, Array], Any],
-    body: Formula | type[BinaryOp],
+    body: ComputeBody | type[BinaryOp],
     commutative: bool = False,
     makes_bool: bool = False,
 ) -> None:
@@ -81,7 +81,7 @@ def _binary(
     define(name, "elementwise", infer, evaluate, rule, commutative=commutative)
 
 
-def _operator(op: type[BinaryOp]) -> Formula:
+def _operator(op: type[BinaryOp]) -> ComputeBody:
     if op in (Add, Sub, Mul):
         return lambda a, b: wrapping(op, a, b)
     return lambda a, b: binary(op, a, b)
@@ -90,7 +90,7 @@ def _operator(op: type[BinaryOp]) -> Formula:
 # ---------------------------------------------------------------------------- formulas
 
 
-def _integer_division(op: type[BinaryOp]) -> Formula:
+def _integer_division(op: type[BinaryOp]) -> ComputeBody:
     """Quotient or remainder that never divides by 0 or overflows: the hardware would trap."""
     quotient = op in (Div, FloorDiv)
 
@@ -135,7 +135,7 @@ def _float_floor_divide(a: Expr, b: Expr) -> Expr:
     return te.select(binary(EQ, b, zero), a / b, result)
 
 
-def _by_class(of_floats: Formula, of_integers: Formula) -> Formula:
+def _by_class(of_floats: ComputeBody, of_integers: ComputeBody) -> ComputeBody:
     wide = in_float32(of_floats)
     return lambda a, b: wide(a, b) if a.dtype.is_float else of_integers(a, b)
 
@@ -161,7 +161,7 @@ def _integer_power(a: Expr, b: Expr) -> Expr:
     return te.select(binary(LT, b, zero), inverse, result)
 
 
-def _shift(name: str) -> Formula:
+def _shift(name: str) -> ComputeBody:
     """Shifts by the width or more, or by less than 0, shift everything out, as in NumPy."""
 
     def body(a: Expr, b: Expr) -> Expr:
@@ -179,11 +179,11 @@ def _shift(name: str) -> Formula:
     return body
 
 
-def _of_bools(logical: type[BinaryOp], op: type[BinaryOp]) -> Formula:
+def _of_bools(logical: type[BinaryOp], op: type[BinaryOp]) -> ComputeBody:
     return lambda a, b: binary(logical if a.dtype.is_bool else op, a, b)
 
 
-def _order(op: type[BinaryOp]) -> Formula:
+def _order(op: type[BinaryOp]) -> ComputeBody:
     """A comparison in which False comes before True."""
 
     def body(a: Expr, b: Expr) -> Expr:

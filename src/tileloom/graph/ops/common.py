@@ -33,7 +33,7 @@ from ..symbols import at_least, is_symbolic, symbolic_number
 
 P = ParamSpec("P")
 R = TypeVar("R")
-Formula = Callable[..., Any]
+ComputeBody = Callable[..., Any]
 Types = Sequence[TensorType]
 Scalar = bool | int | float  # or an extent that is symbolic
 #: What an op accepts as an operand: a tensor, or a number of the other operands' type.
@@ -75,12 +75,14 @@ def define(
                 for result, type_ in zip(results, types, strict=True)
             ]
 
-    def formulas(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> Sequence[te.Tensor]:
+    def compute_rule(
+        inputs: Sequence[te.Tensor], attrs: Attrs, types: Types
+    ) -> Sequence[te.Tensor]:
         if compute is None or all(type_.size == 0 for type_ in types):
             return [fill(type_, 0, name) for type_ in types]
         return compute(inputs, attrs, types)
 
-    rule = None if compute is None else formulas
+    rule = None if compute is None else compute_rule
     return register(Op(name, kind, infer, exact, rule, expand, commutative, levels, steps))
 
 
@@ -263,7 +265,9 @@ def index_kind(count: int) -> str:
     return "int64" if at_least(count, 1 << 31) else "int32"
 
 
-def formula(type_: TensorType, body: Formula, name: str, axes: Sequence[Any] = ()) -> te.Tensor:
+def compute_tensor(
+    type_: TensorType, body: ComputeBody, name: str, axes: Sequence[Any] = ()
+) -> te.Tensor:
     """The tensor whose element `i...` is `body(*i)`, a reduction over `axes` if there are any."""
     shape = extents(type_.shape, axes)
     result: te.Tensor = te.compute(shape, lambda *i: body(*i), name=name)
@@ -272,7 +276,7 @@ def formula(type_: TensorType, body: Formula, name: str, axes: Sequence[Any] = (
 
 def fill(type_: TensorType, value: Scalar, name: str) -> te.Tensor:
     """A tensor of one value."""
-    return formula(type_, lambda *i: const(value, type_.dtype), name)
+    return compute_tensor(type_, lambda *i: const(value, type_.dtype), name)
 
 
 def element(source: te.Tensor, index: Sequence[Any], shape: Sequence[int]) -> Expr:
@@ -283,14 +287,14 @@ def element(source: te.Tensor, index: Sequence[Any], shape: Sequence[int]) -> Ex
     return source(*(const(0, i.dtype) if n == 1 and out != 1 else i for n, out, i in pairs))
 
 
-def elementwise(body: Formula, name: str) -> Compute:
+def elementwise(body: ComputeBody, name: str) -> Compute:
     """The compute rule of an op that applies `body` to the broadcast operands."""
 
     def compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> Sequence[te.Tensor]:
         def at(*index: Any) -> Any:
             return body(*(element(source, index, types[0].shape) for source in inputs))
 
-        return [formula(types[0], at, name)]
+        return [compute_tensor(types[0], at, name)]
 
     return compute
 
@@ -321,19 +325,19 @@ def reduce_axes(sizes: Sequence[int], *counts: int) -> list[Any]:
 
 
 def accumulate(
-    type_: TensorType, reducer: te.Reducer, source: Formula, axes: Sequence[Any], name: str
+    type_: TensorType, reducer: te.Reducer, source: ComputeBody, axes: Sequence[Any], name: str
 ) -> te.Tensor:
     """The reduction of `source(*i)` over `axes`, in float32 when the type is narrower."""
     wide = te.accumulator(type_.dtype)
     total = TensorType(type_.shape, wide)
     if any(axis.dom.extent is const(0, axis.dom.extent.dtype) for axis in axes):
-        return formula(type_, lambda *i: reducer.combiner(type_.dtype).identity[0], name)
+        return compute_tensor(type_, lambda *i: reducer.combiner(type_.dtype).identity[0], name)
 
     def body(*index: Any) -> Any:
         value = source(*index).astype(wide)
         return reducer(value, axis=axes) if axes else value
 
-    result = formula(total, body, name, axes)
+    result = compute_tensor(total, body, name, axes)
     if wide is type_.dtype:
         return result
-    return formula(type_, lambda *i: result(*i).astype(type_.dtype), f"{name}_cast")
+    return compute_tensor(type_, lambda *i: result(*i).astype(type_.dtype), f"{name}_cast")

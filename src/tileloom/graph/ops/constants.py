@@ -16,11 +16,11 @@ from .common import (
     Scalar,
     Types,
     builder,
+    compute_tensor,
     constant,
     define,
     extent,
     fill,
-    formula,
     normalize_axis,
 )
 from .shape import broadcast_to
@@ -61,7 +61,7 @@ def _reference_iota(arrays: Sequence[Array], attrs: Attrs, types: Types) -> list
 
 def _compute_iota(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te.Tensor]:
     kind, axis = types[0].dtype, attrs["axis"]
-    return [formula(types[0], lambda *i: i[axis].astype(kind), "iota")]
+    return [compute_tensor(types[0], lambda *i: i[axis].astype(kind), "iota")]
 
 
 define("iota", "injective", _infer_iota, _reference_iota, _compute_iota)
@@ -72,7 +72,9 @@ def _infer_extent(types: Types, attrs: Attrs) -> list[TensorType]:
 
 
 def _compute_extent(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te.Tensor]:
-    return [formula(types[0], lambda: const(attrs["value"]).astype(types[0].dtype), "extent")]
+    return [
+        compute_tensor(types[0], lambda: const(attrs["value"]).astype(types[0].dtype), "extent")
+    ]
 
 
 define(

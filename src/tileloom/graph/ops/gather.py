@@ -24,9 +24,9 @@ from .common import (
     builder,
     check_dtype,
     check_rank,
+    compute_tensor,
     constant,
     define,
-    formula,
     index_kind,
     normalize_axis,
     product,
@@ -85,7 +85,7 @@ def _compute_gather(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> 
         place = _bound(indices(*index[axis : axis + rank]), extent)
         return data(*index[:axis], place, *index[axis + rank :])
 
-    return [formula(types[0], body, "gather")]
+    return [compute_tensor(types[0], body, "gather")]
 
 
 define("gather", "injective", _infer_gather, _reference_gather, _compute_gather)
@@ -121,7 +121,7 @@ def _compute_elements(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -
         at[axis] = _bound(indices(*index), data.static_shape[axis])
         return data(*at)
 
-    return [formula(types[0], body, "gather_elements")]
+    return [compute_tensor(types[0], body, "gather_elements")]
 
 
 define("gather_elements", "injective", _infer_elements, _reference_elements, _compute_elements)
@@ -162,7 +162,7 @@ def _compute_nd(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list
         place = [_bound(indices(*index[:rank], k), shape[batch + k]) for k in range(depth)]
         return data(*index[:batch], *place, *index[rank:])
 
-    return [formula(types[0], body, "gather_nd")]
+    return [compute_tensor(types[0], body, "gather_nd")]
 
 
 define("gather_nd", "injective", _infer_nd, _reference_nd, _compute_nd)

@@ -13,7 +13,7 @@ from ...expr import GE, LT, Expr, Max, Min, binary, const
 from ..nodes import Tensor, TensorType, as_extent
 from ..op import Array, Attrs, apply1
 from ..symbols import larger
-from .common import Scalar, Types, builder, define, formula
+from .common import Scalar, Types, builder, compute_tensor, define
 from .shape import strided_slice
 
 Pads = Sequence[tuple[int, int]]
@@ -85,7 +85,7 @@ def _compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te
 
     if mode == "constant":
         return [pad_with(source, pads, const(attrs["value"], types[0].dtype), types[0], "pad")]
-    return [formula(types[0], repeated, "pad")]
+    return [compute_tensor(types[0], repeated, "pad")]
 
 
 def pad_with(source: te.Tensor, pads: Pads, value: Expr, type_: TensorType, name: str) -> te.Tensor:
@@ -102,7 +102,7 @@ def pad_with(source: te.Tensor, pads: Pads, value: Expr, type_: TensorType, name
         at = [i - low for i, (low, _) in zip(index, pads, strict=True)]
         return te.if_then_else(inside, source(*at), value)
 
-    return formula(type_, body, name)
+    return compute_tensor(type_, body, name)
 
 
 define("pad", "injective", _infer, _reference, _compute)

@@ -20,11 +20,11 @@ from .common import (
     accumulate,
     check_dtype,
     check_rank,
+    compute_tensor,
     constant,
     define,
     double,
     extents,
-    formula,
     product,
     reduce_axes,
 )
@@ -190,7 +190,10 @@ def _compute_indices(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) ->
         return te.argmax((number, value), axis=ks)
 
     place, best = te.compute(extents(types[0].shape, ks), lambda *i: body(*i), name="max_pool")
-    return [best, formula(types[1], lambda *i: place(*i).astype("int64"), "max_pool_indices")]
+    return [
+        best,
+        compute_tensor(types[1], lambda *i: place(*i).astype("int64"), "max_pool_indices"),
+    ]
 
 
 def _indices_steps(types: Types, attrs: Attrs, outputs: Types) -> int:

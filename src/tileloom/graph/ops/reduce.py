@@ -19,10 +19,10 @@ from .common import (
     accumulate,
     builder,
     check_dtype,
+    compute_tensor,
     define,
     double,
     extents,
-    formula,
     normalize_axes,
     normalize_axis,
     product,
@@ -148,7 +148,7 @@ def _arg(name: str, reference: Callable[..., Any], reducer: te.Reducer) -> None:
             return reducer((k, best), axis=ks)
 
         place = te.compute(extents(types[0].shape, ks), lambda *i: value(*i), name=name)[0]
-        return [formula(types[0], lambda *i: place(*i).astype("int64"), f"{name}_cast")]
+        return [compute_tensor(types[0], lambda *i: place(*i).astype("int64"), f"{name}_cast")]
 
     define(name, "reduction", _infer_arg, evaluate, compute, levels={"": 2})
 

@@ -21,9 +21,9 @@ from .common import (
     Types,
     broadcast_shapes,
     builder,
+    compute_tensor,
     define,
     element,
-    formula,
     normalize_axes,
     normalize_axis,
     product,
@@ -72,7 +72,7 @@ def _compute_reshape(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) ->
                                [inner[i] for i in ins])  # fmt: skip
         return source(*read)
 
-    return [formula(types[0], body, "reshape")]
+    return [compute_tensor(types[0], body, "reshape")]
 
 
 def _flatten(index: Sequence[Any], shape: Sequence[int]) -> Any:
@@ -132,7 +132,7 @@ def _infer_transpose(types: Types, attrs: Attrs) -> list[TensorType]:
 def _compute_transpose(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te.Tensor]:
     perm = attrs["perm"]
     place = [perm.index(axis) for axis in range(len(perm))]
-    return [formula(types[0], lambda *i: inputs[0](*(i[k] for k in place)), "transpose")]
+    return [compute_tensor(types[0], lambda *i: inputs[0](*(i[k] for k in place)), "transpose")]
 
 
 define(
@@ -165,7 +165,7 @@ def _infer_broadcast(types: Types, attrs: Attrs) -> list[TensorType]:
 
 def _compute_broadcast(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te.Tensor]:
     shape = types[0].shape
-    return [formula(types[0], lambda *i: element(inputs[0], i, shape), "broadcast_to")]
+    return [compute_tensor(types[0], lambda *i: element(inputs[0], i, shape), "broadcast_to")]
 
 
 define(
@@ -214,7 +214,7 @@ def _compute_slice(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> l
     def body(*index: Any) -> Expr:
         return inputs[0](*(start + i * step for i, (start, step) in zip(index, pairs, strict=True)))
 
-    return [formula(types[0], body, "slice")]
+    return [compute_tensor(types[0], body, "slice")]
 
 
 # A strided slice costs nothing in a kernel that computes with it.
@@ -298,7 +298,7 @@ def _compute_concat(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> 
             result = te.if_then_else(inside, read(k), result)
         return result
 
-    return [formula(types[0], body, "concat")]
+    return [compute_tensor(types[0], body, "concat")]
 
 
 define(

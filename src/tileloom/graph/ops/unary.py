@@ -14,8 +14,8 @@ from ...expr import EQ, GT, LT, Call, Expr, Max, Mul, Sub, binary, cast, const
 from ..nodes import Tensor, TensorType
 from ..op import Array, Attrs, Infer, apply1
 from .common import (
+    ComputeBody,
     DTypeClass,
-    Formula,
     Types,
     check_dtype,
     define,
@@ -39,7 +39,7 @@ def _unary(
     name: str,
     accepted: DTypeClass,
     reference: Callable[[Array], Any],
-    body: Formula,
+    body: ComputeBody,
     makes_bool: bool = False,
 ) -> None:
     def evaluate(arrays: Sequence[Array], attrs: Attrs, types: Types) -> list[Any]:
@@ -49,7 +49,7 @@ def _unary(
     define(name, "elementwise", infer, evaluate, elementwise(body, name))
 
 
-def in_float32(body: Formula) -> Formula:
+def in_float32(body: ComputeBody) -> ComputeBody:
     """The formula computed in float32 where the operands are narrower floats."""
 
     def widened(*args: Expr) -> Expr:
@@ -60,16 +60,16 @@ def in_float32(body: Formula) -> Formula:
     return widened
 
 
-def _intrinsic(name: str) -> Formula:
+def _intrinsic(name: str) -> ComputeBody:
     return in_float32(lambda x: te.call(name, x))
 
 
-def _rounding(name: str) -> Formula:
+def _rounding(name: str) -> ComputeBody:
     exact = _intrinsic(name)
     return lambda x: exact(x) if x.dtype.is_float else x
 
 
-def _classify(name: str, of_integers: bool) -> Formula:
+def _classify(name: str, of_integers: bool) -> ComputeBody:
     def body(x: Expr) -> Expr:
         if not x.dtype.is_float:
             return const(of_integers)

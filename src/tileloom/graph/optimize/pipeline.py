@@ -15,7 +15,7 @@ from .slices import SLICES
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class RuleFamily:
     """Rules with one purpose; `fold` and `share` are part of the walk itself."""
 
     name: str
@@ -23,19 +23,19 @@ class Family:
     rules: tuple[Rule, ...] = ()
 
 
-PIPELINE: tuple[Family, ...] = (
-    Family("fold", "what is made of constants alone becomes a constant"),
-    Family("share", "equal nodes become one, and so do equal outputs"),
-    Family("broadcasts", "explicit broadcasts go where the consumer repeats values by itself, "
+PIPELINE: tuple[RuleFamily, ...] = (
+    RuleFamily("fold", "what is made of constants alone becomes a constant"),
+    RuleFamily("share", "equal nodes become one, and so do equal outputs"),
+    RuleFamily("broadcasts", "explicit broadcasts go where the consumer repeats values by itself, "
            "else behind the work", BROADCASTS),
-    Family("reshapes", "pairs of reshapes and of transposes merge, idle ones go", RESHAPES),
-    Family("casts", "casts collapse, and move to where data is narrow", CASTS),
-    Family("slices", "slices and concatenations undo each other", SLICES),
-    Family("reductions", "axes get one form, nested reductions merge, common factors move out",
+    RuleFamily("reshapes", "pairs of reshapes and of transposes merge, idle ones go", RESHAPES),
+    RuleFamily("casts", "casts collapse, and move to where data is narrow", CASTS),
+    RuleFamily("slices", "slices and concatenations undo each other", SLICES),
+    RuleFamily("reductions", "axes get one form, nested reductions merge, common factors move out",
            REDUCTIONS),
-    Family("products", "matrix products read transposed operands in place", PRODUCTS),
-    Family("selects", "choices and logic with known answers", SELECTS),
-    Family("arithmetic", "algebra of numbers", ARITHMETIC),
+    RuleFamily("products", "matrix products read transposed operands in place", PRODUCTS),
+    RuleFamily("selects", "choices and logic with known answers", SELECTS),
+    RuleFamily("arithmetic", "algebra of numbers", ARITHMETIC),
 )  # fmt: skip
 
 RULES: tuple[Rule, ...] = tuple(rule for family in PIPELINE for rule in family.rules)

@@ -74,11 +74,11 @@ def _nested(id: str, op: str, safety: Safety | Mapping[Kind, Safety], source: in
     )(_merged)  # fmt: skip
 
 
-def _turned(node: Node, rewriter: Rewriter) -> Tensor | None:
-    turned = node.inputs[0].node
-    if turned is None:
+def _transposed(node: Node, rewriter: Rewriter) -> Tensor | None:
+    transpose = node.inputs[0].node
+    if transpose is None:
         return None
-    perm, x = turned.attrs["perm"], turned.inputs[0]
+    perm, x = transpose.attrs["perm"], transpose.inputs[0]
     axes = axes_of(node)
     reduced = tuple(sorted(perm[axis] for axis in axes))
     kept = [perm[k] for k in range(x.ndim) if k not in axes]
@@ -92,11 +92,11 @@ _TURNED = "reduce(transpose(A)) = transpose(reduce(A))"
 sum_of_transpose = coded(
     "sum-of-transpose", _FAMILY, _TURNED, *((op, "transpose") for op in _ROUNDED),
     safety=_NUMBERS, note="sum, prod: terms in another order",
-)(_turned)  # fmt: skip
+)(_transposed)  # fmt: skip
 extreme_of_transpose = coded(
     "extreme-of-transpose", _FAMILY, _TURNED, *((op, "transpose") for op in _CHOOSING),
     note="max, min, any, all",
-)(_turned)  # fmt: skip
+)(_transposed)  # fmt: skip
 
 
 def _narrowed(node: Node, rewriter: Rewriter) -> Tensor | None:

@@ -108,18 +108,18 @@ def slice_of_broadcast(node: Node, rewriter: Rewriter) -> Tensor | None:
 @coded("slice-before-transpose", _FAMILY, "slice(transpose(A)) = transpose(slice(A))",
        ("slice", "transpose"), note="where nobody else reads the transpose")  # fmt: skip
 def slice_before_transpose(node: Node, rewriter: Rewriter) -> Tensor | None:
-    turned = node.inputs[0].node
-    if turned is None:
+    transpose = node.inputs[0].node
+    if transpose is None:
         return None
     if not rewriter.read_once(node.inputs[0]):
         rewriter.hold_back()
         return None
-    perm = turned.attrs["perm"]
+    perm = transpose.attrs["perm"]
     place = [perm.index(axis) for axis in range(len(perm))]
     starts, sizes, steps = (
         [node.attrs[name][k] for k in place] for name in ("starts", "sizes", "steps")
     )
-    part = to_slice(turned.inputs[0], starts, sizes, steps, rewriter)
+    part = to_slice(transpose.inputs[0], starts, sizes, steps, rewriter)
     return rewriter.make("transpose", (part,), perm=perm)
 
 

@@ -14,10 +14,10 @@ from typing import overload
 from ...base.cached import cached_property
 from ..nodes import Graph, Tensor
 from . import steps
-from .cells import Cell, Cells
 from .cost import Device
 from .fuse import Fuser, Why
 from .group import MAX_NODES, MAX_OPERANDS, Domain, Group, GroupKind, domain_of
+from .node_groups import NodeGroup, NodeGroups
 
 __all__ = [
     "MAX_NODES", "MAX_OPERANDS", "Device", "Domain", "Group", "GroupKind", "Partition", "Refusal",
@@ -43,9 +43,11 @@ class Partition(Sequence[Group]):
 
     def __init__(self, fuser: Fuser) -> None:
         self._fuser = fuser
-        # What every reader computes for itself leaves a cell that makes nothing.
-        self._cells = [cell for cell in _in_order(fuser.cells) if fuser.cells.kept(cell)]
-        self.groups = [_group(fuser.cells, cell) for cell in self._cells]
+        # What every reader computes for itself leaves a group that makes nothing.
+        self._made_of = [
+            group for group in _in_order(fuser.groups) if fuser.groups.materialized(group)
+        ]
+        self.groups = [_group(fuser.groups, group) for group in self._made_of]
 
     @overload
     def __getitem__(self, index: int) -> Group: ...
@@ -63,10 +65,10 @@ class Partition(Sequence[Group]):
     @cached_property
     def refusals(self) -> list[Refusal]:
         """Each producer and consumer that were not fused, and the first rule in the way."""
-        labels = {id(c): g.label for c, g in zip(self._cells, self.groups, strict=True)}
+        labels = {id(c): g.label for c, g in zip(self._made_of, self.groups, strict=True)}
         found = []
-        for consumer in self._cells:
-            for producer in reversed(self._fuser.cells.producers(consumer)):
+        for consumer in self._made_of:
+            for producer in reversed(self._fuser.groups.producers(consumer)):
                 why = _why(self._fuser, producer, consumer)
                 found.append(Refusal(labels[id(producer)], labels[id(consumer)], *why))
         return found
@@ -92,20 +94,22 @@ def unfused(graph: Graph) -> Partition:
     return Partition(Fuser(graph, Device()))
 
 
-def _why(fuser: Fuser, a: Cell, b: Cell) -> Why:
+def _why(fuser: Fuser, a: NodeGroup, b: NodeGroup) -> Why:
     if a.phases or b.phases:
         return fuser.may_follow(a, b) or Why("limits", "the kernel is large enough")
     joined = fuser.joined(a, b)
     return joined if isinstance(joined, Why) else Why("order", "each is with others already")
 
 
-def _in_order(cells: Cells) -> list[Cell]:
-    """Cells after those that they need; else by their first node."""
-    waiting = sorted(cells, key=lambda c: min(n.serial for n in c.nodes if cells.home.get(n) is c))
+def _in_order(groups: NodeGroups) -> list[NodeGroup]:
+    """Groups after those that they need; else by their first node."""
+    waiting = sorted(
+        groups, key=lambda c: min(n.serial for n in c.nodes if groups.home.get(n) is c)
+    )
     done, order = 0, []
     everything = 0
-    for cell in waiting:
-        everything |= cell.bits
+    for group in waiting:
+        everything |= group.bits
     while waiting:
         ready = next(c for c in waiting if not c.before & ~c.bits & everything & ~done)
         waiting.remove(ready)
@@ -114,24 +118,26 @@ def _in_order(cells: Cells) -> list[Cell]:
     return order
 
 
-def _group(cells: Cells, cell: Cell) -> Group:
-    outputs = cells.kept(cell)
-    group = _plain(cell, outputs)
-    if cell.phases:
-        read = {t for phase in cell.phases for part in phase for t in part.inputs}
+def _group(groups: NodeGroups, group: NodeGroup) -> Group:
+    outputs = groups.materialized(group)
+    result = _plain(group, outputs)
+    if group.phases:
+        read = {t for phase in group.phases for part in phase for t in part.inputs}
         needed = read | set(outputs)
-        group.phases = tuple(
-            tuple(_plain(part, _makes(cells, cell, part, needed)) for part in phase)
-            for phase in cell.phases
+        result.phases = tuple(
+            tuple(_plain(part, _makes(groups, group, part, needed)) for part in phase)
+            for phase in group.phases
         )
-    return group
+    return result
 
 
-def _makes(cells: Cells, whole: Cell, part: Cell, needed: set[Tensor]) -> list[Tensor]:
-    own = (node for node in part.nodes if cells.home.get(node) is whole)
+def _makes(
+    groups: NodeGroups, whole: NodeGroup, part: NodeGroup, needed: set[Tensor]
+) -> list[Tensor]:
+    own = (node for node in part.nodes if groups.home.get(node) is whole)
     return [t for node in own for t in node.outputs if t in needed]
 
 
-def _plain(cell: Cell, outputs: Sequence[Tensor]) -> Group:
-    nodes = list(cell.nodes)
-    return Group(cell.kind, nodes, cell.domain, tuple(cell.inputs), tuple(outputs))
+def _plain(group: NodeGroup, outputs: Sequence[Tensor]) -> Group:
+    nodes = list(group.nodes)
+    return Group(group.kind, nodes, group.domain, tuple(group.inputs), tuple(outputs))

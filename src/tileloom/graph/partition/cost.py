@@ -79,17 +79,17 @@ def bytes_of(tensors: Iterable[Tensor]) -> int:
 def saved_by_joining(
     device: Device,
     between: Sequence[Tensor],
-    still_kept: Iterable[Tensor],
+    still_materialized: Iterable[Tensor],
     shared: Iterable[Tensor],
 ) -> float:
     """Seconds that a producer and its consumer, or two readers of the same, save as one nest.
 
     Args:
         between: what the one makes and the other reads.
-        still_kept: of these, what must be written nevertheless.
+        still_materialized: of these, what must be written nevertheless.
         shared: what both read.
     """
-    moved = 2 * bytes_of(between) - bytes_of(still_kept) + bytes_of(shared)
+    moved = 2 * bytes_of(between) - bytes_of(still_materialized) + bytes_of(shared)
     return device.seconds(moved, launches=1)
 
 

@@ -11,7 +11,6 @@ from ..to_tir.fits import CHEAP, formulas_fit, lattice, rows_fit, work_of
 from ..to_tir.fits_product import product_fit
 from ..to_tir.products import suits_panels
 from . import cost
-from .cells import Cell, Cells
 from .group import (
     ANCHORED,
     MAX_NODES,
@@ -23,6 +22,7 @@ from .group import (
     operands,
     outside,
 )
+from .node_groups import NodeGroup, NodeGroups
 
 _NESTS = ("formulas", "reductions")
 
@@ -42,10 +42,10 @@ class Shape(NamedTuple):
 
 
 class Fuser:
-    """Tries fusions of cells, and carries them out."""
+    """Tries fusions of groups, and carries them out."""
 
     def __init__(self, graph: Graph, device: cost.Device) -> None:
-        self.cells = Cells(graph)
+        self.groups = NodeGroups(graph)
         self.device = device
         #: Whether products may take formulas into their operands; late, as others gain more.
         self.into_operands = False
@@ -54,14 +54,14 @@ class Fuser:
 
     # ------------------------------------------------------------------ one nest
 
-    def join(self, a: Cell, b: Cell) -> Cell | None:
+    def join(self, a: NodeGroup, b: NodeGroup) -> NodeGroup | None:
         """The two as one loop nest, where that can be made and pays."""
         shape = self.joined(a, b)
         if isinstance(shape, Why):
             return None
-        return self.cells.merge(a, b, shape.kind, shape.domain)
+        return self.groups.merge(a, b, shape.kind, shape.domain)
 
-    def joined(self, a: Cell, b: Cell) -> Shape | Why:
+    def joined(self, a: NodeGroup, b: NodeGroup) -> Shape | Why:
         """What the two would be as one nest, or why they cannot be."""
         shape = _table(a, b)
         if isinstance(shape, Why):
@@ -69,12 +69,12 @@ class Fuser:
         limit = _limits(a, b)
         if limit is not None:
             return limit
-        if self.cells.circle(a, b):
+        if self.groups.circle(a, b):
             return Why("circle", "one needs the other through a third, which would need both")
         if shape.kind == "formulas" and a.shape is not None and a.shape == b.shape:
             return shape
         nodes = by_serial([*a.nodes, *b.nodes])
-        kept = self.cells.kept(a, b)
+        kept = self.groups.materialized(a, b)
         reason = _fits(nodes, kept, shape, a, b)
         if reason is None and shape.kind in ANCHORED and not self.into_operands:
             anchor = (a if a.kind in ANCHORED else b).anchor
@@ -82,11 +82,11 @@ class Fuser:
                 reason = "operands of products are looked at last"
         return shape if reason is None else Why("nest", reason)
 
-    def gain(self, a: Cell, b: Cell) -> float:
+    def gain(self, a: NodeGroup, b: NodeGroup) -> float:
         """Seconds that the two save as one nest."""
         between = [t for t in b.inputs if t.node in a.made]
         between += [t for t in a.inputs if t.node in b.made]
-        kept = set(self.cells.kept(a, b))
+        kept = set(self.groups.materialized(a, b))
         shared = [t for t in a.inputs if t in b.inputs]
         return cost.saved_by_joining(
             self.device, between, [t for t in between if t in kept], shared
@@ -96,57 +96,57 @@ class Fuser:
 
     def copy(self, tensor: Tensor) -> bool:
         """Let all readers of a tensor compute it again, where that can be made and pays."""
-        cells = self.cells
-        maker = cells.maker(tensor)
-        if maker is None or tensor in cells.wanted:
+        groups = self.groups
+        maker = groups.maker(tensor)
+        if maker is None or tensor in groups.wanted:
             return False
-        made_of = _formulas_behind(tensor, maker)
-        readers = cells.readers_in_memory(tensor)
+        made_of = _elementwise_behind(tensor, maker)
+        readers = groups.readers_in_memory(tensor)
         if made_of is None or not readers or not self._pays(tensor, made_of, readers):
             return False
         if any(self._cannot_copy(made_of, reader) for reader in readers):
             return False
-        cells.copy(made_of, readers)
+        groups.copy(made_of, readers)
         return True
 
-    def _pays(self, tensor: Tensor, made_of: Sequence[Node], readers: Sequence[Cell]) -> bool:
+    def _pays(self, tensor: Tensor, made_of: Sequence[Node], readers: Sequence[NodeGroup]) -> bool:
         inputs = outside(made_of)
         again = [t for reader in readers for t in inputs if t not in reader.inputs]
         return cost.saved_by_copying(self.device, tensor, made_of, again, len(readers)) > 0
 
-    def _cannot_copy(self, made_of: Sequence[Node], reader: Cell) -> bool:
+    def _cannot_copy(self, made_of: Sequence[Node], reader: NodeGroup) -> bool:
         nodes = by_serial([*made_of, *reader.nodes])
         if reader.kind in ("alone", "several") or reader.is_view or len(nodes) > MAX_NODES:
             return True
         if operands(nodes) > max(MAX_OPERANDS, operands(reader.nodes)):
             return True
         shape = Shape(reader.kind, reader.domain)
-        return _fits(nodes, self.cells.kept(reader), shape, reader, reader) is not None
+        return _fits(nodes, self.groups.materialized(reader), shape, reader, reader) is not None
 
     # ------------------------------------------------------------------ one kernel
 
-    def follow(self, a: Cell, b: Cell) -> Cell | None:
+    def follow(self, a: NodeGroup, b: NodeGroup) -> NodeGroup | None:
         """The two in one kernel, `b` after `a`."""
         if self.may_follow(a, b) is not None:
             return None
-        return self.cells.merge(a, b, "several", None, (*_phases(a), *_phases(b)))
+        return self.groups.merge(a, b, "several", None, (*_phases(a), *_phases(b)))
 
-    def may_follow(self, a: Cell, b: Cell) -> Why | None:
+    def may_follow(self, a: NodeGroup, b: NodeGroup) -> Why | None:
         """Why a consumer cannot follow its producer in one kernel."""
         if a.is_view or b.is_view or any(c.kind in (*ANCHORED, "alone") for c in (a, b)):
             return Why("kernel", "products, views and single ops have kernels of their own")
         between = [t for t in b.inputs if t.node in a.made]
         moved = cost.bytes_of(a.inputs) + cost.bytes_of(b.inputs)
-        moved += cost.bytes_of(self.cells.kept(a)) + cost.bytes_of(self.cells.kept(b))
+        moved += sum(cost.bytes_of(self.groups.materialized(group)) for group in (a, b))
         if not cost.may_follow(self.device, between, moved):
             return Why("cost", "what passes between them does not stay in the nearest caches")
-        if self.cells.circle(a, b):
+        if self.groups.circle(a, b):
             return Why("circle", "one needs the other through a third, which would need both")
         return _limits(a, b)
 
-    def beside(self, a: Cell, b: Cell) -> Cell | None:
+    def fuse_horizontally(self, a: NodeGroup, b: NodeGroup) -> NodeGroup | None:
         """Two that do not depend on each other in one kernel, sharing out the workers."""
-        if (a.before | b.before) & (a.bits | b.bits) or self.cells.circle(a, b):
+        if (a.before | b.before) & (a.bits | b.bits) or self.groups.circle(a, b):
             return None
         if _limits(a, b) is not None:
             return None
@@ -156,16 +156,16 @@ class Fuser:
             (*(first[k] if k < len(first) else ()), *(second[k] if k < len(second) else ()))
             for k in range(length)
         )
-        return self.cells.merge(a, b, "several", None, phases)
+        return self.groups.merge(a, b, "several", None, phases)
 
 
-def _formulas_behind(tensor: Tensor, cell: Cell) -> list[Node] | None:
-    """What a cell computes a tensor from its inputs by, if that is little and cheap."""
+def _elementwise_behind(tensor: Tensor, group: NodeGroup) -> list[Node] | None:
+    """What a group computes a tensor from its inputs by, if that is little and cheap."""
     found: set[Node] = set()
     stack = [tensor]
     while stack:
         node = stack.pop().node
-        if node is None or node not in cell.made or node in found:
+        if node is None or node not in group.made or node in found:
             continue
         if kind_of(node) != "formulas":
             return None
@@ -174,15 +174,15 @@ def _formulas_behind(tensor: Tensor, cell: Cell) -> list[Node] | None:
     return by_serial(found) if sum(map(work_of, found)) <= CHEAP else None
 
 
-def _phases(cell: Cell) -> tuple[tuple[Cell, ...], ...]:
-    return cell.phases or ((cell,),)
+def _phases(group: NodeGroup) -> tuple[tuple[NodeGroup, ...], ...]:
+    return group.phases or ((group,),)
 
 
-def _table(a: Cell, b: Cell) -> Shape | Why:
+def _table(a: NodeGroup, b: NodeGroup) -> Shape | Why:
     """What two kinds of nests make together."""
-    for cell in (a, b):
-        if cell.kind in ("alone", "several"):
-            return Why("kind", f"{cell.nodes[0].op.name} has a kernel of its own")
+    for group in (a, b):
+        if group.kind in ("alone", "several"):
+            return Why("kind", f"{group.nodes[0].op.name} has a kernel of its own")
     if b.kind in ANCHORED:
         a, b = b, a
     if a.kind in ANCHORED:
@@ -212,7 +212,7 @@ def _size(domain: Domain) -> int:
     return total
 
 
-def _limits(a: Cell, b: Cell) -> Why | None:
+def _limits(a: NodeGroup, b: NodeGroup) -> Why | None:
     count = len(a.nodes) + len(b.nodes)
     if count <= MAX_NODES and len(a.inputs) + len(b.inputs) <= MAX_OPERANDS:
         return None
@@ -225,7 +225,7 @@ def _limits(a: Cell, b: Cell) -> Why | None:
 
 
 def _fits(
-    nodes: Sequence[Node], kept: Collection[Tensor], shape: Shape, a: Cell, b: Cell
+    nodes: Sequence[Node], kept: Collection[Tensor], shape: Shape, a: NodeGroup, b: NodeGroup
 ) -> str | None:
     if shape.kind in ANCHORED:
         anchor = (a if a.kind in ANCHORED else b).anchor

@@ -10,7 +10,7 @@
     siblings    nests over one domain that read the same tensor become one
     copies      results of cheap formulas are computed again by those that read them
     follow      a nest goes behind another in one kernel, where little passes between them
-    beside      independent nests share a kernel: its parallel loop is shared out over them
+    horizontal  independent nests share a kernel: its parallel loop is split over them
 
 Where a nest could join several others, it joins the one where that saves most; of equals, the
 latest. Sources: the pattern groups of CINN ("sink trivial", "reduce tree", horizontal fusion) and
@@ -24,16 +24,16 @@ from typing import NamedTuple
 
 from ..symbols import hint
 from . import cost
-from .cells import Cell
 from .fuse import Fuser, Why
 from .group import ANCHORED
+from .node_groups import NodeGroup
 
 
 class Rule(NamedTuple):
     """Which producers a consumer of these kinds may join."""
 
     consumers: tuple[str, ...]
-    allowed: Callable[[Fuser, Cell, Cell], bool]
+    allowed: Callable[[Fuser, NodeGroup, NodeGroup], bool]
 
 
 def run(fuser: Fuser) -> None:
@@ -48,46 +48,46 @@ def run(fuser: Fuser) -> None:
         _vertical(fuser, _RULES[-1])
     if not fuser.is_symbolic:  # kernels of several nests would have buckets for all combinations
         _follow(fuser)
-        _beside(fuser)
+        _fuse_horizontally(fuser)
 
 
 # ---------------------------------------------------------------------------- producers, consumers
 
 
-def _inline(fuser: Fuser, a: Cell, b: Cell) -> bool:
-    return a.kind == "formulas" and fuser.cells.consumers(a) == [b]
+def _inline(fuser: Fuser, a: NodeGroup, b: NodeGroup) -> bool:
+    return a.kind == "formulas" and fuser.groups.consumers(a) == [b]
 
 
-def _epilogue(fuser: Fuser, a: Cell, b: Cell) -> bool:
+def _epilogue(fuser: Fuser, a: NodeGroup, b: NodeGroup) -> bool:
     """Also formulas of other tensors that only this epilogue reads."""
     if a.kind in ANCHORED:
         return b.kind == "formulas" and not _better_below(fuser, a, b)
-    return a.kind == "formulas" and b.kind in ANCHORED and fuser.cells.consumers(a) == [b]
+    return a.kind == "formulas" and b.kind in ANCHORED and fuser.groups.consumers(a) == [b]
 
 
-def _better_below(fuser: Fuser, product: Cell, formulas: Cell) -> bool:
+def _better_below(fuser: Fuser, product: NodeGroup, elementwise: NodeGroup) -> bool:
     """Whether formulas save more in what reads them than behind a product that is kept anyway."""
-    cells = fuser.cells
-    if not any(t.node in product.made for t in cells.kept(product, formulas)):
+    groups = fuser.groups
+    if not any(t.node in product.made for t in groups.materialized(product, elementwise)):
         return False
-    gain = fuser.gain(product, formulas)
+    gain = fuser.gain(product, elementwise)
     return any(
         reader.kind in ("formulas", "reductions")
-        and fuser.gain(formulas, reader) > gain
-        and not isinstance(fuser.joined(formulas, reader), Why)
-        for reader in cells.consumers(formulas)
+        and fuser.gain(elementwise, reader) > gain
+        and not isinstance(fuser.joined(elementwise, reader), Why)
+        for reader in groups.consumers(elementwise)
     )
 
 
-def _behind_reduction(fuser: Fuser, a: Cell, b: Cell) -> bool:
+def _behind_reduction(fuser: Fuser, a: NodeGroup, b: NodeGroup) -> bool:
     return a.kind == "reductions"
 
 
-def _prologue(fuser: Fuser, a: Cell, b: Cell) -> bool:
+def _prologue(fuser: Fuser, a: NodeGroup, b: NodeGroup) -> bool:
     return a.kind == "formulas"
 
 
-def _chain(fuser: Fuser, a: Cell, b: Cell) -> bool:
+def _chain(fuser: Fuser, a: NodeGroup, b: NodeGroup) -> bool:
     return a.kind not in ANCHORED
 
 
@@ -103,29 +103,29 @@ _RULES = (
 
 def _vertical(fuser: Fuser, rule: Rule) -> None:
     """Join consumers to producers until no allowed fusion is left."""
-    waiting = list(fuser.cells)
+    waiting = list(fuser.groups)
     while waiting:
-        merged: dict[Cell, None] = {}
-        for cell in waiting:
-            current: Cell | None = cell
-            while current is not None and fuser.cells.is_alive(current):
+        merged: dict[NodeGroup, None] = {}
+        for group in waiting:
+            current: NodeGroup | None = group
+            while current is not None and fuser.groups.is_alive(current):
                 current = _join_a_producer(fuser, current, rule)
                 if current is not None:
                     merged[current] = None
         # Elsewhere nothing has changed.
-        again = [cell for cell in merged if fuser.cells.is_alive(cell)]
-        around = {c: None for cell in again for c in (cell, *fuser.cells.consumers(cell))}
+        again = [group for group in merged if fuser.groups.is_alive(group)]
+        around = {c: None for group in again for c in (group, *fuser.groups.consumers(group))}
         waiting = sorted(around, key=lambda c: c.serial)
 
 
-def _join_a_producer(fuser: Fuser, cell: Cell, rule: Rule) -> Cell | None:
-    if cell.kind not in rule.consumers:
+def _join_a_producer(fuser: Fuser, group: NodeGroup, rule: Rule) -> NodeGroup | None:
+    if group.kind not in rule.consumers:
         return None
-    found = [a for a in fuser.cells.producers(cell) if rule.allowed(fuser, a, cell)]
+    found = [a for a in fuser.groups.producers(group) if rule.allowed(fuser, a, group)]
     if len(found) > 1:
-        found.sort(key=lambda a: -fuser.gain(a, cell))
+        found.sort(key=lambda a: -fuser.gain(a, group))
     for producer in found:
-        joined = fuser.join(producer, cell)
+        joined = fuser.join(producer, group)
         if joined is not None:
             return joined
     return None
@@ -137,19 +137,19 @@ def _join_a_producer(fuser: Fuser, cell: Cell, rule: Rule) -> Cell | None:
 def _siblings(fuser: Fuser) -> bool:
     """Join nests that read the same tensor, the largest tensors first."""
     changed = False
-    shared = [t for t, readers in fuser.cells.readers.items() if len(readers) > 1]
+    shared = [t for t, readers in fuser.groups.readers.items() if len(readers) > 1]
     for tensor in sorted(shared, key=lambda t: (-hint(t.type.nbytes), t.serial)):
         if hint(tensor.type.nbytes) < SHARED or (
             tensor.value is not None and tensor.type.size <= 1
         ):
             continue
-        cells = _readers(fuser, tensor)
-        while len(cells) > 1:
-            first = cells.pop(0)
-            for other in cells:
+        groups = _readers(fuser, tensor)
+        while len(groups) > 1:
+            first = groups.pop(0)
+            for other in groups:
                 if fuser.join(first, other) is not None:
                     changed = True
-                    cells = _readers(fuser, tensor)
+                    groups = _readers(fuser, tensor)
                     break
     return changed
 
@@ -158,20 +158,20 @@ def _siblings(fuser: Fuser) -> bool:
 SHARED = 64
 
 
-def _readers(fuser: Fuser, tensor: object) -> list[Cell]:
-    found: dict[Cell, None] = {}
-    for reader in fuser.cells.readers.get(tensor, ()):  # type: ignore[call-overload]
-        for cell in fuser.cells.places[reader]:
-            if cell.kind in ("formulas", "reductions") and tensor in cell.inputs:
-                found[cell] = None
+def _readers(fuser: Fuser, tensor: object) -> list[NodeGroup]:
+    found: dict[NodeGroup, None] = {}
+    for reader in fuser.groups.readers.get(tensor, ()):  # type: ignore[call-overload]
+        for group in fuser.groups.places[reader]:
+            if group.kind in ("formulas", "reductions") and tensor in group.inputs:
+                found[group] = None
     return sorted(found, key=lambda c: c.serial)
 
 
 def _copies(fuser: Fuser) -> bool:
     changed = False
-    for cell in list(fuser.cells):
-        if cell.kind in ("formulas", "reductions") and not cell.is_view:
-            for tensor in fuser.cells.kept(cell):
+    for group in list(fuser.groups):
+        if group.kind in ("formulas", "reductions") and not group.is_view:
+            for tensor in fuser.groups.materialized(group):
                 changed |= fuser.copy(tensor)
     return changed
 
@@ -180,46 +180,46 @@ def _copies(fuser: Fuser) -> bool:
 
 
 def _follow(fuser: Fuser) -> None:
-    for cell in list(fuser.cells):
-        current: Cell | None = cell
-        while current is not None and fuser.cells.is_alive(current):
+    for group in list(fuser.groups):
+        current: NodeGroup | None = group
+        while current is not None and fuser.groups.is_alive(current):
             consumer, current = current, None
-            for producer in fuser.cells.producers(consumer):
+            for producer in fuser.groups.producers(consumer):
                 current = fuser.follow(producer, consumer)
                 if current is not None:
                     break
 
 
-def _beside(fuser: Fuser) -> None:
+def _fuse_horizontally(fuser: Fuser) -> None:
     """Put independent kernels together that are short, or that nothing waits for."""
-    bins: dict[object, list[Cell]] = {}
-    for cell in fuser.cells:
-        if cell.is_view or cell.kind in (*ANCHORED, "alone"):
+    bins: dict[object, list[NodeGroup]] = {}
+    for group in fuser.groups:
+        if group.is_view or group.kind in (*ANCHORED, "alone"):
             continue
-        if not cell.before and not cell.after:
-            bins.setdefault("free", []).append(cell)
-        elif _is_short(fuser, cell):
-            bins.setdefault((cell.before, cell.after), []).append(cell)
-    for cells in bins.values():
-        _pack(fuser, sorted(cells, key=_likeness))
+        if not group.before and not group.after:
+            bins.setdefault("free", []).append(group)
+        elif _is_short(fuser, group):
+            bins.setdefault((group.before, group.after), []).append(group)
+    for groups in bins.values():
+        _pack(fuser, sorted(groups, key=_likeness))
 
 
-def _is_short(fuser: Fuser, cell: Cell) -> bool:
-    moved = cost.bytes_of(cell.inputs) + cost.bytes_of(fuser.cells.kept(cell))
+def _is_short(fuser: Fuser, group: NodeGroup) -> bool:
+    moved = cost.bytes_of(group.inputs) + cost.bytes_of(fuser.groups.materialized(group))
     return moved <= fuser.device.short
 
 
-def _likeness(cell: Cell) -> tuple[object, ...]:
+def _likeness(group: NodeGroup) -> tuple[object, ...]:
     """Kernels that compute the same stand together: what they become is then made once."""
     return (
-        tuple(node.op.name for node in cell.nodes),
-        tuple(map(hint, cell.nodes[-1].outputs[0].shape)),
-        cell.serial,
+        tuple(node.op.name for node in group.nodes),
+        tuple(map(hint, group.nodes[-1].outputs[0].shape)),
+        group.serial,
     )
 
 
-def _pack(fuser: Fuser, cells: Sequence[Cell]) -> None:
-    current: Cell | None = None
-    for cell in cells:
-        joined = None if current is None else fuser.beside(current, cell)
-        current = joined or cell
+def _pack(fuser: Fuser, groups: Sequence[NodeGroup]) -> None:
+    current: NodeGroup | None = None
+    for group in groups:
+        joined = None if current is None else fuser.fuse_horizontally(current, group)
+        current = joined or group

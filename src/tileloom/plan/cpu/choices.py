@@ -19,7 +19,13 @@ from ...tir import Block
 from ..domain import Domain, GroupAxis, accesses
 from ..loops import reduces
 from ..sizes import Sizes
-from .fusion_groups import FusionGroup, kept_bytes, recompute_kept, widest_bits, work
+from .fusion_groups import (
+    FusionGroup,
+    materialized_bytes,
+    recompute_materialized,
+    widest_bits,
+    work,
+)
 from .transposed import as_written, dims_of, transposed_axes
 
 Method = Literal["elementwise", "contiguous", "strided"]
@@ -89,9 +95,9 @@ class Plan:
 
 def choose_plan(sch: Schedule, fusion: FusionGroup, target: Target, sizes: Sizes) -> Plan:
     """The plan of a fusion, whose intermediates have room then or are computed anew."""
-    kept = kept_bytes(sch, fusion, sizes, SCRATCH_BYTES)
+    kept = materialized_bytes(sch, fusion, sizes, SCRATCH_BYTES)
     if kept is None:
-        recompute_kept(sch, fusion)
+        recompute_materialized(sch, fusion)
         kept = 0
     plan = plan_of(sch, fusion, target, sizes)
     if plan.method != "strided" or not kept:
@@ -99,7 +105,7 @@ def choose_plan(sch: Schedule, fusion: FusionGroup, target: Target, sizes: Sizes
     room = SCRATCH_BYTES // kept // plan.lanes * plan.lanes
     if room >= plan.lanes:
         return replace(plan, chunk=min(room, plan.chunk or size(plan.inner[-1])))
-    recompute_kept(sch, fusion)
+    recompute_materialized(sch, fusion)
     return plan_of(sch, fusion, target, sizes)
 
 

@@ -165,12 +165,12 @@ def fusion_group_of(blocks: Sequence[Block], sizes: Sizes) -> FusionGroup:
     return FusionGroup([b.name_hint for b in blocks], domain_of(blocks, sizes.guess), levels)
 
 
-def kept_bytes(sch: Schedule, fusion: FusionGroup, sizes: Sizes, room: int) -> int | None:
+def materialized_bytes(sch: Schedule, fusion: FusionGroup, sizes: Sizes, room: int) -> int | None:
     """The bytes of the intermediates of one row, at most; None if they may be more than `room`.
 
     Where that depends on sizes it is decided.
     """
-    kept = sum(block.writes[0].buffer.dtype.bytes for block in kept_blocks(sch, fusion))
+    kept = sum(block.writes[0].buffer.dtype.bytes for block in materialized_blocks(sch, fusion))
     if not kept:
         return 0
     for axis in fusion.domain.reduced:
@@ -182,9 +182,9 @@ def kept_bytes(sch: Schedule, fusion: FusionGroup, sizes: Sizes, room: int) -> i
     return limits(kept)[1]
 
 
-def recompute_kept(sch: Schedule, fusion: FusionGroup) -> None:
+def recompute_materialized(sch: Schedule, fusion: FusionGroup) -> None:
     """Compute intermediates again wherever they are read."""
-    for block in reversed(kept_blocks(sch, fusion)):
+    for block in reversed(materialized_blocks(sch, fusion)):
         try:
             sch.compute_inline(block.name_hint)
         except ScheduleError:
@@ -192,7 +192,7 @@ def recompute_kept(sch: Schedule, fusion: FusionGroup) -> None:
         fusion.names.remove(block.name_hint)
 
 
-def kept_blocks(sch: Schedule, fusion: FusionGroup) -> list[Block]:
+def materialized_blocks(sch: Schedule, fusion: FusionGroup) -> list[Block]:
     """The elementwise blocks whose values are kept from pass to pass."""
     blocks = [sch.get(sch.get_block(name)) for name in fusion.names if fusion.full(name)]
     if not fusion.domain.reduced:

@@ -14,7 +14,7 @@ from ...schedule.rv import LoopRV
 from ...tir import Block
 from ..domain import GroupAxis, GroupRefused
 from .choices import PARTS, Plan
-from .fusion_groups import FusionGroup, kept_blocks
+from .fusion_groups import FusionGroup, materialized_blocks
 from .transposed import dims_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def make_nests(sch: Schedule, fusion: FusionGroup, plan: Plan) -> list[ParallelL
         The loops that workers are to share: one, if all could be merged.
     """
     if plan.method == "strided":
-        for block in kept_blocks(sch, fusion):
+        for block in materialized_blocks(sch, fusion):
             _lay_out(sch, fusion, plan, block)
     depths = {name: _order(sch, fusion, plan, name) for name in fusion.names}
     for level in range(fusion.passes):

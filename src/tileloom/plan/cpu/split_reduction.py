@@ -21,7 +21,7 @@ from ..domain import GroupAxis
 from ..loops import reduces
 from ..sizes import Sizes
 from .choices import CHUNK, PARALLEL_WORK, PARTS, PASS_WORK, Plan, is_constant, plan_of, size
-from .fusion_groups import FusionGroup, fusion_groups_of, recompute_kept
+from .fusion_groups import FusionGroup, fusion_groups_of, recompute_materialized
 from .nests import LANES, SUMS, ParallelLoop, axis_loops, make_nests, parallelize, walked
 
 
@@ -44,7 +44,7 @@ def make_parts(
     sch: Schedule, fusion: FusionGroup, plan: Plan, target: Target, sizes: Sizes
 ) -> None:
     """Schedule a fusion pass by pass, its reductions in parts."""
-    recompute_kept(sch, fusion)
+    recompute_materialized(sch, fusion)
     for level in range(fusion.passes):
         names = [name for name in fusion.names if fusion.levels[name] == level]
         here = {name: sch.get(sch.get_block(name)) for name in names}

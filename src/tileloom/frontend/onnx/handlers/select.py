@@ -171,8 +171,8 @@ def reverse_sequence(call: Call) -> Tensor:
     steps = ops.iota(x.shape, time)
     place = [-1 if k == batch else 1 for k in range(x.ndim)]
     limit = ops.reshape(ops.cast(lengths, "int64"), place)
-    turned = ops.sub(ops.sub(limit, 1), steps)
-    return ops.gather_elements(x, ops.where(ops.less(steps, limit), turned, steps), time)
+    reversed_steps = ops.sub(ops.sub(limit, 1), steps)
+    return ops.gather_elements(x, ops.where(ops.less(steps, limit), reversed_steps, steps), time)
 
 
 # ---------------------------------------------------------------------------- shapes by data

@@ -38,7 +38,7 @@ def transpose(call: Call, x: Tensor, first: int, second: int) -> Tensor:
 
 
 @aten("t.default")
-def turned(call: Call, x: Tensor) -> Tensor:
+def transposed_matrix(call: Call, x: Tensor) -> Tensor:
     """The transpose of a matrix."""
     return x if x.ndim < 2 else ops.swapaxes(x, 0, 1)
 

@@ -39,13 +39,13 @@ def get_wmma_intrin_group(
     'wmma_load_16x16x16_f16_b_trans_shared_dyn'
     """
     into, out = _TYPES[in_dtype], _TYPES[out_dtype]
-    turned = "_trans" if trans_b else ""
+    transposed = "_trans" if trans_b else ""
     load, store = load_scope.replace(".", "_"), store_scope.replace(".", "_")
     return {
         "init": f"wmma_fill_{_SHAPE}_{out}",
         "load_a": f"wmma_load_{_SHAPE}_{into}_a_{load}",
-        "load_b": f"wmma_load_{_SHAPE}_{into}_b{turned}_{load}",
-        "compute": f"wmma_sync_{_SHAPE}_{into}{into}{out}{turned}",
+        "load_b": f"wmma_load_{_SHAPE}_{into}_b{transposed}_{load}",
+        "compute": f"wmma_sync_{_SHAPE}_{into}{into}{out}{transposed}",
         "store": f"wmma_store_{_SHAPE}_{out}_{store}",
     }
 
@@ -67,7 +67,7 @@ def get_mma_intrin_group(
     """
     into, out = _SHORT[in_dtype], _SHORT[out_dtype]
     dyn = "_dyn" if load_scope == "shared.dyn" else ""
-    a, b = ("_trans" if turned else "" for turned in (trans_a, trans_b))
+    a, b = ("_trans" if transposed else "" for transposed in (trans_a, trans_b))
     tail = ("_trans_a" if trans_a else "") + ("_trans_b" if trans_b else "")
     return {
         "init": f"mma_fill_16x16_{out}",

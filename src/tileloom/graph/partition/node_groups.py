@@ -1,8 +1,9 @@
 """Groups in the making, and what depends on what.
 
-A cell is a set of nodes that will share a kernel. For each cell the cells before and after it are
-kept as sets of bits, so that it takes one operation to see whether a fusion would close a circle:
-two cells may become one unless something outside both lies on a path from one to the other.
+A group is a set of nodes that will share a kernel. For each group the groups before and after it
+are kept as sets of bits, so that it takes one operation to see whether a fusion would close a
+circle: two groups may become one unless something outside both lies on a path from one to the
+other.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from .group import ANCHORED, Domain, GroupKind, by_serial, domain_of, kind_of, o
 
 
 @dataclass(eq=False)
-class Cell:
+class NodeGroup:
     """Nodes that will share a kernel.
 
     Attributes:
         kind, domain: as of a `Group`.
-        nodes: in order of creation, those that it shares with other cells included.
-        bits: the cell itself, as a set of bits; one for each cell that became part of it.
-        before, after: the cells that it needs, and those that need it, directly or not.
+        nodes: in order of creation, those that it shares with other groups included.
+        bits: the group itself, as a set of bits; one for each group that became part of it.
+        before, after: the groups that it needs, and those that need it, directly or not.
         shape: of every tensor that it makes, when all its nodes are elementwise and agree.
         phases: once loop nests are put together, those of the kernel.
     """
@@ -34,7 +35,7 @@ class Cell:
     before: int = 0
     after: int = 0
     shape: tuple[int, ...] | None = None
-    phases: tuple[tuple[Cell, ...], ...] = ()
+    phases: tuple[tuple[NodeGroup, ...], ...] = ()
     made: frozenset[Node] = field(default=frozenset())
     inputs: dict[Tensor, None] = field(default_factory=dict)
     serial: int = 0  # where it stands in the order of creation
@@ -53,12 +54,12 @@ class Cell:
 
     @property
     def anchor(self) -> Node:
-        """The product of a cell that has one."""
+        """The product of a group that has one."""
         return next(node for node in self.nodes if kind_of(node) in ANCHORED)
 
 
-class Cells:
-    """All cells of a graph. Constants belong to none."""
+class NodeGroups:
+    """All groups of a graph. Constants belong to none."""
 
     def __init__(self, graph: Graph) -> None:
         self.wanted = set(graph.outputs)
@@ -67,9 +68,9 @@ class Cells:
         for node in self.nodes:
             for tensor in dict.fromkeys(node.inputs):
                 self.readers.setdefault(tensor, []).append(node)
-        self.home: dict[Node, Cell] = {}
-        self.places: dict[Node, list[Cell]] = {}
-        self.by_bit: list[Cell] = []
+        self.home: dict[Node, NodeGroup] = {}
+        self.places: dict[Node, list[NodeGroup]] = {}
+        self.by_bit: list[NodeGroup] = []
         for node in self.nodes:
             self._start(node)
         self._connect()
@@ -77,91 +78,91 @@ class Cells:
     # ------------------------------------------------------------------ starting
 
     def _start(self, node: Node) -> None:
-        """A cell for a node, with copies of the reshapes that it reads through."""
+        """A group for a node, with copies of the reshapes that it reads through."""
         kind = kind_of(node)
         copies: list[Node] = []
         if kind in ("formulas", "reductions"):
             copies = _reshapes_before(node)
-        cell = Cell(kind, by_serial([*copies, node]), domain_of(node), 1 << len(self.by_bit))
+        group = NodeGroup(kind, by_serial([*copies, node]), domain_of(node), 1 << len(self.by_bit))
         if node.op.kind == "elementwise" and not copies:
-            cell.shape = node.outputs[0].shape
-        self.home[node] = cell
-        self.by_bit.append(cell)
-        for each in cell.nodes:
-            self.places.setdefault(each, []).append(cell)
+            group.shape = node.outputs[0].shape
+        self.home[node] = group
+        self.by_bit.append(group)
+        for each in group.nodes:
+            self.places.setdefault(each, []).append(group)
 
     def _connect(self) -> None:
         """Drop reshapes that only their copies are read through; find what depends on what."""
         for node in reversed(self.nodes):
-            cell = self.home[node]
-            if node.op.name == "reshape" and not self._is_kept(node.outputs[0], cell):
+            group = self.home[node]
+            if node.op.name == "reshape" and not self._is_materialized(node.outputs[0], group):
                 del self.home[node]
-                self.places[node].remove(cell)
-        for cell in self:
-            for tensor in cell.inputs:
+                self.places[node].remove(group)
+        for group in self:
+            for tensor in group.inputs:
                 maker = self.maker(tensor)
                 if maker is not None:
-                    cell.before |= maker.before | maker.bits
-        for cell in reversed(list(self)):
-            for tensor in cell.inputs:
+                    group.before |= maker.before | maker.bits
+        for group in reversed(list(self)):
+            for tensor in group.inputs:
                 maker = self.maker(tensor)
                 if maker is not None:
-                    maker.after |= cell.after | cell.bits
+                    maker.after |= group.after | group.bits
 
-    def __iter__(self) -> Iterator[Cell]:
-        """The cells by the last of their nodes."""
-        alive = {id(cell): cell for cell in self.home.values()}
-        return iter(sorted(alive.values(), key=lambda cell: cell.serial))
+    def __iter__(self) -> Iterator[NodeGroup]:
+        """The groups by the last of their nodes."""
+        alive = {id(group): group for group in self.home.values()}
+        return iter(sorted(alive.values(), key=lambda group: group.serial))
 
     # ------------------------------------------------------------------ questions
 
-    def maker(self, tensor: Tensor) -> Cell | None:
-        """The cell that puts a tensor into memory."""
+    def maker(self, tensor: Tensor) -> NodeGroup | None:
+        """The group that puts a tensor into memory."""
         return None if tensor.node is None else self.home.get(tensor.node)
 
-    def is_alive(self, cell: Cell) -> bool:
-        """Whether a cell is none that became part of another."""
-        return self.home.get(cell.nodes[-1]) is cell
+    def is_alive(self, group: NodeGroup) -> bool:
+        """Whether a group is none that became part of another."""
+        return self.home.get(group.nodes[-1]) is group
 
-    def _is_kept(self, tensor: Tensor, *cells: Cell) -> bool:
-        """Whether anyone but these cells, taken as one, needs a tensor in memory."""
+    def _is_materialized(self, tensor: Tensor, *groups: NodeGroup) -> bool:
+        """Whether anyone but these groups, taken as one, needs a tensor in memory."""
         if tensor in self.wanted:
             return True
         for reader in self.readers.get(tensor, ()):
             for place in self.places[reader]:
-                if place not in cells and tensor.node not in place.made:
+                if place not in groups and tensor.node not in place.made:
                     return True
         return False
 
-    def kept(self, *cells: Cell) -> list[Tensor]:
-        """What these cells, taken as one, must put into memory, in order of creation."""
+    def materialized(self, *groups: NodeGroup) -> list[Tensor]:
+        """What these groups, taken as one, must put into memory, in order of creation."""
         return [
             tensor
-            for node in by_serial(n for cell in cells for n in cell.nodes)
-            if self.home.get(node) in cells
+            for node in by_serial(n for group in groups for n in group.nodes)
+            if self.home.get(node) in groups
             for tensor in node.outputs
-            if self._is_kept(tensor, *cells)
+            if self._is_materialized(tensor, *groups)
         ]
 
-    def producers(self, cell: Cell) -> list[Cell]:
-        """The cells that a cell reads from, the latest first."""
-        makers = {self.maker(tensor) for tensor in cell.inputs}
+    def producers(self, group: NodeGroup) -> list[NodeGroup]:
+        """The groups that a group reads from, the latest first."""
+        makers = {self.maker(tensor) for tensor in group.inputs}
         return sorted((m for m in makers if m is not None), key=lambda m: -m.serial)
 
-    def consumers(self, cell: Cell) -> list[Cell]:
-        """The cells that read from a cell, the earliest first."""
-        found: dict[Cell, None] = {}
-        for node in cell.nodes:
-            if self.home.get(node) is cell:
+    def consumers(self, group: NodeGroup) -> list[NodeGroup]:
+        """The groups that read from a group, the earliest first."""
+        found: dict[NodeGroup, None] = {}
+        for node in group.nodes:
+            if self.home.get(node) is group:
                 for tensor in node.outputs:
                     for reader in self.readers.get(tensor, ()):
-                        found.update((p, None) for p in self.places[reader] if p is not cell)
+                        found.update((p, None) for p in self.places[reader] if p is not group)
         return sorted(
-            (c for c in found if any(self.maker(t) is cell for t in c.inputs)),
+            (c for c in found if any(self.maker(t) is group for t in c.inputs)),
             key=lambda c: c.serial,
         )
 
-    def circle(self, a: Cell, b: Cell) -> bool:
+    def circle(self, a: NodeGroup, b: NodeGroup) -> bool:
         """Whether the two would need each other, through others, as one."""
         mine = a.bits | b.bits
         return bool((a.after & b.before | b.after & a.before) & ~mine)
@@ -170,15 +171,15 @@ class Cells:
 
     def merge(
         self,
-        a: Cell,
-        b: Cell,
+        a: NodeGroup,
+        b: NodeGroup,
         kind: GroupKind,
         domain: Domain | None,
-        phases: tuple[tuple[Cell, ...], ...] = (),
-    ) -> Cell:
+        phases: tuple[tuple[NodeGroup, ...], ...] = (),
+    ) -> NodeGroup:
         """The two as one."""
         same = a.shape is not None and a.shape == b.shape
-        new = Cell(
+        new = NodeGroup(
             kind,
             by_serial([*a.nodes, *b.nodes]),
             domain,
@@ -199,35 +200,35 @@ class Cells:
         self._spread(new, (a, b))
         return new
 
-    def _spread(self, new: Cell, old: tuple[Cell, Cell]) -> None:
-        """Tell those after a new cell what is before them now, and the other way round."""
+    def _spread(self, new: NodeGroup, old: tuple[NodeGroup, NodeGroup]) -> None:
+        """Tell those after a new group what is before them now, and the other way round."""
         a, b = old
         for x, y in ((a, b), (b, a)):
             # Those after both know of both already.
             if (y.before | y.bits) & ~(x.before | x.bits):
                 now = new.before | new.bits
-                for cell in self._with_bits(x.after & ~(y.after | y.bits)):
-                    cell.before |= now
+                for group in self._with_bits(x.after & ~(y.after | y.bits)):
+                    group.before |= now
             if (y.after | y.bits) & ~(x.after | x.bits):
                 now = new.after | new.bits
-                for cell in self._with_bits(x.before & ~(y.before | y.bits)):
-                    cell.after |= now
+                for group in self._with_bits(x.before & ~(y.before | y.bits)):
+                    group.after |= now
 
-    def _with_bits(self, mask: int) -> Iterable[Cell]:
-        """The cells that have these bits, each once."""
+    def _with_bits(self, mask: int) -> Iterable[NodeGroup]:
+        """The groups that have these bits, each once."""
         return dict.fromkeys(map(self.by_bit.__getitem__, _bits(mask)))
 
-    def readers_in_memory(self, tensor: Tensor) -> list[Cell]:
-        """The cells that read a tensor from memory."""
-        found: dict[Cell, None] = {}
+    def readers_in_memory(self, tensor: Tensor) -> list[NodeGroup]:
+        """The groups that read a tensor from memory."""
+        found: dict[NodeGroup, None] = {}
         for reader in self.readers.get(tensor, ()):
             found.update((p, None) for p in self.places[reader] if tensor.node not in p.made)
         return list(found)
 
-    def copy(self, nodes: Collection[Node], readers: Collection[Cell]) -> None:
-        """Let readers compute nodes of another cell for themselves.
+    def copy(self, nodes: Collection[Node], readers: Collection[NodeGroup]) -> None:
+        """Let readers compute nodes of another group for themselves.
 
-        They are still known to come after that cell, which is only careful.
+        They are still known to come after that group, which is only careful.
         """
         for reader in readers:
             for node in nodes:

@@ -17,7 +17,7 @@ from ...graph.symbols import bounds_of, larger, smaller
 Extents = Mapping[Any, int]
 
 
-def extent_of(formula: Any, known: Extents) -> int:
+def extent_of(expression: Any, known: Extents) -> int:
     """A SymPy expression over symbols, or other expressions, whose extents are known.
 
     >>> n = sympy.Symbol("n", integer=True)
@@ -25,49 +25,49 @@ def extent_of(formula: Any, known: Extents) -> int:
     24
 
     Raises:
-        UnsupportedError: it has other symbols, or is no integer formula.
+        UnsupportedError: it has other symbols, or is no integer expression.
     """
-    if formula.is_Integer:
-        return int(formula)
-    if formula in known:
-        return known[formula]
-    if formula.is_Symbol:
+    if expression.is_Integer:
+        return int(expression)
+    if expression in known:
+        return known[expression]
+    if expression.is_Symbol:
         raise UnsupportedError("sizes that depend on data")
-    if isinstance(formula, (sympy.Add, sympy.Mul)):
-        return _ratio(formula, known)
+    if isinstance(expression, (sympy.Add, sympy.Mul)):
+        return _ratio(expression, known)
     for kind, rule in _RULES:
-        if isinstance(formula, kind):
-            return rule(*(extent_of(part, known) for part in formula.args))
-    if isinstance(formula, (sympy.Pow, functions.PowByNatural)):
-        return _power(formula, known)
-    raise UnsupportedError(f"sizes by {type(formula).__name__}")
+        if isinstance(expression, kind):
+            return rule(*(extent_of(part, known) for part in expression.args))
+    if isinstance(expression, (sympy.Pow, functions.PowByNatural)):
+        return _power(expression, known)
+    raise UnsupportedError(f"sizes by {type(expression).__name__}")
 
 
-def _ratio(formula: Any, known: Extents) -> int:
+def _ratio(expression: Any, known: Extents) -> int:
     """A sum or product; PyTorch writes exact quotients as products with fractions."""
-    if _has_fractions(formula):
-        above, below = sympy.fraction(sympy.together(formula))
+    if _has_fractions(expression):
+        above, below = sympy.fraction(sympy.together(expression))
         if below != 1:
             return _quotient(extent_of(above, known), extent_of(below, known))
-        formula = above
-    parts = [extent_of(part, known) for part in formula.args]
-    if isinstance(formula, sympy.Add):
+        expression = above
+    parts = [extent_of(part, known) for part in expression.args]
+    if isinstance(expression, sympy.Add):
         return sum(parts)
     return reduce(lambda a, b: a * b, parts)
 
 
-def _has_fractions(formula: Any) -> bool:
-    if formula.is_Rational:
-        return not formula.is_Integer
-    if isinstance(formula, sympy.Pow):
-        return bool(formula.exp.is_negative)
-    if isinstance(formula, (sympy.Add, sympy.Mul)):
-        return any(map(_has_fractions, formula.args))
+def _has_fractions(expression: Any) -> bool:
+    if expression.is_Rational:
+        return not expression.is_Integer
+    if isinstance(expression, sympy.Pow):
+        return bool(expression.exp.is_negative)
+    if isinstance(expression, (sympy.Add, sympy.Mul)):
+        return any(map(_has_fractions, expression.args))
     return False
 
 
-def _power(formula: Any, known: Extents) -> int:
-    base, exponent = formula.args
+def _power(expression: Any, known: Extents) -> int:
+    base, exponent = expression.args
     if not exponent.is_Integer or not 0 <= exponent <= 4:
         raise UnsupportedError("sizes by powers")
     return reduce(lambda a, b: a * b, [extent_of(base, known)] * int(exponent), 1)
@@ -106,24 +106,24 @@ _RULES: tuple[tuple[Any, Callable[..., int]], ...] = (
 # ---------------------------------------------------------------------------- with fractions
 
 
-def scalar_of(formula: Any, known: Extents) -> Tensor:
+def scalar_of(expression: Any, known: Extents) -> Tensor:
     """A SymPy expression that is no integer as a float64 tensor without dimensions.
 
     Raises:
         UnsupportedError: it has other symbols, or functions that are not known here.
     """
-    if formula.is_Number:
-        return ops.constant(float(formula), "float64")
-    if formula.is_integer:
-        return ops.extent(extent_of(formula, known), "float64")
+    if expression.is_Number:
+        return ops.constant(float(expression), "float64")
+    if expression.is_integer:
+        return ops.extent(extent_of(expression, known), "float64")
     for kind, rule in _SCALARS:
-        if isinstance(formula, kind):
-            return reduce(rule, [scalar_of(part, known) for part in formula.args])
-    if isinstance(formula, (functions.ToFloat, functions.Identity)):
-        return scalar_of(formula.args[0], known)
-    if formula.func.__name__ == "OpaqueUnaryFn_sqrt":
-        return ops.sqrt(scalar_of(formula.args[0], known))
-    raise UnsupportedError(f"numbers by {formula.func.__name__}")
+        if isinstance(expression, kind):
+            return reduce(rule, [scalar_of(part, known) for part in expression.args])
+    if isinstance(expression, (functions.ToFloat, functions.Identity)):
+        return scalar_of(expression.args[0], known)
+    if expression.func.__name__ == "OpaqueUnaryFn_sqrt":
+        return ops.sqrt(scalar_of(expression.args[0], known))
+    raise UnsupportedError(f"numbers by {expression.func.__name__}")
 
 
 _SCALARS: tuple[tuple[Any, Callable[[Tensor, Tensor], Tensor]], ...] = (

@@ -14,7 +14,6 @@ from torch.utils._sympy import functions  # noqa: E402
 
 from tileloom.base.errors import UnsupportedError  # noqa: E402
 from tileloom.base.polynomial import value_of  # noqa: E402
-from tileloom.frontend.torch.formulas import extent_of, scalar_of  # noqa: E402
 from tileloom.frontend.torch.guards import (  # noqa: E402
     assume,
     equate,
@@ -22,16 +21,17 @@ from tileloom.frontend.torch.guards import (  # noqa: E402
     is_number,
     stated,
 )
+from tileloom.frontend.torch.size_expressions import extent_of, scalar_of  # noqa: E402
 from tileloom.graph.nodes import Graph  # noqa: E402
 from tileloom.graph.run import run  # noqa: E402
 from tileloom.graph.space import Space  # noqa: E402
-from tileloom.graph.symbols import formula_of, symbol  # noqa: E402
+from tileloom.graph.symbols import polynomial_of, symbol  # noqa: E402
 
 N, M = (sympy.Symbol(name, integer=True, positive=True) for name in "nm")
 
 
 @pytest.mark.parametrize(
-    ("formula", "value"),
+    ("expression", "value"),
     [
         (N + 2 * M - 1, 7 + 8 - 1), (N**2, 49), (N**0 * M, 4), (N**4, 7**4), (N * M / 2, 14),
         (functions.FloorDiv(N, 2), 3), (functions.PythonMod(N, 4), 3), (functions.Mod(N, 4), 3),
@@ -40,15 +40,15 @@ N, M = (sympy.Symbol(name, integer=True, positive=True) for name in "nm")
         (functions.Identity(N), 7), (sympy.Integer(5), 5), (sympy.Max(N, 2, M), 7),
     ],
 )  # fmt: skip
-def test_formulas(formula: Any, value: int) -> None:
-    assert extent_of(formula, {N: 7, M: 4}) == value
+def test_formulas(expression: Any, value: int) -> None:
+    assert extent_of(expression, {N: 7, M: 4}) == value
     space = Space()
     open_ = {N: symbol(space, "n", 1, 100, 7), M: symbol(space, "m", 1, 100, 4)}
-    assert value_of(formula_of(extent_of(formula, open_)), space.hints) == value
+    assert value_of(polynomial_of(extent_of(expression, open_)), space.hints) == value
 
 
 @pytest.mark.parametrize(
-    ("formula", "words"),
+    ("expression", "words"),
     [
         (sympy.Symbol("k", integer=True), "depend on data"),
         (N**5, "by powers"), (N**M, "by powers"), (functions.PowByNatural(2, N), "by powers"),
@@ -58,21 +58,21 @@ def test_formulas(formula: Any, value: int) -> None:
         (sympy.sqrt(N), "by powers"), (sympy.Abs(sympy.Symbol("k", integer=True)), "sizes by"),
     ],
 )  # fmt: skip
-def test_what_is_no_formula_of_sizes(formula: Any, words: str) -> None:
+def test_what_is_no_formula_of_sizes(expression: Any, words: str) -> None:
     with pytest.raises(UnsupportedError, match=words):
-        extent_of(formula, {N: 7, M: 4})
+        extent_of(expression, {N: 7, M: 4})
 
 
 @pytest.mark.parametrize(
-    ("formula", "value"),
+    ("expression", "value"),
     [
         (sympy.Float(0.5), 0.5), (N + sympy.Float(0.5), 7.5), (N * sympy.Float(0.5), 3.5),
         (functions.IntTrueDiv(N, M), 1.75), (functions.FloatTrueDiv(N, M), 1.75),
         (functions.ToFloat(N), 7.0), (functions.FloatPow(N, sympy.Float(0.5)), 7**0.5),
     ],
 )  # fmt: skip
-def test_numbers(formula: Any, value: float) -> None:
-    found = run(Graph([], [scalar_of(formula, {N: 7, M: 4})]), [])[0]
+def test_numbers(expression: Any, value: float) -> None:
+    found = run(Graph([], [scalar_of(expression, {N: 7, M: 4})]), [])[0]
     assert found.shape == () and found.dtype == np.float64
     np.testing.assert_allclose(found, value)
 
@@ -138,9 +138,9 @@ def test_equations_tell_numbers(number: int, kept: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("formula", "value"),
+    ("expression", "value"),
     [(functions.FloorDiv(N, M), 7), (functions.PythonMod(N, M), 0), (functions.Mod(N, M), 0),
      (functions.Mod(M - 1, N), 0), (functions.CeilDiv(N, M), 7)],
 )  # fmt: skip
-def test_divisors_and_dividends_at_their_limits(formula: Any, value: int) -> None:
-    assert extent_of(formula, {N: 7, M: 1}) == value
+def test_divisors_and_dividends_at_their_limits(expression: Any, value: int) -> None:
+    assert extent_of(expression, {N: 7, M: 1}) == value
