@@ -47,6 +47,7 @@ from .common import Replacer, has_load, loaded_buffers, replace_vars
 from .linear import linear
 from .thread_reductions import identity
 from .vector_body import CannotVectorize, Vectorizer
+from .vector_places import StoredPlaces
 
 #: So many vectors of columns of sums are written out, which stay in registers; more are a loop.
 COLUMNS = 24
@@ -99,7 +100,7 @@ def find_totals(loop: For) -> Iterator[tuple[BufferStore, type[BinaryOp], Expr]]
                     places.setdefault(stmt.buffer.data, set()).add(stmt.indices[0])
             case _:
                 pass
-    _check_loads(loop.body, totals, places)
+    _check_loads(loop, totals, places)
     if len(totals) != len(found) or not totals.isdisjoint(places):
         raise CannotVectorize("two sums in one buffer")
     yield from found
@@ -117,23 +118,27 @@ def _update(stmt: BufferStore) -> tuple[type[BinaryOp], Expr]:
     raise CannotVectorize(f"all iterations store into {stmt.buffer.name}[{stmt.indices[0]}]")
 
 
-def _check_loads(body: Stmt, totals: set[Var], places: Mapping[Var, set[Expr]]) -> None:
-    """No iteration may read what another writes: each reads the elements that it stores."""
-    for stmt in pre_order(body):
+def _check_loads(loop: For, totals: set[Var], places: Mapping[Var, set[Expr]]) -> None:
+    """No iteration may touch what another writes: each reads the elements that it stores."""
+    stored = StoredPlaces(loop)
+    for data, indices in places.items():
+        if len(indices) > 1 and stored.cross(indices):
+            raise CannotVectorize(f"iterations store into one element of {data}")
+    for stmt in pre_order(loop.body):
         for expr in stmt_exprs(stmt):
-            if not has_load(expr):
-                continue
-            for node in post_order(expr):
+            for node in post_order(expr) if has_load(expr) else ():
                 if not isinstance(node, BufferLoad):
                     continue
-                data = node.buffer.data
+                data, name = node.buffer.data, node.buffer.name
                 own = isinstance(stmt, BufferStore) and stmt.buffer.data is data
                 if data in totals and not own:
-                    raise CannotVectorize(f"{node.buffer.name} is read while it is added up")
-                if data in places and node.indices[0] not in places[data]:
-                    raise CannotVectorize(
-                        f"{node.buffer.name} is read elsewhere than it is written"
-                    )
+                    raise CannotVectorize(f"{name} is read while it is added up")
+                if data not in places:
+                    continue
+                if node.indices[0] not in places[data]:
+                    raise CannotVectorize(f"{name} is read elsewhere than it is written")
+                if not stored.apart(node.indices[0]):
+                    raise CannotVectorize(f"an element of {name} is read in several iterations")
 
 
 # ---------------------------------------------------------------------------- columns
