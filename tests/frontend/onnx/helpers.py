@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx.parser
+import pytest
 from onnx import helper
+from onnx.reference import ReferenceEvaluator
 
 from tileloom.frontend.onnx import Model, load
 from tileloom.graph import run as interpreter
@@ -53,9 +55,11 @@ def run(proto: Any, *arrays: Any, target: str = "reference", **options: Any) -> 
     return load(proto, target=target, **options)(*arrays)
 
 
-def run_node(op: str, *arrays: Any, opset: int = 17, outputs: int = 1, **attrs: Any) -> Any:
+def run_node(
+    op: str, *arrays: Any, opset: int = 17, outputs: int = 1, domain: str = "", **attrs: Any
+) -> Any:
     """The outputs of one node; the only one if there is one."""
-    proto = one_node(op, arrays, opset, outputs, **attrs)
+    proto = one_node(op, arrays, opset, outputs, domain, **attrs)
     results = run(proto, *(array for array in arrays if array is not None))
     return results[0] if outputs == 1 else results
 
@@ -65,9 +69,50 @@ def interpret(proto: Any, **options: Any) -> Model:
     return load(proto, target="reference", **options)
 
 
+def check_with_runtime(
+    op: str, opset: int, arrays: Sequence[Any], outputs: int = 1, domain: str = "", **attrs: Any
+) -> None:
+    """One node of ours against that of ONNX Runtime."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    arrays = [None if array is None else np.asarray(array) for array in arrays]
+    proto = one_node(op, arrays, opset, outputs, domain, **attrs)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(
+        proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    feeds = {f"x{k}": array for k, array in enumerate(arrays) if array is not None}
+    wanted = session.run(None, feeds)
+    found = run(proto, *feeds.values())
+    agree(found, wanted)
+
+
+def check_with_evaluator(
+    op: str, opset: int, arrays: Sequence[Any], outputs: int = 1, domain: str = "", **attrs: Any
+) -> None:
+    """One node of ours against ONNX's own evaluator."""
+    arrays = [None if array is None else np.asarray(array) for array in arrays]
+    proto = one_node(op, arrays, opset, outputs, domain, **attrs)
+    feeds = {f"x{k}": array for k, array in enumerate(arrays) if array is not None}
+    wanted = ReferenceEvaluator(proto).run(None, feeds)
+    agree(run(proto, *feeds.values()), wanted)
+
+
+def agree(found: Sequence[Any], wanted: Sequence[Any]) -> None:
+    """The same types, shapes and values but for rounding."""
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
 def f32(*values: Any) -> np.ndarray:
     """A float32 array."""
     return np.array(values, np.float32)
+
+
+def i64(*values: Any) -> np.ndarray:
+    """An int64 array."""
+    return np.array(values, np.int64)
 
 
 class Evaluated:

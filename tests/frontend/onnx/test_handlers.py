@@ -8,35 +8,16 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from frontend.onnx.helpers import f32, one_node, run, run_node
+from frontend.onnx.helpers import check_with_runtime, f32, i64, run_node
 from tileloom.base.errors import UserError
 from tileloom.frontend.onnx.handlers.conversion import convert_array
 
-onnxruntime = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxruntime")
 RANDOM = np.random.default_rng(0)
 
 
 def normal(*shape: int) -> np.ndarray:
     return RANDOM.standard_normal(shape, np.float32)
-
-
-def i64(*values: int) -> np.ndarray:
-    return np.array(values, np.int64)
-
-
-def check(op: str, opset: int, arrays: list[Any], outputs: int = 1, **attrs: Any) -> None:
-    proto = one_node(op, arrays, opset, outputs, **attrs)
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(
-        proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    feeds = {f"x{k}": array for k, array in enumerate(arrays) if array is not None}
-    wanted = session.run(None, feeds)
-    found = run(proto, *feeds.values())
-    for ours, theirs in zip(found, wanted, strict=True):
-        assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
-        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
 X = normal(2, 3, 5)
@@ -234,7 +215,7 @@ def test_agrees_with_onnx_runtime(case):
     attrs = dict(options)
     outputs = attrs.pop("outputs", 1)
     arrays = [None if array is None else np.asarray(array) for array in arrays]
-    check(op, opset, arrays, outputs, **attrs)
+    check_with_runtime(op, opset, arrays, outputs, **attrs)
 
 
 @pytest.mark.parametrize(
