@@ -92,9 +92,9 @@ def test_older_gpus_have_no_barriers_in_memory() -> None:
         assembly(bulk_copy(), "cuda -arch=sm_89")
 
 
-@pytest.mark.parametrize("turned", [False, True])
-def test_producers_and_consumers(turned: bool, tmp_path: Path) -> None:
-    ptx = assembly(pipeline(turned, 256), f"cuda -arch={ARCH}")
+@pytest.mark.parametrize("transposed", [False, True])
+def test_producers_and_consumers(transposed: bool, tmp_path: Path) -> None:
+    ptx = assembly(pipeline(transposed, 256), f"cuda -arch={ARCH}")
     assert ".local" not in ptx
     assert ".shared .align 1024" in ptx, "patterns of addresses repeat after so much"
     said = assemble(ptx, ARCH, tmp_path)

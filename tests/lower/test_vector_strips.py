@@ -193,14 +193,14 @@ def test_several_sums_and_a_store_in_one_loop() -> None:
 @pytest.mark.parametrize(
     ("rows", "columns"), [(16, 16), (32, 48), (37, 50), (5, 7), (16, 3), (1, 40), (40, 1), (33, 17)]
 )
-def test_tiles_are_turned_round(rows: int, columns: int) -> None:
+def test_tiles_are_transposed(rows: int, columns: int) -> None:
     a, b = te.placeholder((columns, rows), name="A"), te.placeholder((rows, columns), name="B")
     c = te.compute((rows, columns), lambda i, j: a[j, i] * 2.0 + b[i, j], name="C")
     sch = Schedule(te.create_prim_func([a, b, c]))
     i, j = sch.get_loops("C")
     sch.annotate(i, "vector_tile", 16)
     sch.annotate(j, "vector_lanes", 16)
-    assert ("turned" in str(lower(sch.mod["main"]))) is (rows >= 16 and columns >= 16)
+    assert ("transposed" in str(lower(sch.mod["main"]))) is (rows >= 16 and columns >= 16)
     rng = np.random.default_rng(0)
     x, y = (rng.integers(-9, 9, s).astype("float32") for s in ((columns, rows), (rows, columns)))
     result = np.empty((rows, columns), "float32")
@@ -214,7 +214,7 @@ def test_tiles_below_other_loops() -> None:
     _, i, j = sch.get_loops("B")
     sch.annotate(i, "vector_tile", 8)
     sch.annotate(j, "vector_lanes", 8)
-    assert "turned" in str(lower(sch.mod["main"]))
+    assert "transposed" in str(lower(sch.mod["main"]))
     value = np.random.default_rng(0).integers(-9, 9, (3, 20, 33)).astype("float32")
     result = np.empty((3, 33, 20), "float32")
     check_lowering(sch.mod["main"], [value, result], [None, value.transpose(0, 2, 1) + 1])
@@ -229,7 +229,7 @@ def test_nothing_to_turn() -> None:
 
 
 @pytest.mark.parametrize("place", ["i", "j"])
-def test_sums_are_not_turned(place: str) -> None:
+def test_sums_are_not_transposed(place: str) -> None:
     func = parse(f"""
 @T.prim_func
 def main(A: T.Buffer((32, 48), "float32"), S: T.Buffer((48,), "float32")):
@@ -240,7 +240,7 @@ def main(A: T.Buffer((32, 48), "float32"), S: T.Buffer((48,), "float32")):
     value = np.random.default_rng(0).integers(-9, 9, (32, 48)).astype("float32")
     sums = value.sum(0) if place == "i" else np.pad(value.sum(1), (0, 16))
     check_lowering(func, [value, np.zeros(48, "float32")], [None, sums])
-    assert "turned" not in str(lower(func))
+    assert "transposed" not in str(lower(func))
 
 
 # ---------------------------------------------------------------------------- refusals

@@ -143,7 +143,7 @@ def test_who_holds_what() -> None:
     assert places == {(thread, k) for thread in range(128) for k in range(16)}
 
 
-@pytest.mark.parametrize("name", ["wgmma_64x256_bf16bf16f32", "wgmma_64x8_f16f16f32_b_turned"])
+@pytest.mark.parametrize("name", ["wgmma_64x256_bf16bf16f32", "wgmma_64x8_f16f16f32_b_transposed"])
 def test_intrinsics_can_be_had(name: str) -> None:
     found = TensorIntrin.get(name)
     assert found is not None

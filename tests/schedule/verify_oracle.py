@@ -1,8 +1,8 @@
 """A judge of small programs by brute force: runs them on symbolic values and logs what happens.
 
 It shares nothing with `tileloom.schedule.verify` but the nodes. Values are trees: of sums, products
-and maxima as bags of operands, so that the order of a reduction does not matter. Buffers that are
-used inside an unordered loop alone are new in each of its iterations, as lowering makes them.
+and maxima as multisets of operands, so that the order of a reduction does not matter. Buffers that
+are used inside an unordered loop alone are new in each of its iterations, as lowering makes them.
 """
 
 from __future__ import annotations

@@ -146,10 +146,10 @@ def main(A: T.Buffer((64, {p.k}), "{kind}"), B: T.Buffer(({p.n}, {p.k}), "{kind}
 """)
 
 
-def pipeline(turned: bool, depth: int, **changes: str) -> PrimFunc:
+def pipeline(transposed: bool, depth: int, **changes: str) -> PrimFunc:
     """C = A @ B of 64 by 64: a warp brings tiles by two stages, four other warps multiply them.
 
-    B is stored as (N, K), or `turned` as (K, N).
+    B is stored as (N, K), or `transposed` as (K, N).
     """
     parts = {
         "full": "T.evaluate(T.ptx_mbarrier_wait(T.address_of(Full[k % 2]), {full_parity}))",
@@ -166,9 +166,9 @@ def pipeline(turned: bool, depth: int, **changes: str) -> PrimFunc:
     }
     parts["full"] = parts["full"].format(**parts)
     parts["empty"] = parts["empty"].format(**parts)
-    b_at = "0, k * 64" if turned else "k * 64, 0"
+    b_at = "0, k * 64" if transposed else "k * 64, 0"
     # A step of 16 along k: 32 bytes of each row, or 16 rows.
-    b_step = "s * 1024" if turned else "s * 16"
+    b_step = "s * 1024" if transposed else "s * 16"
     return function(f"""
 @T.prim_func
 def main(MA: T.handle("uint8", "grid_constant"), MB: T.handle("uint8", "grid_constant"),
@@ -217,7 +217,7 @@ def main(MA: T.handle("uint8", "grid_constant"), MB: T.handle("uint8", "grid_con
                                 T.ptx_wgmma_descriptor(
                                     T.address_of(SB[k % 2, {b_step}]), 16, 1024, 128
                                 ),
-                                D.data, 0, T.bool(True), 0, {int(turned)}
+                                D.data, 0, T.bool(True), 0, {int(transposed)}
                             ))
                         T.evaluate(T.ptx_wgmma_commit_group())
                         {parts["wait"]}

@@ -264,21 +264,23 @@ def test_what_is_multiplied_stays_as_it_is(meanwhile: str, in_registers: bool, k
 # ---------------------------------------------------------------------------- all of it
 
 
-def run_pipeline(turned: bool, depth: int = 256, **changes: str) -> tuple[np.ndarray, np.ndarray]:
+def run_pipeline(
+    transposed: bool, depth: int = 256, **changes: str
+) -> tuple[np.ndarray, np.ndarray]:
     """One warp brings tiles in, four multiply them; the result, and what it should be."""
     rng = np.random.default_rng(5)
     a, b = (rng.standard_normal(s).astype("float16") for s in ((64, depth), (64, depth)))
     c = np.zeros((64, 64), "float32")
-    right = np.ascontiguousarray(b.T) if turned else b
+    right = np.ascontiguousarray(b.T) if transposed else b
     maps = TensorMap(a, (64, 64), 128), TensorMap(right, (64, 64), 128)
-    run_kernels(lower(pipeline(turned, depth, **changes), GPU), *maps, c)
+    run_kernels(lower(pipeline(transposed, depth, **changes), GPU), *maps, c)
     return c, a.astype("float32") @ b.astype("float32").T
 
 
-@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize("depth", [64, 128, 256, 448])
-def test_producers_and_consumers(turned: bool, depth: int) -> None:
-    found, wanted = run_pipeline(turned, depth)
+def test_producers_and_consumers(transposed: bool, depth: int) -> None:
+    found, wanted = run_pipeline(transposed, depth)
     np.testing.assert_allclose(found, wanted, 1e-4, 1e-4)
 
 

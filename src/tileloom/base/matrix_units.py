@@ -238,7 +238,7 @@ class GroupProduct:
         return self.c_type == "s32"
 
     @property
-    def may_turn(self) -> bool:
+    def may_transpose(self) -> bool:
         """Whether factors in shared memory may lie the other way round."""
         return self.bits == 16
 

@@ -97,11 +97,11 @@ def _multiply(e: KernelEmitter, args: tuple[Expr, ...]) -> None:
     operands = [*left, e.value(args[6]), _flag(e, args[9])]
     names = [f"${count + k}" for k in range(len(operands))]
     a = names[0] if in_memory else registers(count, len(left))
-    turns = _turns(product, args[10:], in_memory)
+    transposes = _transposes(product, args[10:], in_memory)
     scales = "" if product.c_type == "s32" else ", 1, 1"
     text = (
         f"{{ .reg .pred more; setp.ne.b32 more, {names[-1]}, 0; {product.instruction} "
-        f"{registers(0, count)}, {a}, {names[-2]}, more{scales}{turns}; }}"
+        f"{registers(0, count)}, {a}, {names[-2]}, more{scales}{transposes}; }}"
     )
     letters = ["l" if value.type == I64 else "r" for value in operands]
     tied = [str(k) for k in range(count)]
@@ -116,16 +116,16 @@ def _flag(e: Emitter, arg: Expr) -> ir.Value:
     return e.builder.zext(value, I32) if value.type == I1 else value
 
 
-def _turns(product: GroupProduct, args: tuple[Expr, ...], in_memory: bool) -> str:
+def _transposes(product: GroupProduct, args: tuple[Expr, ...], in_memory: bool) -> str:
     """The constants that say which factors lie the other way round."""
-    turns = [int(constant(arg, "a factor's order")) for arg in args] or [0, 0]
-    if not product.may_turn:
-        if any(turns):
+    transposes = [int(constant(arg, "a factor's order")) for arg in args] or [0, 0]
+    if not product.may_transpose:
+        if any(transposes):
             raise UnsupportedError(f"factors of {product.a_type} lie along k in shared memory")
         return ""
-    if not in_memory and turns[0]:
+    if not in_memory and transposes[0]:
         raise UnsupportedError("A in registers lies along k")
-    return "".join(f", {turn}" for turn in (turns if in_memory else turns[1:]))
+    return "".join(f", {turn}" for turn in (transposes if in_memory else transposes[1:]))
 
 
 # ---------------------------------------------------------------------------- order

@@ -100,13 +100,13 @@ def _source(tensor: Tensor) -> Tensor:
 
 def _bytes_read(tensors: Iterable[Tensor], nodes: Sequence[Node]) -> int:
     return sum(
-        _touched(t, nodes)
+        _accessed(t, nodes)
         for t in tensors
         if t.type.size > 1 or (t.value is None and (t.node is None or t.node.op.name != "iota"))
     )
 
 
-def _touched(tensor: Tensor, nodes: Sequence[Node]) -> int:
+def _accessed(tensor: Tensor, nodes: Sequence[Node]) -> int:
     """All of a tensor, or what is picked from it."""
     picked = 0
     for node in nodes:

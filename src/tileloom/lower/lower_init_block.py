@@ -199,15 +199,15 @@ def _is_alone(path: _Path, top: For) -> bool:
     init = path.realize.block.init
     if init is None:
         return False
-    read, written = _touched(init, None)
-    others_read, others_written = _touched(top, path.realize)
-    own_written = _touched(path.realize.block.body, None)[1]
+    read, written = _accessed(init, None)
+    others_read, others_written = _accessed(top, path.realize)
+    own_written = _accessed(path.realize.block.body, None)[1]
     return written.isdisjoint(others_read | others_written) and read.isdisjoint(
         others_written | own_written
     )
 
 
-def _touched(stmt: Stmt, skip: Stmt | None) -> tuple[set[Var], set[Var]]:
+def _accessed(stmt: Stmt, skip: Stmt | None) -> tuple[set[Var], set[Var]]:
     """The pointers of the buffers read and written; what may be either counts as both."""
     read: set[Var] = set()
     written: set[Var] = set()
@@ -226,7 +226,7 @@ def _touched(stmt: Stmt, skip: Stmt | None) -> tuple[set[Var], set[Var]]:
                 pointers.update(buffer.data for buffer in loaded_buffers(part))
         read, written = read | pointers, written | pointers
     for child in stmt_children(stmt):
-        more_read, more_written = _touched(child, skip)
+        more_read, more_written = _accessed(child, skip)
         read, written = read | more_read, written | more_written
     return read, written
 
@@ -273,7 +273,7 @@ def _init_nest(path: _Path, reduced: set[Var], conditions: list[Expr]) -> Stmt |
         if free_vars(part).isdisjoint(reduced) or not free_vars(part).isdisjoint(placing)
     ]
     parts += conditions
-    read, _ = _touched(block.init, None)
+    read, _ = _accessed(block.init, None)
     init = Block(
         tuple(axis for axis, _ in axes),
         tuple(region for region in block.reads if region.buffer.data in read),

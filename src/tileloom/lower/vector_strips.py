@@ -49,17 +49,17 @@ from ..tir import (
     stmt_exprs,
 )
 from .common import IF_THEN_ELSE, conjunction, conjuncts, fresh_copy, has_load, replace_vars
-from .vector_body import Vectorizer, negate
-from .vector_totals import (
+from .vector_accumulators import (
     COLUMNS,
-    Total,
+    Accumulator,
     add_columns,
     after_inits,
-    find_totals,
+    find_accumulators,
     keep_columns,
     most_steps,
     with_plain_indices,
 )
+from .vector_body import Vectorizer, negate
 
 LANES, PARTS, TILE = "vector_lanes", "vector_parts", "vector_tile"
 #: So few vectors are written out: what they add up in stays in registers.
@@ -93,8 +93,8 @@ def in_strips(chain: Sequence[For], before: Stmt | None = None) -> tuple[Stmt, b
     *outer, loop = chain
     strips = Strips(loop.replace(body=with_plain_indices(loop.body)), outer)
     body = strips.loops()
-    totals = (*strips.totals.values(), *strips.columns.values())
-    places = [free_vars(total.index) for total in totals]
+    accumulators = (*strips.accumulators.values(), *strips.columns.values())
+    places = [free_vars(accumulator.index) for accumulator in accumulators]
     while outer and not any(outer[-1].loop_var in found for found in places):
         around = outer.pop()
         body = around.replace(body=body)
@@ -102,7 +102,7 @@ def in_strips(chain: Sequence[For], before: Stmt | None = None) -> tuple[Stmt, b
     if before is not None and strips.columns and not outer:
         known = after_inits(strips.columns, strips.loop, before)
         strips.columns = known or strips.columns
-    stmt = strips.with_totals(body)
+    stmt = strips.with_accumulators(body)
     for around in reversed(outer):
         stmt = around.replace(body=stmt)
     return stmt, known is not None
@@ -114,7 +114,7 @@ class Strips:
     def __init__(self, loop: For, outer: Sequence[For]) -> None:
         self.kind = loop.loop_var.dtype
         self.width = int(loop.annotations[LANES])
-        self.columns: Mapping[Stmt, Total] = {}
+        self.columns: Mapping[Stmt, Accumulator] = {}
         if isinstance(loop.extent, IntImm):
             self.width = min(self.width, 1 << max(0, loop.extent.value - 1).bit_length())
         most = min(COLUMNS, STATEMENTS // _short_stores(loop.body))
@@ -124,13 +124,13 @@ class Strips:
         if outer and most_steps(loop) <= most:
             loop, self.columns = keep_columns(loop, outer[-1], self.width)
         self.loop = loop
-        totals = list(find_totals(loop))
-        self.parts = int(loop.annotations.get(PARTS, 1)) if totals else 1
+        accumulators = list(find_accumulators(loop))
+        self.parts = int(loop.annotations.get(PARTS, 1)) if accumulators else 1
         if isinstance(loop.extent, IntImm):
             self.parts = max(1, min(self.parts, loop.extent.value // self.width))
-        self.totals: Mapping[Stmt, Total] = {
-            store: Total(store, op, value, store.indices[0], self._partial(store))
-            for store, op, value in totals
+        self.accumulators: Mapping[Stmt, Accumulator] = {
+            store: Accumulator(store, op, value, store.indices[0], self._partial(store))
+            for store, op, value in accumulators
         }
         self.copies = 0
 
@@ -233,23 +233,29 @@ class Strips:
 
     def placed(self, slot: Expr, valid: Sequence[Expr]) -> Stmt:
         """The body with its sums in a slot of the partial results, under conditions."""
-        return _Placed(self.totals, self.columns, self.loop.loop_var, slot, valid).visit(
+        return _Placed(self.accumulators, self.columns, self.loop.loop_var, slot, valid).visit(
             self.loop.body
         )
 
-    # ------------------------------------------------------------------ totals
+    # ------------------------------------------------------------------ accumulators
 
-    def with_totals(self, body: Stmt) -> Stmt:
+    def with_accumulators(self, body: Stmt) -> Stmt:
         """The loops between the start of partial results and their sum."""
-        totals, columns = self.totals.values(), self.columns.values()
-        before = [part for total in (*totals, *columns) for part in self._start(total)]
-        after = [self._finish(total) for total in totals]
+        accumulators, columns = self.accumulators.values(), self.columns.values()
+        before = [
+            part for accumulator in (*accumulators, *columns) for part in self._start(accumulator)
+        ]
+        after = [self._finish(accumulator) for accumulator in accumulators]
         after += [part for c in columns for part in add_columns(c, self.loop, self.width)]
         stmt = seq(*before, body, *after)
-        for total in (*totals, *columns):
-            stmt = DeclBuffer(total.parts, stmt)
+        for accumulator in (*accumulators, *columns):
+            stmt = DeclBuffer(accumulator.parts, stmt)
             stmt = Allocate(
-                total.parts.data, total.parts.dtype, total.parts.shape, const(True), stmt
+                accumulator.parts.data,
+                accumulator.parts.dtype,
+                accumulator.parts.shape,
+                const(True),
+                stmt,
             )
         return stmt
 
@@ -257,24 +263,24 @@ class Strips:
         start = const(part * self.width, self.kind)
         return Ramp(start, const(1, self.kind), self.width) if self.width > 1 else start
 
-    def _start(self, total: Total) -> Iterator[Stmt]:
-        begins = total.unit if total.begins is None else total.begins
+    def _start(self, accumulator: Accumulator) -> Iterator[Stmt]:
+        begins = accumulator.unit if accumulator.begins is None else accumulator.begins
         unit = broadcast_to(begins, self.width)
-        count = (total.parts.static_shape or (0,))[0] // self.width
+        count = (accumulator.parts.static_shape or (0,))[0] // self.width
         if count > COLUMNS:
             var = Var("v", self.kind)
             start: Expr = var * const(self.width, self.kind)
             at = Ramp(start, const(1, self.kind), self.width) if self.width > 1 else start
-            clear = BufferStore(total.parts, unit, (at,))
+            clear = BufferStore(accumulator.parts, unit, (at,))
             yield For(var, const(0, self.kind), const(count, self.kind), SERIAL, clear)
             return
         for part in range(count):
-            yield BufferStore(total.parts, unit, (self._at(part),))
+            yield BufferStore(accumulator.parts, unit, (self._at(part),))
 
-    def _finish(self, total: Total) -> Stmt:
-        value: Expr = BufferLoad(total.parts, (self._at(0),))
+    def _finish(self, accumulator: Accumulator) -> Stmt:
+        value: Expr = BufferLoad(accumulator.parts, (self._at(0),))
         for part in range(1, self.parts):
-            value = total.op(value, BufferLoad(total.parts, (self._at(part),)))
+            value = accumulator.op(value, BufferLoad(accumulator.parts, (self._at(part),)))
         halves: list[tuple[Var, Expr]] = []
         width = self.width
         while width > 1:
@@ -282,9 +288,9 @@ class Strips:
             halves.append((whole, value))
             width //= 2
             low, high = (Shuffle([whole], range(k, k + width)) for k in (0, width))
-            value = total.op(low, high)
-        old = BufferLoad(total.store.buffer, total.store.indices)
-        stmt: Stmt = total.store.replace(value=total.op(old, value))
+            value = accumulator.op(low, high)
+        old = BufferLoad(accumulator.store.buffer, accumulator.store.indices)
+        stmt: Stmt = accumulator.store.replace(value=accumulator.op(old, value))
         for var, part_value in reversed(halves):
             stmt = LetStmt(var, part_value, stmt)
         return stmt
@@ -295,14 +301,14 @@ class _Placed(StmtRewriter):
 
     def __init__(
         self,
-        totals: Mapping[Stmt, Total],
-        columns: Mapping[Stmt, Total],
+        accumulators: Mapping[Stmt, Accumulator],
+        columns: Mapping[Stmt, Accumulator],
         var: Var,
         slot: Expr,
         conditions: Sequence[Expr],
     ) -> None:
         self.var = var
-        self.totals = totals
+        self.accumulators = accumulators
         self.columns = columns
         self.slot = slot
         self.conditions = tuple(conditions)
@@ -313,30 +319,32 @@ class _Placed(StmtRewriter):
         return super().visit_Allocate(stmt)
 
     def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
-        total = self.totals.get(stmt) or self.columns.get(stmt)
+        accumulator = self.accumulators.get(stmt) or self.columns.get(stmt)
         condition = conjunction(self.conditions)
         if stmt.buffer.data in self.private and self.conditions:
             return stmt.replace(value=choose(condition, stmt.value, const(0, stmt.value.dtype)))
-        if total is None:
+        if accumulator is None:
             return IfThenElse(condition, stmt) if self.conditions else stmt
-        uniform, value = self._without_uniform(total)
-        value = choose(condition, value, total.unit) if self.conditions else value
-        slot = self.slot if stmt in self.totals else stmt.indices[0]
-        old = BufferLoad(total.parts, (slot,))
-        if total.op not in (And, Or):
-            added: Stmt = BufferStore(total.parts, total.op(old, value), (slot,))
+        uniform, value = self._without_uniform(accumulator)
+        value = choose(condition, value, accumulator.unit) if self.conditions else value
+        slot = self.slot if stmt in self.accumulators else stmt.indices[0]
+        old = BufferLoad(accumulator.parts, (slot,))
+        if accumulator.op not in (And, Or):
+            added: Stmt = BufferStore(accumulator.parts, accumulator.op(old, value), (slot,))
         else:
             name = Var("new", value.dtype)  # or else it is loaded under a mask, where it matters
-            added = LetStmt(name, value, BufferStore(total.parts, total.op(old, name), (slot,)))
+            added = LetStmt(
+                name, value, BufferStore(accumulator.parts, accumulator.op(old, name), (slot,))
+            )
         return IfThenElse(conjunction(uniform), added) if uniform else added
 
-    def _without_uniform(self, total: Total) -> tuple[list[Expr], Expr]:
+    def _without_uniform(self, accumulator: Accumulator) -> tuple[list[Expr], Expr]:
         """Conditions that are one for all lanes, without which nothing is added; and the rest."""
-        value = total.value
+        value = accumulator.value
         if not isinstance(value, Call) or value.op != IF_THEN_ELSE or self.private:
             return [], value
         condition, chosen, other = value.args
-        if other is not total.unit:
+        if other is not accumulator.unit:
             return [], value
         parts = conjuncts(condition)
         uniform = [p for p in parts if self.var not in free_vars(p) and not has_load(p)]

@@ -1,9 +1,9 @@
-"""Loops over two axes, in square tiles that are turned round in registers.
+"""Loops over two axes, in square tiles that are transposed in registers.
 
 A formula may read an array along one axis and write along another, as a transpose does. Two loops,
 each around nothing but the next, whose outer one is annotated with `vector_tile` and whose inner
 one with `vector_lanes`, run in tiles: what is read along the outer loop is loaded in vectors along
-it, turned round, and used in vectors along the inner loop. So both sides touch whole cache lines.
+it, transposed, and used in vectors along the inner loop. So both sides touch whole cache lines.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..expr import (
     post_order,
     rewrite,
 )
-from ..expr.turning import turned
+from ..expr.register_transpose import transposed
 from ..tir import (
     SERIAL,
     BufferLoad,
@@ -39,9 +39,9 @@ from ..tir import (
 )
 from .common import Replacer, fresh_copy
 from .linear import linear
+from .vector_accumulators import find_accumulators, with_plain_indices
 from .vector_body import CannotVectorize, Vectorizer
 from .vector_strips import LANES, TILE, in_strips
-from .vector_totals import find_totals, with_plain_indices
 
 
 def is_tiled(loop: For) -> bool:
@@ -54,7 +54,7 @@ def in_tiles(outer: For) -> Stmt:
     """The two loops in tiles.
 
     Raises:
-        CannotVectorize: their iterations depend on each other, or nothing is to be turned.
+        CannotVectorize: their iterations depend on each other, or nothing is to be transposed.
     """
     inner = outer.body
     if not isinstance(inner, For):
@@ -70,14 +70,16 @@ class _Tiles:
         self.kind = inner.loop_var.dtype
         if not all(isinstance(stmt, BufferStore | SeqStmt) for stmt in pre_order(inner.body)):
             raise CannotVectorize("more than stores in a tile")
-        if list(find_totals(inner)) or list(find_totals(outer.replace(body=inner.body))):
+        if list(find_accumulators(inner)) or list(
+            find_accumulators(outer.replace(body=inner.body))
+        ):
             raise CannotVectorize("a sum in a tile")
         loads = self._loads()
         stored = {stmt.buffer for stmt in pre_order(inner.body) if isinstance(stmt, BufferStore)}
         self.changes = any(load.buffer in stored for load in loads)  # what it reads
-        self.turned = [load for load in loads if self._is_turned(load)]
-        if not self.turned or outer.loop_var.dtype is not self.kind:
-            raise CannotVectorize("nothing to turn")
+        self.transposed = [load for load in loads if self._is_transposed(load)]
+        if not self.transposed or outer.loop_var.dtype is not self.kind:
+            raise CannotVectorize("nothing to transpose")
 
     def _loads(self) -> list[BufferLoad]:
         loads = [
@@ -89,7 +91,7 @@ class _Tiles:
         ]
         return list(dict.fromkeys(loads))
 
-    def _is_turned(self, load: BufferLoad) -> bool:
+    def _is_transposed(self, load: BufferLoad) -> bool:
         """Whether a load walks along the outer loop, and in longer steps along the inner one."""
         terms = linear(load.indices[0]).terms
         own = {self.outer.loop_var, self.inner.loop_var}
@@ -140,7 +142,7 @@ class _Tiles:
         return binary(FloorDiv, loop.extent, const(self.side, self.kind))
 
     def _strip(self, row: Expr, done: Expr) -> Stmt:
-        """One row from a tile on, without turning anything."""
+        """One row from a tile on, without transposing anything."""
         start = done * const(self.side, self.kind)
         var = self.inner.loop_var.with_name(self.inner.loop_var.name)
         body = fresh_copy(
@@ -156,10 +158,10 @@ class _Tiles:
 
     def _tile(self, row: Expr, column: Expr) -> Stmt:
         bound: list[tuple[Var, Expr]] = []
-        turned = [self._turn(load, row, column, bound) for load in self.turned]
+        tiles = [self._transpose(load, row, column, bound) for load in self.transposed]
         stmt = seq(
             *(
-                self._row(row + const(k, self.kind), column, [part[k] for part in turned])
+                self._row(row + const(k, self.kind), column, [part[k] for part in tiles])
                 for k in range(self.side)
             )
         )
@@ -167,7 +169,7 @@ class _Tiles:
             stmt = LetStmt(var, value, stmt)
         return stmt
 
-    def _turn(
+    def _transpose(
         self, load: BufferLoad, row: Expr, column: Expr, bound: list[tuple[Var, Expr]]
     ) -> Sequence[Expr]:
         """A tile of what is loaded: for each of its rows a vector along the inner loop."""
@@ -177,18 +179,18 @@ class _Tiles:
             at = {self.outer.loop_var: row, self.inner.loop_var: column + const(k, self.kind)}
             start = Replacer(at, {}).visit_expr(load.indices[0])
             vectors.append(BufferLoad(load.buffer, (Ramp(start, const(1, start.dtype), n),)))
-        new, columns = turned(vectors)
+        new, columns = transposed(vectors)
         bound += new
         return columns
 
     def _row(self, row: Expr, column: Expr, values: Sequence[Expr]) -> Stmt:
         lane = Var("lane", self.kind)
-        holes = {load: Var("turned", load.dtype) for load in self.turned}
+        holes = {load: Var("transposed", load.dtype) for load in self.transposed}
         body = _Filled(holes).visit(self.inner.body)
         body = fresh_copy(body, {self.outer.loop_var: row, self.inner.loop_var: column + lane})
         ramp = Ramp(const(0, self.kind), const(1, self.kind), self.side)
         vectorizer = Vectorizer(lane, ramp)
-        for load, value in zip(self.turned, values, strict=True):
+        for load, value in zip(self.transposed, values, strict=True):
             vectorizer.values[holes[load]] = value
         return vectorizer.visit(body)
 

@@ -7,8 +7,8 @@ from typing import Any
 from ..expr import IntImm, Ramp, const
 from ..tir import SERIAL, VECTORIZED, For, PrimFunc, SeqStmt, Stmt, StmtRewriter, is_no_op, seq
 from .common import fresh_copy, on_body, replace_vars
+from .vector_argmax import vectorized_argmax
 from .vector_body import CannotVectorize, Vectorizer
-from .vector_choices import in_choices
 from .vector_strips import LANES, PARTS, TILE, annotated_chain, in_strips
 from .vector_tiles import in_tiles, is_tiled
 
@@ -22,7 +22,7 @@ def vectorize_loops(func: PrimFunc) -> PrimFunc:
     depend on each other.
     A serial loop annotated with `vector_lanes` is cut into such vectors and a rest; what all its
     iterations add to becomes vectors of partial results (see `vector_strips`). With `vector_tile`
-    on the loop around, the two run in tiles that are turned round (see `vector_tiles`).
+    on the loop around, the two run in tiles that are transposed (see `vector_tiles`).
 
     Ensures: no loop is of kind "vectorized". Branches on the loop variable become masks on loads
     and stores. A loop that cannot be done in vectors (extent not constant, `while`, calls with
@@ -65,7 +65,7 @@ class _VectorizeLoops(StmtRewriter):
     def _strips(self, chain: list[For], before: Stmt | None = None) -> tuple[Stmt, bool]:
         """The loops in vectors, and whether `before` need not run any more."""
         try:
-            chosen = in_choices(chain)
+            chosen = vectorized_argmax(chain)
             return in_strips(chain, before) if chosen is None else (chosen, False)
         except CannotVectorize:
             *outer, loop = chain

@@ -370,7 +370,7 @@ def _check_not_erased(
 
 
 def check_races(model: Model, findings: Findings, flow: Flow) -> None:
-    """Iterations of unordered loops do not meet in memory."""
+    """Iterations of unordered loops do not conflict."""
     for memory in model.memories:
         dims = {dim: None for access in memory.accesses for dim in access.dims}
         for dim in dims:
@@ -389,8 +389,8 @@ def _check_loop(model: Model, findings: Findings, dim: Dim, under: list[Access])
                 continue
             depth = first.dims.index(dim)
             outer = [k for k in range(depth) if not first.dims[k].is_lane]
-            meet = _meeting(model, first, second, outer, [depth])
-            _report_race(model, findings, (first, second), meet, _loop_title(dim))
+            conflict = _conflict(model, first, second, outer, [depth])
+            _report_race(model, findings, (first, second), conflict, _loop_title(dim))
 
 
 def _loop_title(dim: Dim) -> str:
@@ -398,7 +398,7 @@ def _loop_title(dim: Dim) -> str:
     return f"iterations of the {kind} loop {dim.name!r}"
 
 
-def _meeting(
+def _conflict(
     model: Model, first: Access, second: Access, equal: list[int], differ: list[int]
 ) -> Any:
     """Pairs of instances on one cell, equal in some loops and not in all of the others."""
@@ -411,9 +411,9 @@ def _meeting(
 
 
 def _report_race(
-    model: Model, findings: Findings, pair: tuple[Access, Access], meet: Any, title: str
+    model: Model, findings: Findings, pair: tuple[Access, Access], conflict: Any, title: str
 ) -> None:
-    if meet.is_empty():
+    if conflict.is_empty():
         return
     first, second = pair
     name = first.memory.name
@@ -421,13 +421,13 @@ def _report_race(
         verbs = {(True, True): "both write", (True, False): "write and read"}
         verb = verbs.get((first.is_write, second.is_write), "read and write")
         message = f"{title} {verb} the same element of {name!r}"
-        findings.add("race", message, (first, meet), second)
+        findings.add("race", message, (first, conflict), second)
     else:
         model.doubt(f"{title} may meet in {name!r}")
 
 
 def _check_lanes(flow: Flow, findings: Findings, memory: Memory) -> None:
-    """Threads that run one statement together do not meet, but to reduce or to write the same."""
+    """Threads that run one statement together conflict only to reduce or to write the same."""
     for write in memory.accesses:
         if not write.is_write:
             continue
@@ -439,8 +439,8 @@ def _check_lanes(flow: Flow, findings: Findings, memory: Memory) -> None:
         for other in memory.accesses:
             if other.statement != write.statement or other.dims != write.dims:
                 continue
-            meet = _meeting(flow.model, write, other, ordered, lanes)
+            conflict = _conflict(flow.model, write, other, ordered, lanes)
             if other is write and write.iters is not None and write not in flow.updates:
-                meet = meet.subtract(write.iters.apply_range(write.iters.reverse()))
+                conflict = conflict.subtract(write.iters.apply_range(write.iters.reverse()))
             title = "threads that run one statement together"
-            _report_race(flow.model, findings, (write, other), meet, title)
+            _report_race(flow.model, findings, (write, other), conflict, title)

@@ -4,7 +4,7 @@ Blocks need not correspond. The proof starts at the elements of the results and 
 through both programs: whatever two equal values are computed from must be equal in turn, until
 arguments and constants are reached. That two stores agree for some pairs of runs is an
 *obligation*; it may be used while it is being proven, as values only depend on earlier ones. The
-terms of two reductions are paired by their fingerprints (see `verify_prints`).
+terms of two reductions are paired by their fingerprints (see `verify_fingerprints`).
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..expr import Expr, FloatImm, IntImm
-from .verify_bags import Bags, Different
 from .verify_flow import Flow
 from .verify_model import Memory, Model
+from .verify_multisets import Different, TermMultisets
 from .verify_report import Findings, Point, Violation
 from .verify_sums import Sums
 from .verify_values import (
     Constant,
     Element,
-    Head,
     Indirect,
     Node,
     NotComparable,
     Number,
     Operation,
+    Resolved,
     Side,
     Stored,
     stored_node,
@@ -123,7 +123,7 @@ class Proof:
         self.known: dict[object, Any] = {}
         self.open: list[Obligation] = []
         self.now: Obligation | None = None
-        self.bags = Bags(self)
+        self.multisets = TermMultisets(self)
 
     def result(self, memory: Memory, other: Memory, layout: Any) -> None:
         """Prove it.
@@ -144,7 +144,7 @@ class Proof:
         ours = _at_end(self.new.side, memory, moved)
         theirs = _at_end(self.old.side, other, plain)
         for where, head in ours:
-            for both, known in _meet(where, theirs):
+            for both, known in _restricted(where, theirs):
                 untouched = isinstance(head, Element) and head.param == memory.param
                 if untouched and not isinstance(known, Element | Indirect):
                     raise self.different(both, "is left as it was")
@@ -202,7 +202,7 @@ class Proof:
             both, alone = self.old.finished(old, part)
             nodes = stored_node(new.write, new.start), stored_node(old.write, old.start)
             if is_whole and not both.is_empty():
-                self.bags.compare(both, new, old)
+                self.multisets.compare(both, new, old)
             elif not both.is_empty():
                 for some, head in self.new.side.resolve(nodes[0], both):
                     self.values(some, head, old)
@@ -218,10 +218,10 @@ class Proof:
         """Two expressions have the same value."""
         theirs = self.old.side.resolve(old, where)
         for part, head in self.new.side.resolve(new, where):
-            for both, known in _meet(part, theirs):
+            for both, known in _restricted(part, theirs):
                 self.values(both, head, known)
 
-    def values(self, where: Any, new: Head, old: Head) -> None:
+    def values(self, where: Any, new: Resolved, old: Resolved) -> None:
         """Two values are the same."""
         match new, old:
             case Stored(), Stored():
@@ -252,14 +252,14 @@ class Proof:
             case _:
                 raise self.other(new, old)
 
-    def opened(self, where: Any, new: Head, old: Head) -> None:
+    def opened(self, where: Any, new: Resolved, old: Resolved) -> None:
         """One of two values is that of a store: it is looked into."""
         for sums, head in ((self.new, new), (self.old, old)):
             if not isinstance(head, Stored):
                 continue
             whole, rest = sums.finished(head, where)
             if not whole.is_empty():
-                self.bags.compare(whole, new, old)
+                self.multisets.compare(whole, new, old)
             if rest.is_empty():
                 return
             for part, inner in sums.side.resolve(stored_node(head.write, head.start), rest):
@@ -283,7 +283,7 @@ class Proof:
             raise NotComparable(f"{new} where {old} was")
         raise self.different(where, f"uses {new} where {old} was, another number")
 
-    def same_number(self, where: Any, new: Head, old: Head) -> None:
+    def same_number(self, where: Any, new: Resolved, old: Resolved) -> None:
         """An expression over the iterations is constant."""
         integers = self.new.flow.model.integers
         maps = []
@@ -319,13 +319,13 @@ class Proof:
         ]
         try:
             for part, head in cases[0]:
-                for both, known in _meet(part, cases[1]):
+                for both, known in _restricted(part, cases[1]):
                     self.values(both, head, known)
         except Different as found:
             found.where = found.where.unwrap().domain()
             raise
 
-    def direct(self, where: Any, new: Head, old: Head) -> None:
+    def direct(self, where: Any, new: Resolved, old: Resolved) -> None:
         """One of two places depends on data: on numbers that are known, as when they are cached."""
         if isinstance(new, Indirect):
             for part, head in self.pinned(self.new.side, new, where):
@@ -334,7 +334,7 @@ class Proof:
             for part, head in self.pinned(self.old.side, old, where):
                 self.values(part, new, head)
 
-    def pinned(self, side: Side, value: Indirect, where: Any) -> list[tuple[Any, Head]]:
+    def pinned(self, side: Side, value: Indirect, where: Any) -> list[tuple[Any, Resolved]]:
         """What an indirect load gets if its symbols have values that are known."""
         asked, runs = side.each_symbol(value, where)
         tuples = None
@@ -378,14 +378,14 @@ class Proof:
         if self.now is not None:
             self.now = replace(self.now, guess=True)
 
-    def other(self, new: Head, old: Head) -> NotComparable:
+    def other(self, new: Resolved, old: Resolved) -> NotComparable:
         """The error for values that are computed in different ways."""
         write = None if self.now is None else self.now.new.write
         block = f" in block {write.block!r}" if write is not None else ""
         return NotComparable(f"{_title(new)}{block} where the original has {_title(old)}")
 
 
-def _title(value: Head) -> str:
+def _title(value: Resolved) -> str:
     match value:
         case Constant(number):
             return f"the constant {number}"
@@ -400,7 +400,7 @@ def _title(value: Head) -> str:
     return "an index"
 
 
-def _meet(where: Any, cases: list[tuple[Any, Head]]) -> list[tuple[Any, Head]]:
+def _restricted(where: Any, cases: list[tuple[Any, Resolved]]) -> list[tuple[Any, Resolved]]:
     """The cases of some questions."""
     found = [(where.intersect(part), head) for part, head in cases]
     return [(part, head) for part, head in found if not part.is_empty()]
@@ -415,12 +415,12 @@ def _all_cells(side: Side, memory: Memory) -> Any:
     return cells.intersect_params(model.parameters.params()).set_tuple_name(f"Q{memory.param}")
 
 
-def _at_end(side: Side, memory: Memory, cells: Any) -> list[tuple[Any, Head]]:
+def _at_end(side: Side, memory: Memory, cells: Any) -> list[tuple[Any, Resolved]]:
     """What a parameter holds at the end; `cells` goes from questions to its elements."""
     out = side.flow.model.integers.out_dim
     name = f"E{memory.index}"
     reached, where = cells.set_tuple_name(out, name), cells.domain()
-    result: list[tuple[Any, Head]] = []
+    result: list[tuple[Any, Resolved]] = []
     for write, last in side.sources(memory, name):
         start = reached.apply_range(last)
         part = start.domain()

@@ -46,8 +46,8 @@ class Readings:
         for buffer, match in zip(intrin.desc.buffers if intrin else (), block.match_buffers):
             operand, makers = buffer.name.lower(), self._makers.get(match.source.buffer, ())
             if operand in ("a", "b") and makers:
-                turned = any(f"_{operand}_trans" in maker for maker in makers)
-                if turned != _takes_transposed(name, operand):
+                transposed = any(f"_{operand}_trans" in maker for maker in makers)
+                if transposed != _takes_transposed(name, operand):
                     return False
         return True
 

@@ -1,4 +1,4 @@
-"""Reductions as bags of terms, however they are cut up.
+"""Reductions as multisets of terms, however they are cut up.
 
 All stores that combine into one memory with one operation are a *group*. What such a store leaves
 is what the group started from, combined with the terms of all that went before. A term that is the
@@ -20,9 +20,9 @@ from .verify_tidy import tidy_set
 from .verify_values import (
     Constant,
     Element,
-    Head,
     Node,
     NotComparable,
+    Resolved,
     Side,
     Stored,
     maps_of,
@@ -66,7 +66,7 @@ class Term:
         starts: whether it is what the reduction starts from.
     """
 
-    value: Head
+    value: Resolved
     where: Any
     owner: Any
     starts: bool = False
@@ -83,7 +83,7 @@ class Sums:
         """The group of a store that combines."""
         return self._groups.get(write)
 
-    def finished(self, value: Head, where: Any) -> tuple[Any, Any]:
+    def finished(self, value: Resolved, where: Any) -> tuple[Any, Any]:
         """The questions for which a value is a whole reduction, and the others."""
         group = self.group(value.write) if isinstance(value, Stored) else None
         if group is None or not isinstance(value, Stored):

@@ -112,8 +112,8 @@ class Indirect:
     symbols: tuple[Node, ...]
 
 
-Head = Constant | Element | Number | Stored | Operation | Indirect
-Case = tuple[Any, Head]  # the questions for which it holds
+Resolved = Constant | Element | Number | Stored | Operation | Indirect
+Case = tuple[Any, Resolved]  # the questions for which it holds
 
 
 def _part(node: Node, expr: Expr) -> Node:

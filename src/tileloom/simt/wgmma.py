@@ -66,9 +66,9 @@ class _Tile:
         self.stride = (bits >> 32 & _FIELD) << 4
         self.swizzle = _SWIZZLES[bits >> 62]
 
-    def read(self, kind: str, rows: Array, depth: Array, turned: bool) -> Array:
+    def read(self, kind: str, rows: Array, depth: Array, transposed: bool) -> Array:
         """Elements (rows, k) of the tile, as an engine of the warp reads them."""
-        layout = TileLayout(self.size, self.leading, self.stride, self.swizzle, turned)
+        layout = TileLayout(self.size, self.leading, self.stride, self.swizzle, transposed)
         where = np.asarray(swizzled(self.start + layout.offset(rows, depth), self.swizzle))
         found = self.machine.engines.array_at(int(where.min()))
         if found is None or self.machine.engines.array_at(int(where.max())) is None:
@@ -97,15 +97,15 @@ def multiply(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
     """`ptx_wgmma(shape, types of A, B, C, A, index, B, C, index, accumulate[, turns of A, B])`."""
     shape, *kinds = (_constant(arg) for arg in args[:4])
     product = find_wgmma(shape, *kinds)
-    turns = [bool(_constant(arg)) for arg in args[10:]] or [False, False]
-    if any(turns) and not product.may_turn:
+    transposes = [bool(_constant(arg)) for arg in args[10:]] or [False, False]
+    if any(transposes) and not product.may_transpose:
         raise UnsupportedError(f"factors of {product.a_type} lie along k in shared memory")
     crew = machine.crew
     for warp in np.unique(crew.warp[lanes]):
         if warp // _GROUP * _GROUP + _GROUP > crew.warps:
             what = f"wgmma takes {_GROUP} warps, and the last of the block are fewer"
             raise machine.engines.defect("divergent warp", what, lanes)
-        _by_warp(machine, product, args, lanes[crew.warp[lanes] == warp], int(warp), turns)
+        _by_warp(machine, product, args, lanes[crew.warp[lanes] == warp], int(warp), transposes)
 
 
 def _by_warp(
@@ -114,16 +114,18 @@ def _by_warp(
     args: tuple[Expr, ...],
     lanes: Array,
     warp: int,
-    turns: list[bool],
+    transposes: list[bool],
 ) -> None:
     engines, crew = machine.engines, machine.crew
     actor = crew.multiplier(warp)
     crew.learn(actor, crew.release(warp))
     with crew.acting(lanes, actor):
-        b = _factor(machine, product, product.b_type, args[6], lanes, turns[1], 0, product.n)
+        b = _factor(machine, product, product.b_type, args[6], lanes, transposes[1], 0, product.n)
         if not args[4].dtype.is_handle:
             first = warp % _GROUP * _ROWS
-            a = _factor(machine, product, product.a_type, args[4], lanes, turns[0], first, _ROWS)
+            a = _factor(
+                machine, product, product.a_type, args[4], lanes, transposes[0], first, _ROWS
+            )
     group = engines.note_begun(engines.products, warp)
     if args[4].dtype.is_handle:
         a = _from_registers(machine, product, args, lanes, group)
@@ -161,7 +163,7 @@ def _factor(
     kind: str,
     arg: Expr,
     lanes: Array,
-    turned: bool,
+    transposed: bool,
     first: int,
     count: int,
 ) -> Array:
@@ -173,7 +175,7 @@ def _factor(
         )
     tile = _Tile(machine, int(bits[0]), product.bits // 8, lanes)
     rows, depth = np.meshgrid(first + np.arange(count), np.arange(product.k), indexing="ij")
-    return tile.read(kind, rows, depth, turned)
+    return tile.read(kind, rows, depth, transposed)
 
 
 # ---------------------------------------------------------------------------- order

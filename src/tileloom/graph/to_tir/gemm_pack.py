@@ -9,7 +9,7 @@ from math import prod
 from ...base.errors import InternalError
 from ...compute.math import if_then_else
 from ...expr import Call, Expr, Min, Ramp, Var, cast, const
-from ...expr.turning import turned
+from ...expr.register_transpose import transposed as turned
 from ...tir import SERIAL, Buffer, BufferLoad, BufferStore, For, LetStmt, Stmt, make_buffer, seq
 from .gemm_plan import Plan, Stretch, Strip
 from .microkernels import Rows

@@ -139,15 +139,15 @@ def _is_regular(axes: Sequence[GroupAxis | None], domain: Domain) -> bool:
 
 def _depends(block: Block, others: Iterable[Block]) -> bool:
     """Whether a block needs, overwrites or is needed by what others touch."""
-    reads, writes = _touched(block)
+    reads, writes = _accessed(block)
     for other in others:
-        its_reads, its_writes = _touched(other)
+        its_reads, its_writes = _accessed(other)
         if reads & its_writes or writes & (its_reads | its_writes):
             return True
     return False
 
 
-def _touched(block: Block) -> tuple[set[Buffer], set[Buffer]]:
+def _accessed(block: Block) -> tuple[set[Buffer], set[Buffer]]:
     reads = {region.buffer for region in block.reads}
     return reads, {region.buffer for region in block.writes}
 
@@ -157,7 +157,7 @@ def fusion_group_of(blocks: Sequence[Block], sizes: Sizes) -> FusionGroup:
     levels: dict[str, int] = {}
     ready: dict[Buffer, int] = {}  # the level from which a buffer can be read
     for block in blocks:
-        reads, writes = _touched(block)
+        reads, writes = _accessed(block)
         level = max((ready.get(buffer, 0) for buffer in reads - writes), default=0)
         levels[block.name_hint] = level
         for buffer in writes:

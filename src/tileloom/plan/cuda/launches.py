@@ -33,7 +33,7 @@ def bind_launches(sch: Schedule, launches: Sequence[Launch]) -> Schedule:
     the others without work.
     """
     groups: list[list[Launch]] = []
-    touched = {launch: _touched(sch, launch) for launch in launches}
+    touched = {launch: _accessed(sch, launch) for launch in launches}
     for launch in launches:
         at = next((k for k in range(_earliest(groups, touched, launch), len(groups))
                    if groups[k][0].threads == launch.threads), None)  # fmt: skip
@@ -92,7 +92,7 @@ def _earliest(
     return 0
 
 
-def _touched(sch: Schedule, launch: Launch) -> tuple[set[Buffer], set[Buffer]]:
+def _accessed(sch: Schedule, launch: Launch) -> tuple[set[Buffer], set[Buffer]]:
     blocks: list[Block] = [s.block for s in child_blocks(sch.state, sch.get_sref(launch.loop))]
     return (
         {region.buffer for block in blocks for region in block.reads},

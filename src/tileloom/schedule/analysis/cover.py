@@ -273,7 +273,7 @@ def _together(analyzer: Analyzer, a: Box, b: Box) -> Box | None:
     if not axes:
         return a
     (k, *more) = axes
-    if more or not (_meets(analyzer, a[k], b[k]) and _meets(analyzer, b[k], a[k])):
+    if more or not (_adjoins(analyzer, a[k], b[k]) and _adjoins(analyzer, b[k], a[k])):
         return None
     return [*a[:k], union_sets(analyzer, a[k], b[k]), *a[k + 1 :]]
 
@@ -285,7 +285,7 @@ def _equal(analyzer: Analyzer, a: IntSet, b: IntSet) -> bool:
     )
 
 
-def _meets(analyzer: Analyzer, a: IntSet, b: IntSet) -> bool:
+def _adjoins(analyzer: Analyzer, a: IntSet, b: IntSet) -> bool:
     """Whether there is nothing between the end of one interval and the start of another."""
     end, start = a.max_value, b.min_value
     return end is None or start is None or _at_most(analyzer, start, end + 1)

@@ -193,17 +193,17 @@ def _by_threads(sch: Schedule, loops: list[LoopRV], pairs: bool) -> None:
 
 def _operands(sch: Schedule, product: Product, step: LoopRV, tile: WgmmaTile, name: str) -> None:
     """Fetch tiles ahead, and multiply them where they are."""
-    turned = tuple(_is_turned(operand) for operand in product.operands)
+    transposed = tuple(_is_transposed(operand) for operand in product.operands)
     fetched = [_fetch(sch, product, operand, step, tile, name) for operand in product.operands]
     ii, _, _ = loops_below(sch, product.block, step)
     start = sch.decompose_reduction(product.block, step)
     _by_threads(sch, sch.get_loops(start)[-2:], pairs=False)
     total = _TOTALS[product.total]
-    sch.tensorize(ii, wgmma.name_of(name, total, tile.columns, (turned[0], turned[1])))
+    sch.tensorize(ii, wgmma.name_of(name, total, tile.columns, (transposed[0], transposed[1])))
     fetch_ahead(sch, product, fetched, step, tile.stages)
 
 
-def _is_turned(operand: Operand) -> bool:
+def _is_transposed(operand: Operand) -> bool:
     """Whether the depth lies across the cores of an operand, which only 16-bit elements may."""
     return not operand.deep and operand.bits == 16
 
@@ -214,7 +214,7 @@ def _fetch(
     """Fetch a tile of an operand as cores, those that are stored together in different banks."""
     copy = fetch_tile(sch, product, operand, step, tile.threads, scope="shared.dyn")
     wide, core = wgmma.core_of(name), wgmma.CORE
-    if _is_turned(operand):
+    if _is_transposed(operand):
         sch.transform_layout(
             copy,
             ("write", 0),
@@ -226,7 +226,7 @@ def _fetch(
             ("write", 0),
             lambda *at: (*at[:-2], at[-1] // wide, at[-2] // core, at[-2] % core, at[-1] % wide),
         )
-    axis = -3 if _is_turned(operand) else -4
+    axis = -3 if _is_transposed(operand) else -4
     sch.storage_align(copy, 0, axis, core * wide, wide)
     return copy
 

@@ -248,7 +248,7 @@ class Inversion:
                 wide, most = self._moved(required, e), self._moved(limit, e)
                 return self._solve(buffer, inner, True, wide, most)
             case Sub(e, inner) if is_point and self._is_fixed(e):
-                wide, most = self._turned(required, e), self._turned(limit, e)
+                wide, most = self._mirrored(required, e), self._mirrored(limit, e)
                 return self._solve(buffer, inner, True, wide, most)
             case FloorDiv(inner, e) if is_point and self.analyzer.can_prove(e >= 1):
                 wide, most = self._times(required, e), self._times(limit, e)
@@ -273,7 +273,7 @@ class Inversion:
             None if low is None else simple(low - e), None if high is None else simple(high - e)
         )
 
-    def _turned(self, interval: IntSet, e: Expr) -> IntSet:
+    def _mirrored(self, interval: IntSet, e: Expr) -> IntSet:
         """All x with e - x in the interval."""
         low, high = interval
         simple = self.analyzer.simplify

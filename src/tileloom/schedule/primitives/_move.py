@@ -293,7 +293,7 @@ def _iteration_domains(
         boxes = [
             box
             for other in needed
-            for box in _touched(state, other, loop, buffer, outer, reads=forward)
+            for box in _accessed(state, other, loop, buffer, outer, reads=forward)
         ]
         if boxes:
             required = hull_of(analyzer, boxes)
@@ -320,7 +320,7 @@ def _by_buffer(regions: Sequence[BufferRegion]) -> dict[Buffer, BufferRegion]:
     return found
 
 
-def _touched(
+def _accessed(
     state: ScheduleState,
     other: StmtSRef,
     loop: StmtSRef,

@@ -216,11 +216,11 @@ class _Piece(Renewed):
         narrow = block.replace(iter_vars=tuple(axes))
         if not isinstance(narrow.body, BufferStore):
             return narrow  # steps that follow take it at its word
-        reads, writes = _touched(narrow)
+        reads, writes = _accessed(narrow)
         return narrow.replace(reads=relaxed(reads, axes), writes=relaxed(writes, axes))
 
 
-def _touched(block: Block) -> tuple[Sequence[BufferRegion], Sequence[BufferRegion]]:
+def _accessed(block: Block) -> tuple[Sequence[BufferRegion], Sequence[BufferRegion]]:
     """What a block declares, by its one store where it has one: programs may declare more."""
     if leaf_store(block) is None or any(key.startswith("explicit_") for key in block.annotations):
         return block.reads, block.writes

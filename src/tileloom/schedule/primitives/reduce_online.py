@@ -313,7 +313,7 @@ def _combines_by(reduction: Reduction, op: type[Expr]) -> bool:
 def _sum_of_mean(found: _Online, mean: Expr) -> BufferLoad | None:
     """The sum in `sum / n`, or in what a block makes of it that says so."""
     if isinstance(mean, BufferLoad) and not found.is_result(mean):
-        mean = _formula_of(found, mean)
+        mean = _stored_value(found, mean)
     match mean:
         case Div(BufferLoad() as total, n):
             factor = 1 / (_number(n) or 1)
@@ -327,7 +327,7 @@ def _sum_of_mean(found: _Online, mean: Expr) -> BufferLoad | None:
     return None
 
 
-def _formula_of(found: _Online, load: BufferLoad) -> Expr:
+def _stored_value(found: _Online, load: BufferLoad) -> Expr:
     """What a block stores at the place of a load, if it is a formula of its indices."""
     for sref in child_blocks(found.state, found.scope):
         store = leaf_store(sref.block)

@@ -111,7 +111,7 @@ class _RFactor:
                 at=[self.loop],
                 fast="The input loop is required to be serial",
             )
-        spatial, reduced = self._touched(SPATIAL), self._touched(REDUCE)
+        spatial, reduced = self._loops_of(SPATIAL), self._loops_of(REDUCE)
         if node.loop_var in spatial:
             raise refuse(
                 f"{name_of(self.loop)} places results, it does not reduce",
@@ -157,7 +157,7 @@ class _RFactor:
                     at=[self.block, reducing],
                 )
 
-    def _touched(self, kind: int) -> set[Var]:
+    def _loops_of(self, kind: int) -> set[Var]:
         found: set[Var] = set()
         pairs = zip(self.realize.block.iter_vars, self.realize.iter_values, strict=True)
         for axis, value in pairs:
@@ -170,7 +170,7 @@ class _RFactor:
         partial = self._partial(buffers)
         final = self._final(buffers)
         top = self.loops[0]
-        skipped = self._touched(REDUCE) - {self.loop.loop.loop_var}
+        skipped = self._loops_of(REDUCE) - {self.loop.loop.loop_var}
         back = _rebuild(self.loops, self.realize, final, skipped)
         new_top = seq(partial, back)
         scope = self.scope.block
@@ -320,7 +320,7 @@ class _RFactor:
     def _without_inner_loops(self) -> Expr:
         """Whether a partial result exists: whether the first of the iterations it reduces runs."""
         ranges = {outer.loop.loop_var: outer.loop for outer in self.loops}
-        gone = (self._touched(REDUCE) - {self.loop.loop.loop_var}) & ranges.keys()
+        gone = (self._loops_of(REDUCE) - {self.loop.loop.loop_var}) & ranges.keys()
         first = {var: ranges[var].min for var in gone}
         known = Analyzer({v: Range(loop.min, loop.extent) for v, loop in ranges.items()})
         predicate = const(True)

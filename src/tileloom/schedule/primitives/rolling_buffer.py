@@ -282,8 +282,8 @@ class _Rewriter(StmtRewriter):
 
     def _indices(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         axis = self.roll.axis
-        turned = binary(FloorMod, indices[axis], IntImm(indices[axis].dtype, self.roll.extent))
-        return (*indices[:axis], turned, *indices[axis + 1 :])
+        wrapped = binary(FloorMod, indices[axis], IntImm(indices[axis].dtype, self.roll.extent))
+        return (*indices[:axis], wrapped, *indices[axis + 1 :])
 
     def visit_expr(self, expr: Expr) -> Expr:
         def rule(node: Expr) -> Expr | None:

@@ -49,10 +49,12 @@ def wgmma_64xn_to_128_layout(i: Any, j: Any) -> tuple[Any, Any]:
     return 32 * (i // 16) + 4 * (i % 8) + j % 8 // 2, 4 * (j // 8) + i % 16 // 8 * 2 + j % 2
 
 
-def name_of(name: str, total: str, columns: int, turned: tuple[bool, bool]) -> str:
+def name_of(name: str, total: str, columns: int, transposed: tuple[bool, bool]) -> str:
     """What the intrinsic is called."""
-    turns = "".join(f"_{side}_turned" * turn for side, turn in zip("ab", turned, strict=True))
-    return f"wgmma_{ROWS}x{columns}_{name}{name}{total}{turns}"
+    suffix = "".join(
+        f"_{side}_transposed" * turn for side, turn in zip("ab", transposed, strict=True)
+    )
+    return f"wgmma_{ROWS}x{columns}_{name}{name}{total}{suffix}"
 
 
 def core_of(name: str) -> int:
@@ -72,7 +74,7 @@ class _Form:
     name: str
     total: str
     columns: int
-    turned: tuple[bool, bool]
+    transposed: tuple[bool, bool]
 
     @property
     def held(self) -> int:
@@ -87,7 +89,7 @@ class _Form:
             (depth // CORE, size // core, CORE, core)
             if turn
             else (depth // core, size // CORE, CORE, core)
-            for size, turn in zip((ROWS, self.columns), self.turned, strict=True)
+            for size, turn in zip((ROWS, self.columns), self.transposed, strict=True)
         ]
 
     @property
@@ -98,7 +100,7 @@ class _Form:
             f"vk // {CORE}, {v} // {core}, vk % {CORE}, {v} % {core}"
             if turn
             else f"vk // {core}, {v} // {CORE}, {v} % {CORE}, vk % {core}"
-            for v, turn in zip(("vi", "vj"), self.turned, strict=True)
+            for v, turn in zip(("vi", "vj"), self.transposed, strict=True)
         ]
 
     def head(self, strides: bool) -> str:
@@ -123,9 +125,9 @@ class _Form:
         return "\n    ".join(lines)
 
 
-def product(name: str, total: str, columns: int, turned: tuple[bool, bool]) -> Pair:
+def product(name: str, total: str, columns: int, transposed: tuple[bool, bool]) -> Pair:
     """`C += A @ B.T` of 64 rows, as many columns, and 128 bytes of depth."""
-    form = _Form(name, total, columns, turned)
+    form = _Form(name, total, columns, transposed)
     kind, wide = FACTORS[name].dtype, _TOTALS[total]
     cast = "{}" if kind == wide else f'T.cast({{}}, "{wide}")'
     a, b = (cast.format(f"{x}[{at}]") for x, at in zip("AB", form.places, strict=True))
@@ -206,17 +208,17 @@ def _call(form: _Form, number: int) -> str:
     descriptors = [
         f'T.ptx_wgmma_descriptor({x}.access_ptr("r", offset={number * cores[not turn]} * '
         f"{x.lower()}0), {x.lower()}0 * {size}, {x.lower()}1 * {size}, 0)"
-        for x, turn in zip("AB", form.turned, strict=True)
+        for x, turn in zip("AB", form.transposed, strict=True)
     ]
     shape = f"m{ROWS}n{form.columns}k{_INSTRUCTION_BYTES // size}"
     kind = _KINDS[form.name]
-    turns = "".join(f", {int(turn)}" for turn in form.turned) if any(form.turned) else ""
+    suffix = "".join(f", {int(turn)}" for turn in form.transposed) if any(form.transposed) else ""
     return f"""\
             T.evaluate(T.ptx_wgmma(
                 "{shape}", "{kind}", "{kind}", "{_TOTALS[form.total]}",
                 {descriptors[0]}, 0,
                 {descriptors[1]},
-                C.data, C.elem_offset + tx * {form.held}, T.bool(True){turns}
+                C.data, C.elem_offset + tx * {form.held}, T.bool(True){suffix}
             ))"""
 
 
@@ -228,10 +230,10 @@ def _definitions() -> Iterator[tuple[str, Callable[[], Pair]]]:
         sides = (False, True) if FACTORS[name].bits == 16 else (False,)
         for total in totals:
             for columns in COLUMNS:
-                for turned in ((a, b) for a in sides for b in sides):
+                for transposed in ((a, b) for a in sides for b in sides):
                     yield (
-                        name_of(name, total, columns, turned),
-                        partial(product, name, total, columns, turned),
+                        name_of(name, total, columns, transposed),
+                        partial(product, name, total, columns, transposed),
                     )
 
 

@@ -240,7 +240,7 @@ def _scan_rows(plan: _Plan, exclusive: bool, reverse: bool) -> str:
             "kept[1] = combine(kept[1], kept[2])",
         ),
         "kept[2] = kept[0]",
-        *(_meet(plan) if plan.warps > 1 else ("kept[0] = combine(kept[0], kept[1])",)),
+        *(_combine_warps(plan) if plan.warps > 1 else ("kept[0] = combine(kept[0], kept[1])",)),
         _rounds(plan, under(f"if at < {plan.extent}:", f"{store}combine(kept[2], v[r]))")),
     )
     return _row_block(
@@ -275,7 +275,7 @@ def _before(plan: _Plan) -> tuple[str, ...]:
     )
 
 
-def _meet(plan: _Plan) -> tuple[str, ...]:
+def _combine_warps(plan: _Plan) -> tuple[str, ...]:
     """Warps tell each other their totals."""
     return (
         under("if lane == 0:", "sums[warp] = kept[1]"),

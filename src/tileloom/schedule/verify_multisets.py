@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from ..base.errors import InternalError
 from ..expr import And, BinaryOp, Expr, Or
+from .verify_fingerprints import Fingerprint, fingerprints, is_cut
 from .verify_flow import union
 from .verify_in_place import copies_steps
 from .verify_model import Access
-from .verify_prints import Print, is_cut, prints
 from .verify_sums import Sums, Term, is_neutral, is_neutral_value
 from .verify_values import (
     Constant,
     Element,
-    Head,
     Indirect,
     NotComparable,
     Number,
     Operation,
+    Resolved,
     Stored,
     stored_node,
 )
@@ -27,7 +27,7 @@ from .verify_values import (
 if TYPE_CHECKING:
     from .verify_compare import Proof
 
-# How many leaves prints have, and whether what a reduction starts from has prints of its own.
+# How many leaves fingerprints have, and whether what a reduction starts from has its own.
 _TRIES = ((1, False), (2, False), (2, True), (3, True), (5, True))
 
 
@@ -40,31 +40,31 @@ class Different(Exception):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Printed:
+class MarkedTerm:
     """Terms of one outline; `key` goes to the questions they belong to, with their leaves."""
 
     term: Term
-    mark: Print
+    mark: Fingerprint
     key: Any
 
 
-Marked = dict[int, list[Printed]]  # by numbers of outlines
+Marked = dict[int, list[MarkedTerm]]  # by numbers of outlines
 
 
-class Bags:
-    """The comparison of bags."""
+class TermMultisets:
+    """The comparison of multisets."""
 
     def __init__(self, proof: Proof) -> None:
         self.proof = proof
         self.outlines: dict[tuple[Any, ...], int] = {}
 
-    def compare(self, where: Any, new: Head, old: Head) -> None:
+    def compare(self, where: Any, new: Resolved, old: Resolved) -> None:
         """Two values, of which one is a reduction, are the same."""
-        kind, bags = self.terms(where, (new, old))
+        kind, multisets = self.terms(where, (new, old))
         for room, by_start in _TRIES:
             marked = [
-                self.marked(sums, bag, room, kind, by_start)
-                for sums, bag in zip((self.proof.new, self.proof.old), bags)
+                self.marked(sums, multiset, room, kind, by_start)
+                for sums, multiset in zip((self.proof.new, self.proof.old), multisets)
             ]
             full = any(len(p.mark.leaves) >= room for m in marked for ps in m.values() for p in ps)
             if all(self.told_apart(m, _idempotent(kind)) for m in marked):
@@ -80,7 +80,7 @@ class Bags:
         raise NotComparable("the terms of a reduction cannot be told apart")
 
     def terms(
-        self, where: Any, values: tuple[Head, Head]
+        self, where: Any, values: tuple[Resolved, Resolved]
     ) -> tuple[type[Expr], tuple[list[Term], list[Term]]]:
         """The terms of both; what is no reduction is one term."""
         kind: type[Expr] | None = None
@@ -88,11 +88,11 @@ class Bags:
         for sums, value in zip((self.proof.new, self.proof.old), values):
             whole, rest = sums.finished(value, where)
             if isinstance(value, Stored) and rest.is_empty():
-                of, bag = sums.terms(value, where)
+                of, multiset = sums.terms(value, where)
                 if kind is not None and of is not kind:
                     raise NotComparable("reductions with different operations")
                 kind = of
-                found.append(bag)
+                found.append(multiset)
             elif not whole.is_empty():
                 raise NotComparable("a reduction that is read before it is finished")
             else:
@@ -106,12 +106,12 @@ class Bags:
         return kind, (found[0] or [], found[1] or [])
 
     def marked(
-        self, sums: Sums, bag: list[Term], room: int, kind: type[Expr], by_start: bool
+        self, sums: Sums, multiset: list[Term], room: int, kind: type[Expr], by_start: bool
     ) -> Marked:
         """Terms by their outlines; those that change nothing are left out."""
         result: Marked = {}
-        for term in bag:
-            for mark in prints(sums, term.value, term.where, room):
+        for term in multiset:
+            for mark in fingerprints(sums, term.value, term.where, room):
                 number = mark.number
                 if number is not None and is_neutral(kind, number):
                     continue
@@ -121,10 +121,10 @@ class Bags:
                 shape = (by_start and term.starts and counts, mark.shape)
                 outline = self.outlines.setdefault(shape, len(self.outlines))
                 key = self.key(term, mark, outline)
-                result.setdefault(outline, []).append(Printed(term, mark, key))
+                result.setdefault(outline, []).append(MarkedTerm(term, mark, key))
         return result
 
-    def key(self, term: Term, mark: Print, outline: int) -> Any:
+    def key(self, term: Term, mark: Fingerprint, outline: int) -> Any:
         """From terms to what they belong to and what tells them apart."""
         integers = self.proof.new.flow.model.integers
         leaves = integers.isl.Map.from_domain(mark.where)
@@ -134,11 +134,11 @@ class Bags:
         return term.owner.intersect_domain(mark.where).range_product(leaves)
 
     def told_apart(self, marked: Marked, idempotent: bool) -> bool:
-        """Whether no two terms have the same print; the same terms may, if that changes nothing."""
+        """Whether no two terms share a fingerprint; the same terms may, if that changes nothing."""
         kind = self.proof.new.flow.model.integers.isl.UnionMap
         return all(
-            (idempotent and all(printed.mark.whole for printed in row))
-            or union((printed.key for printed in row), kind).is_injective()
+            (idempotent and all(marked_term.mark.whole for marked_term in row))
+            or union((marked_term.key for marked_term in row), kind).is_injective()
             for row in marked.values()
         )
 
@@ -159,8 +159,8 @@ class Bags:
         lacking = self.lacking(new, old), self.lacking(old, new)
         if not lacking[0] and not lacking[1]:
             return
-        rows = (row for bag in (new, old) for row in bag.values())
-        if any(is_cut(printed.mark.shape) for row in rows for printed in row):
+        rows = (row for multiset in (new, old) for row in multiset.values())
+        if any(is_cut(marked_term.mark.shape) for row in rows for marked_term in row):
             raise NotComparable("the terms of a reduction depend on one another")
         known = new.keys() & old.keys()
         if lacking[0] and lacking[1] and not (lacking[0].keys() | lacking[1].keys()) <= known:
@@ -172,7 +172,7 @@ class Bags:
         raise self.proof.different(first.unwrap().domain(), "combines other terms")
 
     def lacking(self, some: Marked, others: Marked) -> dict[int, Any]:
-        """The prints that one bag has alone, by outlines."""
+        """The fingerprints that one multiset has alone, by outlines."""
         found = {}
         for outline, row in some.items():
             left = _ranges(row)
@@ -205,10 +205,10 @@ def _between(pairs: Any, new: Any, old: Any) -> Any:
     return new.reverse().apply_range(pairs).apply_range(old)
 
 
-def _ranges(row: list[Printed]) -> Any:
+def _ranges(row: list[MarkedTerm]) -> Any:
     result = row[0].key.range()
-    for printed in row[1:]:
-        result = result.union(printed.key.range())
+    for marked_term in row[1:]:
+        result = result.union(marked_term.key.range())
     return result
 
 
@@ -216,7 +216,7 @@ def _idempotent(kind: type[Expr]) -> bool:
     return issubclass(kind, BinaryOp | And | Or) and kind.idempotent
 
 
-def moved(value: Head, asked: Any) -> Head:
+def moved(value: Resolved, asked: Any) -> Resolved:
     """A value for other questions; `asked` goes from them to those it has been for."""
 
     def node(inner: Any) -> Any:

@@ -1,8 +1,9 @@
 """Fingerprints of values: what tells the terms of a reduction apart, and pairs those of two.
 
-The print of a value is the outline of how it is computed and the first few elements of arguments
-that it is computed from, left to right; of a reduction the least element, of an indirect load the
-least one that it may reach. Equal values have equal prints, in every program.
+The fingerprint of a value is the outline of how it is computed and the first few elements of
+arguments that it is computed from, left to right; of a reduction the least element, of an
+indirect load the least one that it may reach. Equal values have equal fingerprints, in
+every program.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from .verify_sums import Sums
 from .verify_values import (
     Constant,
     Element,
-    Head,
     Indirect,
     Node,
     NotComparable,
     Number,
     Operation,
+    Resolved,
     Stored,
     stored_node,
 )
@@ -39,14 +40,14 @@ _FOLDS: dict[type[Expr], Callable[[float, float], float]] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Print:
-    """A print for some of the questions.
+class Fingerprint:
+    """A fingerprint for some of the questions.
 
     Attributes:
         where: the questions.
         shape: the outline: nested tuples.
         leaves: from questions to indices of arguments, or to numbers.
-        whole: whether two values with this print are surely the same.
+        whole: whether two values with this fingerprint are surely the same.
     """
 
     where: Any
@@ -65,18 +66,20 @@ def is_cut(shape: tuple[Any, ...]) -> bool:
     return shape == _MORE or any(isinstance(part, tuple) and is_cut(part) for part in shape)
 
 
-def prints(sums: Sums, value: Head | Node, where: Any, room: int, above: Above = ()) -> list[Print]:
-    """The prints of a value, with at most `room` leaves each, for all questions."""
+def fingerprints(
+    sums: Sums, value: Resolved | Node, where: Any, room: int, above: Above = ()
+) -> list[Fingerprint]:
+    """The fingerprints of a value, with at most `room` leaves each, for all questions."""
     match value:
         case Node():
             cases = sums.side.resolve(value, where)
-            return [p for w, h in cases for p in prints(sums, h, w, room, above)]
+            return [p for w, h in cases for p in fingerprints(sums, h, w, room, above)]
         case Constant(number):
-            return [Print(where, ("number", number), ())]
+            return [Fingerprint(where, ("number", number), ())]
         case Element(param, cells):
-            return [Print(where, ("element", param), (cells.intersect_domain(where),))]
+            return [Fingerprint(where, ("element", param), (cells.intersect_domain(where),))]
         case Number(values):
-            return [Print(where, ("index",), (values.intersect_domain(where),))]
+            return [Fingerprint(where, ("index",), (values.intersect_domain(where),))]
         case Operation():
             return _operation(sums, value, where, room, above)
         case Stored():
@@ -86,8 +89,10 @@ def prints(sums: Sums, value: Head | Node, where: Any, room: int, above: Above =
     raise NotComparable(f"a {type(value).__name__}")
 
 
-def _operation(sums: Sums, value: Operation, where: Any, room: int, above: Above) -> list[Print]:
-    found = [Print(where, ("op", value.shape), ())]
+def _operation(
+    sums: Sums, value: Operation, where: Any, room: int, above: Above
+) -> list[Fingerprint]:
+    found = [Fingerprint(where, ("op", value.shape), ())]
     for operand in value.operands:
         longer = []
         for known in found:
@@ -95,35 +100,35 @@ def _operation(sums: Sums, value: Operation, where: Any, room: int, above: Above
             if left <= 0:
                 longer.append(replace(known, whole=False))
                 continue
-            for more in prints(sums, operand, known.where, left, above):
+            for more in fingerprints(sums, operand, known.where, left, above):
                 shape, leaves = (*known.shape, more.shape), (*known.leaves, *more.leaves)
-                longer.append(Print(more.where, shape, leaves, known.whole and more.whole))
+                longer.append(Fingerprint(more.where, shape, leaves, known.whole and more.whole))
         found = longer
     return found
 
 
-def _stored(sums: Sums, value: Stored, where: Any, room: int, above: Above) -> list[Print]:
+def _stored(sums: Sums, value: Stored, where: Any, room: int, above: Above) -> list[Fingerprint]:
     if value.write in above:
-        return [Print(where, _MORE, (), False)]
+        return [Fingerprint(where, _MORE, (), False)]
     whole, rest = sums.finished(value, where)
     above = (*above, value.write)
     found = [] if whole.is_empty() else _reduction(sums, value, whole, above)
     if not rest.is_empty():
         node = stored_node(value.write, value.start)
-        found += prints(sums, node, rest, room, above)
+        found += fingerprints(sums, node, rest, room, above)
     return found
 
 
-def _reduction(sums: Sums, value: Stored, where: Any, above: Above) -> list[Print]:
+def _reduction(sums: Sums, value: Stored, where: Any, above: Above) -> list[Fingerprint]:
     kind, terms = sums.terms(value, where)
     cells = []
     for term in terms:
-        found = _elements(prints(sums, term.value, term.where, 1, above))
+        found = _elements(fingerprints(sums, term.value, term.where, 1, above))
         cells += [term.owner.reverse().apply_range(element) for element in found]
     return _least(("reduction", kind.__name__), cells, where)
 
 
-def _indirect(sums: Sums, value: Indirect, where: Any, above: Above) -> list[Print]:
+def _indirect(sums: Sums, value: Indirect, where: Any, above: Above) -> list[Fingerprint]:
     asked, runs = sums.side.each_symbol(value, where)
     cells = []
     try:
@@ -131,19 +136,19 @@ def _indirect(sums: Sums, value: Indirect, where: Any, above: Above) -> list[Pri
     except NotComparable:
         cases = []
     for some, head in cases:
-        found = _elements(prints(sums, head, some, 1, above))
+        found = _elements(fingerprints(sums, head, some, 1, above))
         cells += [asked.domain_map().reverse().apply_range(element) for element in found]
     return _least(("indirect",), [c for c in cells if c.range().is_bounded()], where)
 
 
-def _elements(found: list[Print]) -> list[Any]:
+def _elements(found: list[Fingerprint]) -> list[Any]:
     """The leaves that are elements of arguments."""
     first = [mark.leaves[0] for mark in found if mark.leaves]
     return [leaf for leaf in first if leaf.range().get_tuple_name().startswith("G")]
 
 
-def _least(shape: tuple[Any, ...], cells: Iterable[Any], where: Any) -> list[Print]:
-    """Prints of the least element of the first argument that there is."""
+def _least(shape: tuple[Any, ...], cells: Iterable[Any], where: Any) -> list[Fingerprint]:
+    """Fingerprints of the least element of the first argument that there is."""
     by_name: dict[str, Any] = {}
     for part in cells:
         name = part.range().get_tuple_name()
@@ -153,10 +158,10 @@ def _least(shape: tuple[Any, ...], cells: Iterable[Any], where: Any) -> list[Pri
         least = by_name[name].intersect_domain(where).lexmin()
         part = least.domain()
         if not part.is_empty():
-            found.append(Print(part, (*shape, name), (least,), False))
+            found.append(Fingerprint(part, (*shape, name), (least,), False))
             where = where.subtract(part)
     if not where.is_empty():
-        found.append(Print(where, shape, (), False))
+        found.append(Fingerprint(where, shape, (), False))
     return found
 
 

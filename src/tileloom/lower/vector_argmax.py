@@ -22,12 +22,12 @@ from ..tir import (
 )
 from .common import conjunction, replace_vars
 from .thread_reductions import recognise_choice
+from .vector_accumulators import with_plain_indices
 from .vector_body import Vectorizer
 from .vector_strips import LANES, Strips, choose
-from .vector_totals import with_plain_indices
 
 
-def in_choices(chain: Sequence[For]) -> Stmt | None:
+def vectorized_argmax(chain: Sequence[For]) -> Stmt | None:
     """The loops of a chain whose innermost one chooses, that one in vectors; None for others."""
     *outer, loop = chain
     loop = loop.replace(body=with_plain_indices(loop.body))
@@ -37,14 +37,14 @@ def in_choices(chain: Sequence[For]) -> Stmt | None:
     stores = found[0]
     if any(loop.loop_var in free_vars(index) for s in stores for index in s.indices):
         return None  # each iteration has a place of its own
-    strips = _Choices(loop, *found)
-    stmt = strips.with_totals(strips.loops())
+    strips = _ArgmaxStrips(loop, *found)
+    stmt = strips.with_accumulators(strips.loops())
     for around in reversed(outer):
         stmt = around.replace(body=stmt)
     return stmt
 
 
-class _Choices(Strips):
+class _ArgmaxStrips(Strips):
     """The loops over the vectors of a loop that chooses."""
 
     def __init__(
@@ -60,7 +60,7 @@ class _Choices(Strips):
         if isinstance(loop.extent, IntImm):
             self.width = min(self.width, 1 << max(0, loop.extent.value - 1).bit_length())
         self.parts, self.copies = 1, 0
-        self.totals, self.columns = {}, {}
+        self.accumulators, self.columns = {}, {}
         self.stores, self.sources, self.combiner = stores, sources, combiner
         self.partial = [
             make_buffer((self.width,), s.value.dtype, "choices", scope="local") for s in stores
@@ -100,7 +100,7 @@ class _Choices(Strips):
             stmt = LetStmt(name, value, stmt)
         return stmt
 
-    def with_totals(self, body: Stmt) -> Stmt:
+    def with_accumulators(self, body: Stmt) -> Stmt:
         """The loops between what there was and what is chosen at last."""
         stmts: list[Stmt] = []
         for store, buffer in zip(self.stores, self.partial, strict=True):

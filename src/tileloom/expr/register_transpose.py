@@ -1,4 +1,4 @@
-"""Squares of values turned round in vector registers."""
+"""Squares of values transposed in vector registers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .nodes import Expr, Shuffle, Var
 
 
-def turned(rows: Sequence[Expr]) -> tuple[list[tuple[Var, Expr]], list[Expr]]:
+def transposed(rows: Sequence[Expr]) -> tuple[list[tuple[Var, Expr]], list[Expr]]:
     """The columns of a square whose rows are vectors, by shuffles of two vectors each.
 
     Args:
@@ -17,7 +17,7 @@ def turned(rows: Sequence[Expr]) -> tuple[list[tuple[Var, Expr]], list[Expr]]:
         Variables to bind, each by way of those before it, and the columns in terms of them.
 
     >>> from tileloom.expr import Ramp, const
-    >>> bound, columns = turned([Ramp(const(2 * k), const(1), 2) for k in range(2)])
+    >>> bound, columns = transposed([Ramp(const(2 * k), const(1), 2) for k in range(2)])
     >>> len(bound), columns[1].indices
     (2, (1, 3))
     """
@@ -26,7 +26,7 @@ def turned(rows: Sequence[Expr]) -> tuple[list[tuple[Var, Expr]], list[Expr]]:
     vectors = list(rows)
     step = n // 2
     while step:
-        named = [Var("turned", vector.dtype) for vector in vectors]
+        named = [Var("transposed", vector.dtype) for vector in vectors]
         bound += zip(named, vectors, strict=True)
         vectors = [_exchange(named, k, step) for k in range(n)]
         step //= 2

@@ -54,7 +54,7 @@ COLUMNS = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class Accumulator:
     """A place that every iteration adds to: `store.buffer[index] = op(..., value)`.
 
     Attributes:
@@ -75,9 +75,9 @@ class Total:
         return identity(self.op, self.parts.dtype)
 
 
-def find_totals(loop: For) -> Iterator[tuple[BufferStore, type[BinaryOp], Expr]]:
+def find_accumulators(loop: For) -> Iterator[tuple[BufferStore, type[BinaryOp], Expr]]:
     """The stores of a body that add up, once it is known that its iterations are independent."""
-    moving, totals, places = {loop.loop_var}, set[Var](), dict[Var, set[Expr]]()
+    moving, accumulators, places = {loop.loop_var}, set[Var](), dict[Var, set[Expr]]()
     private: set[Var] = set()  # memory that each iteration has for itself
     found = []
     for stmt in pre_order(loop.body):
@@ -95,13 +95,13 @@ def find_totals(loop: For) -> Iterator[tuple[BufferStore, type[BinaryOp], Expr]]
                     continue
                 if free_vars(stmt.indices[0]).isdisjoint(moving) and not has_load(stmt.indices[0]):
                     found.append((stmt, *_update(stmt)))
-                    totals.add(stmt.buffer.data)
+                    accumulators.add(stmt.buffer.data)
                 else:
                     places.setdefault(stmt.buffer.data, set()).add(stmt.indices[0])
             case _:
                 pass
-    _check_loads(loop, totals, places)
-    if len(totals) != len(found) or not totals.isdisjoint(places):
+    _check_loads(loop, accumulators, places)
+    if len(accumulators) != len(found) or not accumulators.isdisjoint(places):
         raise CannotVectorize("two sums in one buffer")
     yield from found
 
@@ -118,7 +118,7 @@ def _update(stmt: BufferStore) -> tuple[type[BinaryOp], Expr]:
     raise CannotVectorize(f"all iterations store into {stmt.buffer.name}[{stmt.indices[0]}]")
 
 
-def _check_loads(loop: For, totals: set[Var], places: Mapping[Var, set[Expr]]) -> None:
+def _check_loads(loop: For, accumulators: set[Var], places: Mapping[Var, set[Expr]]) -> None:
     """No iteration may touch what another writes: each reads the elements that it stores."""
     stored = StoredPlaces(loop)
     for data, indices in places.items():
@@ -131,7 +131,7 @@ def _check_loads(loop: For, totals: set[Var], places: Mapping[Var, set[Expr]]) -
                     continue
                 data, name = node.buffer.data, node.buffer.name
                 own = isinstance(stmt, BufferStore) and stmt.buffer.data is data
-                if data in totals and not own:
+                if data in accumulators and not own:
                     raise CannotVectorize(f"{name} is read while it is added up")
                 if data not in places:
                     continue
@@ -151,12 +151,12 @@ def most_steps(loop: For) -> int:
     return int(Analyzer().const_int_bound(loop.extent).max_value)
 
 
-def keep_columns(loop: For, around: For, width: int) -> tuple[For, dict[Stmt, Total]]:
+def keep_columns(loop: For, around: For, width: int) -> tuple[For, dict[Stmt, Accumulator]]:
     """A loop whose sums, one for each iteration, lie in a small array; and these by their stores.
 
     They are those that every iteration of the loop around adds to again.
     """
-    found: dict[Stmt, Total] = {}
+    found: dict[Stmt, Accumulator] = {}
     length = -(-most_steps(loop) // width) * width
     loads = _loaded_elsewhere(loop.body)
     replaced: dict[Stmt, Stmt] = {}
@@ -173,7 +173,7 @@ def keep_columns(loop: For, around: For, width: int) -> tuple[For, dict[Stmt, To
         parts = make_buffer((length,), stmt.value.dtype, "columns", scope="local")
         at = loop.loop_var - loop.min
         new = BufferStore(parts, op(BufferLoad(parts, (at,)), value), (at,))
-        found[new] = Total(stmt, op, value, index, parts)
+        found[new] = Accumulator(stmt, op, value, index, parts)
         replaced[stmt] = new
     return (loop.replace(body=_Swap(replaced).visit(loop.body)), found) if found else (loop, found)
 
@@ -199,7 +199,9 @@ class _Swap(StmtRewriter):
         return self.replaced.get(stmt, stmt)
 
 
-def after_inits(columns: Mapping[Stmt, Total], loop: For, before: Stmt) -> dict[Stmt, Total] | None:
+def after_inits(
+    columns: Mapping[Stmt, Accumulator], loop: For, before: Stmt
+) -> dict[Stmt, Accumulator] | None:
     """Columns of sums that begin with the numbers that `before` stores, and does nothing else.
 
     None if it does something else.
@@ -216,16 +218,17 @@ def after_inits(columns: Mapping[Stmt, Total], loop: For, before: Stmt) -> dict[
         (index,) = (substitute(i, {before.loop_var: loop.loop_var}) for i in store.indices)
         keys = [
             key
-            for key, total in columns.items()
-            if total.store.buffer is store.buffer and linear(total.index).same(linear(index))
+            for key, accumulator in columns.items()
+            if accumulator.store.buffer is store.buffer
+            and linear(accumulator.index).same(linear(index))
         ]
         if len(keys) != 1 or found[keys[0]].begins is not None:
             return None
         found[keys[0]] = replace(found[keys[0]], begins=store.value)
-    return found if all(total.begins is not None for total in found.values()) else None
+    return found if all(accumulator.begins is not None for accumulator in found.values()) else None
 
 
-def add_columns(total: Total, loop: For, width: int) -> Iterator[Stmt]:
+def add_columns(accumulator: Accumulator, loop: For, width: int) -> Iterator[Stmt]:
     """Add the sums in the small array to what they belong to."""
     kind = loop.loop_var.dtype
     known = isinstance(loop.extent, IntImm)
@@ -233,27 +236,33 @@ def add_columns(total: Total, loop: For, width: int) -> Iterator[Stmt]:
     whole = extent // width if known else 0
     if whole > COLUMNS:
         var = Var("v", kind)
-        body = _add_column(total, loop, width, var * const(width, kind), None)
+        body = _add_column(accumulator, loop, width, var * const(width, kind), None)
         yield For(var, const(0, kind), const(whole, kind), SERIAL, body)
     for start in range(whole * width if whole > COLUMNS else 0, extent, width):
         left = None if known and extent - start >= width else loop.extent - const(start, kind)
-        yield _add_column(total, loop, width, const(start, kind), left)
+        yield _add_column(accumulator, loop, width, const(start, kind), left)
 
 
-def _add_column(total: Total, loop: For, width: int, start: Expr, left: Expr | None) -> Stmt:
+def _add_column(
+    accumulator: Accumulator, loop: For, width: int, start: Expr, left: Expr | None
+) -> Stmt:
     """A vector of columns from `start` on, of which so many are left."""
     kind = loop.loop_var.dtype
-    lane, hole = Var("lane", kind), Var("columns", total.parts.dtype)
+    lane, hole = Var("lane", kind), Var("columns", accumulator.parts.dtype)
     at = {loop.loop_var: loop.min + start + lane}
-    old = BufferLoad(total.store.buffer, total.store.indices)
-    store = total.store.replace(value=total.op(old, hole) if total.begins is None else hole)
+    old = BufferLoad(accumulator.store.buffer, accumulator.store.indices)
+    store = accumulator.store.replace(
+        value=accumulator.op(old, hole) if accumulator.begins is None else hole
+    )
     body: Stmt = replace_vars(store, at)
     if left is not None:
         body = IfThenElse(binary(LT, lane, left), body)
     if width == 1:
-        return replace_vars(body, {lane: const(0, kind), hole: BufferLoad(total.parts, (start,))})
+        return replace_vars(
+            body, {lane: const(0, kind), hole: BufferLoad(accumulator.parts, (start,))}
+        )
     vectorizer = Vectorizer(lane, Ramp(const(0, kind), const(1, kind), width))
-    vectorizer.values[hole] = BufferLoad(total.parts, (Ramp(start, const(1, kind), width),))
+    vectorizer.values[hole] = BufferLoad(accumulator.parts, (Ramp(start, const(1, kind), width),))
     return vectorizer.visit(body)
 
 
