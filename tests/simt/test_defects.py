@@ -274,3 +274,18 @@ def test_wrong_arguments() -> None:
         run_kernels(func, a.astype("float64"), b)
     with pytest.raises(ArgumentError, match="contiguous"):
         run_kernels(func, a[:, ::2], b)
+
+
+@pytest.mark.parametrize(
+    ("statement", "line"),
+    [("one", "one"), ("\n one\n", "one"), ("one\n  two", "one ..."), ("", "")],
+)
+def test_what_a_defect_says(statement: str, line: str) -> None:
+    threads = [(b, t) for b in (0, 3) for t in range(3)]
+    found = KernelDefect("race", "what", statement, threads[:4], None, "hint")
+    assert found.kind == "race" and found.statement == statement and found.threads == threads[:4]
+    by = "  by thread 0 of block 0, thread 1 of block 0, thread 2 of block 0, thread 0 of block 3"
+    assert str(found).split("\n")[:3] == ["race: what", by, f"  in {line}"]
+    many = KernelDefect("out of bounds", "what", statement, threads)
+    assert str(many).split("\n")[1] == f"{by} and 2 more"
+    assert isinstance(many, OutOfBoundsError) and not isinstance(found, OutOfBoundsError)

@@ -365,6 +365,17 @@ def kernel(B: T.Buffer((80,), "int32")):
         assert caught.value.threads == absent and "move the barrier" in str(caught.value)
 
 
+def test_code_is_flat() -> None:
+    func = parse("""
+@T.prim_func
+def kernel(A: T.Buffer((4, 8), "int32")):
+    t = T.launch_thread("threadIdx.x", 4)
+    A[t, 0] = 1
+""")
+    with pytest.raises(UnsupportedError, match="flat code, not accesses with 2 indices"):
+        run_kernels(func, np.zeros((4, 8), "int32"))
+
+
 def test_loads_need_a_statement() -> None:
     made, t = machine()
     made.stmt = None

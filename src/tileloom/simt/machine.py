@@ -217,6 +217,9 @@ class Machine:
 
     def _index(self, indices: tuple[Expr, ...], lanes: Array) -> Array:
         """The place of an access for every thread."""
+        if len(indices) != 1:
+            what = f"not accesses with {len(indices)} indices"
+            raise UnsupportedError(f"the emulator runs flat code, {what}", hint="lower it first")
         (index,) = indices
         value = np.asarray(exact_index(self, index, lanes), np.int64)
         return np.broadcast_to(value, (len(lanes), *value.shape[1:]))
