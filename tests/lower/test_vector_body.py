@@ -358,16 +358,16 @@ def check_tiles(func: PrimFunc, made: PrimFunc, n: int, m: int) -> None:
         np.testing.assert_array_equal(x, y, err_msg=f"n = {n}, m = {m}")
 
 
-@pytest.mark.parametrize(("update", "turned"), TILES)
+@pytest.mark.parametrize(("update", "transposed"), TILES)
 @pytest.mark.parametrize(
     ("rows", "columns", "low"),
     [("4", "4", 0), ("8", "11", 1), ("5", "16", 0), ("3", "9", 0), ("n", "m", 1)],
 )
-def test_tiles(update: str, turned: bool, rows: str, columns: str, low: int) -> None:
+def test_tiles(update: str, transposed: bool, rows: str, columns: str, low: int) -> None:
     func = tiles(update, rows, columns, low)
     made = vectorize_loops(func)
     sizes = [(0, 0)] if rows != "n" else [(0, 5), (5, 0), (4, 4), (9, 6), (3, 10), (8, 3)]
     for n, m in sizes:
         check_tiles(func, made, n, m)
-    assert ("turned" in show(made)) is (turned and rows != "3")
+    assert ("transposed" in show(made)) is (transposed and rows != "3")
     assert "vector_tile" not in show(made)
