@@ -49,7 +49,8 @@ def _less(ctx: Context, value: Linear) -> Expr:
         scaled = {t: k // g for t, k in value.terms.items()}
         return _less(ctx, Linear(value.dtype, scaled, value.const // g))
     limits = type_range(value.dtype)
-    if not limits[0] < value.const < limits[1]:
+    alone = len({k > 0 for k in value.terms.values()}) == 1  # then no sum has the constant in it
+    if not limits[0] < value.const < limits[1] + alone:
         # A constant that has no form: arithmetic does not overflow, so no sum reaches it.
         return truth(value.const < 0)
     shorter = _without_low_part(ctx, value) or _without_quotient(ctx, value)
