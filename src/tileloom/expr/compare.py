@@ -48,9 +48,7 @@ def _less(ctx: Context, value: Linear) -> Expr:
     if g > 1:
         scaled = {t: k // g for t, k in value.terms.items()}
         return _less(ctx, Linear(value.dtype, scaled, value.const // g))
-    limits = type_range(value.dtype)
-    alone = len({k > 0 for k in value.terms.values()}) == 1  # then no sum has the constant in it
-    if not limits[0] < value.const < limits[1] + alone:
+    if not _has_form(value):
         # A constant that has no form: arithmetic does not overflow, so no sum reaches it.
         return truth(value.const < 0)
     shorter = _without_low_part(ctx, value) or _without_quotient(ctx, value)
@@ -59,6 +57,15 @@ def _less(ctx: Context, value: Linear) -> Expr:
     if _is_digit_below(ctx, value) or _is_product_below(ctx, value):
         return TRUE
     return _write_less(value)
+
+
+def _has_form(value: Linear) -> bool:
+    """Whether the constant of `value < 0` fits into the type on the side where it stands."""
+    low, high = type_range(value.dtype)
+    signs = {k > 0 for k in value.terms.values()}
+    if len(signs) > 1:
+        return low < value.const < high
+    return low <= (-value.const if True in signs else value.const) <= high
 
 
 def _is_product_below(ctx: Context, value: Linear) -> bool:
