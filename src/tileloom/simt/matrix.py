@@ -60,7 +60,8 @@ def _fill(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
     data, *shape, index, value = args
     _shape(tuple(shape))
     table, place = _tiles(machine, data, index, lanes)
-    table[place] = machine.value(value, lanes)
+    given = np.broadcast_to(machine.value(value, lanes), lanes.shape).reshape(-1, WARP)
+    table[place] = given[:, :1, None]  # what the warp's first thread says
 
 
 def _memory(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> tuple[Any, Any, Array, Any]:
