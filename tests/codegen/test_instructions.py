@@ -305,9 +305,13 @@ def test_cpu(lines: str, expected: str) -> None:
     assert "; ".join(found[1:-1]) == expected  # between the first and last of the call's status
 
 
-@pytest.mark.parametrize(("lines", "expected"), GPU)
-def test_gpu(lines: str, expected: str) -> None:
+def kernel_text(lines: str, arch: str = "sm_80") -> str:
+    """LLVM's text of the GPU kernel with this body."""
     func = read(lines)
     kernel = func.replace(attrs={**func.attrs, "tir.is_global_func": True})
-    text = emit_kernels(IRModule({"main": kernel}), target("cuda -arch=sm_80"))
-    assert "; ".join(instructions(text)) == expected
+    return emit_kernels(IRModule({"main": kernel}), target(f"cuda -arch={arch}"))
+
+
+@pytest.mark.parametrize(("lines", "expected"), GPU)
+def test_gpu(lines: str, expected: str) -> None:
+    assert "; ".join(instructions(kernel_text(lines))) == expected
