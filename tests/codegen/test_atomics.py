@@ -9,15 +9,18 @@ import numpy as np
 import pytest
 
 import tileloom
+from codegen.test_instructions import kernel_text, read
 from gpu import ARCHS, assemble
 from tileloom.base import dtype
 from tileloom.base.errors import UserError, VerifyError
+from tileloom.codegen.module import emit_module
 from tileloom.driver import assembly
 from tileloom.expr import Call
 from tileloom.lower import lower
 from tileloom.script import tir as T
 from tileloom.tir import (
     Evaluate,
+    IRModule,
     PrimFunc,
     assert_structural_equal,
     collect,
@@ -206,6 +209,64 @@ def test_orders_are_fences(order: str, fences: int, tmp_path: Path) -> None:
     run_once = np.zeros(1, "int32")
     tileloom.build(f, target="cuda", device="emulator")(run_once)
     assert run_once[0] == 31 * 16
+
+
+def calls(text: str) -> list[str]:
+    """Those instructions of LLVM that synchronize, without the names of values."""
+    words = r"\b(?:atomicrmw|cmpxchg|fence|load atomic|store atomic)\b.*"
+    return [re.sub(r'%"[^"]*"', "_", line) for line in re.findall(words, text)]
+
+
+#: A call; what a CPU does; what a GPU does, where "@" is the scope of all threads of the device.
+WRITTEN = [
+    ("atomic_add(T.address_of(I[0]), 1)", ["atomicrmw add ptr _, i32 1 monotonic"],
+     ["atomicrmw add ptr _, i32 1 @ monotonic"]),
+    ('atomic_add(T.address_of(I[0]), 1, "acquire")', ["atomicrmw add ptr _, i32 1 acquire"],
+     ["atomicrmw add ptr _, i32 1 @ monotonic", "fence @ acquire"]),
+    ('atomic_min(T.address_of(I[0]), 1, "release")', ["atomicrmw min ptr _, i32 1 release"],
+     ["fence @ release", "atomicrmw min ptr _, i32 1 @ monotonic"]),
+    ('atomic_max(T.address_of(U[0]), T.uint8(1), "acq_rel")',
+     ["atomicrmw umax ptr _, i8 1 acq_rel"],
+     ["fence @ release", "atomicrmw umax ptr _, i8 1 @ monotonic", "fence @ acquire"]),
+    ("atomic_and(T.address_of(I[0]), 1)", ["atomicrmw and ptr _, i32 1 monotonic"],
+     ["atomicrmw and ptr _, i32 1 @ monotonic"]),
+    ("atomic_or(T.address_of(I[0]), 1)", ["atomicrmw or ptr _, i32 1 monotonic"],
+     ["atomicrmw or ptr _, i32 1 @ monotonic"]),
+    ("atomic_xor(T.address_of(I[0]), 1)", ["atomicrmw xor ptr _, i32 1 monotonic"],
+     ["atomicrmw xor ptr _, i32 1 @ monotonic"]),
+    ("atomic_exchange(T.address_of(H[0]), H[1])", ["atomicrmw xchg ptr _, i16 _ monotonic"],
+     ["atomicrmw xchg ptr _, i16 _ @ monotonic"]),
+    ("atomic_add(T.address_of(A[0]), B[0])", ["atomicrmw fadd ptr _, float _ monotonic"],
+     ["atomicrmw fadd ptr _, float _ @ monotonic"]),
+    ("atomic_add(T.address_of(H[0]), H[1])",
+     ["load atomic i16, ptr _ monotonic, align 2", "cmpxchg ptr _, i16 _, i16 _ monotonic "
+      "monotonic"],
+     ["atomicrmw fadd ptr _, bfloat _ @ monotonic"]),
+    ("atomic_max(T.address_of(A[0]), B[0])",
+     ["load atomic i32, ptr _ monotonic, align 4", "cmpxchg ptr _, i32 _, i32 _ monotonic "
+      "monotonic"],
+     ["load atomic i32, ptr _ @ monotonic, align 4", "cmpxchg ptr _, i32 _, i32 _ @ monotonic "
+      "monotonic"]),
+    ('atomic_cas(T.address_of(L[0]), T.int64(1), T.int64(2), "acquire")',
+     ["cmpxchg ptr _, i64 1, i64 2 acquire monotonic"],
+     ["cmpxchg ptr _, i64 1, i64 2 @ monotonic monotonic", "fence @ acquire"]),
+    ('atomic_load(T.address_of(P[0]), "acquire")', ["load atomic i8, ptr _ acquire, align 1"],
+     ["load atomic i8, ptr _ @ acquire, align 1"]),
+    ('atomic_store(T.address_of(L[0]), T.int64(3), "release")',
+     ["store atomic i64 3, ptr _ release, align 8"],
+     ["store atomic i64 3, ptr _ @ release, align 8"]),
+    ('memory_fence("block")', ["fence acq_rel"], ['fence syncscope("block") acq_rel']),
+    ('memory_fence("gpu")', ["fence acq_rel"], ["fence @ acq_rel"]),
+    ('memory_fence("system")', ["fence acq_rel"], ["fence acq_rel"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "cpu", "gpu"), WRITTEN)
+def test_instructions_of_llvm(call: str, cpu: list[str], gpu: list[str]) -> None:
+    line = f"T.evaluate(T.{call})"
+    assert calls(emit_module(IRModule({"main": read(line)})).ir_text) == cpu
+    scope = 'syncscope("device")'
+    assert calls(kernel_text(line)) == [text.replace("@", scope) for text in gpu]
 
 
 def test_shared_memory_has_its_own_instruction() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from gpu import assemble
 from simt.hopper_programs import bulk_copy, group_product, pipeline, tensor_copy
+from simt.matrix_programs import function
 from tileloom.base.errors import UnsupportedError
 from tileloom.base.matrix_units import find_wgmma
 from tileloom.driver import assembly
@@ -140,3 +141,106 @@ def test_registers_go_from_producers_to_consumers(tmp_path: Path) -> None:
         changed = pipeline(False, 64, more=f"T.evaluate(T.ptx_setmaxnreg({count}, True))")
         with pytest.raises(UnsupportedError, match="24 to 256 registers by eights"):
             assembly(changed, f"cuda -arch={ARCH}")
+
+
+CALL = """
+@T.prim_func
+def main(
+    M: T.handle("uint8", "grid_constant"), A: T.Buffer((1024,), "float32"), n: T.int64, u: T.uint8
+):
+    with T.block("root"):
+        S = T.alloc_buffer((256,), "float32", scope="shared")
+        Bar = T.alloc_buffer((8,), "uint64", scope="shared")
+        for t in T.thread_binding(32, thread="threadIdx.x"):
+            S[t] = A[t]
+            T.evaluate(T.ptx_HERE)
+"""
+#: A call, and the instruction with what its registers hold; parameters are numbered in the PTX,
+#: those that are not used not.
+CALLS = [
+    ("mbarrier_init(T.address_of(Bar[3]), 7)",
+     "mbarrier.init.shared::cta.b64 [Bar+24], 7;"),
+    ("mbarrier_arrive(T.address_of(Bar[3]))",
+     "mbarrier.arrive.shared::cta.b64 _, [Bar+24];"),
+    ("mbarrier_arrive_expect_tx(T.address_of(Bar[3]), n)",
+     "mbarrier.arrive.expect_tx.shared::cta.b64 _, [Bar+24], b32 param;"),
+    ("mbarrier_expect_tx(T.address_of(Bar[3]), u)",
+     "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [Bar+24], b8 param;"),
+    ("mbarrier_wait(T.address_of(Bar[3]), 1)",
+     "{ .reg .pred done; AGAIN: mbarrier.try_wait.parity.shared::cta.b64 done, [Bar+24], 1; "
+     "@done bra DONE; bra AGAIN; DONE: }"),
+    ("cp_async_bulk(S.data, 5, A.data, 6, 16, T.address_of(Bar[3]))",
+     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+     "[S+20], [b64 param+24], 16, [Bar+24];"),
+    ("cp_async_bulk_store(A.data, 5, S.data, 6, 16)",
+     "cp.async.bulk.global.shared::cta.bulk_group [b64 param+20], [S+24], 16;"),
+    ("cp_async_bulk_tensor(S.data, 5, M, T.address_of(Bar[3]), 11, 12, 13)",
+     "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes "
+     "[S+20], [param, {11, 12, 13}], [Bar+24];"),
+    ("cp_async_bulk_tensor_store(M, S.data, 5, 11, 12)",
+     "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [param, {11, 12}], [S+20];"),
+    ("prefetch_tensormap(M)", "prefetch.tensormap [param];"),
+    ("cp_async_bulk_commit_group()", "cp.async.bulk.commit_group;"),
+    ("cp_async_bulk_wait_group(0)", "cp.async.bulk.wait_group 0;"),
+    ("cp_async_bulk_wait_group_read(2)", "cp.async.bulk.wait_group.read 2;"),
+    ("fence_mbarrier_init()", "fence.mbarrier_init.release.cluster;"),
+    ("setmaxnreg(24, False)", "setmaxnreg.dec.sync.aligned.u32 24;"),
+    ("setmaxnreg(256, True)", "setmaxnreg.inc.sync.aligned.u32 256;"),
+]  # fmt: skip
+
+
+def resolved(ptx: str) -> list[str]:
+    """The lines of inline assembly, with what their registers hold in place of them."""
+    held: dict[str, str] = {}
+
+    def value(name: str) -> str:
+        return held.get(name, re.sub(r"^main_kernel[$_]", "", name).replace("param_1", "param"))
+
+    for to, source, offset in re.findall(
+        r"\t(?:mov|cvt|cvta|add|ld\.param)[.\w]* \t(%\w+), \[?([%\w$]+)\]?(?:, (\d+))?;", ptx
+    ):
+        width = re.search(rf"ld\.param\.(b\d+) \t{to},", ptx)
+        name = f"{width[1]} param" if width else value(source)
+        held[to] = name + (f"+{offset}" if offset else "")
+    lines = re.findall(r"// begin inline asm\n\t(.*)\n", ptx)
+    return [re.sub(r"%\w+", lambda match: value(match[0]), line) for line in lines]
+
+
+@pytest.mark.parametrize(("call", "wanted"), CALLS)
+def test_operands(call: str, wanted: str) -> None:
+    ptx = assembly(function(CALL.replace("HERE", call)), f"cuda -arch={ARCH}")
+    assert resolved(ptx) == [wanted]
+
+
+@pytest.mark.parametrize(
+    ("coordinates", "words"),
+    [("", "1 to 5 axes, not 0"), (", 0, 0, 0, 0, 0, 0", "1 to 5 axes, not 6")],
+)
+def test_axes_of_maps(coordinates: str, words: str) -> None:
+    for call in (
+        f"cp_async_bulk_tensor(S.data, 0, M, T.address_of(Bar[0]){coordinates})",
+        f"cp_async_bulk_tensor_store(M, S.data, 0{coordinates})",
+    ):
+        with pytest.raises(UnsupportedError, match=words):
+            assembly(function(CALL.replace("HERE", call)), f"cuda -arch={ARCH}")
+
+
+@pytest.mark.parametrize("count", [16, 20, 28, 257, 264])
+def test_registers_come_by_eights(count: int) -> None:
+    text = CALL.replace("HERE", f"setmaxnreg({count}, True)")
+    with pytest.raises(UnsupportedError, match="setmaxnreg takes 24 to 256 registers"):
+        assembly(function(text), f"cuda -arch={ARCH}")
+
+
+@pytest.mark.parametrize("sizes", [[1, 1, 1], [8, 1, 1], [2, 2, 2], [1, 3, 2]])
+def test_clusters_of_up_to_eight(sizes: list[int]) -> None:
+    func = bulk_copy()
+    ptx = assembly(func.replace(attrs={**func.attrs, "tir.cluster_dims": sizes}), "cuda")
+    assert f".reqnctapercluster {', '.join(map(str, sizes))}" in ptx
+
+
+@pytest.mark.parametrize("sizes", [[9, 1, 1], [2, 2, 3], [1, 1, 0], [1, -1, 1], [1, 1, 1, 1]])
+def test_clusters_that_are_none(sizes: list[int]) -> None:
+    func = bulk_copy()
+    with pytest.raises(UnsupportedError, match="a cluster is three numbers"):
+        assembly(func.replace(attrs={**func.attrs, "tir.cluster_dims": sizes}), "cuda")
