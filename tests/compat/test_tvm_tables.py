@@ -167,11 +167,11 @@ def test_linear_equations_of_several_variables() -> None:
     assert detect_linear_equation(x // 2, [x]) == []
 
 
-def test_sums_of_digits() -> None:
+def test_sums_of_splits() -> None:
     i, j = (tir.Var(name, "int32") for name in "ij")
     domains = {i: Range(0, 8), j: Range(0, 4)}
     assert len(normalize_to_iter_sum(i * 4 + j, domains).args) > 0
-    with pytest.raises(ValueError, match="no sum of digits"):
+    with pytest.raises(ValueError, match="no sum of splits"):
         normalize_to_iter_sum(i * i, domains)
 
 

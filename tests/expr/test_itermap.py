@@ -107,7 +107,7 @@ ACCEPTED = [
     ([I], (8,), I * 3 >= 10, "bijective"),
     ([I], (8,), I * 3 > 10, "bijective"),
     ([I], (8,), intrin.all(I < 3, I > 5), "surjective"),
-    # Digits of a scaled digit with an offset that does not carry.
+    # Splits of a scaled split with an offset that does not carry.
     ([(I * 2 + 1) // 2], (8,), True, "bijective"),
     ([(I * 2 + 1) % 2], (8,), True, "surjective"),
     ([(I * 4 + 3) // 2], (8,), True, "bijective"),
@@ -123,7 +123,7 @@ ACCEPTED = [
     ([I % 6 // 2], (12,), True, "surjective"),
     ([I % 6 % 3], (12,), True, "surjective"),
     ([I % 6 // 6], (12,), True, "surjective"),
-    # Digits that meet exactly, and some that overlap.
+    # Splits that meet exactly, and some that overlap.
     ([I * 2 + J], (4, 2), True, "bijective"),
     ([I * 2 + J * 3 + K], (3, 2, 2), True, "surjective"),
     ([I * 6 + J * 2 + K], (3, 3, 2), True, "bijective"),
@@ -166,13 +166,13 @@ REFUSED = [
     ([I], (8,), I * N < 9, "surjective", "the scale n in the predicate i * n < 9 may not be"),
     ([I // N], (8,), True, "surjective", "divides by n, which may not be positive"),
     ([I % N], (8,), True, "surjective", "divides by n, which may not be positive"),
-    ([cast("int8", I)], (8,), True, "surjective", "may lose digits of i"),
+    ([cast("int8", I)], (8,), True, "surjective", "may lose splits of i"),
     ([cast("float32", I)], (8,), True, "surjective", "is not affine"),
-    ([I, J], (4, 4), I // 2 < 1, "surjective", "is about a digit of an iterator"),
-    ([I, J], (4, 4), I % 2 < 1, "surjective", "is about a digit of an iterator"),
+    ([I, J], (4, 4), I // 2 < 1, "surjective", "is about a split of an iterator"),
+    ([I, J], (4, 4), I % 2 < 1, "surjective", "is about a split of an iterator"),
     ([(I * 4 + 4) // 8], (8,), True, "surjective", "8 does not divide i * 4 + 4 evenly"),
-    ([I % 6 // 4], (12,), True, "surjective", "4 does not divide the extent 6 of a digit"),
-    ([I % 6 % 4], (12,), True, "surjective", "4 does not divide the extent 6 of a digit"),
+    ([I % 6 // 4], (12,), True, "surjective", "4 does not divide the extent 6 of a split"),
+    ([I % 6 % 4], (12,), True, "surjective", "4 does not divide the extent 6 of a split"),
     ([I * 2 + J], (4, 3), True, "bijective", "no iterator has the scale 3"),
     ([I * 3 + J], (4, 2), True, "surjective", "no iterator has the scale 2"),
     ([I * 2 + J * 5], (4, 2), True, "surjective", "no iterator has the scale 8"),
@@ -474,8 +474,8 @@ def test_a_condition_on_what_stands_outside_is_one_bound_of_two() -> None:
 
 @pytest.mark.parametrize("level", ["bijective", "surjective"])
 def test_a_condition_that_leaves_one_digit_of_a_sum_cuts_no_iterator(level) -> None:
-    """`j < 1` makes `j * 5 + i % 5` a digit of `i`, which has other digits, too."""
+    """`j < 1` makes `j * 5 + i % 5` a split of `i`, which has other splits, too."""
     dom_map = domains(10, 4)
     predicate = intrin.all(J * 5 + I % 5 < 3, J < 1)
     found = detect_iter_map([J * 5 + I % 5, I // 5], dom_map, predicate, level)
-    assert not found and "digit of an iterator" in found.errors[0]
+    assert not found and "split of an iterator" in found.errors[0]

@@ -24,12 +24,12 @@ from tileloom.expr import (
 )
 from tileloom.expr.evaluate import evaluate
 from tileloom.schedule.primitives._boxes import (
+    accessed_box,
     covers,
     first_load,
     made_whole,
     outer_condition,
     runs_all,
-    touched_box,
 )
 from tileloom.tir import BufferLoad, make_buffer
 
@@ -67,7 +67,7 @@ def test_sums_of_loops_have_exact_boxes(seed: int) -> None:
         for var in (*domains, N):
             index = index + var * rng.randint(-3, 3)
         region.append(Range(index, rng.randint(1, 3)))
-    box = touched_box(region, ranges(domains), TRUE, AROUND)
+    box = accessed_box(region, ranges(domains), TRUE, AROUND)
     for n in (0, 3):
         found = [tuple(value(end, {N: n}) for end in interval) for interval in box]
         assert found == [hull(part, domains, n) for part in region]
@@ -77,9 +77,9 @@ def test_sums_of_loops_have_exact_boxes(seed: int) -> None:
 
 def test_one_element_is_one_expression() -> None:
     """Who asks whether a box is a point looks at its ends alone."""
-    [(low, high)] = touched_box([Range(N * 2 + 1, 1)], ranges({I: (0, 4)}), TRUE, AROUND)
+    [(low, high)] = accessed_box([Range(N * 2 + 1, 1)], ranges({I: (0, 4)}), TRUE, AROUND)
     assert low is high is N * 2 + 1
-    [(low, high)] = touched_box([Range(I - I + 3, 1)], ranges({I: (0, 4)}), TRUE, {})
+    [(low, high)] = accessed_box([Range(I - I + 3, 1)], ranges({I: (0, 4)}), TRUE, {})
     assert low is high and value(low, {}) == 3
 
 
@@ -94,21 +94,21 @@ def test_one_element_is_one_expression() -> None:
 def test_other_indices_have_boxes_too(
     index: Expr, extent: Expr | int, domain: tuple[int, int], expected: tuple[int, int]
 ) -> None:
-    box = touched_box([Range(index, extent)], ranges({I: domain}), TRUE, {N: Range(3, 1)})
+    box = accessed_box([Range(index, extent)], ranges({I: domain}), TRUE, {N: Range(3, 1)})
     assert [tuple(value(end, {N: 3}) for end in part) for part in box] == [expected]
 
 
 def test_loops_from_and_to_what_is_not_known() -> None:
-    box = touched_box([Range(I * 2, 1)], {I: Range(N, 3)}, TRUE, AROUND)
+    box = accessed_box([Range(I * 2, 1)], {I: Range(N, 3)}, TRUE, AROUND)
     assert [value(end, {N: 4}) for end in box[0]] == [8, 12]
-    box = touched_box([Range(I * 2, 1)], {I: Range(1, N + 1)}, TRUE, AROUND)
+    box = accessed_box([Range(I * 2, 1)], {I: Range(1, N + 1)}, TRUE, AROUND)
     low, high = box[0]
     assert value(low, {N: 4}) == 2 and value(high, {N: 4}) >= 10
 
 
 def test_conditions_make_boxes_smaller() -> None:
     domains = ranges({I: (0, 8)})
-    [(low, high)] = touched_box([Range(I, 1)], domains, And(I < 5, I >= 2), {})
+    [(low, high)] = accessed_box([Range(I, 1)], domains, And(I < 5, I >= 2), {})
     assert (value(low, {}), value(high, {})) == (2, 4)
 
 
@@ -261,7 +261,7 @@ def test_whether_all_instances_run(pieces: dict[str, str], whole: bool) -> None:
 def test_numbers_are_numbers() -> None:
     """Ends of boxes of numbers are literals, of the type of the index."""
     i = Var("i", "int64")
-    [(low, high)] = touched_box([Range(i * 2 + 1, 1)], {i: Range(0, 4)}, TRUE, {})
+    [(low, high)] = accessed_box([Range(i * 2 + 1, 1)], {i: Range(0, 4)}, TRUE, {})
     assert isinstance(low, IntImm) and isinstance(high, IntImm)
     assert [str(end.dtype) for end in (low, high)] == ["int64", "int64"]
     assert not free_vars(low)

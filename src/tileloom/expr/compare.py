@@ -54,7 +54,7 @@ def _less(ctx: Context, value: Linear) -> Expr:
     shorter = _without_low_part(ctx, value) or _without_quotient(ctx, value)
     if shorter is not None:
         return _less(ctx, shorter)
-    if _is_digit_below(ctx, value) or _is_product_below(ctx, value):
+    if _is_remainder_below(ctx, value) or _is_product_below(ctx, value):
         return TRUE
     return _write_less(value)
 
@@ -86,7 +86,7 @@ def _is_product_below(ctx: Context, value: Linear) -> bool:
     return False
 
 
-def _is_digit_below(ctx: Context, value: Linear) -> bool:
+def _is_remainder_below(ctx: Context, value: Linear) -> bool:
     """Whether `value < 0` because of a digit in it, where the base or the limit is open."""
     for term, k in value.terms.items():
         if k != 1 or type(term) not in (FloorDiv, FloorMod):

@@ -1,9 +1,9 @@
-"""Detection of affine iteration maps: index expressions as digits of loop variables.
+"""Detection of affine iteration maps: index expressions as splits of loop variables.
 
-An index is *affine* when it is a sum of digits `var // lower % extent * scale` whose scales make it
+An index is *affine* when it is a sum of splits `var // lower % extent * scale` whose scales make it
 run over a contiguous range. A list of indices is *surjective* when every combination of their
 ranges is reached, and *bijective* when it is reached exactly once. Nothing is padded: where a
-division leaves a remainder, the digits must still not depend on each other.
+division leaves a remainder, the splits must still not depend on each other.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def detect_iter_map(
     check_level: Level = "surjective",
     analyzer: Analyzer | None = None,
 ) -> IterMapResult:
-    """The indices as sums of digits of the variables in `dom_map`, where `predicate` holds.
+    """The indices as sums of splits of the variables in `dom_map`, where `predicate` holds.
 
     Args:
         check_level: "bijective", "surjective", or "none" for the decomposition alone.
@@ -45,7 +45,7 @@ def detect_iter_map(
     >>> bool(detect_iter_map([i * 4 + j], domains, check_level="bijective"))
     True
     >>> detect_iter_map([i, i + j], domains).errors
-    ('the digits of i overlap: i is used as a whole more than once',)
+    ('the splits of i overlap: i is used as a whole more than once',)
     """
     exprs = [as_expr(index) for index in indices]
     analyzer = domain_analyzer(dom_map) if analyzer is None else _with_domains(analyzer, dom_map)
@@ -191,8 +191,8 @@ def _own_variables(source: Expr) -> list[Var]:
     return [child for child in source.children[:1] if isinstance(child, Var)]
 
 
-def _digits(total: IterSumExpr, rest: Expr, analyzer: Analyzer) -> list[Expr]:
-    """The digits of a number; those of open bases one after another, so that they add up again."""
+def _split_values(total: IterSumExpr, rest: Expr, analyzer: Analyzer) -> list[Expr]:
+    """The splits of a number; those of open bases one after another, so that they add up again."""
     args = total.args
     pairs = list(pairwise(args))
     if all(isinstance(split.scale, IntImm) for split in args) or not all(
@@ -204,13 +204,13 @@ def _digits(total: IterSumExpr, rest: Expr, analyzer: Analyzer) -> list[Expr]:
             else (rest if is_int(split.scale, 1) else rest // split.scale)
             for split in args
         ]
-    digits = []
+    values = []
     if args and not is_int(args[-1].scale, 1):
         rest = rest // args[-1].scale
     for split in reversed(args[1:]):
-        digits.append(rest % split.extent)
+        values.append(rest % split.extent)
         rest = rest // split.extent
-    return [rest, *reversed(digits)]
+    return [rest, *reversed(values)]
 
 
 def _propagate(
@@ -221,9 +221,9 @@ def _propagate(
     analyzer: Analyzer,
 ) -> None:
     """Add what the value of a sum says about the marks in it."""
-    digits = _digits(total, output - total.base, analyzer)
-    for split, digit in zip(total.args, digits, strict=True):
-        part = digit * split.lower_factor
+    values = _split_values(total, output - total.base, analyzer)
+    for split, value in zip(total.args, values, strict=True):
+        part = value * split.lower_factor
         mark = split.source
         known = inputs.get(id(mark))
         inputs[id(mark)] = part if known is None else known + part

@@ -25,7 +25,7 @@ def check_mapping(sums: Sequence[IterSumExpr], found: Detection, level: str) -> 
     marks = collect_marks(sums)
     errors: list[str] = []
     for mark, splits in marks.values():
-        reason = _check_digits(mark, splits, found.analyzer, level)
+        reason = _check_splits(mark, splits, found.analyzer, level)
         if reason is not None:
             errors.append(reason)
     for flattened, mark in found.constrained:
@@ -44,17 +44,17 @@ def _unused(found: Detection, marks: dict[int, tuple[IterMark, list[IterSplitExp
     ]
 
 
-def _check_digits(
+def _check_splits(
     mark: IterMark, splits: Sequence[IterSplitExpr], analyzer: Analyzer, level: str
 ) -> str | None:
-    """Whether the digits of a mark are independent, and for a bijection all there.
+    """Whether the splits of a mark are independent, and for a bijection all there.
 
-    Digits whose ranges do not overlap reach every combination exactly when the smallest value with
-    all digits at their largest, `sum(lower * (extent - 1))`, is still in the mark's range.
+    Splits whose ranges do not overlap reach every combination exactly when the smallest value with
+    all splits at their largest, `sum(lower * (extent - 1))`, is still in the mark's range.
     """
-    ordered = sort_digits(splits, analyzer)
+    ordered = sort_splits(splits, analyzer)
     if ordered is None:
-        return f"the digits of {mark.source} cannot be ordered"
+        return f"the splits of {mark.source} cannot be ordered"
     end: Expr = const(1, mark.extent.dtype)
     largest: Expr = const(0, mark.extent.dtype)
     for split in ordered:
@@ -63,23 +63,23 @@ def _check_digits(
         if not analyzer.can_prove_equal(split.lower_factor % end, 0):
             if is_int(split.lower_factor, 1):
                 return (
-                    f"the digits of {mark.source} overlap: {mark.source} is used as a whole "
+                    f"the splits of {mark.source} overlap: {mark.source} is used as a whole "
                     "more than once"
                 )
-            return f"the digits of {mark.source} overlap at factor {split.lower_factor}"
+            return f"the splits of {mark.source} overlap at factor {split.lower_factor}"
         if level == "bijective" and not analyzer.can_prove_equal(split.lower_factor, end):
             return f"{mark.source} % {split.lower_factor} // {end} is in no index"
         end = analyzer.simplify(split.lower_factor * split.extent)
         largest = analyzer.simplify(largest + split.lower_factor * (split.extent - 1))
     if not analyzer.can_prove_less(largest, mark.extent):
-        return f"the digits of {mark.source} reach {largest}, beyond its extent {mark.extent}"
+        return f"the splits of {mark.source} reach {largest}, beyond its extent {mark.extent}"
     if level == "bijective" and not analyzer.can_prove_equal(end, mark.extent):
-        return f"the digits of {mark.source} cover {end} of its extent {mark.extent}"
+        return f"the splits of {mark.source} cover {end} of its extent {mark.extent}"
     return None
 
 
-def sort_digits(splits: Sequence[IterSplitExpr], analyzer: Analyzer) -> list[IterSplitExpr] | None:
-    """The digits from the lowest on; None if symbolic factors leave the order open."""
+def sort_splits(splits: Sequence[IterSplitExpr], analyzer: Analyzer) -> list[IterSplitExpr] | None:
+    """The splits from the lowest on; None if symbolic factors leave the order open."""
     if all(isinstance(split.lower_factor, IntImm) for split in splits):
         return sorted(splits, key=lambda split: split.lower_factor.value)  # type: ignore[attr-defined]
     left, ordered = list(splits), []

@@ -35,12 +35,12 @@ class IterSplitExpr:
     scale: Expr
 
     def scaled(self, scale: Expr) -> IterSplitExpr:
-        """The same digit with another scale."""
+        """The same split with another scale."""
         return IterSplitExpr(self.source, self.lower_factor, self.extent, scale)
 
     @property
-    def digit(self) -> tuple[int, Expr, Expr]:
-        """What identifies the digit, without its scale."""
+    def position(self) -> tuple[int, Expr, Expr]:
+        """What identifies the split, without its scale."""
         return id(self.source), self.lower_factor, self.extent
 
     def __repr__(self) -> str:
@@ -76,7 +76,7 @@ class IterMapResult:
 
     @property
     def padding_predicate(self) -> Expr:
-        """Where the digits stand for padding, which is nowhere."""
+        """Where the splits stand for padding, which is nowhere."""
         return const(False)
 
 

@@ -1,4 +1,4 @@
-"""Rewriting index expressions into sums of digits, and fusing a sum into one iterator."""
+"""Rewriting index expressions into sums of splits, and fusing a sum into one iterator."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class IterMapRewriter:
             or not is_int(split.lower_factor, 1)
             or split.extent is not split.source.extent
         ):
-            raise NotAffine(f"the predicate {condition} is about a digit of an iterator")
+            raise NotAffine(f"the predicate {condition} is about a split of an iterator")
         if not self.analyzer.can_prove(scale >= 1):
             raise NotAffine(f"the scale {scale} in the predicate {condition} may not be positive")
         if low is not None:
@@ -160,7 +160,7 @@ class IterMapRewriter:
         split, base = fused.args[0], fused.base
         mark, scale = split.source, split.scale
         if not is_int(split.lower_factor, 1) or split.extent is not mark.extent:
-            raise NotAffine(f"the predicate bounds {total}, a digit of an iterator")
+            raise NotAffine(f"the predicate bounds {total}, a split of an iterator")
         low = None if low is None else self._simple((low - base + scale - 1) // scale)
         high = None if high is None else self._simple((high - base + scale - 1) // scale)
         start, end = self._clip(mark.extent, low, high)
@@ -181,11 +181,11 @@ class IterMapRewriter:
     # ------------------------------------------------------------------ expressions
 
     def normalized(self, expr: Expr) -> IterSumExpr:
-        """The index as at most one digit plus a base."""
+        """The index as at most one split plus a base."""
         return self.fuse(self.rewrite(expr))
 
     def rewrite(self, expr: Expr) -> IterSumExpr:
-        """The expression as a sum of digits."""
+        """The expression as a sum of splits."""
         if isinstance(expr, Var) and expr in self.variables:
             self._use(expr, expr.dtype)
             return self.variables[expr]
@@ -199,16 +199,16 @@ class IterMapRewriter:
             case Mul(a, b):
                 return self._multiply(expr, self.rewrite(a), self.rewrite(b))
             case FloorDiv(a, b):
-                return self._divide(expr, self._digit(a), self.rewrite(b), self._div_digit)
+                return self._divide(expr, self._as_split(a), self.rewrite(b), self._div_split)
             case FloorMod(a, b):
-                return self._divide(expr, self._digit(a), self.rewrite(b), self._mod_digit)
+                return self._divide(expr, self._as_split(a), self.rewrite(b), self._mod_split)
             case Cast(kind, Var() as var) if kind.is_int and var.dtype.is_int:
                 return self._widened(expr, var)
             case _:
                 raise NotAffine(f"{expr} is not affine")
 
     def _use(self, var: Var, kind: DType) -> None:
-        """Note in which type a variable is used: its digits are told apart in one type only."""
+        """Note in which type a variable is used: its splits are told apart in one type only."""
         if self.types.setdefault(var, kind) is not kind:
             raise NotAffine(f"{var} is used as {self.types[var]} and as {kind}")
 
@@ -216,7 +216,7 @@ class IterMapRewriter:
         """A variable in a wider integer type."""
         kind, total = expr.dtype, self.variables[var]
         if kind.bits < var.dtype.bits or kind.code != var.dtype.code:
-            raise NotAffine(f"{expr} may lose digits of {var}")
+            raise NotAffine(f"{expr} may lose splits of {var}")
         self._use(var, kind)
         if var not in self.wide:
             first = total.base.astype(kind)
@@ -225,18 +225,18 @@ class IterMapRewriter:
             self.wide[var] = IterSumExpr(args, first)
         return self.wide[var]
 
-    def _digit(self, expr: Expr) -> IterSumExpr:
+    def _as_split(self, expr: Expr) -> IterSumExpr:
         return self.normalized(expr)
 
     def add(self, a: IterSumExpr, b: IterSumExpr, sign: int) -> IterSumExpr:
-        """`a + sign * b`, with scales of one digit added up."""
-        scales: dict[tuple[int, Expr, Expr], IterSplitExpr] = {s.digit: s for s in a.args}
+        """`a + sign * b`, with scales of one split added up."""
+        scales: dict[tuple[int, Expr, Expr], IterSplitExpr] = {s.position: s for s in a.args}
         for split in b.args:
             scale = split.scale if sign == 1 else self._simple(-split.scale)
-            known = scales.get(split.digit)
+            known = scales.get(split.position)
             if known is not None:
                 scale = self._simple(known.scale + scale)
-            scales[split.digit] = split.scaled(scale)
+            scales[split.position] = split.scaled(scale)
         args = tuple(split for split in scales.values() if not is_int(split.scale, 0))
         base = a.base + b.base if sign == 1 else a.base - b.base
         return IterSumExpr(args, self._simple(base))
@@ -251,7 +251,7 @@ class IterMapRewriter:
         return IterSumExpr(kept, self._simple(b.base * a.base))
 
     def _divide(
-        self, expr: Expr, a: IterSumExpr, b: IterSumExpr, digit: Callable[..., IterSumExpr]
+        self, expr: Expr, a: IterSumExpr, b: IterSumExpr, apply: Callable[..., IterSumExpr]
     ) -> IterSumExpr:
         if b.args:
             raise NotAffine(f"{expr} divides by an iterator")
@@ -260,17 +260,17 @@ class IterMapRewriter:
             raise NotAffine(f"{expr} divides by {divisor}, which may not be positive")
         if not a.args:
             return IterSumExpr((), self._simple(expr.with_children((a.base, divisor))))
-        return digit(expr, a.args[0], a.base, divisor)
+        return apply(expr, a.args[0], a.base, divisor)
 
     def _divisible(self, a: Expr, b: Expr) -> bool:
         if isinstance(a, IntImm) and isinstance(b, IntImm):
             return a.value % b.value == 0
         return self.analyzer.can_prove_equal(a % b, 0)
 
-    def _div_digit(
+    def _div_split(
         self, expr: Expr, split: IterSplitExpr, base: Expr, divisor: Expr
     ) -> IterSumExpr:
-        """`(digit * scale + base) // divisor`."""
+        """`(split * scale + base) // divisor`."""
         if self._divisible(base, divisor):
             offset = self._simple(base // divisor)
             base = const(0, base.dtype)
@@ -282,7 +282,7 @@ class IterMapRewriter:
         divisor = self._unscaled(expr, split, base, divisor)
         extent, top = split.extent, self._is_top(split)
         if not top and not self._divisible(extent, divisor):
-            raise NotAffine(f"in {expr}, {divisor} does not divide the extent {extent} of a digit")
+            raise NotAffine(f"in {expr}, {divisor} does not divide the extent {extent} of a split")
         lower = self._simple(split.lower_factor * divisor)
         count = self._simple((extent + (divisor - 1)) // divisor)
         if is_int(count, 1):
@@ -290,10 +290,10 @@ class IterMapRewriter:
         one = const(1, extent.dtype)
         return IterSumExpr((IterSplitExpr(split.source, lower, count, one),), offset)
 
-    def _mod_digit(
+    def _mod_split(
         self, expr: Expr, split: IterSplitExpr, base: Expr, divisor: Expr
     ) -> IterSumExpr:
-        """`(digit * scale + base) % divisor`."""
+        """`(split * scale + base) % divisor`."""
         if self._divisible(base, divisor):
             base = const(0, base.dtype)
         if self._divisible(split.scale, divisor) and self._fits(base, divisor):
@@ -304,19 +304,19 @@ class IterMapRewriter:
             return IterSumExpr((split,), base)
         if not self._is_top(split) and not self._divisible(split.extent, divisor):
             raise NotAffine(
-                f"in {expr}, {divisor} does not divide the extent {split.extent} of a digit"
+                f"in {expr}, {divisor} does not divide the extent {split.extent} of a split"
             )
-        # Only where ranges do not count may a digit have values that do not occur.
+        # Only where ranges do not count may a split have values that do not occur.
         if self.level != "none" and not self.analyzer.can_prove(divisor <= split.extent):
             raise NotAffine(f"in {expr}, {divisor} and the extent {split.extent} are not ordered")
-        digit = IterSplitExpr(split.source, split.lower_factor, divisor, scale)
-        return IterSumExpr((digit,), base)
+        split = IterSplitExpr(split.source, split.lower_factor, divisor, scale)
+        return IterSumExpr((split,), base)
 
     def _fits(self, base: Expr, limit: Expr) -> bool:
         return is_int(base, 0) or self.analyzer.can_prove(And(base >= 0, base < limit))
 
     def _unscaled(self, expr: Expr, split: IterSplitExpr, base: Expr, divisor: Expr) -> Expr:
-        """The divisor of the digit itself, where `0 <= base < scale` cannot carry."""
+        """The divisor of the split itself, where `0 <= base < scale` cannot carry."""
         if not self._divisible(divisor, split.scale) or not self._fits(base, split.scale):
             raise NotAffine(f"in {expr}, {divisor} does not divide {split} + {base} evenly")
         plain = self._simple(divisor // split.scale)
@@ -325,14 +325,14 @@ class IterMapRewriter:
         return plain
 
     def _is_top(self, split: IterSplitExpr) -> bool:
-        """Whether the digit has no digit above it, so that nothing is cut off by a modulo."""
+        """Whether the split has no split above it, so that nothing is cut off by a modulo."""
         end = split.lower_factor * split.extent
         return end is split.source.extent or self.analyzer.can_prove(end >= split.source.extent)
 
     # ------------------------------------------------------------------ fusion
 
     def fuse(self, total: IterSumExpr) -> IterSumExpr:
-        """The sum as one digit plus a base: the scales must step through a contiguous range."""
+        """The sum as one split plus a base: the scales must step through a contiguous range."""
         total = self._with_constrained(total)
         if not total.args:
             return total
@@ -341,17 +341,17 @@ class IterMapRewriter:
         args, extents = self._chain(total)
         scale = args[-1].scale
         relative = tuple(s.scaled(self._simple(s.scale // scale)) for s in args)
-        key = tuple((*split.digit, split.scale) for split in relative)
+        key = tuple((*split.position, split.scale) for split in relative)
         mark = self._fused.get(key)
         if mark is None:
             zero = const(0, total.base.dtype)
             mark = IterMark(IterSumExpr(relative, zero), extents)
             self._fused[key] = mark
-        digit = whole(mark).scaled(scale)
-        return IterSumExpr((digit,), total.base)
+        split = whole(mark).scaled(scale)
+        return IterSumExpr((split,), total.base)
 
     def _chain(self, total: IterSumExpr) -> tuple[list[IterSplitExpr], Expr]:
-        """The digits from the highest scale down, and the extent of their sum in lowest scales."""
+        """The splits from the highest scale down, and the extent of their sum in lowest scales."""
         left = list(total.args)
         first = self._lowest(total, left)
         chain = [first]
@@ -377,7 +377,7 @@ class IterMapRewriter:
             raise NotAffine(f"the scales of {total} have no common step")
         if any(_is_negative(s.scale) for s in constants):
             raise NotAffine(f"{total} counts backwards")
-        # Of digits with one scale the one with extent 1 comes first, then the written order.
+        # Of splits with one scale the one with extent 1 comes first, then the written order.
         return min(constants, key=lambda s: (s.scale.value, not is_int(s.extent, 1)))  # type: ignore[attr-defined]
 
     def _next(
@@ -387,7 +387,7 @@ class IterMapRewriter:
             if split.scale is expected or self.analyzer.can_prove_equal(split.scale, expected):
                 return split, True
         if self.level != "bijective":
-            # Overlapping digits still reach every value, though some more than once.
+            # Overlapping splits still reach every value, though some more than once.
             reachable = [
                 s
                 for s in left
@@ -405,23 +405,23 @@ class IterMapRewriter:
             if factor is None:
                 continue
             kept = {id(split.source): split for split in flattened.args}
-            digits = {split.digit for split in kept.values()}
-            rest = tuple(split for split in total.args if split.digit not in digits)
+            positions = {split.position for split in kept.values()}
+            rest = tuple(split for split in total.args if split.position not in positions)
             base = self._simple(total.base + flattened.base * factor)
             total = IterSumExpr((*rest, whole(mark).scaled(factor)), base)
         return total
 
     def _factor(self, total: IterSumExpr, part: IterSumExpr) -> Expr | None:
         """`f` such that `f * part` is in the sum."""
-        scales = {split.digit: split.scale for split in total.args}
-        if not all(split.digit in scales for split in part.args):
+        scales = {split.position: split.scale for split in total.args}
+        if not all(split.position in scales for split in part.args):
             return None
         first = part.args[0]
-        if not self._divisible(scales[first.digit], first.scale):
+        if not self._divisible(scales[first.position], first.scale):
             return None
-        factor = self._simple(scales[first.digit] // first.scale)
+        factor = self._simple(scales[first.position] // first.scale)
         for split in part.args:
-            if not self.analyzer.can_prove_equal(scales[split.digit], split.scale * factor):
+            if not self.analyzer.can_prove_equal(scales[split.position], split.scale * factor):
                 return None
         return factor
 

@@ -111,7 +111,7 @@ def _inverse_over(
             domains[var] = Range.from_extent(wide[var].extent)
             values[var] = var
         else:
-            finals, values[var] = _in_digits(var, wide[var], finals, domains, known)
+            finals, values[var] = _as_quotients(var, wide[var], finals, domains, known)
     moved: Mapping[Var, Expr] = {v: v - w.left for v, w in wide.items() if w.left}
     shifted = [known.simplify(substitute(final, moved)) for final in finals]
     found = detect_iter_map(shifted, domains, True, "bijective", known)
@@ -137,18 +137,18 @@ def _inverse_over(
     return PaddedInverse(tuple(outputs), tuple(back), inner.simplify(outside), tuple(shape))
 
 
-def _in_digits(
+def _as_quotients(
     var: Var, wide: _Widened, finals: Sequence[Expr], domains: dict[Var, Range], known: Analyzer
 ) -> tuple[list[Expr], Expr]:
     """`var // n` and `var % n` as indices of their own, for a divisor that is no number."""
     high, low = Var(f"{var.name}_div", var.dtype), Var(f"{var.name}_mod", var.dtype)
-    digits: Mapping[Expr, Expr] = {
+    quotients: Mapping[Expr, Expr] = {
         known.simplify(binary(FloorDiv, var, wide.divisor)): high,
         known.simplify(binary(FloorMod, var, wide.divisor)): low,
     }
     domains[high] = Range.from_extent(known.simplify(wide.extent // wide.divisor))
     domains[low] = Range.from_extent(wide.divisor)
-    replaced = [digits.get(known.simplify(final), final) for final in finals]
+    replaced = [quotients.get(known.simplify(final), final) for final in finals]
     if any(var in free_vars(final) for final in replaced):
         raise UserError(f"{var.name} is divided by {wide.divisor} in an unknown way")
     return replaced, high * wide.divisor + low
@@ -195,19 +195,19 @@ def _rows(total: IterSumExpr, output: Var, known: Analyzer) -> _Rows:
 
 def _outside(index: Expr, size: Expr, wide: _Widened, known: Analyzer) -> Expr:
     """Where a widened index is before the first element, or behind the last one."""
-    digit, rest = binary(FloorDiv, index, wide.divisor), binary(FloorMod, index, wide.divisor)
+    quotient, rest = binary(FloorDiv, index, wide.divisor), binary(FloorMod, index, wide.divisor)
     result: Expr = const(False)
     if wide.left and isinstance(wide.divisor, IntImm):
         whole, part = divmod(wide.left, wide.divisor.value)
-        first = binary(And, binary(EQ, digit, whole), binary(LT, rest, part))
-        result = binary(Or, binary(LT, digit, whole), first)
+        first = binary(And, binary(EQ, quotient, whole), binary(LT, rest, part))
+        result = binary(Or, binary(LT, quotient, whole), first)
     end = known.simplify(binary(Add, size, const(wide.left, size.dtype)))
     over = known.simplify(binary(FloorMod, end, wide.divisor))
     if is_int(over, 0):
         return result
     last = binary(
         And,
-        binary(EQ, digit, known.simplify(binary(FloorDiv, end, wide.divisor))),
+        binary(EQ, quotient, known.simplify(binary(FloorDiv, end, wide.divisor))),
         binary(GE, rest, over),
     )
     if not isinstance(over, IntImm):

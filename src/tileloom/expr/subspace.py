@@ -122,10 +122,10 @@ class _Divider:
         return Division(outer, outer_extent, inner, inner_extent, start)
 
     def _halves(self, split: IterSplitExpr) -> tuple[Expr, Expr, Expr]:
-        """`(outer, inner, inner extent)` of a digit that has both kinds of variables."""
+        """`(outer, inner, inner extent)` of a split that has both kinds of variables."""
         mark = split.source
         if split.extent is not mark.extent or not isinstance(mark.source, IterSumExpr):
-            raise NotAffine(f"{split} is a digit of outer and inner variables together")
+            raise NotAffine(f"{split} is a split of outer and inner variables together")
         args = list(mark.source.args)
         below: list[IterSplitExpr] = []
         while args and mark_variables(args[-1].source) <= self.inner:
@@ -162,14 +162,14 @@ class _Divider:
         extent: Expr,
         mark: IterMark,
     ) -> None:
-        """Digits that overlap make no rows: what is inside must end before the next row."""
+        """Splits that overlap make no rows: what is inside must end before the next row."""
         prove = self.analyzer.can_prove_equal
         apart = self.analyzer.can_prove(self._reach(below) <= args[-1].scale)
         if not apart or not all(prove(arg.scale % extent, 0) for arg in args[:-1]):
-            raise NotAffine(f"the digits of {mark.source} overlap")
+            raise NotAffine(f"the splits of {mark.source} overlap")
 
     def _reach(self, args: Sequence[IterSplitExpr]) -> Expr:
-        """How many values lie between the least and the largest sum of digits, both included."""
+        """How many values lie between the least and the largest sum of splits, both included."""
         if not args:
             return const(1)
         total: Expr = const(1, args[0].scale.dtype)

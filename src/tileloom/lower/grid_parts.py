@@ -84,7 +84,7 @@ def places(stmt: Stmt, memory: Set[Var], around: Around) -> Iterator[Place]:
 def _owners(kernel: Kernel, data: Var) -> Array | None:
     """By element, the block that touches it; None where that is not known of each."""
     var, extent = kernel.threads[GRID_TAG]
-    crew = Threads({var: extent})
+    batch = Threads({var: extent})
     threads = {v: (0, int(n)) for tag, (v, n) in kernel.threads.items() if tag != GRID_TAG}  # type: ignore[call-overload]
     owners = np.full(0, NOBODY, np.int64)
     for place in places(kernel.root, {data}, Around()):
@@ -94,7 +94,7 @@ def _owners(kernel: Kernel, data: Var) -> Array | None:
                 return None
             loops[loop] = run.min.value, run.extent.value
         index = linear(place.indices[0])
-        found = crew.places(index, loops, place.around.conditions)
+        found = batch.places(index, loops, place.around.conditions)
         if found is None or found.low < 0 or (found.owner == MANY).any():
             return None
         end = found.low + len(found.owner)

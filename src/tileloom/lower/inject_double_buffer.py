@@ -21,7 +21,7 @@ from ..tir import (
 from . import lanes
 from .common import Replacer, branch, fresh_copy, on_body
 from .lower_opaque_block import DOUBLE_BUFFER
-from .storage_rewrite import touched_pointers
+from .storage_rewrite import accessed_pointers
 
 
 def inject_double_buffer(func: PrimFunc) -> PrimFunc:
@@ -83,7 +83,7 @@ def _may_run_ahead(
     if list(parts[: len(fills)]) != fills or not rest:
         return False
     written = {node.buffer.data for part in rest for node in collect(part, BufferStore)}
-    return all(written.isdisjoint(touched_pointers(fill) - pointers) for fill in fills)
+    return all(written.isdisjoint(accessed_pointers(fill) - pointers) for fill in fills)
 
 
 def _assemble(

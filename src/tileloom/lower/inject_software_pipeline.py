@@ -295,8 +295,8 @@ def _step(place: int, stmt: Stmt, stage: int, order: int) -> _Step:
     for block in blocks:  # which say what is done through a pointer
         reads |= {region.buffer for region in block.reads if region.buffer.data in indexed}
         writes |= {region.buffer for region in block.writes if region.buffer.data in indexed}
-    touched = frozenset(reads), frozenset(writes), frozenset(pointers), frozenset(doubled)
-    return _Step(place, stmt, stage, order, *touched)
+    accessed = frozenset(reads), frozenset(writes), frozenset(pointers), frozenset(doubled)
+    return _Step(place, stmt, stage, order, *accessed)
 
 
 def _versioned(buffer: Buffer, count: int) -> Buffer:

@@ -70,10 +70,10 @@ class _Spread:
             for node in pre_order(body)
             if isinstance(node, Allocate)
         }
-        self.touched: set[Var] = {var}
+        self.dependent: set[Var] = {var}
         size = 0
-        while size != len(self.touched):  # until nothing more depends on the thread
-            size = len(self.touched)
+        while size != len(self.dependent):  # until nothing more depends on the thread
+            size = len(self.dependent)
             self._spread(body, False)
         self.widened: dict[Buffer, Buffer] = {}
 
@@ -81,9 +81,9 @@ class _Spread:
 
     def differs(self, expr: Expr) -> bool:
         """Whether the virtual threads may see different values."""
-        if not free_vars(expr).isdisjoint(self.touched) or has_atomic(expr):
+        if not free_vars(expr).isdisjoint(self.dependent) or has_atomic(expr):
             return True
-        return any(buffer.data in self.touched for buffer in loaded_buffers(expr))
+        return any(buffer.data in self.dependent for buffer in loaded_buffers(expr))
 
     def _spread(self, stmt: Stmt, under: bool) -> None:
         """Note the names and memory that differ; `under` a condition that does."""
@@ -91,13 +91,13 @@ class _Spread:
         match stmt:
             case BufferStore():
                 if (own or under) and stmt.buffer.data in self.sizes:
-                    self.touched.add(stmt.buffer.data)
+                    self.dependent.add(stmt.buffer.data)
             case LetStmt():
                 if own:
-                    self.touched.add(stmt.var)
+                    self.dependent.add(stmt.var)
             case For():
                 if own:
-                    self.touched.add(stmt.loop_var)
+                    self.dependent.add(stmt.loop_var)
         under = under or (own and isinstance(stmt, IfThenElse | While | For))
         for child in stmt_children(stmt):
             self._spread(child, under)
@@ -110,12 +110,12 @@ class _Spread:
                 return seq(*map(self.visit, stmt.seq))
             case Allocate():
                 extents = stmt.extents
-                if stmt.buffer_var in self.touched:
+                if stmt.buffer_var in self.dependent:
                     extents = (extents[0] * const(self.count, extents[0].dtype),)
                 return stmt.replace(extents=extents, body=self.visit(stmt.body))
             case DeclBuffer():
                 return stmt.replace(buffer=self.wide(stmt.buffer), body=self.visit(stmt.body))
-            case _ if not self._touches(stmt):
+            case _ if not self._depends(stmt):
                 return stmt
             case _ if any(self.differs(expr) for expr in stmt_exprs(stmt)):
                 return self.copies(stmt)
@@ -127,16 +127,16 @@ class _Spread:
             case _:
                 return self.copies(stmt)
 
-    def _touches(self, stmt: Stmt) -> bool:
+    def _depends(self, stmt: Stmt) -> bool:
         return any(
-            (isinstance(node, BufferStore) and node.buffer.data in self.touched)
+            (isinstance(node, BufferStore) and node.buffer.data in self.dependent)
             or any(self.differs(expr) for expr in stmt_exprs(node))
             for node in pre_order(stmt)
         )
 
     def wide(self, buffer: Buffer) -> Buffer:
         """The buffer, with room for all virtual threads if they differ in it."""
-        if buffer.data not in self.touched or buffer.data not in self.sizes:
+        if buffer.data not in self.dependent or buffer.data not in self.sizes:
             return buffer
         known = self.widened.get(buffer)
         if known is None:

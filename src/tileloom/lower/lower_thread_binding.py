@@ -20,7 +20,7 @@ from ..tir import (
     stmt_exprs,
 )
 from .common import THREAD_EXTENT, VIRTUAL_THREAD, Replacer, loaded_buffers, on_body
-from .storage_rewrite import touched_pointers
+from .storage_rewrite import accessed_pointers
 from .threads import is_virtual, kernels, scope_of, storage_rank, tag_of
 
 
@@ -51,7 +51,7 @@ def _sunk(body: Stmt) -> Stmt:
     homes: dict[AttrStmt, list[Allocate]] = {}
     by_host = _host_pointers(body) if outside else set()
     for node in outside:
-        users = [k.root for k in kernels(node.body) if node.buffer_var in touched_pointers(k.root)]
+        users = [k.root for k in kernels(node.body) if node.buffer_var in accessed_pointers(k.root)]
         if len(users) > 1:
             raise UserError(
                 f"{node.buffer_var.name!r}, memory of one kernel, is used by {len(users)}",
@@ -72,7 +72,7 @@ def _host_pointers(stmt: Stmt) -> set[Var]:
     if isinstance(stmt, AttrStmt) and stmt.attr_key == THREAD_EXTENT:
         return set()
     if isinstance(stmt, BufferStore | Evaluate):
-        return touched_pointers(stmt)
+        return accessed_pointers(stmt)
     found = {v for expr in stmt_exprs(stmt) for v in free_vars(expr) if v.dtype.is_handle}
     found |= {b.data for expr in stmt_exprs(stmt) for b in loaded_buffers(expr)}
     return found.union(*map(_host_pointers, stmt_children(stmt)))

@@ -106,13 +106,13 @@ def _chain(stmt: Stmt) -> tuple[list[Allocate | DeclBuffer], Stmt]:
 def _lives(pointers: Sequence[Var], parts: Sequence[Stmt]) -> dict[Var, tuple[int, int]]:
     lives: dict[Var, tuple[int, int]] = {}
     for number, part in enumerate(parts):
-        for pointer in touched_pointers(part):
+        for pointer in accessed_pointers(part):
             first, _ = lives.get(pointer, (number, number))
             lives[pointer] = first, number
     return {pointer: lives.get(pointer, (0, len(parts))) for pointer in pointers}
 
 
-def touched_pointers(stmt: Stmt) -> set[Var]:
+def accessed_pointers(stmt: Stmt) -> set[Var]:
     """The pointers to what a statement may read or write."""
     found: set[Var] = set()
     for node in pre_order(stmt):

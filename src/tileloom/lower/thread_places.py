@@ -1,4 +1,4 @@
-"""Which elements of memory the threads of a block touch, counted out."""
+"""Which elements of memory the threads of a block access, counted out."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class Places:
         """The same elements, each touched by several threads."""
         return Places(self.low, np.where(self.owner == NOBODY, NOBODY, MANY))
 
-    def meets(self, other: Places, shift: int) -> bool:
-        """Whether two threads touch one element, where those here lie `shift` further on."""
+    def conflicts(self, other: Places, shift: int) -> bool:
+        """Whether two threads access one element, where those here lie `shift` further on."""
         low = max(self.low + shift, other.low)
         high = min(self.low + shift + len(self.owner), other.low + len(other.owner))
         if low >= high:

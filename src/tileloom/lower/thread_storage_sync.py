@@ -1,4 +1,4 @@
-"""Barriers between threads that touch the same shared memory."""
+"""Barriers between threads that access the same shared memory."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from ..tir import (
     collect,
     seq,
 )
+from .access_conflicts import ConflictAnalysis
 from .common import has_load, on_body
-from .shared_touches import Touch, TouchFinder
+from .shared_accesses import SharedAccess, SharedAccessFinder
 from .simplify import analyzer_of
-from .thread_meetings import Meetings
 from .threads import is_sync, is_uniform, kernels, sync
 
 _MANY = 4096  # pairs of accesses to compare
@@ -37,7 +37,7 @@ def thread_storage_sync(func: PrimFunc) -> PrimFunc:
     """A barrier stands wherever a thread may read what another wrote, or overwrite what it reads.
 
     Between two accesses of one shared buffer, one of them a write, there is a barrier unless no
-    two threads touch one element: the form of the indices says so, or who touches what is counted
+    two threads access one element: the form of the indices says so, or who touches what is counted
     out. Barriers that are there already count. The end of a loop's body meets its beginning again.
     A kernel with numbered barriers has all barriers that it is to have.
 
@@ -80,7 +80,7 @@ class _Kernels(StmtRewriter):
         if _names_barriers(stmt):
             return stmt
         own = {v: e for tag, (v, e) in threads.items() if tag.startswith("threadIdx")}
-        planner = _Planner(own, TouchFinder(stmt), analyzer_of(stmt), self.strict)
+        planner = _Planner(own, SharedAccessFinder(stmt), analyzer_of(stmt), self.strict)
         return planner.plan(stmt).stmt
 
 
@@ -95,19 +95,19 @@ class _Part:
     """A statement with its barriers: what is touched before the first and after the last one."""
 
     stmt: Stmt
-    head: list[Touch] = field(default_factory=list)
-    tail: list[Touch] = field(default_factory=list)
+    head: list[SharedAccess] = field(default_factory=list)
+    tail: list[SharedAccess] = field(default_factory=list)
     synced: bool = False
 
 
 class _Planner:
     def __init__(
-        self, threads: dict[Var, Expr], finder: TouchFinder, analyzer: Analyzer, strict: bool
+        self, threads: dict[Var, Expr], finder: SharedAccessFinder, analyzer: Analyzer, strict: bool
     ) -> None:
         self.finder = finder
         self.strict = strict  # whether a barrier that is missing is refused
         self.divergent: set[Var] = set(threads)  # variables that threads may differ in
-        self.meetings = Meetings(threads, analyzer, self.divergent)
+        self.conflicts = ConflictAnalysis(threads, analyzer, self.divergent)
         self.loops = finder.loops
         self.apart = False  # whether we are where not all threads may be
 
@@ -126,8 +126,8 @@ class _Planner:
             case _ if is_sync(stmt):
                 return _Part(stmt, synced=True)
             case BufferStore() | Evaluate():
-                touches = self.finder.find(stmt)
-                return _Part(stmt, touches, touches)
+                accesses = self.finder.find(stmt)
+                return _Part(stmt, accesses, accesses)
             case _:
                 return self._wrapper(stmt)
 
@@ -145,7 +145,7 @@ class _Planner:
         return self._after(first, part)
 
     @staticmethod
-    def _after(first: list[Touch], part: _Part) -> _Part:
+    def _after(first: list[SharedAccess], part: _Part) -> _Part:
         if first:
             part.head = first + part.head
             part.tail = part.tail if part.synced else part.head
@@ -175,7 +175,7 @@ class _Planner:
             self.divergent.add(stmt.loop_var)
         self.loops[stmt.loop_var] = Range(stmt.min, stmt.extent)
         part = self._under(uniform, stmt.body)
-        again = part.synced and _may_repeat(stmt) and self._meets_next(stmt.loop_var, part)
+        again = part.synced and _may_repeat(stmt) and self._conflicts_next(stmt.loop_var, part)
         del self.loops[stmt.loop_var]
         if not part.synced:  # then all iterations are between the same barriers
             again = _may_repeat(stmt) and self._conflict(part.tail, part.head)
@@ -184,10 +184,10 @@ class _Planner:
             part = _perhaps(part)
         return self._after(first, part)
 
-    def _meets_next(self, loop: Var, part: _Part) -> bool:
+    def _conflicts_next(self, loop: Var, part: _Part) -> bool:
         """Whether what comes after the last barrier meets the start of the next iteration."""
         step = loop + 1
-        return self._conflict(part.tail, [touch.later(loop, step) for touch in part.head])
+        return self._conflict(part.tail, [access.later(loop, step) for access in part.head])
 
     def _while(self, stmt: While) -> _Part:
         first = self.finder.find(stmt)
@@ -233,13 +233,13 @@ class _Planner:
         return part
 
     def _barrier(
-        self, stmt: Stmt, before: Sequence[Touch], after: Sequence[Touch], where: str
+        self, stmt: Stmt, before: Sequence[SharedAccess], after: Sequence[SharedAccess], where: str
     ) -> Stmt:
         """A barrier that has to be put, which is refused where programs have their own."""
         if not self.strict:
             return sync("shared")
-        known = {touch.data for touch in after}
-        names = sorted({touch.data.name for touch in before if touch.data in known})
+        known = {access.data for access in after}
+        names = sorted({access.data.name for access in before if access.data in known})
         line = str(stmt).strip().splitlines()[0]
         raise UserError(
             f"a barrier is missing {where} {line}: other threads may still use shared memory "
@@ -248,14 +248,14 @@ class _Planner:
             hint='write T.tvm_storage_sync("shared") there, or build without strict_sync',
         )
 
-    def _conflict(self, before: Iterable[Touch], after: Sequence[Touch]) -> bool:
+    def _conflict(self, before: Iterable[SharedAccess], after: Sequence[SharedAccess]) -> bool:
         pairs = [
             (a, b) for a in before for b in after if a.data is b.data and (a.is_write or b.is_write)
         ]
         # With so many a barrier is cheaper than the proof that there need not be one.
         if len(pairs) > _MANY and not self.apart:
             return True
-        return any(self.meetings.meet(a, b, self.loops) for a, b in pairs)
+        return any(self.conflicts.may_conflict(a, b, self.loops) for a, b in pairs)
 
 
 def _either(stmt: Stmt, yes: _Part, no: _Part) -> _Part:
@@ -274,7 +274,7 @@ def _both(stmt: Stmt, yes: _Part, no: _Part) -> _Part:
     return _Part(stmt, head, tail, yes.synced or no.synced)
 
 
-def _joined(a: list[Touch], b: list[Touch]) -> list[Touch]:
+def _joined(a: list[SharedAccess], b: list[SharedAccess]) -> list[SharedAccess]:
     """Both, each access once: long unrolled bodies repeat theirs."""
     if not a or not b:
         return a or b

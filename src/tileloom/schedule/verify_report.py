@@ -194,8 +194,8 @@ class Findings:
             if param in params and place >= 0:
                 value = integers.value(params[param])
                 instances = instances.fix_val(integers.param_dim, place, value)
-        touched = access.element.intersect_domain(instances).range()
-        return () if touched.is_empty() else integers.point(touched)[1]
+        found = access.element.intersect_domain(instances).range()
+        return () if found.is_empty() else integers.point(found)[1]
 
     @staticmethod
     def named(params: Mapping[Any, int]) -> dict[str, int]:

@@ -33,9 +33,9 @@ def bind_launches(sch: Schedule, launches: Sequence[Launch]) -> Schedule:
     the others without work.
     """
     groups: list[list[Launch]] = []
-    touched = {launch: _accessed(sch, launch) for launch in launches}
+    accesses = {launch: _accessed(sch, launch) for launch in launches}
     for launch in launches:
-        at = next((k for k in range(_earliest(groups, touched, launch), len(groups))
+        at = next((k for k in range(_earliest(groups, accesses, launch), len(groups))
                    if groups[k][0].threads == launch.threads), None)  # fmt: skip
         if at is None:
             groups.append([launch])
@@ -79,14 +79,14 @@ def _merged(sch: Schedule, loops: Sequence[LoopRV]) -> LoopRV:
 
 def _earliest(
     groups: Sequence[Sequence[Launch]],
-    touched: dict[Launch, tuple[set[Buffer], set[Buffer]]],
+    accesses: dict[Launch, tuple[set[Buffer], set[Buffer]]],
     launch: Launch,
 ) -> int:
     """The first kernel that a launch may be part of: after all that it depends on."""
-    reads, writes = touched[launch]
+    reads, writes = accesses[launch]
     for k in reversed(range(len(groups))):
         for other in groups[k]:
-            others = touched[other]
+            others = accesses[other]
             if others[1] & (reads | writes) or others[0] & writes:
                 return k + 1
     return 0

@@ -26,14 +26,14 @@ from ..state import ScheduleState
 from .affine import affine_binding, masked_binding
 from .in_place import updated_in_place
 from .reductions import statement_fault
-from .scope import block_scope, touched_buffers
+from .scope import accessed_buffers, block_scope
 from .tree import child_blocks, child_realizes, is_zero, scope_root
 
 
 def _dominance_fault(state: ScheduleState, within: StmtSRef, block: Block) -> str | None:
     """Whether a block is the only one to write what it writes, declared or not."""
     scope = block_scope(state, _stmt(within))
-    for buffer in touched_buffers(state, block)[1]:
+    for buffer in accessed_buffers(state, block)[1]:
         writers = scope.writers.get(buffer, ())
         other = next((writer for writer in writers if writer is not block), None)
         if other is not None:
@@ -60,7 +60,7 @@ def complete_fault(
     for axis in stmt.iter_vars:
         if axis.iter_type != SPATIAL:
             return f"its iteration variable {axis.var.name!r} is not data-parallel"
-    reads, writes = touched_buffers(state, stmt)
+    reads, writes = accessed_buffers(state, stmt)
     written = set(writes)
     if atomic:
         written -= atomic_buffers(stmt)
@@ -163,7 +163,7 @@ def is_output(state: ScheduleState, block: StmtSRef) -> bool:
 
 def _outputs(state: ScheduleState, block: StmtSRef) -> list[Buffer]:
     local = set(scope_root(block).block.alloc_buffers)
-    return [buffer for buffer in touched_buffers(state, block.block)[1] if buffer not in local]
+    return [buffer for buffer in accessed_buffers(state, block.block)[1] if buffer not in local]
 
 
 def check_not_output(state: ScheduleState, block: StmtSRef) -> None:

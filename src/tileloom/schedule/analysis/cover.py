@@ -41,10 +41,10 @@ from .regions import (
 from .scope import (
     BlockScope,
     DepKind,
+    accessed_buffers,
     block_scope,
     is_silent,
     speaking_blocks,
-    touched_buffers,
 )
 from .tree import child_blocks, is_one, lowest_common_ancestor, scope_root
 
@@ -77,7 +77,7 @@ def _cover_fault(
         for region in needed_reads(state, reader.block):
             groups: dict[StmtSRef, list[StmtSRef]] = {}
             for writer in producers:
-                if region.buffer in touched_buffers(state, writer.block)[1]:
+                if region.buffer in accessed_buffers(state, writer.block)[1]:
                     place = lowest_common_ancestor([consumer, writer])
                     groups.setdefault(place, []).append(writer)
             for place, group in groups.items():

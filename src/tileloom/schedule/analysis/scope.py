@@ -59,7 +59,7 @@ Buffers = dict[Buffer, None]
 
 
 @memoised
-def touched_buffers(state: ScheduleState, block: Block) -> tuple[Buffers, Buffers]:
+def accessed_buffers(state: ScheduleState, block: Block) -> tuple[Buffers, Buffers]:
     """The buffers that a block reads and writes, each once, in order.
 
     A block without variables that declares nothing (loop_partition makes such, as TVM does) is
@@ -69,7 +69,7 @@ def touched_buffers(state: ScheduleState, block: Block) -> tuple[Buffers, Buffer
     writes = dict.fromkeys(region.buffer for region in block.writes)
     if is_silent(block):
         for realize in child_realizes(state, block):
-            inner = touched_buffers(state, realize.block)
+            inner = accessed_buffers(state, realize.block)
             reads.update(inner[0])
             writes.update(inner[1])
     return reads, writes
@@ -97,7 +97,7 @@ def block_scope(state: ScheduleState, stmt: Stmt) -> BlockScope:
     readers: dict[Buffer, list[Block]] = {}
     for block in blocks:
         # Each buffer once, in order; a block does not depend on itself.
-        reads, writes = touched_buffers(state, block)
+        reads, writes = accessed_buffers(state, block)
         for buffer in reads:
             edges += [Dependence(w, block, DepKind.RAW) for w in writers.get(buffer, ())]
         for buffer in writes:
@@ -133,7 +133,7 @@ def is_seen_outside(state: ScheduleState, loop: StmtSRef, buffer: Buffer) -> boo
         buffer in side
         for realize in child_realizes(state, scope.block)
         if realize.block not in inside
-        for side in touched_buffers(state, realize.block)
+        for side in accessed_buffers(state, realize.block)
     )
 
 

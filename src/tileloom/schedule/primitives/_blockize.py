@@ -43,7 +43,7 @@ from ...tir.analysis_intervals import Intervals
 from ..analysis.blocks import loaded_points
 from ..analysis.order import repetition_fault
 from ..analysis.reductions import check_statements
-from ..analysis.scope import touched_buffers
+from ..analysis.scope import accessed_buffers
 from ..analysis.tree import child_blocks, is_one, is_zero, loops_in_sight, only_child_chain
 from ..errors import name_of, refuse
 from ..sref import StmtSRef
@@ -428,7 +428,7 @@ def check_tells(state: ScheduleState, blocks: Sequence[StmtSRef], outer: Block) 
         return
     for block in blocks:
         for side, regions in zip(
-            touched_buffers(state, block.block), (outer.reads, outer.writes), strict=True
+            accessed_buffers(state, block.block), (outer.reads, outer.writes), strict=True
         ):
             hidden = next((b for b in side if not any(r.buffer is b for r in regions)), None)
             if hidden is not None and hidden not in outer.alloc_buffers:

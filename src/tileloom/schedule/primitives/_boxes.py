@@ -41,7 +41,7 @@ def outer_condition(realize: BlockRealize, outer: Mapping[Var, Range]) -> Expr:
     return result
 
 
-def touched_box(
+def accessed_box(
     region: Sequence[Range],
     domains: Mapping[Var, Range],
     predicate: Expr,
@@ -116,11 +116,11 @@ def made_whole(
     parts, condition = _made_under(state.realize(block), region, domains, outer, given)
     fixed = {var: domain for var, domain in outer.items() if var not in domains}
     if quickly_covered(parts, domains, condition, parts, domains):
-        return touched_box(parts, domains, const(True), fixed)
+        return accessed_box(parts, domains, const(True), fixed)
     found = lower_bound(parts, domains, condition, Analyzer(fixed))
     if found is None or not is_one(condition):
         return found
-    analyzer, most = Analyzer(fixed), touched_box(parts, domains, condition, fixed)
+    analyzer, most = Analyzer(fixed), accessed_box(parts, domains, condition, fixed)
     same = all(
         x is y or (x is not None and y is not None and analyzer.can_prove_equal(x, y))
         for a, b in zip(found, most, strict=True)

@@ -41,7 +41,7 @@ from ...tir import (
     stmt_children,
 )
 from ..analysis.regions import Box, lower_bound, path_domains, sure_writes
-from ..analysis.scope import block_scope, producers, touched_buffers
+from ..analysis.scope import accessed_buffers, block_scope, producers
 from ..analysis.tree import (
     child_blocks,
     is_one,
@@ -53,7 +53,7 @@ from ..errors import name_of, refuse
 from ..rewrite import nest, statements, with_statements
 from ..sref import StmtSRef
 from ..state import ScheduleState, copy_loop
-from ._boxes import covers, made_whole, touched_box
+from ._boxes import accessed_box, covers, made_whole
 from ._buffers import check_views
 from ._domains import covering
 from ._rebuild import index_in, rebuilt
@@ -123,7 +123,7 @@ def written_region(
     if box is None:
         box = made_whole(state, block, region, inside, outer, given)
     if box is None:
-        box = touched_box(parts, inside, realize.predicate, outer)
+        box = accessed_box(parts, inside, realize.predicate, outer)
     return tuple(
         clipped(covering(analyzer, interval, Range.from_extent(size)), size)
         for interval, size in zip(box, region.buffer.shape, strict=True)
@@ -196,7 +196,7 @@ def check_parts_whole(state: ScheduleState, block: StmtSRef, buffer: Buffer) -> 
             continue
         started = [sref] if sref is not block and sref.block.init is not None else []
         for giver in [*producers(state, sref), *started]:
-            made = buffer in touched_buffers(state, giver.block)[1]
+            made = buffer in accessed_buffers(state, giver.block)[1]
             if made and not parts_make_whole(state, giver, buffer):
                 raise refuse(
                     f"{name_of(giver)} may make only some of the elements of {buffer.name!r} that "

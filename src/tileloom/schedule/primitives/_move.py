@@ -39,7 +39,7 @@ from ..analysis.blocks import (
 )
 from ..analysis.cover import check_stage_pipeline, region_cover_fault
 from ..analysis.regions import conjuncts, path_domains, storage_rank, sure_writes
-from ..analysis.scope import consumers, producers, touched_buffers
+from ..analysis.scope import accessed_buffers, consumers, producers
 from ..analysis.tree import (
     child_realizes,
     is_one,
@@ -51,7 +51,7 @@ from ..errors import name_of, refuse
 from ..rewrite import nest
 from ..sref import StmtSRef
 from ..state import ScheduleState, copy_loop
-from ._boxes import first_load, made_whole, touched_box
+from ._boxes import accessed_box, first_load, made_whole
 from ._domains import Box, Domain, Inversion, covering, hull_of
 from ._move_back import Consumer, check_reads_declared, check_runs_all
 from ._rebuild import rebuilt
@@ -337,7 +337,7 @@ def _accessed(
     regions = [r for r in declared if r.buffer is buffer]
     if not regions:
         # A block that declares nothing may touch anything of what it touches.
-        hidden = buffer in touched_buffers(state, stmt)[0 if reads else 1]
+        hidden = buffer in accessed_buffers(state, stmt)[0 if reads else 1]
         return [[_whole(size) for size in buffer.shape]] if hidden else []
     # In global memory, every thread makes for itself what it needs.
     shared = reads and storage_rank(buffer.scope) > 0
@@ -350,7 +350,7 @@ def _accessed(
         parts = [
             Range(substitute(p.min, values), substitute(p.extent, values)) for p in region.region
         ]
-        boxes.append(touched_box(parts, domains, _TRUE, fixed) if made is None else made)
+        boxes.append(accessed_box(parts, domains, _TRUE, fixed) if made is None else made)
     return boxes
 
 

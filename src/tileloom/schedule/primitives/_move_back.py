@@ -46,12 +46,12 @@ from ..analysis.affine import where_running
 from ..analysis.blocks import is_output
 from ..analysis.order import repetition_fault, start_fault
 from ..analysis.regions import conjuncts
-from ..analysis.scope import is_seen_outside, producers, touched_buffers
+from ..analysis.scope import accessed_buffers, is_seen_outside, producers
 from ..analysis.tree import is_one, loops_above
 from ..errors import ScheduleError, name_of, refuse
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._boxes import runs_all, touched_box
+from ._boxes import accessed_box, runs_all
 
 #: Reductions, and the loops along which each reduces.
 Carriers = dict[StmtSRef, list[StmtSRef]]
@@ -61,7 +61,7 @@ def check_reads_declared(state: ScheduleState, block: StmtSRef) -> None:
     """Refuse a consumer of what is not declared: it might run for what is not made yet."""
     stmt = block.block
     declared = {region.buffer for region in stmt.reads}
-    hidden = next((b for b in touched_buffers(state, stmt)[0] if b not in declared), None)
+    hidden = next((b for b in accessed_buffers(state, stmt)[0] if b not in declared), None)
     if hidden is not None:
         raise refuse(
             f"{name_of(block)} does not declare what it reads of {hidden.name!r}, so it is not "
@@ -71,7 +71,7 @@ def check_reads_declared(state: ScheduleState, block: StmtSRef) -> None:
         )
     for giver in producers(state, block):
         known = {region.buffer for region in giver.block.writes}
-        silent = next((b for b in touched_buffers(state, giver.block)[1] if b not in known), None)
+        silent = next((b for b in accessed_buffers(state, giver.block)[1] if b not in known), None)
         if silent is not None:
             raise refuse(
                 f"{name_of(giver)} does not declare what it writes of {silent.name!r}",
@@ -106,7 +106,7 @@ def _stays_inside(block: Block) -> bool:
         and known.can_prove(high < size)
         for region in (*block.reads, *block.writes)
         for (low, high), size in zip(
-            touched_box(region.region, domains, const(True), {}), region.buffer.shape, strict=True
+            accessed_box(region.region, domains, const(True), {}), region.buffer.shape, strict=True
         )
     )
 

@@ -6,7 +6,7 @@ from ...expr import Range, substitute
 from ...tir import BufferRegion, Stmt
 from ..analysis.cover import check_region_cover
 from ..analysis.regions import check_declared
-from ..analysis.scope import producers, touched_buffers
+from ..analysis.scope import accessed_buffers, producers
 from ..analysis.tree import child_blocks, scope_root
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, ReadIndex, primitive
@@ -71,7 +71,7 @@ def cache_inplace(
         )
     check_declared(state, block, buffer, "a copy")
     check_parts_whole(state, block, buffer)
-    made = any(buffer in touched_buffers(state, g.block)[1] for g in producers(state, block))
+    made = any(buffer in accessed_buffers(state, g.block)[1] for g in producers(state, block))
     if buffer in scope.block.alloc_buffers and not made:
         raise refuse(
             f"nothing writes {buffer.name!r} before {name_of(block)}, so there is nothing to copy",

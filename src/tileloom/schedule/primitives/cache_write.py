@@ -7,14 +7,14 @@ from ...tir import Buffer, BufferRegion, For
 from ..analysis.cover import quickly_covered
 from ..analysis.order import rows_apart
 from ..analysis.regions import check_declared, conjuncts, lower_bound, path_domains
-from ..analysis.scope import block_scope, consumers, touched_buffers
+from ..analysis.scope import accessed_buffers, block_scope, consumers
 from ..analysis.starts import check_starts
 from ..analysis.tree import child_blocks, is_one, loops_above, lowest_common_ancestor, scope_root
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, WriteIndex, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._boxes import TRUE, covers, outer_condition, touched_box
+from ._boxes import TRUE, accessed_box, covers, outer_condition
 from ._cache import (
     Region,
     UseInstead,
@@ -95,8 +95,8 @@ def _check_read_before(state: ScheduleState, block: StmtSRef, buffer: Buffer) ->
         if reader is block:
             return
         place = lowest_common_ancestor([reader, block])
-        reads = buffer in touched_buffers(state, reader.block)[0]
-        if reads and place.is_loop and not _touch_the_same(state, reader, block, place, buffer):
+        reads = buffer in accessed_buffers(state, reader.block)[0]
+        if reads and place.is_loop and not _access_the_same(state, reader, block, place, buffer):
             raise refuse(
                 f"{name_of(reader)} may read what {name_of(block)} writes to {buffer.name!r} in an "
                 f"iteration of {name_of(place)} before, and the copy would come too late",
@@ -105,7 +105,7 @@ def _check_read_before(state: ScheduleState, block: StmtSRef, buffer: Buffer) ->
             )
 
 
-def _touch_the_same(
+def _access_the_same(
     state: ScheduleState, reader: StmtSRef, writer: StmtSRef, place: StmtSRef, buffer: Buffer
 ) -> bool:
     """Whether two blocks touch the same box in an iteration, which no other iteration touches."""
@@ -121,7 +121,7 @@ def _touch_the_same(
         parts = [
             Range(substitute(p.min, values), substitute(p.extent, values)) for p in region.region
         ]
-        boxes.append(touched_box(parts, path_domains(block, place), const(True), outer))
+        boxes.append(accessed_box(parts, path_domains(block, place), const(True), outer))
     known = Analyzer(outer)
     ends = [pair for a, b in zip(*boxes, strict=True) for pair in zip(a, b, strict=True)]
     return rows_apart(boxes[1], around) and all(

@@ -30,7 +30,7 @@ from ...tir import (
 )
 from ..analysis.blocks import check_reduction, loaded_points
 from ..analysis.order import repetition_fault
-from ..analysis.scope import touched_buffers
+from ..analysis.scope import accessed_buffers
 from ..analysis.tree import child_realizes, is_ancestor, is_one, loops_above, loops_in_sight
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, LoopRef, primitive
@@ -143,7 +143,7 @@ def _check_start_is_there(state: ScheduleState, block: StmtSRef, loop: StmtSRef)
     init = block.block.init
     started = () if init is None else loaded_points(init)
     for realize in child_realizes(state, loop.loop):
-        written = touched_buffers(state, realize.block)[1]
+        written = accessed_buffers(state, realize.block)[1]
         made = next((region.buffer for region in started if region.buffer in written), None)
         if made is not None and realize.block is not block.block:
             raise refuse(

@@ -44,7 +44,7 @@ def fuse(state: ScheduleState, *loops: LoopRef, preserve_unit_iters: bool = True
         total = Analyzer().simplify(total)
     values = {
         sref.loop.loop_var: cast(sref.loop.loop_var.dtype, value)
-        for sref, value in zip(loops, _digits(var, extents), strict=True)
+        for sref, value in zip(loops, _delinearized(var, extents), strict=True)
     }
     domains = domains_above(loops[0])
     domains[var] = Range(const(0, kind), total)
@@ -76,17 +76,17 @@ def _index_type(loops: Sequence[StmtSRef]) -> DType:
     return kind
 
 
-def _digits(var: Var, extents: Sequence[Expr]) -> list[Expr]:
+def _delinearized(var: Var, extents: Sequence[Expr]) -> list[Expr]:
     """The values of the old loop variables."""
     result: list[Expr] = []
     below: Expr = const(1, var.dtype)
     for i, extent in reversed(list(enumerate(extents))):
-        digit = binary(FloorDiv, var, below)
+        value = binary(FloorDiv, var, below)
         if i:
-            digit = binary(FloorMod, digit, extent)
+            value = binary(FloorMod, value, extent)
         elif isinstance(extent, IntImm) and extent.value == 1:
-            digit = const(0, var.dtype)
-        result.append(digit)
+            value = const(0, var.dtype)
+        result.append(value)
         below = binary(Mul, extent, below)
     result.reverse()
     return result

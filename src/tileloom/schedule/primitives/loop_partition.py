@@ -19,7 +19,7 @@ from ...tir import (
 from ..analysis.affine import affine_binding
 from ..analysis.blocks import leaf_store, loop_iter_type
 from ..analysis.reductions import check_statements
-from ..analysis.scope import touched_buffers
+from ..analysis.scope import accessed_buffers
 from ..analysis.tree import (
     blocks_in_sight,
     child_blocks,
@@ -72,7 +72,7 @@ def loop_partition(
         raise refuse(f"{name_of(loop)} holds no block", at=[loop])
     _check_reductions(state, loop)
     for block in blocks:
-        written = touched_buffers(state, block.block)[1]
+        written = accessed_buffers(state, block.block)[1]
         inside = (s for s in loops_above(block) if s is loop or is_ancestor(loop, s))
         check_not_own(state, block, inside, written, "each of the pieces would use it")
     name = f"{blocks[0].block.name_hint}_{node.loop_var.name}"

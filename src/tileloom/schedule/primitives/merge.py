@@ -7,7 +7,7 @@ from ...tir import Block, Buffer, For, SeqStmt, Stmt, seq
 from ..analysis.cover import region_cover_fault, stage_pipeline_fault
 from ..analysis.order import rows_apart
 from ..analysis.regions import path_domains
-from ..analysis.scope import touched_buffers
+from ..analysis.scope import accessed_buffers
 from ..analysis.tree import (
     child_blocks,
     child_realizes,
@@ -23,7 +23,7 @@ from ..instruction import LoopRef, primitive
 from ..rewrite import LoopVarSubstitution
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._boxes import touched_box
+from ._boxes import accessed_box
 from ._domains import hull_of
 
 
@@ -64,8 +64,8 @@ def merge(state: ScheduleState, *loops: LoopRef) -> LoopRef:
     scope = scope_root(loops[0])
     trial, twins = state.copy()
     merged = [block for nest in nests for block in child_blocks(state, nest[-1])]
-    writes = {b: touched_buffers(state, b.block)[1].keys() for b in merged}
-    reads = {b: touched_buffers(state, b.block)[0].keys() for b in merged}
+    writes = {b: accessed_buffers(state, b.block)[1].keys() for b in merged}
+    reads = {b: accessed_buffers(state, b.block)[0].keys() for b in merged}
     _apply(trial, [[twins[loop] for loop in nest] for nest in nests], twins[above])
     fault = stage_pipeline_fault(trial, twins[scope])
     known = stage_pipeline_fault(state, scope)
@@ -154,8 +154,8 @@ def _check_passed(
 
 def _conflict(state: ScheduleState, a: Block, b: Block) -> bool:
     """Whether the order of two blocks matters."""
-    reads, writes = map(set, touched_buffers(state, a))
-    other_reads, other_writes = map(set, touched_buffers(state, b))
+    reads, writes = map(set, accessed_buffers(state, a))
+    other_reads, other_writes = map(set, accessed_buffers(state, b))
     return bool(writes & (other_reads | other_writes) or reads & other_writes)
 
 
@@ -172,7 +172,7 @@ def _check_sums_are_whole(state: ScheduleState, nests: list[list[StmtSRef]]) -> 
             made = _made_from(state, realize.block, [b for n in nests for b in _blocks(state, n)])
             for other in nests:
                 for reader in [] if other is nest else child_blocks(state, other[-1]):
-                    if made & touched_buffers(state, reader.block)[0].keys():
+                    if made & accessed_buffers(state, reader.block)[0].keys():
                         raise refuse(
                             f"interleaving the nests lets {name_of(reader)} read what "
                             f"{name_of(block)} has not reduced to the end",
@@ -187,13 +187,13 @@ def _blocks(state: ScheduleState, nest: list[StmtSRef]) -> list[Block]:
 
 def _made_from(state: ScheduleState, block: Block, others: list[Block]) -> set[Buffer]:
     """What a block writes, and what others write that read some of that."""
-    made = set(touched_buffers(state, block)[1])
+    made = set(accessed_buffers(state, block)[1])
     while True:
         more = {
             buffer
             for other in others
-            if made & touched_buffers(state, other)[0].keys()
-            for buffer in touched_buffers(state, other)[1]
+            if made & accessed_buffers(state, other)[0].keys()
+            for buffer in accessed_buffers(state, other)[1]
         } - made
         if not more:
             return made
@@ -203,10 +203,10 @@ def _made_from(state: ScheduleState, block: Block, others: list[Block]) -> set[B
 def _check_overwrites(state: ScheduleState, nest: list[StmtSRef], later: list[StmtSRef]) -> None:
     """What a later nest overwrites, the earlier one may touch in the same iteration only."""
     for first in child_blocks(state, nest[-1]):
-        touched = touched_buffers(state, first.block)
+        accessed = accessed_buffers(state, first.block)
         for second in child_blocks(state, later[-1]):
-            for buffer in touched_buffers(state, second.block)[1]:
-                if buffer not in touched[0] and buffer not in touched[1]:
+            for buffer in accessed_buffers(state, second.block)[1]:
+                if buffer not in accessed[0] and buffer not in accessed[1]:
                     continue
                 mine = _starts(state, first, nest, buffer)
                 theirs = _starts(state, second, later, buffer)
@@ -249,7 +249,7 @@ def _starts(
         parts = [
             Range(substitute(p.min, values), substitute(p.extent, values)) for p in region.region
         ]
-        boxes.append(touched_box(parts, path_domains(block, nest[-1]), const(True), merged))
+        boxes.append(accessed_box(parts, path_domains(block, nest[-1]), const(True), merged))
     box = hull_of(Analyzer(merged), boxes)
     loops = [s.loop for s in nest if not is_one(s.loop.extent)]
     ends = [end for interval in box for end in interval]

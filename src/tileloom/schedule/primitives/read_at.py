@@ -40,7 +40,7 @@ from ..analysis.regions import (
     storage_rank,
     sure_writes,
 )
-from ..analysis.scope import block_scope, touched_buffers
+from ..analysis.scope import accessed_buffers, block_scope
 from ..analysis.starts import check_starts
 from ..analysis.tree import (
     child_realizes,
@@ -54,7 +54,7 @@ from ..instruction import BlockRef, LoopRef, ReadIndex, WriteIndex, primitive
 from ..rewrite import nest
 from ..sref import StmtSRef
 from ..state import ScheduleState, copy_loop
-from ._boxes import covers, first_load, made_whole, touched_box
+from ._boxes import accessed_box, covers, first_load, made_whole
 from ._cache import Region, UseInstead, cache_buffer, parts_make_whole, region_of
 from ._domains import Box, hull_of
 from ._rebuild import rebuilt
@@ -196,7 +196,7 @@ def _uses(state: ScheduleState, loop: StmtSRef, buffer: Buffer) -> list[_Use]:
     for i, part in enumerate(body.seq if isinstance(body, SeqStmt) else (body,)):
         realizes = (part,) if isinstance(part, BlockRealize) else child_realizes(state, part)
         for realize in realizes:
-            read, written = touched_buffers(state, realize.block)
+            read, written = accessed_buffers(state, realize.block)
             reads, writes = buffer in read, buffer in written
             if reads or writes:
                 found.append(_Use(state.sref(realize.block), i, reads, writes))
@@ -260,7 +260,7 @@ def _domain(
         parts, _ = _box(state, block, buffer, reads)
         running = path_domains(block, loop, _shared(storage_scope))
         fixed = {var: domain for var, domain in outer.items() if var not in running}
-        boxes.append(touched_box(parts, running, _TRUE, fixed))
+        boxes.append(accessed_box(parts, running, _TRUE, fixed))
         _check_known(block, buffer, boxes[-1])
     # A loop with one iteration stays visible: regions should say what they follow.
     analyzer = Analyzer({var: own for var, own in outer.items() if not is_one(own.extent)})

@@ -44,7 +44,7 @@ from ..errors import name_of, refuse
 from ..instruction import Arguments, BlockRef, Text, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._boxes import covers, made_whole, runs_all, touched_box
+from ._boxes import accessed_box, covers, made_whole, runs_all
 from ._cache import (
     Location,
     UseInstead,
@@ -219,7 +219,7 @@ def _check_made(
     wanted = [
         covering(known, interval, Range.from_extent(size))
         for interval, size in zip(
-            touched_box(points, running, _TRUE, {}), buffer.shape, strict=True
+            accessed_box(points, running, _TRUE, {}), buffer.shape, strict=True
         )
     ]
     for writer in block_scope(state, scope.block).writers.get(buffer, ()):

@@ -35,7 +35,7 @@ from ..analysis.affine import affine_binding
 from ..analysis.blocks import check_complete, complete_fault, holds_blocks, leaf_store
 from ..analysis.cover import check_stage_pipeline
 from ..analysis.regions import lower_bound
-from ..analysis.scope import block_scope, consumers, touched_buffers
+from ..analysis.scope import accessed_buffers, block_scope, consumers
 from ..analysis.tree import child_blocks, domains_above, scope_root
 from ..errors import name_of, refuse
 from ..instruction import BlockRef, primitive
@@ -149,7 +149,7 @@ def _only_producer(
     others = [
         reader
         for reader in consumers(state, outer)
-        if reader is not block and buffer in touched_buffers(state, reader.block)[0]
+        if reader is not block and buffer in accessed_buffers(state, reader.block)[0]
     ]
     if others:
         raise refuse(
@@ -185,7 +185,7 @@ def _is_in(sref: StmtSRef, scope: StmtSRef) -> bool:
 def _leaf_writers(state: ScheduleState, scope: StmtSRef, buffer: Buffer) -> list[StmtSRef]:
     found: list[StmtSRef] = []
     for child in child_blocks(state, scope):
-        if buffer in touched_buffers(state, child.block)[1]:
+        if buffer in accessed_buffers(state, child.block)[1]:
             inner = _leaf_writers(state, child, buffer) if holds_blocks(child.block) else []
             found += inner or [child]
     return found

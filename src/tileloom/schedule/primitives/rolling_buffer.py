@@ -48,7 +48,7 @@ from ..errors import name_of, refuse
 from ..instruction import BlockRef, WriteIndex, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
-from ._boxes import covers, made_whole, touched_box
+from ._boxes import accessed_box, covers, made_whole
 from ._cache import Region, domains_around
 from ._domains import covering
 
@@ -145,7 +145,7 @@ def _tile(state: ScheduleState, block: StmtSRef, region: BufferRegion, place: St
     )
     parts = [Range(substitute(p.min, values), substitute(p.extent, values)) for p in region.region]
     outer = domains_around(place)
-    box = touched_box(parts, path_domains(block, place), const(True), outer)
+    box = accessed_box(parts, path_domains(block, place), const(True), outer)
     analyzer = Analyzer()
     return tuple(
         covering(analyzer, interval, Range.from_extent(size))

@@ -29,7 +29,7 @@ from ...tir import (
     Stmt,
     StmtRewriter,
 )
-from ..analysis.scope import touched_buffers
+from ..analysis.scope import accessed_buffers
 from ..analysis.tree import child_blocks, loops_above
 from ..errors import name_of, refuse
 from ..instruction import Arguments, BlockRef, Text, primitive
@@ -176,7 +176,7 @@ def transform_layout(
         raise refuse("the block cannot be rewritten", at=[owner])
     if filling is not None and padded is None:
         for writer in child_blocks(state, owner):
-            if old in touched_buffers(state, writer.block)[1]:
+            if old in accessed_buffers(state, writer.block)[1]:
                 why = "a block outside would write the padding"
                 check_not_own(state, writer, loops_above(writer), [old], why)
         fill = rewriter.visit(fill_block(new, filling, assumed))
@@ -292,11 +292,11 @@ class _Relayout(StmtRewriter):
         return None
 
     def visit_expr(self, expr: Expr) -> Expr:
-        touched = any(
+        changes = any(
             (isinstance(node, BufferLoad) and node.buffer is self.old) or node is self.old.data
             for node in post_order(expr)
         )
-        return rewrite(expr, self._rule) if touched else expr
+        return rewrite(expr, self._rule) if changes else expr
 
     def visit_For(self, stmt: For) -> Stmt:
         self.analyzer.bind(stmt.loop_var, Range(stmt.min, stmt.extent))

@@ -66,7 +66,7 @@ def normalize_to_iter_sum(index: ExprLike, input_iters: Domains) -> nodes.IterSu
     """An index as a sum of digits, whatever they cover."""
     found = expr.detect_iter_map([index], input_iters, True, "none")
     if not found:
-        raise ValueError(f"{index} is no sum of digits: {found.errors[0]}")
+        raise ValueError(f"{index} is no sum of splits: {found.errors[0]}")
     return found.indices[0]
 
 

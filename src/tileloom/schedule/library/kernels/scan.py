@@ -169,13 +169,13 @@ def _element(plan: _Plan, name: str, reverse: bool) -> str:
     """The element that is `at` in reading order: of A or B, or of the totals of chunks."""
     at = f"{plan.extent - 1} - at" if reverse else "at"
     if name in ("A", "B"):
-        places = [*_digits("row", plan.before), at, *_digits("column", plan.after)]
+        places = [*_delinearized("row", plan.before), at, *_delinearized("column", plan.after)]
     else:
         places = ["row", at, *(["column"] if plan.inner > 1 else [])]
     return f"{name}[{', '.join(places)}]"
 
 
-def _digits(number: str, shape: tuple[int, ...]) -> list[str]:
+def _delinearized(number: str, shape: tuple[int, ...]) -> list[str]:
     """The indices of axes that are counted through as one."""
     if len(shape) == 1:
         return [number]

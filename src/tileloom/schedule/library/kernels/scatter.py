@@ -79,20 +79,20 @@ def _each(count: int, name: str, *body: str) -> str:
     return text.replace("for b in", "for b_ in", 1)
 
 
-def _digits(number: str, shape: tuple[int, ...]) -> list[str]:
+def _delinearized(number: str, shape: tuple[int, ...]) -> list[str]:
     """The indices of the element with a number."""
     return [f"{number} // {prod(shape[k + 1 :])} % {n}" for k, n in enumerate(shape)]
 
 
 def _list(number: str, shape: tuple[int, ...]) -> str:
-    return ", ".join(_digits(number, shape))
+    return ", ".join(_delinearized(number, shape))
 
 
 def _place(
     data: tuple[int, ...], indices: tuple[int, ...], updates: tuple[int, ...], axis: int | None
 ) -> tuple[str, list[str]]:
     """Where an update goes, and names that the words for it use."""
-    places = _digits("n", updates)
+    places = _delinearized("n", updates)
     if axis is not None:
         names = [_bounded("k0", f"I[{', '.join(places)}]", data[axis])]
         places[axis] = "k0"

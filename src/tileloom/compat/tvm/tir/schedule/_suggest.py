@@ -23,7 +23,7 @@ from .....tir import Buffer, For
 
 
 @dataclass(frozen=True)
-class _Digit:
+class _Split:
     """A part of one loop's variable: its extent, and the step that it makes in the buffer."""
 
     scale: int
@@ -42,8 +42,8 @@ def suggest_index_map(
         loops: the loops around the access, outermost first.
         predicate: when the access happens.
 
-    The new axes are the digits that the access consists of, in the order of their loops. None where
-    the access is no sum of such digits, or skips elements, or a size is not a constant.
+    The new axes are the splits that the access consists of, in the order of their loops. None where
+    the access is no sum of such splits, or skips elements, or a size is not a constant.
 
     >>> from tileloom.compat.tvm import tir
     >>> i, j, k = (tir.Var(name, "int32") for name in "ijk")
@@ -56,8 +56,8 @@ def suggest_index_map(
     if len(sizes) != buffer.ndim or not indices or 0 in sizes:
         return None
     exprs = [as_expr(index) for index in indices]
-    digits = _digits(_flat(exprs, sizes), loops, predicate)
-    return _ordered(digits, sizes, str(exprs[0].dtype)) if digits else None
+    splits = _splits(_flat(exprs, sizes), loops, predicate)
+    return _ordered(splits, sizes, str(exprs[0].dtype)) if splits else None
 
 
 def _known(domains: Mapping[Var, Range]) -> Analyzer:
@@ -72,27 +72,27 @@ def _flat(indices: Sequence[Expr], sizes: Sequence[int]) -> Expr:
     return reduce(lambda flat, axis: flat * axis[1] + axis[0], zip(indices, sizes), const(0))
 
 
-def _digits(flat: Expr, loops: Sequence[For], predicate: Any) -> list[_Digit] | None:
-    """The digits of a place from the finest to the coarsest, if they leave no gap."""
+def _splits(flat: Expr, loops: Sequence[For], predicate: Any) -> list[_Split] | None:
+    """The splits of a place from the finest to the coarsest, if they leave no gap."""
     domains = {loop.loop_var: Range(loop.min, loop.extent) for loop in loops}
     found = detect_iter_map([_known(domains).simplify(flat)], domains, predicate, "none")
     if not found:
         return None
-    digits = _leaves(found.indices[0], 1, {var: k for k, var in enumerate(domains)})
-    if digits is None:
+    splits = _leaves(found.indices[0], 1, {var: k for k, var in enumerate(domains)})
+    if splits is None:
         return None
-    digits.sort(key=lambda digit: digit.scale)
+    splits.sort(key=lambda split: split.scale)
     reach = 1
-    for digit in digits:
-        if not 0 < digit.scale <= reach:
+    for split in splits:
+        if not 0 < split.scale <= reach:
             return None
-        reach = digit.scale * digit.extent
-    return digits
+        reach = split.scale * split.extent
+    return splits
 
 
-def _leaves(total: IterSumExpr, scale: int, order: Mapping[Var, int]) -> list[_Digit] | None:
-    """The digits of variables that a sum consists of."""
-    digits: list[_Digit] = []
+def _leaves(total: IterSumExpr, scale: int, order: Mapping[Var, int]) -> list[_Split] | None:
+    """The splits of variables that a sum consists of."""
+    splits: list[_Split] = []
     for part in total.args:
         numbers = part.scale, part.extent, part.lower_factor, part.source.extent
         values = [number.value for number in numbers if isinstance(number, IntImm)]
@@ -104,26 +104,26 @@ def _leaves(total: IterSumExpr, scale: int, order: Mapping[Var, int]) -> list[_D
             inner = _leaves(source, scale * step, order)
             if inner is None or lower != 1 or extent != whole:
                 return None
-            digits += inner
+            splits += inner
         elif isinstance(source, Var) and source in order:
-            digits.append(_Digit(scale * step, extent, (order[source], -lower)))
+            splits.append(_Split(scale * step, extent, (order[source], -lower)))
         else:
             return None
-    return digits
+    return splits
 
 
-def _ordered(digits: Sequence[_Digit], sizes: Sequence[int], dtype: str) -> IndexMap:
-    """The map to the digits in the order of the loops; the coarsest takes what is left."""
+def _ordered(splits: Sequence[_Split], sizes: Sequence[int], dtype: str) -> IndexMap:
+    """The map to the splits in the order of the loops; the coarsest takes what is left."""
     variables = [Var(f"i{k}", dtype) for k in range(len(sizes))]
     known = _known({var: Range(0, size) for var, size in zip(variables, sizes, strict=True)})
     flat, below = _flat(variables, sizes), 1
     values: dict[tuple[int, int], Expr] = {}
-    for digit in digits:
+    for split in splits:
         value = flat // below
-        if digit is not digits[-1]:
-            value = value % digit.extent
-        values[digit.place] = known.simplify(value)
-        below *= digit.extent
+        if split is not splits[-1]:
+            value = value % split.extent
+        values[split.place] = known.simplify(value)
+        below *= split.extent
     return IndexMap(variables, [values[place] for place in sorted(values)])
 
 

@@ -39,9 +39,9 @@ from tileloom.expr import (
     intrin,
 )
 from tileloom.expr.analyzer import Analyzer
+from tileloom.lower.access_conflicts import ConflictAnalysis
 from tileloom.lower.linear import linear
-from tileloom.lower.shared_touches import Touch
-from tileloom.lower.thread_meetings import Meetings
+from tileloom.lower.shared_accesses import SharedAccess
 from tileloom.lower.thread_places import Places, Threads, differences, values_of
 from tileloom.script import tir as T
 from tileloom.tir import BufferLoad, make_buffer
@@ -53,19 +53,19 @@ LOADED = BufferLoad(make_buffer((9,), "int32", "M"), [X])
 Common = Mapping[Var, Range | None]
 
 
-def touch(index: Any, **fields: Any) -> Touch:
+def access(index: Any, **fields: Any) -> SharedAccess:
     ranges = fields.pop("ranges", {})
     runs = {v: Range(*run) if isinstance(run, tuple) else run for v, run in ranges.items()}
     place = None if index is None else as_expr(index)
-    return Touch(DATA, True, place, fields.pop("bits", 32), runs, **fields)
+    return SharedAccess(DATA, True, place, fields.pop("bits", 32), runs, **fields)
 
 
-def meetings(block: Mapping[Var, Any] = BLOCK, divergent: Sequence[Var] = ()) -> Meetings:
+def analysis(block: Mapping[Var, Any] = BLOCK, divergent: Sequence[Var] = ()) -> ConflictAnalysis:
     threads = {var: as_expr(extent) for var, extent in block.items()}
     analyzer = Analyzer()
     for var, extent in threads.items():
         analyzer.bind(var, Range(0, extent))
-    return Meetings(threads, analyzer, {*threads, *divergent})
+    return ConflictAnalysis(threads, analyzer, {*threads, *divergent})
 
 
 # ---------------------------------------------------------------------------- by trying
@@ -85,7 +85,9 @@ def runs_of(ranges: Common) -> dict[Var, tuple[int, int]]:
     return {v: (int(r.min), int(r.extent)) for v, r in ranges.items() if r is not None}  # type: ignore[call-overload]
 
 
-def elements(access: Touch, threads: Mapping[Var, int], shared: Mapping[Var, int]) -> set[Any]:
+def elements(
+    access: SharedAccess, threads: Mapping[Var, int], shared: Mapping[Var, int]
+) -> set[Any]:
     """Who touches what: (element, thread)."""
     own = {v: run for v, run in runs_of(access.ranges).items() if v not in shared}
     found = set()
@@ -98,8 +100,10 @@ def elements(access: Touch, threads: Mapping[Var, int], shared: Mapping[Var, int
     return found
 
 
-def really_meet(a: Touch, b: Touch, common: Common, block: Mapping[Var, Any] = BLOCK) -> bool:
-    """Whether two threads touch one element, by trying every thread and iteration."""
+def really_conflict(
+    a: SharedAccess, b: SharedAccess, common: Common, block: Mapping[Var, Any] = BLOCK
+) -> bool:
+    """Whether two threads access one element, by trying every thread and iteration."""
     threads = {v: int(as_expr(n)) for v, n in block.items()}  # type: ignore[call-overload]
     for shared in values(runs_of(common)):
         first, second = elements(a, threads, shared), elements(b, threads, shared)
@@ -147,9 +151,9 @@ ALONE = [
 @pytest.mark.parametrize(("write", "read", "first", "second"), ALONE)
 def test_accesses_without_common_loops(write: Any, read: Any, first: Any, second: Any) -> None:
     """Of constant extents the answer is exact: no barrier is missing, none is too many."""
-    a, b = touch(write, ranges=first), touch(read, ranges=second)
+    a, b = access(write, ranges=first), access(read, ranges=second)
     for c, d in ((a, b), (b, a), (replace(a, together=True), b), (a, replace(b, together=True))):
-        assert meetings().meet(c, d, {}) is really_meet(c, d, {})
+        assert analysis().may_conflict(c, d, {}) is really_conflict(c, d, {})
 
 
 CONDITIONS: list[list[tuple[Expr, bool]]] = [
@@ -162,13 +166,13 @@ CONDITIONS: list[list[tuple[Expr, bool]]] = [
 @pytest.mark.parametrize("second", [[], [(X < 1, True)], [(X < 1, False), (Y < 1, True)]])
 @pytest.mark.parametrize("index", [X, Y, X + Y, Y * 4 + X], ids=str)
 def test_conditions(first: Any, second: Any, index: Expr) -> None:
-    a, b = touch(index, conditions=tuple(first)), touch(Y * 4 + X, conditions=tuple(second))
-    for c, d in ((a, b), (b, a), (a, touch(index, conditions=tuple(second)))):
-        assert meetings().meet(c, d, {}) is really_meet(c, d, {})
+    a, b = access(index, conditions=tuple(first)), access(Y * 4 + X, conditions=tuple(second))
+    for c, d in ((a, b), (b, a), (a, access(index, conditions=tuple(second)))):
+        assert analysis().may_conflict(c, d, {}) is really_conflict(c, d, {})
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_no_meeting_is_overlooked(seed: int) -> None:
+def test_no_conflict_is_overlooked(seed: int) -> None:
     """Random sums of threads, inner loops and common loops, remainders and halves of them."""
     pick = random.Random(seed)
     common: Common = {J: Range(pick.randint(-1, 1), pick.randint(1, 4))}
@@ -179,20 +183,20 @@ def test_no_meeting_is_overlooked(seed: int) -> None:
         made = pick.choice([one, one, one, one % pick.randint(1, 4), one // pick.randint(1, 3)])
         return Mul(made, const(pick.choice([1, 1, 3, 4, 12, 13, -4])))
 
-    def access() -> Touch:
+    def random_access() -> SharedAccess:
         parts = [term() for _ in range(pick.randint(1, 3))]
         index: Expr = as_expr(pick.choice([0, 0, 4, 12]))
         for part in parts:
             index = index + part
         some = tuple(pick.choice(CONDITIONS)) if pick.random() < 0.3 else ()
-        return touch(index, ranges={**inner, J: common[J]}, conditions=some)
+        return access(index, ranges={**inner, J: common[J]}, conditions=some)
 
     for _ in range(4):
-        a = access()
+        a = random_access()
         assert a.index is not None
-        for b in (access(), a, replace(a, index=a.index + const(12))):
-            found = meetings().meet(a, b, common)
-            assert found or not really_meet(a, b, common), (str(a.index), str(b.index))
+        for b in (random_access(), a, replace(a, index=a.index + const(12))):
+            found = analysis().may_conflict(a, b, common)
+            assert found or not really_conflict(a, b, common), (str(a.index), str(b.index))
 
 
 VERSIONS = [
@@ -215,47 +219,47 @@ VERSIONS = [
 ]
 
 
-@pytest.mark.parametrize(("first", "second", "met"), VERSIONS)
+@pytest.mark.parametrize(("first", "second", "conflict"), VERSIONS)
 @pytest.mark.parametrize("swapped", [False, True])
-def test_versions_of_common_loops(first: Any, second: Any, met: bool, swapped: bool) -> None:
+def test_versions_of_common_loops(first: Any, second: Any, conflict: bool, swapped: bool) -> None:
     """Each thread touches an element of the other's row; what is known is how rows differ."""
-    one, two = touch(first + Y * 4 + X), touch(second + X * 3 + Y)
+    one, two = access(first + Y * 4 + X), access(second + X * 3 + Y)
     a, b = (two, one) if swapped else (one, two)
-    assert meetings().meet(a, b, {K: None, J: None}) is met
-    assert meetings({X: 4, Y: 3, Z: 1}).meet(a, b, {K: None, J: None}) is met
+    assert analysis().may_conflict(a, b, {K: None, J: None}) is conflict
+    assert analysis({X: 4, Y: 3, Z: 1}).may_conflict(a, b, {K: None, J: None}) is conflict
 
 
 @pytest.mark.parametrize(
-    ("a", "b", "met"),
+    ("a", "b", "conflict"),
     [
-        (touch(None), touch(X), True),
-        (touch(X), touch(None), True),
-        (touch(Y * 4 + X), touch(Y * 4 + X, bits=16), True),
-        (touch(X, atomic=True), touch(X, atomic=True), False),
-        (touch(X, atomic=True), touch(X), True),
-        (touch(X), touch(X, atomic=True), True),
-        (touch(X), touch(None, arrives=True), False),
-        (touch(None, arrives=True), touch(X), True),
-        (touch(Y * 4 + X + LOADED), touch(Y * 4 + X + LOADED), True),
-        (touch(Y * 4 + X + LOADED), touch(Y * 4 + X), True),
-        (touch(Y * 4 + X, ranges={K: None}), touch(Y * 4 + X), False),
-        (touch(Y * 4 + X + K * 12, ranges={K: None}), touch(Y * 4 + X), True),
-        (touch(Y * 4 + X + K * 12, ranges={K: (N, 2)}), touch(Y * 4 + X), True),
-        (touch(Y * 4 + X + K * 12, ranges={K: (0, N)}), touch(Y * 4 + X), True),
-        (touch(Y * 4 + X + N), touch(Y * 4 + X + N), False),
+        (access(None), access(X), True),
+        (access(X), access(None), True),
+        (access(Y * 4 + X), access(Y * 4 + X, bits=16), True),
+        (access(X, atomic=True), access(X, atomic=True), False),
+        (access(X, atomic=True), access(X), True),
+        (access(X), access(X, atomic=True), True),
+        (access(X), access(None, arrives=True), False),
+        (access(None, arrives=True), access(X), True),
+        (access(Y * 4 + X + LOADED), access(Y * 4 + X + LOADED), True),
+        (access(Y * 4 + X + LOADED), access(Y * 4 + X), True),
+        (access(Y * 4 + X, ranges={K: None}), access(Y * 4 + X), False),
+        (access(Y * 4 + X + K * 12, ranges={K: None}), access(Y * 4 + X), True),
+        (access(Y * 4 + X + K * 12, ranges={K: (N, 2)}), access(Y * 4 + X), True),
+        (access(Y * 4 + X + K * 12, ranges={K: (0, N)}), access(Y * 4 + X), True),
+        (access(Y * 4 + X + N), access(Y * 4 + X + N), False),
     ],
 )
-def test_what_is_not_known_may_meet(a: Touch, b: Touch, met: bool) -> None:
-    assert meetings().meet(a, b, {}) is met
+def test_what_is_not_known_may_conflict(a: SharedAccess, b: SharedAccess, conflict: bool) -> None:
+    assert analysis().may_conflict(a, b, {}) is conflict
 
 
 def test_variables_that_differ_between_threads() -> None:
-    a = touch(Y * 4 + X + N)
-    assert meetings(divergent=[N]).meet(a, a, {})
+    a = access(Y * 4 + X + N)
+    assert analysis(divergent=[N]).may_conflict(a, a, {})
 
 
 @pytest.mark.parametrize(
-    ("block", "index", "met"),
+    ("block", "index", "conflict"),
     [
         ({X: 4, Y: N}, Y * 4 + X, True),  # none but the lowest place may be of unknown count
         ({X: N}, X, True),
@@ -271,40 +275,40 @@ def test_variables_that_differ_between_threads() -> None:
         ({X: 1 << 20, Y: 4}, Y * (1 << 22) + X * 4 + K * 4, True),
     ],
 )
-def test_threads_by_the_places_of_a_number(block: Any, index: Expr, met: bool) -> None:
-    a = touch(index, ranges={K: (0, 2)})
-    assert meetings(block).meet(a, a, {}) is met
+def test_threads_by_the_places_of_a_number(block: Any, index: Expr, conflict: bool) -> None:
+    a = access(index, ranges={K: (0, 2)})
+    assert analysis(block).may_conflict(a, a, {}) is conflict
 
 
 @pytest.mark.parametrize(
-    ("runs", "others", "met"), [(2, 2, False), (2, 3, True), (3, 2, True), (3, 3, True)]
+    ("runs", "others", "conflict"), [(2, 2, False), (2, 3, True), (3, 2, True), (3, 3, True)]
 )
-def test_the_longer_of_two_inner_loops_counts(runs: int, others: int, met: bool) -> None:
+def test_the_longer_of_two_inner_loops_counts(runs: int, others: int, conflict: bool) -> None:
     block = {X: 1 << 20, Y: 4}
-    a, b = (touch(Y * (1 << 21) + X * 2 + K, ranges={K: (0, n)}) for n in (runs, others))
-    assert meetings(block).meet(a, b, {}) is met
+    a, b = (access(Y * (1 << 21) + X * 2 + K, ranges={K: (0, n)}) for n in (runs, others))
+    assert analysis(block).may_conflict(a, b, {}) is conflict
 
 
-@pytest.mark.parametrize(("budget", "met"), [(24, False), (23, True)])
-def test_a_count_that_takes_too_long_is_not_made(budget: int, met: bool) -> None:
+@pytest.mark.parametrize(("budget", "conflict"), [(24, False), (23, True)])
+def test_a_count_that_takes_too_long_is_not_made(budget: int, conflict: bool) -> None:
     """Each of 12 threads counts two accesses that places do not tell apart."""
-    proof = meetings()
+    proof = analysis()
     proof.budget = budget
-    a = touch(T.bitwise_xor(Y * 4 + X, 1))
+    a = access(T.bitwise_xor(Y * 4 + X, 1))
     b = replace(a, conditions=((X < 3, True),))
-    assert proof.meet(a, a, {}) is False and proof.meet(a, b, {}) is met
+    assert proof.may_conflict(a, a, {}) is False and proof.may_conflict(a, b, {}) is conflict
 
 
-@pytest.mark.parametrize(("length", "met"), [(64, False), (65, True)])
-def test_so_many_values_of_common_loops_are_tried(length: int, met: bool) -> None:
-    a = touch(Y * 128 + (X + K) % 128)
-    assert meetings().meet(a, a, {K: Range(0, length)}) is met
+@pytest.mark.parametrize(("length", "conflict"), [(64, False), (65, True)])
+def test_so_many_values_of_common_loops_are_tried(length: int, conflict: bool) -> None:
+    a = access(Y * 128 + (X + K) % 128)
+    assert analysis().may_conflict(a, a, {K: Range(0, length)}) is conflict
 
 
-@pytest.mark.parametrize(("length", "met"), [(256, False), (257, True)])
-def test_so_many_differences_are_tried(length: int, met: bool) -> None:
-    a, b = touch(Y * 8 + X * 2 + K * 24), touch(Y * 8 + X * 2 + J * 24 + 1)
-    assert meetings().meet(a, b, {K: Range(0, length), J: Range(0, 1)}) is met
+@pytest.mark.parametrize(("length", "conflict"), [(256, False), (257, True)])
+def test_so_many_differences_are_tried(length: int, conflict: bool) -> None:
+    a, b = access(Y * 8 + X * 2 + K * 24), access(Y * 8 + X * 2 + J * 24 + 1)
+    assert analysis().may_conflict(a, b, {K: Range(0, length), J: Range(0, 1)}) is conflict
 
 
 # ---------------------------------------------------------------------------- counted places
@@ -387,7 +391,7 @@ def test_how_much_is_counted() -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_meetings_of_places(seed: int) -> None:
+def test_conflicts_of_places(seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, b = (Places(int(rng.integers(-3, 4)), rng.integers(-2, 3, 5)) for _ in range(2))
     for shift in range(-12, 13):
@@ -397,7 +401,7 @@ def test_meetings_of_places(seed: int) -> None:
             for two, q in zip(b.owner, range(b.low, b.low + 5), strict=True)
             if p + shift == q and one != -1 and two != -1
         ]
-        assert a.meets(b, shift) is any(one != two or one == -2 for one, two in pairs)
+        assert a.conflicts(b, shift) is any(one != two or one == -2 for one, two in pairs)
     assert (a.by_many().owner == np.where(a.owner == -1, -1, -2)).all()
 
 

@@ -10,7 +10,7 @@ from ..expr import Expr, FloorMod, IntImm, Range, Var, free_vars
 from ..expr.analyzer import Analyzer
 from .common import has_load
 from .linear import Linear, constant_difference, linear
-from .shared_touches import Touch
+from .shared_accesses import SharedAccess
 from .thread_places import Places, Threads, differences
 from .threads import is_uniform
 
@@ -21,7 +21,7 @@ _SHIFTS = 256  # differences of two indices that are tried one after the other
 
 
 @dataclass(frozen=True, slots=True)
-class _Digits:
+class _IndexForm:
     """An index: what is the same for all, and factors of what is not.
 
     `moving` are (factor, count) of inner loops, `loose` (factor, least, largest) of other terms.
@@ -33,7 +33,7 @@ class _Digits:
     loose: tuple[tuple[int, int, int], ...]
 
 
-class Meetings:
+class ConflictAnalysis:
     """Whether two accesses can meet in one element, made by two threads.
 
     First by the form of the indices, which asks nothing of their ranges; then by counting out who
@@ -49,11 +49,13 @@ class Meetings:
         self.threads = threads
         self.analyzer = analyzer
         self.divergent = divergent
-        self.crew = Threads(threads)
+        self.batch = Threads(threads)
         self.budget = _BUDGET
         self.known: dict[object, Places | None] = {}
 
-    def meet(self, a: Touch, b: Touch, common: Mapping[Var, Range | None]) -> bool:
+    def may_conflict(
+        self, a: SharedAccess, b: SharedAccess, common: Mapping[Var, Range | None]
+    ) -> bool:
         """Whether `b`, after `a`, may be of the same element and another thread.
 
         Variables of `common` have the same value at both.
@@ -64,7 +66,7 @@ class Meetings:
             return False
         if a.index is None or b.index is None or a.bits != b.bits:
             return True
-        first, second = self._digits(a, common), self._digits(b, common)
+        first, second = self._form(a, common), self._form(b, common)
         if first is not None and second is not None:
             same = first.fixed.same(second.fixed) and not (a.together or b.together)
             if self._tell_threads(first, second) if same else self._apart(first, second):
@@ -73,7 +75,7 @@ class Meetings:
 
     # ------------------------------------------------------------------ by form
 
-    def _apart(self, a: _Digits, b: _Digits) -> bool:
+    def _apart(self, a: _IndexForm, b: _IndexForm) -> bool:
         """Whether the accesses never meet: constants keep them apart, or `x % n`, `(x + 1) % n`."""
         difference = a.fixed.plus(b.fixed, -1)
         low, high = difference.const, difference.const
@@ -86,18 +88,18 @@ class Meetings:
         step = _version_step(difference)
         return step is not None and max(-low, high) < step
 
-    def _reaches(self, part: _Digits) -> Iterable[tuple[int, int, int]]:
+    def _reaches(self, part: _IndexForm) -> Iterable[tuple[int, int, int]]:
         """What moves an index: a factor, and the least and largest number it stands before."""
         yield from ((factor, 0, count - 1) for factor, count in part.moving)
         yield from part.loose
         for var, factor in part.threads.items():
             yield factor, *self.analyzer.const_int_bound(var)
 
-    def _digits(self, touch: Touch, common: Mapping[Var, Range | None]) -> _Digits | None:
+    def _form(self, access: SharedAccess, common: Mapping[Var, Range | None]) -> _IndexForm | None:
         """An index as a fixed part, thread numbers and loop variables, each with its factor."""
-        if touch.index is None:
+        if access.index is None:
             return None
-        value = linear(touch.index)
+        value = linear(access.index)
         first = value.const
         moving: list[tuple[int, int]] = []
         threads: dict[Var, int] = {}
@@ -106,50 +108,54 @@ class Meetings:
         for atom, factor in value.terms.items():
             if atom in self.threads:
                 threads[atom] = factor  # type: ignore[index]
-            elif isinstance(atom, Var) and atom in touch.ranges and atom not in common:
-                run = _run(touch.ranges[atom])
+            elif isinstance(atom, Var) and atom in access.ranges and atom not in common:
+                run = _run(access.ranges[atom])
                 if run is None:
                     return None
                 first += factor * run[0]
                 moving.append((factor, run[1]))
-            elif self._same_for_all(atom, touch, common):
+            elif self._same_for_all(atom, access, common):
                 fixed[atom] = factor
             else:
                 low, high = self.analyzer.const_int_bound(atom)
                 if has_load(atom) or high - low >= _UNBOUNDED:
                     return None
                 loose.append((factor, low, high))
-        return _Digits(Linear(fixed, first), threads, tuple(moving), tuple(loose))
+        return _IndexForm(Linear(fixed, first), threads, tuple(moving), tuple(loose))
 
-    def _same_for_all(self, atom: Expr, touch: Touch, common: Mapping[Var, Range | None]) -> bool:
+    def _same_for_all(
+        self, atom: Expr, access: SharedAccess, common: Mapping[Var, Range | None]
+    ) -> bool:
         """Whether it has one value at both accesses: it depends on loops around both, or none."""
-        inner = free_vars(atom) & (touch.ranges.keys() - common.keys())
+        inner = free_vars(atom) & (access.ranges.keys() - common.keys())
         return not inner and not has_load(atom) and is_uniform(atom, self.divergent)
 
-    def _tell_threads(self, a: _Digits, b: _Digits) -> bool:
+    def _tell_threads(self, a: _IndexForm, b: _IndexForm) -> bool:
         """Whether equal indices mean equal threads: the factors are places of a number system."""
         if a.threads != b.threads or a.loose or b.loose:
             return False
-        digits: dict[int, int] = {}
+        factors: dict[int, int] = {}
         for factor, count in (*a.moving, *b.moving):
-            digits[factor] = max(digits.get(factor, 1), count)
+            factors[factor] = max(factors.get(factor, 1), count)
         for var, extent in self.threads.items():
             if isinstance(extent, IntImm) and extent.value == 1:
                 continue
             factor = a.threads.get(var, 0)
-            if factor in digits or not isinstance(extent, IntImm) or factor <= 0:
+            if factor in factors or not isinstance(extent, IntImm) or factor <= 0:
                 return False
-            digits[factor] = extent.value
+            factors[factor] = extent.value
         reach = 0  # the largest number that the lower places give
-        for factor in sorted(digits):
+        for factor in sorted(factors):
             if factor <= reach:
                 return False
-            reach += factor * (digits[factor] - 1)
+            reach += factor * (factors[factor] - 1)
         return True
 
     # ------------------------------------------------------------------ by counting
 
-    def _counted(self, a: Touch, b: Touch, common: Mapping[Var, Range | None]) -> bool:
+    def _counted(
+        self, a: SharedAccess, b: SharedAccess, common: Mapping[Var, Range | None]
+    ) -> bool:
         """Whether a count of who touches what finds a meeting, or cannot be made."""
         first, second = self._parts(a, common), self._parts(b, common)
         if first is None or second is None:
@@ -167,34 +173,34 @@ class Meetings:
             values = dict(zip(runs, at, strict=True))
             x = self._places(a, first, common, values)
             y = self._places(b, second, common, values)
-            if x is None or y is None or any(x.meets(y, shift) for shift in shifts):
+            if x is None or y is None or any(x.conflicts(y, shift) for shift in shifts):
                 return True
         return False
 
     def _parts(
-        self, touch: Touch, common: Mapping[Var, Range | None]
+        self, access: SharedAccess, common: Mapping[Var, Range | None]
     ) -> tuple[Linear, Linear, frozenset[Var]] | None:
         """The index as what is the same for all and what is not, and common loops in that."""
-        if touch.index is None:
+        if access.index is None:
             return None
-        value = linear(touch.index)
+        value = linear(access.index)
         fixed: dict[Expr, int] = {}
         rest: dict[Expr, int] = {}
         mixed: frozenset[Var] = frozenset()
         for atom, factor in value.terms.items():
             if has_load(atom):
                 return None
-            if self._same_for_all(atom, touch, common):
+            if self._same_for_all(atom, access, common):
                 fixed[atom] = factor
                 continue
             rest[atom] = factor
             others = free_vars(atom) - self.threads.keys()
-            mixed |= others - (touch.ranges.keys() - common.keys())
+            mixed |= others - (access.ranges.keys() - common.keys())
         return Linear(fixed, 0), Linear(rest, value.const), mixed
 
     def _places(
         self,
-        touch: Touch,
+        access: SharedAccess,
         parts: tuple[Linear, Linear, frozenset[Var]],
         common: Mapping[Var, Range | None],
         given: Mapping[Var, int],
@@ -204,36 +210,36 @@ class Meetings:
         loops: dict[Var, tuple[int, int]] = {}
         for atom in rest.terms:
             for var in free_vars(atom) - self.threads.keys() - mixed:
-                run = _run(touch.ranges.get(var))
+                run = _run(access.ranges.get(var))
                 if run is None:
                     return None
                 loops[var] = run
         key = (
-            touch.index,
-            touch.together,
-            touch.conditions,
+            access.index,
+            access.together,
+            access.conditions,
             tuple(loops.items()),
             tuple(own.items()),
         )
         if key not in self.known:
-            self.known[key] = self._count(rest, loops, touch, own)
+            self.known[key] = self._count(rest, loops, access, own)
         return self.known[key]
 
     def _count(
         self,
         index: Linear,
         loops: Mapping[Var, tuple[int, int]],
-        touch: Touch,
+        access: SharedAccess,
         given: Mapping[Var, int],
     ) -> Places | None:
-        size = self.crew.count
+        size = self.batch.count
         for _, count in loops.values():
             size *= count
         self.budget -= size
         if self.budget < 0:
             return None  # a barrier too many is better than a compiler that is never done
-        found = self.crew.places(index, loops, touch.conditions, given)
-        return found.by_many() if found is not None and touch.together else found
+        found = self.batch.places(index, loops, access.conditions, given)
+        return found.by_many() if found is not None and access.together else found
 
 
 def _run(domain: Range | None) -> tuple[int, int] | None:
@@ -256,4 +262,4 @@ def _version_step(difference: Linear) -> int | None:
     return abs(size) if apart % count.value else None
 
 
-__all__ = ["Meetings"]
+__all__ = ["ConflictAnalysis"]

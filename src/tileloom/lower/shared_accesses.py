@@ -34,7 +34,7 @@ _LANE, _COLUMN = Var("lane"), Var("column")
 
 
 @dataclass(frozen=True, slots=True)
-class Touch:
+class SharedAccess:
     """An access to shared memory.
 
     Attributes:
@@ -59,7 +59,7 @@ class Touch:
     together: bool = False
     arrives: bool = False
 
-    def later(self, loop: Var, step: Expr) -> Touch:
+    def later(self, loop: Var, step: Expr) -> SharedAccess:
         """The same access in the next iteration of a loop."""
         if self.index is None:
             return self
@@ -68,8 +68,8 @@ class Touch:
         return replace(self, index=substitute(self.index, table), conditions=conditions)
 
 
-class TouchFinder:
-    """Finds what statements touch; the loops and conditions around them are kept up to date.
+class SharedAccessFinder:
+    """Finds what statements access; the loops and conditions around them are kept up to date.
 
     Args:
         kernel: the code of a launch.
@@ -82,23 +82,23 @@ class TouchFinder:
         self.loops: dict[Var, Range | None] = {}
         self.conditions: tuple[tuple[Expr, bool], ...] = ()
 
-    def find(self, stmt: Stmt) -> list[Touch]:
+    def find(self, stmt: Stmt) -> list[SharedAccess]:
         """What the statement itself touches, without its sub-statements."""
-        found: list[Touch] = []
+        found: list[SharedAccess] = []
         for expr in stmt_exprs(stmt):
             self._reads(expr, found)
         if isinstance(stmt, BufferStore):
             self._element(stmt.buffer, stmt.indices, True, found)
         return found
 
-    def _reads(self, expr: Expr, found: list[Touch]) -> None:
+    def _reads(self, expr: Expr, found: list[SharedAccess]) -> None:
         if isinstance(expr, Call):
             if expr.op in SELF_ORDERED:
                 return None
             if expr.op == CP_ASYNC:
                 return self._async_copy(expr, found)
             if expr.op == WAIT_GROUP:
-                found.extend(Touch(data, True, arrives=True) for data in self.copied)
+                found.extend(SharedAccess(data, True, arrives=True) for data in self.copied)
                 return None
             if expr.op in _FRAGMENTS:
                 return self._fragment(expr, found)
@@ -118,7 +118,7 @@ class TouchFinder:
                     self._anything(buffer.data, True, found)
         return None
 
-    def _pointers(self, expr: Expr, found: list[Touch]) -> None:
+    def _pointers(self, expr: Expr, found: list[SharedAccess]) -> None:
         """Pointers in an expression; one that says so is only read through."""
         if isinstance(expr, Call) and expr.op == ACCESS_PTR:
             _, data, *_, mask = expr.args
@@ -130,7 +130,7 @@ class TouchFinder:
             self._pointers(child, found)
         return None
 
-    def _async_copy(self, call: Call, found: list[Touch]) -> None:
+    def _async_copy(self, call: Call, found: list[SharedAccess]) -> None:
         """Adjoining elements are written; where they come from is no shared memory."""
         data, bits, start = _pointed(call.args[0], call.args[1])
         size = call.args[4]
@@ -139,7 +139,7 @@ class TouchFinder:
         index = Ramp(start, const(1, start.dtype), max(1, size.value * 8 // bits))
         self._place(data, index, bits, True, found)
 
-    def _rows(self, call: Call, found: list[Touch]) -> None:
+    def _rows(self, call: Call, found: list[SharedAccess]) -> None:
         """Each thread names a row; the threads of its warp read them together."""
         data, bits, start = _pointed(call.args[5], call.args[6])
         if data is None:
@@ -147,7 +147,7 @@ class TouchFinder:
         index = Ramp(start, const(1, start.dtype), _ROW_BITS // bits)
         return self._place(data, index, bits, False, found, together=True)
 
-    def _fragment(self, call: Call, found: list[Touch]) -> None:
+    def _fragment(self, call: Call, found: list[SharedAccess]) -> None:
         """Rows of a matrix that the threads of a warp move together, each of them any part."""
         _, rows, columns, _, _, pointer, stride, layout = call.args
         data, bits, start = _pointed(pointer, const(0))
@@ -162,7 +162,7 @@ class TouchFinder:
             data, row, bits, _FRAGMENTS[call.op], found, together=True, width=sides[1]
         )
 
-    def _atomic(self, expr: Expr, found: list[Touch]) -> None:
+    def _atomic(self, expr: Expr, found: list[SharedAccess]) -> None:
         """An expression with atomic calls somewhere inside."""
         if not isinstance(expr, Call) or not is_atomic(expr):
             for child in expr.children:
@@ -175,12 +175,12 @@ class TouchFinder:
         for part in atomic_parts(expr):
             self._reads(part, found)
 
-    def _anything(self, data: Var, is_write: bool, found: list[Touch]) -> None:
+    def _anything(self, data: Var, is_write: bool, found: list[SharedAccess]) -> None:
         if storage_rank(pointer_scope(data)) == 1:
-            found.append(Touch(data, is_write))
+            found.append(SharedAccess(data, is_write))
 
     def _element(
-        self, buffer: Buffer, indices: Sequence[Expr], is_write: bool, found: list[Touch]
+        self, buffer: Buffer, indices: Sequence[Expr], is_write: bool, found: list[SharedAccess]
     ) -> None:
         index = indices[0] if len(indices) == 1 and buffer.elem_offset is None else None
         self._place(buffer.data, index, buffer.dtype.bits * buffer.dtype.lanes, is_write, found)
@@ -191,7 +191,7 @@ class TouchFinder:
         index: Expr | None,
         bits: int,
         is_write: bool,
-        found: list[Touch],
+        found: list[SharedAccess],
         *,
         atomic: bool = False,
         together: bool = False,
@@ -210,8 +210,8 @@ class TouchFinder:
                 width = 1
         if index is not None and index.dtype.lanes != 1:
             index = None
-        touch = Touch(data, is_write, index, bits, loops, self.conditions, atomic, together)
-        found.append(touch)
+        access = SharedAccess(data, is_write, index, bits, loops, self.conditions, atomic, together)
+        found.append(access)
 
 
 def _pointed(pointer: Expr, index: Expr) -> tuple[Var | None, int, Expr]:
@@ -224,4 +224,4 @@ def _pointed(pointer: Expr, index: Expr) -> tuple[Var | None, int, Expr]:
     return None, 0, index
 
 
-__all__ = ["Touch", "TouchFinder"]
+__all__ = ["SharedAccess", "SharedAccessFinder"]
