@@ -21,8 +21,8 @@ from tileloom.expr import (
 from tileloom.expr.intrin import if_then_else
 from tileloom.script import parse
 from tileloom.simt import KernelDefect, run_kernels
-from tileloom.simt.crew import Crew
 from tileloom.simt.machine import Machine
+from tileloom.simt.thread_batch import ThreadBatch
 from tileloom.tir import BufferLoad, Evaluate
 
 T32 = np.arange(40)
@@ -196,8 +196,8 @@ def test_predicates(kind: str) -> None:
 
 def machine(threads: int = 40, blocks: int = 1) -> tuple[Machine, Var]:
     """A machine, and the variable that says which thread it is."""
-    crew, t = Crew(threads, np.arange(blocks)), Var("t", "int32")
-    made = Machine(crew, {}, {t: crew.thread.astype("int32")}, {})
+    batch, t = ThreadBatch(threads, np.arange(blocks)), Var("t", "int32")
+    made = Machine(batch, {}, {t: batch.thread.astype("int32")}, {})
     made.stmt = Evaluate(const(0))
     return made, t
 

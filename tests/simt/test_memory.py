@@ -10,8 +10,8 @@ import pytest
 from tileloom.base import dtype
 from tileloom.expr import Expr, Ramp, Var, const
 from tileloom.simt import KernelDefect
-from tileloom.simt.crew import Crew
 from tileloom.simt.memory import Access, Memory
+from tileloom.simt.thread_batch import ThreadBatch
 from tileloom.tir import Evaluate, make_buffer
 
 I = Var("i", "int32")
@@ -23,23 +23,25 @@ def array(*values: Any) -> Any:
 
 
 def access(
-    crew: Crew, lanes: Any, index: Any, kind: str = "float32", written: Expr | None = None
+    batch: ThreadBatch, lanes: Any, index: Any, kind: str = "float32", written: Expr | None = None
 ) -> Access:
     buffer = make_buffer((1,), dtype(kind), "A")
-    return Access(crew, np.array(lanes, np.int64), np.array(index), buffer, STMT, written)
+    return Access(batch, np.array(lanes, np.int64), np.array(index), buffer, STMT, written)
 
 
-def shared(crew: Crew, size: int, unit: int = 4, warps: int = 0, empty: bool = True) -> Memory:
+def shared(
+    batch: ThreadBatch, size: int, unit: int = 4, warps: int = 0, empty: bool = True
+) -> Memory:
     """A row of bytes for each block."""
-    data = np.arange(len(crew.blocks) * size, dtype=np.uint8).reshape(-1, size)
+    data = np.arange(len(batch.blocks) * size, dtype=np.uint8).reshape(-1, size)
     watched = {"starts_empty": empty, "watched": True, "warps": warps}
-    return Memory("S", data, unit, crew.block, **watched)  # type: ignore[arg-type]
+    return Memory("S", data, unit, batch.block, **watched)  # type: ignore[arg-type]
 
 
-def local(crew: Crew, size: int, unit: int = 4) -> Memory:
+def local(batch: ThreadBatch, size: int, unit: int = 4) -> Memory:
     """A row of bytes for each thread."""
-    rows = np.arange(crew.size)
-    data = np.zeros((crew.size, size), np.uint8)
+    rows = np.arange(batch.size)
+    data = np.zeros((batch.size, size), np.uint8)
     return Memory("R", data, unit, rows, starts_empty=True, watched=False)
 
 
@@ -83,16 +85,16 @@ def refused(kind: str, text: str, threads: list[tuple[int, int]]) -> Any:
 )
 def test_cells_are_those_under_the_bytes(kind: str, index: Any, units: tuple[int, ...]) -> None:
     """Two blocks with a row of 64 bytes each."""
-    crew = Crew(2, array(4, 5))
+    batch = ThreadBatch(2, array(4, 5))
     size = dtype(kind).element.numpy.itemsize * dtype(kind).lanes
     places = np.array(index).reshape(3, -1) * size
     for unit in units:
-        check_cells(crew, kind, index, places, unit)
+        check_cells(batch, kind, index, places, unit)
 
 
-def check_cells(crew: Crew, kind: str, index: Any, places: Any, unit: int) -> None:
+def check_cells(batch: ThreadBatch, kind: str, index: Any, places: Any, unit: int) -> None:
     size = dtype(kind).element.numpy.itemsize * dtype(kind).lanes
-    found = shared(crew, 64, unit).cells(access(crew, [0, 1, 3], index, kind))
+    found = shared(batch, 64, unit).cells(access(batch, [0, 1, 3], index, kind))
     for lane, row, cells in zip((0, 1, 3), places, found, strict=True):
         bytes_ = {lane // 2 * 64 + at + k for at in row.tolist() for k in range(size)}
         assert sorted(cells.tolist()) == sorted({b // unit for b in bytes_})
@@ -100,16 +102,16 @@ def check_cells(crew: Crew, kind: str, index: Any, places: Any, unit: int) -> No
 
 @pytest.mark.parametrize("kind", ["float32", "int8", "float32x2"])
 def test_out_of_bounds(kind: str) -> None:
-    crew = Crew(4, array(7))
+    batch = ThreadBatch(4, array(7))
     limit = {"float32": 6, "int8": 24, "float32x2": 3}[kind]
     memory = global_(24)
     memory.unit = 1 if kind == "int8" else 4
-    memory.cells(access(crew, [1, 2], [0, limit - 1], kind))
+    memory.cells(access(batch, [1, 2], [0, limit - 1], kind))
     for wrong in (limit, -1, limit + 100):
         with refused("out of bounds", f"A[{wrong}] is outside of {limit} elements", [(7, 2)]):
-            memory.cells(access(crew, [1, 2], [0, wrong], kind))
+            memory.cells(access(batch, [1, 2], [0, wrong], kind))
     with refused("out of bounds", f"A[{limit}] is", [(7, 0), (7, 3)]):
-        memory.cells(access(crew, [0, 1, 3], [[0, limit], [0, 0], [limit, limit]], kind))
+        memory.cells(access(batch, [0, 1, 3], [[0, limit], [0, 0], [limit, limit]], kind))
 
 
 @pytest.mark.parametrize(
@@ -134,70 +136,70 @@ def test_out_of_bounds(kind: str) -> None:
 def test_what_is_moved_together_begins_at_a_multiple(
     index: Any, written: Expr | None, wrong: list[int]
 ) -> None:
-    crew, memory = Crew(4, array(0)), global_(64)
+    batch, memory = ThreadBatch(4, array(0)), global_(64)
     if not wrong:
-        memory.cells(access(crew, [2, 3], index, written=written))
+        memory.cells(access(batch, [2, 3], index, written=written))
         return
     count = len(index[0])
     first = f"{count} elements from A[{index[wrong[0]][0]}] on are no whole vector"
     with refused("misaligned", first, [(0, 2 + k) for k in wrong]):
-        memory.cells(access(crew, [2, 3], index, written=written))
+        memory.cells(access(batch, [2, 3], index, written=written))
 
 
 def test_no_thread_touches_nothing() -> None:
-    crew, memory = Crew(4, array(0)), global_(64)
-    empty = access(crew, [], np.zeros((0, 4), int))
+    batch, memory = ThreadBatch(4, array(0)), global_(64)
+    empty = access(batch, [], np.zeros((0, 4), int))
     assert empty.vectors.shape == (0, 4) and memory.cells(empty).shape == (0, 4)
-    assert access(crew, [], np.zeros(0, int)).vectors.shape == (0, 1)
-    assert access(crew, [1, 2], [3, 4]).vectors.tolist() == [[3], [4]]
+    assert access(batch, [], np.zeros(0, int)).vectors.shape == (0, 1)
+    assert access(batch, [1, 2], [3, 4]).vectors.tolist() == [[3], [4]]
 
 
 # ---------------------------------------------------------------------------- loads and stores
 
 
 def test_rows_of_blocks_threads_and_the_device() -> None:
-    crew = Crew(2, array(0, 1))
-    for memory, rows in ((shared(crew, 16), [0, 0, 1, 1]), (local(crew, 16), [0, 1, 2, 3]),
+    batch = ThreadBatch(2, array(0, 1))
+    for memory, rows in ((shared(batch, 16), [0, 0, 1, 1]), (local(batch, 16), [0, 1, 2, 3]),
                          (global_(16, watched=False), [0, 0, 0, 0])):  # fmt: skip
         memory.data[:] = 0
-        crew.passed += 1
-        memory.store(access(crew, [1, 2], [1, 3]), np.array([1.5, 2.5], "float32"))
-        crew.passed += 1
+        batch.passed += 1
+        memory.store(access(batch, [1, 2], [1, 3]), np.array([1.5, 2.5], "float32"))
+        batch.passed += 1
         table = memory.data.view("float32")
         assert table[rows[1], 1] == 1.5 and table[rows[2], 3] == 2.5 and table.sum() == 4
-        assert memory.load(access(crew, [2], [3])).tolist() == [2.5]
-        crew.passed += 1
+        assert memory.load(access(batch, [2], [3])).tolist() == [2.5]
+        batch.passed += 1
         values = np.array([[1, 2], [3, 4]], "float32")
-        memory.store(access(crew, [0, 3], [[0, 1], [2, 3]]), values)
-        crew.passed += 1
-        assert memory.load(access(crew, [3], [[2, 3]])).tolist() == [[3, 4]]
+        memory.store(access(batch, [0, 3], [[0, 1], [2, 3]]), values)
+        batch.passed += 1
+        assert memory.load(access(batch, [3], [[2, 3]])).tolist() == [[3, 4]]
         assert table[rows[0], :2].tolist() == [1, 2] and table[rows[3], 2:].tolist() == [3, 4]
 
 
 def test_what_nobody_has_written() -> None:
-    crew = Crew(3, array(5))
-    memory = shared(crew, 32)
-    memory.store(access(crew, [0], [[0, 1]]), 1.0)
-    memory.load(access(crew, [0], [[0, 1]]))
+    batch = ThreadBatch(3, array(5))
+    memory = shared(batch, 32)
+    memory.store(access(batch, [0], [[0, 1]]), 1.0)
+    memory.load(access(batch, [0], [[0, 1]]))
     said = "A[2] is read, and nobody has written it"
     with refused("uninitialised", said, [(5, 1)]):
-        memory.load(access(crew, [0, 1], [0, 2]))
+        memory.load(access(batch, [0, 1], [0, 2]))
     with refused("uninitialised", "A[2] is read", [(5, 0), (5, 2)]):
-        memory.load(access(crew, [0, 2], [[2, 3], [4, 5]]))
+        memory.load(access(batch, [0, 2], [[2, 3], [4, 5]]))
     with refused("uninitialised", "A[2] is changed, and nobody", [(5, 1)]):
-        memory.change(access(crew, [0, 1], [0, 2]), lambda e, w: e[w], changes=True)
-    memory.change(access(crew, [1], [2]), lambda e, w: e[w], changes=False, finds=False)
+        memory.change(access(batch, [0, 1], [0, 2]), lambda e, w: e[w], changes=True)
+    memory.change(access(batch, [1], [2]), lambda e, w: e[w], changes=False, finds=False)
     assert memory.written is not None and np.flatnonzero(memory.written).tolist() == [0, 1, 2]
-    memory.change(access(crew, [1], [2]), lambda e, w: e[w], changes=True)
+    memory.change(access(batch, [1], [2]), lambda e, w: e[w], changes=True)
     memory.clear(array(0))
     assert not memory.written.any()
-    shared(crew, 32, empty=False).load(access(crew, [0], [3]))
+    shared(batch, 32, empty=False).load(access(batch, [0], [3]))
 
 
 def test_cleared_rows() -> None:
-    crew = Crew(3, array(5))
-    memory = local(crew, 8)
-    memory.store(access(crew, [0, 1, 2], [1, 1, 1]), 1.0)
+    batch = ThreadBatch(3, array(5))
+    memory = local(batch, 8)
+    memory.store(access(batch, [0, 1, 2], [1, 1, 1]), 1.0)
     memory.clear(array(1))
     assert memory.written is not None
     assert memory.written.reshape(3, 2).tolist() == [[False, True], [False] * 2, [False, True]]
@@ -226,11 +228,11 @@ def test_cleared_rows() -> None:
 )
 def test_races(first: str, then: str, words: tuple[str, str] | None, warps: int) -> None:
     """Thread 40 and then thread 3 access element 5 in different ways, with no barrier between."""
-    crew = Crew(64, array(6))
-    memory = shared(crew, 64, warps=warps, empty=False)
+    batch = ThreadBatch(64, array(6))
+    memory = shared(batch, 64, warps=warps, empty=False)
 
     def do(what: str, lane: int) -> None:
-        at = access(crew, [lane], [5])
+        at = access(batch, [lane], [5])
         if what == "load":
             memory.load(at)
         elif what == "store":
@@ -250,25 +252,25 @@ def test_races(first: str, then: str, words: tuple[str, str] | None, warps: int)
     if first == "expect":
         return
     for warp in (0, 1):  # a barrier
-        crew.learn(1 - warp, crew.release(warp))
-    crew.passed += 1
+        batch.learn(1 - warp, batch.release(warp))
+    batch.passed += 1
     do(then, 3)
 
 
 def test_a_race_within_one_store() -> None:
-    crew = Crew(64, array(0))
-    memory = shared(crew, 64)
+    batch = ThreadBatch(64, array(0))
+    memory = shared(batch, 64)
     with refused("race", "writes A[3] and another writes it", [(0, 1), (0, 2)]):
-        memory.store(access(crew, [1, 2], [3, 3]), 1.0)
-    wide = shared(crew, 64)
+        memory.store(access(batch, [1, 2], [3, 3]), 1.0)
+    wide = shared(batch, 64)
     with refused("race", "one thread writes A[3]", [(0, 1), (0, 2)]):
-        wide.store(access(crew, [1, 2], [[2, 3], [3, 4]], written=Ramp(I, const(1), 2)), 1.0)
+        wide.store(access(batch, [1, 2], [[2, 3], [3, 4]], written=Ramp(I, const(1), 2)), 1.0)
 
 
 def test_atomic_changes() -> None:
     """Of rows of blocks; where several threads mean one element, `apply` is told so."""
-    crew = Crew(2, array(0, 1))
-    memory = shared(crew, 16, empty=False)
+    batch = ThreadBatch(2, array(0, 1))
+    memory = shared(batch, 16, empty=False)
     memory.data[:] = 0
 
     def add(elements: Any, where: Any) -> Any:
@@ -276,10 +278,10 @@ def test_atomic_changes() -> None:
         np.add.at(elements, where, 1)
         return found + where
 
-    memory.change(access(crew, [0, 1, 2, 3], [3, 3, 3, 1], "int32"), add, changes=True)
+    memory.change(access(batch, [0, 1, 2, 3], [3, 3, 3, 1], "int32"), add, changes=True)
     assert memory.data.view("int32").tolist() == [[0, 0, 0, 2], [0, 1, 0, 1]]
     device = global_(16)
-    found = device.change(access(crew, [0, 3], [2, 0], "int32"), add, changes=True)
+    found = device.change(access(batch, [0, 3], [2, 0], "int32"), add, changes=True)
     assert device.data.view("int32").tolist() == [[1, 0, 1, 0]] and found.tolist() == [1, 0]
 
 
@@ -287,14 +289,14 @@ def test_atomic_changes() -> None:
 
 
 def test_whose_rows_are_private() -> None:
-    crew = Crew(4, array(0))
-    assert local(crew, 16).is_private
-    assert not shared(crew, 16).is_private and not global_(16).is_private
-    watched = local(crew, 16)
-    watched.writes = shared(crew, 64).writes
+    batch = ThreadBatch(4, array(0))
+    assert local(batch, 16).is_private
+    assert not shared(batch, 16).is_private and not global_(16).is_private
+    watched = local(batch, 16)
+    watched.writes = shared(batch, 64).writes
     assert not watched.is_private
-    busy = local(crew, 16)
-    busy.expect(access(crew, [0], [0]), 1.0)
+    busy = local(batch, 16)
+    busy.expect(access(batch, [0], [0]), 1.0)
     assert not busy.is_private
     one = Memory("A", np.zeros((1, 4), np.uint8), 4, np.zeros(4, int), starts_empty=False,
                  watched=False)  # fmt: skip
@@ -303,8 +305,8 @@ def test_whose_rows_are_private() -> None:
 
 @pytest.mark.parametrize("lanes", [array(0, 2), slice(None)])
 def test_bytes_of_own_rows(lanes: Any) -> None:
-    crew = Crew(3, array(0))
-    memory = local(crew, 16)
+    batch = ThreadBatch(3, array(0))
+    memory = local(batch, 16)
     memory.hide()
     rows = np.arange(3)[lanes].tolist()
     given = np.arange(1, 1 + 6 * len(rows), dtype=np.uint8).reshape(-1, 6)
@@ -332,23 +334,23 @@ def test_bytes_of_own_rows(lanes: Any) -> None:
 
 @pytest.mark.parametrize("how", ["load", "store", "change", "expect"])
 def test_what_is_under_way_is_not_accessed(how: str) -> None:
-    crew = Crew(64, array(1))
-    memory = shared(crew, 64, empty=False)
-    memory.expect(access(crew, [3, 4], [[0, 1], [2, 3]]), np.ones((2, 2), "float32"))
+    batch = ThreadBatch(64, array(1))
+    memory = shared(batch, 64, empty=False)
+    memory.expect(access(batch, [3, 4], [[0, 1], [2, 3]]), np.ones((2, 2), "float32"))
     said = "A is accessed where an asynchronous copy has not been waited for"
     for at in (0, 3):
         with refused("missing wait", said, [(1, 5)]):
-            touch(memory, how, access(crew, [5], [at]))
-    touch(memory, how, access(crew, [5], [4]))
-    crew.committed[3:5] += 1
-    memory.arrive(crew, array(3, 4), array(1, 0))
+            apply(memory, how, access(batch, [5], [at]))
+    apply(memory, how, access(batch, [5], [4]))
+    batch.committed[3:5] += 1
+    memory.arrive(batch, array(3, 4), array(1, 0))
     assert memory.arriving is not None
     assert np.flatnonzero(memory.arriving)[:2].tolist() == [2, 3], "of thread 4"
-    crew.passed += 1
-    touch(memory, how, access(crew, [5], [0]))
+    batch.passed += 1
+    apply(memory, how, access(batch, [5], [0]))
 
 
-def touch(memory: Memory, how: str, at: Access) -> None:
+def apply(memory: Memory, how: str, at: Access) -> None:
     if how == "load":
         memory.load(at)
     elif how == "store":
@@ -361,99 +363,99 @@ def touch(memory: Memory, how: str, at: Access) -> None:
 
 def test_arriving_is_a_write() -> None:
     """Of the thread that has copied: others may read after a barrier, and not before."""
-    crew = Crew(64, array(1))
-    memory = shared(crew, 64)
-    memory.expect(access(crew, [3], [7]), 2.5)
-    crew.committed[3] += 1
-    memory.arrive(crew, array(3), array(1))
-    assert memory.load(access(crew, [3], [7])).tolist() == [2.5]
+    batch = ThreadBatch(64, array(1))
+    memory = shared(batch, 64)
+    memory.expect(access(batch, [3], [7]), 2.5)
+    batch.committed[3] += 1
+    memory.arrive(batch, array(3), array(1))
+    assert memory.load(access(batch, [3], [7])).tolist() == [2.5]
     with refused("race", "reads A[7] and another writes it", [(1, 4), (1, 3)]):
-        memory.load(access(crew, [4], [7]))
+        memory.load(access(batch, [4], [7]))
 
 
 def test_groups_are_counted_by_thread() -> None:
-    crew = Crew(64, array(1))
-    memory = local(crew, 16)
-    memory.expect(access(crew, [3], [0]), 1.0)
-    crew.committed[3] += 1
-    memory.expect(access(crew, [3], [1]), 1.0)
-    memory.expect(access(crew, [5], [1]), 1.0, group=7)
+    batch = ThreadBatch(64, array(1))
+    memory = local(batch, 16)
+    memory.expect(access(batch, [3], [0]), 1.0)
+    batch.committed[3] += 1
+    memory.expect(access(batch, [3], [1]), 1.0)
+    memory.expect(access(batch, [5], [1]), 1.0, group=7)
     assert memory.group is not None and memory.arriving is not None
     assert memory.group[[12, 13, 21]].tolist() == [0, 1, 7]
     assert memory.arriving[[12, 13, 21]].tolist() == [4, 4, 6]
     assert np.count_nonzero(memory.arriving) == 3
     for finished, left in ((array(0, 0), 3), (array(1, 7), 2), (array(1, 8), 1), (array(2, 8), 0)):
-        memory.arrive(crew, array(3, 5), finished)
+        memory.arrive(batch, array(3, 5), finished)
         assert np.count_nonzero(memory.arriving) == left
-    memory.arrive(crew, array(0), array(9))
+    memory.arrive(batch, array(0), array(9))
 
 
 def test_two_threads_copy_into_one_place() -> None:
-    crew = Crew(64, array(1))
+    batch = ThreadBatch(64, array(1))
     with refused("race", "A[2] is copied into by two threads", [(1, 3)]):
-        shared(crew, 64).expect(access(crew, [3, 4], [2, 2]), 1.0)
-    again = shared(crew, 64)
-    again.expect(access(crew, [3], [2]), 1.0)
-    again.expect(access(crew, [3], [2]), 1.0, again=True)
+        shared(batch, 64).expect(access(batch, [3, 4], [2, 2]), 1.0)
+    again = shared(batch, 64)
+    again.expect(access(batch, [3], [2]), 1.0)
+    again.expect(access(batch, [3], [2]), 1.0, again=True)
     with refused("missing wait", "A is accessed where", [(1, 3)]):
-        again.expect(access(crew, [3], [2]), 1.0)
+        again.expect(access(batch, [3], [2]), 1.0)
 
 
 def test_engines_look_at_what_is_under_way() -> None:
-    crew = Crew(64, array(1))
-    memory = local(crew, 16)
-    memory.expect(access(crew, [3], [2]), 1.5)
-    assert memory.look(access(crew, [3], [2])).tolist() == [1.5]
+    batch = ThreadBatch(64, array(1))
+    memory = local(batch, 16)
+    memory.expect(access(batch, [3], [2]), 1.5)
+    assert memory.look(access(batch, [3], [2])).tolist() == [1.5]
     with refused("uninitialised", "A[1] is read", [(1, 3)]):
-        memory.look(access(crew, [3], [1]))
-    memory.land(access(crew, [3], [2]))
-    assert memory.load(access(crew, [3], [2])).tolist() == [1.5]
-    shared(crew, 16).land(access(crew, [3], [2]))
+        memory.look(access(batch, [3], [1]))
+    memory.land(access(batch, [3], [2]))
+    assert memory.load(access(batch, [3], [2])).tolist() == [1.5]
+    shared(batch, 16).land(access(batch, [3], [2]))
 
 
 @pytest.mark.parametrize("how", ["store", "change"])
 def test_what_copies_read_is_not_overwritten(how: str) -> None:
-    crew = Crew(8, array(1))
+    batch = ThreadBatch(8, array(1))
     memory = global_(64)
-    crew.committed[:] = [0, 0, 0, 2, 1, 0, 0, 0]
-    memory.lend(access(crew, [3, 4], [[0, 1], [1, 2]], written=Ramp(I, const(1), 2)))
+    batch.committed[:] = [0, 0, 0, 2, 1, 0, 0, 0]
+    memory.lend(access(batch, [3, 4], [[0, 1], [1, 2]], written=Ramp(I, const(1), 2)))
     assert memory.lent is not None and memory.lent[:4].tolist() == [1, 2, 1, 0]
     said = "A is overwritten while an asynchronous copy reads it"
     for at in (0, 1, 2):
         with refused("missing wait", said, [(1, 3)]):
-            touch(memory, how, access(crew, [3], [at]))
-    touch(memory, how, access(crew, [3], [3]))
-    memory.arrive(crew, array(3, 4), array(2, 2))  # groups below these are through
+            apply(memory, how, access(batch, [3], [at]))
+    apply(memory, how, access(batch, [3], [3]))
+    memory.arrive(batch, array(3, 4), array(2, 2))  # groups below these are through
     assert memory.lent[:4].tolist() == [1, 1, 0, 0] and len(memory.loans) == 1
-    crew.passed += 1
-    touch(memory, how, access(crew, [3], [2]))
+    batch.passed += 1
+    apply(memory, how, access(batch, [3], [2]))
     with refused("missing wait", said, [(1, 3)]):
-        touch(memory, how, access(crew, [3], [1]))
+        apply(memory, how, access(batch, [3], [1]))
     memory.give_back(array(4), array(9))
     assert memory.lent.sum() == 2, "that thread has lent nothing more"
     memory.give_back()
     assert not memory.lent.any() and not memory.loans
-    touch(memory, how, access(crew, [3], [0]))
+    apply(memory, how, access(batch, [3], [0]))
 
 
 # ---------------------------------------------------------------------------- fences for engines
 
 
 def test_engines_see_what_is_fenced() -> None:
-    crew = Crew(8, array(1))
-    memory = shared(crew, 32)
-    memory.check_fenced(access(crew, [0], [1]), "it reads", "fence")
+    batch = ThreadBatch(8, array(1))
+    memory = shared(batch, 32)
+    memory.check_fenced(access(batch, [0], [1]), "it reads", "fence")
     memory.hide()
-    memory.store(access(crew, [3, 4, 5], [1, 2, 3]), 1.0)
-    memory.check_fenced(access(crew, [0], [0]), "it reads", "fence")
+    memory.store(access(batch, [3, 4, 5], [1, 2, 3]), 1.0)
+    memory.check_fenced(access(batch, [0], [0]), "it reads", "fence")
     memory.fence(array(2, 4))
-    memory.check_fenced(access(crew, [0], [2]), "it reads", "fence")
+    memory.check_fenced(access(batch, [0], [2]), "it reads", "fence")
     said = "it reads A[1], which a thread wrote with no fence since"
     with refused("missing fence", said, [(1, 0)]):
-        memory.check_fenced(access(crew, [0, 2], [1, 2]), "it reads", "fence")
+        memory.check_fenced(access(batch, [0, 2], [1, 2]), "it reads", "fence")
     with refused("missing fence", "it reads A[2], which", [(1, 2)]):
-        wide = access(crew, [2], [[2, 3]])
+        wide = access(batch, [2], [[2, 3]])
         memory.check_fenced(wide, "it reads", "fence")
     memory.fence(array(3, 5))
-    memory.check_fenced(access(crew, [0, 2], [1, 3]), "it reads", "fence")
-    assert memory.watched and not local(crew, 8).watched
+    memory.check_fenced(access(batch, [0, 2], [1, 3]), "it reads", "fence")
+    assert memory.watched and not local(batch, 8).watched

@@ -11,10 +11,10 @@ from tileloom.base import dtype
 from tileloom.base.errors import UnsupportedError
 from tileloom.expr import Call, Expr, Var, const
 from tileloom.simt import KernelDefect
-from tileloom.simt.crew import Crew
 from tileloom.simt.machine import Machine
 from tileloom.simt.memory import Memory
 from tileloom.simt.pointers import Elements, place, scope_of
+from tileloom.simt.thread_batch import ThreadBatch
 from tileloom.tir import BufferLoad, Evaluate, make_buffer
 
 R = Var("R", "handle", ("float16", "local"))
@@ -25,12 +25,12 @@ T = Var("t", "int32")
 
 def machine(threads: int = 4, unit: int = 2) -> Machine:
     """Threads with 16 bytes of their own and 64 of their block."""
-    crew = Crew(threads, np.zeros(1, np.int64))
+    batch = ThreadBatch(threads, np.zeros(1, np.int64))
     rows, data = np.arange(threads), np.zeros((threads, 16), np.uint8)
     own = Memory("R", data, unit, rows, starts_empty=True, watched=False)
-    shared = Memory("S", np.arange(64, dtype=np.uint8).reshape(1, 64), 4, crew.block,
+    shared = Memory("S", np.arange(64, dtype=np.uint8).reshape(1, 64), 4, batch.block,
                     starts_empty=False, watched=True)  # fmt: skip
-    made = Machine(crew, {R: own, S: shared}, {T: crew.thread.astype("int32")}, {})
+    made = Machine(batch, {R: own, S: shared}, {T: batch.thread.astype("int32")}, {})
     made.stmt = Evaluate(const(0))
     return made
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..base import DType
 from ..base.gpu_math import APPROXIMATIONS
-from .crew import Array
+from .thread_batch import Array
 
 Random = np.random.Generator
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..base.errors import UnsupportedError
 from ..expr import Expr, IntImm
-from .crew import Array
 from .pointers import place, scope_of
+from .thread_batch import Array
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -53,14 +53,14 @@ def _wanted(machine: Machine, rest: tuple[Expr, ...], count: int, lanes: Array) 
 
 def commit(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
     """What these threads have begun to copy since the last time is a group."""
-    machine.crew.committed[lanes] += 1
+    machine.batch.committed[lanes] += 1
 
 
 def wait(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
     """Go on when no more than so many groups are under way; all others have arrived."""
-    finished = machine.crew.committed[lanes] - machine.value(args[0], lanes)
+    finished = machine.batch.committed[lanes] - machine.value(args[0], lanes)
     for memory in machine.memory.values():
-        memory.arrive(machine.crew, lanes, finished)
+        memory.arrive(machine.batch, lanes, finished)
 
 
 HANDLERS: dict[str, Callable[[Machine, tuple[Expr, ...], Array], None]] = {

@@ -12,8 +12,8 @@ from ..expr import Call
 from ..tir import make_buffer
 from ..tir.atomics import atomic_order, atomic_place, atomic_values
 from ..tir.run_support import ATOMIC_MEANINGS
-from .crew import Array
 from .memory import Access
+from .thread_batch import Array
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -33,7 +33,7 @@ def run_atomic(machine: Machine, call: Call, lanes: Array) -> Any:
     buffer = make_buffer((1,), place.dtype, place.data.name)
     if place.load is not None:
         buffer = place.load.buffer
-    access = Access(machine.crew, lanes, np.broadcast_to(index, lanes.shape), buffer, stmt)
+    access = Access(machine.batch, lanes, np.broadcast_to(index, lanes.shape), buffer, stmt)
     if call.op == "tir.atomic_load":
         return memory.change(
             access, lambda elements, where: elements[where], changes=False, order=atomic_order(call)
@@ -77,7 +77,7 @@ def change(elements: Array, where: Array, op: str, values: list[Array]) -> Array
             steps = meaning.accumulate(steps, dtype=elements.dtype)
             found[mine], elements[at] = steps[:-1], steps[-1]
         return found
-    for turn in _turns(order, first, counts):
+    for turn in _rounds(order, first, counts):
         at = where[turn]
         old = found[turn] = elements[at]
         if op == "tir.atomic_cas":
@@ -88,7 +88,7 @@ def change(elements: Array, where: Array, op: str, values: list[Array]) -> Array
     return found
 
 
-def _turns(order: Array, first: Array, counts: Array) -> Iterator[Array]:
+def _rounds(order: Array, first: Array, counts: Array) -> Iterator[Array]:
     """The threads in groups in which no two change one element, each element's in order."""
     if counts.max(initial=0) <= 1:
         yield order

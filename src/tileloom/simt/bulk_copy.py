@@ -10,14 +10,14 @@ import numpy as np
 from ..base.errors import UnsupportedError
 from ..base.tensor_map import TensorMap, swizzled
 from ..expr import Expr, Var
-from .crew import Array
 from .pointers import Place, place, scope_of
+from .thread_batch import Array
 
 if TYPE_CHECKING:
     from .machine import Machine
 
 Handler = Callable[["Machine", tuple[Expr, ...], Array], None]
-#: Where a warp may wait, which `strands` sees to.
+#: Where a warp may wait, which `independent_warps` sees to.
 WAIT = "tir.ptx_mbarrier_wait"
 _UNIT, _TILE_ALIGNMENT = 16, 128  # bytes
 
@@ -104,7 +104,7 @@ def _bulk_store(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
         _check_aligned(target, _UNIT)
         source = _shared(machine, args[2], args[3], lane, _UNIT)
         given = _taken(machine, source, _length(machine, args[4], source))
-        with machine.crew.acting(lane, machine.crew.copier):
+        with machine.batch.acting(lane, machine.batch.copier):
             target.at(np.arange(target.elements(len(given)))).put(given)
         engines.note_begun(engines.stores, int(lane[0]))
 
@@ -112,7 +112,7 @@ def _bulk_store(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
 def _taken(machine: Machine, source: Place, offsets: Array) -> Array:
     """What the engine reads out of shared memory for a thread."""
     actor = machine.engines.begin(int(source.lanes[0]))
-    with machine.crew.acting(source.lanes, actor):
+    with machine.batch.acting(source.lanes, actor):
         return source.at(offsets).take_as_engine()
 
 
@@ -185,13 +185,13 @@ def _tensor_store(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> Non
 
 def _commit(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
     for lane in lanes:
-        machine.engines.commit(machine.engines.stores, int(lane), machine.crew.copier)
+        machine.engines.commit(machine.engines.stores, int(lane), machine.batch.copier)
 
 
 def _wait(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
     left = _number(machine, args[0], lanes)
     for lane in lanes:
-        warp = int(machine.crew.warp[lane])
+        warp = int(machine.batch.warp[lane])
         machine.engines.wait_group(machine.engines.stores, int(lane), left, warp)
 
 

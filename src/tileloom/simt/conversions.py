@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..base import DType
-from .crew import Array
+from .thread_batch import Array
 
 
 def to_integers(values: Array, kind: DType) -> Array:

@@ -37,9 +37,9 @@ from ..tir import (
     collect,
     stmt_exprs,
 )
-from .crew import Crew
 from .instruction_cost import multiplications, pieces
 from .machine import Machine
+from .thread_batch import ThreadBatch
 
 #: Bytes that memory moves together, banks of shared memory, and bytes of a bank.
 SECTOR, BANKS, BANK = 32, 32, 4
@@ -164,7 +164,7 @@ class _Places(Machine):
     """The threads of one block, where nothing is known of data."""
 
     def __init__(self, threads: int) -> None:
-        super().__init__(Crew(threads, np.zeros(1, np.int64)), {}, {}, {})
+        super().__init__(ThreadBatch(threads, np.zeros(1, np.int64)), {}, {}, {})
 
     def of(self, expr: Expr) -> Any:
         """The value of an expression in every thread.

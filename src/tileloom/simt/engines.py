@@ -2,8 +2,8 @@
 
 A copy lands as late as can be: when no warp can go on without it. Who touches what it brings must
 have waited at its barrier; who overwrites what it reads, for its group. As the warps themselves,
-engines are actors with clocks (see `strands`): the engine that copies is one, and each warp has one
-that multiplies.
+engines are actors with clocks (see `independent_warps`): the engine that copies is one, and each
+warp has one that multiplies.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 
 from ..base.gpu_instructions import PATTERN_BYTES
 from ..expr import Expr, Var
-from .crew import Array
 from .defects import KernelDefect
 from .pointers import Place, place
+from .thread_batch import Array
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -160,9 +160,9 @@ class Engines:
 
     def arrive(self, barrier: Barrier, lanes: Array, bytes_: int = 0) -> None:
         """Some threads of a warp arrive, and expect so many bytes each."""
-        crew = self.machine.crew
+        batch = self.machine.batch
         barrier.bytes += bytes_ * len(lanes)
-        barrier.know(crew.release(int(crew.warp[lanes[0]])))
+        barrier.know(batch.release(int(batch.warp[lanes[0]])))
         if len(lanes) > barrier.pending:
             raise self.defect(
                 "barrier",
@@ -175,7 +175,7 @@ class Engines:
 
     def wait(self, pointer: Expr, parity: Expr, lanes: Array) -> Iterator[Callable[[], bool]]:
         """Go on when the phase of a parity is complete."""
-        crew = self.machine.crew
+        batch = self.machine.batch
         parities = np.unique(np.asarray(self.machine.value(parity, lanes)))
         if len(parities) > 1 or int(parities[0]) not in (0, 1):
             raise self.defect("barrier", f"{parities.tolist()} is no parity", lanes)
@@ -184,21 +184,21 @@ class Engines:
             while not waiting():
                 yield waiting
             if barrier.done is not None:
-                crew.learn(int(crew.warp[lanes[0]]), barrier.done)
+                batch.learn(int(batch.warp[lanes[0]]), barrier.done)
 
     # ------------------------------------------------------------------ the engine that copies
 
     def begin(self, lane: int) -> int:
         """The engine goes on from what a thread has seen; its number as an actor."""
-        crew = self.machine.crew
-        crew.learn(crew.copier, crew.release(int(crew.warp[lane])))
-        return crew.copier
+        batch = self.machine.batch
+        batch.learn(batch.copier, batch.release(int(batch.warp[lane])))
+        return batch.copier
 
     def bring(self, target: Place, offsets: Array, given: Array, barrier: Barrier) -> None:
         """One thread has elements copied to some places after one in shared memory."""
         (lane,) = target.lanes
         actor = self.begin(int(lane))
-        with self.machine.crew.acting(target.lanes, actor):
+        with self.machine.batch.acting(target.lanes, actor):
             target.at(offsets).expect_each(given, UNDER_WAY)
         self.copies.append(_Copy(barrier, given.nbytes, target, offsets, int(lane)))
 
@@ -208,7 +208,7 @@ class Engines:
             return False
         copy = self.copies.popleft()
         copy.target.at(copy.offsets).land()
-        copy.barrier.know(self.machine.crew.release(self.machine.crew.copier))
+        copy.barrier.know(self.machine.batch.release(self.machine.batch.copier))
         copy.barrier.bytes -= copy.bytes
         if copy.barrier.bytes < 0:
             raise self.defect(
@@ -238,14 +238,14 @@ class Engines:
     def commit(self, table: dict[int, _Groups], key: int, actor: int) -> None:
         """What was begun since the last time is a group."""
         groups = table.setdefault(key, _Groups())
-        groups.known.append(self.machine.crew.release(actor))
+        groups.known.append(self.machine.batch.release(actor))
         groups.open, groups.begun = False, groups.begun + 1
 
     def wait_group(self, table: dict[int, _Groups], key: int, left: int, warp: int) -> int:
         """Wait until so many groups are left; how many are through, counted from the first."""
         groups = table.setdefault(key, _Groups())
         while len(groups.known) > left:
-            self.machine.crew.learn(warp, groups.known.popleft())
+            self.machine.batch.learn(warp, groups.known.popleft())
         return groups.begun - len(groups.known)
 
     def note_begun(self, table: dict[int, _Groups], key: int) -> int:
@@ -257,5 +257,5 @@ class Engines:
     def defect(self, kind: str, what: str, lanes: Array, hint: str | None = None) -> KernelDefect:
         """A defect of some threads in the statement that is run."""
         stmt = self.machine.stmt
-        places = self.machine.crew.places(lanes)
+        places = self.machine.batch.places(lanes)
         return KernelDefect(kind, what, stmt, places, stmt.span if stmt else None, hint)

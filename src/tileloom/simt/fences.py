@@ -22,7 +22,7 @@ import numpy as np
 from ..expr import Call
 from ..tir import Evaluate, Stmt, pre_order, stmt_exprs
 from ..tir.atomics import atomic_calls, atomic_order
-from .crew import Array
+from .thread_batch import Array
 
 Knowledge = dict[int, int]  # by word: how many of its changes have been found
 
@@ -69,15 +69,15 @@ class Fences:
             for number in {*self.pending} & {*numbers.tolist()}:
                 _join(self.known.setdefault(number, {}), self.pending.pop(number))
 
-    def meet(self, blocks: Array) -> None:
+    def pass_barrier(self, blocks: Array) -> None:
         """All threads of these blocks pass a barrier."""
         self.now += 1
         self.fenced_before[blocks] = self.fenced[blocks].max(axis=1, initial=0)
         for block in blocks.tolist():
             self.barriers.setdefault(block, []).append(self.now)
-        met = {*blocks.tolist()} if self.pending or self.known else set()
+        passed = {*blocks.tolist()} if self.pending or self.known else set()
         for table in (self.pending, self.known):
-            for number in [n for n in table if (n - 1) // self.threads in met]:
+            for number in [n for n in table if (n - 1) // self.threads in passed]:
                 block = (number - 1) // self.threads
                 _join(self.known_to_all.setdefault(block, {}), table.pop(number))
 
@@ -128,10 +128,10 @@ class Fences:
                     told[knows, block] = self._told(table.get(abs(knows)), block)
                 until = max(until, told[knows, block])
             if time < until:
-                met = self.barriers.get(block, [])
-                after = bisect_right(met, time)
+                passed = self.barriers.get(block, [])
+                after = bisect_right(passed, time)
                 own = bool(alone[k]) and int(self.fenced[block, thread[k]]) > time
-                result[k] = own or (after < len(met) and met[after] < until)
+                result[k] = own or (after < len(passed) and passed[after] < until)
         return result
 
     def _told(self, knowledge: Knowledge | None, block: int) -> int:

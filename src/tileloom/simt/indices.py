@@ -9,8 +9,8 @@ import numpy as np
 from ..expr import Add, BinaryOp, Cast, Div, Expr, FloorDiv, FloorMod, Mod, Mul, Ramp, Sub
 from ..expr.bounds import is_index, type_range
 from ..lower.common import has_load
-from .crew import Array
 from .defects import KernelDefect
+from .thread_batch import Array
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -67,7 +67,7 @@ def _check_divisor(machine: Machine, expr: BinaryOp, lanes: Array) -> None:
 def _defect(machine: Machine, kind: str, what: str, lanes: Array, hint: str | None) -> KernelDefect:
     stmt = machine.stmt
     return KernelDefect(
-        kind, what, stmt, machine.crew.places(lanes), stmt.span if stmt else None, hint
+        kind, what, stmt, machine.batch.places(lanes), stmt.span if stmt else None, hint
     )
 
 

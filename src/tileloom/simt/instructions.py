@@ -10,8 +10,8 @@ import numpy as np
 from ..expr import Call, Expr
 from . import async_copy, bulk_copy, matrix, mma, wgmma
 from .bulk_copy import WAIT
-from .crew import WARP, Array
 from .defects import KernelDefect
+from .thread_batch import WARP, Array
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -44,13 +44,13 @@ def run_instruction(machine: Machine, call: Call, lanes: Array) -> bool:
 
 
 def _check_warps(machine: Machine, call: Call, lanes: Array) -> None:
-    crew = machine.crew
-    whole = np.bincount(crew.warp[lanes], minlength=len(crew.warp_passed))
+    batch = machine.batch
+    whole = np.bincount(batch.warp[lanes], minlength=len(batch.warp_passed))
     some = np.nonzero((whole != 0) & (whole != WARP))[0]
     if len(some):
-        there = lanes[crew.warp[lanes] == some[0]]
+        there = lanes[batch.warp[lanes] == some[0]]
         raise KernelDefect(
             "divergent warp",
             f"{call.op.removeprefix('tir.')} needs all {WARP} threads of a warp",
-            machine.stmt, crew.places(there), machine.stmt.span if machine.stmt else None,
+            machine.stmt, batch.places(there), machine.stmt.span if machine.stmt else None,
         )  # fmt: skip

@@ -27,12 +27,12 @@ from ..tir import (
     Stmt,
 )
 from ..tir.atomics import written_pointers
-from .crew import WARP, Array, Crew
 from .fences import Fences, orders_blocks
 from .granularity import granularity
+from .independent_warps import WarpScheduler, needs_independent_warps, uses_engines
 from .machine import Machine
 from .memory import Memory
-from .strands import Strands, needs_strands, uses_engines
+from .thread_batch import WARP, Array, ThreadBatch
 
 #: Threads that are run together: enough to keep NumPy's loops long.
 TOGETHER = 1 << 16
@@ -209,7 +209,7 @@ class _Host:
         grid = [extents.get(tag, 1) for tag in GRID_TAGS]
         shape = [extents.get(tag, 1) for tag in reversed(THREAD_TAGS)]
         threads = prod(shape)
-        warps = -(-threads // WARP) if needs_strands(kernel.body) else 0
+        warps = -(-threads // WARP) if needs_independent_warps(kernel.body) else 0
         engines = uses_engines(kernel.body)
         stored = written_pointers(kernel.body) | written_through(kernel.body)
         fences = Fences(threads, prod(grid)) if orders_blocks(kernel.body) else None
@@ -229,10 +229,10 @@ class _Host:
         step = 1 if warps else max(1, TOGETHER // max(1, threads))
         numbers = self._numbers(prod(grid))
         for start in range(0, len(numbers), step):
-            crew = Crew(threads, numbers[start : start + step], engines)
-            crew.fences = fences
+            batch = ThreadBatch(threads, numbers[start : start + step], engines)
+            batch.fences = fences
             env = dict(self.env)
-            block, thread = crew.blocks[crew.block], crew.thread
+            block, thread = batch.blocks[batch.block], batch.thread
             places = [(GRID_TAGS, grid, block), (tuple(reversed(THREAD_TAGS)), shape, thread)]
             for tags, counts, number in places:
                 for tag, count in zip(tags, counts, strict=True):
@@ -240,10 +240,10 @@ class _Host:
                         var = kernel.threads[tag][0]
                         env[var] = (number % count).astype(var.dtype.numpy)
                     number = number // count
-            machine = Machine(crew, memory, env, self.units, self.starts_empty, warps)
+            machine = Machine(batch, memory, env, self.units, self.starts_empty, warps)
             machine.random = self.random
             if warps:
-                Strands(machine).run(kernel.body)
+                WarpScheduler(machine).run(kernel.body)
             else:
                 machine.run(kernel.body, machine.everyone)
             self.steps += machine.steps

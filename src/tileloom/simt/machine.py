@@ -65,13 +65,13 @@ from ..tir.atomics import is_atomic
 from .approximations import Random, perturbed
 from .atomics import run_atomic
 from .conversions import to_integers
-from .crew import Array, Crew
 from .defects import KernelDefect
 from .engines import Engines
 from .indices import exact_index
 from .instructions import VALUES, run_instruction
+from .livelock import LivelockDetector
 from .memory import Access, Memory
-from .patience import Patience
+from .thread_batch import Array, ThreadBatch
 from .warps import WARP_CALLS
 
 _BINARY: dict[type, Callable[[Any, Any], Any]] = {
@@ -82,7 +82,7 @@ _BINARY: dict[type, Callable[[Any, Any], Any]] = {
 
 
 class Machine:
-    """Runs one kernel for the threads of a crew.
+    """Runs one kernel for the threads of a batch.
 
     Values are arrays over the threads that are active, [threads] or [threads, lanes] for vectors;
     or single numbers, where all threads have the same.
@@ -90,20 +90,20 @@ class Machine:
 
     def __init__(
         self,
-        crew: Crew,
+        batch: ThreadBatch,
         memory: Mapping[Var, Memory],
         env: Mapping[Var, Any],
         units: Mapping[Var, int],
         starts_empty: bool = True,
         warps: int = 0,
     ) -> None:
-        self.crew = crew
+        self.batch = batch
         self.warps = warps  # of a block, if each runs on its own
         self.memory = dict(memory)
         self.env: dict[Var, Any] = dict(env)
         self.units = units
         self.starts_empty = starts_empty
-        self.everyone = np.arange(crew.size)
+        self.everyone = np.arange(batch.size)
         self.kinds: dict[Var, DType] = {}  # of what the kernel allocates
         self.stmt: Stmt | None = None
         self.steps = 0
@@ -137,9 +137,9 @@ class Machine:
             case AttrStmt() | DeclBuffer():
                 self.run(stmt.body, lanes)
             case While():
-                patience = Patience(self, stmt)
+                detector = LivelockDetector(self, stmt)
                 while len(lanes := lanes[self.holds(stmt, stmt.condition, lanes)]):
-                    patience.check(lanes)
+                    detector.check(lanes)
                     self.run(stmt.body, lanes)
             case AssertStmt():
                 self.run(stmt.body, lanes[self.holds(stmt, stmt.condition, lanes)])
@@ -186,7 +186,7 @@ class Machine:
         if np.ndim(value) == 0:
             self.env[var] = value
             return
-        full = np.zeros((self.crew.size, *value.shape[1:]), value.dtype)
+        full = np.zeros((self.batch.size, *value.shape[1:]), value.dtype)
         before = self.env.get(var)
         if before is not None and np.shape(before) == full.shape:
             full[:] = before
@@ -201,7 +201,7 @@ class Machine:
             self._store_some(stmt, lanes, index, value)
             return
         value = np.broadcast_to(_as_rows(value, index.ndim), index.shape)
-        access = Access(self.crew, lanes, index, stmt.buffer, stmt, stmt.indices[0])
+        access = Access(self.batch, lanes, index, stmt.buffer, stmt, stmt.indices[0])
         self._of(stmt.buffer).store(access, value)
 
     def _store_some(self, stmt: BufferStore, lanes: Array, index: Array, value: Any) -> None:
@@ -212,7 +212,7 @@ class Machine:
         for k in range(index.shape[1] if index.ndim == 2 else 1):
             column = (slice(None), k) if index.ndim == 2 else slice(None)
             here = wanted[column]
-            access = Access(self.crew, lanes[here], index[column][here], stmt.buffer, stmt)
+            access = Access(self.batch, lanes[here], index[column][here], stmt.buffer, stmt)
             memory.store(access, value[column][here])
 
     def _index(self, indices: tuple[Expr, ...], lanes: Array) -> Array:
@@ -245,11 +245,11 @@ class Machine:
         shared, fragment = scope.startswith("shared"), scope.startswith("wmma.")
         if not shared and not fragment and scope != "local":
             raise UnsupportedError(f"the emulator has no {scope!r} memory in a kernel")
-        rows, row_of = self.crew.size, self.everyone
+        rows, row_of = self.batch.size, self.everyone
         if shared:
-            rows, row_of = len(self.crew.blocks), self.crew.block
+            rows, row_of = len(self.batch.blocks), self.batch.block
         elif fragment:
-            rows, row_of = len(self.crew.warp_passed), self.crew.warp
+            rows, row_of = len(self.batch.warp_passed), self.batch.warp
         self.kinds[stmt.buffer_var] = stmt.dtype
         unit = self.units.get(stmt.buffer_var, stmt.dtype.element.numpy.itemsize)
         self.memory[stmt.buffer_var] = Memory(
@@ -259,9 +259,9 @@ class Machine:
             row_of,
             starts_empty=self.starts_empty and not fragment,
             watched=shared,
-            warps=self.crew.actors if self.warps else 0,
+            warps=self.batch.actors if self.warps else 0,
         )
-        if self.crew.actors > self.crew.warps:
+        if self.batch.actors > self.batch.warps:
             self.memory[stmt.buffer_var].hide()
 
     # ------------------------------------------------------------------ values
@@ -273,7 +273,7 @@ class Machine:
                 return expr.dtype.numpy.type(expr.value)
             case Var():
                 found = self.env[expr]
-                if np.ndim(found) == 0 or len(lanes) == self.crew.size:
+                if np.ndim(found) == 0 or len(lanes) == self.batch.size:
                     return found
                 return found[lanes]
             case BufferLoad():
@@ -316,14 +316,14 @@ class Machine:
         if stmt is None:
             raise UnsupportedError("a load outside of statements")
         if expr.predicate is None:
-            access = Access(self.crew, lanes, index, expr.buffer, stmt, expr.indices[0])
+            access = Access(self.batch, lanes, index, expr.buffer, stmt, expr.indices[0])
             return memory.load(access)
         wanted = np.broadcast_to(self.value(expr.predicate, lanes), index.shape)
         result = np.zeros(index.shape, expr.buffer.dtype.element.numpy)
         for k in range(index.shape[1] if index.ndim == 2 else 1):
             at = (slice(None), k) if index.ndim == 2 else slice(None)
             here = wanted[at]
-            access = Access(self.crew, lanes[here], index[at][here], expr.buffer, stmt)
+            access = Access(self.batch, lanes[here], index[at][here], expr.buffer, stmt)
             found = memory.load(access)
             result[(here, k) if index.ndim == 2 else here] = found
         return result
@@ -390,8 +390,8 @@ class Machine:
         if is_atomic(call):
             return run_atomic(self, call, lanes)
         if call.op == "tir.memory_fence":
-            if self.crew.fences is not None and getattr(call.args[0], "value", "") != "block":
-                self.crew.fences.fence(self.crew.number[lanes])
+            if self.batch.fences is not None and getattr(call.args[0], "value", "") != "block":
+                self.batch.fences.fence(self.batch.number[lanes])
             return np.int32(0)
         together = WARP_CALLS.get(call.op)
         if together is not None:
@@ -428,9 +428,9 @@ class Machine:
         return scope.value
 
     def _barrier(self, scope: str, lanes: Array) -> None:
-        crew = self.crew
+        batch = self.batch
         by_warp = scope == "warp"
-        group, passed = (crew.warp, crew.warp_passed) if by_warp else (crew.block, crew.passed)
+        group, passed = (batch.warp, batch.warp_passed) if by_warp else (batch.block, batch.passed)
         here = np.bincount(group[lanes], minlength=len(passed))
         whole = np.bincount(group, minlength=len(passed))
         if ((here != 0) & (here != whole)).any():
@@ -439,15 +439,15 @@ class Machine:
             raise KernelDefect(
                 "divergent barrier",
                 f"{here[first]} of {whole[first]} threads reach a barrier; these do not",
-                self.stmt, crew.places(absent), self.stmt.span if self.stmt else None,
+                self.stmt, batch.places(absent), self.stmt.span if self.stmt else None,
                 hint="move the barrier out of the condition or the loop",
             )  # fmt: skip
         if by_warp:
-            crew.pass_warps(np.flatnonzero(here))
+            batch.pass_warps(np.flatnonzero(here))
         else:
             passed[here != 0] += 1
-            if crew.fences is not None:
-                crew.fences.meet(crew.blocks[here != 0])
+            if batch.fences is not None:
+                batch.fences.pass_barrier(batch.blocks[here != 0])
 
 
 def _as_rows(value: Any, rank: int) -> Any:

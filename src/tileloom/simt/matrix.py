@@ -11,9 +11,9 @@ from ..base import dtype
 from ..base.errors import UnsupportedError
 from ..expr import Call, Expr, IntImm, StringImm, Var
 from ..tir import make_buffer
-from .crew import WARP, Array
 from .defects import KernelDefect
 from .memory import Access
+from .thread_batch import WARP, Array
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -24,7 +24,7 @@ ELEMENTS = SIDE * SIDE
 
 
 def _warps(machine: Machine, lanes: Array) -> Array:
-    return np.unique(machine.crew.warp[lanes])
+    return np.unique(machine.batch.warp[lanes])
 
 
 def _shape(args: tuple[Expr, ...]) -> None:
@@ -50,7 +50,7 @@ def _tiles(machine: Machine, data: Expr, index: Expr, lanes: Array) -> tuple[Arr
         raise KernelDefect(
             "out of bounds",
             f"fragment {int(number.max())} of {data.name}, which has {table.shape[1]}",
-            machine.stmt, machine.crew.places(lanes[::WARP]),
+            machine.stmt, machine.batch.places(lanes[::WARP]),
             machine.stmt.span if machine.stmt else None,
         )  # fmt: skip
     return table, (_warps(machine, lanes), number)
@@ -75,7 +75,7 @@ def _memory(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> tuple[Any
     memory = machine.memory[data]
     start = np.broadcast_to(machine.value(offset, lanes), lanes.shape).astype(np.int64)
     step = np.broadcast_to(machine.value(stride, lanes), lanes.shape).astype(np.int64)
-    element = (machine.crew.thread[lanes] % WARP)[:, None] * 8 + np.arange(8)
+    element = (machine.batch.thread[lanes] % WARP)[:, None] * 8 + np.arange(8)
     row, column = np.divmod(element, SIDE)
     if layout.value == "col_major":
         row, column = column, row
@@ -90,7 +90,7 @@ def _load(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
     memory, buffer, where, element = _memory(machine, (pointer, stride, layout), lanes)
     if machine.stmt is None:
         return
-    found = memory.load(Access(machine.crew, lanes, where, buffer, machine.stmt))
+    found = memory.load(Access(machine.batch, lanes, where, buffer, machine.stmt))
     tiles = np.zeros((len(lanes) // WARP, ELEMENTS), found.dtype)
     tiles[np.arange(len(lanes))[:, None] // WARP, element] = found
     table[place] = tiles.reshape(-1, SIDE, SIDE)
@@ -105,7 +105,7 @@ def _store(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
         return
     tiles = table[place].reshape(-1, ELEMENTS)
     value = tiles[np.arange(len(lanes))[:, None] // WARP, element]
-    memory.store(Access(machine.crew, lanes, where, buffer, machine.stmt), value)
+    memory.store(Access(machine.batch, lanes, where, buffer, machine.stmt), value)
 
 
 def _multiply(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:

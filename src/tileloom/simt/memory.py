@@ -12,10 +12,10 @@ import numpy as np
 from ..base import DType
 from ..expr import Expr, Ramp, modular_set
 from ..tir import Buffer, Stmt
-from .crew import Array, Crew
+from .access_history import AccessHistory, access_history
 from .defects import KernelDefect
 from .fences import word_of
-from .touches import Touches, touches
+from .thread_batch import Array, ThreadBatch
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Access:
             as they provably begin at multiples; without it, all of them.
     """
 
-    crew: Crew
+    batch: ThreadBatch
     lanes: Array
     index: Array
     buffer: Buffer
@@ -45,7 +45,7 @@ class Access:
 
     def defect(self, kind: str, what: str, rows: Array, hint: str | None = None) -> KernelDefect:
         """A defect of the threads in these rows of the access."""
-        places = self.crew.places(np.unique(self.lanes[rows]))
+        places = self.batch.places(np.unique(self.lanes[rows]))
         return KernelDefect(kind, what, self.stmt, places, self.stmt.span, hint)
 
 
@@ -87,11 +87,11 @@ class Memory:
         self.unfenced: Array | None = None  # by cell: the thread that wrote it, unseen by engines
         self.warps = warps
         self.timed = timed
-        self.writes = touches(cells, warps, timed) if watched else None
-        self.reads = touches(cells, warps, timed) if watched else None
+        self.writes = access_history(cells, warps, timed) if watched else None
+        self.reads = access_history(cells, warps, timed) if watched else None
         self.lent: Array | None = None  # by cell: how many copies under way read it
         self.loans: list[tuple[Array, Array, Array]] = []  # cells, threads, groups of copies
-        self.changes: Touches | None = None  # atomic calls; made when there is one
+        self.changes: AccessHistory | None = None  # atomic calls; made when there is one
 
     # ------------------------------------------------------------------ places
 
@@ -150,7 +150,7 @@ class Memory:
             who, flat = _flat(access.lanes, cells)
             self._check(access, self.writes, who, flat, ("reads", "writes"))
             self._check(access, self.changes, who, flat, ("reads", "changes"))
-            self.reads.note(access.crew, who, flat)
+            self.reads.note(access.batch, who, flat)
         return np.asarray(self._view(access.buffer.dtype)[self._rows(access), access.index])
 
     def store(self, access: Access, value: Any) -> None:
@@ -162,7 +162,7 @@ class Memory:
             self._check(access, self.writes, who, flat, ("writes", "writes"))
             self._check(access, self.reads, who, flat, ("writes", "reads"))
             self._check(access, self.changes, who, flat, ("writes", "changes"))
-            self.writes.note(access.crew, who, flat)
+            self.writes.note(access.batch, who, flat)
             self._check(access, self.writes, who, flat, ("writes", "writes"))  # each other
         self._check_lent(access, cells)
         if self.written is not None:
@@ -240,13 +240,13 @@ class Memory:
             if changes:
                 self._check(access, self.reads, who, flat, (word, "reads"))
             if self.changes is None:
-                self.changes = touches(len(self.data) * self.units, self.warps, self.timed)
-            self.changes.note(access.crew, who, flat)
+                self.changes = access_history(len(self.data) * self.units, self.warps, self.timed)
+            self.changes.note(access.batch, who, flat)
         if changes:
             self._check_lent(access, cells)
-        if self.timed and access.crew.fences is not None:
+        if self.timed and access.batch.fences is not None:
             called = [word_of(self, cell) for cell in cells[:, 0].tolist()]
-            access.crew.fences.change(access.crew.number[access.lanes], called, order, changes)
+            access.batch.fences.change(access.batch.number[access.lanes], called, order, changes)
         table = self._view(access.buffer.dtype)
         row = np.zeros(1, np.int64) if self.row_of is None else self.row_of[access.lanes]
         places, where = np.unique(row * table.shape[1] + access.index, return_inverse=True)
@@ -273,7 +273,7 @@ class Memory:
     def _check(
         self,
         access: Access,
-        others: Touches | None,
+        others: AccessHistory | None,
         who: Array,
         cells: Array,
         words: tuple[str, str],
@@ -281,19 +281,19 @@ class Memory:
         """Refuse a race: between what these threads do and what others did."""
         if others is None:
             return
-        clashes = others.clashes(access.crew, who, cells)
-        if others is self.changes and clashes.any() and access.crew.fences is not None:
-            those = [word_of(self, cell) for cell in cells[clashes].tolist()]
-            last = access.crew.fences.last(access.crew.number[who[clashes]], those)
-            clashes[clashes] = ~last
-        if not clashes.any():
+        conflicts = others.conflicts(access.batch, who, cells)
+        if others is self.changes and conflicts.any() and access.batch.fences is not None:
+            those = [word_of(self, cell) for cell in cells[conflicts].tolist()]
+            last = access.batch.fences.last(access.batch.number[who[conflicts]], those)
+            conflicts[conflicts] = ~last
+        if not conflicts.any():
             return
-        at = int(np.nonzero(clashes)[0][0])
+        at = int(np.nonzero(conflicts)[0][0])
         size = access.buffer.dtype.element.numpy.itemsize
         element = int(cells[at]) % self.units * self.unit // size
         places = [
-            *access.crew.places(who[at : at + 1]),
-            access.crew.place_of(others.number[cells[at]]),
+            *access.batch.places(who[at : at + 1]),
+            access.batch.place_of(others.number[cells[at]]),
         ]
         raise KernelDefect(
             "race",
@@ -331,9 +331,9 @@ class Memory:
                 f"{access.buffer.name}[{access.vectors[row[0], 0]}] is copied into by two threads"
             )
             raise access.defect("race", what, row)
-        self.group[flat] = access.crew.committed[who] if group is None else group
+        self.group[flat] = access.batch.committed[who] if group is None else group
         if group is not None and self.writes is not None:
-            self.writes.note(access.crew, who, flat)
+            self.writes.note(access.batch, who, flat)
         if self.written is not None:
             self.written[flat] = True
         self._view(access.buffer.dtype)[self._rows(access), access.index] = value
@@ -344,7 +344,7 @@ class Memory:
             self.lent = np.zeros(len(self.data) * self.units, np.int32)
         who, flat = _flat(access.lanes, self.cells(access))
         np.add.at(self.lent, flat, 1)
-        self.loans.append((flat, who, access.crew.committed[who]))
+        self.loans.append((flat, who, access.batch.committed[who]))
 
     def give_back(self, lanes: Array | None = None, finished: Array | None = None) -> None:
         """Copies of these threads' groups below `finished` have read; without, all copies have."""
@@ -369,7 +369,7 @@ class Memory:
             hint = "wait for the group of the copy before"
             raise access.defect("missing wait", f"{access.buffer.name} {what}", early, hint)
 
-    def arrive(self, crew: Crew, lanes: Array, finished: Array) -> None:
+    def arrive(self, batch: ThreadBatch, lanes: Array, finished: Array) -> None:
         """Copies of these threads' groups below `finished` are there."""
         if self.loans:
             self.give_back(lanes, np.broadcast_to(finished, lanes.shape))
@@ -377,13 +377,13 @@ class Memory:
             return
         flat = np.nonzero(self.arriving)[0]
         who = self.arriving[flat] - 1
-        limit = np.full(crew.size, -1)
+        limit = np.full(batch.size, -1)
         limit[lanes] = finished
         there = self.group[flat] < limit[who]
         flat, who = flat[there], who[there]
         self.arriving[flat] = 0
         if self.writes is not None:
-            self.writes.note(crew, who, flat)
+            self.writes.note(batch, who, flat)
 
     @property
     def watched(self) -> bool:

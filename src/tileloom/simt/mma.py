@@ -12,8 +12,8 @@ from ..base import dtype
 from ..base.errors import UnsupportedError
 from ..base.matrix_units import Fragment, GroupProduct, Product, element, find_mma
 from ..expr import Expr, IntImm, StringImm
-from .crew import WARP, Array
 from .pointers import Place, place, scope_of
+from .thread_batch import WARP, Array
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -40,7 +40,7 @@ def load_matrix(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
         raise UnsupportedError("ldmatrix turns tiles of 16-bit elements, not of bytes")
     if not scope_of(source.data).startswith("shared"):
         raise UnsupportedError(f"ldmatrix reads shared memory, which {source.data.name!r} is not")
-    lane = machine.crew.thread[lanes] % WARP
+    lane = machine.batch.thread[lanes] % WARP
     telling = source.some(np.nonzero(lane < 8 * count)[0])
     rows = telling.load(_ROW).reshape(-1, count, 8, _ROW)
     halves = rows.view(np.uint16)  # [warps, matrices, rows, columns]

@@ -11,9 +11,9 @@ from ..base import DType, dtype
 from ..base.errors import UnsupportedError
 from ..expr import Call, Expr, Var
 from ..tir import Buffer, BufferLoad, make_buffer
-from .crew import Array
 from .defects import KernelDefect
 from .memory import Access, Memory
+from .thread_batch import Array
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -85,7 +85,7 @@ class Place:
         """Bytes that each thread holds from here on, [threads, bytes]: of no alignment."""
         first = self._same_for_all(count)
         if first is not None:
-            whole = len(self.lanes) == self.machine.crew.size
+            whole = len(self.lanes) == self.machine.batch.size
             found = self.memory.own(slice(None) if whole else self.lanes, first, count)
             if found is not None:
                 return found
@@ -98,7 +98,7 @@ class Place:
         if first is None:
             self.each(count).put(given)
             return
-        whole = len(self.lanes) == self.machine.crew.size
+        whole = len(self.lanes) == self.machine.batch.size
         self.memory.keep(slice(None) if whole else self.lanes, first, given)
 
     def _same_for_all(self, count: int) -> int | None:
@@ -126,7 +126,7 @@ class Place:
     def defect(self, kind: str, what: str, rows: Array, hint: str | None = None) -> KernelDefect:
         """A defect of the threads in these rows."""
         stmt = self.machine.stmt
-        places = self.machine.crew.places(self.lanes[rows])
+        places = self.machine.batch.places(self.lanes[rows])
         return KernelDefect(kind, what, stmt, places, stmt.span if stmt else None, hint)
 
     def _access(self, count: int) -> Access:
@@ -134,7 +134,7 @@ class Place:
         if stmt is None:
             raise UnsupportedError("an instruction outside of statements")
         index = self.index[:, None] + np.arange(count)
-        return Access(self.machine.crew, self.lanes, index, self.buffer, stmt)
+        return Access(self.machine.batch, self.lanes, index, self.buffer, stmt)
 
 
 class Elements(Place):
@@ -146,7 +146,7 @@ class Elements(Place):
         stmt = self.machine.stmt
         if stmt is None:
             raise UnsupportedError("an instruction outside of statements")
-        return Access(self.machine.crew, self.lanes, self.index, self.buffer, stmt)
+        return Access(self.machine.batch, self.lanes, self.index, self.buffer, stmt)
 
     def take(self) -> Array:
         """Their bytes."""

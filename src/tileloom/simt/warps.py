@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..expr import Call
-from .crew import WARP, Array
 from .defects import KernelDefect
+from .thread_batch import WARP, Array
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -19,7 +19,7 @@ _ONE = np.uint32(1)
 
 
 def _lane(machine: Machine, lanes: Array) -> Array:
-    return (machine.crew.thread[lanes] % WARP).astype(np.uint32)
+    return (machine.batch.thread[lanes] % WARP).astype(np.uint32)
 
 
 def _together(bits: Array, group: Array, groups: int) -> Array:
@@ -40,11 +40,11 @@ class _Party:
     """
 
     def __init__(self, machine: Machine, call: Call, lanes: Array) -> None:
-        crew = machine.crew
-        warp = crew.warp[lanes]
+        batch = machine.batch
+        warp = batch.warp[lanes]
         given = np.broadcast_to(machine.value(call.args[0], lanes), lanes.shape).astype(np.uint32)
         self.bit = _ONE << _lane(machine, lanes)
-        there = np.minimum(crew.threads - warp % crew.warps * WARP, WARP).astype(np.uint64)
+        there = np.minimum(batch.threads - warp % batch.warps * WARP, WARP).astype(np.uint64)
         exists = ((np.uint64(1) << there) - np.uint64(1)).astype(np.uint32)
         self.mask = given & exists
         _, self.group = np.unique(
@@ -60,7 +60,7 @@ class _Party:
                 "divergent warp",
                 f"{call.op.removeprefix('tir.')} names lanes {self.mask[k]:#010x} of a warp, and "
                 f"lanes {present[k]:#010x} come to it together",
-                machine.stmt, crew.places(lanes[bad]), machine.stmt.span if machine.stmt else None,
+                machine.stmt, batch.places(lanes[bad]), machine.stmt.span if machine.stmt else None,
                 hint="name the lanes that run the call, and move it out of conditions between them",
             )  # fmt: skip
 
@@ -113,14 +113,14 @@ def _elect(machine: Machine, call: Call, lanes: Array) -> Any:
 
 
 def _active(machine: Machine, call: Call, lanes: Array) -> Any:
-    warp = machine.crew.warp[lanes]
+    warp = machine.batch.warp[lanes]
     bits = _ONE << _lane(machine, lanes)
-    return _together(bits, warp, len(machine.crew.warp_passed))[warp]
+    return _together(bits, warp, len(machine.batch.warp_passed))[warp]
 
 
 def _sync_warp(machine: Machine, call: Call, lanes: Array) -> Any:
     _Party(machine, call, lanes)
-    machine.crew.pass_warps(np.unique(machine.crew.warp[lanes]))
+    machine.batch.pass_warps(np.unique(machine.batch.warp[lanes]))
     return np.int32(0)
 
 
@@ -134,12 +134,12 @@ def _lane_mask(below: Callable[[Array, Array], Array]) -> Callable[[Machine, Cal
 
 
 def _shuffled(machine: Machine, call: Call, lanes: Array) -> Any:
-    crew = machine.crew
+    batch = machine.batch
     mode = _SHUFFLES[call.op.removeprefix("tir.tvm_warp_shuffle")]
-    if len(lanes) < crew.size:
+    if len(lanes) < batch.size:
         _Party(machine, call, lanes)  # all whom the mask names
     _, value, amount, width, *_ = (machine.value(arg, lanes) for arg in call.args)
-    lane = crew.thread[lanes] % WARP
+    lane = batch.thread[lanes] % WARP
     start = lane // width * width
     if mode == "idx":
         source = start + amount % width
@@ -149,18 +149,18 @@ def _shuffled(machine: Machine, call: Call, lanes: Array) -> Any:
         source = lane - amount if mode == "up" else lane + amount
     inside = (source >= start) & (source < start + width)
     source = np.where(inside, source, lane)
-    place = np.full(crew.size, -1)
+    place = np.full(batch.size, -1)
     place[lanes] = np.arange(len(lanes))
-    thread = crew.thread[lanes] - lane + source
-    at = lanes - crew.thread[lanes] + thread
-    there = thread < crew.threads
+    thread = batch.thread[lanes] - lane + source
+    at = lanes - batch.thread[lanes] + thread
+    there = thread < batch.threads
     found = np.where(there, place[np.where(there, at, 0)], -1)
     if (found < 0).any():
         lost = lanes[found < 0]
         raise KernelDefect(
             "divergent shuffle",
             "a thread asks for the value of one that takes no part",
-            machine.stmt, crew.places(lost), machine.stmt.span if machine.stmt else None,
+            machine.stmt, batch.places(lost), machine.stmt.span if machine.stmt else None,
         )  # fmt: skip
     return np.broadcast_to(value, lanes.shape)[found]
 

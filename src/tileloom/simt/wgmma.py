@@ -12,9 +12,9 @@ from ..base.errors import UnsupportedError
 from ..base.matrix_units import GroupProduct, element, find_wgmma
 from ..base.tensor_map import TileLayout, swizzled
 from ..expr import Call, Expr, IntImm, StringImm
-from .crew import WARP, Array
 from .mma import fragment_places, multiplied, scatter_values, tiles_of
 from .pointers import Place, place, scope_of
+from .thread_batch import WARP, Array
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -100,12 +100,12 @@ def multiply(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
     transposes = [bool(_constant(arg)) for arg in args[10:]] or [False, False]
     if any(transposes) and not product.may_transpose:
         raise UnsupportedError(f"factors of {product.a_type} lie along k in shared memory")
-    crew = machine.crew
-    for warp in np.unique(crew.warp[lanes]):
-        if warp // _GROUP * _GROUP + _GROUP > crew.warps:
+    batch = machine.batch
+    for warp in np.unique(batch.warp[lanes]):
+        if warp // _GROUP * _GROUP + _GROUP > batch.warps:
             what = f"wgmma takes {_GROUP} warps, and the last of the block are fewer"
             raise machine.engines.defect("divergent warp", what, lanes)
-        _by_warp(machine, product, args, lanes[crew.warp[lanes] == warp], int(warp), transposes)
+        _by_warp(machine, product, args, lanes[batch.warp[lanes] == warp], int(warp), transposes)
 
 
 def _by_warp(
@@ -116,10 +116,10 @@ def _by_warp(
     warp: int,
     transposes: list[bool],
 ) -> None:
-    engines, crew = machine.engines, machine.crew
-    actor = crew.multiplier(warp)
-    crew.learn(actor, crew.release(warp))
-    with crew.acting(lanes, actor):
+    engines, batch = machine.engines, machine.batch
+    actor = batch.multiplier(warp)
+    batch.learn(actor, batch.release(warp))
+    with batch.acting(lanes, actor):
         b = _factor(machine, product, product.b_type, args[6], lanes, transposes[1], 0, product.n)
         if not args[4].dtype.is_handle:
             first = warp % _GROUP * _ROWS
@@ -189,20 +189,20 @@ def _fence(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
 
 
 def _commit(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
-    crew = machine.crew
-    for warp in np.unique(crew.warp[lanes]):
-        machine.engines.commit(machine.engines.products, int(warp), crew.multiplier(int(warp)))
+    batch = machine.batch
+    for warp in np.unique(batch.warp[lanes]):
+        machine.engines.commit(machine.engines.products, int(warp), batch.multiplier(int(warp)))
 
 
 def _wait(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
-    crew, engines = machine.crew, machine.engines
+    batch, engines = machine.batch, machine.engines
     left = int(_constant(args[0]))
-    for warp in np.unique(crew.warp[lanes]):
+    for warp in np.unique(batch.warp[lanes]):
         through = engines.wait_group(engines.products, int(warp), left, int(warp))
-        some = lanes[crew.warp[lanes] == warp]
+        some = lanes[batch.warp[lanes] == warp]
         for memory in machine.memory.values():
             if not memory.watched:
-                memory.arrive(crew, some, np.full(len(some), through))
+                memory.arrive(batch, some, np.full(len(some), through))
 
 
 HANDLERS: dict[str, Callable[[Machine, tuple[Expr, ...], Array], None]] = {

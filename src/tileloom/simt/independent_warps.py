@@ -1,11 +1,11 @@
 """Warps that run each on their own, and wait for each other at numbered barriers.
 
-A kernel whose warps meet at barriers in different places cannot be run in lockstep: a producer
-waits for a consumer that has not begun. Here every warp of one block is a strand, a generator that
-yields where it waits. A strand runs until it waits; when none can go on, they wait for each other.
+A kernel whose warps reach barriers in different places cannot be run in lockstep: a producer
+waits for a consumer that has not begun. Here every warp of one block is a generator that
+yields where it waits. It runs until it waits; when none can go on, they wait for each other.
 
 Who has seen what is kept as vector clocks, warp by warp: a barrier hands on what those who came
-had seen. `ClockedTouches` find races by them.
+had seen. `ClockedHistory` finds races by them.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from ..tir import (
     collect,
     pre_order,
 )
-from .crew import WARP, Array
 from .defects import KernelDefect
 from .engines import Waiting
+from .thread_batch import WARP, Array
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -45,7 +45,7 @@ Ready = Callable[[], bool]
 _SYNC, _WAIT = "tir.tvm_storage_sync", "tir.ptx_mbarrier_wait"
 
 
-def needs_strands(body: Stmt) -> bool:
+def needs_independent_warps(body: Stmt) -> bool:
     """Whether warps of the kernel may wait for each other in different places."""
     calls = (node.value for node in collect(body, Evaluate))
     return any(isinstance(call, Call) and call.op in NAMED_BARRIERS for call in calls) or (
@@ -69,28 +69,28 @@ def _waits(stmt: Evaluate) -> bool:
 
 
 @dataclass
-class _Meeting:
+class _Barrier:
     """One of a block's barriers.
 
     Attributes:
         expected: threads that it waits for, said by the first to come.
         arrived: threads that have come, whole warps.
         seen: what they had seen, of every warp.
-        turn: how often it has been complete.
+        phase: how often it has been complete.
         warps: those that have come.
-        done: what those who came had seen, by turn.
+        done: what those who came had seen, by phase.
     """
 
     expected: int = 0
     arrived: int = 0
     seen: Array | None = None
-    turn: int = 0
+    phase: int = 0
     warps: set[int] = field(default_factory=set)
     done: dict[int, Array] = field(default_factory=dict)
 
 
 @dataclass
-class _Strand:
+class _Warp:
     steps: Iterator[Ready]
     lanes: Array
     env: dict[Any, Any]
@@ -98,12 +98,12 @@ class _Strand:
     stmt: Stmt | None = None
 
 
-class Strands:
+class WarpScheduler:
     """Runs a kernel for one block, warp by warp."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self.meetings: dict[int, _Meeting] = {}
+        self.barriers: dict[int, _Barrier] = {}
         self.waiting: set[Stmt] = set()
 
     def run(self, body: Stmt) -> None:
@@ -112,52 +112,52 @@ class Strands:
         Raises:
             KernelDefect: warps wait for others that do not come.
         """
-        machine, crew = self.machine, self.machine.crew
+        machine, batch = self.machine, self.machine.batch
         for stmt in pre_order(body):
             if any(_waits(node) for node in collect(stmt, Evaluate)):
                 self.waiting.add(stmt)
         live = []
-        for warp in range(crew.warps):
-            lanes = np.flatnonzero(crew.warp == warp)
-            live.append(_Strand(self._steps(body, lanes), lanes, dict(machine.env)))
+        for warp in range(batch.warps):
+            lanes = np.flatnonzero(batch.warp == warp)
+            live.append(_Warp(self._steps(body, lanes), lanes, dict(machine.env)))
         while live:
-            able = [strand for strand in live if strand.ready is None or strand.ready()]
+            able = [running for running in live if running.ready is None or running.ready()]
             if not able:
                 if machine.engines.advance():
                     continue
                 self._stuck(live)
-            for strand in able:
-                machine.env = strand.env
+            for running in able:
+                machine.env = running.env
                 try:
-                    strand.ready, strand.stmt = next(strand.steps), machine.stmt
+                    running.ready, running.stmt = next(running.steps), machine.stmt
                 except StopIteration:
-                    live.remove(strand)
+                    live.remove(running)
         machine.engines.finish()
 
-    def _stuck(self, live: list[_Strand]) -> None:
+    def _stuck(self, live: list[_Warp]) -> None:
         """Say who waits for whom."""
-        for strand in live:
-            if isinstance(strand.ready, Waiting):
-                self._never(strand, strand.ready)
+        for running in live:
+            if isinstance(running.ready, Waiting):
+                self._never(running, running.ready)
         first = live[0]
-        open_ = [f"{m.arrived} of {m.expected}" for m in self.meetings.values() if m.arrived]
-        number = next((n for n, m in self.meetings.items() if m.arrived), 0)
+        open_ = [f"{m.arrived} of {m.expected}" for m in self.barriers.values() if m.arrived]
+        number = next((n for n, m in self.barriers.items() if m.arrived), 0)
         raise KernelDefect(
             "divergent barrier",
             f"{open_[0] if open_ else 'no'} threads reach barrier {number}, and the rest never do",
             first.stmt,
-            self.machine.crew.places(np.concatenate([strand.lanes for strand in live])),
+            self.machine.batch.places(np.concatenate([running.lanes for running in live])),
             first.stmt.span if first.stmt else None,
             hint="count the threads that come to the barrier, and in which order",
         )
 
-    def _never(self, strand: _Strand, waiting: Waiting) -> None:
+    def _never(self, running: _Warp, waiting: Waiting) -> None:
         raise KernelDefect(
             "deadlock",
             f"a warp waits for parity {waiting.parity}; {waiting.reason()}, and nobody can go on",
-            strand.stmt,
-            self.machine.crew.places(strand.lanes),
-            strand.stmt.span if strand.stmt else None,
+            running.stmt,
+            self.machine.batch.places(running.lanes),
+            running.stmt.span if running.stmt else None,
             hint="count the arrivals and the bytes of a phase, and look at the parity",
         )
 
@@ -197,60 +197,60 @@ class Strands:
                 yield from machine.engines.wait(call.args[0], call.args[1], lanes)
             case Evaluate(value=Call() as call):
                 machine.stmt = stmt
-                yield from self._meet(call, lanes)
+                yield from self._reach_barrier(call, lanes)
             case _:
                 raise UnsupportedError(f"no warp can wait inside of {type(stmt).__name__}")
 
-    def _meet(self, call: Call, lanes: Array) -> Iterator[Ready]:
-        crew = self.machine.crew
+    def _reach_barrier(self, call: Call, lanes: Array) -> Iterator[Ready]:
+        batch = self.machine.batch
         if call.op == _SYNC:
             self.machine.check_scope(call.args[0])
-            number, count = 0, crew.warps * WARP
+            number, count = 0, batch.warps * WARP
         else:
             number, count = (self._same(arg, lanes) for arg in call.args)
-        warp = int(crew.warp[lanes[0]])
-        whole = np.flatnonzero(crew.warp == warp)
+        warp = int(batch.warp[lanes[0]])
+        whole = np.flatnonzero(batch.warp == warp)
         if len(lanes) != len(whole):
             self._defect(
                 f"{len(lanes)} of {len(whole)} threads of a warp reach a barrier; these do not",
                 np.setdiff1d(whole, lanes),
             )
-        meeting = self.meetings.setdefault(number, _Meeting())
-        turn = self._arrive(meeting, number, count, warp, lanes)
+        barrier = self.barriers.setdefault(number, _Barrier())
+        phase = self._arrive(barrier, number, count, warp, lanes)
         if call.op == "tir.barrier_arrive":
             return
-        while meeting.turn < turn:
-            yield lambda: meeting.turn >= turn
-        crew.learn(warp, meeting.done[turn])
+        while barrier.phase < phase:
+            yield lambda: barrier.phase >= phase
+        batch.learn(warp, barrier.done[phase])
 
-    def _arrive(self, meeting: _Meeting, number: int, count: int, warp: int, lanes: Array) -> int:
-        """Count a warp in; the turn that it belongs to."""
-        if meeting.arrived and meeting.expected != count:
+    def _arrive(self, barrier: _Barrier, number: int, count: int, warp: int, lanes: Array) -> int:
+        """Count a warp in; the phase that it belongs to."""
+        if barrier.arrived and barrier.expected != count:
             self._defect(
-                f"barrier {number} is for {count} threads here and {meeting.expected} elsewhere",
+                f"barrier {number} is for {count} threads here and {barrier.expected} elsewhere",
                 lanes,
             )
         if count <= 0 or count % WARP or not 0 <= number < 16:
             self._defect(f"there is no barrier {number} of {count} threads", lanes)
-        if warp in meeting.warps:
+        if warp in barrier.warps:
             self._defect(
                 f"a warp comes to barrier {number} again before all {count} threads have come: it "
                 "is counted twice",
                 lanes,
             )
-        meeting.warps.add(warp)
-        crew = self.machine.crew
-        known = crew.release(warp)
-        meeting.seen = known if meeting.seen is None else np.maximum(meeting.seen, known)
-        meeting.expected, turn = count, meeting.turn + 1
-        meeting.arrived += WARP
-        if meeting.arrived == count:
-            meeting.done[turn] = meeting.seen
-            meeting.turn, meeting.arrived, meeting.seen = turn, 0, None
-            meeting.warps.clear()
-            if number == 0 and crew.fences is not None:
-                crew.fences.meet(crew.blocks)
-        return turn
+        barrier.warps.add(warp)
+        batch = self.machine.batch
+        known = batch.release(warp)
+        barrier.seen = known if barrier.seen is None else np.maximum(barrier.seen, known)
+        barrier.expected, phase = count, barrier.phase + 1
+        barrier.arrived += WARP
+        if barrier.arrived == count:
+            barrier.done[phase] = barrier.seen
+            barrier.phase, barrier.arrived, barrier.seen = phase, 0, None
+            barrier.warps.clear()
+            if number == 0 and batch.fences is not None:
+                batch.fences.pass_barrier(batch.blocks)
+        return phase
 
     def _same(self, arg: Any, lanes: Array) -> int:
         values = np.unique(np.asarray(self.machine.value(arg, lanes)))
@@ -259,5 +259,5 @@ class Strands:
         return int(values[0])
 
     def _defect(self, what: str, lanes: Array) -> None:
-        stmt, places = self.machine.stmt, self.machine.crew.places(lanes)
+        stmt, places = self.machine.stmt, self.machine.batch.places(lanes)
         raise KernelDefect("divergent barrier", what, stmt, places, stmt.span if stmt else None)

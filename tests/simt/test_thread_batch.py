@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tileloom.simt.crew import Crew
 from tileloom.simt.fences import Fences
+from tileloom.simt.thread_batch import ThreadBatch
 
 
 def array(*values: int) -> Any:
@@ -16,13 +16,13 @@ def array(*values: int) -> Any:
 
 
 def test_numbers() -> None:
-    crew = Crew(40, array(3, 7))
-    assert (crew.size, crew.warps, crew.actors) == (80, 2, 2)
-    assert crew.number[[0, 39, 40, 79]].tolist() == [121, 160, 281, 320]
-    assert crew.warp[[0, 31, 32, 39, 40, 72]].tolist() == [0, 0, 1, 1, 2, 3]
-    assert crew.places(array(33, 41)) == [(3, 33), (7, 1)]
-    assert [crew.place_of(n) for n in (1, 40, 41, 121)] == [(0, 0), (0, 39), (1, 0), (3, 0)]
-    engines = Crew(40, array(0), engines=True)
+    batch = ThreadBatch(40, array(3, 7))
+    assert (batch.size, batch.warps, batch.actors) == (80, 2, 2)
+    assert batch.number[[0, 39, 40, 79]].tolist() == [121, 160, 281, 320]
+    assert batch.warp[[0, 31, 32, 39, 40, 72]].tolist() == [0, 0, 1, 1, 2, 3]
+    assert batch.places(array(33, 41)) == [(3, 33), (7, 1)]
+    assert [batch.place_of(n) for n in (1, 40, 41, 121)] == [(0, 0), (0, 39), (1, 0), (3, 0)]
+    engines = ThreadBatch(40, array(0), engines=True)
     assert (engines.actors, engines.copier) == (5, 2)
     assert [engines.multiplier(warp) for warp in (0, 1)] == [3, 4]
 
@@ -32,28 +32,28 @@ def test_numbers() -> None:
     [(1, 32, 1), (1, 33, 2), (33, 64, 1), (32, 33, 2), (64, 65, 3), (1, 129, 3), (66, 70, 1)],
 )
 def test_how_far_threads_are_apart(one: int, other: int, far: int) -> None:
-    crew = Crew(64, array(0, 1, 2))
-    assert crew.relation(array(one, other), array(other, one)).tolist() == [far, far]
+    batch = ThreadBatch(64, array(0, 1, 2))
+    assert batch.relation(array(one, other), array(other, one)).tolist() == [far, far]
 
 
 def test_barriers_between() -> None:
-    crew = Crew(64, array(4, 5))
-    crew.passed[:], crew.warp_passed[:] = [1, 0], [0, 2, 0, 0]
+    batch = ThreadBatch(64, array(4, 5))
+    batch.passed[:], batch.warp_passed[:] = [1, 0], [0, 2, 0, 0]
     others = array(4 * 64 + 1, 4 * 64 + 40, 4 * 64 + 40, 5 * 64 + 1, 1)
     lanes = array(0, 40, 0, 64, 0)
     zero = np.zeros(5, int)
-    by_block, by_warp = crew.since(lanes, others, zero, zero)
+    by_block, by_warp = batch.since(lanes, others, zero, zero)
     assert by_block.tolist() == [True, True, True, False, False]
     assert by_warp.tolist() == [False, True, False, False, False]
-    by_block, by_warp = crew.since(lanes, others, zero + 1, zero + 2)
+    by_block, by_warp = batch.since(lanes, others, zero + 1, zero + 2)
     assert not by_block.any() and not by_warp.any()
 
 
 def test_warps_meet() -> None:
-    alone, several = Crew(64, array(0)), Crew(64, array(0, 1))
-    for crew, now in ((alone, 3), (several, 1)):
-        crew.pass_warps(array(0, 1))
-        assert crew.warp_passed[:2].tolist() == [1, 1] and crew.now == now
+    alone, several = ThreadBatch(64, array(0)), ThreadBatch(64, array(0, 1))
+    for batch, now in ((alone, 3), (several, 1)):
+        batch.pass_warps(array(0, 1))
+        assert batch.warp_passed[:2].tolist() == [1, 1] and batch.now == now
     assert alone.seen.diagonal().tolist() == [2, 3]
     alone.learn(1, alone.release(0))
     assert alone.seen[1].tolist() == [4, 3]
@@ -68,7 +68,7 @@ def released(order: str = "relaxed", fence: bool = True, meet: bool = False) -> 
     """Two blocks of two threads; thread 1 (or its block) wrote at time 1, and changes a word."""
     found = Fences(2, 2)
     if meet:
-        found.meet(array(0))
+        found.pass_barrier(array(0))
     if fence:
         found.fence(array(1))
     found.change(array(1), [WORD], order, changes=True)
@@ -105,9 +105,9 @@ def test_release_and_acquire(order: str, fence: bool, found: str, then: bool, kn
 def test_a_barrier_tells_the_whole_block() -> None:
     fences = released()
     fences.change(array(3), [WORD], "relaxed", changes=False)
-    fences.meet(array(0))  # of the other block
+    fences.pass_barrier(array(0))  # of the other block
     assert not knows(fences, 3)
-    fences.meet(array(1))
+    fences.pass_barrier(array(1))
     assert knows(fences, 3) and knows(fences, 4)
 
 

@@ -10,7 +10,7 @@ import pytest
 from tileloom.base.errors import UnsupportedError
 from tileloom.script import parse
 from tileloom.simt import KernelDefect, run_kernels
-from tileloom.simt.strands import needs_strands, uses_engines
+from tileloom.simt.independent_warps import needs_independent_warps, uses_engines
 
 KERNEL = """
 @T.prim_func
@@ -180,7 +180,7 @@ def test_steps_are_counted_as_in_lockstep() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "strands", "engines"),
+    ("line", "independent", "engines"),
     [
         ("A[t] = 1", False, False),
         ("T.tvm_storage_sync('shared')", False, False),
@@ -190,7 +190,7 @@ def test_steps_are_counted_as_in_lockstep() -> None:
         ("T.ptx_cp_async(S.data, 0, A.data, 0, 4)", False, False),
     ],
 )
-def test_which_kernels_need_it(line: str, strands: bool, engines: bool) -> None:
+def test_which_kernels_need_it(line: str, independent: bool, engines: bool) -> None:
     text = KERNEL.replace("THREADS", "64").replace("BLOCKS", "1").replace("LINES", line)
     body = parse(text).body
-    assert (needs_strands(body), uses_engines(body)) == (strands, engines)
+    assert (needs_independent_warps(body), uses_engines(body)) == (independent, engines)

@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 WARP = 32
 
 
-class Crew:
+class ThreadBatch:
     """Threads by number, and how many barriers their blocks and warps have passed.
 
     Attributes:

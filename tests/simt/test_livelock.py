@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tileloom.script import parse
-from tileloom.simt import KernelDefect, patience, run_kernels
+from tileloom.simt import KernelDefect, livelock, run_kernels
 
 
 @pytest.fixture(autouse=True)
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "_EVERY", 8)
+    monkeypatch.setattr(livelock, "_EVERY", 8)
 
 
 KERNEL = """

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..tir import While
-from .crew import Array
 from .defects import KernelDefect
+from .thread_batch import Array
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _EVERY = 256  # iterations between two looks
 
 
-class Patience:
+class LivelockDetector:
     """Watches one run of a loop: if nothing at all has changed between two looks, nothing will.
 
     The emulator runs the threads of several blocks in lockstep, so that those who could end the
@@ -46,7 +46,7 @@ class Patience:
             raise KernelDefect(
                 "hang",
                 "threads wait in a loop, and nobody changes what they wait for",
-                self.stmt, machine.crew.places(lanes), self.stmt.span,
+                self.stmt, machine.batch.places(lanes), self.stmt.span,
                 hint="threads that run together cannot wait for each other in a loop",
             )  # fmt: skip
         self.seen = [part.copy() for part in state]
