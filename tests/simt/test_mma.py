@@ -187,6 +187,12 @@ def test_matrices_that_nobody_wrote() -> None:
         )
 
 
+def test_matrices_in_other_memory() -> None:
+    func = function(loads(4, False).replace('S.access_ptr("r")', 'A.access_ptr("r")'))
+    with pytest.raises(UnsupportedError, match="ldmatrix reads shared memory, which 'A' is not"):
+        run_kernels(lower(func, GPU), np.zeros((16, 24), "float16"), np.zeros((32, 8), "float16"))
+
+
 def test_other_counts_are_refused() -> None:
     func = lower(function(loads(2, False).replace("), 2, ", "), 3, ")), GPU)
     with pytest.raises(UnsupportedError, match="1, 2 or 4"):
