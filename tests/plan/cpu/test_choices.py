@@ -1,0 +1,210 @@
+"""How a fusion is cut: which axes are walked as one, how much is a worker's share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import pytest
+
+from tileloom import te
+from tileloom.base import Target
+from tileloom.expr import Var, const, intrin
+from tileloom.plan.cpu.choices import (
+    CHUNK,
+    PARALLEL_WORK,
+    ROWS,
+    SHARES,
+    WIDEST,
+    WIDEST_ONCE,
+    Plan,
+    _as_one,
+    plan_of,
+    size,
+)
+from tileloom.plan.cpu.fusion_groups import find_fusion_groups, inline_elementwise
+from tileloom.plan.sizes import Sizes
+from tileloom.schedule import Schedule
+
+CPU = Target(
+    kind="cpu", arch="x86_64", cpu="haswell", features=("avx", "avx2", "fma"), vector_bits=256,
+    cores=4, l1=1 << 15, l2=1 << 20, l3=1 << 25,
+)  # fmt: skip
+I, J, K = (Var(name, "int32") for name in "ijk")
+
+
+@pytest.mark.parametrize(
+    ("indices", "shape", "one"),
+    [
+        ((I, J), (4, 8), True),
+        ((J, I), (4, 8), False),
+        ((I, K, J), (4, 5, 8), False),
+        ((I, const(0), J), (4, 1, 8), True),  # an axis of one element is none
+        ((I, K, J), (4, 1, 8), True),
+        ((K, I, J), (5, 4, 8), True),
+        ((I, J, K), (4, 8, 5), True),
+        ((K,), (5,), True),
+        ((I,), (4,), False),
+        ((J,), (8,), False),
+        ((I, J, J), (4, 8, 8), False),
+        ((I + 1, J), (5, 8), False),
+        ((I, J + 1), (4, 9), False),
+        ((I + J,), (12,), False),
+        ((), (), True),
+    ],
+)
+def test_accesses_that_step_through_two_axes_as_one(
+    indices: tuple[Any, ...], shape: tuple[int, ...], one: bool
+) -> None:
+    extents = tuple(const(n) for n in shape)
+    assert _as_one(I, J, indices, extents) == one
+
+
+def planned(*tensors: te.Tensor, target: Target = CPU, sizes: Sizes | None = None) -> list[Plan]:
+    sch = Schedule(te.create_prim_func(tensors))
+    inline_elementwise(sch)
+    sizes = sizes or Sizes()
+    return [plan_of(sch, group, target, sizes) for group in find_fusion_groups(sch, sizes)]
+
+
+def extents(groups: Any) -> list[list[int]]:
+    return [[axis.extent for axis in group] for group in groups]
+
+
+def elementwise(shape: tuple[Any, ...], value: Callable[..., Any]) -> Plan:
+    a, b = te.placeholder(shape, name="A"), te.placeholder(shape[-1:], name="B")
+    c = te.placeholder(shape[:1], name="C")
+    result = te.compute(shape, lambda *i: value(a, b, c, i), name="R")
+    (plan,) = planned(a, b, c, result)
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("value", "groups"),
+    [
+        (lambda a, b, c, i: a[i] + 1.0, [[3, 4, 5]]),
+        (lambda a, b, c, i: a[i] + b[i[-1]], [[3, 4], [5]]),
+        (lambda a, b, c, i: a[i] + c[i[0]], [[3], [4, 5]]),
+        (lambda a, b, c, i: a[i] + b[i[-1]] * c[i[0]], [[3], [4], [5]]),
+    ],
+)
+def test_axes_that_are_walked_as_one(value: Any, groups: list[list[int]]) -> None:
+    plan = elementwise((3, 4, 5), value)
+    assert plan.method == "elementwise"
+    assert extents([*plan.outer, *plan.inner]) == groups and len(plan.inner) == 1
+
+
+def test_blocks_without_some_axes() -> None:
+    """What is made once a row has no axis of depth: those stay one for the others."""
+    a = te.placeholder((30, 4, 5), name="A")
+    k, m = te.reduce_axis((0, 4), name="k"), te.reduce_axis((0, 5), name="m")
+    total = te.compute((30,), lambda i: te.sum(a[i, k, m], axis=[k, m]), name="S")
+    root = te.compute((30,), lambda i: intrin.sqrt(total[i]), name="R")
+    result = te.compute((30, 4, 5), lambda i, j, n: a[i, j, n] / root[i], name="B")
+    (plan,) = planned(a, root, result)
+    assert extents(plan.outer) == [[30]] and extents(plan.inner) == [[4, 5]]
+
+
+def sums(shape: tuple[int, ...], over: int, **options: Any) -> Plan:
+    a = te.placeholder(shape, name="A")
+    k = te.reduce_axis((0, shape[over]), name="k")
+    rest = [n for d, n in enumerate(shape) if d != over]
+    value = lambda *i: te.sum(a[(*i[:over], k.var, *i[over:])], axis=k)  # noqa: E731
+    (plan,) = planned(a, te.compute(rest, value, name="S"), **options)
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("shape", "over", "method"),
+    [
+        ((64, 100), 1, "contiguous"),
+        ((64, 100), 0, "strided"),
+        ((64, 8), 1, "contiguous"),
+        ((64, 7), 1, "strided"),  # rows are shorter than vectors, and there are enough of them
+        ((7, 7), 1, "contiguous"),
+        ((3, 64, 100), 1, "strided"),
+    ],
+)
+def test_methods(shape: tuple[int, ...], over: int, method: str) -> None:
+    plan = sums(shape, over)
+    assert plan.method == method and plan.lanes == 8
+    spatial = [n for d, n in enumerate(shape) if d != over]
+    kept = [axis for group in (*plan.outer, *plan.inner) for axis in group if not axis.reduced]
+    found = [axis.extent for axis in kept]
+    assert sorted(found) == sorted(spatial)
+    assert extents(plan.inner)[0] == [shape[over]]
+
+
+@pytest.mark.parametrize(
+    ("depth", "rows"), [(2 * ROWS, ROWS), (2 * ROWS - 1, 1), (100 * ROWS, ROWS)]
+)
+def test_rows_that_are_added_at_a_time(depth: int, rows: int) -> None:
+    assert sums((depth, 64), 0).rows == rows
+    assert sums((64, depth), 1).rows == 1
+
+
+@pytest.mark.parametrize("columns", [8, 64, 1000, 4096, 5000, 100_000])
+@pytest.mark.parametrize("depth", [4, 1000])
+@pytest.mark.parametrize("outer", [1, 3, 40])
+@pytest.mark.parametrize("cores", [1, 4])
+def test_chunks_of_columns(columns: int, depth: int, outer: int, cores: int) -> None:
+    """Whole vectors, no wider than what stays in the cache, and enough of them for the workers."""
+    plan = sums((outer, depth, columns), 1, target=replace(CPU, cores=cores))
+    assert plan.parallel == (cores > 1 and plan.work >= PARALLEL_WORK)
+    assert plan.work % (outer * depth * columns) == 0
+    widest, chunk = WIDEST_ONCE if plan.rows > 1 else WIDEST, plan.chunk or columns
+    assert chunk <= widest and (not plan.chunk or chunk % plan.lanes == 0)
+    assert not plan.chunk or chunk < columns, "one chunk is none"
+    wanted = (cores if plan.parallel else 1) if plan.rows > 1 else SHARES
+    pieces = -(-columns // chunk) * outer
+    assert pieces >= wanted or chunk <= 64, "as many as the workers, or very narrow"
+
+
+@pytest.mark.parametrize(
+    ("shape", "chunked"),
+    [((1, 1 << 20), True), ((3, 1 << 18), True), ((16, 1 << 18), False), ((1 << 18, 3), False)],
+)
+def test_chunks_of_long_rows(shape: tuple[int, ...], chunked: bool) -> None:
+    """Rows are cut where there are fewer of them than four for each worker."""
+    plan = elementwise(shape, lambda a, b, c, i: a[i] + b[i[-1]])
+    assert bool(plan.chunk) == chunked and plan.parallel
+    if chunked:
+        assert plan.chunk <= CHUNK and plan.chunk % plan.lanes == 0
+        assert shape[0] * -(-shape[1] // plan.chunk) >= 4 * CPU.cores
+
+
+@pytest.mark.parametrize("extra", [-1, 0])
+def test_work_that_is_worth_workers(extra: int) -> None:
+    a = te.placeholder((PARALLEL_WORK + extra,), name="A")
+    (plan,) = planned(a, te.compute(a.shape, lambda i: a[i] + 1.0, name="B"))
+    assert (
+        plan.parallel == (plan.work >= PARALLEL_WORK) and plan.work % (PARALLEL_WORK + extra) == 0
+    )
+    b = te.compute((16,), lambda i: a[i] + 1.0, name="B")
+    (small,) = planned(a, b)
+    assert not small.parallel and small.work < PARALLEL_WORK
+    assert not planned(a, b, target=replace(CPU, cores=1))[0].parallel
+
+
+def test_open_sizes_may_be_worth_workers() -> None:
+    """As many as it turns out to be; what is surely worth them takes all."""
+    n = Var("n", "int32")
+    a = te.placeholder((n, 64), name="A")
+    b = te.compute((n, 64), lambda i, j: a[i, j] + 1.0, name="B")
+
+    def plan(low: int, high: int | None) -> Plan:
+        (found,) = planned(a, b, sizes=Sizes({n: (low, high)}))
+        return found
+
+    assert not plan(1, 100).parallel
+    open_ = plan(1, None)
+    assert open_.parallel and open_.share >= 1
+    sure = plan(1 << 20, None)
+    assert sure.parallel and sure.share == 0
+
+
+def test_sizes_of_groups() -> None:
+    plan = elementwise((3, 4, 5), lambda a, b, c, i: a[i])
+    assert size(plan.inner[0]) == prod((3, 4, 5)) and size([]) == 1
