@@ -106,6 +106,27 @@ def test_norms_and_global_pooling(rng) -> None:
 def test_empty_batches() -> None:
     assert check(lambda t: ops.max_pool(t, [2]), np.zeros((0, 2, 3))).shape == (0, 2, 2)
     assert check(lambda t: ops.avg_pool(t, [2]), np.zeros((0, 2, 3))).shape == (0, 2, 2)
+    found = check(lambda t: ops.max_pool_with_indices(t, [2]), np.zeros((0, 2, 3), "float32"))
+    assert [(part.shape, part.dtype) for part in found] == [((0, 2, 2), "float32"),
+                                                            ((0, 2, 2), "int64")]  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel", [2, 3])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("pads", [(0, 0), (1, 0), (1, 1)])
+@pytest.mark.parametrize("ceil_mode", [False, True])
+def test_every_window_starts_inside(kernel, stride, pads, ceil_mode) -> None:
+    """As many windows as fit; rounded up only where the last starts before the end."""
+    for extent in range(3, 8):
+        room = extent + sum(pads) - kernel
+        count = (-(-room // stride) if ceil_mode else room // stride) + 1
+        if ceil_mode and (count - 1) * stride >= extent + pads[0]:
+            count -= 1
+        x = np.arange(extent, dtype="float32").reshape(1, 1, extent)
+        found = values(lambda t: ops.max_pool(t, [kernel], stride, pads, ceil_mode=ceil_mode), x)
+        starts = [k * stride - pads[0] for k in range(count)]
+        wanted = [max(i for i in range(s, s + kernel) if 0 <= i < extent) for s in starts]
+        assert found[0, 0].tolist() == wanted
 
 
 def test_mistakes_are_told() -> None:

@@ -66,6 +66,13 @@ def test_empty_axes() -> None:
         worst = check(lambda t, f=name: getattr(ops, f)(t, 0, empty_ok=True), x)
         assert worst.tolist() == [-np.inf if name == "max" else np.inf] * 3
     assert check(lambda t: ops.all(t, 0), np.zeros((0, 2), bool)).tolist() == [True, True]
+    for kind in ("int8", "uint16", "int64"):
+        for name, worst in (("max", np.iinfo(kind).min), ("min", np.iinfo(kind).max)):
+            nothing = np.zeros((2, 0), kind)
+            found = check(lambda t, f=name: getattr(ops, f)(t, 1, empty_ok=True), nothing)
+            assert found.tolist() == [worst] * 2 and found.dtype == kind
+    for name in ("max", "min", "argmax", "argmin"):
+        assert check(lambda t, f=name: getattr(ops, f)(t, 0), np.zeros((3, 0))).shape == (0,)
     half = check(lambda t: ops.sum(t), np.zeros((0,), "float16"))
     assert half.dtype == np.float16 and half == 0
 
