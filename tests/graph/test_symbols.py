@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from typing import Any
 
 import pytest
 
 from tileloom.base import Target
+from tileloom.base.polynomial import value_of
 from tileloom.driver import plan_graph
 from tileloom.expr import IntImm, Var
 from tileloom.graph import ops
@@ -210,3 +212,36 @@ def test_what_a_quotient_says_of_its_dividend(space: Space) -> None:
         assert at_least(batch * length, 256) is False
         assert at_least(-3 * batch * length, -3 * 255) is True
         assert at_least(batch * length, 255) is None
+
+
+OPERATORS = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv,
+    "%": operator.mod, "divmod": divmod, "max": larger, "min": smaller,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_arithmetic_is_that_of_the_numbers(space: Space, name: str) -> None:
+    b, s = sizes(space)
+    function = OPERATORS[name]
+    for at in ({"b": 8, "s": 37}, {"b": 3, "s": 2}, {"b": 64, "s": 4095}):
+        for x, y in ((b, s), (s, b), (b, 5), (5, b), (s * b + 3, s), (100, s), (s, 7), (7, s)):
+            found = function(x, y)
+            wanted = function(*(n if isinstance(n, int) and not is_symbolic(n)
+                                else value_of(polynomial_of(n), at) for n in (x, y)))  # fmt: skip
+            parts = found if isinstance(found, tuple) else (found,)
+            plain = wanted if isinstance(wanted, tuple) else (wanted,)
+            holds = all(guard.value(at) >= 0 for guard in space.guards)
+            for part, number in zip(parts, plain, strict=True):
+                assert not holds or value_of(polynomial_of(part), at) == number
+    assert value_of(polynomial_of(-b), {"b": 8, "s": 37}) == -8 and +b == b
+
+
+def test_what_is_no_number_is_not_compared(space: Space) -> None:
+    b, _ = sizes(space)
+    assert b != "b"
+    for compare in (operator.lt, operator.le, operator.gt, operator.ge):
+        for x, y in ((b, "b"), ("b", b), (b, None)):
+            with pytest.raises(TypeError):
+                compare(x, y)
+    assert not space.guards

@@ -97,3 +97,13 @@ def test_mistakes_are_told() -> None:
         values(ops.gather_elements, data(2, 2), np.zeros(2, int))
     with pytest.raises(ShapeError, match=r"gather_nd: indices .* do not fit"):
         values(ops.gather_nd, data(2, 2), np.zeros((2, 3), int))
+
+
+@pytest.mark.parametrize("extent", [1, 2, 5])
+def test_where_indices_end_up(extent) -> None:
+    index = np.arange(-8, 9)
+    wanted = [min(max(i + extent if i < 0 else i, 0), extent - 1) for i in index.tolist()]
+    x = np.arange(extent) + 10
+    for kind in ("int8", "int32", "int64"):
+        found = check(lambda t, i: ops.gather(t, i, 0), x, index.astype(kind))
+        assert (found - 10).tolist() == wanted

@@ -249,3 +249,27 @@ def test_a_constant_is_a_copy() -> None:
     array[0] = 9
     assert tensor.value.tolist() == [1, 2]
     assert not tensor.value.flags.writeable
+
+
+@pytest.mark.parametrize("block", [1, 2, 3])
+@pytest.mark.parametrize("mode", ["DCR", "CRD"])
+def test_channels_move_into_blocks(block, mode, rng) -> None:
+    depth = 2
+    x = rng.integers(0, 99, (2, depth * block * block, 3, 2)).astype("float32")
+    found = check(lambda t: ops.depth_to_space(t, block, mode), x)
+    assert found.shape == (2, depth, 3 * block, 2 * block)
+    for n, c, h, w in np.ndindex(found.shape):
+        at = h % block * block + w % block
+        channel = at * depth + c if mode == "DCR" else c * block * block + at
+        assert found[n, c, h, w] == x[n, channel, h // block, w // block]
+    if mode == "DCR":
+        np.testing.assert_array_equal(check(lambda t: ops.space_to_depth(t, block), found), x)
+
+
+@pytest.mark.parametrize("block", [0, -1, 2, 3])
+def test_blocks_that_do_not_fit(block) -> None:
+    x = np.zeros((1, 5, 5, 4))
+    with pytest.raises(ShapeError, match="channels do not fill"):
+        values(lambda t: ops.depth_to_space(t, block), x)
+    with pytest.raises(ShapeError, match="are not blocks of"):
+        values(lambda t: ops.space_to_depth(t, block), x)
