@@ -369,8 +369,8 @@ class _Counter:
 def _sectors(places: Any, size: int) -> tuple[int, int]:
     """Sectors of global memory under these bytes, and how few would hold as many elements."""
     distinct = np.unique(places)
-    touched = len(np.unique(np.concatenate([distinct // SECTOR, (distinct + size - 1) // SECTOR])))
-    return touched, min(touched, -(-len(distinct) * size // SECTOR))
+    sectors = len(np.unique(np.concatenate([distinct // SECTOR, (distinct + size - 1) // SECTOR])))
+    return sectors, min(sectors, -(-len(distinct) * size // SECTOR))
 
 
 def _passes(places: Any, size: int) -> tuple[int, int]:

@@ -126,29 +126,29 @@ def detect_buffer_lca(func: PrimFunc) -> dict[Buffer, Stmt | None]:
     found: dict[Buffer, tuple[Stmt, ...]] = {}
     aliases: dict[Buffer, Buffer] = {}
 
-    def touch(buffer: Buffer, scopes: tuple[Stmt, ...]) -> None:
+    def access(buffer: Buffer, scopes: tuple[Stmt, ...]) -> None:
         buffer = aliases.get(buffer, buffer)
         known = found.get(buffer)
         found[buffer] = scopes if known is None else _common(known, scopes)
 
     def visit(stmt: Stmt, scopes: tuple[Stmt, ...]) -> None:
         if isinstance(stmt, BufferStore):
-            touch(stmt.buffer, scopes)
+            access(stmt.buffer, scopes)
         if isinstance(stmt, BlockRealize):
             outside = _outside_reductions(stmt, scopes)
             if len(outside) < len(scopes):
                 for region in stmt.block.writes:
-                    touch(region.buffer, outside)
+                    access(region.buffer, outside)
         if isinstance(stmt, Block):
             for match in stmt.match_buffers:
                 aliases[match.buffer] = aliases.get(match.source.buffer, match.source.buffer)
-                touch(match.source.buffer, (*scopes, stmt))
+                access(match.source.buffer, (*scopes, stmt))
         inner = (*scopes, stmt) if isinstance(stmt, (For, Block, While)) else scopes
         # A block's own expressions declare accesses and perform none.
         for expr in () if isinstance(stmt, Block) else stmt_exprs(stmt):
             for part in post_order(expr):
                 if isinstance(part, BufferLoad):
-                    touch(part.buffer, inner if isinstance(stmt, While) else scopes)
+                    access(part.buffer, inner if isinstance(stmt, While) else scopes)
         for child in stmt_children(stmt):
             visit(child, inner)
 
@@ -203,8 +203,8 @@ def block_graph(scope: Stmt) -> BlockGraph:
     writers: dict[Buffer, list[Block]] = {}
     for realize in blocks:
         block = realize.block
-        touched = dict.fromkeys(r.buffer for r in (*block.reads, *block.writes))
-        for buffer in touched:
+        accessed = dict.fromkeys(r.buffer for r in (*block.reads, *block.writes))
+        for buffer in accessed:
             for writer in writers.get(buffer, ()):
                 if writer not in producers[block]:
                     producers[block].append(writer)

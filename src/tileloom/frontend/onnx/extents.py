@@ -26,7 +26,7 @@ from .elements import integer_range
 from .values import Array, constant_of
 
 #: An array of objects.
-Cells: TypeAlias = "np.ndarray[Any, Any]"
+Elements: TypeAlias = "np.ndarray[Any, Any]"
 #: Longer values are left to the graph.
 MOST_CELLS = 64
 #: Whole numbers up to this have no gaps in a float type, by its bits.
@@ -55,7 +55,7 @@ def fixed(value: Any) -> Any:
     return int(value) if is_symbolic(value) else value
 
 
-def cells_of(values: Sequence[Any], shape: tuple[int, ...]) -> Cells:
+def cells_of(values: Sequence[Any], shape: tuple[int, ...]) -> Elements:
     """Numbers and extents as an array of a shape."""
     result = np.empty(len(values), object)
     for k, value in enumerate(values):
@@ -63,7 +63,7 @@ def cells_of(values: Sequence[Any], shape: tuple[int, ...]) -> Cells:
     return result.reshape(shape)
 
 
-def cells_of_array(array: Array) -> Cells:
+def cells_of_array(array: Array) -> Elements:
     """A known array as objects.
 
     Raises:
@@ -75,7 +75,7 @@ def cells_of_array(array: Array) -> Cells:
     return cells_of([v if isinstance(v, bool) else int(v) for v in values], array.shape)
 
 
-def tensor_of(cells: Cells, kind: str = "int64") -> Tensor:
+def tensor_of(cells: Elements, kind: str = "int64") -> Tensor:
     """The tensor of these elements: a constant if no extent is among them."""
     values = cells.reshape(-1).tolist()
     if not has_symbols(values):
@@ -124,10 +124,10 @@ class Judge:
 
 DECIDES = Judge(decides=True)
 
-Rule: TypeAlias = "Callable[[Judge, Node, Sequence[Cells]], Cells]"
+Rule: TypeAlias = "Callable[[Judge, Node, Sequence[Elements]], Elements]"
 
 
-def evaluate(node: Node, inputs: Sequence[Cells], judge: Judge) -> Cells:
+def evaluate(node: Node, inputs: Sequence[Elements], judge: Judge) -> Elements:
     """The value of a node's only output.
 
     Raises:
@@ -158,7 +158,7 @@ def _check_fits(value: Any, kind: DType, judge: Judge) -> None:
 def _each(function: Callable[..., Any]) -> Rule:
     """Element by element, with broadcasting."""
 
-    def rule(judge: Judge, node: Node, inputs: Sequence[Cells]) -> Cells:
+    def rule(judge: Judge, node: Node, inputs: Sequence[Elements]) -> Elements:
         wide = np.broadcast_arrays(*inputs)
         values = [function(judge, *items) for items in zip(*(w.reshape(-1) for w in wide))]
         return cells_of(values, wide[0].shape)
@@ -172,7 +172,7 @@ def _plain(function: Callable[..., Any]) -> Rule:
 
 
 def _reduction(function: Callable[[Any, Any], Any], start: Any) -> Rule:
-    def rule(judge: Judge, node: Node, inputs: Sequence[Cells]) -> Cells:
+    def rule(judge: Judge, node: Node, inputs: Sequence[Elements]) -> Elements:
         (x,), axes = inputs, node.attrs["axis"]
         rest = [axis for axis in range(x.ndim) if axis not in axes]
         judge.require(x.size > 0 or not rest)
@@ -186,7 +186,7 @@ def _reduction(function: Callable[[Any, Any], Any], start: Any) -> Rule:
 
 
 def _extreme(function: Callable[[Any, Any], Any]) -> Rule:
-    def rule(judge: Judge, node: Node, inputs: Sequence[Cells]) -> Cells:
+    def rule(judge: Judge, node: Node, inputs: Sequence[Elements]) -> Elements:
         judge.require(len(node.attrs["axis"]) == inputs[0].ndim == 1 and inputs[0].size > 0)
         return cells_of([reduce(function, inputs[0].tolist())], node.outputs[0].shape)
 
@@ -217,27 +217,27 @@ def _select(judge: Judge, condition: Any, yes: Any, no: Any) -> Any:
     return yes if condition else no
 
 
-def _cast(judge: Judge, node: Node, inputs: Sequence[Cells]) -> Cells:
+def _cast(judge: Judge, node: Node, inputs: Sequence[Elements]) -> Elements:
     kind = node.outputs[0].dtype
     if kind.is_bool:
         return _each(lambda judge, x: not judge.is_zero(x))(judge, node, inputs)
     return _plain(lambda x: x if is_symbolic(x) else int(x))(judge, node, inputs)
 
 
-def _slice(judge: Judge, node: Node, inputs: Sequence[Cells]) -> Cells:
+def _slice(judge: Judge, node: Node, inputs: Sequence[Elements]) -> Elements:
     rows = zip(*(node.attrs[name] for name in ("starts", "sizes", "steps")))
     index = [start + step * np.arange(size) for start, size, step in rows]
     return inputs[0][np.ix_(*index)] if index else inputs[0]
 
 
-def _gather(judge: Judge, node: Node, inputs: Sequence[Cells]) -> Cells:
+def _gather(judge: Judge, node: Node, inputs: Sequence[Elements]) -> Elements:
     data, indices = inputs
     axis = node.attrs["axis"]
     extent = data.shape[axis]
     judge.require(not has_symbols(indices.reshape(-1).tolist()) and extent > 0)
     places = indices.astype(np.int64)
     inside = np.clip(np.where(places < 0, places + extent, places), 0, extent - 1)
-    result: Cells = np.take(data, inside.reshape(-1), axis).reshape(node.outputs[0].shape)
+    result: Elements = np.take(data, inside.reshape(-1), axis).reshape(node.outputs[0].shape)
     return result
 
 

@@ -17,7 +17,7 @@ from ...graph.nodes import Node, Tensor, TensorType
 from ...graph.symbols import bounds_of
 from .extents import (
     MOST_CELLS,
-    Cells,
+    Elements,
     Judge,
     Unknown,
     cells_of_array,
@@ -69,7 +69,7 @@ class Folder:
         self._constant: dict[Node, bool] = {}
         self._open: dict[Node, bool] = {}
         self._values: dict[Tensor, Array] = {}
-        self._cells: dict[Tensor, Cells] = {}
+        self._cells: dict[Tensor, Elements] = {}
         self._made: set[Tensor] = set()
         self._folded: set[Node | None] = set()  # constants that are made of others
         self._given: set[Node | None] = set()  # constants of the model that were met
@@ -118,7 +118,7 @@ class Folder:
             self._run(tensor)
         return self._values[tensor]
 
-    def cells(self, tensor: Tensor, decide: bool) -> Cells | None:
+    def cells(self, tensor: Tensor, decide: bool) -> Elements | None:
         """The elements of a constant expression, numbers and extents; None if they are neither.
 
         Args:
@@ -134,7 +134,7 @@ class Folder:
         except Unknown:
             return None
 
-    def _known_cells(self, tensor: Tensor) -> Cells:
+    def _known_cells(self, tensor: Tensor) -> Elements:
         if tensor in self._cells:
             return self._cells[tensor]
         if self.is_open(tensor) or tensor.type.size > MOST_CELLS:

@@ -88,13 +88,13 @@ def _transposed(node: Node, rewriter: Rewriter) -> Tensor | None:
     return to_shape(result, node.outputs[0].shape, rewriter)
 
 
-_TURNED = "reduce(transpose(A)) = transpose(reduce(A))"
+_OF_TRANSPOSE = "reduce(transpose(A)) = transpose(reduce(A))"
 sum_of_transpose = coded(
-    "sum-of-transpose", _FAMILY, _TURNED, *((op, "transpose") for op in _ROUNDED),
+    "sum-of-transpose", _FAMILY, _OF_TRANSPOSE, *((op, "transpose") for op in _ROUNDED),
     safety=_NUMBERS, note="sum, prod: terms in another order",
 )(_transposed)  # fmt: skip
 extreme_of_transpose = coded(
-    "extreme-of-transpose", _FAMILY, _TURNED, *((op, "transpose") for op in _CHOOSING),
+    "extreme-of-transpose", _FAMILY, _OF_TRANSPOSE, *((op, "transpose") for op in _CHOOSING),
     note="max, min, any, all",
 )(_transposed)  # fmt: skip
 

@@ -261,11 +261,11 @@ def _bits(mask: int) -> Iterator[int]:
             yield low.bit_length() - 1
             mask ^= low
         return
-    digits = bin(mask)[:1:-1]
-    place = digits.find("1")
+    ones = bin(mask)[:1:-1]
+    place = ones.find("1")
     while place >= 0:
         yield place
-        place = digits.find("1", place + 1)
+        place = ones.find("1", place + 1)
 
 
 #: So many passes over a long number take as long as to write it in digits.

@@ -22,7 +22,7 @@ def normalise(
     what is made once a row.
 
     Args:
-        vector: of how many positions a third loop has the last digit.
+        vector: of how many positions a third loop has the last value.
     """
     rv = sch.get_block(name)
     block = sch.get(rv)
@@ -42,8 +42,8 @@ def normalise(
             total: Expr | None = None
             for axis in kept:
                 if axis in axes:
-                    digit: Expr = index[axes.index(axis)]
-                    total = digit if total is None else total * axis.base + digit
+                    value: Expr = index[axes.index(axis)]
+                    total = value if total is None else total * axis.base + value
             return total
 
         def with_units(total: Expr | None, of_kind: bool) -> Expr | None:

@@ -53,11 +53,11 @@ class BufferVar:
         indices = [as_expr(part) for part in parts]
         shape = self._buffer.shape
         if len(indices) == 1:  # the number of the element
-            flat, digits = indices[0], list[Expr]()
+            flat, positions = indices[0], list[Expr]()
             for extent in reversed(shape[1:]):
-                digits.insert(0, flat % extent)
+                positions.insert(0, flat % extent)
                 flat = flat // extent
-            return [flat, *digits]
+            return [flat, *positions]
         return indices
 
     def __getitem__(self, index: Any) -> BufferLoad:

@@ -120,11 +120,11 @@ def reshape(a: Tensor, newshape: Sequence[ExprLike]) -> Tensor:
         flat: Expr = const(0)
         for index, extent in zip(i, new, strict=True):
             flat = flat * extent + index
-        digits: list[Expr] = []
+        positions: list[Expr] = []
         for extent in reversed(a.shape):
-            digits.insert(0, flat % extent)
+            positions.insert(0, flat % extent)
             flat = flat // extent
-        return a[tuple(digits)]
+        return a[tuple(positions)]
 
     return tensor(new, value, "T_reshape")
 

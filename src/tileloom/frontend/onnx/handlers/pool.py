@@ -33,8 +33,8 @@ def _column_major(indices: Tensor, extents: tuple[int, ...]) -> Tensor:
     result, stride, below = image, 1, size
     for extent in extents:
         below //= larger(1, extent)
-        digit = ops.mod(ops.floor_divide(rest, larger(1, below)), extent)
-        result = ops.add(result, ops.mul(digit, stride))
+        position = ops.mod(ops.floor_divide(rest, larger(1, below)), extent)
+        result = ops.add(result, ops.mul(position, stride))
         stride *= extent
     return result
 
