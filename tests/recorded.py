@@ -39,6 +39,8 @@ def recorded(request: pytest.FixtureRequest) -> Compare:
 
     def compare(name: str, lines: Sequence[str]) -> None:
         if request.config.getoption("--rewrite"):
+            if hasattr(request.config, "workerinput"):
+                raise pytest.UsageError("--rewrite is for one process: leave -n out")
             sections = read_sections(path)
             sections[name] = list(lines)
             text = [line for k, own in sorted(sections.items()) for line in (f"== {k}", *own)]

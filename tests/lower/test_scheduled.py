@@ -425,7 +425,9 @@ def test_matmul_with_caches_and_a_tail(n):
         return
     flat = verified(func, lambda A, B, C: A @ B)
     assert sizes(flat).get("C_local") == 24
-    assert not collect(flat.body, IfThenElse)
+    assert {str(branch.condition) for branch in collect(flat.body, IfThenElse)} <= {
+        f"ko < {n // 3}"
+    }
 
 
 def test_stages_in_a_row_share_memory():

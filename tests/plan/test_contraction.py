@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from tileloom import Schedule, build, te
 from tileloom.base.target import target
-from tileloom.expr import Var
+from tileloom.expr import And, Expr, Var
 from tileloom.plan import GroupRefused, tile_product
 from tileloom.plan.cpu.contraction import Tiles, choose_tiles
 from tileloom.schedule.library import as_matrices
@@ -74,6 +75,74 @@ def activated(x: te.Tensor) -> te.Tensor:
 def turned(x: te.Tensor) -> te.Tensor:
     """The transposed result."""
     return te.compute(x.shape[::-1], lambda j, i: x[i, j] + 1.0, name="turned")
+
+
+def all_of(*conditions: Expr) -> Expr:
+    return reduce(And, conditions)
+
+
+def convolution(
+    batch: int, channels: int, size: Sequence[int], out: int, kernel: int, stride: int, groups: int
+) -> PrimFunc:
+    """A convolution of images, padded so that kernels of any size fit on their edges."""
+    pad, (h, w) = kernel // 2, size
+    X = te.placeholder((batch, channels, h, w), name="X")
+    W = te.placeholder((out, channels // groups, kernel, kernel), name="W")
+    P = te.compute(
+        (batch, channels, h + 2 * pad, w + 2 * pad),
+        lambda n, c, y, x: te.if_then_else(
+            all_of(y >= pad, y < h + pad, x >= pad, x < w + pad), X[n, c, y - pad, x - pad], 0.0
+        ),
+        name="P",
+    )
+    extents = (channels // groups, kernel, kernel)
+    c, v, u = (te.reduce_axis((0, n), name=name) for n, name in zip(extents, "cvu", strict=True))
+    each, rows, columns = out // groups, (h - 1) // stride + 1, (w - 1) // stride + 1
+
+    def element(n: Any, o: Any, y: Any, x: Any) -> Any:
+        channel = o // each * (channels // groups) + c if groups > 1 else c
+        return te.sum(P[n, channel, y * stride + v, x * stride + u] * W[o, c, v, u], [c, v, u])
+
+    C = te.compute((batch, out, rows, columns), element, name="C")
+    return te.create_prim_func([X, W, activated(C)])
+
+
+@pytest.mark.parametrize(
+    ("batch", "channels", "size", "out", "kernel", "stride", "groups"),
+    [
+        (1, 4, (8, 8), 16, 3, 1, 1),
+        (2, 3, (7, 5), 13, 3, 2, 1),  # images apart, pixels and rows that fill no tile
+        (1, 5, (6, 16), 8, 1, 1, 1),
+        (3, 4, (6, 11), 8, 1, 2, 1),
+        (2, 6, (5, 7), 9, 3, 1, 3),
+        (1, 8, (9, 9), 8, 3, 1, 4),
+        (1, 3, (13, 12), 5, 5, 3, 1),
+        (2, 4, (1, 33), 6, 3, 1, 1),
+        (1, 40, (4, 4), 30, 3, 1, 1),  # a long depth
+    ],
+)
+def test_convolutions(
+    batch: int, channels: int, size: Sequence[int], out: int, kernel: int, stride: int, groups: int
+) -> None:
+    func = convolution(batch, channels, size, out, kernel, stride, groups)
+    check(func, tiled(func))
+    check(func, tiled(func, ONE))
+
+
+def test_images_are_matrices_of_their_own() -> None:
+    """A panel does not cross from one image to the next, whose pixels are elsewhere."""
+    sch = Schedule(convolution(2, 3, (5, 5), 8, 3, 1, 1))
+    found = as_matrices(sch, "C", in_pieces=True)
+    extents = found.batch, found.rows, found.columns, found.depth, found.steps
+    assert extents == (2, 8, 25, 27, (3, 3, 3))
+    whole = as_matrices(Schedule(convolution(2, 3, (5, 5), 8, 3, 1, 1)), "C")
+    assert (whole.batch, whole.columns) == (None, 50)
+
+
+def test_workers_get_as_much() -> None:
+    """7 panels of 25 fit: four tasks of 6 and one of 1 are done before 7, 7, 7 and 4 would be."""
+    sch = Schedule(product((96, 1152), (1152, 25 * 32), "ik,kj->ij"))
+    assert choose_tiles(as_matrices(sch, "C"), 16, 12, 2) == Tiles(12, 32, 5)
 
 
 SHAPES = [

@@ -90,6 +90,34 @@ def test_some_sides(padding: list[int]) -> None:
     check_same(sch, MATMUL)
 
 
+PARITY = """
+@T.prim_func
+def main(
+    A: T.Buffer((2, 13, 11), "float32"),
+    B: T.Buffer((6, 11, 7), "float32"),
+    C: T.Buffer((6, 13, 7), "float32"),
+):
+    for b, i, j, k in T.grid(6, 13, 7, 11):
+        with T.block("C"):
+            vb, vi, vj, vk = T.axis.remap("SSSR", [b, i, j, k])
+            with T.init():
+                C[vb, vi, vj] = T.float32(0)
+            C[vb, vi, vj] = C[vb, vi, vj] + A[vb % 2, vi, vk] * B[vb, vk, vj]
+"""
+
+
+def test_what_stays_may_be_read_anywhere() -> None:
+    sch = schedule(PARITY)
+    sch.pad_einsum("C", [1, 1, 8, 1])
+    assert [sch.get(b).name_hint for b in sch.get_producers("C")] == ["B_pad"]
+    check_trace(sch, PARITY)
+    check_same(sch, PARITY)
+    sch = schedule(PARITY)
+    block = sch.get_block("C")
+    for padding in ([1, 8, 1, 1], [4, 1, 1, 1]):
+        refused(sch, "other places", "pad_einsum", block, padding)
+
+
 def test_a_block_between_others() -> None:
     sch = schedule(ELEMENTWISE)
     sch.pad_einsum("B", [8, 3])

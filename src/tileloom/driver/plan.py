@@ -65,8 +65,7 @@ def has_tiles(group: Group) -> bool:
     node = group.anchor
     sizes = [n for tensor in (*node.inputs, *node.outputs) for n in tensor.shape]
     plain = all(tensor.dtype is accumulator_of(node) for tensor in (*node.inputs, *node.outputs))
-    known = node.op.kind == "matmul" and node.attrs.get("words_of") is None
-    return known and plain and not any(map(is_symbolic, sizes))
+    return node.attrs.get("words_of") is None and plain and not any(map(is_symbolic, sizes))
 
 
 def _kernel_maker(machine: Machine, target: Target, planned: dict[str, Planned]) -> MakeKernel:

@@ -64,9 +64,9 @@ def loop_partition(func: PrimFunc) -> PrimFunc:
 
     The guards are the `likely` conditions of branches inside; each is taken at its worst over the
     loops within. A serial loop is split in two or three; of a vectorised loop only lanes that never
-    run are cut off. A loop that does something else beside what is guarded chooses per iteration.
-    So does a parallel one, which has to stay one region, where it cannot leave the choice or an
-    earlier end to a loop inside.
+    run are cut off. Where little of a loop is guarded, that part alone is chosen per iteration, and
+    so it is in a parallel loop, which has to stay one region. All leave the choice, or an earlier
+    end, to a serial loop inside if there is one that can make it.
 
     Needs: the loops stage or flat code, conditions simplified.
     Ensures: the same program, fewer conditions evaluated.
@@ -78,7 +78,7 @@ def loop_partition(func: PrimFunc) -> PrimFunc:
 class _Guard:
     """A condition `excess <= 0` of a branch, with its range over the loops within.
 
-    `left`: to one of these, should a parallel loop ask.
+    `left`: to one of these.
     """
 
     condition: Expr
@@ -99,6 +99,7 @@ class _Partition(StmtRewriter):
         self.guarded: dict[Stmt, bool] = {}
         self.budget = GROWTH
         self.settled: set[Var] = set()  # of loops that a symbolic bound would split for ever
+        self.seldom: set[Stmt] = set()  # branches whose other case few iterations reach
 
     def has_guard(self, stmt: Stmt) -> bool:
         """Whether some branch below has a `likely` condition (memoised)."""
@@ -122,7 +123,8 @@ class _Partition(StmtRewriter):
     def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
         # In program order: what comes first is the part without guards, which may spend first.
         yes = self.visit(stmt.then_case)
-        no = None if stmt.else_case is None else self.visit(stmt.else_case)
+        other = stmt.else_case
+        no = None if other is None else self.rest(other, stmt not in self.seldom)
         return self.update(stmt, then_case=yes, else_case=no)
 
     def rest(self, stmt: Stmt, worth: bool) -> Stmt:
@@ -144,9 +146,10 @@ class _Partition(StmtRewriter):
         return self.visit(_single(loop)) if parts is None and dead else parts
 
     def _parts(self, loop: For, guards: Sequence[_Guard]) -> Stmt | None:
-        if loop.kind == PARALLEL:
-            guards = [guard for guard in guards if not guard.left]
-        turning = [(guard, bounds) for guard in guards if (bounds := _where(loop, guard))]
+        found = ((guard, _where(loop, guard)) for guard in guards if not guard.left)
+        turning = [(guard, bounds) for guard, bounds in found if bounds is not None]
+        exact = [(guard, bounds) for guard, bounds in turning if _is_exact(guard, loop)]
+        turning = exact or turning
         if not turning:
             return None
         start, end = loop.min, loop.min + loop.extent
@@ -157,15 +160,15 @@ class _Partition(StmtRewriter):
             return self.visit(loop.replace(body=strip.visit(loop.body)))
         if loop.kind == VECTORIZED:
             return None
-        if _rest_is_dead(loop, turning):
+        if exact:  # nothing is done beyond
             return self.visit(_piece(loop.replace(body=strip.visit(loop.body)), low, high))
         empty = isinstance(low, IntImm) and isinstance(high, IntImm) and high.value <= low.value
         if empty or self.budget == 0:
             return None
         worth = _is_worth(loop, low, high)
-        guarded = _standing_in(loop.body, {guard.condition for guard, _ in turning})
-        if loop.kind == PARALLEL or _has_loops_beside(loop.body, guarded):
-            return self._chosen(loop, guarded, strip, low, high, worth)
+        chosen = _to_choose(loop.body, {guard.condition for guard, _ in turning})
+        if loop.kind == PARALLEL or _is_small(chosen, loop.body):
+            return self._choose(loop, chosen, strip, low, high, worth)
         if not self._spend(loop.body):
             return None
         before, body, after = _in_parts(loop, strip.visit(loop.body), low, high)
@@ -177,13 +180,13 @@ class _Partition(StmtRewriter):
 
     def _spend(self, *parts: Stmt) -> bool:
         """Whether the function may gain copies of these."""
-        cost = sum(1 for part in parts for _ in pre_order(part))
+        cost = sum(map(_cost, parts))
         if cost > self.budget:
             return False
         self.budget -= cost
         return True
 
-    def _chosen(
+    def _choose(
         self, loop: For, parts: Sequence[Stmt], strip: _Strip, low: Expr, high: Expr, worth: bool
     ) -> Stmt | None:
         """The loop, some parts of whose body are chosen in each iteration."""
@@ -191,14 +194,12 @@ class _Partition(StmtRewriter):
             return None
         self.settled.add(loop.loop_var)
         swaps: dict[Stmt, Stmt] = {}
-        for part in _sequence(loop.body):
-            if part in parts:
-                here = loop.replace(body=part)
-                body, condition, rest = _choose(here, strip.visit(part), low, high)
-                swaps[part] = IfThenElse(condition, self.visit(body), self.rest(rest, worth))
-            else:
-                swaps[part] = self.visit(part)
-        return loop.replace(body=_Swap(swaps).visit(loop.body))
+        for part in parts:
+            here = loop.replace(body=part)
+            swaps[part] = choice = _choice(here, strip.visit(part), low, high)
+            if not worth:
+                self.seldom.add(choice)
+        return super().visit_For(loop.replace(body=_Swap(swaps).visit(loop.body)))
 
 
 def _has_likely(condition: Expr) -> bool:
@@ -250,15 +251,16 @@ def _guard(condition: Expr, scopes: Sequence[Scope]) -> _Guard | None:
 def _is_left_to(condition: Expr, scopes: Sequence[Scope]) -> bool:
     """Whether a serial loop within can do better with a condition than one around it.
 
-    It runs just as far as the condition holds, or does something else too in each iteration.
+    It is not an innermost loop and runs just as far as the condition holds, or little of it is
+    guarded.
     """
     own = free_vars(condition)
     moving = [s for s in scopes if isinstance(s, For) and s.loop_var in own]
     return any(
         loop.kind == SERIAL
         and (
-            (loop is moving[-1] and condition in _branch_conditions(loop.body))
-            or _has_loops_beside(loop.body, _standing_in(loop.body, {condition}))
+            (loop is moving[-1] and _has_loops(loop.body) and _is_under(condition, loop.body))
+            or _is_small(_to_choose(loop.body, {condition}), loop.body)
         )
         for loop in moving
     )
@@ -328,10 +330,9 @@ def _cut_dead(loop: For, guards: Sequence[_Guard]) -> tuple[For, bool]:
     """The loop without iterations in which its whole body is a branch that never runs."""
     if not isinstance(loop.min, IntImm) or not isinstance(loop.extent, IntImm):
         return loop, False
-    whole = _branch_conditions(loop.body)
     first, end = loop.min.value, loop.min.value + loop.extent.value
     for guard in guards:
-        solved = _solve(loop, guard.ends[0]) if guard.condition in whole else None
+        solved = _solve(loop, guard.ends[0]) if _is_under(guard.condition, loop.body) else None
         if solved is None or solved[1].terms:
             continue
         coefficient, rest = solved[0], solved[1].const
@@ -345,56 +346,80 @@ def _cut_dead(loop: For, guards: Sequence[_Guard]) -> tuple[For, bool]:
     return loop.replace(min=const(first, kind), extent=const(max(end - first, 0), kind)), True
 
 
-def _rest_is_dead(loop: For, turning: Sequence[tuple[_Guard, _Bounds]]) -> bool:
-    """Whether nothing runs where a guard does not hold for all inner iterations."""
-    whole = _branch_conditions(loop.body)
-    return all(
-        guard.condition in whole and guard.ends[0].same(guard.ends[1]) for guard, _ in turning
+def _is_exact(guard: _Guard, loop: For) -> bool:
+    """Whether nothing is done where a guard does not hold for all inner iterations."""
+    return guard.ends[0].same(guard.ends[1]) and _is_under(guard.condition, loop.body)
+
+
+def _is_under(condition: Expr, stmt: Stmt, scopes: tuple[Scope, ...] = ()) -> bool:
+    """Whether everything in a statement is only done where a condition holds."""
+    if isinstance(stmt, IfThenElse):
+        parts = conjuncts(stmt.condition)
+        under = any(part is condition or _implies(part, condition, scopes) for part in parts)
+        return stmt.else_case is None and (under or _is_under(condition, stmt.then_case, scopes))
+    if isinstance(stmt, SeqStmt):
+        return all(_is_under(condition, part, scopes) for part in stmt.seq)
+    if isinstance(stmt, For):
+        return _is_under(condition, stmt.body, (*scopes, stmt))
+    return isinstance(stmt, _WRAPPERS) and _is_under(condition, stmt.body, scopes)
+
+
+def _implies(condition: Expr, other: Expr, scopes: Sequence[Scope]) -> bool:
+    """Whether one comparison holds only where another does.
+
+    With excesses a = m * b + rest, a <= 0 makes b < 1 where rest > -m.
+    """
+    a, b = _excess(condition), _excess(other)
+    if a is None or b is None or not b.terms:
+        return False
+    var, step = next(iter(b.terms.items()))
+    factor, odd = divmod(a.terms.get(var, 0), step)
+    if odd or factor <= 0:
+        return False
+    ends = interval_of(a.plus(b, -factor), relaxed(scopes))
+    return ends is not None and not ends[0].terms and ends[0].const > -factor
+
+
+def _to_choose(stmt: Stmt, guards: set[Expr]) -> list[Stmt]:
+    """What is to be chosen for some guards: parts that are small, or all of a statement."""
+    if isinstance(stmt, _WRAPPERS):
+        return _to_choose(stmt.body, guards)
+    if isinstance(stmt, SeqStmt):
+        parts = (_to_choose(part, guards) for part in stmt.seq if _stand_in(guards, part))
+        return [chosen for part in parts for chosen in part]
+    if isinstance(stmt, For) and stmt.kind == SERIAL:
+        inner = _to_choose(stmt.body, guards)
+        if _is_small(inner, stmt.body):
+            return inner
+    return [stmt]
+
+
+def _stand_in(guards: set[Expr], stmt: Stmt) -> bool:
+    return any(
+        isinstance(node, IfThenElse) and not guards.isdisjoint(conjuncts(node.condition))
+        for node in pre_order(stmt)
     )
 
 
-def _branch_conditions(stmt: Stmt) -> set[Expr]:
-    """The conditions under which all of a body stands: of branches around everything in it."""
-    found: set[Expr] = set()
-    while True:
-        if isinstance(stmt, IfThenElse) and stmt.else_case is None:
-            found.update(conjuncts(stmt.condition))
-            stmt = stmt.then_case
-        elif isinstance(stmt, SeqStmt):
-            return found.union(set.intersection(*map(_branch_conditions, stmt.seq)))
-        elif isinstance(stmt, (For, *_WRAPPERS)):
-            stmt = stmt.body
-        else:
-            return found
+def _has_loops(stmt: Stmt) -> bool:
+    return any(isinstance(node, For) for node in pre_order(stmt))
 
 
-def _sequence(stmt: Stmt) -> Sequence[Stmt]:
-    """The statements that are done one after another."""
-    while isinstance(stmt, _WRAPPERS):
-        stmt = stmt.body
-    return stmt.seq if isinstance(stmt, SeqStmt) else (stmt,)
+def _cost(stmt: Stmt) -> int:
+    """What a copy of a statement costs: its statements, all of which are compiled."""
+    return sum(1 for _ in pre_order(stmt))
 
 
-def _standing_in(stmt: Stmt, guards: set[Expr]) -> list[Stmt]:
-    """Those of a sequence in which some guards stand."""
-
-    def guarded(node: Stmt) -> bool:
-        return isinstance(node, IfThenElse) and not guards.isdisjoint(conjuncts(node.condition))
-
-    return [part for part in _sequence(stmt) if any(map(guarded, pre_order(part)))]
-
-
-def _has_loops_beside(body: Stmt, parts: Sequence[Stmt]) -> bool:
-    """Whether there are loops in a sequence besides those in some parts of it."""
-    others = (part for part in _sequence(body) if part not in parts)
-    return any(isinstance(node, For) for part in others for node in pre_order(part))
+def _is_small(parts: Sequence[Stmt], whole: Stmt) -> bool:
+    """Whether parts are at most half of a statement."""
+    return 2 * sum(map(_cost, parts)) <= _cost(whole)
 
 
 def _clamped(
     op: type[Min] | type[Max], limits: Sequence[Expr | None], whole: Expr, low: Expr, high: Expr
 ) -> Expr:
     """The tightest of the limits, kept within [low, high]."""
-    known = [limit for limit in limits if limit is not None]
+    known = [*dict.fromkeys(limit for limit in limits if limit is not None)]
     if not known:
         return whole
     result = known[0]
@@ -443,8 +468,8 @@ def _single(loop: For) -> Stmt:
     return loop
 
 
-def _choose(loop: For, main: Stmt, low: Expr, high: Expr) -> tuple[Stmt, Expr, Stmt]:
-    """Both bodies for one loop, and the condition on its variable that chooses the first."""
+def _choice(loop: For, main: Stmt, low: Expr, high: Expr) -> IfThenElse:
+    """What chooses `main` for some values of the variable of a loop, else its body."""
     var, tests = loop.loop_var, []
     if low is not loop.min:
         tests.append(binary(GE, var, low))
@@ -452,8 +477,7 @@ def _choose(loop: For, main: Stmt, low: Expr, high: Expr) -> tuple[Stmt, Expr, S
         tests.append(binary(LT, var, high))
     last = linear(loop.min + loop.extent).plus(linear(high), -1)
     alone = low is loop.min and not last.terms and last.const == 1
-    rest = fresh_copy(loop.body, {var: high} if alone else {})
-    return main, conjunction(tests), rest
+    return IfThenElse(conjunction(tests), main, fresh_copy(loop.body, {var: high} if alone else {}))
 
 
 class _Swap(StmtRewriter):

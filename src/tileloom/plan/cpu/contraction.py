@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from ...base import Target
 from ...base.sums import SUM_RUN
-from ...expr import FloorDiv, IndexMap, IntImm, Var
+from ...expr import FloorDiv, IndexMap, IntImm, Var, post_order
 from ...schedule.library import as_matrices, find_products
 from ...schedule.library.product import Product
 from ...schedule.rv import BlockRV, LoopRV
@@ -40,6 +40,10 @@ WIDE = 512
 READ_PANEL = 2
 #: Panels that one worker packs at a time, and the bytes that they may take of its cache.
 PANELS, PANEL_BYTES = 10, 1 << 20
+#: What a task costs besides its panels, in panels: all of the left operand is read for it.
+BEGIN_TASK = 0.5
+#: Tasks for each worker that are so many that it does not matter how they are shared.
+EVEN = 8
 #: Panels that must read a strip of the left operand to make up for converting it before.
 WORTH_COPYING = 4
 #: Steps along the depth before a sum is put aside, for the sake of its rounding errors.
@@ -70,14 +74,37 @@ def _as_matrices(sch: Schedule) -> Product:
     blocks = blocks_by_name(sch).values()
     if not all(isinstance(a.domain.extent, IntImm) for b in blocks for a in b.iter_vars):
         raise GroupRefused("a product of sizes that are not known")
+    for name, block in blocks_by_name(sch).items():
+        if reduces(block):
+            _take_groups_apart(sch, sch.get_block(name))
     found = find_products(sch)
     if len(found) != 1 or sum(map(reduces, blocks)) != 1:
         raise GroupRefused("a function that reduces something else than one product")
     _inline_sides(sch, found[0])
-    product = as_matrices(sch, found[0])
+    product = as_matrices(sch, found[0], in_pieces=True)
     if len(product.results) != 1 or not product.plain:
         raise GroupRefused("a product with several results, or of what is computed")
     return product
+
+
+def _take_groups_apart(sch: Schedule, rv: BlockRV) -> None:
+    """Two variables for one of which an operand reads only the quotient: groups of channels."""
+    block: Block = sch.get(rv)
+    quotients = {
+        node.a: node.b
+        for _, indices in accesses(block)
+        for index in indices
+        for node in post_order(index)
+        if isinstance(node, FloorDiv) and isinstance(node.b, IntImm)
+    }
+    variables = [axis.var for axis in block.iter_vars]
+    apart = [
+        (var // quotients[var], var % quotients[var]) if var in quotients else (var,)
+        for var in variables
+    ]
+    if any(len(parts) > 1 for parts in apart):
+        indices = [part for parts in apart for part in parts]
+        sch.transform_block_layout(rv, IndexMap(variables, indices))
 
 
 def _inline_sides(sch: Schedule, product: BlockRV) -> None:
@@ -130,11 +157,21 @@ def choose_tiles(product: Product, lanes: int, most: int, workers: int, packed: 
     panels = -(-product.columns // width)
     if workers > 1 and product.matrices * panels < 2 * workers and product.rows >= 2 * height:
         return Tiles(height, width, 0)
-    room = max(1, min(PANELS, PANEL_BYTES // (product.depth * width * 4)))
-    groups = -(-panels // room)
-    if product.matrices % workers:  # let every worker get as many
-        groups = -(-groups // workers) * workers
-    return Tiles(height, width, max(1, min(groups, panels)))
+    room = max(1, min(PANELS, PANEL_BYTES // (product.depth * width * 4), panels))
+    most = min(range(1, room + 1), key=lambda n: (_span(panels, n, product.matrices, workers), -n))
+    return Tiles(height, width, -(-panels // most))
+
+
+def _span(panels: int, most: int, matrices: int, workers: int) -> float:
+    """How long workers take for tasks of at most so many panels, in panels."""
+    tasks = matrices * -(-panels // most)
+    if tasks >= EVEN * workers:
+        return matrices * panels / workers + BEGIN_TASK * tasks / workers
+    shares = [0.0] * workers
+    for task in range(tasks):  # each to whom is ready first
+        first = task % (tasks // matrices) * most
+        shares[shares.index(min(shares))] += min(most, panels - first) + BEGIN_TASK
+    return max(shares)
 
 
 def _strips_cost(rows: int, height: int) -> int:
@@ -213,11 +250,15 @@ class _Tiling:
 
     def _flatten_result(self) -> None:
         """Let the block that takes the result run over rows and columns."""
-        taker: Block = self.sch.get(self.result)
-        (indices,) = {at for buffer, at in accesses(taker) if buffer is self._sums()}
-        variables = [axis.var for axis in taker.iter_vars]
+        self._run_along(self.result, self._sums())
+
+    def _run_along(self, rv: BlockRV, matrix: Buffer) -> None:
+        """Let a block run over the elements of a matrix that it accesses."""
+        block: Block = self.sch.get(rv)
+        (indices,) = {at for buffer, at in accesses(block) if buffer is matrix}
+        variables = [axis.var for axis in block.iter_vars]
         if list(indices) != variables:
-            self.sch.transform_block_layout(self.result, IndexMap(variables, indices))
+            self.sch.transform_block_layout(rv, IndexMap(variables, indices))
 
     def _pad(self) -> None:
         """Fill up the last panel with zeros. Loops over strips are partitioned instead."""
@@ -253,6 +294,7 @@ class _Tiling:
     def _lay_out_panels(self) -> None:
         """The right operand, a panel after the other."""
         width = self.tiles.width
+        self._run_along(self.right, self.sch.get(self.right).writes[0].buffer)
         batch = [Var("b")] if self.product.batch is not None else []
         column, step = Var("j"), Var("k")
         self.sch.transform_layout(
@@ -283,6 +325,9 @@ class _Tiling:
         """Pack along the columns, in vectors; an operand that lies along the depth, in squares."""
         sch = self.sch
         *_, column, depth = sch.get_loops(self.right)
+        if len(self.product.steps) > 1:
+            self._gather_windows(column, depth)
+            return
         if self.product.right.deep:
             part, lane = sch.split(column, [None, self.lanes])
             sch.reorder(part, depth, lane)
@@ -291,6 +336,14 @@ class _Tiling:
             return
         part, lane = sch.split(column, [None, self.lanes])
         sch.reorder(depth, part, lane)
+        sch.vectorize(lane)
+
+    def _gather_windows(self, column: LoopRV, depth: LoopRV) -> None:
+        """Pack panel by panel, so that where a column is has to be worked out once."""
+        sch = self.sch
+        panel, vector, lane = sch.split(column, [None, self.tiles.width // self.lanes, self.lanes])
+        sch.reorder(panel, *sch.split(depth, self.product.steps), vector, lane)
+        sch.unroll(vector)
         sch.vectorize(lane)
 
     def _vectorize_result(self) -> None:

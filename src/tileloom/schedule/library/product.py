@@ -34,6 +34,7 @@ from ...expr import (
 from ...expr.extents import known_extent, usual
 from ...tir import Block, Buffer, BufferLoad, BufferStore
 from ..analysis.blocks import has_trivial_binding, leaf_store
+from ..analysis.tree import is_one
 from ..instruction import can
 from ..rv import BlockRV
 from ._common import BlockLike, block_of, wrong
@@ -92,6 +93,7 @@ class Product:
     Attributes:
         block: `C[b, i, j] += A[b, i, k] * B[b, j, k]`; without b if `batch` is None.
         batch, rows, columns, depth: the extents.
+        steps: the extents of the variables that the depth is made of, the outermost first.
         left, right: the operands, of rows and of columns.
         results: the blocks that take the result to where it goes, in program order.
         lanes: how many neighbours of a row of the result can be stored at once.
@@ -104,6 +106,7 @@ class Product:
     rows: int
     columns: int
     depth: int
+    steps: tuple[int, ...]
     left: Operand
     right: Operand
     results: tuple[BlockRV, ...]
@@ -148,6 +151,8 @@ def find_factors(sch: Schedule, block: BlockLike) -> Factors | None:
     for position, axis in enumerate(stmt.iter_vars):
         left, right, result = (axis.var in variables for variables in used)
         name = _NAMES.get((left, right, result))
+        if name is None and is_one(axis.domain.extent):
+            name = "depth" if axis.iter_type == REDUCE else "rows"  # what moves nothing
         if name is None or (axis.iter_type == REDUCE) != (name == "depth"):
             return None
         groups[name].append(position)
@@ -228,11 +233,12 @@ def _position(stmt: Block, buffer: Buffer) -> int:
 # ---------------------------------------------------------------------------- as matrices
 
 
-def as_matrices(sch: Schedule, block: BlockLike) -> Product:
+def as_matrices(sch: Schedule, block: BlockLike, *, in_pieces: bool = False) -> Product:
     """Let a sum of products run over matrices, and everything around it over their elements.
 
     Blocks that prepare the operands (padding, conversions) go into their copies; formulas of the
-    result become one block, if there is one result.
+    result become one block, if there is one result. With `in_pieces` a row of the result lies in
+    one piece; what else is a column becomes a matrix of its own, as images of a convolution do.
 
     Raises:
         ScheduleError: the block is no sum of products.
@@ -262,6 +268,9 @@ def as_matrices(sch: Schedule, block: BlockLike) -> Product:
     sides = [_Access.of(sch, maker, stmt, k) for maker, k in zip(makers, (found.left, found.right))]
     goal = _Access.of_result(sch, taker, stmt)
     found = _sorted(found, sides, goal)
+    if in_pieces:
+        found = _in_pieces(found, goal)
+    steps = tuple(_extent(stmt.iter_vars[p].domain.extent) for p in found.depth)
     extents = _reshape(sch, rv, stmt, found, sides, goal)
     groups = (found.rows, found.columns)
     left, right = (
@@ -277,7 +286,7 @@ def as_matrices(sch: Schedule, block: BlockLike) -> Product:
     rows, columns, depth = extents[-3:]
     lanes = goal.lanes(found.columns)
     return Product(
-        rv, batch, rows, columns, depth, left, right, (taker,), lanes,
+        rv, batch, rows, columns, depth, steps, left, right, (taker,), lanes,
         kinds.pop() if len(kinds) == 1 else "mixed", total, found.plain,
     )  # fmt: skip
 
@@ -328,6 +337,16 @@ def _sorted(found: Factors, sides: Sequence[_Access], goal: _Access) -> Factors:
     ]
     depth = _order(found.depth, (bound or deep or list(sides))[0])
     return replace(found, rows=rows, columns=columns, depth=depth)
+
+
+def _in_pieces(found: Factors, goal: _Access) -> Factors:
+    """The columns that lie in one piece in the result; others are matrices of their own."""
+    near = set(goal.run_of(found.columns))
+    if not near:
+        return found
+    columns = tuple(p for p in found.columns if p in near or goal.sizes.get(p) == 1)
+    batch = (*found.batch, *(p for p in found.columns if p not in columns))
+    return replace(found, batch=_order(batch, goal), columns=columns)
 
 
 def _order(group: tuple[int, ...], access: _Access) -> tuple[int, ...]:
@@ -439,12 +458,16 @@ class _Access:
             inside.append(p)
         return inside
 
+    def run_of(self, group: tuple[int, ...]) -> list[int]:
+        """The innermost variables of a group that together number neighbours in memory."""
+        return self._run(group, group)
+
     def operand(
         self, copy: BlockRV, position: int, own: tuple[int, ...], depth: tuple[int, ...]
     ) -> Operand:
         """The operand, to be fetched in the direction in which its neighbours lie."""
         lanes = [self.lanes(group) for group in (own, depth)]
-        runs = [prod(self.sizes[p] for p in self._run(group, group)) for group in (own, depth)]
+        runs = [prod(self.sizes[p] for p in self.run_of(group)) for group in (own, depth)]
         deep = (lanes[1], usual(runs[1])) > (lanes[0], usual(runs[0]))
         return Operand(position, copy, deep, lanes[deep], self.bits, self.moved)
 

@@ -65,7 +65,7 @@ def pad_einsum(state: ScheduleState, block: BlockRef, padding: Sequence[int]) ->
     the results back.
 
     Args:
-        block: every buffer is accessed at iteration variables, or numbers.
+        block: every buffer that is padded is accessed at iteration variables, or numbers.
         padding: for each iteration variable, what its domain becomes a multiple of.
 
     >>> import tileloom
@@ -137,7 +137,8 @@ class _Padder:
                 raise self._not_einsum(f"it accesses {region.buffer.name!r} in two ways")
             seen.add(region.buffer)
             for part in region.region:
-                if not is_one(part.extent) or not isinstance(part.min, (IntImm, Var)):
+                plain = isinstance(part.min, (IntImm, Var)) or self._stays(region)
+                if not is_one(part.extent) or not plain:
                     raise self._not_einsum(
                         f"it accesses {region.buffer.name!r} at other places than its variables"
                     )
@@ -149,6 +150,11 @@ class _Padder:
                 self._check_whole(region)
         if self.padded:
             self._check_values()
+
+    def _stays(self, region: BufferRegion) -> bool:
+        """Whether padding changes nothing about where a buffer is accessed."""
+        used = {var for part in region.region for var in free_vars(part.min)}
+        return used.isdisjoint(self.padded)
 
     def _check_inside(self, region: BufferRegion) -> None:
         """The block may guard what it reads, the copy reads it in any case."""
@@ -177,7 +183,7 @@ class _Padder:
                     "other values over them"
                 )
         for node in post_order(store.value):
-            if isinstance(node, (Div, Mod, FloorDiv, FloorMod)) and not node.dtype.is_float:
+            if self._divides(node):
                 raise self._not_einsum(f"{node} divides, and the padding is zero")
         reduced = {
             axis.var
@@ -194,6 +200,13 @@ class _Padder:
         for var in reduced:
             if not _vanishes(term, var):
                 raise self._not_einsum(f"{term} may not be zero where {var.name!r} is padding")
+
+    def _divides(self, node: Expr) -> bool:
+        """Whether a node divides whole numbers that padding may change."""
+        if not isinstance(node, (Div, Mod, FloorDiv, FloorMod)) or node.dtype.is_float:
+            return False
+        loads = any(isinstance(part, BufferLoad) for part in post_order(node))
+        return loads or not free_vars(node).isdisjoint(self.padded)
 
     def _check_indices(self, stores: Sequence[BufferStore]) -> None:
         """A variable of one value may be declared where 0 is accessed, until it is padded."""
