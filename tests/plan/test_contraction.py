@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -228,6 +229,24 @@ def test_choice_of_tiles(
 ) -> None:
     sch = Schedule(product((rows, depth), (depth, columns), "ik,kj->ij"))
     assert choose_tiles(as_matrices(sch, "C"), 16, 12, workers) == expected
+
+
+@pytest.mark.parametrize("workers", [1, 3, 4])
+@pytest.mark.parametrize("packed", [0, 8])
+def test_tiles_of_any_product(workers: int, packed: int) -> None:
+    """As few strips as can be, each of which reads all of a panel; panels are shared evenly."""
+    some = as_matrices(Schedule(product((8, 40), (40, 64), "ik,kj->ij")), "C")
+    shapes = itertools.product((1, 2, 5, 7, 12, 13, 23, 25, 96, 500), (1, 16, 17, 512, 5000))
+    for rows, columns in shapes:
+        given = replace(some, rows=rows, columns=columns)
+        tiles = choose_tiles(given, 16, 12, workers, packed)
+        assert tiles.width == (packed or (16 if columns <= 16 else 32))
+        assert min(rows, 6) <= tiles.height <= min(rows, 12)
+        assert -(-rows // tiles.height) == -(-rows // min(rows, 12))
+        panels = -(-columns // tiles.width)
+        few = workers > 1 and panels < 2 * workers and rows >= 2 * tiles.height
+        assert (tiles.groups == 0) == few and tiles.groups <= panels
+        assert few or tiles.groups % workers == 0 or tiles.groups == panels
 
 
 def test_narrow_registers_hold_fewer_rows() -> None:
