@@ -71,6 +71,7 @@ def test_loops_are_aligned_with_the_master_reduction() -> None:
     sch = Schedule(te.create_prim_func([a, back, small]))
     said = align_loops(sch)
     assert said[0].startswith("rows: the others follow its loops [64, 128]")
+    assert [line.split(":")[0] for line in said] == ["rows", "flat", "back", "small"]
     assert loops(sch, "flat") == loops(sch, "back") == [(64, ""), (128, "")]
     assert loops(sch, "small") == [(64, "")]
 
