@@ -227,3 +227,40 @@ def test_ends_of_types(kind: str) -> None:
     info: Any = np.finfo(kind) if kind.startswith("f") else np.iinfo(kind)
     assert isinstance(low, (IntImm, FloatImm)) and isinstance(high, (IntImm, FloatImm))
     assert (low.value, high.value) == (info.min, info.max) and low.dtype == high.dtype == kind
+
+
+@pytest.mark.parametrize(
+    ("made", "wanted"),
+    [
+        (intrin.floor(const(-1.5)), const(-2.0)), (intrin.ceil(const(-1.5)), const(-1.0)),
+        (intrin.trunc(const(-1.5)), const(-1.0)), (intrin.round(const(2.5)), const(2.0)),
+        (intrin.nearbyint(const(3.5)), const(4.0)), (intrin.rint(const(-2.5)), const(-2.0)),
+        (intrin.fabs(const(-1.5)), const(1.5)), (intrin.floor(X), X), (intrin.rint(X), X),
+        (intrin.isnan(const(math.nan)), const(True)), (intrin.isnan(const(1.0)), const(False)),
+        (intrin.isinf(const(-math.inf)), const(True)), (intrin.isinf(X), const(False)),
+        (intrin.isfinite(const(math.inf)), const(False)), (intrin.isfinite(X), const(True)),
+        (intrin.abs(const(-3)), const(3)), (intrin.abs(const(-1.5)), const(1.5)),
+        (intrin.power(const(3), const(4)), const(81)), (intrin.popcount(const(-1)), const(32)),
+        (intrin.popcount(const(-1, "int8")), const(8, "int8")), (intrin.clz(const(1)), const(31)),
+        (intrin.clz(const(0)), const(32)), (intrin.clz(const(-1)), const(0)),
+        (intrin.truncdiv(const(-7), 2), const(-3)), (intrin.truncmod(const(-7), 2), const(-1)),
+        (intrin.floordiv(const(-7), 2), const(-4)), (intrin.floormod(const(-7), 2), const(1)),
+        (intrin.ceildiv(const(7), 2), const(4)), (intrin.ceildiv(const(8), 2), const(4)),
+        (intrin.if_then_else(const(True), X, Y), X), (intrin.if_then_else(const(False), X, Y), Y),
+        (intrin.select(const(True), X, Y), X), (intrin.select(const(False), X, Y), Y),
+        (intrin.likely(const(True)), const(True)), (intrin.all(), const(True)),
+        (intrin.any(), const(False)), (intrin.all(P), P), (intrin.any(P), P),
+        (intrin.all(P, False), const(False)), (intrin.any(P, True), const(True)),
+        (intrin.negative(const(0)), const(0)), (intrin.bitwise_not(const(True)), const(False)),
+    ],
+)  # fmt: skip
+def test_functions_of_constants(made: Expr, wanted: Expr) -> None:
+    assert made is wanted
+    assert isinstance(made, (IntImm, FloatImm)) or made in (X, Y, P)
+
+
+def test_functions_that_round_are_not_folded() -> None:
+    for name in ("exp", "log", "sqrt", "sin", "tanh", "erf"):
+        assert isinstance(getattr(intrin, name)(const(0.5)), Call)
+    assert isinstance(intrin.abs(X), Call) and intrin.abs(Var("u", "uint8")).dtype == "uint8"
+    assert not isinstance(intrin.abs(Var("u", "uint8")), Call)
