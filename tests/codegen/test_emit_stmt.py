@@ -7,6 +7,7 @@ import re
 import pytest
 
 from codegen.test_instructions import read
+from tileloom.base.errors import UnsupportedError
 from tileloom.codegen.module import emit_module
 from tileloom.tir import IRModule
 
@@ -117,3 +118,10 @@ def test_messages_are_numbered() -> None:
     module = emit_module(IRModule({"main": read('assert n < 3, "a"; assert n > 0, "b"')}))
     found = module.ir_text.split('@"main"(', 1)[1].split("\n}", 1)[0]
     assert re.findall(r"ret i32 (\d+)", found) == ["2", "1"]
+
+
+def test_results_of_functions_without_a_result() -> None:
+    """A number is the status of a call; what is computed has nowhere to go."""
+    assert "ret i32" in text("T.evaluate(T.ret(0)); A[0] = 1.0")
+    with pytest.raises(UnsupportedError, match="does not say so"):
+        text("T.evaluate(T.ret(n))")

@@ -195,6 +195,7 @@ CPU = [
     ("A[0] = T.sqrt(A[1])", "getelementptr 1; load 4; call llvm.sqrt.f32; store 4"),
     ("A[0] = T.fabs(A[1])", "getelementptr 1; load 4; call llvm.fabs.f32; store 4"),
     ('A[0] = T.reinterpret("float32", I[0])', "load 4; bitcast; store 4"),
+    ("I[0] = T.abs(I[1])", "getelementptr 1; load 4; call llvm.abs.i32 0; store 4"),
     ("I[0] = T.popcount(I[1])", "getelementptr 1; load 4; call llvm.ctpop.i32; store 4"),
     ("I[0] = T.clz(I[1])", "getelementptr 1; load 4; call llvm.ctlz.i32 0; store 4"),
     (
