@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,16 @@ OPS = {"sum": np.cumsum, "prod": np.cumprod, "max": np.maximum.accumulate,
 
 def emulate(func, *arrays: np.ndarray) -> None:
     tileloom.build(func, target="cuda", device="emulator")(*arrays)
+
+
+def threads_of(func) -> list[tuple[int, int]]:
+    """Blocks and threads of each kernel."""
+    text = func.script()
+    blocks, threads = (
+        map(int, re.findall(rf'T.thread_binding\((\d+), thread="{tag}"\)', text))
+        for tag in ("blockIdx.x", "threadIdx.x")
+    )
+    return [*zip(blocks, threads, strict=True)]
 
 
 def expected(a: np.ndarray, axis: int, op: str, exclusive: bool, reverse: bool) -> np.ndarray:
@@ -144,6 +155,33 @@ def test_how_many_kernels() -> None:
     assert launches((1 << 20, 2), 0) == 3
 
 
+@pytest.mark.parametrize(
+    ("shape", "axis", "kernels"),
+    [
+        # Short rows have a warp each, eight in a block; longer ones as many as they fill.
+        ((1000, 5), 1, [(125, 256)]),
+        ((3, 256), 1, [(1, 96)]),
+        ((9, 256), 1, [(2, 256)]),
+        ((10, 257), 1, [(10, 64)]),
+        ((10, 1000), 1, [(10, 128)]),
+        ((600, 100_000), 1, [(600, 256)]),
+        # Few rows are cut into chunks of tiles of 2048, until there are 512 blocks.
+        ((1, 6144), 1, [(1, 256)]),
+        ((1, 6145), 1, [(4, 256), (4, 256)]),
+        ((1, 1 << 20), 1, [(512, 256), (512, 256)]),
+        ((1, 1 << 21), 1, [(512, 256), (512, 256)]),
+        ((100, 1 << 20), 1, [(600, 256), (600, 256)]),
+        # A thread goes along a column; few columns are cut until there are 32768.
+        ((100, 70_000), 0, [(547, 128)]),
+        ((63, 1000), 0, [(8, 128)]),
+        ((64, 1000), 0, [(16, 128), (8, 128), (16, 128)]),
+        ((4096, 1000), 0, [(258, 128), (8, 128), (258, 128)]),
+    ],
+)
+def test_who_scans_what(shape: tuple[int, ...], axis: int, kernels: list[tuple[int, int]]) -> None:
+    assert threads_of(scan_kernel(shape, axis)) == kernels
+
+
 @pytest.mark.parametrize("length", [2000, 20000])
 def test_a_scan_without_a_barrier_is_a_race(length: int) -> None:
     from tileloom.lower import lower
@@ -184,6 +222,38 @@ def test_integers_of_all_sizes(kind: str) -> None:
         h = np.zeros(bins, "int64")
         emulate(histogram_kernel(3001, bins, kind, "int64"), x, h)
         assert h.tolist() == np.bincount(x, minlength=300)[:bins].tolist()
+
+
+@pytest.mark.parametrize(
+    ("kind", "bins"),
+    [("uint8", 127), ("uint8", 128), ("uint8", 255), ("uint8", 256), ("uint8", 300),
+     ("int8", 126), ("int8", 127), ("int8", 128), ("int8", 200)],
+)  # fmt: skip
+def test_every_number_of_a_type(kind: str, bins: int) -> None:
+    """The last number of a type has a bin, or none, and negative numbers have none."""
+    info = np.iinfo(kind)
+    x = np.arange(info.min, info.max + 1).astype(kind)
+    h = np.full(bins, -1, "int32")
+    emulate(histogram_kernel(256, bins, kind), x, h)
+    assert h.tolist() == [int(k <= info.max) for k in range(bins)]
+
+
+@pytest.mark.parametrize(
+    ("count", "bins", "blocks"),
+    [(1, 1, 1), (2047, 256, 1), (4095, 257, 1), (4096, 7, 2), (1 << 20, 1000, 512),
+     ((1 << 20) - 1, 1000, 511), (1 << 24, 20000, 512)],
+)  # fmt: skip
+def test_threads_count_eight_numbers_or_more(count: int, bins: int, blocks: int) -> None:
+    """Up to 512 blocks; before them each bin is set to zero."""
+    found = threads_of(histogram_kernel(count, bins))
+    assert found == [(-(-bins // 256), 256), (blocks, 256)]
+
+
+@pytest.mark.parametrize(("bins", "private"), [(12288, True), (12289, False)])
+@pytest.mark.parametrize(("total", "wide"), [("int32", 1), ("int64", 2)])
+def test_bins_that_fit_into_48_kib(bins: int, private: bool, total: str, wide: int) -> None:
+    text = histogram_kernel(5000, bins // wide + bins % wide, total=total).script()
+    assert ('scope="shared"' in text) == private
 
 
 def test_all_in_one_bin() -> None:
