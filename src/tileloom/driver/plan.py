@@ -15,8 +15,10 @@ from ..graph.program import MakeKernel, Planned, Program, build_program
 from ..graph.simplify import simplify
 from ..graph.symbols import is_symbolic
 from ..graph.to_tir.blocks import block_function
+from ..graph.to_tir.gemm_plan import choose_microkernel
 from ..graph.to_tir.group import group_kernel
 from ..graph.to_tir.machine import Machine
+from ..graph.to_tir.microkernels import Fma
 from ..graph.to_tir.products import accumulator_of, suits_panels
 from ..plan import CONTRACTION, GroupRefused, plan_in_place, plan_kernel
 from ..runtime import parallel
@@ -60,12 +62,15 @@ def is_scheduled(group: Group) -> bool:
     return group.kind not in ("matmul", "conv") or not suits_panels(group.anchor)
 
 
-def has_tiles(group: Group) -> bool:
+def has_tiles(group: Group, machine: Machine) -> bool:
     """Whether a product of panels is one that the planner tiles: of known sizes, without words."""
     node = group.anchor
     sizes = [n for tensor in (*node.inputs, *node.outputs) for n in tensor.shape]
-    plain = all(tensor.dtype is accumulator_of(node) for tensor in (*node.inputs, *node.outputs))
-    return node.attrs.get("words_of") is None and plain and not any(map(is_symbolic, sizes))
+    if node.attrs.get("words_of") is not None or any(map(is_symbolic, sizes)):
+        return False
+    total = accumulator_of(node)
+    kinds = [tensor.dtype for tensor in node.inputs]
+    return isinstance(choose_microkernel(kinds, total, (1, 1, 1), machine), Fma)
 
 
 def _kernel_maker(machine: Machine, target: Target, planned: dict[str, Planned]) -> MakeKernel:
@@ -74,9 +79,9 @@ def _kernel_maker(machine: Machine, target: Target, planned: dict[str, Planned])
 
     def kernel(group: Group, name: str) -> tuple[PrimFunc, list[Tensor]]:
         panels = not is_scheduled(group)
-        if panels and not has_tiles(group):
+        if panels and not has_tiles(group, machine):
             return group_kernel(group, name, machine)
-        blocks, tensors = block_function(group, name)
+        blocks, tensors = block_function(group, name, widens=panels)
         blocks = blocks.with_attr({"outputs": len(group.outputs), COMPENSATED: True})
         if panels:
             try:

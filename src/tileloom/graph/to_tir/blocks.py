@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ... import compute as te
+from ...base import DType
 from ...base.errors import InternalError
 from ...base.sums import COMPENSATED
-from ...expr import Expr, ExprLike, const
+from ...expr import Expr, ExprLike, cast, const
 from ...tir import PrimFunc
 from ..nodes import Node, Tensor
 from ..partition.group import Group, by_serial
+from .products import accumulator_of
 
 
-def block_function(group: Group, name: str = "main") -> tuple[PrimFunc, list[Tensor]]:
+def block_function(
+    group: Group, name: str = "main", *, widens: bool = False
+) -> tuple[PrimFunc, list[Tensor]]:
     """The function of a group, op by op, with the loops and blocks of their formulas.
+
+    With `widens` the operands of products are converted to the type of the sums before they are
+    multiplied, in blocks of their own.
 
     Constants of one element are written into the formulas, but for the group's `operands`;
     everything else that the group reads is a parameter, inputs before outputs.
@@ -33,7 +40,10 @@ def block_function(group: Group, name: str = "main") -> tuple[PrimFunc, list[Ten
             )
             inputs.append(tensor)
     for node in by_serial(node for part in group.parts for node in part.nodes):
-        made.update(zip(node.outputs, _formulas(node, [made[t] for t in node.inputs]), strict=True))
+        operands = [made[tensor] for tensor in node.inputs]
+        if widens and node.op.kind in ("matmul", "conv"):
+            operands = [_widened(tensor, accumulator_of(node)) for tensor in operands]
+        made.update(zip(node.outputs, _formulas(node, operands), strict=True))
     outputs = [_own(made[tensor], tensor, k) for k, tensor in enumerate(group.outputs)]
     func = te.create_prim_func([*(made[tensor] for tensor in inputs), *outputs])
     attrs: dict[str, object] = {"global_symbol": name}
@@ -47,6 +57,14 @@ def _formulas(node: Node, inputs: Sequence[te.Tensor]) -> Sequence[te.Tensor]:
     if node.op.compute is None:
         raise InternalError(f"{node.op.name} has no formula")
     return node.op.compute(inputs, node.attrs, [tensor.type for tensor in node.outputs])
+
+
+def _widened(tensor: te.Tensor, kind: DType) -> te.Tensor:
+    if tensor.dtype is kind:
+        return tensor
+    name = f"{tensor.name}_wide"
+    wide: te.Tensor = te.compute(tensor.shape, lambda *at: cast(kind, tensor(*at)), name=name)
+    return wide
 
 
 class _Number(te.Tensor):
