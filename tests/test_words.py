@@ -63,13 +63,13 @@ ALLOWED: tuple[tuple[str, frozenset[str], str], ...] = (
 # `compat/` are other systems' names for ours; a private class (`_Name`) is known in one file alone.
 SHARED_NAMES = {
     **dict.fromkeys(
-        ("Axes", "Backend", "Bound", "Call", "Compiled", "Imported", "Model", "Outcome",
-         "Partition", "Place", "Program", "Record", "Scope", "Sizes", "Source", "Symbol"),
+        ("Backend", "Call", "Compiled", "Imported", "Model", "Outcome",
+         "Program", "Record", "Source"),
         "front ends have their own, and do not know each other",
     ),
     **dict.fromkeys(
         ("Access", "Constant", "Dim", "Element", "Frame", "Group", "Memory", "Node", "Number",
-         "Report", "Space", "Sums", "Term", "Update"),
+         "Report", "Space", "Sums", "Update"),
         "the verifier of schedules has a model of what the others are",
     ),
     **dict.fromkeys(
@@ -77,11 +77,11 @@ SHARED_NAMES = {
         "the loop templates have one, and go away",
     ),
     **dict.fromkeys(
-        ("Block", "Device", "Instruction", "Kernel", "Launch", "Pool", "Traffic"),
+        ("Device", "Instruction", "Kernel", "Launch", "Pool", "Traffic"),
         "what the compiler knows of it, and what the runtime or the emulator has",
     ),
     **dict.fromkeys(("Op", "Tensor", "Trace"), "of tensor IR, of graphs, and of a function's run"),
-    **dict.fromkeys(("Binder", "Domain", "FusionGroup", "Rule", "Val"), "one in each of two rooms"),
+    **dict.fromkeys(("FusionGroup", "Rule", "Val"), "one in each of two rooms"),
 }  # fmt: skip
 
 

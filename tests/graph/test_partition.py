@@ -14,7 +14,7 @@ from tileloom.graph import ops
 from tileloom.graph.expand import expand
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.optimize import optimize
-from tileloom.graph.partition import MAX_NODES, MAX_OPERANDS, Device, Group, partition
+from tileloom.graph.partition import MAX_NODES, MAX_OPERANDS, DeviceCosts, Group, partition
 
 
 def tensor(*shape: int, kind: str = "float32", name: str = "x") -> Tensor:
@@ -147,7 +147,7 @@ def parts_are_legal(group: Group) -> None:
 @given(st.integers(0, 1 << 30), st.integers(1, 40))
 def test_random_graphs_are_partitioned_legally(seed, steps) -> None:
     graph = optimize(expand(random_graph(seed, steps)))
-    legal(list(partition(graph, Device.gpu())), list(graph.outputs))
+    legal(list(partition(graph, DeviceCosts.gpu())), list(graph.outputs))
     groups = partition(graph)
     legal(groups, list(graph.outputs))
     assert {n for g in groups for n in g.nodes} == {

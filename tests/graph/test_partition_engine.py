@@ -19,7 +19,7 @@ from tileloom.graph import ops
 from tileloom.graph.expand import expand
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.optimize import optimize
-from tileloom.graph.partition import Device, Partition, partition, unfused
+from tileloom.graph.partition import DeviceCosts, Partition, partition, unfused
 from tileloom.graph.partition.fuse import Fuser
 from tileloom.graph.partition.node_groups import NodeGroup, NodeGroups
 from tileloom.graph.partition.steps import run
@@ -72,7 +72,7 @@ def closure(groups: NodeGroups) -> dict[NodeGroup, set[NodeGroup]]:
 
 @given(st.integers(0, 1 << 30), st.integers(1, 30))
 def test_dependences_are_kept_up_to_date(seed, steps) -> None:
-    fuser = Fuser(optimize(expand(random_graph(seed, steps))), Device())
+    fuser = Fuser(optimize(expand(random_graph(seed, steps))), DeviceCosts())
     run(fuser)
     needs = closure(fuser.groups)
     for group, before in needs.items():
@@ -288,17 +288,17 @@ def test_the_device_decides() -> None:
     shifted = ops.add(x, b)
     graph = Graph([x, b], [ops.sum(shifted, 1), ops.sum(shifted, 0)])
 
-    def made(device: Device) -> int:
+    def made(device: DeviceCosts) -> int:
         return sum(
             any(n.op.name == "add" for n in part.nodes)
             for group in partition(graph, device)
             for part in group.parts
         )
 
-    assert made(Device()) == 2 and made(Device(rate=1e6)) == 1
+    assert made(DeviceCosts()) == 2 and made(DeviceCosts(rate=1e6)) == 1
     y, scale = tensor(64, 96), ops.exp(ops.sum(tensor(64, 96), 0))
     other = Graph([y], [ops.mul(ops.transpose(y), ops.reshape(scale, (96, 1))), scale])
-    assert len(partition(other)) == 1 and len(partition(other, Device(near=0))) == 2
+    assert len(partition(other)) == 1 and len(partition(other, DeviceCosts(near=0))) == 2
 
 
 # ---------------------------------------------------------------------------- windows

@@ -9,7 +9,7 @@ from tileloom import te
 from tileloom.base.target import target
 from tileloom.expr import Var
 from tileloom.lower import lower
-from tileloom.plan.cuda.launches import Launch, bind_launches
+from tileloom.plan.cuda.launches import GridLaunch, bind_launches
 from tileloom.schedule import Schedule
 from tileloom.script import tir as T
 from tileloom.simt import run_kernels
@@ -58,7 +58,7 @@ def test_who_shares_a_kernel(nests: tuple[Nest, ...], kernels: list[tuple[str, .
     for name, _, blocks, threads in nests:
         block, thread = sch.split(sch.get_loops(name)[0], [blocks, threads])
         sch.bind(thread, "threadIdx.x")
-        launches.append(Launch(block, (threads, 1)))
+        launches.append(GridLaunch(block, (threads, 1)))
     sch = bind_launches(sch, launches)
     found = [
         tuple(
@@ -103,7 +103,7 @@ def test_what_others_read_is_overwritten_after_them() -> None:
     for name in "abc":
         block, thread = sch.split(sch.get_loops(name)[0], [None, 32])
         sch.bind(thread, "threadIdx.x")
-        launches.append(Launch(block, (32, 1)))
+        launches.append(GridLaunch(block, (32, 1)))
     sch = bind_launches(sch, launches)
     first = [sch.get(sch.get_loops(name)[0]).loop_var for name in "abc"]
     assert first[0] is first[2] is not first[1]
@@ -119,7 +119,7 @@ def test_how_many_blocks_there_are_may_be_open() -> None:
         sch = Schedule(te.create_prim_func([*inputs, a, b]))
         for name in "ab":
             sch.bind(sch.get_loops(name)[1], "threadIdx.x")
-        sch = bind_launches(sch, [Launch(sch.get_loops(name)[0], (32, 1)) for name in "ab"])
+        sch = bind_launches(sch, [GridLaunch(sch.get_loops(name)[0], (32, 1)) for name in "ab"])
         loops = collect(sch.mod["main"].body, For)
         tags = [loop.thread_binding.thread_tag for loop in loops if loop.thread_binding]
         assert tags.count("blockIdx.x") == kernels

@@ -14,7 +14,14 @@ from tileloom.runtime import serialized
 from tileloom.runtime.device import HOST
 from tileloom.runtime.executable import HostStep, Operand, Value
 from tileloom.runtime.polymorphic import PolymorphicExecutable
-from tileloom.runtime.serialized import Call, Panels, SerializedExecutable, Step, digest, parameter
+from tileloom.runtime.serialized import (
+    Panels,
+    SerializedCall,
+    SerializedExecutable,
+    Step,
+    digest,
+    parameter,
+)
 
 N, M = Polynomial.symbol("n"), Polynomial.symbol("m")
 FLOAT, BYTE = dtype("float32"), dtype("uint8")
@@ -35,7 +42,7 @@ def program(**others: object) -> SerializedExecutable:
         (Value(1, (N * 2,), FLOAT),),
         sizes=("m", "n"),
         arena=((N * 4, 0, 1), (M, 1, 2), (64, 2, 3)),
-        calls=(Call("k", operands), Call("plain", operands[:1])),
+        calls=(SerializedCall("k", operands), SerializedCall("plain", operands[:1])),
     )
     fields = {
         "constants": {3: OWN, 4: MATRIX, 5: PACKED},

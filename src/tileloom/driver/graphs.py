@@ -21,7 +21,7 @@ from ..graph.symbols import host_at, polynomial_of, space_of_graph
 from ..runtime.cache import cache_key, object_cache
 from ..runtime.executable import Array, Executable, Operand, Value
 from ..runtime.polymorphic import PolymorphicExecutable
-from ..runtime.serialized import Call, Panels, SerializedExecutable, Step, digest
+from ..runtime.serialized import Panels, SerializedCall, SerializedExecutable, Step, digest
 from .backend import Backend, backend_of
 from .keys import constants_of, graph_key, stamp
 from .stages import print_stages
@@ -185,7 +185,7 @@ def _step(program: Program, segment: Segment, value: Callable[[Tensor], Value]) 
     return Step(segment.name, tuple(reads), tuple(writes), *plan, calls=calls)
 
 
-def _calls(program: Program, segment: Segment) -> tuple[Call, ...]:
+def _calls(program: Program, segment: Segment) -> tuple[SerializedCall, ...]:
     """The kernels of a segment with what each of their arguments is."""
     places = {
         "value": (*segment.reads, *segment.writes),
@@ -197,7 +197,9 @@ def _calls(program: Program, segment: Segment) -> tuple[Call, ...]:
     def operand(tensor: Tensor) -> Operand:
         return Operand(*where[program.home(tensor)], _shape(tensor), tensor.dtype)
 
-    return tuple(Call(call.kernel, tuple(map(operand, call.tensors))) for call in segment.calls)
+    return tuple(
+        SerializedCall(call.kernel, tuple(map(operand, call.tensors))) for call in segment.calls
+    )
 
 
 def _shape(tensor: Tensor) -> tuple[int, ...]:

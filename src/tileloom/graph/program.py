@@ -16,7 +16,7 @@ from ..tir import IRModule, PrimFunc
 from .aggregate import segments
 from .entry import connect_calls
 from .nodes import Graph, Node, Tensor
-from .partition import Device, Group, Partition, partition
+from .partition import DeviceCosts, Group, Partition, partition
 from .share_code import share_code, signature
 from .space import Space
 from .symbols import bounds_of, space_of_graph
@@ -100,7 +100,7 @@ class Program:
     segments: list[Segment]
     storage: dict[Tensor, Tensor]
     groups: Partition
-    device: Device
+    device: DeviceCosts
     space: Space | None = None
     buckets: dict[str, list[Bucket]] = field(default_factory=dict)
     planned: dict[str, Planned] = field(default_factory=dict)
@@ -147,7 +147,7 @@ MakeKernel = Callable[[Group, str], tuple[PrimFunc, list[Tensor]]]
 
 def build_program(
     graph: Graph,
-    device: Device,
+    device: DeviceCosts,
     kernel: MakeKernel,
     ready: Callable[[Node], bool] = lambda node: node.op.compute is not None,
 ) -> Program:
@@ -165,7 +165,7 @@ class _Builder:
     def __init__(
         self,
         graph: Graph,
-        device: Device,
+        device: DeviceCosts,
         kernel: MakeKernel,
         ready: Callable[[Node], bool],
     ) -> None:

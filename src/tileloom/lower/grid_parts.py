@@ -49,7 +49,7 @@ class Around:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DeviceAccess:
     """An access to memory of the device."""
 
     buffer: Buffer
@@ -58,15 +58,15 @@ class Place:
     predicated: bool
 
 
-def places(stmt: Stmt, memory: Set[Var], around: Around) -> Iterator[Place]:
+def places(stmt: Stmt, memory: Set[Var], around: Around) -> Iterator[DeviceAccess]:
     """Where some memory is stored to or loaded from."""
     for expr in stmt_exprs(stmt):
         for node in post_order(expr) if has_load(expr) else ():
             if isinstance(node, BufferLoad) and node.buffer.data in memory:
-                yield Place(node.buffer, node.indices, around, node.predicate is not None)
+                yield DeviceAccess(node.buffer, node.indices, around, node.predicate is not None)
     match stmt:
         case BufferStore(buffer=buffer) if buffer.data in memory:
-            yield Place(buffer, stmt.indices, around, stmt.predicate is not None)
+            yield DeviceAccess(buffer, stmt.indices, around, stmt.predicate is not None)
         case For():
             run = Range(stmt.min, stmt.extent)
             yield from places(stmt.body, memory, around.with_loop(stmt.loop_var, run))
@@ -131,4 +131,4 @@ def blocks_of_a_part(first: Kernel, second: Kernel, needed: Set[Var]) -> int | N
     return together if (reader == expected).all() else None
 
 
-__all__ = ["GRID_TAG", "Around", "Place", "blocks_of", "blocks_of_a_part", "places"]
+__all__ = ["GRID_TAG", "Around", "DeviceAccess", "blocks_of", "blocks_of_a_part", "places"]

@@ -7,7 +7,7 @@ from ..expr.analyzer import Analyzer
 from ..tir import Block, BlockRealize, Buffer, For, PrimFunc, Stmt, StmtRewriter, While
 from .common import on_body
 from .linear import Linear, linear
-from .regions import Access, Accesses, Interval, Scope, hulls
+from .regions import Accesses, Interval, RegionAccess, Scope, hulls
 
 
 def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
@@ -29,7 +29,9 @@ def plan_and_update_buffer_allocation_location(func: PrimFunc) -> PrimFunc:
     return on_body(func, _Move(places).visit) if places else func
 
 
-def _place(owner: tuple[Scope, ...], accesses: list[Access], bounds: Analyzer) -> Scope | None:
+def _place(
+    owner: tuple[Scope, ...], accesses: list[RegionAccess], bounds: Analyzer
+) -> Scope | None:
     """The scope inside which to allocate; None to leave it with its block."""
     path = accesses[0].scopes
     for access in accesses:
@@ -52,7 +54,7 @@ def _common(a: tuple[Scope, ...], b: tuple[Scope, ...]) -> tuple[Scope, ...]:
     return a[: min(len(a), len(b))]
 
 
-def _limit(access: Access, start: int) -> int:
+def _limit(access: RegionAccess, start: int) -> int:
     """How deep the allocation may go for the sake of one access."""
     carriers = _carriers(access)
     for depth in range(start, len(access.scopes)):
@@ -66,7 +68,7 @@ def _limit(access: Access, start: int) -> int:
     return len(access.scopes)
 
 
-def _carriers(access: Access) -> set[object]:
+def _carriers(access: RegionAccess) -> set[object]:
     """The loop variables over which a written buffer carries its value."""
     result: set[object] = set()
     if not access.is_write:
@@ -89,7 +91,7 @@ def _shared_by_threads(buffer: Buffer, loop: For) -> bool:
 
 
 def _self_contained(
-    accesses: list[Access], around: tuple[Scope, ...], depth: int, bounds: Analyzer
+    accesses: list[RegionAccess], around: tuple[Scope, ...], depth: int, bounds: Analyzer
 ) -> bool:
     """Whether an iteration of the loops around `depth` reads only what it has written itself."""
     if not any(isinstance(scope, For) for scope in around):
@@ -105,7 +107,7 @@ def _self_contained(
     return all(_covers(w, r, e) for w, r, e in zip(written, read, shape, strict=True))
 
 
-def _order(access: Access) -> int:
+def _order(access: RegionAccess) -> int:
     return access.order
 
 

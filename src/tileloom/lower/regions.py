@@ -34,7 +34,7 @@ Scope = For | BlockRealize | While | LetStmt
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class RegionAccess:
     """One access to a buffer: the statements around it from the root on, and what it touches.
 
     `low` and `high` are the first and last index of each axis, None where that is not known. An
@@ -54,7 +54,7 @@ class Access:
 class Accesses:
     """All accesses to the buffers that blocks of a function allocate, in program order."""
 
-    by_buffer: dict[Buffer, list[Access]] = field(default_factory=dict)
+    by_buffer: dict[Buffer, list[RegionAccess]] = field(default_factory=dict)
     owners: dict[Buffer, tuple[Scope, ...]] = field(default_factory=dict)
     bounds: Analyzer = field(default_factory=Analyzer)  # knows the ranges of loops and axes
     _by_data: dict[Var, list[Buffer]] = field(default_factory=dict)
@@ -156,7 +156,7 @@ class Accesses:
         if known is None:
             return
         self._count += 1
-        known.append(Access(buffer, scopes, is_write, low, high, self._count, by_pointer))
+        known.append(RegionAccess(buffer, scopes, is_write, low, high, self._count, by_pointer))
 
 
 def _bounds(stmt: Stmt) -> Analyzer:
@@ -314,7 +314,7 @@ def thread_number(tag: str, kind: DType) -> Var:
     return Var(tag, kind)
 
 
-def box(access: Access, depth: int, bounds: Analyzer | None = None) -> list[Interval | None]:
+def box(access: RegionAccess, depth: int, bounds: Analyzer | None = None) -> list[Interval | None]:
     """What an access touches of each axis while the scopes from `depth` on run.
 
     Threads that have each their own copy of the buffer do not run: the box is that of one thread,
@@ -348,7 +348,7 @@ def union(a: Interval | None, b: Interval | None) -> Interval | None:
 
 
 def hulls(
-    accesses: Iterable[Access], depth: int, bounds: Analyzer | None = None
+    accesses: Iterable[RegionAccess], depth: int, bounds: Analyzer | None = None
 ) -> list[Interval | None]:
     """The union of what the accesses touch, axis by axis."""
     parts: Iterator[list[Interval | None]] = (box(access, depth, bounds) for access in accesses)

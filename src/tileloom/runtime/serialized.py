@@ -48,7 +48,7 @@ class Code(Protocol):
 
 
 @dataclass(frozen=True)
-class Call:
+class SerializedCall:
     """A launch of a kernel, by name; places in the workspace are the numbers of its parts."""
 
     kernel: str
@@ -57,7 +57,7 @@ class Call:
 
     def at(
         self, sizes: Mapping[str, int], places: Mapping[int, int], kernel: str, numbers: Any
-    ) -> Call:
+    ) -> SerializedCall:
         """The launch for some sizes, of a kernel that takes these numbers."""
         operands = [
             operand._replace(
@@ -66,7 +66,7 @@ class Call:
             )
             for operand in self.operands
         ]
-        return Call(kernel, tuple(operands), tuple(value_of(n, sizes) for n in numbers))
+        return SerializedCall(kernel, tuple(operands), tuple(value_of(n, sizes) for n in numbers))
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Step:
     sizes: tuple[str, ...] = ()
     arena: tuple[tuple[Number, int, int], ...] = ()
     numbers: tuple[int, ...] = ()
-    calls: tuple[Call, ...] = ()
+    calls: tuple[SerializedCall, ...] = ()
 
     def at(self, program: SerializedExecutable, sizes: Mapping[str, int]) -> Step:
         """The step for some sizes."""
@@ -339,7 +339,9 @@ def _step(plain: Sequence[Any]) -> Step:
         arena_bytes,
         sizes=tuple(sizes),
         arena=tuple((Polynomial.of(size), *life) for size, *life in arena),
-        calls=tuple(Call(kernel, tuple(map(_operand, operands))) for kernel, operands in calls),
+        calls=tuple(
+            SerializedCall(kernel, tuple(map(_operand, operands))) for kernel, operands in calls
+        ),
     )
 
 

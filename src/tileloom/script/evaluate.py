@@ -80,7 +80,7 @@ class Namespace:
         return builders.lookup(name)
 
 
-class Scope:
+class NameScope:
     """The names of a scope, while it is open."""
 
     __slots__ = ("stack",)
@@ -104,9 +104,9 @@ class Scopes:
         self.stack: list[dict[str, Any]] = [{}]
         self.captured = captured
 
-    def scope(self) -> Scope:
+    def scope(self) -> NameScope:
         """A context: a new innermost scope."""
-        return Scope(self.stack)
+        return NameScope(self.stack)
 
     def find(self, name: str) -> Any:
         """The value of a name, or `_MISSING`."""

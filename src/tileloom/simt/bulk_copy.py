@@ -10,7 +10,7 @@ import numpy as np
 from ..base.errors import UnsupportedError
 from ..base.tensor_map import TensorMap, swizzled
 from ..expr import Expr, Var
-from .pointers import Place, place, scope_of
+from .pointers import PointedPlace, place, scope_of
 from .thread_batch import Array
 
 if TYPE_CHECKING:
@@ -63,7 +63,9 @@ def _fence(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
 # ---------------------------------------------------------------------------- bulk copies
 
 
-def _shared(machine: Machine, pointer: Expr, index: Expr, lanes: Array, alignment: int) -> Place:
+def _shared(
+    machine: Machine, pointer: Expr, index: Expr, lanes: Array, alignment: int
+) -> PointedPlace:
     found = place(machine, pointer, index, lanes)
     if not scope_of(found.data).startswith("shared"):
         raise UnsupportedError(f"a copy in bulk is to or from shared memory, not {pointer}")
@@ -71,14 +73,14 @@ def _shared(machine: Machine, pointer: Expr, index: Expr, lanes: Array, alignmen
     return found
 
 
-def _check_aligned(found: Place, alignment: int) -> None:
+def _check_aligned(found: PointedPlace, alignment: int) -> None:
     at = found.index * found.kind.numpy.itemsize
     if (at % alignment).any():
         what = f"byte {at[0]} of {found.data.name} is no multiple of {alignment}"
         raise found.defect("misaligned", what, np.arange(len(at)))
 
 
-def _length(machine: Machine, arg: Expr, found: Place) -> Array:
+def _length(machine: Machine, arg: Expr, found: PointedPlace) -> Array:
     count = _number(machine, arg, found.lanes)
     if count <= 0 or count % _UNIT:
         what = f"a copy in bulk moves a multiple of {_UNIT} bytes, not {count}"
@@ -109,7 +111,7 @@ def _bulk_store(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
         engines.note_begun(engines.stores, int(lane[0]))
 
 
-def _taken(machine: Machine, source: Place, offsets: Array) -> Array:
+def _taken(machine: Machine, source: PointedPlace, offsets: Array) -> Array:
     """What the engine reads out of shared memory for a thread."""
     actor = machine.engines.begin(int(source.lanes[0]))
     with machine.batch.acting(source.lanes, actor):
@@ -136,7 +138,7 @@ def _box(machine: Machine, found: TensorMap, args: tuple[Expr, ...], lane: Array
     return axes, inside
 
 
-def _offsets(machine: Machine, tile: Place, found: TensorMap) -> Array:
+def _offsets(machine: Machine, tile: PointedPlace, found: TensorMap) -> Array:
     """Where the elements of a box are after a place in shared memory."""
     size = found.array.dtype.itemsize
     if tile.kind.numpy.itemsize != size:

@@ -18,7 +18,7 @@ import numpy as np
 from ..base.gpu_instructions import PATTERN_BYTES
 from ..expr import Expr, Var
 from .defects import KernelDefect
-from .pointers import Place, place
+from .pointers import PointedPlace, place
 from .thread_batch import Array
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Barrier:
 class _Copy:
     barrier: Barrier
     bytes: int
-    target: Place
+    target: PointedPlace
     offsets: Array  # of elements
     thread: int
 
@@ -194,7 +194,7 @@ class Engines:
         batch.learn(batch.copier, batch.release(int(batch.warp[lane])))
         return batch.copier
 
-    def bring(self, target: Place, offsets: Array, given: Array, barrier: Barrier) -> None:
+    def bring(self, target: PointedPlace, offsets: Array, given: Array, barrier: Barrier) -> None:
         """One thread has elements copied to some places after one in shared memory."""
         (lane,) = target.lanes
         actor = self.begin(int(lane))

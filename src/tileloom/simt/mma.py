@@ -12,7 +12,7 @@ from ..base import dtype
 from ..base.errors import UnsupportedError
 from ..base.matrix_units import Fragment, GroupProduct, Product, element, find_mma
 from ..expr import Expr, IntImm, StringImm
-from .pointers import Place, place, scope_of
+from .pointers import PointedPlace, place, scope_of
 from .thread_batch import WARP, Array
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def fragment_places(fragment: Fragment) -> tuple[Array, Array]:
     return rows, columns
 
 
-def gather(found: Place, fragment: Fragment, kind: str) -> Array:
+def gather(found: PointedPlace, fragment: Fragment, kind: str) -> Array:
     """Tiles that warps hold in registers, [warps, rows, columns]."""
     _check_packed(found, fragment)
     return tiles_of(found.held(fragment.held * fragment.bits // 8), fragment, kind)
@@ -124,7 +124,7 @@ def tiles_of(bytes_: Array, fragment: Fragment, kind: str) -> Array:
     return tiles
 
 
-def scatter(found: Place, fragment: Fragment, tiles: Array) -> None:
+def scatter(found: PointedPlace, fragment: Fragment, tiles: Array) -> None:
     """Put tiles into the registers of warps."""
     found.hold(scatter_values(fragment, tiles).view(np.uint8))
 
@@ -135,7 +135,7 @@ def scatter_values(fragment: Fragment, tiles: Array) -> Array:
     return np.ascontiguousarray(tiles[:, rows, columns].reshape(-1, fragment.held))
 
 
-def _check_packed(found: Place, fragment: Fragment) -> None:
+def _check_packed(found: PointedPlace, fragment: Fragment) -> None:
     """Elements that share a register begin at the head of one."""
     size = found.kind.numpy.itemsize
     crooked = np.nonzero(found.index * size % min(4, fragment.bits // 8 * fragment.packed))[0]

@@ -23,7 +23,7 @@ _PIECE = 16  # bytes
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class PointedPlace:
     """A place in memory for each of some threads.
 
     Attributes:
@@ -54,9 +54,9 @@ class Place:
             raise UnsupportedError(f"{count} bytes are no whole number of {self.kind}")
         return count // size
 
-    def some(self, rows: Array) -> Place:
+    def some(self, rows: Array) -> PointedPlace:
         """The places of some of the threads."""
-        return Place(self.machine, self.lanes[rows], self.data, self.kind, self.index[rows])
+        return PointedPlace(self.machine, self.lanes[rows], self.data, self.kind, self.index[rows])
 
     def expect(self, given: Array) -> None:
         """Bytes are under way to here, [threads, bytes], in these threads' open groups."""
@@ -137,7 +137,7 @@ class Place:
         return Access(self.machine.batch, self.lanes, index, self.buffer, stmt)
 
 
-class Elements(Place):
+class Elements(PointedPlace):
     """Elements or pieces of neighbours, each touched by a thread."""
 
     @property
@@ -182,7 +182,7 @@ class Elements(Place):
         return values.reshape(self.index.shape)
 
 
-def place(machine: Machine, pointer: Expr, index: Expr | None, lanes: Array) -> Place:
+def place(machine: Machine, pointer: Expr, index: Expr | None, lanes: Array) -> PointedPlace:
     """Where a pointer points to, `index` elements on.
 
     Raises:
@@ -205,7 +205,7 @@ def place(machine: Machine, pointer: Expr, index: Expr | None, lanes: Array) -> 
     if index is not None:
         start = start + np.asarray(machine.value(index, lanes), np.int64)
     start = np.broadcast_to(start, lanes.shape)
-    return Place(machine, lanes, data, kind.element, start)
+    return PointedPlace(machine, lanes, data, kind.element, start)
 
 
 def scope_of(data: Var) -> str:

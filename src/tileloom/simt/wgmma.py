@@ -13,7 +13,7 @@ from ..base.matrix_units import GroupProduct, element, find_wgmma
 from ..base.tensor_map import TileLayout, swizzled
 from ..expr import Call, Expr, IntImm, StringImm
 from .mma import fragment_places, multiplied, scatter_values, tiles_of
-from .pointers import Place, place, scope_of
+from .pointers import PointedPlace, place, scope_of
 from .thread_batch import WARP, Array
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class _Tile:
                 "out of bounds", f"a tile reaches beyond {data.name}", self.lanes[:1]
             )
         type_ = dtype(element(kind).dtype)
-        source = Place(self.machine, self.lanes[:1], data, type_, np.zeros(1, np.int64))
+        source = PointedPlace(self.machine, self.lanes[:1], data, type_, np.zeros(1, np.int64))
         taken = source.at((where - base).reshape(-1) // self.size).take_as_engine()
         return np.asarray(taken.view(type_.numpy)).reshape(where.shape)
 

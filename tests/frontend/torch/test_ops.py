@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 from tileloom.base.errors import UnsupportedError  # noqa: E402
 from tileloom.frontend.torch.call import Call  # noqa: E402
 from tileloom.frontend.torch.registry import lookup  # noqa: E402
-from tileloom.frontend.torch.sizes import Sizes  # noqa: E402
+from tileloom.frontend.torch.sizes import TracedSizes  # noqa: E402
 from tileloom.graph.nodes import Graph, Tensor  # noqa: E402
 from tileloom.graph.run import run  # noqa: E402
 
@@ -36,7 +36,7 @@ def i(*shape: int, low: int = -5, high: int = 6) -> torch.Tensor:
 def given(value: Any, inputs: dict[Tensor, torch.Tensor]) -> Any:
     """The argument of a handler in place of PyTorch's."""
     if isinstance(value, torch.Tensor):
-        tensor = Tensor(Sizes().type_of(value), f"x{len(inputs)}")
+        tensor = Tensor(TracedSizes().type_of(value), f"x{len(inputs)}")
         inputs[tensor] = value
         return tensor
     if isinstance(value, (list, tuple)):
@@ -51,7 +51,7 @@ def made(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[lis
     handler = lookup(f"aten.{name}")
     assert handler is not None, name
     inputs: dict[Tensor, torch.Tensor] = {}
-    call = Call(f"aten.{name}", args, wanted, Sizes())
+    call = Call(f"aten.{name}", args, wanted, TracedSizes())
     found = handler(call, *(given(arg, inputs) for arg in args),
                     **{k: given(v, inputs) for k, v in options.items()})  # fmt: skip
     outputs = list(found) if isinstance(found, (list, tuple)) else [found]

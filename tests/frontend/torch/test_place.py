@@ -151,14 +151,14 @@ def test_what_is_on_the_cpu_stays_with_pytorch() -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.proxy_tensor import make_fx
 
-    from tileloom.frontend.torch.parts import Partition
+    from tileloom.frontend.torch.parts import FxPartition
     from tileloom.frontend.torch.place import settle
-    from tileloom.frontend.torch.sizes import Sizes
+    from tileloom.frontend.torch.sizes import TracedSizes
 
     with FakeTensorMode():
         x, y = torch.empty(3, device="cuda"), torch.empty(3)
         module = make_fx(lambda x, y: (x.exp(), y.sin()), tracing_mode="fake")(x, y)
     settle(module.graph)
-    partition = Partition(module.graph, Sizes())
+    partition = FxPartition(module.graph, TracedSizes())
     assert set(partition.compiled) == {"aten.exp.default"}
     assert [name for name, _ in partition.left] == ["aten.sin.default"]

@@ -106,7 +106,7 @@ def test_blocks_are_ordered_after_their_last_use(driver: Driver) -> None:
     borrowed = memory.Borrowed("owner", 77, 4)
     assert (borrowed.size, borrowed.last, borrowed.owner) == (0, 4, "owner")
     other = pool()
-    empty = memory.Block(other, 0, 0, 1)
+    empty = memory.MemoryBlock(other, 0, 0, 1)
     del empty, borrowed
     assert other.returned == []
 

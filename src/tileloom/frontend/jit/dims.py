@@ -44,7 +44,7 @@ class Dim:
         return f"Dim({self.name!r}, min={self.min}, max={self.max})"
 
 
-class Place(NamedTuple):
+class DimPlace(NamedTuple):
     """A dimension of an argument, as messages name it."""
 
     argument: str
@@ -135,10 +135,10 @@ def bind(axes: Sequence[Axes], leaves: Sequence[Leaf]) -> tuple[dict[str, Dim], 
     """
     dims: dict[str, Dim] = {}
     sizes: dict[str, int] = {}
-    first: dict[str, Place] = {}
+    first: dict[str, DimPlace] = {}
     for (argument, wanted), leaf in zip(axes, leaves, strict=True):
         for axis, dim in wanted.items():
-            rank, place = len(leaf.shape), Place(argument, axis)
+            rank, place = len(leaf.shape), DimPlace(argument, axis)
             if not -rank <= axis < rank:
                 raise ArgumentError(f"there is no {place}: it has {rank} dimensions")
             size = leaf.shape[axis]

@@ -33,7 +33,7 @@ from .elements import is_graph_type
 from .executor import looks
 from .fold import LARGEST_TENSOR, check_size
 from .importer import Imported, Importer, NeedsValue
-from .sizes import Bound, evaluate_label
+from .sizes import LabelBound, evaluate_label
 from .source import Source
 from .ties import Ties, alike, hold, pin, sums, value
 from .values import Datum
@@ -149,7 +149,7 @@ class Dynamic:
     """
 
     def __init__(
-        self, source: Source, bound: Bound, target: str, device: str | None = None
+        self, source: Source, bound: LabelBound, target: str, device: str | None = None
     ) -> None:
         self._source = source
         self._bound = bound

@@ -26,7 +26,7 @@ from .elements import is_graph_type
 from .executor import REFERENCE, Executable, make_executable, make_stage
 from .feeds import ValueInfo, read_feeds, suggest, value_info
 from .importer import Imported, Importer, Key, NeedsValue
-from .sizes import Bound
+from .sizes import LabelBound
 from .source import Source, read_source
 from .values import Array, Datum, fill_in, fingerprint, signature
 
@@ -95,7 +95,7 @@ class Model:
         graph = source.graph
         defaults = {tensor.name for tensor in graph.initializer}
         defaults |= {tensor.values.name for tensor in graph.sparse_initializer}
-        self._bound = Bound([value_info(proto) for proto in graph.input], shapes or {})
+        self._bound = LabelBound([value_info(proto) for proto in graph.input], shapes or {})
         self._defaults = defaults
         self._outputs = [value_info(proto) for proto in graph.output]
         self._plans: OrderedDict[Any, _Plan] = OrderedDict()

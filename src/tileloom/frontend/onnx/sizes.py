@@ -25,7 +25,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 }  # fmt: skip
 
 
-class Bound:
+class LabelBound:
     """The inputs of a model with what is said at load of their dimensions.
 
     Attributes:

@@ -16,11 +16,11 @@ from ...graph.symbols import is_symbolic, polynomial_of
 from .frozen import FrozenPart, freeze
 from .kernel import CompiledPart
 from .layout import Export, export, order_of
-from .parts import Part, Partition, is_literal, is_split, is_view, literal
+from .parts import FxPartition, Part, is_literal, is_split, is_view, literal
 from .place import Place
 from .report import notice_of, report
 from .sized import Numbers, SizedPart, is_sized
-from .sizes import Binding, Sizes, need_numbers_of
+from .sizes import Binding, TracedSizes, need_numbers_of
 
 #: What the metadata of a placeholder has where the tensor is a weight that is prepared once.
 STATIC = "tileloom_static"
@@ -37,7 +37,7 @@ _SAFE = {
 
 
 def assemble(
-    module: fx.GraphModule, sizes: Sizes | None = None, binding: Binding | None = None
+    module: fx.GraphModule, sizes: TracedSizes | None = None, binding: Binding | None = None
 ) -> fx.GraphModule:
     """A module that computes the same, with compiled parts.
 
@@ -46,9 +46,9 @@ def assemble(
         sizes: what symbolic sizes in it are, where there are some that are not to stay PyTorch's.
         binding: where the symbols come from.
     """
-    known = sizes or Sizes()
+    known = sizes or TracedSizes()
     _forget_values(module.graph, known)
-    partition = Partition(module.graph, known)
+    partition = FxPartition(module.graph, known)
     if known.space is not None:
         need_numbers_of(known.space)
     report().add(partition.compiled, partition.left)
@@ -56,7 +56,7 @@ def assemble(
     return _Joiner(module, partition, binding).join()
 
 
-def _forget_values(graph: fx.Graph, sizes: Sizes) -> None:
+def _forget_values(graph: fx.Graph, sizes: TracedSizes) -> None:
     """Random operators take a shape instead of the tensor that has it.
 
     Then they can run first, and do not cut what makes that tensor from what reads it.
@@ -71,7 +71,7 @@ def _forget_values(graph: fx.Graph, sizes: Sizes) -> None:
             node.kwargs = options
 
 
-def _is_compact(value: Any, sizes: Sizes) -> bool:
+def _is_compact(value: Any, sizes: TracedSizes) -> bool:
     try:
         type_, strides = sizes.type_of(value), sizes.strides(value)
     except UnsupportedError:
@@ -90,7 +90,7 @@ def _size(graph: fx.Graph, source: Any, axis: int, size: Any) -> Any:
 
 class _Joiner:
     def __init__(
-        self, module: fx.GraphModule, partition: Partition, binding: Binding | None
+        self, module: fx.GraphModule, partition: FxPartition, binding: Binding | None
     ) -> None:
         self.module = module
         self.partition = partition

@@ -12,7 +12,7 @@ from ...base.errors import UnsupportedError
 from ...graph import ops
 from ...graph.nodes import Tensor, TensorType
 from ...graph.symbols import is_symbolic
-from .sizes import LARGEST, Sizes
+from .sizes import LARGEST, TracedSizes
 from .types import kind_of
 
 
@@ -28,7 +28,7 @@ class Call:
 
     __slots__ = ("_types", "fakes", "name", "sizes", "value")
 
-    def __init__(self, name: str, fakes: Sequence[Any], value: Any, sizes: Sizes) -> None:
+    def __init__(self, name: str, fakes: Sequence[Any], value: Any, sizes: TracedSizes) -> None:
         self.name = name
         self.fakes = fakes
         self.value = value

@@ -24,7 +24,7 @@ from . import registry
 from .call import Call
 from .layout import order_of
 from .place import place_of
-from .sizes import NumbersNeededError, Sizes, need_numbers
+from .sizes import NumbersNeededError, TracedSizes, need_numbers
 from .types import is_static
 
 #: Operators whose result shares its argument's memory.
@@ -55,7 +55,7 @@ class Part:
         self.exports: dict[fx.Node, None] = {}
 
 
-class Partition:
+class FxPartition:
     """Where each node of a graph went.
 
     Attributes:
@@ -66,7 +66,7 @@ class Partition:
         left: operators left to PyTorch, and why.
     """
 
-    def __init__(self, graph: fx.Graph, sizes: Sizes) -> None:
+    def __init__(self, graph: fx.Graph, sizes: TracedSizes) -> None:
         self.graph = graph
         self.place = place_of(graph)
         self.sizes = sizes
@@ -206,7 +206,9 @@ class Partition:
         return ops.transpose(part.inputs[node], [order.index(k) for k in range(len(order))])
 
 
-def applied(handler: registry.Handler, node: fx.Node, sizes: Sizes, args: Any, kwargs: Any) -> Any:
+def applied(
+    handler: registry.Handler, node: fx.Node, sizes: TracedSizes, args: Any, kwargs: Any
+) -> Any:
     """What a handler gives for a node, which is what PyTorch traced."""
     value = node.meta.get("val")
     fakes = fx.map_arg(node.args, lambda source: source.meta.get("val"))

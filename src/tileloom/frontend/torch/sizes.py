@@ -56,7 +56,7 @@ def need_numbers_of(space: Space) -> None:
         raise NumbersNeededError(names, "sizes are used as numbers")
 
 
-class Sizes:
+class TracedSizes:
     """What the sizes of a graph are in terms of its symbols.
 
     Args:
@@ -132,9 +132,9 @@ class Sizes:
         except UnsupportedError:
             return None
 
-    def at_hints(self) -> Sizes:
+    def at_hints(self) -> TracedSizes:
         """The same with numbers: those that this compilation is for."""
-        return Sizes(at_sizes(self._known, self._hints), hints=self._hints)
+        return TracedSizes(at_sizes(self._known, self._hints), hints=self._hints)
 
     def number(self, value: Any) -> Any:
         """A nest of anything with the numbers of this compilation for extents."""
@@ -144,21 +144,21 @@ class Sizes:
 # ---------------------------------------------------------------------------- binding
 
 
-class Source(NamedTuple):
+class SizeSource(NamedTuple):
     """Where a symbol is found: an argument that is a number, or a dimension of one."""
 
     argument: int
     axis: int | None
 
 
-class Symbol(NamedTuple):
+class SizeSymbol(NamedTuple):
     """A symbol of PyTorch, which is `factor` times one of ours.
 
     The factor is what its values are known to be multiples of.
     """
 
     symbol: Any
-    source: Source
+    source: SizeSource
     factor: int
     low: int
     high: int
@@ -173,7 +173,7 @@ class Symbol(NamedTuple):
 class Binding:
     """The symbols that the arguments of a graph have."""
 
-    symbols: tuple[Symbol, ...]
+    symbols: tuple[SizeSymbol, ...]
     facts: tuple[Any, ...]
 
     def sizes(self, numbers: Sequence[int]) -> dict[str, int] | None:
@@ -185,7 +185,7 @@ class Binding:
             found[each.name] = number // each.factor
         return found
 
-    def open(self, hints: Mapping[str, int], fixed: Set[str] = frozenset()) -> Sizes:
+    def open(self, hints: Mapping[str, int], fixed: Set[str] = frozenset()) -> TracedSizes:
         """A new space with these symbols, and the sizes over them.
 
         Args:
@@ -203,7 +203,7 @@ class Binding:
                 equate(space, fact, known)
             elif len(space.guards) < _MOST_FACTS:
                 assume(space, fact, known)
-        return Sizes(known, space)
+        return TracedSizes(known, space)
 
 
 def bind(graph: fx.Graph) -> Binding:
@@ -212,7 +212,7 @@ def bind(graph: fx.Graph) -> Binding:
     Raises:
         UnsupportedError: there are none.
     """
-    sources: dict[Any, Source] = {}
+    sources: dict[Any, SizeSource] = {}
     environment = None
     placeholders = [node.meta.get("val") for node in graph.nodes if node.op == "placeholder"]
     for by_number in (True, False):
@@ -220,7 +220,7 @@ def bind(graph: fx.Graph) -> Binding:
             for axis, size in _sizes_of(value, by_number):
                 environment = size.node.shape_env
                 if size.node.expr.is_Symbol:
-                    sources.setdefault(size.node.expr, Source(k, axis))
+                    sources.setdefault(size.node.expr, SizeSource(k, axis))
     if environment is None or not sources:
         raise UnsupportedError("no argument has a symbolic size")
     guards = stated(environment.replace(guard.expr) for guard in environment.guards)
@@ -233,7 +233,7 @@ def bind(graph: fx.Graph) -> Binding:
             # Sizes of 0 are compiled for by themselves.
             low = max(low, 1) if low >= 0 else low
             factor = factors.get(found, 1) if low > 0 else 1
-            symbols.append(Symbol(found, source, factor, low, high))
+            symbols.append(SizeSymbol(found, source, factor, low, high))
     facts = sorted(
         (each for each in guards if isinstance(each, ORDERS) or is_number(each)),
         key=lambda each: not isinstance(each, sympy.Eq),
@@ -256,6 +256,6 @@ def _within(bound: Any) -> int:
 
 
 __all__ = [
-    "LARGEST", "Binding", "NumbersNeededError", "Sizes", "Source", "Symbol", "bind",
+    "LARGEST", "Binding", "NumbersNeededError", "TracedSizes", "SizeSource", "SizeSymbol", "bind",
     "need_numbers", "need_numbers_of",
 ]  # fmt: skip

@@ -23,7 +23,7 @@ from .assemble import assemble
 from .parts import reason
 from .report import notice_of, report
 from .sized import MOST_SIZES, SizedPart
-from .sizes import Binding, NumbersNeededError, Symbol, bind
+from .sizes import Binding, NumbersNeededError, SizeSymbol, bind
 from .types import is_static
 
 Run = Callable[[list[Any]], Any]
@@ -71,7 +71,7 @@ def for_sizes(module: fx.GraphModule, box: Box, compile_static: Box) -> Run:
     return run
 
 
-def _numbers_of(symbols: Sequence[Symbol]) -> Callable[[list[Any]], tuple[int, ...]]:
+def _numbers_of(symbols: Sequence[SizeSymbol]) -> Callable[[list[Any]], tuple[int, ...]]:
     """What reads the symbols' values off the arguments."""
     places = [each.source for each in symbols]
     if len(places) > 1 and all(place.axis is None for place in places):

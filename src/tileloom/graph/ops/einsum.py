@@ -19,7 +19,7 @@ from .shape import reshape, transpose
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class EinsumTerm:
     """A tensor whose axes have labels."""
 
     value: Tensor
@@ -53,7 +53,7 @@ def parse(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
     return inputs, dots + "".join(once)
 
 
-def _without_repeats(term: Term) -> Term:
+def _without_repeats(term: EinsumTerm) -> EinsumTerm:
     """The diagonal of axes that share a label."""
     value, labels = term.value, term.labels
     for label in dict.fromkeys(labels):
@@ -64,22 +64,22 @@ def _without_repeats(term: Term) -> Term:
                 raise ShapeError(f"label {label!r} stands for two extents of {value.type}")
             value = diagonal(value, first, second)
             labels = labels[:first] + labels[first + 1 : second] + labels[second + 1 :] + label
-    return Term(value, labels)
+    return EinsumTerm(value, labels)
 
 
-def _sum_out(term: Term, keep: str) -> Term:
+def _sum_out(term: EinsumTerm, keep: str) -> EinsumTerm:
     axes = [k for k, label in enumerate(term.labels) if label not in keep]
     if not axes:
         return term
-    return Term(reduce.sum(term.value, axes), "".join(c for c in term.labels if c in keep))
+    return EinsumTerm(reduce.sum(term.value, axes), "".join(c for c in term.labels if c in keep))
 
 
-def _arrange(term: Term, labels: str, shape: Sequence[int]) -> Tensor:
+def _arrange(term: EinsumTerm, labels: str, shape: Sequence[int]) -> Tensor:
     order = [term.labels.index(label) for label in labels]
     return reshape(transpose(term.value, order), shape)
 
 
-def _pair(a: Term, b: Term, keep: str) -> Term:
+def _pair(a: EinsumTerm, b: EinsumTerm, keep: str) -> EinsumTerm:
     """The product of two terms, summed over the labels that nobody needs any more."""
     a, b = _sum_out(a, b.labels + keep), _sum_out(b, a.labels + keep)
     size = dict(zip(a.labels, a.value.shape, strict=True))
@@ -104,23 +104,23 @@ def _pair(a: Term, b: Term, keep: str) -> Term:
         at = [[size[c] if c in t.labels else 1 for c in wide] for t in (a, b)]
         left = _arrange(a, "".join(c for c in wide if c in a.labels), at[0])
         right = _arrange(b, "".join(c for c in wide if c in b.labels), at[1])
-        return Term(mul(left, right), wide)
+        return EinsumTerm(mul(left, right), wide)
     m, k, n = (product(extents(labels)) for labels in (rows, inner, columns))
     left = _arrange(a, batch + rows + inner, [*extents(batch), m, k])
     right = _arrange(b, batch + inner + columns, [*extents(batch), k, n])
     result = reshape(matmul(left, right), extents(batch + rows + columns))
-    return Term(result, batch + rows + columns)
+    return EinsumTerm(result, batch + rows + columns)
 
 
-def _without_units(a: Term, b: Term, label: str) -> tuple[Term, Term]:
+def _without_units(a: EinsumTerm, b: EinsumTerm, label: str) -> tuple[EinsumTerm, EinsumTerm]:
     """Both terms, where the one with extent 1 along the label loses it (it is broadcast)."""
 
-    def drop(term: Term) -> Term:
+    def drop(term: EinsumTerm) -> EinsumTerm:
         axis = term.labels.index(label)
         if term.value.shape[axis] != 1:
             return term
         shape = [*term.value.shape[:axis], *term.value.shape[axis + 1 :]]
-        return Term(reshape(term.value, shape), term.labels.replace(label, ""))
+        return EinsumTerm(reshape(term.value, shape), term.labels.replace(label, ""))
 
     return drop(a), drop(b)
 
@@ -130,7 +130,9 @@ def _einsum(*tensors: Tensor, equation: str) -> Tensor:
     known = set("".join(inputs))
     if set(output) - known or len(set(output)) != len(output):
         raise UserError(f"the result of {equation!r} must name labels of its operands, each once")
-    terms = [_without_repeats(Term(t, labels)) for t, labels in zip(tensors, inputs, strict=True)]
+    terms = [
+        _without_repeats(EinsumTerm(t, labels)) for t, labels in zip(tensors, inputs, strict=True)
+    ]
     current = terms[0]
     for position, term in enumerate(terms[1:], 1):
         later = "".join(other.labels for other in terms[position + 1 :])

@@ -14,14 +14,14 @@ from typing import overload
 from ...base.cached import cached_property
 from ..nodes import Graph, Tensor
 from . import steps
-from .cost import Device
+from .cost import DeviceCosts
 from .fuse import Fuser, Why
 from .group import MAX_NODES, MAX_OPERANDS, Domain, Group, GroupKind, domain_of
 from .node_groups import NodeGroup, NodeGroups
 
 __all__ = [
-    "MAX_NODES", "MAX_OPERANDS", "Device", "Domain", "Group", "GroupKind", "Partition", "Refusal",
-    "domain_of", "partition", "unfused",
+    "MAX_NODES", "MAX_OPERANDS", "DeviceCosts", "Domain", "Group", "GroupKind", "Partition",
+    "Refusal", "domain_of", "partition", "unfused",
 ]  # fmt: skip
 
 
@@ -74,7 +74,7 @@ class Partition(Sequence[Group]):
         return found
 
 
-def partition(graph: Graph, device: Device | None = None) -> Partition:
+def partition(graph: Graph, device: DeviceCosts | None = None) -> Partition:
     """The groups of a graph without composite ops.
 
     >>> from tileloom.graph import ops
@@ -84,14 +84,14 @@ def partition(graph: Graph, device: Device | None = None) -> Partition:
     >>> [group.kind for group in partition(Graph([x], [ops.div(ops.exp(x), total)]))]
     ['reductions']
     """
-    fuser = Fuser(graph, device or Device())
+    fuser = Fuser(graph, device or DeviceCosts())
     steps.run(fuser)
     return Partition(fuser)
 
 
 def unfused(graph: Graph) -> Partition:
     """Each op as a kernel of its own."""
-    return Partition(Fuser(graph, Device()))
+    return Partition(Fuser(graph, DeviceCosts()))
 
 
 def _why(fuser: Fuser, a: NodeGroup, b: NodeGroup) -> Why:

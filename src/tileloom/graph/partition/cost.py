@@ -21,7 +21,7 @@ from ..variants import MOST_VARIANTS
 
 
 @dataclass(frozen=True)
-class Device:
+class DeviceCosts:
     """The numbers of a machine that fusion goes by.
 
     Attributes:
@@ -47,21 +47,21 @@ class Device:
     most_elements: int = (1 << 31) - 1
 
     @staticmethod
-    def of(workers: int) -> Device:
+    def of(workers: int) -> DeviceCosts:
         """A CPU of this many workers; few are enough to keep the memory busy.
 
         >>> Device.of(2) == Device()
         True
         """
-        return Device(bandwidth=7.5e9 * min(workers, 8), rate=2e10 * workers)
+        return DeviceCosts(bandwidth=7.5e9 * min(workers, 8), rate=2e10 * workers)
 
     @staticmethod
-    def gpu() -> Device:
+    def gpu() -> DeviceCosts:
         """A GPU. Nests follow each other in other kernels: nothing stays near from one to the
         next, and all of a GPU waits between them. Blocks of threads number elements, the last of
         which goes beyond an array."""
         most = (1 << 31) - (1 << 17)
-        speed = Device(bandwidth=1.5e12, rate=1e13, launch=3e-6, near=0, short=0)
+        speed = DeviceCosts(bandwidth=1.5e12, rate=1e13, launch=3e-6, near=0, short=0)
         return replace(
             speed, has_entries=False, most_variants=2 * MOST_VARIANTS, most_elements=most
         )
@@ -77,7 +77,7 @@ def bytes_of(tensors: Iterable[Tensor]) -> int:
 
 
 def saved_by_joining(
-    device: Device,
+    device: DeviceCosts,
     between: Sequence[Tensor],
     still_materialized: Iterable[Tensor],
     shared: Iterable[Tensor],
@@ -94,7 +94,7 @@ def saved_by_joining(
 
 
 def saved_by_copying(
-    device: Device, tensor: Tensor, nodes: Sequence[Node], read: Iterable[Tensor], times: int
+    device: DeviceCosts, tensor: Tensor, nodes: Sequence[Node], read: Iterable[Tensor], times: int
 ) -> float:
     """Seconds saved where each of `times` readers computes a tensor again instead of reading it.
 
@@ -107,7 +107,7 @@ def saved_by_copying(
     return device.seconds(moved, -again)
 
 
-def may_follow(device: Device, between: Iterable[Tensor], moved: int) -> bool:
+def may_follow(device: DeviceCosts, between: Iterable[Tensor], moved: int) -> bool:
     """Whether a nest may follow another in one kernel, `moved` bytes being read and written."""
     passed = bytes_of(between)
     return passed <= device.near and (4 * passed <= moved or moved <= 4 * device.near)

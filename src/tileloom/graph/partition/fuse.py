@@ -44,7 +44,7 @@ class Shape(NamedTuple):
 class Fuser:
     """Tries fusions of groups, and carries them out."""
 
-    def __init__(self, graph: Graph, device: cost.Device) -> None:
+    def __init__(self, graph: Graph, device: cost.DeviceCosts) -> None:
         self.groups = NodeGroups(graph)
         self.device = device
         #: Whether products may take formulas into their operands; late, as others gain more.

@@ -29,7 +29,7 @@ from .group import ANCHORED
 from .node_groups import NodeGroup
 
 
-class Rule(NamedTuple):
+class FusionRule(NamedTuple):
     """Which producers a consumer of these kinds may join."""
 
     consumers: tuple[str, ...]
@@ -41,7 +41,7 @@ def run(fuser: Fuser) -> None:
     for rule in _RULES:
         _vertical(fuser, rule)
     fuser.into_operands = True
-    _vertical(fuser, Rule(ANCHORED, _inline))
+    _vertical(fuser, FusionRule(ANCHORED, _inline))
     for _ in range(4):  # each round pays; a few find nearly all
         if not (_siblings(fuser) | _copies(fuser)):
             break
@@ -92,16 +92,16 @@ def _chain(fuser: Fuser, a: NodeGroup, b: NodeGroup) -> bool:
 
 
 _RULES = (
-    Rule(("formulas",), _inline),
-    Rule(("formulas", *ANCHORED), _epilogue),
-    Rule(("reductions",), _inline),
-    Rule(("formulas", "reductions"), _behind_reduction),
-    Rule(("reductions",), _prologue),
-    Rule(("formulas", "reductions"), _chain),
+    FusionRule(("formulas",), _inline),
+    FusionRule(("formulas", *ANCHORED), _epilogue),
+    FusionRule(("reductions",), _inline),
+    FusionRule(("formulas", "reductions"), _behind_reduction),
+    FusionRule(("reductions",), _prologue),
+    FusionRule(("formulas", "reductions"), _chain),
 )
 
 
-def _vertical(fuser: Fuser, rule: Rule) -> None:
+def _vertical(fuser: Fuser, rule: FusionRule) -> None:
     """Join consumers to producers until no allowed fusion is left."""
     waiting = list(fuser.groups)
     while waiting:
@@ -118,7 +118,7 @@ def _vertical(fuser: Fuser, rule: Rule) -> None:
         waiting = sorted(around, key=lambda c: c.serial)
 
 
-def _join_a_producer(fuser: Fuser, group: NodeGroup, rule: Rule) -> NodeGroup | None:
+def _join_a_producer(fuser: Fuser, group: NodeGroup, rule: FusionRule) -> NodeGroup | None:
     if group.kind not in rule.consumers:
         return None
     found = [a for a in fuser.groups.producers(group) if rule.allowed(fuser, a, group)]

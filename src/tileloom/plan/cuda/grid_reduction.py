@@ -16,7 +16,7 @@ from ..loops import reduces
 from .canonical import normalise
 from .choose import vector_of
 from .fusion_groups import FusionGroup, blocks_alone, is_long, over_depth
-from .launches import Launch
+from .launches import GridLaunch
 from .online import reduce_in_one_pass
 from .registers import keep_results, streams_of
 from .stream import Rows, copy_streams, in_registers
@@ -64,7 +64,7 @@ def _threads(domain: Domain) -> int:
     return THREADS if domain.reduces_innermost else TOGETHER
 
 
-def schedule_parts(sch: Schedule, fusion: FusionGroup, parts: int, bits: int) -> list[Launch]:
+def schedule_parts(sch: Schedule, fusion: FusionGroup, parts: int, bits: int) -> list[GridLaunch]:
     """Two kernels: parts of all reductions, then what is made of them.
 
     Args:
@@ -105,8 +105,8 @@ def schedule_parts(sch: Schedule, fusion: FusionGroup, parts: int, bits: int) ->
         )
     threads = (THREADS, 1) if along else (min(COLUMNS, rows_number), TOGETHER)
     return [
-        Launch(merged(sch, of_parts), threads),
-        Launch(merged(sch, of_wholes), threads_of(whole, tags)),
+        GridLaunch(merged(sch, of_parts), threads),
+        GridLaunch(merged(sch, of_wholes), threads_of(whole, tags)),
     ]
 
 

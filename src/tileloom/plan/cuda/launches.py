@@ -14,7 +14,7 @@ from ...tir import Block, Buffer
 
 
 @dataclass(frozen=True)
-class Launch:
+class GridLaunch:
     """A nest over blocks of threads that is not bound yet.
 
     Attributes:
@@ -26,13 +26,13 @@ class Launch:
     threads: tuple[int, int]
 
 
-def bind_launches(sch: Schedule, launches: Sequence[Launch]) -> Schedule:
+def bind_launches(sch: Schedule, launches: Sequence[GridLaunch]) -> Schedule:
     """Each launch as a kernel; those that do not need each other share one where they can.
 
     Launches share a kernel if their blocks have the same threads. The one with fewer blocks leaves
     the others without work.
     """
-    groups: list[list[Launch]] = []
+    groups: list[list[GridLaunch]] = []
     accesses = {launch: _accessed(sch, launch) for launch in launches}
     for launch in launches:
         at = next((k for k in range(_earliest(groups, accesses, launch), len(groups))
@@ -46,7 +46,7 @@ def bind_launches(sch: Schedule, launches: Sequence[Launch]) -> Schedule:
     return sch
 
 
-def _bind(sch: Schedule, group: Sequence[Launch]) -> Schedule:
+def _bind(sch: Schedule, group: Sequence[GridLaunch]) -> Schedule:
     if len(group) > 1:
         trial = sch.copy()
         try:
@@ -78,9 +78,9 @@ def _merged(sch: Schedule, loops: Sequence[LoopRV]) -> LoopRV:
 
 
 def _earliest(
-    groups: Sequence[Sequence[Launch]],
-    accesses: dict[Launch, tuple[set[Buffer], set[Buffer]]],
-    launch: Launch,
+    groups: Sequence[Sequence[GridLaunch]],
+    accesses: dict[GridLaunch, tuple[set[Buffer], set[Buffer]]],
+    launch: GridLaunch,
 ) -> int:
     """The first kernel that a launch may be part of: after all that it depends on."""
     reads, writes = accesses[launch]
@@ -92,7 +92,7 @@ def _earliest(
     return 0
 
 
-def _accessed(sch: Schedule, launch: Launch) -> tuple[set[Buffer], set[Buffer]]:
+def _accessed(sch: Schedule, launch: GridLaunch) -> tuple[set[Buffer], set[Buffer]]:
     blocks: list[Block] = [s.block for s in child_blocks(sch.state, sch.get_sref(launch.loop))]
     return (
         {region.buffer for block in blocks for region in block.reads},
@@ -100,4 +100,4 @@ def _accessed(sch: Schedule, launch: Launch) -> tuple[set[Buffer], set[Buffer]]:
     )
 
 
-__all__ = ["Launch", "bind_launches"]
+__all__ = ["GridLaunch", "bind_launches"]

@@ -22,7 +22,7 @@ from .buckets import choose_open_tile
 from .canonical import normalise
 from .fusion_groups import FusionGroup, settle
 from .grid_reduction import merged, parts_for, schedule_parts
-from .launches import Launch, bind_launches
+from .launches import GridLaunch, bind_launches
 from .online import reduce_in_one_pass
 from .products import product_alone
 from .registers import (
@@ -70,7 +70,7 @@ def schedule_gpu(mod: IRModule | PrimFunc, target: Target) -> Schedule:
         for _ in range(2):  # the second time round, what had several readers may have one
             auto_inline(sch, into_producers=False)
     fusions = settle(sch, target)
-    launches: list[Launch] = []
+    launches: list[GridLaunch] = []
     for fusion in fusions:
         sch, made = _schedule(sch, fusion, target, alone=len(fusions) == 1)
         launches += made
@@ -79,7 +79,7 @@ def schedule_gpu(mod: IRModule | PrimFunc, target: Target) -> Schedule:
 
 def _schedule(
     sch: Schedule, fusion: FusionGroup, target: Target, alone: bool
-) -> tuple[Schedule, list[Launch]]:
+) -> tuple[Schedule, list[GridLaunch]]:
     """The kernels of a fusion, with the first of all tiles that fits."""
     parts = parts_for(sch, fusion, target)
     if parts > 1:
@@ -110,9 +110,9 @@ def _schedule(
 
 def _one_by_one(
     sch: Schedule, fusion: FusionGroup, target: Target
-) -> tuple[Schedule, list[Launch]]:
+) -> tuple[Schedule, list[GridLaunch]]:
     """The blocks of a fusion as kernels of their own."""
-    launches: list[Launch] = []
+    launches: list[GridLaunch] = []
     made = {r.buffer for block in fusion.blocks(sch).values() for r in block.writes}
     for name, block in fusion.blocks(sch).items():
         only = FusionGroup([name], domain_of([block]), fusion.exported | made)
@@ -140,7 +140,7 @@ def _choose(sch: Schedule, fusion: FusionGroup, target: Target, alone: bool) -> 
     return tile if alone or tile.method != "none" or domain.reduced else tile.with_threads(256)
 
 
-def _apply(sch: Schedule, fusion: FusionGroup, tile: Tile) -> Launch:
+def _apply(sch: Schedule, fusion: FusionGroup, tile: Tile) -> GridLaunch:
     domain = fusion.domain
     inline_the_rest(sch, fusion, tile)
     keep_results(sch, fusion, tile)
@@ -156,7 +156,7 @@ def _apply(sch: Schedule, fusion: FusionGroup, tile: Tile) -> Launch:
         block = sch.get_block(fusion.names[0])
         across = transposed_reads(sch.get(block), domain)
         if across:
-            return Launch(tile_transposed(sch, block, domain, across), (SIDE, ROWS))
+            return GridLaunch(tile_transposed(sch, block, domain, across), (SIDE, ROWS))
     along = domain.reduces_innermost and tile.reduce_thread > 1
     tags = ALONG_ROWS if along else ACROSS_ROWS
     deep = {name: normalise(sch, name, domain, vector)[1] is not None for name in fusion.names}
@@ -169,7 +169,7 @@ def _apply(sch: Schedule, fusion: FusionGroup, tile: Tile) -> Launch:
             outermost += reduce_stream(sch, name, fusion, tile, tags, streams)
         else:
             outermost.append(_tile_block(sch, name, fusion, tile, tags, deep[name]))
-    return Launch(merged(sch, outermost), threads_of(tile, tags))
+    return GridLaunch(merged(sch, outermost), threads_of(tile, tags))
 
 
 def _widest(sch: Schedule, fusion: FusionGroup) -> int:

@@ -15,7 +15,7 @@ from ..arrays import as_numpy, compact_strides
 from . import api, exports, streams
 from .device import Device
 from .device import device as find_device
-from .memory import Block, pool
+from .memory import MemoryBlock, pool
 
 
 class Layout:
@@ -60,7 +60,7 @@ class DeviceArray:
 
     __slots__ = ("__weakref__", "block", "layout", "pointer")
 
-    def __init__(self, block: Block, pointer: int, layout: Layout) -> None:
+    def __init__(self, block: MemoryBlock, pointer: int, layout: Layout) -> None:
         self.block = block
         self.pointer = pointer
         self.layout = layout

@@ -18,7 +18,7 @@ from . import api, foreign, maps, modules, streams
 from .array import DeviceArray
 from .device import Device, device
 from .errors import LaunchError
-from .memory import Block, Pool, pool, show_size
+from .memory import MemoryBlock, Pool, pool, show_size
 from .modules import Function
 from .packets import MISALIGNED, OVERLAP, Checks, Packer
 
@@ -135,7 +135,7 @@ class CudaKernel:
         if not packer.temporary_bytes:
             return packer.launch(values, handle)
         # The block goes back at once: whoever takes it next comes later in the same stream.
-        block: Block = prepared.pool.take(packer.temporary_bytes, handle)
+        block: MemoryBlock = prepared.pool.take(packer.temporary_bytes, handle)
         return packer.launch(values, handle, block.pointer)
 
     # ------------------------------------------------------------------ with all checks

@@ -25,7 +25,7 @@ _LARGE = 32 << 20  # from here on, sizes are rounded up to a slab's
 _SMALL = 256 << 10  # blocks up to this size are cut from slabs
 
 
-class Block:
+class MemoryBlock:
     """Device memory that goes back to its pool when nothing refers to it.
 
     Attributes:
@@ -52,7 +52,7 @@ class Block:
             self.last = handle
 
 
-class Borrowed(Block):
+class Borrowed(MemoryBlock):
     """Memory that another package owns, kept alive."""
 
     __slots__ = ("owner",)
@@ -78,14 +78,14 @@ class Pool:
         self._free: dict[tuple[int, int], list[int]] = {}  # by stream and size class
         self._bytes_taken = 0
 
-    def take(self, size: int, stream: int) -> Block:
+    def take(self, size: int, stream: int) -> MemoryBlock:
         """At least `size` bytes, to be used in a stream.
 
         Raises:
             DeviceMemoryError: there is not that much.
         """
         if size <= 0:
-            return Block(None, 0, 0, stream)
+            return MemoryBlock(None, 0, 0, stream)
         if self.returned:
             self._sort_returned()
         kind = _class_of(size)
@@ -98,7 +98,7 @@ class Pool:
                 pointer = new(kind, stream)
             except DeviceMemoryError as error:
                 raise self._out_of_memory(size, error) from None
-        return Block(self, pointer, kind, stream)
+        return MemoryBlock(self, pointer, kind, stream)
 
     def _sort_returned(self) -> None:
         while self.returned:

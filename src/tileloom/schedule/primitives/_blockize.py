@@ -53,7 +53,7 @@ _TRUE = const(True)
 
 
 @dataclass(frozen=True)
-class Axes:
+class BlockAxes:
     """Iteration variables, the values that they are run for, and what these reach."""
 
     variables: tuple[IterVar, ...]
@@ -186,7 +186,7 @@ def _start(value: Expr | None, kind: DType) -> Expr:
     return const(0, kind) if value is None else value.astype(kind)
 
 
-class Binder:
+class LoopBinder:
     """Makes the outer and inner iteration variables for divided values.
 
     Blocks that go into one outer block share outer variables with equal values.
@@ -199,7 +199,7 @@ class Binder:
 
     def bind(
         self, block: Block, parts: Sequence[Division], preserve_unit_iters: bool
-    ) -> tuple[Axes, dict[Var, Expr]]:
+    ) -> tuple[BlockAxes, dict[Var, Expr]]:
         """The inner variables, and what each old variable becomes."""
         shared = len(self.outer)
         inner: list[tuple[IterVar, Expr, Range]] = []
@@ -223,7 +223,7 @@ class Binder:
             inner.append((IterVar(span, var, axis.iter_type), part.inner, reached))
             renamed[axis.var] = var if alone else outer * size + var
         axes, values, ranges = zip(*inner, strict=True) if inner else ((), (), ())
-        return Axes(axes, values, ranges), renamed
+        return BlockAxes(axes, values, ranges), renamed
 
     def _outer(self, i: int, shared: int, axis: IterVar, value: Expr, domain: Range) -> IterVar:
         for k in sorted(range(shared), key=lambda k: k != i):
@@ -310,7 +310,7 @@ def _relaxed_part(part: Range, size: Expr, intervals: Intervals, running: set[Va
     return Range(low, intervals.outside.simplify(high - low + 1))
 
 
-def inner_block(block: Block, axes: Axes) -> Block:
+def inner_block(block: Block, axes: BlockAxes) -> Block:
     """The block over its inner variables; what starts it has moved out, so it reads its result."""
     reads = block.reads if block.init is None else (*block.writes, *block.reads)
     return block.replace(iter_vars=axes.variables, init=None, reads=reads)
@@ -394,7 +394,7 @@ def blockized(
         check_statements(state, block_sref)
         _check_no_repetition(realize, outside, inside, [loop, block_sref])
     divided = divide(realize, outside, inside, preserve_unit_iters, [loop, block_sref])
-    binder = Binder(loops)
+    binder = LoopBinder(loops)
     axes, values = binder.bind(block, divided.parts, preserve_unit_iters)
     renamed = Renamed(values, {axis.var: axis.domain for axis in axes.variables})
     changed = renamed.block(block)
@@ -454,7 +454,7 @@ def _check_no_repetition(
 
 
 def bounds_inside(
-    inside: Sequence[For], outside: Sequence[For], binder: Binder, at: StmtSRef
+    inside: Sequence[For], outside: Sequence[For], binder: LoopBinder, at: StmtSRef
 ) -> list[For]:
     """The inner loops with bounds that use outer variables of the new block, not outer loops."""
     known = {

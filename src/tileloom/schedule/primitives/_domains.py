@@ -39,15 +39,15 @@ Box = Sequence[IntSet]
 
 
 @dataclass(frozen=True, slots=True)
-class Domain:
+class InstanceBounds:
     """What a variable runs over: `dom`, and in it only what is in `bound`; None says nothing."""
 
     dom: IntSet | None = None
     bound: IntSet | None = None
 
-    def joined(self, other: Domain, analyzer: Analyzer) -> Domain:
+    def joined(self, other: InstanceBounds, analyzer: Analyzer) -> InstanceBounds:
         """The hull of two."""
-        return Domain(
+        return InstanceBounds(
             _hull(analyzer, self.dom, other.dom), _hull(analyzer, self.bound, other.bound)
         )
 
@@ -71,31 +71,31 @@ class Inversion:
         self.axes = axes
         self.analyzer = analyzer
         self.at = at
-        self.found: dict[Var, Domain] = {axis.var: Domain() for axis in axes}
+        self.found: dict[Var, InstanceBounds] = {axis.var: InstanceBounds() for axis in axes}
         #: Buffers of which the domains reach more than is needed.
         self.inexact: list[Buffer] = []
 
-    def domains(self) -> list[Domain]:
+    def domains(self) -> list[InstanceBounds]:
         """The domain of each variable; its own where no region asks for less."""
         return [self._settled(axis) for axis in self.axes]
 
-    def _settled(self, axis: IterVar) -> Domain:
+    def _settled(self, axis: IterVar) -> InstanceBounds:
         info = self.found[axis.var]
         own = _interval(axis.domain)
         bound = own if info.bound is None else intersect(self.analyzer, info.bound, own)
         if info.dom is None:
-            return Domain(bound)
+            return InstanceBounds(bound)
         if _is_within(self.analyzer, info.dom, bound):
-            return Domain(info.dom)
+            return InstanceBounds(info.dom)
         both = intersect(self.analyzer, info.dom, bound)
         same = self._same
         if same(both.min_value, info.dom.min_value) and same(both.max_value, info.dom.max_value):
-            return Domain(info.dom)
+            return InstanceBounds(info.dom)
         if same(both.min_value, bound.min_value) and same(both.max_value, bound.max_value):
-            return Domain(bound)
+            return InstanceBounds(bound)
         if isinstance(both.min_value, IntImm) and isinstance(both.max_value, IntImm):
-            return Domain(both)
-        return Domain(info.dom, bound)
+            return InstanceBounds(both)
+        return InstanceBounds(info.dom, bound)
 
     def _same(self, a: Expr | None, b: Expr | None) -> bool:
         if a is None or b is None:
@@ -121,7 +121,7 @@ class Inversion:
         if self._plain(indices):
             for index, wanted, limit in zip(indices, required, whole, strict=True):
                 if isinstance(index, Var):
-                    self._note(buffer, index, Domain(wanted, limit))
+                    self._note(buffer, index, InstanceBounds(wanted, limit))
             return True
         used: set[Var] = set().union(*map(free_vars, indices))
         if not used <= self.found.keys():
@@ -139,7 +139,7 @@ class Inversion:
         for var, value in back.items():
             if var in self.found:
                 dom = reached[var] = self._values(value, outputs, required)
-                self._note(buffer, var, Domain(dom, self._values(value, outputs, whole)))
+                self._note(buffer, var, InstanceBounds(dom, self._values(value, outputs, whole)))
         if all(is_one(total.args[-1].scale) for total in found.indices if total.args):
             # The map is bijective: a box of domains is exact if it has as many elements.
             count = self._count(required)
@@ -187,7 +187,7 @@ class Inversion:
             isinstance(i, Var) and i in self.found for i in indices
         )
 
-    def _note(self, buffer: Buffer, var: Var, domain: Domain) -> None:
+    def _note(self, buffer: Buffer, var: Var, domain: InstanceBounds) -> None:
         known = self.found[var]
         if known.dom is not None and domain.dom is not None:
             ends = zip(known.dom, domain.dom, strict=True)
@@ -232,7 +232,7 @@ class Inversion:
 
     def _solve(
         self, buffer: Buffer, index: Expr, is_point: bool, required: IntSet, limit: IntSet
-    ) -> tuple[Var, Domain] | None:
+    ) -> tuple[Var, InstanceBounds] | None:
         """The variable in an index, and the values for which the index is in the interval."""
         match index:
             case Mul(Var() as var, e) | Mul(e, Var() as var) if isinstance(e, IntImm):
@@ -241,9 +241,9 @@ class Inversion:
                 low = required.min_value
                 if low is None or not self.analyzer.can_prove_equal(low % e, 0):
                     self.inexact.append(buffer)  # the first multiple may be before what is needed
-                return var, Domain(self._divided(required, e), self._divided(limit, e))
+                return var, InstanceBounds(self._divided(required, e), self._divided(limit, e))
             case Var() as var if is_point:
-                return var, Domain(required, limit)
+                return var, InstanceBounds(required, limit)
             case Add(inner, e) | Add(e, inner) if is_point and self._is_fixed(e):
                 wide, most = self._moved(required, e), self._moved(limit, e)
                 return self._solve(buffer, inner, True, wide, most)
@@ -257,7 +257,7 @@ class Inversion:
                 last = self.analyzer.simplify(e - 1)
                 if not self._holds(required, IntSet(const(0, last.dtype), last)):
                     self.inexact.append(buffer)
-                return var, Domain()
+                return var, InstanceBounds()
             case _:
                 return None
 

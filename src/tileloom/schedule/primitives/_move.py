@@ -52,7 +52,7 @@ from ..rewrite import nest
 from ..sref import StmtSRef
 from ..state import ScheduleState, copy_loop
 from ._boxes import accessed_box, first_load, made_whole
-from ._domains import Box, Domain, Inversion, covering, hull_of
+from ._domains import Box, InstanceBounds, Inversion, covering, hull_of
 from ._move_back import Consumer, check_reads_declared, check_runs_all
 from ._rebuild import rebuilt
 from ._threads import check_private
@@ -281,7 +281,7 @@ def _iteration_domains(
     outer: dict[Var, Range],
     analyzer: Analyzer,
     forward: bool,
-) -> list[Domain]:
+) -> list[InstanceBounds]:
     """What each iteration variable runs over in one iteration of the loop."""
     stmt = block.block
     inversion = Inversion(stmt.iter_vars, analyzer, [block, loop, *needed])
@@ -420,7 +420,7 @@ def _check_aligned(
 
 
 def _realize(
-    block: Block, domains: Sequence[Domain], analyzer: Analyzer, preserve_unit_loops: bool
+    block: Block, domains: Sequence[InstanceBounds], analyzer: Analyzer, preserve_unit_loops: bool
 ) -> tuple[BlockRealize, list[tuple[Var, Expr]]]:
     """The block run over the domains, and the loops for that."""
     loops: list[tuple[Var, Expr]] = []

@@ -26,7 +26,7 @@ from ..instruction import BlockRef, PlaceRef, primitive
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from ._blockize import (
-    Binder,
+    LoopBinder,
     Renamed,
     blockized,
     bounds_inside,
@@ -138,7 +138,7 @@ class _Together:
 
     def run(self) -> StmtSRef:
         outside = [sref.loop for sref in self._in_sight()]
-        binder = Binder(outside + self._all_inside(len(outside)))
+        binder = LoopBinder(outside + self._all_inside(len(outside)))
         bodies: list[Stmt] = []
         reads: list[BufferRegion] = []
         writes: list[BufferRegion] = []

@@ -10,9 +10,9 @@ from .factor_reductions import factor_reductions
 from .fuse_nests import fuse_horizontally, fuse_vertically
 from .inline_compute import inline_compute
 from .place_storage import place_storage
-from .static import Stage, schedule_static
+from .static import TacticStage, schedule_static
 
 __all__ = [
-    "Stage", "align_loops", "bind_axes", "factor_reductions", "fuse_horizontally",
+    "TacticStage", "align_loops", "bind_axes", "factor_reductions", "fuse_horizontally",
     "fuse_vertically", "inline_compute", "place_storage", "schedule_static",
 ]  # fmt: skip

@@ -26,7 +26,7 @@ TACTICS: Sequence[Callable[[Schedule], list[str]]] = (
 
 
 @dataclass(frozen=True)
-class Stage:
+class TacticStage:
     """What a tactic did, and the program after it."""
 
     tactic: str
@@ -37,7 +37,7 @@ class Stage:
         return "\n".join([f"# {self.tactic}", *(f"#   {line}" for line in self.said)])
 
 
-def schedule_static(mod: IRModule | PrimFunc) -> tuple[Schedule, list[Stage]]:
+def schedule_static(mod: IRModule | PrimFunc) -> tuple[Schedule, list[TacticStage]]:
     """A group of static shapes as one GPU kernel, tactic by tactic.
 
     Returns:
@@ -50,5 +50,5 @@ def schedule_static(mod: IRModule | PrimFunc) -> tuple[Schedule, list[Stage]]:
     stages = []
     for tactic in TACTICS:
         said = tactic(sch)
-        stages.append(Stage(tactic.__name__, said, sch.mod))
+        stages.append(TacticStage(tactic.__name__, said, sch.mod))
     return sch, stages
