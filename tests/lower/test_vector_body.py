@@ -203,7 +203,7 @@ UPDATES = [
     "A[i] = B[i]\nA[i + 27] = B[i] + T.float32(1)",
     "A[i // 4 * 8 + i % 4] = A[i // 4 * 8 + i % 4] + B[i]",
     "z: T.int32 = i + n\nA[z] = A[z] + B[i]",
-    "A[i // 2] = B[i]",
+    "A[i * i % 8] = B[i]",
     "S[0] = S[0] + B[i]",
     "S[1] = B[i] + S[1]",
     "S[2] = T.max(S[2], B[i])",
