@@ -209,7 +209,7 @@ def matmul(n: int, kind: str, tf32: bool = False) -> Case:
     a, b = (te.placeholder((n, n), kind, name=name) for name in "ab")
     k = te.reduce_axis((0, n), name="k")
     wide = (lambda x: x) if kind == "float32" else (lambda x: x.astype("float32"))
-    c = te.compute((n, n), lambda i, j: te.sum(wide(a[i, k]) * wide(b[k, j]), axis=k), name="c")
+    c = te.compute((n, n), lambda i, j: te.sum(wide(a[i, k]) * wide(b[k, j]), axis=k), name="c")  # type: ignore[no-untyped-call]
     last = c
     if kind != "float32":
         last = te.compute((n, n), lambda i, j: c[i, j].astype(kind), name="d")

@@ -51,7 +51,7 @@ def without_products(
     return fx.GraphModule(traced, graph).eval(), kept
 
 
-class _Values(fx.Interpreter):  # type: ignore[misc]
+class _Values(fx.Interpreter):
     """Runs a model and keeps inputs and products; notes what is no mere view of them."""
 
     def __init__(self, module: fx.GraphModule) -> None:

@@ -86,8 +86,8 @@ def schedule_matmul(sch: Schedule) -> None:
     block = sch.get_block("C")
     i, j, k = sch.get_loops(block)
     copy = sch.cache_write(block, 0, "global")
-    i0, i1, i2 = sch.split(i, [None, *_tile(sch, i)])
-    j0, j1, j2 = sch.split(j, [None, *_tile(sch, j)])
+    i0, i1, i2 = sch.split(i, [None, *_tile(sch, i)])  # type: ignore[list-item]
+    j0, j1, j2 = sch.split(j, [None, *_tile(sch, j)])  # type: ignore[list-item]
     k0, k1 = sch.split(k, [None, 8])
     sch.reorder(i0, j0, i1, j1, k0, i2, k1, j2)
     sch.reverse_compute_at(copy, j1)
@@ -100,7 +100,7 @@ def schedule_matmul(sch: Schedule) -> None:
 
 
 def _tile(sch: Schedule, loop: object) -> list[object]:
-    tile: list[object] = sch.sample_perfect_tile(loop, 3, 16, decision=[8, 4, 16])
+    tile: list[object] = sch.sample_perfect_tile(loop, 3, 16, decision=[8, 4, 16])  # type: ignore[arg-type, assignment]
     return tile[1:]
 
 

@@ -29,7 +29,7 @@ from tileloom.lower.split_host_device import split_host_device
 from tileloom.runtime import cuda
 from tileloom.runtime.params import ParamSpec
 from tileloom.simt.launch import _Host
-from tileloom.tir import IRModule, PrimFunc
+from tileloom.tir import IRModule
 
 #: Folders and beginnings of file names whose tests run kernels, or assemble them.
 MARKED = (
@@ -90,7 +90,7 @@ def mirror(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def compare(
-    flat: PrimFunc, before: Mapping[Var, Any], after: Mapping[Var, Any], env: Mapping[Var, Any]
+    flat: Any, before: Mapping[Var, Any], after: Mapping[Var, Any], env: Mapping[Var, Any]
 ) -> None:
     """Run on the GPU what the emulator has run; fail if it leaves something else.
 
@@ -107,6 +107,7 @@ def compare(
         ptx = jit.assembly(emit_kernels(IRModule(kernels), target), target)
     except UnsupportedError:  # the emulator knows more than this GPU
         return
+    given: Any
     specs, given = [], []
     for param in flat.params:
         buffer = flat.buffer_map.get(param)
@@ -121,7 +122,7 @@ def compare(
             continue
         kind, raw = buffer.dtype.element, before[buffer.data]
         # Types of less than a byte go as bytes.
-        array = cuda.asarray(raw.view(kind.numpy) if kind.bits >= 8 or kind.is_bool else raw)
+        array: Any = cuda.asarray(raw.view(kind.numpy) if kind.bits >= 8 or kind.is_bool else raw)
         specs.append(ParamSpec(buffer.name, "buffer", array.dtype, array.shape, access="rw"))
         given.append(array)
     cuda.CudaKernel(flat.name, specs, ptx, HostPlan(host, kernels))(*given)

@@ -11,6 +11,7 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -249,7 +250,7 @@ def function_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     [room_complaints, wall_complaints, door_complaints, manner_complaints, size_complaints],
     ids=lambda check: check.__name__.removesuffix("_complaints"),
 )
-def test_sources_keep_the_plan(check) -> None:
+def test_sources_keep_the_plan(check: Any) -> None:
     found = [f"{source.relative}: {text}" for source in sources() for text in check(source)]
     assert not found, "\n" + "\n".join(found)
 
@@ -276,7 +277,7 @@ def test_no_module_imports_itself_in_a_circle() -> None:
 
 
 @pytest.mark.parametrize("name", ["base", "expr", "tir"])
-def test_what_a_room_loads_late_is_what_type_checkers_see(name) -> None:
+def test_what_a_room_loads_late_is_what_type_checkers_see(name: str) -> None:
     """`room(...)` in a door says at run time what the imports under `TYPE_CHECKING` say."""
     door = import_module(f"tileloom.{name}")
     seen = {}
@@ -333,7 +334,9 @@ def test_reading_and_printing_a_script_is_light() -> None:
         (size_complaints, "def f():\n" + "    x = 1\n" * 60, "f has 61 lines"),
     ],
 )
-def test_a_breach_is_seen(check, text, complaint, tmp_path, monkeypatch) -> None:
+def test_a_breach_is_seen(
+    check: Any, text: Any, complaint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each check finds its own kind of breach in a file planted into `base`."""
     monkeypatch.setattr(f"{__name__}.SOURCES", tmp_path)
     planted = {}

@@ -18,7 +18,7 @@ from tileloom.cli.app import cli
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-COMMANDS = {*cli.commands, *cli.list_commands(None)}
+COMMANDS = {*cli.commands, *cli.list_commands(None)}  # type: ignore[arg-type]
 
 
 def links(text: str) -> list[str]:
@@ -60,29 +60,29 @@ def cases(find: Callable[[str], Iterable[str]]) -> list[Any]:
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_there_is_something_to_check(find, pages, must):
+def test_there_is_something_to_check(find: Any, pages: int, must: set[str]) -> None:
     found = {case.id for case in cases(find)}
     assert must <= found and len(found) >= pages, sorted(found)
 
 
 @pytest.mark.parametrize(("page", "targets"), cases(links))
-def test_links_lead_somewhere(page, targets):
+def test_links_lead_somewhere(page: Any, targets: Any) -> None:
     missing = [target for target in targets if not (page.parent / target).exists()]
     assert not missing, f"{page.name} links to {missing}"
 
 
 @pytest.mark.parametrize(("page", "mentioned"), cases(commands))
-def test_commands_exist(page, mentioned):
+def test_commands_exist(page: Any, mentioned: Any) -> None:
     assert set(mentioned) <= COMMANDS, f"{page.name} mentions {set(mentioned) - COMMANDS}"
 
 
 @pytest.mark.parametrize(("page", "mentioned"), cases(files))
-def test_files_that_are_mentioned_exist(page, mentioned):
+def test_files_that_are_mentioned_exist(page: Any, mentioned: Any) -> None:
     missing = [path for path in mentioned if not (ROOT / path).exists()]
     assert not missing, f"{page.name} mentions {missing}"
 
 
 @pytest.mark.parametrize(("page", "mentioned"), cases(names))
-def test_public_names_in_the_guides_exist(page, mentioned):
+def test_public_names_in_the_guides_exist(page: Any, mentioned: Any) -> None:
     missing = [name for name in mentioned if not hasattr(tileloom, name)]
     assert not missing, f"{page.name} mentions tileloom.{missing}"

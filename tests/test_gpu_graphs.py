@@ -49,7 +49,7 @@ def test_a_layer_and_what_follows() -> None:
 def test_views_constants_and_repeated_outputs() -> None:
     x = tensor(4, 6)
     turned = ops.reshape(ops.transpose(x, (1, 0)), (24,))
-    table = ops.add(turned, np.arange(24, dtype="float32"))
+    table = ops.add(turned, np.arange(24, dtype="float32"))  # type: ignore[arg-type]
     check(Graph([x], [table, turned, turned, x, ops.reshape(x, (2, 12))]))
 
 
@@ -95,7 +95,7 @@ def test_wrong_arguments() -> None:
 
 def test_jit_runs_on_the_emulator() -> None:
     @tileloom.jit(target="cuda -arch=sm_80", device="emulator")
-    def normalise(x):
+    def normalise(x: Any) -> Any:
         e = tnp.exp(x - tnp.max(x, axis=1, keepdims=True))
         return e / tnp.sum(e, axis=1, keepdims=True)
 

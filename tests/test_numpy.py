@@ -28,7 +28,8 @@ B = X > 0
 NANS = np.where(B, X, np.float32(np.nan))
 IMAGE = _RNG.uniform(-1, 1, (2, 4, 5, 3)).astype(np.float32)
 CLASSES = np.array([4, 0, 2])
-S, T = np.float32([1.5, 0.5, 2, 1]), np.float32([0, 1, -1, 2])
+T: Any
+S, T = np.array([1.5, 0.5, 2, 1], np.float32), np.array([0, 1, -1, 2], np.float32)
 _erf = np.vectorize(math.erf)
 
 
@@ -135,7 +136,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "meshgrid": lambda xp: xp.meshgrid(S, T[:3], indexing="ij"),
     "moveaxis": lambda xp: xp.moveaxis(IMAGE, 1, -1),
     "nan_to_num": lambda xp: xp.nan_to_num(NANS, True, 0.5),
-    **{f"nan{name}": lambda xp, name=name: getattr(xp, f"nan{name}")(NANS, axis=1)
+    **{f"nan{name}": lambda xp, name=name: getattr(xp, f"nan{name}")(NANS, axis=1)  # type: ignore[misc]
        for name in ("sum", "prod", "mean", "var", "std", "max", "min")},
     "ones": lambda xp: xp.ones((2, 1)), "ones_like": lambda xp: xp.ones_like(I),
     "outer": lambda xp: xp.outer(S, T),
@@ -164,7 +165,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 #: What NumPy has not: a call, and the same in NumPy.
 NETWORKS: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
-    name: (lambda name=name: getattr(tnp, name)(X), lambda formula=formula: formula(X))
+    name: (lambda name=name: getattr(tnp, name)(X), lambda formula=formula: formula(X))  # type: ignore[misc]
     for name, formula in {
         "celu": lambda x: np.where(x > 0, x, np.expm1(x)),
         "erf": _erf, "erfc": lambda x: 1 - _erf(x),
@@ -254,7 +255,7 @@ LINALG: dict[str, Callable[[Any], Any]] = {
 
 # --------------------------------------------------------------------------- names
 
-TYPES = words(
+TYPES: Any = words(
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64"
 )
 CONSTANTS = words("e inf nan newaxis pi")
@@ -264,10 +265,10 @@ INSPECTION = words("can_cast finfo iinfo isdtype result_type")
 def test_what_there_is() -> None:
     functions = {*UNARY, *BINARY, *CALLS, *NETWORKS}
     assert set(dir(tnp)) == {*functions, *TYPES, *CONSTANTS, *INSPECTION, "linalg"}
-    assert set(dir(tnp)) == set(tnp.__all__) and len(tnp.__all__) == len(dir(tnp))
-    assert set(dir(tnp.linalg)) == set(LINALG) == set(tnp.linalg.__all__)
+    assert set(dir(tnp)) == set(tnp.__all__) and len(tnp.__all__) == len(dir(tnp))  # type: ignore[attr-defined]
+    assert set(dir(tnp.linalg)) == set(LINALG) == set(tnp.linalg.__all__)  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="no_such_thing"):
-        _ = tnp.no_such_thing
+        _ = tnp.no_such_thing  # type: ignore[attr-defined]
 
 
 def test_constants_and_types() -> None:
@@ -289,7 +290,7 @@ def test_functions_know_their_names() -> None:
 
 
 def test_arrays_know_the_namespace() -> None:
-    found = []
+    found: Any = []
     tileloom.jit(lambda x: found.append(x.__array_namespace__()) or x)(X)
     assert found == [tnp]
 
@@ -356,7 +357,7 @@ def test_odd_shapes(shape: tuple[int, ...]) -> None:
 
 def test_views_and_lists() -> None:
     same(tnp.exp(X.T[::-2]), np.exp(X.T[::-2]))
-    same(tnp.exp([[0.5, 1], [2, 3]]), np.exp([[0.5, 1], [2, 3]]))
+    same(tnp.exp([[0.5, 1], [2, 3]]), np.exp([[0.5, 1], [2, 3]]))  # type: ignore[arg-type]
     same(tnp.exp([X, X]), np.exp([X, X]))
     same(tnp.add([1, 2], X[:2, :2]), np.add([1, 2], X[:2, :2]))
     same(tnp.add(1, 2), np.add(1, 2))
@@ -367,7 +368,7 @@ def test_options_are_told_apart_by_type_and_value() -> None:
     same(tnp.clip(I, min=2), np.clip(I, 2, None))
     same(tnp.clip(I, min=2.0), np.clip(I, 2.0, None))
     same(tnp.sum(I, initial=True), np.sum(I, initial=True))
-    same(tnp.sum(I, axis=np.int64(1)), np.sum(I, axis=1))
+    same(tnp.sum(I, axis=np.int64(1)), np.sum(I, axis=1))  # type: ignore[arg-type]
     same(tnp.pad(X, 1, constant_values=0.0), np.pad(X, 1))
     assert np.signbit(tnp.pad(X, 1, constant_values=-0.0)[0, 0])
     typed = tileloom.jit(lambda x, n: x * (10 if n is True else 2.5 if n == 1.0 else 0),
@@ -397,7 +398,7 @@ def test_inside_jit() -> None:
         return (
             tnp.softmax(rows), line, tnp.linalg.vector_norm(x, axis=1), tnp.nanmax(x, axis=0),
             tnp.isclose(x, tnp.abs(x)), tnp.full((2,), tnp.pi), x[tnp.newaxis], tnp.eye(2),
-            x * tnp.finfo(x.dtype).eps, tnp.astype(x, tnp.result_type(x, "float64")),
+            x * tnp.finfo(x.dtype).eps, tnp.astype(x, tnp.result_type(x, "float64")),  # type: ignore[arg-type]
         )  # fmt: skip
 
     rows = np.stack([X[0], X[1], W[0]])
@@ -444,8 +445,8 @@ def test_kinds_and_limits() -> None:
 def test_promotion() -> None:
     for pair in ((X, 2), (X, 2.5), (I, 2.5), (I, J), (I, np.float16), (True, 1), ("int8", "uint8")):
         assert tnp.result_type(*pair) == np.result_type(*pair), pair
-    assert tnp.result_type("bfloat16", 1.5) == ml_dtypes.bfloat16
-    assert tnp.result_type("bfloat16", "float16") == np.float32
+    assert tnp.result_type("bfloat16", 1.5) == ml_dtypes.bfloat16  # type: ignore[arg-type]
+    assert tnp.result_type("bfloat16", "float16") == np.float32  # type: ignore[arg-type]
     for a in TYPES:
         for b in TYPES:
             if "bfloat16" not in (a, b):
@@ -455,14 +456,14 @@ def test_promotion() -> None:
 # --------------------------------------------------------------------------- wrong calls
 
 WRONG: dict[str, tuple[Callable[[], Any], type[Exception]]] = {
-    "sum": (lambda: tnp.sum(X, 0), TypeError),
-    "mean": (lambda: tnp.mean(X, axes=0), TypeError),
-    "exp": (lambda: tnp.exp(X, X), TypeError),
-    "any": (lambda: tnp.any(), TypeError),
-    "max": (lambda: tnp.max(X, axis="rows"), TypeError),
-    "prod": (lambda: tnp.prod(X, axis={1}), TypeError),
-    "log": (lambda: tnp.log("text"), UserError),
-    "cos": (lambda: tnp.cos(None), UserError),
+    "sum": (lambda: tnp.sum(X, 0), TypeError),  # type: ignore[call-arg]
+    "mean": (lambda: tnp.mean(X, axes=0), TypeError),  # type: ignore[call-arg]
+    "exp": (lambda: tnp.exp(X, X), TypeError),  # type: ignore[call-arg]
+    "any": (lambda: tnp.any(), TypeError),  # type: ignore[call-arg]
+    "max": (lambda: tnp.max(X, axis="rows"), TypeError),  # type: ignore[arg-type]
+    "prod": (lambda: tnp.prod(X, axis={1}), TypeError),  # type: ignore[arg-type]
+    "log": (lambda: tnp.log("text"), UserError),  # type: ignore[arg-type]
+    "cos": (lambda: tnp.cos(None), UserError),  # type: ignore[arg-type]
     "sin": (lambda: tnp.sin(X + 1j), UserError),
     "sqrt": (lambda: tnp.sqrt([X, X[0]]), ValueError),
     "min": (lambda: tnp.min(X, axis=2), UserError),
@@ -481,7 +482,7 @@ WRONG: dict[str, tuple[Callable[[], Any], type[Exception]]] = {
     "norm": (lambda: tnp.linalg.norm(IMAGE, 3), UserError),
     "isdtype": (lambda: tnp.isdtype("int8", "whole"), UserError),
     "finfo": (lambda: tnp.finfo("int8"), UserError),
-    "iinfo": (lambda: tnp.iinfo(1.5, 2), TypeError),
+    "iinfo": (lambda: tnp.iinfo(1.5, 2), TypeError),  # type: ignore[call-arg]
     "result_type": (lambda: tnp.result_type(), UserError),
 }
 
@@ -498,7 +499,7 @@ def test_wrong_calls_name_the_function(name: str) -> None:
 
 def test_wrong_calls_inside_jit() -> None:
     with pytest.raises(TypeError, match=r"(?s)exp\(\) got an unexpected keyword.*exp\(x, /\)"):
-        tileloom.jit(lambda x: tnp.exp(x, base=2))(X)
+        tileloom.jit(lambda x: tnp.exp(x, base=2))(X)  # type: ignore[call-arg]
     with pytest.raises(UserError, match=r"(?s)^exp: a list of traced arrays.*stack"):
         tileloom.jit(lambda x: tnp.exp([x, x]))(X)
     with pytest.raises(UserError, match=r"^where\(\) of a condition alone"):

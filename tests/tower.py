@@ -91,7 +91,7 @@ def check_tower(
                 except TowerError as error:
                     error.args = (f"{error}{_difference(previous, floor)}",)
                     raise
-        below, previous = name, floor if exact else previous
+        below, previous = name, floor if exact else previous  # type: ignore[assignment]
     return ground
 
 
@@ -241,7 +241,7 @@ def _compare(
 
 def _mismatches(
     wanted: np.ndarray, found: np.ndarray, tolerance: tuple[float | None, float | None]
-) -> np.ndarray:
+) -> Any:
     kind = dtype(found.dtype)
     if not kind.is_float:
         return np.asarray(wanted != found)
@@ -260,9 +260,9 @@ def _difference(previous: Any, floor: Any) -> str:
     if not isinstance(floor, (PrimFunc, IRModule)):
         return f"\n{previous}"
     try:
-        texts = [str(program).splitlines() for program in (previous, floor)]
+        texts: Any = [str(program).splitlines() for program in (previous, floor)]
     except Exception as error:  # the text is a help, not the point
         return f"\n(no text: {error})"
-    lines = list(difflib.unified_diff(*texts, "below", "here", lineterm=""))
+    lines = list(difflib.unified_diff(*texts, "below", "here", lineterm=""))  # type: ignore[call-arg, misc]
     more = [f"... {len(lines) - _LONGEST_DIFF} lines more"] if len(lines) > _LONGEST_DIFF else []
     return "\n" + "\n".join([*lines[:_LONGEST_DIFF], *more])

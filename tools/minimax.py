@@ -180,8 +180,8 @@ def _recipes() -> dict[str, tuple[Recipe, str]]:
     def root(f: Function) -> Function:
         return lambda z: f(mp.sqrt(z))
 
-    log2 = lambda f: mp.log(1 + f) / mp.log(2) / f  # noqa: E731
-    log10 = lambda f: mp.log(1 + f) / mp.log(10) / f  # noqa: E731
+    log2: Any = lambda f: mp.log(1 + f) / mp.log(2) / f  # noqa: E731
+    log10: Any = lambda f: mp.log(1 + f) / mp.log(10) / f  # noqa: E731
     add(
         "exp",
         "exp(r) = 1 + r + r**2 P(r)",

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 KINDS = ("comparison", "logic", "arithmetic", "number", "guard")
 
@@ -94,11 +95,11 @@ class Site:
 
 def sites_of(root: Path, file: Path) -> Iterator[Site]:
     """All sites of a file."""
-    source = file.read_bytes()
+    source: Any = file.read_bytes()
     starts = [0]
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
-    walk = _Walk()
+    walk: Any = _Walk()
     walk.visit(ast.parse(source))
     seen: Counter[tuple[str, ...]] = Counter()
     for node, kind, new, function, line in walk.found:

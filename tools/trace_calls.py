@@ -33,7 +33,7 @@ class Calls:
         self._new: dict[int, tuple[str, int]] = {}
         self._now: set[int] = set()
         self._passed = True
-        monitoring = sys.monitoring
+        monitoring = sys.monitoring  # type: ignore[attr-defined]
         monitoring.use_tool_id(_TOOL, "calls")
         monitoring.register_callback(_TOOL, monitoring.events.PY_START, self._start)
         monitoring.set_events(_TOOL, monitoring.events.PY_START)
@@ -47,14 +47,14 @@ class Calls:
                 number = self._functions[key] = len(self._functions)
                 self._new[number] = key
             self._now.add(number)
-        return sys.monitoring.DISABLE
+        return sys.monitoring.DISABLE  # type: ignore[attr-defined]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """Record a test."""
         self._now = set()
         self._passed = True
-        sys.monitoring.restart_events()
+        sys.monitoring.restart_events()  # type: ignore[attr-defined]
         begin = time.perf_counter()
         result = yield
         seconds = round(time.perf_counter() - begin, 4)
@@ -70,7 +70,7 @@ class Calls:
 
     def pytest_sessionfinish(self) -> None:
         """Stop: functions are called while Python ends, too."""
-        sys.monitoring.set_events(_TOOL, sys.monitoring.events.NO_EVENTS)
+        sys.monitoring.set_events(_TOOL, sys.monitoring.events.NO_EVENTS)  # type: ignore[attr-defined]
         self._file.close()
 
 

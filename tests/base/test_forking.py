@@ -102,7 +102,7 @@ def test_a_lock_of_the_forking_thread_stays_its_own() -> None:
         in_child(still_held)
 
 
-def test_a_fork_waits_for_what_must_not_be_cut(monkeypatch) -> None:
+def test_a_fork_waits_for_what_must_not_be_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     lock, left = ForkLock(), []
     monkeypatch.setattr(forking, "_awaited", [lock])
     inside = threading.Event()
@@ -148,7 +148,7 @@ def test_compilations_of_other_threads_end_with_a_fork() -> None:
     assert gc.isenabled()
 
 
-def test_children_compile_whatever_their_parent_does(tmp_path) -> None:
+def test_children_compile_whatever_their_parent_does(tmp_path: Path) -> None:
     where = {**os.environ, "PYTHONPATH": SOURCE, "TILELOOM_CACHE_DIR": str(tmp_path)}
     said = subprocess.run(
         [sys.executable, "-c", COMPILING], env=where, capture_output=True, text=True, check=True
@@ -156,7 +156,7 @@ def test_children_compile_whatever_their_parent_does(tmp_path) -> None:
     assert said.stdout.strip() == "[]", said.stderr
 
 
-def test_a_fork_waits_for_imports(tmp_path, monkeypatch) -> None:
+def test_a_fork_waits_for_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "tileloom_slow"
     package.mkdir()
     (package / "__init__.py").write_text("")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from tileloom.base import late
 
 
 @pytest.fixture
-def house(tmp_path, monkeypatch):
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A package `house` whose parts load late; one part has the name of its function."""
     folder = tmp_path / "house"
     folder.mkdir()
@@ -27,8 +29,8 @@ def house(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
-def test_parts_load_when_they_are_asked_for(house) -> None:
-    import house as room
+def test_parts_load_when_they_are_asked_for(house: Any) -> None:
+    import house as room  # type: ignore[import-not-found]
 
     assert "house.run" not in sys.modules
     assert room.rest == 1
@@ -38,14 +40,14 @@ def test_parts_load_when_they_are_asked_for(house) -> None:
 
 
 @pytest.mark.parametrize("first", ["house.run", "house.other", "house"])
-def test_a_function_is_found_whatever_was_loaded_first(house, first) -> None:
+def test_a_function_is_found_whatever_was_loaded_first(house: Any, first: str) -> None:
     __import__(first)
     from house import run
 
     assert run() == 2
 
 
-def test_unknown_names_are_refused(house) -> None:
+def test_unknown_names_are_refused(house: Any) -> None:
     import house as room
 
     with pytest.raises(AttributeError, match="module 'house' has no attribute 'nothing'"):

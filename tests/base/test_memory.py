@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,13 +14,15 @@ LIFE = st.tuples(st.integers(0, 12), st.integers(0, 12)).map(lambda t: (min(t), 
 TENSORS = st.lists(st.tuples(st.integers(0, 3000), LIFE), max_size=30)
 
 
-def planned(tensors: list[tuple[int, tuple[int, int]]]) -> tuple[dict[int, int], int]:
+def planned(tensors: Any) -> tuple[dict[int, int], int]:
     sizes = {k: size for k, (size, _) in enumerate(tensors)}
     return plan_arena(sizes, {k: life for k, (_, life) in enumerate(tensors)})
 
 
 @given(TENSORS)
-def test_what_is_alive_together_does_not_overlap(tensors) -> None:
+def test_what_is_alive_together_does_not_overlap(
+    tensors: list[tuple[int, tuple[int, ...]]],
+) -> None:
     offsets, total = planned(tensors)
     assert offsets.keys() == set(range(len(tensors)))
     for k, (size, (first, last)) in enumerate(tensors):
@@ -34,7 +38,9 @@ def rounded(size: int) -> int:
 
 
 @given(TENSORS)
-def test_the_arena_is_at_most_the_sum_and_at_least_the_peak(tensors) -> None:
+def test_the_arena_is_at_most_the_sum_and_at_least_the_peak(
+    tensors: list[tuple[int, tuple[int, ...]]],
+) -> None:
     _, total = planned(tensors)
     peak = max(
         (sum(rounded(s) for s, (a, b) in tensors if a <= step <= b) for step in range(13)),
@@ -44,7 +50,7 @@ def test_the_arena_is_at_most_the_sum_and_at_least_the_peak(tensors) -> None:
 
 
 @given(TENSORS)
-def test_plans_are_deterministic(tensors) -> None:
+def test_plans_are_deterministic(tensors: Any) -> None:
     assert planned(tensors) == planned(list(tensors))
 
 

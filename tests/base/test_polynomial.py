@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from tileloom.base import polynomial
 from tileloom.base.polynomial import Polynomial, greatest, least, value_of
 
 NAMES = ("a", "b", "c")
-OPERATIONS = {
+OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "+": lambda x, y: x + y,
     "-": lambda x, y: x - y,
     "*": lambda x, y: x * y,
@@ -40,14 +41,14 @@ def build(formula: Any) -> Any:
     return OPERATIONS[op](build(x), build(y))
 
 
-def evaluate(formula: Any, values: dict[str, int]) -> int:
+def evaluate(formula: Any, values: dict[str, int]) -> Any:
     if isinstance(formula, int):
         return formula
     if isinstance(formula, str):
         return values[formula]
     op, x, y = formula
     plain = {**OPERATIONS, "min": min, "max": max}
-    return plain[op](evaluate(x, values), evaluate(y, values))
+    return plain[op](evaluate(x, values), evaluate(y, values))  # type: ignore[operator]
 
 
 @settings(max_examples=400, deadline=None)
@@ -85,6 +86,8 @@ def test_forms_survive_as_data(formula: Any) -> None:
     assert Polynomial.of(json.loads(json.dumps(plain))) == made
 
 
+s: Any
+b: Any
 b, s = Polynomial.symbol("b"), Polynomial.symbol("s")
 
 
@@ -132,6 +135,7 @@ def test_the_bounds_of_an_atom_are_found_once(monkeypatch: pytest.MonkeyPatch) -
 
     ranges = polynomial._range
     monkeypatch.setattr(polynomial, "_range", counted)
+    start: Any
     size, start = (s + 3) // 4, 0
     for _ in range(6):
         part = greatest(0, least(size, s - start))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import pytest
 
@@ -44,11 +45,11 @@ def test_constructor_takes_fields_by_place_and_name() -> None:
 
 
 @pytest.mark.parametrize("args", [(), (1, 2, {}, "here")])
-def test_constructor_refuses_too_few_and_too_many(args) -> None:
+def test_constructor_refuses_too_few_and_too_many(args: tuple[Any, ...]) -> None:
     with pytest.raises(TypeError, match="__init__"):
         Pair(*args)
     with pytest.raises(TypeError, match="other"):
-        Pair(1, other=2)
+        Pair(1, other=2)  # type: ignore[call-arg]
 
 
 def test_first_object_of_a_base_class_leaves_others_alone() -> None:
@@ -70,7 +71,7 @@ def test_fields_are_slots_and_match_by_place() -> None:
             pytest.fail("no match")
     assert not hasattr(Pair(1), "__dict__")
     with pytest.raises(AttributeError, match="Pair is immutable: cannot set 'a'"):
-        Pair(1).a = 2
+        Pair(1).a = 2  # type: ignore[misc]
     with pytest.raises(AttributeError, match="cannot delete 'a'"):
         del Pair(1).a
 
@@ -94,7 +95,7 @@ def test_equality_is_identity() -> None:
 @pytest.mark.parametrize(
     "again", [copy.copy, copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r))]
 )
-def test_copies(again) -> None:
+def test_copies(again: Callable[..., Any]) -> None:
     found = again(Pair(1, notes={"x": 3}, where="here"))
     assert repr(found) == "Pair(where='here', a=1, b=2, notes={'x': 3})"
     assert repr(again(Empty())) == "Empty()"

@@ -62,7 +62,7 @@ def test_every_variable_is_read() -> None:
         ("TILELOOM_THREADING", "tbb", "omp"),
     ],
 )
-def test_unreadable_values_name_the_variable(variable, text, hint) -> None:
+def test_unreadable_values_name_the_variable(variable: str, text: str, hint: str) -> None:
     with pytest.raises(UserError, match=variable) as caught:
         Settings.from_environment({variable: text})
     assert hint in str(caught.value)
@@ -117,7 +117,7 @@ def test_table_lists_all() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "-1", "1.5.5", "5X", "M"])
-def test_bad_sizes(text) -> None:
+def test_bad_sizes(text: str) -> None:
     with pytest.raises(ValueError):
         parse_size(text)
 

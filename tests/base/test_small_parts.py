@@ -77,7 +77,8 @@ def test_lazy_attributes() -> None:
 
     holder = Holder()
     assert holder.value is holder.value
-    assert isinstance(Holder.value, cached_property) and Holder.value.__doc__ == "Made once."
+    on_the_class: Any = Holder.value
+    assert isinstance(on_the_class, cached_property) and on_the_class.__doc__ == "Made once."
 
 
 @pytest.mark.parametrize(("answer", "allowed"), [(0, True), (-1, False), (1, False)])

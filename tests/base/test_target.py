@@ -46,7 +46,7 @@ def test_features_agree_with_llvm() -> None:
         ("cpu -mtriple=x86_64-linux-gnu -mcpu=znver4 -mattr=-avx512f", 256, "avx2", "avx512f"),
     ],
 )
-def test_described_targets(text, bits, has, lacks) -> None:
+def test_described_targets(text: str, bits: int, has: str, lacks: str) -> None:
     found = target(text)
     assert found.vector_bits == bits
     assert found.has(has) and not found.has(lacks)
@@ -103,7 +103,7 @@ def test_cuda() -> None:
         ("cuda -mattr=+x", "unknown option"),
     ],
 )
-def test_descriptions_that_mean_nothing(bad, text) -> None:
+def test_descriptions_that_mean_nothing(bad: str | int, text: str) -> None:
     with pytest.raises(UserError, match=text):
         target(bad)
 
@@ -138,7 +138,9 @@ def write(path: Path, text: str) -> None:
         ({"unified/a/cpu.max": "400000 100000\n"}, "0::/a\n", 4),
     ],
 )
-def test_cpu_quota(tmp_path, files, membership, expected) -> None:
+def test_cpu_quota(
+    tmp_path: Path, files: dict[str, str], membership: str, expected: int | None
+) -> None:
     for name, text in files.items():
         write(tmp_path / "cgroup" / name, text)
     write(tmp_path / "membership", membership)
@@ -146,11 +148,11 @@ def test_cpu_quota(tmp_path, files, membership, expected) -> None:
     assert found == expected
 
 
-def test_no_proc_at_all(tmp_path) -> None:
+def test_no_proc_at_all(tmp_path: Path) -> None:
     assert machine.cpu_quota(str(tmp_path / "no"), str(tmp_path / "none")) is None
 
 
-def test_usable_cores_follow_affinity_and_quota(monkeypatch) -> None:
+def test_usable_cores_follow_affinity_and_quota(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 2, 4, 6})
     monkeypatch.setattr(machine, "cpu_quota", lambda: None)
     assert machine.usable_cores() == 4

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -22,7 +24,7 @@ class Network(nn.Module):
         self.table, self.first = nn.Embedding(50, 8), nn.Linear(8, 8)
         self.norm, self.last = nn.LayerNorm(8), nn.Linear(8, 4)
 
-    def forward(self, words):
+    def forward(self, words: Any) -> Any:
         x = self.table(words)
         x = self.norm(x + self.first(x))
         return nn.functional.relu(self.last(x.transpose(0, 1)))
@@ -47,7 +49,7 @@ def test_the_rest_computes_what_products_read() -> None:
 
 def test_views_of_inputs_are_no_results() -> None:
     class Heads(nn.Module):
-        def forward(self, q, k):
+        def forward(self, q: Any, k: Any) -> Any:
             return (q @ k.transpose(0, 1)).exp() @ k
 
     q, k = torch.randn(4, 8), torch.randn(4, 8)
@@ -92,7 +94,7 @@ def test_results_are_one_array() -> None:
 def test_bars_are_for_the_rest_alone() -> None:
     from benchmarks.harness import Cell, Row, Workload
 
-    def row(name, ours, theirs):
+    def row(name: Any, ours: Any, theirs: Any) -> Any:
         cells = {"tileloom": Cell("tileloom", samples=[ours]), "torch": Cell("torch")}
         cells["torch"].samples = [theirs]
         return Row(Workload(name, None, None, {}), cells, 0.0)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,12 +32,12 @@ def double(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
 """
 
 
-def call(*arguments: object, text: str | None = None):
+def call(*arguments: object, text: str | None = None) -> Any:
     return CliRunner().invoke(cli, [str(a) for a in arguments], input=text)
 
 
 @pytest.fixture
-def model(tmp_path) -> Path:
+def model(tmp_path: Path) -> Path:
     path = tmp_path / "mlp.onnx"
     weights = ",".join(str(0.1 * k) for k in range(32))
     text = f"""<ir_version: 8, opset_import: ["": 17]>
@@ -47,15 +48,15 @@ def model(tmp_path) -> Path:
 
 
 @pytest.fixture
-def script(tmp_path) -> Path:
+def script(tmp_path: Path) -> Path:
     path = tmp_path / "double.py"
     path.write_text(SCRIPT)
     return path
 
 
 @pytest.fixture
-def akg_graph(tmp_path) -> Path:
-    def tensor(name):
+def akg_graph(tmp_path: Path) -> Path:
+    def tensor(name: Any) -> Any:
         return {"tensor_name": name, "shape": [4, 5], "data_type": "float32", "format": "NCHW"}
 
     add = {"name": "Add", "attr": None, "input_desc": [[tensor("x")], [tensor("p")]],
@@ -73,7 +74,7 @@ def akg_graph(tmp_path) -> Path:
 # ---------------------------------------------------------------------------- run
 
 
-def test_akg_graphs_are_run_compared_compiled_and_timed(akg_graph):
+def test_akg_graphs_are_run_compared_compiled_and_timed(akg_graph: Any) -> None:
     result = call("run", akg_graph, "--compare")
     assert result.exit_code == 0, result.output
     assert "[4, 5]" in result.output and "equal" in result.output
@@ -88,13 +89,13 @@ def test_akg_graphs_are_run_compared_compiled_and_timed(akg_graph):
     assert result.exit_code != 0
 
 
-def test_run_describes_outputs_and_compares(model):
+def test_run_describes_outputs_and_compares(model: Any) -> None:
     result = call("run", model, "--dim", "batch=3", "--compare")
     assert result.exit_code == 0, result.output
     assert "[3, 4]" in result.output and "equal" in result.output
 
 
-def test_run_describes_outputs_without_numbers(tmp_path):
+def test_run_describes_outputs_without_numbers(tmp_path: Path) -> None:
     proto = onnx.parser.parse_model(
         """<ir_version: 8, opset_import: ["": 17]> some (float[n, 3] x) => (bool[n, 3] y,
         int64[k, m] z, int64[2] s) { y = IsNaN(x) z = NonZero(y) s = Shape(x) }"""
@@ -106,7 +107,7 @@ def test_run_describes_outputs_without_numbers(tmp_path):
     assert {"y bool [4, 3] 0 0 0", "z int64 [2, 0]", "s int64 [2] 3 3.5 4"} <= set(rows)
 
 
-def test_run_reads_and_saves_arrays(model, tmp_path):
+def test_run_reads_and_saves_arrays(model: Any, tmp_path: Path) -> None:
     x = np.eye(8, dtype=np.float32)[:2]
     np.save(tmp_path / "x.npy", x)
     saved = tmp_path / "out.npz"
@@ -118,14 +119,14 @@ def test_run_reads_and_saves_arrays(model, tmp_path):
     np.testing.assert_allclose(np.load(saved)["y"], expected, rtol=1e-5)
 
 
-def test_run_fails_when_the_comparison_does(model):
+def test_run_fails_when_the_comparison_does(model: Any) -> None:
     result = call("run", model, "--compare", "--rtol", "-1")
     assert result.exit_code in (0, 1)  # exact agreement is agreement at any tolerance
     if result.exit_code == 1:
         assert "different" in result.output
 
 
-def test_run_measures(model):
+def test_run_measures(model: Any) -> None:
     result = call("run", model, "--time")
     assert result.exit_code == 0 and "tileloom" in result.output and "1.00x" in result.output
 
@@ -145,13 +146,13 @@ def test_run_measures(model):
         ("asm", ".globl"),
     ],
 )
-def test_compile_shows_each_stage(model, stage, text):
+def test_compile_shows_each_stage(model: Any, stage: Any, text: Any) -> None:
     result = call("compile", model, "--stage", stage)
     assert result.exit_code == 0, result.output
     assert text in result.output
 
 
-def test_compile_writes_one_file_or_a_folder(model, script, tmp_path):
+def test_compile_writes_one_file_or_a_folder(model: Any, script: Any, tmp_path: Path) -> None:
     one = tmp_path / "one.txt"
     assert call("compile", script, "-o", one).exit_code == 0
     assert "T.block" not in one.read_text() and "def double" in one.read_text()
@@ -160,20 +161,20 @@ def test_compile_writes_one_file_or_a_folder(model, script, tmp_path):
     assert sorted(path.name for path in folder.iterdir()) == ["asm.txt", "tir.txt"]
 
 
-def test_compile_for_another_machine(script):
+def test_compile_for_another_machine(script: Any) -> None:
     arm = call("compile", script, "--stage", "asm", "--target", "cpu -mtriple=aarch64-linux-gnu")
     assert arm.exit_code == 0, arm.output
     assert "ret" in arm.output and "vmulps" not in arm.output
 
 
-def test_what_compile_prints_goes_through_opt(model, tmp_path):
+def test_what_compile_prints_goes_through_opt(model: Any, tmp_path: Path) -> None:
     text = call("compile", model, "--stage", "tir").output
     result = call("opt", "-", "--until", "flat", text=text)
     assert result.exit_code == 0, result.output
     assert result.output.count("@T.prim_func") == text.count("@T.prim_func")
 
 
-def test_opt_runs_named_passes(script):
+def test_opt_runs_named_passes(script: Any) -> None:
     assert "T.block" in call("opt", script).output
     until = call("opt", script, "--until", "loops", "--verify").output
     assert "T.block" not in until and "B[i] = A[i]" in until
@@ -187,14 +188,14 @@ def test_opt_runs_named_passes(script):
 # ---------------------------------------------------------------------------- the others
 
 
-def test_bench(model):
+def test_bench(model: Any) -> None:
     result = call("bench", model, "--dim", "batch=2")
     assert result.exit_code == 0 and "tileloom" in result.output
     assert "softmax" in call("bench", "list").output
 
 
-def test_doctor_finds_the_assembler(tmp_path, monkeypatch):
-    def ptxas_of(output):
+def test_doctor_finds_the_assembler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ptxas_of(output: Any) -> Any:
         (row,) = [line.split() for line in output.splitlines() if line.split()[:1] == ["ptxas"]]
         return row[1:]
 
@@ -212,7 +213,7 @@ def test_doctor_finds_the_assembler(tmp_path, monkeypatch):
     assert ptxas_of(call("doctor").output)[0].startswith(str(tmp_path)[:30])  # the rest is below
 
 
-def test_doctor():
+def test_doctor() -> None:
     result = call("doctor")
     assert result.exit_code == 0, result.output
     for word in ("target", "threads", "llvmlite", "cache", "works"):
@@ -226,7 +227,7 @@ def test_doctor():
         ({"cache_dir": None}, "none: this user has no home folder"),
     ],
 )
-def test_doctor_says_where_the_cache_is(changes, text):
+def test_doctor_says_where_the_cache_is(changes: dict[str, bool | None], text: str) -> None:
     with override(**changes):
         assert text in doctor_command._cache()
     assert "MiB" in doctor_command._cache()
@@ -242,26 +243,26 @@ def test_doctor_says_where_the_cache_is(changes, text):
         ({"tileloom": 1.0, "numpy": 2.5}, "[green]2.50[/]"),
     ],
 )
-def test_speeds(seconds, text):
-    found = trial.Trial(PROGRAMS[0], 1, None, 0.0, 0.0, seconds)
+def test_speeds(seconds: dict[str, float], text: str) -> None:
+    found = trial.Trial(PROGRAMS[0], 1, None, 0.0, 0.0, seconds)  # type: ignore[arg-type]
     assert demo_command._speed(found, "numpy") == text
 
 
-def test_demo_checks_and_times():
+def test_demo_checks_and_times() -> None:
     result = call("demo", "--only", "col_sums", "--seconds", "0.01", "--show")
     assert result.exit_code == 0, result.output
     assert "col_sums" in result.output and "x numpy" in result.output
     assert "fused into 1 kernel" in result.output
 
 
-def test_demo_says_what_is_wrong(monkeypatch):
+def test_demo_says_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial.Trial, "is_right", property(lambda self: False))
     result = call("demo", "--only", "col_sums")
     assert result.exit_code == 1 and "wrong: col_sums" in result.output
 
 
 @pytest.mark.slow
-def test_the_whole_demo():
+def test_the_whole_demo() -> None:
     result = call("demo", "--seconds", "0.01")
     assert result.exit_code == 0, result.output
     assert "encoder" in result.output
@@ -297,7 +298,9 @@ def test_the_whole_demo():
         (("nothing",), "nothing"),
     ],
 )
-def test_mistakes_end_in_one_message(arguments, complaint, model, script):
+def test_mistakes_end_in_one_message(
+    arguments: Any, complaint: str, model: Any, script: Any
+) -> None:
     places = {"MODEL": model, "SCRIPT": script}
     result = call(*(places.get(a, a) for a in arguments))
     assert result.exit_code == 2, (result.output, result.exception)
@@ -305,19 +308,19 @@ def test_mistakes_end_in_one_message(arguments, complaint, model, script):
     assert "Traceback" not in result.output and "internal" not in result.output
 
 
-def test_wrong_shape_is_a_message(model, tmp_path):
+def test_wrong_shape_is_a_message(model: Any, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.zeros((2, 9), np.float32))
     result = call("run", model, "--input", f"x={tmp_path / 'x.npy'}")
     assert result.exit_code == 2 and "fixed to 8" in result.output
 
 
-def test_full_traceback_is_for_those_who_ask():
+def test_full_traceback_is_for_those_who_ask() -> None:
     with override(full_traceback=True):
         result = call("bench", "nothing")
     assert result.exception is not None and "nothing" in str(result.exception)
 
 
-def test_as_a_module():
+def test_as_a_module() -> None:
     command = [sys.executable, "-m", "tileloom", "--version"]
     done = subprocess.run(
         command, env={"PYTHONPATH": str(SOURCES)}, capture_output=True, text=True, check=True

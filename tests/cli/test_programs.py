@@ -215,7 +215,8 @@ def test_differences_of_arrays(ours: Any, theirs: Any, rtol: float, expected: An
 
 
 def test_differences_of_sequences_and_of_kinds() -> None:
-    one, two = np.float32([1, 2]), np.float32([1, 3])
+    one: Any
+    one, two = np.array([1, 2], np.float32), np.array([1, 3], np.float32)
     assert run_command.difference([one, one], [one, two], 0.1) == (False, 1.0, 3.0)
     assert run_command.difference([one, two], [one, two], 0.0) == (True, 0.0, 3.0)
     assert run_command.difference([], [], 0.0) == (True, 0.0, 0.0)
@@ -229,7 +230,7 @@ def test_differences_of_sequences_and_of_kinds() -> None:
 def test_the_table_of_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[Any] = []
     monkeypatch.setattr(run_command.out, "print", shown.append)
-    results = [np.int32([1, 2, 6]), ["a"], np.zeros((2, 0)), np.array(["x"])]
+    results = [np.array([1, 2, 6], np.int32), ["a"], np.zeros((2, 0)), np.array(["x"])]
     run_command.show_outputs(["n", "s", "e", "t"], results)
     cells = list(zip(*(c.cells for c in shown[0].columns)))
     assert cells[0] == ("n", "int32", "[3]", "1", "3", "6")
@@ -245,7 +246,7 @@ def test_the_table_of_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("off", [0.0, 0.5])
 def test_trials_count_and_check(off: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    timed: list[Any] = []
+    timed: Any = []
     monkeypatch.setattr(
         trial, "interleaved_times", lambda calls, **_: timed.append(set(calls)) or {}
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,12 +29,12 @@ def double(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
 """
 
 
-def call(*arguments: object):
+def call(*arguments: object) -> Any:
     return CliRunner().invoke(cli, [str(a) for a in arguments])
 
 
 @pytest.fixture
-def model(tmp_path) -> Path:
+def model(tmp_path: Path) -> Path:
     path = tmp_path / "mlp.onnx"
     weights = ",".join(str(0.1 * k) for k in range(32))
     text = f"""<ir_version: 8, opset_import: ["": 17]>
@@ -43,14 +44,14 @@ def model(tmp_path) -> Path:
     return path
 
 
-def test_a_model(model) -> None:
+def test_a_model(model: Any) -> None:
     result = call("trace", model, "--dim", "batch=3")
     assert result.exit_code == 0, result.output
     for part in ("imported", "expanded", "optimized", "kernels: ", "float32[3, 4]", "not fused"):
         assert part in result.output, part
 
 
-def test_rules_can_be_named(model) -> None:
+def test_rules_can_be_named(model: Any) -> None:
     assert "log-of-exp" not in call("trace", model).output
     assert "1 x log-of-exp" in call("trace", model, "--optimize", "+log-of-exp").output
     changes = call("trace", model, "--optimize", "reassociating", "--changes").output
@@ -59,7 +60,7 @@ def test_rules_can_be_named(model) -> None:
     assert wrong.exit_code == 2 and "did you mean log-of-exp" in wrong.output
 
 
-def test_a_stage_and_a_kernel(model) -> None:
+def test_a_stage_and_a_kernel(model: Any) -> None:
     listing = call("trace", model, "--stage", "imported").output
     assert "softmax(" in listing and "kernels" not in listing
     assert "softmax(" not in call("trace", model, "--stage", "expanded").output
@@ -72,7 +73,7 @@ def test_a_stage_and_a_kernel(model) -> None:
     assert call("trace", model, "--kernel", "nothing").exit_code == 2
 
 
-def test_a_page(model, tmp_path) -> None:
+def test_a_page(model: Any, tmp_path: Path) -> None:
     page = tmp_path / "trace.html"
     result = call("trace", model, "--html", page)
     assert result.exit_code == 0 and "kernels:" not in result.output
@@ -80,7 +81,7 @@ def test_a_page(model, tmp_path) -> None:
     assert text.startswith("<!doctype html>") and "<details" in text and "kernel0" in text
 
 
-def test_a_program_and_a_script(tmp_path) -> None:
+def test_a_program_and_a_script(tmp_path: Path) -> None:
     assert "softmax" in call("trace", "list").output
     result = call("trace", "layer_norm")
     assert result.exit_code == 0 and "kernels: 1" in result.output, result.output
@@ -91,7 +92,7 @@ def test_a_program_and_a_script(tmp_path) -> None:
     assert result.exit_code == 0 and "flatten_buffers" in result.output, result.output
 
 
-def test_a_model_of_akg(tmp_path) -> None:
+def test_a_model_of_akg(tmp_path: Path) -> None:
     corpus = Path(__file__).resolve().parents[3] / "shared/data/akg-graphs-sample.jsonl.gz"
     if not corpus.exists():
         pytest.skip("the graphs are not here")
@@ -143,7 +144,7 @@ def test_steps_and_shapes_that_do_not_fit() -> None:
     assert "in a template of loops" in product.output and "vectorize_loops" in product.output
 
 
-def test_the_trace_of_each_kernel(tmp_path) -> None:
+def test_the_trace_of_each_kernel(tmp_path: Path) -> None:
     found = call("trace", "softmax", "--shape", "8x32", "--stage", "trace").output
     assert "def apply_trace" in found and "vector_lanes" in found
     blocks = call("trace", "softmax", "--shape", "8x32", "--stage", "blocks").output
@@ -164,7 +165,7 @@ SMALL = {"softmax": "3x5", "layer_norm": "3x5", "bias_gelu": "3x5", "chain": "7"
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
-def test_every_program_takes_a_shape(program) -> None:
+def test_every_program_takes_a_shape(program: Any) -> None:
     found = program.arguments(np.random.default_rng(0), SMALL[program.name])
     usual = [int(n) for n in program.shape.split("x")]
     assert len(usual) == SMALL[program.name].count("x") + 1
@@ -178,10 +179,10 @@ def test_every_program_takes_a_shape(program) -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
-def test_every_program_is_that_of_pytorch(program) -> None:
+def test_every_program_is_that_of_pytorch(program: Any) -> None:
     torch = pytest.importorskip("torch")
 
-    def tensors(value):
+    def tensors(value: Any) -> Any:
         if isinstance(value, np.ndarray):
             return torch.from_numpy(value)
         if isinstance(value, dict):

@@ -45,10 +45,10 @@ def mapped(
     return program.replace(attrs={**program.attrs, **attrs})
 
 
-def results_of(program: PrimFunc, inputs: Sequence[Any], kernel: Any = None) -> list[np.ndarray]:
+def results_of(program: PrimFunc, inputs: Sequence[Any], kernel: Any = None) -> Any:
     """What the program writes into the buffers after those given, interpreted or by `kernel`."""
     outputs = [
-        np.full(buffer.static_shape, 77, np.uint8).astype(buffer.dtype.numpy)
+        np.full(buffer.static_shape, 77, np.uint8).astype(buffer.dtype.numpy)  # type: ignore[type-var]
         for buffer in program.buffers[sum(isinstance(a, np.ndarray) for a in inputs) :]
     ]
     given = [a.copy() if isinstance(a, np.ndarray) else a for a in inputs]
@@ -59,9 +59,7 @@ def results_of(program: PrimFunc, inputs: Sequence[Any], kernel: Any = None) -> 
     return outputs
 
 
-def compare(
-    program: PrimFunc, *inputs: Any, tolerance: float = 0.0, target: str = "cpu"
-) -> list[np.ndarray]:
+def compare(program: PrimFunc, *inputs: Any, tolerance: float = 0.0, target: str = "cpu") -> Any:
     """The outputs of machine code, after a check that they are the interpreter's."""
     wanted = results_of(program, inputs)
     found = results_of(program, inputs, build(program, target))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,14 +52,14 @@ def program(name: str, kind: str, bind: bool) -> PrimFunc:
     @T.prim_func
     def serial(
         V: T.Buffer((THREADS,), kind), M: T.Buffer((PLACES,), kind), F: T.Buffer((THREADS,), kind)
-    ):
+    ) -> None:
         for i in T.parallel(THREADS):
             F[i] = change(T.address_of(M[i * 7 % PLACES]), V[i])
 
     @T.prim_func
     def threads(
         V: T.Buffer((THREADS,), kind), M: T.Buffer((PLACES,), kind), F: T.Buffer((THREADS,), kind)
-    ):
+    ) -> None:
         for i in T.thread_binding(THREADS, "threadIdx.x"):
             F[i] = change(T.address_of(M[i * 7 % PLACES]), V[i])
 
@@ -72,7 +74,14 @@ def given(kind: str) -> tuple[np.ndarray, np.ndarray]:
     return rng.integers(low, 3, THREADS).astype(kinds), rng.integers(0, 3, PLACES).astype(kinds)
 
 
-def check(name: str, kind: str, before: np.ndarray, values: np.ndarray, after, found) -> None:
+def check(
+    name: str,
+    kind: str,
+    before: np.ndarray,
+    values: np.ndarray,
+    after: np.ndarray[Any, Any],
+    found: np.ndarray[Any, Any],
+) -> None:
     meaning, where = MEANINGS[name], np.arange(THREADS) * 7 % PLACES
     for place in range(PLACES):
         mine = values[where == place]
@@ -147,7 +156,7 @@ def test_extremes_of_floats_keep_nan(name: str, kind: str) -> None:
     values[7], memory[3] = np.nan, np.nan
     for bind in (False, True):
         func = program(name, kind, bind)
-        device = {"target": "cuda", "device": "emulator"} if bind else {}
+        device: Any = {"target": "cuda", "device": "emulator"} if bind else {}
         after, found = memory.copy(), np.zeros(THREADS, values.dtype)
         tileloom.build(func, **device)(values, after, found)
         assert np.isnan(after.astype("float32")).tolist() == [
@@ -156,7 +165,7 @@ def test_extremes_of_floats_keep_nan(name: str, kind: str) -> None:
 
 
 @T.prim_func
-def swaps(M: T.Buffer((3,), "float32"), F: T.Buffer((4, 40), "float32")):
+def swaps(M: T.Buffer((3,), "float32"), F: T.Buffer((4, 40), "float32")) -> None:
     for i in T.thread_binding(40, "threadIdx.x"):
         # The first one that finds 0 puts a 1 there, and so on: a queue.
         F[0, i] = T.atomic_cas(T.address_of(M[0]), T.Cast("float32", i), T.Cast("float32", i + 1))
@@ -185,7 +194,7 @@ def test_swaps_loads_and_stores(tmp_path: Path) -> None:
 
 def test_a_negative_zero_is_swapped_by_its_bits() -> None:
     @T.prim_func
-    def f(M: T.Buffer((1,), "float32")):
+    def f(M: T.Buffer((1,), "float32")) -> None:
         T.atomic_cas(T.address_of(M[0]), T.float32(0), T.float32(1))
 
     for call in (lambda m: run(f, m), tileloom.build(f)):
@@ -199,7 +208,7 @@ def test_a_negative_zero_is_swapped_by_its_bits() -> None:
 )
 def test_orders_are_fences(order: str, fences: int, tmp_path: Path) -> None:
     @T.prim_func
-    def f(M: T.Buffer((1,), "int32")):
+    def f(M: T.Buffer((1,), "int32")) -> None:
         for i in T.thread_binding(32, "threadIdx.x"):
             T.atomic_add(T.address_of(M[0]), i, order)
 
@@ -271,7 +280,7 @@ def test_instructions_of_llvm(call: str, cpu: list[str], gpu: list[str]) -> None
 
 def test_shared_memory_has_its_own_instruction() -> None:
     @T.prim_func
-    def f(O: T.Buffer((1,), "float32")):
+    def f(O: T.Buffer((1,), "float32")) -> None:
         for i in T.thread_binding(64, "threadIdx.x"):
             with T.block(""):
                 S = T.alloc_buffer((1,), "float32", scope="shared")
@@ -293,7 +302,7 @@ def test_shared_memory_has_its_own_instruction() -> None:
 
 
 @T.prim_func
-def counted(A: T.Buffer((1,), "int32"), B: T.Buffer((8,), "int32")):
+def counted(A: T.Buffer((1,), "int32"), B: T.Buffer((8,), "int32")) -> None:
     for i in range(8):
         with T.LetStmt(T.atomic_add(T.address_of(A[0]), 1)) as _unused:
             T.evaluate(0)
@@ -314,7 +323,7 @@ def test_each_call_counts_as_often_as_it_is_written() -> None:
 
 def test_nothing_is_hoisted_out_of_loops() -> None:
     @T.prim_func
-    def f(A: T.Buffer((1,), "int32"), B: T.Buffer((8,), "int32"), n: T.int32):
+    def f(A: T.Buffer((1,), "int32"), B: T.Buffer((8,), "int32"), n: T.int32) -> None:
         for i in range(n):
             if T.atomic_add(T.tvm_access_ptr(T.type_annotation("int32"), A.data, 0, 1, 3), 1) < 3:
                 B[i] = 1
@@ -328,7 +337,7 @@ def test_nothing_is_hoisted_out_of_loops() -> None:
 
 def test_a_loop_that_should_be_vectors_runs_one_by_one() -> None:
     @T.prim_func
-    def f(A: T.Buffer((2,), "int32"), B: T.Buffer((16,), "int32")):
+    def f(A: T.Buffer((2,), "int32"), B: T.Buffer((16,), "int32")) -> None:
         for i in T.vectorized(16):
             T.atomic_add(T.address_of(A[B[i]]), 1)
 
@@ -339,7 +348,7 @@ def test_a_loop_that_should_be_vectors_runs_one_by_one() -> None:
 
 def test_virtual_threads_change_one_after_another() -> None:
     @T.prim_func
-    def f(A: T.Buffer((1,), "int32")):
+    def f(A: T.Buffer((1,), "int32")) -> None:
         for _i in T.thread_binding(4, "vthread.x"):
             for _t in T.thread_binding(32, "threadIdx.x"):
                 T.atomic_add(T.address_of(A[0]), 1)
@@ -351,13 +360,14 @@ def test_virtual_threads_change_one_after_another() -> None:
 
 def test_regions_of_a_block() -> None:
     @T.prim_func
-    def f(A: T.Buffer((8,), "int32"), B: T.Buffer((8, 8), "int32")):
+    def f(A: T.Buffer((8,), "int32"), B: T.Buffer((8, 8), "int32")) -> None:
         for i in range(8):
             with T.block("b"):
                 vi = T.axis.spatial(8, i)
                 T.atomic_max(T.address_of(B[vi, A[vi]]), vi)
 
-    block = next(b for b in collect(f.body, Block) if b.name_hint == "b")
+    block: Any = next(b for b in collect(f.body, Block) if b.name_hint == "b")
+    writes: Any
     reads, writes = infer_block_access(block)
     assert [r.buffer.name for r in reads] == ["B", "A"]
     vi = block.iter_vars[0].var
@@ -380,7 +390,7 @@ def test_text_reads_back() -> None:
 
 def test_numbers_take_the_type_of_the_element() -> None:
     @T.prim_func
-    def f(A: T.Buffer((4,), "float16")):
+    def f(A: T.Buffer((4,), "float16")) -> None:
         T.atomic_add(A[2], 1)
         T.atomic_add(A.access_ptr("rw", offset=1), 2)
 
@@ -400,9 +410,9 @@ def test_numbers_take_the_type_of_the_element() -> None:
         (lambda a: T.atomic_add(T.address_of(a), 1, "eager"), "is ordered by one of relaxed"),
     ],
 )
-def test_mistakes_are_named(call, said: str) -> None:
+def test_mistakes_are_named(call: Callable[..., Any], said: str) -> None:
     @T.prim_func
-    def f(A: T.Buffer((4,), "int32")):
+    def f(A: T.Buffer((4,), "int32")) -> None:
         T.evaluate(call(A[0]))
 
     with pytest.raises(VerifyError, match=said):
@@ -411,7 +421,7 @@ def test_mistakes_are_named(call, said: str) -> None:
 
 def test_no_bits_of_floats() -> None:
     @T.prim_func
-    def f(A: T.Buffer((4,), "float32")):
+    def f(A: T.Buffer((4,), "float32")) -> None:
         T.atomic_or(T.address_of(A[0]), T.float32(1))
 
     with pytest.raises(UserError, match="needs integers"):
@@ -421,7 +431,7 @@ def test_no_bits_of_floats() -> None:
 @pytest.mark.parametrize("kind", ["int32", "float64", "bfloat16"])
 def test_threads_of_a_cpu_do_not_lose_changes(kind: str) -> None:
     @T.prim_func
-    def f(A: T.Buffer((4,), kind), H: T.Buffer((4,), kind)):
+    def f(A: T.Buffer((4,), kind), H: T.Buffer((4,), kind)) -> None:
         for _i in T.parallel(64):
             for k in range(1000):
                 T.atomic_add(T.address_of(A[k % 4]), T.Cast(kind, 1))

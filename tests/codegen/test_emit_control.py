@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,12 +18,14 @@ from tileloom.tir import (
     Allocate,
     AssertStmt,
     AttrStmt,
+    Buffer,
     DeclBuffer,
     Evaluate,
     For,
     IfThenElse,
     IRModule,
     LetStmt,
+    PrimFunc,
     Stmt,
     While,
     make_buffer,
@@ -32,7 +36,7 @@ from tir.programs import func, loops
 KINDS = ("serial", "parallel", "vectorized", "unrolled")
 
 
-def buffers(*sizes: int, kind: str = "int32"):
+def buffers(*sizes: int, kind: str = "int32") -> list[Buffer]:
     return [make_buffer((size,), kind, "ABCDEF"[k]) for k, size in enumerate(sizes)]
 
 
@@ -42,7 +46,7 @@ def buffers(*sizes: int, kind: str = "int32"):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("index", ["int32", "int64", "int8", "uint32"])
 @pytest.mark.parametrize(("low", "extent"), [(0, 0), (0, 1), (3, 7), (-4, 13), (0, 16), (5, 1)])
-def test_loops(kind, index, low, extent) -> None:
+def test_loops(kind: str, index: str, low: int, extent: int) -> None:
     if low < 0 and index == "uint32":
         low = 1
     a, b = buffers(32, 32)
@@ -53,7 +57,7 @@ def test_loops(kind, index, low, extent) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_loops_of_sizes_known_at_run_time(kind) -> None:
+def test_loops_of_sizes_known_at_run_time(kind: str) -> None:
     n, m = Var("n"), Var("m", "int64")
     a, b = buffers(64, 64)
     i = Var("i")
@@ -103,7 +107,7 @@ def test_while() -> None:
     """Collatz: the condition is read again each time."""
     a, b = buffers(12, 12)
 
-    def body(i) -> Stmt:
+    def body(i: Var) -> Stmt:
         local = make_buffer((1,), "int32", "x")
         x = loaded(local, 0)
         odd = EQ(x % 2, const(1))
@@ -132,7 +136,7 @@ def test_while_that_guards_its_reads() -> None:
 
 @pytest.mark.parametrize("extent", [0, 1, 2, 3, 7, 1000])
 @pytest.mark.parametrize("workers", [0, 1, 2, 5])
-def test_parallel_loops_cover_every_iteration_once(extent, workers) -> None:
+def test_parallel_loops_cover_every_iteration_once(extent: int, workers: int) -> None:
     a, b = buffers(1000, 1000)
     i = Var("i")
     body = stored(b, i, loaded(b, i) + loaded(a, i) + 1)
@@ -213,7 +217,7 @@ def test_a_name_bound_inside_its_own_scope() -> None:
 def test_values_of_one_branch_are_not_used_in_the_other() -> None:
     a, b = buffers(8, 16)
 
-    def body(i) -> Stmt:
+    def body(i: Var) -> Stmt:
         costly = Mul(loaded(a, i), loaded(a, i)) + i
         branch = IfThenElse(LT(i, const(4)), stored(b, i, costly), stored(b, i, costly + 1))
         return seq(branch, stored(b, i + 8, costly * i))
@@ -235,7 +239,7 @@ def test_lets_in_guarded_branches() -> None:
     a, b = buffers(6, 8)
     t = Var("t")
 
-    def body(i) -> Stmt:
+    def body(i: Var) -> Stmt:
         inner = Let(t, loaded(a, i), t * t + Let(t, loaded(a, i) + 1, t))
         return stored(b, i, Call("int32", "tir.if_then_else", [i < 6, inner, -i]))
 
@@ -266,7 +270,7 @@ def test_assertions_tell_which_one_failed() -> None:
 
 
 @pytest.mark.parametrize("kind", ["serial", "parallel"])
-def test_assertions_in_loops(kind) -> None:
+def test_assertions_in_loops(kind: str) -> None:
     a, b = buffers(100, 100)
     i = Var("i")
     positive = AssertStmt(GT(loaded(a, i), const(0)), "all must be positive", stored(b, i, 1))
@@ -282,7 +286,7 @@ def test_assertions_in_loops(kind) -> None:
 # ---------------------------------------------------------------------------- other functions
 
 
-def _module_with_symbols(program, symbols):
+def _module_with_symbols(program: PrimFunc, symbols: Mapping[str, int]) -> tuple[Any, ...]:
     code, _ = compile_module(IRModule({"main": program}), Target.host(), symbols)
     return code, ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(code.address("main"))
 
@@ -291,16 +295,19 @@ def test_external_functions() -> None:
     """Called for a value, and for their effect exactly as often as they stand there."""
     seen: list[int] = []
 
-    @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_double)
+    @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_double)  # type: ignore[untyped-decorator]
     def note(k: int, x: float) -> int:
         seen.append(k)
         return int(k * 10 + x)
 
     (b,) = buffers(4)
-    call = lambda k: Call("int32", "tir.call_extern", [StringImm("note"), k, const(0.5, "float64")])  # noqa: E731
+
+    def call(k: Expr) -> Call:
+        return Call("int32", "tir.call_extern", [StringImm("note"), k, const(0.5, "float64")])
+
     body = seq(loops((4,), lambda i: stored(b, i, call(i))), Evaluate(call(const(9))))
     body = seq(body, Evaluate(call(const(9))))
-    address = ctypes.cast(note, ctypes.c_void_p).value
+    address: Any = ctypes.cast(note, ctypes.c_void_p).value
     _code, kernel = _module_with_symbols(func([b], body), {"note": address})
     y = np.zeros(4, "i4")
     assert kernel(y.ctypes.data) == 0
@@ -326,7 +333,7 @@ def test_functions_of_one_module_call_each_other() -> None:
     assert y.tolist() == [5, 6, 7, 8, 1, 2, 3, 4]
 
 
-def call_of(name: str, *args):
+def call_of(name: str, *args: Expr) -> Evaluate:
     return Evaluate(Call("int32", "tir.call_extern", [StringImm(name), *args]))
 
 

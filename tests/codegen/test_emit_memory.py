@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,6 +35,8 @@ from tileloom.expr import (
     Broadcast,
     Call,
     Cast,
+    Expr,
+    ExprLike,
     FloorDiv,
     FloorMod,
     Not,
@@ -59,11 +63,11 @@ from tir.programs import func, loops
 KINDS = ("bool", *INTEGERS, *FLOATS)
 
 
-def choose(condition, yes, no):
+def choose(condition: Expr, yes: Expr, no: Expr) -> Expr:
     return Call(yes.dtype, "tir.if_then_else", [condition, yes, no])
 
 
-def sample(kind: str, size: int, rng) -> np.ndarray:
+def sample(kind: str, size: int, rng: np.random.Generator) -> np.ndarray:
     low = 0 if kind.startswith("u") or kind == "bool" else -100
     return rng.integers(low, 2 if kind == "bool" else 100, size).astype(dtype(kind).numpy)
 
@@ -75,7 +79,7 @@ def test_a_scalar_guard_keeps_from_faulting() -> None:
     """B[i] = A[i] where i < 13, of 32: the page after A cannot be read."""
     a, b = make_buffer((13,), "float32", "A"), make_buffer((32,), "float32", "B")
 
-    def body(i):
+    def body(i: Var) -> Stmt:
         return stored(b, i, choose(i < 13, loaded(a, i), const(-1.0)))
 
     x = at_page_end(np.arange(13, dtype="f4"))
@@ -93,7 +97,9 @@ TARGETS = ["cpu", *(NARROWER if Target.host().arch == "x86_64" else [])]
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("lanes", [4, 16, 64])
-def test_a_vector_guard_keeps_from_faulting(kind, lanes, target, rng) -> None:
+def test_a_vector_guard_keeps_from_faulting(
+    kind: str, lanes: int, target: str, rng: np.random.Generator
+) -> None:
     size = lanes + 3
     a, b = make_buffer((size,), kind, "A"), make_buffer((3 * lanes,), kind, "B")
     i = Var("i")
@@ -107,7 +113,7 @@ def test_a_vector_guard_keeps_from_faulting(kind, lanes, target, rng) -> None:
     same(y, np.concatenate([x, np.zeros(3 * lanes - size, x.dtype)]))
 
 
-GUARDED = {
+GUARDED: dict[str, Any] = {
     # what is loaded, of A[n], at i in [0, 16); the last element is at n - 1.
     "gather": lambda a, i, n: loaded(a, FloorDiv(i * 3, broadcast_to(const(3), 16))),
     "reversed": lambda a, i, n: loaded(a, ramp(15, 16, -1)),
@@ -120,7 +126,9 @@ GUARDED = {
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", GUARDED)
 @pytest.mark.parametrize("kind", ["float32", "bool", "int64"])
-def test_masked_loads_of_every_form(name, kind, target, rng) -> None:
+def test_masked_loads_of_every_form(
+    name: str, kind: str, target: str, rng: np.random.Generator
+) -> None:
     """Where the mask is false the address may be anything."""
     n = 7
     a, b = make_buffer((n,), kind, "A"), make_buffer((16,), kind, "B")
@@ -156,11 +164,11 @@ def test_one_load_for_all_lanes_is_made_if_any_wants_it() -> None:
         assert found.tolist() == np.where(mask, 2, -1).tolist()
 
 
-def test_loads_under_masks_within_masks(rng) -> None:
+def test_loads_under_masks_within_masks(rng: np.random.Generator) -> None:
     """The inner guard counts only where the outer one holds; both sides are guarded."""
     a, b = make_buffer((8,), "int32", "A"), make_buffer((16,), "int32", "B")
     at = ramp(0, 16)
-    bound = lambda v: broadcast_to(const(v), 16)  # noqa: E731
+    bound: Any = lambda v: broadcast_to(const(v), 16)  # noqa: E731
     inner = choose(GE(at, bound(4)), loaded(a, at), loaded(a, at - bound(-4)) * bound(10))
     other = loaded(a, at - bound(8))
     program = func([a, b], stored(b, at, choose(LT(at, bound(8)), inner, other)))
@@ -182,11 +190,11 @@ def test_what_was_loaded_under_a_mask_is_not_used_without_it() -> None:
 
 
 @pytest.mark.parametrize("what", ["and", "or", "nested", "if"])
-def test_a_condition_guards_what_it_reads(what) -> None:
+def test_a_condition_guards_what_it_reads(what: str) -> None:
     """`i < n and A[i] > 0` does not read A[n]."""
     a, b = make_buffer((6,), "int32", "A"), make_buffer((16,), "int32", "B")
 
-    def body(i) -> Stmt:
+    def body(i: Var) -> Stmt:
         inside, positive = i < 6, GT(loaded(a, i), const(0))
         tests = {
             "and": And(inside, positive),
@@ -210,7 +218,7 @@ def test_a_condition_guards_what_it_reads(what) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_loads_of_every_form(kind, target, rng) -> None:
+def test_loads_of_every_form(kind: str, target: str, rng: np.random.Generator) -> None:
     a, p = make_buffer((64,), kind, "A"), make_buffer((16,), "int32", "P")
     at = ramp(0, 16)
     loads = [
@@ -234,14 +242,14 @@ def test_loads_of_every_form(kind, target, rng) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_stores_of_every_form(kind, target, rng) -> None:
+def test_stores_of_every_form(kind: str, target: str, rng: np.random.Generator) -> None:
     a, p = make_buffer((16,), kind, "A"), make_buffer((16,), "int32", "P")
     at, odd = (
         ramp(0, 16),
         EQ(FloorMod(ramp(0, 16), broadcast_to(const(2), 16)), broadcast_to(const(1), 16)),
     )
     value = loaded(a, at)
-    stores = [
+    stores: list[Any] = [
         lambda b: stored(b, ramp(5, 16), value),
         lambda b: stored(b, ramp(20, 16, -1), value),
         lambda b: stored(b, ramp(1, 16, 3), value),
@@ -250,7 +258,7 @@ def test_stores_of_every_form(kind, target, rng) -> None:
         lambda b: stored(b, loaded(p, at), value, odd),
         lambda b: stored(b, ramp(9, 16), Broadcast(loaded(a, 3), 16)),
     ]
-    outputs = [make_buffer((64,), kind, f"B{k}") for k in range(len(stores))]
+    outputs: list[Any] = [make_buffer((64,), kind, f"B{k}") for k in range(len(stores))]
     places = rng.permutation(60)[:16].astype("i4")
     program = func([a, p, *outputs], seq(*(s(b) for s, b in zip(stores, outputs, strict=True))))
     compare(program, sample(kind, 16, rng), places, target=target)
@@ -269,7 +277,7 @@ def test_a_masked_store_does_not_fault() -> None:
 
 @pytest.mark.parametrize("index_type", ["int8", "uint8", "int32", "uint32", "int64"])
 @pytest.mark.parametrize("lanes", [1, 8])
-def test_indices_of_every_type(index_type, lanes, rng) -> None:
+def test_indices_of_every_type(index_type: str, lanes: int, rng: np.random.Generator) -> None:
     """uint8 200 is 200, not -56."""
     n = 250 if index_type.startswith("u") else 120
     a, p, b = (
@@ -286,12 +294,12 @@ def test_indices_of_every_type(index_type, lanes, rng) -> None:
 
 
 @pytest.mark.parametrize("kind", ["int32", "int64", "uint32"])
-def test_hashes_wrap_before_they_are_indices(kind, rng) -> None:
+def test_hashes_wrap_before_they_are_indices(kind: str, rng: np.random.Generator) -> None:
     a, p = make_buffer((13,), "int32", "A"), make_buffer((64,), kind, "P")
     b = make_buffer((64,), "int32", "B")
     prime = const(1000003, kind)
 
-    def body(i):
+    def body(i: Var) -> Stmt:
         hashed = loaded(p, i) * prime + 7
         return stored(b, i, loaded(a, FloorMod(hashed, const(13, kind))))
 
@@ -301,11 +309,11 @@ def test_hashes_wrap_before_they_are_indices(kind, rng) -> None:
 
 
 @pytest.mark.parametrize("lanes", [1, 8])
-def test_a_single_select_guards_what_it_takes(lanes) -> None:
+def test_a_single_select_guards_what_it_takes(lanes: int) -> None:
     """As in the interpreter, the other side is not evaluated."""
     a, b = make_buffer((16,), "float32", "A"), make_buffer((40,), "float32", "B")
 
-    def body(i):
+    def body(i: Var) -> Stmt:
         at = vector_index(i * lanes, lanes)
         return stored(b, at, Select(i * lanes < 16, loaded(a, at), broadcast_to(const(2.0), lanes)))
 
@@ -322,7 +330,7 @@ def test_a_cast_in_an_index_keeps_its_meaning() -> None:
         make_buffer((4,), "int32", "B"),
     )
 
-    def body(i):
+    def body(i: Var) -> Stmt:
         byte = Cast("uint8", loaded(p, i))
         return stored(b, i, loaded(a, Cast("int32", byte) + 1))
 
@@ -350,7 +358,7 @@ def test_bools_in_memory_are_bytes() -> None:
 # ---------------------------------------------------------------------------- memory of its own
 
 
-def local(size, kind, body) -> Stmt:
+def local(size: ExprLike, kind: str, body: Callable[..., Any]) -> Stmt:
     """`body(buffer)` with a buffer of its own."""
     buffer: Buffer = make_buffer((size,), kind, "L")
     extents = (buffer.shape[0],)
@@ -360,7 +368,7 @@ def local(size, kind, body) -> Stmt:
 
 @pytest.mark.parametrize("size", [1, 17, 1000, 200_000, 3_000_000])
 @pytest.mark.parametrize("kind", ["bool", "float64"])
-def test_allocations_small_and_large(size, kind) -> None:
+def test_allocations_small_and_large(size: int, kind: str) -> None:
     a, b = make_buffer((4,), kind, "A"), make_buffer((4,), kind, "B")
 
     def body(own: Buffer) -> Stmt:
@@ -434,7 +442,9 @@ def test_memory_that_is_not_to_be_had_is_an_error() -> None:
 @pytest.mark.parametrize("step", [1, 2, 3, 4, -1, -2, -3])
 @pytest.mark.parametrize("kind", ["bool", "float16", "float32", "float64"])
 @pytest.mark.parametrize("lanes", [4, 16])
-def test_strided_loads_stay_inside(step, kind, lanes, rng) -> None:
+def test_strided_loads_stay_inside(
+    step: int, kind: str, lanes: int, rng: np.random.Generator
+) -> None:
     """Nothing before the first element and behind the last is touched."""
     size = (lanes - 1) * abs(step) + 1
     a, b = make_buffer((size,), kind, "A"), make_buffer((lanes,), kind, "B")
@@ -448,7 +458,7 @@ def test_strided_loads_stay_inside(step, kind, lanes, rng) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_constant_data(kind, rng) -> None:
+def test_constant_data(kind: str, rng: np.random.Generator) -> None:
     data, b = sample(kind, 37, rng), make_buffer((37,), kind, "B")
     table = make_buffer((37,), kind, "T")
     body = DeclBuffer(table, loops((37,), lambda i: stored(b, i, loaded(table, 36 - i))))
@@ -458,12 +468,12 @@ def test_constant_data(kind, rng) -> None:
     same(found, data[::-1])
 
 
-def test_a_local_buffer_of_vectors(rng) -> None:
+def test_a_local_buffer_of_vectors(rng: np.random.Generator) -> None:
     a, b = make_buffer((20,), "float32", "A"), make_buffer((20,), "float32", "B")
 
     def body(vectors: Buffer) -> Stmt:
         fill = loops((5,), lambda i: stored(vectors, i, loaded(a, ramp(i * 4, 4))))
-        product = lambda i: loaded(vectors, 4 - i) * loaded(vectors, i)  # noqa: E731
+        product: Any = lambda i: loaded(vectors, 4 - i) * loaded(vectors, i)  # noqa: E731
         return seq(fill, loops((5,), lambda i: stored(b, ramp(i * 4, 4), product(i))))
 
     x = rng.standard_normal(20).astype("f4")

@@ -75,7 +75,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("target", [AARCH64, AVX2, SSE2])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_other_machines(name, target) -> None:
+def test_other_machines(name: str, target: str) -> None:
     program = PROGRAMS[name]()
     text = assembly(program, target)
     name = program.name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def check(program: PrimFunc) -> None:
 
 
 @pytest.mark.parametrize("first", [0, 20])
-def test_programs_of_loops(first) -> None:
+def test_programs_of_loops(first: int) -> None:
     for seed in range(first, first + 20):
         check(loop_program(Random(seed)))
 
@@ -67,7 +68,7 @@ def test_programs_of_blocks() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("program", [loop_program, stencil_program])
-def test_many_programs(program) -> None:
+def test_many_programs(program: Any) -> None:
     for seed in range(1000, 1500):
         check(program(Random(seed)))
 
@@ -129,7 +130,7 @@ def conditions(kind: str, leaves: list[Expr], depth: int) -> st.SearchStrategy[E
 @given(
     st.data(), st.sampled_from(["int8", "uint8", "int16", "uint32"]), st.sampled_from([1, 4, 16])
 )
-def test_random_integer_expressions(data, kind, lanes) -> None:
+def test_random_integer_expressions(data: st.DataObject, kind: str, lanes: int) -> None:
     """Narrow types wrap, which index arithmetic in 64 bits must not undo."""
     x, y = pairs(kind, kind)
 

@@ -20,6 +20,7 @@ from tileloom.expr import (
     Call,
     Cast,
     Div,
+    Expr,
     FloorDiv,
     FloorMod,
     Let,
@@ -47,21 +48,21 @@ def lanes_for(kind: str) -> int:
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_exact_operators(kind) -> None:
+def test_exact_operators(kind: str) -> None:
     inputs = pairs(kind, kind)
     operators = [Add, Sub, Mul, Min, Max, *COMPARISONS] + [Div] * (kind in FLOATS)
     compare(mapped([kind, kind], operators, lanes_for(kind), len(inputs[0])), *inputs)
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16, 32, 64])
-def test_all_widths(lanes) -> None:
+def test_all_widths(lanes: int) -> None:
     inputs = pairs("float32", "float32")
     compare(mapped(["float32"] * 2, [Add, Mul, LT, Min], lanes, len(inputs[0])), *inputs)
 
 
 @pytest.mark.parametrize("lanes", [1, 16])
 @pytest.mark.parametrize("kind", FLOATS)
-def test_float_division(kind, lanes) -> None:
+def test_float_division(kind: str, lanes: int) -> None:
     values = np.array([-7.5, -2, -0.75, 0.5, 3, 8.25], dtype(kind).numpy)
     x, y = (np.resize(a.ravel(), 48) for a in np.meshgrid(values, values, indexing="ij"))
     compare(mapped([kind, kind], [FloorDiv, FloorMod, Mod], lanes, 48), x, y)
@@ -83,7 +84,7 @@ def quotients(x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("kind", INTEGERS)
-def test_integer_division_never_traps(kind) -> None:
+def test_integer_division_never_traps(kind: str) -> None:
     x, y = pairs(kind, kind)
     program = mapped([kind, kind], [Div, Mod, FloorDiv, FloorMod], lanes_for(kind), len(x))
     for found, wanted in zip(results_of(program, [x, y], build(program)), quotients(x, y)):
@@ -92,7 +93,7 @@ def test_integer_division_never_traps(kind) -> None:
 
 @pytest.mark.parametrize("divisor", [-7, -1, 0, 1, 3, 8])
 @pytest.mark.parametrize("lanes", [1, 16])
-def test_division_by_constants(divisor, lanes) -> None:
+def test_division_by_constants(divisor: int, lanes: int) -> None:
     # Simplification takes for granted that int32 does not overflow, as -x does at the least x.
     x = np.maximum(pairs("int32")[0], -(2**31) + 1) if divisor < -1 else pairs("int32")[0]
     y = broadcast_to(const(divisor), lanes)
@@ -104,7 +105,7 @@ def test_division_by_constants(divisor, lanes) -> None:
 
 
 @pytest.mark.parametrize("source", ["bool", *ALL])
-def test_casts(source) -> None:
+def test_casts(source: str) -> None:
     """Into each type; floats saturate, NaN becomes zero."""
     x = pairs(source)[0]
     lanes = 8 if source in FLOATS else 1
@@ -122,7 +123,7 @@ def test_saturation_is_as_promised() -> None:
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16"])
-def test_floats_become_narrow_integers_as_vectors(kind) -> None:
+def test_floats_become_narrow_integers_as_vectors(kind: str) -> None:
     program = mapped(["float32"], [lambda a: Cast(dtype(kind).with_lanes(16), a)], 16, 64)
     text = assembly(program, "cpu -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512")
     assert "vcvttps2dq" in text and "vcvttss2si" not in text
@@ -130,7 +131,7 @@ def test_floats_become_narrow_integers_as_vectors(kind) -> None:
 
 @pytest.mark.parametrize("lanes", [1, 8])
 @pytest.mark.parametrize("kind", INTEGERS)
-def test_shifts_by_any_amount(kind, lanes) -> None:
+def test_shifts_by_any_amount(kind: str, lanes: int) -> None:
     bits = dtype(kind).bits
     x = np.repeat(edges(kind), 8)
     y = np.tile(np.array([0, 1, 2, 5, bits - 1, bits, bits + 1, 100], kind), len(edges(kind)))
@@ -147,13 +148,13 @@ def test_shifts_by_any_amount(kind, lanes) -> None:
         same(array, np.array(wanted, np.uint64).astype(kind))
 
 
-def call(name: str, *args, kind: str | None = None):
+def call(name: str, *args: Expr, kind: str | None = None) -> Expr:
     return Call(kind or args[0].dtype, f"tir.{name}", list(args))
 
 
 @pytest.mark.parametrize("lanes", [1, 16])
 @pytest.mark.parametrize("kind", INTEGERS)
-def test_bit_operations(kind, lanes) -> None:
+def test_bit_operations(kind: str, lanes: int) -> None:
     x, y = pairs(kind, kind)
     formulas = [
         *(lambda a, b, n=n: call(f"bitwise_{n}", a, b) for n in ("and", "or", "xor")),
@@ -163,7 +164,7 @@ def test_bit_operations(kind, lanes) -> None:
 
 
 @pytest.mark.parametrize("kind", FLOATS)
-def test_float_calls(kind) -> None:
+def test_float_calls(kind: str) -> None:
     x = pairs(kind)[0]
     lanes = {"float16": 4, "bfloat16": 16, "float32": 1, "float64": 8}[kind]
     flag = dtype("bool").with_lanes(lanes)
@@ -175,7 +176,7 @@ def test_float_calls(kind) -> None:
 
 
 @pytest.mark.parametrize("lanes", [1, 8])
-def test_integers_are_finite(lanes) -> None:
+def test_integers_are_finite(lanes: int) -> None:
     flag = dtype("bool").with_lanes(lanes)
     names = ("isnan", "isinf", "isfinite")
     formulas = [lambda a, n=n: call(n, a, kind=flag) for n in names]
@@ -186,7 +187,7 @@ def test_integers_are_finite(lanes) -> None:
 
 
 @pytest.mark.parametrize("kind", FLOATS)
-def test_transcendental_calls(kind, rng) -> None:
+def test_transcendental_calls(kind: str, rng: np.random.Generator) -> None:
     x = rng.uniform(0.1, 3, 64).astype(dtype(kind).numpy)
     y = rng.uniform(0.1, 3, 64).astype(dtype(kind).numpy)
     unary = ("exp", "log", "tanh", "erf", "sin", "sigmoid")
@@ -204,7 +205,7 @@ def test_transcendental_calls(kind, rng) -> None:
     ("source", "target"),
     [("float32", "int32"), ("int64", "float64"), ("float16", "uint16"), ("bfloat16", "int16")],
 )
-def test_reinterpret(source, target, lanes) -> None:
+def test_reinterpret(source: str, target: str, lanes: int) -> None:
     x = pairs(source)[0]
     to, back = (dtype(t).with_lanes(lanes) for t in (target, source))
     formulas = [
@@ -216,7 +217,7 @@ def test_reinterpret(source, target, lanes) -> None:
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 16, 64])
-def test_bools(lanes) -> None:
+def test_bools(lanes: int) -> None:
     x, y = pairs("bool", "bool")
     formulas = [
         And,
@@ -232,7 +233,7 @@ def test_bools(lanes) -> None:
 
 
 @pytest.mark.parametrize("kind", ["bool", *ALL])
-def test_select_and_let(kind) -> None:
+def test_select_and_let(kind: str) -> None:
     x, y = pairs(kind, kind)
     lanes = 16
     t, u = Var("t", dtype(kind).with_lanes(lanes)), Var("u", dtype(kind).with_lanes(lanes))
@@ -261,7 +262,7 @@ def test_shuffles() -> None:
 
 @pytest.mark.parametrize("kind", FLOATS)
 @pytest.mark.parametrize("lanes", [1, 8])
-def test_special_constants(kind, lanes) -> None:
+def test_special_constants(kind: str, lanes: int) -> None:
     """Numbers, infinities and NaN, plain and in vectors, reach the code as they are."""
     values = [0.1, 1.0, -0.0, 65504.0, 1e-7, 1e-40, float("inf"), -float("inf"), float("nan")]
     formulas = [lambda a, v=v: broadcast_to(const(v, kind), lanes) for v in values]
@@ -270,7 +271,7 @@ def test_special_constants(kind, lanes) -> None:
 
 
 @pytest.mark.parametrize("kind", INTEGERS)
-def test_integer_constants(kind) -> None:
+def test_integer_constants(kind: str) -> None:
     formulas = [lambda a, v=v: broadcast_to(const(v, kind), 4) for v in edges(kind).tolist()]
     found = results_of(
         program := mapped([kind], formulas, 4, 4), [np.zeros(4, kind)], build(program)
@@ -279,7 +280,7 @@ def test_integer_constants(kind) -> None:
 
 
 @pytest.mark.parametrize("lanes", [1, 16])
-def test_a_product_may_fuse_into_a_sum(lanes, rng) -> None:
+def test_a_product_may_fuse_into_a_sum(lanes: int, rng: np.random.Generator) -> None:
     x, y, z = (rng.standard_normal(64).astype("f4") for _ in range(3))
     program = mapped(["float32"] * 3, [lambda a, b, c: a * b + c], lanes, 64)
     (found,) = results_of(program, [x, y, z], build(program))
@@ -298,7 +299,7 @@ def test_narrow_data_wraps_and_indices_do_not() -> None:
 def test_deep_expressions() -> None:
     """As deep as the interpreter follows; compiled, they may be several times as deep."""
 
-    def formula(a):
+    def formula(a: Expr) -> Expr:
         result = a
         for k in range(120):
             result = Select(LT(result, const(float(k))), result * 0.5 + a, a - result)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from tileloom.base.errors import UserError
 from tileloom.base.gpu_math import APPROXIMATIONS, Approximation, table
 from tileloom.base.target import target
 from tileloom.driver import assembly
+from tileloom.expr import Expr
 from tileloom.lower import lower
 from tileloom.schedule import Schedule
 from tileloom.script import tir as T
@@ -27,7 +29,7 @@ def elementwise(kind: str, op: str, vector: int = 1) -> IRModule:
     a = te.placeholder((256,), kind, name="A")
     name = op.removeprefix("tir.")
 
-    def formula(x):
+    def formula(x: Expr) -> Any:
         return x / (x + x) if op == "/" else getattr(T, name)(x)
 
     b = te.compute((256,), lambda i: formula(a[i]), name="B")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -66,7 +67,7 @@ def number(text: str, register: str) -> int:
 
 @pytest.mark.parametrize("kind", KINDS, ids=[f"{k[0]}-{k[1]}" for k in KINDS])
 @pytest.mark.parametrize(("left", "right"), [("row", "col"), ("col", "row")])
-def test_each_fragment_goes_where_it_is_wanted(kind, left, right):
+def test_each_fragment_goes_where_it_is_wanted(kind: Any, left: str, right: str) -> None:
     element, total, word, sum_word, product, factors, sums, one = kind
     text = ptx(element, total, left, right)
     lines = re.findall(r"wmma\..*;", text)
@@ -90,7 +91,7 @@ def test_each_fragment_goes_where_it_is_wanted(kind, left, right):
 
 
 @pytest.mark.parametrize(("element", "size"), [("float16", 2), ("int8", 1)])
-def test_where_fragments_are_read(element, size):
+def test_where_fragments_are_read(element: str, size: int) -> None:
     text = ptx(element, "float32" if size == 2 else "int32")
     places = [re.search(r"\[(%rd\d+)\]", line) for line in re.findall(r"wmma\..*;", text)]
     start, *others = [place[1] for place in places if place is not None]
@@ -100,6 +101,6 @@ def test_where_fragments_are_read(element, size):
 
 
 @pytest.mark.parametrize(("kind", "total"), [("float32", "float32"), ("float64", "float64")])
-def test_fragments_of_other_types(kind, total):
+def test_fragments_of_other_types(kind: str, total: str) -> None:
     with pytest.raises(UserError, match=f"no GPU code for fragments of {kind}"):
         ptx(kind, total)

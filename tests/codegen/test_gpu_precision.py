@@ -113,7 +113,7 @@ def on_cpu(name: str, kind: str, x: Any) -> Any:
 def points(name: str, kind: str) -> Any:
     """Numbers of all exponents, and of usual sizes."""
     rng = np.random.default_rng(3)
-    bits = {"f16": np.uint16, "f32": np.uint32, "f64": np.uint64}[kind]
+    bits: Any = {"f16": np.uint16, "f32": np.uint32, "f64": np.uint64}[kind]
     half = COUNT // 2
     codes = rng.integers(0, np.iinfo(bits).max, half, bits, endpoint=True).view(NUMPY[kind])
     return np.concatenate([codes, rng.normal(scale=3, size=half).astype(NUMPY[kind])])

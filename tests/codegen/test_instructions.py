@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from tileloom.base.target import target
 from tileloom.codegen.module import emit_module
 from tileloom.codegen.nvptx import emit_kernels
 from tileloom.script import from_source
-from tileloom.tir import IRModule, PrimFunc
+from tileloom.tir import IRModule
 
 HEAD = """@T.prim_func
 def main(
@@ -273,7 +274,7 @@ GPU = [
 ]  # fmt: skip
 
 
-def read(lines: str) -> PrimFunc:
+def read(lines: str) -> Any:
     """The function with this body."""
     return from_source(HEAD + textwrap.indent(lines.replace("; ", "\n"), "    ") + "\n")
 

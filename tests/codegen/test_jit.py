@@ -52,7 +52,7 @@ done:
         ("znver4", r"vfmadd\d+ps.*zmm", None),
     ],
 )
-def test_loops_get_the_full_vector_width(cpu, expected, forbidden) -> None:
+def test_loops_get_the_full_vector_width(cpu: str, expected: str, forbidden: str | None) -> None:
     text = jit.assembly(SAXPY, target(f"cpu -mtriple=x86_64-linux-gnu -mcpu={cpu}"))
     assert re.search(expected, text)
     assert forbidden is None or forbidden not in text

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +30,9 @@ def bound(func: PrimFunc, block: str, threads: int = 64) -> IRModule:
     return sch.mod
 
 
-def elementwise(kind: str, formula=lambda x: x + x, shape=(7, 33)) -> IRModule:
+def elementwise(
+    kind: str, formula: Callable[..., Any] = lambda x: x + x, shape: tuple[int, ...] = (7, 33)
+) -> IRModule:
     a = te.placeholder(shape, kind, name="A")
     b = te.compute(shape, lambda i, j: formula(a[i, j]), name="B")
     return bound(te.create_prim_func([a, b]), "B")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +25,9 @@ KINDS = ["bool", "int8", "uint8", "int16", "float16", "bfloat16", "int32", "uint
          "int64", "float64"]  # fmt: skip
 
 
-def elementwise(kind: str, lanes: int, formula=lambda x: x, count: int = 4096) -> IRModule:
+def elementwise(
+    kind: str, lanes: int, formula: Callable[..., Any] = lambda x: x, count: int = 4096
+) -> IRModule:
     a = te.placeholder((count,), kind, name="A")
     b = te.compute((count,), lambda i: formula(a[i]), name="B")
     sch = Schedule(te.create_prim_func([a, b]))
@@ -100,7 +104,7 @@ def test_products_are_fused_with_sums_that_the_program_writes() -> None:
 
 
 @T.prim_func
-def reversed_rows(A: T.Buffer((256,), "float32"), B: T.Buffer((256,), "float32")):
+def reversed_rows(A: T.Buffer((256,), "float32"), B: T.Buffer((256,), "float32")) -> None:
     for t in T.thread_binding(256, "threadIdx.x"):
         with T.block("b"):
             S = T.alloc_buffer((20480,), "float32", scope="shared")
@@ -125,7 +129,7 @@ def test_much_shared_memory_is_dynamic(tmp_path: Path) -> None:
 
 
 @T.prim_func
-def outer(A: T.Buffer((256, 8), "float32"), B: T.Buffer((256, 8), "float32")):
+def outer(A: T.Buffer((256, 8), "float32"), B: T.Buffer((256, 8), "float32")) -> None:
     for t in T.thread_binding(256, "threadIdx.x"):
         with T.block("b"):
             S = T.alloc_buffer((8, 8), "float32", scope="local")
@@ -145,7 +149,7 @@ def test_small_arrays_are_registers(tmp_path: Path) -> None:
 
 def test_an_array_with_a_free_index_is_in_local_memory(tmp_path: Path) -> None:
     @T.prim_func
-    def f(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "float32")):
+    def f(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "float32")) -> None:
         for t in T.thread_binding(64, "threadIdx.x"):
             with T.block("b"):
                 S = T.alloc_buffer((8,), "float32", scope="local")
@@ -160,7 +164,7 @@ def test_an_array_with_a_free_index_is_in_local_memory(tmp_path: Path) -> None:
 
 def test_large_arrays_have_wide_indices(tmp_path: Path) -> None:
     @T.prim_func
-    def f(A: T.Buffer((70000, 65536), "float32"), B: T.Buffer((70000, 65536), "float32")):
+    def f(A: T.Buffer((70000, 65536), "float32"), B: T.Buffer((70000, 65536), "float32")) -> None:
         for b in T.thread_binding(70000 * 256, "blockIdx.x"):
             for t in T.thread_binding(256, "threadIdx.x"):
                 B[b // 256, b % 256 * 256 + t] = A[b // 256, b % 256 * 256 + t]
@@ -173,7 +177,7 @@ def test_large_arrays_have_wide_indices(tmp_path: Path) -> None:
 
 def test_bounds_of_a_launch(tmp_path: Path) -> None:
     @T.prim_func
-    def f(A: T.Buffer((1024,), "float32")):
+    def f(A: T.Buffer((1024,), "float32")) -> None:
         T.func_attr({"tir.min_blocks_per_multiprocessor": 4})
         for b in T.thread_binding(4, "blockIdx.x"):
             for y in T.thread_binding(8, "threadIdx.y"):
@@ -191,7 +195,7 @@ def test_bounds_of_a_launch(tmp_path: Path) -> None:
 
 def divisions(kind: str) -> PrimFunc:
     @T.prim_func
-    def f(A: T.Buffer((64,), kind), B: T.Buffer((64,), kind), C: T.Buffer((4, 64), kind)):
+    def f(A: T.Buffer((64,), kind), B: T.Buffer((64,), kind), C: T.Buffer((4, 64), kind)) -> None:
         for t in T.thread_binding(64, "threadIdx.x"):
             C[0, t] = T.truncdiv(A[t], B[t])
             C[1, t] = T.truncmod(A[t], B[t])

@@ -53,7 +53,7 @@ def _in_domain(name: str, kind: str, count: int) -> Any:
     return points[(points > low) & (points < high)].astype(NUMPY[kind])
 
 
-def _check(name: str, kind: str, result: Any, exact: Any, bound: float, *args: Any) -> None:
+def _check(name: str, kind: str, result: Any, exact: Any, bound: Any, *args: Any) -> None:
     errors = ulps(result, exact)
     worst = int(np.argmax(np.where(np.isnan(errors), np.inf, errors)))
     place = [x[worst] for x in args]

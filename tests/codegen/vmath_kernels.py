@@ -13,7 +13,7 @@ import numpy as np
 from tileloom.codegen import vmath
 
 TYPES = {"f16": ir.HalfType(), "f32": ir.FloatType(), "f64": ir.DoubleType()}
-NUMPY = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+NUMPY: dict[str, Any] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 PREDICATES = {"isnan", "isinf", "isfinite"}
 
 

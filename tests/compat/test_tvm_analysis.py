@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +16,16 @@ from tileloom.compat.tvm.tir.schedule.analysis import (
     get_tensorize_loop_mapping,
     suggest_index_map,
 )
+from tileloom.expr import Expr, ExprLike, Var
+from tileloom.schedule import Schedule
 
 
-def suggested(shape, access, extents, predicate=None):
+def suggested(
+    shape: tuple[ExprLike, ...],
+    access: Callable[..., Any],
+    extents: tuple[ExprLike, ...],
+    predicate: Callable[..., Any] | None = None,
+) -> str | None:
     """The map for an access under loops called i, j, k, ...; `i0, i1, ...` as text."""
     loop_vars = [tir.Var(name, "int32") for name in "ijklmn"[: len(extents)]]
     loops = [
@@ -59,7 +68,12 @@ def suggested(shape, access, extents, predicate=None):
         ((4, 0), lambda i, j: [i, j], (4, 0), None),
     ],
 )  # fmt: skip
-def test_suggested_layouts(shape, access, extents, expected) -> None:
+def test_suggested_layouts(
+    shape: tuple[int, ...],
+    access: Callable[..., Any],
+    extents: tuple[int, ...],
+    expected: str | None,
+) -> None:
     assert suggested(shape, access, extents) == expected
 
 
@@ -76,26 +90,33 @@ def test_no_layout_is_suggested_for_open_sizes() -> None:
     assert suggested((n, 32), lambda j, i: [i, j], (32, n)) is None
 
 
-def product(left, right, out, sums, value, kind="float16"):
+def product(
+    left: tuple[int, ...],
+    right: tuple[int, ...],
+    out: tuple[int, ...],
+    sums: tuple[int, ...],
+    value: Callable[..., Any],
+    kind: str = "float16",
+) -> Any:
     """A block "C" that sums up `value(A, B, reduced, indices)`."""
     a, b = te.placeholder(left, kind, name="A"), te.placeholder(right, kind, name="B")
     axes = [te.reduce_axis((0, extent), f"k{n}") for n, extent in enumerate(sums)]
 
-    def element(*indices):
+    def element(*indices: Var) -> Any:
         return te.sum(value(a, b, axes, indices), axis=axes)
 
     c = te.compute(out, element, name="C")
     return tir.Schedule(te.create_prim_func([a, b, c]))
 
 
-def wide(value):
+def wide(value: Expr) -> Expr:
     return value.astype("float32")
 
 
 WMMA = "wmma_sync_16x16x16_f16f16f32"
 
 
-def mapping(sch, desc=WMMA):
+def mapping(sch: Schedule, desc: str = WMMA) -> Any:
     return get_auto_tensorize_mapping_info(sch, sch.get_block("C"), tir.TensorIntrin.get(desc).desc)
 
 
@@ -135,9 +156,15 @@ def mapping(sch, desc=WMMA):
         ),
     ],
 )  # fmt: skip
-def test_axes_become_those_of_an_intrinsic(shapes, sums, value, expected, leading) -> None:
+def test_axes_become_those_of_an_intrinsic(
+    shapes: Any,
+    sums: tuple[int, ...],
+    value: Callable[..., Any],
+    expected: str,
+    leading: str,
+) -> None:
     sch = product(*shapes, sums, value)
-    info = mapping(sch)
+    info: Any = mapping(sch)
     (found,) = info.mappings
     assert ", ".join(map(str, found.final_indices)) == expected
     assert [axis.var for axis in info.lhs_iters] == list(found.initial_indices)
@@ -175,7 +202,9 @@ def test_axes_become_those_of_an_intrinsic(shapes, sums, value, expected, leadin
         ),
     ],
 )  # fmt: skip
-def test_other_sums_have_no_mapping(shapes, sums, value, kind) -> None:
+def test_other_sums_have_no_mapping(
+    shapes: Any, sums: tuple[int, ...], value: Callable[..., Any], kind: str
+) -> None:
     sch = product(*shapes, sums, value, kind)
     assert mapping(sch) is None
 
@@ -192,7 +221,7 @@ def test_a_mapping_applied() -> None:
     sch.transform_block_layout(block, mapping(sch).mappings[0])
     extents = [int(sch.get(loop).extent) for loop in sch.get_loops(block)]
     assert extents == [50, 16, 144]
-    info = get_tensorize_loop_mapping(sch, block, tir.TensorIntrin.get(WMMA).desc, True)
+    info: Any = get_tensorize_loop_mapping(sch, block, tir.TensorIntrin.get(WMMA).desc, True)
     assert list(info.block_iter_paddings) == [16, 1, 1]
     rng = np.random.default_rng(0)
     x = tvm.nd.array(rng.standard_normal((2, 7, 7, 16)).astype("float16"))
@@ -234,7 +263,9 @@ def test_a_mapping_applied() -> None:
         ),
     ],
 )  # fmt: skip
-def test_intrinsics_that_are_refused_by_name(module, name, meaning, reason) -> None:
+def test_intrinsics_that_are_refused_by_name(
+    module: str, name: str, meaning: str, reason: str
+) -> None:
     found = getattr(importlib.import_module(f"{tir.tensor_intrin.__name__}.{module}"), name)
     assert found == meaning
     assert tir.TensorIntrin.get(found, allow_missing=True) is None

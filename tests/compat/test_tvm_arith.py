@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 import tileloom.compat.tvm as tvm
 from tileloom.compat.tvm import arith, te, tir
 from tileloom.compat.tvm.ir import Range, assert_structural_equal
+from tileloom.expr import Var
 
 
 @pytest.fixture
-def analyzer():
+def analyzer() -> arith.Analyzer:
     return tvm.arith.Analyzer()
 
 
-def test_simplify_under_bindings(analyzer):
+def test_simplify_under_bindings(analyzer: arith.Analyzer) -> None:
     x, y = te.var("x"), te.var("y")
     analyzer.bind(x, Range(0, 8))
     analyzer.bind(y, Range.from_min_extent(0, 4))
@@ -29,7 +33,7 @@ def test_simplify_under_bindings(analyzer):
     assert not analyzer.can_prove_less(y, 3)
 
 
-def test_bind_to_an_expression(analyzer):
+def test_bind_to_an_expression(analyzer: arith.Analyzer) -> None:
     x, y = te.var("x"), te.var("y")
     analyzer.bind(x, y * 2 + 1)
     assert analyzer.simplify(tir.floormod(x, 2)) == 1
@@ -37,7 +41,7 @@ def test_bind_to_an_expression(analyzer):
     assert analyzer.modular_set(x).base == 1
 
 
-def test_constraint_scope_ends(analyzer):
+def test_constraint_scope_ends(analyzer: arith.Analyzer) -> None:
     x = te.var("x", "int64")
     with analyzer.constraint_scope(x >= 3):
         assert analyzer.const_int_bound(x).min_value == 3
@@ -64,7 +68,9 @@ def test_constraint_scope_ends(analyzer):
         (lambda x, y: x >> 1, 0, 5),
     ],
 )
-def test_const_int_bound(analyzer, make, low, high):
+def test_const_int_bound(
+    analyzer: arith.Analyzer, make: Callable[..., Any], low: int, high: int
+) -> None:
     x, y = te.var("x", dtype="int64"), te.var("y", dtype="int64")
     analyzer.update(x, arith.ConstIntBound(0, 10))
     analyzer.update(y, arith.ConstIntBound(0, 15))
@@ -72,7 +78,7 @@ def test_const_int_bound(analyzer, make, low, high):
     assert (bound.min_value, bound.max_value) == (low, high)
 
 
-def test_update_overrides(analyzer):
+def test_update_overrides(analyzer: arith.Analyzer) -> None:
     x = te.var("x", "int64")
     analyzer.update(x, arith.ConstIntBound(0, 3))
     analyzer.update(x, arith.ConstIntBound(-5, 20), override=True)
@@ -81,7 +87,7 @@ def test_update_overrides(analyzer):
     assert analyzer.modular_set(x + 1).base == 4
 
 
-def test_int_set(analyzer):
+def test_int_set(analyzer: arith.Analyzer) -> None:
     x, y = te.var("x"), te.var("y")
     found = analyzer.int_set(x * 2 + y, {x: Range(0, 5)})
     assert analyzer.can_prove_equal(found.min_value, y)
@@ -91,17 +97,17 @@ def test_int_set(analyzer):
     assert arith.IntervalSet(3, 2).is_nothing()
     whole = arith.IntervalSet(arith.int_set.neg_inf(), arith.int_set.pos_inf())
     assert whole.is_everything()
-    vector = arith.IntSet.vector(tir.Ramp(0, 2, 4))
+    vector: Any = arith.IntSet.vector(tir.Ramp(0, 2, 4))
     assert (int(vector.min_value), int(vector.max_value)) == (0, 6)
 
 
-def domains(*extents):
+def domains(*extents: int) -> tuple[list[Var], dict[Var, Any]]:
     names = "xyzw"
     variables = [te.var(name) for name in names[: len(extents)]]
     return variables, {v: Range(0, n) for v, n in zip(variables, extents)}
 
 
-def test_detect_iter_map_accepts_a_fusion():
+def test_detect_iter_map_accepts_a_fusion() -> None:
     (x, y, z), iters = domains(3, 4, 5)
     found = tvm.arith.detect_iter_map([y, x * 5 + z], iters)
     assert len(found.indices) == 2
@@ -117,14 +123,14 @@ def test_detect_iter_map_accepts_a_fusion():
 
 
 @pytest.mark.parametrize("level", ["bijective", "surjective", arith.IterMapLevel.Surjective])
-def test_detect_iter_map_refuses_overlaps(level):
+def test_detect_iter_map_refuses_overlaps(level: str | arith.IterMapLevel) -> None:
     (x, y), iters = domains(8, 4)
     found = arith.detect_iter_map([x, x + y], iters, check_level=level)
     assert list(found.indices) == []
     assert found.errors
 
 
-def test_bijective_is_more_than_surjective():
+def test_bijective_is_more_than_surjective() -> None:
     (x, _y), iters = domains(8, 4)
     level = arith.IterMapLevel
     assert arith.detect_iter_map([x // 2], iters, check_level=level.Surjective).indices
@@ -134,7 +140,7 @@ def test_bijective_is_more_than_surjective():
         level.from_str("exact")
 
 
-def test_iter_map_with_a_predicate():
+def test_iter_map_with_a_predicate() -> None:
     (i, j), iters = domains(4, 16)
     found = arith.detect_iter_map([i * 16 + j], iters, predicate=i * 16 + j < 50)
     assert found.indices[0].args[0].extent == 50
@@ -142,7 +148,7 @@ def test_iter_map_with_a_predicate():
     assert_structural_equal(simple, i)
 
 
-def test_normalize_to_iter_sum():
+def test_normalize_to_iter_sum() -> None:
     (x, y), iters = domains(8, 4)
     found = arith.normalize_to_iter_sum(x * 4 + y + 3, iters)
     assert found.base == 3
@@ -152,9 +158,9 @@ def test_normalize_to_iter_sum():
     assert_structural_equal(arith.normalize_iter_map_to_expr(made), x * 2 + 1)
 
 
-def test_subspace_divide():
+def test_subspace_divide() -> None:
     (x, y, z), iters = domains(3, 4, 8)
-    found = arith.subspace_divide([z * 12 + y * 3 + x], iters, [x])
+    found: Any = arith.subspace_divide([z * 12 + y * 3 + x], iters, [x])
     (outer, inner), (outer_predicate, inner_predicate) = found
     assert_structural_equal(arith.normalize_iter_map_to_expr(outer.source), z * 4 + y)
     assert_structural_equal(arith.normalize_iter_map_to_expr(inner.source), x)
@@ -164,19 +170,19 @@ def test_subspace_divide():
     assert arith.subspace_divide([x * y], iters, [x]) == []
 
 
-def test_ranges():
+def test_ranges() -> None:
     assert (int(Range(3, 10).min), int(Range(3, 10).extent)) == (3, 7)
     assert int(Range(12).extent) == 12
     n = te.var("n")
     assert_structural_equal(Range(n, n + 4).extent, tir.const(4))
 
 
-def test_what_is_missing_is_named():
+def test_what_is_missing_is_named() -> None:
     with pytest.raises(AttributeError, match=r"tvm\.arith\.solve_linear_equations of TVM"):
         _ = arith.solve_linear_equations
 
 
-def test_linear_equations():
+def test_linear_equations() -> None:
     x, y, n = te.var("x"), te.var("y"), te.var("n")
     a, b, rest = arith.detect_linear_equation(x * 4 + y * n + n + 2, [x, y])
     assert a == 4
@@ -185,7 +191,7 @@ def test_linear_equations():
     assert arith.detect_linear_equation(tir.floordiv(x, 2), [x]) == []
 
 
-def test_regions():
+def test_regions() -> None:
     (x, y), iters = domains(8, 4)
     region = [Range.from_min_extent(x * 4 + y, 1)]
     for bound in ("lower", "strict", "upper"):

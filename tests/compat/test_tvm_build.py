@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
 import tileloom.compat.tvm as tvm
 from gpu_suite import has_gpu
-from tileloom.compat.tvm import te
+from tileloom.compat.tvm import NDArray, te
+from tileloom.compat.tvm.runtime import Device
 from tileloom.compat.tvm.script import ir as I
 from tileloom.compat.tvm.script import tir as T
 
@@ -20,7 +24,7 @@ class Module:
     def add(
         A: T.Buffer((7, 3), "float32"), B: T.Buffer((7, 3), "float32"),
         C: T.Buffer((7, 3), "float32"),
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         T.func_attr({"tir.noalias": True})
         for i, j in T.grid(7, 3):
             with T.block("C"):
@@ -28,20 +32,20 @@ class Module:
                 C[vi, vj] = A[vi, vj] + B[vi, vj]
 
     @T.prim_func
-    def fill(A: T.Buffer((5,), "int32"), value: T.int32):
+    def fill(A: T.Buffer((5,), "int32"), value: T.int32) -> None:
         for i in T.parallel(5):
             with T.block("A"):
                 vi = T.axis.spatial(5, i)
                 A[vi] = value + vi
 
 
-def arrays(dev):
+def arrays(dev: Device) -> tuple[NDArray, ...]:
     a, b = (RNG.random((7, 3)).astype("float32") for _ in range(2))
     return tvm.nd.array(a, dev), tvm.nd.array(b, dev), tvm.nd.empty((7, 3), "float32", dev)
 
 
 @pytest.mark.parametrize("make", [tvm.build, tvm.compile, tvm.driver.build, tvm.tir.build])
-def test_build_and_call(make):
+def test_build_and_call(make: Callable[..., Any]) -> None:
     dev = tvm.device("llvm", 0)
     lib = make(Module, target=tvm.target.Target("llvm"))
     a, b, c = arrays(dev)
@@ -54,7 +58,7 @@ def test_build_and_call(make):
         lib["sub"]
 
 
-def test_a_single_function_is_the_entry():
+def test_a_single_function_is_the_entry() -> None:
     lib = tvm.build(Module["add"], target="llvm")
     a, b, c = arrays(tvm.cpu())
     lib(a, b, c)
@@ -66,7 +70,7 @@ def test_a_single_function_is_the_entry():
     assert named.implements_function("other")
 
 
-def test_tensors_are_built_too():
+def test_tensors_are_built_too() -> None:
     a = te.placeholder((6,), name="A")
     b = te.compute((6,), lambda i: a[5 - i] * 3.0, name="B")
     lib = tvm.build([a, b], target="llvm", name="turn")
@@ -84,7 +88,7 @@ def test_tensors_are_built_too():
             tvm.build(wrong)
 
 
-def test_time_evaluator_and_source():
+def test_time_evaluator_and_source() -> None:
     lib = tvm.compile(Module["add"], target="llvm")
     timer = lib.time_evaluator(lib.entry_name, tvm.cpu(0), number=2, repeat=3)
     result = timer(*arrays(tvm.cpu(0)))
@@ -97,7 +101,7 @@ def test_time_evaluator_and_source():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "uint16", "bool", "float16"])
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 5)])
-def test_arrays(dtype, shape):
+def test_arrays(dtype: str, shape: tuple[int, ...]) -> None:
     source = (RNG.random(shape) * 100).astype(dtype)
     array = tvm.nd.array(source, tvm.cpu(0))
     assert array.device == tvm.nd.empty(shape, dtype).device == tvm.cpu(0)
@@ -116,7 +120,7 @@ def test_arrays(dtype, shape):
     assert isinstance(array, tvm.nd.NDArray)
 
 
-def test_arrays_are_copies():
+def test_arrays_are_copies() -> None:
     source = np.arange(4.0)
     array = tvm.nd.array(source)
     source[0] = 9
@@ -129,7 +133,7 @@ def test_arrays_are_copies():
         array.copyfrom(np.zeros(3))
 
 
-def test_wrong_arguments_are_tvm_errors():
+def test_wrong_arguments_are_tvm_errors() -> None:
     lib = tvm.build(Module["add"], target="llvm")
     a, b, _ = arrays(tvm.cpu())
     with pytest.raises(tvm.TVMError, match="C"):
@@ -141,7 +145,7 @@ def test_wrong_arguments_are_tvm_errors():
 
 
 @pytest.mark.skipif(has_gpu(), reason="there is one")
-def test_what_needs_a_gpu_says_so():
+def test_what_needs_a_gpu_says_so() -> None:
     dev = tvm.cuda(0)
     assert not dev.exist
     lib = tvm.build(Module["add"], target="cuda")
@@ -152,7 +156,7 @@ def test_what_needs_a_gpu_says_so():
         tvm.device("abacus")
 
 
-def test_targets():
+def test_targets() -> None:
     target = tvm.target.Target("llvm -mcpu=skylake-avx512 -num-cores=4 -mattr=+avx512f,+fma")
     assert target.kind.name == "llvm"
     assert target.keys == ["cpu"]
@@ -162,7 +166,7 @@ def test_targets():
     assert list(target.mattr) == ["+avx512f", "+fma"]
     assert tvm.target.Target(str(target)) == target
     assert tvm.target.Target(target.export()) == target
-    gpu = tvm.target.Target("nvidia/geforce-rtx-3080", host="llvm")
+    gpu: Any = tvm.target.Target("nvidia/geforce-rtx-3080", host="llvm")
     assert gpu.arch == "sm_86"
     assert gpu.thread_warp_size == 32
     assert gpu.host.kind.name == "llvm"
@@ -171,7 +175,7 @@ def test_targets():
         tvm.target.Target("nvidia/no-such-gpu")
 
 
-def test_target_scopes():
+def test_target_scopes() -> None:
     assert tvm.target.Target.current() is None
     with tvm.target.Target("llvm -num-cores 2") as outer:
         with tvm.target.Target("llvm"):

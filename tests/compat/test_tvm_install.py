@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tileloom
 import tileloom.compat.tvm as tvm
+from tileloom.compat.tvm import IRModule
+from tileloom.compat.tvm.runtime import Device
 
 SRC = Path(tileloom.__file__).resolve().parent.parent
 
@@ -72,7 +76,7 @@ if __name__ == "__main__":
 """
 
 
-def run(*command, **options):
+def run(*command: str, **options: Any) -> subprocess.CompletedProcess[str]:
     environment = {"PYTHONPATH": str(SRC), "PATH": "/usr/bin:/bin"}
     return subprocess.run(
         [sys.executable, *command],
@@ -80,14 +84,14 @@ def run(*command, **options):
     )  # fmt: skip
 
 
-def test_a_script_runs_unchanged(tmp_path):
+def test_a_script_runs_unchanged(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     result = run("-m", "tileloom.compat.tvm", str(script))
     assert result.stdout.strip() == "it runs main", result.stderr
 
 
-def test_a_script_runs_with_the_name_replaced(tmp_path):
+def test_a_script_runs_with_the_name_replaced(tmp_path: Path) -> None:
     text = SCRIPT.replace("import tvm\n", "from tileloom.compat import tvm\n")
     text = text.replace("import tvm.testing\n", "import tileloom.compat.tvm.testing\n")
     text = text.replace(
@@ -100,7 +104,7 @@ def test_a_script_runs_with_the_name_replaced(tmp_path):
     assert result.stdout.strip() == "it runs main", result.stderr
 
 
-def test_the_documentation_runs(tmp_path):
+def test_the_documentation_runs(tmp_path: Path) -> None:
     page = (SRC.parent / "docs" / "tvm-users.md").read_text()
     (code,) = re.findall(r"```python\n(import numpy as np\n.*?)```", page, re.DOTALL)
     script = tmp_path / "script.py"
@@ -110,17 +114,17 @@ def test_the_documentation_runs(tmp_path):
     assert "T.vectorized(16)" in result.stdout
 
 
-def test_modules_that_are_not_there(tmp_path):
+def test_modules_that_are_not_there(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("import tvm\nimport tvm.relay\n")
     result = run("-m", "tileloom.compat.tvm", str(script))
     assert "No module named 'tvm.relay'" in result.stderr
 
 
-def test_install_and_uninstall():
+def test_install_and_uninstall() -> None:
     before = set(sys.modules)
     tvm.install("tvm_by_another_name")
-    import tvm_by_another_name.tir.schedule.testing as testing
+    import tvm_by_another_name.tir.schedule.testing as testing  # type: ignore[import-not-found]
     from tvm_by_another_name import te
 
     assert te is tvm.te
@@ -130,23 +134,23 @@ def test_install_and_uninstall():
     assert not any(n.startswith("tvm_by_another_name") for n in set(sys.modules) - before)
 
 
-def test_install_refuses_another_tvm():
+def test_install_refuses_another_tvm() -> None:
     sys.modules["not_ours"] = sys
     with pytest.raises(tileloom.UserError, match="imported already"):
         tvm.install("not_ours")
     del sys.modules["not_ours"]
 
 
-def test_missing_names_are_named():
+def test_missing_names_are_named() -> None:
     with pytest.raises(AttributeError, match=r"tvm\.relay of TVM is not provided"):
         _ = tvm.relay
     with pytest.raises(AttributeError, match=r"tvm\.te\.extern of TVM"):
         _ = tvm.te.extern
 
 
-def test_registered_functions():
+def test_registered_functions() -> None:
     @tvm.register_func("compat.test.twice", override=True)
-    def twice(x):
+    def twice(x: Any) -> Any:
         return 2 * x
 
     assert tvm.get_global_func("compat.test.twice") is twice
@@ -157,19 +161,19 @@ def test_registered_functions():
         tvm.register_func("compat.test.twice", lambda x: x)
 
 
-def test_data_types():
+def test_data_types() -> None:
     kind = tvm.DataType("float16x8")
     assert (kind.bits, kind.lanes, str(kind)) == (16, 8, "float16x8")
     assert tvm.runtime.convert([1, "a"])[0].dtype == "int32"
     assert tvm.__version__ == "0.20.0"
 
 
-def test_errors():
+def test_errors() -> None:
     assert issubclass(tvm.tir.schedule.ScheduleError, tvm.TVMError)
     assert tvm.error.TVMError is tvm.TVMError
 
 
-def test_assert_allclose_minds_shapes():
+def test_assert_allclose_minds_shapes() -> None:
     tvm.testing.assert_allclose([1.0, 2.0], np.array([1.0, 2.0 + 1e-9]))
     with pytest.raises(AssertionError):
         tvm.testing.assert_allclose([1.0, 2.0], [1.0, 2.1])
@@ -178,13 +182,13 @@ def test_assert_allclose_minds_shapes():
 
 
 @tvm.testing.requires_cuda
-def test_needs_cuda():
+def test_needs_cuda() -> None:
     pytest.fail("there is none")
 
 
-def test_marks_skip_what_cannot_run_here():
-    def skipped(mark):
-        def test():
+def test_marks_skip_what_cannot_run_here() -> None:
+    def skipped(mark: Any) -> Any:
+        def test() -> None:
             pass
 
         (condition,) = (m.args[0] for m in mark(test).pytestmark if m.name == "skipif")
@@ -198,7 +202,7 @@ def test_marks_skip_what_cannot_run_here():
 
 
 @tvm.testing.parametrize_targets("llvm", "cuda")
-def test_on_targets(target, dev):
+def test_on_targets(target: str, dev: Device) -> None:
     assert target == "llvm"
     assert dev == tvm.cpu(0)
 
@@ -207,7 +211,7 @@ extent = tvm.testing.parameter(1, 13)
 left, right = tvm.testing.parameters((1, 10), (2, 20), ids=["one", "two"])
 
 
-def test_parameters(extent, left, right):
+def test_parameters(extent: int, left: int, right: int) -> None:
     assert extent in (1, 13)
     assert right == 10 * left
 
@@ -217,11 +221,11 @@ class TestSimplified(tvm.testing.CompareBeforeAfter):
 
     transform = tvm.tir.transform.Simplify()
 
-    def before(A: tvm.script.tir.Buffer((16,), "int32")):
+    def before(A: tvm.script.tir.Buffer((16,), "int32")) -> None:
         for i in range(16):
             A[i] = (i * 4 + 3) // 4
 
-    def expected(A: tvm.script.tir.Buffer((16,), "int32")):
+    def expected(A: tvm.script.tir.Buffer((16,), "int32")) -> None:
         for i in range(16):
             A[i] = i
 
@@ -229,13 +233,13 @@ class TestSimplified(tvm.testing.CompareBeforeAfter):
 class TestRaises(tvm.testing.CompareBeforeAfter):
     """A transform that is to raise."""
 
-    def transform(self):
-        def fail(mod):
+    def transform(self) -> Callable[..., Any]:
+        def fail(mod: IRModule) -> None:
             raise ValueError(str(mod))
 
         return fail
 
-    def before(self):
+    def before(self) -> IRModule:
         return tvm.IRModule({})
 
     expected = ValueError

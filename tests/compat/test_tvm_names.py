@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,11 +11,15 @@ import tileloom.compat.tvm as tvm
 from tileloom.compat.tvm import te, tir
 from tileloom.compat.tvm.script import tir as T
 from tileloom.compat.tvm.tir.tensor_intrin import arm_cpu, hexagon, rocm
+from tileloom.compute import Tensor
+from tileloom.expr import Expr, Var
+from tileloom.schedule import ScheduleError
+from tileloom.tir import PrimFunc
 
 
 def test_integers_are_cast_into_buffers_of_floats() -> None:
     @T.prim_func
-    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")) -> None:
         for i in range(8):
             A[i] = i
             B[i] = 3
@@ -31,7 +37,7 @@ def test_arguments_by_keyword() -> None:
     assert tir.FloatImm(dtype="float32", value=1.5) is tir.FloatImm("float32", 1.5, span=None)
 
     @T.prim_func
-    def func(A: T.Buffer((8,), "float32")):
+    def func(A: T.Buffer((8,), "float32")) -> None:
         A[0] = T.round(A[1], dtype="float32")
         A[1] = T.exp(A[1], dtype="float32")
         kind = T.meta_var(T.type_annotation(dtype="float32"))
@@ -42,17 +48,17 @@ def test_arguments_by_keyword() -> None:
     with pytest.raises(tvm.TVMError, match="the result is float32, not int32"):
 
         @T.prim_func
-        def wrong(A: T.Buffer((8,), "float32")):
+        def wrong(A: T.Buffer((8,), "float32")) -> None:
             A[0] = T.round(A[1], dtype="int32")
 
 
 def test_statements_in_a_row() -> None:
     @T.prim_func
-    def func(A: T.Buffer((8,), "float32")):
+    def func(A: T.Buffer((8,), "float32")) -> None:
         A[0] = T.float32(0)
         A[1] = T.float32(1)
 
-    body = func.body
+    body: Any = func.body
     assert len(body) == 2 and body[1].same_as(body.seq[1]) and not body[0].same_as(body[1])
     assert body[-1] is body[1] and [stmt.indices[0].value for stmt in body] == [0, 1]
     assert bool(body)
@@ -79,7 +85,7 @@ def test_a_buffer_may_say_that_it_starts_at_its_pointer() -> None:
         (hexagon.VDMPY_i16i16i32_INTRIN, ("int16", "int16", "int32", 32, 2)),
     ],
 )
-def test_intrinsics_of_other_machines(name, arguments) -> None:
+def test_intrinsics_of_other_machines(name: str, arguments: tuple[Any, ...]) -> None:
     left, right, total, rows, depth = arguments
     desc = tir.TensorIntrin.get(name).desc
     assert [str(buffer.dtype) for buffer in desc.buffers] == [left, right, total]
@@ -109,14 +115,14 @@ def test_intrinsics_that_only_their_hardware_has() -> None:
     """They are taken unchecked: nothing here can run them."""
     lanes, local = 64, 4
 
-    def place(i, j):
+    def place(i: Var, j: Var) -> tuple[Expr, ...]:
         return i + j // 4 * 16, j % 4
 
-    def back(thread, k):
+    def back(thread: Var, k: Any) -> tuple[Expr, ...]:
         return thread % 16, thread // 16 * 4 + k
 
     @T.prim_func
-    def load(r: T.handle, m: T.handle):
+    def load(r: T.handle, m: T.handle) -> None:
         M = T.match_buffer(m, (16, 16), "float16", offset_factor=16, scope="shared")
         R = T.match_buffer(r, (lanes, local), "float16", offset_factor=1, scope="warp")
         with T.block("root"):
@@ -129,7 +135,7 @@ def test_intrinsics_that_only_their_hardware_has() -> None:
                     R[thread, k] = M[vi, vj]
 
     @T.prim_func
-    def load_by_threads(r: T.handle, m: T.handle):
+    def load_by_threads(r: T.handle, m: T.handle) -> None:
         s = T.int32()
         M = T.match_buffer(m, (16, 16), "float16", offset_factor=16, scope="shared", strides=[s, 1])
         R = T.match_buffer(r, (lanes, local), "float16", offset_factor=1, scope="warp")
@@ -168,7 +174,7 @@ def test_options_without_effect_are_named() -> None:
 
 
 @T.prim_func
-def doubled(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+def doubled(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")) -> None:
     for i in T.thread_binding(64, thread="threadIdx.x"):
         with T.block("B"):
             vi = T.axis.spatial(64, i)
@@ -212,7 +218,7 @@ def test_refusals_end_with_the_words_of_tvm() -> None:
     @T.prim_func
     def two(
         A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32"), D: T.Buffer((8,), "float32")
-    ):
+    ) -> None:
         B = T.alloc_buffer((8,))
         for i in range(8):
             with T.block("B"):
@@ -227,7 +233,7 @@ def test_refusals_end_with_the_words_of_tvm() -> None:
                 vi = T.axis.spatial(8, i)
                 D[vi] = B[vi] + C[vi]
 
-    def refused(step, block, place, words):
+    def refused(step: str, block: str, place: str, words: str) -> None:
         sch = tir.Schedule(two)
         with pytest.raises(tir.ScheduleError, match=words) as found:
             getattr(sch, step)(block, sch.get_loops(place)[0])
@@ -240,7 +246,7 @@ def test_refusals_end_with_the_words_of_tvm() -> None:
     assert "TVM says" not in str(_refusal_of_ours(two))
 
 
-def _refusal_of_ours(func):
+def _refusal_of_ours(func: PrimFunc) -> ScheduleError:
     from tileloom import Schedule, ScheduleError
 
     sch = Schedule(func)
@@ -258,7 +264,7 @@ class Dense:
         A: T.Buffer((8, 64), "uint8"),
         B: T.Buffer((4, 16, 16, 4), "int8"),
         C: T.Buffer((8, 64), "int32"),
-    ):
+    ) -> None:
         for i0, i1, i2 in T.grid(8, 64, 64):
             with T.block("C"):
                 i, j, k = T.axis.remap("SSR", [i0, i1, i2])
@@ -312,7 +318,7 @@ def test_loops_that_do_not_fit_an_intrinsic() -> None:
     sch = tir.Schedule(func)
     name = "matmul_4x16x4_f32"
     assert tile_with_tensor_intrin(sch, "T_matmul", name) is None
-    info = get_tensorize_loop_mapping(
+    info: Any = get_tensorize_loop_mapping(
         sch, "T_matmul", tir.TensorIntrin.get(name).desc, allow_padding=True
     )
     assert info.block_iter_paddings == [4, 16, 1]
@@ -326,7 +332,7 @@ def test_loops_that_do_not_fit_an_intrinsic() -> None:
 
 
 @T.prim_func
-def Turned(A: T.Buffer((16, 16), "float32"), C: T.Buffer((16, 16), "float32")):
+def Turned(A: T.Buffer((16, 16), "float32"), C: T.Buffer((16, 16), "float32")) -> None:
     for i, k, j in T.grid(16, 16, 16):
         with T.block("C"):
             vi, vk, vj = T.axis.remap("SRS", [i, k, j])
@@ -336,7 +342,7 @@ def Turned(A: T.Buffer((16, 16), "float32"), C: T.Buffer((16, 16), "float32")):
 
 
 @T.prim_func
-def Mixed(A: T.Buffer((16, 16), "float32"), C: T.Buffer((16, 16), "float32")):
+def Mixed(A: T.Buffer((16, 16), "float32"), C: T.Buffer((16, 16), "float32")) -> None:
     for i, j, k in T.grid(16, 8, 16):
         with T.block("C"):
             vi = T.axis.spatial(16, i)
@@ -364,7 +370,7 @@ def test_loops_are_matched_by_their_kind() -> None:
 # ---------------------------------------------------------------------------- topi, ir_builder
 
 
-def computed(result, *inputs):
+def computed(result: Any, *inputs: tuple[Tensor, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
     """What `result` is for placeholders in the order of the arrays."""
     tensors, arrays = zip(*inputs)
     func = te.create_prim_func([*tensors, result])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tileloom.compat.tvm import tir
@@ -10,6 +12,7 @@ from tileloom.compat.tvm.tir.schedule.testing import (
     assert_structural_equal_ignore_global_symbol,
     verify_trace_roundtrip,
 )
+from tileloom.schedule import Schedule
 
 
 @T.prim_func
@@ -160,13 +163,13 @@ def fused_in_shared_memory(a: T.handle, c: T.handle) -> None:
             C[vi, vj] = B[vi, vj] + 1.0
 
 
-def fuse_and_share(sch):
+def fuse_and_share(sch: Schedule) -> None:
     sch.fuse(*sch.get_loops("B"))
     sch.set_scope("B", 0, "shared")
     sch.storage_align("B", 0, axis=0, factor=32, offset=8)
 
 
-STEPS = {
+STEPS: dict[str, Any] = {
     "compute_at": (
         lambda s: s.compute_at(s.get_block("B"), s.get_loops(s.get_block("C"))[0]),
         computed_at,
@@ -186,7 +189,7 @@ STEPS = {
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_step(name):
+def test_step(name: str) -> None:
     take, expected = STEPS[name]
     sch = tir.Schedule(chain, debug_mask="all")
     take(sch)
@@ -225,7 +228,7 @@ def square_sum_factored(a: T.handle, c: T.handle) -> None:
             C[b] = C[b] + C_rf[b, vi2]
 
 
-def test_rfactor():
+def test_rfactor() -> None:
     sch = tir.Schedule(square_sum, debug_mask="all")
     _, _, k = sch.get_loops(sch.get_block("C"))
     rf_block = sch.rfactor(k, factor_axis=1)
@@ -260,7 +263,7 @@ def blockized(a: T.handle, b: T.handle) -> None:
                     B[vio * 8 + vi, vjo * 16 + vj] = A[vio * 8 + vi, vjo * 16 + vj] * 2.0
 
 
-def test_blockize():
+def test_blockize() -> None:
     sch = tir.Schedule(tiled, debug_mask="all")
     sch.blockize(sch.get_loops("B")[2])
     assert_structural_equal_ignore_global_symbol(sch.mod["main"], blockized)

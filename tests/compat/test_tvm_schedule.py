@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 import tileloom.compat.tvm as tvm
-from tileloom.compat.tvm import te, tir
+from tileloom.compat.tvm import IRModule, te, tir
 from tileloom.compat.tvm.script import ir as I
 from tileloom.compat.tvm.script import tir as T
 from tileloom.compat.tvm.tir.schedule.testing import (
     assert_structural_equal_ignore_global_symbol,
     verify_trace_roundtrip,
 )
+from tileloom.schedule import BlockRV, LoopRV, Schedule
 
 RNG = np.random.default_rng(11)
 
@@ -49,7 +50,7 @@ def matmul_tiled(a: T.handle, b: T.handle, c: T.handle) -> None:
                     C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
 
 
-def tile(sch):
+def tile(sch: Schedule) -> tuple[BlockRV, tuple[LoopRV, ...]]:
     block = sch.get_block("matmul")
     i, j, k = sch.get_loops(block)
     i_0, i_1 = sch.split(i, factors=[None, 8])
@@ -60,7 +61,7 @@ def tile(sch):
     return block, (i_0, j_0, k, i_1, j_1)
 
 
-def check(mod):
+def check(mod: IRModule) -> None:
     """The result of a scheduled matmul on the CPU."""
     lib = tvm.build(mod, target="llvm")
     a, b = RNG.random((32, 24)).astype("float32"), RNG.random((24, 40)).astype("float32")
@@ -69,7 +70,7 @@ def check(mod):
     tvm.testing.assert_allclose(c.numpy(), a @ b, rtol=1e-5)
 
 
-def test_tiling_gives_tvms_program():
+def test_tiling_gives_tvms_program() -> None:
     sch = tir.Schedule(matmul, debug_mask="all")
     tile(sch)
     assert_structural_equal_ignore_global_symbol(sch.mod["main"], matmul_tiled)
@@ -78,14 +79,14 @@ def test_tiling_gives_tvms_program():
     check(sch.mod)
 
 
-def test_roundtrip_sees_a_difference():
+def test_roundtrip_sees_a_difference() -> None:
     sch = tir.Schedule(matmul)
     tile(sch)
     with pytest.raises((ValueError, tvm.TVMError)):
         verify_trace_roundtrip(sch, matmul_tiled)
 
 
-def test_handles():
+def test_handles() -> None:
     sch = tir.Schedule(matmul, seed=42)
     block, loops = tile(sch)
     assert isinstance(sch, tir.Schedule)
@@ -102,7 +103,7 @@ def test_handles():
     assert "main" in [gv.name_hint for gv in sch.mod.get_global_vars()]
 
 
-def test_copies_go_their_own_way():
+def test_copies_go_their_own_way() -> None:
     sch = tir.Schedule(matmul)
     _, loops = tile(sch)
     other = sch.copy()
@@ -111,7 +112,7 @@ def test_copies_go_their_own_way():
     assert other.get(loops[3]).kind == tir.ForKind.UNROLLED
 
 
-def test_showing(capsys):
+def test_showing(capsys: pytest.CaptureFixture[str]) -> None:
     sch = tir.Schedule(matmul)
     tile(sch)
     sch.show(black_format=False)
@@ -122,14 +123,14 @@ def test_showing(capsys):
     assert shown.count("sch.vectorize(") == 2
 
 
-def test_untraced():
+def test_untraced() -> None:
     sch = tir.Schedule._create_non_traced(matmul)
     tile(sch)
     assert sch.trace is None
     check(sch.mod)
 
 
-def test_errors_are_schedule_errors():
+def test_errors_are_schedule_errors() -> None:
     sch = tir.Schedule(matmul)
     block = sch.get_block("matmul")
     with pytest.raises(tir.schedule.ScheduleError):
@@ -143,7 +144,7 @@ def test_errors_are_schedule_errors():
         quiet.get_block("no_such_block")
 
 
-def test_sampling_is_reproducible():
+def test_sampling_is_reproducible() -> None:
     decisions = []
     for _ in range(2):
         sch = tir.Schedule(matmul, seed=7)
@@ -158,7 +159,7 @@ def test_sampling_is_reproducible():
     assert np.prod(decisions[0][0]) == 32
 
 
-def test_schedule_of_tensor_expressions():
+def test_schedule_of_tensor_expressions() -> None:
     a = te.placeholder((32, 24), name="A")
     b = te.placeholder((24, 40), name="B")
     k = te.reduce_axis((0, 24), name="k")
@@ -168,18 +169,18 @@ def test_schedule_of_tensor_expressions():
     check(sch.mod)
 
 
-def test_module_with_several_functions():
+def test_module_with_several_functions() -> None:
     @I.ir_module
     class Module:
         @T.prim_func
-        def one(A: T.Buffer((8,), "float32")):
+        def one(A: T.Buffer((8,), "float32")) -> None:
             for i in range(8):
                 with T.block("A"):
                     vi = T.axis.spatial(8, i)
                     A[vi] = 1.0
 
         @T.prim_func
-        def two(A: T.Buffer((8,), "float32")):
+        def two(A: T.Buffer((8,), "float32")) -> None:
             for i in range(8):
                 with T.block("A"):
                     vi = T.axis.spatial(8, i)
@@ -195,7 +196,7 @@ def test_module_with_several_functions():
     assert sch.get(block).name_hint == "A"
 
 
-def test_annotations():
+def test_annotations() -> None:
     sch = tir.Schedule(matmul)
     block = sch.get_block("matmul")
     sch.annotate(block, ann_key="pragma_key", ann_val="text")
@@ -207,7 +208,7 @@ def test_annotations():
     assert "pragma_key" not in sch.get(block).annotations
 
 
-def test_layout_with_axis_separators():
+def test_layout_with_axis_separators() -> None:
     sch = tir.Schedule(matmul, debug_mask="all")
     block = sch.get_block("matmul")
     sch.transform_layout(
@@ -223,7 +224,7 @@ def test_layout_with_axis_separators():
     assert len(sch.trace.insts) + 2 == len(other.trace.insts)
 
 
-def test_traces_made_by_hand():
+def test_traces_made_by_hand() -> None:
     kind = tir.schedule.InstructionKind.get
     instruction = tir.schedule.Instruction
     block, loops = tir.schedule.BlockRV(), [tir.schedule.LoopRV() for _ in range(5)]
@@ -252,7 +253,7 @@ def test_traces_made_by_hand():
         kind("NoSuchStep")
 
 
-def test_states():
+def test_states() -> None:
     state = tir.ScheduleState(matmul, debug_mask="all")
     root = state.mod["main"].body.block
     block = root.body.body.body.body.block
@@ -268,14 +269,14 @@ def test_states():
     assert state.mod["main"].body.block.body.kind == tir.ForKind.UNROLLED
 
 
-def test_matrix_product_with_relu_step_by_step():
+def test_matrix_product_with_relu_step_by_step() -> None:
     @I.ir_module
     class Module:
         @T.prim_func
         def mm_relu(
             A: T.Buffer((16, 24), "float32"), B: T.Buffer((24, 32), "float32"),
             C: T.Buffer((16, 32), "float32"),
-        ):  # fmt: skip
+        ) -> None:  # fmt: skip
             T.func_attr({"tir.noalias": True})
             Y = T.alloc_buffer((16, 32), dtype="float32")
             for i, j, k in T.grid(16, 32, 24):
@@ -295,7 +296,7 @@ def test_matrix_product_with_relu_step_by_step():
     def expected(
         A: T.Buffer((16, 24), "float32"), B: T.Buffer((24, 32), "float32"),
         C: T.Buffer((16, 32), "float32"),
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         T.func_attr({"tir.noalias": True})
         Y = T.alloc_buffer((16, 32), dtype="float32")
         for i, j_0 in T.grid(16, 4):
@@ -328,14 +329,14 @@ def test_matrix_product_with_relu_step_by_step():
     sch.reverse_compute_at(sch.get_block("C", "mm_relu"), j_0)
     sch.decompose_reduction(block, k)
     assert_structural_equal_ignore_global_symbol(sch.mod["mm_relu"], expected)
-    verify_trace_roundtrip(sch, Module)
+    verify_trace_roundtrip(sch, Module)  # type: ignore[arg-type]
     a, b = RNG.random((16, 24)).astype("float32"), RNG.random((24, 32)).astype("float32") - 0.5
     c = tvm.nd.empty((16, 32))
     tvm.build(sch.mod, target="llvm")["mm_relu"](tvm.nd.array(a), tvm.nd.array(b), c)
     tvm.testing.assert_allclose(c.numpy(), np.maximum(a @ b, 0), rtol=1e-4, atol=1e-5)
 
 
-def test_tensor_intrinsics():
+def test_tensor_intrinsics() -> None:
     from tileloom.compat.tvm.tir.tensor_intrin import arm_cpu, cuda, dot_product_common, x86
 
     known = set(tir.TensorIntrin.names())
@@ -349,7 +350,7 @@ def test_tensor_intrinsics():
         _ = cuda.WMMA_LOAD_8x8x8_INTRIN
 
     @T.prim_func
-    def desc(a: T.handle, b: T.handle):
+    def desc(a: T.handle, b: T.handle) -> None:
         A = T.match_buffer(a, (8,), "float32", offset_factor=1)
         B = T.match_buffer(b, (8,), "float32", offset_factor=1)
         with T.block("root"):
@@ -361,7 +362,7 @@ def test_tensor_intrinsics():
                     B[vi] = A[vi] * 2.0
 
     @T.prim_func
-    def impl(a: T.handle, b: T.handle):
+    def impl(a: T.handle, b: T.handle) -> None:
         A = T.match_buffer(a, (8,), "float32", offset_factor=1)
         B = T.match_buffer(b, (8,), "float32", offset_factor=1)
         with T.block("root"):

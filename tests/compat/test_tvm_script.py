@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ from tileloom.compat.tvm import tir
 from tileloom.compat.tvm.ir import IRModule, assert_structural_equal, structural_equal
 from tileloom.compat.tvm.script import ir as I
 from tileloom.compat.tvm.script import tir as T
+from tileloom.tir import PrimFunc
 
 
 @T.prim_func
@@ -48,21 +51,21 @@ def scale_flat_otherwise(x: T.handle, y: T.handle) -> None:
 @tvm.script.ir_module
 class TwoFunctions:
     @T.prim_func
-    def first(A: T.Buffer((4,), "float32")):
+    def first(A: T.Buffer((4,), "float32")) -> None:
         for i in range(4):
             A[i] = T.float32(1)
 
     @T.prim_func(private=True)
-    def second(A: T.Buffer((4,), "float32"), n: T.int32):
+    def second(A: T.Buffer((4,), "float32"), n: T.int32) -> None:
         for i in T.parallel(4):
             A[i] = T.Cast("float32", n)
 
 
-def without_symbol(func):
+def without_symbol(func: PrimFunc) -> Any:
     return func.without_attr("global_symbol")
 
 
-def test_equal_up_to_index_arithmetic():
+def test_equal_up_to_index_arithmetic() -> None:
     left, right = without_symbol(scale_flat), without_symbol(scale_flat_otherwise)
     assert_structural_equal(left, right)
     assert structural_equal(left, right)
@@ -70,13 +73,13 @@ def test_equal_up_to_index_arithmetic():
     assert tir.analysis.expr_deep_equal(left.body.block.body.extent, tir.const(128))
 
 
-def test_unequal_is_a_value_error_that_says_where():
+def test_unequal_is_a_value_error_that_says_where() -> None:
     with pytest.raises(ValueError, match="differ first at"):
         assert_structural_equal(without_symbol(scale), without_symbol(scale_flat))
     assert not structural_equal(scale, scale_flat)
 
 
-def test_global_symbols_count():
+def test_global_symbols_count() -> None:
     with pytest.raises(ValueError):
         assert_structural_equal(scale_flat, scale_flat_otherwise)
     assert_structural_equal(
@@ -94,21 +97,21 @@ def test_global_symbols_count():
         (lambda x, y: tir.floordiv(x, 4) * 4 + tir.floormod(x, 4), lambda x, y: x),
     ],
 )
-def test_expressions_in_normal_form(left, right):
+def test_expressions_in_normal_form(left: Callable[..., Any], right: Callable[..., Any]) -> None:
     x, y = tir.Var("x", "int32"), tir.Var("y", "int32")
     assert_structural_equal(left(x, y), right(x, y))
     assert not structural_equal(left(x, y), x * 3 + 7)
 
 
-def test_float_arithmetic_is_not_reordered():
+def test_float_arithmetic_is_not_reordered() -> None:
     x, y = tir.Var("x", "float32"), tir.Var("y", "float32")
     assert not structural_equal(x + y, y + x)
     assert structural_equal(x + y, y + x, map_free_vars=True)
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_the_order_in_which_variables_are_made_does_not_matter(whole):
-    def make(turn):
+def test_the_order_in_which_variables_are_made_does_not_matter(whole: bool) -> None:
+    def make(turn: bool) -> Any:
         buffer = tir.decl_buffer((16, 16), "int32", "A")
         i, j = [tir.Var("i", "int32"), tir.Var("j", "int32")][:: -1 if turn else 1]
         store = tir.BufferStore(buffer, 1, [i + j, tir.max(i, j)])
@@ -123,15 +126,15 @@ def test_the_order_in_which_variables_are_made_does_not_matter(whole):
         assert_structural_equal(left, right, map_free_vars=True)
 
 
-def test_containers_and_numbers():
+def test_containers_and_numbers() -> None:
     x = tir.Var("x", "int32")
     assert_structural_equal([x + 1, 2], [1 + x, 2])
     assert_structural_equal({"a": x * 1}, {"a": x})
     assert_structural_equal(tvm.ir.Range(2, 5), tvm.ir.Range.from_min_extent(2, 3))
 
 
-def test_module_as_a_container():
-    mod = TwoFunctions
+def test_module_as_a_container() -> None:
+    mod: Any = TwoFunctions
     assert isinstance(mod, IRModule)
     assert isinstance(mod, tvm.IRModule)
     assert sorted(gv.name_hint for gv in mod.get_global_vars()) == ["first", "second"]
@@ -148,7 +151,7 @@ def test_module_as_a_container():
         mod.get_global_var("third")
 
 
-def test_module_changed_in_place():
+def test_module_changed_in_place() -> None:
     mod = TwoFunctions.clone()
     mod["third"] = scale
     mod.update_func(mod.get_global_var("first"), mod["first"].with_attr("k", 1))
@@ -161,14 +164,14 @@ def test_module_changed_in_place():
     assert tvm.IRModule.from_expr(scale)["scale"] is scale
 
 
-def test_text_goes_round():
+def test_text_goes_round() -> None:
     text = TwoFunctions.script()
     assert_structural_equal(tvm.script.from_source(text), TwoFunctions)
     assert_structural_equal(tvm.script.from_source(scale.script(show_meta=True)), scale)
     assert "T.grid(16, 8)" in str(scale)
 
 
-def test_from_source_with_names_of_the_caller():
+def test_from_source_with_names_of_the_caller() -> None:
     func = tvm.script.from_source(
         """
 @T.prim_func
@@ -181,13 +184,13 @@ def main(A: T.Buffer((N,), "int32")):
     assert func.body.extent == 12
 
 
-def test_shapes_from_around():
+def test_shapes_from_around() -> None:
     n, dtype = 24, "float16"
 
     @I.ir_module
     class Module:
         @T.prim_func
-        def main(A: T.Buffer((n,), dtype), B: T.Buffer((n,), dtype)):
+        def main(A: T.Buffer((n,), dtype), B: T.Buffer((n,), dtype)) -> None:
             for i in range(n):
                 with T.block("B"):
                     vi = T.axis.spatial(n, i)
@@ -197,9 +200,9 @@ def test_shapes_from_around():
     assert [buffer.dtype for buffer in Module["main"].buffer_map.values()] == ["float16"] * 2
 
 
-def test_specialize():
+def test_specialize() -> None:
     @T.prim_func
-    def add(a: T.handle, b: T.handle):
+    def add(a: T.handle, b: T.handle) -> None:
         n = T.int32()
         A = T.match_buffer(a, (n,), "float32")
         B = T.match_buffer(b, (n,), "float32")
@@ -209,25 +212,25 @@ def test_specialize():
                 B[vi] = A[vi] + 1.0
 
     a, _ = add.params
-    known = add.specialize({a: tir.decl_buffer((10,), "float32")})
+    known: Any = add.specialize({a: tir.decl_buffer((10,), "float32")})
     assert known.body.block.body.extent == 10
     by_size = add.specialize({add.buffer_map[a].shape[0]: 10})
     assert_structural_equal(known, by_size)
 
 
-def test_parse_errors_are_tvm_errors():
+def test_parse_errors_are_tvm_errors() -> None:
     with pytest.raises(tvm.error.DiagnosticError):
 
         @T.prim_func
-        def wrong(A: T.Buffer((4,), "float32")):
+        def wrong(A: T.Buffer((4,), "float32")) -> None:
             for i in range(4):
-                A[i] = undefined_name  # noqa: F821
+                A[i] = undefined_name  # type: ignore[name-defined]  # noqa: F821
 
     with pytest.raises(tvm.TVMError):
         tvm.script.from_source("@T.prim_func\ndef f(A: T.Buffer((4,)):\n    pass")
 
 
-def test_modules_are_kept_as_json_and_pickles():
+def test_modules_are_kept_as_json_and_pickles() -> None:
     for program in (TwoFunctions, scale):
         for kept in (
             tvm.ir.load_json(tvm.ir.save_json(program)),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +30,7 @@ BATCH = np.random.default_rng(3).random((2, 3, 4)).astype("float32")
 ONE = np.random.default_rng(4).random((1, 5, 4)).astype("float32")
 
 
-def computed(build, *arrays):
+def computed(build: Callable[..., Any], *arrays: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """What a function of tensors gives for arrays."""
     inputs = [te.placeholder(x.shape, str(x.dtype), name=f"x{k}") for k, x in enumerate(arrays)]
     result = build(*inputs)
@@ -37,7 +39,7 @@ def computed(build, *arrays):
     return out.numpy()
 
 
-def softmax(x, axis):
+def softmax(x: np.ndarray[Any, Any], axis: int) -> Any:
     power = np.exp(x - x.max(axis, keepdims=True))
     return power / power.sum(axis, keepdims=True)
 
@@ -86,7 +88,11 @@ def softmax(x, axis):
         (topi.nn.relu, (A,), np.maximum(A, 0)),
     ],
 )  # fmt: skip
-def test_topi(build, arrays, wanted) -> None:
+def test_topi(
+    build: Callable[..., Any],
+    arrays: tuple[np.ndarray[Any, Any], ...],
+    wanted: np.ndarray[Any, Any],
+) -> None:
     found = computed(build, *arrays)
     assert found.shape == wanted.shape and found.dtype == wanted.dtype
     np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-6)
@@ -131,7 +137,7 @@ def test_what_targets_know() -> None:
     with pytest.raises(AttributeError, match="no attribute 'colour'"):
         _ = cpu.colour
     assert str(Target("llvm -mattr=+avx2,+fma")) == "llvm -keys=cpu -mattr=+avx2,+fma"
-    both = gpu.with_host("llvm -num-cores 2")
+    both: Any = gpu.with_host("llvm -num-cores 2")
     assert both.host.num_cores == 2
     assert Target(both).host.num_cores == 2 and Target(both, "llvm").host.num_cores is None
     assert Target({"kind": "cuda", "host": "llvm"}).host.kind.name == "llvm"
@@ -169,7 +175,7 @@ def test_linear_equations_of_several_variables() -> None:
 
 def test_sums_of_splits() -> None:
     i, j = (tir.Var(name, "int32") for name in "ij")
-    domains = {i: Range(0, 8), j: Range(0, 4)}
+    domains: dict[Any, Any] = {i: Range(0, 8), j: Range(0, 4)}
     assert len(normalize_to_iter_sum(i * 4 + j, domains).args) > 0
     with pytest.raises(ValueError, match="no sum of splits"):
         normalize_to_iter_sum(i * i, domains)
@@ -189,7 +195,9 @@ def test_sums_of_splits() -> None:
         ((0, 64), lambda j, i, k: [i, j * 8 + k], None),
     ],
 )  # fmt: skip
-def test_layouts_are_suggested(shape, access, found) -> None:
+def test_layouts_are_suggested(
+    shape: tuple[int, ...], access: Callable[..., Any], found: str | None
+) -> None:
     j, i, k = (tir.Var(name, "int32") for name in "jik")
     loops = [
         tir.For(v, 0, n, tir.ForKind.SERIAL, tir.Evaluate(0)) for v, n in ((j, 8), (i, 32), (k, 8))
@@ -219,7 +227,7 @@ def test_axes_of_threads() -> None:
     assert te.thread_axis("threadIdx.x").dom is None
     assert te.thread_axis("threadIdx.x").thread_tag == "threadIdx.x"
     for given in ((2, 34), Range(2, 34)):
-        axis = te.thread_axis(given, "threadIdx.y", "t")
+        axis: Any = te.thread_axis(given, "threadIdx.y", "t")
         assert (axis.dom.min.value, axis.dom.extent.value) == (2, 32)
         assert (axis.thread_tag, axis.var.name) == ("threadIdx.y", "t")
     assert te.thread_axis(32, "threadIdx.y").dom.extent.value == 32
@@ -284,7 +292,7 @@ def test_runs_are_repeated_until_they_take_long_enough(monkeypatch: pytest.Monke
     calls = [0]
     monkeypatch.setattr(modules, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
 
-    def takes(seconds: float):
+    def takes(seconds: float) -> Callable[..., Any]:
         def run(*_args: object) -> None:
             calls[0] += 1
             clock[0] += seconds

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 
 import tileloom.compat.tvm as tvm
 from tileloom.compat.tvm import te, tir
 from tileloom.compat.tvm.script import tir as T
+from tileloom.compute import Tensor
+from tileloom.expr import Expr, Var
+from tileloom.tir import PrimFunc
 
 RNG = np.random.default_rng(7)
 
 
-def run(tensors, *arrays):
+def run(tensors: Sequence[Tensor], *arrays: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
     """Build the function of some tensors and run it."""
     func = tvm.build(te.create_prim_func(tensors), target="llvm")
     dev = tvm.cpu(0)
@@ -21,7 +27,7 @@ def run(tensors, *arrays):
     return [array.numpy() for array in given]
 
 
-def test_matmul_is_the_function_tvm_makes():
+def test_matmul_is_the_function_tvm_makes() -> None:
     a = te.placeholder((17, 5), name="A")
     b = te.placeholder((5, 9), name="B")
     k = te.reduce_axis((0, 5), "k")
@@ -32,7 +38,7 @@ def test_matmul_is_the_function_tvm_makes():
         A: T.Buffer((17, 5), "float32"),
         B: T.Buffer((5, 9), "float32"),
         C: T.Buffer((17, 9), "float32"),
-    ):
+    ) -> None:
         T.func_attr({"global_symbol": "main", "tir.noalias": True})
         for i, j, k in T.grid(17, 9, 5):
             with T.block("C"):
@@ -49,7 +55,7 @@ def test_matmul_is_the_function_tvm_makes():
     tvm.testing.assert_allclose(result, x @ y, rtol=1e-5)
 
 
-def test_relu_with_symbolic_size():
+def test_relu_with_symbolic_size() -> None:
     n = te.var("n")
     a = te.placeholder((n,), name="A", dtype="float32")
     b = te.compute((n,), lambda i: te.max(a[i], tir.const(0, "float32")), name="B")
@@ -58,7 +64,7 @@ def test_relu_with_symbolic_size():
     np.testing.assert_array_equal(result, np.maximum(x, 0))
 
 
-def test_softmax_in_stages():
+def test_softmax_in_stages() -> None:
     rows, columns = 6, 11
     a = te.placeholder((rows, columns), name="A")
     k1, k2 = te.reduce_axis((0, columns), "k1"), te.reduce_axis((0, columns), "k2")
@@ -72,8 +78,8 @@ def test_softmax_in_stages():
     tvm.testing.assert_allclose(result, wanted / wanted.sum(1, keepdims=True), rtol=1e-5)
 
 
-def test_argmax_with_comm_reducer():
-    def combine(x, y):
+def test_argmax_with_comm_reducer() -> None:
+    def combine(x: tuple[Var, ...], y: tuple[Var, ...]) -> tuple[Expr, ...]:
         keep = tir.any(x[1] > y[1], tir.all(x[1] == y[1], x[0] < y[0]))
         return tir.Select(keep, x[0], y[0]), tir.Select(keep, x[1], y[1])
 
@@ -92,7 +98,7 @@ def test_argmax_with_comm_reducer():
     np.testing.assert_array_equal(best, values.max(1))
 
 
-def test_padding_with_if_then_else():
+def test_padding_with_if_then_else() -> None:
     a = te.placeholder((5,), name="A", dtype="int32")
     b = te.compute(
         (9,),
@@ -108,7 +114,7 @@ def test_padding_with_if_then_else():
     ("name", "reference"),
     [("tanh", np.tanh), ("sqrt", np.sqrt), ("floor", np.floor), ("log", np.log), ("abs", np.abs)],
 )
-def test_unary_functions(name, reference):
+def test_unary_functions(name: str, reference: Callable[..., Any]) -> None:
     a = te.placeholder((7,), name="A")
     b = te.compute((7,), lambda i: getattr(te, name)(a[i]), name="B")
     x = RNG.random((7,)).astype("float32") + 0.5
@@ -116,7 +122,7 @@ def test_unary_functions(name, reference):
     tvm.testing.assert_allclose(result, reference(x), rtol=1e-5)
 
 
-def test_integer_division_follows_c_and_floor():
+def test_integer_division_follows_c_and_floor() -> None:
     a = te.placeholder((6,), name="A", dtype="int32")
     t = te.compute((6,), lambda i: te.truncdiv(a[i], 4), name="t")
     f = te.compute((6,), lambda i: te.floordiv(a[i], 4), name="f")
@@ -129,7 +135,7 @@ def test_integer_division_follows_c_and_floor():
     np.testing.assert_array_equal(mod, x % 4)
 
 
-def test_reducers_over_several_axes_and_of_values():
+def test_reducers_over_several_axes_and_of_values() -> None:
     a = te.placeholder((3, 4), name="A", dtype="int32")
     i, j = te.reduce_axis((0, 3), "i"), te.reduce_axis((0, 4), "j")
     low = te.compute((1,), lambda _: te.min(a[i, j], axis=[i, j]), name="low")
@@ -142,7 +148,7 @@ def test_reducers_over_several_axes_and_of_values():
     assert isinstance(te.sum(a[i, j], axis=[i, j]), tir.Reduce)
 
 
-def test_what_a_tensor_knows():
+def test_what_a_tensor_knows() -> None:
     n = te.size_var("n")
     a = te.placeholder((n, 4), name="A")
     b = te.compute((n,), lambda i: a[i, 0] + a[i][1], name="B", attrs={"k": 1})
@@ -157,23 +163,23 @@ def test_what_a_tensor_knows():
     assert axis.thread_tag == "threadIdx.x"
 
 
-def test_index_type_is_that_of_the_shape():
+def test_index_type_is_that_of_the_shape() -> None:
     n = tir.const(8, "int64")
     a = te.placeholder((n,), name="A")
-    func = te.create_prim_func([a, te.compute((n,), lambda i: a[i] + 1.0)], "int64")
+    func: Any = te.create_prim_func([a, te.compute((n,), lambda i: a[i] + 1.0)], "int64")
     assert func.body.block.body.loop_var.dtype == "int64"
     b = te.placeholder((8,), name="B")
     with pytest.raises(tvm.TVMError, match="int64"):
         te.create_prim_func([b, te.compute((8,), lambda i: b[i])], "int64")
 
 
-def same_as_script(tensors, expected):
+def same_as_script(tensors: Sequence[Any], expected: PrimFunc) -> None:
     """The function of some tensors is the one that a script says."""
     func = te.create_prim_func(tensors)
     tvm.ir.assert_structural_equal(func, expected.with_attr("global_symbol", "main"))
 
 
-def test_several_outputs_share_their_loops():
+def test_several_outputs_share_their_loops() -> None:
     a = te.placeholder((6, 4), name="A")
     b, c = te.compute((6, 4), lambda i, j: (a[i, j] + 2, a[i, j] * 3), name="B")
 
@@ -181,7 +187,7 @@ def test_several_outputs_share_their_loops():
     def expected(
         A: T.Buffer((6, 4), "float32"), B: T.Buffer((6, 4), "float32"),
         C: T.Buffer((6, 4), "float32"),
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         T.func_attr({"tir.noalias": True})
         for i, j in T.grid(6, 4):
             with T.block("B.v0"):
@@ -198,12 +204,12 @@ def test_several_outputs_share_their_loops():
     tvm.testing.assert_allclose(times, x * 3, rtol=1e-6)
 
 
-def test_tensors_without_dimensions():
+def test_tensors_without_dimensions() -> None:
     a = te.placeholder((), name="A", dtype="int32")
     b = te.compute((), lambda: a() + 10, name="B")
 
     @T.prim_func
-    def expected(A: T.Buffer((), "int32"), B: T.Buffer((), "int32")):
+    def expected(A: T.Buffer((), "int32"), B: T.Buffer((), "int32")) -> None:
         T.func_attr({"tir.noalias": True})
         with T.block("B"):
             vi = T.axis.spatial(1, 0)  # noqa: F841
@@ -214,13 +220,13 @@ def test_tensors_without_dimensions():
     same_as_script([a, b], expected)
 
 
-def test_scalar_parameters():
+def test_scalar_parameters() -> None:
     n, factor = te.var("n"), te.var("factor", "float32")
     a = te.placeholder((n,), name="A")
     b = te.compute((n,), lambda i: a[i] * factor, name="B", attrs={"layout": "N"})
 
     @T.prim_func
-    def expected(factor: T.float32, pa: T.handle, pb: T.handle):
+    def expected(factor: T.float32, pa: T.handle, pb: T.handle) -> None:
         T.func_attr({"tir.noalias": True})
         n = T.int32()
         A = T.match_buffer(pa, (n,))
@@ -234,12 +240,12 @@ def test_scalar_parameters():
     same_as_script([factor, a, b], expected)
 
 
-def test_maximum_starts_where_tvm_starts_it():
+def test_maximum_starts_where_tvm_starts_it() -> None:
     a = te.placeholder((5, 8), name="A")
     k = te.reduce_axis((0, 8), "k")
 
     @T.prim_func
-    def expected(A: T.Buffer((5, 8), "float32"), B: T.Buffer((5,), "float32")):
+    def expected(A: T.Buffer((5, 8), "float32"), B: T.Buffer((5,), "float32")) -> None:
         T.func_attr({"tir.noalias": True})
         for i, k in T.grid(5, 8):
             with T.block("B"):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import tileloom.compat.tvm as tvm
-from tileloom.compat.tvm import ir, tir
+from tileloom.compat.tvm import IRModule, ir, tir
 from tileloom.compat.tvm.ir import assert_structural_equal
+from tileloom.compat.tvm.ir.transform import PassContext
 from tileloom.compat.tvm.script import tir as T
 from tileloom.compat.tvm.tir.stmt_functor import (
     ir_transform,
@@ -17,14 +20,14 @@ from tileloom.compat.tvm.tir.stmt_functor import (
 
 
 @T.prim_func(private=True)
-def reversed_copy(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+def reversed_copy(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")) -> None:
     for i in T.serial(16):
         with T.block("B"):
             vi = T.axis.spatial(16, i)
             B[vi] = T.exp(A[15 - vi])
 
 
-def built_by_hand():
+def built_by_hand() -> Any:
     """`reversed_copy`, from constructors alone."""
     a = tir.decl_buffer((16,), "float32", name="A")
     b = tir.decl_buffer((16,), name="B", dtype="float32")
@@ -44,12 +47,12 @@ def built_by_hand():
     return tir.PrimFunc([a, b], root)
 
 
-def test_constructors_make_what_scripts_say():
+def test_constructors_make_what_scripts_say() -> None:
     assert_structural_equal(built_by_hand(), reversed_copy)
     assert tir.analysis.verify_well_formed(built_by_hand())
 
 
-def test_binary_nodes_take_numbers():
+def test_binary_nodes_take_numbers() -> None:
     x = tir.Var("x", "int32")
     for make, symbol in [
         (tir.Add, "+"), (tir.Sub, "-"), (tir.Mul, "*"), (tir.FloorDiv, "//"), (tir.FloorMod, "%"),
@@ -67,7 +70,7 @@ def test_binary_nodes_take_numbers():
         tir.Add(x, tir.Var("y", "float32"))
 
 
-def test_types_of_nodes_compare():
+def test_types_of_nodes_compare() -> None:
     x = tir.Var("x", "int32")
     assert type(x + 1) == tir.Add  # noqa: E721
     assert type(x + 1) != tir.Sub  # noqa: E721
@@ -80,7 +83,7 @@ def test_types_of_nodes_compare():
             pytest.fail("a product")
 
 
-def test_other_expressions():
+def test_other_expressions() -> None:
     x = tir.Var("x", "int32")
     f = tir.Var("f", "float32")
     assert tir.Cast("float32", x).value is x
@@ -100,7 +103,7 @@ def test_other_expressions():
     assert buffer.scope == "shared"
 
 
-def test_operations_have_names():
+def test_operations_have_names() -> None:
     call = tir.exp(tir.Var("f", "float32"))
     assert isinstance(call, tir.Call)
     assert call.op.name == "tir.exp"
@@ -115,7 +118,7 @@ def test_operations_have_names():
     assert tir.tvm_storage_sync("shared").op.name == "tir.tvm_storage_sync"
 
 
-def test_functions_of_numbers_fold():
+def test_functions_of_numbers_fold() -> None:
     assert tir.floordiv(-7, 2) == -4
     assert tir.truncdiv(tir.const(-7), 2) == -3
     assert tir.ceildiv(7, 2) == 4
@@ -125,7 +128,7 @@ def test_functions_of_numbers_fold():
     assert isinstance(tir.div(tir.Var("x"), 2), tir.Div)
 
 
-def test_loops_and_their_kinds():
+def test_loops_and_their_kinds() -> None:
     i = tir.Var("i", "int32")
     body = tir.Evaluate(0)
     for kind in tir.ForKind:
@@ -136,7 +139,7 @@ def test_loops_and_their_kinds():
     assert tir.For(i, 0, 4, 0, body, annotations={"k": 1}).annotations["k"] == 1
 
 
-def test_statements():
+def test_statements() -> None:
     x = tir.Var("x", "int32")
     buffer = tir.decl_buffer((4,), "int32", "A")
     store = tir.BufferStore(buffer, 1, [x])
@@ -157,7 +160,7 @@ def test_statements():
     assert "A" in let.script()
 
 
-def test_iter_var():
+def test_iter_var() -> None:
     axis = tir.IterVar((0, 8), "v", tir.IterVar.CommReduce)
     assert axis.dom.extent == 8
     assert axis.iter_type == 2
@@ -165,7 +168,7 @@ def test_iter_var():
     assert isinstance(axis, tir.IterVar)
 
 
-def test_post_order_visit_comes_from_below():
+def test_post_order_visit_comes_from_below() -> None:
     order = []
     post_order_visit(reversed_copy.body, lambda node: order.append(type(node).__name__))
     for inner, outer in [("Var", "Sub"), ("BufferLoad", "Call"), ("Call", "BufferStore"),
@@ -174,7 +177,7 @@ def test_post_order_visit_comes_from_below():
     assert order[-1] == "BlockRealize"
     loads = []
 
-    def visit(node):
+    def visit(node: Any) -> None:
         if isinstance(node, tir.BufferLoad):
             loads.append(node.buffer.name)
 
@@ -182,10 +185,10 @@ def test_post_order_visit_comes_from_below():
     assert "A" in loads
 
 
-def test_pre_order_visit_can_stop():
+def test_pre_order_visit_can_stop() -> None:
     seen = []
 
-    def visit(node):
+    def visit(node: Any) -> bool:
         seen.append(node)
         return not isinstance(node, tir.Block) or node.name_hint == "root"
 
@@ -194,8 +197,8 @@ def test_pre_order_visit_can_stop():
     assert any(isinstance(node, tir.For) for node in seen)
 
 
-def test_ir_transform_rewrites_what_it_is_told():
-    def postorder(node):
+def test_ir_transform_rewrites_what_it_is_told() -> None:
+    def postorder(node: Any) -> Any:
         if isinstance(node, tir.For):
             return tir.For(node.loop_var, node.min, node.extent, tir.ForKind.PARALLEL, node.body)
         if isinstance(node, tir.Call) and node.op.name == "tir.exp":
@@ -211,7 +214,7 @@ def test_ir_transform_rewrites_what_it_is_told():
     assert "T.exp" in reversed_copy.with_body(only_loops).script()
 
 
-def test_ir_transform_before_what_is_below():
+def test_ir_transform_before_what_is_below() -> None:
     x = tir.Var("x", "int32")
     expr = (x + 1) * (x + 2)
     stop = ir_transform(
@@ -220,7 +223,7 @@ def test_ir_transform_before_what_is_below():
     assert_structural_equal(stop, tir.const(25))
 
 
-def test_substitute():
+def test_substitute() -> None:
     x, y = tir.Var("x", "int32"), tir.Var("y", "int32")
     assert_structural_equal(substitute(x + y, {x: y * 2}), y * 3)
     loop = reversed_copy.body.block.body
@@ -229,7 +232,7 @@ def test_substitute():
     assert substitute(ir.Range(x, x + 4), {x: 1}).min == 1
 
 
-def test_undefined_vars_and_regions():
+def test_undefined_vars_and_regions() -> None:
     x, y = tir.Var("x", "int32"), tir.Var("y", "int32")
     assert tir.analysis.undefined_vars(x + y, [x]) == [y]
     loop = reversed_copy.body.block.body
@@ -242,7 +245,7 @@ def test_undefined_vars_and_regions():
     assert opaque == []
 
 
-def test_not_well_formed_is_a_value_error():
+def test_not_well_formed_is_a_value_error() -> None:
     x = tir.Var("x", "int32")
     func = tir.PrimFunc([], tir.Evaluate(x + 1))
     assert not tir.analysis.verify_well_formed(func, assert_mode=False)
@@ -250,7 +253,7 @@ def test_not_well_formed_is_a_value_error():
         tir.analysis.verify_well_formed(func)
 
 
-def test_passes_take_and_give_modules():
+def test_passes_take_and_give_modules() -> None:
     mod = tvm.IRModule({"main": reversed_copy.with_attr("global_symbol", "main")})
     passes = tvm.transform.Sequential(
         [
@@ -275,22 +278,22 @@ def test_passes_take_and_give_modules():
         tir.transform.Simplify()(reversed_copy)
 
 
-def test_passes_of_the_user():
+def test_passes_of_the_user() -> None:
     @tir.transform.prim_func_pass(opt_level=0)
-    def note(func, mod, ctx):
+    def note(func: Any, mod: Any, ctx: Any) -> Any:
         return func.with_attr("noted", len(mod.functions))
 
     @tvm.transform.module_pass(opt_level=1, name="rename")
     class Rename:
-        def __init__(self, name):
+        def __init__(self, name: str) -> None:
             self.name = name
 
-        def transform_module(self, mod, ctx):
+        def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
             (func,) = mod.functions.values()
             return tvm.IRModule({self.name: func})
 
     mod = tvm.IRModule({"main": reversed_copy})
-    result = tvm.transform.Sequential([note, Rename("other")])(mod)
+    result: Any = tvm.transform.Sequential([note, Rename("other")])(mod)  # type: ignore[list-item]
     assert result["other"].attrs["noted"] == 1
     assert Rename("x").info.name == "rename"
     kept = tir.transform.Filter(lambda func: False)(mod)
@@ -299,9 +302,9 @@ def test_passes_of_the_user():
     assert applied["main"].attrs["k"] == 2
 
 
-def test_passes_in_the_order_of_tvm_make_kernels():
+def test_passes_in_the_order_of_tvm_make_kernels() -> None:
     @T.prim_func
-    def main(A: T.Buffer((16, 64), "float32"), B: T.Buffer((16,), "float32")):
+    def main(A: T.Buffer((16, 64), "float32"), B: T.Buffer((16,), "float32")) -> None:
         for i in T.thread_binding(16, thread="blockIdx.x"):
             for k in T.thread_binding(64, thread="threadIdx.x"):
                 with T.block("B"):
@@ -327,7 +330,7 @@ def test_passes_in_the_order_of_tvm_make_kernels():
     assert not tir.analysis.verify_gpu_code(kernel, {"max_threads_per_block": 32})
 
 
-def test_index_map():
+def test_index_map() -> None:
     index_map = tir.IndexMap.from_func(lambda i, j: [i // 4, j, i % 4], index_dtype="int32")
     shape = index_map.map_shape([16, 8])
     assert [int(extent) for extent in shape] == [4, 8, 4]
@@ -350,9 +353,9 @@ def test_index_map():
     assert separators == [1]
 
 
-def test_block_dependences():
+def test_block_dependences() -> None:
     @T.prim_func
-    def chain(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    def chain(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")) -> None:
         B = T.alloc_buffer((8,))
         for i in range(8):
             with T.block("B"):
@@ -373,7 +376,7 @@ def test_block_dependences():
     assert scope.get_deps_by_dst(info.get_sref(first)) == []
 
 
-def test_what_is_missing_is_named():
+def test_what_is_missing_is_named() -> None:
     with pytest.raises(AttributeError, match=r"tvm\.tir\.no_such_thing of TVM is not provided"):
         _ = tir.no_such_thing
     with pytest.raises(AttributeError, match=r"tvm\.tir\.transform\.MakePackedAPI"):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tileloom.compat.tvm as tvm
 from tileloom.base.errors import UserError
-from tileloom.compat.tvm import te, tir
+from tileloom.compat.tvm import IRModule, te, tir
 from tileloom.compat.tvm.ir import PointerType, PrimType, Range
 from tileloom.compat.tvm.ir import transform as passes
 from tileloom.compat.tvm.ir.normal_form import normal_form
@@ -123,7 +124,7 @@ def test_contexts_and_passes() -> None:
     seen: list[str] = []
 
     @passes.module_pass(name="seen")
-    def note(module, _context):
+    def note(module: IRModule, _context: passes.PassContext) -> IRModule:
         seen.append("run")
         return module
 
@@ -145,6 +146,7 @@ def test_contexts_and_passes() -> None:
     ]  # fmt: skip
     assert [each.info.opt_level for each in made] == [0] * len(made)
     assert list(tir.transform.Filter(lambda func: False)(mod).functions) == []
+    options: Any
     for options, words in [
         ({"config": {"a.b": 1}}, "without effect here: a.b"),
         ({"instruments": [1]}, "without effect here: instruments"),
@@ -186,7 +188,7 @@ def test_pauses_between_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         calls[0] += 1
 
     module = modules.Module({"f": run}, lambda _: "")
-    options = {"number": 3, "cooldown_interval_ms": 4}
+    options: dict[str, Any] = {"number": 3, "cooldown_interval_ms": 4}
     for repeat, every, count in [(5, 2, 2), (1, 1, 0), (3, 1, 2), (4, 3, 1)]:
         pauses.clear()
         calls[0] = 0
@@ -227,6 +229,6 @@ def test_modules_of_kernels() -> None:
 
 
 def test_ranges() -> None:
-    found = Range.from_min_extent(2, 5)
+    found: Any = Range.from_min_extent(2, 5)
     assert (found.min.value, found.extent.value) == (2, 5)
     assert (Range(5).min.value, Range(5).extent.value) == (0, 5)

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tileloom import compute as te
 from tileloom.base.errors import ShapeError, UserError
 from tileloom.expr import Var, const
-from tileloom.tir import Block, BlockRealize, For, LetStmt
+from tileloom.tir import Block, BlockRealize, BufferRegion, For, LetStmt, PrimFunc
 from tileloom.tir.run import run
 from tileloom.tir.walk import collect
 
 
-def matmul(m=3, n=2, k=5):
+def matmul(m: int = 3, n: int = 2, k: int = 5) -> tuple[te.Tensor, ...]:
     A, B = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")
     r = te.reduce_axis((0, k), "k")
     return A, B, te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
 
 
-def blocks(func):
+def blocks(func: PrimFunc) -> list[Block]:
     return [block for block in collect(func.body, Block) if block.name_hint != "root"]
 
 
-def spelled(regions):
+def spelled(regions: tuple[BufferRegion, ...]) -> list[tuple[str, list[tuple[str, ...]]]]:
     return [
         (region.buffer.name, [(str(r.min), str(r.extent)) for r in region.region])
         for region in regions
@@ -48,7 +50,7 @@ def test_a_reduction_is_one_block_with_an_init() -> None:
 
 
 @pytest.mark.parametrize("separate", [False, True])
-def test_matmul_computes(separate, rng) -> None:
+def test_matmul_computes(separate: bool, rng: np.random.Generator) -> None:
     func = te.create_prim_func(matmul(), separate_init=separate)
     a, b = rng.random((3, 5), "float32"), rng.random((5, 2), "float32")
     c = np.full((3, 2), np.nan, "float32")
@@ -63,13 +65,14 @@ def test_separate_init_stands_between_spatial_and_reduction_loops() -> None:
     assert first.init is None and update.init is None
     assert [axis.var.name for axis in first.iter_vars] == ["v_i", "v_j"]
     assert [region.buffer.name for region in update.reads] == ["C", "A", "B"]
+    outer: Any
     outer, inner = collect(func.body, For)[1:]
     assert [type(s).__name__ for s in outer.body.seq] == ["BlockRealize", "For"]
     assert inner.loop_var.name == "k"
 
 
 @pytest.mark.parametrize("separate", [False, True])
-def test_reduction_to_a_single_number(separate) -> None:
+def test_reduction_to_a_single_number(separate: bool) -> None:
     A = te.placeholder((7,), "int32", "A")
     k = te.reduce_axis((0, 7), "k")
     B = te.compute((), lambda: te.sum(A[k], axis=k), name="B")
@@ -82,7 +85,7 @@ def test_intermediate_tensors_are_allocated_in_the_root() -> None:
     A = te.placeholder((4,), name="A")
     B = te.compute((4,), lambda i: A[i] * 2.0, name="B")
     C = te.compute((4,), lambda i: B[i] + B[3 - i], name="C")
-    func = te.create_prim_func([A, C])
+    func: Any = te.create_prim_func([A, C])
     assert [buffer.name for buffer in func.body.block.alloc_buffers] == ["B"]
     b, c = blocks(func)
     assert (b.name_hint, c.name_hint) == ("B", "C")
@@ -129,7 +132,7 @@ def test_zero_dimensional_tensors_have_a_unit_block_variable() -> None:
         ([3, 7, 7, 1], 1), ([-np.inf] * 4, 0), ([1, np.nan, 9, np.nan], 1), ([0.0, -0.0, 0, 0], 0),
     ],
 )  # fmt: skip
-def test_argmax_of_ties_nan_and_infinities(values, best, separate) -> None:
+def test_argmax_of_ties_nan_and_infinities(values: Any, best: int, separate: bool) -> None:
     A = te.placeholder((1, 4), name="A")
     k = te.reduce_axis((0, 4), "k")
     place, value = te.compute((1,), lambda i: te.argmax((k.var, A[i, k]), axis=k), name="arg")

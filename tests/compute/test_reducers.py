@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from tileloom.base.errors import DTypeError, UserError
 from tileloom.expr import FloatImm, IntImm, Reduce, const, substitute
 
 
-def over(kind: str = "float32"):
+def over(kind: str = "float32") -> tuple[Any, ...]:
     source = te.placeholder((4, 8), kind, "A")
     return source, te.reduce_axis((0, 8), "k")
 
@@ -30,8 +31,8 @@ def test_equal_reductions_are_one_expression() -> None:
         (te.max, "uint32", 0), (te.any, "bool", 0), (te.all, "bool", 1), (te.max, "bool", 0),
     ],
 )  # fmt: skip
-def test_identities(reducer, kind, identity) -> None:
-    neutral = reducer.combiner(kind).identity[0]
+def test_identities(reducer: te.Reducer, kind: str, identity: float) -> None:
+    neutral: Any = reducer.combiner(kind).identity[0]
     assert neutral.dtype == kind and neutral.value == identity
 
 
@@ -42,7 +43,7 @@ def test_where_and_init_are_kept() -> None:
     assert str(part.condition) == "k < 3" and part.init == (const(1.0),)
 
 
-def combine(reducer, kind, x, y):
+def combine(reducer: te.Reducer, kind: str, x: tuple[int, ...], y: tuple[int, ...]) -> Any:
     comb = reducer.combiner("int32", kind)
     make = FloatImm if kind.startswith("float") else IntImm
     values = {

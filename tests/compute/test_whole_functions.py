@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -20,7 +22,7 @@ PAIR_OF = te.comm_reducer(
 )
 
 
-def body_of(*tensors, **options) -> str:
+def body_of(*tensors: te.Tensor, **options: Any) -> str:
     """What stands in the root block, as text."""
     lines = show(te.create_prim_func([A, *tensors], **options)).splitlines()
     root = next(k for k, line in enumerate(lines) if 'T.block("root")' in line)
@@ -85,7 +87,7 @@ for i in range(4):
         both_1[v_i] = A[v_i, 1] + T.float32(1.0)"""
 
 
-def row():
+def row() -> Any:
     return te.compute(
         (4,), lambda i: te.sum(A[i, K], axis=K, where=K.var < 5, init=2.0), name="row",
         attrs={"tag": "x", "layout": "n"},
@@ -144,7 +146,9 @@ def test_calls_have_the_type_of_their_first_argument() -> None:
         (lambda x, y: x < y, lambda t: 0, DTypeError, "makes ['bool'] of ['float32']"),
     ],
 )  # fmt: skip
-def test_combiners_that_do_not_fit(combine, identity, error, text) -> None:
+def test_combiners_that_do_not_fit(
+    combine: Callable[..., Any], identity: Callable[..., Any], error: type[UserError], text: str
+) -> None:
     with pytest.raises(error) as caught:
         te.comm_reducer(combine, identity, "mine").combiner("float32")
     assert text in str(caught.value)

@@ -7,6 +7,7 @@ the CPU; what timm and transformers need of them is their declaration alone.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def torchvision_operators():
+def torchvision_operators() -> Any:
     """Declare torchvision's operators, if its own library does not."""
     torch = pytest.importorskip("torch")
     library = torch.library.Library("torchvision", "DEF")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -15,8 +16,8 @@ FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.onnx")), ids=lambda path: path.stem)
-def test_matches_onnx_runtime(path):
-    model = load(path)
+def test_matches_onnx_runtime(path: Any) -> None:
+    model: Any = load(path)
     generator = np.random.default_rng(0)
     feeds = {
         info.name: generator.standard_normal(info.shape, np.float32) for info in model.get_inputs()

@@ -76,7 +76,7 @@ CASES: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", list(CASES))
-def test_matches_eager(name, torchvision_operators) -> None:
+def test_matches_eager(name: Any, torchvision_operators: Any) -> None:
     from tileloom.frontend.torch import report, tileloom
 
     torch.manual_seed(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -101,7 +102,7 @@ def main(x: T.{"boolean" if kind == "bool" else kind}) -> T.{"bool" if kind == "
 
 
 def test_what_is_no_program_or_stage() -> None:
-    graph = Graph([x := t(4)], [ops.exp(x)])
+    graph: Any = Graph([x := t(4)], [ops.exp(x)])
 
     @T.prim_func
     def main(a: T.Buffer((4,), "float32")) -> None:

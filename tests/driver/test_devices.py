@@ -142,7 +142,7 @@ def test_intermediates_share_a_workspace(where: Any, rng: np.random.Generator) -
     for _ in range(6):
         y = ops.matmul(y, ops.constant(weight))
     graph = Graph([x], [y])
-    compiled = compile_graph(graph, **where)
+    compiled: Any = compile_graph(graph, **where)
     (step,) = compiled.steps
     assert step.arena_bytes == 2 * 16 * 32 * 4
     a = rng.standard_normal((16, 32)).astype("float32")
@@ -152,7 +152,7 @@ def test_intermediates_share_a_workspace(where: Any, rng: np.random.Generator) -
 @BOTH
 def test_results_are_memory_of_their_own(where: Any, rng: np.random.Generator) -> None:
     x = tensor(4, 6)
-    table = np.arange(24, dtype="float32")
+    table: Any = np.arange(24, dtype="float32")
     flat = ops.reshape(x, (24,))
     graph = Graph([x], [ops.add(flat, table), flat, x, ops.constant(table), ops.constant(table)])
     compiled = compile_graph(graph, **where)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +33,7 @@ def softmax_graph(rows: int = 4, name: str = "main") -> Graph:
     return Graph([x], [ops.softmax(ops.mul(x, 2.0), 1)], name=name)
 
 
-def weighted(weight) -> Graph:
+def weighted(weight: np.ndarray[Any, Any]) -> Graph:
     x = Tensor(tensor_type((2, 3), "float32"), "x")
     return Graph([x], [ops.matmul(x, ops.constant(weight))])
 
@@ -44,13 +46,13 @@ def key(graph: Graph) -> str:
 # ---------------------------------------------------------------------------- keys
 
 
-def test_equal_graphs_have_equal_keys():
+def test_equal_graphs_have_equal_keys() -> None:
     assert key(softmax_graph()) == key(softmax_graph())
     weight = np.ones((3, 5), np.float32)
     assert key(weighted(weight)) == key(weighted(weight.copy()))
 
 
-def test_graphs_that_differ_have_other_keys():
+def test_graphs_that_differ_have_other_keys() -> None:
     x = Tensor(tensor_type((4, 8), "float32"), "x")
     y = Tensor(tensor_type((4, 8), "float32"), "y")
     half = Tensor(tensor_type((4, 8), "float16"), "x")
@@ -71,7 +73,7 @@ def test_graphs_that_differ_have_other_keys():
     assert len(set(keys)) == len(keys)
 
 
-def test_attributes_nobody_knows_are_never_equal():
+def test_attributes_nobody_knows_are_never_equal() -> None:
     assert keys._plain(object()) != keys._plain(object())
     assert keys._plain([1, True, "a", None, 2.5]) == keys._plain([1, True, "a", None, 2.5])
     assert keys._plain([1]) != keys._plain([True]) != keys._plain([1.0])
@@ -81,16 +83,16 @@ def test_attributes_nobody_knows_are_never_equal():
 
 
 @pytest.fixture
-def counted(monkeypatch, tmp_path):
+def counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[Any]]:
     """How often a program was made, with a cache of its own."""
-    made = []
+    made: Any = []
     make = graphs._make
     monkeypatch.setattr(graphs, "_make", lambda *a: made.append(1) or make(*a))
     with override(cache_dir=tmp_path / "cache"):
         yield made
 
 
-def test_programs_are_found_again(counted, rng):
+def test_programs_are_found_again(counted: list[Any], rng: np.random.Generator) -> None:
     x = rng.standard_normal((4, 8)).astype(np.float32)
     first, second = (compile_graph(softmax_graph())(x)[0] for _ in range(2))
     np.testing.assert_array_equal(first, second)
@@ -99,7 +101,9 @@ def test_programs_are_found_again(counted, rng):
     assert len(counted) == 2
 
 
-def test_programs_with_constants_are_found_again(counted, rng):
+def test_programs_with_constants_are_found_again(
+    counted: list[Any], rng: np.random.Generator
+) -> None:
     weight = rng.standard_normal((3, 5)).astype(np.float32)
     x = rng.standard_normal((2, 3)).astype(np.float32)
     for array in (weight, weight.copy(), weight + 1):
@@ -107,7 +111,7 @@ def test_programs_with_constants_are_found_again(counted, rng):
     assert len(counted) == 2
 
 
-def test_equal_constants_twice(counted, rng):
+def test_equal_constants_twice(counted: list[Any], rng: np.random.Generator) -> None:
     x = Tensor(tensor_type((4,), "float32"), "x")
     parts = [ops.constant(np.arange(4, dtype=np.float32)) for _ in range(2)]
     graph = Graph([x], [ops.add(ops.mul(x, parts[0]), parts[1])])
@@ -117,15 +121,15 @@ def test_equal_constants_twice(counted, rng):
     assert len(counted) == 1
 
 
-def test_programs_of_the_host_are_made_anew(counted):
+def test_programs_of_the_host_are_made_anew(counted: list[Any]) -> None:
     x = Tensor(tensor_type((3, 2), "float32"), "x")
     graph = Graph([x], [ops.sort(x, 0)])
-    value = np.float32([[3, 1], [2, 5], [1, 4]])
+    value = np.array([[3, 1], [2, 5], [1, 4]], np.float32)
     for _ in range(2):
         np.testing.assert_array_equal(compile_graph(graph)(value)[0], np.sort(value, 0))
 
 
-def test_a_damaged_cache_is_made_anew(counted, tmp_path):
+def test_a_damaged_cache_is_made_anew(counted: list[Any], tmp_path: Path) -> None:
     compile_graph(softmax_graph())
     for path in (tmp_path / "cache").iterdir():
         path.write_bytes(path.read_bytes()[:40])
@@ -138,7 +142,9 @@ def test_a_damaged_cache_is_made_anew(counted, tmp_path):
     "payload",
     [b"", b"\x00\xff", b"[]\n", b"{}\n", b'{"name": "main"}\n', b"null\n"],
 )
-def test_a_payload_of_something_else_is_made_anew(counted, tmp_path, payload):
+def test_a_payload_of_something_else_is_made_anew(
+    counted: list[Any], tmp_path: Path, payload: bytes
+) -> None:
     """Whole files whose checksums are right, written by another program."""
     compile_graph(softmax_graph())
     for path in list((tmp_path / "cache").glob("*.bin")):
@@ -150,11 +156,11 @@ def test_a_payload_of_something_else_is_made_anew(counted, tmp_path, payload):
     assert len(counted) == 2
 
 
-def test_a_program_without_its_code_is_made_anew(counted, tmp_path):
+def test_a_program_without_its_code_is_made_anew(counted: list[Any], tmp_path: Path) -> None:
     compile_graph(softmax_graph())
     cache = object_cache()
     for path in list((tmp_path / "cache").glob("*.bin")):
-        kept = cache.get(path.stem)
+        kept: Any = cache.get(path.stem)
         if kept.startswith(b"{"):  # the program; the object file by itself is another entry
             cache.put(path.stem, kept.replace(b"__packed", b"__pecked"))
     x = np.zeros((4, 8), np.float32)
@@ -162,7 +168,7 @@ def test_a_program_without_its_code_is_made_anew(counted, tmp_path):
     assert len(counted) == 2
 
 
-def test_an_object_of_something_else_is_made_anew(tmp_path):
+def test_an_object_of_something_else_is_made_anew(tmp_path: Path) -> None:
     a = te.placeholder((4,), name="A")
     func = te.create_prim_func([a, te.compute((4,), lambda i: a[i] + 1.0, name="B")])
     with override(cache_dir=tmp_path / "cache"):
@@ -175,7 +181,7 @@ def test_an_object_of_something_else_is_made_anew(tmp_path):
             np.testing.assert_array_equal(found, 2)
 
 
-def test_it_runs_from_an_archive(tmp_path):
+def test_it_runs_from_an_archive(tmp_path: Path) -> None:
     archive = tmp_path / "tileloom.zip"
     with zipfile.ZipFile(archive, "w") as file:
         for path in sorted(SOURCE.rglob("*.py")):
@@ -191,7 +197,7 @@ def test_it_runs_from_an_archive(tmp_path):
     assert said.stdout == "[2. 2. 2.]\n", said.stderr
 
 
-def test_threads_are_part_of_the_key(counted):
+def test_threads_are_part_of_the_key(counted: list[Any]) -> None:
     compile_graph(softmax_graph(64))
     with override(num_threads=1):
         compile_graph(softmax_graph(64))
@@ -199,9 +205,9 @@ def test_threads_are_part_of_the_key(counted):
 
 
 @pytest.mark.parametrize("where", [("cpu",), ("cuda -arch=sm_80", "emulator")])
-def test_executables_survive_the_way_to_disk(where):
+def test_executables_survive_the_way_to_disk(where: tuple[str, ...]) -> None:
     program, code = graphs._make(weighted(np.ones((3, 5), np.float32)), backend_of(*where))
-    data = program.to_bytes({}, code)
+    data: Any = program.to_bytes({}, code)
     again, code_again = SerializedExecutable.from_bytes(data, {})
     assert code_again == code
     assert again.steps == program.steps and again.inputs == program.inputs
@@ -214,12 +220,12 @@ def test_executables_survive_the_way_to_disk(where):
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_each_stage_has_text(stage):
+def test_each_stage_has_text(stage: str) -> None:
     text = show_stage(softmax_graph(), stage)
     assert ("softmax" in text) if stage == "graph" else text
 
 
-def test_stages_of_tensor_ir():
+def test_stages_of_tensor_ir() -> None:
     A = te.placeholder((4,), name="A")
     f = te.create_prim_func([A, te.compute((4,), lambda i: A[i] * 2.0, name="B")])
     assert "T.block" in show_stage(f, "tir") and "T.block" not in show_stage(f, "loops")
@@ -229,7 +235,7 @@ def test_stages_of_tensor_ir():
             show_stage(f, stage)
 
 
-def test_stages_of_tensor_ir_with_symbolic_shapes():
+def test_stages_of_tensor_ir_with_symbolic_shapes() -> None:
     size = Var("n", "int32")
     A = te.placeholder((size,), name="A")
     f = te.create_prim_func([A, te.compute((size,), lambda i: A[i] * 2.0, name="B")])
@@ -238,7 +244,7 @@ def test_stages_of_tensor_ir_with_symbolic_shapes():
     assert "main" in tileloom.assembly(f)
 
 
-def test_stages_are_printed_and_written(tmp_path, capsys):
+def test_stages_are_printed_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "new" / "dump"
     with override(print_ir=("groups", "asm"), dump_dir=folder):
         compile_graph(softmax_graph(name="noisy"))
@@ -251,7 +257,7 @@ def test_stages_are_printed_and_written(tmp_path, capsys):
     assert not capsys.readouterr().err
 
 
-def test_one_kernel_for_what_belongs_together():
+def test_one_kernel_for_what_belongs_together() -> None:
     program = plan_graph(softmax_graph(), tileloom.Target.host())
     assert program.kernel_count == 1
 
@@ -259,8 +265,8 @@ def test_one_kernel_for_what_belongs_together():
 # ---------------------------------------------------------------------------- build
 
 
-def test_build_of_a_module():
-    def scale(name, by):
+def test_build_of_a_module() -> None:
+    def scale(name: str, by: float) -> PrimFunc:
         A = te.placeholder((4,), name="A")
         function = te.create_prim_func([A, te.compute((4,), lambda i: A[i] * by, name="B")])
         return function.with_attr("global_symbol", name)
@@ -273,13 +279,13 @@ def test_build_of_a_module():
         assert (y == by).all()
 
 
-def test_strides_and_symbols_are_parameters():
+def test_strides_and_symbols_are_parameters() -> None:
     n = Var("n", "int32")
     A = make_buffer((4, 6), "float32", "A", strides=(12, 2))
     B = make_buffer((n,), "float32", "B")
-    i = Var("i", "int32")
+    i: Any = Var("i", "int32")
     value = BufferLoad(A, [i, const(1)]) + 1.0
-    body = For(i, const(0), n, SERIAL, BufferStore(B, value, [i]))
+    body = For(i, const(0), n, SERIAL, BufferStore(B, value, (i,)))
     a, b = Var("a", "handle"), Var("b", "handle")
     kernel = tileloom.build(PrimFunc((a, b), body, {a: A, b: B}, {"global_symbol": "column"}))
     wide = np.arange(48, dtype=np.float32).reshape(4, 12)
@@ -291,7 +297,7 @@ def test_strides_and_symbols_are_parameters():
 
 
 @pytest.mark.parametrize("program", ["nope", 3, None, lambda x: x])
-def test_what_is_no_program_is_not_built(program):
+def test_what_is_no_program_is_not_built(program: Any) -> None:
     with pytest.raises(UserError, match="a PrimFunc or an IRModule"):
         tileloom.build(program)
 

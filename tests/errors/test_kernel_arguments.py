@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,10 +13,11 @@ from tileloom import numpy as tnp
 from tileloom import te
 from tileloom.base.errors import ArgumentError
 from tileloom.expr import Var
+from tileloom.runtime import Kernel
 
 
 @pytest.fixture(scope="module")
-def scale():
+def scale() -> Any:
     """B = 2 A, over 4 x 6 singles."""
     A = te.placeholder((4, 6), name="A")
     B = te.compute((4, 6), lambda i, j: A[i, j] * 2.0, name="B")
@@ -26,10 +29,10 @@ class OnGpu:
 
     shape = (4, 6)
 
-    def __dlpack_device__(self):
+    def __dlpack_device__(self) -> tuple[int, ...]:
         return (2, 0)
 
-    def __dlpack__(self, **_):
+    def __dlpack__(self, **_: Any) -> None:
         raise AssertionError("a device is asked for before memory is")
 
 
@@ -41,11 +44,11 @@ class WithCudaInterface:
     }  # fmt: skip
 
 
-def arrays():
+def arrays() -> tuple[np.ndarray[Any, Any], ...]:
     return np.ones((4, 6), np.float32), np.zeros((4, 6), np.float32)
 
 
-def readonly(array):
+def readonly(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     array.flags.writeable = False
     return array
 
@@ -81,14 +84,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_wrong_arguments_are_named(scale, what):
+def test_wrong_arguments_are_named(scale: Kernel, what: str) -> None:
     given, words = WRONG[what]
     with pytest.raises(ArgumentError) as raised:
         scale(*given)
     assert words in str(raised.value)
 
 
-def test_a_wrong_call_does_not_spoil_the_next(scale):
+def test_a_wrong_call_does_not_spoil_the_next(scale: Kernel) -> None:
     a, b = arrays()
     with pytest.raises(ArgumentError):
         scale(a, a)
@@ -96,7 +99,7 @@ def test_a_wrong_call_does_not_spoil_the_next(scale):
     assert (b == 2).all()
 
 
-def test_tensors_that_cannot_be_used(scale):
+def test_tensors_that_cannot_be_used(scale: Kernel) -> None:
     torch = pytest.importorskip("torch")
     a, b = (torch.from_numpy(x) for x in arrays())
     scale(a, b)
@@ -110,7 +113,7 @@ def test_tensors_that_cannot_be_used(scale):
         scale(a.to_sparse(), b)
 
 
-def test_one_symbol_has_one_value():
+def test_one_symbol_has_one_value() -> None:
     n = Var("n", "int32")
     A = te.placeholder((n,), name="A")
     B = te.placeholder((n,), name="B")
@@ -123,7 +126,7 @@ def test_one_symbol_has_one_value():
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 5), (5, 0), (2, 0, 3)])
-def test_arrays_of_nothing_work(shape):
+def test_arrays_of_nothing_work(shape: tuple[int, ...]) -> None:
     x = np.zeros(shape, np.float32)
     for function in (lambda x: x * 2 + 1, lambda x: tnp.sum(x), lambda x: tnp.softmax(x)):
         tl.jit(function)(x)
@@ -132,14 +135,14 @@ def test_arrays_of_nothing_work(shape):
     kernel(x, x.copy())
 
 
-def test_arguments_of_jitted_functions_on_other_devices():
+def test_arguments_of_jitted_functions_on_other_devices() -> None:
     with pytest.raises(ArgumentError, match="cuda"):
         tl.jit(lambda x: x + 1)(OnGpu())
     with pytest.raises(ArgumentError, match="cuda"):
         tl.jit(lambda x, y: x + y)(A, OnGpu())
 
 
-def test_targets_that_cannot_run_here():
+def test_targets_that_cannot_run_here() -> None:
     f = te.placeholder((4,), name="A")
     function = te.create_prim_func([f, te.compute((4,), lambda i: f[i], name="B")])
     other = "aarch64" if tl.Target.host().arch == "x86_64" else "x86_64"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ onnx = pytest.importorskip("onnx")
 parser = pytest.importorskip("onnx.parser")
 
 
-def model(body: str, opset: int = 17):
+def model(body: str, opset: int = 17) -> Any:
     return parser.parse_model(f'<ir_version: 8, opset_import: ["": {opset}]> {body}')
 
 
@@ -31,14 +33,14 @@ FILES = {
 
 
 @pytest.mark.parametrize("what", FILES)
-def test_files(what):
+def test_files(what: str) -> None:
     source, words = FILES[what]
     with pytest.raises(UserError) as raised:
         tileloom.onnx.load(source)
     assert words in str(raised.value)
 
 
-def test_the_node_of_an_unknown_op_is_named():
+def test_the_node_of_an_unknown_op_is_named() -> None:
     text = "f (float[2] x) => (float[2] y) { [strange] y = Frobnicate(x) }"
     with pytest.raises(UserError, match="strange"):
         tileloom.onnx.load(model(text))
@@ -56,14 +58,14 @@ FEEDS = {
 
 
 @pytest.mark.parametrize("what", FEEDS)
-def test_feeds(what):
+def test_feeds(what: str) -> None:
     feeds, words = FEEDS[what]
     with pytest.raises(UserError) as raised:
         tileloom.onnx.load(model(ADD)).run(None, feeds)
     assert words in str(raised.value)
 
 
-def test_no_elements_and_strided_arrays_work():
+def test_no_elements_and_strided_arrays_work() -> None:
     add = tileloom.onnx.load(model(ADD))
     nothing = np.zeros((2, 0), np.float32)
     assert add.run(None, {"a": nothing, "b": nothing})[0].shape == (2, 0)
@@ -71,7 +73,7 @@ def test_no_elements_and_strided_arrays_work():
     np.testing.assert_array_equal(add.run(None, {"a": wide, "b": ONE})[0], wide + 1)
 
 
-def test_wrong_outputs_and_dimensions():
+def test_wrong_outputs_and_dimensions() -> None:
     add = tileloom.onnx.load(model(ADD))
     with pytest.raises(UserError, match="'q'"):
         add.run(["q"], {"a": ONE, "b": ONE})

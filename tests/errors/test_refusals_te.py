@@ -17,7 +17,7 @@ K = te.reduce_axis((0, 8), name="k")
 I = Var("i")
 
 CASES: list[tuple[Callable[[], object], type[UserError], str]] = [
-    (lambda: te.placeholder((4,), align=3), UserError, r"unexpected arguments \['align'\]"),
+    (lambda: te.placeholder((4,), align=3), UserError, r"unexpected arguments \['align'\]"),  # type: ignore[arg-type]
     (lambda: te.compute((4, 8), lambda i: A[i, 0]), UserError, "over 2 .* got one of 1"),
     (lambda: te.compute((4,), lambda i, j: A[i, j]), UserError, "over 1 .* got one of 2"),
     (lambda: A(0), ShapeError, "'A' has 2 dimensions, indexed with 1"),

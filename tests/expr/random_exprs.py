@@ -7,7 +7,8 @@ seeds come from hypothesis.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tileloom.base.errors import UserError
 from tileloom.expr import (
@@ -46,7 +47,9 @@ COMPARISONS = (EQ, NE, LT, LE, GT, GE)
 class Generator:
     """Random integer expressions and conditions over some variables of one type."""
 
-    def __init__(self, seed: int, variables: Sequence[Var], numbers=(-9, 20)) -> None:
+    def __init__(
+        self, seed: int, variables: Sequence[Var], numbers: tuple[int, ...] = (-9, 20)
+    ) -> None:
         self.random = random.Random(seed)
         self.variables = variables
         self.dtype = variables[0].dtype
@@ -71,7 +74,7 @@ class Generator:
         args = self.condition(third), self.integer(third), self.integer(third)
         return Select(*args) if kind < 0.93 else Call(self.dtype, "tir.if_then_else", args)
 
-    def number(self, numbers=None) -> Expr:
+    def number(self, numbers: tuple[int, ...] | None = None) -> Expr:
         """A constant."""
         return IntImm(self.dtype, self.random.randint(*(numbers or self.numbers)))
 
@@ -90,13 +93,15 @@ class Generator:
         """An integer expression or a condition."""
         return self.integer(size) if self.random.random() < 0.6 else self.condition(size)
 
-    def environments(self, ranges, count: int) -> list[dict[Var, int]]:
+    def environments(
+        self, ranges: Mapping[Var, tuple[int, ...]], count: int
+    ) -> list[dict[Var, int]]:
         """Values of the variables, from inclusive ranges."""
         draw = self.random.randint
         return [{v: draw(*ranges[v]) for v in self.variables} for _ in range(count)]
 
 
-def value_or_none(expr: Expr, env: dict) -> int | None:
+def value_or_none(expr: Expr, env: dict[Any, Any]) -> Any:
     """The value, or None where it is undefined (division by zero)."""
     try:
         return evaluate(expr, env)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from tileloom.expr import (
     Cast,
     ConstIntBound,
     Div,
+    Expr,
     Let,
     Mod,
     ModularSet,
@@ -96,7 +99,7 @@ def tiled() -> Analyzer:
         (cast("int32", cast("int64", I) * 2 + 1), "i * 2 + 1"),
     ],
 )
-def test_simplify_in_ranges(expr, expected) -> None:
+def test_simplify_in_ranges(expr: Expr, expected: str) -> None:
     assert str(tiled().simplify(expr)) == expected
 
 
@@ -131,7 +134,7 @@ def test_simplify_in_ranges(expr, expected) -> None:
         (Select(P, const(1), const(1)), "1"),
     ],
 )
-def test_simplify_without_ranges(expr, expected) -> None:
+def test_simplify_without_ranges(expr: Expr, expected: str) -> None:
     assert str(simplify(expr)) == expected
 
 
@@ -279,7 +282,9 @@ def test_simplification_is_fast() -> None:
         (lambda i, n: Div(-i, const(3)), "i // 3 * -1", "T.truncdiv(i * -1, 3)"),
     ],
 )
-def test_divisions_that_drop_the_sign(make, from_zero, from_below) -> None:
+def test_divisions_that_drop_the_sign(
+    make: Callable[..., Any], from_zero: str, from_below: str
+) -> None:
     i, n = Var("i"), Var("n")
     for least, text in ((0, from_zero), (-1, from_below)):
         known = Analyzer()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from expr.random_exprs import Generator, value_or_none
-from tileloom.expr import Analyzer, Range, Var, const_int_bound, modular_set
+from tileloom.expr import Analyzer, Expr, Range, Var, const_int_bound, modular_set
 
 X, Y, Z = VARIABLES = [Var(name) for name in "xyz"]
 RANGES = {X: (0, 7), Y: (-5, 6), Z: (3, 18)}
@@ -19,7 +21,7 @@ def bound_analyzer() -> Analyzer:
     return Analyzer({v: Range(low, high - low + 1) for v, (low, high) in RANGES.items()})
 
 
-def check_same(expr, simple, environments) -> None:
+def check_same(expr: Expr, simple: Expr, environments: Sequence[dict[Var, int]]) -> None:
     for env in environments:
         expected = value_or_none(expr, env)
         if expected is not None:
@@ -28,7 +30,7 @@ def check_same(expr, simple, environments) -> None:
 
 @settings(max_examples=600)
 @given(SEEDS)
-def test_simplify_keeps_the_value(seed) -> None:
+def test_simplify_keeps_the_value(seed: int) -> None:
     generator = Generator(seed, VARIABLES)
     expr = generator.either()
     simple = Analyzer().simplify(expr)
@@ -38,7 +40,7 @@ def test_simplify_keeps_the_value(seed) -> None:
 
 @settings(max_examples=600)
 @given(SEEDS)
-def test_simplify_in_ranges_keeps_the_value(seed) -> None:
+def test_simplify_in_ranges_keeps_the_value(seed: int) -> None:
     generator = Generator(seed, VARIABLES)
     expr = generator.either()
     simple = bound_analyzer().simplify(expr)
@@ -48,7 +50,7 @@ def test_simplify_in_ranges_keeps_the_value(seed) -> None:
 
 @settings(max_examples=500)
 @given(SEEDS)
-def test_simplify_under_a_condition(seed) -> None:
+def test_simplify_under_a_condition(seed: int) -> None:
     generator = Generator(seed, VARIABLES)
     condition, expr = generator.condition(), generator.either()
     analyzer = Analyzer()
@@ -60,7 +62,7 @@ def test_simplify_under_a_condition(seed) -> None:
 
 @settings(max_examples=400)
 @given(SEEDS)
-def test_bounds_and_modular_sets_hold_the_value(seed) -> None:
+def test_bounds_and_modular_sets_hold_the_value(seed: int) -> None:
     generator = Generator(seed, VARIABLES)
     expr = generator.integer()
     analyzer = bound_analyzer()
@@ -75,13 +77,13 @@ def test_bounds_and_modular_sets_hold_the_value(seed) -> None:
 
 
 @pytest.mark.parametrize("kind", ["uint8", "int8", "uint32", "int16", "uint64"])
-def test_wrapping_types_keep_the_value(kind) -> None:
+def test_wrapping_types_keep_the_value(kind: str) -> None:
     variables = [Var(name, kind) for name in "xyz"]
     values = (-128, 127) if kind[0] == "i" else (0, 255)
 
     @settings(max_examples=150)
     @given(SEEDS)
-    def check(seed) -> None:
+    def check(seed: int) -> None:
         generator = Generator(seed, variables, values)
         expr = generator.either()
         simple = Analyzer().simplify(expr)

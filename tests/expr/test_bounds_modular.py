@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -39,13 +41,13 @@ CALLS = ["bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right"
 INTERVALS = [(-5, -3), (-4, 0), (-2, 2), (0, 0), (0, 3), (2, 5), (3, 3), (-1, 6)]
 
 
-def tight(values, bound) -> bool:
+def tight(values: Sequence[int], bound: ConstIntBound) -> bool:
     return min(values) == bound[0] and max(values) == bound[1]
 
 
 @pytest.mark.parametrize("kind", ["int32", "int8"])
 @pytest.mark.parametrize("op", OPERATORS, ids=lambda op: op.__name__)
-def test_operators(op, kind) -> None:
+def test_operators(op: Any, kind: str) -> None:
     x, y = Var("x", kind), Var("y", kind)
     inexact = 0
     for a, b in itertools.product(INTERVALS, INTERVALS):
@@ -66,7 +68,7 @@ def test_operators(op, kind) -> None:
 
 @pytest.mark.parametrize("kind", ["int32", "int8", "uint8"])
 @pytest.mark.parametrize("op", CALLS)
-def test_bit_operations(op, kind) -> None:
+def test_bit_operations(op: str, kind: str) -> None:
     x, y = Var("x", kind), Var("y", kind)
     expr = Call(kind, f"tir.{op}", (x, y))
     for a, b in itertools.product(INTERVALS, INTERVALS):
@@ -119,7 +121,7 @@ MODULAR = [
 
 
 @pytest.mark.parametrize(("build", "expected"), MODULAR)
-def test_modular_sets(build, expected) -> None:
+def test_modular_sets(build: Callable[..., Any], expected: ModularSet) -> None:
     x, y = Var("x"), Var("y")
     expr = build(x, y)
     assert modular_set(expr) == expected

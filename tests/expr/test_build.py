@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from tileloom.expr import (
     And,
     Call,
     Div,
+    Expr,
     FloorDiv,
     FloorMod,
     IntImm,
@@ -26,7 +28,7 @@ from tileloom.expr import (
 )
 from tileloom.expr.build import binary, bitwise, promote
 
-I = Var("i", "int32")
+I: Any = Var("i", "int32")
 B = Var("b", "bool")
 EFFECT = Call("int32", "tir.call_extern", (const(1),))
 CONDITION = Call("bool", "tir.call_extern", (const(1),))
@@ -35,7 +37,7 @@ ARITHMETIC = (Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod)
 
 @pytest.mark.parametrize("op", ARITHMETIC, ids=lambda op: op.__name__)
 @pytest.mark.parametrize("number", [-1, 0, 1, 2])
-def test_constant_operands_keep_the_value(op, number):
+def test_constant_operands_keep_the_value(op: Any, number: int) -> None:
     for a, b in [(I, const(number)), (const(number), I)]:
         divides = op not in (Add, Sub, Mul)
         for value in (-3, -1, 1, 2, *([] if divides else [0])):
@@ -69,7 +71,7 @@ def test_constant_operands_keep_the_value(op, number):
         (binary(Or, True, B), const(True)),
     ],
 )
-def test_units_and_zeros(built, folded):
+def test_units_and_zeros(built: Expr, folded: Expr) -> None:
     assert str(built) == str(folded)
     assert built.dtype == folded.dtype
 
@@ -88,11 +90,11 @@ def test_units_and_zeros(built, folded):
         (binary(Or, True, CONDITION), False),
     ],
 )
-def test_effects_are_kept(built, kept):
+def test_effects_are_kept(built: Expr, kept: bool) -> None:
     assert ("call_extern" in str(built)) is kept
 
 
-def test_unit_operands_of_effects():
+def test_unit_operands_of_effects() -> None:
     assert EFFECT + 0 is EFFECT
     assert EFFECT * 1 is EFFECT
     assert binary(And, True, CONDITION) is CONDITION
@@ -100,12 +102,12 @@ def test_unit_operands_of_effects():
 
 
 @pytest.mark.parametrize("op", [Div, Mod, FloorDiv, FloorMod], ids=lambda op: op.__name__)
-def test_division_of_constants_by_zero(op):
+def test_division_of_constants_by_zero(op: Any) -> None:
     with pytest.raises(UserError, match=r"division by zero in 3 .* 0"):
         binary(op, const(3), const(0))
 
 
-def test_constants_that_do_not_fit():
+def test_constants_that_do_not_fit() -> None:
     assert (const(2**31 - 1) + 1).dtype == "int64"
     assert (const(-(2**31)) + 0).dtype == "int32"
     assert (const(-(2**31)) - 1).value == -(2**31) - 1
@@ -131,12 +133,12 @@ def test_constants_that_do_not_fit():
         ("float16", "bfloat16", "float32"),
     ],
 )
-def test_promotion(a, b, kind):
+def test_promotion(a: str, b: str, kind: str) -> None:
     assert promote(Var("a", a).dtype, Var("b", b).dtype) == kind
     assert binary(Add, Var("a", a), Var("b", b)).dtype == kind
 
 
-def test_python_numbers_take_the_other_operand_s_type():
+def test_python_numbers_take_the_other_operand_s_type() -> None:
     byte, half = Var("x", "int8"), Var("h", "float16")
     assert (byte + 127).dtype == "int8"
     assert (127 + byte).dtype == "int8"
@@ -150,18 +152,20 @@ def test_python_numbers_take_the_other_operand_s_type():
 
 
 @pytest.mark.parametrize("op", ["and", "or", "xor"])
-def test_bitwise_operators_of_constants(op):
-    value = {"and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b}[op]
+def test_bitwise_operators_of_constants(op: str) -> None:
+    value: Any = {"and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b}[
+        op
+    ]
     for a, b in itertools.product([-4, 0, 3, 6], repeat=2):
         assert bitwise(f"tir.bitwise_{op}", const(a), const(b)).value == value(a, b)
     for a, b in itertools.product([False, True], repeat=2):
-        folded = bitwise(f"tir.bitwise_{op}", const(a), const(b))
+        folded: Any = bitwise(f"tir.bitwise_{op}", const(a), const(b))
         assert (folded.value, folded.dtype) == (value(a, b), "bool")
     with pytest.raises(DTypeError, match=f"bitwise_{op} needs integers, got float32"):
         bitwise(f"tir.bitwise_{op}", const(1.5), const(2))
 
 
-def test_shifts_of_constants():
+def test_shifts_of_constants() -> None:
     assert [(const(3) << count).value for count in (0, 2, 31, 32)] == [3, 12, -(2**31), 0]
     assert [(const(-3) >> count).value for count in (0, 1, 40)] == [-3, -2, -1]
     assert bitwise("tir.shift_left", const(3), const(-1)).value == 0
@@ -169,7 +173,7 @@ def test_shifts_of_constants():
     assert bitwise("tir.shift_right", const(3), const(-1)).value == 0
 
 
-def test_casts_of_constants():
+def test_casts_of_constants() -> None:
     assert cast("int8", const(200)).value == -56
     assert cast("float32", const(3)).value == 3.0
     assert cast("int32", I) is I
@@ -179,7 +183,7 @@ def test_casts_of_constants():
     assert not isinstance(cast("int32", const(1.5)), IntImm)
 
 
-def test_true_division_of_integers_is_refused():
+def test_true_division_of_integers_is_refused() -> None:
     with pytest.raises(DTypeError, match="'/' of integers"):
         I / 2
     assert (Var("x", "float32") / 2).dtype == "float32"

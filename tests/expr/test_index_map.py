@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -22,18 +24,18 @@ BIJECTIVE = [
 ]
 
 
-def points(shape):
+def points(shape: Sequence[int]) -> itertools.product[tuple[int, ...]]:
     return itertools.product(*map(range, shape))
 
 
-def values(index_map: IndexMap, point):
+def values(index_map: IndexMap, point: tuple[int, ...]) -> tuple[int, ...]:
     env = dict(zip(index_map.initial_indices, point))
     return tuple(evaluate(final, env) for final in index_map.final_indices)
 
 
 @pytest.mark.parametrize(("function", "shape"), BIJECTIVE)
-def test_inverse_undoes_the_map(function, shape) -> None:
-    index_map = IndexMap.from_func(function)
+def test_inverse_undoes_the_map(function: Callable[..., Any], shape: tuple[int, ...]) -> None:
+    index_map: Any = IndexMap.from_func(function)
     back = index_map.inverse(shape)
     new_shape = [int(extent) for extent in index_map.map_shape(shape)]
     for point in points(shape):
@@ -53,8 +55,10 @@ PADDED = [
 
 
 @pytest.mark.parametrize(("function", "shape"), PADDED)
-def test_padding_is_where_nothing_is_mapped(function, shape) -> None:
-    index_map = IndexMap.from_func(function)
+def test_padding_is_where_nothing_is_mapped(
+    function: Callable[..., Any], shape: tuple[int, ...]
+) -> None:
+    index_map: Any = IndexMap.from_func(function)
     with pytest.raises(UserError, match="not bijective"):
         index_map.inverse(shape)
     back, padding = index_map.non_surjective_inverse(shape)
@@ -76,8 +80,8 @@ GAPS = [
 
 
 @pytest.mark.parametrize(("function", "shape"), GAPS)
-def test_gaps_are_padding(function, shape) -> None:
-    index_map = IndexMap.from_func(function)
+def test_gaps_are_padding(function: Callable[..., Any], shape: tuple[int, ...]) -> None:
+    index_map: Any = IndexMap.from_func(function)
     back, padding = index_map.non_surjective_inverse(shape)
     image = {values(index_map, point): point for point in points(shape)}
     for point in points([int(extent) for extent in index_map.map_shape(shape)]):
@@ -95,7 +99,7 @@ def test_non_injective_maps_have_no_inverse() -> None:
 
 def test_ranges_and_indices() -> None:
     index_map = IndexMap.from_func(lambda i, j: [i // 4, intrin.min(j, 3)])
-    ranges = index_map.map_ranges([Range(8, 8), Range(0, 10)])
+    ranges: Any = index_map.map_ranges([Range(8, 8), Range(0, 10)])
     assert [(int(r.min), int(r.extent)) for r in ranges] == [(2, 2), (0, 4)]
     assert [str(e) for e in index_map.map_indices([9, Var("k")])] == ["2", "T.min(k, 3)"]
     analyzer = Analyzer()

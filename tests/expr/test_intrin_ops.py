@@ -10,6 +10,7 @@ import pytest
 from tileloom.base.errors import DTypeError, UnsupportedError, UserError
 from tileloom.expr import (
     Call,
+    Expr,
     FloatImm,
     IntImm,
     Ramp,
@@ -52,7 +53,7 @@ REFERENCE = {
 
 
 @pytest.mark.parametrize("name", UNARY)
-def test_unary_functions(name) -> None:
+def test_unary_functions(name: str) -> None:
     build = getattr(intrin, name)
     reference = REFERENCE.get(name) or getattr(math, name)
     expr = build(X)
@@ -94,7 +95,7 @@ def test_the_registry() -> None:
         (intrin.nan("float32"), math.nan),
     ],
 )
-def test_exact_folding(expr, expected) -> None:
+def test_exact_folding(expr: Expr, expected: float) -> None:
     assert isinstance(expr, FloatImm)
     assert math.copysign(1, expr.value) == math.copysign(1, expected) or math.isnan(expected)
     assert expr.value == expected or (math.isnan(expected) and math.isnan(expr.value))

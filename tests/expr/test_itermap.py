@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,8 @@ from hypothesis import strategies as st
 from tileloom.expr import (
     EQ,
     Analyzer,
+    Expr,
+    ExprLike,
     Range,
     SizeVar,
     Var,
@@ -32,11 +36,11 @@ I, J, K, L = VARIABLES = [Var(name) for name in "ijkl"]
 N = Var("n")
 
 
-def domains(*extents, start=0):
+def domains(*extents: int, start: int = 0) -> dict[Var, Range]:
     return {v: Range(start, e) for v, e in zip(VARIABLES, extents)}
 
 
-def environments(dom_map, predicate=True):
+def environments(dom_map: Any, predicate: ExprLike = True) -> Iterator[Any]:
     ranges = [range(int(r.min), int(r.min) + int(r.extent)) for r in (dom_map[v] for v in dom_map)]
     for values in itertools.product(*ranges):
         env = dict(zip(dom_map, values))
@@ -44,7 +48,13 @@ def environments(dom_map, predicate=True):
             yield env
 
 
-def check(result, indices, dom_map, predicate=True, level="surjective") -> None:
+def check(
+    result: Any,
+    indices: Sequence[Expr],
+    dom_map: Mapping[Var, Range],
+    predicate: ExprLike = True,
+    level: str = "surjective",
+) -> None:
     """The sums have the values of the indices, and the image is as claimed."""
     exprs = [normalize_iter_map_to_expr(total) for total in result.indices]
     image = []
@@ -138,7 +148,9 @@ ACCEPTED = [
 
 
 @pytest.mark.parametrize(("indices", "extents", "predicate", "level"), ACCEPTED)
-def test_affine_maps_are_found(indices, extents, predicate, level) -> None:
+def test_affine_maps_are_found(
+    indices: list[Expr], extents: tuple[int, ...], predicate: ExprLike, level: str
+) -> None:
     dom_map = domains(*extents)
     result = detect_iter_map(indices, dom_map, predicate, level)
     assert result, result.errors
@@ -183,7 +195,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("indices", "extents", "predicate", "level", "reason"), REFUSED)
-def test_other_maps_are_refused_with_a_reason(indices, extents, predicate, level, reason) -> None:
+def test_other_maps_are_refused_with_a_reason(
+    indices: list[Expr], extents: tuple[int, ...], predicate: ExprLike, level: str, reason: str
+) -> None:
     result = detect_iter_map(indices, domains(*extents), predicate, level)
     assert not result
     assert result.indices == ()
@@ -221,7 +235,7 @@ def test_int64_and_empty_domains() -> None:
     assert detect_iter_map([], {}).indices == ()
 
 
-def random_chain(pick: random.Random):
+def random_chain(pick: random.Random) -> Any:
     """Loops made by random splits and fusions, and the original variables in terms of them."""
     loops: list[tuple[Var, int]] = []
     values, extents = [], []
@@ -248,13 +262,13 @@ def random_chain(pick: random.Random):
             continue
         from tileloom.expr import substitute
 
-        values = [substitute(value, new) for value in values]
+        values = [substitute(value, new) for value in values]  # type: ignore[misc]
     return {v: Range(0, e) for v, e in loops}, values, extents
 
 
 @settings(max_examples=250)
 @given(st.integers(0, 1 << 40))
-def test_random_splits_and_fusions_stay_bijective(seed) -> None:
+def test_random_splits_and_fusions_stay_bijective(seed: int) -> None:
     dom_map, values, extents = random_chain(random.Random(seed))
     result = detect_iter_map(values, dom_map, True, "bijective")
     assert result, (values, dom_map, result.errors)
@@ -268,7 +282,7 @@ def test_random_splits_and_fusions_stay_bijective(seed) -> None:
             assert evaluate(expr, reached) == env[var]
 
 
-def random_indices(pick: random.Random):
+def random_indices(pick: random.Random) -> list[Expr]:
     indices = []
     for _ in range(pick.randint(1, 2)):
         total = const(0)
@@ -284,7 +298,7 @@ def random_indices(pick: random.Random):
     return indices
 
 
-def random_predicate(pick, index):
+def random_predicate(pick: random.Random, index: Expr) -> ExprLike:
     """Up to three bounds, from below or above, on variables, on sums and on an index."""
     bounded = [I * 4 + J, I * 2 + J, I * 6 + J * 2 + K, I, J, index]
     conditions = []
@@ -296,7 +310,7 @@ def random_predicate(pick, index):
 
 @settings(max_examples=500)
 @given(st.integers(0, 1 << 40))
-def test_what_is_accepted_is_true(seed) -> None:
+def test_what_is_accepted_is_true(seed: int) -> None:
     pick = random.Random(seed)
     dom_map = domains(*(pick.choice([1, 2, 3, 4, 5, 6, 8]) for _ in range(3)))
     indices = random_indices(pick)
@@ -309,7 +323,7 @@ def test_what_is_accepted_is_true(seed) -> None:
 
 @settings(max_examples=200)
 @given(st.integers(0, 1 << 40))
-def test_iter_map_simplify_keeps_the_values(seed) -> None:
+def test_iter_map_simplify_keeps_the_values(seed: int) -> None:
     pick = random.Random(seed)
     dom_map = domains(*(pick.choice([1, 2, 3, 4, 5, 6, 8]) for _ in range(3)))
     indices = random_indices(pick)
@@ -328,8 +342,13 @@ def test_iter_map_simplify_keeps_the_values(seed) -> None:
         ([I * 4 + J, K], (8, 4, 3), [J, K], [("i", 8, "j", 4), ("0", 1, "k", 3)]),
     ],
 )
-def test_subspace_divide(bindings, extents, inner, expected) -> None:
-    result = subspace_divide(bindings, domains(*extents), inner)
+def test_subspace_divide(
+    bindings: list[Expr],
+    extents: tuple[int, ...],
+    inner: list[Var],
+    expected: list[tuple[str, int, str, int]],
+) -> None:
+    result: Any = subspace_divide(bindings, domains(*extents), inner)
     assert result, result.errors
     got = [
         (str(d.outer), int(d.outer_extent), str(d.inner), int(d.inner_extent))
@@ -339,7 +358,7 @@ def test_subspace_divide(bindings, extents, inner, expected) -> None:
 
 
 def test_subspace_divide_of_predicates() -> None:
-    result = subspace_divide([I, J], domains(8, 4), [J], intrin.all(I < 7, J < 3))
+    result: Any = subspace_divide([I, J], domains(8, 4), [J], intrin.all(I < 7, J < 3))
     assert str(result.outer_predicate) == "i < 7"
     assert str(result.inner_predicate) == "j < 3"
     assert [int(d.outer_extent) for d in result.divisions] == [7, 1]
@@ -351,12 +370,12 @@ def test_subspace_divide_of_predicates() -> None:
 
 @settings(max_examples=200)
 @given(st.integers(0, 1 << 40))
-def test_divisions_recompose(seed) -> None:
+def test_divisions_recompose(seed: int) -> None:
     pick = random.Random(seed)
     dom_map, values, _ = random_chain(pick)
     loops = list(dom_map)
     inner = loops[pick.randint(0, len(loops)) :]
-    result = subspace_divide(values, dom_map, inner)
+    result: Any = subspace_divide(values, dom_map, inner)
     if not result:
         return
     for env in environments(dom_map):
@@ -374,7 +393,9 @@ def test_divisions_recompose(seed) -> None:
         (I * 3 + J, (4, 8), [J]),
     ],
 )
-def test_overlapping_digits_are_not_divided(binding, extents, inner) -> None:
+def test_overlapping_digits_are_not_divided(
+    binding: Expr, extents: tuple[int, ...], inner: list[Var]
+) -> None:
     found = subspace_divide([binding], domains(*extents), inner)
     assert not found
     assert "overlap" in found.errors[0]
@@ -389,23 +410,23 @@ def test_overlapping_digits_are_not_divided(binding, extents, inner) -> None:
         ((I * 6 + J) * 2 + K, intrin.all(I * 6 + J >= 6, I * 6 + J < 18), "i", "j * 2 + k"),
     ],
 )
-def test_rows_that_start_later(binding, start, outer, inner) -> None:
+def test_rows_that_start_later(binding: Expr, start: Expr, outer: str, inner: str) -> None:
     (part,) = subspace_divide([binding], domains(4, 6, 2), [J, K], start).divisions
     assert (str(part.outer), str(part.inner)) == (outer, inner)
 
 
 @settings(max_examples=400)
 @given(st.integers(0, 1 << 40))
-def test_divisions_are_rows(seed) -> None:
+def test_divisions_are_rows(seed: int) -> None:
     """Outer parts use no inner variable and the reverse; the inner parts stay within a row."""
     pick = random.Random(seed)
     dom_map = domains(*(pick.choice([1, 2, 3, 4, 5, 6, 8]) for _ in range(3)))
-    values = random_indices(pick)
+    values: Any = random_indices(pick)
     loops = list(dom_map)
     inner = loops[pick.randint(0, 3) :]
     bound, row = pick.randint(0, 9), pick.choice([1, 4])
     predicate = pick.choice([const(True), I * row + J >= bound * row, bound <= J, bound > K])
-    result = subspace_divide(values, dom_map, inner, predicate)
+    result: Any = subspace_divide(values, dom_map, inner, predicate)
     if not result:
         return
     for value, part in zip(values, result.divisions):
@@ -442,7 +463,7 @@ def test_variables_in_a_wider_type() -> None:
     ("start", "inner"),
     [(0, 'T.Cast("int64", j)'), (1, 'T.Cast("int64", j) - T.int64(1)')],
 )
-def test_a_wider_variable_from_its_start_on(start, inner) -> None:
+def test_a_wider_variable_from_its_start_on(start: int, inner: str) -> None:
     j = Var("j")
     wide = cast("int64", j)
     found = detect_iter_map([wide // 4, wide % 4], {j: Range(start, start + 8)})
@@ -473,7 +494,7 @@ def test_a_condition_on_what_stands_outside_is_one_bound_of_two() -> None:
 
 
 @pytest.mark.parametrize("level", ["bijective", "surjective"])
-def test_a_condition_that_leaves_one_digit_of_a_sum_cuts_no_iterator(level) -> None:
+def test_a_condition_that_leaves_one_digit_of_a_sum_cuts_no_iterator(level: str) -> None:
     """`j < 1` makes `j * 5 + i % 5` a split of `i`, which has other splits, too."""
     dom_map = domains(10, 4)
     predicate = intrin.all(J * 5 + I % 5 < 3, J < 1)

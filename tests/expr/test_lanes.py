@@ -20,7 +20,7 @@ def test_scalars_are_repeated() -> None:
 
 
 @pytest.mark.parametrize("lanes", [2, 4])
-@pytest.mark.parametrize("make", [lambda n: Broadcast(I, n), lambda n: Ramp(I, 1, n)])
+@pytest.mark.parametrize("make", [lambda n: Broadcast(I, n), lambda n: Ramp(I, 1, n)])  # type: ignore[arg-type]
 def test_lanes_are_not_repeated(lanes: int, make: object) -> None:
     narrow, wide = make(lanes), Broadcast(J, 8)  # type: ignore[operator]
     with pytest.raises(DTypeError, match=f"int32x{lanes} to 8 lanes"):
@@ -36,5 +36,5 @@ def test_lanes_are_not_repeated(lanes: int, make: object) -> None:
 @pytest.mark.parametrize("picks", [[4], [0, -1], [0, 3, 5], []])
 def test_positions_outside_of_what_is_shuffled(picks: list[int]) -> None:
     with pytest.raises(UserError, match="a shuffle of 4 elements has no positions"):
-        Shuffle([Ramp(I, 1, 2), Broadcast(J, 2)], picks)
-    assert Shuffle([Ramp(I, 1, 2), Broadcast(J, 2)], [3, 0, 0]).dtype == "int32x3"
+        Shuffle([Ramp(I, 1, 2), Broadcast(J, 2)], picks)  # type: ignore[arg-type]
+    assert Shuffle([Ramp(I, 1, 2), Broadcast(J, 2)], [3, 0, 0]).dtype == "int32x3"  # type: ignore[arg-type]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from tileloom.expr import (
     ConstIntBound,
     Div,
     Expr,
+    ExprLike,
     FloorDiv,
     Ramp,
     Range,
@@ -45,7 +48,7 @@ RULES = [
 class Point:
     """Facts at one point: every expression is bounded by its value."""
 
-    def __init__(self, env) -> None:
+    def __init__(self, env: Mapping[Var, int]) -> None:
         self.env = env
 
     def bound_of(self, expr: Expr) -> ConstIntBound:
@@ -53,7 +56,7 @@ class Point:
         return ConstIntBound(value, value)
 
 
-def same(a, b) -> bool:
+def same(a: int, b: int) -> bool:
     if isinstance(a, float) and isinstance(b, float):
         return (math.isnan(a) and math.isnan(b)) or (
             a == b and math.copysign(1, a) == math.copysign(1, b)
@@ -61,14 +64,14 @@ def same(a, b) -> bool:
     return a == b
 
 
-def instances(rule: Rule, kind: str):
+def instances(rule: Rule, kind: str) -> Iterator[tuple[Expr, dict[Any, Any]]]:
     """The pattern over constants and variables of a type, with the variables' values."""
     wilds = sorted(
         (v for v in free_vars(rule.pattern) if isinstance(v, Wild)), key=lambda v: v.serial
     )
     types = [kind if wild.dtype.is_int else str(wild.dtype) for wild in wilds]
     variables = {w: Var(w.name, t) for w, t in zip(wilds, types)}
-    for values in itertools.product(*(SAMPLES[t] for t in types)):
+    for values in itertools.product(*(SAMPLES[t] for t in types)):  # type: ignore[call-overload]
         parts, env = {}, {}
         for wild, t, value in zip(wilds, types, values):
             parts[wild] = const(value, t) if isinstance(wild, Constant) else variables[wild]
@@ -76,7 +79,7 @@ def instances(rule: Rule, kind: str):
         yield instance(rule.pattern, parts), env
 
 
-def instance(pattern: Expr, parts) -> Expr:
+def instance(pattern: Expr, parts: Any) -> Expr:
     """Substitution that takes the constants of the pattern along to the type."""
     return substitute(pattern, parts)
 
@@ -113,7 +116,7 @@ def test_rule(rule: Rule) -> None:
     ],
     ids=lambda rules: str(rules[0].pattern),
 )
-def test_a_wrong_rule_is_caught(wrong) -> None:
+def test_a_wrong_rule_is_caught(wrong: list[Rule]) -> None:
     with pytest.raises(AssertionError):
         for rule in wrong:
             test_rule(rule)
@@ -138,11 +141,11 @@ def test_dispatch_finds_the_rules_of_a_node() -> None:
 I, J = Var("i"), Var("j")
 
 
-def ramp(base, stride, lanes=4):
+def ramp(base: Any, stride: int, lanes: int = 4) -> Expr:
     return Ramp(base + I * 0 if isinstance(base, int) else base, const(stride), lanes)
 
 
-def splat(value, lanes=4):
+def splat(value: ExprLike, lanes: int = 4) -> Expr:
     return Broadcast(const(value) if isinstance(value, int) else value, lanes)
 
 
@@ -171,7 +174,7 @@ def splat(value, lanes=4):
         (ramp(I, 1).astype("int64"), 'T.Ramp(T.Cast("int64", i), T.int64(1), 4)'),
     ],
 )  # fmt: skip
-def test_vector_rules(expr, expected) -> None:
+def test_vector_rules(expr: Expr, expected: str) -> None:
     analyzer = Analyzer({I: Range(0, 8)})
     simple = analyzer.simplify(expr)
     assert str(simple) == expected

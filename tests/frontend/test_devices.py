@@ -27,7 +27,7 @@ def reference(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
 
 
 def test_jit(rng: np.random.Generator) -> None:
-    @tileloom.jit(**WHERE)
+    @tileloom.jit(**WHERE)  # type: ignore[untyped-decorator]
     def model(x: Any, w1: Any, b1: Any, w2: Any, b2: Any) -> Any:
         return tnp.softmax(tnp.maximum(x @ w1 + b1, 0.0) @ w2 + b2)
 

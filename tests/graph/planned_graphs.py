@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +57,7 @@ def linear(rows: int, depth: int, columns: int, kind: str = "float32") -> Case:
 def conv(shape: tuple[int, ...], weight: tuple[int, ...], kind: str = "float32",
          **attrs: object) -> Case:  # fmt: skip
     def build(x: Tensor) -> Tensor:
-        return ops.relu(ops.conv(x, weights(*weight, kind=kind), None, **attrs))  # type: ignore[arg-type]
+        return ops.relu(ops.conv(x, weights(*weight, kind=kind), None, **attrs))
 
     return of(build, shape, kind=kind)
 
@@ -72,7 +73,7 @@ def block(x: Tensor) -> Tensor:
     width = x.shape[-1]
     y = ops.layer_norm(x, weights(width), weights(width))
     q, k, v = (ops.matmul(y, weights(width, width)) for _ in range(3))
-    heads = [ops.transpose(ops.reshape(t, (*x.shape[:2], 4, width // 4)), (0, 2, 1, 3))
+    heads: list[Any] = [ops.transpose(ops.reshape(t, (*x.shape[:2], 4, width // 4)), (0, 2, 1, 3))
              for t in (q, k, v)]  # fmt: skip
     mixed = ops.transpose(ops.attention(*heads, causal=True), (0, 2, 1, 3))
     x = ops.add(x, ops.matmul(ops.reshape(mixed, x.shape), weights(width, width)))

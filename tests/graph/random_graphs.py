@@ -76,13 +76,13 @@ class Maker:
         """Kept from growing, where that would end in infinity; integers wrap."""
         return ops.tanh(x) if self.is_float else x
 
-    def make_unary(self, x: Tensor) -> Tensor:
+    def make_unary(self, x: Tensor) -> Any:
         name = self.random.choice(UNARY if self.is_float else INT_UNARY)
         if name in ("exp", "square"):
             x = self.small(x)
         return getattr(ops, name)(x)
 
-    def make_binary(self, x: Tensor) -> Tensor:
+    def make_binary(self, x: Tensor) -> Any:
         name = self.random.choice(BINARY)
         if self.random.random() < 0.25:
             return getattr(ops, name)(x, self.random.choice(self.scalars))
@@ -98,7 +98,7 @@ class Maker:
         name, keep = self.random.choice(names), self.random.random() < 0.5
         return self.small(getattr(ops, name)(x, tuple(sorted(axes)), keep))
 
-    def make_shape(self, x: Tensor) -> Tensor:
+    def make_shape(self, x: Tensor) -> Any:
         size = x.type.size
         choices: list[Any] = [lambda: ops.reshape(x, (size,))]
         if x.ndim > 1:
@@ -132,7 +132,7 @@ class Maker:
             return None
         axis = self.random.randrange(x.ndim)
         wide = ops.tanh(x)
-        return self.random.choice(
+        return self.random.choice(  # type: ignore[no-untyped-call]
             [lambda: ops.softmax(wide, axis), lambda: ops.layer_norm(ops.add(x, self.noise(x)))]
         )()
 

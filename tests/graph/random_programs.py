@@ -71,7 +71,7 @@ class Maker:
         self.program = Program(kind, dims, [])
         for _ in range(self.random.choice([1, 2, 2, 3])):
             rank = self.random.choice([1, 2, 2, 2, 3])
-            extents = [*dims, *dims, self.random.choice([1, 3, 8, 24])]
+            extents: list[Any] = [*dims, *dims, self.random.choice([1, 3, 8, 24])]
             self.program.inputs.append(tuple(self.random.choices(extents, k=rank)))
         if not any(isinstance(n, tl.Dim) for shape in self.program.inputs for n in shape):
             self.program.inputs[0] = (*self.program.inputs[0][1:], dims[0])

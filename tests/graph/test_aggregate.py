@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from graphlib import TopologicalSorter
 from itertools import groupby, pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +24,7 @@ Dag = list[list[int]]  # the nodes that each node reads
 
 
 @st.composite
-def dags(draw, most: int = 14) -> tuple[Dag, list[bool]]:
+def dags(draw: Any, most: int = 14) -> tuple[Dag, list[bool]]:
     size = draw(st.integers(1, most))
     reads = [
         draw(st.lists(st.integers(0, k - 1), max_size=3, unique=True)) if k else []
@@ -32,7 +33,7 @@ def dags(draw, most: int = 14) -> tuple[Dag, list[bool]]:
     return reads, draw(st.lists(st.booleans(), min_size=size, max_size=size))
 
 
-def found(reads: Dag, joins: list[bool], **more) -> list[tuple[int, ...]]:
+def found(reads: Dag, joins: list[bool], **more: Any) -> list[tuple[int, ...]]:
     return regions(range(len(reads)), reads.__getitem__, joins.__getitem__, **more)
 
 
@@ -56,7 +57,7 @@ def has_circle(edges: list[set[int]]) -> bool:
 
 @settings(max_examples=400)
 @given(dags())
-def test_clusters_leave_no_circle(case) -> None:
+def test_clusters_leave_no_circle(case: Any) -> None:
     reads, joins = case
     parts = found(reads, joins)
     assert sorted(node for part in parts for node in part) == [
@@ -67,7 +68,7 @@ def test_clusters_leave_no_circle(case) -> None:
 
 @settings(max_examples=400)
 @given(dags())
-def test_no_two_connected_clusters_could_be_one(case) -> None:
+def test_no_two_connected_clusters_could_be_one(case: Any) -> None:
     reads, joins = case
     parts = found(reads, joins)
     for a in parts:
@@ -79,13 +80,13 @@ def test_no_two_connected_clusters_could_be_one(case) -> None:
 
 @settings(max_examples=400)
 @given(dags())
-def test_the_first_cluster_is_the_greatest_convex_set_above_its_base(case) -> None:
+def test_the_first_cluster_is_the_greatest_convex_set_above_its_base(case: Any) -> None:
     """By brute force over all sets of nodes that the last node which may join depends on."""
     reads, joins = case
     base = max((k for k, own in enumerate(joins) if own), default=None)
     if base is None:
         return
-    above = [set() for _ in reads]
+    above: list[Any] = [set() for _ in reads]
     for k, sources in enumerate(reads):
         above[k] = {k}.union(*(above[s] for s in sources))
     may = [k for k in sorted(above[base]) if joins[k] and k != base]
@@ -101,7 +102,7 @@ def test_the_first_cluster_is_the_greatest_convex_set_above_its_base(case) -> No
 
 @settings(max_examples=200)
 @given(dags())
-def test_clusters_come_in_an_order_in_which_they_can_run(case) -> None:
+def test_clusters_come_in_an_order_in_which_they_can_run(case: Any) -> None:
     reads, joins = case
     parts = found(reads, joins)
     place = {node: k for k, part in enumerate(parts) for node in part}
@@ -114,7 +115,7 @@ def test_clusters_come_in_an_order_in_which_they_can_run(case) -> None:
 
 @settings(max_examples=200)
 @given(dags(), st.data())
-def test_a_pick_stays_with_its_producer(case, data) -> None:
+def test_a_pick_stays_with_its_producer(case: Any, data: st.DataObject) -> None:
     reads, joins = case
     wild = [len(r) == 1 and data.draw(st.booleans()) for r in reads]
     parts = found(reads, joins, picks=wild.__getitem__)
@@ -231,7 +232,7 @@ def tensor(*shape: int) -> Tensor:
     return Tensor(tensor_type(shape, "float32"), "x")
 
 
-def names(graph: Graph, **more) -> list[list[str]]:
+def names(graph: Graph, **more: Any) -> list[list[str]]:
     return [[node.op.name for node in part] for part in regions_of(graph, **more)]
 
 
@@ -265,7 +266,7 @@ def test_constants_connect_nothing() -> None:
 
 @settings(max_examples=300)
 @given(dags(most=10))
-def test_segments_are_fewest(case) -> None:
+def test_segments_are_fewest(case: Any) -> None:
     reads, native = case
     turns = segments(range(len(reads)), reads.__getitem__, native.__getitem__)
     order = [node for _, nodes in turns for node in nodes]

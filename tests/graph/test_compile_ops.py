@@ -23,7 +23,7 @@ BFLOAT16 = ml_dtypes.bfloat16
 Case = tuple[Callable[..., Any], Sequence[Array]]
 
 
-def random(*shape: int, kind: Any = "float32", low: float = -3, high: float = 3) -> Array:
+def random(*shape: int, kind: Any = "float32", low: float = -3, high: float = 3) -> Any:
     rng = np.random.default_rng(sum(shape) + 7 * len(shape))
     if np.dtype(kind) == bool:
         return np.asarray(rng.random(shape) < 0.5)
@@ -149,7 +149,7 @@ CASES: dict[str, list[Case]] = {
     "slice": [(lambda t, s=steps: ops.strided_slice(t, *s), [random(9, 11)]) for steps in
               [([1, 2], [8, 10], None, None), ([0, 10], [9, -12], None, [1, -1]),
                ([3], [3], None, None), ([-2], [100], [1], [3]), ([8, 0], [0, 11], None, [-2, 3])]],
-    "concat": [(lambda *t, a=axis: ops.concat(t, a), [random(*s) for s in shapes]) for axis, *shapes
+    "concat": [(lambda *t, a=axis: ops.concat(t, a), [random(*s) for s in shapes]) for axis, *shapes  # type: ignore[misc]
                in [(0, (3,), (5,)), (1, (2, 3), (2, 0), (2, 4)), (-1, (1, 1), (1, 33))]],
     "constant": [(lambda t: ops.add(t, ops.constant(random(5, 3))), [random(5, 3)]),
                  (lambda t: [t, ops.constant(np.float64(2)), ops.constant([1, 2])], [random(2)])],
@@ -225,7 +225,9 @@ OF_MACHINES = {"packed_matmul", "pack_panels"}
 
 def one_graph(cases: Sequence[Case]) -> tuple[Graph, list[Array]]:
     """The cases side by side in one graph, which is compiled once."""
-    inputs, arrays, outputs = [], [], []
+    inputs: list[Tensor] = []
+    arrays: list[Array] = []
+    outputs: list[Tensor] = []
     for build, given in cases:
         own = [Tensor(TensorType(a.shape, dtype(a.dtype)), f"x{len(inputs) + k}")
                for k, a in enumerate(given)]  # fmt: skip
@@ -237,7 +239,7 @@ def one_graph(cases: Sequence[Case]) -> tuple[Graph, list[Array]]:
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY.keys() - DYNAMIC - OF_MACHINES))
-def test_op(name) -> None:
+def test_op(name: Any) -> None:
     graph, arrays = one_graph(CASES[name])
     assert any(node.op.name == name for node in graph.nodes)
     wanted = run(graph, arrays)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,13 +41,13 @@ def check(graph: Graph, seed: int = 0) -> None:
 
 @settings(max_examples=40)
 @given(st.integers(0, 1 << 30), st.integers(1, 25), st.sampled_from(KINDS))
-def test_random_graphs(seed, steps, kind) -> None:
+def test_random_graphs(seed: int, steps: int, kind: Any) -> None:
     check(random_graph(seed, steps, kind), seed)
 
 
 @settings(max_examples=15)
 @given(st.integers(0, 1 << 30), st.integers(1, 15))
-def test_random_graphs_of_large_tensors(seed, steps) -> None:
+def test_random_graphs_of_large_tensors(seed: int, steps: int) -> None:
     check(random_graph(seed, steps, large=True), seed)
 
 
@@ -54,7 +55,7 @@ def test_random_graphs_of_large_tensors(seed, steps) -> None:
 @pytest.mark.parametrize("first", range(0, 1000, 100))
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("large", [False, True])
-def test_many_random_graphs(first, kind, large) -> None:
+def test_many_random_graphs(first: int, kind: Any, large: bool) -> None:
     for seed in range(first, first + 100):
         check(random_graph(seed, 5 + seed % 30, kind, large), seed)
 

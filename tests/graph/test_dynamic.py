@@ -110,7 +110,7 @@ def test_one_program_for_all_sizes(name: str) -> None:
     shape, build = CASES[name]
     space = Space()
     b, s = symbol(space, "b", 1, 1000, 8), symbol(space, "s", 1, 1000, 37)
-    family = compile_polymorphic(graph(shape, build, b, s))
+    family: Any = compile_polymorphic(graph(shape, build, b, s))
     for sizes in SIZES:
         named = dict(zip(("b", "s"), sizes, strict=True))
         assert family.holds(named), family.recipe.guards

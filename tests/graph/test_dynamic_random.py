@@ -27,7 +27,7 @@ class Tileloom:
 
 def compiled(program: Program, **where: Any) -> Any:
     xp = Tileloom()
-    functions = {
+    functions: dict[Any, Any] = {
         1: lambda x: program(xp, (x,)),
         2: lambda x, y: program(xp, (x, y)),
         3: lambda x, y, z: program(xp, (x, y, z)),

@@ -13,7 +13,7 @@ from tileloom.graph.nodes import Graph, Tensor, tensor_type
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64", "float16"])
-def test_results_are_numpys_to_the_last_bit(kind, rng):
+def test_results_are_numpys_to_the_last_bit(kind: str, rng: np.random.Generator) -> None:
     x, y, z = (Tensor(tensor_type((1000,), kind), name) for name in "xyz")
     graph = Graph([x, y, z], [ops.sub(ops.mul(x, y), ops.div(ops.sqrt(z), ops.add(x, z)))])
     given = [(rng.random(1000) + 0.5).astype(kind) for _ in range(3)]
@@ -22,7 +22,7 @@ def test_results_are_numpys_to_the_last_bit(kind, rng):
     assert np.array_equal(result, a * b - np.sqrt(c) / (a + c))
 
 
-def test_products_are_fused_with_sums_unless_told(rng):
+def test_products_are_fused_with_sums_unless_told(rng: np.random.Generator) -> None:
     """Both keys of the cache: with one rounding, and with two."""
     x, y, z = (Tensor(tensor_type((4096,), "float32"), name) for name in "xyz")
     graph = Graph([x, y, z], [ops.add(ops.mul(x, y), z)])
@@ -34,7 +34,7 @@ def test_products_are_fused_with_sums_unless_told(rng):
     assert np.abs(fused).max() < 1e-6
 
 
-def test_what_accumulates_is_not_marked():
+def test_what_accumulates_is_not_marked() -> None:
     x = Tensor(tensor_type((64, 48), "float32"), "x")
     y = Tensor(tensor_type((48, 32), "float32"), "y")
     graph = Graph([x, y], [ops.matmul(x, y), ops.sum(x, 1), ops.add(ops.mul(x, 2.0), 1.0)])

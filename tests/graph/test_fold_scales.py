@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ def graph_of(steps: Steps, kind: str = "float64", groups: int = 1) -> Graph:
     x, w = tensor("x", 2, 4, 6, 6, kind=kind), tensor("w", 8, 4 // groups, 3, 3, kind=kind)
     a, b = tensor("a", 8, 1, 1, kind=kind), tensor("b", 1, 8, 1, 1, kind=kind)
     y = ops.conv(x, w, groups=groups)
-    made = steps(y, a, b)
+    made: Any = steps(y, a, b)
     outputs = list(made) if isinstance(made, tuple) else [made]
     return Graph([x, w, a, b], outputs)
 

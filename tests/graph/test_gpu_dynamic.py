@@ -159,7 +159,7 @@ def test_the_assembler_takes_all_buckets(name: str, arch: str, tmp_path: Path) -
     else:
         x = Tensor(tensor_type((rows, columns), "float32"), "x")
         graph = Graph([x], [GRAPHS[name](x)])
-    program = compile_polymorphic(graph, f"cuda -arch={arch}", "emulator")
+    program: Any = compile_polymorphic(graph, f"cuda -arch={arch}", "emulator")
     assert not program.code.each_size
     for kernel in program.serialized.numbers:
         func = program.code.find(kernel, {}).func

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -26,17 +29,17 @@ from tileloom.tir import (
 )
 
 
-def tensor(name, shape=(64, 48), kind="float32"):
+def tensor(name: Any, shape: Any = (64, 48), kind: str = "float32") -> Any:
     return Tensor(tensor_type(shape, kind), name)
 
 
-def direct(graph, replaced):
+def direct(graph: Any, replaced: Any) -> Any:
     """Which outputs are written in place, and what the program still gives and takes."""
     program = plan_graph(graph, Target.host())
     return write_in_place(program, replaced), program
 
 
-def check(graph, replaced, rng, copies=0):
+def check(graph: Any, replaced: Any, rng: np.random.Generator, copies: int = 0) -> None:
     """Run in place; compare with the interpreter. So many outputs need a copy."""
     assert len(replaced) - len(direct(graph, replaced)[0]) == copies
     given = [np.asarray(rng.standard_normal(t.shape)).astype(t.dtype.numpy) for t in graph.inputs]
@@ -53,14 +56,14 @@ def check(graph, replaced, rng, copies=0):
             assert np.array_equal(array, kept[k])
 
 
-def test_a_formula_of_the_input(rng):
+def test_a_formula_of_the_input(rng: np.random.Generator) -> None:
     x, y = tensor("x"), tensor("y")
     check(Graph([x, y], [ops.add(x, y)]), {0: 0}, rng)
     check(Graph([x, y], [ops.sub(x, ops.mul(x, x))]), {0: 0}, rng)
     check(Graph([x], [ops.reshape(ops.exp(ops.reshape(x, (48, 64))), (64, 48))]), {0: 0}, rng)
 
 
-def test_the_kernel_has_one_parameter_for_both():
+def test_the_kernel_has_one_parameter_for_both() -> None:
     x, y = tensor("x"), tensor("y")
     done, program = direct(Graph([x, y], [ops.add(x, y)]), {0: 0})
     (segment,) = program.segments
@@ -73,7 +76,7 @@ def test_the_kernel_has_one_parameter_for_both():
     assert set(program.module.functions) == {call.kernel, segment.name}
 
 
-def test_an_input_that_is_not_read(rng):
+def test_an_input_that_is_not_read(rng: np.random.Generator) -> None:
     x, y = tensor("x", (48,)), tensor("y")
     graph = Graph([x, y], [ops.sum(y, 0)])
     check(graph, {0: 0}, rng)
@@ -81,14 +84,14 @@ def test_an_input_that_is_not_read(rng):
     assert program.segments[0].writes == (x,)
 
 
-def test_several_at_once(rng):
+def test_several_at_once(rng: np.random.Generator) -> None:
     p, m, g = tensor("p"), tensor("m"), tensor("g")
     new = ops.add(ops.mul(m, 0.9), g)
     check(Graph([p, m, g], [ops.sub(p, ops.mul(new, 0.1)), new]), {0: 0, 1: 1}, rng)
     check(Graph([p, m, g], [new, ops.sub(p, ops.mul(new, 0.1))]), {1: 0, 0: 1}, rng)
 
 
-def test_large_arrays_in_parallel(rng):
+def test_large_arrays_in_parallel(rng: np.random.Generator) -> None:
     shape = (1000, 1013)
     p, m, g = (tensor(name, shape) for name in "pmg")
     new = ops.add(ops.mul(m, 0.9), g)
@@ -96,7 +99,7 @@ def test_large_arrays_in_parallel(rng):
     check(graph, {0: 0, 1: 1}, rng)
 
 
-def test_updates_side_by_side(rng):
+def test_updates_side_by_side(rng: np.random.Generator) -> None:
     """In one kernel, whose parallel loop is shared out over them."""
     inputs, outputs = [], []
     for k, shape in enumerate([(300, 1000), (64,), (37, 11), (1000, 3)]):
@@ -108,7 +111,7 @@ def test_updates_side_by_side(rng):
     check(graph, replaced, rng)
 
 
-def test_two_that_need_each_other(rng):
+def test_two_that_need_each_other(rng: np.random.Generator) -> None:
     x, y = tensor("x"), tensor("y")
     graph = Graph([x, y], [ops.sub(x, y), ops.add(x, y)])
     program = plan_graph(graph, Target.host())
@@ -126,7 +129,7 @@ def test_two_that_need_each_other(rng):
         lambda x: ops.softmax(x, 0),
     ],
 )
-def test_where_more_of_the_input_is_read(make, rng):
+def test_where_more_of_the_input_is_read(make: Any, rng: np.random.Generator) -> None:
     x = tensor("x", (48, 48))
     graph = Graph([x], [make(x)])
     done, _ = direct(graph, {0: 0})
@@ -134,7 +137,7 @@ def test_where_more_of_the_input_is_read(make, rng):
 
 
 @pytest.mark.parametrize("shape", [(37,), (7, 11), (1,), (0,), (1, 1031), (64, 3, 37), (8, 1)])
-def test_rows_that_do_not_fill_registers(shape, rng):
+def test_rows_that_do_not_fill_registers(shape: tuple[int, ...], rng: np.random.Generator) -> None:
     """They end in a register that reaches back, over elements that have been written."""
     x, y, g = (tensor(name, shape) for name in "xyg")
     check(Graph([x], [ops.add(ops.mul(x, 2.0), 1.0)]), {0: 0}, rng)
@@ -147,12 +150,12 @@ def test_rows_that_do_not_fill_registers(shape, rng):
     check(graph, {0: 0}, rng, copies=1 - len(done))
 
 
-def test_an_output_that_is_the_old_value(rng):
+def test_an_output_that_is_the_old_value(rng: np.random.Generator) -> None:
     x = tensor("x")
     check(Graph([x], [ops.add(x, 1.0), x]), {0: 0}, rng, copies=1)
 
 
-def test_inputs_and_constants_are_copied(rng):
+def test_inputs_and_constants_are_copied(rng: np.random.Generator) -> None:
     x, y = tensor("x"), tensor("y")
     check(Graph([x, y], [y]), {0: 0}, rng, copies=1)
     check(Graph([x, y], [y, x]), {0: 0, 1: 1}, rng, copies=2)
@@ -167,11 +170,11 @@ HOST = Op(
 )  # fmt: skip
 
 
-def on_host(*tensors):
+def on_host(*tensors: Any) -> Any:
     return Node(HOST, tensors, {}, [tensors[0].type]).outputs[0]
 
 
-def test_a_step_on_the_host(rng):
+def test_a_step_on_the_host(rng: np.random.Generator) -> None:
     x, y = tensor("x"), tensor("y")
     check(Graph([x, y], [on_host(y)]), {0: 0}, rng, copies=1)
     # The host reads the input before the kernel writes it.
@@ -182,7 +185,7 @@ def test_a_step_on_the_host(rng):
     check(Graph([x], [new, on_host(x, new)]), {0: 0}, rng, copies=1)
 
 
-def test_results_that_others_read(rng):
+def test_results_that_others_read(rng: np.random.Generator) -> None:
     x, y = tensor("x", (48, 48)), tensor("y", (48, 48))
     new = ops.add(x, y)
     check(Graph([x, y], [new, ops.matmul(new, y)]), {0: 0}, rng)
@@ -190,7 +193,7 @@ def test_results_that_others_read(rng):
     check(Graph([x, y], [new, ops.reshape(new, (2304,))]), {0: 0}, rng)
 
 
-def test_both_are_kept_in_the_cache(rng, tmp_path):
+def test_both_are_kept_in_the_cache(rng: np.random.Generator, tmp_path: Path) -> None:
     from tileloom.base.settings import override
 
     x = tensor("x")
@@ -211,15 +214,15 @@ A, B, C = (make_buffer((8,), name=name) for name in "abc")
 I, J, R = Var("i"), Var("j"), Var("r")
 
 
-def loop(body, var=I, extent=8):
+def loop(body: Any, var: Any = I, extent: int = 8) -> Any:
     return For(var, IntImm("int32", 0), IntImm("int32", extent), "serial", body)
 
 
-def store(buffer, value, *indices):
-    return BufferStore(buffer, as_expr(value, "float32"), [as_expr(i) for i in indices])
+def store(buffer: Any, value: Any, *indices: Any) -> Any:
+    return BufferStore(buffer, as_expr(value, "float32"), tuple(as_expr(i) for i in indices))
 
 
-def load(*indices):
+def load(*indices: Any) -> Any:
     return BufferLoad(A, [as_expr(index) for index in indices])
 
 
@@ -248,16 +251,16 @@ def load(*indices):
         (store(A, load(0), 0), False),
     ],
 )
-def test_what_a_kernel_may_do(body, safe):
+def test_what_a_kernel_may_do(body: Any, safe: bool) -> None:
     assert is_safe(PrimFunc((), body), A, B) is safe
 
 
-def tailed(head, tail, start=3, width=5):
+def tailed(head: Any, tail: Any, start: int = 3, width: int = 5) -> Any:
     """A head of 4 elements, and a tail from `start` on."""
     return PrimFunc((), seq(loop(head, I, 4), loop(tail, J, width)))
 
 
-def test_tails_that_reach_back_are_masked():
+def test_tails_that_reach_back_are_masked() -> None:
     plain = tailed(store(B, load(I) * 2.0, I), store(B, load(J + 3) * 2.0, J + 3))
     assert not is_safe(plain, A, B)
     guarded = guard_tail(plain, B)
@@ -285,15 +288,15 @@ def test_tails_that_reach_back_are_masked():
         PrimFunc((), loop(tailed(store(B, load(I + R), I + R), store(B, load(J), J)).body, R, 1)),
     ],
 )
-def test_other_nests_are_not_taken_for_tails(func):
+def test_other_nests_are_not_taken_for_tails(func: Any) -> None:
     assert guard_tail(func, B) is None
 
 
-def test_nests_that_share_a_loop_do_not_wait_for_each_other():
+def test_nests_that_share_a_loop_do_not_wait_for_each_other() -> None:
     """What one reads must not be written by another."""
 
-    def kernel(apart):
-        parts = seq(loop(store(C, load(7 - I), I)), loop(store(B, BufferLoad(C, [I]), I)))
+    def kernel(apart: Any) -> Any:
+        parts: Any = seq(loop(store(C, load(7 - I), I)), loop(store(B, BufferLoad(C, [I]), I)))
         if not apart:
             return PrimFunc((), parts)
         condition = IfThenElse(J < 1, parts.seq[0], parts.seq[1])
@@ -303,6 +306,6 @@ def test_nests_that_share_a_loop_do_not_wait_for_each_other():
     assert not is_safe(kernel(True), A, B)
 
 
-def test_buffers_of_other_shapes_are_not_the_same():
+def test_buffers_of_other_shapes_are_not_the_same() -> None:
     other = make_buffer((2, 4), name="b")
     assert not is_safe(PrimFunc((), loop(store(C, load(I), I))), A, other)

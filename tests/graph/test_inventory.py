@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ ALL = [
 
 
 @pytest.mark.parametrize(("source", "name", "here"), ALL, ids=lambda value: str(value))
-def test_is_an_op(source, name, here) -> None:
+def test_is_an_op(source: Any, name: Any, here: Any) -> None:
     assert here in ops.__all__ and callable(getattr(ops, here)), name
     assert inventory.describe(here).rpartition("| ")[2], f"{here} has no documentation"
 
@@ -53,7 +54,7 @@ def test_page() -> None:
     assert PAGE.read_text() == inventory.page(), "python -m tileloom.graph.inventory > the page"
 
 
-def test_addmm_and_float_status(rng) -> None:
+def test_addmm_and_float_status(rng: np.random.Generator) -> None:
     x, a, b = (rng.standard_normal(s) for s in ((5,), (3, 4), (4, 5)))
     found = check(lambda *t: ops.addmm(*t, 2.0, 0.5), x, a, b)
     np.testing.assert_allclose(found, 0.5 * x + 2 * (a @ b))

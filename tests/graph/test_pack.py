@@ -117,6 +117,7 @@ def test_a_cached_program_packs_its_weights_again(batch: tuple[int, ...], tmp_pa
 
 def test_strips_of_the_left_operand_are_converted_once() -> None:
     graph, *_ = product((24, 1000), (1000, 256), "float16")
+    kernel: Any
     (kernel,) = plan_graph(graph, Target.host()).planned.values()
     copies = [buffer for buffer in kernel.func.body.block.alloc_buffers if "wide" in buffer.name]
     assert [(str(copy.dtype), int(copy.shape[0])) for copy in copies] == [("float32", 24)]

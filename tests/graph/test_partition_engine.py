@@ -71,7 +71,7 @@ def closure(groups: NodeGroups) -> dict[NodeGroup, set[NodeGroup]]:
 
 
 @given(st.integers(0, 1 << 30), st.integers(1, 30))
-def test_dependences_are_kept_up_to_date(seed, steps) -> None:
+def test_dependences_are_kept_up_to_date(seed: int, steps: int) -> None:
     fuser = Fuser(optimize(expand(random_graph(seed, steps))), DeviceCosts())
     run(fuser)
     needs = closure(fuser.groups)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -69,7 +70,7 @@ def norms(x: Tensor, new: Case) -> dict[str, Callable[[], Tensor]]:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("kind", sampled(["float32", "float16", "bfloat16"], 3))
-def test_normalisations_take_one_kernel(shape, kind) -> None:
+def test_normalisations_take_one_kernel(shape: Any, kind: Any) -> None:
     for name in norms(Case()(*shape), Case()):
         new = Case(kind)
         graph, program = new.program(norms(new(*shape), new)[name]())
@@ -80,14 +81,14 @@ def test_normalisations_take_one_kernel(shape, kind) -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES[1:5], ids=str)
-def test_normalisations_are_right(shape) -> None:
+def test_normalisations_are_right(shape: Any) -> None:
     new = Case()
     outputs = [make() for make in norms(ops.add(new(*shape), weights(*shape)), new).values()]
     check(Graph(new.inputs, outputs))
 
 
 @pytest.mark.parametrize("kind", ["float16", "float32"])
-def test_normalisations_of_each_type_are_right(kind) -> None:
+def test_normalisations_of_each_type_are_right(kind: str) -> None:
     for name in norms(Case()(3, 6, 35), Case()):
         new = Case(kind)
         outputs = [norms(new(3, 6, 35), new)[name]()]
@@ -142,7 +143,7 @@ STITCHES = [softmax_dropout, dropout_residual_norm, dropout_gradient, clipped_ad
 
 @pytest.mark.parametrize("make", STITCHES, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("shape", [(2, 3, 16, 32), (3, 1, 5, 7), (1, 2, 33, 129), (4, 6, 64, 64)])
-def test_stitches_take_one_kernel(make, shape) -> None:
+def test_stitches_take_one_kernel(make: Any, shape: tuple[int, ...]) -> None:
     new = Case()
     graph, program = new.program(*make(new, shape))
     assert program.kernel_count == 1, program.groups.refusals
@@ -179,7 +180,7 @@ def test_products_with_epilogues_take_one_kernel_each() -> None:
 
 @pytest.mark.parametrize("width", [16, 48, 20, 7])
 @pytest.mark.parametrize("depth", [8, 1100])
-def test_permuted_results_of_products(width, depth) -> None:
+def test_permuted_results_of_products(width: int, depth: int) -> None:
     """Also where sums wait between blocks of the depth, and where rows are cut unevenly."""
     new = Case()
     x, w = new(2, 13, depth), ops.mul(weights(depth, 3 * width), depth**-0.5)
@@ -199,13 +200,13 @@ def test_channels_of_convolutions_are_shuffled_in_place() -> None:
 
 
 def test_through_the_public_jit() -> None:
-    def normalised(x, scale, bias):
+    def normalised(x: Any, scale: Any, bias: Any) -> Any:
         mean = tnp.mean(x, axis=-1, keepdims=True)
         centred = x - mean
         var = tnp.mean(centred * centred, axis=-1, keepdims=True)
         return centred / tnp.sqrt(var + 1e-5) * scale + bias
 
-    def softmax(x):
+    def softmax(x: Any) -> Any:
         weights_ = tnp.exp(x - tnp.max(x, axis=-1, keepdims=True))
         return weights_ / tnp.sum(weights_, axis=-1, keepdims=True)
 
@@ -234,7 +235,7 @@ TURNED = {
 
 
 @pytest.mark.parametrize("name", list(TURNED))
-def test_results_are_stored_in_another_order(name) -> None:
+def test_results_are_stored_in_another_order(name: Any) -> None:
     new = Case()
     x = new(2, 12, 128)
     graph, program = new.program(TURNED[name](x), ops.exp(x))

@@ -94,7 +94,7 @@ def connected(program: Program) -> None:
 
 
 @given(st.integers(0, 1 << 30), st.integers(1, 12), st.booleans())
-def test_random_programs_are_connected(seed, steps, with_host) -> None:
+def test_random_programs_are_connected(seed: int, steps: int, with_host: bool) -> None:
     graph = random_graph(seed, steps)
     if with_host:
         outputs = [ops.cumsum(t, 0) if t.ndim else t for t in graph.outputs]

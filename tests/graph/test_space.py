@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -104,7 +105,8 @@ def test_facts_about_quotients_bound_the_dividend(factor: int, by: int) -> None:
 def test_a_fact_bounds_its_multiples(scale: int, offset: int) -> None:
     """Of b + s >= 9: what that makes of scale * (b + s) + offset, whole numbers only."""
     space, b, s = made()
-    fact, number = 2 * b + 2 * s - 18, scale * (b + s) + offset
+    fact: Any = 2 * b + 2 * s - 18
+    number = scale * (b + s) + offset
     left = [at for at in SIZES if value_of(fact, at) >= 0]
     with space.assuming(fact):
         found = values(number, left)
@@ -117,7 +119,7 @@ def test_a_way_that_holds_is_right(limit: int) -> None:
     tests = [b - 3, s - 2 * b, s - 5]
 
     def make() -> tuple[bool, ...]:
-        return tuple(space.decide(test) for test in tests)  # type: ignore[arg-type]
+        return tuple(space.decide(test) for test in tests)
 
     found = space.variants(make, limit)
     assert len(found) <= max(limit, 1)
@@ -143,7 +145,7 @@ def test_what_is_decided_by_the_hint_becomes_a_guard() -> None:
 
 def test_what_becomes_a_guard_inside_stays() -> None:
     space, b, s = made()
-    with space.assuming(b - 4):
+    with space.assuming(b - 4):  # type: ignore[arg-type]
         assert not space.decide(s - 6)
     assert space.between(b) == (1, 6) and space.between(s) == (2, 5)
 
@@ -151,7 +153,7 @@ def test_what_becomes_a_guard_inside_stays() -> None:
 def test_fixed_sizes_are_the_same_as_their_values() -> None:
     space, b, s = made()
     assert not space.same(b, 3) and space.same(b, b) and not space.same(b, s)
-    assert space.fix(b) == 3  # type: ignore[arg-type]
+    assert space.fix(b) == 3
     assert space.between(b) == (3, 3)
     assert space.same(b, 3) and space.same(b + 2, 5) and not space.same(b, 4)
     assert not space.same(s, 5) and not space.same(b + s, 8)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from tileloom.graph.run import run
 from tileloom.graph.split_windows import split_windows
 
 
-def split(build, *arrays):
+def split(build: Any, *arrays: Any) -> Any:
     """The graph taken apart, after checking its references against those of the whole one."""
     graph = graph_of(build, *arrays)
     apart = split_windows(graph)
@@ -23,7 +25,7 @@ def split(build, *arrays):
     return apart
 
 
-def names(graph, name):
+def names(graph: Any, name: Any) -> Any:
     return [node for node in graph.nodes if node.op.name == name]
 
 
@@ -39,14 +41,20 @@ def names(graph, name):
         ((1, 1, 6, 5, 7), (4, 4, 4), (1, 2, 1)),
     ],
 )
-def test_pooling(pool, shape, kernel, rest, rng) -> None:
+def test_pooling(
+    pool: Any,
+    shape: tuple[int, ...],
+    kernel: tuple[int, ...],
+    rest: tuple[Any, ...],
+    rng: np.random.Generator,
+) -> None:
     x = rng.integers(-9, 10, shape).astype("float32")
     apart = split(lambda a: pool(a, kernel, *rest), x)
     assert all(min(node.attrs["kernel"]) == 1 for node in apart.nodes) and len(apart.nodes) > 1
     assert split_windows(apart) is apart
 
 
-def test_nan_wins_a_maximum_in_parts_too(rng) -> None:
+def test_nan_wins_a_maximum_in_parts_too(rng: np.random.Generator) -> None:
     x = rng.random((1, 2, 9, 9)).astype("float32")
     x[0, 0, 4, 4] = np.nan
     graph = graph_of(lambda a: ops.max_pool(a, (5, 5), 1, 2), x)
@@ -66,7 +74,9 @@ def test_nan_wins_a_maximum_in_parts_too(rng) -> None:
         ((1, 32, 3, 4), (4, 32, 3, 2), ()),
     ],
 )
-def test_convolutions(shape, weight, rest, rng) -> None:
+def test_convolutions(
+    shape: tuple[int, ...], weight: tuple[int, ...], rest: tuple[Any, ...], rng: np.random.Generator
+) -> None:
     arrays = [rng.integers(-4, 5, s).astype("float32") for s in (shape, weight)]
     apart = split(lambda a, b: ops.conv(a, b, None, *rest), *arrays)
     (conv,) = names(apart, "conv")
@@ -74,14 +84,14 @@ def test_convolutions(shape, weight, rest, rng) -> None:
     assert split_windows(apart) is apart
 
 
-def test_a_convolution_in_parts_as_machine_code(rng) -> None:
+def test_a_convolution_in_parts_as_machine_code(rng: np.random.Generator) -> None:
     x = rng.standard_normal((2, 16, 6, 7, 5)).astype("float32")
     w = rng.standard_normal((6, 16, 3, 3, 3)).astype("float32")
     graph = graph_of(lambda a, b: ops.relu(ops.conv(a, b, pads=1)), x, w)
     (found,) = driver.compile_graph(graph)(x, w)
     (want,) = run(graph, [x, w])
     np.testing.assert_allclose(found, want, atol=2e-4)
-    steps = {}
+    steps: dict[Any, Any] = {}
     driver.plan_graph(graph, Target.host(), watch=steps.setdefault)
     assert "windows split" in steps
 
@@ -98,7 +108,7 @@ def test_a_convolution_in_parts_as_machine_code(rng) -> None:
         (lambda a, b: ops.conv(a, b), [(1, 64, 7, 6), (8, 64, 1, 3)], "float32"),  # no first tap
     ],
 )
-def test_what_is_left_alone(build, shapes, kind) -> None:
+def test_what_is_left_alone(build: Any, shapes: list[tuple[int, ...]], kind: str) -> None:
     kind = __import__("ml_dtypes").bfloat16 if kind == "bfloat16" else kind
     graph = graph_of(build, *(np.zeros(shape, kind) for shape in shapes))
     assert split_windows(graph) is graph

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from tileloom.base import Target
+from tileloom.base import Target, dtype
 from tileloom.base.polynomial import value_of
 from tileloom.driver import plan_graph
 from tileloom.expr import IntImm, Var
 from tileloom.graph import ops
-from tileloom.graph.nodes import Graph, Tensor, TensorType, dtype
+from tileloom.graph.nodes import Graph, Tensor, TensorType
 from tileloom.graph.space import Space
 from tileloom.graph.symbols import (
     at_least,
@@ -214,7 +214,7 @@ def test_what_a_quotient_says_of_its_dividend(space: Space) -> None:
         assert at_least(batch * length, 255) is None
 
 
-OPERATORS = {
+OPERATORS: dict[str, Any] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv,
     "%": operator.mod, "divmod": divmod, "max": larger, "min": smaller,
 }  # fmt: skip
@@ -241,6 +241,8 @@ def test_what_is_no_number_is_not_compared(space: Space) -> None:
     b, _ = sizes(space)
     assert b != "b"
     for compare in (operator.lt, operator.le, operator.gt, operator.ge):
+        x: Any
+        y: Any
         for x, y in ((b, "b"), ("b", b), (b, None)):
             with pytest.raises(TypeError):
                 compare(x, y)

@@ -29,7 +29,7 @@ def vector_product(
         given = [vector.swapaxes(-1, -2).copy(), matrix if turned else across]
     else:
         given = [across if turned else matrix, vector]
-    tensors = [
+    tensors: list[Any] = [
         Tensor(tensor_type(a.shape, str(a.dtype)), n) for a, n in zip(given, "ab", strict=True)
     ]
     name = "transpose_b" if row else "transpose_a"

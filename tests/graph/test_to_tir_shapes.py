@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,7 +48,7 @@ def places(layout: tuple[tuple[tuple[int, int], ...], ...]) -> list[int]:
 
 
 @given(shapes, st.randoms(use_true_random=False))
-def test_layouts_follow_reshapes_and_transposes(shape, random) -> None:
+def test_layouts_follow_reshapes_and_transposes(shape: Any, random: Random) -> None:
     """Against NumPy, as long as they can be followed at all."""
     x = tensor(*shape)
     where = np.arange(size_of(shape)).reshape(shape)
@@ -79,7 +81,7 @@ def test_layouts_follow_reshapes_and_transposes(shape, random) -> None:
 
 
 @given(shapes, st.sets(st.integers(0, 3)))
-def test_lattices_are_equal_where_axes_are(shape, axes) -> None:
+def test_lattices_are_equal_where_axes_are(shape: Any, axes: Any) -> None:
     """Cutting dimensions into smaller ones changes nothing."""
     axes = {axis for axis in axes if axis < len(shape)}
     finer: list[int] = []
@@ -123,7 +125,7 @@ def test_what_is_kept_is_read_where_it_is_made() -> None:
 @pytest.mark.parametrize(
     ("costly", "fits"), [(ops.exp, False), (ops.neg, True)], ids=["exp", "neg"]
 )
-def test_costly_formulas_are_not_repeated(costly, fits) -> None:
+def test_costly_formulas_are_not_repeated(costly: Any, fits: bool) -> None:
     """For each row, that is; along the innermost axis they are computed once for all of it."""
     column, row = costly(tensor(64, 1)), costly(tensor(1, 32))
     x = tensor(64, 32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def row_sum(threads: int, rows: int = 3, columns: int = 0, ty: int = 1) -> PrimF
     steps = -(-m // threads)
 
     @T.prim_func
-    def func(A: T.Buffer((n, m), "float32"), B: T.Buffer((n,), "float32")):
+    def func(A: T.Buffer((n, m), "float32"), B: T.Buffer((n,), "float32")) -> None:
         for io in T.thread_binding(rows, thread="blockIdx.x"):
             for ii in T.thread_binding(ty, thread="threadIdx.y"):
                 for ko in range(steps):
@@ -66,7 +67,7 @@ def softmax(rows: int, columns: int, threads: int) -> PrimFunc:
     n, m = rows, columns
 
     @T.prim_func
-    def func(A: T.Buffer((n, m), "float32"), B: T.Buffer((n, m), "float32")):
+    def func(A: T.Buffer((n, m), "float32"), B: T.Buffer((n, m), "float32")) -> None:
         top = T.alloc_buffer((n,), "float32", scope="shared")
         total = T.alloc_buffer((n,), "float32", scope="shared")
         for i in T.thread_binding(n, thread="blockIdx.x"):
@@ -109,7 +110,7 @@ def tiled_matmul(
     n: int = 16,
     tile: int = 8,
     step: int = 4,
-    annotations: dict | None = None,
+    annotations: dict[str, Any] | None = None,
     scope: str = "shared",
 ) -> PrimFunc:
     """C = A @ B, tiles of A and B in shared memory, C in registers; tile x tile / 2 threads."""
@@ -121,7 +122,7 @@ def tiled_matmul(
         A: T.Buffer((n, n), "float32"),
         B: T.Buffer((n, n), "float32"),
         C: T.Buffer((n, n), "float32"),
-    ):
+    ) -> None:
         A_shared = T.alloc_buffer((n, n), "float32", scope=scope)
         B_shared = T.alloc_buffer((n, n), "float32", scope=scope)
         C_local = T.alloc_buffer((n, n), "float32", scope="local")
@@ -182,16 +183,18 @@ def tiled_matmul(
     return func
 
 
-def calls(func, name: str) -> int:
+def calls(func: PrimFunc, name: str) -> int:
     """How many statements call an operation."""
     return str(func).count(f"{name}")
 
 
-def syncs(func) -> int:
+def syncs(func: PrimFunc) -> int:
     return sum(map(is_sync, pre_order(func.body)))
 
 
-def product(A, B, C):
+def product(
+    A: np.ndarray[Any, Any], B: np.ndarray[Any, Any], C: np.ndarray[Any, Any]
+) -> list[np.ndarray[Any, Any]]:
     return [A @ B]
 
 
@@ -199,7 +202,7 @@ def virtual_program(kind: str) -> PrimFunc:
     """Neighbours' values of eight threads, for two virtual threads that differ in one step."""
 
     @T.prim_func
-    def func(A: T.Buffer((4, 2, 8), "float32"), B: T.Buffer((4, 2, 8), "float32")):
+    def func(A: T.Buffer((4, 2, 8), "float32"), B: T.Buffer((4, 2, 8), "float32")) -> None:
         with T.block("root"):
             for b in T.thread_binding(4, thread="blockIdx.x"):
                 for v in T.thread_binding(2, thread=kind):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
 from tileloom.lower.pipeline import GPU_PIPELINE, PIPELINE, name_of
 from tileloom.script import from_source, show
@@ -28,6 +29,6 @@ def _body(func: object) -> str:
 
 def check_text(step: str, before: str, after: str) -> None:
     """Run one pass over a body; hold the result against a text."""
-    func = from_source(_HEAD + textwrap.indent(before.strip(), "    ") + "\n")
+    func: Any = from_source(_HEAD + textwrap.indent(before.strip(), "    ") + "\n")
     found = _body(_PASSES[step](func))
     assert found == (_body(func) if after is SAME else after.strip("\n"))

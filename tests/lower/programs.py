@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,9 @@ def nest(body: Stmt, *loops: tuple[Var, object] | tuple[Var, object, str]) -> St
     return body
 
 
-def function(body: Stmt, *buffers: Buffer, alloc: Sequence[Buffer] = (), root: bool = True):
+def function(
+    body: Stmt, *buffers: Buffer, alloc: Sequence[Buffer] = (), root: bool = True
+) -> PrimFunc:
     """A function of these buffers."""
     params = [Var(f"{buffer.name}_handle", "handle") for buffer in buffers]
     if root:
@@ -95,7 +98,12 @@ def tiled_matmul(
     ti, tj, tk = tile
     io, jo, ko = Var("io"), Var("jo"), Var("ko")
 
-    def spatial(name: str, target: Buffer, value: Callable[[Expr, Expr], Expr], spec) -> Stmt:
+    def spatial(
+        name: str,
+        target: Buffer,
+        value: Callable[[Expr, Expr], Expr],
+        spec: tuple[tuple[Var, int, int], tuple[Var, int, int], str],
+    ) -> Stmt:
         (o0, t0, e0), (o1, t1, e1), kind = spec
         v0, v1, x0, x1 = axis(e0, "v0"), axis(e1, "v1"), Var("x0"), Var("x1")
         at = (v0.var, v1.var)
@@ -156,10 +164,11 @@ def outputs(func: PrimFunc, args: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [copy.reshape(array.shape) for copy, array in zip(copies, args, strict=True)]
 
 
-def check(func: PrimFunc, seed: int = 0, tolerance: float = 1e-5) -> PrimFunc:
+def check(func: Any, seed: int = 0, tolerance: float = 1e-5) -> Any:
     """The flat form; every pass on the way has kept the results, or its name is told."""
     args = arrays(func, seed)
     expected = outputs(func, args)
+    stage: Any
     last, stage = func, "blocks"
     for step in PIPELINE:
         new = step(last)

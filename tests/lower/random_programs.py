@@ -78,7 +78,7 @@ class Maker:
     def block(self, loops: list[tuple[Var, int]], depth: int) -> Stmt:
         return seq(*(self.stmt(loops, depth) for _ in range(self.number(1, 2))))
 
-    def stmt(self, loops: list[tuple[Var, int]], depth: int) -> Stmt:
+    def stmt(self, loops: list[tuple[Var, int]], depth: int) -> Any:
         if depth == 0:
             return self.store(loops)
         kinds = ["for", "if", "let", "store", "local", "attr", "while", "sum"]
@@ -147,15 +147,15 @@ class Maker:
 
     def store(self, loops: list[tuple[Var, int]], extra: Expr | None = None) -> Stmt:
         """A store into a new output, one element for each iteration of the loops around."""
-        order = self.random.sample(loops, len(loops))
+        order: Any = self.random.sample(loops, len(loops))
         shape = [max(end, 1) + 3 for _, end in order] or [1]
         buffer = make_buffer(shape, "int32", f"O{len(self.outputs)}")
         self.outputs.append(buffer)
         value = self.value(loops, 3)
         if extra is not None:
             value = binary(Add, value, extra)
-        offset = const(3, self.index_type)
-        return BufferStore(buffer, value, [var + offset for var, _ in order] or (const(0),))
+        offset: Any = const(3, self.index_type)
+        return BufferStore(buffer, value, tuple(var + offset for var, _ in order) or (const(0),))
 
     # ------------------------------------------------------------------ expressions
 
@@ -241,7 +241,7 @@ def stencil_program(random: Random) -> PrimFunc:
     block = Block(
         (v0, v1), points((A, at)), points((B, at)), "make", BufferStore(B, A[at] * 2 + v0.var, at)
     )
-    places = (io * ti + x0, jo * tj + x1)
+    places: tuple[Any, ...] = (io * ti + x0, jo * tj + x1)
     guard = conjunction(places[0] < n + r - 1, places[1] < m)
     make = nest(
         BlockRealize(places, guard, block),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -43,6 +46,7 @@ from tileloom.tir import (
     MatchBufferRegion,
     PrimFunc,
     SeqStmt,
+    Stmt,
     StmtRewriter,
     collect,
     make_buffer,
@@ -51,10 +55,10 @@ from tileloom.tir import (
 from tileloom.tir.run import run
 
 
-def loops_around(func, wanted) -> list[str]:
+def loops_around(func: PrimFunc, wanted: Stmt) -> Any:
     """The names of the loops around a statement of the function's body."""
 
-    def find(stmt, names):
+    def find(stmt: Stmt, names: Sequence[str]) -> Any:
         if stmt is wanted:
             return names
         inner = [*names, stmt.loop_var.name] if isinstance(stmt, For) else names
@@ -76,7 +80,7 @@ def loops_around(func, wanted) -> list[str]:
 # ---------------------------------------------------------------------------- init
 
 
-def test_init_leaves_the_reduction_loop():
+def test_init_leaves_the_reduction_loop() -> None:
     func = lower_init_block(matmul(4, 5, 6))
     init, update = collect(func.body, Block)[1:]
     assert (init.name_hint, init.init, update.init) == ("matmul_init", None, None)
@@ -87,13 +91,13 @@ def test_init_leaves_the_reduction_loop():
     assert not {a.var for a in init.iter_vars} & {a.var for a in update.iter_vars}
 
 
-def test_init_before_an_outer_reduction_loop_with_other_work_in_it():
+def test_init_before_an_outer_reduction_loop_with_other_work_in_it() -> None:
     func = lower_init_block(tiled_matmul(8, 8, 8, (4, 4, 4)))
     init = next(b for b in collect(func.body, Block) if b.name_hint == "update_init")
     assert loops_around(func, init) == ["io", "jo", "ii", "jj"]
 
 
-def test_init_stays_where_the_partial_result_is_used():
+def test_init_stays_where_the_partial_result_is_used() -> None:
     """A second block reads the sum so far within the reduction loop."""
     A, S, P = (
         make_buffer((6,), "int32", "A"),
@@ -125,13 +129,13 @@ def test_init_stays_where_the_partial_result_is_used():
     check(func)
 
 
-def test_an_empty_reduction_gives_the_identity():
+def test_an_empty_reduction_gives_the_identity() -> None:
     func = lower(matmul(3, 4, 0))
     a, b, c = np.zeros((3, 0), "f"), np.zeros((0, 4), "f"), np.full((3, 4), 9, "f")
     assert not outputs(func, [a, b, c])[2].any()
 
 
-def partial_sums(k: int, inner: int):
+def partial_sums(k: int, inner: int) -> PrimFunc:
     """S[i] = 7 + a sum, P[i, k] the sums on the way: the init cannot leave the loop."""
     A, S, P = (
         make_buffer((3, 6), "int32", "A"),
@@ -163,7 +167,7 @@ def partial_sums(k: int, inner: int):
 
 
 @pytest.mark.parametrize(("k", "inner"), [(0, 2), (2, 0), (2, 3)])
-def test_an_empty_reduction_that_keeps_its_init(k, inner):
+def test_an_empty_reduction_that_keeps_its_init(k: int, inner: int) -> None:
     """An init with other work in its loop still reaches results of no iteration."""
     func = partial_sums(k, inner)
     rng = np.random.default_rng(0)
@@ -174,7 +178,7 @@ def test_an_empty_reduction_that_keeps_its_init(k, inner):
         np.testing.assert_array_equal(prefix[:, step], 7 + a[:, : (step + 1) * inner].sum(1))
 
 
-def test_an_empty_reduction_of_unknown_length():
+def test_an_empty_reduction_of_unknown_length() -> None:
     """One loop that is spatial and reduction at once, of n iterations."""
     n = Var("n")
     A, S = make_buffer((n,), "int32", "A"), make_buffer((4,), "int32", "S")
@@ -199,7 +203,7 @@ def test_an_empty_reduction_of_unknown_length():
         np.testing.assert_array_equal(out, np.arange(4) + given.sum() * np.arange(1, 5))
 
 
-def test_many_buffers_in_a_chain():
+def test_many_buffers_in_a_chain() -> None:
     """Two hundred allocations nest deeper than Python recurses by itself."""
     buffers = [make_buffer((4,), "int32", f"B{k}") for k in range(202)]
     parts = []
@@ -218,7 +222,7 @@ def test_many_buffers_in_a_chain():
 # ---------------------------------------------------------------------------- allocation
 
 
-def opaque(func):
+def opaque(func: PrimFunc) -> PrimFunc:
     passes = (
         lower_init_block,
         plan_and_update_buffer_allocation_location,
@@ -230,15 +234,17 @@ def opaque(func):
     return run_passes(func, passes)
 
 
-def allocation_loops(func) -> list[str]:
+def allocation_loops(func: PrimFunc) -> Any:
     """The names of the loops around the only allocation."""
     lowered = opaque(func)
     (allocated,) = collect(lowered.body, Allocate)
     return loops_around(lowered, allocated)
 
 
-def test_buffers_move_inward_and_shrink():
+def test_buffers_move_inward_and_shrink() -> None:
     func = opaque(tiled_matmul(32, 48, 24, (8, 16, 4)))
+    cached: Any
+    local: Any
     local, cached = collect(func.body, Allocate)
     assert (local.buffer_var.name, local.extents) == ("L", (8, 16))
     assert (cached.buffer_var.name, cached.extents) == ("AC", (8, 4))
@@ -246,7 +252,7 @@ def test_buffers_move_inward_and_shrink():
     assert loops_around(func, cached) == ["io", "jo", "ko"]
 
 
-def producer_consumer(read_offset: int):
+def producer_consumer(read_offset: int) -> PrimFunc:
     """B[i] = A[i]; C[i] = B[i - read_offset] in one loop."""
     A, B, C = (make_buffer((8,), "int32", name) for name in "ABC")
     v, w, i = axis(8, "v"), axis(8, "w"), Var("i")
@@ -259,7 +265,7 @@ def producer_consumer(read_offset: int):
     )
     at = w.var - read_offset
     value = B[at] if read_offset == 0 else (B[at] + 0)
-    body = BufferStore(C, value, (w.var,))
+    body: Any = BufferStore(C, value, (w.var,))
     if read_offset:
         body = IfThenElse(w.var >= read_offset, body, BufferStore(C, const(0), (w.var,)))
     use = Block((w,), points((B, (at,))), points((C, (w.var,))), "use", body)
@@ -268,16 +274,19 @@ def producer_consumer(read_offset: int):
 
 
 @pytest.mark.parametrize(("offset", "extent", "loops"), [(0, 1, ["i"]), (1, 8, []), (3, 8, [])])
-def test_what_another_iteration_wrote_stays_outside(offset, extent, loops):
+def test_what_another_iteration_wrote_stays_outside(
+    offset: int, extent: Any, loops: list[str]
+) -> None:
     func = producer_consumer(offset)
     lowered = opaque(func)
+    allocated: Any
     (allocated,) = collect(lowered.body, Allocate)
     assert allocated.extents == (extent,)
     assert loops_around(lowered, allocated) == loops
     check(func)
 
 
-def test_what_an_unknown_iteration_wrote_stays_outside():
+def test_what_an_unknown_iteration_wrote_stays_outside() -> None:
     """B[perm[i]] may be of any iteration."""
     A, P, B, C = (make_buffer((8,), "int32", name) for name in "APBC")
     v, w, i, j = axis(8, "v"), axis(8, "w"), Var("i"), Var("j")
@@ -292,17 +301,17 @@ def test_what_an_unknown_iteration_wrote_stays_outside():
     assert allocation_loops(func) == ["i"]
 
 
-def test_padded_strides():
+def test_padded_strides() -> None:
     func = tiled_matmul(16, 16, 8, (8, 8, 4), "serial")
     block = next(b for b in collect(func.body, Block) if b.name_hint == "cache")
     noted = block.replace(annotations={"buffer_dim_align": [(0, 0, 8, 3)]})
 
     class Note(StmtRewriter):
-        def visit_Block(self, stmt):
+        def visit_Block(self, stmt: Block) -> Stmt:
             return noted if stmt is block else super().visit_Block(stmt)
 
     func = func.replace(body=Note().visit(func.body))
-    declared = next(d for d in collect(opaque(func).body, DeclBuffer) if d.buffer.name == "AC")
+    declared: Any = next(d for d in collect(opaque(func).body, DeclBuffer) if d.buffer.name == "AC")
     assert declared.buffer.strides == (11, 1)
     check(func)
 
@@ -310,11 +319,11 @@ def test_padded_strides():
 # ---------------------------------------------------------------------------- views
 
 
-def view_program(strides: bool, extent: int = 4):
+def view_program(strides: bool, extent: int = 4) -> PrimFunc:
     """Row tiles of A doubled through a view with its own offset and strides."""
     A = make_buffer((8, 12), "float32", "A")
     s0, s1, offset = Var("s0"), Var("s1"), Var("offset")
-    fields = {"strides": (s0, s1), "elem_offset": offset} if strides else {}
+    fields: Any = {"strides": (s0, s1), "elem_offset": offset} if strides else {}
     view = make_buffer((2, extent), "float32", "V", **fields)
     vi, vj, io, jo = axis(4, "vi"), axis(3, "vj"), Var("io"), Var("jo")
     region = BufferRegion(A, (Range(vi.var * 2, const(2)), Range(vj.var * 4, const(4))))
@@ -332,7 +341,7 @@ def view_program(strides: bool, extent: int = 4):
 
 
 @pytest.mark.parametrize("strides", [False, True])
-def test_a_view_becomes_its_source(strides):
+def test_a_view_becomes_its_source(strides: bool) -> None:
     func = view_program(strides)
     flat = check(func)
     (a,) = arrays(func)
@@ -340,7 +349,7 @@ def test_a_view_becomes_its_source(strides):
     assert {s.buffer.name for s in collect(flat.body, BufferStore)} == {"A"}
 
 
-def test_a_view_that_does_not_fit():
+def test_a_view_that_does_not_fit() -> None:
     with pytest.raises(VerifyError, match="view V declares shape 5, but its source has 4"):
         lower(view_program(False, 5))
 
@@ -348,7 +357,7 @@ def test_a_view_that_does_not_fit():
 # ---------------------------------------------------------------------------- pipeline
 
 
-def test_unit_loops_go_and_thread_loops_stay():
+def test_unit_loops_go_and_thread_loops_stay() -> None:
     B = make_buffer((1, 4), "int32", "B")
     i, t = Var("i"), Var("t")
     inner = BufferStore(B, t, (i, t))
@@ -360,7 +369,7 @@ def test_unit_loops_go_and_thread_loops_stay():
     assert kept.kind == "thread_binding"
 
 
-def test_until_and_on_stage():
+def test_until_and_on_stage() -> None:
     func, seen = matmul(2, 3, 4), []
     flat = lower(func, on_stage=lambda name, result: seen.append((name, result)))
     assert [name for name, _ in seen] == [step.__name__ for step in PIPELINE]
@@ -373,8 +382,8 @@ def test_until_and_on_stage():
         lower(func, until="nonsense")
 
 
-def test_checks_between_passes():
-    def broken(func):
+def test_checks_between_passes() -> None:
+    def broken(func: PrimFunc) -> PrimFunc:
         return func.replace(body=BufferStore(make_buffer((1,)), const(1.0), (const(0),)))
 
     with override(verify=True):
@@ -384,7 +393,7 @@ def test_checks_between_passes():
     assert isinstance(run_passes(matmul(2, 2, 2), (broken,)).body, BufferStore)
 
 
-def test_a_program_that_is_not_changed_is_the_same():
+def test_a_program_that_is_not_changed_is_the_same() -> None:
     flat = lower(matmul(4, 4, 4))
     assert all(step(flat) is flat for step in PIPELINE[:5])
     assert isinstance(flat.body, For | SeqStmt)
@@ -393,7 +402,7 @@ def test_a_program_that_is_not_changed_is_the_same():
 # ---------------------------------------------------------------------------- unknown shapes
 
 
-def symbolic_matmul():
+def symbolic_matmul() -> PrimFunc:
     n, m, k = Var("n"), Var("m"), Var("k")
     A, B, C = (
         make_buffer(s, "float32", x) for s, x in (((n, k), "A"), ((k, m), "B"), ((n, m), "C"))
@@ -428,7 +437,7 @@ def symbolic_matmul():
     return PrimFunc((*handles, n, m, k), root, dict(zip(handles, (A, B, C), strict=True)))
 
 
-def test_symbolic_shapes():
+def test_symbolic_shapes() -> None:
     flat = lower(symbolic_matmul())
     rng = np.random.default_rng(0)
     for n, m, k in ((5, 9, 6), (4, 8, 4), (1, 1, 1), (8, 16, 3), (0, 3, 2), (3, 7, 0)):
@@ -438,11 +447,12 @@ def test_symbolic_shapes():
         np.testing.assert_allclose(c.reshape(n, m), a @ b, rtol=1e-4, atol=1e-5)
 
 
-def test_a_buffer_whose_address_is_taken_stays_whole():
+def test_a_buffer_whose_address_is_taken_stays_whole() -> None:
     A, B = make_buffer((8,), "int32", "A"), make_buffer((8,), "int32", "B")
     v, i = axis(8, "v"), Var("i")
     taken = Evaluate(Call("int32", "tir.call_extern", (Call("handle", "tir.address_of", (B[i],)),)))
     block = Block((v,), (), points((B, (v.var,))), "b", BufferStore(B, A[v.var], (v.var,)))
     loop = nest(seq(BlockRealize((i,), TRUE, block), taken), (i, 8))
+    allocated: Any
     (allocated,) = collect(opaque(function(loop, A, alloc=(B,))).body, Allocate)
     assert allocated.extents == (8,)

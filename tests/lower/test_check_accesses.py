@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +18,11 @@ from tileloom.base.settings import override
 from tileloom.base.target import target
 from tileloom.driver import show_stage
 from tileloom.expr import Expr, Select, const
+from tileloom.frontend.jit import Array
 from tileloom.lower import lower
 from tileloom.lower.check_accesses import check_accesses
 from tileloom.lower.guarded_accesses import accesses_in
+from tileloom.runtime import Kernel
 from tileloom.script import from_source
 from tileloom.script import tir as T
 from tileloom.tir import BufferLoad, PrimFunc, make_buffer, run
@@ -43,7 +46,7 @@ def gather(kind: str) -> PrimFunc:
     return func
 
 
-def outside(kernel, *args) -> str:
+def outside(kernel: Kernel, *args: np.ndarray[Any, Any] | int) -> str:
     with pytest.raises(OutOfBoundsError) as caught:
         kernel(*args)
     return str(caught.value)
@@ -51,7 +54,7 @@ def outside(kernel, *args) -> str:
 
 @pytest.mark.parametrize("bad", [16, -1, 10**9, -(2**31)])
 @pytest.mark.parametrize("kind", ["serial", "vectorized", "parallel", "unroll"])
-def test_an_index_outside_is_found_in_loops_of_all_kinds(kind, bad) -> None:
+def test_an_index_outside_is_found_in_loops_of_all_kinds(kind: str, bad: int) -> None:
     kernel = build(gather(kind), checked=True)
     a, b = np.arange(16, dtype="f4"), np.zeros(64, "f4")
     at = np.arange(64, dtype="i4") % 16
@@ -65,7 +68,7 @@ def test_an_index_outside_is_found_in_loops_of_all_kinds(kind, bad) -> None:
 
 def test_a_store_outside_touches_nothing() -> None:
     @T.prim_func
-    def func(n: T.int32, B: T.Buffer((8,), "int32")):
+    def func(n: T.int32, B: T.Buffer((8,), "int32")) -> None:
         for i in range(8):
             B[i + n] = i + 1
 
@@ -82,7 +85,7 @@ def test_vector_loops_stay_vector_loops() -> None:
     """Neighbours, under a guard that differs between lanes, from a place that is not known."""
 
     @T.prim_func
-    def func(n: T.int32, A: T.Buffer((16,), "float32"), B: T.Buffer((32,), "float32")):
+    def func(n: T.int32, A: T.Buffer((16,), "float32"), B: T.Buffer((32,), "float32")) -> None:
         for i in T.vectorized(32):
             B[i] = T.if_then_else(i < 10, A[i + n], T.float32(0))
 
@@ -100,7 +103,7 @@ def test_views_are_checked_against_themselves_and_their_sources() -> None:
     @T.prim_func
     def func(
         n: T.int32, m: T.int32, A: T.Buffer((16, 16), "float32"), B: T.Buffer((16, 16), "float32")
-    ):
+    ) -> None:
         for i in T.parallel(4):
             with T.block("b"):
                 v = T.axis.spatial(4, i)
@@ -122,7 +125,7 @@ def test_rows_are_checked_one_by_one() -> None:
     """The end of a row is not the beginning of the next."""
 
     @T.prim_func
-    def func(n: T.int32, A: T.Buffer((4, 8), "int32"), B: T.Buffer((4, 8), "int32")):
+    def func(n: T.int32, A: T.Buffer((4, 8), "int32"), B: T.Buffer((4, 8), "int32")) -> None:
         for i, j in T.grid(4, 8):
             B[i, j] = A[i, j + n]
 
@@ -134,7 +137,7 @@ def test_rows_are_checked_one_by_one() -> None:
 
 def test_flat_code_and_unknown_sizes() -> None:
     @T.prim_func
-    def func(a: T.handle, b: T.handle, by: T.int32):
+    def func(a: T.handle, b: T.handle, by: T.int32) -> None:
         n = T.int32()
         A = T.match_buffer(a, (n,), "float32")
         B = T.match_buffer(b, (n,), "float32")
@@ -151,7 +154,7 @@ def test_flat_code_and_unknown_sizes() -> None:
 
 def test_vectors_of_a_flat_program() -> None:
     @T.prim_func
-    def func(A: T.Buffer((19,), "int32"), n: T.int32, B: T.Buffer((16,), "int32")):
+    def func(A: T.Buffer((19,), "int32"), n: T.int32, B: T.Buffer((16,), "int32")) -> None:
         B[0:16] = A[T.Ramp(n, 1, 16)]
 
     a, b = np.arange(19, dtype="i4"), np.zeros(16, "i4")
@@ -165,7 +168,7 @@ def test_vectors_of_a_flat_program() -> None:
 
 def test_the_rest_of_a_loop_of_vectors_is_checked_where_it_is_wanted() -> None:
     @T.prim_func
-    def func(a: T.handle, by: T.int32, B: T.Buffer((1,), "float32")):
+    def func(a: T.handle, by: T.int32, B: T.Buffer((1,), "float32")) -> None:
         n = T.int32()
         A = T.match_buffer(a, (n,), "float32")
         B[0] = T.float32(0)
@@ -189,7 +192,7 @@ def test_one_load_for_all_lanes() -> None:
         M: T.Buffer((8,), "int32"),
         A: T.Buffer((4,), "int32"),
         B: T.Buffer((8,), "int32"),
-    ):
+    ) -> None:
         for i in T.vectorized(8):
             B[i] = T.if_then_else(M[i] > 0, A[n], 0)
 
@@ -202,7 +205,7 @@ def test_one_load_for_all_lanes() -> None:
 
 def test_a_loop_that_waits_for_what_is_outside_ends() -> None:
     @T.prim_func
-    def func(n: T.int32, A: T.Buffer((4,), "int32")):
+    def func(n: T.int32, A: T.Buffer((4,), "int32")) -> None:
         while A[0] < 10:
             A[n] = A[0] + 1
 
@@ -216,7 +219,7 @@ def test_a_loop_that_waits_for_what_is_outside_ends() -> None:
 
 def test_conditions_of_loops_and_branches_are_checked() -> None:
     @T.prim_func
-    def func(n: T.int32, A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
+    def func(n: T.int32, A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")) -> None:
         if A[n] > 0:
             B[0] = 1
         for i in range(A[n + 1]):
@@ -232,7 +235,7 @@ def test_conditions_of_loops_and_branches_are_checked() -> None:
 
 def test_memory_of_a_kernel_that_stops_is_freed() -> None:
     @T.prim_func
-    def func(n: T.int32, A: T.Buffer((16,), "int32")):
+    def func(n: T.int32, A: T.Buffer((16,), "int32")) -> None:
         with T.block("root"):
             S = T.alloc_buffer((1 << 22,), "int32")
             for i in range(1 << 22):
@@ -307,7 +310,7 @@ def test_the_setting_holds_for_functions_under_jit() -> None:
     x = np.random.default_rng(0).standard_normal((33, 17)).astype("f4")
     at = np.array([3, 0, 32], "i4")
 
-    def program(x, at):
+    def program(x: Any, at: Array) -> tuple[Array, ...]:
         return tnp.exp(x - x.max(axis=1, keepdims=True)).sum(axis=0), x[at] * 2
 
     plain = tileloom.jit(program)(x, at)

@@ -1,5 +1,7 @@
 """Long sums in runs: which loops are cut, which are left, and what comes out."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -59,6 +61,7 @@ def test_runs_are_cut_by_the_extent_alone() -> None:
     extents = [loop.extent.value for loop in collect(func.body, For)]
     assert extents == [32, 32]
     odd = compensate_sums(wanted(ONE_SUM, n=1009, kind="float32"))
+    outer: Any
     outer, inner = collect(odd.body, For)
     assert outer.extent.value == -(-1009 // RUN)
     assert not isinstance(inner.extent, type(outer.extent))  # the last run is shorter

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +33,7 @@ def reads(func: PrimFunc, name: str) -> int:
 
 def kept(func: PrimFunc) -> list[int]:
     """The sizes of the arrays that the pass makes."""
-    found = collect(eliminated(func).body, Allocate)
+    found: Any = collect(eliminated(func).body, Allocate)
     return sorted(int(a.extents[0]) for a in found if a.buffer_var.name == "kept")
 
 
@@ -40,7 +42,11 @@ def eliminated(func: PrimFunc) -> PrimFunc:
 
 
 def two_loops(
-    n: int = 24, threads: int = 8, first=lambda k, t: k * 8 + t, second=None, more=None
+    n: int = 24,
+    threads: int = 8,
+    first: Callable[..., Any] = lambda k, t: k * 8 + t,
+    second: Callable[..., Any] | None = None,
+    more: Any = None,
 ) -> PrimFunc:
     """B[t] = the sum of some of A; C[..] = A + B[t], with a store of `more` in between."""
     other = second or first
@@ -49,7 +55,7 @@ def two_loops(
     @T.prim_func
     def func(
         A: T.Buffer((64,), "float32"), B: T.Buffer((8,), "float32"), C: T.Buffer((64,), "float32")
-    ):
+    ) -> None:
         T.func_attr({"tir.noalias": True})
         for t in T.thread_binding(threads, thread="threadIdx.x"):
             B[t] = T.float32(0)
@@ -64,8 +70,10 @@ def two_loops(
 
 
 @pytest.mark.parametrize("n", [8, 17, 24, 31])
-def test_sibling_loops_share_what_they_read(n):
-    def reference(A, B, C):
+def test_sibling_loops_share_what_they_read(n: int) -> None:
+    def reference(
+        A: np.ndarray[Any, Any], B: np.ndarray[Any, Any], C: np.ndarray[Any, Any]
+    ) -> list[np.ndarray[Any, Any]]:
         sums = np.array([A[t:n:8].sum() for t in range(8)], "f")
         want = C.copy()
         want[:n] = A[:n] + np.tile(sums, 8)[:n]
@@ -78,9 +86,9 @@ def test_sibling_loops_share_what_they_read(n):
     assert kept(two_loops(n)) == [-(-n // 8)]
 
 
-def test_loads_in_a_row():
+def test_loads_in_a_row() -> None:
     @T.prim_func
-    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")) -> None:
         T.func_attr({"tir.noalias": True})
         for t in T.thread_binding(8, thread="threadIdx.x"):
             B[t] = A[t] * T.float32(2)
@@ -92,11 +100,11 @@ def test_loads_in_a_row():
     assert kept(func) == [1]
 
 
-def test_a_choice_is_kept_as_a_whole():
+def test_a_choice_is_kept_as_a_whole() -> None:
     """What it reads where the condition fails is outside of the buffer."""
 
     @T.prim_func
-    def func(A: T.Buffer((5,), "float32"), B: T.Buffer((8,), "float32")):
+    def func(A: T.Buffer((5,), "float32"), B: T.Buffer((8,), "float32")) -> None:
         T.func_attr({"tir.noalias": True})
         for t in T.thread_binding(8, thread="threadIdx.x"):
             B[t] = T.if_then_else(t < 5, A[t], T.float32(1))
@@ -108,9 +116,9 @@ def test_a_choice_is_kept_as_a_whole():
     assert str(flat).count("if_then_else") == 1
 
 
-def test_values_that_are_not_numbers_stay():
+def test_values_that_are_not_numbers_stay() -> None:
     @T.prim_func
-    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")) -> None:
         T.func_attr({"tir.noalias": True})
         for t in T.thread_binding(8, thread="threadIdx.x"):
             B[t] = A[t]
@@ -123,9 +131,9 @@ def test_values_that_are_not_numbers_stay():
         np.testing.assert_array_equal(b, a + a)
 
 
-def test_vectors():
+def test_vectors() -> None:
     @T.prim_func
-    def func(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    def func(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")) -> None:
         T.func_attr({"tir.noalias": True})
         for t in T.thread_binding(8, thread="threadIdx.x"):
             for k in range(2):
@@ -143,9 +151,9 @@ def test_vectors():
 # ---------------------------------------------------------------------------- where it must not
 
 
-def test_memory_that_the_kernel_writes_is_read_again():
+def test_memory_that_the_kernel_writes_is_read_again() -> None:
     @T.prim_func
-    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")) -> None:
         T.func_attr({"tir.noalias": True})
         for t in T.thread_binding(8, thread="threadIdx.x"):
             B[t] = A[t]
@@ -156,9 +164,9 @@ def test_memory_that_the_kernel_writes_is_read_again():
     assert kept(func) == []
 
 
-def test_memory_that_atomic_calls_write_is_read_again():
+def test_memory_that_atomic_calls_write_is_read_again() -> None:
     @T.prim_func
-    def func(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    def func(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")) -> None:
         T.func_attr({"tir.noalias": True})
         for t in T.thread_binding(8, thread="threadIdx.x"):
             B[t] = A[t]
@@ -168,15 +176,15 @@ def test_memory_that_atomic_calls_write_is_read_again():
     assert kept(func) == []
 
 
-def test_buffers_that_may_be_one():
+def test_buffers_that_may_be_one() -> None:
     func = two_loops()
     assert kept(func) == [3]
     assert kept(func.without_attr("tir.noalias")) == []
 
 
-def test_conditions_of_the_first_that_the_second_has_not():
+def test_conditions_of_the_first_that_the_second_has_not() -> None:
     @T.prim_func
-    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")) -> None:
         T.func_attr({"tir.noalias": True})
         for t in T.thread_binding(8, thread="threadIdx.x"):
             if t < 4:
@@ -187,9 +195,9 @@ def test_conditions_of_the_first_that_the_second_has_not():
     assert kept(func) == []
 
 
-def test_conditions_that_memory_decides_are_no_place_to_keep():
+def test_conditions_that_memory_decides_are_no_place_to_keep() -> None:
     @T.prim_func
-    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")) -> None:
         T.func_attr({"tir.noalias": True})
         for t in T.thread_binding(8, thread="threadIdx.x"):
             if B[t] > T.float32(0):
@@ -209,13 +217,13 @@ def test_conditions_that_memory_decides_are_no_place_to_keep():
         lambda k, t: k * 8 + t + 1,
     ],
 )
-def test_other_elements(second):
+def test_other_elements(second: Callable[..., Any]) -> None:
     assert kept(two_loops(second=second)) == []
 
 
-def test_loops_that_begin_elsewhere():
+def test_loops_that_begin_elsewhere() -> None:
     @T.prim_func
-    def func(A: T.Buffer((24,), "float32"), B: T.Buffer((8,), "float32")):
+    def func(A: T.Buffer((24,), "float32"), B: T.Buffer((8,), "float32")) -> None:
         T.func_attr({"tir.noalias": True})
         for t in T.thread_binding(8, thread="threadIdx.x"):
             B[t] = T.float32(0)
@@ -228,9 +236,9 @@ def test_loops_that_begin_elsewhere():
     assert kept(func) == []
 
 
-def test_too_many_registers():
+def test_too_many_registers() -> None:
     @T.prim_func
-    def func(A: T.Buffer((512,), "float32"), B: T.Buffer((8,), "float32")):
+    def func(A: T.Buffer((512,), "float32"), B: T.Buffer((8,), "float32")) -> None:
         T.func_attr({"tir.noalias": True})
         for t in T.thread_binding(8, thread="threadIdx.x"):
             B[t] = T.float32(0)
@@ -242,13 +250,13 @@ def test_too_many_registers():
     assert kept(func) == []
 
 
-def test_gathers_read_again():
+def test_gathers_read_again() -> None:
     """An index that is read is no constant: what it is read from may change."""
 
     @T.prim_func
     def func(
         A: T.Buffer((8,), "float32"), I: T.Buffer((8,), "int32"), B: T.Buffer((8,), "float32")
-    ):
+    ) -> None:
         T.func_attr({"tir.noalias": True})
         for t in T.thread_binding(8, thread="threadIdx.x"):
             B[t] = A[I[t]]
@@ -258,25 +266,25 @@ def test_gathers_read_again():
     assert reads(flat, "A") == 2
 
 
-def test_twice_is_once():
+def test_twice_is_once() -> None:
     once = eliminated(two_loops())
     assert eliminate_common_loads(once) is once
 
 
-def test_fewer_loads_in_ptx():
+def test_fewer_loads_in_ptx() -> None:
     module = IRModule({"main": two_loops(31)})
     ptx = assembly(module, "cuda -arch=sm_80")
     assert len(re.findall(r"ld\.global", ptx)) <= 5  # four of A, and one of B where it is kept
     assert ".local" not in ptx
 
 
-def test_straight_lines_of_other_memory_are_left_to_llvm():
+def test_straight_lines_of_other_memory_are_left_to_llvm() -> None:
     """It sees that nothing comes between, also past stores elsewhere and a barrier."""
 
     @T.prim_func
     def func(
         A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32"), C: T.Buffer((64,), "float32")
-    ):
+    ) -> None:
         T.func_attr({"tir.noalias": True})
         with T.block("root"):
             S = T.alloc_buffer((64,), "float32", scope="shared")

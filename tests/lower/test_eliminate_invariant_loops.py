@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tileloom.expr import Call, StringImm, Var, as_expr, const
+from tileloom.expr import Call, Expr, ExprLike, StringImm, Var, as_expr, const
 from tileloom.lower import lower
 from tileloom.lower.eliminate_invariant_loops import eliminate_invariant_loops
 from tileloom.lower.lower_opaque_block import allocate
 from tileloom.script import tir as T
 from tileloom.tir import (
+    Buffer,
     BufferStore,
     Evaluate,
     For,
@@ -33,13 +34,13 @@ def function(body: Stmt, noalias: bool = True) -> PrimFunc:
     return PrimFunc((p, q, N), body, {p: A, q: B}, attrs)
 
 
-def loop(var, extent, *body: Stmt, kind: str = "serial") -> For:
+def loop(var: Var, extent: ExprLike, *body: Stmt, kind: str = "serial") -> For:
     return For(
         var, const(0), const(extent) if isinstance(extent, int) else extent, kind, seq(*body)
     )
 
 
-def put(value, at=0, buffer=B) -> Stmt:
+def put(value: Expr, at: ExprLike = 0, buffer: Buffer = B) -> Stmt:
     return BufferStore(buffer, as_expr(value), (const(at) if isinstance(at, int) else at,))
 
 
@@ -58,7 +59,7 @@ def check(func: PrimFunc, expected: int) -> PrimFunc:
     return changed
 
 
-def test_once_is_enough():
+def test_once_is_enough() -> None:
     check(function(loop(I, 7, put(A[0] + 1))), 0)
     check(function(loop(I, 7, loop(J, 4, put(A[J], J)))), 1)
     check(function(loop(J, 4, loop(I, 7, put(A[J], J)))), 1)
@@ -66,11 +67,11 @@ def test_once_is_enough():
 
 
 @pytest.mark.parametrize("kind", ["serial", "parallel", "unrolled"])
-def test_kinds(kind):
+def test_kinds(kind: str) -> None:
     check(function(loop(I, 3, put(A[1]), kind=kind)), 0)
 
 
-def test_extents_that_may_be_nothing():
+def test_extents_that_may_be_nothing() -> None:
     changed = check(function(loop(I, N, put(A[0]))), 0)
     assert len(collect(changed.body, IfThenElse)) == 1
     check(function(loop(I, N + 1, put(A[0]))), 0)
@@ -78,7 +79,7 @@ def test_extents_that_may_be_nothing():
     assert eliminate_invariant_loops(zero) is zero  # a loop of nothing is another pass's
 
 
-def test_its_own_memory():
+def test_its_own_memory() -> None:
     own = make_buffer((1,), "int32", "own")
     body = allocate(own, seq(put(A[0] * 2, 0, own), put(own[0] + 1)))
     check(function(loop(I, 5, body)), 0)
@@ -86,27 +87,27 @@ def test_its_own_memory():
     check(function(outside), 1)  # it reads what it writes; that it writes first is not looked for
 
 
-def test_where_iterations_differ():
+def test_where_iterations_differ() -> None:
     check(function(loop(I, 4, put(A[0] + I))), 1)
     check(function(loop(I, 4, put(B[0] + 1))), 1)
     check(function(loop(I, 4, put(A[0]), put(B[0], 0, A))), 1)
     check(function(loop(I, 4, put(A[0], I))), 1)
 
 
-def test_buffers_that_may_be_one():
+def test_buffers_that_may_be_one() -> None:
     check(function(loop(I, 4, put(A[0] + 1)), noalias=False), 1)
     check(function(loop(I, 4, put(const(1))), noalias=False), 0)
 
 
-def test_calls_that_do_something():
+def test_calls_that_do_something() -> None:
     call = Evaluate(Call("int32", "tir.call_extern", (StringImm("tick"),)))
     func = function(loop(I, 4, call))
     assert eliminate_invariant_loops(func) is func
 
 
-def test_in_the_pipeline():
+def test_in_the_pipeline() -> None:
     @T.prim_func
-    def func(X: T.Buffer((8,), "float32"), Y: T.Buffer((8,), "float32")):
+    def func(X: T.Buffer((8,), "float32"), Y: T.Buffer((8,), "float32")) -> None:
         T.func_attr({"tir.noalias": True})
         for _r in range(100):
             for i in range(8):

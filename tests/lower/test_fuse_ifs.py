@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from lower.gpu_programs import check_gpu
-from tileloom.expr import Var, as_expr, const, logical_not
+from tileloom.expr import Expr, Var, as_expr, const, logical_not
 from tileloom.lower.fuse_ifs import fuse_ifs
 from tileloom.script import tir as T
 from tileloom.tir import (
+    Buffer,
     BufferStore,
     IfThenElse,
     PrimFunc,
@@ -31,11 +34,11 @@ def function(*stmts: Stmt, noalias: bool = True) -> PrimFunc:
     return PrimFunc((p, q, N, M), seq(*stmts), {p: A, q: B}, attrs)
 
 
-def when(condition, *stmts: Stmt, other: Stmt | None = None) -> IfThenElse:
+def when(condition: Expr, *stmts: Stmt, other: Stmt | None = None) -> IfThenElse:
     return IfThenElse(condition, seq(*stmts), other)
 
 
-def put(value, at: int = 0, buffer=B) -> Stmt:
+def put(value: int, at: int = 0, buffer: Buffer = B) -> Stmt:
     return BufferStore(buffer, as_expr(value), (const(at),))
 
 
@@ -59,13 +62,13 @@ def check(func: PrimFunc, expected: int) -> PrimFunc:
     return fused
 
 
-def test_branches_in_a_row():
+def test_branches_in_a_row() -> None:
     func = function(when(N > 0, put(1)), when(N > 0, put(2, 1)), when(N > 0, put(3, 2)))
     want = function(when(N > 0, put(1), put(2, 1), put(3, 2)))
     assert structural_equal(check(func, 1), want)
 
 
-def test_two_sides():
+def test_two_sides() -> None:
     func = function(
         when(N > 0, put(1), other=put(2)), when(N > 0, put(3, 1), other=put(4, 1)),
         when(N > 0, put(5, 2)),
@@ -76,13 +79,13 @@ def test_two_sides():
 @pytest.mark.parametrize(
     "opposite", [logical_not(N < 2), N >= 2, const(2) <= N], ids=["not", "mirror", "constant"]
 )
-def test_opposites(opposite):
+def test_opposites(opposite: Expr) -> None:
     fused = check(function(when(N < 2, put(1)), when(opposite, put(2))), 1)
     (stmt,) = collect(fused.body, IfThenElse)
     assert stmt.else_case is not None
 
 
-def test_no_opposites_of_numbers_that_are_none():
+def test_no_opposites_of_numbers_that_are_none() -> None:
     """Neither a < b nor a >= b where one of them is no number."""
     x = make_buffer((2,), "float32", "x")
     p, q = Var("p", "handle"), Var("q", "handle")
@@ -98,24 +101,24 @@ def test_no_opposites_of_numbers_that_are_none():
     assert b[0] == 2
 
 
-def test_nests():
+def test_nests() -> None:
     check(function(when(N > 0, when(M > 0, when(N > M, put(1))))), 1)
     check(function(when(N > 0, when(M > 0, put(1)), put(2))), 2)
     check(function(when(N > 0, when(M > 0, put(1), other=put(3)))), 2)
     check(function(when(N > 0, when(M > 0, put(1)), other=put(3))), 2)
 
 
-def test_inside_of_what_was_fused():
+def test_inside_of_what_was_fused() -> None:
     func = function(when(N > 0, when(M > 0, put(1))), when(N > 0, when(M > 0, put(2, 1))))
     check(func, 1)
 
 
-def test_conditions_that_must_not_be_evaluated_early():
+def test_conditions_that_must_not_be_evaluated_early() -> None:
     check(function(when(N > 0, when(A[N - 1] > 0, put(1)))), 2)  # reads
     check(function(when(N > 0, when(M // N > 0, put(1)))), 2)  # divides
 
 
-def test_conditions_that_the_branch_changes():
+def test_conditions_that_the_branch_changes() -> None:
     check(function(when(A[0] < 0, put(5, 0, A)), when(A[0] < 0, put(1))), 2)
     check(function(when(A[0] < 0, put(5, 1, A)), when(A[0] < 0, put(1))), 2)
     check(function(when(A[0] < 0, put(5)), when(A[0] < 0, put(1, 1))), 1)
@@ -123,15 +126,15 @@ def test_conditions_that_the_branch_changes():
     check(other, 2)  # B may be A
 
 
-def test_what_stands_in_between():
+def test_what_stands_in_between() -> None:
     check(function(when(N > 0, put(1)), put(2), when(N > 0, put(3))), 2)
     check(function(when(N > 0, put(1)), when(M > 0, put(3))), 2)
     check(function(put(2)), 0)
 
 
-def test_a_barrier_keeps_branches_apart():
+def test_a_barrier_keeps_branches_apart() -> None:
     @T.prim_func
-    def func(X: T.Buffer((8,), "float32"), Y: T.Buffer((8,), "float32")):
+    def func(X: T.Buffer((8,), "float32"), Y: T.Buffer((8,), "float32")) -> None:
         with T.block("root"):
             S = T.alloc_buffer((8,), "float32", scope="shared")
             for t in T.thread_binding(8, thread="threadIdx.x"):
@@ -142,7 +145,7 @@ def test_a_barrier_keeps_branches_apart():
                 if t < 4:
                     Y[t] = Y[t] + S[t]
 
-    def reference(X, Y):
+    def reference(X: np.ndarray[Any, Any], Y: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
         return [np.concatenate([X[3::-1] + X[:4], Y[4:]])]
 
     flat = check_gpu(func, reference)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,7 +15,7 @@ from lower.gpu_programs import (
     gpu_lower,
     syncs,
 )
-from tileloom.expr import IterVar, Range, Var, const
+from tileloom.expr import Expr, IterVar, Range, Var, const
 from tileloom.lower.lower_opaque_block import allocate
 from tileloom.lower.pipeline import GPU_PIPELINE
 from tileloom.lower.thread_storage_sync import thread_storage_sync
@@ -31,11 +34,13 @@ from tileloom.tir import (
 # ---------------------------------------------------------------------------- barriers
 
 
-def shared_program(write, read, between=None):
+def shared_program(
+    write: Callable[..., Any], read: Callable[..., Any], between: Any = None
+) -> PrimFunc:
     """S[write(t)] = A[t]; B[t] = S[read(t)] on eight threads."""
 
     @T.prim_func
-    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")) -> None:
         with T.block("root"):
             S = T.alloc_buffer((16,), "float32", scope="shared")
             for t in T.thread_binding(8, thread="threadIdx.x"):
@@ -55,22 +60,24 @@ def shared_program(write, read, between=None):
         (lambda t: t // 2, lambda t: t // 2, 1),
     ],
 )
-def test_barriers_between_threads(write, read, expected):
+def test_barriers_between_threads(
+    write: Callable[..., Any], read: Callable[..., Any], expected: int
+) -> None:
     assert syncs(gpu_lower(shared_program(write, read))) == expected
 
 
-def test_the_simulator_sees_a_missing_barrier():
+def test_the_simulator_sees_a_missing_barrier() -> None:
     passes = [step for step in GPU_PIPELINE if step is not thread_storage_sync]
     flat = gpu_lower(shared_program(lambda t: t, lambda t: 7 - t), passes)
     with pytest.raises(KernelDefect, match="race"):
         run_kernels(flat, np.zeros(8, "f"), np.zeros(8, "f"))
 
 
-def test_barriers_in_uniform_branches_and_loops():
+def test_barriers_in_uniform_branches_and_loops() -> None:
     """Neighbours' values, rounds and rounds; the branch is the same for all threads."""
 
     @T.prim_func
-    def func(A: T.Buffer((3, 8), "float32"), B: T.Buffer((3, 8), "float32")):
+    def func(A: T.Buffer((3, 8), "float32"), B: T.Buffer((3, 8), "float32")) -> None:
         with T.block("root"):
             S = T.alloc_buffer((8,), "float32", scope="shared")
             for b in T.thread_binding(3, thread="blockIdx.x"):
@@ -82,7 +89,7 @@ def test_barriers_in_uniform_branches_and_loops():
                             S[t] = B[b, t]
                     B[b, t] = S[t]
 
-    def reference(A, B):
+    def reference(A: np.ndarray[Any, Any], B: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
         return [np.stack([A[0], np.roll(A[1], -3), np.roll(A[2], -3)])]
 
     check_gpu(func, reference)
@@ -107,14 +114,14 @@ _INDICES = {
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_random_accesses_are_kept_apart(data):
+def test_random_accesses_are_kept_apart(data: st.DataObject) -> None:
     """Stores and loads at random places, in loops, never race once barriers are in."""
     S = make_buffer((32,), "int32", "S", scope="shared")
     out = make_buffer((8,), "int32", "out")
     t = Var("t")
     size = data.draw(st.integers(2, 3))
 
-    def leaf(k):
+    def leaf(k: Expr) -> Any:
         index = data.draw(st.sampled_from(sorted(_INDICES)))
         at = _INDICES[index](t, k)
         if data.draw(st.booleans()):
@@ -123,7 +130,7 @@ def test_random_accesses_are_kept_apart(data):
             return IfThenElse(t % 8 == 0, store) if only else store
         return BufferStore(out, out[t] + S[at], (t,))
 
-    def block(depth, k):
+    def block(depth: int, k: Expr) -> Any:
         parts = []
         for _ in range(data.draw(st.integers(1, 3))):
             if depth and data.draw(st.integers(0, 2)) == 0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from lower.gpu_programs import (
@@ -30,9 +32,9 @@ from tileloom.tir import (
 # ---------------------------------------------------------------------------- memory
 
 
-def test_dynamic_shared_memory_is_one_allocation():
+def test_dynamic_shared_memory_is_one_allocation() -> None:
     flat = check_gpu(tiled_matmul(scope="shared.dyn"), product)
-    dynamic = [a for a in collect(flat.body, Allocate) if a.buffer_var.pointee[1] == "shared.dyn"]
+    dynamic = [a for a in collect(flat.body, Allocate) if a.buffer_var.pointee[1] == "shared.dyn"]  # type: ignore[index]
     assert [(a.dtype, int(a.extents[0])) for a in dynamic] == [("uint8", 256)]
     assert syncs(flat) == 2
     notes = {
@@ -43,7 +45,7 @@ def test_dynamic_shared_memory_is_one_allocation():
     check_gpu(tiled_matmul(scope="shared.dyn", annotations=notes), product)
 
 
-def test_limits():
+def test_limits() -> None:
     flat = gpu_lower(tiled_matmul())
     assert verify_gpu_code(flat) == []
     small = GPULimits(max_threads_per_block=16, max_shared_memory_per_block=100)
@@ -92,12 +94,14 @@ def launches(shared: int = 16, **extents: int) -> PrimFunc:
         ({"shared": 100 << 10, "threadIdx_x": 1}, "sm_86", "102400 bytes of shared memory, at "),
     ],
 )
-def test_what_cannot_be_launched_is_not_built(program, arch, reason):
+def test_what_cannot_be_launched_is_not_built(
+    program: dict[str, int], arch: str, reason: str
+) -> None:
     with pytest.raises(UserError, match=reason):
         build(launches(**program), f"cuda -arch={arch}", device="emulator")
 
 
-def test_what_is_just_within_limits_is_built():
+def test_what_is_just_within_limits_is_built() -> None:
     for program in (
         {"threadIdx_x": 16, "threadIdx_z": 64},
         {"blockIdx_x": 70000, "blockIdx_y": 65535},
@@ -106,13 +110,13 @@ def test_what_is_just_within_limits_is_built():
         build(launches(**program), "cuda -arch=sm_80", device="emulator")
 
 
-def test_limits_of_a_target():
+def test_limits_of_a_target() -> None:
     target = Target("cuda", "sm_90", max_threads=512, shared_memory=1000)
     limits = GPULimits.of(target)
     assert (limits.max_threads_per_block, limits.max_shared_memory_per_block) == (512, 1000)
 
 
-def test_every_store_is_legal_after_each_pass():
+def test_every_store_is_legal_after_each_pass() -> None:
     flat = gpu_lower(softmax(3, 40, 32))
     assert all(len(store.indices) == 1 for store in collect(flat.body, BufferStore))
 
@@ -120,7 +124,7 @@ def test_every_store_is_legal_after_each_pass():
 # ---------------------------------------------------------------------------- copies
 
 
-def copied_matmul(notes: dict, scope: str = "shared") -> PrimFunc:
+def copied_matmul(notes: dict[str, Any], scope: str = "shared") -> PrimFunc:
     """C = A @ B on 8 by 4 threads; tiles come by `read_at`, the result goes by `write_at`."""
 
     @T.prim_func
@@ -128,7 +132,7 @@ def copied_matmul(notes: dict, scope: str = "shared") -> PrimFunc:
         A: T.Buffer((16, 24), "float32"),
         B: T.Buffer((24, 16), "float32"),
         C: T.Buffer((16, 16), "float32"),
-    ):
+    ) -> None:
         A_shared = T.alloc_buffer((16, 24), "float32", scope=scope)
         B_shared = T.alloc_buffer((24, 16), "float32", scope=scope)
         C_local = T.alloc_buffer((16, 16), "float32", scope="local")
@@ -179,7 +183,7 @@ def copied_matmul(notes: dict, scope: str = "shared") -> PrimFunc:
 
 @pytest.mark.parametrize("vector_bytes", [0, 4, 8, 16, 32])
 @pytest.mark.parametrize("local_stage", [0, 1])
-def test_copies_by_all_threads(vector_bytes, local_stage):
+def test_copies_by_all_threads(vector_bytes: int, local_stage: int) -> None:
     notes = {"auto_copy": 1, "vector_bytes": vector_bytes, "local_stage": local_stage}
     flat = check_gpu(copied_matmul(notes), product)
     assert "auto_copy" not in str(flat)
@@ -193,11 +197,11 @@ def test_copies_by_all_threads(vector_bytes, local_stage):
     assert ("A_shared_local" in str(flat)) == bool(local_stage)
 
 
-def test_a_copy_that_is_none():
+def test_a_copy_that_is_none() -> None:
     notes = {"auto_copy": 1}
 
     @T.prim_func
-    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")) -> None:
         with T.block("no"):
             T.reads(A[0:8])
             T.writes(B[0:8])
@@ -210,7 +214,7 @@ def test_a_copy_that_is_none():
 
 
 @pytest.mark.parametrize("pipeline", [False, True])
-def test_copies_through_registers(pipeline):
+def test_copies_through_registers(pipeline: bool) -> None:
     """The fetch of the next tile and the store of this one are statements of their own."""
     loop = {}
     if pipeline:
@@ -221,7 +225,7 @@ def test_copies_through_registers(pipeline):
     notes = {"tir.manifest_shared_memory_local_stage": 1}
 
     @T.prim_func
-    def func(A: T.Buffer((5, 32), "float32"), B: T.Buffer((5, 32), "float32")):
+    def func(A: T.Buffer((5, 32), "float32"), B: T.Buffer((5, 32), "float32")) -> None:
         S = T.alloc_buffer((5, 32), "float32", scope="shared")
         for b in T.thread_binding(1, thread="blockIdx.x"):
             for k in T.serial(5, annotations=loop):
@@ -248,9 +252,9 @@ def test_copies_through_registers(pipeline):
     assert sizes == {"S": 32, "S_local": 4}
 
 
-def test_memory_of_a_kernel_is_not_the_hosts():
+def test_memory_of_a_kernel_is_not_the_hosts() -> None:
     @T.prim_func
-    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")) -> None:
         with T.block("root"):
             S = T.alloc_buffer((8,), "float32", scope="shared")
             for i in range(8):

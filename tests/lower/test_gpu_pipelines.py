@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -16,7 +19,7 @@ from lower.gpu_programs import (
 )
 from tileloom.base.errors import UserError
 from tileloom.driver import build
-from tileloom.expr import const
+from tileloom.expr import ExprLike, Var, const
 from tileloom.lower import lower
 from tileloom.lower.inject_ptx_async_copy import inject_ptx_async_copy
 from tileloom.lower.threads import is_sync
@@ -46,7 +49,7 @@ from tileloom.tir import (
     ],
 )
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_software_pipelines(stages, order, asynchronous):
+def test_software_pipelines(stages: list[int], order: list[int], asynchronous: bool) -> None:
     notes = {"software_pipeline_stage": stages, "software_pipeline_order": order}
     if asynchronous:
         notes["software_pipeline_async_stages"] = [0]
@@ -55,8 +58,8 @@ def test_software_pipelines(stages, order, asynchronous):
     assert (calls(flat, "ptx_wait_group") > 0) == asynchronous
 
 
-def test_versions_of_pipelined_buffers():
-    def versions(stages, order):
+def test_versions_of_pipelined_buffers() -> None:
+    def versions(stages: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
         notes = {"software_pipeline_stage": stages, "software_pipeline_order": order}
         flat = gpu_lower(tiled_matmul(annotations=notes))
         sizes = {a.buffer_var.name: int(a.extents[0]) for a in collect(flat.body, Allocate)}
@@ -68,7 +71,7 @@ def test_versions_of_pipelined_buffers():
     assert versions([0, 1, 2], [0, 1, 2]) == (3, 2)
 
 
-def test_one_barrier_for_each_iteration_of_a_pipeline():
+def test_one_barrier_for_each_iteration_of_a_pipeline() -> None:
     notes = {"software_pipeline_stage": [0, 0, 1], "software_pipeline_order": [0, 1, 2]}
     flat = gpu_lower(tiled_matmul(annotations=notes))
     (loop,) = (f for f in collect(flat.body, For) if f.loop_var.name == "ko")
@@ -84,7 +87,7 @@ def test_one_barrier_for_each_iteration_of_a_pipeline():
         ([0, 0, 0], [1, 2, 0], "would overtake statement 0"),
     ],
 )
-def test_pipelines_that_are_refused(stages, order, message):
+def test_pipelines_that_are_refused(stages: list[int], order: list[int], message: str) -> None:
     notes = {"software_pipeline_stage": stages, "software_pipeline_order": order}
     with pytest.raises(UserError, match=message):
         gpu_lower(tiled_matmul(annotations=notes))
@@ -92,14 +95,14 @@ def test_pipelines_that_are_refused(stages, order, message):
 
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 7])
 @pytest.mark.parametrize("symbolic", [False, True])
-def test_a_pipeline_on_the_cpu(length, symbolic):
+def test_a_pipeline_on_the_cpu(length: int, symbolic: bool) -> None:
     """Any length, known or not; also shorter than the pipeline is deep."""
 
-    def extent(m):
+    def extent(m: Var) -> ExprLike:
         return m if symbolic else length
 
     @T.prim_func
-    def func(A: T.Buffer((8, 4), "float32"), B: T.Buffer((8, 4), "float32"), m: T.int32):
+    def func(A: T.Buffer((8, 4), "float32"), B: T.Buffer((8, 4), "float32"), m: T.int32) -> None:
         for k in T.serial(
             extent(m),
             annotations={
@@ -141,8 +144,8 @@ def test_a_pipeline_on_the_cpu(length, symbolic):
 # ---------------------------------------------------------------------------- virtual threads
 
 
-def test_virtual_threads():
-    def reference(A, B):
+def test_virtual_threads() -> None:
+    def reference(A: np.ndarray[Any, Any], B: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
         total = sum(np.roll(A, -k, axis=2) + k for k in range(3))
         return [total * np.array([1, 2])[None, :, None]]
 
@@ -153,7 +156,7 @@ def test_virtual_threads():
     assert syncs(flat) == sum(map(is_sync, pre_order(loop))) == 2  # for both at once
 
 
-def test_copies_inside_of_thread_loops():
+def test_copies_inside_of_thread_loops() -> None:
     """As `compute_at` leaves them: tiles are fetched by thread loops within thread loops."""
 
     @T.prim_func
@@ -161,7 +164,7 @@ def test_copies_inside_of_thread_loops():
         A: T.Buffer((16, 24), "float32"),
         B: T.Buffer((24, 16), "float32"),
         C: T.Buffer((16, 16), "float32"),
-    ):
+    ) -> None:
         C_local = T.alloc_buffer((16, 16), scope="local")
         A_shared = T.alloc_buffer((16, 24), scope="shared")
         B_shared = T.alloc_buffer((24, 16), scope="shared")
@@ -221,8 +224,8 @@ def test_copies_inside_of_thread_loops():
 
 
 @pytest.mark.parametrize(("in_flight", "count"), [(None, 0), (2, 2)])
-def test_waits_for_copies_under_way(in_flight, count):
-    body = Evaluate(const(1))
+def test_waits_for_copies_under_way(in_flight: int | None, count: int) -> None:
+    body: Any = Evaluate(const(1))
     if in_flight is not None:
         body = AttrStmt(const(0), "async_wait_inflight_count", const(in_flight), body)
     wait = AttrStmt(const(0), "async_wait_queue_scope", const(0), body)
@@ -230,12 +233,12 @@ def test_waits_for_copies_under_way(in_flight, count):
     assert str(func.body).strip() == f"T.ptx_wait_group({count})"
 
 
-def test_double_buffers():
-    def program(note):
+def test_double_buffers() -> None:
+    def program(note: bool) -> PrimFunc:
         notes = {"double_buffer_scope": 0} if note else {}
 
         @T.prim_func
-        def func(A: T.Buffer((6, 8), "float32"), B: T.Buffer((6, 8), "float32")):
+        def func(A: T.Buffer((6, 8), "float32"), B: T.Buffer((6, 8), "float32")) -> None:
             with T.block("root"):
                 for t in T.thread_binding(8, thread="threadIdx.x"):
                     for k in range(6):
@@ -256,7 +259,7 @@ def test_double_buffers():
 
         return func
 
-    def reference(A, B):
+    def reference(A: np.ndarray[Any, Any], B: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
         return [np.roll(A, -1, axis=1)]
 
     plain, doubled = check_gpu(program(False), reference), check_gpu(program(True), reference)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -41,13 +43,13 @@ from tileloom.tir import (
     [(32, 32, 1), (32, 100, 1), (16, 16, 4), (64, 200, 1), (96, 96, 2), (7, 20, 3), (1, 5, 1),
      (24, 24, 2), (33, 50, 1), (128, 130, 1)],
 )  # fmt: skip
-def test_sums_over_threads(threads, columns, ty):
+def test_sums_over_threads(threads: int, columns: int, ty: int) -> None:
     flat = check_gpu(row_sum(threads, 2, columns, ty), lambda A, B: [A.sum(1) + 2])
     verify_flat(flat)
     assert calls(flat, "allreduce") == 0
 
 
-def test_a_warp_needs_no_shared_memory():
+def test_a_warp_needs_no_shared_memory() -> None:
     warp = gpu_lower(row_sum(32))
     assert (syncs(warp), calls(warp, "shuffle_down")) == (0, 5)
     assert all("shared" not in str(a.buffer_var.pointee) for a in collect(warp.body, Allocate))
@@ -58,7 +60,7 @@ def test_a_warp_needs_no_shared_memory():
     assert syncs(odd) == 2  # the stage is full, and 16 are left
 
 
-def test_the_parts_of_a_reduction():
+def test_the_parts_of_a_reduction() -> None:
     func = lower_cross_thread_reduction(row_sum(32, columns=100))
     names = [block.name_hint for block in collect(func.body, Block)]
     assert names[-4:] == ["sum_start", "sum_part", "cross_thread", "sum_write_back"]
@@ -66,15 +68,15 @@ def test_the_parts_of_a_reduction():
     assert str(attr.node.identity[0]) == "T.float32(0.0)"
     # Without loops of its own and without a guard a thread has nothing to collect.
     func = row_sum(32)
-    realize = func.body
+    realize: Any = func.body
     while not (hasattr(realize, "block") and realize.block.name_hint == "sum"):
         realize = getattr(realize, "body", None) or realize.block.body
     assert lower_cross_thread_reduction(func) is not func
 
 
 @pytest.mark.parametrize("threads", [32, 96, 7])
-def test_softmax(threads):
-    def reference(A, B):
+def test_softmax(threads: int) -> None:
+    def reference(A: np.ndarray[Any, Any], B: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
         e = np.exp(A - A.max(1, keepdims=True))
         return [e / e.sum(1, keepdims=True)]
 
@@ -83,7 +85,7 @@ def test_softmax(threads):
 
 
 @pytest.mark.parametrize("threads", [32, 64, 7])
-def test_the_place_of_the_maximum(threads):
+def test_the_place_of_the_maximum(threads: int) -> None:
     """Two components that are combined together; of equal maxima any place will do."""
     steps = -(-50 // threads)
 
@@ -92,7 +94,7 @@ def test_the_place_of_the_maximum(threads):
         A: T.Buffer((3, 50), "float32"),
         P: T.Buffer((3,), "int32"),
         M: T.Buffer((3,), "float32"),
-    ):
+    ) -> None:
         for i in T.thread_binding(3, thread="blockIdx.x"):
             for ko in range(steps):
                 for ki in T.thread_binding(threads, thread="threadIdx.x"):
@@ -115,11 +117,11 @@ def test_the_place_of_the_maximum(threads):
 
 
 @pytest.mark.parametrize("columns", [40, 64])
-def test_conjunctions_and_disjunctions(columns):
+def test_conjunctions_and_disjunctions(columns: int) -> None:
     @T.prim_func
     def func(
         A: T.Buffer((3, columns), "bool"), B: T.Buffer((3,), "bool"), C: T.Buffer((3,), "bool")
-    ):
+    ) -> None:
         every = T.alloc_buffer((3,), "bool", scope="local")
         for i in T.thread_binding(3, thread="blockIdx.x"):
             for k in T.thread_binding(columns, thread="threadIdx.x"):
@@ -147,13 +149,13 @@ def test_conjunctions_and_disjunctions(columns):
     assert b.tolist() == [False, True, False] and c.tolist() == [True, True, False]
 
 
-def test_a_pair_in_registers_and_in_memory():
+def test_a_pair_in_registers_and_in_memory() -> None:
     """The place in every thread's own memory, the maximum in that of all."""
 
     @T.prim_func
     def func(
         A: T.Buffer((2, 40), "float32"), M: T.Buffer((2,), "float32"), B: T.Buffer((2,), "int32")
-    ):
+    ) -> None:
         place = T.alloc_buffer((2,), "int32", scope="local")
         for i in T.thread_binding(2, thread="blockIdx.x"):
             for k in T.thread_binding(40, thread="threadIdx.x"):
@@ -178,9 +180,9 @@ def test_a_pair_in_registers_and_in_memory():
     assert np.array_equal(m, a.max(1)) and np.array_equal(b, a.argmax(1))
 
 
-def test_reductions_that_cannot_cross_threads():
+def test_reductions_that_cannot_cross_threads() -> None:
     @T.prim_func
-    def over_blocks(A: T.Buffer((8,), "float32"), B: T.Buffer((1,), "float32")):
+    def over_blocks(A: T.Buffer((8,), "float32"), B: T.Buffer((1,), "float32")) -> None:
         for k in T.thread_binding(8, thread="blockIdx.x"):
             with T.block("sum"):
                 vk = T.axis.reduce(8, k)
@@ -189,7 +191,7 @@ def test_reductions_that_cannot_cross_threads():
                 B[0] = B[0] + A[vk]
 
     @T.prim_func
-    def difference(A: T.Buffer((8,), "float32"), B: T.Buffer((1,), "float32")):
+    def difference(A: T.Buffer((8,), "float32"), B: T.Buffer((1,), "float32")) -> None:
         for k in T.thread_binding(8, thread="threadIdx.x"):
             with T.block("sum"):
                 vk = T.axis.reduce(8, k)
@@ -198,7 +200,7 @@ def test_reductions_that_cannot_cross_threads():
                 B[0] = A[vk] - B[0]
 
     @T.prim_func
-    def fused(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):
+    def fused(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")) -> None:
         for f in T.thread_binding(32, thread="threadIdx.x"):
             with T.block("sum"):
                 vi = T.axis.spatial(4, f // 8)
@@ -218,7 +220,7 @@ def test_reductions_that_cannot_cross_threads():
 # ---------------------------------------------------------------------------- launches
 
 
-def test_threads_are_launched_once():
+def test_threads_are_launched_once() -> None:
     flat = check_gpu(tiled_matmul(), product)
     launches = [a.node.thread_tag for a in collect(flat.body, AttrStmt)]
     assert launches == ["blockIdx.y", "blockIdx.x", "threadIdx.y", "threadIdx.x"]
@@ -227,9 +229,9 @@ def test_threads_are_launched_once():
     assert syncs(flat) == 2
 
 
-def test_one_tag_has_one_extent():
+def test_one_tag_has_one_extent() -> None:
     @T.prim_func
-    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((4,), "float32")):
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((4,), "float32")) -> None:
         for _b in T.thread_binding(1, thread="blockIdx.x"):
             for i in T.thread_binding(8, thread="threadIdx.x"):
                 A[i] = T.float32(1)
@@ -240,9 +242,9 @@ def test_one_tag_has_one_extent():
         unify_thread_binding(func)
 
 
-def test_two_kernels_may_differ():
+def test_two_kernels_may_differ() -> None:
     @T.prim_func
-    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((4,), "float32")):
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((4,), "float32")) -> None:
         for i in T.thread_binding(8, thread="threadIdx.x"):
             A[i] = T.float32(1)
         for j in T.thread_binding(4, thread="threadIdx.x"):
@@ -256,10 +258,11 @@ def test_two_kernels_may_differ():
     assert module["func_kernel_1"].attrs["thread_extent"] == {"threadIdx.x": 4}
 
 
-def test_kernels_and_their_launch():
+def test_kernels_and_their_launch() -> None:
     flat = gpu_lower(tiled_matmul(scope="shared.dyn"))
     module = split_host_device(flat)
     host, kernel = module["func"], module["func_kernel"]
+    launch: Any
     (launch,) = collect(host.body, Evaluate)
     assert [str(arg) for arg in launch.value.args[4:]] == ["2", "2", "8", "4"]
     tags = ["blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y"]
@@ -269,12 +272,12 @@ def test_kernels_and_their_launch():
     verify_flat(kernel)
 
 
-def test_wide_threads_become_narrow():
+def test_wide_threads_become_narrow() -> None:
     @T.prim_func
     def func(
         A: T.Buffer((T.int64(6), T.int64(8)), "float32"),
         B: T.Buffer((T.int64(8), T.int64(6)), "float32"),
-    ):
+    ) -> None:
         for i in T.thread_binding(T.int64(6), thread="blockIdx.x"):
             for j in T.thread_binding(T.int64(8), thread="threadIdx.x"):
                 with T.block("B"):
@@ -285,9 +288,9 @@ def test_wide_threads_become_narrow():
     assert "int64" not in str(flat.body)
 
 
-def test_grids_of_unknown_size():
+def test_grids_of_unknown_size() -> None:
     @T.prim_func
-    def func(a: T.handle, b: T.handle, n: T.int32):
+    def func(a: T.handle, b: T.handle, n: T.int32) -> None:
         A = T.match_buffer(a, (n,), "float32")
         B = T.match_buffer(b, (n,), "float32")
         for i in T.thread_binding((n + 7) // 8, thread="blockIdx.x"):
@@ -303,6 +306,7 @@ def test_grids_of_unknown_size():
         run_kernels(flat, a, b, size)
         np.testing.assert_array_equal(b, a + 1)
     module = split_host_device(flat)
+    launch: Any
     (launch,) = collect(module["func"].body, Evaluate)
     assert str(launch.value.args[-2]) == "(n + 7) // 8"
     verify_flat(module)
@@ -315,7 +319,7 @@ def sums_of_some(rows: int, columns: int, wanted: int, whole: bool) -> PrimFunc:
     """Sums of some rows, a row of threads each; or one row over columns of threads."""
 
     @T.prim_func
-    def func(A: T.Buffer((rows, columns), "float32"), B: T.Buffer((rows,), "float32")):
+    def func(A: T.Buffer((rows, columns), "float32"), B: T.Buffer((rows,), "float32")) -> None:
         for ty in T.thread_binding(rows, thread="threadIdx.y"):
             if ty < wanted or whole:
                 for tx in T.thread_binding(columns, thread="threadIdx.x"):
@@ -331,10 +335,10 @@ def sums_of_some(rows: int, columns: int, wanted: int, whole: bool) -> PrimFunc:
 
 
 @pytest.mark.parametrize("columns", [32, 64])
-def test_a_reduction_that_some_rows_of_threads_make(columns):
+def test_a_reduction_that_some_rows_of_threads_make(columns: int) -> None:
     """A whole warp may exchange values where others do not; a barrier is for all."""
 
-    def reference(A, B):
+    def reference(A: np.ndarray[Any, Any], B: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
         return [np.where(np.arange(4) < 3, A.sum(1), B)]
 
     if columns == 32:
@@ -345,6 +349,6 @@ def test_a_reduction_that_some_rows_of_threads_make(columns):
     check_gpu(sums_of_some(4, columns, 3, True), lambda A, B: [A.sum(1)])
 
 
-def test_half_a_warp_is_not_enough():
+def test_half_a_warp_is_not_enough() -> None:
     with pytest.raises(VerifyError, match="under a condition that they take differently"):
         gpu_lower(sums_of_some(4, 16, 3, False))

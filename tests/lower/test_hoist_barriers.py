@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -29,7 +31,7 @@ def reversed_half() -> PrimFunc:
     """Four of eight threads turn their elements round through shared memory."""
 
     @T.prim_func
-    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")) -> None:
         with T.block("root"):
             S = T.alloc_buffer((8,), "float32", scope="shared")
             for t in T.thread_binding(8, thread="threadIdx.x"):
@@ -40,10 +42,10 @@ def reversed_half() -> PrimFunc:
     return func
 
 
-def test_a_branch_is_split_at_its_barriers():
+def test_a_branch_is_split_at_its_barriers() -> None:
     func = reversed_half()
 
-    def reference(A, B):
+    def reference(A: np.ndarray[Any, Any], B: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
         return [np.concatenate([A[3::-1], B[4:]])]
 
     flat = check_gpu(func, reference)
@@ -53,9 +55,9 @@ def test_a_branch_is_split_at_its_barriers():
         run_kernels(without_hoisting(func), np.zeros(8, "f"), np.zeros(8, "f"))
 
 
-def test_both_sides():
+def test_both_sides() -> None:
     @T.prim_func
-    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")) -> None:
         with T.block("root"):
             S = T.alloc_buffer((8,), "float32", scope="shared")
             R = T.alloc_buffer((8,), "float32", scope="shared")
@@ -67,16 +69,16 @@ def test_both_sides():
                     R[t] = A[t] * T.float32(2)
                     B[t] = R[11 - t]
 
-    def reference(A, B):
+    def reference(A: np.ndarray[Any, Any], B: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
         return [np.concatenate([A[3::-1], 2 * A[:3:-1]])]
 
     flat = check_gpu(func, reference)
     assert (syncs(flat), inside_branches(flat)) == (2, 0)
 
 
-def test_a_condition_that_the_branch_changes_is_evaluated_once():
+def test_a_condition_that_the_branch_changes_is_evaluated_once() -> None:
     @T.prim_func
-    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")) -> None:
         with T.block("root"):
             S = T.alloc_buffer((8,), "float32", scope="shared")
             for t in T.thread_binding(8, thread="threadIdx.x"):
@@ -86,7 +88,7 @@ def test_a_condition_that_the_branch_changes_is_evaluated_once():
                     A[t] = T.float32(-1)
                     B[t] = S[(t + 1) % 8]
 
-    def reference(A, B):
+    def reference(A: np.ndarray[Any, Any], B: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
         kept = np.where(A > 0, A, 0)
         return [np.where(A > 0, -1, A), np.where(A > 0, np.roll(kept, -1), B)]
 
@@ -95,9 +97,9 @@ def test_a_condition_that_the_branch_changes_is_evaluated_once():
     assert str(flat).count("< A[threadIdx_x]") == 1
 
 
-def test_through_loops_allocations_and_branches_that_all_take():
+def test_through_loops_allocations_and_branches_that_all_take() -> None:
     @T.prim_func
-    def func(A: T.Buffer((2, 8), "float32"), B: T.Buffer((2, 8), "float32")):
+    def func(A: T.Buffer((2, 8), "float32"), B: T.Buffer((2, 8), "float32")) -> None:
         with T.block("root"):
             S = T.alloc_buffer((8,), "float32", scope="shared")
             for b in T.thread_binding(2, thread="blockIdx.x"):
@@ -110,7 +112,7 @@ def test_through_loops_allocations_and_branches_that_all_take():
                                 if t < 6:
                                     B[b, t] = S[t + 2]
 
-    def reference(A, B):
+    def reference(A: np.ndarray[Any, Any], B: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
         want = A.copy()
         for _ in range(3):
             want[1, 0:6:2] = want[1, 2:8:2].copy()
@@ -123,9 +125,9 @@ def test_through_loops_allocations_and_branches_that_all_take():
         assert uniform or not any(map(is_sync, pre_order(branch)))
 
 
-def test_a_barrier_of_the_program():
+def test_a_barrier_of_the_program() -> None:
     @T.prim_func
-    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")) -> None:
         with T.block("root"):
             for t in T.thread_binding(8, thread="threadIdx.x"):
                 if t < 5:
@@ -137,11 +139,11 @@ def test_a_barrier_of_the_program():
     assert (syncs(flat), inside_branches(flat)) == (1, 0)
 
 
-def test_what_stays():
+def test_what_stays() -> None:
     """Branches that all threads take alike keep their barriers; nothing changes twice."""
 
     @T.prim_func
-    def func(A: T.Buffer((2, 8), "float32"), B: T.Buffer((2, 8), "float32"), n: T.int32):
+    def func(A: T.Buffer((2, 8), "float32"), B: T.Buffer((2, 8), "float32"), n: T.int32) -> None:
         with T.block("root"):
             S = T.alloc_buffer((8,), "float32", scope="shared")
             for b in T.thread_binding(2, thread="blockIdx.x"):
@@ -155,9 +157,9 @@ def test_what_stays():
     assert inside_branches(before) == 1
 
 
-def test_a_loop_that_threads_run_differently_often():
+def test_a_loop_that_threads_run_differently_often() -> None:
     @T.prim_func
-    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")) -> None:
         with T.block("root"):
             S = T.alloc_buffer((8,), "float32", scope="shared")
             for t in T.thread_binding(8, thread="threadIdx.x"):
@@ -169,9 +171,9 @@ def test_a_loop_that_threads_run_differently_often():
         gpu_lower(func)
 
 
-def test_a_while_loop_that_threads_leave_at_different_times():
+def test_a_while_loop_that_threads_leave_at_different_times() -> None:
     @T.prim_func
-    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")) -> None:
         with T.block("root"):
             S = T.alloc_buffer((8,), "float32", scope="shared")
             for t in T.thread_binding(8, thread="threadIdx.x"):
@@ -184,9 +186,9 @@ def test_a_while_loop_that_threads_leave_at_different_times():
         gpu_lower(func)
 
 
-def test_a_while_loop_that_all_threads_leave_together():
+def test_a_while_loop_that_all_threads_leave_together() -> None:
     @T.prim_func
-    def func(n: T.int32, A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    def func(n: T.int32, A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")) -> None:
         with T.block("root"):
             S = T.alloc_buffer((8,), "float32", scope="shared")
             for t in T.thread_binding(8, thread="threadIdx.x"):
@@ -197,11 +199,11 @@ def test_a_while_loop_that_all_threads_leave_together():
     assert syncs(gpu_lower(func)) == 2
 
 
-def test_a_loop_whose_end_only_some_threads_know():
+def test_a_loop_whose_end_only_some_threads_know() -> None:
     @T.prim_func
     def func(
         A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32"), N: T.Buffer((1,), "int32")
-    ):
+    ) -> None:
         with T.block("root"):
             S = T.alloc_buffer((8,), "float32", scope="shared")
             for t in T.thread_binding(8, thread="threadIdx.x"):
@@ -214,7 +216,7 @@ def test_a_loop_whose_end_only_some_threads_know():
         gpu_lower(func)
 
 
-def test_twice_is_once():
+def test_twice_is_once() -> None:
     func = reversed_half()
 
     once = hoist_barriers(without_hoisting(func))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -28,13 +29,13 @@ def product(rows: int, columns: int, depth: int) -> PrimFunc:
     return te.create_prim_func([a, b, c])
 
 
-def on_cpu() -> PrimFunc:
+def on_cpu() -> Any:
     """Uneven tiles, a copy, vectors and threads."""
     a = te.placeholder((37, 29), name="A")
     b = te.placeholder((29, 41), name="B")
-    k = te.reduce_axis((0, 29), name="k")
+    k: Any = te.reduce_axis((0, 29), name="k")
     c = te.compute((37, 41), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
-    sch = Schedule(te.create_prim_func([a, b, c]))
+    sch: Any = Schedule(te.create_prim_func([a, b, c]))
     block = sch.get_block("C")
     i, j, k = sch.get_loops(block)
     (i0, i1), (j0, j1), (k0, k1) = (sch.split(loop, [None, 8]) for loop in (i, j, k))

@@ -50,22 +50,22 @@ def index_type(func: PrimFunc) -> str:
         (1, 4096, "int32"),
     ],
 )
-def test_at_the_edge(kind, rows, columns, expected):
+def test_at_the_edge(kind: str, rows: int, columns: int, expected: str) -> None:
     assert index_type(gpu_lower(copy(rows, columns, kind)["main"])) == expected
 
 
-def test_threads_are_32_bits_wide_where_they_can():
+def test_threads_are_32_bits_wide_where_they_can() -> None:
     flat = gpu_lower(copy(7, 512, "int64")["main"])
     threads = [a.node.var for a in collect(flat.body, AttrStmt) if a.attr_key == "thread_extent"]
     assert [str(var.dtype) for var in threads] == ["int32", "int32"]
 
 
-def test_strided_places_beyond_the_edge():
+def test_strided_places_beyond_the_edge() -> None:
     """Few elements, far apart: what counts is the place, not the number of iterations."""
 
     def program(stride: int) -> PrimFunc:
         @T.prim_func
-        def func(A: T.Buffer((T.int64(stride) * 64,), "int8")):
+        def func(A: T.Buffer((T.int64(stride) * 64,), "int8")) -> None:
             for b in T.thread_binding(64, thread="blockIdx.x"):
                 A[T.Cast("int64", b) * T.int64(stride)] = T.int8(1)
 
@@ -75,11 +75,11 @@ def test_strided_places_beyond_the_edge():
     assert index_type(gpu_lower(program(EDGE // 32))) == "int64"
 
 
-def test_parts_that_overflow_stay_wide():
+def test_parts_that_overflow_stay_wide() -> None:
     """(b * 2**20) // 2**10: the product needs 64 bits, the index does not."""
 
     @T.prim_func
-    def func(A: T.Buffer((1 << 23,), "int8")):
+    def func(A: T.Buffer((1 << 23,), "int8")) -> None:
         for b in T.thread_binding(T.int64(1 << 13), thread="blockIdx.x"):
             A[T.bitwise_and(b * T.int64(1 << 20), T.int64((1 << 33) - 1)) // T.int64(1 << 10)] = (
                 T.int8(1)
@@ -88,7 +88,7 @@ def test_parts_that_overflow_stay_wide():
     assert index_type(gpu_lower(func)) == "int64"
 
 
-def test_results():
+def test_results() -> None:
     flat = gpu_lower(copy(5, 768, "int64", "int32")["main"])
     a, b = np.arange(5 * 768, dtype="i").reshape(5, 768), np.zeros((5, 768), "i")
     run_kernels(flat, a, b)
@@ -96,19 +96,19 @@ def test_results():
     assert narrow_index_dtype(flat) is flat
 
 
-def test_ptx_computes_narrow_indices_in_32_bits():
+def test_ptx_computes_narrow_indices_in_32_bits() -> None:
     narrow = assembly(copy(7, 512), "cuda -arch=sm_80")
     wide = assembly(copy(EDGE // 256 + 1, 256), "cuda -arch=sm_80")
     assert not re.search(r"(mad|mul)\.(lo\.)?[su]64", narrow)
     assert re.search(r"\.[su]?64\b.*\n", wide)
 
 
-def test_llvm_knows_how_many_threads_and_blocks_there_are():
+def test_llvm_knows_how_many_threads_and_blocks_there_are() -> None:
     """Conditions that hold for all of them, which only LLVM sees through, are gone."""
 
     def program(threads: int, blocks: int) -> IRModule:
         @T.prim_func
-        def func(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32")):
+        def func(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32")) -> None:
             for b in T.thread_binding(8, thread="blockIdx.x"):
                 for t in T.thread_binding(128, thread="threadIdx.x"):
                     if T.clz(t) > 32 - threads and T.clz(b) > 32 - blocks:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tileloom.expr import And, Expr, Not, Or, Ramp, Var, cast, const, intrin
+from tileloom.expr import And, Not, Or, Ramp, Var, cast, const, intrin
 from tileloom.expr.bounds import BoundAnalyzer, ConstIntBound
 from tileloom.lower.flatten_buffers import index_type
 from tileloom.lower.known_bounds import under
@@ -38,8 +38,8 @@ LOADED = BufferLoad(make_buffer((4,), "int32", "A"), [const(0)])
         (I < 0, None), (I > 99, None), (And(I < 5, I > 5), None), (const(False), None),
     ],
 )  # fmt: skip
-def test_bounds_under_a_guard(guard: Expr, bound: Any) -> None:
-    known = under(KNOWN, [guard])
+def test_bounds_under_a_guard(guard: Any, bound: Any) -> None:
+    known = under(KNOWN, (guard,))
     found = None if known is None else (known.of(I)[0], known.of(I)[1])
     assert found == bound
 

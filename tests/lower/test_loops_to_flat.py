@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,6 +14,7 @@ from tileloom.driver import build
 from tileloom.expr import (
     And,
     Call,
+    Expr,
     Ramp,
     Select,
     Var,
@@ -32,6 +36,7 @@ from tileloom.tir import (
     Allocate,
     AssertStmt,
     AttrStmt,
+    Buffer,
     BufferStore,
     DeclBuffer,
     Evaluate,
@@ -47,22 +52,22 @@ from tileloom.tir import (
 from tileloom.tir.run import run
 
 
-def likely(condition):
+def likely(condition: Expr) -> Expr:
     return Call("bool", "tir.likely", (condition,))
 
 
-def stores(func):
+def stores(func: PrimFunc) -> Any:
     return collect(func.body, BufferStore)
 
 
-def loops(func):
+def loops(func: PrimFunc) -> list[For]:
     return collect(func.body, For)
 
 
 # ---------------------------------------------------------------------------- indices
 
 
-def test_linear_forms():
+def test_linear_forms() -> None:
     i, j = Var("i"), Var("j")
     same = [((i * 4 + j) * 3, i * 12 + j * 3), ((i * 8 + 5) // 4, i * 2 + 1), ((i * 8 + 5) % 4, 1)]
     for a, b in same:
@@ -78,10 +83,10 @@ def test_linear_forms():
         ({"elem_offset": const(9)}, (0, "i", "j"), "i * 7 + j + 9"),
     ],
 )
-def test_row_major(fields, indices, expected):
+def test_row_major(fields: dict[str, Any], indices: tuple[int, str, str], expected: str) -> None:
     variables = {"i": Var("i"), "j": Var("j")}
     A = make_buffer((4, 5, 7), "float32", "A", **fields)
-    at = [variables[x] if isinstance(x, str) else const(x) for x in indices]
+    at: Any = [variables[x] if isinstance(x, str) else const(x) for x in indices]
     body = nest(BufferStore(A, A[tuple(at)], at), (variables["i"], 5), (variables["j"], 7))
     (store,) = stores(flatten_buffers(function(body, A, root=False)))
     assert linear(store.indices[0]).same(linear(store.value.indices[0]))
@@ -89,14 +94,14 @@ def test_row_major(fields, indices, expected):
     assert store.buffer.ndim == 1 and store.buffer.elem_offset is None
 
 
-def test_scalar_buffers_have_one_element():
+def test_scalar_buffers_have_one_element() -> None:
     A = make_buffer((), "float32", "A")
-    flat = flatten_buffers(function(BufferStore(A, A[()] + 1.0, ()), A, root=False))
+    flat: Any = flatten_buffers(function(BufferStore(A, A[()] + 1.0, ()), A, root=False))
     assert flat.buffers[0].shape == (1,)
     assert stores(flat)[0].indices == (0,)
 
 
-def test_long_buffers_are_indexed_in_64_bits():
+def test_long_buffers_are_indexed_in_64_bits() -> None:
     i, j = Var("i"), Var("j")
     for side, kind in ((40_000, "int32"), (70_000, "int64")):
         A = make_buffer((side, side), "int8", "A")
@@ -106,14 +111,14 @@ def test_long_buffers_are_indexed_in_64_bits():
         assert stores(lower(func))[0].indices[0].dtype == kind
 
 
-def test_unknown_shapes_are_indexed_in_64_bits():
+def test_unknown_shapes_are_indexed_in_64_bits() -> None:
     n, m, i, j = Var("n"), Var("m"), Var("i"), Var("j")
     A = make_buffer((n, m), "float32", "A")
     func = function(nest(BufferStore(A, const(1.0), (i, j)), (i, n), (j, m)), A, root=False)
     assert stores(flatten_buffers(func))[0].indices[0].dtype == "int64"
 
 
-def test_64_bit_loops_are_narrowed():
+def test_64_bit_loops_are_narrowed() -> None:
     i, j = Var("i", "int64"), Var("j", "int64")
     A, B = make_buffer((6, 7), "int64", "A"), make_buffer((1 << 33,), "int8", "B")
     body = nest(BufferStore(A, i * j + (1 << 40), (i, j)), (i, 6), (j, 7))
@@ -126,7 +131,7 @@ def test_64_bit_loops_are_narrowed():
     assert stores(narrow_index_dtype(far))[0].indices[0].dtype == "int64"
 
 
-def test_flatten_wants_no_blocks():
+def test_flatten_wants_no_blocks() -> None:
     from lower.programs import matmul
 
     with pytest.raises(InternalError, match="met the block"):
@@ -136,10 +141,16 @@ def test_flatten_wants_no_blocks():
 # ---------------------------------------------------------------------------- vectors
 
 
-def vector_store(value, index=None, extent=8, guard=None, size=64):
+def vector_store(
+    value: Callable[..., Any],
+    index: Callable[..., Any] | None = None,
+    extent: int = 8,
+    guard: Callable[..., Any] | None = None,
+    size: int = 64,
+) -> PrimFunc:
     """OUT[index(v)] = value(IN, v) in a vectorised loop."""
     IN, OUT, v = make_buffer((size,), "int32", "I"), make_buffer((size,), "int32", "O"), Var("v")
-    body = BufferStore(OUT, value(IN, v), (v if index is None else index(v),))
+    body: Any = BufferStore(OUT, value(IN, v), (v if index is None else index(v),))
     if guard is not None:
         body = IfThenElse(guard(IN, v), body)
     return function(nest(body, (v, extent, "vectorized")), IN, OUT, root=False)
@@ -156,7 +167,9 @@ def vector_store(value, index=None, extent=8, guard=None, size=64):
         (lambda A, v: v * 2, None, "T.Ramp(0, 2, 8)"),
     ],
 )
-def test_vectors(value, index, expected):
+def test_vectors(
+    value: Callable[..., Any], index: Callable[..., Any] | None, expected: str
+) -> None:
     func = vector_store(value, index)
     (store,) = stores(vectorize_loops(func))
     assert str(store.value) == expected
@@ -165,14 +178,14 @@ def test_vectors(value, index, expected):
 
 
 @pytest.mark.parametrize("extent", [0, 1, 2, 3, 7, 63, 64, 65, 130])
-def test_any_length(extent):
+def test_any_length(extent: int) -> None:
     func = vector_store(lambda A, v: A[v] * 3 + v, extent=extent, size=130)
     flat = check(func)
     assert all(s.value.dtype.lanes <= 64 for s in stores(flat))
     assert all(loop.kind == "serial" for loop in loops(flat))
 
 
-def test_guards_become_masks():
+def test_guards_become_masks() -> None:
     """I[v * 9] would be out of bounds where the guard fails."""
     func = vector_store(
         lambda A, v: A[v * 9] + A[v - 1], None, 16, lambda A, v: binary(And, v > 0, v * 9 < 64)
@@ -183,7 +196,7 @@ def test_guards_become_masks():
 
 
 @pytest.mark.parametrize("lanes", [2, 4])
-def test_what_all_lanes_read_is_loaded_if_one_wants_it(lanes):
+def test_what_all_lanes_read_is_loaded_if_one_wants_it(lanes: int) -> None:
     A, B, C = (make_buffer((40,), "int32", name) for name in "ABC")
     o, v = Var("o"), Var("v")
     at = o * lanes + v
@@ -196,7 +209,7 @@ def test_what_all_lanes_read_is_loaded_if_one_wants_it(lanes):
     assert np.array_equal(a, wanted)
 
 
-def test_a_single_guard_lets_scalar_loads_stay_scalar():
+def test_a_single_guard_lets_scalar_loads_stay_scalar() -> None:
     A, o, v = make_buffer((41,), "int32", "A"), Var("o"), Var("v")
     at = o * 8 + v
     body = IfThenElse(at < 35, BufferStore(A, A[at] * A[40], (at,)))
@@ -207,7 +220,7 @@ def test_a_single_guard_lets_scalar_loads_stay_scalar():
     check(func)
 
 
-def test_a_mask_does_not_see_what_is_stored_under_it():
+def test_a_mask_does_not_see_what_is_stored_under_it() -> None:
     A, B, v = make_buffer((8,), "int32", "A"), make_buffer((8,), "int32", "B"), Var("v")
     yes = seq(BufferStore(A, const(-5), (v,)), BufferStore(B, const(1), (v,)))
     no = seq(BufferStore(A, const(5), (v,)), BufferStore(B, const(2), (v,)))
@@ -228,12 +241,12 @@ def test_a_mask_does_not_see_what_is_stored_under_it():
         lambda A, v: Call("int32", "tir.if_then_else", (A[v] != 0, const(100) // A[v], const(-1))),
     ],
 )
-def test_choices(value):
+def test_choices(value: Callable[..., Any]) -> None:
     check(vector_store(value))
 
 
 @pytest.mark.parametrize("kind", ["accumulate", "last", "while", "extern", "assert"])
-def test_what_cannot_be_vectors_stays_serial(kind):
+def test_what_cannot_be_vectors_stays_serial(kind: str) -> None:
     A, v = make_buffer((16,), "int32", "A"), Var("v")
     zero = const(0)
     body = {
@@ -250,7 +263,7 @@ def test_what_cannot_be_vectors_stays_serial(kind):
         check(func)
 
 
-def test_memory_inside_a_vector_loop_is_one_for_each_lane():
+def test_memory_inside_a_vector_loop_is_one_for_each_lane() -> None:
     A, local, v, k = (
         make_buffer((8,), "int32", "A"),
         make_buffer((3,), "int32", "L"),
@@ -264,11 +277,11 @@ def test_memory_inside_a_vector_loop_is_one_for_each_lane():
     body = Allocate(local.data, local.dtype, local.shape, TRUE, DeclBuffer(local, body))
     func = function(nest(body, (v, 8, "vectorized")), A, root=False)
     flat = check(func)
-    assert collect(flat.body, Allocate)[0].extents == (24,)
+    assert collect(flat.body, Allocate)[0].extents == (24,)  # type: ignore[comparison-overlap]
     assert all(store.value.dtype.lanes == 8 for store in stores(flat))
 
 
-def test_a_dynamic_vector_loop_is_serial():
+def test_a_dynamic_vector_loop_is_serial() -> None:
     A, v, n = make_buffer((8,), "int32", "A"), Var("v"), Var("n")
     func = PrimFunc(
         (n, p := Var("p", "handle")), nest(BufferStore(A, v, (v,)), (v, n, "vectorized")), {p: A}
@@ -280,14 +293,14 @@ def test_a_dynamic_vector_loop_is_serial():
 # ---------------------------------------------------------------------------- parallel
 
 
-def parallel_program(index, value):
+def parallel_program(index: Callable[..., Any], value: Callable[..., Any]) -> PrimFunc:
     A, B, i = make_buffer((8,), "int32", "A"), make_buffer((8,), "int32", "B"), Var("i")
     body = BufferStore(B, value(A, B, i), (index(i),))
     return function(nest(body, (i, 8, "parallel")), A, B, root=False)
 
 
-def test_parallel_iterations_do_not_share():
-    def add(A, B, i):
+def test_parallel_iterations_do_not_share() -> None:
+    def add(A: Buffer, B: Buffer, i: Var) -> Any:
         return B[0] + A[i]
 
     shared = legalize_parallel(parallel_program(lambda i: const(0), add))
@@ -295,7 +308,7 @@ def test_parallel_iterations_do_not_share():
     assert [loops(f)[0].kind for f in (shared, own)] == ["serial", "parallel"]
 
 
-def test_one_level_of_parallelism():
+def test_one_level_of_parallelism() -> None:
     A, i, j, k = make_buffer((4, 4, 4), "int32", "A"), Var("i"), Var("j"), Var("k")
     body = nest(BufferStore(A, k, (i, j, k)), (i, 4), (j, 4, "parallel"), (k, 4, "parallel"))
     kinds = [loop.kind for loop in loops(legalize_parallel(function(body, A, root=False)))]
@@ -305,7 +318,7 @@ def test_one_level_of_parallelism():
 # ---------------------------------------------------------------------------- copies
 
 
-def test_unrolling():
+def test_unrolling() -> None:
     A, i, j, t = make_buffer((3, 2), "int32", "A"), Var("i"), Var("j"), Var("t")
     body = LetStmt(t, i * 2, nest(BufferStore(A, t + j, (i, j)), (j, 2)))
     func = function(nest(body, (i, 3, "unrolled")), A, root=False)
@@ -318,7 +331,7 @@ def test_unrolling():
 @pytest.mark.parametrize(
     ("step", "explicit", "kinds"), [(8, 1, []), (8, 0, ["unrolled"]), (3, 1, ["serial"])]
 )
-def test_automatic_unrolling(step, explicit, kinds):
+def test_automatic_unrolling(step: int, explicit: int, kinds: list[str]) -> None:
     A, i = make_buffer((4,), "int32", "A"), Var("i")
     loop = nest(BufferStore(A, i, (i,)), (i, 4))
     body = AttrStmt(Var("n"), "pragma_unroll_explicit", const(explicit), loop)
@@ -328,7 +341,7 @@ def test_automatic_unrolling(step, explicit, kinds):
     assert not collect(flat.body, AttrStmt)
 
 
-def test_huge_unrolled_loops_are_left():
+def test_huge_unrolled_loops_are_left() -> None:
     A, i = make_buffer((5000,), "int32", "A"), Var("i")
     func = function(nest(BufferStore(A, i, (i,)), (i, 5000, "unrolled")), A, root=False)
     assert [loop.kind for loop in loops(unroll_loops(func))] == ["unrolled"]
@@ -337,7 +350,7 @@ def test_huge_unrolled_loops_are_left():
 # ---------------------------------------------------------------------------- partitions
 
 
-def tiles(n, tile, kind="serial", inner="vectorized"):
+def tiles(n: int, tile: int, kind: str = "serial", inner: str = "vectorized") -> PrimFunc:
     A, B, o, v = (
         make_buffer((n,), "int32", "A"),
         make_buffer((n,), "int32", "B"),
@@ -352,18 +365,18 @@ def tiles(n, tile, kind="serial", inner="vectorized"):
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 100, 103])
 @pytest.mark.parametrize("kind", ["serial", "parallel", "unrolled"])
 @pytest.mark.parametrize("inner", ["vectorized", "serial"])
-def test_no_guard_is_left(n, kind, inner):
+def test_no_guard_is_left(n: int, kind: str, inner: str) -> None:
     flat = check(tiles(n, 8, kind, inner))
     assert all(store.predicate is None for store in stores(flat))
     assert len(collect(flat.body, IfThenElse)) <= (1 if kind == "parallel" else 0)
     assert "likely" not in " ".join(str(b.condition) for b in collect(flat.body, IfThenElse))
 
 
-def test_partition_of_unknown_length():
+def test_partition_of_unknown_length() -> None:
     n, o, v = Var("n"), Var("o"), Var("v")
     A = make_buffer((n,), "int32", "A")
     at = o * 8 + v
-    body = IfThenElse(likely(at < n), BufferStore(A, A[at] + at, (at,)))
+    body: Any = IfThenElse(likely(at < n), BufferStore(A, A[at] + at, (at,)))
     body = nest(body, (o, (n + 7) // 8), (v, 8, "vectorized"))
     func = PrimFunc((p := Var("p", "handle"), n), body, {p: A})
     flat = lower(func)
@@ -376,7 +389,7 @@ def test_partition_of_unknown_length():
 
 
 @pytest.mark.parametrize("n", [1, 9, 64, 70, 96, 101])
-def test_a_parallel_loop_leaves_an_earlier_end_to_one_inside(n):
+def test_a_parallel_loop_leaves_an_earlier_end_to_one_inside(n: int) -> None:
     """Tasks of 4 tiles of 8: the last one has fewer tiles."""
     A, B = make_buffer((8 * n,), "int32", "A"), make_buffer((8 * n,), "int32", "B")
     o, t, v = Var("o"), Var("t"), Var("v")
@@ -389,7 +402,7 @@ def test_a_parallel_loop_leaves_an_earlier_end_to_one_inside(n):
 
 @pytest.mark.parametrize("n", [1, 7, 8, 33, 64, 65])
 @pytest.mark.parametrize("kind", ["serial", "parallel"])
-def test_only_what_is_guarded_is_doubled(n, kind):
+def test_only_what_is_guarded_is_doubled(n: int, kind: str) -> None:
     tiles_, A = -(-n // 8), make_buffer((8 * n,), "int32", "A")
     B, S = make_buffer((n,), "int32", "B"), make_buffer((8 * tiles_,), "int32", "S")
     o, k, u, v = (Var(name) for name in "okuv")
@@ -406,7 +419,7 @@ def test_only_what_is_guarded_is_doubled(n, kind):
     assert all(store.predicate is None for store in stores(flat))
 
 
-def test_guards_from_below():
+def test_guards_from_below() -> None:
     """Padding: the first iterations are outside."""
     A, B, o, v = (
         make_buffer((30,), "int32", "A"),
@@ -421,7 +434,7 @@ def test_guards_from_below():
     assert any(not collect(loop.body, IfThenElse) for loop in loops(flat))
 
 
-def test_a_reduction_loop_shrinks_to_its_guard():
+def test_a_reduction_loop_shrinks_to_its_guard() -> None:
     A, S, o, k = (
         make_buffer((33,), "int32", "A"),
         make_buffer((1,), "int32", "S"),
@@ -438,7 +451,7 @@ def test_a_reduction_loop_shrinks_to_its_guard():
 # ---------------------------------------------------------------------------- cleaning
 
 
-def test_conditions_are_hoisted():
+def test_conditions_are_hoisted() -> None:
     A, i, j, n = make_buffer((4, 4), "int32", "A"), Var("i"), Var("j"), Var("n")
     body = IfThenElse(binary(And, i < n, j < i), BufferStore(A, const(1), (i, j)))
     hoisted = hoist_if(function(nest(body, (i, 4), (j, 4)), A, root=False))
@@ -449,7 +462,7 @@ def test_conditions_are_hoisted():
     assert hoist_if(kept) is kept
 
 
-def test_no_ops_go():
+def test_no_ops_go() -> None:
     A, B = make_buffer((4,), "int32", "A"), make_buffer((4,), "int32", "B")
     i, j, t = Var("i"), Var("j"), Var("t")
     nothing = seq(
@@ -465,7 +478,7 @@ def test_no_ops_go():
     assert isinstance(cleaned.body.body, Evaluate)
 
 
-def test_simplify_uses_loops_and_conditions():
+def test_simplify_uses_loops_and_conditions() -> None:
     A, i, j = make_buffer((64,), "int32", "A"), Var("i"), Var("j")
     body = IfThenElse(
         i * 8 + j < 64,
@@ -477,7 +490,7 @@ def test_simplify_uses_loops_and_conditions():
     assert stores(simple)[0].value is i
 
 
-def test_a_condition_on_memory_does_not_outlive_a_store():
+def test_a_condition_on_memory_does_not_outlive_a_store() -> None:
     A = make_buffer((2,), "int32", "A")
     inner = IfThenElse(A[0] > 0, BufferStore(A, const(7), (const(1),)))
     body = IfThenElse(A[0] > 0, seq(BufferStore(A, const(-1), (const(0),)), inner))
@@ -487,7 +500,7 @@ def test_a_condition_on_memory_does_not_outlive_a_store():
     assert a.tolist() == [-1, 0]
 
 
-def test_user_vectors_are_flattened():
+def test_user_vectors_are_flattened() -> None:
     A, i = make_buffer((4, 8), "float32", "A"), Var("i")
     ramp = Ramp(const(0), const(1), 8)
     body = nest(BufferStore(A, A[i, ramp] * 2.0, (i, ramp)), (i, 4))

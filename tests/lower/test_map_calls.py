@@ -52,7 +52,7 @@ def values(kind: str) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("exponent", sorted(POWERS))
-def test_values(exponent, kind):
+def test_values(exponent: float, kind: str) -> None:
     """Also of vectors: the loop is one."""
     x = values(kind)
     with np.errstate(all="ignore"):
@@ -76,12 +76,12 @@ def test_values(exponent, kind):
 
 
 @pytest.mark.parametrize("exponent", [3.0, 0.25, -2.0, math.nan, math.inf, 0.5000001])
-def test_other_powers_stay(exponent):
+def test_other_powers_stay(exponent: float) -> None:
     func = power(exponent, "float32", 8)
     assert map_calls(func) is func
 
 
-def test_exponents_that_are_not_constant():
+def test_exponents_that_are_not_constant() -> None:
     a, n = make_buffer((4,), "float32", "A"), Var("n", "float32")
     p = Var("p", "handle")
     store = BufferStore(a, Call("float32", POW, (a[0], n)), (const(1),))
@@ -89,7 +89,7 @@ def test_exponents_that_are_not_constant():
     assert map_calls(func) is func
 
 
-def test_inside_of_others_and_twice():
+def test_inside_of_others_and_twice() -> None:
     func = power(0.5, "float32", 8)
     (store,) = collect(func.body, BufferStore)
     nested = Call("float32", POW, (store.value, const(2.0, "float32")))
@@ -99,7 +99,7 @@ def test_inside_of_others_and_twice():
     assert map_calls(once) is once
 
 
-def test_in_both_pipelines():
+def test_in_both_pipelines() -> None:
     assert powers(lower(power(0.5, "float32", 8))) == 0
     sch = Schedule(power(0.5, "float32", 64))
     sch.bind(sch.get_loops("B")[0], "threadIdx.x")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,9 +35,9 @@ def launches(func: PrimFunc) -> int:
 def two_kernels(
     blocks: int = 12,
     together: int = 4,
-    threads: tuple[int, int] = (32, 32),
-    part: Callable = lambda b: b,
-    reads: Callable | None = None,
+    threads: Any = (32, 32),
+    part: Callable[..., Any] = lambda b: b,
+    reads: Callable[..., Any] | None = None,
     kind: str = "float32",
 ) -> PrimFunc:
     """P[part(b)] = the maximum of 32 of A; B[r] = the sum of P where `reads(r, j)` says."""
@@ -44,7 +46,7 @@ def two_kernels(
     used = reads or (lambda r, j: T.min(r * together + j, blocks - 1))
 
     @T.prim_func
-    def func(A: T.Buffer((blocks, first), kind), B: T.Buffer((readers,), kind)):
+    def func(A: T.Buffer((blocks, first), kind), B: T.Buffer((readers,), kind)) -> None:
         T.func_attr({"tir.noalias": True, "tir.merge_grid_reductions": True})
         with T.block("root"):
             P = T.alloc_buffer((blocks,), kind)
@@ -83,31 +85,31 @@ def check(func: PrimFunc, merged: bool = True) -> PrimFunc:
     return flat
 
 
-def test_one_launch():
+def test_one_launch() -> None:
     flat = check(two_kernels())
     assert str(flat).count("atomic_add") == 1
     assert "zeroed" in str(flat)
 
 
 @pytest.mark.parametrize(("blocks", "together"), [(12, 4), (11, 4), (9, 4), (4, 4), (3, 4)])
-def test_groups_of_blocks(blocks, together):
+def test_groups_of_blocks(blocks: int, together: int) -> None:
     """Also where the last group is smaller."""
     check(two_kernels(blocks, together))
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64", "int32", "int64"])
-def test_kinds(kind):
+def test_kinds(kind: str) -> None:
     check(two_kernels(kind=kind))
 
 
 @pytest.mark.parametrize("threads", [(64, 32), (64, 8), (64, 33), (96, 96)])
-def test_fewer_threads_in_the_second(threads):
+def test_fewer_threads_in_the_second(threads: tuple[int, ...]) -> None:
     """Its barriers are met by all threads of the block nevertheless."""
     flat = check(two_kernels(threads=threads))
     assert syncs(flat) >= 3
 
 
-def test_places_of_parts():
+def test_places_of_parts() -> None:
     check(two_kernels(part=lambda b: b % 4 * 3 + b // 4, reads=lambda r, j: j * 3 + r))
     check(two_kernels(part=lambda b: 11 - b, reads=lambda r, j: 11 - r * 4 - j))
 
@@ -124,24 +126,24 @@ def test_places_of_parts():
         {"part": lambda b: b // 2},  # two blocks for one part, which race as well
     ],
 )
-def test_what_stays_two_launches(changes):
+def test_what_stays_two_launches(changes: dict[str, Any]) -> None:
     func = two_kernels(**changes)
     assert launches(gpu_lower(func)) == 2
     if "part" not in changes:
         check(func, merged=False)
 
 
-def test_without_asking_or_with_aliases():
+def test_without_asking_or_with_aliases() -> None:
     func = two_kernels()
     assert launches(gpu_lower(func.without_attr(WANTED))) == 2
     assert launches(gpu_lower(func.without_attr("tir.noalias"))) == 2
 
 
-def test_a_second_kernel_that_writes_what_the_first_reads():
+def test_a_second_kernel_that_writes_what_the_first_reads() -> None:
     """The last block of a row may come before others have read."""
 
     @T.prim_func
-    def func(A: T.Buffer((8, 32), "float32")):
+    def func(A: T.Buffer((8, 32), "float32")) -> None:
         T.func_attr({"tir.noalias": True, "tir.merge_grid_reductions": True})
         with T.block("root"):
             P = T.alloc_buffer((8,), "float32")
@@ -169,7 +171,7 @@ def row_sums(rows: int, columns: int) -> PrimFunc:
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(3, 65536), (1, 1 << 18), (2, 100_003)])
-def test_sums_of_few_rows(rows, columns):
+def test_sums_of_few_rows(rows: int, columns: int) -> None:
     func = row_sums(rows, columns)
     flat, plain = gpu_lower(func), gpu_lower(func.without_attr(WANTED))
     assert (launches(plain), launches(flat)) == (2, 1)
@@ -182,7 +184,7 @@ def test_sums_of_few_rows(rows, columns):
 
 
 @pytest.mark.parametrize("arch", ["sm_70", *ARCHS])
-def test_ptx(arch, tmp_path):
+def test_ptx(arch: str, tmp_path: Path) -> None:
     ptx = assembly(IRModule({"main": row_sums(3, 65536)}), f"cuda -arch={arch}")
     assert ptx.count(".visible .entry") == 1
     assert re.search(r"atom\.\S*add", ptx)
@@ -191,7 +193,7 @@ def test_ptx(arch, tmp_path):
     assemble(ptx, arch, tmp_path)
 
 
-def test_the_host_says_that_it_has_no_zeroed_memory():
+def test_the_host_says_that_it_has_no_zeroed_memory() -> None:
     module = split_host_device(gpu_lower(row_sums(3, 65536)))
     host, *rest = module.functions.values()
     plan = HostPlan(host, {k.attrs["global_symbol"]: k for k in rest})
@@ -199,7 +201,7 @@ def test_the_host_says_that_it_has_no_zeroed_memory():
         plan.launches({})
 
 
-def test_twice_is_once():
+def test_twice_is_once() -> None:
     position = GPU_PIPELINE.index(merge_grid_reductions)
     once = gpu_lower(two_kernels(), GPU_PIPELINE[: position + 1])
     assert merge_grid_reductions(once) is once
@@ -207,12 +209,12 @@ def test_twice_is_once():
 
 
 @pytest.mark.parametrize(("threads", "launched"), [((64, 32), 1), ((64, 16), 2), ((32, 16), 2)])
-def test_a_warp_that_is_asked_together_is_whole(threads, launched):
+def test_a_warp_that_is_asked_together_is_whole(threads: tuple[int, ...], launched: int) -> None:
     """Half a warp may exchange values where it is all of a block, not where others wait."""
     first, second = threads
 
     @T.prim_func
-    def func(A: T.Buffer((12, first), "float32"), B: T.Buffer((3,), "float32")):
+    def func(A: T.Buffer((12, first), "float32"), B: T.Buffer((3,), "float32")) -> None:
         T.func_attr({"tir.noalias": True, "tir.merge_grid_reductions": True})
         with T.block("root"):
             P = T.alloc_buffer((12,), "float32")

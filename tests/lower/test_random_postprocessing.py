@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tileloom.expr import Call, Expr, IterVar, Max, Min, Range, Var, as_expr, const, logical_not
+from tileloom.expr import Call, IterVar, Max, Min, Range, Var, as_expr, const, logical_not
 from tileloom.lower.eliminate_common_loads import eliminate_common_loads
 from tileloom.lower.eliminate_invariant_loops import eliminate_invariant_loops
 from tileloom.lower.fuse_ifs import fuse_ifs
@@ -42,28 +44,28 @@ PASSES: tuple[Pass, ...] = (
 class Programs:
     """Draws programs in which each thread writes only what is its own."""
 
-    def __init__(self, data) -> None:
+    def __init__(self, data: Any) -> None:
         self.data = data
         self.a = make_buffer((SIZE,), "float32", "A")
         self.b = make_buffer((SIZE,), "float32", "B")
         self.own = make_buffer((4,), "float32", "own", scope="local")
         self.t, self.n = Var("t"), Var("n")
 
-    def pick(self, *choices):
+    def pick(self, *choices: Any) -> Any:
         return self.data.draw(st.sampled_from(choices))
 
-    def place(self, loops: list[Var]) -> Expr:
+    def place(self, loops: list[Var]) -> Any:
         """An element of this thread: one of eight."""
         step = self.pick(const(0), const(1), *loops, *(k + 1 for k in loops))
         return Min(Max(as_expr(step), const(0)), const(7)) * 8 + self.t
 
-    def condition(self, loops: list[Var]) -> Expr:
+    def condition(self, loops: list[Var]) -> Any:
         number = self.pick(self.t, self.n, *loops)
         simple = number < self.pick(1, 2, 5)
         of_memory = self.pick(self.a, self.b)[self.place(loops)] > const(0.0, "float32")
         return self.pick(simple, simple, logical_not(simple), number >= 2, of_memory)
 
-    def value(self, loops: list[Var]) -> Expr:
+    def value(self, loops: list[Var]) -> Any:
         zero = const(0.5, "float32")
         load = self.pick(self.a, self.a, self.b)[self.place(loops)]
         some = Call("float32", "tir.if_then_else", (self.condition(loops), load, zero))
@@ -115,7 +117,7 @@ def results(func: PrimFunc, n: int) -> np.ndarray:
 @pytest.mark.parametrize("chosen", [*PASSES, None], ids=lambda p: name_of(p) if p else "all")
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_the_same_results(chosen: Pass | None, data) -> None:
+def test_the_same_results(chosen: Pass | None, data: st.DataObject) -> None:
     func = Programs(data).function()
     changed = func
     for step in PASSES if chosen is None else (chosen,):

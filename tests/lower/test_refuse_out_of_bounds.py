@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -69,14 +70,14 @@ INSIDE = [
 
 
 @pytest.mark.parametrize(("make", "text"), [c[1:] for c in OUTSIDE], ids=[c[0] for c in OUTSIDE])
-def test_what_is_certainly_outside_is_refused(make, text) -> None:
+def test_what_is_certainly_outside_is_refused(make: Callable[..., Any], text: str) -> None:
     with pytest.raises(OutOfBoundsError, match=text) as caught:
         build(make())
     assert "Z[" in str(caught.value)
 
 
 @pytest.mark.parametrize("make", [c[1] for c in INSIDE], ids=[c[0] for c in INSIDE])
-def test_what_is_inside_is_built(make) -> None:
+def test_what_is_inside_is_built(make: Callable[..., Any]) -> None:
     build(make())
 
 
@@ -94,7 +95,7 @@ def test_unknown_sizes() -> None:
 
 def test_the_statement_is_shown() -> None:
     @T.prim_func
-    def func(A: T.Buffer((4, 64), "float32"), B: T.Buffer((3, 64), "float32")):
+    def func(A: T.Buffer((4, 64), "float32"), B: T.Buffer((3, 64), "float32")) -> None:
         for i, j in T.grid(3, 64):
             B[i, j] = A[i, j + 1]
 
@@ -108,7 +109,7 @@ def test_the_statement_is_shown() -> None:
 
 def test_a_store_is_an_access() -> None:
     @T.prim_func
-    def func(B: T.Buffer((4,), "float32")):
+    def func(B: T.Buffer((4,), "float32")) -> None:
         for i in range(8):
             if i % 2 == 0:
                 B[i] = T.float32(1)
@@ -119,7 +120,7 @@ def test_a_store_is_an_access() -> None:
 
 def test_threads_of_gpus() -> None:
     @T.prim_func
-    def func(A: T.Buffer((100,), "float32"), B: T.Buffer((100,), "float32")):
+    def func(A: T.Buffer((100,), "float32"), B: T.Buffer((100,), "float32")) -> None:
         b = T.launch_thread("blockIdx.x", 4)
         t = T.launch_thread("threadIdx.x", 32)
         B[b * 32 + t] = A[b * 32 + t]
@@ -132,7 +133,7 @@ def test_what_depends_on_data_is_not_refused() -> None:
     """Nobody knows whether it is run; branches, masks, loops and `while` alike."""
 
     @T.prim_func
-    def func(n: T.int32, A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
+    def func(n: T.int32, A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")) -> None:
         if A[0] > 3:
             B[7] = 1
         if n > 3:
@@ -149,7 +150,7 @@ def test_a_condition_says_nothing_of_memory_that_changes() -> None:
     """The element that was below 4 is not when it is used."""
 
     @T.prim_func
-    def func(n: T.Buffer((1,), "int32"), A: T.Buffer((4,), "int32")):
+    def func(n: T.Buffer((1,), "int32"), A: T.Buffer((4,), "int32")) -> None:
         if n[0] < 0:
             n[0] = 2
             A[n[0]] = 1
@@ -159,13 +160,13 @@ def test_a_condition_says_nothing_of_memory_that_changes() -> None:
 
 def test_names_and_vectors() -> None:
     @T.prim_func
-    def named(A: T.Buffer((8,), "int32")):
+    def named(A: T.Buffer((8,), "int32")) -> None:
         for i in range(4):
             with T.LetStmt(i * 2 + 1) as j:
                 A[j + 1] = 1
 
     @T.prim_func
-    def vectors(A: T.Buffer((8,), "int32")):
+    def vectors(A: T.Buffer((8,), "int32")) -> None:
         A[4:12] = T.Broadcast(T.int32(1), 8)
 
     for func in (named, vectors):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,7 +14,7 @@ from tileloom.tir import Allocate, DeclBuffer, For, IfThenElse, PrimFunc, collec
 from tower import check_compiled
 
 
-def verified(func: PrimFunc, expected, seed: int = 0) -> PrimFunc:
+def verified(func: PrimFunc, expected: Callable[..., Any], seed: int = 0) -> PrimFunc:
     """The flat form; interpreted after each pass and compiled it gives what NumPy gives."""
     rng = np.random.default_rng(seed)
     args = []
@@ -28,7 +31,7 @@ def sizes(func: PrimFunc) -> dict[str, int]:
     return {a.buffer_var.name: int(a.extents[0]) for a in collect(func.body, Allocate)}
 
 
-def test_tensorized_blocks():
+def test_tensorized_blocks() -> None:
     """A micro kernel over views with strides and offsets of their own."""
 
     @T.prim_func
@@ -36,7 +39,7 @@ def test_tensorized_blocks():
         A: T.Buffer((12, 8), "float32"),
         B: T.Buffer((8, 16), "float32"),
         C: T.Buffer((12, 16), "float32"),
-    ):
+    ) -> None:
         for io, jo in T.grid(3, 2):
             with T.block("C_init_o"):
                 vio, vjo = T.axis.remap("SS", [io, jo])
@@ -85,12 +88,12 @@ def test_tensorized_blocks():
 
 
 @pytest.mark.parametrize(("n", "tile"), [(16, 4), (13, 4), (5, 8), (1, 4)])
-def test_caches_in_parallel_loops(n, tile):
+def test_caches_in_parallel_loops(n: int, tile: int) -> None:
     """Each iteration of the parallel loop has its own copies; tiles do not fit."""
     steps = -(-n // tile)
 
     @T.prim_func
-    def func(A: T.Buffer((n, 12), "float32"), B: T.Buffer((n, 12), "float32")):
+    def func(A: T.Buffer((n, 12), "float32"), B: T.Buffer((n, 12), "float32")) -> None:
         A_local = T.alloc_buffer((n, 12), "float32", scope="local")
         B_local = T.alloc_buffer((n, 12), "float32", scope="local")
         for io in T.parallel(steps):
@@ -126,9 +129,9 @@ def test_caches_in_parallel_loops(n, tile):
         assert len(collect(loop, Allocate)) == len(collect(flat.body, Allocate)) > 0
 
 
-def test_rfactor_in_parallel():
+def test_rfactor_in_parallel() -> None:
     @T.prim_func
-    def func(A: T.Buffer((5, 64), "float32"), B: T.Buffer((5,), "float32")):
+    def func(A: T.Buffer((5, 64), "float32"), B: T.Buffer((5,), "float32")) -> None:
         B_rf = T.alloc_buffer((8, 5), "float32")
         for ko in T.parallel(8):
             for i, ki in T.grid(5, 8):
@@ -152,9 +155,9 @@ def test_rfactor_in_parallel():
     assert sizes(flat) == {"B_rf": 40}
 
 
-def test_decomposed_reduction_with_a_parallel_outer_loop():
+def test_decomposed_reduction_with_a_parallel_outer_loop() -> None:
     @T.prim_func
-    def func(A: T.Buffer((9, 33), "int32"), B: T.Buffer((9,), "int32")):
+    def func(A: T.Buffer((9, 33), "int32"), B: T.Buffer((9,), "int32")) -> None:
         for i in T.parallel(9):
             with T.block("B_init"):
                 vi = T.axis.spatial(9, i)
@@ -173,13 +176,13 @@ def test_decomposed_reduction_with_a_parallel_outer_loop():
 
 
 @pytest.mark.parametrize("n", [16, 15, 7])
-def test_compute_at_with_predicates(n):
+def test_compute_at_with_predicates(n: int) -> None:
     """Two stencils, the first computed for each tile of the second, with a halo."""
     tile = 4
     steps = -(-n // tile)
 
     @T.prim_func
-    def func(A: T.Buffer((n + 4,), "int32"), C: T.Buffer((n,), "int32")):
+    def func(A: T.Buffer((n + 4,), "int32"), C: T.Buffer((n,), "int32")) -> None:
         B = T.alloc_buffer((n + 2,), "int32")
         for io in T.parallel(steps):
             for ax in range(tile + 2):
@@ -197,7 +200,7 @@ def test_compute_at_with_predicates(n):
                     T.writes(C[v])
                     C[v] = B[v] - B[v + 2]
 
-    def expected(A, C):
+    def expected(A: np.ndarray[Any, Any], C: np.ndarray[Any, Any]) -> Any:
         B = A[:-2] + A[1:-1] * 3 + A[2:]
         return B[:-2] - B[2:]
 
@@ -205,11 +208,11 @@ def test_compute_at_with_predicates(n):
     assert sizes(flat) == {"B": tile + 2}
 
 
-def test_padding():
+def test_padding() -> None:
     """A padded copy, its zeros written apart from its middle, and a convolution of it."""
 
     @T.prim_func
-    def func(A: T.Buffer((7, 7), "float32"), C: T.Buffer((7, 7), "float32")):
+    def func(A: T.Buffer((7, 7), "float32"), C: T.Buffer((7, 7), "float32")) -> None:
         P = T.alloc_buffer((9, 9), "float32")
         for i, j in T.grid(9, 9):
             with T.block("P_pad_const"):
@@ -232,16 +235,16 @@ def test_padding():
                     C[vi, vj] = T.float32(0)
                 C[vi, vj] = C[vi, vj] + P[vi + vu, vj + vv]
 
-    def expected(A, C):
+    def expected(A: np.ndarray[Any, Any], C: np.ndarray[Any, Any]) -> Any:
         P = np.pad(A, 1)
         return sum(P[u : u + 7, v : v + 7] for u in range(3) for v in range(3))
 
     verified(func, expected)
 
 
-def test_padding_by_a_choice():
+def test_padding_by_a_choice() -> None:
     @T.prim_func
-    def func(A: T.Buffer((10,), "float32"), B: T.Buffer((16,), "float32")):
+    def func(A: T.Buffer((10,), "float32"), B: T.Buffer((16,), "float32")) -> None:
         for io in range(2):
             for ii in T.vectorized(8):
                 with T.block("B"):
@@ -253,9 +256,9 @@ def test_padding_by_a_choice():
     verified(func, lambda A, B: np.pad(A, 3, constant_values=-1))
 
 
-def test_storage_align():
+def test_storage_align() -> None:
     @T.prim_func
-    def func(A: T.Buffer((8, 6), "float32"), B: T.Buffer((6, 8), "float32")):
+    def func(A: T.Buffer((8, 6), "float32"), B: T.Buffer((6, 8), "float32")) -> None:
         S = T.alloc_buffer((8, 6), "float32")
         for i, j in T.grid(8, 6):
             with T.block("S"):
@@ -275,11 +278,11 @@ def test_storage_align():
     assert sizes(flat) == {"S": 7 * 9 + 6}
 
 
-def test_a_transformed_layout():
+def test_a_transformed_layout() -> None:
     """B lives in tiles of 4 by 4, the last of them padded."""
 
     @T.prim_func
-    def func(A: T.Buffer((6, 10), "int32"), C: T.Buffer((6, 10), "int32")):
+    def func(A: T.Buffer((6, 10), "int32"), C: T.Buffer((6, 10), "int32")) -> None:
         B = T.alloc_buffer((2, 3, 4, 4), "int32")
         for i, j in T.grid(6, 10):
             with T.block("B"):
@@ -302,11 +305,11 @@ def test_a_transformed_layout():
     assert sizes(flat) == {"B": 96}
 
 
-def test_a_rolling_buffer():
+def test_a_rolling_buffer() -> None:
     """Three rows of B stand for all of them, each overwritten when it is no longer needed."""
 
     @T.prim_func
-    def func(A: T.Buffer((10, 6), "int32"), C: T.Buffer((8, 6), "int32")):
+    def func(A: T.Buffer((10, 6), "int32"), C: T.Buffer((8, 6), "int32")) -> None:
         B = T.alloc_buffer((3, 6), "int32")
         for i in range(8):
             for r, j in T.grid(3, 6):
@@ -333,9 +336,9 @@ def test_a_rolling_buffer():
     assert outer.loop_var.name == "i" and not collect(outer, Allocate)
 
 
-def test_annotations_that_ask_for_unrolled_code():
+def test_annotations_that_ask_for_unrolled_code() -> None:
     @T.prim_func
-    def func(A: T.Buffer((64,), "float32"), B: T.Buffer((16,), "float32")):
+    def func(A: T.Buffer((64,), "float32"), B: T.Buffer((16,), "float32")) -> None:
         with T.block("root"):
             for i in T.serial(
                 16,
@@ -355,11 +358,11 @@ def test_annotations_that_ask_for_unrolled_code():
     assert len(collect(flat.body, For)) <= 1
 
 
-def test_fused_and_split_loops():
+def test_fused_and_split_loops() -> None:
     """One parallel loop over all tiles, the indices recovered by division."""
 
     @T.prim_func
-    def func(A: T.Buffer((9, 5, 7), "float32"), B: T.Buffer((7, 9, 5), "float32")):
+    def func(A: T.Buffer((9, 5, 7), "float32"), B: T.Buffer((7, 9, 5), "float32")) -> None:
         for f0 in T.parallel(79):
             for f1 in T.vectorized(4):
                 with T.block("B"):
@@ -375,7 +378,7 @@ def test_fused_and_split_loops():
 
 
 @pytest.mark.parametrize("n", [0, 1, 5, 8])
-def test_matmul_with_caches_and_a_tail(n):
+def test_matmul_with_caches_and_a_tail(n: int) -> None:
     """Reads cached in vectors, the result written back; also with nothing to sum."""
     m, k = 6, n
 
@@ -384,7 +387,7 @@ def test_matmul_with_caches_and_a_tail(n):
         A: T.Buffer((m, k), "float32"),
         B: T.Buffer((k, 8), "float32"),
         C: T.Buffer((m, 8), "float32"),
-    ):
+    ) -> None:
         C_local = T.alloc_buffer((m, 8), "float32", scope="local")
         A_local = T.alloc_buffer((m, k), "float32", scope="local")
         for io in T.parallel(2):
@@ -430,9 +433,9 @@ def test_matmul_with_caches_and_a_tail(n):
     }
 
 
-def test_stages_in_a_row_share_memory():
+def test_stages_in_a_row_share_memory() -> None:
     @T.prim_func
-    def func(A: T.Buffer((16,), "float32"), E: T.Buffer((16,), "float32")):
+    def func(A: T.Buffer((16,), "float32"), E: T.Buffer((16,), "float32")) -> None:
         B = T.alloc_buffer((16,), "float32")
         C = T.alloc_buffer((16,), "float32")
         D = T.alloc_buffer((16,), "float32")
@@ -453,7 +456,7 @@ def test_stages_in_a_row_share_memory():
                 v = T.axis.spatial(16, i)
                 E[v] = D[15 - v] * D[v]
 
-    def expected(A, E):
+    def expected(A: np.ndarray[Any, Any], E: np.ndarray[Any, Any]) -> Any:
         D = (A + 1) * 2 - 3
         return D * D[::-1]
 
@@ -462,11 +465,11 @@ def test_stages_in_a_row_share_memory():
     assert len(collect(flat.body, DeclBuffer)) == 3
 
 
-def test_a_block_in_a_block():
+def test_a_block_in_a_block() -> None:
     """Blockized: the outer block's variables are used by the inner one."""
 
     @T.prim_func
-    def func(A: T.Buffer((8, 8), "int32"), B: T.Buffer((8, 8), "int32")):
+    def func(A: T.Buffer((8, 8), "int32"), B: T.Buffer((8, 8), "int32")) -> None:
         for io, jo in T.grid(2, 4):
             with T.block("outer"):
                 vio, vjo = T.axis.remap("SS", [io, jo])
@@ -492,11 +495,11 @@ def test_a_block_in_a_block():
     assert sizes(flat) == {"S": 8}
 
 
-def test_programs_of_several_types():
+def test_programs_of_several_types() -> None:
     """Lower types in memory, wider ones in registers; int64 loops."""
 
     @T.prim_func
-    def func(A: T.Buffer((4, 32), "int8"), B: T.Buffer((4,), "int32")):
+    def func(A: T.Buffer((4, 32), "int8"), B: T.Buffer((4,), "int32")) -> None:
         W = T.alloc_buffer((T.int64(4), T.int64(32)), "int32")
         for i, k in T.grid(T.int64(4), T.int64(32)):
             with T.block("W"):

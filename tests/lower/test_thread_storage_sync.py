@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from lower.gpu_programs import check_gpu, gpu_lower, product, softmax, syncs, tiled_matmul
 from tileloom import build, te
 from tileloom.base.errors import UserError
-from tileloom.expr import IterVar, Range, Var, const
+from tileloom.expr import Expr, IterVar, Range, Var, const
 from tileloom.lower import lower
 from tileloom.lower.lower_opaque_block import allocate
 from tileloom.lower.thread_storage_sync import thread_storage_sync
@@ -95,7 +96,9 @@ def func(n: T.int32, A: T.Buffer(({4 * count},), "int32"), B: T.Buffer((4,), "in
 
 
 @pytest.mark.parametrize(("count", "most", "barriers"), [(8, 64, 0), (8, 63, 1), (65, 4096, 1)])
-def test_of_too_many_pairs_none_is_looked_at(monkeypatch, count, most, barriers) -> None:
+def test_of_too_many_pairs_none_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch, count: int, most: int, barriers: int
+) -> None:
     """A barrier is cheaper than the proof, unless it would stand in a branch."""
     monkeypatch.setattr("tileloom.lower.thread_storage_sync._MANY", most)
     flat = gpu_lower(own_elements(count, apart=False))
@@ -163,7 +166,9 @@ def test_a_kernel_with_all_its_barriers_is_taken_as_it_is() -> None:
         ((32, 32, 64), {"warps": (1, 1), "tiles": (2, 2), "depth": 2}),
     ],
 )
-def test_a_pair_of_barriers_for_each_step_of_a_tensor_core_product(shape, options) -> None:
+def test_a_pair_of_barriers_for_each_step_of_a_tensor_core_product(
+    shape: tuple[int, ...], options: dict[str, Any]
+) -> None:
     """Padded copies of vectors, and fragments that warps read together."""
     rows, columns, depth = shape
     a = te.placeholder((rows, depth), "float16", name="A")
@@ -187,7 +192,7 @@ def test_a_pair_of_barriers_for_each_step_of_a_tensor_core_product(shape, option
 
 
 @pytest.mark.parametrize("scope", ["shared", "shared.dyn"])
-def test_one_barrier_for_each_step_with_two_buffers(scope) -> None:
+def test_one_barrier_for_each_step_with_two_buffers(scope: str) -> None:
     notes = {"software_pipeline_stage": [0, 0, 1], "software_pipeline_order": [0, 1, 2]}
     flat = check_gpu(tiled_matmul(annotations=notes, scope=scope), product)
     assert loop_syncs(flat, "ko") == 1
@@ -213,7 +218,10 @@ def test_at_most_two_barriers_for_each_reduction() -> None:
 
 
 def through_shared(
-    write: Callable, read: Callable, threads: int = 16, guard: Callable | None = None
+    write: Callable[..., Any],
+    read: Callable[..., Any],
+    threads: int = 16,
+    guard: Callable[..., Any] | None = None,
 ) -> PrimFunc:
     """S[write(t)] = A[t], where a guard allows it; B[t] = S[read(t)]."""
     S = make_buffer((128,), "int32", "S", scope="shared")
@@ -244,7 +252,12 @@ def through_shared(
         (lambda t: t, lambda t: t + 16, None, 0),
     ],
 )
-def test_barriers_between_places(write, read, guard, expected) -> None:
+def test_barriers_between_places(
+    write: Callable[..., Any],
+    read: Callable[..., Any],
+    guard: Callable[..., Any] | None,
+    expected: int,
+) -> None:
     assert syncs(thread_storage_sync(through_shared(write, read, guard=guard))) == expected
 
 
@@ -286,9 +299,9 @@ def test_views_of_other_widths_are_not_compared() -> None:
 
 
 @pytest.mark.parametrize(("scope", "more"), [("warp", 1), ("shared", 0), ("shared.dyn", 0)])
-def test_barriers_of_a_warp_are_none_of_the_block(scope, more) -> None:
+def test_barriers_of_a_warp_are_none_of_the_block(scope: str, more: int) -> None:
     @T.prim_func
-    def func(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")):
+    def func(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")) -> None:
         with T.block("root"):
             S = T.alloc_buffer((64,), "int32", scope="shared")
             for t in T.thread_binding(64, thread="threadIdx.x"):
@@ -330,7 +343,7 @@ _GUARDS = {
 
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_random_programs_do_not_race(data) -> None:
+def test_random_programs_do_not_race(data: st.DataObject) -> None:
     S = make_buffer((64,), "int32", "S", scope="shared")
     out = make_buffer((16,), "int32", "out")
     x, y = Var("x"), Var("y")
@@ -339,7 +352,7 @@ def test_random_programs_do_not_race(data) -> None:
         guard = _GUARDS[data.draw(st.sampled_from(sorted(_GUARDS)))]
         return stmt if guard is None else IfThenElse(guard(x, y), stmt)
 
-    def leaf(k) -> Stmt:
+    def leaf(k: Expr) -> Any:
         at = _PLACES[data.draw(st.sampled_from(sorted(_PLACES)))](x, y, k)
         if data.draw(st.booleans()):
             # Two threads that write one element at once race whatever stands around them.
@@ -348,7 +361,7 @@ def test_random_programs_do_not_race(data) -> None:
             return IfThenElse(x < 1, store) if alone else guarded(store)
         return guarded(BufferStore(out, out[y * 4 + x] + S[at], (y * 4 + x,)))
 
-    def block(depth: int, k) -> Stmt:
+    def block(depth: int, k: Expr) -> Stmt:
         parts = []
         for _ in range(data.draw(st.integers(1, 3))):
             if depth and data.draw(st.integers(0, 2)) == 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ def program(size: int, other: int = 0) -> PrimFunc:
     """exp(exp(A)), through an array of each thread; and a loop that has nothing to do with it."""
 
     @T.prim_func
-    def func(A: T.Buffer((size * 8,), "float32"), B: T.Buffer((size * 8,), "float32")):
+    def func(A: T.Buffer((size * 8,), "float32"), B: T.Buffer((size * 8,), "float32")) -> None:
         with T.block("root"):
             L = T.alloc_buffer((size,), "float32", scope="local")
             for t in T.thread_binding(8, thread="threadIdx.x"):
@@ -34,8 +35,8 @@ def program(size: int, other: int = 0) -> PrimFunc:
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 16])
-def test_no_array_in_memory(size):
-    def reference(A, B):
+def test_no_array_in_memory(size: int) -> None:
+    def reference(A: np.ndarray[Any, Any], B: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
         return [np.exp(np.exp(A)).reshape(size, 8)[::-1].reshape(-1)]
 
     flat = check_gpu(program(size), reference)
@@ -44,7 +45,7 @@ def test_no_array_in_memory(size):
     assert not re.search(r"\b(ld|st)\.local", ptx)
 
 
-def test_without_it_llvm_leaves_arrays_in_memory(monkeypatch):
+def test_without_it_llvm_leaves_arrays_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason for the pass: when this fails, LLVM does it as well."""
     rest = [step for step in GPU_PIPELINE if step is not unroll_register_loops]
     monkeypatch.setattr("tileloom.lower.pipeline.GPU_PIPELINE", rest)
@@ -52,15 +53,15 @@ def test_without_it_llvm_leaves_arrays_in_memory(monkeypatch):
     assert re.search(r"\b(ld|st)\.local", ptx)
 
 
-def test_other_loops_and_long_ones_stay():
+def test_other_loops_and_long_ones_stay() -> None:
     assert len(collect(gpu_lower(program(4, other=10)).body, For)) == 1
     assert len(collect(gpu_lower(program(600)).body, For)) == 2
 
 
-def test_nests_up_to_a_limit():
+def test_nests_up_to_a_limit() -> None:
     def matrix(side: int) -> PrimFunc:
         @T.prim_func
-        def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")) -> None:
             with T.block("root"):
                 L = T.alloc_buffer((side, side), "float32", scope="local")
                 for t in T.thread_binding(8, thread="threadIdx.x"):
@@ -74,9 +75,9 @@ def test_nests_up_to_a_limit():
     assert len(collect(gpu_lower(matrix(32)).body, For)) == 1  # the inner one is written out
 
 
-def test_a_loop_on_the_cpu_stays():
+def test_a_loop_on_the_cpu_stays() -> None:
     @T.prim_func
-    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")) -> None:
         with T.block("root"):
             L = T.alloc_buffer((8,), "float32", scope="local")
             for k in range(8):
@@ -87,9 +88,9 @@ def test_a_loop_on_the_cpu_stays():
     assert unroll_register_loops(func) is func
 
 
-def test_numbers_of_fragments_and_names():
+def test_numbers_of_fragments_and_names() -> None:
     @T.prim_func
-    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")) -> None:
         with T.block("root"):
             L = T.alloc_buffer((8,), "float32", scope="local")
             F = T.alloc_buffer((1024,), "float32", scope="wmma.accumulator")
@@ -107,11 +108,11 @@ def test_numbers_of_fragments_and_names():
     assert not collect(gpu_lower(func).body, For)
 
 
-def test_elements_that_nobody_uses_cost_nothing():
+def test_elements_that_nobody_uses_cost_nothing() -> None:
     """Every fourth element of an array of a thread: no index has to be divided."""
 
     @T.prim_func
-    def func(A: T.Buffer((32,), "float32"), B: T.Buffer((32,), "float32")):
+    def func(A: T.Buffer((32,), "float32"), B: T.Buffer((32,), "float32")) -> None:
         with T.block("root"):
             L = T.alloc_buffer((16,), "float32", scope="local")
             for t in T.thread_binding(8, thread="threadIdx.x"):

@@ -72,9 +72,9 @@ def test_not_a_number_and_infinity() -> None:
         result = np.empty(3, "float32")
         kernel(value, result)
         if reduce is te.sum:
-            np.testing.assert_array_equal(result, np.float32(wanted))
+            np.testing.assert_array_equal(result, np.array(wanted, np.float32))
         else:
-            np.testing.assert_array_equal(result[1:], np.float32(wanted[1:]))
+            np.testing.assert_array_equal(result[1:], np.array(wanted[1:], np.float32))
 
 
 @pytest.mark.parametrize("lanes", [4, 16])
@@ -99,6 +99,7 @@ def test_formulas(n: int) -> None:
 
 @pytest.mark.parametrize("columns", [1, 5, 16, 43, 64, 100, 300, 385])
 def test_columns_of_sums(columns: int) -> None:
+    k: Any
     a, k = te.placeholder((9, columns), name="A"), te.reduce_axis((0, 9), name="k")
     func = te.create_prim_func(
         [a, te.compute((columns,), lambda j: te.sum(a[k, j], axis=k), name="B")]
@@ -114,6 +115,7 @@ def test_columns_of_sums(columns: int) -> None:
 
 @pytest.mark.parametrize("columns", [5, 500, 4096, 4100])
 def test_rows_that_are_added_several_at_a_time(columns: int) -> None:
+    k: Any
     a, k = te.placeholder((20, columns), name="A"), te.reduce_axis((0, 20), name="k")
     func = te.create_prim_func(
         [a, te.compute((columns,), lambda j: te.sum(a[k, j], axis=k), name="B")]
@@ -129,7 +131,7 @@ def test_rows_that_are_added_several_at_a_time(columns: int) -> None:
     assert ("columns" in str(lower(sch.mod["main"]))) is (columns <= 4096)
 
 
-def sums_below(init: float, where: str, other: int = 0) -> PrimFunc:
+def sums_below(init: float, where: str, other: int = 0) -> Any:
     """Rows of 6 x 20 added to rows that begin as `init`, where a condition holds."""
     return parse(f"""
 @T.prim_func
@@ -230,7 +232,7 @@ def test_nothing_to_turn() -> None:
 
 @pytest.mark.parametrize("place", ["i", "j"])
 def test_sums_are_not_transposed(place: str) -> None:
-    func = parse(f"""
+    func: Any = parse(f"""
 @T.prim_func
 def main(A: T.Buffer((32, 48), "float32"), S: T.Buffer((48,), "float32")):
     for i in T.serial(48, annotations={{"vector_tile": 16}}):

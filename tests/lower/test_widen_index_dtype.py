@@ -23,7 +23,7 @@ def test_the_edge_of_a_product(step: int, expected: str) -> None:
     """70 * 30678337 is the last multiple of 70 steps below 2**31."""
 
     @T.prim_func
-    def func(A: T.Buffer((T.int64(1 << 32),), "int8")):
+    def func(A: T.Buffer((T.int64(1 << 32),), "int8")) -> None:
         for i in range(71):
             A[i * step] = T.int8(1)
 
@@ -33,7 +33,7 @@ def test_the_edge_of_a_product(step: int, expected: str) -> None:
 
 def test_what_fits_is_the_very_same_function() -> None:
     @T.prim_func
-    def func(A: T.Buffer((4096,), "int8"), n: T.int32):
+    def func(A: T.Buffer((4096,), "int8"), n: T.int32) -> None:
         for i, j in T.grid(64, n):
             k: T.int32 = i * 64 + j % 64
             A[k] = T.Cast("int8", i * n)
@@ -45,7 +45,7 @@ def test_parts_names_and_conditions() -> None:
     """(i * 2**20) // 2**20 is i, also where the product leaves 32 bits."""
 
     @T.prim_func
-    def func(A: T.Buffer((4096,), "int32"), B: T.Buffer((4096,), "int32")):
+    def func(A: T.Buffer((4096,), "int32"), B: T.Buffer((4096,), "int32")) -> None:
         for i in range(4096):
             far: T.int32 = i * 1048576
             A[far // 1048576] = i
@@ -65,7 +65,7 @@ def test_values_are_cut_to_their_type() -> None:
     """What is stored as int32 wraps as int32 does, whatever it is computed in."""
 
     @T.prim_func
-    def func(A: T.Buffer((5000,), "int32"), B: T.Buffer((5000,), "int64")):
+    def func(A: T.Buffer((5000,), "int32"), B: T.Buffer((5000,), "int64")) -> None:
         for i in range(5000):
             A[i] = i * 1103515245
             B[i] = T.Cast("int64", i * 1103515245)
@@ -79,7 +79,7 @@ def test_values_are_cut_to_their_type() -> None:
 
 def test_computed_places_are_bounded_by_what_clamps_them() -> None:
     @T.prim_func
-    def func(A: T.Buffer((T.int64(4900000000),), "int8"), I: T.Buffer((8,), "int32")):
+    def func(A: T.Buffer((T.int64(4900000000),), "int8"), I: T.Buffer((8,), "int32")) -> None:
         for i in range(8):
             A[T.max(T.min(I[i], 69999), 0) * 70000 + 3] = T.int8(1)
 
@@ -90,7 +90,7 @@ def test_one_variable_in_loops_of_two_lengths() -> None:
     """A range holds for its own loop."""
 
     @T.prim_func
-    def func(A: T.Buffer((T.int64(1 << 33),), "int8")):
+    def func(A: T.Buffer((T.int64(1 << 33),), "int8")) -> None:
         for i in range(4096):
             A[i * 1048576] = T.int8(1)
         for j in range(4):

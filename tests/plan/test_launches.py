@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -70,7 +72,7 @@ def test_who_shares_a_kernel(nests: tuple[Nest, ...], kernels: list[tuple[str, .
     assert found == kernels
     extents = {int(loop.extent) for loop in collect(sch.mod["main"].body, For)}
     assert extents <= {1, *(size for nest in nests for size in nest[2:])}
-    values = {"x": np.arange(1024, dtype="float32")}
+    values: dict[str, Any] = {"x": np.arange(1024, dtype="float32")}
     for name, reads, blocks, threads in nests:
         values[name] = 1 + sum(values[source][: blocks * threads] for source in reads)
     results = [np.zeros_like(values[name]) for name, *_ in nests]

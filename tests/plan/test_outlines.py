@@ -48,7 +48,7 @@ MORE = [
         "transpose": [(4096, 4096), (1 << 20, 3), (64, 64)],
         "channels_last": [(8, 3, 224, 224)],
     }.items()
-    for shape in shapes
+    for shape in shapes  # type: ignore[attr-defined]
 ]  # fmt: skip
 
 

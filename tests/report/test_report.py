@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ def network() -> Graph:
 
 
 @pytest.fixture(scope="module")
-def trace():
+def trace() -> Any:
     return trace_graph(network(), Target.host())
 
 
@@ -43,7 +44,7 @@ def test_stages_are_summed_up() -> None:
     assert imported.summary == "3 nodes, 1 constants: exp x2, add"
 
 
-def test_stages(trace) -> None:
+def test_stages(trace: Any) -> None:
     names = [stage.name for stage in trace.stages]
     assert names[:3] == ["imported", "expanded", "optimized"] and names[-1] == "packed"
     imported, expanded, optimized = (trace.stage(name) for name in names[:3])
@@ -56,12 +57,12 @@ def test_stages(trace) -> None:
         trace.stage("nothing")
 
 
-def test_rules_and_refusals(trace) -> None:
+def test_rules_and_refusals(trace: Any) -> None:
     assert trace.passes[0].fired["neg-of-neg"] == 1
     assert trace.refusals and all(" -> " in text for text in trace.refusals)
 
 
-def test_kernels(trace) -> None:
+def test_kernels(trace: Any) -> None:
     by_host = {kernel.host for kernel in trace.kernels}
     assert by_host == {True, False}
     product = next(k for k in trace.kernels if any("matmul" in op for op in k.ops))
@@ -92,7 +93,7 @@ def test_equal_kernels_are_counted() -> None:
     assert sorted(kernel.calls for kernel in kernels) == [3, 3]
 
 
-def test_text(trace) -> None:
+def test_text(trace: Any) -> None:
     text = to_text(trace)
     for part in ("net for cpu", "imported", "optimized", "1 x neg-of-neg", "kernels: ",
                  "(on the host)", "not fused: "):  # fmt: skip
@@ -112,17 +113,17 @@ class Checker(HTMLParser):
         self.links: list[str] = []
         self.count = 0
 
-    def handle_starttag(self, tag, attrs) -> None:
+    def handle_starttag(self, tag: Any, attrs: Any) -> None:
         self.count += tag == "details"
         self.links += [value for key, value in attrs if key in ("src", "href")]
         if tag != "meta":
             self.open.append(tag)
 
-    def handle_endtag(self, tag) -> None:
+    def handle_endtag(self, tag: Any) -> None:
         assert self.open.pop() == tag
 
 
-def test_page(trace) -> None:
+def test_page(trace: Any) -> None:
     page = to_html(trace, ("tir", "lowered"))
     checker = Checker()
     checker.feed(page)
@@ -162,7 +163,7 @@ def test_settings_are_seen() -> None:
     ],
     ids=["empty", "constant", "folded", "no elements"],
 )
-def test_small_graphs(graph) -> None:
+def test_small_graphs(graph: Any) -> None:
     found = trace_graph(graph, Target.host())
     assert to_text(found)
     Checker().feed(to_html(found))

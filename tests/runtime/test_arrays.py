@@ -6,6 +6,7 @@ import array
 import ctypes
 import gc
 import sys
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -23,7 +24,7 @@ ALL_TYPES = [
 
 
 @pytest.mark.parametrize("kind", ALL_TYPES)
-def test_numpy_arrays_of_every_type(kind) -> None:
+def test_numpy_arrays_of_every_type(kind: type[Any]) -> None:
     a = np.zeros((2, 3, 5), kind)[:, ::-1, ::2]
     view = as_view(a)
     assert (view.shape, view.strides, view.pointer) == (a.shape, a.strides, a.ctypes.data)
@@ -71,20 +72,20 @@ def test_read_only_and_foreign_order() -> None:
         np.zeros(2, "V3"),
     ],
 )
-def test_types_without_a_meaning_here(value) -> None:
+def test_types_without_a_meaning_here(value: np.ndarray[Any, Any]) -> None:
     with pytest.raises(ArgumentError, match="unsupported type"):
         as_view(value)
 
 
 @pytest.mark.parametrize("value", [None, 3, 2.5, "x", [1.0], (1,), {}, np.float32(1), object])
-def test_no_arrays(value) -> None:
+def test_no_arrays(value: Any) -> None:
     with pytest.raises(ArgumentError, match="not an array but"):
         as_view(value)
 
 
 def test_array_that_would_copy_is_refused() -> None:
     class Copies:
-        def __array__(self, dtype=None, copy=None):
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
             if copy is False:
                 raise ValueError("only by copying")
             return np.zeros(3)
@@ -94,7 +95,7 @@ def test_array_that_would_copy_is_refused() -> None:
 
 
 def test_as_numpy_shares_memory() -> None:
-    a = np.arange(12, dtype=np.float32).reshape(3, 4)[:, ::2]
+    a: Any = np.arange(12, dtype=np.float32).reshape(3, 4)[:, ::2]
 
     class Interface:
         __array_interface__ = a.__array_interface__
@@ -107,7 +108,15 @@ def test_as_numpy_shares_memory() -> None:
 class Capsule:
     """Speaks DLPack over its own copy of the structures."""
 
-    def __init__(self, values, shape, code, bits, strides=None, **rest) -> None:
+    def __init__(
+        self,
+        values: np.ndarray[Any, Any],
+        shape: tuple[int, ...],
+        code: int,
+        bits: int,
+        strides: tuple[int, ...] | None = None,
+        **rest: Any,
+    ) -> None:
         self.values = values
         self.extents = (ctypes.c_int64 * len(shape))(*shape)
         self.steps = (ctypes.c_int64 * len(shape))(*strides) if strides else None
@@ -122,10 +131,10 @@ class Capsule:
         )
         self.plain = tensor
 
-    def __dlpack_device__(self):
+    def __dlpack_device__(self) -> Any:
         return self.device
 
-    def __dlpack__(self, **options):
+    def __dlpack__(self, **options: object) -> Any:
         if self.version is None and options:
             raise TypeError("older than the keyword")
         make = ctypes.pythonapi.PyCapsule_New
@@ -151,7 +160,9 @@ class Capsule:
         (ml_dtypes.float8_e5m2, 12, 8),
     ],
 )
-def test_dlpack_of_every_type_and_version(version, kind, code, bits) -> None:
+def test_dlpack_of_every_type_and_version(
+    version: tuple[int, ...] | None, kind: type[Any], code: int, bits: int
+) -> None:
     values = np.arange(6).astype(kind)
     capsule = Capsule(values, (2, 3), code, bits, version=version)
     view = as_view(capsule)
@@ -176,6 +187,7 @@ def test_dlpack_strides_offset_and_flags() -> None:
 
 def test_dlpack_that_we_do_not_know() -> None:
     values = np.zeros(4, np.float32)
+    rest: Any
     for code, bits, rest in [(5, 64, {}), (2, 32, {"lanes": 4}), (3, 64, {}), (99, 8, {})]:
         with pytest.raises(ArgumentError, match="unsupported type"):
             from_dlpack(Capsule(values, (4,), code, bits, **rest))
@@ -192,7 +204,7 @@ def test_dlpack_that_we_do_not_know() -> None:
         ((77, 1), "device type 77:1"),
     ],
 )
-def test_dlpack_elsewhere_is_not_touched(device, name) -> None:
+def test_dlpack_elsewhere_is_not_touched(device: tuple[int, ...], name: str) -> None:
     view = as_view(Capsule(np.zeros(4, np.float32), (4,), 2, 32, device=device))
     assert view.device == name and view.pointer == 0 and view.dtype == "void"
     with pytest.raises(ArgumentError, match="not in the CPU's memory"):
@@ -204,10 +216,10 @@ def test_dlpack_memory_lives_as_long_as_the_view() -> None:
     count = sys.getrefcount(values)
 
     class Producer:
-        def __dlpack__(self, **options):
+        def __dlpack__(self, **options: Any) -> Any:
             return values.__dlpack__(**options)
 
-        def __dlpack_device__(self):
+        def __dlpack_device__(self) -> tuple[int, ...]:
             return values.__dlpack_device__()
 
     view = as_view(Producer())
@@ -221,14 +233,14 @@ def test_dlpack_memory_lives_as_long_as_the_view() -> None:
 
 def test_broken_producers() -> None:
     class Refuses:
-        def __dlpack_device__(self):
+        def __dlpack_device__(self) -> tuple[int, ...]:
             return (1, 0)
 
-        def __dlpack__(self, **options):
+        def __dlpack__(self, **options: object) -> Any:
             raise BufferError("not today")
 
     class NotACapsule(Refuses):
-        def __dlpack__(self, **options):
+        def __dlpack__(self, **options: object) -> Any:
             return 3
 
     with pytest.raises(ArgumentError, match="Refuses gives no memory through DLPack: not today"):
@@ -241,7 +253,7 @@ def test_pytorch_tensors() -> None:
     torch = pytest.importorskip("torch")
     tensor = torch.arange(12, dtype=torch.bfloat16).reshape(3, 4)[:, ::2]
     view = as_view(tensor)
-    assert view == ArrayView(tensor.data_ptr(), (3, 2), (8, 4), "bfloat16", False, tensor)
+    assert view == ArrayView(tensor.data_ptr(), (3, 2), (8, 4), "bfloat16", False, tensor)  # type: ignore[arg-type]
     assert as_numpy(tensor).astype(float).tolist() == [[0, 2], [4, 6], [8, 10]]
     with pytest.raises(ArgumentError, match="conjugation or negation"):
         as_view(torch.zeros(2, dtype=torch.complex64).conj().imag)

@@ -7,7 +7,9 @@ import os
 import socket
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,13 +18,13 @@ from tileloom.base.settings import Settings, override
 from tileloom.runtime.cache import ObjectCache, cache_key, object_cache, package_stamp
 
 
-def test_what_is_put_is_found_by_another_cache(tmp_path) -> None:
+def test_what_is_put_is_found_by_another_cache(tmp_path: Path) -> None:
     ObjectCache(tmp_path / "deep" / "er", 1 << 20).put("k", b"payload")
     assert ObjectCache(tmp_path / "deep" / "er", 1 << 20).get("k") == b"payload"
     assert ObjectCache(tmp_path / "deep" / "er", 1 << 20).get("other") is None
 
 
-def test_empty_payload(tmp_path) -> None:
+def test_empty_payload(tmp_path: Path) -> None:
     store = ObjectCache(tmp_path, 1 << 20)
     store.put("k", b"")
     assert store.get("k") == b""
@@ -45,7 +47,7 @@ def test_keys_keep_parts_apart() -> None:
         lambda data: data[:12] + bytes([data[12] ^ 0x80]) + data[13:],
     ],
 )
-def test_a_damaged_file_is_made_anew(tmp_path, damage) -> None:
+def test_a_damaged_file_is_made_anew(tmp_path: Path, damage: Callable[..., Any]) -> None:
     store = ObjectCache(tmp_path, 1 << 20)
     store.put("k", b"some payload")
     [path] = tmp_path.glob("*.bin")
@@ -56,7 +58,7 @@ def test_a_damaged_file_is_made_anew(tmp_path, damage) -> None:
     assert store.get("k") == b"new"
 
 
-def test_the_least_recently_used_goes_first(tmp_path) -> None:
+def test_the_least_recently_used_goes_first(tmp_path: Path) -> None:
     store = ObjectCache(tmp_path, 10_000)
     for number in range(5):
         store.put(str(number), bytes(1500))
@@ -68,7 +70,7 @@ def test_the_least_recently_used_goes_first(tmp_path) -> None:
     assert {"0", "5"} <= left and "1" not in left
 
 
-def test_a_full_cache_stays_in_its_limit(tmp_path) -> None:
+def test_a_full_cache_stays_in_its_limit(tmp_path: Path) -> None:
     store = ObjectCache(tmp_path, 50_000)
     for number in range(100):
         store.put(str(number), bytes(2000))
@@ -77,7 +79,7 @@ def test_a_full_cache_stays_in_its_limit(tmp_path) -> None:
     assert store.size() == (0, 0)
 
 
-def test_leftovers_of_a_crash_are_removed(tmp_path) -> None:
+def test_leftovers_of_a_crash_are_removed(tmp_path: Path) -> None:
     old, new = tmp_path / ".old.tmp", tmp_path / ".new.tmp"
     old.write_bytes(b"x")
     new.write_bytes(b"x")
@@ -86,7 +88,7 @@ def test_leftovers_of_a_crash_are_removed(tmp_path) -> None:
     assert not old.exists() and new.exists()
 
 
-def test_a_folder_that_cannot_be_made_warns_once(tmp_path) -> None:
+def test_a_folder_that_cannot_be_made_warns_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     store = ObjectCache(tmp_path / "file" / "sub", 1 << 20)
     with pytest.warns(UserWarning, match="TILELOOM_CACHE_DIR"):
@@ -113,7 +115,7 @@ def quiet_about(store: ObjectCache) -> bool:
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770, 0o702])
-def test_a_folder_that_others_may_write_to_is_not_used(tmp_path, mode) -> None:
+def test_a_folder_that_others_may_write_to_is_not_used(tmp_path: Path, mode: int) -> None:
     ObjectCache(tmp_path, 1 << 20).put("a", b"their code")
     tmp_path.chmod(mode)
     store = ObjectCache(tmp_path, 1 << 20)
@@ -124,7 +126,9 @@ def test_a_folder_that_others_may_write_to_is_not_used(tmp_path, mode) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a.bin"]
 
 
-def test_a_folder_of_another_user_is_not_used(tmp_path, monkeypatch) -> None:
+def test_a_folder_of_another_user_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ObjectCache(tmp_path, 1 << 20).put("a", b"their code")
     owner = tmp_path.stat().st_uid
     monkeypatch.setattr("tileloom.runtime.cache.os.getuid", lambda: owner + 1)
@@ -137,7 +141,7 @@ def test_a_folder_of_another_user_is_not_used(tmp_path, monkeypatch) -> None:
     assert quiet_about(store)
 
 
-def test_a_new_folder_is_for_its_owner_alone(tmp_path) -> None:
+def test_a_new_folder_is_for_its_owner_alone(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         store = ObjectCache(tmp_path / "new", 1 << 20)
@@ -154,7 +158,7 @@ def a_socket(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, a_socket, lambda path: path.symlink_to("/")])
-def test_what_is_no_file_is_no_entry(tmp_path, make) -> None:
+def test_what_is_no_file_is_no_entry(tmp_path: Path, make: Callable[..., Any]) -> None:
     make(tmp_path / "k.bin")
     store = ObjectCache(tmp_path, 1 << 20)
     assert store.get("k") is None
@@ -165,14 +169,14 @@ def test_what_is_no_file_is_no_entry(tmp_path, make) -> None:
     assert store.prune() < 1 << 10
 
 
-def test_an_entry_under_another_name_is_none(tmp_path) -> None:
+def test_an_entry_under_another_name_is_none(tmp_path: Path) -> None:
     store = ObjectCache(tmp_path, 1 << 20)
     store.put("a", b"code of a")
     (tmp_path / "a.bin").rename(tmp_path / "b.bin")
     assert store.get("b") is None
 
 
-def test_what_cannot_be_read_is_made_anew(tmp_path) -> None:
+def test_what_cannot_be_read_is_made_anew(tmp_path: Path) -> None:
     def number(data: bytes) -> int:
         return int(data)
 
@@ -184,7 +188,7 @@ def test_what_cannot_be_read_is_made_anew(tmp_path) -> None:
     assert store.read("k", number) == 7
 
 
-def test_memory_has_a_limit(monkeypatch) -> None:
+def test_memory_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tileloom.runtime.cache._MOST_IN_MEMORY", 1000)
     store = ObjectCache(None, 1 << 20)
     for number in range(20):
@@ -197,7 +201,7 @@ def test_memory_has_a_limit(monkeypatch) -> None:
     assert [store.get(name) for name in ("large", "a", "b")] == [None, bytes(500), bytes(500)]
 
 
-def test_a_user_without_a_home_has_no_folder(monkeypatch) -> None:
+def test_a_user_without_a_home_has_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(_: int) -> None:
         raise KeyError("getpwuid(): uid not found")
 
@@ -211,7 +215,7 @@ def test_a_user_without_a_home_has_no_folder(monkeypatch) -> None:
         assert object_cache().get_or_make("homeless", lambda: b"1") == b"1"
 
 
-def test_settings_choose_the_cache(tmp_path) -> None:
+def test_settings_choose_the_cache(tmp_path: Path) -> None:
     with override(cache_dir=tmp_path):
         object_cache().put("k", b"1")
         assert object_cache() is object_cache()
@@ -220,16 +224,16 @@ def test_settings_choose_the_cache(tmp_path) -> None:
         assert object_cache().get("k") is None
 
 
-def hammer(folder: Path, seed: int, failures) -> None:
+def hammer(folder: Path, seed: int, failures: Any) -> None:
     store = ObjectCache(folder, 40_000)  # small: pruning goes on all the time
     for step in range(150):
         key = str((step * 7 + seed) % 12)
         wanted = key.encode() * 2000
-        if store.get_or_make(key, lambda wanted=wanted: wanted) != wanted:
+        if store.get_or_make(key, lambda wanted=wanted: wanted) != wanted:  # type: ignore[misc]
             failures.put((seed, step))
 
 
-def test_many_processes_share_a_folder(tmp_path) -> None:
+def test_many_processes_share_a_folder(tmp_path: Path) -> None:
     context = multiprocessing.get_context("fork")
     failures = context.Queue()
     with warnings.catch_warnings():
@@ -252,7 +256,7 @@ def test_package_stamp_does_not_import() -> None:
     assert "missing" in package_stamp("no_such_package_here")
 
 
-def test_a_removed_folder_is_made_again(tmp_path) -> None:
+def test_a_removed_folder_is_made_again(tmp_path: Path) -> None:
     store = ObjectCache(tmp_path / "sub", 1 << 20)
     store.put("a", b"1")
     for path in (tmp_path / "sub").iterdir():

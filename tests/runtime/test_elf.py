@@ -7,6 +7,7 @@ import gc
 import math
 import struct
 from itertools import pairwise
+from typing import Any
 
 import llvmlite.binding as llvm
 import pytest
@@ -88,12 +89,12 @@ other:
 FAR = ctypes.c_int64(1000)
 
 
-@INTEGER
+@INTEGER  # type: ignore[untyped-decorator]
 def callback(value: int) -> int:
     return value + 1
 
 
-SYMBOLS = {
+SYMBOLS: dict[str, Any] = {
     "callback": ctypes.cast(callback, ctypes.c_void_p).value,
     "far_data": ctypes.addressof(FAR),
 }
@@ -119,17 +120,17 @@ class LoadedByLlvm:
             library.export_symbol(name)
         self.tracker = library.link(self.linker, "program")
 
-    def address(self, name: str) -> int:
+    def address(self, name: str) -> Any:
         return self.tracker[name]
 
 
 @pytest.fixture(params=[elf.load_object, LoadedByLlvm], ids=["ours", "llvm"])
-def loaded(request, program):
+def loaded(request: pytest.FixtureRequest, program: bytes) -> Any:
     return request.param(program, SYMBOLS)
 
 
-def test_linked_code_runs(loaded) -> None:
-    def call(name: str, value: int) -> int:
+def test_linked_code_runs(loaded: Any) -> None:
+    def call(name: str, value: int) -> Any:
         return INTEGER(loaded.address(name))(value)
 
     assert [call("look", i) for i in range(4)] == [10, 20, 30, 40]
@@ -143,13 +144,13 @@ def test_linked_code_runs(loaded) -> None:
     assert {"look", "count", "choose"} <= set(loaded.names)
 
 
-def test_objects_do_not_share_their_data(program) -> None:
+def test_objects_do_not_share_their_data(program: bytes) -> None:
     first, second = (elf.load_object(program, SYMBOLS) for _ in range(2))
     assert INTEGER(first.address("count"))(10) == 15
     assert INTEGER(second.address("count"))(0) == 5
 
 
-def test_many_objects_come_and_go(program) -> None:
+def test_many_objects_come_and_go(program: bytes) -> None:
     def mappings() -> int:
         with open("/proc/self/maps") as maps:
             return len(maps.readlines())
@@ -162,7 +163,7 @@ def test_many_objects_come_and_go(program) -> None:
     assert mappings() < before + 20
 
 
-def test_finalisers_in_one_cycle_with_code_may_call_it(program) -> None:
+def test_finalisers_in_one_cycle_with_code_may_call_it(program: bytes) -> None:
     """The collector runs them in any order, all of them before it frees anything."""
     found = []
 
@@ -191,7 +192,7 @@ def test_an_unknown_symbol_is_named() -> None:
         elf.load_object(program, {"no_such_thing": 1}).address("g")
 
 
-def test_broken_files_are_refused(program) -> None:
+def test_broken_files_are_refused(program: bytes) -> None:
     for broken in [b"", b"\x7fELF", program[:100], program[: len(program) // 2], b"x" * 500]:
         with pytest.raises(elf.LinkError):
             elf.load_object(broken, SYMBOLS)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,16 +35,16 @@ define i32 @double__packed(ptr %args) {
 FLOAT = dtype("float32")
 
 
-def value(slot: int, shape=(2, 3)) -> Value:
+def value(slot: int, shape: tuple[int, ...] = (2, 3)) -> Value:
     return Value(slot, shape, FLOAT)
 
 
-def buffer(name: str, access="r", shape=(2, 3)) -> ParamSpec:
+def buffer(name: str, access: Any = "r", shape: tuple[int, ...] = (2, 3)) -> ParamSpec:
     return ParamSpec(name, "buffer", FLOAT, shape, access=access)
 
 
 @pytest.fixture
-def double(assemble):
+def double(assemble: Callable[..., Any]) -> Callable[..., Any]:
     """A step from one slot to another."""
     loaded = assemble(DOUBLE)
     arena = ParamSpec("arena", "buffer", dtype("uint8"), (64,), access="w")
@@ -56,7 +58,7 @@ def a() -> np.ndarray:
     return np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
-def test_one_kernel(double, a) -> None:
+def test_one_kernel(double: Callable[..., Any], a: np.ndarray[Any, Any]) -> None:
     function = Executable("f", [buffer("x")], [value(1)], [double(0, 1)], {})
     first, second = function(a)[0], function(a + 1)[0]
     assert np.array_equal(first, a * 2) and np.array_equal(second, a * 2 + 2)
@@ -64,7 +66,9 @@ def test_one_kernel(double, a) -> None:
 
 
 @pytest.mark.parametrize("shape", [(6,), (3, 2), (1, 6, 1)])
-def test_an_output_in_another_shape_than_it_is_made_in(double, a, shape) -> None:
+def test_an_output_in_another_shape_than_it_is_made_in(
+    double: Callable[..., Any], a: np.ndarray[Any, Any], shape: tuple[int, ...]
+) -> None:
     function = Executable("f", [buffer("x")], [value(1, shape)], [double(0, 1)], {})
     for given in (a, np.asfortranarray(a)):
         (result,) = function(given)
@@ -76,7 +80,9 @@ def test_an_output_in_another_shape_than_it_is_made_in(double, a, shape) -> None
 
 
 @pytest.mark.parametrize("outputs", [(1,), (1, 9)])
-def test_programs_are_freed_without_the_collector(double, a, outputs) -> None:
+def test_programs_are_freed_without_the_collector(
+    double: Callable[..., Any], a: np.ndarray[Any, Any], outputs: tuple[int, ...]
+) -> None:
     """Their constants may be all weights of a model."""
     constants = {9: np.ones((2, 3), np.float32)}
     function = Executable(
@@ -93,8 +99,8 @@ def test_programs_are_freed_without_the_collector(double, a, outputs) -> None:
         gc.enable()
 
 
-def test_steps_of_both_kinds(double, a) -> None:
-    def negate_and_sum(arrays):
+def test_steps_of_both_kinds(double: Callable[..., Any], a: np.ndarray[Any, Any]) -> None:
+    def negate_and_sum(arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
         return [-arrays[0], arrays[0] + arrays[1].astype(np.float64)]
 
     host = HostStep(negate_and_sum, (value(1), value(9)), (value(2), value(3, (3, 2))))
@@ -110,7 +116,9 @@ def test_steps_of_both_kinds(double, a) -> None:
 
 
 @pytest.mark.parametrize("outputs", [(0,), (0, 0), (9,), (9, 9), (1, 1), (1, 0, 1, 9)])
-def test_results_never_share_memory(double, a, outputs) -> None:
+def test_results_never_share_memory(
+    double: Callable[..., Any], a: np.ndarray[Any, Any], outputs: tuple[int, ...]
+) -> None:
     constants = {9: np.ones((2, 3), np.float32)}
     function = Executable(
         "f", [buffer("x")], [value(slot) for slot in outputs], [double(0, 1)], constants
@@ -123,7 +131,7 @@ def test_results_never_share_memory(double, a, outputs) -> None:
         assert np.array_equal(result, {0: a, 1: a * 2, 9: constants[9]}[slot])
 
 
-def test_inputs_of_any_layout(double, a) -> None:
+def test_inputs_of_any_layout(double: Callable[..., Any], a: np.ndarray[Any, Any]) -> None:
     function = Executable("f", [buffer("x")], [value(1)], [double(0, 1)], {})
     wide = np.zeros((4, 6), np.float32)
     for view in (wide[::2, ::2], wide[::-2, ::-2], np.asfortranarray(a), a[::-1]):
@@ -133,7 +141,7 @@ def test_inputs_of_any_layout(double, a) -> None:
     assert np.array_equal(function(frozen)[0], a * 2)
 
 
-def test_tensors_are_taken(double, a) -> None:
+def test_tensors_are_taken(double: Callable[..., Any], a: np.ndarray[Any, Any]) -> None:
     torch = pytest.importorskip("torch")
     function = Executable("f", [buffer("x")], [value(1)], [double(0, 1)], {})
     assert np.array_equal(function(torch.from_numpy(a))[0], a * 2)
@@ -141,7 +149,9 @@ def test_tensors_are_taken(double, a) -> None:
 
 
 @pytest.mark.parametrize("native_only", [True, False])
-def test_wrong_inputs_name_the_program_and_the_input(double, a, native_only) -> None:
+def test_wrong_inputs_name_the_program_and_the_input(
+    double: Callable[..., Any], a: np.ndarray[Any, Any], native_only: bool
+) -> None:
     steps = [double(0, 1)] if native_only else [double(0, 1), double(1, 2)]
     function = Executable("model", [buffer("image")], [value(1)], steps, {})
     with pytest.raises(ArgumentError, match=r"model\(\) argument 1 \(image\).*float64"):
@@ -154,7 +164,7 @@ def test_wrong_inputs_name_the_program_and_the_input(double, a, native_only) -> 
         function([[1.0, 2.0, 3.0]] * 2)
 
 
-def test_many_threads_run_one_program(double, a) -> None:
+def test_many_threads_run_one_program(double: Callable[..., Any], a: np.ndarray[Any, Any]) -> None:
     function = Executable("f", [buffer("x")], [value(2)], [double(0, 1), double(1, 2)], {})
     wrong = []
 

@@ -9,7 +9,9 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -66,16 +68,16 @@ define i32 @sleep__packed(ptr %args) {
 """
 
 
-def buffer(name: str, kind: str, shape, **rest) -> ParamSpec:
+def buffer(name: str, kind: str, shape: Any, **rest: Any) -> ParamSpec:
     return ParamSpec(name, "buffer", dtype(kind), tuple(shape), **rest)
 
 
-def scalar(name: str, kind: str, **rest) -> ParamSpec:
+def scalar(name: str, kind: str, **rest: Any) -> ParamSpec:
     return ParamSpec(name, "scalar", dtype(kind), **rest)
 
 
 @pytest.fixture(params=["native", "slow"])
-def way(request, monkeypatch):
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Kernels built in the test go through the native entry, or do without."""
     if request.param == "slow":
         monkeypatch.setattr(kernel, "make_builtin", lambda *_: None)
@@ -83,7 +85,7 @@ def way(request, monkeypatch):
 
 
 @pytest.fixture
-def recorder(assemble, way):
+def recorder(assemble: Callable[..., Any], way: str) -> Callable[..., Any]:
     """Makes a kernel with the given buffers; it writes the addresses it got into its last one."""
 
     def make(*params: ParamSpec) -> Kernel:
@@ -95,13 +97,14 @@ def recorder(assemble, way):
     return make
 
 
-def run(function: Kernel, *arguments) -> list[int]:
+def run(function: Kernel, *arguments: Any) -> list[int]:
     out = np.zeros(len(function.params), np.int64)
-    assert function(*arguments, out) is None
+    returned: Any = function(*arguments, out)  # type: ignore[func-returns-value]
+    assert returned is None
     return out.tolist()[:-1]
 
 
-def refused(function: Kernel, *arguments) -> str:
+def refused(function: Kernel, *arguments: Any) -> str:
     out = np.zeros(len(function.params), np.int64)
     with pytest.raises(ArgumentError) as caught:
         function(*arguments, out)
@@ -116,13 +119,13 @@ def test_the_native_way_is_there() -> None:
 @pytest.mark.parametrize(
     "kind", ["float16", "bfloat16", "float32", "float64", "int8", "uint64", "bool", "int64"]
 )
-def test_arrays_of_all_types_pass_through(recorder, kind) -> None:
+def test_arrays_of_all_types_pass_through(recorder: Callable[..., Any], kind: str) -> None:
     a, b = np.zeros((3, 5), dtype(kind).numpy), np.zeros((), dtype(kind).numpy)
     function = recorder(buffer("a", kind, (3, 5)), buffer("b", kind, ()))
     assert run(function, a, b) == [a.ctypes.data, b.ctypes.data]
 
 
-def test_every_wrong_type_is_refused(recorder) -> None:
+def test_every_wrong_type_is_refused(recorder: Callable[..., Any]) -> None:
     kinds = ["float16", "bfloat16", "float32", "float64", "int8", "uint8", "int64", "bool"]
     for kind in kinds:
         function = recorder(buffer("a", kind, (4,)))
@@ -133,7 +136,7 @@ def test_every_wrong_type_is_refused(recorder) -> None:
                 assert f"{kind} array" in text and other in text
 
 
-def test_equal_but_not_identical_numpy_types(recorder) -> None:
+def test_equal_but_not_identical_numpy_types(recorder: Callable[..., Any]) -> None:
     function = recorder(buffer("a", "int64", (4,)))
     same = np.zeros(4, np.dtype(np.longlong))
     assert run(function, same) == [same.ctypes.data]
@@ -143,19 +146,19 @@ def test_equal_but_not_identical_numpy_types(recorder) -> None:
 
 
 @pytest.mark.parametrize("shape", [(4, 3), (3,), (3, 4, 1), (), (3, 5), (0, 4)])
-def test_wrong_shapes_are_refused(recorder, shape) -> None:
+def test_wrong_shapes_are_refused(recorder: Callable[..., Any], shape: tuple[int, ...]) -> None:
     text = refused(recorder(buffer("a", "float32", (3, 4))), np.zeros(shape, np.float32))
     assert "(3, 4)" in text and str(shape) in text
 
 
 @pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 0, 2), (1, 1), (1,)])
-def test_zero_and_one_extents(recorder, shape) -> None:
+def test_zero_and_one_extents(recorder: Callable[..., Any], shape: tuple[int, ...]) -> None:
     a = np.zeros(shape, np.float32)
     run(recorder(buffer("a", "float32", shape)), a)
     run(recorder(buffer("a", "float32", shape)), np.asfortranarray(a))
 
 
-def test_symbols_bind_and_agree(recorder) -> None:
+def test_symbols_bind_and_agree(recorder: Callable[..., Any]) -> None:
     function = recorder(buffer("a", "float32", ("n", "m")), buffer("b", "float32", ("m", 2)))
     a, b = np.zeros((3, 5), np.float32), np.zeros((5, 2), np.float32)
     run(function, a, b)
@@ -164,7 +167,7 @@ def test_symbols_bind_and_agree(recorder) -> None:
     assert "argument 2 (b)" in text and "m is 4 here, but 5 by axis 1 of argument 1 (a)" in text
 
 
-def test_implicit_scalars_come_from_shapes(assemble, way) -> None:
+def test_implicit_scalars_come_from_shapes(assemble: Callable[..., Any], way: str) -> None:
     loaded = assemble(SCALARS.format(count=2))
     out = buffer("out", "int64", ("n",), access="w")
     params = [out, scalar("n", "int32", implicit=True), scalar("n", "int64", implicit=True)]
@@ -179,7 +182,7 @@ def test_implicit_scalars_come_from_shapes(assemble, way) -> None:
         Kernel("f", 1, [scalar("n", "int32", implicit=True)])
 
 
-def test_a_narrow_implicit_scalar_is_checked(assemble, way) -> None:
+def test_a_narrow_implicit_scalar_is_checked(assemble: Callable[..., Any], way: str) -> None:
     loaded = assemble(SCALARS.format(count=1))
     params = [buffer("out", "int64", ("n",), access="w"), scalar("n", "int8", implicit=True)]
     function = Kernel("f", loaded.address("scalars__packed"), params, loaded)
@@ -188,7 +191,7 @@ def test_a_narrow_implicit_scalar_is_checked(assemble, way) -> None:
         function(np.zeros(128, np.int64))
 
 
-def test_explicit_scalars_tie_symbols(recorder) -> None:
+def test_explicit_scalars_tie_symbols(recorder: Callable[..., Any]) -> None:
     function = recorder(scalar("n", "int32"), buffer("a", "float32", ("n",)))
     a = np.zeros(6, np.float32)
     assert run(function, 6, a)[1] == a.ctypes.data
@@ -224,7 +227,9 @@ def test_explicit_scalars_tie_symbols(recorder) -> None:
         ("bfloat16", ml_dtypes.bfloat16(2), 0x4000),
     ],
 )
-def test_scalars(assemble, way, kind, value, expected) -> None:
+def test_scalars(
+    assemble: Callable[..., Any], way: str, kind: str, value: Any, expected: int
+) -> None:
     loaded = assemble(SCALARS.format(count=1))
     params = [buffer("out", "int64", (1,), access="w"), scalar("x", kind)]
     function = Kernel("f", loaded.address("scalars__packed"), params, loaded)
@@ -234,7 +239,7 @@ def test_scalars(assemble, way, kind, value, expected) -> None:
     assert int(out[0]) & mask == expected
 
 
-def test_nan_is_a_number(assemble, way) -> None:
+def test_nan_is_a_number(assemble: Callable[..., Any], way: str) -> None:
     loaded = assemble(SCALARS.format(count=1))
     params = [buffer("out", "int64", (1,), access="w"), scalar("x", "float32")]
     out = np.zeros(1, np.int64)
@@ -267,12 +272,12 @@ def test_nan_is_a_number(assemble, way) -> None:
         ("float64", 1j),
     ],
 )
-def test_bad_scalars_are_refused(recorder, kind, value) -> None:
+def test_bad_scalars_are_refused(recorder: Callable[..., Any], kind: str, value: Any) -> None:
     text = refused(recorder(scalar("x", kind)), value)
     assert text.startswith(f"f() argument 1 (x): expected a {kind} number, got")
 
 
-def test_layouts_that_are_not_row_major_are_refused(recorder) -> None:
+def test_layouts_that_are_not_row_major_are_refused(recorder: Callable[..., Any]) -> None:
     a = np.zeros((4, 6), np.float32)
     function = recorder(buffer("a", "float32", (4, 3)))
     for bad in (a[:, ::2], a[:, 2:5], np.zeros((3, 4), np.float32).T, a[::-1, :3]):
@@ -281,7 +286,7 @@ def test_layouts_that_are_not_row_major_are_refused(recorder) -> None:
     run(function, a.reshape(-1)[:12].reshape(4, 3))
 
 
-def test_strided_parameters(recorder) -> None:
+def test_strided_parameters(recorder: Callable[..., Any]) -> None:
     function = recorder(buffer("a", "float32", (4, 3), strides=(6, 2)))
     a = np.zeros((4, 6), np.float32)
     assert run(function, a[:, ::2]) == [a.ctypes.data]
@@ -290,7 +295,7 @@ def test_strided_parameters(recorder) -> None:
     run(one, a[:1, ::2])
 
 
-def test_symbolic_strides(recorder) -> None:
+def test_symbolic_strides(recorder: Callable[..., Any]) -> None:
     a = np.zeros((4, 6), np.float32)
     two = recorder(
         buffer("a", "float32", (4, 3), strides=("s", 1)),
@@ -300,7 +305,7 @@ def test_symbolic_strides(recorder) -> None:
     assert "expected strides (24, 4)" in refused(two, a[:, :3], np.zeros((4, 2), np.float32))
 
 
-def test_alignment_is_checked(recorder) -> None:
+def test_alignment_is_checked(recorder: Callable[..., Any]) -> None:
     raw = np.zeros(256, np.uint8)
     start = -raw.ctypes.data % 64
     good = raw[start : start + 64].view(np.float32)
@@ -312,7 +317,7 @@ def test_alignment_is_checked(recorder) -> None:
     assert "multiple of 4" in refused(recorder(buffer("a", "float32", (16,))), odd)
 
 
-def test_read_only_arrays_may_only_be_read(recorder) -> None:
+def test_read_only_arrays_may_only_be_read(recorder: Callable[..., Any]) -> None:
     a = np.zeros(4, np.float32)
     a.flags.writeable = False
     run(recorder(buffer("a", "float32", (4,))), a)
@@ -321,7 +326,7 @@ def test_read_only_arrays_may_only_be_read(recorder) -> None:
         assert "argument 1 (a)" in text and "read-only" in text
 
 
-def test_outputs_must_not_share_memory(recorder) -> None:
+def test_outputs_must_not_share_memory(recorder: Callable[..., Any]) -> None:
     a = np.zeros(10, np.float32)
     reads = recorder(buffer("a", "float32", (6,)), buffer("b", "float32", (6,)))
     run(reads, a[:6], a[2:8])
@@ -337,7 +342,7 @@ def test_outputs_must_not_share_memory(recorder) -> None:
     assert "writes to a" in refused(other_order, a[:4], a[3:9])
 
 
-def test_empty_arrays_share_nothing(recorder) -> None:
+def test_empty_arrays_share_nothing(recorder: Callable[..., Any]) -> None:
     a = np.zeros(10, np.float32)
     function = recorder(buffer("a", "float32", (10,)), buffer("b", "float32", (0,), access="w"))
     run(function, a, a[5:5])
@@ -346,12 +351,12 @@ def test_empty_arrays_share_nothing(recorder) -> None:
 @pytest.mark.parametrize(
     "value", [None, 1, 2.5, "text", [1.0] * 4, (1, 2), {}, object(), np.float32(3)]
 )
-def test_things_that_are_no_arrays(recorder, value) -> None:
+def test_things_that_are_no_arrays(recorder: Callable[..., Any], value: Any) -> None:
     text = refused(recorder(buffer("a", "float32", (4,))), value)
     assert text.startswith("f() argument 1 (a): expected a float32 array of shape (4,), got not an")
 
 
-def test_wrong_count_names_the_parameters(recorder) -> None:
+def test_wrong_count_names_the_parameters(recorder: Callable[..., Any]) -> None:
     function = recorder(buffer("a", "float32", (4,)), scalar("x", "int32"))
     with pytest.raises(ArgumentError, match=r"f\(\) takes 3 arguments \(a, x, out\), got 0"):
         function()
@@ -359,39 +364,39 @@ def test_wrong_count_names_the_parameters(recorder) -> None:
         function(1, 2, 3, 4)
 
 
-def test_subclasses_and_interfaces_are_accepted(recorder) -> None:
+def test_subclasses_and_interfaces_are_accepted(recorder: Callable[..., Any]) -> None:
     class Sub(np.ndarray):
         pass
 
     class Interface:
-        def __init__(self, array):
+        def __init__(self, array: np.ndarray[Any, Any]) -> None:
             self.array = array
             self.__array_interface__ = array.__array_interface__
 
     class Array:
-        def __init__(self, array):
+        def __init__(self, array: np.ndarray[Any, Any]) -> None:
             self.array = array
 
-        def __array__(self, dtype=None, copy=None):
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
             return self.array
 
     class Pack:
-        def __init__(self, array):
+        def __init__(self, array: np.ndarray[Any, Any]) -> None:
             self.array = array
 
-        def __dlpack__(self, **rest):
+        def __dlpack__(self, **rest: Any) -> Any:
             return self.array.__dlpack__(**rest)
 
-        def __dlpack_device__(self):
+        def __dlpack_device__(self) -> tuple[int, ...]:
             return self.array.__dlpack_device__()
 
-    a = np.arange(12, dtype=np.float32).reshape(3, 4)
+    a: Any = np.arange(12, dtype=np.float32).reshape(3, 4)
     function = recorder(buffer("a", "float32", (3, 4)))
     for same in (a.view(Sub), Interface(a), Array(a), Pack(a), memoryview(a)):
         assert run(function, same) == [a.ctypes.data]
 
 
-def test_pytorch_tensors_are_accepted(recorder) -> None:
+def test_pytorch_tensors_are_accepted(recorder: Callable[..., Any]) -> None:
     torch = pytest.importorskip("torch")
     for kind in ("float32", "bfloat16", "bool", "int64", "float16"):
         function = recorder(buffer("a", kind, (3, 4)))
@@ -406,21 +411,21 @@ def test_pytorch_tensors_are_accepted(recorder) -> None:
     assert "one on meta" in refused(function, torch.zeros(3, 4, device="meta"))
 
 
-def test_arrays_on_other_devices_are_refused(recorder) -> None:
+def test_arrays_on_other_devices_are_refused(recorder: Callable[..., Any]) -> None:
     class Cuda:
         shape, dtype = (4,), "float32"
 
-        def __dlpack_device__(self):
+        def __dlpack_device__(self) -> tuple[int, ...]:
             return (2, 1)
 
-        def __dlpack__(self, **rest):
+        def __dlpack__(self, **rest: Any) -> None:
             raise BufferError("must not be asked")
 
     text = refused(recorder(buffer("a", "float32", (4,))), Cuda())
     assert "got one on cuda:1" in text and "hint: move it to the CPU" in text
 
 
-def test_assertions_raise_with_their_message(assemble, way) -> None:
+def test_assertions_raise_with_their_message(assemble: Callable[..., Any], way: str) -> None:
     loaded = assemble(FAIL)
     params = [scalar("which", "int32")]
     function = Kernel("f", loaded.address("fail__packed"), params, loaded, ["n is odd", "no room"])
@@ -431,13 +436,13 @@ def test_assertions_raise_with_their_message(assemble, way) -> None:
         function(9)
 
 
-def test_launch_takes_pointers(assemble, way) -> None:
+def test_launch_takes_pointers(assemble: Callable[..., Any], way: str) -> None:
     loaded = assemble(FAIL)
-    function = Kernel(
+    function: Any = Kernel(
         "f", loaded.address("fail__packed"), [scalar("which", "int32")], loaded, ["x"]
     )
     value = ctypes.c_int64(0)
-    table = (ctypes.c_void_p * 1)(ctypes.addressof(value))
+    table: Any = (ctypes.c_void_p * 1)(ctypes.addressof(value))
     assert function.launch(ctypes.addressof(table)) is None
     assert function.launch(table) is None
     value.value = 1
@@ -448,7 +453,7 @@ def test_launch_takes_pointers(assemble, way) -> None:
             function.launch(*bad)
 
 
-def test_large_work_lets_other_threads_run(assemble) -> None:
+def test_large_work_lets_other_threads_run(assemble: Callable[..., Any]) -> None:
     loaded = assemble(SLEEP)
     params = [buffer("a", "uint8", (1 << 20,))]
     function = Kernel("f", loaded.address("sleep__packed"), params, loaded)
@@ -463,7 +468,7 @@ def test_large_work_lets_other_threads_run(assemble) -> None:
     assert sum(tick < 0.09 for tick in ticks) >= 5
 
 
-def test_kernels_are_freed_without_the_collector(assemble) -> None:
+def test_kernels_are_freed_without_the_collector(assemble: Callable[..., Any]) -> None:
     class Keep:
         pass
 
@@ -523,7 +528,7 @@ def test_kernels_in_garbage_cycles_are_freed() -> None:
     assert (shown.returncode, shown.stdout) == (0, "collected\n"), shown.stderr
 
 
-def test_calls_do_not_leak(recorder) -> None:
+def test_calls_do_not_leak(recorder: Callable[..., Any]) -> None:
     function = recorder(buffer("a", "float32", (4,)), scalar("x", "int32"))
     a, wrong, out = np.zeros(4, np.float32), np.zeros(5, np.float32), np.zeros(3, np.int64)
     counted = [a, wrong, out, None]
@@ -537,7 +542,7 @@ def test_calls_do_not_leak(recorder) -> None:
     assert all(abs(now - then) < 500 for now, then in zip(after, before, strict=True))
 
 
-def test_calls_from_many_threads(recorder) -> None:
+def test_calls_from_many_threads(recorder: Callable[..., Any]) -> None:
     function = recorder(buffer("a", "float32", ("n",)))
     wrong = []
 
@@ -555,13 +560,13 @@ def test_calls_from_many_threads(recorder) -> None:
     assert not wrong
 
 
-def test_many_parameters(recorder) -> None:
+def test_many_parameters(recorder: Callable[..., Any]) -> None:
     arrays = [np.zeros(n + 1, np.float32) for n in range(40)]
     function = recorder(*(buffer(f"a{n}", "float32", (n + 1,)) for n in range(40)))
     assert run(function, *arrays) == [array.ctypes.data for array in arrays]
 
 
-def test_repr_shows_the_signature(recorder) -> None:
+def test_repr_shows_the_signature(recorder: Callable[..., Any]) -> None:
     function = recorder(buffer("a", "float32", ("n", 4)), scalar("x", "int32"))
     assert repr(function).startswith("<Kernel f(a: float32 array of shape (n, 4), x: int32 number")
     assert function.name == "f" and function.address

@@ -9,7 +9,9 @@ import sys
 import tempfile
 import textwrap
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -49,7 +51,7 @@ define i32 @run_nested(ptr %ctx) {
 
 
 @pytest.fixture(params=["omp", "pool", "serial"])
-def mode(request, monkeypatch):
+def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A fresh runtime in one mode."""
     monkeypatch.setattr(parallel, "_runtime", parallel._Runtime())
     with override(threading=request.param):
@@ -59,42 +61,42 @@ def mode(request, monkeypatch):
 
 
 @pytest.fixture
-def region(mode, assemble):
+def region(mode: str, assemble: Callable[..., Any]) -> tuple[Any, ...]:
     loaded = assemble(KERNEL, {"tileloom_parallel": parallel.address()})
     run = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)(loaded.address("run"))
     nested = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(loaded.address("run_nested"))
     return loaded, run, nested
 
 
-def counts(function, *rest: int) -> list[int]:
+def counts(function: Any, *rest: int) -> list[int]:
     result = np.zeros(128, np.int32)
     assert function(result.ctypes.data, *rest) == 0
     return result.tolist()
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
-def test_every_worker_runs_once(mode, region, threads) -> None:
+def test_every_worker_runs_once(mode: str, region: tuple[Any, ...], threads: int) -> None:
     parallel.set_num_threads(threads)
     team = 1 if mode == "serial" else threads
     for _ in range(50):
         assert counts(region[1], 0) == [team] * team + [0] * (128 - team)
 
 
-def test_max_workers_limits(mode, region) -> None:
+def test_max_workers_limits(mode: str, region: tuple[Any, ...]) -> None:
     parallel.set_num_threads(4)
     for limit, team in [(1, 1), (2, 2), (9, 4), (-1, 4)]:
         team = 1 if mode == "serial" else team
         assert counts(region[1], limit)[: team + 1] == [team] * team + [0]
 
 
-def test_changing_the_number_of_threads_back_and_forth(mode, region) -> None:
+def test_changing_the_number_of_threads_back_and_forth(mode: str, region: tuple[Any, ...]) -> None:
     for threads in [5, 2, 6, 1, 3] * 10:
         parallel.set_num_threads(threads)
         team = 1 if mode == "serial" else threads
         assert counts(region[1], 0)[: team + 1] == [team] * team + [0]
 
 
-def test_nested_regions_run_serially(mode, region) -> None:
+def test_nested_regions_run_serially(mode: str, region: tuple[Any, ...]) -> None:
     parallel.set_num_threads(3)
     result = counts(region[2])
     team = 1 if mode == "serial" else 3
@@ -102,7 +104,7 @@ def test_nested_regions_run_serially(mode, region) -> None:
     assert result[32 : 32 + team + 1] == [1] * team + [0]
 
 
-def test_regions_from_many_python_threads(mode, region) -> None:
+def test_regions_from_many_python_threads(mode: str, region: tuple[Any, ...]) -> None:
     parallel.set_num_threads(2)
     wrong = []
 
@@ -120,7 +122,7 @@ def test_regions_from_many_python_threads(mode, region) -> None:
     assert not wrong
 
 
-def fork_and(check) -> int:
+def fork_and(check: Callable[..., Any]) -> int:
     """The child's exit status: 0 when `check()` holds there."""
     child = os.fork()
     if child == 0:
@@ -136,7 +138,7 @@ def fork_and(check) -> int:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_child_works(mode, region) -> None:
+def test_a_forked_child_works(mode: str, region: tuple[Any, ...]) -> None:
     parallel.set_num_threads(2)
     counts(region[1], 0)
     # Forked children are to work while the parent keeps working, and grandchildren too.
@@ -181,7 +183,7 @@ def test_affinity_is_honoured() -> None:
 
 
 @pytest.mark.parametrize("count", [-1, 1.5, True, "2", None])
-def test_bad_thread_counts_are_refused(count) -> None:
+def test_bad_thread_counts_are_refused(count: Any) -> None:
     with pytest.raises(ArgumentError, match="number of threads"):
         parallel.set_num_threads(count)
 
@@ -258,7 +260,7 @@ def test_a_worker_that_was_forked_before_we_were_there_uses_the_pool() -> None:
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
-def test_workers_keep_off_the_core_of_the_caller(region, mode) -> None:
+def test_workers_keep_off_the_core_of_the_caller(region: tuple[Any, ...], mode: str) -> None:
     if mode != "pool":
         pytest.skip("about the pool")
     parallel.set_num_threads(2)

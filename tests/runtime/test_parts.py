@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -159,7 +160,7 @@ def test_launch_takes_one_pointer() -> None:
 
 
 @pytest.mark.parametrize(("age", "touched"), [(0, False), (cache._TOUCH_SECONDS + 60, True)])
-def test_old_entries_are_touched(tmp_path, age: float, touched: bool) -> None:
+def test_old_entries_are_touched(tmp_path: Path, age: float, touched: bool) -> None:
     path = tmp_path / "entry"
     path.write_text("x")
     before = path.stat().st_mtime - age

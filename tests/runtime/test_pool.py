@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -25,7 +26,7 @@ def fresh() -> Pool:
 
 
 @given(st.integers(1, 1 << 40))
-def test_size_classes_waste_at_most_a_quarter(size) -> None:
+def test_size_classes_waste_at_most_a_quarter(size: int) -> None:
     found = size_class(size)
     assert found >= size and found % 64 == 0
     assert found <= max(size * 1.25, size + 63) + (2 << 20 if size > 2 << 20 else 0)
@@ -34,7 +35,7 @@ def test_size_classes_waste_at_most_a_quarter(size) -> None:
 
 @pytest.mark.parametrize("shape", [(), (1,), (3, 5), (7, 11, 13), (1 << 20,), (3 << 20,)])
 @pytest.mark.parametrize("kind", ["float32", "bfloat16", "bool", "int8", "float64"])
-def test_arrays_are_aligned_writable_and_right(shape, kind) -> None:
+def test_arrays_are_aligned_writable_and_right(shape: tuple[int, ...], kind: str) -> None:
     array = empty(shape, kind)
     assert array.shape == shape and array.dtype == dtype(kind).numpy
     assert array.ctypes.data % (64 if array.nbytes >= 1024 else array.itemsize) == 0
@@ -43,7 +44,7 @@ def test_arrays_are_aligned_writable_and_right(shape, kind) -> None:
     assert np.all(array == 1)
 
 
-def test_zero_size_and_negative(fresh) -> None:
+def test_zero_size_and_negative(fresh: Pool) -> None:
     assert fresh.empty((3, 0, 2), FLOAT).shape == (3, 0, 2)
     assert fresh.allocator((0,), FLOAT)().shape == (0,)
     with pytest.raises(ValueError):
@@ -51,7 +52,7 @@ def test_zero_size_and_negative(fresh) -> None:
 
 
 @pytest.mark.parametrize("size", [1024, 3000, 1 << 20, 9 << 20])
-def test_freed_blocks_are_reused(fresh, size) -> None:
+def test_freed_blocks_are_reused(fresh: Pool, size: int) -> None:
     first = fresh.empty((size,), dtype("uint8"))
     place = first.ctypes.data
     second = fresh.empty((size,), dtype("uint8"))
@@ -60,7 +61,7 @@ def test_freed_blocks_are_reused(fresh, size) -> None:
     assert fresh.empty((size,), dtype("uint8")).ctypes.data == place
 
 
-def test_allocator_shares_the_pool(fresh) -> None:
+def test_allocator_shares_the_pool(fresh: Pool) -> None:
     allocate = fresh.allocator((50, 5), FLOAT)
     first, second = allocate(), allocate()
     assert not np.shares_memory(first, second)
@@ -69,8 +70,8 @@ def test_allocator_shares_the_pool(fresh) -> None:
     assert fresh.empty((50, 5), FLOAT).ctypes.data == place
 
 
-def test_views_keep_the_block(fresh) -> None:
-    array = fresh.empty((1000,), FLOAT)
+def test_views_keep_the_block(fresh: Pool) -> None:
+    array: Any = fresh.empty((1000,), FLOAT)
     array[:] = np.arange(1000)
     for view in (array[10:20], array.reshape(10, 100), memoryview(array), array.view(np.int32)):
         place = array.ctypes.data
@@ -85,11 +86,11 @@ def test_views_keep_the_block(fresh) -> None:
     assert view.tolist() == list(range(10, 20))
 
 
-def test_large_blocks_are_on_huge_page_boundaries(fresh) -> None:
+def test_large_blocks_are_on_huge_page_boundaries(fresh: Pool) -> None:
     assert fresh.empty((5 << 20,), dtype("uint8")).ctypes.data % (2 << 20) == 0
 
 
-def test_what_is_kept_is_bounded(fresh) -> None:
+def test_what_is_kept_is_bounded(fresh: Pool) -> None:
     with override(pool_size=20 << 20):
         arrays = [fresh.empty((4 << 20,), dtype("uint8")) for _ in range(10)]
         arrays.clear()
@@ -101,12 +102,12 @@ def test_what_is_kept_is_bounded(fresh) -> None:
     assert fresh.kept_bytes() == 0
 
 
-def test_too_much_is_a_memory_error(fresh) -> None:
+def test_too_much_is_a_memory_error(fresh: Pool) -> None:
     with pytest.raises(MemoryError):
         fresh.empty((1 << 60,), dtype("uint8"))
 
 
-def test_threads_never_share_a_block(fresh) -> None:
+def test_threads_never_share_a_block(fresh: Pool) -> None:
     wrong = []
 
     def work(seed: int) -> None:
@@ -125,7 +126,7 @@ def test_threads_never_share_a_block(fresh) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_child_has_its_own_copy(fresh) -> None:
+def test_a_forked_child_has_its_own_copy(fresh: Pool) -> None:
     kept = fresh.empty((1000,), FLOAT)
     kept[:] = 7
     fresh.empty((1000,), FLOAT)

@@ -73,7 +73,7 @@ class Python:
 
     def launch(self, address: int) -> None:
         self.how.append("launched")
-        pointers = (ctypes.c_void_p * len(self.params)).from_address(address)
+        pointers: Any = (ctypes.c_void_p * len(self.params)).from_address(address)
         self.places = pointers[: self.count]
         kind = ctypes.POINTER(ctypes.c_float)
         self._compute(
@@ -132,11 +132,18 @@ def arrays(count: int) -> list[np.ndarray]:
         (2, (0, 1), (2,), (2,), {0: 1}, "launched"),
     ],
 )
-def test_routes(inputs, reads, writes, outputs, replaced, how) -> None:
+def test_routes(
+    inputs: int,
+    reads: Any,
+    writes: tuple[int, ...],
+    outputs: tuple[int, ...],
+    replaced: dict[int, int],
+    how: str,
+) -> None:
     function, kernel = program(inputs, reads, writes, values(outputs), replaced)
     given = arrays(inputs)
     slots = dict(enumerate(arrays(inputs)))
-    total = sum((k + 1) * slots[slot] for k, slot in enumerate(reads))
+    total: Any = sum((k + 1) * slots[slot] for k, slot in enumerate(reads))
     slots |= {slot: total + k for k, slot in enumerate(writes)}
     before = arrays(inputs)
     results = function(*given)
@@ -158,7 +165,9 @@ def test_routes(inputs, reads, writes, outputs, replaced, how) -> None:
     [((1,), ((1, (6,)),), "called"), ((1, 2), ((2, (3, 2)), (1, SHAPE)), "called"),
      ((1, 2), ((1, SHAPE), (2, (6, 1))), "called")],
 )  # fmt: skip
-def test_outputs_in_shapes_of_their_own(writes, outputs, how) -> None:
+def test_outputs_in_shapes_of_their_own(
+    writes: tuple[int, ...], outputs: tuple[tuple[int, tuple[int, ...]], ...], how: str
+) -> None:
     function, kernel = program(1, (0,), writes, [value(*each) for each in outputs])
     results = function(*arrays(1))
     assert kernel.how == [how] and [r.shape for r in results] == [s for _, s in outputs]
@@ -196,7 +205,7 @@ def test_numbers_follow_the_scratch_memory() -> None:
     step = NativeStep(kernel, values((0,)), values((1,)), 32, (5, 6, 7))  # type: ignore[arg-type]
     assert step.numbers_passed == (5, 7)
     param = ParamSpec("x", "buffer", FLOAT, SHAPE)
-    quick = Executable("f", [param], values((1,)), [step], {})
+    quick: Any = Executable("f", [param], values((1,)), [step], {})
     for call in (lambda x: quick(x)[0], quick.single):
         assert np.array_equal(call(arrays(1)[0]), arrays(1)[0])
         assert kernel.others == [32, 5, 7]
@@ -233,7 +242,9 @@ def chain(*steps: tuple[Sequence[int], Sequence[int]]) -> list[HostStep]:
         ([((0,), (1,)), ((9,), (2,))], (2,), [[0, 1], []]),
     ],
 )
-def test_intermediates_die_after_their_last_use(steps, outputs, dead) -> None:
+def test_intermediates_die_after_their_last_use(
+    steps: Any, outputs: tuple[int, ...], dead: list[list[int]]
+) -> None:
     param = ParamSpec("x", "buffer", FLOAT, SHAPE)
     constants = {9: arrays(2)[1]}
     function = Executable("f", [param], values(outputs), chain(*steps), constants)
@@ -257,7 +268,7 @@ def test_what_steps_on_the_host_return_is_laid_out_and_copied(
     host = HostStep(step, values((0,)), values((1, 2)))
     function = Executable("f", [ParamSpec("x", "buffer", FLOAT, SHAPE)], values((1, 2)), [host], {})
     x = arrays(1)[0]
-    results = function(x)
+    results: Any = function(x)
     assert not np.shares_memory(*results)
     for copied, result, source in zip(own, results, returned, strict=True):
         assert np.array_equal(result.ravel(), source.ravel()) and result.flags.c_contiguous

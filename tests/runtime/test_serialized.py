@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +24,8 @@ from tileloom.runtime.serialized import (
     parameter,
 )
 
+N: Any
+M: Any
 N, M = Polynomial.symbol("n"), Polynomial.symbol("m")
 FLOAT, BYTE = dtype("float32"), dtype("uint8")
 MATRIX = np.arange(15, dtype=np.float32).reshape(1, 3, 5)
@@ -44,7 +47,7 @@ def program(**others: object) -> SerializedExecutable:
         arena=((N * 4, 0, 1), (M, 1, 2), (64, 2, 3)),
         calls=(SerializedCall("k", operands), SerializedCall("plain", operands[:1])),
     )
-    fields = {
+    fields: dict[str, Any] = {
         "constants": {3: OWN, 4: MATRIX, 5: PACKED},
         "symbols": {"own": OWN[:1], "given": MATRIX},
         "panels": [Panels(PACKED, MATRIX, (False, 4, 1, 1))],
@@ -56,12 +59,12 @@ def program(**others: object) -> SerializedExecutable:
     inputs = (("", Value(0, (N, 4), FLOAT)), ("y", Value(2, (3,), FLOAT)))
     return SerializedExecutable(
         "f", inputs, (Value(1, (N * 2,), FLOAT),), (step,), **{**fields, **others}
-    )  # type: ignore[arg-type]
+    )
 
 
 def test_programs_are_read_as_they_were_written() -> None:
     before = program()
-    data = before.to_bytes({id(MATRIX): "d"}, b"code\nof it")
+    data: Any = before.to_bytes({id(MATRIX): "d"}, b"code\nof it")
     after, code = SerializedExecutable.from_bytes(data, {"d": MATRIX})
     assert code == b"code\nof it"
     for name in ("name", "inputs", "outputs", "steps", "replaced", "guards", "buckets", "numbers"):
@@ -93,7 +96,9 @@ def test_what_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     [(8, 9, "k_large", (17, 7), True), (7, 9, "k_any", (), True), (8, 8, "k_any", (), True),
      (2, 2, "k_any", (), True), (1, 2, "k_any", (), False), (3, 2, "k_any", (), False)],
 )  # fmt: skip
-def test_programs_at_sizes(n: int, m: int, kernel: str, numbers: tuple, holds: bool) -> None:
+def test_programs_at_sizes(
+    n: int, m: int, kernel: str, numbers: tuple[int, ...], holds: bool
+) -> None:
     sizes = {"n": n, "m": m}
     at = program().at(sizes)
     assert [v.shape for _, v in at.inputs] == [(n, 4), (3,)] and at.outputs[0].shape == (2 * n,)
@@ -108,7 +113,7 @@ def test_programs_at_sizes(n: int, m: int, kernel: str, numbers: tuple, holds: b
     assert (plain.kernel, plain.numbers) == ("plain", (n,))
     assert [(o.place, o.shape) for o in chosen.operands] == [(0, (n, 4)), (second, (m,)), (1, (3,))]
     code = SimpleNamespace(each_size={"k_any": "it is small"})
-    polymorphic = PolymorphicExecutable(program(), code)  # type: ignore[arg-type]
+    polymorphic = PolymorphicExecutable(program(), code)
     assert polymorphic.holds(sizes) is holds
     assert polymorphic.kernels(sizes) == {"k": kernel, "one": "same"}
 
@@ -116,7 +121,7 @@ def test_programs_at_sizes(n: int, m: int, kernel: str, numbers: tuple, holds: b
 def test_explanations() -> None:
     twice = {"k": [("large", [N - 8, M - 9]), ("any", [N - 4]), ("any", [])], "one": [("it", [])]}
     code = SimpleNamespace(each_size={"k": "why"})
-    polymorphic = PolymorphicExecutable(program(buckets=twice), code)  # type: ignore[arg-type]
+    polymorphic = PolymorphicExecutable(program(buckets=twice), code)
     lines = {
         (8, 9): ["  -> large where n - 8 >= 0 and m - 9 >= 0", "     any where n - 4 >= 0",
                  "     any where always"],
@@ -143,13 +148,13 @@ def test_steps_that_know_their_sizes_are_kept() -> None:
     assert at.host([]) == 3 and at.writes[0].shape == (3,)
     code = SimpleNamespace(constants={}, device=HOST, ready=lambda k, step, sizes: (k, step, sizes))
     two = SerializedExecutable("f", (("", Value(0, (2,), FLOAT)),), (), (at, at))
-    steps = two.executable(code, {}).steps  # type: ignore[arg-type]
+    steps = two.executable(code, {}).steps
     assert [type(step) for step in steps] == [HostStep, HostStep]
     assert two.names == ["argument0"] and program().names == ["argument0", "y"]
 
 
 def test_digests_differ() -> None:
-    arrays = [
+    arrays: list[Any] = [
         OWN, OWN.reshape(3, 2), OWN.astype(np.int32), OWN + 1, OWN.T, OWN.view(np.uint16),
         np.zeros((), np.int16), np.zeros((0,), np.int16), np.zeros((0, 2), np.int16),
     ]  # fmt: skip

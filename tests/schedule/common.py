@@ -27,7 +27,7 @@ from tileloom.tir import (
 HEAD = "from tileloom.script import ir as I, tir as T\n\n"
 
 
-def parse(text: str) -> PrimFunc:
+def parse(text: str) -> Any:
     """A function from the text of its definition (without the imports)."""
     return from_source(HEAD + text)
 

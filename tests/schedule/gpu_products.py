@@ -120,7 +120,10 @@ def convolution(
         order: of the reduction: "c", "h" and "w".
         channels_first: images are [n, c, h, w], filters [o, c, r, q].
     """
+    w: Any
+    h: Any
     n, h, w, c = shape
+    taps: Any
     o, taps = filters[0], filters[1:]
     high, wide = ((size + 2 * padding - dilation * (tap - 1) - 1) // stride + 1
                   for size, tap in zip((h, w), taps, strict=True))  # fmt: skip
@@ -152,9 +155,11 @@ def convolution(
     func = te.create_prim_func([image, weight, out])
     if not first:
         return Program(func, [x, f], lambda: reference(x, f, stride, padding, dilation))
-    last = [np.moveaxis(v, 1, -1) for v in (x, f)]
+    last: list[Any] = [np.moveaxis(v, 1, -1) for v in (x, f)]
     return Program(
-        func, [x, f], lambda: np.moveaxis(reference(*last, stride, padding, dilation), -1, 1)
+        func,
+        [x, f],
+        lambda: np.moveaxis(reference(*last, stride, padding, dilation), -1, 1),  # type: ignore[call-arg]
     )
 
 
@@ -170,7 +175,7 @@ def _padded(image: Any, padding: int, axis: int) -> Any:
     return te.compute(tuple(larger), value, name="P")
 
 
-def reference(x: np.ndarray, f: np.ndarray, stride: int, padding: int, dilation: int) -> np.ndarray:
+def reference(x: np.ndarray, f: np.ndarray, stride: int, padding: int, dilation: int) -> Any:
     """The convolution by NumPy, in float64; channels last."""
     x = np.pad(x.astype(np.float64), ((0, 0), (padding,) * 2, (padding,) * 2, (0, 0)))
     _, r, q, _ = f.shape

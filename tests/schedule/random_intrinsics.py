@@ -42,9 +42,9 @@ def intrinsic_of(block: Block) -> str:
         known = regions.get(region.buffer)
         regions[region.buffer] = region if known is None else union_regions(known, region)
     try:
-        funcs = [_func(block, regions, strided) for strided in (False, True)]
+        funcs: list[Any] = [_func(block, regions, strided) for strided in (False, True)]
         name = next(_NAMES)
-        TensorIntrin.register(name, *funcs, override=True)
+        TensorIntrin.register(name, *funcs, override=True)  # type: ignore[misc]
     except UserError as error:
         raise ScheduleError(f"no intrinsic: {error.message}") from error
     return name

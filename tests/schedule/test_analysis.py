@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from schedule.common import ELEMENTWISE, NORMALISE, parse, schedule
@@ -18,12 +20,12 @@ def main(A: T.Buffer((16,), "float32"), C: T.Buffer((16,), "float32")):
 """
 
 
-def opened(text):
+def opened(text: Any) -> Any:
     sch = schedule(text)
     return sch, sch.state, lambda name: sch.get_sref(sch.get_block(name))
 
 
-def fault(body, scope_text=""):
+def fault(body: Any, scope_text: str = "") -> Any:
     """The region cover fault of block C in a function with a buffer B between A and C."""
     _, state, block = opened(HEAD.format(scope=scope_text) + body)
     found = cover.region_cover_fault(state, block("C"))
@@ -32,7 +34,7 @@ def fault(body, scope_text=""):
     return found
 
 
-def test_cover_of_whole_buffers():
+def test_cover_of_whole_buffers() -> None:
     assert (
         fault(
             """
@@ -64,7 +66,7 @@ def test_cover_of_whole_buffers():
         ("4, 12 - i * 4 + j", "4, i * 4 + j", False),
     ],
 )
-def test_cover_in_one_iteration(producer, consumer, covered):
+def test_cover_in_one_iteration(producer: str, consumer: str, covered: bool) -> None:
     (n, p), (m, c) = producer.split(", "), consumer.split(", ")
     text = f"""
     for i in range(4):
@@ -80,7 +82,7 @@ def test_cover_in_one_iteration(producer, consumer, covered):
     assert (fault(text) is None) == covered
 
 
-def test_cover_under_a_condition():
+def test_cover_under_a_condition() -> None:
     text = """
     for i in range(4):
         for j in range(5):
@@ -101,7 +103,7 @@ def test_cover_under_a_condition():
 @pytest.mark.parametrize(
     ("storage", "covered"), [("shared", True), ("global", True), ("local", False)]
 )
-def test_threads_share_memory(storage, covered):
+def test_threads_share_memory(storage: str, covered: bool) -> None:
     text = """
     for t in T.thread_binding(4, thread="threadIdx.x"):
         for j in range(4):
@@ -118,7 +120,7 @@ def test_threads_share_memory(storage, covered):
     assert fault(text.replace("15 - v", "v"), f', scope="{storage}"') is None
 
 
-def test_overwriting_breaks_the_pipeline():
+def test_overwriting_breaks_the_pipeline() -> None:
     _, state, block = opened(
         """
 @T.prim_func
@@ -133,13 +135,13 @@ def main(A: T.Buffer((16,), "float32"), C: T.Buffer((16,), "float32")):
             A[v] = 0.0
 """
     )
-    text, place = cover.stage_pipeline_fault(state, block("root"))
+    text, place = cover.stage_pipeline_fault(state, block("root"))  # type: ignore[misc]
     assert "overwrites" in text and place is block("A")
     graph = scope.scope_of(state, block("A"))
     assert [d.kind for d in graph.by_dst[block("A").block]] == [scope.DepKind.WAR]
 
 
-def test_kinds_of_blocks():
+def test_kinds_of_blocks() -> None:
     sch, state, block = opened(NORMALISE)
     s, c = block("S"), block("C")
     assert blocks.is_reduction(state, s) and not blocks.is_complete(state, s)
@@ -151,10 +153,10 @@ def test_kinds_of_blocks():
     fused = sch.get_sref(sch.fuse(*sch.get_loops("S")))
     assert blocks.loop_iter_type(state, fused) == OPAQUE
     assert not blocks.has_trivial_binding(state, s) and affine.affine_binding(state, s)
-    assert "no T.init" in blocks.reduction_fault(state, c, tree.scope_root(c))
+    assert "no T.init" in blocks.reduction_fault(state, c, tree.scope_root(c))  # type: ignore[operator]
 
 
-def test_quick_and_exact_affine_maps_agree():
+def test_quick_and_exact_affine_maps_agree() -> None:
     i, j, k = Var("i"), Var("j"), Var("k")
     domains = {i: Range(0, 4), j: Range(0, 3), k: Range(0, 1)}
     cases = [
@@ -171,7 +173,7 @@ def test_quick_and_exact_affine_maps_agree():
         assert affine.is_affine(values, domains, const(True)) == wanted, values
 
 
-def test_tree():
+def test_tree() -> None:
     sch, state, block = opened(ELEMENTWISE)
     b, c = block("B"), block("C")
     i, j = (sch.get_sref(loop) for loop in sch.get_loops("B"))
@@ -182,7 +184,7 @@ def test_tree():
     assert state.function_of(j) == "main" and state.root("main") is block("root")
 
 
-def test_references_survive_replacement():
+def test_references_survive_replacement() -> None:
     _, state, block = opened(ELEMENTWISE)
     b, c, root = block("B"), block("C"), block("root")
     before = c.stmt
@@ -196,14 +198,14 @@ def test_references_survive_replacement():
     assert len(state.sref_of) == 4
 
 
-def test_broken_references_are_noticed():
+def test_broken_references_are_noticed() -> None:
     _, state, block = opened(ELEMENTWISE)
     block("B").parent = None
     with pytest.raises(InternalError):
         state.verify_references()
 
 
-def test_a_wrong_memo_is_noticed():
+def test_a_wrong_memo_is_noticed() -> None:
     sch, state, block = opened(ELEMENTWISE)
     affine.affine_binding(state, block("B"))
     for key in state.memo:
@@ -213,7 +215,7 @@ def test_a_wrong_memo_is_noticed():
         sch.unroll(sch.get_loops("C")[0])
 
 
-def test_a_function_without_blocks_gets_a_root():
+def test_a_function_without_blocks_gets_a_root() -> None:
     func = parse(
         """
 @T.prim_func

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from tileloom.script import tir as T
 
 
 @T.prim_func
-def histogram(A: T.Buffer((1000,), "int32"), H: T.Buffer((7,), "int32")):
+def histogram(A: T.Buffer((1000,), "int32"), H: T.Buffer((7,), "int32")) -> None:
     for i in range(1000):
         with T.block("h"):
             vi = T.axis.spatial(1000, i)
@@ -20,14 +22,14 @@ def histogram(A: T.Buffer((1000,), "int32"), H: T.Buffer((7,), "int32")):
 
 
 @T.prim_func
-def mixed(A: T.Buffer((1000,), "int32"), H: T.Buffer((7,), "int32")):
+def mixed(A: T.Buffer((1000,), "int32"), H: T.Buffer((7,), "int32")) -> None:
     for i in range(1000):
         with T.block("h"):
             vi = T.axis.spatial(1000, i)
             T.atomic_add(T.address_of(H[A[vi]]), H[0])
 
 
-def counted(sch: Schedule, **where: str) -> None:
+def counted(sch: Schedule, **where: Any) -> None:
     a = np.random.default_rng(0).integers(0, 7, 1000).astype("int32")
     h = np.zeros(7, "int32")
     tileloom.build(sch.mod["main"], **where)(a, h)
@@ -60,7 +62,7 @@ def test_plain_reads_of_the_same_memory_are_refused() -> None:
 @T.prim_func
 def by_pointer(
     A: T.Buffer((100,), "int32"), H: T.Buffer((7,), "int32"), B: T.Buffer((7,), "int32")
-):
+) -> None:
     for i in range(100):
         with T.block("h"):
             vi = T.axis.spatial(100, i)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -59,9 +60,9 @@ STEPS: dict[str, tuple[Callable[[Schedule], object], str]] = {
     ),
     "unannotate": (
         lambda sch: (
-            sch.annotate("B", "note", 1),
-            sch.annotate("B", "other", 2),
-            sch.unannotate("B", "note"),
+            sch.annotate("B", "note", 1),  # type: ignore[func-returns-value]
+            sch.annotate("B", "other", 2),  # type: ignore[func-returns-value]
+            sch.unannotate("B", "note"),  # type: ignore[func-returns-value]
         ),
         HEAD
         + ALLOC
@@ -70,7 +71,7 @@ STEPS: dict[str, tuple[Callable[[Schedule], object], str]] = {
     ),
     **{
         name: (
-            lambda sch, name=name, args=args: getattr(sch, name)(sch.get_loops("B")[0], *args),
+            lambda sch, name=name, args=args: getattr(sch, name)(sch.get_loops("B")[0], *args),  # type: ignore[misc]
             HEAD
             + ALLOC
             + f"""    for i in {loop}:
@@ -284,7 +285,7 @@ def main(A: T.Buffer((30, 40), "float32"), C: T.Buffer((16, 8), "float32")):
 
 def test_steps_that_leave_the_program_alone() -> None:
     """Look-ups, samples and marks are in the trace, not in the program."""
-    sch = schedule(BEFORE)
+    sch: Any = schedule(BEFORE)
     before = sch.mod
     block, loop = sch.get_block("B"), sch.get_loops("B")[0]
     sch.get_child_blocks("root")

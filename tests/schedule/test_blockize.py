@@ -346,7 +346,7 @@ def test_blockize_of_a_piece_that_starts_late() -> None:
 @pytest.mark.parametrize(
     ("bound", "rows"), [("i * 6 + j >= 6", 4), ("i >= 1", 4), ("i >= 1 and i < 3", 3)]
 )
-def test_conditions_that_let_rows_start_later(bound, rows) -> None:
+def test_conditions_that_let_rows_start_later(bound: str, rows: int) -> None:
     text = """
 @T.prim_func
 def main(A: T.Buffer((24,), "float32"), B: T.Buffer((24,), "float32")):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from schedule.common import (
@@ -18,7 +20,7 @@ from tileloom import ScheduleError
 from tileloom.expr import const
 
 
-def test_cache_read_of_an_input():
+def test_cache_read_of_an_input() -> None:
     sch = schedule(ELEMENTWISE)
     copy = sch.cache_read("B", 0, "shared")
     assert sch.get(copy).name_hint == "A_shared"
@@ -47,7 +49,7 @@ def main(A: T.Buffer((13, 8), "float32"), C: T.Buffer((13, 8), "float32")):
     check_trace(sch, ELEMENTWISE)
 
 
-def test_cache_write_of_an_output():
+def test_cache_write_of_an_output() -> None:
     sch = schedule(ELEMENTWISE)
     sch.cache_write("C", "C", "local")
     same_text(
@@ -75,7 +77,7 @@ def main(A: T.Buffer((13, 8), "float32"), C: T.Buffer((13, 8), "float32")):
     check_trace(sch, ELEMENTWISE)
 
 
-def test_inside_a_loop_only_what_is_there_is_copied():
+def test_inside_a_loop_only_what_is_there_is_copied() -> None:
     sch = schedule(ELEMENTWISE)
     outer, _ = sch.split(sch.get_loops("C")[0], [None, 4])
     sch.compute_at("B", outer)
@@ -87,7 +89,7 @@ def test_inside_a_loop_only_what_is_there_is_copied():
     check_trace(sch, ELEMENTWISE)
 
 
-def test_part_of_a_buffer_is_cached_in_a_small_buffer():
+def test_part_of_a_buffer_is_cached_in_a_small_buffer() -> None:
     text = """
 @T.prim_func
 def main(A: T.Buffer((20, 6), "float32"), C: T.Buffer((9, 6), "float32")):
@@ -152,11 +154,11 @@ def main(
 """
 
 
-def reads(sch, block):
+def reads(sch: Any, block: Any) -> Any:
     return [region.buffer.name for region in sch.get(sch.get_block(block)).reads]
 
 
-def test_listed_consumers_use_the_cache():
+def test_listed_consumers_use_the_cache() -> None:
     sch = schedule(CONSUMERS)
     sch.cache_read("C", 0, "shared", consumer_blocks=["D"])
     assert reads(sch, "C") == ["B"]
@@ -180,7 +182,7 @@ def test_listed_consumers_use_the_cache():
     check_same(sch, CONSUMERS)
 
 
-def test_a_reduction_accumulates_in_its_cache():
+def test_a_reduction_accumulates_in_its_cache() -> None:
     sch = schedule(GEMM)
     i, j, k = sch.get_loops("C")
     i0, i1 = sch.split(i, [None, 4])
@@ -195,7 +197,7 @@ def test_a_reduction_accumulates_in_its_cache():
 
 
 @pytest.mark.parametrize(("text", "block", "consumer"), [*PAIRS, (GATHER, "B", "C")])
-def test_everything_may_be_cached(text, block, consumer):
+def test_everything_may_be_cached(text: Any, block: Any, consumer: Any) -> None:
     for name in (block, consumer):
         for method in ("cache_read", "cache_write"):
             for index in (0, 1):
@@ -209,7 +211,7 @@ def test_everything_may_be_cached(text, block, consumer):
                 check_trace(sch, text)
 
 
-def test_by_name_or_buffer():
+def test_by_name_or_buffer() -> None:
     sch = schedule(MATMUL)
     buffer = sch.get(sch.get_block("C")).reads[1].buffer
     first = sch.cache_read("C", "A", "shared")
@@ -218,7 +220,7 @@ def test_by_name_or_buffer():
     check_trace(sch, MATMUL)
 
 
-def test_what_is_not_written_is_not_copied_over():
+def test_what_is_not_written_is_not_copied_over() -> None:
     text = ELEMENTWISE.replace(
         """vi, vj = T.axis.remap("SS", [i, j])
             C[""",
@@ -230,7 +232,7 @@ def test_what_is_not_written_is_not_copied_over():
     refused(sch, "may leave elements of 'C' unwrit", "cache_write", sch.get_block("C"), 0, "local")
 
 
-def test_refusals():
+def test_refusals() -> None:
     sch = schedule(ELEMENTWISE)
     block = sch.get_block("C")
     refused(sch, "is no storage scope", "cache_read", block, 0, "nowhere")
@@ -255,7 +257,7 @@ def main(A: T.Buffer((5, 3), "float32")):
 """
 
 
-def test_cache_inplace():
+def test_cache_inplace() -> None:
     sch = schedule(INPLACE)
     first, last = sch.cache_inplace("A", 0, "local")
     same_text(
@@ -298,7 +300,7 @@ def main(A: T.Buffer((3, 10, 10), "float32"), B: T.Buffer((3, 20, 20), "float32"
 """
 
 
-def test_cache_index():
+def test_cache_index() -> None:
     sch = schedule(RESIZE)
     made = sch.cache_index("B", "global")
     assert [str(sch.get(block).body).strip() for block in made] == [
@@ -311,7 +313,7 @@ def test_cache_index():
     check_trace(sch, RESIZE)
 
 
-def test_cache_index_of_what_occurs_often():
+def test_cache_index_of_what_occurs_often() -> None:
     sch = schedule(RESIZE)
     (made,) = sch.cache_index("B", "global", 2)
     assert str(sch.get(made).body).strip() == "index_var_0[v0] = v0 // 2"
@@ -321,7 +323,7 @@ def test_cache_index_of_what_occurs_often():
     assert sch.cache_index("B", "global", 9) == []
 
 
-def test_cache_index_leaves_guarded_divisions():
+def test_cache_index_leaves_guarded_divisions() -> None:
     text = """
 @T.prim_func
 def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
@@ -336,14 +338,14 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
     check_same(sch, text)
 
 
-def test_units():
+def test_units() -> None:
     for step in (("cache_read", "C", 0, "local"), ("cache_write", "B", 0, "local")):
         sch = schedule(UNITS)
         getattr(sch, step[0])(*step[1:])
         check_same(sch, UNITS)
 
 
-def test_copies_move():
+def test_copies_move() -> None:
     """A cache of a padded input, under the tiles of the convolution."""
     sch = schedule(CONV)
     loops = sch.get_loops("Y")
@@ -372,7 +374,7 @@ def main(X: T.Buffer((7,), "float32"), P: T.Buffer((9,), "float32")):
 """
 
 
-def test_a_cache_of_a_region_reads_nothing_outside_of_the_buffer():
+def test_a_cache_of_a_region_reads_nothing_outside_of_the_buffer() -> None:
     """The declared region of a padding leaves the buffer."""
     sch = schedule(RIM)
     sch.blockize(sch.get_loops("P")[0])
@@ -389,7 +391,7 @@ def test_a_cache_of_a_region_reads_nothing_outside_of_the_buffer():
     check_trace(sch, RIM)
 
 
-def test_a_cache_does_not_lose_what_was_there():
+def test_a_cache_does_not_lose_what_was_there() -> None:
     sch = schedule(GEMM)
     k = sch.get_loops("C")[2]
     sch.decompose_reduction("C", k)
@@ -423,7 +425,7 @@ def main(A: T.Buffer((64,), "float32")):
 
 
 @pytest.mark.parametrize("listed", [False, True])
-def test_what_is_read_before_it_is_overwritten_is_copied_at_the_start(listed):
+def test_what_is_read_before_it_is_overwritten_is_copied_at_the_start(listed: bool) -> None:
     sch = schedule(IN_PLACE)
     block = sch.get_block("B")
     sch.cache_read(block, 0, "local", [block] if listed else [])
@@ -452,7 +454,7 @@ def main(A: T.Buffer((64,), "float32")):
     check_trace(sch, IN_PLACE)
 
 
-def test_readers_before_and_after_a_writer_get_copies_of_their_own():
+def test_readers_before_and_after_a_writer_get_copies_of_their_own() -> None:
     text = (
         IN_PLACE.replace(
             'A: T.Buffer((64,), "float32")',
@@ -481,7 +483,7 @@ def test_readers_before_and_after_a_writer_get_copies_of_their_own():
     check_same(sch, text)
 
 
-def test_a_copy_reads_nothing_of_another_iteration():
+def test_a_copy_reads_nothing_of_another_iteration() -> None:
     sch = schedule("""
 @T.prim_func
 def main(A: T.Buffer((8,), "float32"), B: T.Buffer((4, 8), "float32")):

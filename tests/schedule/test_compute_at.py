@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from sampling import sampled
@@ -20,11 +22,11 @@ from tileloom.schedule.instruction import can
 from tileloom.schedule.rv import LoopRV
 
 
-def extents(sch, block):
+def extents(sch: Any, block: Any) -> Any:
     return [sch.get(loop).extent for loop in sch.get_loops(block)]
 
 
-def test_compute_at_makes_what_is_needed():
+def test_compute_at_makes_what_is_needed() -> None:
     sch = schedule(BLUR)
     outer, _inner = sch.split(sch.get_loops("C")[0], [None, 4])
     sch.compute_at("B", outer)
@@ -53,7 +55,7 @@ def main(A: T.Buffer((17, 11), "float32"), C: T.Buffer((13, 11), "float32")):
     check_trace(sch, BLUR)
 
 
-def test_reverse_compute_at_follows_what_is_made():
+def test_reverse_compute_at_follows_what_is_made() -> None:
     sch = schedule(TILES)
     outer, _inner = sch.split(sch.get_loops("B")[0], [3, 4])
     sch.reverse_compute_at("C", outer)
@@ -79,14 +81,14 @@ def main(A: T.Buffer((12, 10), "float32"), C: T.Buffer((3, 4, 10), "float32")):
     check_trace(sch, TILES)
 
 
-def test_digits_that_are_not_aligned_are_refused():
+def test_digits_that_are_not_aligned_are_refused() -> None:
     """Rows 3 to 5 are in two tiles of 4: of these, an iteration would take what others make."""
     sch = schedule(TILES)
     outer, _inner = sch.split(sch.get_loops("B")[0], [4, 3])
     refused(sch, "in another grouping", "reverse_compute_at", sch.get_block("C"), outer)
 
 
-def test_unit_loops_are_kept_on_request():
+def test_unit_loops_are_kept_on_request() -> None:
     for keep, wanted in ((False, [5, 2]), (True, [5, 1, 1, 2])):
         sch = schedule(CONV)
         c, i, j = sch.get_loops("R")
@@ -100,7 +102,7 @@ def test_unit_loops_are_kept_on_request():
         assert len(wanted) > 0
 
 
-def test_all_units():
+def test_all_units() -> None:
     for keep in (False, True):
         sch = schedule(UNITS)
         sch.compute_at("B", sch.get_loops("C")[1], preserve_unit_loops=keep)
@@ -110,7 +112,9 @@ def test_all_units():
 
 @pytest.mark.parametrize(("text", "block", "consumer"), PAIRS)
 @pytest.mark.parametrize("factor", sampled([3, 1, 4], 3))
-def test_wherever_it_may_go_the_result_stays(text, block, consumer, factor):
+def test_wherever_it_may_go_the_result_stays(
+    text: Any, block: Any, consumer: Any, factor: Any
+) -> None:
     moved = 0
     for forward in (True, False):
         holder, mover = (consumer, block) if forward else (block, consumer)
@@ -131,7 +135,7 @@ def test_wherever_it_may_go_the_result_stays(text, block, consumer, factor):
     assert moved
 
 
-def test_index_chooses_the_place():
+def test_index_chooses_the_place() -> None:
     text = """
 @T.prim_func
 def main(A: T.Buffer((6, 5), "float32"), D: T.Buffer((6, 5), "float32")):
@@ -165,7 +169,7 @@ def main(A: T.Buffer((6, 5), "float32"), D: T.Buffer((6, 5), "float32")):
     assert "from 0 to 1" in (error.hint or "")
 
 
-def test_a_reduction_is_finished_before_it_is_used():
+def test_a_reduction_is_finished_before_it_is_used() -> None:
     sch = schedule(GEMM)
     j = sch.get_loops("D")[1]
     sch.compute_at("C", j)
@@ -190,14 +194,14 @@ def main(A: T.Buffer((6, 8), "float32"), S: T.Buffer((6,), "float32")):
 """
 
 
-def test_a_reduction_goes_step_by_step_with_its_input():
+def test_a_reduction_goes_step_by_step_with_its_input() -> None:
     sch = schedule(ROWSUMS)
     sch.reverse_compute_at("S", sch.get_loops("B")[0])
     assert extents(sch, "S") == [8, 6]
     check_same(sch, ROWSUMS)
 
 
-def test_a_reduction_is_not_done_twice():
+def test_a_reduction_is_not_done_twice() -> None:
     twice = ROWSUMS.replace("for k, i in T.grid(8, 6):", "for k, t, i in T.grid(8, 2, 6):")
     sch = schedule(twice)
     again = sch.get_loops("B")[1]
@@ -206,14 +210,14 @@ def test_a_reduction_is_not_done_twice():
     check_same(sch, twice)
 
 
-def test_a_reduction_does_not_go_along_a_parallel_loop():
+def test_a_reduction_does_not_go_along_a_parallel_loop() -> None:
     sch = schedule(ROWSUMS)
     loop = sch.get_loops("B")[0]
     sch.parallel(loop)
     refused(sch, "is parallel", "reverse_compute_at", sch.get_block("S"), loop)
 
 
-def test_consumers_do_not_go_into_iterations_that_all_write_the_same():
+def test_consumers_do_not_go_into_iterations_that_all_write_the_same() -> None:
     text = ELEMENTWISE.replace("for i, j in T.grid(13, 8):", "for t, i, j in T.grid(2, 13, 8):", 1)
     sch = schedule(text)
     t, i, _ = sch.get_loops("B")
@@ -238,7 +242,7 @@ def test_consumers_do_not_go_into_iterations_that_all_write_the_same():
     )
 
 
-def test_partial_consumers_stay():
+def test_partial_consumers_stay() -> None:
     text = ELEMENTWISE.replace(
         """vi, vj = T.axis.remap("SS", [i, j])
             C[""",
@@ -254,7 +258,7 @@ def test_partial_consumers_stay():
     check_same(sch, text)
 
 
-def test_refusals():
+def test_refusals() -> None:
     sch = schedule(ELEMENTWISE)
     refused(sch, "is around it", "compute_at", sch.get_block("B"), sch.get_loops("B")[0])
     refused(sch, "a result of its scope", "compute_at", sch.get_block("C"), sch.get_loops("B")[0])
@@ -279,7 +283,7 @@ def test_refusals():
     assert "vi + vr" in str(error)
 
 
-def test_gathers_are_refused_with_the_reason():
+def test_gathers_are_refused_with_the_reason() -> None:
     sch = schedule(GATHER)
     refused(
         sch,
@@ -290,7 +294,7 @@ def test_gathers_are_refused_with_the_reason():
     )
 
 
-def test_check_changes_nothing():
+def test_check_changes_nothing() -> None:
     sch = schedule(ELEMENTWISE)
     before = sch.mod
     block, loop = sch.get_sref(sch.get_block("B")), sch.get_sref(sch.get_loops("C")[1])
@@ -300,7 +304,7 @@ def test_check_changes_nothing():
     assert sch.mod is before
 
 
-def test_sampled_places():
+def test_sampled_places() -> None:
     """-1 leaves the block where it is, -2 inlines it."""
     for decision in (-2, -1, 0, 1):
         sch = schedule(ELEMENTWISE)
@@ -313,7 +317,7 @@ def test_sampled_places():
         assert blocks == (["C"] if decision == -2 else ["B", "C"])
 
 
-def test_threads_share_what_they_make_in_shared_memory():
+def test_threads_share_what_they_make_in_shared_memory() -> None:
     sch = schedule(ELEMENTWISE)
     i, j = sch.get_loops("C")
     sch.bind(i, "blockIdx.x")
@@ -375,7 +379,7 @@ def test_a_whole_row_must_be_there_at_once() -> None:
     check_same(sch, WHOLE)
 
 
-def test_a_consumer_may_run_after_each_step_of_a_sum():
+def test_a_consumer_may_run_after_each_step_of_a_sum() -> None:
     """The last time it runs, the sum is finished; TVM accepts this too."""
     sch = schedule(GEMM)
     sch.reverse_compute_at("D", sch.get_loops("C")[2])
@@ -406,7 +410,7 @@ def main(
 
 @pytest.mark.parametrize("order", ["kij", "ikj", "ijk"])
 @pytest.mark.parametrize("factor", [None, 2, 3])
-def test_consumers_under_reduction_loops(order, factor):
+def test_consumers_under_reduction_loops(order: str, factor: int | None) -> None:
     sch = schedule(GEMM)
     loops = dict(zip("ijk", sch.get_loops("C")))
     sch.reorder(*(loops[name] for name in order))
@@ -419,7 +423,7 @@ def test_consumers_under_reduction_loops(order, factor):
         check_compiled(again, GEMM)
 
 
-def test_two_consumers_under_a_reduction_loop():
+def test_two_consumers_under_a_reduction_loop() -> None:
     """What follows what follows an unfinished sum is made good as well."""
     text = GEMM.replace(
         'D: T.Buffer((13, 10), "float32")', 'E: T.Buffer((13, 10), "float32")'
@@ -466,13 +470,13 @@ def main(
         ('T.call_extern("int32", "f", S[vi])', "calls 'tir.call_extern'"),
     ],
 )
-def test_what_may_not_run_on_unfinished_sums(value, match):
+def test_what_may_not_run_on_unfinished_sums(value: str, match: str) -> None:
     text = UNFINISHED.replace("VALUE", value)
     sch = schedule(text)
     refused(sch, match, "reverse_compute_at", sch.get_block("D"), sch.get_loops("S")[0])
 
 
-def test_sums_are_not_made_of_unfinished_sums():
+def test_sums_are_not_made_of_unfinished_sums() -> None:
     sch = schedule(
         """
 @T.prim_func
@@ -498,7 +502,7 @@ def main(A: T.Buffer((6, 8), "float32"), D: T.Buffer((1,), "float32")):
     sch.reverse_compute_at("D", sch.get_loops("S")[0])
 
 
-def test_unfinished_sums_of_threads_are_not_taken():
+def test_unfinished_sums_of_threads_are_not_taken() -> None:
     sch = schedule(GEMM)
     k = sch.get_loops("C")[2]
     sch.bind(k, "threadIdx.x")
@@ -520,7 +524,7 @@ def main(A: T.Buffer((2, 6), "int32"), X: T.Buffer((300,), "int32"), C: T.Buffer
 """
 
 
-def test_a_consumer_takes_what_a_condition_leaves():
+def test_a_consumer_takes_what_a_condition_leaves() -> None:
     """Tiles of 2 by 4 of rows of 6: nothing beyond the end of a row is taken."""
     text = REGROUPED.replace("VALUE", "B[v // 6, v % 6] + 1")
     for kind in ("parallel", "vectorize", "unroll"):
@@ -544,7 +548,7 @@ def test_a_consumer_takes_what_a_condition_leaves():
 
 
 @pytest.mark.parametrize("factor", [4, 8, 10, 20])
-def test_a_reduction_begins_with_its_start(factor):
+def test_a_reduction_begins_with_its_start(factor: int) -> None:
     """Loops that place rows and sum them up count up, or what starts a row does not come first."""
     text = ROWSUMS.replace("(6, 8)", "(5, 8)").replace("(6,)", "(5,)")
     text = text.replace("T.grid(8, 6)", "T.grid(8, 5)").replace("T.grid(6, 8)", "T.grid(5, 8)")
@@ -564,7 +568,7 @@ def test_a_reduction_begins_with_its_start(factor):
         refused(turned, "may not come first", "reverse_compute_at", block, outer)
 
 
-def test_what_iterations_make_for_themselves_stays_inside():
+def test_what_iterations_make_for_themselves_stays_inside() -> None:
     text = """
 @T.prim_func
 def main(A: T.Buffer((6, 5), "float32"), D: T.Buffer((6, 5), "float32")):
@@ -624,7 +628,9 @@ def mapped(size: int, written: str, read: str) -> str:
         (27, "B[vi // 2 + 2]", 8, "o * 8 - 4 + ax0"),
     ],
 )
-def test_reverse_compute_at_finds_the_readers(size, read, iterations, value) -> None:
+def test_reverse_compute_at_finds_the_readers(
+    size: int, read: str, iterations: int, value: str
+) -> None:
     text = mapped(size, "vi", read)
     sch = schedule(text)
     sch.reverse_compute_at("C", sch.get_loops("B")[0])
@@ -636,7 +642,7 @@ def test_reverse_compute_at_finds_the_readers(size, read, iterations, value) -> 
 
 @pytest.mark.parametrize("written", ["15 - vi", "vi"])
 @pytest.mark.parametrize("read", ["B[vi]", "B[15 - vi]"])
-def test_compute_at_finds_the_writers(written, read) -> None:
+def test_compute_at_finds_the_writers(written: str, read: str) -> None:
     text = mapped(16, written, read)
     sch = schedule(text)
     outer, _inner = sch.split(sch.get_loops("C")[0], [4, 4])
@@ -671,7 +677,9 @@ def main(A: T.Buffer((8, 4), "float32"), C: T.Buffer((ROWS, 8), "float32")):
          "B[vi * 2, vj // 2] + B[vi * 2 + 1, vj // 2]", [4, 8], "o"),
     ],
 )  # fmt: skip
-def test_readers_of_each_dimension_alone(rows, reads, value, iterations, row) -> None:
+def test_readers_of_each_dimension_alone(
+    rows: int, reads: str, value: str, iterations: list[int], row: str
+) -> None:
     text = ROWS.replace("READS", reads).replace("VALUE", value).replace("ROWS", str(rows))
     sch = schedule("\n".join(line for line in text.split("\n") if line.strip()))
     before = sch.mod["main"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from schedule.common import ELEMENTWISE, check_same, check_trace, refused, same_text, schedule
@@ -20,7 +22,7 @@ def main(A: T.Buffer((13, 8), "float32"), C: T.Buffer((13, 8), "float32")):
 
 
 @pytest.mark.parametrize("step", [("compute_inline", "B"), ("reverse_compute_inline", "C")])
-def test_both_directions(step):
+def test_both_directions(step: tuple[str, ...]) -> None:
     sch = schedule(ELEMENTWISE)
     getattr(sch, step[0])(step[1])
     same_text(sch, INLINED)
@@ -29,7 +31,7 @@ def test_both_directions(step):
 
 
 @pytest.mark.parametrize(("text", "block", "consumer"), [*PAIRS, (GATHER, "B", "C")])
-def test_wherever_it_is_possible_the_result_stays(text, block, consumer):
+def test_wherever_it_is_possible_the_result_stays(text: Any, block: Any, consumer: Any) -> None:
     for method, name in (("compute_inline", block), ("reverse_compute_inline", consumer)):
         sch = schedule(text)
         try:
@@ -40,7 +42,7 @@ def test_wherever_it_is_possible_the_result_stays(text, block, consumer):
         check_trace(sch, text)
 
 
-def test_into_a_reduction():
+def test_into_a_reduction() -> None:
     sch = schedule(CONV)
     sch.compute_inline("P")
     block = sch.get(sch.get_block("Y"))
@@ -49,7 +51,7 @@ def test_into_a_reduction():
     check_same(sch, CONV)
 
 
-def test_indices_are_solved_for():
+def test_indices_are_solved_for() -> None:
     """What is stored at a regrouped index is found by the inverse map."""
     text = """
 @T.prim_func
@@ -78,7 +80,7 @@ def main(A: T.Buffer((3, 4), "float32"), C: T.Buffer((12,), "float32")):
     check_same(sch, text)
 
 
-def test_reverse_through_a_regrouping():
+def test_reverse_through_a_regrouping() -> None:
     sch = schedule(TILES)
     sch.reverse_compute_inline("C")
     same_text(
@@ -110,7 +112,7 @@ def main(A: T.Buffer((13, 8), "float32"), C: T.Buffer((11, 7), "float32")):
 """
 
 
-def test_reverse_under_a_condition():
+def test_reverse_under_a_condition() -> None:
     sch = schedule(OVERCOMPUTED)
     sch.reverse_compute_inline("C")
     same_text(
@@ -130,7 +132,7 @@ def main(A: T.Buffer((13, 8), "float32"), C: T.Buffer((11, 7), "float32")):
     assert str(sch.verify()) == "ok"
 
 
-def test_the_condition_is_over_the_loops_of_the_producer():
+def test_the_condition_is_over_the_loops_of_the_producer() -> None:
     """It joins the one that the producer has already."""
     producer = """
 @T.prim_func
@@ -157,7 +159,7 @@ def main(A: T.Buffer((13, 8), "float32"), C: T.Buffer((11, 7), "float32")):
     assert str(sch.verify()) == "ok"
 
 
-def test_reverse_does_not_write_what_is_not_read():
+def test_reverse_does_not_write_what_is_not_read() -> None:
     """Only the even elements are read; the odd ones must not land on them."""
     text = """
 @T.prim_func
@@ -178,7 +180,7 @@ def main(A: T.Buffer((8,), "float32"), C: T.Buffer((4,), "float32")):
     check_same(sch, text)
 
 
-def test_predicates_are_inlined_too():
+def test_predicates_are_inlined_too() -> None:
     text = ELEMENTWISE.replace(
         """vi, vj = T.axis.remap("SS", [i, j])
             C[""",
@@ -192,7 +194,7 @@ def test_predicates_are_inlined_too():
     check_same(sch, text)
 
 
-def test_split_producers():
+def test_split_producers() -> None:
     sch = schedule(ELEMENTWISE)
     sch.split(sch.get_loops("B")[0], [None, 4])
     sch.reverse_compute_inline("C")
@@ -200,7 +202,7 @@ def test_split_producers():
     check_same(sch, ELEMENTWISE)
 
 
-def test_chains():
+def test_chains() -> None:
     sch = schedule(CONV)
     sch.compute_inline("P")
     i = sch.get_loops("R")[0]
@@ -208,13 +210,13 @@ def test_chains():
     check_same(sch, CONV)
 
 
-def test_transposed():
+def test_transposed() -> None:
     sch = schedule(TRANSPOSED)
     sch.reverse_compute_inline("C")
     check_same(sch, TRANSPOSED)
 
 
-def test_refusals():
+def test_refusals() -> None:
     sch = schedule(GEMM)
     refused(sch, r"has T.init\(\)", "compute_inline", sch.get_block("C"))
     refused(sch, "is not a complete block", "reverse_compute_inline", sch.get_block("D"))
@@ -226,7 +228,7 @@ def test_refusals():
     refused(sch, "does not tell its iterations", "reverse_compute_inline", sch.get_block("C"))
 
 
-def test_opaque_accesses_are_refused():
+def test_opaque_accesses_are_refused() -> None:
     text = """
 @T.prim_func
 def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
@@ -263,7 +265,7 @@ def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
     refused(sch, "gives a part of it another name", "compute_inline", sch.get_block("B"))
 
 
-def test_check():
+def test_check() -> None:
     sch = schedule(GEMM)
     assert not can(sch.state, "ComputeInline", sch.get_sref(sch.get_block("C")))
     sch = schedule(ELEMENTWISE)
@@ -271,7 +273,7 @@ def test_check():
     assert can(sch.state, "ReverseComputeInline", sch.get_sref(sch.get_block("C")))
 
 
-def test_what_is_reached_through_a_pointer_stays_declared():
+def test_what_is_reached_through_a_pointer_stays_declared() -> None:
     text = """
 @T.prim_func
 def main(Q: T.Buffer((16,), "float32"), A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
@@ -296,7 +298,7 @@ def main(Q: T.Buffer((16,), "float32"), A: T.Buffer((8,), "float32"), C: T.Buffe
     assert str(block.reads[0].region[0].extent) == "4"
 
 
-def test_reverse_refuses_blocks_that_add_to_their_init():
+def test_reverse_refuses_blocks_that_add_to_their_init() -> None:
     sch = schedule("""
 @T.prim_func
 def main(A: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")):
@@ -317,7 +319,7 @@ def main(A: T.Buffer((4,), "float32"), C: T.Buffer((4,), "float32")):
     refused(sch, "adds to what", "reverse_compute_inline", sch.get_block("C"))
 
 
-def test_what_the_condition_keeps_in_bounds_is_all_there():
+def test_what_the_condition_keeps_in_bounds_is_all_there() -> None:
     """Consumers of the result find all they read, whatever the loops of the producer are."""
     text = """
 @T.prim_func

@@ -88,7 +88,7 @@ def main(A: T.Buffer((4, 6), "float32"), B: T.Buffer((4,), "float32")):
     assert sch.verify("main").ok
 
 
-def test_what_starts_declares_the_indices_that_are_data():
+def test_what_starts_declares_the_indices_that_are_data() -> None:
     sch = schedule(MATMUL)
     sch.transform_layout("C", ("write", 0), lambda i, j: (i, j // 2, j % 2))
     sch.cache_index("C", "global", 0)
@@ -99,7 +99,7 @@ def test_what_starts_declares_the_indices_that_are_data():
     assert "index_var" not in str(sch.mod)
 
 
-def test_rows_that_overlap_start_together_only():
+def test_rows_that_overlap_start_together_only() -> None:
     """Rows 2, 4, 6 are summed in two iterations of `i`, the second of which starts anew."""
     text = """
 @T.prim_func

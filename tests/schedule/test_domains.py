@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -103,7 +104,9 @@ EXACT = [
 
 
 @pytest.mark.parametrize(("extents", "region", "shape", "required"), EXACT, ids=str)
-def test_all_that_is_needed_and_no_more(extents, region, shape, required) -> None:
+def test_all_that_is_needed_and_no_more(
+    extents: Any, region: Any, shape: Any, required: Any
+) -> None:
     found, exact = solved(extents, region, shape, required)
     assert found == instances(extents, region, shape, required)
     assert exact or any(low < 0 for low, _ in required) or required[0][1] >= shape[0]
@@ -121,7 +124,9 @@ MORE = [
 
 
 @pytest.mark.parametrize(("extents", "region", "shape", "required", "expected"), MORE, ids=str)
-def test_more_than_is_needed(extents, region, shape, required, expected) -> None:
+def test_more_than_is_needed(
+    extents: Any, region: Any, shape: Any, required: Any, expected: Any
+) -> None:
     found, exact = solved(extents, region, shape, required)
     assert found == expected
     assert not exact

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -138,8 +139,8 @@ def test_large_tiles_use_memory_well(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("shape", "arch"), [((1020, 2044, 508), "sm_80"), ((1021, 1021, 509), "sm_90a")]
 )
-def test_ragged_tiles_do_not_cost_registers(shape, arch: str, tmp_path: Path) -> None:
-    sch = simt(matmul(*shape, trans="b"), SimtTile((4, 2), (2, 2)))
+def test_ragged_tiles_do_not_cost_registers(shape: Any, arch: str, tmp_path: Path) -> None:
+    sch = simt(matmul(*shape, trans="b"), SimtTile((4, 2), (2, 2)))  # type: ignore[misc]
     assert "@%p" in assembly(sch.mod, f"cuda -arch={arch}"), "stores carry their conditions"
     assert registers(said_of(sch, arch, tmp_path)) <= 144
 
@@ -209,7 +210,7 @@ def test_large_tiles_on_matrix_units(kind: str, trans: str, arch: str, tmp_path:
     sch = mma(program, MmaTile())
     flat = lower(sch.mod["main"], GPU)
     assert conflict_free(flat)
-    copies = calls(flat, "tir.ptx_cp_async")
+    copies: Any = calls(flat, "tir.ptx_cp_async")
     assert {int(call.args[4]) for call in copies} == {16}
     # In the loop a barrier; one for each of three steps after it.
     assert barriers(flat) == 1 + 3
@@ -256,7 +257,7 @@ def test_tiles_fit_into_shared_memory(arch: str) -> None:
     ("kind", "shape"),
     [("float32", (61, 33, 47)), ("float16", (64, 32, 48)), ("float16", (61, 33, 47))],
 )
-def test_formulas_of_the_result_are_part_of_the_kernel(kind: str, shape) -> None:
+def test_formulas_of_the_result_are_part_of_the_kernel(kind: str, shape: tuple[int, ...]) -> None:
     m, k, n = shape
     a, b, bias, rest = (
         te.placeholder(s, kind, name=name)
@@ -399,7 +400,7 @@ class WithoutBarriers(StmtRewriter):
     ("how", "arch"), [(simt, "sm_80"), (mma, "sm_80"), (mma_through_registers, "sm_80"),
                       (on_hopper, "sm_90a")],
 )  # fmt: skip
-def test_the_barriers_are_needed(how, arch: str) -> None:
+def test_the_barriers_are_needed(how: Any, arch: str) -> None:
     kind = "float32" if how is simt else "float16"
     program = matmul(64, 64, 192, kind, "float32", "b")
     flat = lower(how(program).mod["main"], target(f"cuda -arch={arch}"))

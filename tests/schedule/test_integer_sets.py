@@ -153,11 +153,11 @@ def test_what_is_repeated_for_lanes(space: Space) -> None:
 def test_boxes_and_ranges() -> None:
     n = Var("n")
     integers = Integers([n])
-    box = integers.box([const(3), n])
+    box: Any = integers.box([const(3), n])
     assert box.is_equal(integers.set("[p0] -> { [x, y] : 0 <= x < 3 and 0 <= y < p0 }"))
     assert integers.box([n * Var("m")]) is None
     space = integers.space([I])
-    part = space.between(const(2), space.number(I), n)
+    part: Any = space.between(const(2), space.number(I), n)
     assert part.is_equal(integers.set("[p0] -> { [i] : 2 <= i < p0 + 2 }"))
     assert space.between(n * n, space.number(I), n) is None
     assert space.between(n, space.number(I), n * n) is None
@@ -187,7 +187,7 @@ def test_functions_as_maps(space: Space) -> None:
 def test_what_is_not_known_may_be_told() -> None:
     integers = Integers()
     integers.resolve = lambda space, expr: space.number(I)
-    space = integers.space([I])
+    space: Any = integers.space([I])
     assert space.number(Cast("int8", I)).is_equal(space.number(I))
     assert space.number(I * I) is None  # a product is not asked for
 

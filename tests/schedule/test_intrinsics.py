@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -68,7 +69,7 @@ LAYOUTS = [
 
 
 @pytest.mark.parametrize(("layout", "holders"), LAYOUTS, ids=lambda x: getattr(x, "__name__", ""))
-def test_layouts_are_those_of_the_hardware(layout, holders) -> None:
+def test_layouts_are_those_of_the_hardware(layout: Any, holders: Any) -> None:
     assert {place: layout(*place) for place in holders} == holders
 
 
@@ -179,7 +180,7 @@ MULTIPLIES = [
 
 
 @pytest.mark.parametrize(("name", "shape", "parts"), MULTIPLIES)
-def test_a_tile_is_multiplied_in_halves(name: str, shape: str, parts) -> None:
+def test_a_tile_is_multiplied_in_halves(name: str, shape: str, parts: Any) -> None:
     """8 columns at a time, in float64 8 rows too: their parts of what each thread holds."""
     factor = mma.FACTORS[re.findall("[a-z]+[0-9]+", name)[0]]
     found = []
@@ -228,12 +229,12 @@ def test_what_ldmatrix_loads(name: str, which: str) -> None:
     packed = 32 // factor.bits
     starts = []
     for tx in range(32):
-        place = arguments[7].replace("S.strides[0]", "1000")
+        place: Any = arguments[7].replace("S.strides[0]", "1000")
         starts.append(divmod(eval(place, {"tx": tx}), 1000))
     for lane, matrix, inside in product(range(32), range(4), range(packed)):
         if turned:
             row, column = starts[8 * matrix + 2 * (lane % 4) + inside]
-            at = row, column + lane // 4
+            at: tuple[Any, ...] = row, column + lane // 4
         else:
             row, column = starts[8 * matrix + lane // 4]
             at = row, column + packed * (lane % 4) + inside
@@ -266,7 +267,9 @@ GROUPS = [
 
 
 @pytest.mark.parametrize(("name", "shape", "size", "shapes", "turns"), GROUPS)
-def test_four_warps_multiply_32_bytes_at_a_time(name, shape, size, shapes, turns) -> None:
+def test_four_warps_multiply_32_bytes_at_a_time(
+    name: Any, shape: Any, size: Any, shapes: Any, turns: Any
+) -> None:
     text = text_of(name)
     columns = int(re.findall(r"64x(\d+)", name)[0])
     intrin = TensorIntrin.get(name)
@@ -290,7 +293,7 @@ def test_four_warps_multiply_32_bytes_at_a_time(name, shape, size, shapes, turns
 
 
 def test_names_of_products() -> None:
-    names = [wgmma.name_of("f16", "f32", 64, (a, b)) for a in (0, 1) for b in (0, 1)]
+    names = [wgmma.name_of("f16", "f32", 64, (a, b)) for a in (False, True) for b in (False, True)]
     assert names == [
         f"wgmma_64x64_f16f16f32{tail}"
         for tail in ("", "_b_turned", "_a_turned", "_a_turned_b_turned")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -40,7 +42,7 @@ def main(A: T.Buffer((14,), "int32"), C: T.Buffer((14,), "int32")):
 
 
 @pytest.mark.parametrize(("value", "pad"), [(3, "3"), (lambda x, y: x + y, "vx + vy")])
-def test_the_writer_pads(value, pad) -> None:
+def test_the_writer_pads(value: Any, pad: str) -> None:
     sch = schedule(COPY)
     sch.transform_layout("B", "B", lambda i: (i // 4, i % 4), pad_value=value)
     same_text(sch, COPY_PADDED.format(pad=pad))
@@ -95,7 +97,7 @@ def main(A: T.Buffer((14, 5), "int32"), B: T.Buffer((4, 4), "int32")):
 
 
 @pytest.mark.parametrize(("text", "after"), [(REDUCTION, REDUCTION_PADDED), (LOOPS, LOOPS_PADDED)])
-def test_reductions_pad(text, after) -> None:
+def test_reductions_pad(text: Any, after: Any) -> None:
     sch = schedule(text)
     sch.transform_layout("B", ("write", 0), lambda i: (i // 4, i % 4), pad_value=7)
     same_text(sch, after)
@@ -162,7 +164,7 @@ ELSEWHERE = {
 
 
 @pytest.mark.parametrize("case", ELSEWHERE)
-def test_other_writers_are_followed_by_a_block(case) -> None:
+def test_other_writers_are_followed_by_a_block(case: Any) -> None:
     head = """
 @T.prim_func
 def main(A: T.Buffer((14,), "int32"), B: T.Buffer((14,), "int32"), C: T.Buffer((14,), "int32")):
@@ -174,7 +176,7 @@ def main(A: T.Buffer((14,), "int32"), B: T.Buffer((14,), "int32"), C: T.Buffer((
     assert blocks == ["B", "buffer_B_padding"]
     rng = np.random.default_rng(1)
     a, flat, c = (rng.integers(0, 9, 14).astype("int32") for _ in range(3))
-    wide = np.zeros(16, "int32")
+    wide: Any = np.zeros(16, "int32")
     wide[:14] = flat
     wide = wide.reshape(4, 4)
     run(parse(text), a, flat, c)
@@ -328,9 +330,9 @@ def test_sampled_numbers_in_a_map() -> None:
         (lambda i, j: [(i * 4 + j) // 5, (i * 4 + j) % 5], (3, 4)),
     ],
 )
-def test_the_inverse_of_padded_maps(function, shape) -> None:
-    index_map = IndexMap.from_func(function)
-    found = index_map.padded_inverse(shape)
+def test_the_inverse_of_padded_maps(function: Any, shape: tuple[int, ...]) -> None:
+    index_map: Any = IndexMap.from_func(function)
+    found: Any = index_map.padded_inverse(shape)
     assert found is not None
     sizes = [int(extent) for extent in found.shape]
     image = {}
@@ -338,9 +340,9 @@ def test_the_inverse_of_padded_maps(function, shape) -> None:
         new = tuple(int(index) for index in index_map.map_indices(list(old)))
         assert all(0 <= k < size for k, size in zip(new, sizes))
         image[new] = old
-    back = IndexMap(found.outputs, [*found.back, found.outside])
+    back: Any = IndexMap(found.outputs, [*found.back, found.outside])
     for new in np.ndindex(*sizes):
-        *old, outside = (int(value) for value in back.map_indices(list(new)))
+        *old, outside = (int(value) for value in back.map_indices(list(new)))  # type: ignore[assignment]
         assert bool(outside) == (new not in image)
         assert outside or tuple(old) == image[new]
 
@@ -375,7 +377,7 @@ def test_indices_below_zero_are_no_layout() -> None:
         ("bool", 2, None),
     ],
 )
-def test_padding_is_a_number_that_elements_hold(kind, value, text) -> None:
+def test_padding_is_a_number_that_elements_hold(kind: str, value: Any, text: str | None) -> None:
     source = COPY.replace('"int32"', f'"{kind}"').replace("B[vi] + 1", "B[vi]")
     sch = schedule(source)
     if text is None:
@@ -386,5 +388,5 @@ def test_padding_is_a_number_that_elements_hold(kind, value, text) -> None:
     assert f"and 1 < v_axis1, {text}" in sch.mod.script()
 
 
-def _tiles(i):
+def _tiles(i: Any) -> Any:
     return i // 4, i % 4

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -20,7 +22,7 @@ from tileloom.schedule.library import (
 )
 
 
-def matmul(m, k, n):
+def matmul(m: Any, k: Any, n: Any) -> Any:
     text = common.MATMUL.replace("128", str(m)).replace("96", str(k))
     return text.replace("64)", f"{n})").replace("128, 64", f"{m}, {n}").replace("64,", f"{n},")
 
@@ -55,20 +57,20 @@ def main(A: T.Buffer((16, 8), "float32"), D: T.Buffer((16,), "float32")):
 """
 
 
-def extents(sch, loops):
+def extents(sch: Any, loops: Any) -> Any:
     return [sch.get(loop).extent.value for loop in loops]
 
 
-def kinds(sch, block):
+def kinds(sch: Any, block: Any) -> Any:
     return [sch.get(loop).kind for loop in sch.get_loops(block)]
 
 
-def checked(sch, before):
+def checked(sch: Any, before: Any) -> None:
     check_same(sch, before)
     check_trace(sch, before)
 
 
-def test_all_are_public_and_documented():
+def test_all_are_public_and_documented() -> None:
     assert sorted(library.__all__) == [
         "MmaTile", "SimtTile", "WgmmaTile", "as_matrices", "auto_inline", "cache_to_shared",
         "find_factors", "find_products", "mma_matmul", "parallel_vectorize_unroll",
@@ -82,7 +84,7 @@ def test_all_are_public_and_documented():
 # ---------------------------------------------------------------------------- tile
 
 
-def test_tile_two_levels():
+def test_tile_two_levels() -> None:
     sch = schedule(MATMUL)
     levels = tile(sch, "C", "SSRSR", [[None, 4, 2], [2, None, 4], [None, 4]])
     assert [extents(sch, level) for level in levels] == [[2, 2], [4, 4], [3], [2, 4], [4]]
@@ -91,14 +93,14 @@ def test_tile_two_levels():
 
 
 @pytest.mark.parametrize("factors", [[[None, 4], [None, 1], [None]], [[1, 13], [1, 1], [7]]])
-def test_tile_of_odd_extents(factors):
+def test_tile_of_odd_extents(factors: list[list[int | None]]) -> None:
     sch = schedule(ODD_MATMUL)
     tile(sch, "C", "SRS", factors)
     checked(sch, ODD_MATMUL)
 
 
-def test_tile_takes_sampled_factors():
-    sch = schedule(MATMUL)
+def test_tile_takes_sampled_factors() -> None:
+    sch: Any = schedule(MATMUL)
     block = sch.get_block("C")
     i, j, k = sch.get_loops(block)
     factors = [sch.sample_perfect_tile(loop, n) for loop, n in ((i, 2), (j, 2), (k, 1))]
@@ -116,7 +118,7 @@ def test_tile_takes_sampled_factors():
         ("SRS", [[None, 4], [None, 4], [2, None]], "loop 'k' gets 2 factors"),
     ],
 )
-def test_tile_refuses(structure, factors, match):
+def test_tile_refuses(structure: str, factors: Any, match: str) -> None:
     with pytest.raises(ScheduleError, match=match) as found:
         tile(schedule(MATMUL), "C", structure, factors)
     assert "@T.prim_func" in str(found.value)
@@ -126,7 +128,7 @@ def test_tile_refuses(structure, factors, match):
 
 
 @pytest.mark.parametrize("decompose", [True, False])
-def test_register_tile(decompose):
+def test_register_tile(decompose: bool) -> None:
     sch = schedule(MATMUL)
     levels = tile(sch, "C", "SRS", [[None, 4], [None, 16], [None]])
     copy = register_tile(sch, "C", levels[0][-1], lanes=8, decompose=decompose)
@@ -138,7 +140,7 @@ def test_register_tile(decompose):
     checked(sch, MATMUL)
 
 
-def test_register_tile_compiles_to_the_right_numbers():
+def test_register_tile_compiles_to_the_right_numbers() -> None:
     sch = schedule(MATMUL)
     levels = tile(sch, "C", "SRS", [[None, 4], [None, 16], [None]])
     sch.parallel(levels[0][0])
@@ -150,7 +152,7 @@ def test_register_tile_compiles_to_the_right_numbers():
     np.testing.assert_allclose(c, a @ b, rtol=1e-4, atol=1e-4)
 
 
-def test_register_tile_refuses_lanes_that_do_not_divide():
+def test_register_tile_refuses_lanes_that_do_not_divide() -> None:
     sch = schedule(MATMUL)
     levels = tile(sch, "C", "SRS", [[None, 4], [None, 16], [None]])
     before = sch.mod
@@ -159,7 +161,7 @@ def test_register_tile_refuses_lanes_that_do_not_divide():
     assert sch.mod is before
 
 
-def test_register_tile_needs_a_tile():
+def test_register_tile_needs_a_tile() -> None:
     sch = schedule(MATMUL)
     with pytest.raises(ScheduleError, match="no loops of a tile"):
         register_tile(sch, "C", sch.get_loops("C")[1], lanes=4)
@@ -168,7 +170,7 @@ def test_register_tile_needs_a_tile():
 # ---------------------------------------------------------------------------- copies
 
 
-def tiled_for_a_gpu():
+def tiled_for_a_gpu() -> Any:
     sch = schedule(MATMUL)
     blocks, threads, steps, _, _ = tile(sch, "C", "SSRSR", [[None, 2, 2], [None, 4, 4], [None, 4]])
     for loop, axis in zip([*blocks, *threads], ("blockIdx.y", "blockIdx.x", *_THREADS)):
@@ -180,7 +182,7 @@ _THREADS = ("threadIdx.y", "threadIdx.x")
 
 
 @pytest.mark.parametrize(("threads", "lanes"), [((2, 4), 2), ((2, 4), 1), ((2, 2, 2), 2)])
-def test_cache_to_shared(threads, lanes):
+def test_cache_to_shared(threads: tuple[int, ...], lanes: int) -> None:
     sch, step = tiled_for_a_gpu()
     fetch = cache_to_shared(sch, "C", "A", step, threads, lanes)
     own = [sch.get(loop) for loop in sch.get_loops(fetch)[5:]]
@@ -194,20 +196,20 @@ def test_cache_to_shared(threads, lanes):
     check_trace(sch, MATMUL)
 
 
-def test_cache_to_shared_keeps_results():
+def test_cache_to_shared_keeps_results() -> None:
     sch, step = tiled_for_a_gpu()
     for buffer in "AB":
         cache_to_shared(sch, "C", buffer, step, (2, 4), 2)
     checked(sch, MATMUL)
 
 
-def test_cache_to_shared_where_threads_do_not_divide():
+def test_cache_to_shared_where_threads_do_not_divide() -> None:
     sch, step = tiled_for_a_gpu()
     cache_to_shared(sch, "C", "A", step, (2, 4, 3), 1)  # 16 elements, 24 threads
     checked(sch, MATMUL)
 
 
-def test_cache_to_shared_refuses():
+def test_cache_to_shared_refuses() -> None:
     sch, step = tiled_for_a_gpu()
     with pytest.raises(ScheduleError, match="one to three positive numbers"):
         cache_to_shared(sch, "C", 0, step, ())
@@ -218,7 +220,7 @@ def test_cache_to_shared_refuses():
 
 
 @pytest.mark.parametrize(("lanes", "own"), [(16, [4, 16]), (4, [4, 4, 4])])
-def test_vectorized_load(lanes, own):
+def test_vectorized_load(lanes: int, own: list[int]) -> None:
     sch = schedule(MATMUL)
     levels = tile(sch, "C", "SRS", [[None, 4], [None, 16], [None]])
     ko, _ = sch.split(levels[1][0], [None, 4])
@@ -231,7 +233,7 @@ def test_vectorized_load(lanes, own):
 # ---------------------------------------------------------------------------- auto_inline
 
 
-def test_auto_inline_keeps_calls_out_of_reductions():
+def test_auto_inline_keeps_calls_out_of_reductions() -> None:
     sch = schedule(CHAIN)
     assert auto_inline(sch) == ["B"]
     names = [sch.get(b).name_hint for b in sch.get_child_blocks(sch.get_block("root"))]
@@ -239,27 +241,27 @@ def test_auto_inline_keeps_calls_out_of_reductions():
     checked(sch, CHAIN)
 
 
-def test_auto_inline_repeats_calls_if_asked():
+def test_auto_inline_repeats_calls_if_asked() -> None:
     sch = schedule(CHAIN)
     gone = auto_inline(sch, into_producers=False, repeat_calls=True)
     assert gone == ["B", "C"]
     checked(sch, CHAIN)
 
 
-def test_auto_inline_of_chosen_blocks():
+def test_auto_inline_of_chosen_blocks() -> None:
     sch = schedule(CHAIN)
     assert auto_inline(sch, ["B"], into_producers=False) == ["B"]
     checked(sch, CHAIN)
 
 
-def test_auto_inline_into_the_producer():
+def test_auto_inline_into_the_producer() -> None:
     sch = schedule(ELEMENTWISE)
     assert auto_inline(sch, ["C"], into_producers=False) == []
     assert auto_inline(sch, ["C"]) == ["C"]
     checked(sch, ELEMENTWISE)
 
 
-def test_auto_inline_leaves_what_cannot_be_inlined():
+def test_auto_inline_leaves_what_cannot_be_inlined() -> None:
     sch = schedule(NORMALISE)
     assert auto_inline(sch, into_producers=False) == []
     checked(sch, NORMALISE)
@@ -268,7 +270,7 @@ def test_auto_inline_leaves_what_cannot_be_inlined():
 # ---------------------------------------------------------------------------- CPU loops
 
 
-def test_parallel_vectorize_unroll():
+def test_parallel_vectorize_unroll() -> None:
     sch = schedule(MATMUL)
     i, j, k = sch.get_loops("C")
     sch.reorder(i, k, j)
@@ -282,14 +284,14 @@ def test_parallel_vectorize_unroll():
     checked(sch, MATMUL)
 
 
-def test_reductions_are_not_vectorised():
+def test_reductions_are_not_vectorised() -> None:
     sch = schedule(MATMUL)
     parallel_vectorize_unroll(sch, "C", jobs=1000, unroll=0)
     assert kinds(sch, "C") == ["parallel", "serial"]  # i and j fused, k
     checked(sch, MATMUL)
 
 
-def test_strided_accesses_are_not_vectorised():
+def test_strided_accesses_are_not_vectorised() -> None:
     text = ELEMENTWISE.replace("B[vi, vj] * 2.0", "B[vi, vj] * 2.0").replace(
         "B[vi, vj] + 1.0", "B[vi, 7 - vj] + 1.0"
     )
@@ -300,14 +302,14 @@ def test_strided_accesses_are_not_vectorised():
 
 
 @pytest.mark.parametrize("block", ["B", "C"])
-def test_vectors_are_no_longer_than_the_loop(block):
+def test_vectors_are_no_longer_than_the_loop(block: str) -> None:
     sch = schedule(ELEMENTWISE)
     parallel_vectorize_unroll(sch, block, jobs=0, lanes=64, unroll=0)
     assert kinds(sch, block) == ["serial", "vectorized"]
     checked(sch, ELEMENTWISE)
 
 
-def test_nothing_to_do_on_unit_extents():
+def test_nothing_to_do_on_unit_extents() -> None:
     text = ELEMENTWISE.replace("13", "1").replace("8", "1")
     sch = schedule(text)
     parallel_vectorize_unroll(sch, "C", unroll=0)
@@ -315,6 +317,6 @@ def test_nothing_to_do_on_unit_extents():
     checked(sch, text)
 
 
-def test_negative_numbers_are_refused():
+def test_negative_numbers_are_refused() -> None:
     with pytest.raises(ScheduleError, match="not negative"):
         parallel_vectorize_unroll(schedule(MATMUL), "C", jobs=-1)

@@ -13,18 +13,18 @@ from tileloom.schedule.listing import listing, rewritten
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "schedules.md"
 
 
-def test_the_list_is_up_to_date():
+def test_the_list_is_up_to_date() -> None:
     hint = "run python -m tileloom.schedule.listing docs/schedules.md"
     assert rewritten(PAGE.read_text()) == PAGE.read_text(), hint
 
 
-def test_the_list_has_every_primitive():
+def test_the_list_has_every_primitive() -> None:
     text = listing()
     for name in kinds():
         assert f"| `{name}(" in text
 
 
-def test_examples_run():
+def test_examples_run() -> None:
     pytest.importorskip("islpy")
     text = PAGE.read_text().replace("```", "")
     test = doctest.DocTestParser().get_doctest(text, {}, PAGE.name, str(PAGE), 0)

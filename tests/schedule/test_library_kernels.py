@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,15 +19,15 @@ from tileloom.script import from_source
 from tileloom.simt import KernelDefect, run_kernels
 from tileloom.tir import AttrStmt, collect
 
-OPS = {"sum": np.cumsum, "prod": np.cumprod, "max": np.maximum.accumulate,
+OPS: dict[str, Any] = {"sum": np.cumsum, "prod": np.cumprod, "max": np.maximum.accumulate,
        "min": np.minimum.accumulate}  # fmt: skip
 
 
-def emulate(func, *arrays: np.ndarray) -> None:
+def emulate(func: Any, *arrays: np.ndarray) -> None:
     tileloom.build(func, target="cuda", device="emulator")(*arrays)
 
 
-def threads_of(func) -> list[tuple[int, int]]:
+def threads_of(func: Any) -> list[tuple[int, int]]:
     """Blocks and threads of each kernel."""
     text = func.script()
     blocks, threads = (
@@ -145,7 +146,7 @@ def test_scans_assemble(shape: tuple[int, ...], axis: int, arch: str, tmp_path: 
 
 
 def test_how_many_kernels() -> None:
-    def launches(*args) -> int:
+    def launches(*args: Any) -> int:
         attrs = collect(scan_kernel(*args).body, AttrStmt)
         text = scan_kernel(*args).script()
         return text.count('thread="blockIdx.x"') + len(attrs)
@@ -190,7 +191,7 @@ def test_a_scan_without_a_barrier_is_a_race(length: int) -> None:
     sync = [k for k, line in enumerate(text) if "tvm_storage_sync" in line]
     assert sync
     for k in sync:
-        bare = from_source("\n".join(text[:k] + text[k + 1 :]))
+        bare: Any = from_source("\n".join(text[:k] + text[k + 1 :]))
         with pytest.raises(KernelDefect):
             run_kernels(bare, np.zeros((1, length), "float32"), np.zeros((1, length), "float32"))
 
@@ -289,7 +290,7 @@ def test_a_histogram_without_a_barrier_is_a_race() -> None:
     assert len(sync) == 2
     x = np.zeros(3000, "int32")
     for k in sync:
-        bare = from_source("\n".join(text[:k] + text[k + 1 :]))
+        bare: Any = from_source("\n".join(text[:k] + text[k + 1 :]))
         with pytest.raises(KernelDefect, match=r"race|nobody has written"):
             run_kernels(bare, x, np.zeros(64, "int32"))
 
@@ -303,7 +304,7 @@ def test_nothing_to_count() -> None:
 # ---------------------------------------------------------------------------- scatters
 
 
-def scattered(d, i, u, axis, reduction):
+def scattered(d: Any, i: Any, u: Any, axis: Any, reduction: Any) -> Any:
     """What NumPy makes of it."""
     wide = d.astype("float64") if d.dtype.kind == "f" else d.copy()
     if axis is not None:
@@ -333,7 +334,9 @@ SCATTERS = [
 @pytest.mark.parametrize("reduction", ["none", "add", "min", "max"])
 @pytest.mark.parametrize(("data", "indices", "axis"), SCATTERS)
 @pytest.mark.parametrize(("kind", "index"), [("int32", "int64"), ("float32", "int32")])
-def test_scatters(data, indices, axis, kind, index, reduction) -> None:
+def test_scatters(
+    data: Any, indices: Any, axis: Any, kind: str, index: str, reduction: str
+) -> None:
     rng = np.random.default_rng(4)
     updates = indices if axis is not None else (*indices[:-1], *data[indices[-1] :])
     d, u = (rng.integers(-9, 9, s).astype(kind) for s in (data, updates))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from benchmarks.tutorial_matmul import PAGE, STEPS, abridged, code
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
-def test_step_is_right(step):
+def test_step_is_right(step: Any) -> None:
     a, b = np.random.default_rng(0).standard_normal((2, 64, 64), np.float32)
     c = np.full((64, 64), np.nan, np.float32)
     tileloom.build(step.apply(64).mod["main"])(a, b, c)
@@ -18,13 +20,13 @@ def test_step_is_right(step):
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
-def test_step_is_proven(step):
+def test_step_is_proven(step: Any) -> None:
     pytest.importorskip("islpy")
     assert step.apply(64).verify().state == "ok"
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
-def test_page_shows_the_step(step):
+def test_page_shows_the_step(step: Any) -> None:
     page = PAGE.read_text()
     hint = "run python -m benchmarks.tutorial_matmul --write"
     assert abridged(step.apply()) in page, hint

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import tileloom
@@ -10,11 +12,11 @@ from tileloom import Schedule, ScheduleError, UserError
 from tileloom.tir import IRModule
 
 
-def names(sch, blocks):
+def names(sch: Any, blocks: Any) -> Any:
     return [sch.get(block).name_hint for block in blocks]
 
 
-def test_producers_and_consumers():
+def test_producers_and_consumers() -> None:
     sch = schedule(NORMALISE)
     assert names(sch, sch.get_producers("C")) == ["S"]
     assert names(sch, sch.get_consumers("S")) == ["C"]
@@ -49,7 +51,7 @@ def main(A: T.Buffer((8, 8), "float32"), C: T.Buffer((8, 8), "float32")):
 """
 
 
-def test_output_blocks_are_nested_too():
+def test_output_blocks_are_nested_too() -> None:
     """A block counts by its own scope, as in TVM: B fills what is not its scope's."""
     sch = schedule(NESTED)
     assert names(sch, sch.get_output_blocks("root")) == ["B", "C_o", "C"]
@@ -58,7 +60,7 @@ def test_output_blocks_are_nested_too():
     assert sch.get_output_blocks("C") == []
 
 
-def test_block_names():
+def test_block_names() -> None:
     sch = schedule(ELEMENTWISE)
     refused(sch, "Cannot find a block with the name: D", "get_block", "D")
     func = parse(ELEMENTWISE.replace('"C")', '"B")'))
@@ -66,8 +68,8 @@ def test_block_names():
         schedule(func).get_block("B")
 
 
-def test_a_loop_is_no_block():
-    sch = schedule(ELEMENTWISE)
+def test_a_loop_is_no_block() -> None:
+    sch: Any = schedule(ELEMENTWISE)
     (i, _) = sch.get_loops("B")
     refused(sch, "a block is needed", "get_loops", i)
     refused(sch, "a loop is needed", "unroll", sch.get_block("B"))
@@ -75,7 +77,7 @@ def test_a_loop_is_no_block():
         sch.unroll()
 
 
-def test_what_a_step_replaced_is_refused_by_name():
+def test_what_a_step_replaced_is_refused_by_name() -> None:
     sch = schedule(ELEMENTWISE)
     block, old = sch.get(sch.get_block("B")), sch.get(sch.get_loops("B")[0])
     sch.compute_inline("B")
@@ -85,8 +87,8 @@ def test_what_a_step_replaced_is_refused_by_name():
         sch.get_sref(old)
 
 
-def test_levels_of_errors():
-    def text(level):
+def test_levels_of_errors() -> None:
+    def text(level: Any) -> Any:
         sch = schedule(MATMUL, error_render_level=level)
         with pytest.raises(ScheduleError) as found:
             sch.get_block("wrong_name")
@@ -100,7 +102,7 @@ def test_levels_of_errors():
         schedule(MATMUL, error_render_level="loud")
 
 
-def test_two_functions():
+def test_two_functions() -> None:
     module = IRModule({"f": parse(ELEMENTWISE), "g": parse(ELEMENTWISE)})
     sch = Schedule(module, debug_mask="all")
     with pytest.raises(ScheduleError, match="several functions"):
@@ -117,10 +119,10 @@ def test_two_functions():
         sch.get_block("B", "h")
 
 
-def test_copies_go_their_own_way():
-    sch = schedule(ELEMENTWISE)
+def test_copies_go_their_own_way() -> None:
+    sch: Any = schedule(ELEMENTWISE)
     i, _ = sch.get_loops("B")
-    other = sch.copy()
+    other: Any = sch.copy()
     sch.split(i, [None, 4])
     assert other.get(i).extent == 13
     other.unroll(i)
@@ -129,7 +131,7 @@ def test_copies_go_their_own_way():
     assert sch.fork_seed() == other.fork_seed()
 
 
-def test_get_and_get_sref():
+def test_get_and_get_sref() -> None:
     sch = schedule(MATMUL)
     i, _, _ = sch.get_loops("C")
     sref = sch.get_sref(i)
@@ -144,23 +146,23 @@ def test_get_and_get_sref():
     assert sch.get(v) == 7 and sch.get(v * 2 + 1) == 15
 
 
-def test_the_methods_are_documented():
+def test_the_methods_are_documented() -> None:
     for name, kind in tileloom.schedule.instruction.kinds().items():
         method = getattr(Schedule, name)
         assert method.__doc__, name
         assert str(kind.signature) and method.__name__ == name
 
 
-def test_what_is_no_program():
+def test_what_is_no_program() -> None:
     with pytest.raises(UserError, match="cannot schedule"):
-        Schedule(3)
+        Schedule(3)  # type: ignore[arg-type]
     with pytest.raises(UserError):
         Schedule(parse(MATMUL), debug_mask="some")
     with pytest.raises(UserError):
         Schedule(parse(MATMUL), seed=0)
 
 
-def test_what_starts_a_block_is_part_of_it():
+def test_what_starts_a_block_is_part_of_it() -> None:
     """As in TVM, blocks inside of an init are not found."""
     sch = schedule(MATMUL)
     i, _, _ = sch.get_loops("C")

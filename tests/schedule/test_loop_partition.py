@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from schedule.common import (
@@ -240,7 +242,7 @@ def main(A: T.Buffer((16, 4), "float32"), B: T.Buffer((16, 4), "float32")):
 """
 
 
-def bounds(regions):
+def bounds(regions: Any) -> Any:
     (region,) = regions
     return [(part.min.value, (part.min + part.extent).value) for part in region.region]
 
@@ -249,7 +251,7 @@ def bounds(regions):
     ("read", "parts"),
     [("vi", [(0, 12), (12, 16)]), ("15 - vi", [(4, 16), (0, 4)]), ("vi // 4", [(0, 3), (3, 4)])],
 )
-def test_pieces_declare_what_they_touch(read, parts) -> None:
+def test_pieces_declare_what_they_touch(read: str, parts: list[tuple[int, ...]]) -> None:
     """Even where the block declares more than its store accesses."""
     text = WIDE.format(read=read)
     sch = schedule(text)

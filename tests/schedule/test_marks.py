@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from schedule.common import ELEMENTWISE, MATMUL, check_same, check_trace, refused, schedule
@@ -10,7 +12,7 @@ from tileloom.schedule import Schedule
 
 
 @pytest.mark.parametrize("method", ["parallel", "vectorize", "unroll"])
-def test_kinds(method):
+def test_kinds(method: str) -> None:
     sch = schedule(ELEMENTWISE)
     i, j = sch.get_loops("B")
     getattr(sch, method)(i)
@@ -21,7 +23,7 @@ def test_kinds(method):
 
 
 @pytest.mark.parametrize("axis", ["blockIdx.x", "threadIdx.z", "vthread", "vthread.y"])
-def test_bind(axis):
+def test_bind(axis: str) -> None:
     sch = schedule(MATMUL)
     i, _, _ = sch.get_loops("C")
     sch.bind(i, axis)
@@ -29,7 +31,7 @@ def test_bind(axis):
     check_trace(sch, MATMUL)
 
 
-def test_reduction_loops():
+def test_reduction_loops() -> None:
     sch = schedule(MATMUL)
     i, j, k = sch.get_loops("C")
     for method, args in (("parallel", ()), ("vectorize", ()), ("bind", ("blockIdx.x",))):
@@ -53,7 +55,7 @@ def main(A: T.Buffer((9,), "float32")):
 """
 
 
-def test_dataflow_that_is_not_compact():
+def test_dataflow_that_is_not_compact() -> None:
     sch = schedule(ORDERED)
     (i,) = sch.get_loops("A")
     error = refused(sch, "both reads and writes 'A'", "parallel", i)
@@ -62,7 +64,7 @@ def test_dataflow_that_is_not_compact():
     sch.parallel(sch.get_loops("A")[0])
 
 
-def test_annotate():
+def test_annotate() -> None:
     sch = schedule(ELEMENTWISE)
     block = sch.get_block("B")
     (i, _) = sch.get_loops(block)
@@ -117,7 +119,7 @@ def main(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4,), "float32")):
 """
 
 
-def test_iterations_that_write_the_same_elements():
+def test_iterations_that_write_the_same_elements() -> None:
     """`C` is used within the loop alone, so each iteration has its own; `B` is one for all."""
     sch = schedule(REPEATED)
     loop = sch.get_loops("B")[0]
@@ -132,7 +134,7 @@ def test_iterations_that_write_the_same_elements():
     sch.parallel(sch.get_loops("C")[0])
 
 
-def test_rows_that_overlap_are_not_summed_at_the_same_time():
+def test_rows_that_overlap_are_not_summed_at_the_same_time() -> None:
     text = """
 @T.prim_func
 def main(A: T.Buffer((9, 8), "float32"), B: T.Buffer((9,), "float32")):
@@ -152,7 +154,7 @@ def main(A: T.Buffer((9, 8), "float32"), B: T.Buffer((9,), "float32")):
 
 
 @pytest.mark.parametrize("factor", [2304, 96 * 7, 1000, 37])
-def test_parts_of_fused_loops_run_in_parallel(factor):
+def test_parts_of_fused_loops_run_in_parallel(factor: Any) -> None:
     """However the parts lie to the digits that block variables are, no two run one instance."""
     a = te.placeholder((3, 64, 96), name="A")
     double = te.compute((3, 64, 96), lambda i, j, k: a[i, j, k] * 2.0, name="B")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby, product
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from tileloom.tir import BlockRealize, For, pre_order
 KINDS = {"S": "spatial", "R": "reduce"}
 
 
-def nest(loops: str, axes: str, where: str = "") -> tuple[BlockRealize, list[For]]:
+def nest(loops: str, axes: str, where: str = "") -> Any:
     """A block in loops: `i=4 j=2:5` are the loops, `S4=i; R3=j - 2` its variables."""
     lines = []
     for loop in loops.split():

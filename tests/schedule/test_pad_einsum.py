@@ -222,7 +222,7 @@ def test_infinite_operands() -> None:
     np.testing.assert_array_equal(got, wanted)
 
 
-def test_a_padding_is_not_padded_again():
+def test_a_padding_is_not_padded_again() -> None:
     """It reads what it guards by a condition, which a copy would not."""
     text = """
 @T.prim_func

@@ -247,7 +247,9 @@ def test_what_is_left_must_not_reduce() -> None:
         ("float32", (63, 124, 31), "", [(True, 1), (False, 4)]),
     ],
 )
-def test_neighbours_that_go_at_once(kind, shape, trans, expected) -> None:
+def test_neighbours_that_go_at_once(
+    kind: str, shape: Any, trans: str, expected: list[tuple[bool, int]]
+) -> None:
     total = "int32" if kind == "int8" else kind
     found = as_matrices(Schedule(matmul(*shape, kind, total, trans).func), "C")
     assert [(side.deep, side.lanes) for side in found.operands] == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -205,7 +206,7 @@ def contraction(value: Callable[..., object], *shapes: tuple[int, ...]) -> Sched
     ],
     ids=["a sum", "of one buffer", "no columns", "nothing reduced", "outer", "one factor"],
 )
-def test_what_is_no_product_of_matrices(value, shapes) -> None:
+def test_what_is_no_product_of_matrices(value: Any, shapes: list[tuple[int, ...]]) -> None:
     for step in (
         lambda sch: as_matrices(sch, "C"),
         lambda sch: schedule_gpu_product(sch, "C", GPU),
@@ -240,7 +241,7 @@ def test_fragments_need_three_loops_of_whole_tiles() -> None:
 
 
 def test_tiles_that_threads_cannot_share() -> None:
-    k = te.reduce_axis((0, 12), name="k")
+    k: Any = te.reduce_axis((0, 12), name="k")
     a, b = te.placeholder((6, 12), name="A"), te.placeholder((12, 10), name="B")
     c = te.compute((6, 10), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
     sch = Schedule(te.create_prim_func([a, b, c]))

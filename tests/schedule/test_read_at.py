@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from schedule.common import ELEMENTWISE, check_same, check_trace, refused, same_text, schedule
 from schedule.moving import BLUR, GATHER, GEMM
 
 
-def tiled(factor):
+def tiled(factor: Any) -> Any:
     sch = schedule(GEMM)
     i, j, k = sch.get_loops("C")
     outer, inner = sch.split(i, [None, factor])
@@ -16,7 +18,7 @@ def tiled(factor):
     return sch, outer, k
 
 
-def test_read_at():
+def test_read_at() -> None:
     sch = schedule(ELEMENTWISE)
     outer, _ = sch.split(sch.get_loops("C")[1], [2, 4])
     copy = sch.read_at(outer, "C", 0, "shared")
@@ -53,7 +55,7 @@ def main(A: T.Buffer((13, 8), "float32"), C: T.Buffer((13, 8), "float32")):
 
 
 @pytest.mark.parametrize("factor", [1, 4, 13])
-def test_both_in_a_product(factor):
+def test_both_in_a_product(factor: int) -> None:
     sch, outer, k = tiled(factor)
     sch.read_at(outer, "C", 0, "shared")
     sch.read_at(k, "C", 1, "shared")
@@ -62,21 +64,21 @@ def test_both_in_a_product(factor):
     check_trace(sch, GEMM)
 
 
-def test_a_cache_lasts_through_a_reduction():
+def test_a_cache_lasts_through_a_reduction() -> None:
     """Inside of the reduction loop, the copy back happens at every step."""
     sch, _outer, k = tiled(4)
     sch.write_at(k, "C", 0, "local")
     check_same(sch, GEMM)
 
 
-def test_halos():
+def test_halos() -> None:
     sch = schedule(BLUR)
     outer, _ = sch.split(sch.get_loops("C")[0], [None, 4])
     sch.read_at(outer, "C", 0, "shared")
     check_same(sch, BLUR)
 
 
-def test_updates_need_what_was_there():
+def test_updates_need_what_was_there() -> None:
     sch, outer, _k = tiled(4)
     sch.decompose_reduction("C", outer)
     refused(
@@ -90,7 +92,7 @@ def test_updates_need_what_was_there():
     )
 
 
-def test_refusals():
+def test_refusals() -> None:
     sch = schedule(ELEMENTWISE)
     loop = sch.get_loops("B")[0]
     refused(sch, "is not in loop 'i'", "read_at", loop, sch.get_block("C"), 0, "shared")
@@ -108,7 +110,7 @@ def test_refusals():
     refused(sch, "may leave elements", "write_at", loop, sch.get_block("C"), 0, "local")
 
 
-def test_what_data_chooses_is_not_copied():
+def test_what_data_chooses_is_not_copied() -> None:
     sch = schedule(GATHER)
     loop = sch.get_loops("C")[0]
     block = sch.get_block("C")
@@ -132,7 +134,7 @@ def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
 """
 
 
-def test_write_at_copies_no_gaps():
+def test_write_at_copies_no_gaps() -> None:
     """The elements beside the one of an iteration are not there to be copied."""
     sch = schedule(GAPS)
     block = sch.get_block("B")
@@ -157,7 +159,7 @@ def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
 
 
 @pytest.mark.parametrize("limit", [3, 4])
-def test_write_at_of_what_parts_write(limit):
+def test_write_at_of_what_parts_write(limit: int) -> None:
     """A block that holds others declares more than they may write."""
     text = PARTS.replace("LIMIT", str(limit))
     sch = schedule(text)
@@ -169,14 +171,14 @@ def test_write_at_of_what_parts_write(limit):
     check_same(sch, text)
 
 
-def test_read_at_of_gaps_that_are_written():
+def test_read_at_of_gaps_that_are_written() -> None:
     sch = schedule(GAPS)
     sch.read_at(sch.get_loops("C")[0], "C", 0, "local")
     check_same(sch, GAPS)
     assert sch.verify().state == "ok"
 
 
-def test_read_at_copies_no_gaps():
+def test_read_at_copies_no_gaps() -> None:
     head = "    for i, t in T.grid(8, 4):"
     text = GAPS.replace(head, "    for i in range(8):\n      for t in range(4):", 1)
     sch = schedule(text.replace(head, "      for t in range(4):"))

@@ -88,7 +88,7 @@ def interpreted(sch: Schedule) -> Formula:
     return lambda *arrays: run(sch.mod["main"], *arrays)
 
 
-def compiled(sch: Schedule) -> Formula:
+def compiled(sch: Schedule) -> Any:
     return build(sch.mod["main"])
 
 

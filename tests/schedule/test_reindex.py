@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from schedule.common import MATMUL, check_same, check_trace, refused, same_text, schedule
 from schedule.moving import CONV, GATHER, GEMM, TRANSPOSED, UNITS
 
 
-def test_reindex_of_what_is_read():
+def test_reindex_of_what_is_read() -> None:
     sch = schedule(TRANSPOSED)
     copy = sch.reindex("B", ("read", 0))
     assert sch.get(copy).name_hint == "A_reindex_reindex"
@@ -37,7 +39,7 @@ def main(A: T.Buffer((6, 5), "float32"), C: T.Buffer((5, 6), "float32")):
     check_trace(sch, TRANSPOSED)
 
 
-def test_reindex_of_what_is_written():
+def test_reindex_of_what_is_written() -> None:
     sch = schedule(GEMM)
     copy = sch.reindex("C", ("write", 0))
     assert sch.get(copy).name_hint == "C_reindex"
@@ -46,7 +48,7 @@ def test_reindex_of_what_is_written():
     check_trace(sch, GEMM)
 
 
-def test_reindex_of_windows():
+def test_reindex_of_windows() -> None:
     sch = schedule(CONV)
     copy = sch.reindex("Y", "P")
     assert str(sch.get(copy).body).strip() == ("P_reindex[v0, v1, v2, v3] = P[0, v0 + v2, v1 + v3]")
@@ -54,7 +56,7 @@ def test_reindex_of_windows():
     check_trace(sch, CONV)
 
 
-def test_all_of_a_product():
+def test_all_of_a_product() -> None:
     sch = schedule(MATMUL.replace("128", "6").replace("96", "5").replace("64", "7"))
     text = MATMUL.replace("128", "6").replace("96", "5").replace("64", "7")
     for access in (("read", 0), ("read", 1), ("write", 0)):
@@ -66,19 +68,19 @@ def test_all_of_a_product():
     check_trace(sch, text)
 
 
-def test_python_and_json_as_tvm_has_them():
-    sch = schedule(TRANSPOSED)
+def test_python_and_json_as_tvm_has_them() -> None:
+    sch: Any = schedule(TRANSPOSED)
     sch.reindex("B", "A")
     assert sch.trace.as_python()[-1] == 'b1 = sch.reindex(block=b0, buffer=("read", 0))'
     assert sch.trace.as_json()[0][-1] == ["ReIndex", ["b0"], [0, 0], ["b1"]]
 
 
-def test_what_a_block_guards_is_not_accessed():
+def test_what_a_block_guards_is_not_accessed() -> None:
     sch = schedule(CONV)
     refused(sch, "may be outside", "reindex", sch.get_block("P"), ("read", 0))
 
 
-def test_data_may_say_what_is_read():
+def test_data_may_say_what_is_read() -> None:
     """Every instance reads its element in any case, so the copy may too."""
     text = GATHER.replace('"int32"', '"int64"')
     sch = schedule(GATHER)
@@ -87,7 +89,7 @@ def test_data_may_say_what_is_read():
     assert text != GATHER
 
 
-def test_units_and_refusals():
+def test_units_and_refusals() -> None:
     sch = schedule(UNITS)
     sch.reindex("B", "A")
     check_same(sch, UNITS)
@@ -101,7 +103,7 @@ def test_units_and_refusals():
 
 
 @pytest.mark.parametrize("factor", [None, 4])
-def test_reindex_cache_read(factor):
+def test_reindex_cache_read(factor: int | None) -> None:
     sch = schedule(GEMM)
     if factor:
         sch.split(sch.get_loops("C")[0], [None, factor])
@@ -115,7 +117,7 @@ def test_reindex_cache_read(factor):
 
 
 @pytest.mark.parametrize("factor", [None, 4])
-def test_reindex_cache_write(factor):
+def test_reindex_cache_write(factor: int | None) -> None:
     sch = schedule(GEMM)
     if factor:
         sch.split(sch.get_loops("C")[0], [None, factor])
@@ -125,7 +127,7 @@ def test_reindex_cache_write(factor):
     check_trace(sch, GEMM)
 
 
-def test_reindex_cache_after_the_writer():
+def test_reindex_cache_after_the_writer() -> None:
     sch = schedule(CONV)
     sch.reindex_cache_read("Y", 0, "local", lambda c, i, j, r, s: (i, r, j + s))
     names = [sch.get(b).name_hint for b in sch.get_child_blocks(sch.get_block("root"))]
@@ -134,11 +136,11 @@ def test_reindex_cache_after_the_writer():
     check_trace(sch, CONV)
 
 
-def test_reindex_cache_refusals():
+def test_reindex_cache_refusals() -> None:
     sch = schedule(GEMM)
     block = sch.get_block("C")
 
-    def read(index_map, text):
+    def read(index_map: Any, text: Any) -> None:
         refused(sch, text, "reindex_cache_read", block, 0, "shared", index_map)
 
     read(lambda i, j, k: (k,), "'vi' is in the indices into the buffer")
@@ -161,7 +163,7 @@ def test_reindex_cache_refusals():
     )
 
 
-def test_the_copy_reads_indices_that_are_data():
+def test_the_copy_reads_indices_that_are_data() -> None:
     text = """
 @T.prim_func
 def main(
@@ -187,7 +189,7 @@ def main(
     assert "J = " not in str(sch.mod)
 
 
-def test_reindex_cache_of_a_single_element():
+def test_reindex_cache_of_a_single_element() -> None:
     """The index map has no results, in the trace too."""
     text = """
 @T.prim_func
@@ -205,7 +207,7 @@ def main(A: T.Buffer((7,), "float32"), B: T.Buffer((1,), "float32")):
     check_trace(sch, text)
 
 
-def test_reindex_cache_of_what_data_chooses():
+def test_reindex_cache_of_what_data_chooses() -> None:
     sch = schedule(GATHER)
     copy = sch.reindex_cache_read("C", 0, "local", lambda i, j: (j, i))
     assert [region.buffer.name for region in sch.get(copy).reads] == ["B", "I"]

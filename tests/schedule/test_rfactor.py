@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from schedule.common import MATMUL, check_same, check_trace, refused, same_text, schedule
@@ -77,7 +79,7 @@ def test_loops_stay_usable() -> None:
 
 
 @pytest.mark.parametrize("reducer", [te.max, te.min, te.prod, te.argmax, te.argmin])
-def test_other_combiners(reducer: object) -> None:
+def test_other_combiners(reducer: Any) -> None:
     A = te.placeholder((6, 20), name="A")
     k = te.reduce_axis((0, 20), "k")
     if reducer in (te.argmax, te.argmin):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from schedule.common import ELEMENTWISE, check_same, check_trace, refused, schedule
@@ -10,14 +12,14 @@ from tileloom import ScheduleError
 from tileloom.expr import OPAQUE
 
 
-def tiled(size):
+def tiled(size: Any) -> Any:
     sch = schedule(BLUR)
     outer, _ = sch.split(sch.get_loops("C")[0], [None, size])
     sch.compute_at("B", outer)
     return sch, outer
 
 
-def test_a_tile_keeps_what_it_shares_with_the_one_before():
+def test_a_tile_keeps_what_it_shares_with_the_one_before() -> None:
     sch, _ = tiled(4)
     sch.rolling_buffer("B", 0)
     text = str(sch.mod)
@@ -30,7 +32,7 @@ def test_a_tile_keeps_what_it_shares_with_the_one_before():
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 12, 13])
-def test_tiles_of_any_size(size):
+def test_tiles_of_any_size(size: int) -> None:
     sch, _ = tiled(size)
     sch.rolling_buffer("B", 0)
     check_same(sch, BLUR)
@@ -38,7 +40,7 @@ def test_tiles_of_any_size(size):
 
 @pytest.mark.parametrize(("rows", "columns"), [(3, 4), (2, 9), (7, 2), (1, 1)])
 @pytest.mark.parametrize("inner", [False, True])
-def test_two_axes_may_overlap(rows, columns, inner):
+def test_two_axes_may_overlap(rows: int, columns: int, inner: bool) -> None:
     sch = schedule(CONV)
     c, i, j, r, s = sch.get_loops("Y")
     i_outer, i_inner = sch.split(i, [None, rows])
@@ -54,7 +56,7 @@ def test_two_axes_may_overlap(rows, columns, inner):
     check_trace(sch, CONV)
 
 
-def test_refusals():
+def test_refusals() -> None:
     sch = schedule(BLUR)
     refused(sch, "there is no loop around", "rolling_buffer", sch.get_block("B"), 0)
     refused(sch, "a result of its scope", "rolling_buffer", sch.get_block("C"), 0)
@@ -66,13 +68,13 @@ def test_refusals():
     refused(sch, "is parallel", "rolling_buffer", sch.get_block("B"), 0)
 
 
-def test_tiles_that_are_written_at_once_do_not_roll():
+def test_tiles_that_are_written_at_once_do_not_roll() -> None:
     sch = schedule(BLUR)
     copy = sch.read_at(sch.get_loops("C")[0], sch.get_block("C"), 0, "shared")
     refused(sch, "writes 3 elements along axis 0", "rolling_buffer", copy, 0)
 
 
-def test_a_buffer_rolls_along_one_axis():
+def test_a_buffer_rolls_along_one_axis() -> None:
     sch = schedule(CONV)
     i, j = sch.get_loops("Y")[1:3]
     sch.reorder(i, j, sch.get_loops("Y")[0])

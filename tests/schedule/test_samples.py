@@ -22,7 +22,7 @@ DATA = Path(__file__).parents[3] / "shared" / "data" / "tvm" / "design-spaces-sa
 
 
 @cache
-def samples() -> dict[str, Any]:
+def samples() -> Any:
     if not DATA.exists():
         return {}
     with gzip.open(DATA) as file:

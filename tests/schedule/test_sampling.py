@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import pytest
 
@@ -17,11 +18,11 @@ TILES = [
 
 
 @pytest.mark.parametrize(("seed", "extent", "n", "limit", "factors"), TILES)
-def test_tiles_are_those_of_tvm(seed, extent, n, limit, factors):
+def test_tiles_are_those_of_tvm(seed: Any, extent: Any, n: Any, limit: Any, factors: Any) -> None:
     assert Random(seed).perfect_tile(extent, n, limit) == factors
 
 
-def test_a_whole_candidate_is_that_of_tvm():
+def test_a_whole_candidate_is_that_of_tvm() -> None:
     """Tiles and an unroll depth, drawn one after another from one stream."""
     stream = Random(1100)
     assert stream.perfect_tile(512, 4, 64) == [1, 1, 16, 32]
@@ -32,14 +33,14 @@ def test_a_whole_candidate_is_that_of_tvm():
 
 @pytest.mark.parametrize("extent", [1, 2, 7, 12, 97, 360, 1024, 1 << 20])
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
-def test_tiles_multiply_to_the_extent(extent, n):
+def test_tiles_multiply_to_the_extent(extent: Any, n: int) -> None:
     stream = Random(7)
     for _ in range(20):
         tile = stream.perfect_tile(extent, n)
         assert prod(tile) == extent and len(tile) == n and min(tile) >= 1
 
 
-def test_every_tile_is_drawn():
+def test_every_tile_is_drawn() -> None:
     stream = Random(3)
     assert len({tuple(stream.perfect_tile(8, 3)) for _ in range(300)}) == 10
     assert {stream.integer(3, 6) for _ in range(50)} == {3, 4, 5}
@@ -48,7 +49,7 @@ def test_every_tile_is_drawn():
     }
 
 
-def test_seeds():
+def test_seeds() -> None:
     assert Random(5).fork_seed() == Random(5).fork_seed() != Random(6).fork_seed()
     assert 1 <= Random(-1).state < 1 << 31
     with pytest.raises(UserError):
@@ -58,7 +59,7 @@ def test_seeds():
     assert factorize(1) == [] and factorize(97) == [(97, 1)]
 
 
-def test_perfect_tile():
+def test_perfect_tile() -> None:
     sch = schedule(MATMUL)
     i, j, k = sch.get_loops("C")
     tile = [sch.get(v) for v in sch.sample_perfect_tile(i, n=4, max_innermost_factor=8)]
@@ -72,8 +73,8 @@ def test_perfect_tile():
     refused(sch, "max_innermost_factor", "sample_perfect_tile", i, n=2, max_innermost_factor=0)
 
 
-def test_partitioned_tile():
-    sch = schedule(MATMUL)
+def test_partitioned_tile() -> None:
+    sch: Any = schedule(MATMUL)
     i, _, k = sch.get_loops("C")
     for _ in range(10):
         tile = [sch.get(v) for v in sch.sample_partitioned_tile(k, 3, 1, 8)]
@@ -85,7 +86,7 @@ def test_partitioned_tile():
     refused(sch, "partition_pos", "sample_partitioned_tile", k, 3, 3, 2)
 
 
-def test_the_first_factor_of_an_unknown_extent_is_open():
+def test_the_first_factor_of_an_unknown_extent_is_open() -> None:
     text = """
 @T.prim_func
 def main(a: T.handle, b: T.handle, n: T.int32):
@@ -96,7 +97,7 @@ def main(a: T.handle, b: T.handle, n: T.int32):
             vi = T.axis.spatial(n, i)
             B[vi] = A[vi]
 """
-    sch = schedule(text)
+    sch: Any = schedule(text)
     (i,) = sch.get_loops("B")
     tile = sch.sample_perfect_tile(i, n=3)
     assert tile[0] is None and [sch.get(v) for v in tile[1:]] == [1, 1]
@@ -127,7 +128,7 @@ def main(a: T.handle, b: T.handle, n: T.int32):
     ]
 
 
-def test_categorical():
+def test_categorical() -> None:
     sch = schedule(MATMUL)
     found = {sch.get(sch.sample_categorical([3, 5, 7], [0.2, 0.0, 0.8])) for _ in range(40)}
     assert found == {3, 7}
@@ -136,8 +137,8 @@ def test_categorical():
     refused(sch, "one probability", "sample_categorical", [1, 2], [1.0])
 
 
-def test_compute_location_of_an_output():
-    sch = schedule(ELEMENTWISE)
+def test_compute_location_of_an_output() -> None:
+    sch: Any = schedule(ELEMENTWISE)
     sch.sample_compute_location("C")
     sch.sample_compute_location("C", decision=5)
     assert [sch.trace.get_decision(inst) for inst in sch.trace.insts[1::2]] == [-1, -1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy as copies
+from typing import Any
 
 import pytest
 
@@ -23,19 +24,19 @@ from tileloom.tir import IRModule
         ({"seed": 0}, "a seed is -1 or from 1"),
     ],
 )
-def test_options_that_are_none(options: dict[str, object], match: str) -> None:
+def test_options_that_are_none(options: Any, match: str) -> None:
     with pytest.raises(UserError, match=match):
         Schedule(parse(MATMUL), **options)
 
 
 @pytest.mark.parametrize("mod", [None, "text", parse(MATMUL).body])
-def test_what_cannot_be_scheduled(mod: object) -> None:
+def test_what_cannot_be_scheduled(mod: Any) -> None:
     with pytest.raises(UserError, match=r"cannot schedule .*: pass an IRModule or PrimFunc"):
         Schedule(mod)
 
 
 @pytest.mark.parametrize("mask", [0, 1, 2, 3, "all", "none"])
-def test_masks_of_checks(mask: int | str) -> None:
+def test_masks_of_checks(mask: Any) -> None:
     sch = Schedule(parse(MATMUL), debug_mask=mask)
     assert sch.state.debug_mask == {"all": 3, "none": 0}.get(mask, mask)
     sch.split(sch.get_loops("C")[0], [None, 4])
@@ -80,6 +81,7 @@ def test_what_is_no_number(value: object) -> None:
 
 
 def test_what_is_no_place() -> None:
+    sch: Any
     sch, other = schedule(MATMUL), schedule(MATMUL)
     block, loop = sch.get_block("C"), sch.get_loops("C")[0]
     for step, match in (
@@ -90,7 +92,7 @@ def test_what_is_no_place() -> None:
         (lambda: sch.get_sref(LoopRV()), "is not one of this schedule"),
     ):
         with pytest.raises(ScheduleError, match=match):
-            step()
+            step()  # type: ignore[no-untyped-call]
     for stmt in (other.get(other.get_block("C")), other.get(other.get_loops("C")[0])):
         changed = copies.copy(stmt)
         kind = "loop 'i'" if hasattr(stmt, "loop_var") else "block 'C'"
@@ -124,7 +126,7 @@ def test_texts() -> None:
     sch = schedule(MATMUL)
     sch.get_block("C")
     assert str(sch) == f"{sch.mod}\n\n{sch.trace}"
-    bare = schedule(MATMUL, trace=False)
+    bare: Any = schedule(MATMUL, trace=False)
     bare.split(bare.get_loops("C")[0], [None, 4])
     assert bare.trace is None and str(bare) == str(bare.mod)
     assert bare.copy().trace is None
@@ -160,9 +162,9 @@ def test_buffers_that_are_none(method: str, which: object, match: str) -> None:
 
 
 @pytest.mark.parametrize("which", [1, "B"])
-def test_buffers_by_index_and_name(which: object) -> None:
+def test_buffers_by_index_and_name(which: Any) -> None:
     sch = schedule(MATMUL)
-    buffer = sch.mod["main"].buffers[1]
+    buffer: Any = sch.mod["main"].buffers[1]
     for given in (which, buffer):
         copy = sch.copy()
         made = copy.cache_read("C", given, "local")
@@ -172,7 +174,7 @@ def test_buffers_by_index_and_name(which: object) -> None:
 
 
 def test_copies_share_variables() -> None:
-    sch = schedule(MATMUL)
+    sch: Any = schedule(MATMUL)
     loop = sch.get_loops("C")[0]
     other = sch.copy()
     other.split(loop, [None, 4])
@@ -208,7 +210,9 @@ def test_kinds_are_found_by_name() -> None:
         (["l", 1, 2], [True, False, 3], "too many inputs or attributes for Split"),
     ],
 )
-def test_steps_that_are_too_short_or_too_long(inputs, attrs, match: str) -> None:
+def test_steps_that_are_too_short_or_too_long(
+    inputs: list[Any], attrs: list[int], match: str
+) -> None:
     with pytest.raises(UserError, match=match):
         find_kind("Split").unpack(inputs, attrs)
 
@@ -226,7 +230,9 @@ def test_steps_that_are_too_short_or_too_long(inputs, attrs, match: str) -> None
          (["b", "l"], [False, -1])),
     ],
 )  # fmt: skip
-def test_inputs_and_attributes(name: str, arguments, packed) -> None:
+def test_inputs_and_attributes(
+    name: str, arguments: dict[str, Any], packed: tuple[list[Any], ...]
+) -> None:
     kind = find_kind(name)
     assert kind.pack(arguments) == packed
     assert kind.unpack(*packed) == arguments
@@ -246,7 +252,7 @@ def test_which_steps_can_be_left_out() -> None:
 
 
 def test_wrong_arguments_name_the_method() -> None:
-    sch = schedule(MATMUL)
+    sch: Any = schedule(MATMUL)
     with pytest.raises(UserError, match="unroll: missing a required argument: 'loop'") as found:
         sch.unroll()
     assert "unroll(loop" in str(found.value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from schedule.common import (
@@ -18,11 +20,11 @@ from tileloom import ScheduleError
 from tileloom.expr import const
 
 
-def extents(sch, block):
+def extents(sch: Any, block: Any) -> Any:
     return [sch.get(loop).extent for loop in sch.get_loops(block)]
 
 
-def test_split_exactly():
+def test_split_exactly() -> None:
     sch = schedule(ELEMENTWISE)
     _i, j = sch.get_loops("B")
     sch.split(j, [2, None])
@@ -47,7 +49,7 @@ def main(A: T.Buffer((13, 8), "float32"), C: T.Buffer((13, 8), "float32")):
     check_same(sch, ELEMENTWISE)
 
 
-def test_split_of_a_prime_extent_runs_under_a_condition():
+def test_split_of_a_prime_extent_runs_under_a_condition() -> None:
     sch = schedule(ELEMENTWISE)
     i, _ = sch.get_loops("B")
     sch.split(i, [None, 3, 2])
@@ -58,7 +60,7 @@ def test_split_of_a_prime_extent_runs_under_a_condition():
     check_trace(sch, ELEMENTWISE)
 
 
-def test_split_without_the_condition():
+def test_split_without_the_condition() -> None:
     sch = schedule(ELEMENTWISE)
     sch.split(sch.get_loops("B")[0], [2, 7], disable_predication=True)
     assert "T.where" not in str(sch.mod)
@@ -66,14 +68,14 @@ def test_split_without_the_condition():
 
 
 @pytest.mark.parametrize("preserve", [True, False])
-def test_unit_iterators(preserve):
+def test_unit_iterators(preserve: bool) -> None:
     sch = schedule(ELEMENTWISE)
     sch.split(sch.get_loops("B")[1], [8, 1], preserve_unit_iters=preserve)
     assert ("j_0 + j_1" in str(sch.mod)) == preserve
     check_same(sch, ELEMENTWISE)
 
 
-def test_split_with_number_variables():
+def test_split_with_number_variables() -> None:
     sch = schedule(MATMUL)
     i = sch.get_loops("C")[0]
     v = sch.sample_categorical([2, 4], [0.5, 0.5], decision=1)
@@ -82,7 +84,7 @@ def test_split_with_number_variables():
     check_trace(sch, MATMUL)
 
 
-def test_split_of_an_unknown_extent():
+def test_split_of_an_unknown_extent() -> None:
     text = """
 @T.prim_func
 def main(a: T.handle, b: T.handle, n: T.int32):
@@ -111,12 +113,12 @@ def main(a: T.handle, b: T.handle, n: T.int32):
         (["x", None], "a number is needed"),
     ],
 )
-def test_split_refuses(factors, match):
+def test_split_refuses(factors: list[Any], match: str) -> None:
     sch = schedule(ELEMENTWISE)
     refused(sch, match, "split", sch.get_loops("B")[0], factors)
 
 
-def test_split_refuses_bound_and_annotated_loops():
+def test_split_refuses_bound_and_annotated_loops() -> None:
     sch = schedule(ELEMENTWISE)
     i, j = sch.get_loops("B")
     sch.bind(i, "threadIdx.x")
@@ -127,7 +129,7 @@ def test_split_refuses_bound_and_annotated_loops():
     assert "^^^" in text and "bound to threadIdx.x" in text
 
 
-def test_split_refuses_a_loop_from_elsewhere():
+def test_split_refuses_a_loop_from_elsewhere() -> None:
     loop = parse(
         """
 @T.prim_func
@@ -142,7 +144,7 @@ def main(A: T.Buffer((8,), "float32")):
     refused(sch, "starts at 2", "split", sch.get_loops("A")[0], [None, 2])
 
 
-def test_fuse():
+def test_fuse() -> None:
     sch = schedule(ELEMENTWISE)
     sch.fuse(*sch.get_loops("B"))
     same_text(
@@ -166,7 +168,7 @@ def main(A: T.Buffer((13, 8), "float32"), C: T.Buffer((13, 8), "float32")):
     check_same(sch, ELEMENTWISE)
 
 
-def test_fuse_undoes_split():
+def test_fuse_undoes_split() -> None:
     sch = schedule(ELEMENTWISE)
     i, _j = sch.get_loops("B")
     outer, inner = sch.split(i, [None, 4])
@@ -176,7 +178,7 @@ def test_fuse_undoes_split():
     check_same(sch, ELEMENTWISE)
 
 
-def test_fuse_refuses():
+def test_fuse_refuses() -> None:
     sch = schedule(MATMUL)
     i, j, k = sch.get_loops("C")
     refused(sch, "not directly inside", "fuse", i, k)
@@ -184,13 +186,13 @@ def test_fuse_refuses():
     refused(sch, "at least one", "fuse")
 
 
-def test_fuse_one_loop_renames_it():
+def test_fuse_one_loop_renames_it() -> None:
     sch = schedule(MATMUL)
     i, _, _ = sch.get_loops("C")
     assert sch.get(sch.fuse(i)).loop_var.name == "i_fused"
 
 
-def test_fuse_refuses_siblings_and_dependent_extents():
+def test_fuse_refuses_siblings_and_dependent_extents() -> None:
     sch = schedule(
         """
 @T.prim_func
@@ -213,7 +215,7 @@ def main(A: T.Buffer((8, 8), "float32"), B: T.Buffer((8, 8), "float32")):
     refused(sch, "only thing", "fuse", i, j)
 
 
-def test_reorder():
+def test_reorder() -> None:
     sch = schedule(MATMUL)
     i, _j, k = sch.get_loops("C")
     sch.reorder(k, i)  # j stays in the middle
@@ -222,7 +224,7 @@ def test_reorder():
     check_trace(sch, MATMUL)
 
 
-def test_reorder_keeps_results():
+def test_reorder_keeps_results() -> None:
     sch = schedule(ELEMENTWISE)
     i, j = sch.get_loops("C")
     i0, i1 = sch.split(i, [None, 4])
@@ -231,7 +233,7 @@ def test_reorder_keeps_results():
     check_trace(sch, ELEMENTWISE)
 
 
-def test_reorder_refuses():
+def test_reorder_refuses() -> None:
     sch = schedule(ELEMENTWISE)
     i, _j = sch.get_loops("B")
     k, _ = sch.get_loops("C")
@@ -240,7 +242,7 @@ def test_reorder_refuses():
     refused(sch, "at least one", "reorder")
 
 
-def test_reorder_refuses_dependent_ranges():
+def test_reorder_refuses_dependent_ranges() -> None:
     sch = schedule(
         """
 @T.prim_func
@@ -257,7 +259,7 @@ def main(A: T.Buffer((8, 8), "float32")):
     refused(sch, "depends on loop 'i'", "fuse", i, j)
 
 
-def test_reorder_refuses_bindings_that_are_not_affine():
+def test_reorder_refuses_bindings_that_are_not_affine() -> None:
     sch = schedule(
         """
 @T.prim_func
@@ -272,7 +274,7 @@ def main(A: T.Buffer((64,), "float32")):
     refused(sch, "not affine", "reorder", j, i)
 
 
-def test_reorder_refuses_opaque_variables():
+def test_reorder_refuses_opaque_variables() -> None:
     sch = schedule(
         """
 @T.prim_func
@@ -288,7 +290,7 @@ def main(A: T.Buffer((8, 8), "float32")):
     refused(sch, "'vj' of block 'A' is neither", "reorder", j, i)
 
 
-def test_add_unit_loop():
+def test_add_unit_loop() -> None:
     sch = schedule(ELEMENTWISE)
     block = sch.get_block("B")
     unit = sch.add_unit_loop(block)
@@ -300,7 +302,7 @@ def test_add_unit_loop():
     check_same(sch, ELEMENTWISE)
 
 
-def test_references_expire():
+def test_references_expire() -> None:
     sch = schedule(ELEMENTWISE)
     i, j = sch.get_loops("B")
     sch.fuse(i, j)
@@ -321,7 +323,7 @@ def main(A: T.Buffer((5, 8), "float32"), B: T.Buffer((5,), "float32")):
 """
 
 
-def test_reorder_keeps_what_starts_a_reduction_first():
+def test_reorder_keeps_what_starts_a_reduction_first() -> None:
     sch = schedule(ROWS)
     outer, inner = sch.split(sch.fuse(*sch.get_loops("B")), [None, 6])  # rows are 8 long
     text = "both places and reduces in block 'B'"
@@ -331,7 +333,7 @@ def test_reorder_keeps_what_starts_a_reduction_first():
     check_same(sch, ROWS)
 
 
-def test_reorder_moves_loops_that_place_across_mixed_ones():
+def test_reorder_moves_loops_that_place_across_mixed_ones() -> None:
     text = (
         ROWS.replace("(5, 8)", "(3, 5, 8)")
         .replace("(5,)", "(3, 5)")
@@ -351,7 +353,7 @@ def test_reorder_moves_loops_that_place_across_mixed_ones():
     refused(sch, "both places and reduces", "reorder", inner, outer)
 
 
-def test_reorder_of_split_reductions():
+def test_reorder_of_split_reductions() -> None:
     sch = schedule(ROWS)
     k0, k1 = sch.split(sch.get_loops("B")[1], [None, 3])
     sch.reorder(k1, k0, sch.get_loops("B")[0])
@@ -375,7 +377,7 @@ def main(A: T.Buffer((5, 8), "float32"), B: T.Buffer((5,), "float32")):
     refused(late, "what starts a result would not come first", "reorder", k1, k0)
 
 
-def test_reorder_moves_no_reduction_across_repetitions():
+def test_reorder_moves_no_reduction_across_repetitions() -> None:
     text = ROWS.replace("for i, k in T.grid(5, 8):", "for i, again, k in T.grid(5, 2, 8):")
     sch = schedule(text)
     i, again, k = sch.get_loops("B")
@@ -384,7 +386,7 @@ def test_reorder_moves_no_reduction_across_repetitions():
     check_same(sch, text)
 
 
-def test_reorder_moves_no_reduction_across_overlapping_loops():
+def test_reorder_moves_no_reduction_across_overlapping_loops() -> None:
     text = """
 @T.prim_func
 def main(A: T.Buffer((9, 8), "float32"), B: T.Buffer((9,), "float32")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ def f(A: T.Buffer((SIZE,), "KIND"OPTIONS), B: T.Buffer((SIZE,), "KIND")):
 """
 
 
-def func(value: str = "A[v]", kind: str = "float32", **pieces: str) -> PrimFunc:
+def func(value: str = "A[v]", kind: str = "float32", **pieces: str) -> Any:
     size = pieces.get("SIZE", "4")
     defaults = {"SIZE": size, "COUNT": size, "OPTIONS": "", "VALUE": value, "KIND": kind}
     text = TEXT

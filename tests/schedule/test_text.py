@@ -22,7 +22,7 @@ from tileloom.schedule.text import (
 )
 
 BLOCK, LOOP, NUMBER = BlockRV(), LoopRV(), expr_rv()
-NAMES = {BLOCK: "b0", LOOP: "l1", NUMBER: "v2"}
+NAMES: dict[Any, Any] = {BLOCK: "b0", LOOP: "l1", NUMBER: "v2"}
 
 
 def test_names_count_on() -> None:
@@ -150,8 +150,15 @@ def test_attributes_that_are_missing() -> None:
          "decision=[4, 8])"),
     ],
 )  # fmt: skip
-def test_lines(name: str, inputs, attrs, outputs, decision, line: str) -> None:
-    names = {BLOCK: "b0", LOOP: "l1"}
+def test_lines(
+    name: str,
+    inputs: Any,
+    attrs: list[Any],
+    outputs: Any,
+    decision: int | list[int] | None,
+    line: str,
+) -> None:
+    names: dict[Any, Any] = {BLOCK: "b0", LOOP: "l1"}
     # What is defined again gets a name of its own; here it is as many as there are.
     found = call_text(find_kind(name), inputs, attrs, outputs, names, decision)
     assert found.replace("l2", "l1") == line

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from schedule.common import MATMUL, check_trace, refused, schedule
@@ -10,7 +12,7 @@ from tileloom.schedule import Trace
 from tileloom.tir import assert_structural_equal
 
 
-def tiled():
+def tiled() -> Any:
     sch = schedule(MATMUL)
     block = sch.get_block("C")
     i, j, k = sch.get_loops(block)
@@ -37,7 +39,7 @@ def apply_trace(sch: tir.Schedule) -> None:
   l9 = sch.fuse(l6, l2, preserve_unit_iters=True)
   sch.annotate(block_or_loop=b0, ann_key="depth", ann_val=v8)"""
 
-JSON = [
+JSON: list[Any] = [
     [
         ["GetBlock", [], ["C", "main"], ["b0"]],
         ["GetLoops", ["b0"], [], ["l1", "l2", "l3"]],
@@ -53,7 +55,7 @@ JSON = [
 ]
 
 
-def test_formats():
+def test_formats() -> None:
     sch = tiled()
     assert str(sch.trace) == PYTHON
     assert sch.trace.as_json() == JSON
@@ -62,16 +64,16 @@ def test_formats():
     check_trace(sch, MATMUL)
 
 
-def test_without_postprocessing():
+def test_without_postprocessing() -> None:
     trace = tiled().trace
     assert len(trace.as_python(remove_postproc=True)) == 6
     assert len(trace.as_json(remove_postproc=True)[0]) == 6
-    sch = schedule(MATMUL)
+    sch: Any = schedule(MATMUL)
     trace.apply_to_schedule(sch, remove_postproc=True)
     assert len(sch.trace.insts) == 6
 
 
-def test_decisions():
+def test_decisions() -> None:
     sch = tiled()
     inst = sch.trace.insts[2]
     assert sch.trace.get_decision(inst) == [16, 8]
@@ -80,16 +82,16 @@ def test_decisions():
     again = schedule(MATMUL)
     other.apply_to_schedule(again, remove_postproc=False)
     assert [again.get(loop).extent for loop in again.get_loops("C")] == [2048, 96, 4]
-    third = schedule(MATMUL)
+    third: Any = schedule(MATMUL)
 
-    def provider(step, inputs, attrs, decision):
+    def provider(step: Any, inputs: Any, attrs: Any, decision: Any) -> Any:
         return [64, 2] if step.kind.name == "SamplePerfectTile" else decision
 
     sch.trace.apply_to_schedule(third, False, provider)
     assert third.trace.as_json()[1] == [[2, [64, 2]], [5, 1]]
 
 
-def test_simplified_drops_what_nobody_uses():
+def test_simplified_drops_what_nobody_uses() -> None:
     sch = tiled()
     sch.get_block("root")
     sch.get_child_blocks("root")
@@ -102,10 +104,10 @@ def test_simplified_drops_what_nobody_uses():
     assert_structural_equal(again.mod, sch.mod)
 
 
-def test_append_and_pop():
+def test_append_and_pop() -> None:
     sch = tiled()
     trace = Trace(sch.trace.insts, sch.trace.decisions)
-    last = trace.pop()
+    last: Any = trace.pop()
     assert last.kind.name == "Annotate" and len(sch.trace.insts) == 9
     trace.append(last)
     assert str(trace) == PYTHON
@@ -124,24 +126,24 @@ def test_append_and_pop():
         [[["GetBlock", ["b1", "b2"], ["C", "main"], ["b0"]]], []],
     ],
 )
-def test_broken_json(data):
+def test_broken_json(data: int | list[list[list[Any]]]) -> None:
     with pytest.raises(UserError):
         Trace.apply_json_to_schedule(data, schedule(MATMUL))
 
 
-def test_refusals_name_the_step():
+def test_refusals_name_the_step() -> None:
     sch = tiled()
     error = refused(sch, "step 12: split", "split", sch.get_loops("C")[0], [3, 5])
     assert "factors=[3, 5]" in str(error)
 
 
-def test_no_trace():
+def test_no_trace() -> None:
     sch = schedule(MATMUL, trace=False)
     sch.unroll(sch.get_loops("C")[0])
     assert sch.trace is None and "unroll" in str(sch)
 
 
-def test_lists_that_steps_give_belong_to_their_taker():
+def test_lists_that_steps_give_belong_to_their_taker() -> None:
     sch = schedule(MATMUL)
     loops = sch.get_loops("C")
     sch.reorder(loops.pop(), loops.pop(0))

@@ -24,7 +24,7 @@ def traces() -> list[tuple[Any, Any]]:
     found = []
     for number in range(3 * len(PROGRAMS)):
         make = PROGRAMS[number % len(PROGRAMS)]
-        walker = Walker(Schedule(make()), number)
+        walker: Any = Walker(Schedule(make()), number)
         for _ in range(12):
             walker.step()
         found.append((make, walker.sch.trace.as_json()))

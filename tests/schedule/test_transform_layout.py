@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -32,7 +34,7 @@ def test_named_by_reader(buffer: object) -> None:
 def test_parameter() -> None:
     sch = schedule(MATMUL)
     sch.transform_layout("C", "B", lambda k, j: (j // 16, k, j % 16))
-    func = sch.mod["main"]
+    func: Any = sch.mod["main"]
     assert [int(n) for n in func.buffers[1].shape] == [4, 96, 16]
     check_trace(sch, MATMUL)
     rng = np.random.default_rng(0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from schedule.common import check_compiled, check_same, refused, schedule
@@ -115,7 +117,7 @@ def main(A: T.Buffer((16,), "float32"), C: T.Buffer((6,), "float32")):
 
 
 @pytest.mark.parametrize("divide", [lambda x: (x * -1) // 3, lambda x: (x * -1) % 3])
-def test_digits_do_not_count_backwards(divide) -> None:
+def test_digits_do_not_count_backwards(divide: Any) -> None:
     x = Var("x")
     assert not detect_iter_map([divide(x)], {x: Range(0, 16)}, True, "surjective", Analyzer())
 

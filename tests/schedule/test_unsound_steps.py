@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from schedule.common import check_compiled, check_same, parse, refused, schedule
@@ -102,7 +104,7 @@ def test_tiles_across_the_rows_of_a_layout() -> None:
     assert sch.verify().state == "ok"
 
 
-def uneven(sch: Schedule) -> tuple[object, object]:
+def uneven(sch: Schedule) -> Any:
     """Tiles of 3 in parts of 2: the last part of each is half outside of its tile."""
     _, inner = sch.split(sch.get_loops("D")[0], [None, 3])
     middle, _ = sch.split(inner, [None, 2])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from schedule.verify_oracle import judge
@@ -151,7 +153,7 @@ def test_defects_are_found(name: str) -> None:
         confirm(violation, outcome, func)
 
 
-def confirm(violation, outcome, func) -> None:
+def confirm(violation: Any, outcome: Any, func: Any) -> None:
     """The witness is one: brute force saw the same thing at the same place."""
     point, kind = violation.witness, violation.kind
     loops = tuple(point.loops.items())

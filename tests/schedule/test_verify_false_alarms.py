@@ -270,7 +270,7 @@ def test_writes_that_are_not_found_are_not_missing() -> None:
     """The integer sets lose the writes of most elements, without a word, where every fourth one
     is written by a block of its own in rows that are taken by turns."""
     params = 'A: T.Buffer((24,), "float32"), Y: T.Buffer((24,), "float32")'
-    before = parse(f"""
+    before: Any = parse(f"""
 @T.prim_func
 def main({params}):
     for i, j in T.grid(6, 4):
@@ -278,7 +278,7 @@ def main({params}):
             vi, vj = T.axis.remap("SS", [i, j])
             Y[vi * 4 + vj] = A[vi * 4 + vj] * 3.0
 """)
-    after = parse(f"""
+    after: Any = parse(f"""
 @T.prim_func
 def main({params}):
     for i1 in range(2):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 import re
+from typing import Any
 
 import pytest
 
 from sampling import sampled
 from schedule.verify_oracle import judge
-from schedule.verify_programs import STAGES, TILED, program
+from schedule.verify_programs import STAGES, TILED, WHERE, program
 from schedule.verify_texts import (
     CACHED,
     CACHED_B,
@@ -19,7 +20,6 @@ from schedule.verify_texts import (
     INLINED,
     INSIDE,
     RFACTOR,
-    WHERE,
 )
 from tileloom.base.errors import UserError
 from tileloom.schedule.verify import verify_program
@@ -75,7 +75,7 @@ def mutant(text: str, rng: random.Random) -> str:
         place = rng.choice(places)
         token = place[0]
         if token.isdigit():
-            new = str(max(0, int(token) + rng.choice((-1, 1))))
+            new: Any = str(max(0, int(token) + rng.choice((-1, 1))))
         elif token.startswith("v"):
             new = rng.choice([p[0] for p in places if p[0].startswith("v")])
         else:

@@ -190,7 +190,7 @@ CASES: dict[str, list[tuple[Callable[[], PrimFunc], Steps]]] = {
     ],
     "annotate": [(matmul, lambda s: s.annotate("C", "pragma_key", 1))],
     "unannotate": [
-        (matmul, lambda s: (s.annotate("C", "pragma_key", 1), s.unannotate("C", "pragma_key"))),
+        (matmul, lambda s: (s.annotate("C", "pragma_key", 1), s.unannotate("C", "pragma_key"))),  # type: ignore[func-returns-value]
     ],
     "annotate_buffer_access": [
         (transposed, lambda s: s.annotate_buffer_access(

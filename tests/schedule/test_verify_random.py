@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -91,10 +92,10 @@ KINDS = ("serial", "serial", "parallel", "vectorized")
 
 
 @st.composite
-def choices(draw) -> Choices:
+def choices(draw: Any) -> Choices:
     """Mostly right: each choice that may break the program is rare."""
 
-    def rarely(usual, *others):
+    def rarely(usual: Any, *others: Any) -> Any:
         return draw(st.sampled_from([*[usual] * 7 * len(others), *others]))
 
     n, tile = draw(st.integers(1, 6)), draw(st.integers(1, 4))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -24,7 +25,7 @@ def space() -> Space:
     return Integers([N]).space([I, J])
 
 
-def at(where: Space, point: dict[Var, int]):
+def at(where: Any, point: dict[Var, int]) -> Any:
     """The set of one point."""
     result = where.universe
     for var, value in point.items():
@@ -93,5 +94,5 @@ def test_points() -> None:
 def test_work_is_limited() -> None:
     integers = Integers(max_operations=10)
     with pytest.raises(TooHardError), integers.limited():
-        where = integers.space([I, J])
+        where: Any = integers.space([I, J])
         where.condition(FloorDiv(I * 3 + J, IntImm("int32", 7)) < J).is_empty()

@@ -42,7 +42,7 @@ def tiles(sch: Schedule) -> list[Any]:
     return [i0, j0, k0]
 
 
-STEPS = {
+STEPS: dict[str, Any] = {
     "nothing": lambda s: None,
     "tiles at once": lambda s: s.parallel(tiles(s)[0]),
     "a consumer moved": lambda s: s.reverse_compute_at("C", tiles(s)[1]),

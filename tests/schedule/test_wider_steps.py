@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -126,7 +128,7 @@ def test_reversed_axes() -> None:
 
 @pytest.mark.parametrize("index", ["9 - vi", "9 - vi, 9 - vj", "vi + 0, 9 - vj", "19 - vi"])
 @pytest.mark.parametrize("tile", [1, 3, 4, 10])
-def test_reversed_axes_in_tiles(index, tile) -> None:
+def test_reversed_axes_in_tiles(index: str, tile: int) -> None:
     ndim = index.count(",") + 1
     wide = 20 if index == "19 - vi" else 10
     shape = ", ".join([str(wide)] * ndim) + ","
@@ -196,7 +198,7 @@ UPDATE = ["K[vi] = k", "M[vi] = m"]
 
 @pytest.mark.parametrize("start", [1, -1])
 @pytest.mark.parametrize("update", [1, -1])
-def test_argmin_in_any_order_of_its_statements(start, update) -> None:
+def test_argmin_in_any_order_of_its_statements(start: int, update: int) -> None:
     text = ARGMIN.format(
         start="\n                ".join(START[::start]),
         update="\n            ".join(UPDATE[::update]),
@@ -276,7 +278,7 @@ def main(A: T.Buffer((24,), "int32"), C: T.Buffer((8,), "int32")):
 
 
 @pytest.mark.parametrize("order", [("P", "Q"), ("Q", "P")])
-def test_circular_buffers_in_a_cascade(order) -> None:
+def test_circular_buffers_in_a_cascade(order: tuple[str, ...]) -> None:
     sch = schedule(CASCADE)
     outer, _ = sch.split(sch.get_loops("C")[0], [None, 4])
     sch.compute_at("Q", outer)
@@ -313,7 +315,7 @@ def test_split_by_scalable_vectors() -> None:
 
 
 def test_a_loop_over_a_scalable_vector() -> None:
-    func = parse("""
+    func: Any = parse("""
 @T.prim_func
 def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
     for i in range(4 * T.vscale()):
@@ -371,7 +373,7 @@ def main(A: T.Buffer((6, 16, 8), "float32"), B: T.Buffer((6,), "float32")):
 """
 
 
-def emulated(sch, columns=6):
+def emulated(sch: Any, columns: int = 6) -> Any:
     """What the kernel makes of random numbers, and what it should."""
     a = np.random.default_rng(0).uniform(1, 2, (columns, 16, 8)).astype("float32")
     b = np.zeros(columns, "float32")
@@ -381,7 +383,7 @@ def emulated(sch, columns=6):
 
 @pytest.mark.parametrize("scope", ["local", "shared"])
 @pytest.mark.parametrize("tag", ["threadIdx.x", "threadIdx.y"])
-def test_a_reduction_moves_below_threads(scope, tag) -> None:
+def test_a_reduction_moves_below_threads(scope: str, tag: str) -> None:
     text = PARTS.format(scope=scope, tag=tag)
     sch = schedule(text)
     sch.reverse_compute_at("B", sch.get_loops("R")[1])
@@ -389,18 +391,18 @@ def test_a_reduction_moves_below_threads(scope, tag) -> None:
         same_text(sch, PARTS_AFTER)
     check_trace(sch, text)
     assert str(sch.verify()).startswith("ok")
-    np.testing.assert_allclose(*emulated(sch), rtol=1e-5)
+    np.testing.assert_allclose(*emulated(sch), rtol=1e-5)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("tag", ["blockIdx.y", "vthread.x"])
-def test_a_reduction_does_not_move_below_what_cannot_combine(tag) -> None:
+def test_a_reduction_does_not_move_below_what_cannot_combine(tag: str) -> None:
     sch = schedule(PARTS.format(scope="global", tag=tag))
     block, loop = sch.get_block("B"), sch.get_loops("R")[1]
     refused(sch, "cannot be reduced along it", "reverse_compute_at", block, loop)
 
 
 @pytest.mark.parametrize("inner", [1, 4])
-def test_threads_around_two_blocks_reduce_in_one(inner) -> None:
+def test_threads_around_two_blocks_reduce_in_one(inner: int) -> None:
     """As above, but the loop is bound when the second block is in it already."""
     text = PARTS.format(scope="shared", tag="threadIdx.x")
     text = text.replace('T.thread_binding(4, thread="threadIdx.x")', f"range({16 // inner})")
@@ -409,7 +411,7 @@ def test_threads_around_two_blocks_reduce_in_one(inner) -> None:
     loop = sch.get_loops("R")[1]
     sch.reverse_compute_at("B", loop)
     sch.bind(loop, "threadIdx.x")
-    np.testing.assert_allclose(*emulated(sch), rtol=1e-5)
+    np.testing.assert_allclose(*emulated(sch), rtol=1e-5)  # type: ignore[call-overload]
 
 
 def test_partial_results_of_single_values_have_no_init() -> None:
@@ -517,7 +519,7 @@ def test_under_a_loop_fused_over_an_open_size() -> None:
         ("f // (n + 1)", "f // n"),
     ],
 )
-def test_other_indices_by_an_open_size_are_not_known_to_be_made(made, taken) -> None:
+def test_other_indices_by_an_open_size_are_not_known_to_be_made(made: str, taken: str) -> None:
     text = PARTS_OF_OPEN_SIZE.replace("T.axis.spatial(4, f // n)", f"T.axis.spatial(4, {made})", 1)
     head, tail = text.rsplit("T.axis.spatial(4, f // n)", 1)
     sch = schedule(f"{head}T.axis.spatial(4, {taken}){tail}")

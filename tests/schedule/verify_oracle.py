@@ -231,14 +231,14 @@ class Oracle:
             self.outcome.events.add(event)
         return event
 
-    def touch(self, buffer: Buffer, element: tuple[int, ...], write: bool) -> bool:
+    def touch(self, buffer: Buffer, element: tuple[int, ...], write: Any) -> bool:
         if element not in self.memory[buffer]:
             self.event("out-of-bounds", buffer.name, element)
             return False
         for private, log in self.watch:
             if buffer not in private:
-                event = self.event("access", buffer.name, element)
-                log.setdefault((buffer, element), []).append((log["now"], write, event))
+                event: Any = self.event("access", buffer.name, element)
+                log.setdefault((buffer, element), []).append((log["now"], write, event))  # type: ignore[arg-type]
         return True
 
     # ------------------------------------------------------------------ expressions

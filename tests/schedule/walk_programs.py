@@ -164,7 +164,7 @@ class Graph:
 
 
 def _unary(g: Graph, a: Tensor, name: str) -> Tensor:
-    form = g.rng.choice([lambda x: x * 2.0, lambda x: x + 1.0])
+    form: Any = g.rng.choice([lambda x: x * 2.0, lambda x: x + 1.0])
     return te.compute(a.shape, lambda *i: form(a(*i)), name=name)
 
 
@@ -267,7 +267,7 @@ _FORMULAS: list[Callable[[Graph, Tensor, str], Tensor]] = [
 ]  # fmt: skip
 
 
-def program(rng: random.Random) -> PrimFunc:
+def program(rng: random.Random) -> Any:
     """A program to walk from."""
     choice = rng.random()
     if choice < 0.15:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 import numpy as np
 
@@ -87,10 +89,10 @@ class Programs:
         self.loops: list[For] = []
         self.in_block = False
 
-    def pick(self, items):
+    def pick(self, items: Sequence[Any]) -> Any:
         return items[self.random.randrange(len(items))]
 
-    def name(self) -> str:
+    def name(self) -> Any:
         return self.pick(NAMES)
 
     def chance(self, part: float) -> bool:
@@ -98,13 +100,13 @@ class Programs:
 
     # ---------------------------------------------------------------- expressions
 
-    def expr(self, kind: DType, depth: int = 3) -> Expr:
+    def expr(self, kind: DType, depth: int = 3) -> Any:
         if depth == 0 or self.chance(0.25):
             return self.leaf(kind)
         if kind is BOOL:
             return self.condition(depth - 1)
         draw = self.random.randrange(12)
-        operands = lambda: (self.expr(kind, depth - 1), self.expr(kind, depth - 1))  # noqa: E731
+        operands: Any = lambda: (self.expr(kind, depth - 1), self.expr(kind, depth - 1))  # noqa: E731
         if draw < 5:
             return self.pick(ARITHMETIC)(*operands())
         if draw == 5:
@@ -119,10 +121,10 @@ class Programs:
         if draw == 9:
             return self.call(kind, depth - 1)
         if draw == 10:
-            return Shuffle([Ramp(*operands(), 4)], [self.random.randrange(4)])
+            return Shuffle([Ramp(*operands(), 4)], [self.random.randrange(4)])  # type: ignore[call-arg]
         return self.load(kind, depth - 1)
 
-    def leaf(self, kind: DType) -> Expr:
+    def leaf(self, kind: DType) -> Any:
         if self.vars[kind] and self.chance(0.7):
             return self.pick(self.vars[kind])
         if kind is FLOAT32:
@@ -130,7 +132,7 @@ class Programs:
             return FloatImm(kind, self.pick(values))
         return IntImm(kind, self.pick([0, 1, -1, 2, 7, 128, 2**31 - 1]))
 
-    def condition(self, depth: int) -> Expr:
+    def condition(self, depth: int) -> Any:
         draw = self.random.randrange(5)
         if draw == 0:
             return Not(self.expr(BOOL, depth))
@@ -147,7 +149,7 @@ class Programs:
         self.vars[kind].remove(var)
         return Let(var, value, body)
 
-    def call(self, kind: DType, depth: int) -> Expr:
+    def call(self, kind: DType, depth: int) -> Any:
         arg = self.expr(kind, depth)
         options = [
             Call(kind, "tir.call_extern", (StringImm(self.pick(STRINGS)), arg)),
@@ -166,7 +168,7 @@ class Programs:
             ]
         return self.pick(options)
 
-    def load(self, kind: DType, depth: int) -> Expr:
+    def load(self, kind: DType, depth: int) -> Any:
         found = [buffer for buffer in self.buffers if buffer.dtype is kind]
         if not found:
             return self.leaf(kind)
@@ -175,7 +177,7 @@ class Programs:
 
     # ---------------------------------------------------------------- statements
 
-    def stmt(self, depth: int) -> Stmt:
+    def stmt(self, depth: int) -> Any:
         if depth == 0:
             return self.simple()
         kinds = [
@@ -202,7 +204,7 @@ class Programs:
         return BufferStore(buffer, value, tuple(indices))
 
     def sequence(self, depth: int) -> Stmt:
-        parts = []
+        parts: list[Any] = []
         for _ in range(self.random.randrange(2, 4)):
             part = self.stmt(depth)
             parts.extend(part.seq if isinstance(part, SeqStmt) else (part,))
@@ -248,7 +250,7 @@ class Programs:
         reads = tuple(self.region() for _ in range(self.random.randrange(3)) if self.buffers)
         writes = tuple(self.region() for _ in range(self.random.randrange(3)) if self.buffers)
         count = len(self.buffers)
-        matches = ()
+        matches: tuple[Any, ...] = ()
         if self.buffers and self.chance(0.4):
             matches = (self.match(),)
         allocs = tuple(self.new_buffer() for _ in range(self.random.randrange(2)))
@@ -279,7 +281,7 @@ class Programs:
         source = self.region()
         shape = tuple(item.extent for item in source.region)
         old = source.buffer
-        fields = {}
+        fields: dict[Any, Any] = {}
         if self.chance(0.5) and shape:
             fields["strides"] = tuple(Var(f"s{i}", "int32") for i in range(len(shape)))
         if self.chance(0.5):
@@ -289,13 +291,13 @@ class Programs:
         self.buffers.append(new)
         return MatchBufferRegion(new, source)
 
-    def new_buffer(self, data: Var | None = None) -> Buffer:
+    def new_buffer(self, data: Any = None) -> Buffer:
         kind = self.pick([FLOAT32, FLOAT32, INT32, INT64])
         shape = [(8,), (4, 4), (), (1, 3, 5)][self.random.randrange(4)]
         scope = self.pick(["global", "shared", "local"])
         if data is not None:
             kind, scope = data.pointee
-        fields = {}
+        fields: dict[Any, Any] = {}
         if self.chance(0.2):
             fields["data_alignment"] = 128
         if self.chance(0.1) and shape:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -50,14 +52,14 @@ class Module:
 """
 
 
-def wanted(b):
+def wanted(b: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
     i = np.arange(1, 14)
     a = i * 100 + np.where(i % 2 == 1, 3 * i + 1, i // 2)
     return a.astype("int32"), np.where(np.arange(13) % 2 == 1, np.arange(13) / 2, b)
 
 
 @pytest.mark.parametrize("loop", ["range", "T.parallel", "T.vectorized", "T.unroll"])
-def test_calls_inside_expressions(loop) -> None:
+def test_calls_inside_expressions(loop: str) -> None:
     module = from_source(MODULE.format(loop=loop))
     again = from_source(module.script())
     assert structural_equal(module, again)
@@ -81,7 +83,7 @@ def test_calls_inside_expressions(loop) -> None:
         ("factorial", 20, 2432902008176640000),
     ],
 )
-def test_values_come_back_to_python(name, argument, result) -> None:
+def test_values_come_back_to_python(name: str, argument: float, result: float) -> None:
     module = from_source(MODULE.format(loop="range"))
     assert run(module, argument, name=name) == result
     kernel = tileloom.build(module)[name]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -29,7 +31,7 @@ KIND = "float16"
 
 
 @T.prim_func
-def copy(A: T.Buffer((SIZE,), KIND), B: T.Buffer((SIZE,), KIND)):
+def copy(A: T.Buffer((SIZE,), KIND), B: T.Buffer((SIZE,), KIND)) -> None:
     """Copies."""
     for i in T.parallel(SIZE):
         with T.block("copy"):
@@ -44,7 +46,7 @@ class Module:
     I.module_attrs({"version": 3})
 
     @T.prim_func
-    def main(a: T.handle, n: T.int32):
+    def main(a: T.handle, n: T.int32) -> None:
         A = T.match_buffer(a, (n, SIZE))
         for i, j in T.grid(n, SIZE):
             with T.block("set"):
@@ -71,17 +73,17 @@ def test_a_function_at_the_top_of_a_file() -> None:
 
 
 def test_spans_point_into_this_file() -> None:
-    loop = collect(copy.body, For)[0]
+    loop: Any = collect(copy.body, For)[0]
     assert loop.span.filename == __file__
     assert loop.span.text == "    for i in T.parallel(SIZE):"
-    store = collect(copy.body, BufferStore)[0]
+    store: Any = collect(copy.body, BufferStore)[0]
     assert store.span.text.strip() == "B[vi] = A[vi]"
     assert (store.span.column, store.span.end_column) == (13, 26)
 
 
 def test_a_class_is_a_module() -> None:
     assert isinstance(Module, IRModule)
-    assert list(Module.functions) == ["main", "other"]
+    assert list(Module.functions) == ["main", "other"]  # type: ignore[unreachable]
     assert Module.attrs == {"version": 3}
     assert Module["main"].attrs == {"global_symbol": "main"}
     assert Module["other"].attrs == {}
@@ -93,7 +95,7 @@ def test_closures_are_constants() -> None:
     extent, kind, tile = 12, "int32", [3, 4]
 
     @T.prim_func
-    def func(A: T.Buffer((extent,), kind)):
+    def func(A: T.Buffer((extent,), kind)) -> None:
         for i, j in T.grid(*tile):
             if extent > 5:
                 A[i * tile[1] + j] = extent + 1
@@ -112,19 +114,19 @@ def test_a_class_inside_a_function() -> None:
     @I.ir_module
     class Inner:
         @T.prim_func
-        def main(A: T.Buffer((width,), "float32")):
+        def main(A: T.Buffer((width,), "float32")) -> None:
             for i in range(width):
                 A[i] = T.float32(0)
 
-    assert Inner["main"].buffers[0].static_shape == (5,)
+    assert Inner["main"].buffers[0].static_shape == (5,)  # type: ignore[misc]
 
 
 def test_a_python_function_builds_an_expression() -> None:
-    def square(x: object) -> object:
+    def square(x: Any) -> object:
         return x * x
 
     @T.prim_func
-    def func(A: T.Buffer((4,), "float32")):
+    def func(A: T.Buffer((4,), "float32")) -> None:
         for i in range(4):
             A[i] = square(A[i] + T.float32(1))
 
@@ -135,7 +137,7 @@ def test_symbolic_shapes() -> None:
     n = T.int32(is_size_var=True)
 
     @T.prim_func
-    def func(A: T.Buffer((n, 4), "float32"), B: T.Buffer((n,), "float32"), m: T.int64):
+    def func(A: T.Buffer((n, 4), "float32"), B: T.Buffer((n,), "float32"), m: T.int64) -> None:
         for i in range(n):
             B[i] = A[i, 0]
 
@@ -148,26 +150,28 @@ def test_symbolic_shapes() -> None:
 
 def test_shapes_may_name_scalar_parameters() -> None:
     @T.prim_func
-    def func(A: T.Buffer((k,), "float32"), k: T.int32):  # noqa: F821
+    def func(A: T.Buffer((k,), "float32"), k: T.int32) -> None:  # noqa: F821
         A[k - 1] = T.float32(0)
 
     assert func.buffers[0].shape[0] is func.params[1]
 
 
 def test_annotations_as_strings() -> None:
-    func = parse("@T.prim_func\ndef f(A: 'T.Buffer((4,), \"int8\")', n: 'int64'):\n    A[n] = 1")
+    func: Any = parse(
+        "@T.prim_func\ndef f(A: 'T.Buffer((4,), \"int8\")', n: 'int64'):\n    A[n] = 1"
+    )
     assert func.buffers[0].dtype == "int8"
     assert func.params[1].dtype == "int64"
 
 
 @T.macro
-def add_to(buffer, index, value):
+def add_to(buffer: Any, index: Any, value: Any) -> None:
     buffer[index] = buffer[index] + value * SIZE
 
 
 def test_macros_are_inlined() -> None:
     @T.prim_func
-    def func(A: T.Buffer((4,), "int32")):
+    def func(A: T.Buffer((4,), "int32")) -> None:
         for i in range(4):
             add_to(A, i, 2)
 
@@ -175,7 +179,7 @@ def test_macros_are_inlined() -> None:
 
 
 @T.macro
-def add_later(buffer, index):
+def add_later(buffer: Any, index: Any) -> None:
     buffer[index] = buffer[index] + DEFINED_LATER
 
 
@@ -184,7 +188,7 @@ DEFINED_LATER = 7
 
 def test_macros_see_what_their_module_defines_later() -> None:
     @T.prim_func
-    def func(A: T.Buffer((4,), "int32")):
+    def func(A: T.Buffer((4,), "int32")) -> None:
         for i in range(4):
             add_later(A, i)
 
@@ -193,14 +197,14 @@ def test_macros_see_what_their_module_defines_later() -> None:
 
 def test_lets() -> None:
     @T.prim_func
-    def func(A: T.Buffer((4,), "float32")):
+    def func(A: T.Buffer((4,), "float32")) -> None:
         for i in range(4):
             j = i + 1
             x: T.float32 = 2
             shape = T.meta_var((4, 4))
             A[j] = x * T.float32(shape[0])
 
-    let = func.body.body
+    let: Any = func.body.body
     assert isinstance(let, LetStmt)
     assert (let.var.name, let.var.dtype) == ("j", "int32")
     assert (let.body.var.name, let.body.value.dtype) == ("x", "float32")
@@ -208,7 +212,7 @@ def test_lets() -> None:
 
 def test_regions_and_slices() -> None:
     @T.prim_func
-    def func(A: T.Buffer((16, 16), "float32"), B: T.Buffer((16, 16), "float32")):
+    def func(A: T.Buffer((16, 16), "float32"), B: T.Buffer((16, 16), "float32")) -> None:
         for i, j in T.grid(4, 4):
             with T.block("tile"):
                 vi, vj = T.axis.remap("SS", [i, j])
@@ -217,7 +221,7 @@ def test_regions_and_slices() -> None:
                 a = T.match_buffer(A[vi * 4 : vi * 4 + 4, 0:16], (4, 16), offset_factor=4)
                 B[vi, 0:8] = A[vi, 8:16] + a[0, a.elem_offset : a.elem_offset + 8]
 
-    block = collect(func.body, BlockRealize)[1].block
+    block: Any = collect(func.body, BlockRealize)[1].block
     assert [r.extent for r in block.reads[0].region] == [4, 4]
     assert [r.extent for r in block.writes[0].region] == [4, 16]
     assert block.body.value.dtype == "float32x8"
@@ -226,7 +230,7 @@ def test_regions_and_slices() -> None:
 
 def test_augmented_assignment_and_operators() -> None:
     @T.prim_func
-    def func(A: T.Buffer((8,), "int32"), c: T.bool):
+    def func(A: T.Buffer((8,), "int32"), c: T.bool) -> None:
         A[0] += 2
         A[1] = 3 if c else A[2]
         A[2] = T.max(A[0], 3) // 2 % 5 << 1
@@ -243,7 +247,7 @@ def test_augmented_assignment_and_operators() -> None:
 
 def test_allocations_and_launches() -> None:
     @T.prim_func
-    def func(A: T.Buffer((64,), "float32")):
+    def func(A: T.Buffer((64,), "float32")) -> None:
         with T.launch_thread("blockIdx.x", 2) as bx, T.launch_thread("threadIdx.x", 32) as tx:
             B = T.decl_buffer((4,), "float32", scope="local")
             B[0] = A[bx * 32 + tx]
@@ -269,21 +273,21 @@ class M:
         for i in S.serial(0, WIDTH):
             x[i] = S.exp(x[i], dtype="float32")
 """
-    module = from_source(text)
+    module: Any = from_source(text)
     assert module["main"].name == "kernel"
     assert module["main"].body.body.value.op == "tir.exp"
 
 
 def test_several_functions_are_a_module() -> None:
     text = "@T.prim_func\ndef f(n: T.int32):\n    T.evaluate(n)\n"
-    module = parse(
+    module: Any = parse(
         text + text.replace("f", "g").replace("deg", "def").replace("prim_gunc", "prim_func")
     )
     assert list(module.functions) == ["f", "g"]
 
 
 def test_sequences_keep_no_ops() -> None:
-    func = parse("@T.prim_func\ndef f(n: T.int32):\n    T.evaluate(0)\n    T.evaluate(n)\n")
+    func: Any = parse("@T.prim_func\ndef f(n: T.int32):\n    T.evaluate(0)\n    T.evaluate(n)\n")
     assert isinstance(func.body, SeqStmt)
     assert len(func.body.seq) == 2
 
@@ -307,7 +311,7 @@ def test_constants_of_numpy() -> None:
     table = np.array([1, 2, 3], dtype="int32")
 
     @T.prim_func
-    def func(A: T.Buffer((3,), "int32"), i: T.int32):
+    def func(A: T.Buffer((3,), "int32"), i: T.int32) -> None:
         t = T.allocate_const(table, "int32", [3])
         values = T.decl_buffer((3,), "int32", data=t)
         A[i] = values[i] + int(table[2])
@@ -318,7 +322,7 @@ def test_constants_of_numpy() -> None:
 
 def test_tensor_intrinsics_as_written_for_tvm() -> None:
     @T.prim_func
-    def func(a: T.handle, b: T.handle):
+    def func(a: T.handle, b: T.handle) -> None:
         A = T.match_buffer(a, (16, 16), "uint8", offset_factor=1, strides=[T.int32(), 1])
         B = T.match_buffer(b, (16,), dtype="int32", offset_factor=1)
         with T.block("root"):
@@ -347,7 +351,7 @@ def test_tensor_intrinsics_as_written_for_tvm() -> None:
 
 def test_targets_and_odd_attributes() -> None:
     @T.prim_func(private=True)
-    def func(n: T.int32):
+    def func(n: T.int32) -> None:
         T.func_attr({"target": T.target("cuda -arch=sm_80"), "none": None, "f": 1.5})
         T.evaluate(n)
 

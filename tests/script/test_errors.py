@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tileloom.base.errors import ParseError
@@ -77,10 +79,10 @@ def test_negative_extents_are_refused(note: str) -> None:
         ("«B[0:n] = 1»", "constant length", None),
     ],
 )
-def test_the_caret_stands_under_the_mistake(line, message, hint) -> None:
+def test_the_caret_stands_under_the_mistake(line: str, message: str, hint: Any) -> None:
     before, mark, after = line.partition("«")
     at, _, after = after.partition("»")
-    error = mistake(before + at + after)
+    error: Any = mistake(before + at + after)
     assert message in error.message
     assert error.span.filename == "f.py"
     assert error.span.line == 4
@@ -102,7 +104,7 @@ def test_the_whole_message() -> None:
 
 
 def test_columns_count_characters() -> None:
-    error = mistake('T.evaluate(T.call_extern("int32", "größe", bta))')
+    error: Any = mistake('T.evaluate(T.call_extern("int32", "größe", bta))')
     assert error.span.column == 9 + 43
     assert error.span.end_column == 9 + 46
 
@@ -145,10 +147,10 @@ def test_what_cannot_change() -> None:
         ('@T.prim_func\ndef f(A: T.Buffer(("n",), 3)): pass', None, 2, 10),
     ],
 )
-def test_mistakes_outside_of_bodies(text, message, line, column) -> None:
+def test_mistakes_outside_of_bodies(text: Any, message: Any, line: Any, column: Any) -> None:
     with pytest.raises(ParseError) as caught:
         parse(text)
-    error = caught.value
+    error: Any = caught.value
     if message is not None:
         assert message in error.message
     if line is not None:
@@ -159,11 +161,11 @@ def test_a_decorated_function_points_into_its_file() -> None:
     with pytest.raises(ParseError) as caught:
 
         @T.prim_func
-        def func(A: T.Buffer((8,), "float32")):
+        def func(A: T.Buffer((8,), "float32")) -> None:
             for i in range(8):
                 A[i] = T.expp(A[i])
 
-    span = caught.value.span
+    span: Any = caught.value.span
     assert span.filename == __file__
     assert span.text == "                A[i] = T.expp(A[i])"
     with open(__file__) as file:

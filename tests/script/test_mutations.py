@@ -9,6 +9,8 @@ import random
 import re
 import tokenize
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -110,9 +112,9 @@ def tokens_mutated(text: str, rng: random.Random) -> str:
     return "".join(parts)
 
 
-def slots(tree: ast.AST) -> list[tuple[ast.AST, str, int | None, ast.AST]]:
+def slots(tree: ast.AST) -> Any:
     """Every expression and statement with the place that holds it."""
-    found = []
+    found: list[Any] = []
     for node in ast.walk(tree):
         for name, value in ast.iter_fields(node):
             if isinstance(value, (ast.expr, ast.stmt)):
@@ -198,7 +200,7 @@ def test_many_mutated_scripts_are_refused_in_words(part: int) -> None:
         ("range(16)", "T.Shuffle([A[vi]], [-1])", "has no positions [-1]"),
     ],
 )
-def test_mistakes_point_at_their_place(loops, value, message) -> None:
+def test_mistakes_point_at_their_place(loops: str, value: str, message: str) -> None:
     with pytest.raises(ParseError, match=re.escape(message)) as caught:
         parse(HEAD + BLOCK.format(loops, value))
     assert caught.value.span is not None
@@ -207,7 +209,7 @@ def test_mistakes_point_at_their_place(loops, value, message) -> None:
 
 @pytest.mark.parametrize("count", [50, 500, 3000, 20_000, 100_000])
 @pytest.mark.parametrize("make", [lambda n: "-" * n + "A[vi]", lambda n: "+".join(["A[vi]"] * n)])
-def test_deep_expressions_work_or_are_refused(make, count) -> None:
+def test_deep_expressions_work_or_are_refused(make: Callable[..., Any], count: int) -> None:
     text = HEAD + BLOCK.format("range(16)", make(count))
     try:
         tileloom.build(parse(text))
@@ -223,14 +225,14 @@ def test_deep_expressions_work_or_are_refused(make, count) -> None:
         ('T.allocate([16], "int32", "local")', "T.Ramp(0, 1, 4)", "must be a pointer variable"),
     ],
 )
-def test_buffers_that_cannot_be_are_refused(old, new, message) -> None:
+def test_buffers_that_cannot_be_are_refused(old: str, new: str, message: str) -> None:
     assert old in TEXTS[3]
     with pytest.raises(ParseError, match=message):
         parse(TEXTS[3].replace(old, new))
 
 
 @pytest.mark.parametrize("words", ["if {}: pass", "while {}: pass", "assert {}, 'x'"])
-def test_lanes_do_not_decide_what_runs(words) -> None:
+def test_lanes_do_not_decide_what_runs(words: str) -> None:
     line = words.format("T.Ramp(0, 1, 4) < T.Broadcast(2, 4)")
     with pytest.raises(ParseError, match="cannot depend on the lanes of"):
         parse(HEAD + f"    {line}\n")
@@ -245,7 +247,7 @@ def test_lanes_do_not_decide_what_runs(words) -> None:
         (TEXTS[3].replace("align=64", "align=64, offset_factor=1"), "nothing gives the offset"),
     ],
 )  # fmt: skip
-def test_variables_without_values_are_refused(text, message) -> None:
+def test_variables_without_values_are_refused(text: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         tileloom.build(parse(text))
 

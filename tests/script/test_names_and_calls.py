@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,11 +13,12 @@ from tileloom.script import from_source
 from tileloom.script import ir as I
 from tileloom.script import tir as T
 from tileloom.tir import PrimFunc, assert_structural_equal
+from tileloom.tir.nodes import Scripted
 
 HEAD = "from tileloom.script import ir as I, tir as T\n\n"
 
 
-def parse(text: str):
+def parse(text: str) -> Scripted | None:
     return from_source(HEAD + text)
 
 
@@ -50,7 +53,7 @@ def main(A: T.Buffer((8, 4, 2), "float32")):
         ("[i, j, k]", "[vi, vj, vk]", "[i, j, k]", "vi, vj, vk"),
     ],
 )
-def test_one_name_for_several(loops, axes, values, indices) -> None:
+def test_one_name_for_several(loops: str, axes: str, values: str, indices: str) -> None:
     text = FORM.format(loops=loops, axes=axes, values=values, indices=indices)
     assert_structural_equal(parse(text), PLAIN)
 
@@ -62,7 +65,7 @@ def test_several_get_numbers() -> None:
 
 
 @pytest.mark.parametrize("loops", ["i, j", "i, j, k, l", "*i, *j", "i, j, k, l, *m", "i, A[0], k"])
-def test_names_that_do_not_fit(loops) -> None:
+def test_names_that_do_not_fit(loops: str) -> None:
     text = FORM.format(loops=loops, axes="a, b, c", values="[i, j, k]", indices="a, b, c")
     with pytest.raises(ParseError, match=r"names? for 3 loops|must be a name"):
         parse(text)
@@ -72,7 +75,7 @@ def test_names_that_do_not_fit(loops) -> None:
 
 
 def test_range_has_annotations() -> None:
-    func = parse("""
+    func: Any = parse("""
 @T.prim_func
 def main(A: T.Buffer((8,), "float32")):
     for i in range(2, 8, annotations={"pragma": 3}):
@@ -86,18 +89,18 @@ def main(A: T.Buffer((8,), "float32")):
 
 
 @T.macro
-def fill(A, *indices, value=T.float32(3), **more):  # noqa: B008
+def fill(A: Any, *indices: Any, value: Any = T.float32(3), **more: Any) -> None:  # noqa: B008
     A[indices] = value + more.get("plus", T.float32(0))
 
 
 @T.macro
-def both(first, second=2, *, third):
+def both(first: Any, second: int = 2, *, third: Any) -> None:
     T.evaluate(T.call_extern("int32", "f", first, second, third))
 
 
 def test_macros_take_any_parameters() -> None:
     @T.prim_func
-    def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8, 4), "float32")):
+    def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8, 4), "float32")) -> None:
         for i in range(8):
             fill(A, i)
         for i, j in T.grid(8, 4):
@@ -122,7 +125,7 @@ def test_macros_take_any_parameters() -> None:
         ("both(1, third=3, fourth=4)", "has no parameter 'fourth'"),
     ],
 )
-def test_calls_of_macros_that_do_not_fit(call, fault) -> None:
+def test_calls_of_macros_that_do_not_fit(call: str, fault: str) -> None:
     text = f"""
 @T.macro
 def both(first, second=2, *, third):
@@ -143,12 +146,12 @@ class Plain:
     """A class that is no module: its functions are functions."""
 
     @T.prim_func
-    def first(A: T.Buffer((8,), "float32")):
+    def first(A: T.Buffer((8,), "float32")) -> None:
         A[0] = T.float32(1)
 
     class Inner:
         @T.prim_func(private=True)
-        def second(A: T.Buffer((8,), "float32")):
+        def second(A: T.Buffer((8,), "float32")) -> None:
             A[0] = T.float32(2)
 
 
@@ -159,7 +162,7 @@ def test_functions_of_a_plain_class() -> None:
 
     class Local:
         @T.prim_func
-        def third(A: T.Buffer((8,), "float32")):
+        def third(A: T.Buffer((8,), "float32")) -> None:
             A[0] = T.float32(3)
 
     assert isinstance(Local.third, PrimFunc)
@@ -168,12 +171,12 @@ def test_functions_of_a_plain_class() -> None:
 @I.ir_module
 class Calls:
     @T.prim_func
-    def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")) -> None:
         for i in T.parallel(8):
-            Calls.twice(A.data, B.data, i)
+            Calls.twice(A.data, B.data, i)  # type: ignore[operator]
 
     @T.prim_func(private=True)
-    def twice(a: T.handle("float32"), b: T.handle("float32"), i: T.int32):
+    def twice(a: T.handle("float32"), b: T.handle("float32"), i: T.int32) -> None:
         A = T.decl_buffer((8,), "float32", data=a)
         B = T.decl_buffer((8,), "float32", data=b)
         B[i] = A[i] * T.float32(2)
@@ -182,7 +185,7 @@ class Calls:
 def test_functions_of_a_module_call_each_other() -> None:
     assert "Module.twice(A.data, B.data, i)" in str(Calls)
     assert_structural_equal(from_source(str(Calls)), Calls)
-    kernels = tileloom.build(Calls)
+    kernels = tileloom.build(Calls)  # type: ignore[arg-type]
     a, b = np.arange(8, dtype="float32"), np.zeros(8, "float32")
     kernels["main"](a, b)
     np.testing.assert_array_equal(b, a * 2)
@@ -203,7 +206,7 @@ class Module:
 
 
 def test_functions_that_return_values() -> None:
-    module = parse(VALUES.format(arguments="i"))
+    module: Any = parse(VALUES.format(arguments="i"))
     assert str(module["main"].body.body.value.dtype) == "float32"
     assert_structural_equal(from_source(str(module)), module)
     out = np.zeros(8, "float32")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tileloom.base import Target, UserError
@@ -10,18 +12,18 @@ from tileloom.script import from_source, show
 from tileloom.tir import AttrStmt, assert_structural_equal, collect, structural_equal
 
 
-def read(body: str, params: str = 'A: T.Buffer((16,), "float32")'):
+def read(body: str, params: str = 'A: T.Buffer((16,), "float32")') -> Any:
     text = "\n".join(f"    {line}" for line in body.strip().splitlines())
     func = from_source(f"@T.prim_func\ndef main({params}):\n{text}\n")
     assert_structural_equal(from_source(show(func)), func)
     return func
 
 
-def attrs(func):
+def attrs(func: Any) -> list[AttrStmt]:
     return collect(func.body, AttrStmt)
 
 
-def test_combiner():
+def test_combiner() -> None:
     func = read('T.attr(T.comm_reducer(lambda x, y: x + y, [T.float32(0)]), "k", 1)\nA[0] = 1.0')
     (found,) = attrs(func)
     assert isinstance(found.node, CommReducer)
@@ -29,7 +31,7 @@ def test_combiner():
     assert "T.comm_reducer(lambda x0, y0: x0 + y0, [T.float32(0.0)])" in show(func)
 
 
-def test_combiner_of_pairs():
+def test_combiner_of_pairs() -> None:
     func = read(
         "T.attr(T.comm_reducer(lambda i, v, j, w: (T.min(i, j), T.max(v, w)), "
         '[T.int32(9), T.float32("-inf")]), "k", 1)\nA[0] = 1.0'
@@ -47,12 +49,12 @@ def test_combiner_of_pairs():
         'T.iter_var(T.int32(), None, "Nobody", "threadIdx.x")',
     ],
 )
-def test_mistakes(text):
+def test_mistakes(text: str) -> None:
     with pytest.raises(UserError):
         read(f'T.attr({text}, "k", 1)\nA[0] = 1.0')
 
 
-def test_thread_by_its_variable():
+def test_thread_by_its_variable() -> None:
     by_hand = read(
         'tx = T.int32()\nT.attr(T.iter_var(tx, None, "ThreadIndex", "threadIdx.x"), '
         '"thread_extent", 16)\nA[tx] = 1.0'
@@ -61,26 +63,26 @@ def test_thread_by_its_variable():
     assert_structural_equal(by_hand, read('tx = T.launch_thread("threadIdx.x", 16)\nA[tx] = 1.0'))
 
 
-def test_targets():
-    func = read('T.func_attr({"target": T.target({"kind": "llvm", "mcpu": "znver4", "keys": '
+def test_targets() -> None:
+    func: Any = read('T.func_attr({"target": T.target({"kind": "llvm", "mcpu": "znver4", "keys": '
                 '["cpu"], "num-cores": 3})})\nA[0] = 1.0')  # fmt: skip
     assert isinstance(func.attrs["target"], Target)
     assert func.attrs["target"].cores == 3
-    other = read('T.func_attr({"target": T.target("cuda -arch=sm_80")})\nA[0] = 1.0')
+    other: Any = read('T.func_attr({"target": T.target("cuda -arch=sm_80")})\nA[0] = 1.0')
     assert other.attrs["target"].sm == 80
     assert not structural_equal(func, other)
 
 
-def test_intrinsics_of_llvm_have_names():
-    func = read(
+def test_intrinsics_of_llvm_have_names() -> None:
+    func: Any = read(
         'A[0] = T.call_llvm_pure_intrin("float32", '
         'T.llvm_lookup_intrinsic_id("llvm.fabs.f32"), T.uint32(1), A[1])'
     )
     assert func.body.value.args[0].value == "llvm.fabs.f32"
 
 
-def test_nodes_by_their_names():
-    func = read(
+def test_nodes_by_their_names() -> None:
+    func: Any = read(
         'T.evaluate(T.call_extern("int32", "f", T.StringImm("text"), T.BufferLoad(A, [3])))'
     )
     assert [str(arg) for arg in func.body.value.args] == ['"f"', '"text"', "A[3]"]

@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,13 +16,13 @@ from tileloom.tir import assert_structural_equal
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "tvm"
 
 
-def _load(name: str):
+def _load(name: str) -> Any:
     path = SHARED / name
     return json.loads(gzip.decompress(path.read_bytes())) if path.exists() else None
 
 
 def _texts() -> list[str]:
-    spaces = _load("design-spaces-sample.json.gz") or {}
+    spaces: Any = _load("design-spaces-sample.json.gz") or {}
     texts = [space["script"] for space in spaces.values()]
     for space in spaces.values():
         texts += [item["mod"] for items in space["targets"].values() for item in items]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tileloom.base import UserError
-from tileloom.expr import FloatImm, IntImm, IterVar, Min, Mul, Range, Select, Var, const
+from tileloom.expr import Expr, FloatImm, IntImm, IterVar, Min, Mul, Range, Select, Var, const
 from tileloom.script import parse, show
 from tileloom.tir import (
     SERIAL,
@@ -74,13 +76,13 @@ def test_a_module_of_every_kind_of_statement() -> None:
 
 
 def test_str_is_show() -> None:
-    module = parse(MATMUL)
+    module: Any = parse(MATMUL)
     assert str(module) == MATMUL
     assert str(module["flat"]).startswith("# from tileloom.script import tir as T\n\n@T.prim_func(")
 
 
 def test_without_sugar() -> None:
-    text = show(parse(MATMUL)["main"], syntax_sugar=False)
+    text = show(parse(MATMUL)["main"], syntax_sugar=False)  # type: ignore[index]
     assert "T.grid" not in text
     assert "remap" not in text
     assert "vj = T.axis.spatial(4, j)" in text
@@ -132,7 +134,7 @@ def test_undeclared_buffers_over_a_parameter_are_defined_once() -> None:
     func = PrimFunc((a,), BufferStore(flat, const(0.0), (const(3),)), {a: A})
     text = show(func)
     assert "A = T.match_buffer(a, (4, 4))\n    A_1 = T.Buffer((16,), data=A.data)" in text
-    again = parse(text)
+    again: Any = parse(text)
     assert again.body.buffer.data is again.buffers[0].data
 
 
@@ -149,7 +151,7 @@ def test_undeclared_buffers_over_a_parameter_are_defined_once() -> None:
         ((Var("x") < 1) == (Var("y") < 2), "(x < 1) == (y < 2)"),
     ],
 )
-def test_expressions(expr, text: str) -> None:
+def test_expressions(expr: Expr, text: str) -> None:
     assert show(expr) == text
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tileloom.script import parse
 from tileloom.script.show_marked import show_marked
 from tileloom.tir import For, IRModule, collect
@@ -17,9 +19,9 @@ def main(A: T.Buffer((8,), "int32")):
 
 
 def test_the_last_statement_of_a_sequence_is_found() -> None:
-    func = parse(TEXT)
+    func: Any = parse(TEXT)
     first, last = collect(func.body, For)
-    text = show_marked(IRModule({"main": func}), {last: "here", first: ""})
+    text: Any = show_marked(IRModule({"main": func}), {last: "here", first: ""})
     lines = text.splitlines()
     at = next(i for i, line in enumerate(lines) if "for j" in line)
     assert lines[at + 1].endswith("^^^^^^^^^^^^^^^^^^ here")

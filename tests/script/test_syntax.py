@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast as real
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -33,11 +34,11 @@ if a:
 
 
 def test_trees_are_those_of_python() -> None:
-    tree = parse_syntax(TEXT)
+    tree: Any = parse_syntax(TEXT)
     assert isinstance(tree, real.Module)
     assert real.dump(tree) == real.dump(real.parse(TEXT))
     assert ast.FunctionDef is real.FunctionDef
-    assert tools.unparse(tree.body[1].test) == "a"
+    assert tools.unparse(tree.body[1].test) == "a"  # type: ignore[attr-defined]
     with pytest.raises(SyntaxError):
         parse_syntax("a b")
 
@@ -53,6 +54,6 @@ def test_statements_are_all_there_outer_ones_first() -> None:
 
 
 def test_attributes_may_be_any_mapping() -> None:
-    func = parse("@T.prim_func\ndef f():\n    T.evaluate(0)\n")
+    func: Any = parse("@T.prim_func\ndef f():\n    T.evaluate(0)\n")
     func = func.with_attr("limits", MappingProxyType({"a": 1}))
     assert 'T.func_attr({"limits": {"a": 1}})' in show(func)

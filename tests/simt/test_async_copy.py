@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ GPU = target("cuda -arch=sm_80")
 def pipelined(stages: int, kind: str = "float32") -> PrimFunc:
     """Each block adds up 10 rows of 128, which come in through shared memory."""
     a = te.placeholder((4, 10, 128), kind, name="A")
-    k = te.reduce_axis((0, 10), name="k")
+    k: Any = te.reduce_axis((0, 10), name="k")
     b = te.compute((4, 128), lambda i, j: te.sum(a[i, k, j], axis=k), name="B")
     sch = Schedule(te.create_prim_func([a, b]))
     block = sch.get_block("B")
@@ -101,7 +102,7 @@ def test_a_missing_wait() -> None:
 
 
 def test_a_wait_for_too_little() -> None:
-    def later(stmt: Stmt) -> Stmt:
+    def later(stmt: Any) -> Stmt:
         assert isinstance(stmt, Evaluate)
         left = stmt.value.args[0] + const(1)
         return Evaluate(Call("handle", WAIT_GROUP, (left,)))
@@ -253,7 +254,9 @@ BARRIER = 'T.evaluate(T.tvm_storage_sync("shared"))'
         ("early", "B[t] = 0.0", False),
     ],
 )
-def test_what_a_copy_reads_stays_until_it_is_waited_for(where, what, is_wrong) -> None:
+def test_what_a_copy_reads_stays_until_it_is_waited_for(
+    where: str, what: Any, is_wrong: bool
+) -> None:
     places = {"early": "T.evaluate(0)", "half": "T.evaluate(0)", "late": "T.evaluate(0)"}
     func = function(OVERWRITES.format(**{**places, where: what}))
     a, b = np.arange(256, dtype="float32"), np.zeros(256, "float32")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -52,7 +54,7 @@ def test_sums_wrap_and_halves_round_at_every_step() -> None:
 
 
 @T.prim_func
-def clean(A: T.Buffer((512,), "int32"), H: T.Buffer((16,), "int32")):
+def clean(A: T.Buffer((512,), "int32"), H: T.Buffer((16,), "int32")) -> None:
     block = T.launch_thread("blockIdx.x", 4)
     thread = T.launch_thread("threadIdx.x", 128)
     S = T.allocate([16], "int32", "shared")
@@ -72,7 +74,7 @@ def counts() -> tuple[np.ndarray, np.ndarray]:
     return a, np.zeros(16, "int32")
 
 
-def without_barrier(func: PrimFunc, number: int) -> PrimFunc:
+def without_barrier(func: PrimFunc, number: int) -> Any:
     """The kernel without one of its barriers."""
     text = func.script().split("\n")
     lines = [k for k, line in enumerate(text) if "storage_sync" in line]
@@ -99,7 +101,7 @@ def test_they_race_with_plain_accesses(number: int, said: str) -> None:
 
 
 @T.prim_func
-def across_blocks(A: T.Buffer((4,), "int32"), B: T.Buffer((64,), "int32")):
+def across_blocks(A: T.Buffer((4,), "int32"), B: T.Buffer((64,), "int32")) -> None:
     block = T.launch_thread("blockIdx.x", 64)
     _thread = T.launch_thread("threadIdx.x", 1)
     T.atomic_add(T.address_of(A[0]), 1)
@@ -107,7 +109,7 @@ def across_blocks(A: T.Buffer((4,), "int32"), B: T.Buffer((64,), "int32")):
 
 
 @T.prim_func
-def overwritten(A: T.Buffer((4,), "int32"), B: T.Buffer((64,), "int32")):
+def overwritten(A: T.Buffer((4,), "int32"), B: T.Buffer((64,), "int32")) -> None:
     block = T.launch_thread("blockIdx.x", 64)
     _thread = T.launch_thread("threadIdx.x", 1)
     B[block] = T.atomic_add(T.address_of(A[0]), 1)
@@ -116,7 +118,7 @@ def overwritten(A: T.Buffer((4,), "int32"), B: T.Buffer((64,), "int32")):
 
 
 @T.prim_func
-def polled(A: T.Buffer((4,), "int32"), B: T.Buffer((64,), "int32")):
+def polled(A: T.Buffer((4,), "int32"), B: T.Buffer((64,), "int32")) -> None:
     block = T.launch_thread("blockIdx.x", 64)
     _thread = T.launch_thread("threadIdx.x", 1)
     T.atomic_add(T.address_of(A[0]), 1)
@@ -134,7 +136,7 @@ def test_blocks_race_in_global_memory() -> None:
 
 def test_own_plain_accesses_are_in_order() -> None:
     @T.prim_func
-    def f(A: T.Buffer((64,), "int32")):
+    def f(A: T.Buffer((64,), "int32")) -> None:
         thread = T.launch_thread("threadIdx.x", 64)
         A[thread] = 3
         T.atomic_add(T.address_of(A[thread]), thread)
@@ -147,12 +149,12 @@ def test_own_plain_accesses_are_in_order() -> None:
 
 def test_out_of_bounds_and_unwritten() -> None:
     @T.prim_func
-    def outside(A: T.Buffer((63,), "int32")):
+    def outside(A: T.Buffer((63,), "int32")) -> None:
         thread = T.launch_thread("threadIdx.x", 64)
         T.atomic_add(T.address_of(A[thread]), 1)
 
     @T.prim_func
-    def unwritten(A: T.Buffer((1,), "int32")):
+    def unwritten(A: T.Buffer((1,), "int32")) -> None:
         thread = T.launch_thread("threadIdx.x", 64)
         S = T.allocate([16], "int32", "shared")
         S_1 = T.decl_buffer((16,), "int32", data=S, scope="shared")
@@ -166,7 +168,7 @@ def test_out_of_bounds_and_unwritten() -> None:
 
 def test_a_store_is_enough_to_begin_with() -> None:
     @T.prim_func
-    def f(A: T.Buffer((32,), "int32")):
+    def f(A: T.Buffer((32,), "int32")) -> None:
         t = T.launch_thread("threadIdx.x", 32)
         S = T.allocate([4], "int32", "shared")
         S_1 = T.decl_buffer((4,), "int32", data=S, scope="shared")
@@ -181,7 +183,7 @@ def test_a_store_is_enough_to_begin_with() -> None:
 
 def test_a_branch_takes_part_with_its_own_threads() -> None:
     @T.prim_func
-    def f(A: T.Buffer((2,), "int32"), B: T.Buffer((64,), "int32")):
+    def f(A: T.Buffer((2,), "int32"), B: T.Buffer((64,), "int32")) -> None:
         for t in T.thread_binding(64, "threadIdx.x"):
             if B[t] > 0:
                 A[1] = T.atomic_add(T.address_of(A[0]), B[t])
@@ -197,7 +199,7 @@ def test_a_branch_takes_part_with_its_own_threads() -> None:
 
 
 @T.prim_func
-def locked(L: T.Buffer((1,), "int32"), A: T.Buffer((1,), "int32")):
+def locked(L: T.Buffer((1,), "int32"), A: T.Buffer((1,), "int32")) -> None:
     t = T.launch_thread("threadIdx.x", 32)
     mine = T.allocate([1], "int32", "local")
     mine_1 = T.decl_buffer((1,), "int32", data=mine, scope="local")
@@ -209,7 +211,7 @@ def locked(L: T.Buffer((1,), "int32"), A: T.Buffer((1,), "int32")):
 
 
 @T.prim_func
-def counted_down(A: T.Buffer((40,), "int32"), B: T.Buffer((40,), "int32")):
+def counted_down(A: T.Buffer((40,), "int32"), B: T.Buffer((40,), "int32")) -> None:
     t = T.launch_thread("threadIdx.x", 40)
     while T.atomic_add(T.address_of(A[t]), -1) > 0:
         B[t] = B[t] + 1

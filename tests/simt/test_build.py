@@ -37,7 +37,7 @@ def test_build_for_the_emulator() -> None:
 
 def test_barriers_of_all_blocks_are_refused_as_by_ptx() -> None:
     @T.prim_func
-    def func(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")):
+    def func(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")) -> None:
         t = T.launch_thread("threadIdx.x", 64)
         A[t] = t
         T.tvm_storage_sync("global")

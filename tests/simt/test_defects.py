@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -21,11 +23,13 @@ def flat(func: PrimFunc) -> PrimFunc:
     return lower(func, GPU)
 
 
-def reversed_rows(threads: int = 64, write=lambda t: t, read=lambda t: 63 - t) -> PrimFunc:
+def reversed_rows(
+    threads: int = 64, write: Any = lambda t: t, read: Any = lambda t: 63 - t
+) -> PrimFunc:
     """B[i, t] = A[i, read(t)] through shared memory."""
 
     @T.prim_func
-    def func(A: T.Buffer((4, 64), "float32"), B: T.Buffer((4, 64), "float32")):
+    def func(A: T.Buffer((4, 64), "float32"), B: T.Buffer((4, 64), "float32")) -> None:
         for i in T.thread_binding(4, thread="blockIdx.x"):
             with T.block("row"):
                 vi = T.axis.spatial(4, i)
@@ -125,7 +129,7 @@ def test_two_threads_write_one_element() -> None:
 
 def test_one_of_many_readers_writes_after_a_barrier() -> None:
     @T.prim_func
-    def func(A: T.Buffer((1, 64), "float32"), B: T.Buffer((1, 64), "float32")):
+    def func(A: T.Buffer((1, 64), "float32"), B: T.Buffer((1, 64), "float32")) -> None:
         for i in T.thread_binding(1, thread="blockIdx.x"):
             with T.block("row"):
                 vi = T.axis.spatial(1, i)
@@ -158,7 +162,7 @@ def test_one_of_many_readers_writes_after_a_barrier() -> None:
 
 def test_what_nobody_wrote() -> None:
     @T.prim_func
-    def func(B: T.Buffer((64,), "float32")):
+    def func(B: T.Buffer((64,), "float32")) -> None:
         with T.block("root"):
             S = T.alloc_buffer((64,), "float32", scope="shared")
             for t in T.thread_binding(64, thread="threadIdx.x"):
@@ -173,7 +177,7 @@ def test_what_nobody_wrote() -> None:
 
 def test_a_divergent_barrier() -> None:
     @T.prim_func
-    def func(B: T.Buffer((64,), "float32")):
+    def func(B: T.Buffer((64,), "float32")) -> None:
         t = T.launch_thread("threadIdx.x", 64)  # flat, as lowering would move the barrier out
         if t < 40:
             T.evaluate(T.tvm_storage_sync("shared"))
@@ -187,7 +191,7 @@ def test_a_divergent_barrier() -> None:
 
 def test_blocks_race_in_global_memory() -> None:
     @T.prim_func
-    def func(B: T.Buffer((8,), "int32")):
+    def func(B: T.Buffer((8,), "int32")) -> None:
         for i in T.thread_binding(4, thread="blockIdx.x"):
             for t in T.thread_binding(8, thread="threadIdx.x"):
                 B[t] = i
@@ -201,7 +205,7 @@ def test_blocks_race_in_global_memory() -> None:
 
 def test_global_memory_out_of_bounds() -> None:
     @T.prim_func
-    def func(A: T.Buffer((60,), "float32"), B: T.Buffer((64,), "float32")):
+    def func(A: T.Buffer((60,), "float32"), B: T.Buffer((64,), "float32")) -> None:
         for t in T.thread_binding(64, thread="threadIdx.x"):
             B[t] = A[t]
 
@@ -213,7 +217,7 @@ def test_neighbours_are_moved_together_as_far_as_they_are_aligned() -> None:
     """Code takes them one by one where it cannot prove that they are; a copy by 16 bytes cannot."""
 
     @T.prim_func
-    def func(A: T.Buffer((66,), "float32"), B: T.Buffer((64,), "float32")):
+    def func(A: T.Buffer((66,), "float32"), B: T.Buffer((64,), "float32")) -> None:
         for t in T.thread_binding(16, thread="threadIdx.x"):
             for v in T.vectorized(4):
                 B[t * 4 + v] = A[t * 4 + v + 1]
@@ -225,7 +229,7 @@ def test_neighbours_are_moved_together_as_far_as_they_are_aligned() -> None:
 
 def test_a_crooked_copy() -> None:
     @T.prim_func
-    def func(A: T.Buffer((129,), "float32"), B: T.Buffer((32,), "float32")):
+    def func(A: T.Buffer((129,), "float32"), B: T.Buffer((32,), "float32")) -> None:
         with T.block("root"):
             S = T.alloc_buffer((128,), "float32", scope="shared")
             for t in T.thread_binding(32, thread="threadIdx.x"):
@@ -242,7 +246,7 @@ def copies(wait: bool) -> PrimFunc:
     """Rows through asynchronous copies."""
 
     @T.prim_func
-    def func(A: T.Buffer((128,), "float32"), B: T.Buffer((128,), "float32")):
+    def func(A: T.Buffer((128,), "float32"), B: T.Buffer((128,), "float32")) -> None:
         with T.block("root"):
             S = T.alloc_buffer((128,), "float32", scope="shared")
             for t in T.thread_binding(32, thread="threadIdx.x"):

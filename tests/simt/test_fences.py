@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -71,7 +73,7 @@ TICKET = "        S_1[64] = T.atomic_add(T.address_of(C[0]), 1)\n"
     ],
     ids=["one fence", "two fences", "acq_rel", "release", "counter left", "system"],
 )
-def test_the_last_block_may_read_what_the_others_left(changes) -> None:
+def test_the_last_block_may_read_what_the_others_left(changes: Any) -> None:
     total, count = last_block(*changes)
     assert total == 511 * 256
     assert count == (8 if changes and "C[0] = 0" in changes[0][0] else 0)
@@ -89,7 +91,7 @@ def test_the_last_block_may_read_what_the_others_left(changes) -> None:
     ],
     ids=["no fence", "of a block", "too late", "acquire only", "no atomic call", "not the last"],
 )
-def test_without_release_and_acquire_it_is_a_race(changes) -> None:
+def test_without_release_and_acquire_it_is_a_race(changes: Any) -> None:
     with pytest.raises(KernelDefect) as caught:
         last_block(*changes)
     assert caught.value.kind == "race"
@@ -121,11 +123,11 @@ def all_leave(before: str, after: str) -> list[int]:
     b = np.zeros(64, "i4")
     func = made(ALL_LEAVE.replace("BEFORE", before).replace("AFTER", after))
     run_kernels(func, np.zeros(256, "i4"), np.zeros(1, "i4"), b)
-    return b.tolist()  # type: ignore[no-any-return]
+    return b.tolist()
 
 
 @pytest.mark.parametrize(("before", "after"), [(1, 0), (0, 1), (1, 1)])
-def test_all_threads_leave_their_part_before_a_barrier(before, after) -> None:
+def test_all_threads_leave_their_part_before_a_barrier(before: int, after: int) -> None:
     """One thread's fence after a barrier speaks for the block, as does each thread's before it."""
     found = all_leave(*(GPU_FENCE if part else NOTHING for part in (before, after)))
     assert found == [6 + 4 * (63 - t) for t in range(64)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tileloom.script import parse
@@ -75,7 +77,7 @@ BAR = "T.address_of(bar[0])"
     ],
 )  # fmt: skip
 def test_pieces(line: str, found: dict[str, int]) -> None:
-    func = parse(KERNEL.replace("LINE", line))
+    func: Any = parse(KERNEL.replace("LINE", line))
     seen = {data.name.removesuffix("_data"): n for data, n in granularity(func.body).items()}
     seen.pop("M", None)
     assert seen == found

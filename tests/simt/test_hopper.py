@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -231,7 +232,7 @@ def test_sums_may_start_at_zero() -> None:
         ({"meet": 'T.evaluate(T.tvm_storage_sync("warp"))'}, "race"),
     ],
 )
-def test_defects_of_products(changes: dict[str, str], kind: str) -> None:
+def test_defects_of_products(changes: Any, kind: str) -> None:
     with pytest.raises(KernelDefect) as caught:
         run_product("m64n16k16", "f16", "f32", **changes)
     assert caught.value.kind == kind, str(caught.value)
@@ -297,7 +298,7 @@ def test_producers_and_consumers(transposed: bool, depth: int) -> None:
         ({"wait": "T.evaluate(T.ptx_wgmma_wait_group(1))"}, ("race", "missing wait")),
     ],
 )
-def test_defects_of_pipelines(changes: dict[str, str], kinds: tuple[str, ...]) -> None:
+def test_defects_of_pipelines(changes: Any, kinds: tuple[str, ...]) -> None:
     with pytest.raises(KernelDefect) as caught:
         run_pipeline(False, **changes)
     assert caught.value.kind in kinds, str(caught.value)
@@ -373,7 +374,7 @@ def test_barriers_by_number(tmp_path: Path) -> None:
     run_kernels(lower(numbered(), GPU), a, b)
     assert np.array_equal(a, b)
     assemble(assembly(numbered(), GPU), "sm_90a", tmp_path)
-    func = numbered()
+    func: Any = numbered()
     block = func.body.block
     around = block.replace(body=AttrStmt(const(0), "remark", const(1), block.body))
     b[:] = 0

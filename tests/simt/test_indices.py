@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ def func(n: T.int32, B: T.Buffer((64,), "int32")):
 """
 
 
-def found(func, *args) -> KernelDefect:
+def found(func: Any, *args: Any) -> KernelDefect:
     with pytest.raises(KernelDefect) as caught:
         build(func, "cuda", device="emulator")(*args)
     return caught.value
@@ -32,7 +33,7 @@ def test_an_index_that_wraps_around() -> None:
     """t * 2^16 * 2^16 is 0 in 32 bits, and anything in code that takes it not to overflow."""
 
     @T.prim_func
-    def func(n: T.int32, A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")):
+    def func(n: T.int32, A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")) -> None:
         t = T.launch_thread("threadIdx.x", 64)
         B[t] = A[t * n * n + t]
 
@@ -46,7 +47,7 @@ def test_an_index_that_wraps_around() -> None:
 
 def test_hashes_of_data_wrap() -> None:
     @T.prim_func
-    def func(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")):
+    def func(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")) -> None:
         t = T.launch_thread("threadIdx.x", 64)
         B[(A[t] + t) * 1000003 * 1000003 % 64] = t
 

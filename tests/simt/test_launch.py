@@ -28,7 +28,7 @@ def test_axes(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     digits = " + ".join(f"i{k} * {10**k}" for k in range(6))
     at = " + ".join(f"i{k} * {int(np.prod(extents[:k]))}" for k in range(6))
-    func = parse(
+    func: Any = parse(
         "@T.prim_func\ndef kernel(B: T.Buffer((720,), 'int32'), C: T.Buffer((720,), 'int32')):\n"
         + "\n".join(lines)
         + f"\n    B[{at}] = {digits}\n    C[{at}] = T.lane_id()"
@@ -99,7 +99,7 @@ def test_arguments() -> None:
 
 def test_the_host() -> None:
     """It allocates, names, counts, and launches in turn."""
-    func = parse("""
+    func: Any = parse("""
 @T.prim_func
 def kernel(A: T.Buffer((8,), "int32"), n: T.int32):
     W_data = T.allocate([n, 4], "int32", "global")
@@ -117,7 +117,7 @@ def kernel(A: T.Buffer((8,), "int32"), n: T.int32):
 
 
 def test_memory_of_the_host_has_its_size() -> None:
-    func = parse(
+    func: Any = parse(
         """
 @T.prim_func
 def kernel(A: T.Buffer((8,), "int32")):
@@ -131,13 +131,13 @@ def kernel(A: T.Buffer((8,), "int32")):
     a = np.zeros(8, "int32")
     run_kernels(func, a)
     assert a.tolist() == list(range(8))
-    more = parse(func.script().replace('"threadIdx.x", 8', '"threadIdx.x", 9'))
+    more: Any = parse(func.script().replace('"threadIdx.x", 8', '"threadIdx.x", 9'))
     with pytest.raises(KernelDefect, match=r"W\w*\[8\] is outside of 8 elements"):
         run_kernels(more, a)
 
 
 def test_what_hosts_do_not_do() -> None:
-    func = parse("""
+    func: Any = parse("""
 @T.prim_func
 def kernel(A: T.Buffer((8,), "int32")):
     A[0] = 1
@@ -149,7 +149,7 @@ def kernel(A: T.Buffer((8,), "int32")):
 
 
 def test_global_memory_is_not_watched_where_it_is_only_read() -> None:
-    func = parse("""
+    func: Any = parse("""
 @T.prim_func
 def kernel(A: T.Buffer((1,), "int32"), B: T.Buffer((64,), "int32")):
     b = T.launch_thread("blockIdx.x", 2)
@@ -159,7 +159,7 @@ def kernel(A: T.Buffer((1,), "int32"), B: T.Buffer((64,), "int32")):
     b = np.zeros(64, "int32")
     run_kernels(func, np.array([5], "int32"), b)
     assert (b == 5).all()
-    race = parse(func.script().replace("A[0]", "A[0]\n    A[0] = 1"))
+    race: Any = parse(func.script().replace("A[0]", "A[0]\n    A[0] = 1"))
     with pytest.raises(KernelDefect, match="race"):
         run_kernels(race, np.array([5], "int32"), b)
 
@@ -179,6 +179,7 @@ def kernel(A: T.Buffer((1000,), "float32"), B: T.Buffer((1000,), "float32")):
 )
 def test_functions_may_be_off(value: str, exact: Any) -> None:
     """By a number that says how: the same one gives the same, and none gives exact values."""
+    func: Any
     func, a = parse(EXP.replace("VALUE", value)), np.linspace(0.5, 3, 1000).astype("float32")
 
     def found(fast_math: int | None) -> Any:
@@ -205,16 +206,16 @@ def kernel(a: T.handle, b: T.handle, n: T.int32, m: T.int32):
 
 
 def test_where_sizes_stand() -> None:
-    func = parse(SIZES)
+    func: Any = parse(SIZES)
     assert sizes_of(func, 2) == [[(0, 0)], [(0, 1), (1, 0)]]
     assert sizes_of(func, 3) == [[(0, 1), (1, 0)]] and sizes_of(func, 4) == []
-    nothing = parse(SIZES.replace("(n, m)", "(8, m)"))
+    nothing: Any = parse(SIZES.replace("(n, m)", "(8, m)"))
     with pytest.raises(UnsupportedError, match="no argument has 'n' for an extent"):
         sizes_of(nothing, 2)
 
 
 def test_sizes_are_taken_from_arguments() -> None:
-    func = parse(SIZES.replace("T.float32(1)", "T.Cast('float32', n * 10 + m)"))
+    func: Any = parse(SIZES.replace("T.float32(1)", "T.Cast('float32', n * 10 + m)"))
     kernel = EmulatedKernel(func, target("cuda -arch=sm_80"), sizes_of(func, 2))
     b = np.zeros(4, "float32")
     kernel(np.zeros((3, 4), "float32"), b)
@@ -228,7 +229,7 @@ def test_sizes_are_taken_from_arguments() -> None:
 
 
 def test_targets_must_have_the_instructions() -> None:
-    func = parse("""
+    func: Any = parse("""
 @T.prim_func
 def kernel(B: T.Buffer((32,), "int32")):
     t = T.launch_thread("threadIdx.x", 32)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -27,14 +29,14 @@ def kernel(A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
 @pytest.mark.parametrize("late", [False, True])
 def test_loops_that_end(count: int, late: bool) -> None:
     """Each iteration changes something, be it of one thread only."""
-    func = parse(KERNEL.replace("LINE", "A[t] = A[t] - 1"))
+    func: Any = parse(KERNEL.replace("LINE", "A[t] = A[t] - 1"))
     a = np.array([0, 0, count, 0] if late else [count] * 4, "int32")
     run_kernels(func, a, np.zeros(4, "int32"))
     assert not a.any()
 
 
 def test_loops_that_do_not() -> None:
-    func = parse(KERNEL.replace("LINE", "B[t] = 1"))
+    func: Any = parse(KERNEL.replace("LINE", "B[t] = 1"))
     with pytest.raises(KernelDefect, match="nobody changes what they wait for") as caught:
         run_kernels(func, np.array([0, 1, 0, 1], "int32"), np.zeros(4, "int32"))
     assert caught.value.kind == "hang" and caught.value.threads == [(0, 1), (0, 3)]
@@ -42,7 +44,7 @@ def test_loops_that_do_not() -> None:
 
 def test_threads_leave_a_loop_one_after_another() -> None:
     """Fewer threads are a change, and so is a name that means another value."""
-    func = parse("""
+    func: Any = parse("""
 @T.prim_func
 def kernel(A: T.Buffer((1,), "int32"), B: T.Buffer((4,), "int32")):
     t = T.launch_thread("threadIdx.x", 4)

@@ -43,7 +43,7 @@ def kernel(A: T.Buffer((40,), "int32"), F: T.Buffer((40,), "float32"), n: T.int3
 def run(line: str, n: int = 3) -> tuple[Any, Any, int]:
     """B and G after a kernel with some lines, and the steps that it took."""
     b, g = np.zeros(160, "int32"), np.zeros(160, "float32")
-    func = parse(KERNEL.replace("LINE", line.replace("\n", "\n    ")))
+    func: Any = parse(KERNEL.replace("LINE", line.replace("\n", "\n    ")))
     steps = run_kernels(func, A32.copy(), F32.copy(), n, b, g)
     return b, g, steps
 
@@ -264,7 +264,7 @@ def test_memory_that_kernels_do_not_have(scope: str, kind: str, said: str) -> No
 
 
 def test_memory_is_allocated_by_block_and_thread() -> None:
-    func = parse("""
+    func: Any = parse("""
 @T.prim_func
 def kernel(B: T.Buffer((120,), "int32")):
     b = T.launch_thread("blockIdx.x", 3)
@@ -366,7 +366,7 @@ def kernel(B: T.Buffer((80,), "int32")):
 
 
 def test_code_is_flat() -> None:
-    func = parse("""
+    func: Any = parse("""
 @T.prim_func
 def kernel(A: T.Buffer((4, 8), "int32")):
     t = T.launch_thread("threadIdx.x", 4)
@@ -379,7 +379,7 @@ def kernel(A: T.Buffer((4, 8), "int32")):
 def test_loads_need_a_statement() -> None:
     made, t = machine()
     made.stmt = None
-    func = parse(KERNEL.replace("LINE", "B[t] = A[t]"))
+    func: Any = parse(KERNEL.replace("LINE", "B[t] = A[t]"))
     buffer = func.buffer_map[func.params[0]]
     with pytest.raises(UnsupportedError, match="knows no memory for 'A'"):
         made.value(BufferLoad(buffer, (t,)), made.everyone)

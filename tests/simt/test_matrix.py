@@ -42,7 +42,7 @@ def matmul(rows: int, columns: int, depth: int) -> PrimFunc:
         ((16, 16, 16), {"warps": (1, 1), "tiles": (1, 1), "depth": 1}),
     ],
 )
-def test_tensor_core_products(shape, options) -> None:
+def test_tensor_core_products(shape: tuple[int, ...], options: dict[str, Any]) -> None:
     rows, columns, depth = shape
     sch = Schedule(matmul(rows, columns, depth))
     tensor_core_matmul(sch, "C", **options)
@@ -65,7 +65,7 @@ def test_ragged_products_are_refused() -> None:
 
 def test_fragments_need_a_whole_warp() -> None:
     @T.prim_func
-    def func(C: T.Buffer((16, 16), "float32")):
+    def func(C: T.Buffer((16, 16), "float32")) -> None:
         with T.block("root"):
             F = T.alloc_buffer((256,), "float32", scope="wmma.accumulator")
             for t in T.thread_binding(32, thread="threadIdx.x"):

@@ -35,7 +35,7 @@ def shared(
     """A row of bytes for each block."""
     data = np.arange(len(batch.blocks) * size, dtype=np.uint8).reshape(-1, size)
     watched = {"starts_empty": empty, "watched": True, "warps": warps}
-    return Memory("S", data, unit, batch.block, **watched)  # type: ignore[arg-type]
+    return Memory("S", data, unit, batch.block, **watched)
 
 
 def local(batch: ThreadBatch, size: int, unit: int = 4) -> Memory:

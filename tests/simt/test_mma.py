@@ -114,7 +114,9 @@ def test_what_there_is_not_is_refused(shape: str, kinds: tuple[str, ...], messag
         find_mma(shape, *kinds)
 
 
-def loads(count: int, transposed: bool, row: str = "t % 16 * 24 + t // 16 * 8", active=32) -> str:
+def loads(
+    count: int, transposed: bool, row: str = "t % 16 * 24 + t // 16 * 8", active: int = 32
+) -> str:
     """Matrices out of padded shared rows into global memory, as threads hold them."""
     return f"""
 @T.prim_func

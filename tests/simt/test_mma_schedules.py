@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -116,7 +117,7 @@ def test_another_layout_is_refused() -> None:
         mma_schedule(func, "i8", "f32")
 
 
-def warp_program(text: str):
+def warp_program(text: str) -> Any:
     return function(f"""
 @T.prim_func
 def main(B: T.Buffer((32, 4), "float32")):

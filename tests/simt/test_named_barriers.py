@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,9 @@ STEPS, TILE = 5, 64
 
 
 @T.prim_func
-def produced(A: T.Buffer((2, STEPS, TILE), "float32"), B: T.Buffer((2, STEPS, TILE), "float32")):
+def produced(
+    A: T.Buffer((2, STEPS, TILE), "float32"), B: T.Buffer((2, STEPS, TILE), "float32")
+) -> None:
     """Two warps fetch tiles into two stages; two others use them, in the other order."""
     block = T.launch_thread("blockIdx.x", 2)
     t = T.launch_thread("threadIdx.x", 128)
@@ -71,7 +74,7 @@ def test_ptx(arch: str, tmp_path: Path) -> None:
     assemble(ptx, arch, tmp_path)
 
 
-def changed(pattern: str, by: str) -> PrimFunc:
+def changed(pattern: str, by: str) -> Any:
     text = produced.script()
     assert len(re.findall(pattern, text)) == 1, text
     return from_source(re.sub(pattern, by, text))
@@ -103,7 +106,7 @@ def test_one_barrier_for_full_and_empty() -> None:
     """The producer's own arrival makes up for the consumer's that it waits for."""
 
     @T.prim_func
-    def f(A: T.Buffer((4, 32), "float32"), B: T.Buffer((4, 32), "float32")):
+    def f(A: T.Buffer((4, 32), "float32"), B: T.Buffer((4, 32), "float32")) -> None:
         t = T.launch_thread("threadIdx.x", 64)
         S = T.allocate([32], "float32", "shared")
         S_1 = T.decl_buffer((32,), "float32", data=S, scope="shared")
@@ -134,7 +137,7 @@ def test_one_barrier_for_full_and_empty() -> None:
 
 def test_blocks_do_not_wait_for_each_other_in_global_memory() -> None:
     @T.prim_func
-    def f(A: T.Buffer((64,), "int32"), B: T.Buffer((2, 64), "int32")):
+    def f(A: T.Buffer((64,), "int32"), B: T.Buffer((2, 64), "int32")) -> None:
         block = T.launch_thread("blockIdx.x", 2)
         t = T.launch_thread("threadIdx.x", 64)
         A[t] = t
@@ -182,7 +185,7 @@ def test_what_many_read_is_written(blocks: int, meet: str, is_wrong: bool) -> No
 
 def test_a_barrier_of_all_threads_among_numbered_ones() -> None:
     @T.prim_func
-    def f(A: T.Buffer((96,), "int32")):
+    def f(A: T.Buffer((96,), "int32")) -> None:
         t = T.launch_thread("threadIdx.x", 96)
         S = T.allocate([96], "int32", "shared")
         S_1 = T.decl_buffer((96,), "int32", data=S, scope="shared")
@@ -205,7 +208,7 @@ def test_a_barrier_of_all_threads_among_numbered_ones() -> None:
 
 
 @T.prim_func
-def summed(A: T.Buffer((64,), "int32"), B: T.Buffer((1,), "int32")):
+def summed(A: T.Buffer((64,), "int32"), B: T.Buffer((1,), "int32")) -> None:
     t = T.launch_thread("threadIdx.x", 64)
     S = T.allocate([1], "int32", "shared")
     S_1 = T.decl_buffer((1,), "int32", data=S, scope="shared")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ def votes(
     A: T.Buffer((BLOCKS, THREADS), "int32"),
     M: T.Buffer((8, BLOCKS, THREADS), "uint32"),
     R: T.Buffer((6, BLOCKS, THREADS), "int32"),
-):
+) -> None:
     for b in T.thread_binding(BLOCKS, "blockIdx.x"):
         for t in T.thread_binding(THREADS, "threadIdx.x"):
             M[0, b, t] = T.ballot_sync(A[b, t] > 0)
@@ -44,7 +45,7 @@ def votes(
             R[5, b, t] = T.reduce_xor_sync(A[b, t])
 
 
-def emulate(func, *arrays) -> None:
+def emulate(func: Any, *arrays: Any) -> None:
     from tileloom.lower import lower
 
     run_kernels(lower(func, "cuda"), *arrays)
@@ -80,7 +81,7 @@ def test_votes_and_sums() -> None:
 
 
 @T.prim_func
-def places(L: T.Buffer((64,), "int32"), M: T.Buffer((5, 64), "uint32")):
+def places(L: T.Buffer((64,), "int32"), M: T.Buffer((5, 64), "uint32")) -> None:
     for t in T.thread_binding(64, "threadIdx.x"):
         L[t] = T.lane_id()
         M[0, t] = T.lanemask_lt()
@@ -107,7 +108,7 @@ def test_lanes_know_their_place(tmp_path: Path) -> None:
 
 
 @T.prim_func
-def parts(A: T.Buffer((32,), "int32"), B: T.Buffer((32,), "uint32")):
+def parts(A: T.Buffer((32,), "int32"), B: T.Buffer((32,), "uint32")) -> None:
     for t in T.thread_binding(32, "threadIdx.x"):
         if t < 8:
             B[t] = T.ballot_sync(0xFF, A[t] > 0)
@@ -124,7 +125,7 @@ def test_some_lanes_vote_among_themselves() -> None:
 
 def test_a_lane_that_is_named_and_does_not_come() -> None:
     @T.prim_func
-    def lost(B: T.Buffer((64,), "uint32")):
+    def lost(B: T.Buffer((64,), "uint32")) -> None:
         for t in T.thread_binding(64, "threadIdx.x"):
             if t < 40:
                 B[t] = T.ballot_sync(t > 3)
@@ -136,7 +137,7 @@ def test_a_lane_that_is_named_and_does_not_come() -> None:
 
 
 @T.prim_func
-def swapped(B: T.Buffer((64,), "int32"), C: T.Buffer((64,), "int32")):
+def swapped(B: T.Buffer((64,), "int32"), C: T.Buffer((64,), "int32")) -> None:
     t = T.launch_thread("threadIdx.x", 64)
     S = T.allocate([64], "int32", "shared")
     S_1 = T.decl_buffer((64,), "int32", data=S, scope="shared")
@@ -151,7 +152,9 @@ def test_lanes_meet(tmp_path: Path) -> None:
     assert c.tolist() == [*range(1, 32), 0, *range(33, 64), 32]
     from tileloom.script import from_source
 
-    bare = from_source("\n".join(x for x in swapped.script().split("\n") if "syncwarp" not in x))
+    bare: Any = from_source(
+        "\n".join(x for x in swapped.script().split("\n") if "syncwarp" not in x)
+    )
     with pytest.raises(KernelDefect, match="race"):
         run_kernels(bare, b, c)
 
@@ -185,7 +188,7 @@ def test_text_reads_back() -> None:
 @pytest.mark.parametrize("arch", ["sm_70", *ARCHS])
 def test_barriers_are_not_copied_into_branches(arch: str, tmp_path: Path) -> None:
     @T.prim_func
-    def f(A: T.Buffer((64,), "int32")):
+    def f(A: T.Buffer((64,), "int32")) -> None:
         t = T.launch_thread("threadIdx.x", 64)
         S = T.allocate([64], "int32", "shared")
         S_1 = T.decl_buffer((64,), "int32", data=S, scope="shared")
@@ -213,9 +216,9 @@ def test_barriers_are_not_copied_into_branches(arch: str, tmp_path: Path) -> Non
         (lambda x: T.memory_fence("warp"), "is for one of block, gpu, system"),
     ],
 )
-def test_mistakes_are_named(call, said: str) -> None:
+def test_mistakes_are_named(call: Any, said: str) -> None:
     @T.prim_func
-    def f(A: T.Buffer((4,), "int32")):
+    def f(A: T.Buffer((4,), "int32")) -> None:
         T.evaluate(call(A[0]))
 
     with pytest.raises(VerifyError, match=said):
@@ -229,13 +232,13 @@ def test_the_interpreter_says_that_it_cannot() -> None:
 
 def test_a_shuffle_among_lanes_that_do_not_all_come() -> None:
     @T.prim_func
-    def f(A: T.Buffer((64,), "int32")):
+    def f(A: T.Buffer((64,), "int32")) -> None:
         t = T.launch_thread("threadIdx.x", 64)
         if t % 32 < 16:
             A[t] = T.tvm_warp_shuffle_xor(T.uint32(0xFFFFFFFF), A[t], 1, 32, 32)
 
     @T.prim_func
-    def g(A: T.Buffer((64,), "int32")):
+    def g(A: T.Buffer((64,), "int32")) -> None:
         t = T.launch_thread("threadIdx.x", 64)
         if t % 32 < 16:
             A[t] = T.tvm_warp_shuffle_xor(T.uint32(0xFFFF), A[t], 1, 32, 32)

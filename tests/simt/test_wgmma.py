@@ -27,7 +27,7 @@ def described(place: str = "0", leading: Any = 0, stride: Any = 0, swizzle: Any 
     text = text.replace("STRIDE", str(stride)).replace("SWIZZLE", str(swizzle))
     b = np.zeros(32, "uint64")
     run_kernels(parse(text), b, np.zeros(8, "float32"))
-    return b.tolist()  # type: ignore[no-any-return]
+    return b.tolist()
 
 
 @pytest.mark.parametrize("leading", [0, 16, 128, 4096])
@@ -163,7 +163,7 @@ def test_several_products() -> None:
 def test_defects(changes: dict[str, str], kind: str, said: str) -> None:
     sizes = {name: int(changes[name]) for name in ("threads", "rows") if name in changes}
     with pytest.raises(KernelDefect) as caught:
-        product({k: v for k, v in changes.items() if k not in sizes}, **sizes)  # type: ignore[arg-type]
+        product({k: v for k, v in changes.items() if k not in sizes}, **sizes)
     assert caught.value.kind == kind and said in str(caught.value), str(caught.value)
 
 

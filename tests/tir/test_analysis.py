@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 from tileloom.expr import (
     Broadcast,
     Call,
+    Expr,
     IterVar,
     Let,
     Max,
@@ -55,7 +58,7 @@ B = make_buffer((64,), "float32", "B")
 C = make_buffer((64,), "float32", "C")
 
 
-def shown(regions) -> dict[str, str]:
+def shown(regions: Sequence[BufferRegion]) -> dict[str, str]:
     return {
         region.buffer.name: ", ".join(
             str(p.min) if str(p.extent) == "1" else f"{p.min}:+{p.extent}" for p in region.region
@@ -64,7 +67,12 @@ def shown(regions) -> dict[str, str]:
     }
 
 
-def accesses(axes, body, init=None, **fields):
+def accesses(
+    axes: tuple[int, ...],
+    body: Callable[..., Any],
+    init: Callable[..., Any] | None = None,
+    **fields: Any,
+) -> tuple[dict[str, str], ...]:
     """What a block over variables of these extents reads and writes, as text."""
     names = [IterVar(Range(0, extent), Var(f"v{k}")) for k, extent in enumerate(axes)]
     variables = [axis.var for axis in names]
@@ -75,7 +83,7 @@ def accesses(axes, body, init=None, **fields):
 
 
 @pytest.mark.parametrize("name", ["top", "E", "total", "Y"])
-def test_inferred_regions_are_those_declared(name) -> None:
+def test_inferred_regions_are_those_declared(name: str) -> None:
     for program in (softmax(5, 7), matmul(2, 3, 4)):
         for node in collect(program.body, Block):
             if node.name_hint in (name, "C"):
@@ -85,7 +93,7 @@ def test_inferred_regions_are_those_declared(name) -> None:
 
 
 def test_an_update_without_init_reads_what_it_writes() -> None:
-    def add(i):
+    def add(i: Var) -> Any:
         return store(C, (i,), load(C, i) + load(B, i))
 
     assert accesses((64,), add) == ({"C": "v0", "B": "v0"}, {"C": "v0"})
@@ -93,7 +101,7 @@ def test_an_update_without_init_reads_what_it_writes() -> None:
 
 
 def test_loops_inside_run() -> None:
-    def tile(v):
+    def tile(v: Var) -> Any:
         return loops((4, 3), lambda i, j: store(C, (v * 4 + i,), load(A, v + j, i * 3 + j)))
 
     assert accesses((4,), tile) == ({"A": "v0:+3, 0:+12"}, {"C": "v0 * 4:+4"})
@@ -108,7 +116,7 @@ def test_extents_of_inner_loops_may_depend_on_outer_ones() -> None:
 
 
 def test_regions_are_cut_off_at_the_buffer() -> None:
-    def window(v):
+    def window(v: Var) -> Any:
         return loops((3,), lambda k: store(C, (v,), load(B, v + k - 1)))
 
     reads, _ = accesses((64,), window)
@@ -117,10 +125,10 @@ def test_regions_are_cut_off_at_the_buffer() -> None:
 
 
 def test_conditions_narrow_what_loops_reach() -> None:
-    def padded(guard):
+    def padded(guard: Callable[..., Any]) -> Any:
         return loops((20,), lambda i: store(A, (0, 0), guard(i, load(B, i - 2))))
 
-    def choose(i, value):
+    def choose(i: Var, value: Expr) -> Expr:
         inside = (i >= 2) & (i < 12)
         return Call("float32", "tir.if_then_else", [inside, value, const(0.0)])
 
@@ -141,12 +149,12 @@ def test_unions() -> None:
 def test_indirect_accesses_cover_the_axis() -> None:
     index = make_buffer((64,), "int32", "index")
 
-    def gather(v):
+    def gather(v: Var) -> Any:
         return loops((4,), lambda k: store(C, (v,), load(B, load(index, v * 4 + k))))
 
     assert accesses((16,), gather) == ({"B": "0:+64", "index": "v0 * 4:+4"}, {"C": "v0"})
 
-    def direct(v):
+    def direct(v: Var) -> Any:
         return store(C, (v,), load(B, load(index, v)))
 
     assert accesses((16,), direct)[0] == {"B": "index[v0]", "index": "v0"}
@@ -163,7 +171,7 @@ def test_lets_and_vectors() -> None:
 
 
 def test_inner_blocks_count_by_what_they_declare() -> None:
-    def inner(v):
+    def inner(v: Var) -> Any:
         return block(
             "inner", "S", (4,), lambda w: Evaluate(const(0)),
             reads=lambda w: (BufferRegion(B, (Range(w * 2, 2),)),),
@@ -178,7 +186,7 @@ def test_views_and_pointers() -> None:
     source = BufferRegion(A, (Range(const(3), 1), Range(const(8), 4)))
     views = (MatchBufferRegion(sub, source),)
 
-    def body(v):
+    def body(v: Var) -> Any:
         return loops((2,), lambda i: store(sub, (i + 1,), 0))
 
     assert accesses((1,), body, match_buffers=views) == ({}, {"A": "3, 9:+2"})
@@ -212,7 +220,7 @@ INDEX = st.recursive(
 
 
 @given(INDEX, st.integers(-2, 3), st.integers(1, 5))
-def test_intervals_hold_all_values(expr, low, size) -> None:
+def test_intervals_hold_all_values(expr: Expr, low: int, size: int) -> None:
     intervals = Intervals()
     intervals.run(X, Range(low, size))
     intervals.run(Y, Range(X, 3))
@@ -244,7 +252,7 @@ def test_intervals_are_exact_on_split_indices() -> None:
         (i * 8 + j - i * 8, 0, 7),
         (7 - j, 0, 7),
     ]:
-        found = intervals.of(index)
+        found: Any = intervals.of(index)
         assert [int(end) for end in found] == [low, high]
 
 
@@ -266,11 +274,11 @@ def test_used_buffers_and_undefined_vars() -> None:
 
 
 def test_common_ancestors() -> None:
-    program = softmax(3, 4)
+    program: Any = softmax(3, 4)
     lca = {b.name: s for b, s in detect_buffer_lca(program).items()}
     root = program.body.block
     assert lca["X"] is lca["top"] is lca["E"] is root
-    first = loops((4, 4), lambda i, j: seq(store(B, (i,), 0), store(C, (j,), load(B, i))))
+    first: Any = loops((4, 4), lambda i, j: seq(store(B, (i,), 0), store(C, (j,), load(B, i))))
     found = detect_buffer_lca(func((B, C), seq(first, store(C, (0,), 0))))
     assert found[B] is first.body
     assert found[C] is None

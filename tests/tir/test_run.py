@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -47,7 +49,7 @@ from tir.programs import block, func, load, loops, matmul, softmax, store
 
 @pytest.mark.parametrize("shape", [(4, 5, 6), (1, 1, 1), (7, 3, 13), (0, 3, 2), (2, 0, 3)])
 @pytest.mark.parametrize("kind", ["float32", "float64", "int32", "int8"])
-def test_matmul(rng, shape, kind) -> None:
+def test_matmul(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> None:
     m, n, k = shape
     a = rng.integers(-100, 100, (m, k)).astype(kind)
     b = rng.integers(-100, 100, (k, n)).astype(kind)
@@ -63,7 +65,7 @@ def test_an_empty_reduction_writes_nothing() -> None:
     assert (c == 7).all()
 
 
-def test_symbolic_matmul(rng) -> None:
+def test_symbolic_matmul(rng: np.random.Generator) -> None:
     f = matmul(SizeVar("m"), SizeVar("n"), SizeVar("k"), "int8", "int32")
     for m, n, k in [(3, 4, 5), (1, 7, 2)]:
         a, b = (rng.integers(-128, 128, s).astype("int8") for s in [(m, k), (k, n)])
@@ -76,7 +78,7 @@ def test_symbolic_matmul(rng) -> None:
 
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("shape", [(3, 17), (1, 1), (0, 4)])
-def test_softmax(rng, shape, strict) -> None:
+def test_softmax(rng: np.random.Generator, shape: Any, strict: bool) -> None:
     x = rng.standard_normal(shape).astype("float32")
     y = np.empty_like(x)
     run(softmax(*shape), x, y, strict=strict)
@@ -87,7 +89,7 @@ def test_softmax(rng, shape, strict) -> None:
 def test_predicate_guards_imperfect_tiles() -> None:
     a = make_buffer((10,), "int32", "A")
 
-    def tile(outer, inner):
+    def tile(outer: Var, inner: Var) -> Any:
         value = outer * 4 + inner
         return block(
             "A", "S", (10,), lambda v: store(a, (v,), v * v), values=[value], predicate=value < 10
@@ -101,7 +103,7 @@ def test_predicate_guards_imperfect_tiles() -> None:
 def test_a_binding_outside_its_domain_is_refused() -> None:
     a = make_buffer((16,), "int32", "A")
 
-    def tile(i):
+    def tile(i: Var) -> Any:
         return block("A", "S", (10,), lambda v: store(a, (v,), v), values=[i])
 
     with pytest.raises(VerifyError, match="'v0' of block 'A' is bound to 10"):
@@ -129,8 +131,8 @@ def test_match_buffer_aliases_a_region() -> None:
     sub = make_buffer((2, 4), "int32", "sub", strides=(stride, 1), elem_offset=offset)
     row = make_buffer((4,), "int32", "row")
 
-    def body(i, j):
-        def region(height):
+    def body(i: Var, j: Var) -> Any:
+        def region(height: Any) -> Any:
             return BufferRegion(a, (Range(i * 2, height), Range(j * 4, 4)))
 
         inner = loops((2, 4), lambda x, y: store(sub, (x, y), stride * 100 + offset + x + y))
@@ -171,7 +173,7 @@ def test_match_buffer_checks_what_is_declared() -> None:
 
 
 @pytest.mark.parametrize("kind", ["serial", "parallel", "vectorized", "unrolled"])
-def test_loop_kinds_mean_the_same(kind) -> None:
+def test_loop_kinds_mean_the_same(kind: str) -> None:
     a = make_buffer((5, 3), "int32", "A")
     out = np.zeros((5, 3), "int32")
     run(func((a,), loops((5, 3), lambda i, j: store(a, (i, j), i * 3 + j), kind)), out)
@@ -236,7 +238,7 @@ def flat_program(n: int) -> PrimFunc:
     lanes = Ramp(i * 4, const(1), 4)
     mask = lanes < Broadcast(const(n), 4)
 
-    def vector_loop(body):
+    def vector_loop(body: Any) -> Any:
         return For(i.with_name("i"), const(0), const((n + 3) // 4), "serial", body)
 
     first = BufferStore(t, BufferLoad(a, [lanes], mask) * 2, (lanes,), mask)
@@ -247,7 +249,7 @@ def flat_program(n: int) -> PrimFunc:
 
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("n", [1, 4, 7, 16])
-def test_masked_vectors(rng, n, strict) -> None:
+def test_masked_vectors(rng: np.random.Generator, n: int, strict: bool) -> None:
     a, b = rng.standard_normal(n).astype("float32"), np.zeros(n, "float32")
     run(flat_program(n), a, b, strict=strict)
     np.testing.assert_array_equal(b, a * 2 + 1)
@@ -287,7 +289,7 @@ def test_constants_lets_branches_and_while() -> None:
     x = Var("x")
     count = make_buffer((1,), "int32", "n")
 
-    def body(i):
+    def body(i: Var) -> LetStmt:
         halve = seq(store(count, (0,), load(count, 0) // 2), store(out, (i,), load(out, i) + 1))
         steps = seq(store(count, (0,), x), store(out, (i,), 0), While(load(count, 0) > 0, halve))
         return LetStmt(x, load(table, i), IfThenElse(x.__eq__(3), store(out, (i,), -1), steps))
@@ -316,7 +318,7 @@ def test_return_value() -> None:
 
 
 @pytest.mark.parametrize(("index", "shown"), [(5, "5"), (-1, "-1")])
-def test_out_of_bounds(index, shown) -> None:
+def test_out_of_bounds(index: int, shown: str) -> None:
     a, i = make_buffer((5, 5), "int32", "A"), Var("i")
     message = f"index {shown} is out of bounds for axis 1 of buffer 'A', which has 5"
     for stmt in (store(a, (0, i), 1), store(a, (0, 0), load(a, 0, i))):
@@ -339,7 +341,7 @@ def test_a_buffer_must_lie_in_its_memory() -> None:
 
 
 @pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16", "int8", "uint64", "bool"])
-def test_reading_what_nobody_wrote(kind) -> None:
+def test_reading_what_nobody_wrote(kind: str) -> None:
     t, out = make_buffer((3,), kind, "T"), make_buffer((1,), kind, "Out")
     root = Block((), (), (), "root", store(out, (0,), load(t, 1)), alloc_buffers=(t,))
     f = func((out,), BlockRealize((), const(True), root))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from tileloom.expr import (
     Call,
     Cast,
     Div,
+    Expr,
     FloorDiv,
     FloorMod,
     Let,
@@ -46,7 +49,7 @@ from tileloom.tir.run import run
 from tir.programs import call, func, load, store
 
 
-def value_of(expr, **variables):
+def value_of(expr: Expr, **variables: Any) -> Any:
     """An expression's value as the interpreter computes it."""
     out = make_buffer((expr.dtype.lanes,), expr.dtype.element, "Out")
     lanes = expr.dtype.lanes
@@ -58,7 +61,7 @@ def value_of(expr, **variables):
     return result if lanes > 1 else result[0]
 
 
-def _vars(expr):
+def _vars(expr: Expr) -> list[Var]:
     return sorted(free_vars(expr), key=lambda v: v.name)
 
 
@@ -75,14 +78,14 @@ FLOATS = ["float16", "bfloat16", "float32", "float64"]
 INT_OPS = [Add, Sub, Mul, Div, Mod, FloorDiv, FloorMod, Min, Max]
 
 
-def ints(kind):
+def ints(kind: str) -> Any:
     info = np.iinfo(kind)
     near = st.sampled_from([0, 1, 2, 3, 7, info.max, info.min, info.max - 1, info.min // 2])
     return near | st.integers(int(info.min), int(info.max))
 
 
 @given(st.data(), st.sampled_from(KINDS), st.sampled_from(INT_OPS), st.booleans())
-def test_integer_operators(data, kind, op, vector) -> None:
+def test_integer_operators(data: st.DataObject, kind: str, op: Any, vector: bool) -> None:
     x, y = Var("x", kind), Var("y", kind)
     a, b = data.draw(ints(kind)), data.draw(ints(kind))
     expr = op(x, y)
@@ -98,7 +101,7 @@ def test_integer_operators(data, kind, op, vector) -> None:
 
 
 @given(st.data(), st.sampled_from(["int8", "int32", "uint8", "int64"]))
-def test_integer_expressions(data, kind) -> None:
+def test_integer_expressions(data: st.DataObject, kind: str) -> None:
     """Where the interval analysis leaves a wrap out, it must not have been needed."""
     x, y = Var("x", kind), Var("y", kind)
     leaf = st.sampled_from([x, y]) | st.integers(0, 127).map(lambda v: const(v, kind))
@@ -121,7 +124,7 @@ SPECIAL = [0.0, -0.0, 1.0, -1.5, 3e38, 1e-45, 65504.0, float("inf"), float("-inf
     st.floats() | st.sampled_from(SPECIAL),
     st.booleans(),
 )
-def test_float_operators(kind, op, a, b, vector) -> None:
+def test_float_operators(kind: str, op: Any, a: float, b: float, vector: bool) -> None:
     x, y = Var("x", kind), Var("y", kind)
     expr = op(Broadcast(x, 2), Broadcast(y, 2)) if vector else op(x, y)
     expected = evaluate(op(x, y), {x: a, y: b})
@@ -134,7 +137,7 @@ def test_float_operators(kind, op, a, b, vector) -> None:
     st.sampled_from([*KINDS, *FLOATS, "bool"]),
     st.sampled_from([*KINDS, *FLOATS, "bool"]),
 )
-def test_casts(data, source, target) -> None:
+def test_casts(data: st.DataObject, source: str, target: str) -> None:
     x = Var("x", source)
     if source in FLOATS:
         value = data.draw(st.floats() | st.sampled_from(SPECIAL))
@@ -147,7 +150,7 @@ def test_casts(data, source, target) -> None:
 
 
 @pytest.mark.parametrize("kind", FLOATS)
-def test_min_and_max_propagate_nan(kind) -> None:
+def test_min_and_max_propagate_nan(kind: str) -> None:
     x, nan = Var("x", kind), const(float("nan"), kind)
     for op in (Min, Max):
         for expr in (op(x, nan), op(nan, x)):
@@ -224,7 +227,7 @@ def test_small_integers() -> None:
 
 @pytest.mark.parametrize("name", ["exp", "erf", "sqrt", "floor", "tanh", "rsqrt"])
 @pytest.mark.parametrize("kind", FLOATS)
-def test_functions_of_the_registry(name, kind) -> None:
+def test_functions_of_the_registry(name: str, kind: str) -> None:
     x = Var("x", kind)
     for value in (0.3, 2.0, 50.0, float("nan")):
         expected = evaluate(call(name, x), {x: value})
@@ -239,7 +242,7 @@ def test_functions_of_the_registry(name, kind) -> None:
     st.sampled_from(["bitwise_and", "bitwise_or", "bitwise_xor", "shift_left", "shift_right"]),
     st.sampled_from(["int8", "uint8", "int32", "uint64"]),
 )
-def test_bit_operations(data, name, kind) -> None:
+def test_bit_operations(data: st.DataObject, name: str, kind: str) -> None:
     x, y = Var("x", kind), Var("y", kind)
     a = data.draw(ints(kind))
     b = data.draw(st.integers(0, dtype(kind).bits - 1) if "shift" in name else ints(kind))
@@ -272,7 +275,7 @@ def test_let_expressions_evaluate_once_and_nest() -> None:
 
 def test_very_deep_expressions() -> None:
     x = Var("x")
-    expr = x
+    expr: Any = x
     for _ in range(150):
         expr = Add(const(1), Mul(expr, const(1)))
     assert value_of(expr, x=5) == 155
@@ -286,7 +289,7 @@ def test_shared_parts_are_evaluated_once() -> None:
     for _ in range(60):  # a tree of 2^60 nodes
         expr = expr + expr
     assert value_of(expr, x=1) == 2**60
-    part = x
+    part: Any = x
     for _ in range(12):
         part = FloorDiv(part + part, const(1, "int64"))
     safe = Call("int64", "tir.if_then_else", [x.__ne__(const(0, "int64")), FloorDiv(part, x), part])
@@ -297,7 +300,7 @@ def test_shared_parts_are_evaluated_once() -> None:
 
 @pytest.mark.parametrize("op", [Div, Mod, FloorDiv, FloorMod], ids=lambda op: op.__name__)
 @pytest.mark.parametrize("divisor", [1, 3, 7, -3])
-def test_divisions_by_a_constant(op, divisor):
+def test_divisions_by_a_constant(op: Any, divisor: int) -> None:
     x = Var("x", "int32")
     expr = op(x, const(divisor))
     for number in (-(2**31), -7, -6, -1, 0, 1, 6, 2**31 - 1):

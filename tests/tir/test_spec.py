@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from tileloom.expr import (
     Call,
     Cast,
     CommReducer,
+    Expr,
     IterVar,
     Let,
     Not,
@@ -43,6 +46,7 @@ from tileloom.tir import (
     LetStmt,
     MatchBufferRegion,
     PrimFunc,
+    Stmt,
     While,
     make_buffer,
     seq,
@@ -57,11 +61,11 @@ TRUE = const(True)
 NOTHING = Evaluate(const(0))
 
 
-def of(stmt, *params) -> PrimFunc:
+def of(stmt: Stmt, *params: Any) -> PrimFunc:
     return func((A, ROW, *params), stmt)
 
 
-def refuse(stmt, message, stage="blocks", *params) -> None:
+def refuse(stmt: Any, message: str, stage: str = "blocks", *params: Any) -> None:
     program = stmt if isinstance(stmt, (PrimFunc, IRModule)) else of(stmt, *params)
     with pytest.raises(VerifyError, match=message):
         verify(program, stage)
@@ -76,7 +80,7 @@ def refuse(stmt, message, stage="blocks", *params) -> None:
         IRModule({"f": softmax(1, 1), "g": matmul(1, 1, 1)}),
     ],
 )
-def test_legal_blocks(program) -> None:
+def test_legal_blocks(program: Any) -> None:
     verify_blocks(program)
     with pytest.raises(VerifyError, match="must be gone by now"):
         verify_loops(program)
@@ -160,18 +164,18 @@ def test_buffers() -> None:
 
 
 def test_blocks_hide_the_loops_around() -> None:
-    def body(i):
+    def body(i: Var) -> Stmt:
         return block("B", "S", (4,), lambda v: store(ROW, (i,), 0), values=[i])
 
     refuse(loops((4,), body), "loop variable 'i0' is used inside of a block")
 
-    def nested(v):  # the variable of an outer block may be used
+    def nested(v: Var) -> Stmt:  # the variable of an outer block may be used
         return block("inner", "S", (4,), lambda w: store(ROW, (v + w,), 0))
 
     verify(of(block("outer", "S", (4,), nested)))
 
 
-def realize(node, *values, predicate=TRUE):
+def realize(node: Block, *values: Expr, predicate: Expr = TRUE) -> BlockRealize:
     return BlockRealize(values, predicate, node)
 
 
@@ -195,12 +199,14 @@ def test_block_realizations() -> None:
 
 
 def test_block_regions() -> None:
-    def with_regions(**regions):
+    def with_regions(**regions: Any) -> BlockRealize:
         return realize(Block((), regions.pop("reads", ()), (), "B", NOTHING, **regions))
 
     refuse(with_regions(reads=(BufferRegion(A, (Range(0, 4),)),)), "1 ranges for 2 dimensions")
     refuse(with_regions(reads=(at(ROW, (X,)),)), "'x' is used")
-    refuse(with_regions(reads=(at(make_buffer((4,), name="o"), (0,)),)), "buffer 'o' is used")
+    refuse(
+        with_regions(reads=(at(make_buffer((4,), name="o"), (const(0),)),)), "buffer 'o' is used"
+    )
     sub = make_buffer((2,), "float32", "sub", elem_offset=Var("o"))
     match = MatchBufferRegion(sub, BufferRegion(ROW, (Range(4, 2),)))
     verify(of(with_regions(match_buffers=(match,))))
@@ -214,9 +220,10 @@ def test_block_regions() -> None:
 
 
 def test_loops() -> None:
-    loop = For(X, const(0), const(4), "serial", NOTHING)
+    loop: Any = For(X, const(0), const(4), "serial", NOTHING)
     thread = IterVar(Range(0, 4), Var("t"), 1, "threadIdx.x")
     verify(of(loop.replace(kind="thread_binding", thread_binding=thread)))
+    change: Any
     for change, message in [
         ({"kind": "fast"}, "unknown kind 'fast'"),
         ({"extent": const(4, "int64")}, "extent of loop 'x' is a int64, not a int32"),

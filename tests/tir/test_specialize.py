@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -35,7 +37,7 @@ def test_by_buffers() -> None:
     m, n, k = SizeVar("m"), SizeVar("n"), SizeVar("k")
     general = matmul(m, n, k)
     a, b, _ = general.params
-    values = {a: make_buffer((7, 1)), general.buffers[1]: make_buffer((1, 4))}
+    values: Any = {a: make_buffer((7, 1)), general.buffers[1]: make_buffer((1, 4))}
     assert_structural_equal(specialize(general, values), matmul(7, 4, 1))
     for values, message in [
         ({a: make_buffer((7, 1)), b: make_buffer((2, 4))}, "extent 0 of buffer 'B' is 1, got 2"),
@@ -58,7 +60,7 @@ def test_scalars_disappear_and_fold() -> None:
     fill = loops((n + 1,), lambda i: store(t, (i,), i + x // n))
     root = Block((), (), (), "root", seq(fill, body), alloc_buffers=(t,))
     f = func((a, x, n), BlockRealize((), const(True), root))
-    g = specialize(f, {x: 3, n: 4})
+    g: Any = specialize(f, {x: 3, n: 4})
     assert len(g.params) == 1
     assert g.buffers[0].static_shape == (8,)
     assert g.body.block.alloc_buffers[0].static_shape == (5,)
@@ -91,6 +93,8 @@ def test_a_division_by_zero_is_left_alone() -> None:
 
 def test_unknown_keys() -> None:
     f = softmax(2, 3)
+    key: Any
+    value: Any
     for key, value in [(Var("z"), 1), (make_buffer((2,), name="Z"), make_buffer((2,)))]:
         with pytest.raises(ArgumentError, match=r"z is no parameter|'Z' is no buffer"):
             specialize(f, {key: value})

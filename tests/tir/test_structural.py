@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from tileloom.base.errors import UnsupportedError
 from tileloom.expr import (
     REDUCE,
     CommReducer,
+    Expr,
     FloatImm,
     IterVar,
     Let,
@@ -53,7 +56,7 @@ from tileloom.tir.structural import (
 I32 = "int32"
 
 
-def alike(a, b, **options) -> bool:
+def alike(a: Any, b: Any, **options: bool) -> bool:
     """Equality, checked to be symmetric and to agree with the hash."""
     result = structural_equal(a, b, **options)
     assert structural_equal(b, a, **options) is result
@@ -62,7 +65,14 @@ def alike(a, b, **options) -> bool:
     return result
 
 
-def copy_func(n=16, names=("A", "B", "i"), kind="serial", ann=None, scale=1, **attrs) -> PrimFunc:
+def copy_func(
+    n: int = 16,
+    names: tuple[str, ...] = ("A", "B", "i"),
+    kind: str = "serial",
+    ann: Mapping[str, Any] | None = None,
+    scale: int = 1,
+    **attrs: str,
+) -> PrimFunc:
     a, b = make_buffer((n,), name=names[0]), make_buffer((n,), name=names[1])
     i, vi = Var(names[2]), Var("v" + names[2])
     block = Block(
@@ -92,7 +102,7 @@ def test_names_do_not_count() -> None:
         copy_func(global_symbol="f"),
     ],
 )
-def test_what_counts(other) -> None:
+def test_what_counts(other: PrimFunc) -> None:
     assert not alike(copy_func(), other)
 
 
@@ -115,7 +125,7 @@ def test_order_of_parameters_counts() -> None:
 def test_bound_variables_stand_for_one_another_both_ways() -> None:
     i, j, k = Var("i"), Var("j"), Var("k")
 
-    def nest(outer, inner, value):
+    def nest(outer: Var, inner: Var, value: Expr) -> For:
         body = For(inner, const(0), const(4), "serial", Evaluate(value))
         return For(outer, const(0), const(4), "serial", body)
 
@@ -127,7 +137,7 @@ def test_bound_variables_stand_for_one_another_both_ways() -> None:
 def test_one_variable_in_two_loops() -> None:
     i, j, k = Var("i"), Var("j"), Var("k")
 
-    def two(a, b):
+    def two(a: Var, b: Var) -> Stmt:
         return seq(
             *(For(v, const(0), const(4), "serial", Evaluate(v + j)) for v in (a, b)),
         )
@@ -164,7 +174,7 @@ def test_let_expressions() -> None:
 
 
 def test_reduce_expressions() -> None:
-    def total(name, n=8, swap=False):
+    def total(name: str, n: int = 8, swap: bool = False) -> Expr:
         a, b = Var("a", "float32"), Var("b", "float32")
         result = (b + a) if swap else (a + b)
         reducer = CommReducer([a], [b], [result], [const(0.0)])
@@ -198,7 +208,7 @@ def test_constants_by_value_and_type() -> None:
         ("buffer_type", "auto_broadcast", True),
     ],
 )
-def test_buffer_fields(field, value, counts) -> None:
+def test_buffer_fields(field: str, value: Any, counts: bool) -> None:
     buffer = make_buffer((4,), name="A")
     assert alike(buffer, buffer.replace(**{field: value})) is not counts
 
@@ -214,7 +224,7 @@ def test_aliases_differ_from_two_buffers() -> None:
 
 
 def test_symbolic_shapes_are_bound_by_the_buffer() -> None:
-    def ones(n):
+    def ones(n: Expr) -> PrimFunc:
         a, p, i = make_buffer((n, n), name="A"), Var("p", "handle"), Var("i")
         store = BufferStore(a, const(1.0), (i, i))
         return PrimFunc((p,), For(i, const(0), n, "serial", store), {p: a})
@@ -224,7 +234,7 @@ def test_symbolic_shapes_are_bound_by_the_buffer() -> None:
 
 
 def test_constant_data() -> None:
-    def table(values):
+    def table(values: Sequence[int]) -> AllocateConst:
         p = Var("p", "handle", ("float32", "global"))
         data = np.array(values, "float32")
         return AllocateConst(p, dtype(data.dtype), (const(len(values)),), data, Evaluate(const(0)))
@@ -257,7 +267,7 @@ def test_the_error_shows_where() -> None:
 
 def test_unknown_nodes_are_refused_and_can_be_registered() -> None:
     class Node:
-        def __init__(self, size):
+        def __init__(self, size: int) -> None:
             self.size = size
 
     with pytest.raises(UnsupportedError, match="Node"):
@@ -289,7 +299,7 @@ LEAF = st.one_of(st.sampled_from(["p", "q", "r"]), st.integers(-3, 3))
 TREE = st.recursive(LEAF, lambda t: st.tuples(st.sampled_from("+*-L"), t, t), max_leaves=12)
 
 
-def build(tree, env):
+def build(tree: Any, env: Mapping[str, Var]) -> Any:
     match tree:
         case str():
             return env[tree]
@@ -303,21 +313,21 @@ def build(tree, env):
             return {"+": a + b, "-": a - b, "*": a * b}[op]
 
 
-def loops(tree, names):
+def loops(tree: Any, names: str) -> Any:
     env = {name: Var(text) for name, text in zip("pqr", names)}
-    stmt = Evaluate(build(tree, env))
+    stmt: Any = Evaluate(build(tree, env))
     for var in env.values():
         stmt = For(var, const(0), const(4), "serial", stmt)
     return stmt
 
 
 @given(TREE)
-def test_renaming_keeps_equality_and_hash(tree) -> None:
+def test_renaming_keeps_equality_and_hash(tree: Any) -> None:
     assert alike(loops(tree, "abc"), loops(tree, "xyz"))
 
 
 @given(TREE, TREE)
-def test_two_programs(left, right) -> None:
+def test_two_programs(left: Any, right: Any) -> None:
     # `alike` checks symmetry and that the hash tells apart exactly what equality does.
     a, b = loops(left, "abc"), loops(right, "xyz")
     if alike(a, b):

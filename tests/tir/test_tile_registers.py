@@ -9,7 +9,7 @@ from tileloom.base.errors import VerifyError
 from tileloom.tir.tile_registers import TileRegisters
 
 
-def test_only_what_is_loaded_must_be_written():
+def test_only_what_is_loaded_must_be_written() -> None:
     tiles, memory = TileRegisters(), np.arange(12, dtype=np.int16)
     written = np.zeros(12, bool)
     written[4:6] = written[8:10] = True
@@ -23,7 +23,7 @@ def test_only_what_is_loaded_must_be_written():
             tiles.load(0, (memory, some, 4), 8)
 
 
-def test_what_is_stored_is_written():
+def test_what_is_stored_is_written() -> None:
     tiles, memory, written = TileRegisters(), np.ones(12, np.int16), np.zeros(12, bool)
     tiles.configure(2, 4)
     tiles.store(0, (memory, written, 2), 10)
@@ -32,7 +32,7 @@ def test_what_is_stored_is_written():
 
 
 @pytest.mark.parametrize(("start", "stride"), [(-1, 4), (9, 4), (0, 22), (1, -4)])
-def test_rows_outside_of_memory(start, stride):
+def test_rows_outside_of_memory(start: int, stride: int) -> None:
     tiles, memory = TileRegisters(), np.zeros(12, np.int16)
     tiles.configure(2, 4)
     tiles.load(0, (memory, None, 8), 4)
@@ -41,7 +41,7 @@ def test_rows_outside_of_memory(start, stride):
         tiles.load(0, (memory, None, start), stride)
 
 
-def test_each_tile_has_its_own_size():
+def test_each_tile_has_its_own_size() -> None:
     tiles, memory = TileRegisters(), np.arange(8, dtype=np.int32)
     tiles.configure(1, 8, 2, 4)
     tiles.load(0, (memory, None, 1), 0)

@@ -206,25 +206,25 @@ class _Axis:
             low = const(low.value, extent.dtype)
         return AxisNote(iter_type, Range(low, extent), bound)
 
-    def spatial(self, dom: Any, value: ExprLike) -> AxisNote:
+    def spatial(self, dom: Any, value: ExprLike) -> Any:
         """An axis whose instances are independent."""
         return self._make(SPATIAL, dom, value)
 
-    def reduce(self, dom: Any, value: ExprLike) -> AxisNote:
+    def reduce(self, dom: Any, value: ExprLike) -> Any:
         """An axis that is combined over."""
         return self._make(REDUCE, dom, value)
 
-    def scan(self, dom: Any, value: ExprLike) -> AxisNote:
+    def scan(self, dom: Any, value: ExprLike) -> Any:
         """An axis that must run in order."""
         return self._make(ORDERED, dom, value)
 
-    def opaque(self, dom: Any, value: ExprLike) -> AxisNote:
+    def opaque(self, dom: Any, value: ExprLike) -> Any:
         """An axis of which nothing is promised."""
         return self._make(OPAQUE, dom, value)
 
     S, R = spatial, reduce
 
-    def remap(self, kinds: str, bindings: Sequence[Any]) -> list[AxisNote]:
+    def remap(self, kinds: str, bindings: Sequence[Any]) -> list[Any]:
         """One axis for each letter, over the whole range of the loop bound to it."""
         if len(kinds) != len(bindings):
             raise UserError(f"{len(kinds)} kinds ({kinds!r}) for {len(bindings)} loop variables")

@@ -16,7 +16,7 @@ from ..tir import Buffer, BufferLoad, BufferRegion
 from .lengths import length
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     import numpy as np
@@ -175,14 +175,28 @@ class ForNote(Record):
     thread: str | None = None
     annotations: Mapping[str, Any] = field(default_factory=dict)
 
+    if TYPE_CHECKING:  # scripts are parsed, not run: to type checkers it is what a `for` goes over
 
-class BlockNote(Record):
+        def __iter__(self) -> Iterator[Any]: ...
+
+
+class Suite(Record):
+    """What a script enters by `with`; it is parsed, not run, so only type checkers see how."""
+
+    if TYPE_CHECKING:
+
+        def __enter__(self) -> Any: ...
+
+        def __exit__(self, *exception: object) -> None: ...
+
+
+class BlockNote(Suite):
     """`T.block(name)`."""
 
     name: str
 
 
-class InitNote(Record):
+class InitNote(Suite):
     """`T.init()`."""
 
 

@@ -25,7 +25,6 @@ from .builders import (
     evaluate,
     func_attr,
     grid,
-    handle,
     if_then_else,
     init,
     launch_thread,
@@ -53,6 +52,8 @@ from .parse import macro, prim_func
 
 if TYPE_CHECKING:
     from typing import Any
+else:  # a type in annotations, `a: T.handle`, which `__getattr__` makes it for type checkers
+    from .builders import handle
 
 __all__ = [
     "Assert", "Broadcast", "Buffer", "Cast", "LetStmt", "Ramp", "Select",

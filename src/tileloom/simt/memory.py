@@ -306,7 +306,11 @@ class Memory:
     # ------------------------------------------------------------------ asynchronous copies
 
     def expect(
-        self, access: Access, value: Array, group: Array | int | None = None, again: bool = False
+        self,
+        access: Access,
+        value: Array | float,
+        group: Array | int | None = None,
+        again: bool = False,
     ) -> None:
         """Values for these places are under way.
 

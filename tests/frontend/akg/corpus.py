@@ -31,7 +31,7 @@ def graphs() -> list[Graph]:
         return [json.loads(line)["graph"] for line in lines]
 
 
-def tensors(graph: Graph) -> list[dict[str, Any]]:
+def tensors(graph: Graph) -> Any:
     """Every description of a tensor in a graph."""
     found = [desc for item in graph["input_desc"] or [] for desc in item] + graph["output_desc"]
     for op in graph["op_desc"]:
@@ -39,13 +39,13 @@ def tensors(graph: Graph) -> list[dict[str, Any]]:
     return found
 
 
-def nbytes(graph: Graph) -> int:
+def nbytes(graph: Graph) -> Any:
     """The bytes of a graph's inputs and outputs, and of the largest tensor inside."""
     outside = [desc for item in graph["input_desc"] or [] for desc in item] + graph["output_desc"]
     return sum(map(_bytes, outside)) + max(map(_bytes, tensors(graph)))
 
 
-def _bytes(desc: Mapping[str, Any]) -> int:
+def _bytes(desc: Mapping[str, Any]) -> Any:
     return int(np.prod(desc["shape"], dtype=np.int64)) * np.dtype(desc["data_type"]).itemsize
 
 
@@ -56,7 +56,7 @@ def scaled(graph: Graph) -> Graph:
         old = max(largest)
         new = next(n for n in range(old // 4, old) if old % n == 0)
         text = json.dumps(graph)
-        graph = json.loads(text, object_hook=lambda d, a=old, b=new: _with(d, a, b))
+        graph = json.loads(text, object_hook=lambda d, a=old, b=new: _with(d, a, b))  # type: ignore[misc]
     return graph
 
 

@@ -80,7 +80,7 @@ def _operand(desc: Mapping[str, Any], values: Mapping[str, Array]) -> Array:
 
 
 def _evaluate(name: str, items: list[list[Array]], attrs: Attrs, outputs: Any) -> Any:
-    x = items[0][0] if items else None
+    x: Any = items[0][0] if items else None
     shape = outputs[0]["shape"]
     if name in UNARY:
         return UNARY[name](x)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ NEG = single("Neg", [X], Y)
 ONES = np.ones(3, "float32")
 
 
-def test_paths_texts_and_dictionaries(tmp_path):
+def test_paths_texts_and_dictionaries(tmp_path: Path) -> None:
     path = tmp_path / "Fused_Neg.info"
     path.write_text(json.dumps(NEG))
     text = json.dumps(NEG)
@@ -28,7 +29,7 @@ def test_paths_texts_and_dictionaries(tmp_path):
         assert np.array_equal(load(source)(ONES)[0], -ONES)
 
 
-def test_a_model_describes_itself():
+def test_a_model_describes_itself() -> None:
     model = tileloom.akg.load({**NEG, "op": "Fused_Neg", "process": "cpu"})
     assert model.name == "Fused_Neg"
     assert model.about["process"] == "cpu"
@@ -42,10 +43,10 @@ def test_a_model_describes_itself():
     assert model.kernel_count == 1
 
 
-def test_running_by_name_and_by_place():
+def test_running_by_name_and_by_place() -> None:
     model = load(single("Sub", [X, tensor("z", (3,))], Y))
-    a, b = np.float32([4, 5, 6]), np.float32([1, 2, 3])
-    wanted = np.float32([3, 3, 3])
+    a, b = np.array([4, 5, 6], np.float32), np.array([1, 2, 3], np.float32)
+    wanted = np.array([3, 3, 3], np.float32)
     assert np.array_equal(model(a, b)[0], wanted)
     assert np.array_equal(model(z=b, x=a)[0], wanted)
     assert np.array_equal(model(a, z=b)[0], wanted)
@@ -53,7 +54,7 @@ def test_running_by_name_and_by_place():
     assert model.run([], {"x": a, "z": b}) == []
 
 
-def test_wrong_feeds():
+def test_wrong_feeds() -> None:
     model = load(NEG)
     for feeds, words in (
         ({}, "'x' is missing"),
@@ -71,33 +72,33 @@ def test_wrong_feeds():
         model(ONES, x=ONES)
 
 
-def test_the_interpreter_gives_the_same():
+def test_the_interpreter_gives_the_same() -> None:
     model = load(single("Exp", [X], Y), target="reference")
     assert np.allclose(model(ONES)[0], np.e)
 
 
-def test_an_input_may_be_an_output():
+def test_an_input_may_be_an_output() -> None:
     model = load(graph([], [X], [X]))
     (result,) = model(ONES)
     assert np.array_equal(result, ONES)
     assert result is not ONES
 
 
-def test_a_graph_without_inputs():
+def test_a_graph_without_inputs() -> None:
     one = tensor("one", (1,), value=1.0)
     made = graph([op("BroadcastTo", [one], [tensor("y", (2, 3))], shape=[2, 3])], [], [
         tensor("y", (2, 3))])  # fmt: skip
     assert np.array_equal(load(made)()[0], np.ones((2, 3), "float32"))
 
 
-def test_outputs_named_twice_and_unused_operators():
+def test_outputs_named_twice_and_unused_operators() -> None:
     steps = [op("Neg", [X], [Y]), op("Exp", [X], [tensor("unused", (3,))])]
     first, second = load(graph(steps, [X], [Y, Y]))(ONES)
     assert np.array_equal(first, second)
     assert first is not second
 
 
-def wrong(change):
+def wrong(change: Any) -> Any:
     broken = json.loads(json.dumps(NEG))
     change(broken)
     return broken
@@ -133,18 +134,18 @@ def wrong(change):
         (wrong(lambda g: g["input_desc"].append(g["input_desc"][0])), "the same name"),
     ],
 )
-def test_broken_files_are_the_users(source, words):
+def test_broken_files_are_the_users(source: Any, words: str) -> None:
     with pytest.raises(UserError, match=words):
         load(source)
 
 
-def test_refusals_name_graph_place_and_operator():
+def test_refusals_name_graph_place_and_operator() -> None:
     steps = [op("Neg", [X], [Y]), op("Frobnicate", [Y], [tensor("z", (3,))])]
     with pytest.raises(UnsupportedError, match=r"'Fused_test', op 1 \(Frobnicate\): .*not known"):
         load(graph(steps, [X], [tensor("z", (3,))]))
 
 
-def test_a_misspelt_name_is_guessed():
+def test_a_misspelt_name_is_guessed() -> None:
     with pytest.raises(UserError) as caught:
         load(single("Sqtr", [X], Y))
     assert caught.value.hint == "did you mean 'Sqrt'?"
@@ -178,17 +179,19 @@ def test_a_misspelt_name_is_guessed():
         ("Tile", [X, tensor("m", (1,), "int32")], (6,), {}, "must be a literal"),
     ],
 )  # fmt: skip
-def test_operators_that_do_not_fit(name, inputs, shape, attrs, words):
+def test_operators_that_do_not_fit(
+    name: str, inputs: Any, shape: tuple[int, ...], attrs: Any, words: str
+) -> None:
     with pytest.raises(UserError, match=words):
         load(single(name, inputs, tensor("y", shape), **attrs))
 
 
-def test_a_literal_with_other_values_than_its_shape():
+def test_a_literal_with_other_values_than_its_shape() -> None:
     with pytest.raises(ShapeError, match="has 2 values"):
         load(single("Add", [X, tensor("c", (3,), value=[1.0, 2.0])], Y))
 
 
-def test_the_guide_names_every_operator():
+def test_the_guide_names_every_operator() -> None:
     text = (Path(__file__).resolve().parents[3] / "docs" / "akg.md").read_text()
     named = set(re.findall(r"\w+", text))
     assert set(HANDLERS) - named == set()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ UNIT = {"ACos", "Asin"}
 POSITIVE = {"Log", "Sqrt", "Rsqrt", "Acosh", "Reciprocal", "Pow"}
 
 
-def values(rng, name, shape, kind="float32"):
+def values(rng: np.random.Generator, name: Any, shape: Any, kind: str = "float32") -> Any:
     array = rng.standard_normal(shape)
     if name in UNIT:
         array = np.tanh(array)
@@ -26,7 +28,7 @@ def values(rng, name, shape, kind="float32"):
 
 @pytest.mark.parametrize("kind", ["float32", "float16"])
 @pytest.mark.parametrize("name", sorted(reference.UNARY))
-def test_unary(rng, name, kind):
+def test_unary(rng: np.random.Generator, name: Any, kind: str) -> None:
     kind = "bool" if name == "LogicalNot" else kind
     made = "bool" if name.startswith("Is") or kind == "bool" else kind
     x = values(rng, name, (5, 7), kind)
@@ -34,7 +36,7 @@ def test_unary(rng, name, kind):
 
 
 @pytest.mark.parametrize("name", sorted(reference.BINARY))
-def test_binary_operands_are_broadcast(rng, name):
+def test_binary_operands_are_broadcast(rng: np.random.Generator, name: Any) -> None:
     kind = "bool" if name.startswith("Logical") else "float32"
     compares = name in ("Equal", "NotEqual") or name.startswith(("Greater", "Less", "Logical"))
     x, y = (values(rng, name, shape, kind) for shape in ((3, 1, 7), (5, 1)))
@@ -45,25 +47,29 @@ def test_binary_operands_are_broadcast(rng, name):
     check(single(name, [tensor("x", (3, 1, 7), kind), tensor("y", (5, 1), kind)], out), given)
 
 
-def test_a_literal_takes_the_type_of_the_tensor(rng):
+def test_a_literal_takes_the_type_of_the_tensor(rng: np.random.Generator) -> None:
     two = tensor("two", (1,), "float32", value=2)
     half = tensor("x", (4,), "float16")
     given = {"x": rng.standard_normal(4).astype("float16")}
     check(single("Mul", [half, two], tensor("y", (4,), "float16")), given)
 
 
-def test_literals_of_rank_zero_and_of_many_elements(rng):
+def test_literals_of_rank_zero_and_of_many_elements(rng: np.random.Generator) -> None:
     given = {"x": rng.standard_normal((2, 3)).astype("float32")}
     x, y = tensor("x", (2, 3)), tensor("y", (2, 3))
     check(single("Add", [x, tensor("c", (), value=0.5)], y), given)
     row = single("Add", [x, tensor("c", (3,), value=[1.0, 2.0, 3.0])], y)
-    assert np.array_equal(load(row).run(None, given)[0], given["x"] + np.float32([1, 2, 3]))
+    assert np.array_equal(
+        load(row).run(None, given)[0], given["x"] + np.array([1, 2, 3], np.float32)
+    )
 
 
 @pytest.mark.parametrize("shape", [(4, 5, 6), (1, 1031, 2), (3, 0, 2)])
 @pytest.mark.parametrize("axis", [1, [0, 2], [], [-1], None])
 @pytest.mark.parametrize("keep", [True, False])
-def test_reductions(rng, shape, axis, keep):
+def test_reductions(
+    rng: np.random.Generator, shape: tuple[int, ...], axis: int | list[int] | None, keep: bool
+) -> None:
     x = rng.standard_normal(shape).astype("float32")
     axes = tuple([axis] if isinstance(axis, int) else axis or range(3))
     made = np.sum(x, axes, keepdims=keep).shape
@@ -73,13 +79,13 @@ def test_reductions(rng, shape, axis, keep):
         check(single(name, [tensor("x", shape)], tensor("y", made), **attrs), {"x": x})
 
 
-def test_a_reduction_keeps_the_extents_that_the_file_says(rng):
+def test_a_reduction_keeps_the_extents_that_the_file_says(rng: np.random.Generator) -> None:
     x = rng.standard_normal((6, 5)).astype("float16")
     out = tensor("y", (1,), "float16")
     check(single("ReduceSum", [tensor("x", (6, 5), "float16")], out, axis=[0, 1]), {"x": x})
 
 
-def test_products_of_elements_and_reductions_of_bools(rng):
+def test_products_of_elements_and_reductions_of_bools(rng: np.random.Generator) -> None:
     x = (rng.random((3, 8)) + 0.5).astype("float32")
     check(single("ReduceProd", [tensor("x", (3, 8))], tensor("y", (3,)), axis=[1]), {"x": x})
     b = rng.integers(0, 2, (3, 8)).astype(bool)
@@ -88,7 +94,7 @@ def test_products_of_elements_and_reductions_of_bools(rng):
         check(made, {"b": b})
 
 
-def test_long_sums_of_float16_are_kept_in_float32():
+def test_long_sums_of_float16_are_kept_in_float32() -> None:
     x = np.full((4096,), 1.0, "float16")  # float16 would stop at 2048
     made = single(
         "ReduceSum", [tensor("x", (4096,), "float16")], tensor("y", (1,), "float16"), axis=[0]
@@ -99,7 +105,9 @@ def test_long_sums_of_float16_are_kept_in_float32():
 @pytest.mark.parametrize("transpose_a", [False, True])
 @pytest.mark.parametrize("transpose_b", [False, True])
 @pytest.mark.parametrize("made", ["float16", "float32"])
-def test_products(rng, transpose_a, transpose_b, made):
+def test_products(
+    rng: np.random.Generator, transpose_a: bool, transpose_b: bool, made: str
+) -> None:
     a = rng.standard_normal((37, 18) if transpose_a else (18, 37)).astype("float16")
     b = rng.standard_normal((13, 37) if transpose_b else (37, 13)).astype("float16")
     operands = [tensor("a", a.shape, "float16"), tensor("b", b.shape, "float16")]
@@ -111,7 +119,7 @@ def test_products(rng, transpose_a, transpose_b, made):
     check(biased, {"a": a, "b": b, "d": bias})
 
 
-def test_products_of_batches(rng):
+def test_products_of_batches(rng: np.random.Generator) -> None:
     a, b = (rng.standard_normal(shape).astype("float32") for shape in ((2, 3, 4, 5), (2, 3, 6, 5)))
     made = single(
         "BatchMatMul", [tensor("a", a.shape), tensor("b", b.shape)], tensor("c", (2, 3, 4, 6)),
@@ -123,7 +131,9 @@ def test_products_of_batches(rng):
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("dilation", [1, 2])
 @pytest.mark.parametrize("pads", [[0, 0, 0, 0], [1, 2, 0, 1]])
-def test_convolutions(rng, stride, dilation, pads):
+def test_convolutions(
+    rng: np.random.Generator, stride: int, dilation: int, pads: list[int]
+) -> None:
     x = rng.standard_normal((2, 9, 11, 5)).astype("float16")
     weight = rng.standard_normal((7, 3, 2, 5)).astype("float16")
     left, right, top, bottom = pads
@@ -139,14 +149,16 @@ def test_convolutions(rng, stride, dilation, pads):
     check(made, {"x": x, "w": weight})
 
 
-def convolution(x, weight, out, pads=(0, 0, 0, 0), **more):
+def convolution(x: Any, weight: Any, out: Any, pads: Any = (0, 0, 0, 0), **more: Any) -> Any:
     """A composite of one convolution with a step of 2."""
     operands = [tensor("x", x, "float16", format="NHWC"), tensor("w", weight, "float16")]
     attrs = {"stride": [1, 1, 2, 2], "dilation": [1, 1, 1, 1], "pad_list": list(pads)}
     return single("Conv2D", operands, tensor("y", out, "float32"), **attrs, group=1, **more)
 
 
-def test_convolutions_are_products_of_patches_unless_these_are_large(rng, monkeypatch):
+def test_convolutions_are_products_of_patches_unless_these_are_large(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     x = rng.standard_normal((2, 9, 9, 4)).astype("float16")
     weight = rng.standard_normal((7, 3, 3, 4)).astype("float16")
     made = convolution(x.shape, weight.shape, (2, 5, 5, 7), (1, 1, 1, 1))
@@ -157,7 +169,7 @@ def test_convolutions_are_products_of_patches_unless_these_are_large(rng, monkey
     check(made, {"x": x, "w": weight})
 
 
-def test_a_convolution_of_single_points_is_a_product():
+def test_a_convolution_of_single_points_is_a_product() -> None:
     one = single(
         "Conv2D", [tensor("x", (2, 9, 9, 4)), tensor("w", (7, 1, 1, 4))],
         tensor("y", (2, 9, 9, 7)), stride=[1, 1, 1, 1], dilation=[1, 1, 1, 1], pad_list=[0] * 4,
@@ -165,13 +177,13 @@ def test_a_convolution_of_single_points_is_a_product():
     assert load(one).kernel_count == 1
 
 
-def test_convolutions_that_do_not_fit():
+def test_convolutions_that_do_not_fit() -> None:
     for x, weight in (((2, 9, 9, 4), (7, 3, 3, 5)), ((2, 2, 9, 4), (7, 3, 3, 4))):
         with pytest.raises(UserError, match=r"op 0 \(Conv2D\)"):
             load(convolution(x, weight, (2, 4, 4, 7)))
 
 
-def test_movements(rng):
+def test_movements(rng: np.random.Generator) -> None:
     x = rng.standard_normal((2, 3, 4)).astype("float32")
     given, t = {"x": x}, tensor("x", (2, 3, 4))
     check(single("Transpose", [t], tensor("y", (4, 2, 3)), perm=[2, 0, 1]), given)
@@ -203,7 +215,14 @@ def test_movements(rng):
          np.s_[None, ..., 1:2]),
     ],
 )  # fmt: skip
-def test_strided_slices(rng, begin, end, strides, masks, index):
+def test_strided_slices(
+    rng: np.random.Generator,
+    begin: list[int],
+    end: list[int],
+    strides: list[int],
+    masks: dict[str, int],
+    index: Any,
+) -> None:
     x = rng.standard_normal((2, 3, 4)).astype("float32")
     wanted = x[index]
     out = tensor("y", wanted.shape)
@@ -212,7 +231,7 @@ def test_strided_slices(rng, begin, end, strides, masks, index):
     assert np.array_equal(ours, wanted)
 
 
-def test_tiled_matrices_there_and_back(rng):
+def test_tiled_matrices_there_and_back(rng: np.random.Generator) -> None:
     x = rng.standard_normal((2, 20, 33)).astype("float16")
     there = single(
         "TransData", [tensor("x", x.shape, "float16")], tensor("y", (2, 3, 2, 16, 16), "float16"),
@@ -230,7 +249,7 @@ def test_tiled_matrices_there_and_back(rng):
     assert np.array_equal(load(back)(tiles)[0], x)
 
 
-def test_choices_and_conversions(rng):
+def test_choices_and_conversions(rng: np.random.Generator) -> None:
     x = rng.standard_normal((4, 5)).astype("float32")
     b = x > 0
     t, cond = tensor("x", (4, 5)), tensor("b", (4, 5), "bool")
@@ -243,7 +262,7 @@ def test_choices_and_conversions(rng):
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_one_hot_leaves_out_what_is_out_of_range(axis):
+def test_one_hot_leaves_out_what_is_out_of_range(axis: int) -> None:
     indices = np.array([0, 3, -1, 4, 2], "int32")
     literals = [tensor("on", (1,), value=2.0), tensor("off", (1,), value=-1.0)]
     shape = (4, 5) if axis == 0 else (5, 4)
@@ -253,7 +272,7 @@ def test_one_hot_leaves_out_what_is_out_of_range(axis):
     assert check(made, {"i": indices})["y"].sum() == 3 * 2 - 17
 
 
-def test_gathers_and_scatters(rng):
+def test_gathers_and_scatters(rng: np.random.Generator) -> None:
     data = rng.standard_normal((6, 5, 2)).astype("float32")
     t = tensor("x", data.shape)
     places = np.array([[0, 5], [-1, 6]], "int32")
@@ -267,7 +286,7 @@ def test_gathers_and_scatters(rng):
     check(made, {**given, "u": updates})
 
 
-def test_segments(rng):
+def test_segments(rng: np.random.Generator) -> None:
     data = rng.standard_normal((7, 3)).astype("float32")
     ids = np.array([0, 2, -1, 2, 9, 0, 3], "int32")
     made = single(
@@ -277,7 +296,7 @@ def test_segments(rng):
     check(made, {"x": data, "i": ids})
 
 
-def test_sparse_rows(rng):
+def test_sparse_rows(rng: np.random.Generator) -> None:
     starts = np.array([0, 2, 2, 5, 6, 6], "int32")  # rows 1 and 4 are empty
     columns = np.array([1, 3, 0, 1, 2, 3], "int32")
     numbers = rng.standard_normal(6).astype("float32")
@@ -298,7 +317,7 @@ def test_sparse_rows(rng):
         check(made, {**given, "d": dense})
 
 
-def test_whether_any_element_is_not_zero():
+def test_whether_any_element_is_not_zero() -> None:
     made = single("ElemAny", [tensor("x", (3, 4))], tensor("y", (1,)))
     (none,) = load(made)(np.zeros((3, 4), "float32"))
     (some,) = load(made)(np.eye(3, 4, dtype="float32"))
@@ -306,6 +325,6 @@ def test_whether_any_element_is_not_zero():
 
 
 @pytest.mark.parametrize("name", ["Custom", "StandardNormal", "Complex"])
-def test_what_is_refused_is_named_with_its_place(name):
+def test_what_is_refused_is_named_with_its_place(name: str) -> None:
     with pytest.raises(UnsupportedError, match=f"'Fused_test', op 0 \\({name}\\)"):
         load(single(name, [tensor("x", (2,))], tensor("y", (2,))))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -42,7 +44,7 @@ def try_graph(graph: corpus.Graph, given: dict[str, np.ndarray]) -> None:
 
 @needs_sample
 @pytest.mark.parametrize("number", numbers(small=True))
-def test_small_graphs(number):
+def test_small_graphs(number: Any) -> None:
     graph = corpus.graphs()[number]
     try_graph(graph, corpus.sensible(graph))
     try_graph(graph, corpus.feeds(graph, number, "special"))
@@ -51,19 +53,19 @@ def test_small_graphs(number):
 @pytest.mark.slow
 @needs_sample
 @pytest.mark.parametrize("number", numbers(small=False))
-def test_all_graphs(number):
+def test_all_graphs(number: Any) -> None:
     graph = corpus.scaled(corpus.graphs()[number])
     try_graph(graph, corpus.sensible(graph))
 
 
 @needs_sample
-def test_only_one_graph_is_tried_with_smaller_shapes():
+def test_only_one_graph_is_tried_with_smaller_shapes() -> None:
     whole = [k for k, graph in enumerate(corpus.graphs()) if corpus.scaled(graph) is not graph]
     assert whole == [105]
 
 
 @needs_sample
-def test_the_judge_notices_small_errors():
+def test_the_judge_notices_small_errors() -> None:
     graph = next(g for g in corpus.graphs() if g["op_desc"][0]["name"] == "ReduceSum")
     given = corpus.sensible(graph)
     ours = reference.run(graph, given)

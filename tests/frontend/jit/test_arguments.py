@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -16,8 +19,8 @@ ONE = np.arange(6, dtype=np.float32).reshape(2, 3)
 # ---------------------------------------------------------------------------- refusals
 
 
-def test_masked_arrays_are_refused():
-    masked = np.ma.masked_array([1.0, 2.0, 99.0], [0, 0, 1])
+def test_masked_arrays_are_refused() -> None:
+    masked = np.ma.masked_array([1.0, 2.0, 99.0], [0, 0, 1])  # type: ignore[arg-type]
     for call in (
         lambda: tl.jit(np.sum)(masked),
         lambda: tnp.sum(masked),
@@ -29,9 +32,9 @@ def test_masked_arrays_are_refused():
     check(tl.jit(np.sum)(masked.filled(0)), np.float64(3))
 
 
-def test_arrays_with_an_arithmetic_of_their_own_are_refused():
+def test_arrays_with_an_arithmetic_of_their_own_are_refused() -> None:
     class Metres(np.ndarray):
-        def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        def __array_ufunc__(self, ufunc: Any, method: Any, *inputs: Any, **kwargs: Any) -> None:
             raise AssertionError
 
     for value in (np.ones((1, 2)).view(np.matrix), np.ones(2).view(Metres)):
@@ -39,16 +42,17 @@ def test_arrays_with_an_arithmetic_of_their_own_are_refused():
             tl.jit(lambda x: x * x)(value)
 
 
-def test_subclasses_that_compute_as_arrays_do_are_taken(tmp_path):
+def test_subclasses_that_compute_as_arrays_do_are_taken(tmp_path: Path) -> None:
     mapped = np.memmap(tmp_path / "numbers", "float32", "w+", shape=(2, 3))
     mapped[...] = ONE
     check(tl.jit(lambda x: x + 1)(mapped), ONE + 1)
 
 
-def test_tensors_that_require_gradients_are_refused():
+def test_tensors_that_require_gradients_are_refused() -> None:
     torch = pytest.importorskip("torch")
     weight = torch.nn.Parameter(torch.ones(3))
     f = tl.jit(lambda x: x * 2)
+    call: Any
     for call in (lambda: f(weight), lambda: tl.jit(lambda x: x + weight)(torch.ones(3))):
         with pytest.raises(ArgumentError, match="gradients") as raised:
             call()
@@ -58,16 +62,16 @@ def test_tensors_that_require_gradients_are_refused():
         torch.testing.assert_close(f(weight), torch.full((3,), 2.0))
 
 
-def test_jit_of_what_is_no_function():
+def test_jit_of_what_is_no_function() -> None:
     with pytest.raises(ArgumentError, match="functions, not int"):
-        tl.jit(3)
+        tl.jit(3)  # type: ignore[call-overload]
     with pytest.raises(ArgumentError, match="str"):
-        tl.jit(dynamic=True)("f")
+        tl.jit(dynamic=True)("f")  # type: ignore[arg-type]
 
 
-def test_representation_says_what_is_compiled():
+def test_representation_says_what_is_compiled() -> None:
     @tl.jit
-    def twice(x):
+    def twice(x: Any) -> Any:
         return x + x
 
     twice(ONE)
@@ -79,8 +83,8 @@ def test_representation_says_what_is_compiled():
 # ---------------------------------------------------------------------------- leaks
 
 
-def _leaked():
-    kept = []
+def _leaked() -> Any:
+    kept: Any = []
     tl.jit(lambda x: (kept.append(x + 1), x)[1])(np.ones(2))
     return kept[0]
 
@@ -99,15 +103,15 @@ def _leaked():
         lambda leaked: bool(leaked),
     ],
 )
-def test_a_traced_array_that_outlives_its_trace_is_explained(use):
+def test_a_traced_array_that_outlives_its_trace_is_explained(use: Any) -> None:
     with pytest.raises(tl.TraceError, match="has ended") as raised:
         use(_leaked())
     text = str(raised.value)
     assert "float64[2]" in text and "<lambda> (" in text and "return it" in text
 
 
-def test_an_array_of_a_function_that_is_still_traced():
-    def outer(x):
+def test_an_array_of_a_function_that_is_still_traced() -> None:
+    def outer(x: Any) -> Any:
         return tl.jit(lambda y: y + x)(np.ones(3))
 
     with pytest.raises(tl.TraceError, match="argument") as raised:
@@ -118,11 +122,11 @@ def test_an_array_of_a_function_that_is_still_traced():
 # ---------------------------------------------------------------------------- results
 
 
-def test_arrays_that_the_function_makes_are_fresh_in_each_call():
+def test_arrays_that_the_function_makes_are_fresh_in_each_call() -> None:
     table = np.arange(3.0)
 
     @tl.jit
-    def f(x):
+    def f(x: Any) -> Any:
         return x + 1, np.zeros(3, "float32"), {"k": [table]}, {1, 2}, np.array(["a"]), x
 
     for _ in range(2):
@@ -138,8 +142,8 @@ def test_arrays_that_the_function_makes_are_fresh_in_each_call():
     assert ONE[0, 0] == 0
 
 
-def test_an_array_that_changes_while_the_function_is_traced():
-    def f(x):
+def test_an_array_that_changes_while_the_function_is_traced() -> None:
+    def f(x: Any) -> Any:
         table = np.array([1.0, np.nan, 2.0])
         first = x + table
         table[0] = 5
@@ -154,7 +158,7 @@ def test_an_array_that_changes_while_the_function_is_traced():
 @pytest.mark.parametrize(
     "function", [lambda: np.zeros(3), lambda: tnp.zeros(3), lambda: np.ones(2)]
 )
-def test_a_constant_alone_is_fresh_too(function):
+def test_a_constant_alone_is_fresh_too(function: Any) -> None:
     f = tl.jit(function)
     first = f()
     wanted = first.copy()
@@ -162,7 +166,7 @@ def test_a_constant_alone_is_fresh_too(function):
     check(f(), wanted)
 
 
-def test_constants_of_tensors_are_tensors():
+def test_constants_of_tensors_are_tensors() -> None:
     torch = pytest.importorskip("torch")
     other = torch.ones(2)
     f = tl.jit(lambda x: (x, np.zeros(3), other))
@@ -174,7 +178,7 @@ def test_constants_of_tensors_are_tensors():
             tensor.add_(1)
 
 
-def test_constants_on_the_emulated_gpu():
+def test_constants_on_the_emulated_gpu() -> None:
     f = tl.jit(lambda x: (x + 1, np.zeros(3, "float32"), x), target="cuda", device="emulator")
     for _ in range(2):
         total, zeros, given = f(ONE)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -15,7 +17,7 @@ U8 = np.array([1, 200], np.uint8)
 I32 = np.array([2, -3], np.int32)
 
 
-def _pairs(x, i):
+def _pairs(x: Any, i: Any) -> Any:
     return x[i, i]
 
 
@@ -33,8 +35,8 @@ READS = {
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "int64", "uint64"])
 @pytest.mark.parametrize("what", READS)
-def test_positions_are_checked_as_in_numpy(what, kind):
-    read = READS[what]
+def test_positions_are_checked_as_in_numpy(what: Any, kind: str) -> None:
+    read: Any = READS[what]
     program = tl.jit(read)
     for values in ([0, 1], [-2, 1], [0, 2], [-3, 0], [1, 3], [-4, 0], [6, 0], [-7, 0]):
         i = np.array(values).astype(kind)
@@ -50,8 +52,8 @@ def test_positions_are_checked_as_in_numpy(what, kind):
             check(program(X, i)["parts"][0], wanted["parts"][0])
 
 
-def test_the_first_wrong_index_is_named_with_its_line():
-    def f(x, i, j):
+def test_the_first_wrong_index_is_named_with_its_line() -> None:
+    def f(x: Any, i: Any, j: Any) -> Any:
         rows = x[i]
         return rows[:, j]
 
@@ -65,7 +67,7 @@ def test_the_first_wrong_index_is_named_with_its_line():
     check(program(X, np.array([1]), np.array([1])), np.array([[4.0]]))
 
 
-def test_a_number_as_an_index_and_no_index_at_all():
+def test_a_number_as_an_index_and_no_index_at_all() -> None:
     program = tl.jit(lambda x, i: x[i])
     check(program(X, np.int64(-2)), X[0])
     with pytest.raises(IndexError):
@@ -73,12 +75,12 @@ def test_a_number_as_an_index_and_no_index_at_all():
     assert program(X, np.zeros(0, np.int64)).shape == (0, 3)
 
 
-def test_positions_that_are_found_need_no_check():
+def test_positions_that_are_found_need_no_check() -> None:
     assert len(tl.jit(lambda x: x[tnp.argmax(x, axis=0)]).graph(X).outputs) == 1
     check(tl.jit(lambda x: x[0][tnp.argsort(x[0])])(X[:, ::-1]), X[0])
 
 
-def test_of_sizes_that_are_not_known():
+def test_of_sizes_that_are_not_known() -> None:
     program = tl.jit(lambda x, i: x[i], dynamic_shapes={"x": {0: tl.Dim("n")}})
     for n in (2, 3, 5):
         x = np.ones((n, 3))
@@ -89,13 +91,13 @@ def test_of_sizes_that_are_not_known():
     assert program.compilations == 1
 
 
-def test_of_the_functions_called_directly():
+def test_of_the_functions_called_directly() -> None:
     with pytest.raises(IndexError):
         tnp.take(X, np.array([2]), axis=0)
     check(tnp.take(X, np.array([-1]), axis=0), X[1:])
 
 
-def test_gpus_read_the_nearest_element():
+def test_gpus_read_the_nearest_element() -> None:
     program = tl.jit(lambda x, i: x[i], target="cuda", device="emulator")
     check(program(X, np.array([7, -9])), X[[1, 0]])
 
@@ -117,7 +119,7 @@ def test_gpus_read_the_nearest_element():
         lambda x: x + 2**70,
     ],
 )
-def test_integers_that_the_type_does_not_have(function):
+def test_integers_that_the_type_does_not_have(function: Any) -> None:
     with pytest.raises(OverflowError):
         function(U8)
     for error in (OverflowError, DTypeError):
@@ -139,7 +141,7 @@ def test_integers_that_the_type_does_not_have(function):
         lambda x: (np.clip(x, 0, 300), np.clip(x, -1, 30), np.clip(x, -5, 900)),
     ],
 )
-def test_integers_that_need_not_fit(function):
+def test_integers_that_need_not_fit(function: Any) -> None:
     ours, theirs = tl.jit(function)(U8), function(U8)
     if not isinstance(theirs, tuple):
         ours, theirs = [ours], [theirs]
@@ -158,7 +160,7 @@ def test_integers_that_need_not_fit(function):
         lambda x: (x > 0) ** -1,
     ],
 )
-def test_integers_have_no_negative_powers(function):
+def test_integers_have_no_negative_powers(function: Any) -> None:
     with pytest.raises(ValueError, match="powers"):
         function(I32)
     for error in (ValueError, UserError):
@@ -169,5 +171,5 @@ def test_integers_have_no_negative_powers(function):
 @pytest.mark.parametrize(
     "function", [lambda x: x**2, lambda x: x ** abs(x), lambda x: x**-1.0, lambda x: 2.0**x]
 )
-def test_powers_that_there_are(function):
+def test_powers_that_there_are(function: Any) -> None:
     check(tl.jit(function)(I32), function(I32))

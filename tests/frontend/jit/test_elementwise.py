@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,22 +16,22 @@ from tileloom.base.errors import UserError
 from tileloom.frontend.jit import PUBLIC
 
 
-def _erf(x):
+def _erf(x: Any) -> Any:
     return np.vectorize(math.erf, otypes=[float])(x)
 
 
-def _sigmoid(x):
+def _sigmoid(x: Any) -> Any:
     return np.where(
         x >= 0, 1 / (1 + np.exp(-np.abs(x))), np.exp(-np.abs(x)) / (1 + np.exp(-np.abs(x)))
     )
 
 
-def _gated(share):
+def _gated(share: Any) -> Any:
     """x times a share of it, 0 in the limit below."""
     return lambda x: np.where(x == -np.inf, -0.0, x * share(x))
 
 
-def _softplus(x):
+def _softplus(x: Any) -> Any:
     return np.logaddexp(x, 0)
 
 
@@ -73,7 +74,7 @@ BITS = {
 }  # fmt: skip
 
 
-def compare(found, functions, arrays, kind_of):
+def compare(found: Any, functions: Any, arrays: Any, kind_of: Any) -> None:
     """Complain about all functions that are wrong, not the first alone."""
     wrong = []
     for name, reference in functions.items():
@@ -85,14 +86,14 @@ def compare(found, functions, arrays, kind_of):
     assert not wrong, "\n".join(wrong)
 
 
-def together(names, *arrays):
+def together(names: Any, *arrays: Any) -> Any:
     """All functions in one program: each alone would be compiled as often."""
     return tl.jit(lambda *xs: {name: PUBLIC[name](*xs) for name in names})(*arrays)
 
 
 @pytest.mark.parametrize("kind", FLOATS, ids=str)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_unary_functions_of_floats(kind):
+def test_unary_functions_of_floats(kind: Any) -> None:
     x = np.array([*SPECIAL, *np.linspace(-3, 3, 19)]).astype(kind)
     functions = {**REAL, **SAME, **TESTS}
     found = together(functions, x)
@@ -100,7 +101,7 @@ def test_unary_functions_of_floats(kind):
 
 
 @pytest.mark.parametrize("kind", INTS, ids=str)
-def test_unary_functions_of_integers(kind):
+def test_unary_functions_of_integers(kind: Any) -> None:
     limits = np.iinfo(kind)
     x = np.array([limits.min, limits.max, 0, 1, 2, 3, 5, 100], dtype=kind)
     functions = {**SAME, "bitwise_invert": np.invert, "logical_not": np.logical_not}
@@ -110,7 +111,7 @@ def test_unary_functions_of_integers(kind):
 
 
 @pytest.mark.parametrize("kind", [np.dtype("int32"), np.dtype("uint8"), np.dtype(bool)], ids=str)
-def test_real_functions_of_integers_take_numpys_type(kind):
+def test_real_functions_of_integers_take_numpys_type(kind: Any) -> None:
     x = np.array([0, 1], dtype=kind)
     found = together(["sin", "sqrt", "exp"], x)
     for name in found:
@@ -120,7 +121,7 @@ def test_real_functions_of_integers_take_numpys_type(kind):
 
 @pytest.mark.parametrize("kind", FLOATS, ids=str)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_binary_functions_of_floats(kind):
+def test_binary_functions_of_floats(kind: Any) -> None:
     values = np.array([0.0, -0.0, 1, -1, 0.5, -2.5, 3, 7, np.inf, -np.inf, np.nan]).astype(kind)
     a, b = (part.ravel().copy() for part in np.meshgrid(values, values))
     functions = {**BINARY, **COMPARE}
@@ -129,7 +130,7 @@ def test_binary_functions_of_floats(kind):
 
 
 @pytest.mark.parametrize("kind", INTS, ids=str)
-def test_binary_functions_of_integers_wrap(kind):
+def test_binary_functions_of_integers_wrap(kind: Any) -> None:
     limits = np.iinfo(kind)
     values = np.array([limits.min, limits.max, limits.max - 1, 0, 1, 3, 7, 100], dtype=kind)
     a, b = (part.ravel().copy() for part in np.meshgrid(values, values))
@@ -145,7 +146,7 @@ def test_binary_functions_of_integers_wrap(kind):
         check(found[name], BINARY[name](a, b), kind)
 
 
-def test_shifts_and_integer_powers():
+def test_shifts_and_integer_powers() -> None:
     a = np.array([1, -1, 5, 100, -128], dtype=np.int32)
     b = np.array([0, 3, 7, 2, 1], dtype=np.int32)
     check(tnp.bitwise_left_shift(a, b), np.left_shift(a, b))
@@ -160,7 +161,7 @@ KINDS = (np.dtype(bool), *INTS, *FLOATS[:3])
 
 @pytest.mark.parametrize("a", KINDS, ids=str)
 @pytest.mark.parametrize("b", KINDS, ids=str)
-def test_types_are_promoted_as_in_numpy(a, b):
+def test_types_are_promoted_as_in_numpy(a: Any, b: Any) -> None:
     x, y = np.ones(2, a), np.ones(2, b)
     traced = tl.jit(lambda x, y: (x + y, x * y, tnp.where(x == y, x, y), tnp.maximum(x, y)))
     if a.kind == b.kind == "b":
@@ -171,14 +172,14 @@ def test_types_are_promoted_as_in_numpy(a, b):
 
 
 @pytest.mark.parametrize("kind", KINDS[1:], ids=str)
-def test_python_numbers_take_the_type_of_what_they_meet(kind):
+def test_python_numbers_take_the_type_of_what_they_meet(kind: Any) -> None:
     x = np.ones(3, kind)
     found = tl.jit(lambda x: (x + 1, x * 2.5, 2 - x, True * x)).graph(x).outputs
     expected = (x + 1, x * 2.5, 2 - x, True * x)
     assert [t.dtype.numpy for t in found] == [e.dtype for e in expected]
 
 
-def test_a_float_argument_is_a_python_number():
+def test_a_float_argument_is_a_python_number() -> None:
     x = np.ones(3, np.float32)
     scale = tl.jit(lambda x, by: x * by)
     assert scale(x, 2.5).dtype == np.float32
@@ -186,7 +187,7 @@ def test_a_float_argument_is_a_python_number():
     assert scale(x.astype(BF16), 2.0).dtype == BF16
 
 
-def test_bfloat16_meets_others():
+def test_bfloat16_meets_others() -> None:
     x = np.ones(2, BF16)
     outputs = (
         tl.jit(lambda x, f, h, i: (x + f, x + h, x + i, x + 1.0))
@@ -196,10 +197,10 @@ def test_bfloat16_meets_others():
     assert [str(t.dtype) for t in outputs] == ["float32", "float32", "bfloat16", "bfloat16"]
 
 
-def test_truth_values():
+def test_truth_values() -> None:
     a, b = np.array([True, True, False, False]), np.array([True, False, True, False])
 
-    def everything(a, b):
+    def everything(a: Any, b: Any) -> Any:
         mixed = (a & b, a | b, a ^ b, ~a, a + b, a * b, a == b, a < b)
         return (*mixed, np.maximum(a, b), np.minimum(a, b), a**b, a + 1, a * 2.0)
 
@@ -219,12 +220,12 @@ def test_truth_values():
         ((0, 4), (4,)), ((3, 0, 2), (1, 1)), ((1, 1, 1), (17,)), ((13, 17), (13, 17)),
     ],
 )  # fmt: skip
-def test_broadcasting(a, b, rng):
+def test_broadcasting(a: tuple[int, ...], b: tuple[int, ...], rng: np.random.Generator) -> None:
     x, y = (np.asarray(rng.standard_normal(shape), np.float32) for shape in (a, b))
     check(tl.jit(lambda x, y: tnp.exp(x) * y - x)(x, y), np.exp(wide(x)) * y - x, np.float32)
 
 
-def test_arrays_that_lie_in_memory_otherwise(rng):
+def test_arrays_that_lie_in_memory_otherwise(rng: np.random.Generator) -> None:
     f = tl.jit(lambda x: x * 2 + 1)
     base = rng.standard_normal((8, 12)).astype(np.float32)
     for x in (base.T, base[::2], base[:, ::-3], base[1:, 1:], np.broadcast_to(base[0], (5, 12))):
@@ -237,15 +238,15 @@ def test_arrays_that_lie_in_memory_otherwise(rng):
     check(f(readonly), wide(base) * 2 + 1, np.float32)
 
 
-def test_where_and_clip(rng):
+def test_where_and_clip(rng: np.random.Generator) -> None:
     x = rng.standard_normal(33).astype(np.float32)
     check(tnp.where(x > 0, x, -1), np.where(x > 0, x, np.float32(-1)))
     check(tnp.clip(x, -0.5, 0.5), np.clip(x, np.float32(-0.5), np.float32(0.5)))
     check(tnp.clip(x, min=0), np.maximum(x, 0))
-    assert np.isnan(tnp.clip(np.float32([np.nan]), 0, 1))[0]
+    assert np.isnan(tnp.clip(np.array([np.nan], np.float32), 0, 1))[0]
 
 
-def test_every_function_of_the_public_face_is_tested():
+def test_every_function_of_the_public_face_is_tested() -> None:
     """Read together with the other files: a new name must appear in one of them."""
     text = "".join(p.read_text() for p in Path(__file__).parent.glob("*.py"))
     missing = [name for name in PUBLIC if f'"{name}"' not in text and f"tnp.{name}(" not in text]

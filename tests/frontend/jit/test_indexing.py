@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -55,7 +57,7 @@ READS = {
 }  # fmt: skip
 
 
-def _same(ours, theirs):
+def _same(ours: Any, theirs: Any) -> None:
     if not isinstance(theirs, tuple):
         ours, theirs = [ours], [theirs]
     for found, wanted in zip(ours, theirs, strict=True):
@@ -63,23 +65,24 @@ def _same(ours, theirs):
 
 
 @pytest.mark.parametrize("what", READS)
-def test_as_numpy(what):
-    read = READS[what]
+def test_as_numpy(what: Any) -> None:
+    read: Any = READS[what]
     _same(tl.jit(read)(X, I, J, COLUMN), read(X, I, J, COLUMN))
     known = tl.jit(lambda x: read(x, I, J, COLUMN))
     _same(known(X), read(X, I, J, COLUMN))
 
 
-def test_with_sizes_that_are_not_known():
+def test_with_sizes_that_are_not_known() -> None:
     f = tl.jit(lambda x, i, j: (x[i, j], x[:, i], x[0, :, j], x[[0, -1], 1]), dynamic=True)
     for n in (2, 3, 5):
         x, i, j = X[0, :n], np.arange(n) % 2, -1 - np.arange(n) % 2
         _same(f(x, i, j), (x[i, j], x[:, i], x[0, :, j], x[[0, -1], 1]))
 
 
-def _random_index(rng, shape):
+def _random_index(rng: Any, shape: Any) -> Any:
     """An index of any kind that may fit the shape."""
-    parts, left = [], list(shape)
+    parts: list[Any] = []
+    left = list(shape)
     while left and rng.random() < 0.9:
         n, kind = left[0], rng.integers(10)
         if kind == 0:
@@ -93,21 +96,23 @@ def _random_index(rng, shape):
         if kind == 2 and n:
             parts.append(int(rng.integers(-n, n)))
         elif kind <= 4:
-            ends = [None if rng.random() < 0.5 else int(v) for v in rng.integers(-n - 1, n + 2, 2)]
-            parts.append(slice(*ends, [None, 1, 2, -1, -2][rng.integers(5)]))
+            ends: list[Any] = [
+                None if rng.random() < 0.5 else int(v) for v in rng.integers(-n - 1, n + 2, 2)
+            ]
+            parts.append(slice(*ends, [None, 1, 2, -1, -2][rng.integers(5)]))  # type: ignore[call-overload]
         elif kind == 5:
             taken = int(rng.integers(1, min(len(left), 2) + 1))
             parts.append(rng.random(left[:taken]) < 0.5)
         else:
             sizes = [(), (2,), (1,), (3, 1), (2, 1), (3, 2)][rng.integers(6)]
-            at = rng.integers(-n, n, sizes) if n else np.zeros(0, np.int64)
+            at: Any = rng.integers(-n, n, sizes) if n else np.zeros(0, np.int64)
             parts.append(at.tolist() if kind == 6 else at)
         del left[:taken]
     return tuple(parts)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_indices(seed):
+def test_random_indices(seed: int) -> None:
     rng = np.random.default_rng(seed)
     raised = 0
     for _ in range(150):
@@ -142,13 +147,13 @@ def test_random_indices(seed):
         ([[0], [1, 0]], "list"),
     ],
 )
-def test_what_is_no_index_is_an_index_error_too(key, words):
+def test_what_is_no_index_is_an_index_error_too(key: Any, words: str) -> None:
     for error in (IndexError, ShapeError):
         with pytest.raises(error, match=words):
             tl.jit(lambda x: x[key])(X)
 
 
-def test_known_positions_of_take_are_checked():
+def test_known_positions_of_take_are_checked() -> None:
     for function in (
         lambda x: np.take(x, [0, 3], 1),
         lambda x: np.take(x, -121),
@@ -160,7 +165,7 @@ def test_known_positions_of_take_are_checked():
         tl.jit(lambda x: tnp.take(x, 1.5))(X)
 
 
-def test_masks_that_are_computed_are_refused():
+def test_masks_that_are_computed_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="depends on the data") as raised:
         tl.jit(lambda x: x[x > 0])(X)
     assert "where" in str(raised.value)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import tileloom as tl
 from frontend.jit.helpers import check
 
-CALLS = {
+CALLS: dict[str, Any] = {
     "for": lambda x: [row + 1 for row in x],
     "unpacking": lambda x: (lambda a, b: a - b)(*x),
     "sum": lambda x: sum(x),
@@ -33,7 +35,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("what", CALLS)
-def test_as_numpy(what, rng):
+def test_as_numpy(what: Any, rng: np.random.Generator) -> None:
     x = rng.standard_normal((2, 3)) * 100
     ours, theirs = tl.jit(CALLS[what])(x), CALLS[what](x)
     if not isinstance(theirs, (list, tuple)):
@@ -42,13 +44,13 @@ def test_as_numpy(what, rng):
         check(found, np.asarray(wanted))
 
 
-def test_builtin_round_works_on_arrays():
+def test_builtin_round_works_on_arrays() -> None:
     x = np.array([0.25, -1.5, 2.675])
     check(tl.jit(lambda x: round(x))(x), np.round(x))
     check(tl.jit(lambda x: round(x, 2))(x), np.round(x, 2))
 
 
-def test_an_array_without_rows_has_no_iteration():
+def test_an_array_without_rows_has_no_iteration() -> None:
     assert tl.jit(lambda x: list(x))(np.ones((0, 3))) == []
     with pytest.raises(TypeError, match="iteration"):
         tl.jit(lambda x: list(x))(np.float64(3))
@@ -56,6 +58,6 @@ def test_an_array_without_rows_has_no_iteration():
         tl.jit(lambda x: len(x))(np.float64(3))
 
 
-def test_where_of_a_condition_alone_is_refused():
+def test_where_of_a_condition_alone_is_refused() -> None:
     with pytest.raises(tl.UserError, match="depends on the data"):
         tl.jit(lambda x: np.where(x > 0))(np.ones(3))

@@ -81,7 +81,7 @@ CALLS: list[Callable[..., Any]] = [
     lambda x, m, v, k: np.meshgrid(v, k[0, :3]),
     lambda x, m, v, k: np.meshgrid(v, v[:2], v[:3], indexing="ij"),
     lambda x, m, v, k: np.meshgrid(v),
-    lambda x, m, v, k: np.meshgrid(v, v, indexing="yx"),
+    lambda x, m, v, k: np.meshgrid(v, v, indexing="yx"),  # type: ignore[call-overload]
     lambda x, m, v, k: np.tensordot(m, m, 1),
     lambda x, m, v, k: np.tensordot(m, m, 2),
     lambda x, m, v, k: np.tensordot(m, m, ([1], [1])),
@@ -260,12 +260,12 @@ SENTENCES: list[tuple[Callable[..., Any], str]] = [
     (lambda m: m[::0], "the step of a slice is 0"),
     (lambda m: np.split(m, 0), "has no 0 equal parts"),
     (lambda m: np.split(m, 2), "has no 2 equal parts"),
-    (lambda m: np.repeat(m, [1.5, 1, 1], 0), "repeats are integers"),
+    (lambda m: np.repeat(m, [1.5, 1, 1], 0), "repeats are integers"),  # type: ignore[arg-type]
     (lambda m: np.repeat(m, [-1, 1, 1], 0), "repeats are integers that are not negative"),
     (lambda m: np.repeat(m, [1, 2], 0), "repeats for axis 0"),
     (lambda m: np.repeat(m, [[1, 1, 1]], 0), "repeats for axis 0"),
     (lambda m: np.diff(m, -1), "n >= 0 times, not -1"),
-    (lambda m: np.meshgrid(m[0], indexing="yx"), "indexing is 'xy' or 'ij'"),
+    (lambda m: np.meshgrid(m[0], indexing="yx"), "indexing is 'xy' or 'ij'"),  # type: ignore[call-overload]
     (lambda m: np.cross(m, m), "cross needs vectors of 3 elements"),
     (lambda m: np.cross(m[:, :3], m), "cross needs vectors of 3 elements, got 3, 4"),
     (lambda m: np.diagonal(m[0]), "a diagonal needs two dimensions"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -21,7 +23,7 @@ def normal(*shape: int) -> np.ndarray:
 X, Y, IMAGE, PAIR = normal(3, 7), normal(3, 7), normal(2, 6, 3, 5), normal(6)
 P = 1 / (1 + np.exp(-X))
 CLASSES = RANDOM.integers(0, 7, 3)
-CASES = {
+CASES: dict[str, Any] = {
     "gelu": (lambda x: tnp.gelu(x), F.gelu, X),
     "gelu tanh": (
         lambda x: tnp.gelu(x, approximate="tanh"),
@@ -65,7 +67,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_same_as_pytorch(name) -> None:
+def test_same_as_pytorch(name: Any) -> None:
     ours, theirs, *arrays = CASES[name]
     expected = theirs(*map(torch.from_numpy, arrays)).numpy()
     found = np.asarray(tileloom.jit(ours)(*arrays))

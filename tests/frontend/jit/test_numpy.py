@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -44,9 +46,9 @@ CALLS = {
 
 
 @pytest.mark.parametrize("what", CALLS)
-def test_as_numpy(what, rng):
+def test_as_numpy(what: Any, rng: np.random.Generator) -> None:
     x, y = rng.standard_normal((2, 4, 6)).astype(np.float32)
-    function = CALLS[what]
+    function: Any = CALLS[what]
     for ours, theirs in zip(tl.jit(function)(x, y), function(wide(x), wide(y)), strict=True):
         theirs = np.asarray(theirs)
         check(ours, theirs, np.float32 if theirs.dtype.kind == "f" else theirs.dtype, scale=5)
@@ -65,6 +67,6 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_cannot_be_traced_is_named(what):
+def test_what_cannot_be_traced_is_named(what: Any) -> None:
     with pytest.raises(UserError, match="numpy"):
         tl.jit(REFUSED[what])(np.ones(3, np.float32))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -26,7 +28,7 @@ ELEMENTWISE = {
     "empty_like": lambda x: np.ones_like(np.empty_like(x)),
 }  # fmt: skip
 HARD = np.array([0.0, -0.0, 1.5, -2.5, 8, -27, 1e-8, np.inf, -np.inf, np.nan])
-SHAPED = {
+SHAPED: dict[str, Any] = {
     "inner": lambda x, y: (np.inner(x, y), np.inner(x[0, 0], y[0, 0]), np.inner(x, y[0, 0, 0])),
     "vdot": lambda x, y: np.vdot(x, y),
     "kron": lambda x, y: (np.kron(x[0], y[1]), np.kron(x, y[0]), np.kron(x[0, 0], y[0])),
@@ -77,7 +79,7 @@ SHAPED = {
 }  # fmt: skip
 
 
-def _same(ours, theirs, loose=10):
+def _same(ours: Any, theirs: Any, loose: int = 10) -> None:
     if isinstance(theirs, (tuple, list)):
         assert len(ours) == len(theirs)
         for a, b in zip(ours, theirs, strict=True):
@@ -91,15 +93,15 @@ def _same(ours, theirs, loose=10):
 
 @pytest.mark.parametrize("kind", ["float32", "float64", "int32"])
 @pytest.mark.parametrize("what", ELEMENTWISE)
-def test_elementwise(what, kind):
+def test_elementwise(what: Any, kind: str) -> None:
     x = HARD[:7].astype(kind) if kind == "int32" else HARD.astype(kind)
-    function = ELEMENTWISE[what]
+    function: Any = ELEMENTWISE[what]
     with np.errstate(all="ignore"):
         _same(tl.jit(function)(x), function(x))
 
 
 @pytest.mark.parametrize("what", SHAPED)
-def test_of_two_arrays(what, rng):
+def test_of_two_arrays(what: Any, rng: np.random.Generator) -> None:
     x, y = rng.standard_normal((2, 2, 3, 4)).astype(np.float32)
     with np.errstate(all="ignore"):
         _same(tl.jit(SHAPED[what])(x, y), SHAPED[what](x, y))
@@ -129,12 +131,12 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_refusals(what):
+def test_refusals(what: Any) -> None:
     with pytest.raises(UserError):
         tl.jit(REFUSED[what])(np.ones((2, 4), np.float32))
 
 
-def test_complex_numbers_are_named():
+def test_complex_numbers_are_named() -> None:
     for spec in ("complex64", np.complex128, complex):
         with pytest.raises(UserError, match="complex numbers are not supported"):
             tnp.zeros(3, dtype=spec)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,11 +14,11 @@ from tileloom.base.errors import UserError
 
 
 @pytest.fixture
-def x(rng):
+def x(rng: np.random.Generator) -> Any:
     return rng.standard_normal((2, 3, 5)).astype(np.float32)
 
 
-MOVES = {
+MOVES: dict[str, Any] = {
     "reshape": (lambda x: tnp.reshape(x, (5, -1)), lambda x: np.reshape(x, (5, -1))),
     "flat": (lambda x: tnp.reshape(x, -1), lambda x: np.reshape(x, -1)),
     "permute": (lambda x: tnp.permute_dims(x, (2, 0, 1)), lambda x: np.transpose(x, (2, 0, 1))),
@@ -71,21 +73,23 @@ INDICES = {
 
 
 @pytest.mark.parametrize("name", MOVES)
-def test_moves(name, x):
+def test_moves(name: Any, x: Any) -> None:
     ours, numpys = MOVES[name]
     check(tl.jit(ours)(x), numpys(x))
     check(tl.jit(lambda x: ours(x * 2))(x), numpys(x * 2))  # fused with what makes it
 
 
 @pytest.mark.parametrize("name", INDICES)
-def test_indexing(name, x):
-    key = INDICES[name]
+def test_indexing(name: Any, x: Any) -> None:
+    key: Any = INDICES[name]
     check(tl.jit(lambda x: x[key])(x), x[key])
     check(tl.jit(lambda x: tnp.exp(x)[key] + 1)(x), np.exp(wide(x))[key] + 1, np.float32)
 
 
-def test_several_results(x):
-    parts = tl.jit(lambda x: tnp.split(x, 5, axis=2))(x)
+def test_several_results(x: Any) -> None:
+    parts: Any = tl.jit(lambda x: tnp.split(x, 5, axis=2))(x)
+    ours: Any
+    theirs: Any
     for ours, theirs in zip(parts, np.split(x, 5, 2), strict=True):
         check(ours, theirs)
     for ours, theirs in zip(tnp.split(x, [1, 3], axis=2), np.split(x, [1, 3], 2), strict=True):
@@ -102,7 +106,7 @@ def test_several_results(x):
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0, 4)])
-def test_moves_of_nothing(shape):
+def test_moves_of_nothing(shape: tuple[int, ...]) -> None:
     x = np.zeros(shape, np.float32)
     check(tnp.transpose(x), x.T)
     check(tnp.concat([x, x]), np.concatenate([x, x]))
@@ -110,7 +114,7 @@ def test_moves_of_nothing(shape):
     check(tl.jit(lambda x: x[..., :0] + 1)(x), x[..., :0] + 1)
 
 
-def test_creation():
+def test_creation() -> None:
     check(tnp.zeros((2, 3)), np.zeros((2, 3)))
     check(tnp.ones(4, dtype="int64"), np.ones(4, "int64"))
     check(tnp.full((2,), 7), np.full((2,), 7))
@@ -140,19 +144,21 @@ def test_creation():
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", ["float32", "float64", "int32"])
-def test_matmul(a, b, kind, rng):
+def test_matmul(
+    a: tuple[int, ...], b: tuple[int, ...], kind: str, rng: np.random.Generator
+) -> None:
     x, y = (10 * rng.standard_normal(shape) for shape in (a, b))
     x, y = x.astype(kind), y.astype(kind)
     check(tl.jit(lambda x, y: x @ y)(x, y), np.asarray(wide(x) @ wide(y)), kind, scale=100)
 
 
 @pytest.mark.parametrize("kind", ["float16", BF16])
-def test_matmul_of_narrow_floats(kind, rng):
+def test_matmul_of_narrow_floats(kind: Any, rng: np.random.Generator) -> None:
     x, y = (rng.standard_normal(s).astype(kind) for s in ((33, 70), (70, 20)))
     check(tnp.matmul(x, y), wide(x) @ wide(y), kind, scale=4)
 
 
-def test_other_products(rng):
+def test_other_products(rng: np.random.Generator) -> None:
     a, b = (rng.standard_normal(s).astype(np.float32) for s in ((3, 4, 5), (4, 5, 6)))
     check(tnp.tensordot(a, b), np.tensordot(wide(a), wide(b)), np.float32)
     check(
@@ -166,7 +172,7 @@ def test_other_products(rng):
 # ---------------------------------------------------------------------------- networks
 
 
-def test_normalisation(rng):
+def test_normalisation(rng: np.random.Generator) -> None:
     x = rng.standard_normal((4, 6, 10)).astype(np.float32)
     g, b = rng.standard_normal((2, 10)).astype(np.float32)
     centred = wide(x) - wide(x).mean(-1, keepdims=True)
@@ -177,11 +183,11 @@ def test_normalisation(rng):
     check(tnp.rms_norm(x, g), exact * g, np.float32)
 
 
-def test_attention_pools_and_convolutions_agree_with_torch(rng):
+def test_attention_pools_and_convolutions_agree_with_torch(rng: np.random.Generator) -> None:
     torch = pytest.importorskip("torch")
     functional = torch.nn.functional
 
-    def compare(ours, theirs):
+    def compare(ours: Any, theirs: Any) -> None:
         np.testing.assert_allclose(ours, theirs.numpy(), rtol=1e-4, atol=1e-4)
 
     q, k, v = rng.standard_normal((3, 2, 7, 8)).astype(np.float32)
@@ -216,6 +222,6 @@ def test_attention_pools_and_convolutions_agree_with_torch(rng):
         lambda x: tnp.broadcast_to(x, (2, 3, 4)),
     ],
 )
-def test_what_does_not_fit_is_refused(bad, x):
+def test_what_does_not_fit_is_refused(bad: Any, x: Any) -> None:
     with pytest.raises(UserError):
         tl.jit(bad)(x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,20 +17,20 @@ AXES = [None, 0, 1, (0, 2), -1]
 
 
 @pytest.fixture
-def x(rng):
+def x(rng: np.random.Generator) -> Any:
     array = rng.standard_normal((3, 4, 5)).astype(np.float32)
     array[0, 1, 2] = array[2, 3] = np.nan
     return array
 
 
 @pytest.fixture
-def plain(rng):
+def plain(rng: np.random.Generator) -> Any:
     return rng.standard_normal((3, 4, 5)).astype(np.float32)
 
 
 @pytest.mark.parametrize("axis", AXES, ids=str)
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "var", "std"])
-def test_without_nan(name, axis, x):
+def test_without_nan(name: str, axis: Any, x: Any) -> None:
     function = getattr(np, f"nan{name}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -41,18 +42,18 @@ def test_without_nan(name, axis, x):
 
 
 @pytest.mark.parametrize("axis", AXES, ids=str)
-def test_medians_and_averages(axis, x, plain):
-    def both(x):
+def test_medians_and_averages(axis: Any, x: Any, plain: Any) -> None:
+    def both(x: Any) -> Any:
         return np.median(x, axis), np.median(x, axis=axis, keepdims=True), np.average(x, axis)
 
     for array in (x, plain, np.arange(60).reshape(3, 4, 5) % 7):
         _same(tl.jit(both)(array), both(array))
 
 
-def test_weights(plain, rng):
+def test_weights(plain: Any, rng: np.random.Generator) -> None:
     along, whole = rng.random(4).astype(np.float32), rng.random((3, 4, 5))
 
-    def averages(x, w, v):
+    def averages(x: Any, w: Any, v: Any) -> Any:
         return (
             np.average(x, 1, w), np.average(x, weights=v), np.average(x, axis=0, weights=v),
             np.average(x, axis=1, weights=w, keepdims=True), np.average(w, weights=w),
@@ -62,8 +63,8 @@ def test_weights(plain, rng):
 
 
 @pytest.mark.parametrize("axis", AXES, ids=str)
-def test_initial_and_where(axis, plain):
-    def everything(x, m):
+def test_initial_and_where(axis: Any, plain: Any) -> None:
+    def everything(x: Any, m: Any) -> Any:
         return (
             np.sum(x, axis, initial=2.5), np.sum(x, axis=axis, where=m), x.sum(axis, where=m[:1]),
             np.prod(x, axis, initial=2, where=m), np.max(x, axis, initial=0.5),
@@ -82,7 +83,7 @@ def test_initial_and_where(axis, plain):
         _same(tl.jit(everything)(plain, none), everything(plain, none))
 
 
-def test_initial_of_nothing_and_of_integers():
+def test_initial_of_nothing_and_of_integers() -> None:
     empty, whole = np.zeros((0, 3), np.float32), np.array([[3, -4], [1, 2]], np.int32)
     _same(tnp.max(empty, axis=0, initial=1.5), np.max(empty, axis=0, initial=1.5))
     _same(tnp.min(whole, initial=-7), np.min(whole, initial=-7))
@@ -94,8 +95,8 @@ def test_initial_of_nothing_and_of_integers():
         tnp.sum(whole, initial=np.ones(3, int))
 
 
-def test_running(plain):
-    runs = {"cumulative_sum": np.cumsum, "cumulative_prod": np.cumprod}
+def test_running(plain: Any) -> None:
+    runs: dict[str, Any] = {"cumulative_sum": np.cumsum, "cumulative_prod": np.cumprod}
     for name, theirs in runs.items():
         ours = getattr(tnp, name)
         _same(ours(plain, axis=1), theirs(plain, axis=1))
@@ -110,7 +111,7 @@ SPECS = ["f8", np.float64, float, "float64", np.dtype("float64"), "d"]
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=str)
-def test_types_are_named_as_in_numpy(spec):
+def test_types_are_named_as_in_numpy(spec: Any) -> None:
     x = np.ones(3, np.float32)
     made = [
         tnp.zeros(3, dtype=spec), tnp.ones_like(x, dtype=spec), tnp.full(3, 1, dtype=spec),
@@ -124,7 +125,7 @@ def test_types_are_named_as_in_numpy(spec):
     assert tnp.zeros(2, dtype="bfloat16").dtype.name == "bfloat16"
 
 
-def test_arrays_are_made_of_float64():
+def test_arrays_are_made_of_float64() -> None:
     for made in (
         tnp.zeros(3),
         tnp.ones((2, 2)),
@@ -137,13 +138,13 @@ def test_arrays_are_made_of_float64():
 
 
 @pytest.mark.parametrize("num", [2, 3])
-def test_linspace_ends_where_it_is_told(num):
+def test_linspace_ends_where_it_is_told(num: int) -> None:
     traced = tl.jit(lambda a: np.linspace(a, 1.0, num))(1e20)
     assert np.asarray(traced)[-1] == 1.0 and np.asarray(traced)[0] == 1e20
 
 
 @pytest.mark.parametrize("endpoint", [True, False])
-def test_linspace(endpoint):
+def test_linspace(endpoint: bool) -> None:
     for num in (0, 1, 2, 7):
         expected = np.linspace(-1, 2.5, num, endpoint)
         _same(tnp.linspace(-1, 2.5, num, endpoint=endpoint), expected)
@@ -158,6 +159,6 @@ def test_linspace(endpoint):
         tnp.linspace(0, 1, -1)
 
 
-def test_full_of_a_traced_value():
+def test_full_of_a_traced_value() -> None:
     found = tl.jit(lambda a, x: (tnp.full((2, 3), a), tnp.full_like(x, a)))(1.5, np.ones(2, "f4"))
     _same(found, (np.full((2, 3), 1.5), np.full(2, 1.5, "f4")))

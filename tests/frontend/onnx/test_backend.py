@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -27,7 +28,7 @@ CHUNKS = 24
 ONE_EACH = list({coverage.operator_of(case): case for case in reversed(CASES)}.values())
 
 
-def run_chunk(cases, target: str, device: str | None = None) -> list[coverage.Outcome]:
+def run_chunk(cases: Any, target: str, device: str | None = None) -> list[coverage.Outcome]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return [coverage.run_case(case, target, device) for case in cases]
@@ -57,46 +58,46 @@ def complaints(outcomes: list[coverage.Outcome], strict: bool) -> list[str]:
         ("test_momentum", "ai.onnx.preview.training.Momentum"),
     ],
 )
-def test_cases_stand_under_their_operator(name, operator):
+def test_cases_stand_under_their_operator(name: str, operator: str) -> None:
     found = [coverage.operator_of(case) for case in CASES if case.name == name]
     assert found == [operator] or not (found or onnx.__version__ == VERSION)
 
 
 @pytest.mark.parametrize("chunk", range(8))
-def test_a_case_of_each_operator_compiled(chunk):
+def test_a_case_of_each_operator_compiled(chunk: int) -> None:
     outcomes = run_chunk(ONE_EACH[chunk::8], "cpu")
     assert not complaints(outcomes, strict=True), "\n".join(complaints(outcomes, strict=True))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_node_cases_compiled(chunk):
+def test_node_cases_compiled(chunk: int) -> None:
     outcomes = run_chunk(CASES[chunk::CHUNKS], "cpu")
     assert not complaints(outcomes, strict=True), "\n".join(complaints(outcomes, strict=True))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_node_cases_on_the_emulator(chunk):
+def test_node_cases_on_the_emulator(chunk: int) -> None:
     """Kernels for a GPU: every case that passes on CPUs, within ONNX's tolerances."""
     outcomes = run_chunk(CASES[chunk::CHUNKS], "cuda -arch=sm_80", "emulator")
     assert not complaints(outcomes, strict=False), "\n".join(complaints(outcomes, strict=False))
 
 
 @pytest.mark.parametrize("chunk", range(4))
-def test_node_cases_interpreted(chunk):
+def test_node_cases_interpreted(chunk: int) -> None:
     outcomes = run_chunk(CASES[chunk::4], "reference")
     assert not complaints(outcomes, strict=False), "\n".join(complaints(outcomes, strict=False))
 
 
-def test_enough_cases_pass():
+def test_enough_cases_pass() -> None:
     assert len(CASES) - len(EXCEPTIONS) >= 450
     if onnx.__version__ == VERSION:
         assert EXCEPTIONS.keys() <= {case.name for case in CASES}
         assert len(EXCEPTIONS) <= 0.05 * len(CASES)
 
 
-def test_reasons_are_given():
+def test_reasons_are_given() -> None:
     assert all(why.strip() for why in EXCEPTIONS.values())
 
 
@@ -110,7 +111,7 @@ def test_reasons_are_given():
         (f32(np.nan, np.inf), f32(np.nan, np.inf), True),
     ],
 )
-def test_compare(expected, found, verdict):
+def test_compare(expected: Any, found: Any, verdict: bool) -> None:
     assert coverage.compare(expected, found, 1e-3, 1e-7) is verdict
 
 
@@ -119,19 +120,19 @@ def test_compare(expected, found, verdict):
     [
         (f32(1, 2), f32(1, 2.1)),
         (f32(1, 2), f32(1)),
-        (f32(1), np.float64([1])),
+        (f32(1), np.array([1], np.float64)),
         ([f32(1)], [f32(1), f32(2)]),
         ([f32(1)], None),
         (None, f32(1)),
         (f32(np.nan), f32(0)),
     ],
 )
-def test_compare_sees_what_is_wrong(expected, found):
+def test_compare_sees_what_is_wrong(expected: Any, found: Any) -> None:
     with pytest.raises(AssertionError):
         coverage.compare(expected, found, 1e-3, 1e-7)
 
 
-def test_page_can_be_read_back():
+def test_page_can_be_read_back() -> None:
     outcomes = [
         coverage.Outcome("test_a", "A", "pass"),
         coverage.Outcome("test_b", "x.y.B", "unsupported", "has | in\nit"),
@@ -142,7 +143,7 @@ def test_page_can_be_read_back():
     assert rows.keys() == {"test_b", "test_c"} and "in it" in rows["test_b"]
 
 
-def test_backend_interface():
+def test_backend_interface() -> None:
     assert backend.supports_device("CPU") and not backend.supports_device("CUDA")
     node = helper.make_node("Clip", ["x", "", "high"], ["y"])
     (y,) = backend.run_node(node, [f32(-1, 5), np.float32(2)])
@@ -156,7 +157,7 @@ def test_backend_interface():
         backend.prepare(case.model, "CUDA")
 
 
-def test_a_page_is_about_all_cases(tmp_path, monkeypatch):
+def test_a_page_is_about_all_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match="a page is about all cases"):
         coverage.main(["no_case_of_this_name", "--write"])

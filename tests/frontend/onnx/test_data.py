@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from tileloom.frontend.onnx.elements import numpy_type
 from tileloom.frontend.onnx.feeds import ValueInfo, as_array, read_feeds, suggest, value_info
 from tileloom.frontend.onnx.tensors import to_array, to_dense
 
+FLOAT: Any
+INT64: Any
 FLOAT, INT64, INT4, UINT4 = (
     TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT4, TensorProto.UINT4
 )  # fmt: skip
@@ -33,7 +36,7 @@ def external(size: int, **entries: object) -> TensorProto:
     [(4, {}), (3, {"offset": 4}), (3, {"offset": 4, "length": 12}), (0, {"offset": 16}),
      (0, {}), (2, {"offset": ""})],
 )  # fmt: skip
-def test_data_in_files(size: int, entries: dict[str, object], tmp_path: Path) -> None:
+def test_data_in_files(size: int, entries: Any, tmp_path: Path) -> None:
     values = np.arange(4, dtype=np.float32) + 1
     (tmp_path / "data").write_bytes(values.tobytes())
     first = int(entries.get("offset") or 0) // 4
@@ -114,6 +117,7 @@ def test_floats_of_four_bits() -> None:
 
 
 def test_elements_in_fields() -> None:
+    values: Any
     for kind, values in [
         (TensorProto.UINT32, [0, 2**32 - 1]), (INT64, [-(2**40), 5]), (FLOAT, [1.5, -2.0]),
         (TensorProto.INT8, [-128, 127]), (TensorProto.COMPLEX64, [1 + 2j, -3j, 4]),
@@ -164,7 +168,7 @@ class Foreign:
     def __init__(self, array: np.ndarray, device: str) -> None:
         self.array, self.device = array, type("Place", (), {"type": device})()
 
-    def __dlpack__(self, **options: object) -> object:
+    def __dlpack__(self, **options: Any) -> object:
         return self.array.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -182,6 +186,7 @@ KIND, STRINGS = np.dtype("float32"), np.dtype(object)
 def test_what_becomes_an_array() -> None:
     own = np.ones(2, np.float32)
     assert as_array(own, KIND, "x") is own
+    value: Any
     for value in ([1, 1], (1.0, 1), own.astype(">f4"), Foreign(own, "cpu"), Listed()):
         found = as_array(value, KIND, "x")
         assert found.dtype == KIND and found.dtype.isnative and found.tolist() == [1, 1]
@@ -220,7 +225,7 @@ def test_suggestions(name: str, known: list[str], text: str) -> None:
 
 def test_what_a_model_says_of_an_input() -> None:
     plain = helper.make_tensor_value_info("x", FLOAT, [2, "n", None, -1, 0])
-    found = value_info(plain)
+    found: Any = value_info(plain)
     assert found.shape == (2, "n", None, None, 0) and found.is_tensor
     assert (found.type, found.dtype) == ("tensor(float)", np.float32)
     assert value_info(helper.make_tensor_value_info("x", FLOAT, None)).shape is None
@@ -252,10 +257,11 @@ GIVEN = {"a": ones(2, 3, 7), "b": ones(3), "c": ones(4, 4), "e": [ones(5), ones(
 
 
 def test_feeds() -> None:
-    found = read_feeds(INPUTS, (), GIVEN, {})
+    found: Any = read_feeds(INPUTS, (), GIVEN, {})
     assert set(found) == {*GIVEN, "d"} and found["d"] is None and found["b"] is GIVEN["b"]
     assert [len(each) for each in found["e"]] == [5, 6]
-    assert read_feeds(INPUTS, (), {**GIVEN, "d": ones(9)}, {"n": 3})["d"].shape == (9,)
+    found = read_feeds(INPUTS, (), {**GIVEN, "d": ones(9)}, {"n": 3})
+    assert found["d"].shape == (9,)
     assert read_feeds(INPUTS, (), {**GIVEN, "d": None}, {})["d"] is None
     less = {name: GIVEN[name] for name in ("a", "b")}
     assert set(read_feeds(INPUTS, ("c", "d", "e"), less, {})) == {"a", "b"}
@@ -268,7 +274,7 @@ def test_feeds_in_layers(outer: str) -> None:
     info = ValueInfo("f", ("n",), "", FLOAT, (outer, "sequence"))  # type: ignore[arg-type]
     inner = [ones(2), ones(3)]
     given = inner if outer == "optional" else [inner]
-    found = read_feeds([info], (), {"f": given}, {})["f"]
+    found: Any = read_feeds([info], (), {"f": given}, {})["f"]
     assert found == given and (found if outer == "optional" else found[0])[1] is inner[1]
     with pytest.raises(ArgumentError, match="must be a list of arrays"):
         read_feeds([info], (), {"f": ones(2) if outer == "optional" else [ones(2)]}, {})

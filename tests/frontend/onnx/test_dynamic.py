@@ -77,21 +77,21 @@ def weighted(proto: Any) -> bytes:
     return bytes(proto.SerializeToString())
 
 
-def test_an_mlp_for_many_batches():
+def test_an_mlp_for_many_batches() -> None:
     data = mlp()
     session = load(data)
     check(session, data, [{"x": normal(n, 13)} for n in BATCHES])
     assert session.compilations == 1
 
 
-def test_a_convolutional_network_for_many_batches():
+def test_a_convolutional_network_for_many_batches() -> None:
     data = convnet()
     session = load(data)
     check(session, data, [{"x": normal(n, 3, 17, 20)} for n in BATCHES])
     assert session.compilations == 1
 
 
-def test_an_mlp_on_a_gpu():
+def test_an_mlp_on_a_gpu() -> None:
     data = mlp()
     session = load(data, target="cuda", device="emulator")
     check(session, data, [{"x": normal(n, 13)} for n in (3, 1, 33)])
@@ -158,7 +158,7 @@ def tokens(size: tuple[int, int]) -> dict[str, np.ndarray]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dynamo", [False, True], ids=["torchscript", "dynamo"])
-def test_a_transformer_for_many_batches_and_lengths(dynamo):
+def test_a_transformer_for_many_batches_and_lengths(dynamo: bool) -> None:
     data = exported(dynamo)
     bounds = {"batch": tileloom.Dim("batch", max=64), "sequence": tileloom.Dim("sequence", max=64)}
     session = load(data, shapes=bounds)
@@ -178,7 +178,7 @@ def affine(n: int, m: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     return normal(n, 3), normal(n if m is None else m)
 
 
-def test_sizes_must_agree_and_both_places_are_named():
+def test_sizes_must_agree_and_both_places_are_named() -> None:
     session = load(AFFINE)
     session(*affine(4))
     with pytest.raises(ShapeError, match=r"input 'y' .*got \[5\]: 'batch' is 4 by input 'x'"):
@@ -186,7 +186,7 @@ def test_sizes_must_agree_and_both_places_are_named():
     assert session.compilations == 1
 
 
-def test_bounds():
+def test_bounds() -> None:
     session = load(AFFINE, shapes={"batch": tileloom.Dim("batch", min=2, max=8)})
     for n in (2, 5, 8):
         x, y = affine(n)
@@ -199,7 +199,7 @@ def test_bounds():
             session(*affine(n))
 
 
-def test_dimensions_may_be_fixed_or_named():
+def test_dimensions_may_be_fixed_or_named() -> None:
     assert load(AFFINE, shapes={"batch": 4}, target="reference").graph().inputs[0].shape == (4, 3)
     rows = tileloom.Dim("rows", max=9)
     session = load(AFFINE, shapes={"batch": rows})
@@ -221,12 +221,12 @@ def test_dimensions_may_be_fixed_or_named():
         ({"x": (None, 3)}, "natural number"),
     ],
 )
-def test_wrong_dimensions(shapes, text):
+def test_wrong_dimensions(shapes: Any, text: str) -> None:
     with pytest.raises(ArgumentError, match=text):
         load(AFFINE, shapes=shapes)
 
 
-def test_bounds_without_symbols():
+def test_bounds_without_symbols() -> None:
     for options in ({"dynamic": False}, {"target": "reference"}):
         session = load(AFFINE, shapes={"batch": tileloom.Dim("batch", max=4)}, **options)
         session(*affine(4)), session(*affine(3))
@@ -238,7 +238,7 @@ def test_bounds_without_symbols():
 # ---------------------------------------------------------------------------- the session
 
 
-def test_outputs_that_are_asked_for_have_a_program_of_their_own():
+def test_outputs_that_are_asked_for_have_a_program_of_their_own() -> None:
     session = load(model("two (float[n] x) => (float[n] y, float[n] z) { y = Neg(x) z = Exp(y) }"))
     for n in (3, 4, 9):
         x = normal(n)
@@ -248,14 +248,14 @@ def test_outputs_that_are_asked_for_have_a_program_of_their_own():
     assert session.compilations == 2
 
 
-def test_the_graph_of_sizes_is_that_of_a_program_for_them():
+def test_the_graph_of_sizes_is_that_of_a_program_for_them() -> None:
     session = load(AFFINE)
     x, y = affine(6)
     assert session.graph({"x": x, "y": y}).outputs[0].shape == (6, 3)
     assert session.compilations == 0
 
 
-def test_sizes_that_no_memory_holds_are_refused():
+def test_sizes_that_no_memory_holds_are_refused() -> None:
     proto = model("huge (float[n] x) => (float[m, n] y) <int64[1] one = {1}> { s = Shape(x) "
                   "t = Mul(s, s) u = Concat <axis = 0> (t, s) y = Expand(x, u) }")  # fmt: skip
     session = load(proto, shapes={"n": tileloom.Dim("n", max=1000)})
@@ -266,7 +266,7 @@ def test_sizes_that_no_memory_holds_are_refused():
         unbounded(np.ones(100_000, np.float32))
 
 
-def test_constants_and_inputs_may_be_outputs():
+def test_constants_and_inputs_may_be_outputs() -> None:
     session = load(model("same (float[n] x) => (float[n] x, float[2] c, int64 m) "
                          "<float[2] c = {1, 2}> { m = Size(x) }"))  # fmt: skip
     for n in (2, 5):
@@ -277,7 +277,7 @@ def test_constants_and_inputs_may_be_outputs():
     assert session.compilations == 1
 
 
-def test_threads_meet_new_sizes():
+def test_threads_meet_new_sizes() -> None:
     session = load(AFFINE)
     arrays = [affine(k % 9 + 1) for k in range(60)]
     with ThreadPoolExecutor(4) as pool:

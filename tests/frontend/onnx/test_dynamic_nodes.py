@@ -26,7 +26,7 @@ CHANGES = (0, 1, -1, 3, None)
 
 
 @pytest.fixture(autouse=True)
-def evaluated(monkeypatch):
+def evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tileloom.frontend.onnx.dynamic.compile_polymorphic", Evaluated)
     monkeypatch.setattr(
         "tileloom.frontend.onnx.session.make_executable",
@@ -101,11 +101,11 @@ def check(cases: list[Any]) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_some_node_cases_for_other_sizes():
+def test_some_node_cases_for_other_sizes() -> None:
     check(CASES[::25])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(CHUNKS))
-def test_node_cases_for_other_sizes(chunk):
+def test_node_cases_for_other_sizes(chunk: int) -> None:
     check(CASES[chunk::CHUNKS])

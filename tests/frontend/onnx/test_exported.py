@@ -56,17 +56,17 @@ def run(name: str, target: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(CASES.keys() - UNSUPPORTED))
-def test_interpreted(name):
+def test_interpreted(name: Any) -> None:
     run(name, "reference")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(CASES.keys() - UNSUPPORTED))
-def test_compiled(name):
+def test_compiled(name: Any) -> None:
     run(name, "cpu")
 
 
 @pytest.mark.parametrize("name", sorted(UNSUPPORTED))
-def test_gradients_are_refused_by_name(name):
+def test_gradients_are_refused_by_name(name: Any) -> None:
     with pytest.raises(UnsupportedError, match="'Gradient'"):
         run(name, "reference")

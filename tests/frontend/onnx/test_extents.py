@@ -20,7 +20,7 @@ onnxruntime = pytest.importorskip("onnxruntime")
 
 
 @pytest.fixture(autouse=True)
-def evaluated(monkeypatch):
+def evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tileloom.frontend.onnx.dynamic.compile_polymorphic", Evaluated)
 
 
@@ -28,13 +28,13 @@ def arrays(session: Model, sizes: Mapping[str, int]) -> dict[str, np.ndarray]:
     """Numbers for each input where labels have these sizes."""
     feeds = {}
     for info in session.get_inputs():
-        shape = [sizes[dim] if isinstance(dim, str) else dim for dim in info.shape or ()]
+        shape: list[Any] = [sizes[dim] if isinstance(dim, str) else dim for dim in info.shape or ()]
         count = int(np.prod(shape))
         feeds[info.name] = (np.arange(count) * 37 % 11 - 5).astype(info.dtype).reshape(shape)
     return feeds
 
 
-def programs(proto: Any, some: list[Mapping[str, int]], **options: Any) -> int:
+def programs(proto: Any, some: Any, **options: Any) -> int:
     """How many programs a model needs for these sizes, when it is as right as ONNX Runtime."""
     session = load(proto, **options)
     peer = onnxruntime.InferenceSession(proto.SerializeToString())
@@ -128,11 +128,11 @@ ONE_PROGRAM = {
 
 
 @pytest.mark.parametrize("name", ONE_PROGRAM)
-def test_one_program_for_all_sizes(name):
+def test_one_program_for_all_sizes(name: Any) -> None:
     assert programs(about(ONE_PROGRAM[name]), SIZES) == 1
 
 
-def test_softmax_of_old_flattens():
+def test_softmax_of_old_flattens() -> None:
     proto = model("m (float[b, s, 6] x) => (float[b, s, 6] y) { y = Softmax <axis = 1> (x) }", 12)
     assert programs(proto, SIZES) == 1
 
@@ -176,13 +176,13 @@ MORE_PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", MORE_PROGRAMS)
-def test_more_programs(name):
+def test_more_programs(name: Any) -> None:
     text, sizes, count = MORE_PROGRAMS[name]
     assert programs(about(text), sizes) == count
 
 
 @pytest.mark.parametrize("dynamo", [False, True], ids=["torchscript", "dynamo"])
-def test_a_transformer_is_imported_once(dynamo):
+def test_a_transformer_is_imported_once(dynamo: bool) -> None:
     data = exported(dynamo)
     session, peer = load(data), onnxruntime.InferenceSession(data)
     for feeds in map(tokens, [*PAIRS, (1, 64)]):
@@ -194,7 +194,7 @@ def test_a_transformer_is_imported_once(dynamo):
 # ---------------------------------------------------------------------------- dimensions
 
 
-def test_dimensions_that_nothing_is_said_of_agree_by_their_sizes():
+def test_dimensions_that_nothing_is_said_of_agree_by_their_sizes() -> None:
     proto = model("m (float[?, 3] x, float[?, 3] y) => (float[?, 3] z) { z = Add(x, y) }")
     session = load(proto)
     for n in (4, 7, 1, 100):
@@ -214,7 +214,7 @@ PAST = """m (float[b, past, 4] old, float[b, new, 4] x, float[b, all] mask)
 @pytest.mark.parametrize(
     "total", ["total", "past + new", "new+past", "total length"], ids=lambda total: total
 )
-def test_a_dimension_that_is_the_sum_of_others(total):
+def test_a_dimension_that_is_the_sum_of_others(total: str) -> None:
     proto = model(PAST)
     proto.graph.input[2].type.tensor_type.shape.dim[1].dim_param = total
     sizes = [(2, 8, 3), (1, 9, 1), (3, 1, 1), (2, 13, 5)]
@@ -222,7 +222,7 @@ def test_a_dimension_that_is_the_sum_of_others(total):
     assert programs(proto, some) == 1
 
 
-def test_a_formula_that_is_wrong_costs_no_more_than_programs():
+def test_a_formula_that_is_wrong_costs_no_more_than_programs() -> None:
     proto = model("m (float[n] x, float[m] y) => (float[n] u, float[k] v) "
                   "{ u = Neg(x) v = Neg(y) }")  # fmt: skip
     proto.graph.input[1].type.tensor_type.shape.dim[0].dim_param = "2*n"
@@ -232,7 +232,7 @@ def test_a_formula_that_is_wrong_costs_no_more_than_programs():
         assert (u.shape, v.shape, session.compilations) == ((n,), (m,), count)
 
 
-def test_unknown_ranks_have_a_program_each():
+def test_unknown_ranks_have_a_program_each() -> None:
     proto = model("m (float x) => (float y) { y = Exp(x) }")
     proto.graph.input[0].type.tensor_type.ClearField("shape")
     proto.graph.output[0].type.tensor_type.ClearField("shape")
@@ -242,7 +242,7 @@ def test_unknown_ranks_have_a_program_each():
     assert session.compilations == 2
 
 
-def test_names_that_are_no_identifiers():
+def test_names_that_are_no_identifiers() -> None:
     proto = model("m (float[n] x, float[m] y) => (float[n] u, float[m] v) "
                   "{ u = Neg(x) v = Neg(y) }")  # fmt: skip
     for value, name in zip(proto.graph.input, ("batch size", "batch_size"), strict=True):
@@ -258,7 +258,7 @@ def test_names_that_are_no_identifiers():
 # ---------------------------------------------------------------------------- no symbols
 
 
-def test_what_depends_on_data_has_a_program_for_each_size():
+def test_what_depends_on_data_has_a_program_for_each_size() -> None:
     proto = model("m (float[n] x) => (int64[r, m] y) { y = NonZero(x) }")
     session = load(proto)
     for n in (3, 5, 3):
@@ -268,17 +268,17 @@ def test_what_depends_on_data_has_a_program_for_each_size():
     assert "these sizes alone" in session.explain({"x": x})
 
 
-def test_sizes_of_0_have_a_program_of_their_own():
+def test_sizes_of_0_have_a_program_of_their_own() -> None:
     proto = about("(float[m, n, o] y) { y = Concat <axis = 0> (x, x) }")
     assert programs(proto, pairs((2, 3), (0, 3), (2, 0), (4, 5))) == 3
 
 
-def test_it_can_be_turned_off():
+def test_it_can_be_turned_off() -> None:
     proto = about("(float[b, s, 6] y) { y = Neg(x) }")
     assert programs(proto, pairs((2, 3), (4, 3), (2, 3)), dynamic=False) == 2
 
 
-def test_only_so_many_programs_are_tried():
+def test_only_so_many_programs_are_tried() -> None:
     text, _, _ = MORE_PROGRAMS["a loop of so many steps: one for each number"]
     many = [{"b": 2, "s": s} for s in range(1, 12)]
     assert programs(about(text), many) == 11
@@ -293,7 +293,7 @@ def test_only_so_many_programs_are_tried():
         ("(float[m] y) { s = Shape(x) y = Expand(x, v543) }", "do not broadcast"),
     ],
 )
-def test_what_is_wrong_is_said_with_the_numbers(text, error):
+def test_what_is_wrong_is_said_with_the_numbers(text: str, error: str) -> None:
     session = load(about(text))
     for b in (2, 3):
         with pytest.raises(ShapeError, match=error) as raised:

@@ -210,7 +210,7 @@ CASES: list[tuple[str, int, list[Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{k}-{c[0]}-{c[1]}" for k, c in enumerate(CASES)])
-def test_agrees_with_onnx_runtime(case):
+def test_agrees_with_onnx_runtime(case: Any) -> None:
     op, opset, arrays, options = case
     attrs = dict(options)
     outputs = attrs.pop("outputs", 1)
@@ -274,14 +274,14 @@ def test_agrees_with_onnx_runtime(case):
         ("DepthToSpace", 13, [normal(1, 6, 2, 3)], {"blocksize": 2}),
     ],
 )  # fmt: skip
-def test_refuses(op, opset, arrays, attrs):
+def test_refuses(op: str, opset: int, arrays: Any, attrs: Any) -> None:
     given = [None if array is None else np.asarray(array) for array in arrays]
     with pytest.raises(UserError, match=op):
         run_node(op, *given, opset=opset, **attrs)
 
 
 @pytest.mark.parametrize("extent", [6, 5])
-def test_blocks_of_a_scale_without_their_size(extent):
+def test_blocks_of_a_scale_without_their_size(extent: int) -> None:
     x, scale = normal(2, extent) * 50, np.array([[0.5, 1, 2], [4, 0.25, 8]], np.float32)
     factor = np.repeat(scale, 2, 1)[:, :extent]
     codes = np.clip(np.round(x / factor), -128, 127).astype(np.int8)
@@ -301,11 +301,11 @@ def test_blocks_of_a_scale_without_their_size(extent):
         (np.object_, [0.1, 0.1 + 0.2], ["0.1", "0.30000000000000004"]),
     ],
 )
-def test_doubles_keep_their_digits(kind, values, wanted):
+def test_doubles_keep_their_digits(kind: Any, values: Any, wanted: Any) -> None:
     found = convert_array(np.array(values, np.float64), np.dtype(kind))
     assert found.dtype == kind and found.tolist() == wanted
 
 
-def test_powers_of_integers_are_exact():
+def test_powers_of_integers_are_exact() -> None:
     found = run_node("Pow", i64(3, 7, -5), i64(39, 22, 27), opset=13)
     assert found.tolist() == [3**39, 7**22, (-5) ** 27]

@@ -23,7 +23,7 @@ def random(shape: tuple[int, ...], kind: str, seed: int) -> Array:
     return rng.integers(info.min, info.max, shape, kind, endpoint=True)
 
 
-def exact(a: Array, b: Array, p: Array | None, q: Array | None) -> Array:
+def exact(a: Array, b: Array, p: Any, q: Any) -> Any:
     """In int64; zero points of one dimension are of rows of a and of columns of b."""
     left, right = a.astype("int64"), b.astype("int64")
     if p is not None:

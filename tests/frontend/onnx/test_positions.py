@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ DATA = np.arange(12, dtype=np.float32).reshape(3, 4)
 UPDATE = f32(50, 60).reshape(1, 2)
 
 
-def _index(*rows, kind="int64"):
+def _index(*rows: Any, kind: str = "int64") -> Any:
     return np.array(rows, kind)
 
 
@@ -42,7 +44,7 @@ CASES = [
 
 @pytest.mark.parametrize("target", ["cpu", "reference"])
 @pytest.mark.parametrize(("op", "others", "attrs"), CASES)
-def test_as_onnx_runtime(op, others, attrs, target):
+def test_as_onnx_runtime(op: Any, others: Any, attrs: Any, target: str) -> None:
     runtime = pytest.importorskip("onnxruntime")
     arrays = (DATA, *others)
     proto = one_node(op, arrays, opset=18, **attrs)
@@ -59,7 +61,7 @@ def test_as_onnx_runtime(op, others, attrs, target):
         np.testing.assert_array_equal(session.run(None, feeds)[0], wanted)
 
 
-def test_one_program_for_many_sizes_knows_the_range_of_each():
+def test_one_program_for_many_sizes_knows_the_range_of_each() -> None:
     session = load(model("g (float[n, 4] x, int64[k] i) => (float[k, 4] y) { y = Gather(x, i) }"))
     for n in (3, 5):
         x = np.ones((n, 4), np.float32)
@@ -71,7 +73,7 @@ def test_one_program_for_many_sizes_knows_the_range_of_each():
     assert session.compilations == 1
 
 
-def test_known_indices_are_refused_as_soon_as_the_range_is_known():
+def test_known_indices_are_refused_as_soon_as_the_range_is_known() -> None:
     text = "g (float[{}] x) => (float[m] y) <int64[2] i = {{0, 3}}> {{ y = Gather(x, i) }}"
     with pytest.raises(UserError, match="out of range"):
         load(model(text.format(3)))
@@ -81,7 +83,7 @@ def test_known_indices_are_refused_as_soon_as_the_range_is_known():
     assert session(np.arange(4, dtype=np.float32))[0].tolist() == [0, 3]
 
 
-def test_what_never_runs_is_not_looked_at():
+def test_what_never_runs_is_not_looked_at() -> None:
     proto = model("""g (float[3] x, int64[1] i) => (float[3] y, float[k, 1] z) {
         none = Constant<value = int64 {0}>()
         on = Constant<value = bool {1}>()

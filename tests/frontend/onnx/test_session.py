@@ -6,6 +6,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -20,7 +21,7 @@ AFFINE = model("affine (float[batch, 3] x, float[3] bias) => (float[batch, 3] y,
                " y = Add(x, bias) z = Mul(y, y) }")  # fmt: skip
 
 
-def test_runs_compiled_by_name_and_by_position():
+def test_runs_compiled_by_name_and_by_position() -> None:
     session = load(AFFINE)
     x, bias = np.arange(6, dtype=np.float32).reshape(2, 3), f32(1, 2, 3)
     expected = x + bias
@@ -36,7 +37,7 @@ def test_runs_compiled_by_name_and_by_position():
     np.testing.assert_allclose(z, expected**2)
 
 
-def test_describes_inputs_and_outputs():
+def test_describes_inputs_and_outputs() -> None:
     session = interpret(AFFINE)
     assert [(i.name, i.shape, i.type) for i in session.get_inputs()] == [
         ("x", ("batch", 3), "tensor(float)"),
@@ -45,14 +46,14 @@ def test_describes_inputs_and_outputs():
     assert [i.name for i in session.get_outputs()] == ["y", "z"]
 
 
-def test_specialises_for_each_shape_and_zero_batch_works():
+def test_specialises_for_each_shape_and_zero_batch_works() -> None:
     session = load(AFFINE)
     for batch in (1, 5, 0, 1):
         y, z = session(np.ones((batch, 3), np.float32), f32(0, 1, 2))
         assert y.shape == z.shape == (batch, 3)
 
 
-def test_shapes_bound_at_load():
+def test_shapes_bound_at_load() -> None:
     session = interpret(AFFINE, shapes={"batch": 4})
     assert session.graph().inputs[0].shape == (4, 3)
     with pytest.raises(ShapeError, match=r"'batch' is 4 by load\(shapes=\.\.\.\)"):
@@ -72,7 +73,7 @@ def test_shapes_bound_at_load():
         ({"x": (2,)}, "does not fit"),
     ],
 )
-def test_wrong_shapes_at_load(shapes, text):
+def test_wrong_shapes_at_load(shapes: dict[str, Any], text: str) -> None:
     with pytest.raises(ArgumentError, match=text):
         interpret(AFFINE, shapes=shapes)
 
@@ -94,7 +95,7 @@ GOOD = {"x": np.ones((2, 3), np.float32), "bias": np.ones(3, np.float32)}
         ({"bias": {"a": 1}}, ArgumentError, "must be an array"),
     ],
 )
-def test_wrong_feeds(change, error, text):
+def test_wrong_feeds(change: Any, error: Any, text: str) -> None:
     with pytest.raises(error) as raised:
         interpret(AFFINE).run(None, {**GOOD, **change})
     import re
@@ -102,7 +103,7 @@ def test_wrong_feeds(change, error, text):
     assert re.search(text, str(raised.value)), raised.value
 
 
-def test_missing_input_and_unknown_output():
+def test_missing_input_and_unknown_output() -> None:
     session = interpret(AFFINE)
     with pytest.raises(ArgumentError, match="missing input 'bias'"):
         session.run(None, {"x": GOOD["x"]})
@@ -114,13 +115,13 @@ def test_missing_input_and_unknown_output():
         session(GOOD["x"], x=GOOD["x"])
 
 
-def test_symbols_must_agree_between_inputs():
+def test_symbols_must_agree_between_inputs() -> None:
     text = "add (float[n] a, float[n] b) => (float[n] c) { c = Add(a, b) }"
     with pytest.raises(ShapeError, match="'n' is 3 by input 'a'"):
         interpret(model(text))(f32(1, 2, 3), f32(1))
 
 
-def test_lists_and_numbers_are_taken_strided_arrays_too():
+def test_lists_and_numbers_are_taken_strided_arrays_too() -> None:
     session = load(model("twice (float[n] a, int64 k) => (float[n] c, int64 l) "
                          "{ c = Add(a, a) l = Add(k, k) }"))  # fmt: skip
     c, total = session([1, 2.5], 4)
@@ -132,7 +133,7 @@ def test_lists_and_numbers_are_taken_strided_arrays_too():
     np.testing.assert_array_equal(c, f32(0, 2, 4))
 
 
-def test_torch_tensors():
+def test_torch_tensors() -> None:
     torch = pytest.importorskip("torch")
     session = load(model("twice (float[n] a) => (float[n] c) { c = Add(a, a) }"))
     (c,) = session(torch.tensor([1.0, 2.0], requires_grad=True))
@@ -144,7 +145,7 @@ def test_torch_tensors():
         session(torch.ones(2, dtype=torch.bfloat16, device="meta"))
 
 
-def test_a_default_input_need_not_be_fed():
+def test_a_default_input_need_not_be_fed() -> None:
     proto = model(
         "add (float[2] a, float[2] b) => (float[2] c) <float[2] b = {1, 2}> { c = Add(a, b) }"
     )
@@ -155,7 +156,7 @@ def test_a_default_input_need_not_be_fed():
     np.testing.assert_array_equal(session(f32(0, 0), b=f32(5, 5))[0], f32(5, 5))
 
 
-def test_outputs_that_are_inputs_or_constants_or_repeated():
+def test_outputs_that_are_inputs_or_constants_or_repeated() -> None:
     text = "same (float[2] a) => (float[2] a, float[2] b, float[2] c, float[2] d) " \
            "<float[2] c = {1, 2}>" \
            "{ b = Identity(a) d = Identity(c) }"  # fmt: skip
@@ -166,14 +167,14 @@ def test_outputs_that_are_inputs_or_constants_or_repeated():
             np.testing.assert_array_equal(found, expected)
 
 
-def test_graph_shows_the_ir_and_says_what_is_missing():
+def test_graph_shows_the_ir_and_says_what_is_missing() -> None:
     session = interpret(AFFINE)
     assert "mul(" in str(session.graph(GOOD))
     with pytest.raises(UserError, match="shapes that are not known"):
         session.graph()
 
 
-def test_strings_in_and_out():
+def test_strings_in_and_out() -> None:
     session = interpret(model("join (string[n] a, string[n] b) => (string[n] c) "
                               "{ c = StringConcat(a, b) }", 20))  # fmt: skip
     (c,) = session(np.array(["x", "y"]), ["1", "2"])
@@ -184,7 +185,7 @@ def test_strings_in_and_out():
         session(f32(1, 2), ["1", "3"])
 
 
-def test_sequences_in_and_out():
+def test_sequences_in_and_out() -> None:
     text = "more (seq(float[n]) s, float[n] x) => (seq(float[n]) t, int64 k) " \
            "{ t = SequenceInsert(s, x) k = SequenceLength(t) }"  # fmt: skip
     session = load(model(text))
@@ -196,7 +197,7 @@ def test_sequences_in_and_out():
         session(f32(1), f32(4))
 
 
-def test_importing_tileloom_does_not_import_onnx_but_the_door_does():
+def test_importing_tileloom_does_not_import_onnx_but_the_door_does() -> None:
     source = Path(__file__).parents[3] / "src"
     script = (
         "import sys, tileloom; assert 'onnx' not in sys.modules; import tileloom.onnx as o; o.load"
@@ -204,7 +205,7 @@ def test_importing_tileloom_does_not_import_onnx_but_the_door_does():
     subprocess.run([sys.executable, "-c", script], env={"PYTHONPATH": str(source)}, check=True)
 
 
-def test_the_door_names_the_missing_package():
+def test_the_door_names_the_missing_package() -> None:
     source = Path(__file__).parents[3] / "src"
     script = "import sys; sys.modules['onnx'] = None; import tileloom.onnx"
     result = subprocess.run(
@@ -217,7 +218,7 @@ def test_the_door_names_the_missing_package():
     assert "pip install 'tileloom[onnx]'" in result.stderr
 
 
-def test_threads_may_share_a_model():
+def test_threads_may_share_a_model() -> None:
     session = load(AFFINE)
     x = [np.full((k % 4 + 1, 3), k, np.float32) for k in range(40)]
     with ThreadPoolExecutor(4) as pool:
@@ -227,7 +228,7 @@ def test_threads_may_share_a_model():
         np.testing.assert_array_equal(z, y * y)
 
 
-def test_too_little_memory_is_said(monkeypatch):
+def test_too_little_memory_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     def exhausted(*_: object) -> list[np.ndarray]:
         raise MemoryError
 
@@ -238,7 +239,7 @@ def test_too_little_memory_is_said(monkeypatch):
 
 
 @pytest.mark.parametrize("target", ["cpu", "reference"])
-def test_results_are_fresh_in_each_call(target):
+def test_results_are_fresh_in_each_call(target: str) -> None:
     proto = model("g (float[n] x) => (float[n] y, float[3] c, float[n] w, int64[1] s) "
                   "<float[3] c = {0, 0, 0}> "
                   "{ y = Relu(x) w = Identity(x) s = Shape(x) }")  # fmt: skip
@@ -251,7 +252,7 @@ def test_results_are_fresh_in_each_call(target):
     assert x.tolist() == [1, 1]
 
 
-def test_masked_arrays_are_refused():
-    masked = np.ma.masked_array(f32(1, 2, 3), [0, 0, 1])
+def test_masked_arrays_are_refused() -> None:
+    masked = np.ma.masked_array(f32(1, 2, 3), [0, 0, 1])  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="mask"):
         interpret(AFFINE)(f32(1, 2, 3).reshape(1, 3), masked)

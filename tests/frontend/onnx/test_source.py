@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
@@ -17,14 +20,14 @@ from tileloom.frontend.onnx.tensors import to_array
 ADD = model("add (float[2] a) => (float[2] c) <float[2] b = {1, 2}> { c = Add(a, b) }")
 
 
-def test_path_bytes_and_message(tmp_path):
+def test_path_bytes_and_message(tmp_path: Path) -> None:
     path = tmp_path / "add.onnx"
     onnx.save(ADD, path)
     for given_model in (path, str(path), path.read_bytes(), bytearray(path.read_bytes()), ADD):
         np.testing.assert_array_equal(run(given_model, f32(0, 0))[0], f32(1, 2))
 
 
-def test_what_is_no_model(tmp_path):
+def test_what_is_no_model(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="there is no file"):
         load(tmp_path / "none.onnx")
     with pytest.raises(UserError, match="cannot read"):
@@ -36,7 +39,7 @@ def test_what_is_no_model(tmp_path):
             load(data)
 
 
-def test_unknown_operators_are_all_named():
+def test_unknown_operators_are_all_named() -> None:
     text = "f (float[2] x) => (float[2] y) { a = Frob(x) b = Nicate(a) y = other.Thing(b) }"
     with pytest.raises(UnsupportedError) as raised:
         load(model(text, extra=', "other": 3'))
@@ -50,7 +53,7 @@ def test_unknown_operators_are_all_named():
         assert part in str(raised.value)
 
 
-def test_unknown_operators_in_subgraphs_and_functions():
+def test_unknown_operators_in_subgraphs_and_functions() -> None:
     inner = "g (float[2] x, bool c) => (float[2] y) { y = If(c) <then_branch = a () => " \
             "(float[2] t) { t = Frob(x) }, " \
             "else_branch = b () => (float[2] e) { e = Neg(x) }> }"  # fmt: skip
@@ -62,12 +65,12 @@ def test_unknown_operators_in_subgraphs_and_functions():
 
 
 @pytest.mark.parametrize("opset", [0, 29, 1000])
-def test_unsupported_opsets(opset):
+def test_unsupported_opsets(opset: int) -> None:
     with pytest.raises(UnsupportedError, match=f"imports opset {opset} .* opsets 1 to 28"):
         load(one_node("Relu", [f32(1)], opset))
 
 
-def test_a_domain_that_is_not_imported():
+def test_a_domain_that_is_not_imported() -> None:
     proto = one_node("Relu", [f32(1)])
     proto.graph.node[0].domain = "ai.onnx.ml"
     with pytest.raises(UnsupportedError, match="does not say which opset"):
@@ -95,12 +98,12 @@ def nodes(*lines: tuple[str, list[str], list[str]]) -> onnx.ModelProto:
     ],
     ids=["cycle", "missing initialiser", "made twice", "no output", "too few inputs"],
 )
-def test_broken_graphs(proto, text):
+def test_broken_graphs(proto: Any, text: str) -> None:
     with pytest.raises(UserError, match=text):
         interpret(proto)(f32(1, 2))
 
 
-def test_wrong_attribute_types():
+def test_wrong_attribute_types() -> None:
     proto = one_node("Softmax", [f32(1, 2)], axis="last")
     with pytest.raises(UserError, match="axis"):
         interpret(proto)(f32(1, 2))
@@ -128,7 +131,7 @@ def with_initializer(tensor: TensorProto) -> onnx.ModelProto:
         (TensorProto(dims=[2], data_type=14, raw_data=b"1234567812345678"), "complex64"),
     ],
 )
-def test_broken_initializers(tensor, text):
+def test_broken_initializers(tensor: Any, text: str) -> None:
     with pytest.raises(UserError, match=text):
         interpret(with_initializer(tensor))(f32(1, 2))
 
@@ -137,10 +140,10 @@ def test_broken_initializers(tensor, text):
     "tensor",
     [
         TensorProto(dims=[2], data_type=1, float_data=[1.5, 2.5]),
-        TensorProto(dims=[2], data_type=1, raw_data=np.float32([1.5, 2.5]).tobytes()),
+        TensorProto(dims=[2], data_type=1, raw_data=np.array([1.5, 2.5], np.float32).tobytes()),
     ],
 )
-def test_typed_and_raw_data(tensor):
+def test_typed_and_raw_data(tensor: Any) -> None:
     np.testing.assert_array_equal(run(with_initializer(tensor), f32(0, 0))[0], f32(1.5, 2.5))
 
 
@@ -153,7 +156,7 @@ NUMBERS = {
 
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("raw", [True, False])
-def test_all_types_of_initializers(name, raw):
+def test_all_types_of_initializers(name: Any, raw: bool) -> None:
     array = np.array([[0, 1, 1]], NUMBERS[name])
     number = getattr(TensorProto, name)
     tensor = (
@@ -180,7 +183,7 @@ def test_all_types_of_initializers(name, raw):
     ],
 )
 @pytest.mark.parametrize("raw", [True, False])
-def test_narrow_types_of_initializers(name, data, expected, raw):
+def test_narrow_types_of_initializers(name: str, data: bytes, expected: Any, raw: bool) -> None:
     number = getattr(TensorProto, name)
     tensor = TensorProto(dims=[5], data_type=number)
     if raw:
@@ -198,7 +201,7 @@ def sparse(indices: list[int], dims: list[int], shape: list[int]) -> onnx.ModelP
     return proto
 
 
-def test_sparse_initializers():
+def test_sparse_initializers() -> None:
     for proto in (sparse([0, 3], [3, 2], [2]), sparse([0, 0, 1, 1], [3, 2], [2, 2])):
         np.testing.assert_array_equal(run(proto, f32(1, 1))[0], [[6, 1], [1, 8], [1, 1]])
 
@@ -213,7 +216,7 @@ def test_sparse_initializers():
         (sparse([0, 1], [1 << 30, 1 << 30], [2]), "too large"),
     ],
 )
-def test_broken_sparse_initializers(proto, text):
+def test_broken_sparse_initializers(proto: Any, text: str) -> None:
     with pytest.raises(UserError, match=text):
         interpret(proto)(f32(1, 1))
 
@@ -221,7 +224,7 @@ def test_broken_sparse_initializers(proto, text):
 # ---------------------------------------------------------------------------- external data
 
 
-def external(tmp_path, **entries: str):
+def external(tmp_path: Path, **entries: str) -> Any:
     tensor = TensorProto(name="w", dims=[2], data_type=1, data_location=TensorProto.EXTERNAL)
     for key, value in entries.items():
         tensor.external_data.add(key=key, value=value)
@@ -231,12 +234,12 @@ def external(tmp_path, **entries: str):
     folder.mkdir(exist_ok=True)
     path = folder / "m.onnx"
     path.write_bytes(proto.SerializeToString())
-    (folder / "weights.bin").write_bytes(b"pad!" + np.float32([3, 4]).tobytes())
-    (tmp_path / "secret").write_bytes(np.float32([3, 4]).tobytes())
+    (folder / "weights.bin").write_bytes(b"pad!" + np.array([3, 4], np.float32).tobytes())
+    (tmp_path / "secret").write_bytes(np.array([3, 4], np.float32).tobytes())
     return path, proto
 
 
-def test_external_data(tmp_path):
+def test_external_data(tmp_path: Path) -> None:
     path, proto = external(tmp_path, location="weights.bin", offset="4", length="8")
     np.testing.assert_array_equal(run(path, f32(0, 1))[0], f32(3, 5))
     np.testing.assert_array_equal(run(proto, f32(0, 1), folder=path.parent)[0], f32(3, 5))
@@ -260,7 +263,9 @@ def test_external_data(tmp_path):
         ({"location": "weights.bin", "length": "4"}, "length is 4"),
     ],
 )
-def test_external_data_that_must_not_be_read(tmp_path, entries, text):
+def test_external_data_that_must_not_be_read(
+    tmp_path: Path, entries: dict[str, str], text: str
+) -> None:
     path, _ = external(tmp_path, **entries)
     (path.parent / "link").symlink_to(tmp_path / "secret")
     with pytest.raises(UserError, match=text):
@@ -281,7 +286,7 @@ def test_external_data_that_must_not_be_read(tmp_path, entries, text):
         "c = Constant<value_int = 1>() i = Range(a, b, c) y = Cast<to = 1>(i)",
     ],
 )
-def test_huge_tensors_are_refused_before_they_are_made(body):
+def test_huge_tensors_are_refused_before_they_are_made(body: str) -> None:
     text = f"""f (float[1] x) => (float[n] y)
     <int64[2] huge = {{4000000000, 4000000000}}, int64[1] one = {{4000000000000000}}>
     {{ {body} }}"""
@@ -326,14 +331,14 @@ def try_to_run(data: bytes) -> None:
         pass
 
 
-def test_the_fuzzed_model_is_sound():
+def test_the_fuzzed_model_is_sound() -> None:
     y, z = run(TINY, *FEEDS)
     assert y.shape == (8, 3) and z.shape == (8,)
 
 
 @given(st.integers(0, len(TINY) - 1))
 @settings(max_examples=150)
-def test_truncated_files(length):
+def test_truncated_files(length: int) -> None:
     try_to_run(TINY[:length])
 
 
@@ -341,7 +346,7 @@ def test_truncated_files(length):
     st.lists(st.tuples(st.integers(0, len(TINY) - 1), st.integers(0, 255)), min_size=1, max_size=3)
 )
 @settings(max_examples=1500)
-def test_changed_bytes(changes):
+def test_changed_bytes(changes: Any) -> None:
     data = bytearray(TINY)
     for place, value in changes:
         data[place] = value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from torch.utils._pytree import tree_leaves  # noqa: E402
 from tileloom.frontend.torch import report, tileloom  # noqa: E402
 
 
-def compiled(function: Any, **options: Any) -> Callable[..., Any]:
+def compiled(function: Any, **options: Any) -> Any:
     """The function through the backend, with a clean report."""
     torch._dynamo.reset()
     report().clear()

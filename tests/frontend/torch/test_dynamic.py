@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from .helpers import assert_same, compiled  # noqa: E402
 
 
 def test_symbolic_sizes_compile_once() -> None:
-    def function(x, y):
+    def function(x: Any, y: Any) -> Any:
         return torch.softmax(x @ y, -1)[:, : x.shape[0] // 2] + x.shape[0], x.new_zeros(x.shape[0])
 
     run = compiled(function, dynamic=True)
@@ -29,7 +30,7 @@ def test_symbolic_sizes_compile_once() -> None:
 def test_kernels_read_their_own_sizes() -> None:
     """Whatever else the process keeps numbers for."""
 
-    def function(x):
+    def function(x: Any) -> Any:
         return (x * 2).exp()
 
     run, kept = compiled(function, dynamic=True), []
@@ -64,7 +65,7 @@ def test_strides_are_part_of_a_shape() -> None:
 
 
 def test_sizes_that_depend_on_data() -> None:
-    def function(x):
+    def function(x: Any) -> Any:
         return x[x > 0] * 2, x.nonzero(), x + 1
 
     x = torch.tensor([1.0, -2.0, 3.0])
@@ -75,7 +76,7 @@ def test_sizes_that_depend_on_data() -> None:
 
 
 def test_numbers_that_depend_on_data() -> None:
-    def function(x):
+    def function(x: Any) -> Any:
         return x * x.sum().item()
 
     with torch._dynamo.config.patch(capture_scalar_outputs=True):
@@ -83,7 +84,7 @@ def test_numbers_that_depend_on_data() -> None:
 
 
 def test_decisions_break_the_graph_where_pytorch_breaks_it() -> None:
-    def function(x):
+    def function(x: Any) -> Any:
         return x + 1 if x.sum() > 0 else x.exp()
 
     torch._dynamo.reset()

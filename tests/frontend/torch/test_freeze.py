@@ -16,7 +16,7 @@ from tileloom.base.errors import UserError  # noqa: E402
 from tileloom.frontend.torch import frozen, report, tileloom, watching  # noqa: E402
 
 
-def frozen_(module: nn.Module, **options: Any) -> Callable[..., Any]:
+def frozen_(module: nn.Module, **options: Any) -> Any:
     torch._dynamo.reset()
     report().clear()
     return torch.compile(
@@ -30,7 +30,7 @@ def same(run: Any, module: Any, *args: Any, tolerance: float = 2e-5) -> None:
     assert not report().fallbacks, str(report())
 
 
-def model() -> nn.Module:
+def model() -> Any:
     layers = (nn.Linear(17, 40), nn.BatchNorm1d(40), nn.ReLU(), nn.Linear(40, 33))
     made = nn.Sequential(*layers).eval()
     nn.init.uniform_(made[1].running_var, 0.5, 2)
@@ -121,6 +121,7 @@ def test_normalizations_are_in_the_weights_of_convolutions() -> None:
 
 
 def test_nothing_is_prepared_again_while_weights_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: Any
     module, calls = model(), []
     real = frozen.run
     monkeypatch.setattr(frozen, "run", lambda *args: calls.append(1) or real(*args))

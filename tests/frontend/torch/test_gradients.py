@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from tileloom.frontend.torch import report  # noqa: E402
 from .helpers import assert_same, check_gradients, compiled  # noqa: E402
 
 
-def image(*shape: int) -> torch.Tensor:
+def image(*shape: int) -> Any:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
 
 
@@ -24,7 +25,7 @@ def image(*shape: int) -> torch.Tensor:
     ("stride", "padding", "dilation", "groups"),
     [(1, 1, 1, 1), (2, 1, 1, 2), (3, 1, 2, 1), (1, 2, 2, 4)],
 )
-def test_convolution(stride, padding, dilation, groups) -> None:
+def test_convolution(stride: int, padding: int, dilation: int, groups: int) -> None:
     about = (stride, padding, dilation, groups)
     x, w, b = image(3, 4, 13, 11), image(8, 4 // groups, 3, 2), image(8)
     check_gradients(lambda x, w, b: F.conv2d(x, w, b, *about), x, w, b)
@@ -40,8 +41,13 @@ def test_transposed_convolution() -> None:
     ("kernel", "stride", "padding", "ceil_mode"),
     [(2, None, 0, False), (3, 2, 1, False), ((2, 3), (1, 2), (1, 0), True)],
 )
-def test_pooling(kernel, stride, padding, ceil_mode) -> None:
-    about = {"stride": stride, "padding": padding, "ceil_mode": ceil_mode}
+def test_pooling(
+    kernel: int | tuple[int, ...],
+    stride: int | tuple[int, ...] | None,
+    padding: int | tuple[int, ...],
+    ceil_mode: bool,
+) -> None:
+    about: dict[str, Any] = {"stride": stride, "padding": padding, "ceil_mode": ceil_mode}
     x = image(2, 3, 11, 9)
     check_gradients(lambda x: F.max_pool2d(x, kernel, **about), x)
     check_gradients(lambda x: F.avg_pool2d(x, kernel, count_include_pad=False, **about), x)
@@ -53,7 +59,7 @@ def test_pooling_to_a_size() -> None:
 
 
 def test_layers_of_one_dimension() -> None:
-    def function(x, w, b):
+    def function(x: Any, w: Any, b: Any) -> Any:
         y = F.layer_norm(x, (8,), w, b)
         y = F.gelu(y) + F.silu(y) * y.tanh() - F.elu(y) + F.leaky_relu(y) + F.softplus(y)
         return y.softmax(-1) + y.log_softmax(0) + y.cumsum(1) + y.clamp(-0.5, 0.5) + y.std()
@@ -62,7 +68,7 @@ def test_layers_of_one_dimension() -> None:
 
 
 def test_attention() -> None:
-    def function(q, k, v):
+    def function(q: Any, k: Any, v: Any) -> Any:
         return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
     check_gradients(function, image(2, 3, 5, 8), image(2, 3, 5, 8), image(2, 3, 5, 8))
@@ -104,7 +110,7 @@ class Block(nn.Module):
         self.second = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
         self.norm2 = nn.BatchNorm2d(channels)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: Any) -> Any:
         return F.relu(x + self.norm2(self.second(F.relu(self.norm1(self.first(x))))))
 
 
@@ -125,7 +131,7 @@ def transformer() -> nn.Module:
     return nn.Sequential(nn.Embedding(50, 32), layers, nn.Linear(32, 50))
 
 
-def follow(make, x, y, left: int, steps: int = 20) -> None:
+def follow(make: Any, x: Any, y: Any, left: int, steps: int = 20) -> None:
     """Both models see the same data; their losses stay together."""
     torch.manual_seed(0)
     models = [make()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -24,7 +26,7 @@ class Block(nn.Module):
         self.norm = nn.LayerNorm(16)
         self.feed = nn.Sequential(nn.Linear(16, 24), nn.GELU(), nn.Linear(24, 16))
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         x = x + self.attention(x, x, x, need_weights=False)[0]
         return x + self.feed(self.norm(x))
 
@@ -39,7 +41,7 @@ class Image(nn.Module):
             nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(6, 4),
         )  # fmt: skip
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         return self.layers(x)
 
 
@@ -62,7 +64,7 @@ def test_batches() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dynamic", [None, True])
-def test_batches_and_lengths(dynamic) -> None:
+def test_batches_and_lengths(dynamic: bool | None) -> None:
     torch.manual_seed(0)
     model = Block().eval()
     run = compiled(model, dynamic=dynamic)
@@ -84,7 +86,7 @@ IMAGES = [(2, 12), (5, 12), (1, 13), (2, 12)]
         pytest.param(True, IMAGES, marks=pytest.mark.slow),
     ],
 )
-def test_batches_of_images(dynamic, shapes) -> None:
+def test_batches_of_images(dynamic: bool | None, shapes: Any) -> None:
     torch.manual_seed(0)
     model = Image().eval()
     run = compiled(model, dynamic=dynamic)
@@ -98,7 +100,7 @@ def test_batches_of_images(dynamic, shapes) -> None:
 
 
 @pytest.mark.parametrize("dynamic", DYNAMIC)
-def test_a_batch_of_nothing(dynamic) -> None:
+def test_a_batch_of_nothing(dynamic: Any) -> None:
     model = nn.Sequential(nn.Linear(16, 8), nn.Softmax(0)).eval()
     run = compiled(model, dynamic=dynamic)
     with torch.no_grad():
@@ -116,7 +118,7 @@ def test_a_graph_is_compiled_again_for_another_type() -> None:
 
 
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
-def test_autocast(kind) -> None:
+def test_autocast(kind: Any) -> None:
     torch.manual_seed(0)
     model, x = Block().eval(), torch.randn(2, 5, 16)
     with torch.no_grad(), torch.autocast("cpu", kind):
@@ -157,8 +159,8 @@ GAPS = [
 
 @pytest.mark.parametrize(("name", "dynamic"), GAPS)
 @pytest.mark.parametrize("product", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_inputs_with_gaps(name, dynamic, product) -> None:
-    def function(x):
+def test_inputs_with_gaps(name: Any, dynamic: Any, product: bool) -> None:
+    def function(x: Any) -> Any:
         return x.exp(), x.sum(0), x @ x.t() if product else x.t() + 1
 
     x = STRIDED[name]()
@@ -170,11 +172,11 @@ def test_inputs_with_gaps(name, dynamic, product) -> None:
 def test_inputs_that_share_memory() -> None:
     whole = torch.randn(8)
 
-    def function(a, b):
+    def function(a: Any, b: Any) -> Any:
         a.mul_(2)
         return a + b
 
-    def results(run):
+    def results(run: Any) -> Any:
         base = whole.clone()
         out = run(base[:6], base[2:])
         return out, base
@@ -183,7 +185,7 @@ def test_inputs_that_share_memory() -> None:
 
 
 def test_results_that_are_views_of_arguments() -> None:
-    def function(x):
+    def function(x: Any) -> Any:
         return x, x[1:], x.t(), x * 2
 
     x = torch.randn(3, 4)
@@ -194,7 +196,7 @@ def test_results_that_are_views_of_arguments() -> None:
 
 
 def test_results_that_are_views_of_each_other() -> None:
-    def function(x):
+    def function(x: Any) -> Any:
         y = x.exp()
         return y, y.view(-1), y[0], y.view(-1)
 
@@ -209,7 +211,7 @@ def test_results_that_are_views_of_each_other() -> None:
 def test_results_that_are_equal_are_apart() -> None:
     """Two computations of one value, which the compiler shares, are still two tensors."""
 
-    def function(x):
+    def function(x: Any) -> Any:
         return x * 2, x * 2, (x * 2).reshape(-1), x + 0
 
     x = torch.randn(3, 4)
@@ -226,7 +228,7 @@ def test_mutation_of_buffers_and_arguments() -> None:
             super().__init__()
             self.register_buffer("total", torch.zeros(3))
 
-        def forward(self, x, out):
+        def forward(self, x: Any, out: Any) -> Any:
             self.total += x.sum(0)
             out.copy_(x.cumsum(0))
             return self.total * 2
@@ -240,8 +242,8 @@ def test_mutation_of_buffers_and_arguments() -> None:
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode, torch.enable_grad])
-def test_arguments_that_want_gradients(mode) -> None:
-    def function(x, w):
+def test_arguments_that_want_gradients(mode: Any) -> None:
+    def function(x: Any, w: Any) -> Any:
         return torch.tanh(x @ w), x[0]
 
     x, w = torch.randn(3, 4, requires_grad=True), torch.randn(4, 5, requires_grad=True)
@@ -264,7 +266,7 @@ def test_gradients_are_asked_for_later() -> None:
 
 
 def test_complex_numbers_run_in_pytorch() -> None:
-    def function(x, y):
+    def function(x: Any, y: Any) -> Any:
         return torch.view_as_real(torch.complex(x, y) * 2j), x + y
 
     check(function, torch.randn(3, 4), torch.randn(3, 4), left=None)
@@ -287,7 +289,7 @@ def test_numbers_that_change() -> None:
 def test_equal_layers_share_their_kernels() -> None:
     """More layers of one kind make more calls, not more code."""
 
-    def program(layers):
+    def program(layers: Any) -> Any:
         model = nn.Sequential(*(Block() for _ in range(layers))).eval()
         with torch.no_grad(), watching() as graphs:
             compiled(model)(torch.randn(2, 5, 16))

@@ -31,7 +31,7 @@ def wholly(module: nn.Module, *args: Any, tolerance: float = 1e-5, **options: An
     assert not report().fallbacks, str(report())
 
 
-RECURRENT = {
+RECURRENT: dict[str, tuple[Any, dict[str, Any]]] = {
     "two directions": (nn.LSTM, {"bidirectional": True, "num_layers": 2}),
     "batch first": (nn.LSTM, {"batch_first": True}),
     "no bias": (nn.LSTM, {"bias": False}),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("torch")
@@ -11,7 +13,7 @@ from . import op_db
 
 @pytest.mark.slow
 @pytest.mark.corpus
-def test_most_entries_are_right_and_wholly_compiled(tmp_path) -> None:
+def test_most_entries_are_right_and_wholly_compiled(tmp_path: Path) -> None:
     pytest.importorskip("expecttest")
     out = tmp_path / "op_db.jsonl"
     op_db.run_all(sorted(op_db.entries()), 2, out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ EDGES = torch.tensor(
 )
 
 
-def image(*shape: int) -> torch.Tensor:
+def image(*shape: int) -> Any:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
 
 
@@ -44,14 +45,14 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("which", ["edges", "random"])
-def test_of_one_tensor(name, which) -> None:
+def test_of_one_tensor(name: Any, which: str) -> None:
     x = EDGES if which == "edges" else image(7, 11)
     # Of infinity PyTorch's GELU is NaN.
     check(CASES[name], x[x.abs() != math.inf] if name == "activations" else x)
 
 
 def test_arithmetic_promotes_as_pytorch() -> None:
-    def mixed(f, i, b, s):
+    def mixed(f: Any, i: Any, b: Any, s: Any) -> Any:
         return [
             f + i, i + b, b + b, i * 2.5, b * b, i / 3, i - 2 * i, f - 1, 2 - f, f * s, i + s,
             torch.add(f, i, alpha=3), i // 2, i % 3, f % 2.0, f.fmod(0.7), i.fmod(2), f**2, f**3,
@@ -67,14 +68,14 @@ def test_arithmetic_promotes_as_pytorch() -> None:
 
 
 def test_signs_of_remainders() -> None:
-    def signs(x):
+    def signs(x: Any) -> Any:
         return [(x % 2.0).signbit(), (x % -2.0).signbit(), x.fmod(2.0).signbit(), x % -1.5]
 
     check(signs, torch.tensor([-4.0, 4.0, -0.0, 0.0, 2.0, -2.0, 1.0, -1.0]))
 
 
 def test_comparison_logic_and_bits() -> None:
-    def mixed(f, i, b):
+    def mixed(f: Any, i: Any, b: Any) -> Any:
         return [
             f < i, f <= 0, f > f.flip(0), f >= 1.5, f == f, f != 0, i == 2, b == b.flip(0), b < b,
             b & b.flip(0), b | True, b ^ b.flip(0), ~b, ~i, i & 3, i | 1, i ^ i, i << 2, i >> 1,
@@ -88,13 +89,13 @@ def test_comparison_logic_and_bits() -> None:
 @pytest.mark.parametrize(
     "kind", ["bfloat16", "float16", "float64", "int64", "int32", "int16", "int8", "uint8", "bool"]
 )
-def test_types(kind) -> None:
+def test_types(kind: str) -> None:
     x = torch.arange(24).reshape(4, 6).to(getattr(torch, kind))
     check(lambda x: [x + x, x * x, x.sum(), x.to(torch.float32), x.amax(1), x[1:, ::2] + 1], x)
 
 
 def test_reductions() -> None:
-    def reduce(x, i, b):
+    def reduce(x: Any, i: Any, b: Any) -> Any:
         return [
             x.sum(), x.sum(1), x.sum((0, -1), keepdim=True), x.mean(), x.mean(2), x.prod(),
             x.prod(1), x.amax((0, 1)), x.amin(-1), x.max(), x.min(), *x.max(1), *x.min(2, True),
@@ -110,8 +111,8 @@ def test_reductions() -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (0,), (3, 0), (1, 1, 1)])
-def test_scalars_and_nothing(shape) -> None:
-    def function(x):
+def test_scalars_and_nothing(shape: tuple[int, ...]) -> None:
+    def function(x: Any) -> Any:
         return [
             x + 1, x.sum(), x.mean(), x.sum(-1), x.softmax(-1), x.flip(0) if x.ndim else x,
             x.reshape(-1), x.unsqueeze(0), x.cumsum(0), torch.cat([x.reshape(-1), x.reshape(-1)]),
@@ -122,7 +123,7 @@ def test_scalars_and_nothing(shape) -> None:
 
 
 def test_shapes() -> None:
-    def function(x):
+    def function(x: Any) -> Any:
         return [
             x.view(15, 8) * 1, x.permute(2, 0, 1) + 1, x.transpose(0, 1) * 2, x[1:, ::2] + 1,
             x[..., -1] + 1, x.expand(2, 3, 5, 8) + 0, x.unsqueeze(1).squeeze(1) + 1,
@@ -139,7 +140,7 @@ def test_shapes() -> None:
 
 
 def test_creation() -> None:
-    def function(x):
+    def function(x: Any) -> Any:
         return [
             torch.arange(5), torch.arange(1.0, 2.0, 0.3), torch.arange(9, 1, -3),
             torch.zeros(2, 3) + x, torch.ones_like(x), torch.eye(3, 2), torch.linspace(0, 1, 5),
@@ -151,7 +152,7 @@ def test_creation() -> None:
 
 
 def test_reading_at_places() -> None:
-    def function(x, i, j):
+    def function(x: Any, i: Any, j: Any) -> Any:
         return [
             x.gather(1, i), x.index_select(2, j), x[:, j], x[j, j], x[:, j, j], x[j, :, j],
             F.embedding(i, x[0]), x.take(j), torch.take_along_dim(x, i, 1), x[1, j, None],
@@ -163,7 +164,7 @@ def test_reading_at_places() -> None:
 
 
 def test_products() -> None:
-    def function(x, w, b, v):
+    def function(x: Any, w: Any, b: Any, v: Any) -> Any:
         return [
             x @ w, x[0] @ w, v @ w, w.t() @ v, v @ v, torch.bmm(x, x.mT), F.linear(x, w.t(), b),
             torch.addmm(b, x[0], w, beta=0.5, alpha=2), torch.baddbmm(x.new_ones(1), x, x.mT),
@@ -175,7 +176,7 @@ def test_products() -> None:
 
 
 def test_attention() -> None:
-    def function(q, k, mask):
+    def function(q: Any, k: Any, mask: Any) -> Any:
         return [
             F.scaled_dot_product_attention(q, k, k),
             F.scaled_dot_product_attention(q, k, k, is_causal=True),
@@ -186,7 +187,7 @@ def test_attention() -> None:
 
 
 def test_convolution_and_pooling() -> None:
-    def function(x, w, d, t):
+    def function(x: Any, w: Any, d: Any, t: Any) -> Any:
         return [
             F.conv2d(x, w, stride=2, padding=1), F.conv2d(x, d, groups=4, dilation=2),
             F.conv_transpose2d(x, t, stride=2, padding=1, output_padding=1),
@@ -202,7 +203,7 @@ def test_convolution_and_pooling() -> None:
 
 
 def test_normalisation() -> None:
-    def function(x, w, b, m, v):
+    def function(x: Any, w: Any, b: Any, m: Any, v: Any) -> Any:
         return [
             F.layer_norm(x, (7, 5), eps=1e-3), F.group_norm(x, 2, w, b), F.instance_norm(x),
             F.batch_norm(x, m, v, w, b), F.batch_norm(x, None, None, w, b, True),
@@ -213,7 +214,7 @@ def test_normalisation() -> None:
 
 
 def test_resampling_and_losses() -> None:
-    def function(x, y):
+    def function(x: Any, y: Any) -> Any:
         flat, classes = x.flatten(2), y.flatten()
         return [
             F.interpolate(x, scale_factor=2), F.interpolate(x, size=(5, 9), mode="bilinear"),
@@ -231,7 +232,7 @@ def test_resampling_and_losses() -> None:
 
 
 def test_writing_at_places() -> None:
-    def function(x, i, j, v):
+    def function(x: Any, i: Any, j: Any, v: Any) -> Any:
         mask, y, z = x > 0, x.clone(), x.clone()
         z[:, j, j] += v[:, 0, :4]
         y[mask] = -1.0

@@ -21,19 +21,19 @@ torch.manual_seed(3)
 INF, NAN = math.inf, math.nan
 
 
-def t(*values: Any, kind: Any = None) -> torch.Tensor:
+def t(*values: Any, kind: Any = None) -> Any:
     return torch.tensor(values, dtype=kind)
 
 
-def n(*shape: int) -> torch.Tensor:
+def n(*shape: int) -> Any:
     return torch.randn(shape)
 
 
-def i(*shape: int, low: int = -5, high: int = 6) -> torch.Tensor:
+def i(*shape: int, low: int = -5, high: int = 6) -> Any:
     return torch.randint(low, high, shape)
 
 
-def given(value: Any, inputs: dict[Tensor, torch.Tensor]) -> Any:
+def given(value: Any, inputs: dict[Tensor, Any]) -> Any:
     """The argument of a handler in place of PyTorch's."""
     if isinstance(value, torch.Tensor):
         tensor = Tensor(TracedSizes().type_of(value), f"x{len(inputs)}")
@@ -50,7 +50,7 @@ def made(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[lis
     wanted = getattr(getattr(torch.ops.aten, packet), overload)(*args, **options)
     handler = lookup(f"aten.{name}")
     assert handler is not None, name
-    inputs: dict[Tensor, torch.Tensor] = {}
+    inputs: dict[Tensor, Any] = {}
     call = Call(f"aten.{name}", args, wanted, TracedSizes())
     found = handler(call, *(given(arg, inputs) for arg in args),
                     **{k: given(v, inputs) for k, v in options.items()})  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ def test_parts_around_an_operator_of_pytorch() -> None:
 def test_independent_operators_share_one_part() -> None:
     """Two chains, each with an operator of PyTorch's in the middle: still two parts."""
 
-    def function(x, y):
+    def function(x: Any, y: Any) -> Any:
         return x.exp().sort()[0] + 1, (y.sin().sort()[0] * 2).cos()
 
     check(function, torch.randn(5), torch.randn(7), left=2)
@@ -39,7 +40,7 @@ def test_unsupported_types_are_left_alone() -> None:
 
 
 def test_random_operators_keep_their_order() -> None:
-    def function(x):
+    def function(x: Any) -> Any:
         first = torch.rand_like(x).sort()[0]  # waits for a part
         second = torch.rand_like(x)
         return first * 2, second * 3, torch.rand_like(first * 2)
@@ -52,14 +53,14 @@ def test_random_operators_keep_their_order() -> None:
 
 
 def test_higher_order_operators() -> None:
-    def function(x):
+    def function(x: Any) -> Any:
         return torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,)) + 1
 
     check(function, torch.ones(3), left=1)
 
 
-def test_a_part_that_does_not_compile_runs_in_pytorch(monkeypatch) -> None:
-    def broken(*about):
+def test_a_part_that_does_not_compile_runs_in_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*about: Any) -> None:
         raise RuntimeError("broken on purpose")
 
     monkeypatch.setattr(assemble_module, "CompiledPart", broken)
@@ -67,7 +68,7 @@ def test_a_part_that_does_not_compile_runs_in_pytorch(monkeypatch) -> None:
     assert ("a whole part", "RuntimeError: broken on purpose") in report().fallbacks
 
 
-def test_a_graph_that_does_not_compile_runs_in_pytorch(monkeypatch) -> None:
+def test_a_graph_that_does_not_compile_runs_in_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tileloom.frontend.torch.backend.assemble", None)
     torch._dynamo.reset()
     x = torch.randn(3)

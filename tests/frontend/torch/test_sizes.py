@@ -142,8 +142,8 @@ def test_sizes_become_symbols_after_the_second() -> None:
     check_sizes(function, lambda batch: (torch.randn(batch, 6),), sizes, 3, dynamic=None)
 
 
-def test_known_sizes_find_their_program_at_once(monkeypatch) -> None:
-    function = lambda x: torch.relu(x) * x.shape[0]  # noqa: E731
+def test_known_sizes_find_their_program_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    function: Any = lambda x: torch.relu(x) * x.shape[0]  # noqa: E731
     run = compiled(function, dynamic=True)
     first, second = torch.randn(5, 3), torch.randn(6, 3)
     run(first), run(second)
@@ -192,7 +192,7 @@ def numbers(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("function", [shapes, slices, counters, masks, numbers])
-def test_sizes_in_shapes_slices_and_numbers(function) -> None:
+def test_sizes_in_shapes_slices_and_numbers(function: Any) -> None:
     check_sizes(function, pairs, LARGER, 1)
 
 
@@ -223,7 +223,7 @@ def test_numbers_that_are_arguments() -> None:
 
 
 def test_arguments_in_any_layout() -> None:
-    function = lambda x: x.exp() * x.shape[1]  # noqa: E731
+    function: Any = lambda x: x.exp() * x.shape[1]  # noqa: E731
     run = compiled(function, dynamic=True)
     for n, m in PAIRS:
         wide = torch.randn(m, 2 * n, 3)
@@ -266,7 +266,7 @@ def test_operators_of_pytorch_between_parts() -> None:
 @pytest.mark.parametrize(
     "sizes", [(7, 0, 2), pytest.param((7, 3, 2, 1, 0, 40, 2), marks=pytest.mark.slow)]
 )
-def test_dimensions_of_nothing_and_of_one(sizes) -> None:
+def test_dimensions_of_nothing_and_of_one(sizes: tuple[int, ...]) -> None:
     def function(x: Any) -> Any:
         n = x.shape[0]
         return (x * 2)[: n - 2].sum(), torch.softmax(x[: n // 2] + 1, -1), x.new_ones(n // 3)
@@ -292,13 +292,15 @@ def test_images_have_one_size_and_batches_many() -> None:
     check_sizes(model, make, [(2, 9), (5, 9), (7, 9), (4, 12)], 2)
 
 
-def test_programs_are_few(monkeypatch) -> None:
+def test_programs_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of many sizes that need programs of their own, those beyond are compiled by themselves."""
     monkeypatch.setattr(specialize, "MOST_PROGRAMS", 2)
     check_sizes(lambda x: x.cumsum(1) * 2, pairs, [(3, n) for n in (7, 5, 9, 7, 5, 9)], 3)
 
 
-def test_what_cannot_be_compiled_for_all_sizes_is_compiled_for_each(monkeypatch) -> None:
+def test_what_cannot_be_compiled_for_all_sizes_is_compiled_for_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def refuse(*args: Any) -> Any:
         raise UnsupportedError("not today")
 
@@ -319,7 +321,7 @@ FORMULAS = [
 
 
 @pytest.mark.parametrize("expression", FORMULAS, ids=str)
-def test_formulas(expression) -> None:
+def test_formulas(expression: Any) -> None:
     space = Space()
     known = {N: symbol(space, "n", 1, 1000, 6), M: symbol(space, "m", 1, 1000, 4)}
     found = extent_of(expression, known)
@@ -332,7 +334,7 @@ def test_formulas(expression) -> None:
     [sympy.Symbol("u0", integer=True) + 1, functions.FloorDiv(N, M - 1), N**5, sympy.sqrt(N)],
     ids=str,
 )
-def test_formulas_that_are_refused(expression) -> None:
+def test_formulas_that_are_refused(expression: Any) -> None:
     space = Space()
     known = {N: symbol(space, "n", 1, 9, 6), M: symbol(space, "m", 1, 9, 4)}
     with pytest.raises(UnsupportedError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from typing import Any
 
 import pytest
 
@@ -13,13 +14,13 @@ from tileloom.frontend.torch import report  # noqa: E402
 from .helpers import assert_same, check, compiled, fresh  # noqa: E402
 
 
-def image(*shape: int) -> torch.Tensor:
+def image(*shape: int) -> Any:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(0))
 
 
 @pytest.mark.parametrize("dynamic", [None, True])
-def test_mutation_of_inputs_through_views(dynamic) -> None:
-    def function(x, b):
+def test_mutation_of_inputs_through_views(dynamic: bool | None) -> None:
+    def function(x: Any, b: Any) -> Any:
         x.add_(1)
         part = x[1:]
         part.mul_(2)
@@ -47,8 +48,8 @@ def test_mutation_of_inputs_through_views(dynamic) -> None:
     ],
     ids=["compact", "permuted", "gaps", "expanded", "offset"],
 )
-def test_strides_of_results_are_those_of_pytorch(x) -> None:
-    def function(x):
+def test_strides_of_results_are_those_of_pytorch(x: Any) -> None:
+    def function(x: Any) -> Any:
         y = (x * 2).permute(2, 0, 1)
         wide = x.mean((0, 2), keepdim=True).expand(3, 4, 5)
         return y, y[0], x.transpose(0, 1), y.contiguous(), (x + 1).expand(2, *x.shape), wide
@@ -104,16 +105,18 @@ def test_views_alone_compile_nothing() -> None:
     assert not report().parts
 
 
-def test_arguments_in_another_order_of_dimensions_are_not_copied(monkeypatch) -> None:
+def test_arguments_in_another_order_of_dimensions_are_not_copied(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     run, x = compiled(lambda x, y: (x + 1, x @ y.mT, x.sum(0))), image(6, 4).t()
     y = image(3, 2, 6).permute(1, 0, 2)
     expected = (x + 1, x @ y.mT, x.sum(0))
     run(x, y)
 
-    def copy(self):
+    def copy(self: Any) -> None:
         raise RuntimeError("a copy was made")
 
-    monkeypatch.setattr(torch.Tensor, "contiguous", copy)
+    monkeypatch.setattr(Any, "contiguous", copy)
     assert_same(run(x, y), expected)
 
 

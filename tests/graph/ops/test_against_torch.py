@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,7 @@ ACTIVATIONS = {
 }  # fmt: skip
 
 
-def same(build, expected, *arrays, rtol=1e-10) -> None:
+def same(build: Any, expected: Any, *arrays: Any, rtol: float = 1e-10) -> None:
     found = values(build, *arrays)
     wanted = expected(*(torch.from_numpy(a) for a in arrays))
     pairs = zip(found, wanted) if isinstance(found, list) else [(found, wanted)]
@@ -28,7 +30,7 @@ def same(build, expected, *arrays, rtol=1e-10) -> None:
 
 
 @pytest.mark.parametrize("name", list(ACTIVATIONS))
-def test_activations(name) -> None:
+def test_activations(name: Any) -> None:
     same(getattr(ops, name), ACTIVATIONS[name], np.linspace(-5, 5, 24).reshape(2, 12))
 
 
@@ -39,7 +41,9 @@ def test_gelu_tanh() -> None:
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
 @pytest.mark.parametrize(("stride", "pad", "dilation", "groups"), [(1, 0, 1, 1), (2, 1, 2, 2)])
-def test_conv(rank, stride, pad, dilation, groups, rng) -> None:
+def test_conv(
+    rank: int, stride: int, pad: int, dilation: int, groups: int, rng: np.random.Generator
+) -> None:
     x = rng.standard_normal((2, 4, 7, 6, 5)[: rank + 2])
     w = rng.standard_normal((6, 4 // groups, 3, 2, 2)[: rank + 2])
     function = getattr(F, f"conv{rank}d")
@@ -56,7 +60,15 @@ def test_conv(rank, stride, pad, dilation, groups, rng) -> None:
     ("stride", "pad", "more", "groups", "dilation"),
     [(1, 0, 0, 1, 1), (2, 1, 1, 2, 1), (3, 1, 1, 1, 2)],
 )
-def test_conv_transpose(rank, stride, pad, more, groups, dilation, rng) -> None:
+def test_conv_transpose(
+    rank: int,
+    stride: int,
+    pad: int,
+    more: int,
+    groups: int,
+    dilation: int,
+    rng: np.random.Generator,
+) -> None:
     x = rng.standard_normal((2, 4, 5, 4, 3)[: rank + 2])
     w = rng.standard_normal((4, 6 // groups, 3, 2, 3)[: rank + 2])
     function = getattr(F, f"conv_transpose{rank}d")
@@ -70,7 +82,9 @@ def test_conv_transpose(rank, stride, pad, more, groups, dilation, rng) -> None:
 
 @pytest.mark.parametrize("ceil_mode", [False, True])
 @pytest.mark.parametrize(("kernel", "stride", "pad"), [(2, 2, 0), (3, 2, 1), (3, 1, 1), (3, 3, 1)])
-def test_pool(kernel, stride, pad, ceil_mode, rng) -> None:
+def test_pool(
+    kernel: int, stride: int, pad: int, ceil_mode: bool, rng: np.random.Generator
+) -> None:
     x = rng.standard_normal((2, 3, 8, 7))
     window = (kernel, kernel)
     same(
@@ -89,7 +103,7 @@ def test_pool(kernel, stride, pad, ceil_mode, rng) -> None:
 @pytest.mark.parametrize("sizes", [(7, 9), (3, 2), (8, 8), (1, 5)])
 @pytest.mark.parametrize("corners", [False, True])
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
-def test_resize(mode, corners, sizes, rng) -> None:
+def test_resize(mode: str, corners: bool, sizes: tuple[int, ...], rng: np.random.Generator) -> None:
     x = rng.standard_normal((1, 2, 4, 4))
     style = "align_corners" if corners else "half_pixel"
     same(
@@ -100,7 +114,7 @@ def test_resize(mode, corners, sizes, rng) -> None:
     )
 
 
-def test_resize_nearest(rng) -> None:
+def test_resize_nearest(rng: np.random.Generator) -> None:
     x = rng.standard_normal((1, 2, 4, 4))
     same(
         lambda t: ops.resize(t, (1, 2, 7, 3), "nearest", "asymmetric", nearest="floor"),
@@ -111,10 +125,10 @@ def test_resize_nearest(rng) -> None:
 
 @pytest.mark.parametrize("sizes", [(2, 3), (3, 5), (7, 4)])
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
-def test_resize_antialias(mode, sizes, rng) -> None:
+def test_resize_antialias(mode: str, sizes: tuple[int, ...], rng: np.random.Generator) -> None:
     x = rng.standard_normal((1, 1, 7, 8))
     # PyTorch leaves out what lies outside; its antialiased cubic filter has the coefficient -0.5.
-    more = {"antialias": True, "exclude_outside": True, "cubic": -0.5}
+    more: dict[str, Any] = {"antialias": True, "exclude_outside": True, "cubic": -0.5}
     same(
         lambda t: ops.resize(t, (1, 1, *sizes), mode, **more),
         lambda t: F.interpolate(t, sizes, mode=f"bi{mode}", antialias=True),
@@ -123,7 +137,7 @@ def test_resize_antialias(mode, sizes, rng) -> None:
     )
 
 
-def test_normalisation(rng) -> None:
+def test_normalisation(rng: np.random.Generator) -> None:
     x, w, b = rng.standard_normal((2, 4, 3, 5)), rng.random(4), rng.random(4)
     mean, var = rng.random(4), rng.random(4) + 0.5
     same(lambda t, s, o: ops.group_norm(t, 2, s, o), lambda t, s, o: F.group_norm(t, 2, s, o),
@@ -145,7 +159,7 @@ def test_normalisation(rng) -> None:
     )
 
 
-def test_attention(rng) -> None:
+def test_attention(rng: np.random.Generator) -> None:
     q, k, v = (rng.standard_normal((2, 3, 5, 4)) for _ in range(3))
     attend = F.scaled_dot_product_attention
     same(ops.attention, attend, q, k, v)
@@ -155,7 +169,7 @@ def test_attention(rng) -> None:
     same(ops.attention, attend, q, k, v, mask)
 
 
-def test_statistics_and_order(rng) -> None:
+def test_statistics_and_order(rng: np.random.Generator) -> None:
     x = rng.standard_normal((3, 4, 5))
     same(lambda t: ops.var(t, 1, correction=1), lambda t: torch.var(t, 1), x)
     same(lambda t: ops.logsumexp(t, (0, 2)), lambda t: torch.logsumexp(t, (0, 2)), x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -25,19 +26,19 @@ SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, 2.5, -2.5, INF, -INF, NAN], "float32")
 
 @pytest.mark.parametrize("kind", ["float16", ml_dtypes.bfloat16, "float32", "float64"], ids=str)
 @pytest.mark.parametrize("name", [*ARITHMETIC, *ORDER, "div", "atan2"])
-def test_floats(name, kind) -> None:
+def test_floats(name: Any, kind: Any) -> None:
     x = np.array([-2.5, -1, -0.5, 0.5, 1, 3]).astype(kind)
     check(getattr(ops, name), x.reshape(6, 1), x.reshape(1, 6))
 
 
 @pytest.mark.parametrize("name", [*ARITHMETIC, *ORDER, "div", "atan2"])
-def test_special_floats(name) -> None:
+def test_special_floats(name: Any) -> None:
     check(getattr(ops, name), SPECIAL.reshape(-1, 1), SPECIAL)
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "int64", "uint64"])
 @pytest.mark.parametrize("name", ARITHMETIC + ORDER + BITS)
-def test_integers(name, kind) -> None:
+def test_integers(name: Any, kind: str) -> None:
     limits = np.iinfo(kind)
     x = np.array([limits.min, limits.min + 1, 0, 1, 2, 3, 7, limits.max], kind)
     if limits.min < 0:
@@ -47,7 +48,7 @@ def test_integers(name, kind) -> None:
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "int64"])
 @pytest.mark.parametrize("name", ["shift_left", "shift_right"])
-def test_shifts_by_any_amount(name, kind) -> None:
+def test_shifts_by_any_amount(name: str, kind: str) -> None:
     limits = np.iinfo(kind)
     x = np.array([limits.min, 0, 1, 5, limits.max], kind)
     amounts = np.array([0, 1, limits.bits - 1, limits.bits, limits.max], kind)
@@ -55,7 +56,7 @@ def test_shifts_by_any_amount(name, kind) -> None:
 
 
 @pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor", *ORDER, *BITS])
-def test_bools(name) -> None:
+def test_bools(name: Any) -> None:
     x = np.array([False, True])
     expected = getattr(np, name)(x.reshape(2, 1), x)
     np.testing.assert_array_equal(check(getattr(ops, name), x.reshape(2, 1), x), expected)
@@ -97,13 +98,15 @@ def test_numbers_take_the_type_of_the_tensor() -> None:
         ((5, 1, 2), (4, 1), (5, 4, 2)), ((), (), ()), ((1, 1), (), (1, 1)),
     ],
 )  # fmt: skip
-def test_broadcasting(a, b, expected, rng) -> None:
+def test_broadcasting(
+    a: tuple[int, ...], b: tuple[int, ...], expected: tuple[int, ...], rng: np.random.Generator
+) -> None:
     x, y = rng.random(a).astype("float32") + 0, rng.random(b).astype("float32") + 0
     assert check(ops.add, np.asarray(x), np.asarray(y)).shape == expected
 
 
 @given(st.lists(st.integers(1, 3), max_size=3), st.integers(0, 7), st.integers(0, 3))
-def test_broadcasting_follows_numpy(shape, mask, drop) -> None:
+def test_broadcasting_follows_numpy(shape: Any, mask: int, drop: int) -> None:
     other = [1 if mask >> k & 1 else n for k, n in enumerate(shape)][drop:]
     x = np.arange(math.prod(shape)).reshape(shape)
     y = np.arange(math.prod(other)).reshape(other)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,17 +13,17 @@ from tileloom.graph import ops
 from tileloom.graph.run import run
 
 
-def normal(*shape: int, kind: str = "float32"):
+def normal(*shape: int, kind: str = "float32") -> Any:
     seed = sum(shape) + len(shape)
     return np.asarray(np.random.default_rng(seed).standard_normal(shape)).astype(kind)
 
 
-def integers(low: int, high: int, *shape: int):
+def integers(low: int, high: int, *shape: int) -> Any:
     return np.random.default_rng(high).integers(low, high, shape)
 
 
 IMAGE, DEPTH = normal(2, 4, 9, 7), normal(4, 1, 3, 3)
-CASES = {
+CASES: dict[str, Any] = {
     "tril": (ops.tril, normal(5, 7)),
     "one_hot": (lambda i: ops.one_hot(i, 5), np.array([1, 4, -1])),
     "iota": (lambda x: ops.add(ops.iota((3, 4), 1, "float32"), x), normal(3, 1)),
@@ -67,7 +69,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", list(CASES))
-def test_compiled(name) -> None:
+def test_compiled(name: Any) -> None:
     build, *arrays = CASES[name]
     graph = graph_of(build, *arrays)
     found = compile_graph(graph)(*arrays)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -22,13 +23,13 @@ KINDS = ["float16", ml_dtypes.bfloat16, "float32", "float64"]
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("name", ACTIVATIONS)
-def test_activations_expand_to_their_reference(name, kind) -> None:
+def test_activations_expand_to_their_reference(name: Any, kind: Any) -> None:
     x = np.linspace(-6, 6, 13).astype(kind)
     assert check(getattr(ops, name), x).dtype == x.dtype
 
 
 @pytest.mark.parametrize("name", [n for n in ACTIVATIONS if n not in ("gelu", "softsign")])
-def test_activations_of_infinities(name) -> None:
+def test_activations_of_infinities(name: Any) -> None:
     """No overflow turns into NaN on the way, except where 0 * inf is the meaning."""
     x = np.array([-1e4, 1e4, 80.0, -80.0, 0.0, -0.0], "float32")
     assert np.isfinite(check(getattr(ops, name), x)).all()
@@ -67,7 +68,7 @@ def test_prelu_broadcasts_the_slope() -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_softmax(axis, kind, rng) -> None:
+def test_softmax(axis: int, kind: Any, rng: np.random.Generator) -> None:
     x = rng.standard_normal((3, 4, 5)).astype(kind)
     found = check(lambda t: ops.softmax(t, axis), x)
     total = found.astype("float64").sum(axis)
@@ -98,7 +99,9 @@ def test_logsumexp() -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("axis", [None, 0, (1, 2), -1])
-def test_statistics(axis, kind, rng) -> None:
+def test_statistics(
+    axis: int | tuple[int, ...] | None, kind: Any, rng: np.random.Generator
+) -> None:
     x = (rng.standard_normal((2, 3, 4)) + 3).astype(kind)
     wide = x.astype("float64")
     for name in ("mean", "var", "std"):
@@ -118,7 +121,7 @@ def test_statistics_of_nothing_and_of_one_element_are_nan() -> None:
     assert np.isnan(check(lambda t: ops.var(t, correction=1), np.ones(1, "float32")))
 
 
-def test_norms(rng) -> None:
+def test_norms(rng: np.random.Generator) -> None:
     x = rng.standard_normal((3, 4))
     np.testing.assert_allclose(check(lambda t: ops.l1_norm(t, 1), x), np.abs(x).sum(1))
     np.testing.assert_allclose(check(lambda t: ops.l2_norm(t, 1), x), np.linalg.norm(x, axis=1))
@@ -129,7 +132,7 @@ def test_norms(rng) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_layer_norm(kind, rng) -> None:
+def test_layer_norm(kind: Any, rng: np.random.Generator) -> None:
     x = rng.standard_normal((2, 3, 5)).astype(kind)
     scale, bias = (rng.random(5).astype(kind) for _ in range(2))
     check(ops.layer_norm, x, scale, bias)
@@ -147,7 +150,7 @@ def test_layer_norm_refuses_a_scale_of_another_shape() -> None:
         values(ops.layer_norm, np.zeros((1, 3)), np.zeros((2, 3)))
 
 
-def test_channel_norms(rng) -> None:
+def test_channel_norms(rng: np.random.Generator) -> None:
     x = rng.standard_normal((2, 4, 3, 5)).astype("float32")
     scale, bias, mean = (rng.random(4).astype("float32") for _ in range(3))
     var = rng.random(4).astype("float32") + 0.5
@@ -167,7 +170,7 @@ def test_channel_norms(rng) -> None:
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("mask", [None, "bool", "float32"])
-def test_attention(mask, causal, rng) -> None:
+def test_attention(mask: str | None, causal: bool, rng: np.random.Generator) -> None:
     q, k, v = (rng.standard_normal((2, 3, n, d)).astype("float32")
                for n, d in ((4, 8), (5, 8), (5, 6)))  # fmt: skip
     more = [] if mask is None else [np.ones((4, 5), "float32").astype(mask)]
@@ -176,7 +179,7 @@ def test_attention(mask, causal, rng) -> None:
     assert check(lambda *t: ops.attention(*t, causal=causal), q, k, v, *more).shape == (2, 3, 4, 6)
 
 
-def test_a_causal_row_sees_the_past_only(rng) -> None:
+def test_a_causal_row_sees_the_past_only(rng: np.random.Generator) -> None:
     q, k, v = (rng.standard_normal((3, 4)) for _ in range(3))
     found = values(lambda *t: ops.attention(*t, causal=True), q, k, v)
     np.testing.assert_allclose(found[0], v[0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -40,11 +42,11 @@ def positive(x: np.ndarray) -> np.ndarray:
     return np.asarray(np.abs(x) + np.asarray(0.5, x.dtype))
 
 
-def both(build):
+def both(build: Any) -> Any:
     return lambda *tensors: list(build(*tensors))
 
 
-CASES = {
+CASES: dict[str, Any] = {
     "softmax_grad": lambda o: (ops.softmax_grad, o.dy, o.p),
     "log_softmax_grad": lambda o: (ops.log_softmax_grad, o.dy, -positive(o.x)),
     "layer_norm_grad": lambda o: (
@@ -97,12 +99,12 @@ def compare(name: str, operands: Operands) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_odd_shape(name) -> None:
+def test_odd_shape(name: Any) -> None:
     compare(name, Operands((5, 7), "float32"))
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_special_values(name) -> None:
+def test_special_values(name: Any) -> None:
     """NaN and infinities come out where the reference has them."""
     compare(name, Operands((5, 7), "float32", special=True))
 
@@ -110,7 +112,7 @@ def test_special_values(name) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", TOLERANCE)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_shapes_and_types(shape, kind) -> None:
+def test_shapes_and_types(shape: Any, kind: Any) -> None:
     for name in CASES:
         if shape[1] or name not in NEED_CLASSES:
             compare(name, Operands(shape, kind))
@@ -118,6 +120,6 @@ def test_shapes_and_types(shape, kind) -> None:
 
 @pytest.mark.parametrize("name", ["softmax_grad", "log_softmax_grad", "gelu_grad", "adamw",
                                   "layer_norm_with_stats", "softmax_cross_entropy"])  # fmt: skip
-def test_one_kernel(name) -> None:
+def test_one_kernel(name: str) -> None:
     build, *arrays = CASES[name](Operands((8, 12), "float32"))
     assert plan_graph(graph_of(build, *arrays), runnable("cpu")).kernel_count == 1

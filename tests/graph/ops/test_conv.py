@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 
 
-def direct(x, w, strides, pads, dilations, groups):
+def direct(x: Any, w: Any, strides: Any, pads: Any, dilations: Any, groups: Any) -> Any:
     """The defining sum, one term at a time, over a padded copy."""
     rank = x.ndim - 2
     x = np.pad(x, [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:], strict=True)])
@@ -45,13 +46,21 @@ def direct(x, w, strides, pads, dilations, groups):
         ((1, 2, 3, 3), (2, 2, 1, 1), (2, 2), (0, 0, 0, 0), (1, 1), 1),
     ],
 )
-def test_conv(x, w, strides, pads, dilations, groups, rng) -> None:
+def test_conv(
+    x: tuple[int, ...],
+    w: tuple[int, ...],
+    strides: tuple[int, ...],
+    pads: tuple[int, ...],
+    dilations: tuple[int, ...],
+    groups: int,
+    rng: np.random.Generator,
+) -> None:
     a, b = rng.integers(-4, 5, x).astype("float32"), rng.integers(-4, 5, w).astype("float32")
     found = check(lambda s, t: ops.conv(s, t, None, strides, pads, dilations, groups), a, b)
     np.testing.assert_array_equal(found, direct(a, b, strides, pads, dilations, groups))
 
 
-def test_bias_and_amounts_for_all_dimensions(rng) -> None:
+def test_bias_and_amounts_for_all_dimensions(rng: np.random.Generator) -> None:
     x, w, b = rng.random((1, 2, 6, 6)), rng.random((3, 2, 3, 3)), rng.random(3)
     found = check(lambda *t: ops.conv(*t, strides=2, pads=1), x, w, b)
     plain = direct(x, w, (2, 2), (1, 1, 1, 1), (1, 1), 1)
@@ -72,7 +81,7 @@ def test_integers_into_a_wider_type() -> None:
 
 
 @pytest.mark.parametrize("outputs", [2, 8])
-def test_integers_padded_with_their_zero_point(outputs, rng) -> None:
+def test_integers_padded_with_their_zero_point(outputs: int, rng: np.random.Generator) -> None:
     for x, w, pads in (
         ((1, 3, 5, 7), (outputs, 3, 3, 2), (1, 0, 2, 1)),
         ((2, 4, 6), (outputs, 2, 3), (1, 1)),
@@ -82,7 +91,12 @@ def test_integers_padded_with_their_zero_point(outputs, rng) -> None:
         for kind, out in (("uint8", "int32"), ("int32", None)):
             a = rng.integers(0, 256, x).astype(kind)
             b = rng.integers(-128, 128, w).astype("int8" if out else kind)
-            more = {"pads": pads, "groups": groups, "out_dtype": out, "pad_value": 200}
+            more: dict[str, Any] = {
+                "pads": pads,
+                "groups": groups,
+                "out_dtype": out,
+                "pad_value": 200,
+            }
             found = check(partial(ops.conv, **more), a, b)
             ones = (1,) * rank
             want = direct(a.astype("int64") - 200, b.astype("int64"), ones, pads, ones, groups)
@@ -103,13 +117,21 @@ def test_integers_padded_with_their_zero_point(outputs, rng) -> None:
         ((3, 257, 33), (4, 257, 2), 0, 1, 1),
     ],
 )
-def test_windows_of_many_stretches(x, w, pad, dilation, groups, rng) -> None:
+def test_windows_of_many_stretches(
+    x: tuple[int, ...],
+    w: Any,
+    pad: int,
+    dilation: int,
+    groups: Any,
+    rng: np.random.Generator,
+) -> None:
     a, b = rng.integers(-4, 5, x).astype("float32"), rng.integers(-4, 5, w).astype("float32")
     image = Tensor(tensor_type(x, "float32"), "x")
     result = ops.conv(image, ops.constant(b), None, 1, pad, dilation, groups)
     bias = rng.integers(-9, 9, result.shape[2:]).astype("float32")  # of each pixel
     shifted = ops.add(ops.relu(result), ops.constant(bias))
     [found, plain] = compile_graph(Graph([image], [shifted, result]))(a)
+    rank: Any
     rank, each = len(x) - 2, w[0] // groups
     wide = np.pad(a, [(0, 0), (0, 0), *[(pad, pad)] * rank])
     reach = [(k - 1) * dilation + 1 for k in w[2:]]
@@ -128,11 +150,11 @@ def test_windows_of_many_stretches(x, w, pad, dilation, groups, rng) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(8, 17), (8, 6, 7), (5, 1)])
-def test_results_in_other_shapes(sizes, rng) -> None:
+def test_results_in_other_shapes(sizes: tuple[int, ...], rng: np.random.Generator) -> None:
     x, w = (2, 3, *sizes), (8, 3, *(3 for _ in sizes))
     a, b = rng.integers(-4, 5, x).astype("float32"), rng.integers(-4, 5, w).astype("float32")
     ones = (1,) * len(sizes)
-    want = direct(a, b, ones, (1, 1) * len(sizes), ones, 1)
+    want: Any = direct(a, b, ones, (1, 1) * len(sizes), ones, 1)
     last, mixed = [0, *range(2, len(x)), 1], [0, 2, 1, *range(3, len(x))]
     for change, expected in (
         (lambda y: ops.reshape(y, [2, 8, -1]), want.reshape(2, 8, -1)),
@@ -143,24 +165,25 @@ def test_results_in_other_shapes(sizes, rng) -> None:
         (lambda y: ops.transpose(y, mixed), want.transpose(mixed)),
     ):
         image = Tensor(tensor_type(x, "float32"), "x")
-        made = change(ops.relu(ops.conv(image, ops.constant(b), pads=1)))
+        made = change(ops.relu(ops.conv(image, ops.constant(b), pads=1)))  # type: ignore[no-untyped-call]
         shift = rng.integers(-9, 9, expected.shape[-2:]).astype("float32")
         result = ops.add(made, ops.constant(shift))
         [found] = compile_graph(Graph([image], [result]))(a)
         np.testing.assert_array_equal(found, np.maximum(expected, 0) + shift)
 
 
-def test_half_precision(rng) -> None:
+def test_half_precision(rng: np.random.Generator) -> None:
     x, w = rng.random((1, 3, 5, 5)).astype("float16"), rng.random((2, 3, 3, 3)).astype("float16")
     assert check(lambda a, b: ops.conv(a, b, pads=1), x, w).dtype == np.float16
 
 
 def test_mistakes_are_told() -> None:
     for kind, value in (("uint8", 256), ("int8", 128), ("float32", 1)):
+        w: Any
         x, w = (ops.constant(np.zeros(s, kind)) for s in ((1, 1, 3), (1, 1, 3)))
         with pytest.raises(DTypeError, match=f"a padding of {value} does not fit"):
             ops.conv(x, w, pads=1, pad_value=value)
-    x, w = np.zeros((1, 4, 5, 5)), np.zeros((6, 4, 3, 3))
+    x, w = np.zeros((1, 4, 5, 5)), np.zeros((6, 4, 3, 3))  # type: ignore[assignment]
     for build, words in [
         (lambda a, b: ops.conv(a, b, groups=2), "takes 8 channels in 2 groups, the input"),
         (lambda a, b: ops.conv(a, b, groups=3), "3 groups do not divide 4 and 6 channels"),

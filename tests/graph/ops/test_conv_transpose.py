@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,9 @@ from tileloom.graph.expand import expand
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("strides", [(1, 1), (2, 3)])
 @pytest.mark.parametrize("dilations", [(1, 1), (2, 1)])
-def test_conv_transpose_is_the_transpose(groups, strides, dilations, rng) -> None:
+def test_conv_transpose_is_the_transpose(
+    groups: int, strides: tuple[int, ...], dilations: tuple[int, ...], rng: np.random.Generator
+) -> None:
     """<conv(x), y> = <x, conv_transpose(y)> for all x and y."""
     w = rng.integers(-4, 5, (4, 6 // groups, 3, 2)).astype("float64")
     pads = (1, 0, 0, 1)
@@ -27,7 +31,7 @@ def test_conv_transpose_is_the_transpose(groups, strides, dilations, rng) -> Non
     assert (forth * y).sum() == (x * back).sum()
 
 
-def test_conv_transpose_output_padding_and_bias(rng) -> None:
+def test_conv_transpose_output_padding_and_bias(rng: np.random.Generator) -> None:
     x, w, b = rng.random((1, 2, 3)), rng.random((2, 2, 3)), rng.random(2)
     plain = check(lambda *t: ops.conv_transpose(*t, strides=2), x, w)
     more = check(lambda *t: ops.conv_transpose(*t, strides=2, output_padding=1), x, w, b)
@@ -52,7 +56,7 @@ ALONG = [
 
 @pytest.mark.parametrize("groups", [1, 2])
 @pytest.mark.parametrize("along", ALONG)
-def test_along_one_dimension(along, groups, rng) -> None:
+def test_along_one_dimension(along: Any, groups: int, rng: np.random.Generator) -> None:
     kernel, stride, dilation, before, after, more = along
     x = rng.integers(-4, 5, (2, 2 * groups, 5)).astype("float64")
     w = rng.integers(-4, 5, (2 * groups, 3, kernel)).astype("float64")
@@ -65,7 +69,9 @@ def test_along_one_dimension(along, groups, rng) -> None:
 
 @pytest.mark.parametrize("groups", [1, 3])
 @pytest.mark.parametrize(("first", "second"), zip(ALONG, ALONG[3:] + ALONG[:3], strict=True))
-def test_along_two_dimensions(first, second, groups, rng) -> None:
+def test_along_two_dimensions(
+    first: Any, second: Any, groups: int, rng: np.random.Generator
+) -> None:
     kernel, strides, dilations, before, after, more = zip(first, second, strict=True)
     x = rng.integers(-4, 5, (1, 2 * groups, 5, 4)).astype("float64")
     w = rng.integers(-4, 5, (2 * groups, 1, *kernel)).astype("float64")
@@ -90,7 +96,7 @@ def test_nothing_is_multiplied_by_zeros() -> None:
         assert image.shape == (1, 2, 9, 9) and weight.type.size == 2 * 3 * kernel**2
 
 
-def test_infinities_stay_where_the_kernel_reaches(rng) -> None:
+def test_infinities_stay_where_the_kernel_reaches(rng: np.random.Generator) -> None:
     x, w = rng.random((1, 2, 4, 4)), rng.random((2, 2, 3, 3))
     x[0, 0, 2, 1] = np.inf
     found = check(lambda a, b: ops.conv_transpose(a, b, strides=2), x, w)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from tileloom.graph.op import apply
 
 
 @pytest.mark.parametrize("name", ["nonzero", "unique", "compress", "non_max_suppression"])
-def test_they_are_refused_in_graphs(name) -> None:
+def test_they_are_refused_in_graphs(name: str) -> None:
     x = Tensor(tensor_type((3,), "float32"), "x")
     with pytest.raises(UnsupportedError, match=f"{name}: the shape of the result depends"):
         apply(name, [x])
@@ -43,7 +45,7 @@ def test_compress() -> None:
 
 
 @pytest.mark.parametrize("centred", [0, 1])
-def test_non_max_suppression_keeps_the_best_of_overlapping_boxes(centred) -> None:
+def test_non_max_suppression_keeps_the_best_of_overlapping_boxes(centred: int) -> None:
     corners = np.array([[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 10, 1, 11], [1, 11, 0, 10.1]]])
     middle = np.array(
         [[[0.5, 0.5, 1, 1], [0.6, 0.5, 1, 1], [10.5, 0.5, 1, 1], [10.55, 0.5, 0.9, 1]]]
@@ -60,7 +62,9 @@ def test_non_max_suppression_keeps_the_best_of_overlapping_boxes(centred) -> Non
     assert high[0].tolist() == [[0, 0, 3]]
 
 
-def plain_suppression(boxes, scores, limit, overlap, least) -> list[list[int]]:
+def plain_suppression(
+    boxes: Any, scores: Any, limit: Any, overlap: Any, least: Any
+) -> list[list[int]]:
     """Box by box and in floats: (y1, x1, y2, x2), of which the corners may be swapped."""
     found = []
     for n, kind in np.ndindex(*scores.shape[:2]):
@@ -87,7 +91,7 @@ def plain_suppression(boxes, scores, limit, overlap, least) -> list[list[int]]:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("limit", [0, 1, 2, 9])
-def test_non_max_suppression_box_by_box(seed, limit) -> None:
+def test_non_max_suppression_box_by_box(seed: int, limit: int) -> None:
     rng = np.random.default_rng(seed)
     boxes = rng.integers(0, 6, (2, 7, 4)).astype("float64")
     scores = rng.permutation(2 * 3 * 7).reshape(2, 3, 7) / 42
@@ -103,7 +107,9 @@ def test_non_max_suppression_box_by_box(seed, limit) -> None:
 @pytest.mark.parametrize("axis", [None, 0, 1])
 @pytest.mark.parametrize("in_order", [True, False])
 @pytest.mark.parametrize("kind", ["int32", "float16"])
-def test_unique_parts_make_up_the_whole(axis, in_order, kind, rng) -> None:
+def test_unique_parts_make_up_the_whole(
+    axis: int | None, in_order: bool, kind: str, rng: np.random.Generator
+) -> None:
     x = rng.integers(0, 2, (5, 3)).astype(kind)
     found = ops.fold("unique", [x], axis=axis, sorted=in_order)
     values, first, inverse, counts = found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -10,14 +12,14 @@ from tileloom.base.errors import DTypeError, ShapeError
 from tileloom.graph import ops
 
 
-def data(*shape: int):
+def data(*shape: int) -> Any:
     return np.arange(int(np.prod(shape)), dtype="float32").reshape(shape)
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "int64", "uint32"])
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("shape", [(), (2,), (2, 2), (0,)])
-def test_gather(shape, axis, kind, rng) -> None:
+def test_gather(shape: tuple[int, ...], axis: int, kind: str, rng: np.random.Generator) -> None:
     x, indices = data(3, 4, 5), np.asarray(rng.integers(0, 3, shape)).astype(kind)
     np.testing.assert_array_equal(
         check(lambda a, b: ops.gather(a, b, axis), x, indices), np.take(x, indices, axis)
@@ -35,7 +37,7 @@ def test_take_without_an_axis_is_flat() -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_gather_elements(axis, rng) -> None:
+def test_gather_elements(axis: int, rng: np.random.Generator) -> None:
     x, indices = data(4, 3), rng.integers(-3, 3, (4, 3))
     expected = np.take_along_axis(x, indices, axis)
     for build in (ops.gather_elements, ops.take_along_axis):
@@ -62,12 +64,12 @@ def test_take_along_axis_broadcasts() -> None:
         ([[-1, -1]], 0, [3]), (np.zeros((2, 0), "int64"), 0, [[[0, 1], [2, 3]]] * 2),
     ],
 )  # fmt: skip
-def test_gather_nd(indices, batch, expected) -> None:
+def test_gather_nd(indices: Any, batch: int, expected: Any) -> None:
     found = check(lambda a, b: ops.gather_nd(a, b, batch), data(2, 2), np.array(indices))
     assert found.tolist() == expected
 
 
-def test_gather_nd_with_batches(rng) -> None:
+def test_gather_nd_with_batches(rng: np.random.Generator) -> None:
     x, indices = data(2, 3, 4, 5), rng.integers(0, 3, (2, 3, 6, 1))
     expected = np.stack([[x[b, c, indices[b, c, :, 0]] for c in range(3)] for b in range(2)])
     found = check(lambda a, b: ops.gather_nd(a, b, 2), x, indices)
@@ -100,7 +102,7 @@ def test_mistakes_are_told() -> None:
 
 
 @pytest.mark.parametrize("extent", [1, 2, 5])
-def test_where_indices_end_up(extent) -> None:
+def test_where_indices_end_up(extent: int) -> None:
     index = np.arange(-8, 9)
     wanted = [min(max(i + extent if i < 0 else i, 0), extent - 1) for i in index.tolist()]
     x = np.arange(extent) + 10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ def normal(*shape: int, seed: int = 0) -> np.ndarray:
     return np.asarray(np.random.default_rng(seed + sum(shape)).standard_normal(shape))
 
 
-def gradients(function, dy, *arrays):
+def gradients(function: Any, dy: Any, *arrays: Any) -> Any:
     """What autograd says, of the first result where there are several."""
     given = [torch.tensor(a, requires_grad=a.dtype.kind == "f") for a in arrays]
     result = function(*given)
@@ -32,14 +33,14 @@ def gradients(function, dy, *arrays):
     return [g.numpy() for g in torch.autograd.grad(result, wanted, torch.tensor(dy))]
 
 
-def same(found, expected, rtol=1e-10, atol=1e-12) -> None:
+def same(found: Any, expected: Any, rtol: float = 1e-10, atol: float = 1e-12) -> None:
     found = found if isinstance(found, list) else [found]
     assert len(found) == len(expected)
     for a, b in zip(found, expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=rtol, atol=atol)
 
 
-def compiled(build, *arrays, tolerance=2e-5) -> None:
+def compiled(build: Any, *arrays: Any, tolerance: float = 2e-5) -> None:
     """Machine code against the graph interpreter."""
     arrays = tuple(map(np.asarray, arrays))
     graph = graph_of(build, *arrays)
@@ -94,7 +95,7 @@ def known(name: str, shape: tuple[int, ...]) -> np.ndarray:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", [*OF_RESULT, *OF_ARGUMENT])
-def test_functions(name, shape) -> None:
+def test_functions(name: Any, shape: Any) -> None:
     dy = normal(*shape)
     function = {**OF_RESULT, **OF_ARGUMENT}[name]
     found = values(getattr(ops, name), dy, known(name, shape))
@@ -102,7 +103,7 @@ def test_functions(name, shape) -> None:
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_forms(name) -> None:
+def test_forms(name: Any) -> None:
     ours, theirs = FORMS[name]
     x, dy = np.linspace(-6, 6, 25), normal(25)
     # PyTorch's kernels of celu and hardsigmoid have constants of single precision.
@@ -112,13 +113,13 @@ def test_forms(name) -> None:
 
 @pytest.mark.parametrize("kind", NARROW)
 @pytest.mark.parametrize("name", [*OF_RESULT, *OF_ARGUMENT])
-def test_expansions_and_formulas(name, kind) -> None:
+def test_expansions_and_formulas(name: Any, kind: Any) -> None:
     dy, given = normal(13).astype(kind), known(name, (13,)).astype(kind)
     assert check(getattr(ops, name), dy, given).dtype == kind
 
 
 @pytest.mark.parametrize("name", [*OF_RESULT, *OF_ARGUMENT])
-def test_compiled(name) -> None:
+def test_compiled(name: Any) -> None:
     compiled(getattr(ops, name), normal(37).astype("f4"), known(name, (37,)).astype("f4"))
 
 
@@ -158,7 +159,7 @@ BROADCASTS = [
 
 @pytest.mark.parametrize("shapes", BROADCASTS, ids=str)
 @pytest.mark.parametrize("name", OF_TWO)
-def test_pairs(name, shapes) -> None:
+def test_pairs(name: Any, shapes: Any) -> None:
     if name == "swiglu_grad":
         shapes = (shapes[0], shapes[0])
     a, b = np.abs(normal(*shapes[0])) + 0.1, normal(*shapes[1], seed=1)
@@ -186,7 +187,7 @@ def test_powers_at_the_edges() -> None:
     ("a", "b"), [((3, 4), (4, 5)), ((4,), (4,)), ((4,), (2, 4, 5)), ((2, 3, 4), (4,)),
                  ((2, 1, 3, 4), (5, 4, 1)), ((0, 4), (4, 3)), ((3, 0), (0, 2))],
 )  # fmt: skip
-def test_matmul(a, b) -> None:
+def test_matmul(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     x, y = normal(*a), normal(*b, seed=1)
     dy = np.asarray(normal(*np.shape(x @ y), seed=2))
     same(values(ops.matmul_grad, dy, x, y), gradients(torch.matmul, dy, x, y))
@@ -204,7 +205,7 @@ def test_reduce_as() -> None:
 
 
 @pytest.mark.parametrize("axis", [None, 0, -1, (0, 2)])
-def test_gradients_of_reductions(axis) -> None:
+def test_gradients_of_reductions(axis: int | tuple[int, ...] | None) -> None:
     x = np.round(normal(3, 4, 5), 0)  # with ties
     y = x.max(axis if axis is not None else (0, 1, 2))
     dy = normal(*np.shape(y), seed=1)
@@ -222,7 +223,7 @@ def test_gradients_of_reductions(axis) -> None:
 
 @pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 1, 3), (0, 4), (1, 1)], ids=str)
 @pytest.mark.parametrize("axis", [0, -1])
-def test_softmax(shape, axis) -> None:
+def test_softmax(shape: tuple[int, ...], axis: int) -> None:
     x, dy, z = (normal(*shape, seed=k) for k in range(3))
     y, log_y = (f(torch.from_numpy(x), axis).numpy() for f in (F.softmax, F.log_softmax))
     expected = gradients(lambda t: F.softmax(t, axis), dy, x)
@@ -233,12 +234,12 @@ def test_softmax(shape, axis) -> None:
          gradients(lambda t: F.log_softmax(t, axis), dy, x))  # fmt: skip
 
 
-def stats(x, axes, eps=1e-5):
+def stats(x: Any, axes: Any, eps: float = 1e-5) -> Any:
     return x.mean(axes), 1 / np.sqrt(x.var(axes) + eps)
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (2, 3, 7), (1, 1), (2, 1, 3), (5,)], ids=str)
-def test_layer_norm(shape) -> None:
+def test_layer_norm(shape: tuple[int, ...]) -> None:
     x, dy = normal(*shape), normal(*shape, seed=1)
     scale, bias = normal(shape[-1], seed=2), normal(shape[-1], seed=3)
     mean, rstd = map(np.asarray, stats(x, -1))
@@ -253,7 +254,7 @@ def test_layer_norm(shape) -> None:
     same(check(ops.rms_norm_grad, dy, x, scale), gradients(root, dy, x, scale), 1e-8, 1e-9)
 
 
-def expected_plain(dy, x):
+def expected_plain(dy: Any, x: Any) -> Any:
     return gradients(lambda t: F.layer_norm(t, t.shape[-1:]), dy, x)
 
 
@@ -267,7 +268,7 @@ def test_layer_norm_over_several_axes() -> None:
 
 
 @pytest.mark.parametrize("shape", [(4, 6, 3), (3, 6), (1, 6, 2, 5)], ids=str)
-def test_channels(shape) -> None:
+def test_channels(shape: tuple[int, ...]) -> None:
     x, dy = normal(*shape), normal(*shape, seed=1)
     scale, bias = normal(6, seed=2), normal(6, seed=3)
     axes = tuple(k for k in range(len(shape)) if k != 1)

@@ -13,7 +13,7 @@ from tileloom.graph import ops
 @pytest.mark.parametrize("kind", ["int32", "int64", "uint8", "int8"])
 @pytest.mark.parametrize("length", [1, 2, 7, 300])
 @pytest.mark.parametrize("size", [0, 1, 50])
-def test_counts(kind, length, size, rng) -> None:
+def test_counts(kind: str, length: int, size: int, rng: np.random.Generator) -> None:
     low = 0 if kind == "uint8" else -3
     x = rng.integers(low, 10, size).astype(kind)
     found = values(lambda t: ops.bincount(t, length), x)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from tileloom.graph import ops
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_scans(axis, rng) -> None:
+def test_scans(axis: int, rng: np.random.Generator) -> None:
     x = rng.integers(-3, 4, (3, 4), dtype="int32")
     np.testing.assert_array_equal(values(lambda t: ops.cumsum(t, axis), x), np.cumsum(x, axis))
     np.testing.assert_array_equal(values(lambda t: ops.cumprod(t, axis), x), np.cumprod(x, axis))
@@ -29,7 +31,7 @@ def test_scans_without_the_element_and_backwards() -> None:
 
 
 @pytest.mark.parametrize("descending", [False, True])
-def test_sort_is_stable(descending) -> None:
+def test_sort_is_stable(descending: bool) -> None:
     x = np.array([[2, 1, 2, 0, 1]])
     order = sorted(range(5), key=lambda k: -x[0, k] if descending else x[0, k])
     assert values(lambda t: ops.argsort(t, 1, descending), x).tolist() == [order]
@@ -37,7 +39,7 @@ def test_sort_is_stable(descending) -> None:
 
 
 @pytest.mark.parametrize("kind", ["uint8", "float16", ml_dtypes.bfloat16, "int64"], ids=str)
-def test_topk(kind) -> None:
+def test_topk(kind: Any) -> None:
     x = np.array([3, 9, 1, 9, 5]).astype(kind)
     found, places = values(lambda t: ops.topk(t, 3), x)
     assert found.astype(int).tolist() == [9, 9, 5] and places.tolist() == [1, 3, 4]
@@ -55,7 +57,7 @@ def test_topk(kind) -> None:
         ("min", [1, 2, 3]),
     ],
 )  # fmt: skip
-def test_scatter_elements(reduction, expected, kind) -> None:
+def test_scatter_elements(reduction: str, expected: list[int], kind: Any) -> None:
     x, at = np.array([1, 2, 3]).astype(kind), np.array([0, 2, -1])
     updates = np.array([7, 5, 9]).astype(kind)
     found = values(lambda *t: ops.scatter_elements(*t, reduction=reduction), x, at, updates)
@@ -89,7 +91,7 @@ def test_scatter_mistakes_are_told() -> None:
         values(ops.scatter_elements, x, x, x)
 
 
-def test_linear_algebra(rng) -> None:
+def test_linear_algebra(rng: np.random.Generator) -> None:
     x = rng.random((2, 3, 3)) + np.eye(3)
     np.testing.assert_allclose(check(ops.det, x), np.linalg.det(x))
     np.testing.assert_allclose(check(ops.inverse, x) @ x, np.broadcast_to(np.eye(3), x.shape),

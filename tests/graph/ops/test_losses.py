@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ REDUCTIONS = ["none", "mean", "sum"]
 SHAPES = [(), (1,), (3, 5)]
 
 
-def expected(function, *arrays) -> np.ndarray:
+def expected(function: Any, *arrays: Any) -> Any:
     return function(*map(torch.from_numpy, arrays)).numpy()
 
 
@@ -27,7 +28,7 @@ def probabilities(*shape: int, seed: int = 0) -> np.ndarray:
     return np.asarray(1 / (1 + np.exp(-normal(*shape, seed=seed))))
 
 
-PAIRS = {
+PAIRS: dict[str, Any] = {
     "mse": (ops.mse_loss, ops.mse_loss_grad, F.mse_loss, {}),
     "l1": (ops.l1_loss, ops.l1_loss_grad, F.l1_loss, {}),
     "huber": (ops.huber_loss, ops.huber_loss_grad, F.huber_loss, {"delta": 0.7}),
@@ -48,7 +49,7 @@ def operands(name: str, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]
 @pytest.mark.filterwarnings("ignore:reduction")
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("name", PAIRS)
-def test_pairs(name, reduction) -> None:
+def test_pairs(name: Any, reduction: Any) -> None:
     ours, ours_grad, theirs, more = PAIRS[name]
     more = {**more, "reduction": reduction}
     for shape in SHAPES:
@@ -65,7 +66,7 @@ def test_pairs(name, reduction) -> None:
 
 
 @pytest.mark.parametrize("name", ["mse", "huber", "bce", "kl"])
-def test_compiled(name) -> None:
+def test_compiled(name: str) -> None:
     ours, ours_grad, _, _ = PAIRS[name]
     x, target = (v.astype("float32") for v in operands(name, (5, 7)))
     compiled(ours, x, target)
@@ -140,7 +141,7 @@ def targets(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_nll(weighted, reduction) -> None:
+def test_nll(weighted: bool, reduction: Any) -> None:
     for shape in CLASSES:
         x, target = normal(*shape), targets(shape)
         weight = [probabilities(shape[min(1, len(shape) - 1)])] if weighted else []
@@ -150,12 +151,12 @@ def test_nll(weighted, reduction) -> None:
             _check_nll(x, target, weight, {"reduction": reduction}, ignored)
 
 
-def _check_nll(x, target, weight, more, ignored) -> None:
-    def theirs(a):
+def _check_nll(x: Any, target: Any, weight: Any, more: Any, ignored: Any) -> None:
+    def theirs(a: Any) -> Any:
         given = map(torch.from_numpy, (target, *weight))
         return F.nll_loss(a, *given, ignore_index=ignored, **more)
 
-    def ours(*tensors):
+    def ours(*tensors: Any) -> Any:
         return list(ops.nll_loss(*tensors, ignored=ignored, **more))
 
     loss, total = check(ours, x, target, *weight)
@@ -169,7 +170,7 @@ def _check_nll(x, target, weight, more, ignored) -> None:
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("reduction", REDUCTIONS)
-def test_cross_entropy(reduction, weighted, smoothing) -> None:
+def test_cross_entropy(reduction: Any, weighted: bool, smoothing: float) -> None:
     for shape in CLASSES:
         x, target = normal(*shape), targets(shape)
         weight = [probabilities(shape[min(1, len(shape) - 1)])] if weighted else []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -23,7 +25,7 @@ from tileloom.graph.op import apply1
         ((0, 4), (4, 5)), ((3, 0), (0, 5)), ((2, 3, 4), (1, 4, 1)), ((1, 3, 4), (2, 4, 5)),
     ],
 )  # fmt: skip
-def test_shapes_as_numpy(a, b, rng) -> None:
+def test_shapes_as_numpy(a: tuple[int, ...], b: tuple[int, ...], rng: np.random.Generator) -> None:
     x, y = rng.random(a, "float32"), rng.random(b, "float32")
     result = check(ops.matmul, x, y)
     np.testing.assert_allclose(result, x @ y, rtol=1e-5)
@@ -32,7 +34,7 @@ def test_shapes_as_numpy(a, b, rng) -> None:
 
 @pytest.mark.parametrize("ta", [False, True])
 @pytest.mark.parametrize("tb", [False, True])
-def test_transposed_operands(ta, tb, rng) -> None:
+def test_transposed_operands(ta: bool, tb: bool, rng: np.random.Generator) -> None:
     x = rng.integers(-9, 9, (2, 5, 3) if ta else (2, 3, 5))
     y = rng.integers(-9, 9, (4, 5) if tb else (5, 4))
     result = check(lambda a, b: ops.matmul(a, b, ta, tb), x, y)
@@ -41,7 +43,7 @@ def test_transposed_operands(ta, tb, rng) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float16", ml_dtypes.bfloat16], ids=str)
-def test_narrow_floats_accumulate_in_float32(kind) -> None:
+def test_narrow_floats_accumulate_in_float32(kind: Any) -> None:
     x = np.ones((1, 4099), kind)
     assert float(check(ops.matmul, x, x.T)[0, 0]) == pytest.approx(4099, rel=4e-3)
 
@@ -86,7 +88,7 @@ def test_mistakes_are_told() -> None:
         ("ij,jk->ik", [(2, 0), (0, 4)]),
     ],
 )  # fmt: skip
-def test_einsum_as_numpy(equation, shapes, rng) -> None:
+def test_einsum_as_numpy(equation: str, shapes: Any, rng: np.random.Generator) -> None:
     arrays = [np.asarray(rng.random(shape)) for shape in shapes]
     result = check(lambda *t: ops.einsum(equation, *t), *arrays)
     np.testing.assert_allclose(result, np.einsum(equation, *arrays), rtol=1e-12)
@@ -111,7 +113,7 @@ def test_einsum_of_two_matrices_is_one_product() -> None:
         ("ii", [(2, 3)], "label 'i' stands for two extents"),
     ],
 )
-def test_einsum_mistakes_are_told(equation, shapes, words) -> None:
+def test_einsum_mistakes_are_told(equation: str, shapes: list[tuple[int, ...]], words: str) -> None:
     with pytest.raises(UserError, match=words) as caught:
         values(lambda *t: ops.einsum(equation, *t), *(np.zeros(shape) for shape in shapes))
     assert str(caught.value).startswith("einsum: ")
@@ -126,7 +128,17 @@ def test_einsum_mistakes_are_told(equation, shapes, words) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize(("rows", "depth", "columns", "width"), [(3, 7, 5, 4), (2, 8, 8, 8)])
 def test_packed_products(
-    rng, transpose_a, transposed, kind, parts, unit, out, rows, depth, columns, width
+    rng: np.random.Generator,
+    transpose_a: bool,
+    transposed: bool,
+    kind: str,
+    parts: int,
+    unit: int,
+    out: str,
+    rows: int,
+    depth: int,
+    columns: int,
+    width: int,
 ) -> None:
     number = dtype(kind).numpy
     a = rng.integers(-9, 9, (depth, rows) if transpose_a else (rows, depth)).astype(number)
@@ -153,7 +165,9 @@ def test_packed_products(
         ((2, 1, 4), "int64", 8, "int8", "cannot hold 4 rows of int8"),
     ],
 )
-def test_panels_that_do_not_fit(panels, kind, columns, words, message) -> None:
+def test_panels_that_do_not_fit(
+    panels: tuple[int, ...], kind: str, columns: int, words: str | None, message: str
+) -> None:
     left = Tensor(tensor_type((3, 4), "float32"), "left")
     right = Tensor(tensor_type(panels, kind), "panels")
     attrs = {"transpose_a": False, "out_dtype": None, "columns": columns, "words_of": words}

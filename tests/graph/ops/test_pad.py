@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -15,20 +17,20 @@ MODES = ["constant", "edge", "reflect", "symmetric", "wrap"]
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("pads", [((1, 2), (0, 3)), ((0, 0), (2, 0)), ((5, 9), (7, 11))])
-def test_modes(mode, pads) -> None:
+def test_modes(mode: Any, pads: Any) -> None:
     x = np.arange(12, dtype="int32").reshape(3, 4)
     np.testing.assert_array_equal(check(lambda t: ops.pad(t, pads, mode), x), np.pad(x, pads, mode))
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_one_element(mode) -> None:
+def test_one_element(mode: Any) -> None:
     x = np.array([5])
     result = check(lambda t: ops.pad(t, [(2, 1)], mode), x)
     np.testing.assert_array_equal(result, np.pad(x, [(2, 1)], mode))
 
 
 @pytest.mark.parametrize("kind", ["float16", ml_dtypes.bfloat16, "float32"], ids=str)
-def test_fill_values(kind) -> None:
+def test_fill_values(kind: Any) -> None:
     x = np.ones(2, kind)
     result = check(lambda t: ops.pad(t, [(1, 1)], value=-np.inf), x)
     assert result.astype("float64").tolist() == [-np.inf, 1, 1, -np.inf]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -24,7 +26,14 @@ def test_windows_of_a_line() -> None:
 @pytest.mark.parametrize("pool", [ops.max_pool, ops.sum_pool])
 @pytest.mark.parametrize("kernel", [(1, 1, 1), (3, 1, 2), (2, 4, 3)])
 @pytest.mark.parametrize("strides, pads, dilations", [(1, 0, 1), ((2, 1, 3), (1, 0, 2), (1, 2, 1))])
-def test_windows_of_a_volume(pool, kernel, strides, pads, dilations, rng) -> None:
+def test_windows_of_a_volume(
+    pool: Any,
+    kernel: tuple[int, ...],
+    strides: int | tuple[int, ...],
+    pads: int | tuple[int, ...],
+    dilations: int | tuple[int, ...],
+    rng: np.random.Generator,
+) -> None:
     x = rng.integers(-9, 9, (2, 3, 7, 8, 6)).astype("float32")
     found = check(lambda t: pool(t, kernel, strides, pads, dilations), x)
     rate = (dilations,) * 3 if isinstance(dilations, int) else dilations
@@ -43,7 +52,9 @@ def test_windows_of_a_volume(pool, kernel, strides, pads, dilations, rng) -> Non
         assert found[at] == (window.max(initial=-np.inf) if pool is ops.max_pool else window.sum())
 
 
-def test_a_window_larger_than_the_image_takes_no_memory_of_its_size(rng) -> None:
+def test_a_window_larger_than_the_image_takes_no_memory_of_its_size(
+    rng: np.random.Generator,
+) -> None:
     x = rng.standard_normal((1, 2, 2000, 1)).astype("float32")
     found = values(lambda t: ops.max_pool(t, (500, 501), 2, 250), x)
     assert found.shape == (1, 2, 1001, 1)
@@ -56,7 +67,7 @@ def test_padding_never_wins() -> None:
 
 
 def test_means_count_what_is_there() -> None:
-    def mean(**more):
+    def mean(**more: Any) -> Any:
         return check(lambda x: ops.avg_pool(x, [2], 2, **more), LINE).tolist()[0][0]
 
     assert mean() == [2, 3.5]
@@ -68,7 +79,7 @@ def test_means_count_what_is_there() -> None:
 
 
 @pytest.mark.parametrize("kind", ["float32", "int8", "float16"])
-def test_indices(kind, rng) -> None:
+def test_indices(kind: str, rng: np.random.Generator) -> None:
     x = rng.integers(-5, 5, (2, 3, 5, 4)).astype(kind)
     best, places = check(
         lambda t: ops.max_pool_with_indices(t, (3, 2), 2, (1, 0, 1, 1), ceil_mode=True), x
@@ -91,8 +102,8 @@ def test_nan_wins() -> None:
     np.testing.assert_array_equal(found, [[[np.nan, np.nan, 3]]])
 
 
-def test_norms_and_global_pooling(rng) -> None:
-    x = rng.standard_normal((2, 3, 4, 5))
+def test_norms_and_global_pooling(rng: np.random.Generator) -> None:
+    x: Any = rng.standard_normal((2, 3, 4, 5))
     np.testing.assert_allclose(
         check(lambda t: ops.lp_pool(t, (4, 5), p=3), x)[..., 0, 0],
         (np.abs(x) ** 3).sum((2, 3)) ** (1 / 3),
@@ -115,7 +126,9 @@ def test_empty_batches() -> None:
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("pads", [(0, 0), (1, 0), (1, 1)])
 @pytest.mark.parametrize("ceil_mode", [False, True])
-def test_every_window_starts_inside(kernel, stride, pads, ceil_mode) -> None:
+def test_every_window_starts_inside(
+    kernel: int, stride: int, pads: tuple[int, ...], ceil_mode: bool
+) -> None:
     """As many windows as fit; rounded up only where the last starts before the end."""
     for extent in range(3, 8):
         room = extent + sum(pads) - kernel

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ AXES = [None, 0, -1, (0, 2), (1,), ()]
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
-def test_numbers(name, axis, keepdims, rng) -> None:
+def test_numbers(name: str, axis: Any, keepdims: bool, rng: np.random.Generator) -> None:
     x = rng.integers(-4, 5, (3, 4, 5), dtype="int32")
     result = check(lambda t: getattr(ops, name)(t, axis, keepdims), x)
     expected = getattr(np, name)(x, axis=axis, keepdims=keepdims)
@@ -25,7 +27,7 @@ def test_numbers(name, axis, keepdims, rng) -> None:
 
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("name", ["any", "all", "max", "min"])
-def test_bools(name, axis, rng) -> None:
+def test_bools(name: str, axis: Any, rng: np.random.Generator) -> None:
     x = rng.random((2, 3, 4)) < 0.5
     result = check(lambda t: getattr(ops, name)(t, axis), x)
     np.testing.assert_array_equal(result, getattr(np, name)(x, axis=axis))
@@ -33,13 +35,13 @@ def test_bools(name, axis, rng) -> None:
 
 @pytest.mark.parametrize("kind", ["float16", ml_dtypes.bfloat16, "float32", "float64"], ids=str)
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min"])
-def test_floats(name, kind, rng) -> None:
+def test_floats(name: str, kind: Any, rng: np.random.Generator) -> None:
     x = (rng.random((2, 7)) + 0.5).astype(kind)
     assert check(lambda t: getattr(ops, name)(t, 1), x).dtype == x.dtype
 
 
 @pytest.mark.parametrize("kind", ["float16", ml_dtypes.bfloat16], ids=str)
-def test_narrow_floats_are_summed_in_float32(kind) -> None:
+def test_narrow_floats_are_summed_in_float32(kind: Any) -> None:
     # Summed in the type itself, the total would stop growing long before.
     assert float(check(ops.sum, np.ones(4099, kind))) == pytest.approx(4099, rel=4e-3)
 
@@ -80,7 +82,7 @@ def test_empty_axes() -> None:
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
-def test_arg(name, axis, keepdims, rng) -> None:
+def test_arg(name: str, axis: int | None, keepdims: bool, rng: np.random.Generator) -> None:
     x = rng.integers(0, 3, (4, 3, 5)).astype("float32")
     result = check(lambda t: getattr(ops, name)(t, axis, keepdims), x)
     assert result.dtype == np.int64
@@ -88,7 +90,7 @@ def test_arg(name, axis, keepdims, rng) -> None:
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int64", "float16", ml_dtypes.bfloat16], ids=str)
-def test_arg_of_all_types(kind) -> None:
+def test_arg_of_all_types(kind: Any) -> None:
     x = np.array([3, 1, 3, 1]).astype(kind)
     assert check(ops.argmax, x) == 0 and check(ops.argmin, x) == 1
     assert check(lambda t: ops.argmax(t, 0, last=True), x) == 2

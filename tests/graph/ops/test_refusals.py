@@ -13,11 +13,11 @@ from tileloom.graph.nodes import Tensor, tensor_type
 from tileloom.graph.ops.windows import Windows
 
 
-def t(*shape: int, kind: str = "float32") -> Tensor:
+def t(*shape: int, kind: str = "float32") -> Any:
     return Tensor(tensor_type(shape, kind), "x")
 
 
-def i(*shape: int) -> Tensor:
+def i(*shape: int) -> Any:
     return t(*shape, kind="int64")
 
 

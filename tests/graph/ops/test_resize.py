@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -18,14 +20,16 @@ LINE = np.array([1.0, 2, 4], "float32")
     "coordinates", ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"]
 )
 @pytest.mark.parametrize("sizes", [(6, 8), (2, 3), (1, 1), (4, 4), (3, 9)])
-def test_formulas(sizes, coordinates, mode, rng) -> None:
+def test_formulas(
+    sizes: tuple[int, ...], coordinates: str, mode: str, rng: np.random.Generator
+) -> None:
     x = rng.random((3, 4), "float32")
     found = check(lambda t: ops.resize(t, sizes, mode, coordinates), x)
     assert found.shape == sizes
 
 
 def test_by_hand() -> None:
-    def line(n, *args, **more):
+    def line(n: Any, *args: Any, **more: Any) -> Any:
         return check(lambda t: ops.resize(t, [n], *args, **more), LINE).tolist()
 
     assert line(6) == [1, 1, 2, 2, 4, 4]

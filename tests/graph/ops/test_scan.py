@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -17,11 +19,11 @@ LENGTHS = [1, 2, 31, 32, 33, 48, 257, 1031]
 OPTIONS = [(False, False), (True, False), (False, True), (True, True)]
 
 
-def compiled(build, *arrays):
+def compiled(build: Any, *arrays: Any) -> Any:
     return compile_graph(graph_of(build, *arrays))(*arrays)[0]
 
 
-def by_hand(function, x, axis, exclusive, reverse):
+def by_hand(function: Any, x: Any, axis: Any, exclusive: Any, reverse: Any) -> Any:
     if reverse:
         return np.flip(by_hand(function, np.flip(x, axis), axis, exclusive, False), axis)
     result = function(x, axis=axis, dtype=x.dtype)
@@ -34,7 +36,7 @@ def by_hand(function, x, axis, exclusive, reverse):
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-def test_lengths(length, rng) -> None:
+def test_lengths(length: Any, rng: np.random.Generator) -> None:
     x = rng.integers(-9, 9, length)
     found = compiled(ops.cumsum, x)
     np.testing.assert_array_equal(found, np.cumsum(x))
@@ -44,7 +46,9 @@ def test_lengths(length, rng) -> None:
 
 @pytest.mark.parametrize(("exclusive", "reverse"), OPTIONS)
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_axes_and_options(axis, exclusive, reverse, rng) -> None:
+def test_axes_and_options(
+    axis: int, exclusive: Any, reverse: Any, rng: np.random.Generator
+) -> None:
     for shape in ((3, 5, 2), (3, 37, 2), (35, 1, 3), (1, 2, 67)):
         x = rng.integers(-3, 4, shape).astype("int32")
         for build, function in ((ops.cumsum, np.cumsum), (ops.cumprod, np.cumprod)):
@@ -60,7 +64,7 @@ def test_axes_and_options(axis, exclusive, reverse, rng) -> None:
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "uint64", "float16", ml_dtypes.bfloat16,
                                   "float32", "float64"], ids=str)  # fmt: skip
-def test_types(kind, rng) -> None:
+def test_types(kind: Any, rng: np.random.Generator) -> None:
     x = (rng.random((3, 100)) * 50).astype(kind)
     found, expected = compiled(lambda t: ops.cumsum(t, 1), x), values(lambda t: ops.cumsum(t, 1), x)
     close(found, expected)  # integers wrap around

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,11 +16,11 @@ from tileloom.graph.nodes import Tensor, tensor_type
 from tileloom.graph.op import apply1
 
 
-def count(*shape: int):
+def count(*shape: int) -> Any:
     return np.arange(int(np.prod(shape)), dtype="int32").reshape(shape)
 
 
-def same(build, expected, *arrays) -> None:
+def same(build: Any, expected: Any, *arrays: Any) -> None:
     np.testing.assert_array_equal(check(build, *arrays), expected)
 
 
@@ -30,12 +32,12 @@ def same(build, expected, *arrays) -> None:
         ((0, 3), (3, 0, 2)), ((2, 6, 5), (3, 4, 5)), ((7, 2, 3), (7, 6, 1)),
     ],
 )  # fmt: skip
-def test_reshape(old, new) -> None:
+def test_reshape(old: tuple[int, ...], new: tuple[int, ...]) -> None:
     same(lambda x: ops.reshape(x, new), count(*old).reshape(new), count(*old))
 
 
 @given(st.permutations([2, 3, 2, 1, 5]), st.integers(1, 4), st.integers(1, 4))
-def test_reshape_of_any_grouping(extents, i, j) -> None:
+def test_reshape_of_any_grouping(extents: Any, i: int, j: int) -> None:
     a = (int(np.prod(extents[:i])), *extents[i:])
     b = (*extents[:j], int(np.prod(extents[j:])))
     same(lambda x: ops.reshape(x, b), count(*a).reshape(b), count(*a))
@@ -61,7 +63,7 @@ def test_what_changes_nothing_makes_no_node() -> None:
 
 
 @pytest.mark.parametrize("perm", [None, (0, 2, 1), (2, 0, 1), (-1, 0, 1)])
-def test_transpose(perm) -> None:
+def test_transpose(perm: tuple[int, ...] | None) -> None:
     x = count(2, 3, 4)
     same(lambda t: ops.transpose(t, perm), x.transpose(perm), x)
 
@@ -76,7 +78,7 @@ def test_transpose_refuses_what_is_no_permutation() -> None:
 @pytest.mark.parametrize(
     ("old", "new"), [((), (2, 3)), ((3,), (2, 3)), ((2, 1), (2, 3)), ((1,), (0,)), ((1, 1), (5, 1))]
 )
-def test_broadcast_to(old, new) -> None:
+def test_broadcast_to(old: tuple[int, ...], new: tuple[int, ...]) -> None:
     same(lambda x: ops.broadcast_to(x, new), np.broadcast_to(count(*old), new), count(*old))
 
 
@@ -92,7 +94,7 @@ def test_broadcast_to_refuses_to_shrink() -> None:
         slice(4, 2), slice(10, 20), slice(-100, 100, 3),
     ],
 )  # fmt: skip
-def test_slice_with_the_rules_of_python(index) -> None:
+def test_slice_with_the_rules_of_python(index: Any) -> None:
     x = count(2, 7)
     start = index.start if index.start is not None else (0 if (index.step or 1) > 0 else 100)
     end = index.stop if index.stop is not None else (100 if (index.step or 1) > 0 else -100)
@@ -110,7 +112,9 @@ def test_slice_with_the_rules_of_python(index) -> None:
         ((0, 0), (1, 1), (1, 1), "a start, size and step for each dimension"),
     ],
 )
-def test_slices_stay_within(starts, sizes, steps, message) -> None:
+def test_slices_stay_within(
+    starts: tuple[int, ...], sizes: tuple[int, ...], steps: tuple[int, ...], message: str
+) -> None:
     x = Tensor(tensor_type((3,), "float32"), "x")
     apply1("slice", (x,), starts=(7,), sizes=(0,), steps=(1,))
     apply1("slice", (x,), starts=(2,), sizes=(2,), steps=(-2,))
@@ -130,14 +134,20 @@ def test_slices_stay_within(starts, sizes, steps, message) -> None:
         ([0, 0, 0], [1, 1, 1], None, None, "axis 2 is out of range for 2 dimensions"),
     ],
 )
-def test_strided_slice_refuses(starts, ends, axes, steps, message) -> None:
+def test_strided_slice_refuses(
+    starts: list[int],
+    ends: list[int],
+    axes: list[int] | None,
+    steps: list[int] | None,
+    message: str,
+) -> None:
     x = Tensor(tensor_type((3, 4), "float32"), "x")
     with pytest.raises(ShapeError, match=message):
         ops.strided_slice(x, starts, ends, axes, steps)
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_concat_and_stack(axis) -> None:
+def test_concat_and_stack(axis: int) -> None:
     x, y, z = count(2, 3), count(2, 3) + 10, count(2, 3) + 20
     same(lambda *t: ops.concat(t, axis), np.concatenate([x, y, z], axis), x, y, z)
     same(lambda *t: ops.stack(t, axis), np.stack([x, y, z], axis), x, y, z)
@@ -158,7 +168,7 @@ def test_concat_refuses_what_does_not_fit() -> None:
 
 
 @pytest.mark.parametrize("parts", [3, 2, [2, 0, 5], [7]])
-def test_split(parts) -> None:
+def test_split(parts: int | list[int]) -> None:
     x = count(2, 7)
     cuts = {3: [3, 6], 2: [4]}[parts] if isinstance(parts, int) else np.cumsum(parts)[:-1]
     found = check(lambda t: ops.split(t, parts, 1), x)
@@ -173,24 +183,24 @@ def test_split_refuses_sizes_that_do_not_add_up() -> None:
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, (0, -1)])
-def test_flip(axis) -> None:
+def test_flip(axis: int | tuple[int, ...] | None) -> None:
     same(lambda t: ops.flip(t, axis), np.flip(count(2, 3, 4), axis), count(2, 3, 4))
     assert check(ops.flip, count(0, 3)).shape == (0, 3)
 
 
 @pytest.mark.parametrize("repeats", [(2,), (2, 3), (2, 1, 3), (0, 1), (1, 1)])
-def test_tile(repeats) -> None:
+def test_tile(repeats: tuple[int, ...]) -> None:
     same(lambda t: ops.tile(t, repeats), np.tile(count(2, 3), repeats), count(2, 3))
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1])
 @pytest.mark.parametrize("times", [0, 1, 3])
-def test_repeat(axis, times) -> None:
+def test_repeat(axis: int | None, times: int) -> None:
     same(lambda t: ops.repeat(t, times, axis), count(2, 3).repeat(times, axis), count(2, 3))
 
 
 @pytest.mark.parametrize(("shift", "axis"), [(2, None), (-1, 0), (5, 1), ((1, -2), (0, 1)), (0, 0)])
-def test_roll(shift, axis) -> None:
+def test_roll(shift: int | tuple[int, ...], axis: int | tuple[int, ...] | None) -> None:
     same(lambda t: ops.roll(t, shift, axis), np.roll(count(3, 4), shift, axis), count(3, 4))
 
 
@@ -210,14 +220,14 @@ def test_axes_added_removed_and_moved() -> None:
 
 
 @pytest.mark.parametrize("k", [-2, 0, 1, 9])
-def test_triangles(k) -> None:
+def test_triangles(k: int) -> None:
     x = count(2, 3, 4) + 1
     same(lambda t: ops.tril(t, k), np.tril(x, k), x)
     same(lambda t: ops.triu(t, k), np.triu(x, k), x)
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (2, 4, 3), (2, 3, 4), (1, 1)])
-def test_diagonal(shape) -> None:
+def test_diagonal(shape: tuple[int, ...]) -> None:
     x = count(*shape)
     same(ops.diagonal, np.diagonal(x, axis1=-2, axis2=-1), x)
 
@@ -245,7 +255,7 @@ def test_counters_and_fills() -> None:
 
 def test_a_constant_is_a_copy() -> None:
     array = np.array([1, 2])
-    tensor = ops.constant(array)
+    tensor: Any = ops.constant(array)
     array[0] = 9
     assert tensor.value.tolist() == [1, 2]
     assert not tensor.value.flags.writeable
@@ -253,7 +263,7 @@ def test_a_constant_is_a_copy() -> None:
 
 @pytest.mark.parametrize("block", [1, 2, 3])
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])
-def test_channels_move_into_blocks(block, mode, rng) -> None:
+def test_channels_move_into_blocks(block: int, mode: str, rng: np.random.Generator) -> None:
     depth = 2
     x = rng.integers(0, 99, (2, depth * block * block, 3, 2)).astype("float32")
     found = check(lambda t: ops.depth_to_space(t, block, mode), x)
@@ -267,7 +277,7 @@ def test_channels_move_into_blocks(block, mode, rng) -> None:
 
 
 @pytest.mark.parametrize("block", [0, -1, 2, 3])
-def test_blocks_that_do_not_fit(block) -> None:
+def test_blocks_that_do_not_fit(block: int) -> None:
     x = np.zeros((1, 5, 5, 4))
     with pytest.raises(ShapeError, match="channels do not fill"):
         values(lambda t: ops.depth_to_space(t, block), x)

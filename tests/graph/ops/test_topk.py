@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -16,14 +18,14 @@ from tileloom.graph.expand import expand
 KINDS = ["float32", "float64", "float16", ml_dtypes.bfloat16, "int8", "uint8", "int64", "uint64"]
 
 
-def compiled(build, x):
+def compiled(build: Any, x: Any) -> Any:
     return compile_graph(graph_of(build, x))(x)
 
 
 @pytest.mark.parametrize("largest", [True, False])
 @pytest.mark.parametrize("kind", sampled(KINDS, 3), ids=str)
 @pytest.mark.parametrize(("extent", "k"), [(1, 1), (7, 3), (64, 64), (65, 2)])
-def test_types(extent, k, kind, largest, rng) -> None:
+def test_types(extent: int, k: int, kind: Any, largest: bool, rng: np.random.Generator) -> None:
     x = rng.integers(0, 40, (3, extent)).astype(kind)  # with ties
     build = lambda t: list(ops.topk(t, k, 1, largest))  # noqa: E731
     expected = values(build, x)
@@ -35,7 +37,7 @@ def test_types(extent, k, kind, largest, rng) -> None:
 
 @pytest.mark.parametrize("largest", [True, False])
 @pytest.mark.parametrize(("extent", "k"), [(12, 8), (70, 4)])
-def test_special_values(extent, k, largest, rng) -> None:
+def test_special_values(extent: int, k: int, largest: bool, rng: np.random.Generator) -> None:
     x = rng.standard_normal((2, extent)).astype("float32")
     x[0, [1, 5, 7, 9]] = np.inf, -np.inf, np.nan, np.nan
     x[1] = np.nan
@@ -57,7 +59,7 @@ def test_infinities_alone() -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
-def test_axes(axis, rng) -> None:
+def test_axes(axis: int, rng: np.random.Generator) -> None:
     x = rng.standard_normal((5, 6, 7))
     found = check(lambda t: list(ops.topk(t, 4, axis)), x)
     np.testing.assert_array_equal(found[0], np.take(-np.sort(-x, axis), range(4), axis))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ torch = pytest.importorskip("torch")
 F = torch.nn.functional
 
 
-def by_torch(function, *arrays):
+def by_torch(function: Any, *arrays: Any) -> Any:
     found = function(*map(torch.tensor, arrays))
     return [t.numpy() for t in found] if isinstance(found, (list, tuple)) else found.numpy()
 
@@ -25,7 +26,7 @@ def by_torch(function, *arrays):
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (2, 1, 7), (1, 1), (0, 4)], ids=str)
-def test_layer_norm_with_stats(shape) -> None:
+def test_layer_norm_with_stats(shape: tuple[int, ...]) -> None:
     x, scale, bias = normal(*shape), normal(shape[-1]), normal(shape[-1], seed=1)
     y, mean, var = check(lambda *t: list(ops.layer_norm_with_stats(*t)), x, scale, bias)
     np.testing.assert_allclose(y, by_torch(lambda t, s, b: F.layer_norm(t, shape[-1:], s, b),
@@ -40,7 +41,7 @@ def test_layer_norm_with_stats(shape) -> None:
 
 @pytest.mark.parametrize("shape", [(4, 3), (2, 3, 5), (2, 3, 2, 2)], ids=str)
 @pytest.mark.parametrize("momentum", [0.1, 1.0, 0.0])
-def test_batch_norm_training(shape, momentum) -> None:
+def test_batch_norm_training(shape: tuple[int, ...], momentum: float) -> None:
     x, scale, bias, mean = normal(*shape), *(normal(3, seed=k) for k in range(1, 4))
     var = np.abs(normal(3, seed=5)) + 0.5
     found = check(lambda *t: list(ops.batch_norm_training(*t, momentum=momentum)),
@@ -66,7 +67,7 @@ def test_batch_norm_training_of_one_value() -> None:
 
 
 @pytest.mark.parametrize("kind", ["bool", "float64"])
-def test_dropout(kind) -> None:
+def test_dropout(kind: str) -> None:
     x, mask = normal(3, 7), np.arange(21).reshape(3, 7) % 3 > 0
     given = mask.astype(kind)
     np.testing.assert_allclose(check(lambda a, m: ops.dropout(a, m, 0.25), x, given),
@@ -92,7 +93,7 @@ def test_bias() -> None:
 # ---------------------------------------------------------------------------- optimizers
 
 
-def steps(optimizer, build, turns: int = 3) -> None:
+def steps(optimizer: Any, build: Any, turns: int = 3) -> None:
     """Some steps of PyTorch's optimizer and of ours from the same start."""
     param = torch.tensor(normal(5), requires_grad=True)
     theirs = optimizer([param])
@@ -107,7 +108,7 @@ def steps(optimizer, build, turns: int = 3) -> None:
 
 
 def test_adam() -> None:
-    def build(param, m, v, grad, step):
+    def build(param: Any, m: Any, v: Any, grad: Any, step: Any) -> Any:
         # The epsilon of PyTorch is added after the correction, so that only without it they agree.
         power1, power2 = ops.pow(0.8, step), ops.pow(0.95, step)
         return ops.adam(param, m, v, grad, power1, power2, 0.1, 0.8, 0.95, eps=0.0)
@@ -202,7 +203,7 @@ EDGES = np.array([0.0, -0.0, 1.0, -2.5, 1e30, -1e30, math.inf, -math.inf, math.n
 
 
 @pytest.mark.parametrize("name", ["hypot", "logaddexp", "copysign"])
-def test_pairs_of_edges(name) -> None:
+def test_pairs_of_edges(name: str) -> None:
     a, b = EDGES.reshape(-1, 1), EDGES
     with np.errstate(all="ignore"):
         expected = getattr(np, name)(a, b)
@@ -268,7 +269,7 @@ def test_forms_of_activations() -> None:
 
 @pytest.mark.parametrize("p", [0.0, 1.0, 2.0, 3.5, math.inf, -math.inf, 0.5])
 @pytest.mark.parametrize("axis", [None, -1, (0, 2)])
-def test_p_norm(p, axis) -> None:
+def test_p_norm(p: Any, axis: int | tuple[int, ...] | None) -> None:
     x = np.round(normal(2, 3, 5), 1)
     expected = by_torch(lambda t: torch.linalg.vector_norm(t, p, axis, True), x)
     np.testing.assert_allclose(check(lambda t: ops.p_norm(t, p, axis, True), x), expected)

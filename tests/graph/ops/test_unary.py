@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -24,14 +25,14 @@ INSIDE = ["asin", "acos", "atanh"]
 SPECIAL = [0.0, -0.0, INF, -INF, NAN, 1e-30, -1e-30, 0.5, 1.5, 2.5, -0.5, -1.5]
 
 
-def sample(kind, low, high):
+def sample(kind: Any, low: Any, high: Any) -> Any:
     line = np.linspace(low, high, 7).reshape(1, 7, 1)
     return line.astype(kind)
 
 
 @pytest.mark.parametrize("kind", FLOATS, ids=str)
 @pytest.mark.parametrize("name", ANYWHERE + POSITIVE + INSIDE + ["acosh"])
-def test_formula_agrees(name, kind) -> None:
+def test_formula_agrees(name: Any, kind: Any) -> None:
     low, high = (0.1, 3) if name in POSITIVE else (-0.9, 0.9) if name in INSIDE else (-2.2, 1.9)
     if name == "acosh":
         low, high = 1.1, 4
@@ -39,26 +40,26 @@ def test_formula_agrees(name, kind) -> None:
 
 
 @pytest.mark.parametrize("name", ANYWHERE + POSITIVE + INSIDE + ["acosh"])
-def test_special_values(name) -> None:
+def test_special_values(name: Any) -> None:
     check(getattr(ops, name), np.array(SPECIAL, "float32"))
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "int64", "uint64"])
 @pytest.mark.parametrize("name", ["neg", "abs", "sign", "square", "relu", "floor", "round"])
-def test_integers(name, kind) -> None:
+def test_integers(name: str, kind: str) -> None:
     limits = np.iinfo(kind)
     x = np.array([limits.min, limits.max, 0, 1, 5, 100], kind)
     check(getattr(ops, name), x)
 
 
 @pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite"])
-def test_integers_are_finite(name) -> None:
+def test_integers_are_finite(name: str) -> None:
     result = check(getattr(ops, name), np.array([1, 2]))
     assert result.dtype == bool and result.all() == (name == "isfinite")
 
 
 @pytest.mark.parametrize("kind", ["bool", "int8", "uint16", "int64"])
-def test_bits_and_logic(kind) -> None:
+def test_bits_and_logic(kind: str) -> None:
     x = np.array([0, 1, 1, 0]).astype(kind)
     assert (check(ops.bitwise_invert, x) == ~x).all()
     if kind == "bool":
@@ -78,7 +79,7 @@ def test_erf_and_sigmoid_against_python() -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1, 1)])
-def test_shapes_without_and_with_one_element(shape) -> None:
+def test_shapes_without_and_with_one_element(shape: tuple[int, ...]) -> None:
     assert check(ops.exp, np.zeros(shape, "float32")).shape == shape
 
 
@@ -91,6 +92,6 @@ def test_shapes_without_and_with_one_element(shape) -> None:
         ("bitwise_invert", "float16", "integer or bool"),
     ],
 )
-def test_types_refused(name, kind, words) -> None:
+def test_types_refused(name: str, kind: str, words: str) -> None:
     with pytest.raises(DTypeError, match=words):
         values(getattr(ops, name), np.zeros(2, kind))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -47,7 +48,9 @@ def repeat(x: Tensor, *shape: int) -> Tensor:
     return apply1("broadcast_to", (x,), shape=shape)
 
 
-def part(x: Tensor, starts: tuple[int, ...], sizes: tuple[int, ...], steps: tuple[int, ...] = ()):
+def part(
+    x: Tensor, starts: tuple[int, ...], sizes: tuple[int, ...], steps: tuple[int, ...] = ()
+) -> Any:
     return apply1("slice", (x,), starts=starts, sizes=sizes, steps=steps or (1,) * x.ndim)
 
 
@@ -60,7 +63,7 @@ def one(*examples: Example) -> tuple[Example, ...]:
 
 
 def twice(name: str, kinds: tuple[str, ...] = NUMBERS) -> tuple[Example, ...]:
-    def make(inner: tuple[int, ...], outer: tuple[int, ...], keep: bool, keep_outer: bool):
+    def make(inner: tuple[int, ...], outer: tuple[int, ...], keep: bool, keep_outer: bool) -> Any:
         return lambda x: reduce(name, reduce(name, x, inner, keep), outer, keep_outer)
 
     shapes = ((2, 3, 4, 5),)

@@ -103,7 +103,7 @@ def steps(result: Tensor, inputs: dict[Tensor, Array]) -> list[Array]:
     return [np.broadcast_to(a, size) for a in (*inputs.values(), *found)]
 
 
-def same_bits(a: Array, b: Array, ulps: int = 0) -> Array:
+def same_bits(a: Array, b: Array, ulps: int = 0) -> Any:
     """Where values are the same: NaN with NaN, zeros of one sign."""
     if a.dtype.kind in "biu":
         return a == b
@@ -149,7 +149,7 @@ def normal(values: list[Array], kind: str) -> Array:
 def holds(
     safety: str, left: list[Array], right: list[Array], exact_left: list[Array], kind: str,
     inputs: int, ulps: int = 0,
-) -> Array:  # fmt: skip
+) -> Any:  # fmt: skip
     """Where two computations agree as the class promises, or lie outside of its promise.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,7 +86,7 @@ def needs(node: Node) -> bool:
 
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 1 << 30), st.integers(1, 40), st.sampled_from(["float32", "int32"]))
-def test_contracts_hold(seed, steps, kind) -> None:
+def test_contracts_hold(seed: int, steps: int, kind: Any) -> None:
     graph = optimize(expand(random_graph(seed, steps, kind)))
     assert not list(breaches(graph)), graph
 
@@ -130,7 +131,7 @@ def test_equal_outputs_are_one_and_may_be_inputs() -> None:
 
 
 @pytest.mark.parametrize("unused", [0, 1])
-def test_unused_results(unused) -> None:
+def test_unused_results(unused: int) -> None:
     x = Tensor(tensor_type((1, 1, 4, 4), "float32"), "x")
     both = ops.max_pool_with_indices(x, (2, 2))
     names = [node.op.name for node in optimize(Graph([x], [both[1 - unused]])).nodes]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,19 +41,19 @@ def test_attributes_tell_nodes_apart() -> None:
 
 def test_constants_are_folded() -> None:
     c = ops.constant(np.arange(4, dtype="f4"))
-    graph = optimize(Graph([], [ops.add(ops.exp(c), ops.reshape(ops.sum(c), (1,)))]))
+    graph: Any = optimize(Graph([], [ops.add(ops.exp(c), ops.reshape(ops.sum(c), (1,)))]))
     assert [node.op.name for node in graph.nodes] == ["constant"]
     np.testing.assert_allclose(graph.outputs[0].value, np.exp(np.arange(4)) + 6, rtol=1e-6)
 
 
-def test_growing_constants_are_not_folded(monkeypatch) -> None:
+def test_growing_constants_are_not_folded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folding, "REPEAT_LIMIT", 100)
     c = ops.constant(np.ones((1, 4), "f4"))
     assert names(ops.broadcast_to(c, (3, 4))) == ["constant"]
     assert names(ops.broadcast_to(c, (300, 4))) == ["constant", "broadcast_to"]
 
 
-def test_folding_has_a_budget(monkeypatch) -> None:
+def test_folding_has_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folding, "FOLD_STEPS", 1000)
     monkeypatch.setattr(folding, "FOLD_STEPS_EACH", 0)
     c = ops.constant(np.arange(100, dtype="f4"))
@@ -64,7 +65,7 @@ def test_folding_has_a_budget(monkeypatch) -> None:
     np.testing.assert_array_equal(run(graph, [])[0], run(Graph([], [ops.concat(values, 0)]), [])[0])
 
 
-def test_the_budget_grows_with_the_constants(monkeypatch) -> None:
+def test_the_budget_grows_with_the_constants(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folding, "FOLD_STEPS", 0)
     c = ops.constant(np.arange(100, dtype="f4"))
     chain = ops.cast(ops.transpose(ops.reshape(c, (10, 10))), "float16")
@@ -87,7 +88,7 @@ def test_unused_nodes_are_dropped_and_inputs_stay() -> None:
 
 
 @pytest.mark.parametrize("size", [3, 1024, 1025, 3000])
-def test_equal_constants(size) -> None:
+def test_equal_constants(size: int) -> None:
     """Small ones are found by content; large ones only if they are one node."""
     a, b = np.arange(size, dtype="f4"), np.arange(size, dtype="f4")
     x = tensor(size)

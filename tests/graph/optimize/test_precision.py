@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -30,7 +32,7 @@ SUMS = {
 
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
 @pytest.mark.parametrize("name", SUMS)
-def test_narrow_sums_do_not_stall(name, kind) -> None:
+def test_narrow_sums_do_not_stall(name: Any, kind: str) -> None:
     x = Tensor(tensor_type((2, COUNT), kind), "x")
     result = SUMS[name](x)
     ones = np.ones((2, COUNT), dtype(kind).numpy)
@@ -65,7 +67,7 @@ def test_a_sum_that_is_widened_need_not_be_narrowed() -> None:
         ("int32", 1 << 31, False),
     ],
 )
-def test_equal_terms_of_a_number_that_is_not_known(kind, most, once) -> None:
+def test_equal_terms_of_a_number_that_is_not_known(kind: str, most: Any, once: bool) -> None:
     count = symbol(Space(), "n", 1, most, 37)
     x = Tensor(TensorType((3, 1), dtype(kind)), "x")
     graph = Graph([x], [ops.sum(ops.broadcast_to(x, (3, count)), 1)])

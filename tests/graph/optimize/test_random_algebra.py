@@ -6,6 +6,7 @@ Only ops that are rounded correctly, so that NumPy's own functions add no differ
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -110,7 +111,7 @@ class Algebra:
     st.integers(1, 40),
     st.sampled_from(["float32", "float64", "float16", "int32", "int8", "uint8"]),
 )
-def test_exact_rules_together_change_no_bit(seed, steps, kind) -> None:
+def test_exact_rules_together_change_no_bit(seed: int, steps: int, kind: Any) -> None:
     graph = Algebra(seed, kind).graph(steps)
     arrays = values(graph, seed)
     wanted = run(graph, arrays)
@@ -127,7 +128,7 @@ def values(graph: Graph, seed: int) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_compiled(seed) -> None:
+def test_compiled(seed: int) -> None:
     """With all exact rules machine code gives what the reference gives without any.
 
     Which of two zeros is larger is not defined.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,7 +53,7 @@ def reads(graph: Graph) -> Counter[Tensor]:
 
 @settings(max_examples=150, deadline=None)
 @given(SEEDS, st.integers(1, 40), st.sampled_from(["float32", "int32"]), st.booleans())
-def test_readers_are_counted_right(seed, steps, kind, everything) -> None:
+def test_readers_are_counted_right(seed: Any, steps: int, kind: Any, everything: bool) -> None:
     graph, walk = walked(expand(random_graph(seed, steps, kind)), "reassociating" * everything)
     wanted = reads(graph)
     alive = {tensor for node in graph.nodes for tensor in node.outputs} | set(graph.inputs)
@@ -61,7 +62,9 @@ def test_readers_are_counted_right(seed, steps, kind, everything) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(SEEDS, st.integers(1, 30), st.sampled_from(["float32", "int64"]), st.booleans())
-def test_readers_are_counted_right_in_algebra(seed, steps, kind, everything) -> None:
+def test_readers_are_counted_right_in_algebra(
+    seed: Any, steps: int, kind: Any, everything: bool
+) -> None:
     graph, walk = walked(Algebra(seed, kind).graph(steps), "reassociating" * everything)
     wanted = reads(graph)
     alive = {tensor for node in graph.nodes for tensor in node.outputs} | set(graph.inputs)
@@ -81,7 +84,7 @@ def test_a_node_is_replaced_by_one_that_it_reads() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(SEEDS, st.integers(1, 40), st.sampled_from(["float32", "int32", "float16"]))
-def test_values_stay(seed, steps, kind) -> None:
+def test_values_stay(seed: Any, steps: int, kind: Any) -> None:
     """Exact rules keep the reference's values but for the roundings of NumPy's own functions."""
     graph = random_graph(seed, steps, kind)
     arrays = random_arrays(graph, seed)
@@ -97,7 +100,7 @@ def test_values_stay(seed, steps, kind) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(SEEDS, st.integers(1, 40))
-def test_a_second_call_finds_nothing(seed, steps) -> None:
+def test_a_second_call_finds_nothing(seed: Any, steps: int) -> None:
     once = optimize(expand(random_graph(seed, steps)))
     report = Report()
     twice = optimize(once, report=report)
@@ -107,7 +110,7 @@ def test_a_second_call_finds_nothing(seed, steps) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(SEEDS, st.integers(1, 40))
-def test_the_result_is_the_same_every_time_and_in_order(seed, steps) -> None:
+def test_the_result_is_the_same_every_time_and_in_order(seed: Any, steps: int) -> None:
     first, second = (str(optimize(expand(random_graph(seed, steps)))) for _ in range(2))
     assert first == second
     nodes = optimize(expand(random_graph(seed, steps))).nodes
@@ -165,8 +168,8 @@ def test_a_rule_held_back_fires_when_the_other_reader_is_gone() -> None:
 # ---------------------------------------------------------------------------- bounds
 
 
-def test_rules_that_undo_each_other_end(monkeypatch) -> None:
-    def swap(name: str, other: str):
+def test_rules_that_undo_each_other_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def swap(name: str, other: str) -> Any:
         make = coded(f"{name}-to-{other}", "arithmetic", f"{name} = {other}", name)
         return make(lambda node, rewriter: rewriter.make(other, node.inputs))
 
@@ -246,7 +249,7 @@ def test_classes() -> None:
         ("-qwertyuiop", "docs/graph.md"),
     ],
 )
-def test_unknown_words_are_refused(words, text) -> None:
+def test_unknown_words_are_refused(words: str, text: str) -> None:
     with pytest.raises(UserError) as error:
         optimize(Graph([tensor(1)], []), words)
     assert text in str(error.value)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -63,7 +64,7 @@ def bindings(case: PatternCase, kind: str) -> Iterator[dict[str, Tensor]]:
     """Constants that the rule accepts; tensors are inputs."""
     names = tensors_of(case.left)
     small = [name for name in names if name[0].islower()]
-    for values in itertools.product(CONSTANTS[kind_of(dtype(kind))], repeat=len(small)):
+    for values in itertools.product(CONSTANTS[kind_of(dtype(kind))], repeat=len(small)):  # type: ignore[call-overload]
         env = {name: constant(v, kind) for name, v in zip(small, values, strict=True)}
         env |= {name: tensor(kind, 1, name=name) for name in names if name not in small}
         if case.guard is None or case.guard(env):
@@ -79,9 +80,9 @@ def given_for(case: PatternCase, kind: str) -> dict[str, Array]:
 
 
 def evaluate(
-    case: PatternCase, env: dict[str, Tensor], kind: str, wide: str | None = None,
+    case: PatternCase, env: Any, kind: str, wide: str | None = None,
     zero: float = 0.0,
-):  # fmt: skip
+) -> Any:  # fmt: skip
     """All steps of both sides; in another type where one is named."""
     given = given_for(case, kind)
     if wide is not None:
@@ -129,7 +130,7 @@ RULE_TYPES = [(rule, kind) for rule in TEXTUAL for kind in trials(rule)]
 @pytest.mark.parametrize(
     ("rule", "kind"), RULE_TYPES, ids=[f"{rule.id}-{kind}" for rule, kind in RULE_TYPES]
 )
-def test_rule_holds_in_its_class(rule, kind) -> None:
+def test_rule_holds_in_its_class(rule: Any, kind: Any) -> None:
     found = failure(rule, kind, rule.safety[kind_of(dtype(kind))])
     assert not found, found
 
@@ -148,12 +149,12 @@ def test_rule_holds_in_its_class(rule, kind) -> None:
         ("maximum(A, B) = A", "reassociating"),
     ],
 )
-def test_a_wrong_claim_is_found_out(text, safety) -> None:
-    wrong = Rule("wrong", "arithmetic", text, {"float": safety}, cases_of(text))
+def test_a_wrong_claim_is_found_out(text: str, safety: Any) -> None:
+    wrong: Any = Rule("wrong", "arithmetic", text, {"float": safety}, cases_of(text))
     assert failure(wrong, "float32", safety)
 
 
-def complaint(rule, env, arrays, left, right, fine) -> str:
+def complaint(rule: Any, env: Any, arrays: Any, left: Any, right: Any, fine: Any) -> str:
     worst = int(np.argmin(fine))
     values = {t.name: a[worst] for t, a in arrays.items()}
     constants = {name: t.value for name, t in env.items() if t.value is not None}
@@ -161,7 +162,7 @@ def complaint(rule, env, arrays, left, right, fine) -> str:
 
 
 @pytest.mark.parametrize("rule", TEXTUAL, ids=lambda rule: rule.id)
-def test_rule_fires_alone(rule) -> None:
+def test_rule_fires_alone(rule: Any) -> None:
     """With all else off the graph of the left side becomes one with the values of the right."""
     kind = next(k for k in ("float32", "int32", "bool") if kind_of(dtype(k)) in rule.safety)
     for case in patterns(rule):
@@ -178,7 +179,7 @@ def test_rule_fires_alone(rule) -> None:
 @pytest.mark.parametrize(
     "rule", [r for r in TEXTUAL if r.safety.get("float", "exact") != "exact"], ids=lambda r: r.id
 )
-def test_class_is_no_stricter_than_needed(rule) -> None:
+def test_class_is_no_stricter_than_needed(rule: Any) -> None:
     """A rule that is not exact does change something."""
     changed = False
     for case in patterns(rule):
@@ -190,7 +191,7 @@ def test_class_is_no_stricter_than_needed(rule) -> None:
 
 
 @pytest.mark.parametrize("kind", ["float32", "int32", "float16"])
-def test_exact_rules_change_no_bit_of_compiled_results(kind) -> None:
+def test_exact_rules_change_no_bit_of_compiled_results(kind: str) -> None:
     """All at once: what is compiled with them on is what is compiled with everything off."""
     made = [
         (rule, case, env)
@@ -231,7 +232,7 @@ CASES = [(rule, number) for rule in CODED for number in range(len(EXAMPLES.get(r
 @pytest.mark.parametrize(
     ("rule", "number"), CASES, ids=[f"{rule.id}-{number}" for rule, number in CASES]
 )
-def test_function_holds_in_its_class(rule, number) -> None:
+def test_function_holds_in_its_class(rule: Any, number: Any) -> None:
     example = EXAMPLES[rule.id][number]
     for kind in example.kinds:
         safety = rule.safety.get(kind_of(dtype(kind)))

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tileloom.base import dtype
 from tileloom.graph import ops
-from tileloom.graph.nodes import Graph, Tensor, TensorType, dtype, tensor_type
+from tileloom.graph.nodes import Graph, Tensor, TensorType, tensor_type
 from tileloom.graph.optimize import Report, optimize
 from tileloom.graph.optimize.report import PassRecord
 from tileloom.graph.run import run

@@ -52,11 +52,11 @@ Value = Callable[..., Any]
         (lambda a, b, c, d, e, f, i, j, k: b[k, j, i * 1 + 0] + 1.0, 20),
     ],
 )
-def test_axes_that_operands_lie_along(value: Value, across: int | None) -> None:
+def test_axes_that_operands_lie_along(value: Value, across: Any) -> None:
     domain, blocks = group(value)
     groups = [[axis] for axis in as_written(domain, blocks)]
     assert [axis.extent for (axis,) in groups] == list(SHAPE)
-    found = transposed_axes(groups, blocks, domain, 8)
+    found: Any = transposed_axes(groups, blocks, domain, 8)
     assert (found and [axis.extent for axis in found]) == (across and [across])
     assert transposed_axes(groups[-1:], blocks, domain, 8) is None
 

@@ -52,7 +52,7 @@ def build(driver: FakeDriver, program: Any, target: str = "cuda") -> Any:
     return _anew(driver, made)
 
 
-def _anew(driver: FakeDriver, kernel: cuda.CudaKernel) -> cuda.CudaKernel:
+def _anew(driver: FakeDriver, kernel: Any) -> cuda.CudaKernel:
     driver.programs[kernel.ptx] = dict(kernel._plan.kernels)
     return cuda.CudaKernel(kernel.name, kernel.params, kernel.ptx, kernel._plan)
 

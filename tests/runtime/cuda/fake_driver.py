@@ -69,6 +69,8 @@ from tileloom.lower.pointers import is_map
 from tileloom.simt import KernelDefect, run_kernels
 from tileloom.tir import PrimFunc
 
+__all__ = ["FakeDevice", "FakeDriver"]
+
 
 class FakeDriver:
     """The driver's state. `call` is what the native functions end in."""
@@ -186,7 +188,7 @@ class FakeDriver:
         _word(out, self.contexts[index])
 
     @property
-    def stack(self) -> list[int]:
+    def stack(self) -> Any:
         if not hasattr(self._local, "stack"):
             self._local.stack = []
         return self._local.stack

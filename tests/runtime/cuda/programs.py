@@ -48,7 +48,7 @@ def total(extent: int = 1 << 15) -> PrimFunc:
 
 
 @cache
-def numbers(kind: str) -> PrimFunc:
+def numbers(kind: str) -> Any:
     """B = A * x, with x a number that is passed."""
     text = f"""
 @T.prim_func
@@ -62,7 +62,7 @@ def main(A: T.Buffer((64,), "{kind}"), x: T.{kind}, B: T.Buffer((64,), "{kind}")
 
 
 @cache
-def shared(extent: int) -> PrimFunc:
+def shared(extent: int) -> Any:
     """B is A reversed, through dynamic shared memory."""
     text = f"""
 @T.prim_func

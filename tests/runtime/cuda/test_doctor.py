@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from tileloom.cli import doctor_command
 from tileloom.runtime import cuda
 
 
-def test_devices_are_described(plug) -> None:
+def test_devices_are_described(plug: Callable[..., Any]) -> None:
     plug(FakeDevice("A [big] one", memory=8 << 30), FakeDevice("Another", capability=(9, 0)))
     rows = dict(doctor_command._gpus())
     assert rows["cuda"] == "the driver is that of CUDA 12.4"
@@ -22,13 +23,15 @@ def test_devices_are_described(plug) -> None:
     assert "sm_90a" in rows["cuda:1"]
 
 
-def test_no_device_is_a_line_too(plug) -> None:
+def test_no_device_is_a_line_too(plug: Callable[..., Any]) -> None:
     plug(no_device=100)
     [(name, text)] = doctor_command._gpus()
     assert (name, text) == ("cuda", "the CUDA driver finds no GPU (CUDA_ERROR_NO_DEVICE)")
 
 
-def test_a_kernel_is_tried_on_each(plug, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_is_tried_on_each(
+    plug: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     driver = plug(FakeDevice(), FakeDevice(capability=(8, 6)))
     build = tileloom.build
 

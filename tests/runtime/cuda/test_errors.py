@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,7 +65,7 @@ def test_importing_the_runtime_does_not_load_the_driver() -> None:
         (999, "does not start"),
     ],
 )
-def test_a_driver_that_does_not_start(plug, code: int, text: str) -> None:
+def test_a_driver_that_does_not_start(plug: Callable[..., Any], code: int, text: str) -> None:
     plug(no_device=code)
     with pytest.raises(cuda.NoDriverError, match=text) as caught:
         cuda.device()
@@ -82,7 +84,7 @@ def test_devices_that_are_not_there(gpu: FakeDriver, which: object, text: str) -
         cuda.device(which)
 
 
-def test_names_of_devices(plug) -> None:
+def test_names_of_devices(plug: Callable[..., Any]) -> None:
     plug(FakeDevice("One"), FakeDevice("Two"))
     assert [cuda.device(w).name for w in (None, "cuda", 0, "cuda:1", 1)] == [
         "One", "One", "One", "Two", "Two",
@@ -91,7 +93,7 @@ def test_names_of_devices(plug) -> None:
     assert cuda.device_count() == 2
 
 
-def test_a_kernel_that_goes_astray(plug) -> None:
+def test_a_kernel_that_goes_astray(plug: Callable[..., Any]) -> None:
     """The error comes later, and from then on every time."""
     driver = plug()
     kernel = build(driver, programs.scaled())
@@ -113,7 +115,7 @@ def test_a_kernel_that_goes_astray(plug) -> None:
         cuda.zeros(1 << 20)
 
 
-def test_an_assertion_in_a_kernel(plug) -> None:
+def test_an_assertion_in_a_kernel(plug: Callable[..., Any]) -> None:
     driver = plug()
     a = cuda.zeros(8)
     with (
@@ -123,7 +125,7 @@ def test_an_assertion_in_a_kernel(plug) -> None:
         a.numpy()
 
 
-def test_a_forked_process(plug) -> None:
+def test_a_forked_process(plug: Callable[..., Any]) -> None:
     driver = plug()
     cuda.device()
     with (
@@ -150,7 +152,7 @@ def test_functions_that_the_driver_does_not_have(gpu: FakeDriver) -> None:
         api.call("cuMemAllocManaged", 8, 1)
 
 
-def test_bad_addresses_do_not_hide(plug) -> None:
+def test_bad_addresses_do_not_hide(plug: Callable[..., Any]) -> None:
     """The fake driver itself: an access outside of an array is an illegal address."""
     driver = plug()
     with cuda.device().active(), pytest.raises(cuda.CudaError, match="INVALID_VALUE"):
@@ -161,7 +163,7 @@ def test_bad_addresses_do_not_hide(plug) -> None:
 @pytest.mark.parametrize("name", ["cuStreamCreate", "cuEventCreate", "cuMemGetInfo"])
 def test_other_refusals_name_the_function(gpu: FakeDriver, name: str) -> None:
     where = cuda.device()
-    ways = {
+    ways: dict[str, Callable[[], object]] = {
         "cuStreamCreate": cuda.Stream,
         "cuEventCreate": cuda.Event,
         "cuMemGetInfo": where.free_memory,

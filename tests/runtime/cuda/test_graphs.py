@@ -19,6 +19,7 @@ from tileloom import numpy as tnp
 from tileloom.base.errors import ArgumentError
 from tileloom.base.settings import override
 from tileloom.driver import cuda as driver_cuda
+from tileloom.frontend.jit import Array
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.runtime import cuda
@@ -54,7 +55,7 @@ def softmax() -> Graph:
     return Graph([x], [ops.softmax(x)])
 
 
-def test_arrays_of_the_host_and_of_the_device(known: FakeDriver, rng) -> None:
+def test_arrays_of_the_host_and_of_the_device(known: FakeDriver, rng: np.random.Generator) -> None:
     compiled = tileloom.compile_graph(softmax(), "cuda")
     x = rng.standard_normal((5, 33)).astype("float32")
     expected = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
@@ -62,31 +63,32 @@ def test_arrays_of_the_host_and_of_the_device(known: FakeDriver, rng) -> None:
         [found] = compiled(x)
         assert isinstance(found, np.ndarray)
         np.testing.assert_allclose(found, expected, 1e-5)
+    there: Any
     [there] = compiled(cuda.asarray(x))
     assert isinstance(there, cuda.DeviceArray)
     np.testing.assert_allclose(there.numpy(), expected, 1e-5)
     assert known.launched
 
 
-def test_results_do_not_share_memory(known: FakeDriver, rng) -> None:
+def test_results_do_not_share_memory(known: FakeDriver, rng: np.random.Generator) -> None:
     compiled = tileloom.compile_graph(softmax(), "cuda")
-    given = [rng.standard_normal((5, 33)).astype("float32") for _ in range(3)]
-    results = [compiled(cuda.asarray(x))[0] for x in given]
+    given: list[Any] = [rng.standard_normal((5, 33)).astype("float32") for _ in range(3)]
+    results: list[Any] = [compiled(cuda.asarray(x))[0] for x in given]
     for x, found in zip(given, results, strict=True):
         expected = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
         np.testing.assert_allclose(found.numpy(), expected, 1e-5)
 
 
-def test_jit(known: FakeDriver, rng) -> None:
+def test_jit(known: FakeDriver, rng: np.random.Generator) -> None:
     doubled = tileloom.jit(lambda x: x + x, target="cuda")
     x = rng.standard_normal(100).astype("float32")
     np.testing.assert_array_equal(doubled(x), x * 2)
     assert known.launched
 
 
-def test_jit_takes_arrays_of_the_device(known: FakeDriver, rng) -> None:
+def test_jit_takes_arrays_of_the_device(known: FakeDriver, rng: np.random.Generator) -> None:
     @tileloom.jit(target="cuda")
-    def parts(x, scale):
+    def parts(x: Any, scale: Any) -> Any:
         return {"all": x * scale, "sum": tnp.sum(x)}
 
     x = rng.standard_normal((3, 100)).astype("float32")
@@ -98,21 +100,24 @@ def test_jit_takes_arrays_of_the_device(known: FakeDriver, rng) -> None:
         tileloom.jit(lambda x: x + x)(cuda.asarray(x))
 
 
-def test_a_graph_for_the_second_device(plug: Any, monkeypatch: pytest.MonkeyPatch, rng) -> None:
+def test_a_graph_for_the_second_device(
+    plug: Any, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
     taught(plug(FakeDevice(), FakeDevice()), monkeypatch)
     compiled = tileloom.compile_graph(softmax(), "cuda", device="cuda:1")
     x = rng.standard_normal((5, 33)).astype("float32")
     np.testing.assert_allclose(compiled(x)[0], np.exp(x) / np.exp(x).sum(-1, keepdims=True), 1e-5)
+    there: Any
     [there] = compiled(cuda.asarray(x, "cuda:1"))
     assert there.device is cuda.device(1)
 
 
-def test_one_program_for_many_sizes(known: FakeDriver, rng) -> None:
+def test_one_program_for_many_sizes(known: FakeDriver, rng: np.random.Generator) -> None:
     """Sizes reach kernels as numbers, grids and memory between kernels are counted for each."""
     batch, seq = tileloom.Dim("batch", max=64), tileloom.Dim("seq", max=1 << 17)
 
     @tileloom.jit(dynamic_shapes={"x": {0: batch, 1: seq}}, target="cuda")
-    def both(x):
+    def both(x: Array) -> Any:
         return tnp.softmax(x), tnp.sum(x, axis=1)
 
     launched, programs = [], set(known.programs)
@@ -140,10 +145,12 @@ def step() -> Graph:
 def test_a_result_is_written_where_an_input_is(known: FakeDriver) -> None:
     compiled = tileloom.compile_graph(step(), "cuda", replaced={0: 0})
     wanted = np.arange(8, dtype="float32") - 0.5
+    there: Any
     there, ones = cuda.asarray(np.arange(8, dtype="float32")), cuda.asarray(np.ones(8, "float32"))
+    total: Any
     new, total = compiled(there, ones)
     assert new is there and total.numpy() == 28
-    np.testing.assert_array_equal(there.numpy(), wanted)
+    np.testing.assert_array_equal(there.numpy(), wanted)  # type: ignore[attr-defined]
     here = np.arange(8, dtype="float32")
     new, total = compiled(here, np.ones(8, "float32"))
     assert new is here and isinstance(total, np.ndarray)
@@ -169,7 +176,7 @@ def test_wrong_arguments(known: FakeDriver) -> None:
 
 
 def test_a_program_is_found_on_disk(
-    known: FakeDriver, monkeypatch: pytest.MonkeyPatch, rng
+    known: FakeDriver, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
     x = rng.standard_normal((5, 33)).astype("float32")
     [wanted] = tileloom.compile_graph(softmax(), "cuda")(x)
@@ -183,12 +190,14 @@ def test_a_program_is_found_on_disk(
     np.testing.assert_array_equal(found, wanted)
 
 
-def test_intermediates_are_parts_of_one_workspace(known: FakeDriver, rng) -> None:
+def test_intermediates_are_parts_of_one_workspace(
+    known: FakeDriver, rng: np.random.Generator
+) -> None:
     x, weight = Tensor(tensor_type((16, 32), "float32"), "x"), rng.standard_normal((32, 32)) / 6
     y = x
     for _ in range(4):
         y = ops.matmul(y, ops.constant(weight.astype("float32")))
-    compiled = tileloom.compile_graph(Graph([x], [y]), "cuda")
+    compiled: Any = tileloom.compile_graph(Graph([x], [y]), "cuda")
     (one,) = compiled.steps
     assert one.arena_bytes == 2 * 16 * 32 * 4
     a = rng.standard_normal((16, 32)).astype("float32")
@@ -209,6 +218,7 @@ def test_programs_run_in_the_stream_of_a_package(
     cuda.device().synchronize()
     for stream in (0, side.handle):
         module.stream = stream
+        new: Any
         new, _ = compiled(kind(a), kind(b))
         assert known.launched[-1].stream == stream
         np.testing.assert_array_equal(new.numpy(), np.arange(8) - 0.5)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import struct
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -136,7 +138,7 @@ def test_a_module(gpu: FakeDriver) -> None:
     assert np.array_equal(c.numpy(), np.arange(40) * 2 + 1)
 
 
-def test_target_of_the_device(plug) -> None:
+def test_target_of_the_device(plug: Callable[..., Any]) -> None:
     driver = plug(FakeDevice(capability=(8, 6), shared=99 << 10))
     kernel = build(driver, programs.scaled())
     assert ".target sm_86" in kernel.ptx
@@ -149,12 +151,12 @@ def test_target_of_the_device(plug) -> None:
     ("capability", "arch"),
     [((7, 0), "sm_70"), ((9, 0), "sm_90a"), ((8, 8), "sm_87"), ((12, 5), "sm_121")],
 )
-def test_architectures(plug, capability: tuple[int, int], arch: str) -> None:
+def test_architectures(plug: Callable[..., Any], capability: tuple[int, int], arch: str) -> None:
     plug(FakeDevice(capability=capability))
     assert cuda.device().arch == arch == cuda.native_arch()
 
 
-def test_several_devices(plug) -> None:
+def test_several_devices(plug: Callable[..., Any]) -> None:
     driver = plug(FakeDevice(), FakeDevice(capability=(9, 0)))
     kernel = build(driver, programs.scaled(), "cuda -arch=sm_80")
     for where in (1, 0, 1):
@@ -168,7 +170,7 @@ def test_several_devices(plug) -> None:
     assert not driver.problems
 
 
-def test_another_context_stays_current(plug) -> None:
+def test_another_context_stays_current(plug: Callable[..., Any]) -> None:
     driver = plug(FakeDevice(), FakeDevice())
     kernel = build(driver, programs.scaled())
     a, b = cuda.zeros(96), cuda.empty(96)

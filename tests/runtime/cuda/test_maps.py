@@ -26,7 +26,9 @@ def hopper(plug: Any) -> Any:
 
 
 @pytest.mark.parametrize("shape", [(64,), (8, 32), (2, 4, 16)])
-def test_maps_are_passed(hopper: FakeDriver, shape: tuple[int, ...], rng) -> None:
+def test_maps_are_passed(
+    hopper: FakeDriver, shape: tuple[int, ...], rng: np.random.Generator
+) -> None:
     kernel = build(hopper, tensor_copy(shape))
     host = rng.standard_normal(shape).astype("float32")
     a, b = cuda.asarray(host), cuda.zeros(shape)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -13,7 +16,9 @@ from tileloom.runtime import cuda
 
 @pytest.mark.parametrize("kind", ["float32", "bfloat16", "int8", "bool", "float16", "float8_e5m2"])
 @pytest.mark.parametrize("shape", [(), (1,), (7, 13), (0, 3), (2, 3, 5)])
-def test_there_and_back(gpu: FakeDriver, kind: str, shape: tuple[int, ...], rng) -> None:
+def test_there_and_back(
+    gpu: FakeDriver, kind: str, shape: tuple[int, ...], rng: np.random.Generator
+) -> None:
     item = np.dtype(getattr(ml_dtypes, kind, kind))
     host = (rng.standard_normal(shape) * 4).astype(item)
     array = cuda.asarray(host)
@@ -59,7 +64,7 @@ def test_shapes_and_copies(gpu: FakeDriver) -> None:
 
 
 @pytest.mark.parametrize("pools", [True, False])
-def test_memory_is_kept(plug, pools: bool) -> None:
+def test_memory_is_kept(plug: Callable[..., Any], pools: bool) -> None:
     driver = plug(FakeDevice(pools=pools))
     allocate = "cuMemAllocAsync" if pools else "cuMemAlloc"
     sizes = [1, 1000, 300 << 10, 5 << 20]
@@ -95,7 +100,7 @@ def test_streams_have_blocks_of_their_own(gpu: FakeDriver) -> None:
     assert cuda.empty(1 << 20, stream=one).pointer == pointer
 
 
-def test_kept_memory_is_given_up_before_giving_up(plug) -> None:
+def test_kept_memory_is_given_up_before_giving_up(plug: Callable[..., Any]) -> None:
     driver = plug(FakeDevice(memory=64 << 20))
     for size in (20 << 20, 24 << 20, 40 << 20, 60 << 20):
         cuda.empty(size, "int8").clear()
@@ -103,7 +108,7 @@ def test_kept_memory_is_given_up_before_giving_up(plug) -> None:
 
 
 @pytest.mark.parametrize("pools", [True, False])
-def test_out_of_memory(plug, pools: bool) -> None:
+def test_out_of_memory(plug: Callable[..., Any], pools: bool) -> None:
     plug(FakeDevice(memory=64 << 20, pools=pools))
     held = cuda.empty(40 << 20, "int8")
     with pytest.raises(cuda.DeviceMemoryError) as caught:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -43,7 +46,7 @@ def test_a_refusal_without_a_log(gpu: FakeDriver) -> None:
         kernel(cuda.zeros(96), cuda.empty(96))
 
 
-def test_code_for_a_newer_gpu(plug) -> None:
+def test_code_for_a_newer_gpu(plug: Callable[..., Any]) -> None:
     driver = plug(FakeDevice(capability=(7, 5)))
     kernel = build(driver, programs.scaled(), "cuda -arch=sm_80")
     with pytest.raises(cuda.ArchitectureError) as caught:
@@ -54,13 +57,13 @@ def test_code_for_a_newer_gpu(plug) -> None:
     assert "cuModuleLoadDataEx" not in driver.calls
 
 
-def test_code_for_an_older_gpu(plug) -> None:
+def test_code_for_an_older_gpu(plug: Callable[..., Any]) -> None:
     driver = plug(FakeDevice(capability=(9, 0)))
     kernel = build(driver, programs.scaled(), "cuda -arch=sm_80")
     kernel(cuda.zeros(96), cuda.empty(96))
 
 
-def test_a_driver_that_is_too_old(plug) -> None:
+def test_a_driver_that_is_too_old(plug: Callable[..., Any]) -> None:
     driver = plug(FakeDevice(capability=(9, 0)), version=11080)
     kernel = build(driver, programs.scaled())
     wanted = r"(?s)the kernels are PTX 8\.\d; the driver, of CUDA 11.8, knows it up to 7.8.*newer"
@@ -68,7 +71,7 @@ def test_a_driver_that_is_too_old(plug) -> None:
         kernel(cuda.zeros(96), cuda.empty(96))
 
 
-def test_a_driver_that_is_old(plug) -> None:
+def test_a_driver_that_is_old(plug: Callable[..., Any]) -> None:
     """CUDA 12.0 knows sm_90a; only products of 8-bit floats need more."""
     driver = plug(FakeDevice(capability=(9, 0)), version=12000)
     kernel = build(driver, programs.scaled())
@@ -92,7 +95,9 @@ def test_a_driver_that_is_old(plug) -> None:
         ("sm_103f", 100, False), ("sm_90", 120, True),
     ],
 )  # fmt: skip
-def test_which_gpu_runs_what(plug, arch: str, capability: int, runs: bool) -> None:
+def test_which_gpu_runs_what(
+    plug: Callable[..., Any], arch: str, capability: int, runs: bool
+) -> None:
     plug(FakeDevice(capability=divmod(capability, 10)), version=13000)
     ptx = f"//\n.version 8.0\n.target {arch}\n.address_size 64\n"
     if runs:
@@ -103,7 +108,9 @@ def test_which_gpu_runs_what(plug, arch: str, capability: int, runs: bool) -> No
 
 
 @pytest.mark.parametrize("capability", [(7, 0), (8, 0), (8, 9), (9, 0), (10, 0), (12, 0)])
-def test_ptx_is_old_enough_for_the_first_driver_of_each_gpu(plug, capability) -> None:
+def test_ptx_is_old_enough_for_the_first_driver_of_each_gpu(
+    plug: Callable[..., Any], capability: Any
+) -> None:
     """No kernel asks for a newer PTX than the CUDA that brought the GPU, or than 12.4 at least."""
     first = {70: (11, 0), 80: (11, 0), 89: (12, 4), 90: (12, 4), 100: (12, 7), 120: (12, 8)}
     driver = plug(FakeDevice(capability=capability))
@@ -114,14 +121,14 @@ def test_ptx_is_old_enough_for_the_first_driver_of_each_gpu(plug, capability) ->
     assert tuple(map(int, version.split("."))) <= known
 
 
-def test_too_much_shared_memory(plug) -> None:
+def test_too_much_shared_memory(plug: Callable[..., Any]) -> None:
     driver = plug(FakeDevice(shared=50 << 10, capability=(8, 6)))  # less than others of its kind
     with pytest.raises(UserError, match="65536 bytes of shared memory, at most 51200"):
         build(driver, programs.shared(1 << 14))
     assert driver.launched == []
 
 
-def test_too_many_registers(plug) -> None:
+def test_too_many_registers(plug: Callable[..., Any]) -> None:
     driver = plug(FakeDevice(max_function_threads=64, registers=255))
     kernel = build(driver, programs.scaled(256, threads=128))
     with pytest.raises(cuda.LaunchError, match=r"255 registers .* leave room for 64 threads"):

@@ -74,7 +74,7 @@ def test_launches_are_quick(idle: FakeDriver) -> None:
 
 
 def test_every_launch_arrives(idle: FakeDriver) -> None:
-    library = fake_library.library()
+    library: Any = fake_library.library()
     count = ctypes.c_long.in_dll(library, "fake_launches")
     kernel, arrays = three(idle)
     before = count.value

@@ -31,7 +31,7 @@ class Driver:
         if name.startswith("cuMemAlloc"):
             size = arguments[0]
             if self.used + size > self.limit:
-                raise DeviceMemoryError("out of memory", code=2)
+                raise DeviceMemoryError("out of memory", code="CUDA_ERROR_OUT_OF_MEMORY")
             self.used += size
             self.count += 1
             self.sizes[self.count << 30] = size
@@ -146,7 +146,7 @@ def test_kept_blocks_are_given_up_before_memory_runs_out(
                 own.take(2 * MB, 1)
         assert (caught.value.hint or "").startswith(hint or "") and (hint or not caught.value.hint)
     words = "no 2.00 MiB of memory left: 3.00 MiB of 8.00 MiB are free, arrays of Tileloom hold"
-    assert words in str(caught.value) and caught.value.code == 2
+    assert words in str(caught.value) and caught.value.code == "CUDA_ERROR_OUT_OF_MEMORY"
     del block
     assert own.take(2 * MB, 1).size == 2 * MB and own.taken_bytes() == 2 * MB
 

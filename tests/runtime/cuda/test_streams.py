@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -27,7 +30,7 @@ def test_streams_are_used(gpu: FakeDriver) -> None:
     assert np.all(b.numpy() == 1)
 
 
-def test_innermost_stream_counts(plug) -> None:
+def test_innermost_stream_counts(plug: Callable[..., Any]) -> None:
     plug(FakeDevice(), FakeDevice())
     outer, inner, other = cuda.Stream(), cuda.Stream(), cuda.Stream(1)
     with outer:
@@ -70,7 +73,7 @@ def test_events(gpu: FakeDriver) -> None:
     assert not end.is_done
     end.synchronize()
     assert end.is_done
-    assert end.milliseconds_since(start) > 0
+    assert end.milliseconds_since(start) > 0  # type: ignore[unreachable]
     other = cuda.Stream()
     other.wait(end)
     other.wait(side)

@@ -4,11 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from .dynamic import DynamicCompiled
 from .public import COMPILE, Fixed, with_fixed
 from .trace import Compiled
+
+if TYPE_CHECKING:
+
+    @overload
+    def jit(
+        function: None = None,
+        *,
+        target: Any = "cpu",
+        static_argnames: str | Sequence[str] = (),
+        device: str | None = None,
+        dynamic_shapes: Any = None,
+        dynamic: bool = False,
+    ) -> Callable[[Callable[..., Any]], Any]: ...
+
+    @overload
+    def jit(
+        function: Callable[..., Any],
+        *,
+        target: Any = "cpu",
+        static_argnames: str | Sequence[str] = (),
+        device: str | None = None,
+        dynamic_shapes: Any = None,
+        dynamic: bool = False,
+    ) -> Any: ...
 
 
 def jit(

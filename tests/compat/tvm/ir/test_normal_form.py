@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tileloom.compat.tvm.ir.normal_form import normal_form
@@ -43,6 +45,8 @@ def main(a: T.Buffer((8,), "int32")):
     for i in range(8):
         a[INDEX] = 1
 """
+    one: Any
+    other: Any
     one, other = (parse(text.replace("INDEX", index)) for index in ("i % 8", "i // 8 + i"))
     assert structural_equal(normal_form(one), normal_form(other))
     for attrs in ({}, {"key": 7}):

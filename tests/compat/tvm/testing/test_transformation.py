@@ -12,13 +12,13 @@ from tileloom.tir import IRModule, PrimFunc
 
 
 @T.prim_func(private=True)
-def ones(a: T.Buffer((4,), "float32")):
+def ones(a: T.Buffer((4,), "float32")) -> None:
     for i in range(4):
         a[i] = 1.0
 
 
 @T.prim_func(private=True)
-def twos(a: T.Buffer((4,), "float32")):
+def twos(a: T.Buffer((4,), "float32")) -> None:
     for i in range(4):
         a[i] = 2.0
 
@@ -59,13 +59,13 @@ class TestModules(testing.CompareBeforeAfter):
 
     class before:
         @T.prim_func
-        def main(a: T.Buffer((4,), "float32")):
+        def main(a: T.Buffer((4,), "float32")) -> None:
             for i in range(4):
                 a[i] = 1.0
 
     class expected:
         @T.prim_func
-        def main(b: T.Buffer((4,), "float32")):
+        def main(b: T.Buffer((4,), "float32")) -> None:
             for k in T.serial(4):
                 b[k] = 1.0
 
@@ -77,7 +77,7 @@ class TestPrograms(testing.CompareBeforeAfter):
     def transform(self) -> Any:
         return lambda module: module
 
-    def before(a: T.Buffer((4,), "float32")):  # type: ignore[no-untyped-def,misc]
+    def before(a: T.Buffer((4,), "float32")) -> None:
         for i in range(4):
             a[i] = 2.0
 

@@ -26,7 +26,7 @@ def scan(shape: tuple[int, ...], axis: int, out_axis: int, back: int, turned: in
 @pytest.mark.parametrize("axis", [0, 1, 2, -1, -3])
 @pytest.mark.parametrize("out_axis", [0, 1, 2, -1, -2])
 @pytest.mark.parametrize(("back", "turned"), [(0, 0), (1, 0), (0, 1), (1, 1)])
-def test_scans_along_any_axis(axis, out_axis, back, turned):
+def test_scans_along_any_axis(axis: int, out_axis: int, back: int, turned: int) -> None:
     x = RANDOM.standard_normal((2, 3, 4)).astype("float32")
     rows = list(np.moveaxis(x, axis, 0))[:: -1 if back else 1]
     state = start = RANDOM.standard_normal(rows[0].shape).astype("float32")
@@ -41,7 +41,7 @@ def test_scans_along_any_axis(axis, out_axis, back, turned):
 
 
 @pytest.mark.parametrize("axis", [2, -3])
-def test_axes_of_scans_are_in_range(axis):
+def test_axes_of_scans_are_in_range(axis: int) -> None:
     text = scan((2, 3), 0, 0, 0, 0).replace("scan_input_axes = [0]", f"scan_input_axes = [{axis}]")
     with pytest.raises(UserError, match=f"scan axis {axis} is out of range"):
         run(model(text), np.zeros(3, "float32"), np.zeros((2, 3), "float32"))
@@ -61,7 +61,7 @@ LOOP = """agraph (int64 m, bool c, float[2] x) => (z, s) {
 
 @pytest.mark.parametrize("trips", [1, 2, 3])
 @pytest.mark.parametrize("limit", [1, 2, 9])
-def test_loops_end_by_their_count_or_their_condition(trips, limit):
+def test_loops_end_by_their_count_or_their_condition(trips: int, limit: int) -> None:
     x = np.array([1, 3], "float32")
     text = LOOP.replace("LIMIT", str(limit))
     given = {"m": np.array(trips), "c": np.array(True)}
@@ -72,7 +72,7 @@ def test_loops_end_by_their_count_or_their_condition(trips, limit):
 
 
 @pytest.mark.parametrize(("trips", "going"), [(0, True), (3, False)])
-def test_loops_that_never_run(trips, going):
+def test_loops_that_never_run(trips: int, going: bool) -> None:
     x = np.array([1, 3], "float32")
     given = {"m": np.array(trips), "c": np.array(going)}
     last, line = run(model(_fixed(LOOP.replace("LIMIT", "9"), given)), x)

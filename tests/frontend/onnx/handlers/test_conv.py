@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -19,20 +21,20 @@ IMAGE = normal(2, 3, 7, 6)
 
 
 @pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER", "VALID"])
-def test_automatic_padding(mode):
+def test_automatic_padding(mode: str) -> None:
     weight = normal(2, 3, 3, 4)
     check_with_runtime("Conv", 11, [IMAGE, weight], auto_pad=mode, strides=[1, 3])
     check_with_runtime("Conv", 11, [IMAGE, weight], auto_pad=mode, strides=[4, 2])
-    transposed = {"auto_pad": mode, "strides": [2, 1]}
+    transposed: dict[str, Any] = {"auto_pad": mode, "strides": [2, 1]}
     check_with_runtime("ConvTranspose", 11, [IMAGE, normal(3, 2, 3, 2)], **transposed)
-    pooled = {"auto_pad": mode, "strides": [1, 3], "kernel_shape": [2, 4]}
+    pooled: dict[str, Any] = {"auto_pad": mode, "strides": [1, 3], "kernel_shape": [2, 4]}
     check_with_runtime("MaxPool", 12, [IMAGE], **pooled)
 
 
 @pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("dilation", [1, 2])
-def test_automatic_padding_of_dilated_windows(mode, stride, dilation):
+def test_automatic_padding_of_dilated_windows(mode: str, stride: int, dilation: int) -> None:
     x, weight = np.arange(1, 9, dtype="float32").reshape(1, 1, 8), f32_range(4)
     found = run_node(
         "Conv", x, weight, opset=11, auto_pad=mode, strides=[stride], dilations=[dilation]
@@ -62,11 +64,11 @@ def f32_range(count: int) -> np.ndarray:
         {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]},
     ],
 )
-def test_transposed(attrs):
+def test_transposed(attrs: dict[str, Any]) -> None:
     check_with_runtime("ConvTranspose", 11, [IMAGE, normal(3, 2, 3, 3)], **attrs)
 
 
-def test_transposed_along_one_and_three_axes():
+def test_transposed_along_one_and_three_axes() -> None:
     check_with_runtime("ConvTranspose", 11, [normal(1, 2, 4), normal(2, 2, 3)], pads=[1, 0])
     check_with_runtime(
         "ConvTranspose", 11, [normal(1, 2, 2, 3, 2), normal(2, 1, 2, 1, 2), normal(1)],
@@ -85,7 +87,7 @@ def test_transposed_along_one_and_three_axes():
         ([(1, 2, 1, 3), (1, 2, 1, 2), (1, 4, 1, 2)], {}),
     ],
 )  # fmt: skip
-def test_deformable(shapes, attrs):
+def test_deformable(shapes: list[tuple[int, ...]], attrs: dict[str, Any]) -> None:
     check_with_runtime("DeformConv", 19, [normal(*shape) for shape in shapes], **attrs)
 
 
@@ -97,7 +99,9 @@ def test_deformable(shapes, attrs):
      ((4, 3, 2, 2), {"offset_group": 2}, (2, 16, 6, 5)),
      ((4, 3, 2, 2), {"group": 0}, (2, 8, 6, 5))],
 )  # fmt: skip
-def test_deformable_convolutions_that_do_not_fit(weight, attrs, offset):
+def test_deformable_convolutions_that_do_not_fit(
+    weight: tuple[int, ...], attrs: Any, offset: tuple[int, ...]
+) -> None:
     with pytest.raises(UserError, match=r"DeformConv.*do(es)? not fit"):
         run_node("DeformConv", IMAGE, normal(*weight), normal(*offset), opset=19, **attrs)
 
@@ -111,7 +115,7 @@ def test_deformable_convolutions_that_do_not_fit(weight, attrs, offset):
         ([2, 3, 3], [1, 2, 2], 8, {"strides": [1, 1, 1]}),
     ],
 )
-def test_blocks_to_images(image, block, channels, attrs):
+def test_blocks_to_images(image: list[int], block: list[int], channels: int, attrs: Any) -> None:
     rank = len(image)
     pads, rates = attrs.get("pads", [0] * 2 * rank), attrs.get("dilations", [1] * rank)
     steps = attrs.get("strides", [1] * rank)
@@ -134,6 +138,8 @@ def test_blocks_to_images(image, block, channels, attrs):
         ([(1, 2, 5), (2, 3, 3)], {"output_padding": [1, 1]}, "need 1 entries"),
     ],
 )
-def test_transposed_convolutions_that_do_not_fit(shapes, attrs, words):
+def test_transposed_convolutions_that_do_not_fit(
+    shapes: list[tuple[int, ...]], attrs: Any, words: str
+) -> None:
     with pytest.raises(UserError, match=words):
         run_node("ConvTranspose", *(normal(*shape) for shape in shapes), **attrs)

@@ -37,14 +37,14 @@ BROADCASTS: list[tuple[tuple[int, ...], dict[str, int], tuple[int, ...]]] = [
 
 
 @pytest.mark.parametrize(("shape", "attrs", "seen"), BROADCASTS)
-def test_where_the_second_operand_lies(shape, attrs, seen):
+def test_where_the_second_operand_lies(shape: Any, attrs: Any, seen: Any) -> None:
     b = normal(*shape)
     found = run_node("Sub", X, b, opset=6, broadcast=1, **attrs)
     np.testing.assert_array_equal(found, X - b.reshape(seen))
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4), (1,), (1, 1), ()])
-def test_one_element_or_the_same_shape_needs_no_broadcast(shape):
+def test_one_element_or_the_same_shape_needs_no_broadcast(shape: tuple[int, ...]) -> None:
     b = normal(*shape)
     np.testing.assert_array_equal(run_node("Mul", X, b, opset=6), X * b)
 
@@ -64,7 +64,7 @@ def test_one_element_or_the_same_shape_needs_no_broadcast(shape):
         ("Xor", np.logical_xor, "bool"),
     ],
 )
-def test_binary_operators(op, function, kind):
+def test_binary_operators(op: str, function: Any, kind: str) -> None:
     a = np.array([[1, 2, 9], [7, 5, 3]]).astype(kind)
     b = np.array([2, 2, 4]).astype(kind)
     if kind == "bool":
@@ -78,7 +78,7 @@ def test_binary_operators(op, function, kind):
     [((2, 3), (3,)), ((2, 3, 4), (3,)), ((2, 3, 4, 2), (3,)), ((2, 3), (1,)), ((3,), (3,)),
      ((2, 3, 1), (1,))],
 )  # fmt: skip
-def test_slopes_belong_to_channels(shape, slopes):
+def test_slopes_belong_to_channels(shape: tuple[int, ...], slopes: tuple[int, ...]) -> None:
     x, slope = normal(*shape), normal(*slopes)
     wide = slope.reshape(-1, *[1] * (len(shape) - 2)) if slopes == (3,) else slope
     found = run_node("PRelu", x, slope, opset=6)
@@ -95,16 +95,16 @@ def test_slopes_belong_to_channels(shape, slopes):
         ({"shape": [1, 1, 0, 6]}, (1, 1, 4, 6)),
     ],
 )
-def test_reshape(attrs, wanted):
+def test_reshape(attrs: Any, wanted: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(run_node("Reshape", X, opset=4, **attrs), X.reshape(wanted))
 
 
-def test_a_dimension_to_copy_must_be_there():
+def test_a_dimension_to_copy_must_be_there() -> None:
     with pytest.raises(UserError, match="copies a dimension"):
         run_node("Reshape", X, opset=4, shape=[2, 3, 4, 0])
 
 
-def test_pad():
+def test_pad() -> None:
     found = run_node("Pad", ONES, opset=1, paddings=[1, 0, 0, 2], value=5.0)
     np.testing.assert_array_equal(found, np.pad(ONES, [(1, 0), (0, 2)], constant_values=5))
     found = run_node("Pad", X[0], opset=1, paddings=[1, 0, 0, 2], mode="reflect")
@@ -113,21 +113,21 @@ def test_pad():
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_tile(axis, count):
+def test_tile(axis: int, count: int) -> None:
     found = run_node("Tile", X, np.float32(count), np.float32(axis), opset=5)
     wanted = np.tile(X, [count if k == axis else 1 for k in range(3)])
     np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize("scales", [(1.0, 2.0), (3.0, 1.0), (2.0, 1.5)])
-def test_upsample(scales):
+def test_upsample(scales: tuple[float, ...]) -> None:
     x = normal(1, 2, 3, 4)
     found = run_node("Upsample", x, opset=6, height_scale=scales[0], width_scale=scales[1])
     rows, columns = ((np.arange(int(n * s)) / s).astype(int) for n, s in zip(x.shape[2:], scales))
     np.testing.assert_array_equal(found, x[:, :, rows][..., columns])
 
 
-def test_upsample_takes_images():
+def test_upsample_takes_images() -> None:
     for x in (normal(2, 3, 4), normal(1, 2, 3, 4, 5)):
         with pytest.raises(UserError, match="scales"):
             run_node("Upsample", x, opset=6, height_scale=2.0, width_scale=2.0)
@@ -137,7 +137,7 @@ def test_upsample_takes_images():
 
 @pytest.mark.parametrize("shape", [(2, 3, 4), (2, 3, 4, 5), (1, 2, 2, 3, 2)])
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
-def test_global_norms(shape, p):
+def test_global_norms(shape: tuple[int, ...], p: float) -> None:
     x = normal(*shape)
     found = run_node("GlobalLpPool", x, opset=1, p=p)
     wide = np.abs(x.astype("float64")) ** p
@@ -145,7 +145,7 @@ def test_global_norms(shape, p):
     np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
-def test_the_default_norm_is_the_second():
+def test_the_default_norm_is_the_second() -> None:
     found = run_node("GlobalLpPool", X, opset=1)
     wide = X.astype("float64") ** 2
     np.testing.assert_allclose(found, np.sqrt(wide.sum(2, keepdims=True)), rtol=1e-5)
@@ -160,12 +160,12 @@ def test_the_default_norm_is_the_second():
         ("BatchNormalization", [X, *[np.ones(3, "float32")] * 4], {}),
     ],
 )
-def test_what_is_not_supported(op, arrays, attrs):
+def test_what_is_not_supported(op: str, arrays: Any, attrs: Any) -> None:
     with pytest.raises(UserError, match="not support"):
         run_node(op, *arrays, opset=1 if op == "GlobalLpPool" else 6, **attrs)
 
 
-def test_batch_normalization():
+def test_batch_normalization() -> None:
     scale, bias, mean, var = f32(1, 2, 3), f32(0, 1, -1), f32(0.5, 0, 1), f32(1, 4, 0.25)
     arrays = (X, scale, bias, mean, var)
     found = run_node("BatchNormalization", *arrays, opset=6, is_test=1, epsilon=0.5)
@@ -178,7 +178,7 @@ def test_batch_normalization():
     [(6, {"is_test": 1}, "float32"), (7, {}, "float32"), (9, {}, "float32"), (10, {}, "bool"),
      (11, {}, "bool"), (12, {}, "bool"), (13, {}, "bool")],
 )  # fmt: skip
-def test_what_dropout_keeps(opset, attrs, kind):
+def test_what_dropout_keeps(opset: int, attrs: Any, kind: str) -> None:
     y, kept = run_node("Dropout", X, opset=opset, outputs=2, **attrs)
     np.testing.assert_array_equal(y, X)
     assert kept.dtype == kind and kept.shape == X.shape and kept.all()
@@ -190,19 +190,19 @@ def test_what_dropout_keeps(opset, attrs, kind):
      *((name.upper(), name) for name in ("int8", "int16", "int32", "int64")),
      *((name.upper(), name) for name in ("uint8", "uint16", "uint32", "uint64"))],
 )  # fmt: skip
-def test_types_are_words(word, kind):
+def test_types_are_words(word: Any, kind: Any) -> None:
     found = run_node("Cast", f32(0, 1, 100), opset=1, to=word)
     assert found.dtype == kind
     np.testing.assert_array_equal(found, np.array([0, 1, 100]).astype(kind))
 
 
-def test_a_word_that_is_no_type():
+def test_a_word_that_is_no_type() -> None:
     with pytest.raises(UserError, match="'to'"):
         run_node("Cast", X, opset=1, to="COMPLEX")
 
 
 @pytest.mark.parametrize("attrs", [{}, {"transA": 1}, {"transB": 1, "alpha": 0.5, "beta": 3.0}])
-def test_gemm(attrs: dict[str, Any]):
+def test_gemm(attrs: dict[str, Any]) -> None:
     a = normal(3, 2) if attrs.get("transA") else normal(2, 3)
     b = normal(4, 3) if attrs.get("transB") else normal(3, 4)
     c = normal(2, 4)

@@ -31,7 +31,7 @@ PLACES = RANDOM.uniform(-1.4, 1.4, (1, 2, 3, 2, 3)).astype("float32")
 @pytest.mark.parametrize(
     "coordinates", ["half_pixel", "pytorch_half_pixel", "asymmetric", "tf_crop_and_resize"]
 )
-def test_coordinates(opset, mode, coordinates):
+def test_coordinates(opset: int, mode: str, coordinates: str) -> None:
     region = REGION if coordinates == "tf_crop_and_resize" else None
     check_with_runtime(
         "Resize", opset, [IMAGE, region, SCALES], mode=mode, extrapolation_value=9.0,
@@ -41,7 +41,7 @@ def test_coordinates(opset, mode, coordinates):
 
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 @pytest.mark.parametrize("coordinates", ["align_corners", "half_pixel_symmetric"])
-def test_coordinates_of_fractions(mode, coordinates):
+def test_coordinates_of_fractions(mode: str, coordinates: str) -> None:
     """The extents before they are rounded down count."""
     arrays = [IMAGE, None, f32(1, 1, 1.3, 0.6)]
     check_with_evaluator(
@@ -50,7 +50,7 @@ def test_coordinates_of_fractions(mode, coordinates):
 
 
 @pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
-def test_which_neighbour_is_nearest(rounding):
+def test_which_neighbour_is_nearest(rounding: str) -> None:
     check_with_runtime("Resize", 13, [IMAGE, None, f32(1, 1, 2, 0.5)], nearest_mode=rounding)
 
 
@@ -70,16 +70,16 @@ def test_which_neighbour_is_nearest(rounding):
          {"mode": "cubic", "cubic_coeff_a": -0.5, "exclude_outside": 1}),
     ],
 )  # fmt: skip
-def test_sizes_and_filters(arrays, attrs):
+def test_sizes_and_filters(arrays: Any, attrs: dict[str, Any]) -> None:
     check_with_runtime("Resize", 18, arrays, **{"mode": "linear", **attrs})
 
 
-def test_scales_alone():
+def test_scales_alone() -> None:
     for mode in ("nearest", "linear"):
         check_with_runtime("Resize", 10, [IMAGE, f32(1, 1, 2, 0.5)], mode=mode)
 
 
-def test_sizes_of_nothing():
+def test_sizes_of_nothing() -> None:
     found = run_node("Resize", IMAGE[:0], None, None, i64(0, 3, 4, 4), opset=13)
     assert found.shape == (0, 3, 4, 4)
     found = run_node("Resize", IMAGE, None, None, i64(2, 3, 0, 4), opset=13)
@@ -100,7 +100,7 @@ def test_sizes_of_nothing():
          "a region of 2 numbers for 2 axes"),
     ],
 )  # fmt: skip
-def test_sizes_that_do_not_fit(opset, arrays, attrs, words):
+def test_sizes_that_do_not_fit(opset: int, arrays: Any, attrs: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError, match=words):
         run_node("Resize", *arrays, opset=opset, **attrs)
 
@@ -108,7 +108,7 @@ def test_sizes_that_do_not_fit(opset, arrays, attrs, words):
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("corners", [0, 1])
-def test_grids(mode, padding, corners):
+def test_grids(mode: str, padding: str, corners: int) -> None:
     attrs: dict[str, Any] = {"padding_mode": padding, "align_corners": corners}
     check_with_runtime("GridSample", 16, [IMAGE, GRID], mode=mode, **attrs)
     if mode != "bicubic":
@@ -116,7 +116,7 @@ def test_grids(mode, padding, corners):
         check_with_runtime("GridSample", 20, [VOLUME, PLACES], mode=name, **attrs)
 
 
-def test_grids_over_one_row():
+def test_grids_over_one_row() -> None:
     """Reflection between equal bounds."""
     x, grid = IMAGE[:, :, :1], GRID[:, :1]
     for corners in (0, 1):
@@ -135,17 +135,20 @@ def test_grids_over_one_row():
         {"output_height": 2, "output_width": 1, "spatial_scale": 0.5},
     ],
 )
-def test_regions(opset, attrs):
+def test_regions(opset: int, attrs: dict[str, Any]) -> None:
     check_with_runtime("RoiAlign", opset, [IMAGE, ROIS, i64(0, 1, 1)], **attrs)
 
 
-def test_regions_without_half_a_pixel():
-    attrs = {"coordinate_transformation_mode": "output_half_pixel", "output_height": 3}
+def test_regions_without_half_a_pixel() -> None:
+    attrs: dict[str, Any] = {
+        "coordinate_transformation_mode": "output_half_pixel",
+        "output_height": 3,
+    }
     check_with_runtime("RoiAlign", 16, [IMAGE, ROIS, i64(0, 1, 1)], **attrs)
 
 
 @pytest.mark.parametrize("attrs", [{"output_height": 0}, {"output_width": 0},
                                    {"sampling_ratio": -1}])  # fmt: skip
-def test_regions_of_nothing(attrs):
+def test_regions_of_nothing(attrs: Any) -> None:
     with pytest.raises(UserError, match="unusable output"):
         run_node("RoiAlign", IMAGE, ROIS, i64(0, 1, 1), opset=16, **attrs)

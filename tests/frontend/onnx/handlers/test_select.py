@@ -33,30 +33,30 @@ REFUSED: list[tuple[str, list[Any], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("op", "arrays", "attrs", "words"), REFUSED)
-def test_what_is_refused(op, arrays, attrs, words):
+def test_what_is_refused(op: Any, arrays: Any, attrs: Any, words: Any) -> None:
     with pytest.raises(UserError, match=words):
         run_node(op, *map(np.asarray, arrays), opset=16, **attrs)
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1, -2])
 @pytest.mark.parametrize("depth", [1, 3])
-def test_one_hot(axis, depth):
+def test_one_hot(axis: int, depth: int) -> None:
     check_with_runtime("OneHot", 11, [i64(0, 2, -1), np.array(depth), f32(5, 7)], axis=axis)
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 @pytest.mark.parametrize("count", [1, 2])
-def test_compress(axis, count):
-    attrs = {} if axis is None else {"axis": axis}
+def test_compress(axis: int | None, count: int) -> None:
+    attrs: Any = {} if axis is None else {"axis": axis}
     check_with_runtime("Compress", 11, [X, np.array([False, True][-count:])], **attrs)
 
 
 @pytest.mark.parametrize("index", [2, -3])
-def test_the_last_indices_that_fit(index):
+def test_the_last_indices_that_fit(index: int) -> None:
     np.testing.assert_array_equal(run_node("Gather", X, i64(index), axis=1), X[:, [index]])
 
 
-def plain_scatter(cache, update, places, axis, circular):
+def plain_scatter(cache: Any, update: Any, places: Any, axis: Any, circular: Any) -> Any:
     wanted = cache.copy()
     for at in np.ndindex(update.shape):
         to = list(at)
@@ -69,7 +69,7 @@ def plain_scatter(cache, update, places, axis, circular):
 @pytest.mark.parametrize("axis", [1, 2, -1, -2])
 @pytest.mark.parametrize("circular", [False, True])
 @pytest.mark.parametrize("given", [False, True])
-def test_caches_are_written_in_place(axis, circular, given):
+def test_caches_are_written_in_place(axis: int, circular: bool, given: bool) -> None:
     cache = np.zeros((2, 5, 6), "float32")
     shape = [2, 5, 6]
     shape[axis] = 3
@@ -83,14 +83,14 @@ def test_caches_are_written_in_place(axis, circular, given):
 
 
 @pytest.mark.parametrize("axis", [0, 3, -3, -4])
-def test_caches_are_not_written_across_batches(axis):
+def test_caches_are_not_written_across_batches(axis: int) -> None:
     cache = np.zeros((2, 5, 6), "float32")
     with pytest.raises(UserError, match="along axis"):
         run_node("TensorScatter", cache, cache, i64(0, 0), opset=24, axis=axis)
 
 
 @pytest.mark.parametrize("time", [0, 1])
-def test_sequences_are_reversed(time):
+def test_sequences_are_reversed(time: int) -> None:
     x = np.arange(24, dtype="float32").reshape(3, 4, 2)
     lengths = np.arange(x.shape[1 - time]) % x.shape[time] + 1
     check_with_runtime("ReverseSequence", 10, [x, lengths], time_axis=time, batch_axis=1 - time)

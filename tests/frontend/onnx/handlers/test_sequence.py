@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from tileloom.base.errors import UserError
 X = np.arange(12, dtype="float32").reshape(3, 4)
 
 
-def result(lines: str, x: np.ndarray = X) -> np.ndarray:
+def result(lines: str, x: np.ndarray = X) -> Any:
     dims = ", ".join(map(str, x.shape))
     return run(model(f"agraph (float[{dims}] x) => (z) {{\n{lines}\n}}"), x)[0]
 
@@ -24,27 +26,27 @@ ROWS = "q = SplitToSequence <axis = 0, keepdims = 0> (x)\n"
 
 
 @pytest.mark.parametrize("place", [-3, -1, 0, 1, 2])
-def test_items_by_place(place):
+def test_items_by_place(place: int) -> None:
     found = result(f"{ROWS}{number('k', place)}z = SequenceAt(q, k)")
     np.testing.assert_array_equal(found, X[place])
 
 
 @pytest.mark.parametrize("place", [-4, 3])
-def test_places_out_of_range(place):
+def test_places_out_of_range(place: int) -> None:
     for line in ("z = SequenceAt(q, k)", "r = SequenceErase(q, k)\nz = SequenceLength(r)"):
         with pytest.raises(UserError, match=f"position {place} is out of range"):
             result(f"{ROWS}{number('k', place)}{line}")
 
 
 @pytest.mark.parametrize("place", [-4, 4])
-def test_places_to_insert_out_of_range(place):
+def test_places_to_insert_out_of_range(place: int) -> None:
     lines = f"{ROWS}{number('k', place)}i = SequenceAt(q, n)\nr = SequenceInsert(q, i, k)"
     with pytest.raises(UserError, match=f"position {place} is out of range"):
         result(f"{number('n', 0)}{lines}\nz = SequenceLength(r)")
 
 
 @pytest.mark.parametrize("place", [-3, -1, 0, 1, 3, None])
-def test_insert(place):
+def test_insert(place: int | None) -> None:
     given = "" if place is None else number("k", place)
     lines = f"{ROWS}{number('n', 0)}i = SequenceAt(q, n)\n{given}"
     lines += f"r = SequenceInsert(q, i{'' if place is None else ', k'})\n"
@@ -55,7 +57,7 @@ def test_insert(place):
 
 
 @pytest.mark.parametrize("place", [-3, -1, 0, 2, None])
-def test_erase(place):
+def test_erase(place: int | None) -> None:
     given = "" if place is None else number("k", place)
     lines = f"{ROWS}{given}r = SequenceErase(q{'' if place is None else ', k'})\n"
     found = result(f"{lines}z = ConcatFromSequence <axis = -1, new_axis = 1> (r)")
@@ -66,7 +68,7 @@ def test_erase(place):
 
 @pytest.mark.parametrize("axis", [0, 1, -1, -2])
 @pytest.mark.parametrize("size", [1, 2, 3, 9])
-def test_parts_of_one_size(axis, size):
+def test_parts_of_one_size(axis: int, size: int) -> None:
     lines = f"{number('n', size)}q = SplitToSequence <axis = {axis}> (x, n)\n"
     count = -(-X.shape[axis] // size)
     assert int(result(f"{lines}z = SequenceLength(q)")) == count
@@ -77,18 +79,18 @@ def test_parts_of_one_size(axis, size):
 
 
 @pytest.mark.parametrize("keep", [0, 1])
-def test_parts_of_one_keep_their_axis_if_told(keep):
+def test_parts_of_one_keep_their_axis_if_told(keep: int) -> None:
     lines = f"q = SplitToSequence <axis = 1, keepdims = {keep}> (x)\n{number('k', 2)}"
     found = result(f"{lines}z = SequenceAt(q, k)")
     np.testing.assert_array_equal(found, X[:, 2:3] if keep else X[:, 2])
 
 
-def test_sizes_of_parts():
+def test_sizes_of_parts() -> None:
     lines = "s = Constant <value_ints = [1, 0, 3]> ()\nq = SplitToSequence <axis = 1> (x, s)\n"
     found = result(f"{lines}{number('k', 2)}z = SequenceAt(q, k)")
     np.testing.assert_array_equal(found, X[:, 1:])
 
 
-def test_nothing_cannot_be_joined():
+def test_nothing_cannot_be_joined() -> None:
     with pytest.raises(UserError, match="the sequence is empty"):
         result("q = SequenceEmpty()\nz = ConcatFromSequence <axis = 0> (q)")

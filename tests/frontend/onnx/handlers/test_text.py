@@ -18,7 +18,7 @@ def words(*values: Any) -> np.ndarray:
     return np.array(values, object)
 
 
-def test_strings_are_joined_with_broadcasting():
+def test_strings_are_joined_with_broadcasting() -> None:
     left, right = words("a", "b").reshape(2, 1), words("x", "", "z")
     found = run_node("StringConcat", left, right, opset=20)
     assert found.tolist() == [["ax", "a", "az"], ["bx", "b", "bz"]]
@@ -37,12 +37,14 @@ def test_strings_are_joined_with_broadcasting():
         ({"delimiter": " ", "maxsplit": 2}, [["a", "b", " c"], ["d", "", ""]], [3, 1]),
     ],
 )
-def test_strings_are_split(attrs, pieces, counts):
+def test_strings_are_split(
+    attrs: dict[str, Any], pieces: list[list[str]], counts: list[int]
+) -> None:
     found = run_node("StringSplit", words("a b  c", "d"), opset=20, outputs=2, **attrs)
     assert found[0].tolist() == pieces and found[1].tolist() == counts
 
 
-def test_no_strings_are_split_into_none():
+def test_no_strings_are_split_into_none() -> None:
     pieces, counts = run_node("StringSplit", words().reshape(0, 2), opset=20, outputs=2)
     assert pieces.shape == (0, 2, 0) and counts.shape == (0, 2)
 
@@ -59,7 +61,7 @@ def test_no_strings_are_split_into_none():
         ({"stopwords": ["MON", "Tue", "wed"]}, [""]),
     ],
 )
-def test_strings_are_normalized(attrs, wanted):
+def test_strings_are_normalized(attrs: dict[str, Any], wanted: list[str]) -> None:
     for shape in ((3,), (1, 3)):
         x = words("Mon", "tue", "WED").reshape(shape)
         found = run_node("StringNormalizer", x, **attrs)
@@ -67,13 +69,13 @@ def test_strings_are_normalized(attrs, wanted):
 
 
 @pytest.mark.parametrize("shape", [(), (2, 1), (1, 1, 2)])
-def test_strings_to_normalize_are_a_list(shape):
+def test_strings_to_normalize_are_a_list(shape: tuple[int, ...]) -> None:
     x = np.full(shape, "a", object)
     with pytest.raises(UserError, match="must be a list"):
         run_node("StringNormalizer", x)
 
 
-def test_patterns():
+def test_patterns() -> None:
     found = run_node("RegexFullMatch", words("ab", "abc", ""), opset=20, pattern="a.")
     assert found.tolist() == [True, False, False]
     with pytest.raises(UserError, match="pattern"):
@@ -97,14 +99,14 @@ LABELS: list[tuple[np.ndarray, dict[str, Any], list[Any], str]] = [
 
 
 @pytest.mark.parametrize(("x", "attrs", "wanted", "kind"), LABELS)
-def test_labels(x, attrs, wanted, kind):
+def test_labels(x: Any, attrs: Any, wanted: Any, kind: Any) -> None:
     found = run_node("LabelEncoder", x, opset=2, domain=ML, **attrs)
     assert found.dtype == kind and found.tolist() == wanted
     found = run_node("LabelEncoder", x.reshape(1, -1, 1), opset=2, domain=ML, **attrs)
     assert found.reshape(-1).tolist() == wanted and found.shape == (1, len(x), 1)
 
 
-def test_labels_in_tensors():
+def test_labels_in_tensors() -> None:
     attrs = {
         "keys_tensor": numpy_helper.from_array(np.array([1, 2], "int64")),
         "values_tensor": numpy_helper.from_array(np.array([0.5, 4], "float64")),
@@ -114,19 +116,19 @@ def test_labels_in_tensors():
     assert found.dtype == "float64" and found.tolist() == [4, 9, 0.5]
 
 
-def test_labels_need_a_value_each():
+def test_labels_need_a_value_each() -> None:
     with pytest.raises(UserError, match="2 keys for 1 values"):
         run_node("LabelEncoder", i64(1), opset=2, domain=ML, keys_int64s=[1, 2],
                  values_int64s=[1])  # fmt: skip
 
 
-def test_a_threshold_is_not_above_itself():
+def test_a_threshold_is_not_above_itself() -> None:
     found = run_node("Binarizer", f32(-1, 0, 2, 3), opset=1, domain=ML, threshold=2.0)
     assert found.tolist() == [0, 0, 0, 1] and found.dtype == "float32"
     assert run_node("Binarizer", f32(-1, 0, 2), opset=1, domain=ML).tolist() == [0, 0, 1]
 
 
-GRAMS = {
+GRAMS: dict[str, Any] = {
     "min_gram_length": 1, "max_gram_length": 3, "max_skip_count": 2, "ngram_counts": [0, 2, 4],
     "ngram_indexes": [3, 1, 0, 2], "pool_int64s": [2, 5, 5, 4, 2, 5, 4],
 }  # fmt: skip
@@ -139,13 +141,17 @@ ROWS = np.array([[2, 5, 4, 5, 4, 2], [5, 5, 1, 2, 0, 0], [0, 0, 0, 0, 0, 0]])
     [{}, {"max_skip_count": 0}, {"max_gram_length": 1}, {"min_gram_length": 2},
      {"min_gram_length": 3, "max_skip_count": 1}, {"weights": [0.5, 2.0, 4.0, 3.0]}],
 )  # fmt: skip
-def test_grams_are_counted(mode, more):
+def test_grams_are_counted(mode: str, more: dict[str, Any]) -> None:
     for x in (ROWS, ROWS[0], ROWS[:, :2]):
         check_with_runtime("TfIdfVectorizer", 9, [x], mode=mode, **{**GRAMS, **more})
 
 
-def test_grams_of_words():
-    attrs = {**GRAMS, "pool_strings": ["a", "b", "b", "c", "a", "b", "c"], "mode": "TF"}
+def test_grams_of_words() -> None:
+    attrs: dict[Any, Any] = {
+        **GRAMS,
+        "pool_strings": ["a", "b", "b", "c", "a", "b", "c"],
+        "mode": "TF",
+    }
     del attrs["pool_int64s"]
     found = run_node("TfIdfVectorizer", words("b", "a", "b", "c"), opset=9, **attrs)
     # In order of their places: "b c" (twice: next to each other, and over two), "b", "a b c", "a".
@@ -166,12 +172,12 @@ def test_grams_of_words():
         ({"ngram_indexes": [3, 1, -1, 2]}, "4 ngram_indexes for 4 n-grams"),
     ],
 )
-def test_grams_that_are_refused(more, text):
+def test_grams_that_are_refused(more: dict[str, Any], text: str) -> None:
     with pytest.raises(UserError, match=text):
         run_node("TfIdfVectorizer", ROWS, opset=9, mode="TF", **{**GRAMS, **more})
 
 
 @pytest.mark.parametrize("shape", [(), (1, 2, 3)])
-def test_grams_of_lists(shape):
+def test_grams_of_lists(shape: tuple[int, ...]) -> None:
     with pytest.raises(UserError, match="1 or 2 dimensions"):
         run_node("TfIdfVectorizer", np.zeros(shape, "int64"), opset=9, mode="TF", **GRAMS)
