@@ -84,7 +84,7 @@ def plan_kernel(blocks: PrimFunc, target: Target) -> PlannedKernel:
     True
     """
     text = "" if _has_open_sizes(blocks) else _text(blocks)
-    known = _PLANNED.get((text, target))
+    known = _PLANNED.pop((text, target), None)
     if known is not None and not structural_equal(
         _without_name(known.blocks), _without_name(blocks)
     ):
@@ -93,6 +93,7 @@ def plan_kernel(blocks: PrimFunc, target: Target) -> PlannedKernel:
     if recorded is not None:
         sch = _replayed(blocks, recorded)
     elif known is not None:
+        _PLANNED[text, target] = known  # the last to be thrown out
         return PlannedKernel(blocks, _named(known.func, blocks), known.trace)
     else:
         sch = (
@@ -107,9 +108,9 @@ def plan_kernel(blocks: PrimFunc, target: Target) -> PlannedKernel:
     return made
 
 
-#: What was planned in this process, the oldest first.
+#: What was planned in this process, the longest unused first; each takes some 80 KB.
 _PLANNED: dict[tuple[str, Target], PlannedKernel] = {}
-_MOST_PLANNED = 256
+_MOST_PLANNED = 32
 
 
 def _has_open_sizes(blocks: PrimFunc) -> bool:
