@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib
 import os
 import resource
 import shutil
@@ -65,6 +66,8 @@ class Forks:
             file, test = item.nodeid.split("::")[0], item.nodeid.split("[")[0]
             for name in {file, test, item.nodeid}:
                 self._items[name].append(item)
+        for site in self._sites:  # handlers and the like are imported late
+            importlib.import_module(site.file.removesuffix(".py").replace("/", "."))
         self._caches = list(self._find_living())
         gc.collect()
         gc.freeze()  # a child's collector would copy every page that it marks
