@@ -258,8 +258,8 @@ def test_sums_are_filled_and_stored(total: str) -> None:
 
 GROUPS = [
     # name, shape, what strides are multiplied by, 16 bytes and 8 rows of operands, transposed
-    ("wgmma_64x64_f16f16f32_b_turned", "m64n64k16", 2, [(8, 8, 8, 8), (8, 8, 8, 8)], "01"),
-    ("wgmma_64x32_f16f16f32_a_turned", "m64n32k16", 2, [(8, 8, 8, 8), (8, 4, 8, 8)], "10"),
+    ("wgmma_64x64_f16f16f32_b_transposed", "m64n64k16", 2, [(8, 8, 8, 8), (8, 8, 8, 8)], "01"),
+    ("wgmma_64x32_f16f16f32_a_transposed", "m64n32k16", 2, [(8, 8, 8, 8), (8, 4, 8, 8)], "10"),
     ("wgmma_64x16_bf16bf16f32", "m64n16k16", 2, [(8, 8, 8, 8), (8, 2, 8, 8)], ""),
     ("wgmma_64x8_e4m3e4m3f32", "m64n8k32", 1, [(8, 8, 8, 16), (8, 1, 8, 16)], ""),
     ("wgmma_64x128_tf32tf32f32", "m64n128k8", 4, [(8, 8, 8, 4), (8, 16, 8, 4)], ""),
@@ -296,10 +296,10 @@ def test_names_of_products() -> None:
     names = [wgmma.name_of("f16", "f32", 64, (a, b)) for a in (False, True) for b in (False, True)]
     assert names == [
         f"wgmma_64x64_f16f16f32{tail}"
-        for tail in ("", "_b_turned", "_a_turned", "_a_turned_b_turned")
+        for tail in ("", "_b_transposed", "_a_transposed", "_a_transposed_b_transposed")
     ]
     assert all(name in wgmma.DEFINITIONS for name in names)
-    assert "wgmma_64x64_i8i8i32_b_turned" not in wgmma.DEFINITIONS
+    assert "wgmma_64x64_i8i8i32_b_transposed" not in wgmma.DEFINITIONS
     assert {name for name in mma.DEFINITIONS if name.startswith("mma_f16")} == {
         f"mma_f16f16{total}{tail}"
         for total in ("f32", "f16")
