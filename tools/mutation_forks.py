@@ -67,7 +67,9 @@ class Forks:
             for name in {file, test, item.nodeid}:
                 self._items[name].append(item)
         for site in self._sites:  # handlers and the like are imported late
-            importlib.import_module(site.file.removesuffix(".py").replace("/", "."))
+            name = site.file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            if not name.endswith("__main__"):
+                importlib.import_module(name)
         self._caches = list(self._find_living())
         gc.collect()
         gc.freeze()  # a child's collector would copy every page that it marks
