@@ -36,7 +36,7 @@ def product(rows: int, columns: int, batch: int | None = None, **more: Any) -> P
     block = BlockRV()
     side = Operand(0, block, True, 4, 32, True)
     kinds = {"kind": "float16", "total": "float32", "plain": True, "lanes": 4, **more}
-    return Product(block, batch, rows, columns, 64, side, side, (block,), **kinds)
+    return Product(block, batch, rows, columns, 64, (64,), side, side, (block,), **kinds)
 
 
 def quickest(one: Product, tiles: Sequence[tuple[Any, int, int, float]]) -> Any:

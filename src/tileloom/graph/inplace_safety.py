@@ -55,6 +55,7 @@ def is_safe(func: PrimFunc, source: Buffer, sink: Buffer, once: bool = False) ->
     Args:
         once: whether it is known that no element is stored twice.
 
+    >>> from tileloom.expr import Var
     >>> from tileloom.tir import make_buffer
     >>> a, b, i = make_buffer((8,), name="a"), make_buffer((8,), name="b"), Var("i")
     >>> def doubled(place):

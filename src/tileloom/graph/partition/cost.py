@@ -50,7 +50,7 @@ class DeviceCosts:
     def of(workers: int) -> DeviceCosts:
         """A CPU of this many workers; few are enough to keep the memory busy.
 
-        >>> Device.of(2) == Device()
+        >>> DeviceCosts.of(2) == DeviceCosts()
         True
         """
         return DeviceCosts(bandwidth=7.5e9 * min(workers, 8), rate=2e10 * workers)
