@@ -52,7 +52,6 @@ RETIRED_NAMES = {
 ALLOWED: tuple[tuple[str, frozenset[str], str], ...] = (
     ("graph/to_tir/", frozenset(RETIRED), "the loop templates; they go away"),
     ("graph/inplace_safety.py", frozenset({"digits"}), "works on the templates' loops; goes away"),
-    ("lower/loop_partition.py", frozenset({"turning"}), "is being rewritten"),
     ("codegen/gpu_hopper.py", frozenset({"cluster"}), "CUDA's clusters of blocks"),
     ("codegen/vmath/huge.py", frozenset({"digits"}), "digits of 2/pi"),
     ("base/target.py", frozenset({"digits"}), "the digits of `sm_90`"),

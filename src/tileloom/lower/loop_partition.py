@@ -3,59 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
-from ..base import DType
-from ..expr import (
-    GE,
-    GT,
-    LE,
-    LT,
-    Expr,
-    FloorDiv,
-    IntImm,
-    Max,
-    Min,
-    Var,
-    binary,
-    const,
-    free_vars,
-)
-from ..expr.bounds import type_range
+from ..expr import GE, LT, Expr, IntImm, Max, Min, Var, binary, const
 from ..tir import (
     PARALLEL,
-    SERIAL,
     VECTORIZED,
-    Allocate,
-    AttrStmt,
-    DeclBuffer,
     For,
     IfThenElse,
-    LetStmt,
     PrimFunc,
-    SeqStmt,
     Stmt,
     StmtRewriter,
-    pre_order,
     seq,
     stmt_children,
 )
-from .common import (
-    LIKELY,
-    branch,
-    conjunction,
-    conjuncts,
-    fresh_copy,
-    has_load,
-    on_body,
-    replace_vars,
-    unlikely_free,
+from .common import branch, conjunction, conjuncts, fresh_copy, on_body, replace_vars
+from .linear import linear
+from .loop_guards import (
+    Guard,
+    GuardFinder,
+    bounds_of,
+    cost_of,
+    has_likely,
+    is_exact,
+    is_small,
+    is_under,
+    solve,
+    to_choose,
 )
-from .linear import Linear, linear
-from .regions import Interval, Scope, interval_of, relaxed
 
 GROWTH = 40  # statements that one function may gain: all of them are compiled
-_WRAPPERS = (Allocate, DeclBuffer, AttrStmt)
 WORTH = 8  # a rest of at least 1/8 of its loop may be split as well
 
 
@@ -74,26 +50,6 @@ def loop_partition(func: PrimFunc) -> PrimFunc:
     return on_body(func, _Partition().visit)
 
 
-@dataclass(frozen=True, slots=True)
-class _Guard:
-    """A condition `excess <= 0` of a branch, with its range over the loops within.
-
-    `left`: to one of these.
-    """
-
-    condition: Expr
-    ends: Interval
-    left: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    """Where guards hold for all inner iterations: `low <= v < high`, None for no limit."""
-
-    low: Expr | None
-    high: Expr | None
-
-
 class _Partition(StmtRewriter):
     def __init__(self) -> None:
         self.guarded: dict[Stmt, bool] = {}
@@ -105,7 +61,7 @@ class _Partition(StmtRewriter):
         """Whether some branch below has a `likely` condition (memoised)."""
         known = self.guarded.get(stmt)
         if known is None:
-            known = isinstance(stmt, IfThenElse) and _has_likely(stmt.condition)
+            known = isinstance(stmt, IfThenElse) and has_likely(stmt.condition)
             known = known or any(map(self.has_guard, stmt_children(stmt)))
             self.guarded[stmt] = known
         return known
@@ -138,24 +94,24 @@ class _Partition(StmtRewriter):
 
     def _split(self, loop: For) -> Stmt | None:
         """The loop in parts, each of them done; None if there is nothing to gain."""
-        guards = _GuardFinder(loop, self.has_guard).found
+        guards = GuardFinder(loop, self.has_guard).found
         loop, dead = _cut_dead(loop, guards)
         if isinstance(loop.extent, IntImm) and loop.extent.value <= 0:
             return seq()
         parts = self._parts(loop, guards)
         return self.visit(_single(loop)) if parts is None and dead else parts
 
-    def _parts(self, loop: For, guards: Sequence[_Guard]) -> Stmt | None:
-        found = ((guard, _where(loop, guard)) for guard in guards if not guard.left)
-        turning = [(guard, bounds) for guard, bounds in found if bounds is not None]
-        exact = [(guard, bounds) for guard, bounds in turning if _is_exact(guard, loop)]
-        turning = exact or turning
-        if not turning:
+    def _parts(self, loop: For, guards: Sequence[Guard]) -> Stmt | None:
+        found = ((guard, bounds_of(loop, guard)) for guard in guards if not guard.left)
+        bounded = [(guard, bounds) for guard, bounds in found if bounds is not None]
+        exact = [(guard, bounds) for guard, bounds in bounded if is_exact(guard, loop)]
+        bounded = exact or bounded
+        if not bounded:
             return None
         start, end = loop.min, loop.min + loop.extent
-        low = _clamped(Max, [bounds.low for _, bounds in turning], start, start, end)
-        high = _clamped(Min, [bounds.high for _, bounds in turning], end, low, end)
-        strip = _Strip({guard.condition for guard, _ in turning}, self.has_guard)
+        low = _clamped(Max, [bounds.low for _, bounds in bounded], start, start, end)
+        high = _clamped(Min, [bounds.high for _, bounds in bounded], end, low, end)
+        strip = _Strip({guard.condition for guard, _ in bounded}, self.has_guard)
         if low is start and high is end:
             return self.visit(loop.replace(body=strip.visit(loop.body)))
         if loop.kind == VECTORIZED:
@@ -166,8 +122,8 @@ class _Partition(StmtRewriter):
         if empty or self.budget == 0:
             return None
         worth = _is_worth(loop, low, high)
-        chosen = _to_choose(loop.body, {guard.condition for guard, _ in turning})
-        if loop.kind == PARALLEL or _is_small(chosen, loop.body):
+        chosen = to_choose(loop.body, {guard.condition for guard, _ in bounded})
+        if loop.kind == PARALLEL or is_small(chosen, loop.body):
             return self._choose(loop, chosen, strip, low, high, worth)
         if not self._spend(loop.body):
             return None
@@ -180,7 +136,7 @@ class _Partition(StmtRewriter):
 
     def _spend(self, *parts: Stmt) -> bool:
         """Whether the function may gain copies of these."""
-        cost = sum(map(_cost, parts))
+        cost = sum(map(cost_of, parts))
         if cost > self.budget:
             return False
         self.budget -= cost
@@ -202,137 +158,13 @@ class _Partition(StmtRewriter):
         return super().visit_For(loop.replace(body=_Swap(swaps).visit(loop.body)))
 
 
-def _has_likely(condition: Expr) -> bool:
-    return any(getattr(part, "op", "") == LIKELY for part in conjuncts(condition))
-
-
-class _GuardFinder:
-    """Finds the conditions below a loop that move with it, with their worst cases."""
-
-    def __init__(self, loop: For, has_guard: Callable[[Stmt], bool]) -> None:
-        self.has_guard = has_guard
-        self.moving = {loop.loop_var}
-        self.found: list[_Guard] = []
-        self.visit(loop.body, ())
-
-    def visit(self, stmt: Stmt, scopes: tuple[Scope, ...]) -> None:
-        if isinstance(stmt, IfThenElse):
-            for part in conjuncts(stmt.condition):
-                if getattr(part, "op", "") == LIKELY and self.moves(part):
-                    guard = _guard(part, scopes)
-                    if guard is not None:
-                        self.found.append(guard)
-        elif isinstance(stmt, For):
-            scopes = (*scopes, stmt)
-            if self.moves(stmt.min) or self.moves(stmt.extent):
-                self.moving.add(stmt.loop_var)
-        elif isinstance(stmt, LetStmt):
-            scopes = (*scopes, stmt)
-            if self.moves(stmt.value):
-                self.moving.add(stmt.var)
-        for child in stmt_children(stmt):
-            if self.has_guard(child):
-                self.visit(child, scopes)
-
-    def moves(self, expr: Expr) -> bool:
-        return not free_vars(expr).isdisjoint(self.moving)
-
-
-def _guard(condition: Expr, scopes: Sequence[Scope]) -> _Guard | None:
-    excess = _excess(condition)
-    if excess is None:
-        return None
-    own = free_vars(condition)
-    inner = any(not isinstance(scope, For) or scope.loop_var in own for scope in scopes)
-    ends = interval_of(excess, relaxed(scopes)) if inner else (excess, excess)
-    return None if ends is None else _Guard(condition, ends, _is_left_to(condition, scopes))
-
-
-def _is_left_to(condition: Expr, scopes: Sequence[Scope]) -> bool:
-    """Whether a serial loop within can do better with a condition than one around it.
-
-    It is not an innermost loop and runs just as far as the condition holds, or little of it is
-    guarded.
-    """
-    own = free_vars(condition)
-    moving = [s for s in scopes if isinstance(s, For) and s.loop_var in own]
-    return any(
-        loop.kind == SERIAL
-        and (
-            (loop is moving[-1] and _has_loops(loop.body) and _is_under(condition, loop.body))
-            or _is_small(_to_choose(loop.body, {condition}), loop.body)
-        )
-        for loop in moving
-    )
-
-
-def _excess(condition: Expr) -> Linear | None:
-    """The amount that is positive exactly where the comparison fails (memoised)."""
-    if "lower.excess" not in condition.memo:
-        condition.memo["lower.excess"] = _new_excess(unlikely_free(condition))
-    return condition.memo["lower.excess"]  # type: ignore[no-any-return]
-
-
-def _new_excess(condition: Expr) -> Linear | None:
-    if not isinstance(condition, LT | LE | GT | GE) or condition.a.dtype.code != "int":
-        return None
-    if condition.a.dtype.lanes != 1 or has_load(condition):
-        return None
-    a, b = linear(condition.a), linear(condition.b)
-    excess = a.plus(b, -1) if isinstance(condition, LT | LE) else b.plus(a, -1)
-    return excess.shift(1) if isinstance(condition, LT | GT) else excess
-
-
-def _solve(loop: For, excess: Linear) -> tuple[int, Linear] | None:
-    """The coefficient of the loop variable and the rest, if the excess is linear in it."""
-    coefficient = excess.terms.get(loop.loop_var)
-    if coefficient is None:
-        return None
-    rest = excess.without(loop.loop_var)
-    if any(loop.loop_var in free_vars(atom) for atom in rest.terms):
-        return None
-    return coefficient, rest
-
-
-def _where(loop: For, guard: _Guard) -> _Bounds | None:
-    solved = _solve(loop, guard.ends[1])
-    if solved is None:
-        return None
-    coefficient, rest = solved
-    kind = loop.loop_var.dtype
-    if rest.terms and _bits(guard.condition) > kind.bits:
-        return None  # what it compares may not fit into the loop's type
-    if coefficient > 0:  # c * v + r <= 0  <=>  v < floor(-r / c) + 1
-        return _Bounds(None, _floor(Linear({}, 0).plus(rest, -1), coefficient, kind, 1))
-    # r <= d * v  <=>  v >= ceil(r / d), with d = -c
-    return _Bounds(_floor(rest.shift(-coefficient - 1), -coefficient, kind, 0), None)
-
-
-def _bits(condition: Expr) -> int:
-    """The width of the operands of a comparison."""
-    return unlikely_free(condition).children[0].dtype.bits
-
-
-def _floor(value: Linear, divisor: int, kind: DType, plus: int) -> Expr:
-    """`floor(value / divisor) + plus` as the limit of a loop.
-
-    A number beyond the type is as good as the end of the type: the loop does not get there.
-    """
-    if not value.terms:
-        least, most = type_range(kind)
-        return const(max(least, min(most, value.const // divisor + plus)), kind)
-    if divisor != 1:
-        value = linear(binary(FloorDiv, value.to_expr(kind), const(divisor, kind)))
-    return value.shift(plus).to_expr(kind)
-
-
-def _cut_dead(loop: For, guards: Sequence[_Guard]) -> tuple[For, bool]:
+def _cut_dead(loop: For, guards: Sequence[Guard]) -> tuple[For, bool]:
     """The loop without iterations in which its whole body is a branch that never runs."""
     if not isinstance(loop.min, IntImm) or not isinstance(loop.extent, IntImm):
         return loop, False
     first, end = loop.min.value, loop.min.value + loop.extent.value
     for guard in guards:
-        solved = _solve(loop, guard.ends[0]) if _is_under(guard.condition, loop.body) else None
+        solved = solve(loop, guard.ends[0]) if is_under(guard.condition, loop.body) else None
         if solved is None or solved[1].terms:
             continue
         coefficient, rest = solved[0], solved[1].const
@@ -344,75 +176,6 @@ def _cut_dead(loop: For, guards: Sequence[_Guard]) -> tuple[For, bool]:
         return loop, False
     kind, first = loop.loop_var.dtype, max(loop.min.value, min(first, end))
     return loop.replace(min=const(first, kind), extent=const(max(end - first, 0), kind)), True
-
-
-def _is_exact(guard: _Guard, loop: For) -> bool:
-    """Whether nothing is done where a guard does not hold for all inner iterations."""
-    return guard.ends[0].same(guard.ends[1]) and _is_under(guard.condition, loop.body)
-
-
-def _is_under(condition: Expr, stmt: Stmt, scopes: tuple[Scope, ...] = ()) -> bool:
-    """Whether everything in a statement is only done where a condition holds."""
-    if isinstance(stmt, IfThenElse):
-        parts = conjuncts(stmt.condition)
-        under = any(part is condition or _implies(part, condition, scopes) for part in parts)
-        return stmt.else_case is None and (under or _is_under(condition, stmt.then_case, scopes))
-    if isinstance(stmt, SeqStmt):
-        return all(_is_under(condition, part, scopes) for part in stmt.seq)
-    if isinstance(stmt, For):
-        return _is_under(condition, stmt.body, (*scopes, stmt))
-    return isinstance(stmt, _WRAPPERS) and _is_under(condition, stmt.body, scopes)
-
-
-def _implies(condition: Expr, other: Expr, scopes: Sequence[Scope]) -> bool:
-    """Whether one comparison holds only where another does.
-
-    With excesses a = m * b + rest, a <= 0 makes b < 1 where rest > -m.
-    """
-    a, b = _excess(condition), _excess(other)
-    if a is None or b is None or not b.terms:
-        return False
-    var, step = next(iter(b.terms.items()))
-    factor, odd = divmod(a.terms.get(var, 0), step)
-    if odd or factor <= 0:
-        return False
-    ends = interval_of(a.plus(b, -factor), relaxed(scopes))
-    return ends is not None and not ends[0].terms and ends[0].const > -factor
-
-
-def _to_choose(stmt: Stmt, guards: set[Expr]) -> list[Stmt]:
-    """What is to be chosen for some guards: parts that are small, or all of a statement."""
-    if isinstance(stmt, _WRAPPERS):
-        return _to_choose(stmt.body, guards)
-    if isinstance(stmt, SeqStmt):
-        parts = (_to_choose(part, guards) for part in stmt.seq if _stand_in(guards, part))
-        return [chosen for part in parts for chosen in part]
-    if isinstance(stmt, For) and stmt.kind == SERIAL:
-        inner = _to_choose(stmt.body, guards)
-        if _is_small(inner, stmt.body):
-            return inner
-    return [stmt]
-
-
-def _stand_in(guards: set[Expr], stmt: Stmt) -> bool:
-    return any(
-        isinstance(node, IfThenElse) and not guards.isdisjoint(conjuncts(node.condition))
-        for node in pre_order(stmt)
-    )
-
-
-def _has_loops(stmt: Stmt) -> bool:
-    return any(isinstance(node, For) for node in pre_order(stmt))
-
-
-def _cost(stmt: Stmt) -> int:
-    """What a copy of a statement costs: its statements, all of which are compiled."""
-    return sum(1 for _ in pre_order(stmt))
-
-
-def _is_small(parts: Sequence[Stmt], whole: Stmt) -> bool:
-    """Whether parts are at most half of a statement."""
-    return 2 * sum(map(_cost, parts)) <= _cost(whole)
 
 
 def _clamped(
