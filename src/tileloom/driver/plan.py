@@ -63,10 +63,14 @@ def is_scheduled(group: Group) -> bool:
 
 
 def has_tiles(group: Group, machine: Machine) -> bool:
-    """Whether a product of panels is one that the planner tiles: of known sizes, without words."""
+    """Whether the planner tiles a product of panels: of matrices of known sizes, without words.
+
+    It tiles convolutions too, 7 % slower in whole models so far than the templates of loops are.
+    """
     node = group.anchor
     sizes = [n for tensor in (*node.inputs, *node.outputs) for n in tensor.shape]
-    if node.attrs.get("words_of") is not None or any(map(is_symbolic, sizes)):
+    plain = node.op.kind == "matmul" and node.attrs.get("words_of") is None
+    if not plain or any(map(is_symbolic, sizes)):
         return False
     total = accumulator_of(node)
     kinds = [tensor.dtype for tensor in node.inputs]
