@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 #: A halo: each element needs three of the one before.
 BLUR = """
 @T.prim_func
@@ -138,3 +140,23 @@ PAIRS = [
     (TILES, "B", "C"),
     (UNITS, "B", "C"),
 ]
+
+ROWSUMS = """
+@T.prim_func
+def main(A: T.Buffer((6, 8), "float32"), S: T.Buffer((6,), "float32")):
+    B = T.alloc_buffer((6, 8))
+    for k, i in T.grid(8, 6):
+        with T.block("B"):
+            vk, vi = T.axis.remap("SS", [k, i])
+            B[vi, vk] = A[vi, vk] * 2.0
+    for i, k in T.grid(6, 8):
+        with T.block("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = T.float32(0)
+            S[vi] = S[vi] + B[vi, vk]
+"""
+
+
+def extents(sch: Any, block: Any) -> Any:
+    return [sch.get(loop).extent for loop in sch.get_loops(block)]
