@@ -246,7 +246,7 @@ def test_tiles_of_any_product(workers: int, packed: int) -> None:
         panels = -(-columns // tiles.width)
         few = workers > 1 and panels < 2 * workers and rows >= 2 * tiles.height
         assert (tiles.groups == 0) == few and tiles.groups <= panels
-        assert few or longest_share(panels, tiles.groups, workers) <= -(-panels // workers) + 6
+        assert few or longest_share(panels, tiles.groups, workers) <= -(-panels // workers) + 3
 
 
 def longest_share(panels: int, tasks: int, workers: int) -> int:
