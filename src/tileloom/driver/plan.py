@@ -63,9 +63,10 @@ def is_scheduled(group: Group) -> bool:
 
 
 def has_tiles(group: Group, machine: Machine) -> bool:
-    """Whether the planner tiles a product of panels: of matrices of known sizes, without words.
+    """Whether the driver lets the planner tile a product of panels.
 
-    It tiles convolutions too, 7 % slower in whole models so far than the templates of loops are.
+    It does so for matrices of known sizes without words. `plan.tile_product` tiles convolutions
+    too, but whole models run faster with the templates of loops so far.
     """
     node = group.anchor
     sizes = [n for tensor in (*node.inputs, *node.outputs) for n in tensor.shape]
@@ -86,14 +87,15 @@ def _kernel_maker(machine: Machine, target: Target, planned: dict[str, Planned])
         if panels and not has_tiles(group, machine):
             return group_kernel(group, name, machine)
         blocks, tensors = block_function(group, name, widens=panels)
-        blocks = blocks.with_attr({"outputs": len(group.outputs), COMPENSATED: True})
+        attrs = {"outputs": len(group.outputs), COMPENSATED: True}
         if panels:
-            try:
-                planned[name] = plan_kernel(blocks.with_attr(CONTRACTION, True), on)
-            except GroupRefused:
-                return group_kernel(group, name, machine)
-            return planned[name].func, tensors
-        planned[name] = plan_kernel(blocks, on)
+            attrs[CONTRACTION] = True
+        try:
+            planned[name] = plan_kernel(blocks.with_attr(attrs), on)
+        except GroupRefused:
+            if not panels:
+                raise
+            return group_kernel(group, name, machine)
         return planned[name].func, tensors
 
     return kernel
