@@ -3,6 +3,7 @@
     python tools/mutate.py map                        which tests call which functions (Python 3.12)
     python tools/mutate.py run --seed 7 --count 200   draw sites over all rooms and try them
     python tools/mutate.py run --kinds guard --room schedule --count 50
+    python tools/mutate.py run --quick --file lower/lanes --tests tests/lower    functions alone
     python tools/mutate.py run --again tests/expr     try the survivors with these tests
     python tools/mutate.py report                     what was tried, the survivors last
 
@@ -346,7 +347,9 @@ def try_forks(
 ) -> None:
     """Try sites in children of one process."""
 
-    def done(site: Site, killer: str) -> None:
+    def done(site: Site, killer: str | None) -> None:
+        if killer is None:
+            return
         entry = entry_of(site, "killed" if killer else "survived", killer or "in a child")
         print(f"{entry['what']}: {entry['site']} ({entry['by']})", file=sys.stderr, flush=True)
         with options.results.open("a") as out:

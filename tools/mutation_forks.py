@@ -30,13 +30,16 @@ from tileloom.base.settings import _current as read_settings
 
 #: Tests, and the seconds that they may take.
 Batch = tuple[Sequence[str], float]
+#: The exit status of a child in which no function lives whose code is changed.
+UNCHANGED = 2
 
 
 class Forks:
     """A plugin for pytest that tries changes instead of running the tests that were collected.
 
-    `batches` says which tests a change is tried with, `done` is told by which test it was killed,
-    or nothing where it survived. Every one of `workers` processes takes its share of the sites.
+    `batches` says which tests a change is tried with, `done` is told by which test it was killed:
+    an empty name where it survived, None where it could not be made. Every one of `workers`
+    processes takes its share of the sites.
     """
 
     def __init__(
@@ -44,7 +47,7 @@ class Forks:
         source: Path,
         sites: Sequence[Site],
         batches: Callable[[Site], Sequence[Batch]],
-        done: Callable[[Site, str], None],
+        done: Callable[[Site, str | None], None],
         *,
         workers: int,
         memory: int,
@@ -95,11 +98,13 @@ class Forks:
         finally:
             os._exit(0)
 
-    def _try(self, site: Site) -> str:
-        """The test that kills a change, if one does that passes without it."""
+    def _try(self, site: Site) -> str | None:
+        """The test that kills a change, if one does that passes without it; None: not tried."""
         for names, limit in self._batches(site):
             items = list(dict.fromkeys(item for name in names for item in self._items[name]))
-            while items and (killer := self._child(site, items, limit)):
+            while items and (killer := self._child(site, items, limit)) != "":
+                if killer is None:
+                    return None
                 found = [item for item in items if item.nodeid == killer]
                 if not found or self._is_fit(found[0]):
                     return killer
@@ -112,8 +117,11 @@ class Forks:
             self._fit[item.nodeid] = not self._child(None, [item], 300)
         return self._fit[item.nodeid]
 
-    def _child(self, site: Site | None, items: Sequence[pytest.Item], limit: float) -> str:
-        """The first test that fails with a change, or how the child ended; empty if none does."""
+    def _child(self, site: Site | None, items: Sequence[pytest.Item], limit: float) -> str | None:
+        """The first test that fails with a change, or how the child ended; empty if none does.
+
+        None where there is nothing to change.
+        """
         message, end = os.pipe()
         cache = tempfile.mkdtemp(prefix="tileloom-mutation-")
         child = os.fork()
@@ -130,6 +138,8 @@ class Forks:
             shutil.rmtree(cache, ignore_errors=True)
         if status is None:
             return "it takes too long"
+        if status == UNCHANGED << 8:
+            return None
         return failed or ("" if status == 0 else f"exit status {status}")
 
     def _run(self, site: Site | None, items: Sequence[pytest.Item], end: int) -> int:
@@ -143,7 +153,7 @@ class Forks:
                 cache.cache_clear()
             read_settings.clear()  # they are read from the environment once
             if site is not None and not self._change(site):
-                return 0
+                return UNCHANGED
             for item in items:
                 if any(report.failed for report in runtestprotocol(item, log=False)):
                     os.write(end, item.nodeid.encode())
