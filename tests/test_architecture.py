@@ -61,6 +61,9 @@ WALLS: dict[str, tuple[str, ...]] = {
     "numpy": ("",),
     "ml_dtypes": ("",),
 }
+# Rooms within rooms, of which others know what the door (`__init__`) lists, and nothing else.
+CLOSED = ("schedule.verify",)
+
 # The command line checks and times against these peers when they are there.
 PEERS = {"torch", "onnx", "onnxruntime"}
 # Importing tileloom must not pull these in.
@@ -81,6 +84,7 @@ class Import:
     line: int
     inside_function: bool
     only_types: bool = False
+    name: str = ""  # what is imported from the target, if not the target itself
 
 
 @dataclass(frozen=True)
@@ -121,8 +125,8 @@ class Source:
                 base = self._absolute(child)
                 for alias in child.names:
                     name = f"{base}.{alias.name}"
-                    target = name if name in modules() else base
-                    yield Import(target, child.lineno, inside, only_types)
+                    of, what = (name, "") if name in modules() else (base, alias.name)
+                    yield Import(of, child.lineno, inside, only_types, what)
             else:
                 is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
                 types = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
@@ -181,6 +185,27 @@ def room_complaints(source: Source) -> Iterator[str]:
             yield f"line {found.line}: imports the root package from within"
         elif target.room not in {source.room, "", *allowed}:
             yield f"line {found.line}: {source.room} must not import {target.room}"
+
+
+def closed_complaints(source: Source) -> Iterator[str]:
+    """Imports of what lies within a closed room, or that its door does not list."""
+    for closed in (f"tileloom.{room}" for room in CLOSED):
+        if f"{source.module}.".startswith(f"{closed}."):
+            continue
+        listed = _listed(modules()[closed].tree) if closed in modules() else set()
+        for found in source.imports():
+            if found.target.startswith(f"{closed}."):
+                yield f"line {found.line}: imports {found.target}; the door is {closed}"
+            elif found.target == closed and found.name not in listed:
+                yield f"line {found.line}: {closed} does not list {found.name}"
+
+
+def _listed(tree: ast.Module) -> set[str]:
+    """What a door says others may use: its `__all__`."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return set(ast.literal_eval(node.value))
+    return set()
 
 
 def wall_complaints(source: Source) -> Iterator[str]:
@@ -247,7 +272,14 @@ def function_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 @pytest.mark.parametrize(
     "check",
-    [room_complaints, wall_complaints, door_complaints, manner_complaints, size_complaints],
+    [
+        room_complaints,
+        closed_complaints,
+        wall_complaints,
+        door_complaints,
+        manner_complaints,
+        size_complaints,
+    ],
     ids=lambda check: check.__name__.removesuffix("_complaints"),
 )
 def test_sources_keep_the_plan(check: Any) -> None:
@@ -323,6 +355,9 @@ def test_reading_and_printing_a_script_is_light() -> None:
         (room_complaints, "from ..tir import nodes", "must not import tir"),
         (room_complaints, "import tileloom.codegen", "must not import codegen"),
         (room_complaints, "from .. import driver", "must not import driver"),
+        (closed_complaints, "from ..schedule.verify.report import Report", "the door is"),
+        (closed_complaints, "from ..schedule.verify import Report", "does not list Report"),
+        (closed_complaints, "from ..schedule import verify", "does not list"),
         (wall_complaints, "import llvmlite.binding as llvm", "belongs into codegen/"),
         (wall_complaints, "def f():\n    import torch", "belongs into frontend/"),
         (wall_complaints, "import requests", "not in the table"),
@@ -342,6 +377,8 @@ def test_a_breach_is_seen(
     planted = {}
     for name in ("__init__", "driver/__init__", "tir/__init__", "tir/nodes", "codegen/__init__"):
         planted[name] = ""
+    planted |= {"schedule/__init__": "", "schedule/verify/report": ""}
+    planted["schedule/verify/__init__"] = "from .report import Report"
     for name, content in {**planted, "base/dtype": "", "base/planted": text}.items():
         path = tmp_path / f"{name}.py"
         path.parent.mkdir(exist_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from schedule.verify_programs import program
+from schedule.verify.programs import program
 from tileloom import te
 from tileloom.schedule import Schedule, ScheduleError
 from tileloom.tir import run

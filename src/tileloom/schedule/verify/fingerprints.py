@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..expr import Add, Cast, Expr, FloatImm, IntImm, Max, Min, Mul, Sub
-from .verify_model import Access
-from .verify_sums import Sums
-from .verify_values import (
+from ...expr import Add, Cast, Expr, FloatImm, IntImm, Max, Min, Mul, Sub
+from .model import Access
+from .sums import Sums
+from .values import (
     Constant,
     Element,
     Indirect,

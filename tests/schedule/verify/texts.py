@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schedule.verify_programs import TILED, WHERE, nest, stages, start, update
+from schedule.verify.programs import TILED, WHERE, nest, stages, start, update
 
 INIT = nest("i:6, j:7", start("i", "j"))
 DECOMPOSED = INIT + nest("i:6, j:7, k:5", update("i", "j", "k", "", "C_update"))

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..expr import (
+from ...expr import (
     EQ,
     REDUCE,
     And,
@@ -25,7 +25,7 @@ from ..expr import (
     post_order,
     substitute,
 )
-from ..tir import (
+from ...tir import (
     THREAD_BINDING,
     AssertStmt,
     AttrStmt,
@@ -44,11 +44,11 @@ from ..tir import (
     While,
     is_no_op,
 )
-from .integer_sets import Integers, Space
-from .verify_frame import Frame, Statement
-from .verify_intrinsics import Readings
-from .verify_model import BODY, INIT, READ, WRITE, Access, Dim, Instance, Memory, Model
-from .verify_tables import Tables
+from ..integer_sets import Integers, Space
+from .frame import Frame, Statement
+from .intrinsics import Readings
+from .model import BODY, INIT, READ, WRITE, Access, Dim, Instance, Memory, Model
+from .tables import Tables
 
 _HARMLESS = {"tir.assume", "tir.prefetch", "tir.undef"}
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ..base import DType
-from ..expr import (
+from ...base import DType
+from ...expr import (
     GE,
     GT,
     LE,
@@ -31,10 +31,10 @@ from ..expr import (
     StringImm,
     Var,
 )
-from ..tir import BufferLoad
-from .verify_flow import Flow
-from .verify_model import Access, Memory
-from .verify_tidy import tidy_map, tidy_set
+from ...tir import BufferLoad
+from .flow import Flow
+from .model import Access, Memory
+from .tidy import tidy_map, tidy_set
 
 _DEEPEST = 100
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from sampling import sampled
-from schedule.verify_oracle import judge
-from schedule.verify_programs import STAGES, TILED, WHERE, program
-from schedule.verify_texts import (
+from schedule.verify.oracle import judge
+from schedule.verify.programs import STAGES, TILED, WHERE, program
+from schedule.verify.texts import (
     CACHED,
     CACHED_B,
     CONV,

@@ -4,7 +4,7 @@ Blocks need not correspond. The proof starts at the elements of the results and 
 through both programs: whatever two equal values are computed from must be equal in turn, until
 arguments and constants are reached. That two stores agree for some pairs of runs is an
 *obligation*; it may be used while it is being proven, as values only depend on earlier ones. The
-terms of two reductions are paired by their fingerprints (see `verify_fingerprints`).
+terms of two reductions are paired by their fingerprints (see `fingerprints`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..expr import Expr, FloatImm, IntImm
-from .verify_flow import Flow
-from .verify_model import Memory, Model
-from .verify_multisets import Different, TermMultisets
-from .verify_report import Findings, Point, Violation
-from .verify_sums import Sums
-from .verify_values import (
+from ...expr import Expr, FloatImm, IntImm
+from .flow import Flow
+from .model import Memory, Model
+from .multisets import Different, TermMultisets
+from .report import Findings, Point, Violation
+from .sums import Sums
+from .values import (
     Constant,
     Element,
     Indirect,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from schedule.verify_programs import program
+from schedule.verify.programs import program
 from tileloom.schedule.verify import verify_program
 
 pytest.importorskip("islpy")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from schedule.verify_oracle import judge
-from schedule.verify_programs import (
+from schedule.verify.oracle import judge
+from schedule.verify.programs import (
     MATMUL,
     ORIGINAL_STAGES,
     STAGES,
@@ -14,7 +14,7 @@ from schedule.verify_programs import (
     program,
     update,
 )
-from schedule.verify_texts import CACHED, CACHED_B, CONV, DECOMPOSED, FUSED, INLINED, RFACTOR
+from schedule.verify.texts import CACHED, CACHED_B, CONV, DECOMPOSED, FUSED, INLINED, RFACTOR
 from tileloom.schedule.verify import verify_program
 
 pytest.importorskip("islpy")

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from schedule.verify_oracle import Outcome, judge
-from schedule.verify_programs import nest, program
+from schedule.verify.oracle import Outcome, judge
+from schedule.verify.programs import nest, program
 from tileloom.schedule.verify import Report, Violation, verify_program
 from tileloom.tir import PrimFunc
 

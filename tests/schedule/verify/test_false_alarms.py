@@ -9,7 +9,7 @@ import pytest
 from schedule.gpu_products import matmul
 from schedule.random_steps import convolution
 from schedule.test_gpu_matmul import mma
-from schedule.verify_programs import program
+from schedule.verify.programs import program
 from tileloom import Schedule, te
 from tileloom.schedule.integer_sets import TooHardError
 from tileloom.schedule.verify import Report, verify_program
@@ -261,7 +261,7 @@ def test_what_is_left_out_is_not_known_if_the_comparison_is_too_hard(
         raise TooHardError("too hard")
 
     assert verify_program(func).state == "wrong"
-    monkeypatch.setattr("tileloom.schedule.verify._compare", too_hard)
+    monkeypatch.setattr("tileloom.schedule.verify.program._compare", too_hard)
     report = verify_program(func, original=func)
     assert report.state == "unknown", report
 

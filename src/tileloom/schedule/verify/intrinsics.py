@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from functools import lru_cache
 
-from ..tir import Block, Buffer, PrimFunc, Stmt, collect, structural_hash
-from .tensor_intrin import TensorIntrin, root_block
+from ...tir import Block, Buffer, PrimFunc, Stmt, collect, structural_hash
+from ..tensor_intrin import TensorIntrin, root_block
 
 Described = tuple[str, Stmt, dict[Buffer, Buffer]]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .integer_sets import Integers
+from ..integer_sets import Integers
 
 
 def tidy_map(integers: Integers, relation: Any) -> Any:

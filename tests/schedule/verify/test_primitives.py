@@ -9,7 +9,7 @@ import pytest
 
 from schedule.moving import BLUR
 from schedule.random_steps import convolution, gathered, layer_norm, matmul, softmax, transposed
-from schedule.verify_programs import program
+from schedule.verify.programs import program
 from tileloom import Schedule
 from tileloom import compute as te
 from tileloom.schedule.instruction import kinds

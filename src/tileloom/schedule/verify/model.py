@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..base import Span
-from ..expr import REDUCE, Expr, Var
-from ..tir import PARALLEL, THREAD_BINDING, VECTORIZED, Block, Buffer, For, PrimFunc
-from .integer_sets import Integers
+from ...base import Span
+from ...expr import REDUCE, Expr, Var
+from ...tir import PARALLEL, THREAD_BINDING, VECTORIZED, Block, Buffer, For, PrimFunc
+from ..integer_sets import Integers
 
 _LANES = ("threadIdx", "vthread")  # threads that wait for each other between statements
 READ, WRITE = 0, 1

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..base.cached import cached_property
-from ..expr import Var, free_vars
-from .integer_sets import TooHardError
-from .verify_model import BODY, INIT, Access, Dim, Memory, Model
+from ...base.cached import cached_property
+from ...expr import Var, free_vars
+from ..integer_sets import TooHardError
+from .model import BODY, INIT, Access, Dim, Memory, Model
 
 
 def complete(model: Model) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from .verify_flow import Flow, Update
-from .verify_model import Access, Memory
+from .flow import Flow, Update
+from .model import Access, Memory
 
 
 def started(flow: Flow, update: Update) -> Update:

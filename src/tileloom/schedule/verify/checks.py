@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..expr import REDUCE, IterVar, Var, free_vars
-from .verify_flow import Flow, Update, made_by, reducing_lanes, values_of
-from .verify_in_place import goes_round, started
-from .verify_model import INIT, Access, Dim, Instance, Memory, Model
-from .verify_report import Findings
+from ...expr import REDUCE, IterVar, Var, free_vars
+from .flow import Flow, Update, made_by, reducing_lanes, values_of
+from .in_place import goes_round, started
+from .model import INIT, Access, Dim, Instance, Memory, Model
+from .report import Findings
 
 
 def check_bounds(model: Model, findings: Findings) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..base.errors import InternalError
-from ..expr import And, BinaryOp, Expr, Or
-from .verify_fingerprints import Fingerprint, fingerprints, is_cut
-from .verify_flow import union
-from .verify_in_place import copies_steps
-from .verify_model import Access
-from .verify_sums import Sums, Term, is_neutral, is_neutral_value
-from .verify_values import (
+from ...base.errors import InternalError
+from ...expr import And, BinaryOp, Expr, Or
+from .fingerprints import Fingerprint, fingerprints, is_cut
+from .flow import union
+from .in_place import copies_steps
+from .model import Access
+from .sums import Sums, Term, is_neutral, is_neutral_value
+from .values import (
     Constant,
     Element,
     Indirect,
@@ -25,7 +25,7 @@ from .verify_values import (
 )
 
 if TYPE_CHECKING:
-    from .verify_compare import Proof
+    from .compare import Proof
 
 # How many leaves fingerprints have, and whether what a reduction starts from has its own.
 _TRIES = ((1, False), (2, False), (2, True), (3, True), (5, True))

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..expr import And, Expr, Var, substitute
-from .integer_sets import Space
-from .verify_model import BODY, Dim, Instance, Step
+from ...expr import And, Expr, Var, substitute
+from ..integer_sets import Space
+from .model import BODY, Dim, Instance, Step
 
 
 @dataclass(slots=True)

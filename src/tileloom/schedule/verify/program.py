@@ -14,7 +14,7 @@ What is proven for a function in blocks form (see `Violation.kind` for what is r
   threads reduce together. A buffer that is used within such a loop alone has a copy for each
   iteration, as lowering makes them;
 * with the original at hand: each element of each result is the same term over the elements of the
-  arguments as there (see `verify_compare`), sums and the like in any order of their terms.
+  arguments as there (see `compare`), sums and the like in any order of their terms.
 
 Index arithmetic is exact over quasi-affine expressions, also with symbolic sizes. Indices that are
 data may be anything, but are the same thing in both programs. Whatever cannot be shown makes the
@@ -27,11 +27,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..base.errors import UserError
-from ..expr import IndexMap
-from ..tir import Buffer, PrimFunc
-from .integer_sets import Integers, TooHardError
-from .verify_checks import (
+from ...base.errors import UserError
+from ...expr import IndexMap
+from ...tir import Buffer, PrimFunc
+from ..integer_sets import Integers, TooHardError
+from .checks import (
     check_bounds,
     check_cover,
     check_domains,
@@ -39,12 +39,10 @@ from .verify_checks import (
     check_races,
     check_reductions,
 )
-from .verify_compare import compare
-from .verify_extract import extract, symbolic_params
-from .verify_flow import Flow, complete
-from .verify_report import Findings, Point, Report, Violation
-
-__all__ = ["Point", "Report", "Violation", "verify_program"]
+from .compare import compare
+from .extract import extract, symbolic_params
+from .flow import Flow, complete
+from .report import Findings, Report
 
 # Some seconds of isl's work; programs that are decided at all take a fraction of one, mostly.
 MAX_OPERATIONS = 10_000_000

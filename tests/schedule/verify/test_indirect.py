@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from schedule.verify_programs import nest, program
+from schedule.verify.programs import nest, program
 from tileloom import Schedule
 from tileloom.expr import IndexMap
 from tileloom.schedule.verify import Report, verify_program

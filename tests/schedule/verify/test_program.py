@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from schedule.verify_oracle import judge
-from schedule.verify_programs import MATMUL, ORIGINAL_STAGES, matmul, nest, program, stages
-from schedule.verify_texts import GATHER, MATMULS, RIGHT
+from schedule.verify.oracle import judge
+from schedule.verify.programs import MATMUL, ORIGINAL_STAGES, matmul, nest, program, stages
+from schedule.verify.texts import GATHER, MATMULS, RIGHT
 from tileloom.base.errors import UnsupportedError, UserError
 from tileloom.schedule import Schedule
 from tileloom.schedule.verify import verify_program

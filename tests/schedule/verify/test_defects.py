@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from schedule.verify_oracle import judge
-from schedule.verify_programs import (
+from schedule.verify.oracle import judge
+from schedule.verify.programs import (
     MATMUL,
     ORIGINAL_STAGES,
     TILED,
@@ -18,7 +18,7 @@ from schedule.verify_programs import (
     start,
     update,
 )
-from schedule.verify_texts import CACHED_B, INIT
+from schedule.verify.texts import CACHED_B, INIT
 from tileloom.schedule.verify import verify_program
 
 pytest.importorskip("islpy")

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from ..expr import Expr
-from ..tir import Buffer, BufferLoad
-from .integer_sets import Integers, Space
+from ...expr import Expr
+from ...tir import Buffer, BufferLoad
+from ..integer_sets import Integers, Space
 
 
 class Tables:

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..base.cached import cached_property
-from ..expr import Add, And, BinaryOp, Expr, FloatImm, IntImm, Max, Min, Mul, Or
-from .verify_flow import Flow, Sources, Update, union
-from .verify_model import Access, Memory
-from .verify_tidy import tidy_set
-from .verify_values import (
+from ...base.cached import cached_property
+from ...expr import Add, And, BinaryOp, Expr, FloatImm, IntImm, Max, Min, Mul, Or
+from .flow import Flow, Sources, Update, union
+from .model import Access, Memory
+from .tidy import tidy_set
+from .values import (
     Constant,
     Element,
     Node,

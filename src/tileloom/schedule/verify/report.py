@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..expr import IntImm, simplify, substitute
-from .verify_model import Access, Instance, Model
+from ...expr import IntImm, simplify, substitute
+from .model import Access, Instance, Model
 
 # What does not matter where the results are known to be the same.
 _ABOUT_VALUES = ("missing", "repeated", "unfinished", "late-init")

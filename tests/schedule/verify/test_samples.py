@@ -17,7 +17,7 @@ from tileloom.tir import IRModule, PrimFunc
 pytest.importorskip("islpy")
 
 SAMPLES = (
-    Path(__file__).resolve().parents[3] / "shared" / "data" / "tvm" / "design-spaces-sample.json.gz"
+    Path(__file__).resolve().parents[4] / "shared" / "data" / "tvm" / "design-spaces-sample.json.gz"
 )
 pytestmark = pytest.mark.skipif(not SAMPLES.exists(), reason="no samples here")
 
