@@ -116,6 +116,29 @@ def main(A: T.Buffer((16,), "float32"), C: T.Buffer((6,), "float32")):
     check_same(sch, text)
 
 
+@pytest.mark.parametrize("index", ["vi * 2 + vk", "vi + 1", "2 - vi"])
+def test_elements_that_every_instance_takes_are_there(index: str) -> None:
+    """Which instances are run does not depend on an index that is the same for all of them."""
+    text = f"""
+@T.prim_func
+def main(A: T.Buffer((4,), "float32"), C: T.Buffer((1,), "float32")):
+    B = T.alloc_buffer((4,))
+    for i in range(4):
+        with T.block("B"):
+            v = T.axis.spatial(4, 3 - i)
+            B[v] = A[v] * 2.0
+    for i, k in T.grid(1, 1):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = 0.0
+            C[vi] = C[vi] + B[{index}]
+"""
+    sch = schedule(text)
+    block, loop = sch.get_block("C"), sch.get_loops("B")[0]
+    refused(sch, "in another grouping", "reverse_compute_at", block, loop)
+
+
 @pytest.mark.parametrize("divide", [lambda x: (x * -1) // 3, lambda x: (x * -1) % 3])
 def test_digits_do_not_count_backwards(divide: Any) -> None:
     x = Var("x")

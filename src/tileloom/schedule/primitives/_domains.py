@@ -18,6 +18,7 @@ from ...expr import (
     FloorMod,
     IntImm,
     IntSet,
+    IterSumExpr,
     IterVar,
     Mul,
     Range,
@@ -135,6 +136,8 @@ class Inversion:
         required = [_clipped(box, limit) for box, limit in zip(required, whole, strict=True)]
         if not all(self._holds(limit, box) for box, limit in zip(required, whole, strict=True)):
             self.inexact.append(buffer)  # what is beyond one row is in the next one
+        if not self._holds_fixed(found.indices, required):
+            self.inexact.append(buffer)  # every instance touches what may not be there
         reached: dict[Var, IntSet] = {}
         for var, value in back.items():
             if var in self.found:
@@ -150,6 +153,14 @@ class Inversion:
         if not exact:
             self.inexact.append(buffer)
         return True
+
+    def _holds_fixed(self, indices: Sequence[IterSumExpr], box: Box) -> bool:
+        """Whether a box holds the indices that are the same for all instances."""
+        return all(
+            self._holds(part, IntSet(index.base, index.base))
+            for index, part in zip(indices, box, strict=True)
+            if not index.args
+        )
 
     def _stays_in(
         self, indices: Sequence[Expr], domains: Mapping[Var, IntSet], required: Box
