@@ -296,3 +296,45 @@ def main({params}):
                     Y[vi * 4 + 3] = A[vi * 4 + vj] * 3.0
 """)
     assert not verify_program(after, original=before).violations
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_least_elements_that_are_not_found_are_not_other_terms(swapped: bool) -> None:
+    """The integer sets lose the least elements of most terms, without a word, where the layout of
+    an argument has other rows, of which the last one is not full."""
+    func = program(
+        "A: 5, 1; C: 5",
+        """
+        P = T.alloc_buffer((5, 5))
+        S = T.alloc_buffer((5,))
+        for i, j, k in T.grid(5, 5, 1):
+            with T.block("P"):
+                v, w, r = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    P[v, w] = T.float32(0)
+                P[v, w] = P[v, w] + A[v, r] * A[w, r]
+        for i, j, k in T.grid(5, 1, 5):
+            with T.block("S"):
+                v, w, r = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    S[v] = T.float32(0)
+                S[v] = S[v] + P[v, r] * A[r, w]
+        for i, k in T.grid(5, 1):
+            with T.block("C"):
+                v, r = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[v] = T.float32("inf")
+                C[v] = T.min(C[v], S[v + r])
+        """,
+    )
+    sch = Schedule(func)
+    sch.cache_read("S", 1, "local")
+    layout = (lambda i, j: (j, i // 2, i % 2)) if not swapped else (lambda i, j: (i % 3, i // 3, j))
+    sch.transform_layout("A_local", ("read", 0), layout, pad_value=0.0)
+    report = sch.verify()
+    assert report.ok, report
+    if not swapped:
+        text = str(sch.mod)
+        wrong: Any = parse(text.replace("= A[0, v0 // 2, v0 % 2]", "= A[0, (4 - v0) // 2, v0 % 2]"))
+        given = {0: sch._layouts["main", 0]}
+        assert verify_program(wrong["main"], original=func, layouts=given).state == "wrong"

@@ -15,6 +15,7 @@ from typing import Any
 from ...expr import Add, Cast, Expr, FloatImm, IntImm, Max, Min, Mul, Sub
 from .model import Access
 from .sums import Sums
+from .tidy import least
 from .values import (
     Constant,
     Element,
@@ -125,7 +126,7 @@ def _reduction(sums: Sums, value: Stored, where: Any, above: Above) -> list[Fing
     for term in terms:
         found = _elements(fingerprints(sums, term.value, term.where, 1, above))
         cells += [term.owner.reverse().apply_range(element) for element in found]
-    return _least(("reduction", kind.__name__), cells, where)
+    return _least(sums, ("reduction", kind.__name__), cells, where)
 
 
 def _indirect(sums: Sums, value: Indirect, where: Any, above: Above) -> list[Fingerprint]:
@@ -138,7 +139,7 @@ def _indirect(sums: Sums, value: Indirect, where: Any, above: Above) -> list[Fin
     for some, head in cases:
         found = _elements(fingerprints(sums, head, some, 1, above))
         cells += [asked.domain_map().reverse().apply_range(element) for element in found]
-    return _least(("indirect",), [c for c in cells if c.range().is_bounded()], where)
+    return _least(sums, ("indirect",), [c for c in cells if c.range().is_bounded()], where)
 
 
 def _elements(found: list[Fingerprint]) -> list[Any]:
@@ -147,18 +148,21 @@ def _elements(found: list[Fingerprint]) -> list[Any]:
     return [leaf for leaf in first if leaf.range().get_tuple_name().startswith("G")]
 
 
-def _least(shape: tuple[Any, ...], cells: Iterable[Any], where: Any) -> list[Fingerprint]:
+def _least(
+    sums: Sums, shape: tuple[Any, ...], cells: Iterable[Any], where: Any
+) -> list[Fingerprint]:
     """Fingerprints of the least element of the first argument that there is."""
+    integers = sums.flow.model.integers
     by_name: dict[str, Any] = {}
     for part in cells:
         name = part.range().get_tuple_name()
         by_name[name] = by_name[name].union(part) if name in by_name else part
     found = []
     for name in sorted(by_name):
-        least = by_name[name].intersect_domain(where).lexmin()
-        part = least.domain()
+        first = least(integers, by_name[name].intersect_domain(where))
+        part = first.domain()
         if not part.is_empty():
-            found.append(Fingerprint(part, (*shape, name), (least,), False))
+            found.append(Fingerprint(part, (*shape, name), (first,), False))
             where = where.subtract(part)
     if not where.is_empty():
         found.append(Fingerprint(where, shape, (), False))

@@ -14,6 +14,7 @@ from typing import Any
 from ...expr import Expr
 from ...tir import Buffer, BufferLoad
 from ..integer_sets import Integers, Space
+from .tidy import function_of
 
 
 class Tables:
@@ -77,9 +78,11 @@ class Tables:
         numbers += [space.number(index) for index in expr.indices]
         if any(number is None for number in numbers) or not cells.is_subset(table.domain()):
             return None
+        values = function_of(self.integers, space.map(numbers).apply_range(table))
+        if values is None:
+            return None
         self._used.add(expr.buffer)
-        values = space.map(numbers).apply_range(table)
-        return self.integers.isl.PwMultiAff.from_map(values).get_at(0)
+        return values.get_at(0)
 
     def _outer(self, depth: int, element: Any) -> Any:
         """From instances to the loops around the allocation."""

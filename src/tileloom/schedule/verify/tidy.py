@@ -2,13 +2,16 @@
 
 Relations that come out of tiled and fused loops are full of quotients, where all that they say may
 be `i = i'`. The simple form is guessed and then proven to be the same.
+
+Where equations such as `i = i'` only follow from inequalities, isl's search for least points may
+overlook some of them. What it finds is checked here, and searched for again with the equations.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..integer_sets import Integers
+from ..integer_sets import Integers, TooHardError
 
 
 def tidy_map(integers: Integers, relation: Any) -> Any:
@@ -38,6 +41,40 @@ def tidy_set(integers: Integers, points: Any) -> Any:
         if simple is not None and simple.is_subset(points):
             return simple
     return points
+
+
+def least(integers: Integers, relation: Any) -> Any:
+    """The least that each point is mapped to.
+
+    Raises:
+        TooHardError: where that is not found.
+
+    >>> integers = Integers()
+    >>> print(least(integers, integers.map("{ [i] -> [j] : i <= j <= 9 and 0 <= i }")))
+    { [i] -> [j = i] : 0 <= i <= 9 }
+    """
+    for form in (relation, relation.detect_equalities()):
+        found = form.lexmin()
+        if _is_least(integers, found, relation):
+            return found
+    raise TooHardError("the least elements of some sets are not found")
+
+
+def _is_least(integers: Integers, found: Any, relation: Any) -> bool:
+    """Whether all points have a value, and none a lesser one in the relation."""
+    if not relation.domain().is_subset(found.domain()):
+        return False
+    lesser = integers.isl.Map.lex_gt(relation.get_space().range())
+    return bool(found.apply_range(lesser).intersect(relation).is_empty())
+
+
+def function_of(integers: Integers, relation: Any) -> Any | None:
+    """A single-valued map as a tuple of functions; None where that is not found."""
+    for form in (relation, relation.detect_equalities()):
+        found = integers.isl.PwMultiAff.from_map(form)
+        if relation.domain().is_subset(found.domain()):
+            return found
+    return None
 
 
 def _is_plain(points: Any) -> bool:
