@@ -8,9 +8,9 @@ import pytest
 
 from tileloom.expr import And, Not, Or, Ramp, Var, cast, const, intrin
 from tileloom.expr.bounds import BoundAnalyzer, ConstIntBound
-from tileloom.lower.flatten_buffers import index_type
 from tileloom.lower.known_bounds import under
 from tileloom.lower.lanes import floor_divide, floor_remainder
+from tileloom.lower.row_major import index_type
 from tileloom.tir import BufferLoad, make_buffer
 
 I, J, P = Var("i"), Var("j"), Var("p", "bool")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ..base import DType, dtype
 from ..base.errors import InternalError
-from ..expr import Expr, IntImm, cast, const
+from ..expr import Expr
 from ..tir import (
     Allocate,
     Block,
@@ -18,12 +15,9 @@ from ..tir import (
     Stmt,
     StmtRewriter,
 )
-from . import lanes
 from .common import has_load
-from .linear import Linear, linear
+from .row_major import buffer_span, element_count, flat_index, starts_at_zero
 
-_INT32, _INT64 = dtype("int32"), dtype("int64")
-_INT32_LIMIT = 1 << 31
 #: The attribute of functions none of whose buffers has 2^31 elements, whatever its extents are.
 INT32_INDICES = "int32_indices"
 
@@ -88,7 +82,7 @@ class _Flatten(StmtRewriter):
         result = StmtRewriter.visit_Allocate(self, stmt)
         if len(stmt.extents) == 1 or not isinstance(result, Allocate):
             return result
-        return result.replace(extents=(_product(result.extents),))
+        return result.replace(extents=(element_count(result.extents),))
 
     def visit_DeclBuffer(self, stmt: DeclBuffer) -> Stmt:
         return self.update(stmt, buffer=self.flat(stmt.buffer), body=self.visit(stmt.body))
@@ -98,7 +92,7 @@ class _Flatten(StmtRewriter):
 
 
 def _flat_buffer(buffer: Buffer) -> Buffer:
-    if buffer.ndim == 1 and not buffer.strides and _is_zero(buffer.elem_offset):
+    if buffer.ndim == 1 and not buffer.strides and starts_at_zero(buffer.elem_offset):
         if buffer.elem_offset is None:
             return buffer
         return buffer.replace(elem_offset=None, offset_factor=0)
@@ -109,106 +103,3 @@ def _flat_buffer(buffer: Buffer) -> Buffer:
         offset_factor=0,
         axis_separators=(),
     )
-
-
-def _is_zero(offset: Expr | None) -> bool:
-    return offset is None or (isinstance(offset, IntImm) and offset.value == 0)
-
-
-def buffer_span(buffer: Buffer) -> Expr:
-    """How many elements from its pointer a buffer reaches."""
-    if not buffer.strides:
-        size = _product(buffer.shape)
-    elif buffer.static_shape is not None and 0 in buffer.static_shape:
-        size = const(0, index_type(buffer))
-    else:
-        kind = index_type(buffer)
-        last = Linear({}, 1)
-        for extent, stride in zip(buffer.shape, buffer.strides, strict=True):
-            last = last.plus(linear((cast(kind, extent) - 1) * cast(kind, stride)))
-        size = last.to_expr(kind)
-    if _is_zero(buffer.elem_offset) or buffer.elem_offset is None:
-        return size
-    return size + cast(size.dtype, buffer.elem_offset)  # type: ignore[no-any-return]
-
-
-def _product(extents: Sequence[Expr]) -> Expr:
-    if all(isinstance(extent, IntImm) for extent in extents):
-        total = 1
-        for extent in extents:
-            total *= int(extent)  # type: ignore[call-overload]
-        return const(total, _INT32 if total < _INT32_LIMIT else _INT64)
-    result: Expr = cast(_INT64, extents[0])
-    for extent in extents[1:]:
-        result = result * cast(_INT64, extent)
-    return result
-
-
-def index_type(buffer: Buffer) -> DType:
-    """The type in which the buffer's flat indices are computed without overflow."""
-    parts = (*buffer.shape, *buffer.strides)
-    if buffer.elem_offset is not None:
-        parts = (*parts, buffer.elem_offset)
-    if buffer.ndim <= 1 and not buffer.strides and _is_zero(buffer.elem_offset):
-        return buffer.shape[0].dtype if buffer.shape else _INT32
-    if any(part.dtype.bits > 32 and not isinstance(part, IntImm) for part in parts):
-        return _INT64
-    if not all(isinstance(part, IntImm) for part in parts):
-        return _INT64
-    return _INT32 if _reach(buffer) < _INT32_LIMIT else _INT64
-
-
-def _reach(buffer: Buffer) -> int:
-    """An upper bound of the index of a buffer with constant shape, strides and offset."""
-    shape = [max(int(extent), 1) for extent in buffer.shape]  # type: ignore[call-overload]
-    strides = [abs(int(stride)) for stride in buffer.strides]  # type: ignore[call-overload]
-    if not strides:
-        total = 1
-        for extent in shape:
-            total *= extent
-    else:
-        total = sum(e * s for e, s in zip(shape, strides, strict=True))
-    offset = buffer.elem_offset
-    return total + (abs(offset.value) if isinstance(offset, IntImm) else 0)
-
-
-def row_major_strides(buffer: Buffer, kind: DType) -> list[Expr]:
-    """The strides, in elements, those of a compact buffer spelt out."""
-    if buffer.strides:
-        return [cast(kind, stride) for stride in buffer.strides]
-    strides: list[Expr] = []
-    step: Expr = const(1, kind)
-    for extent in reversed(buffer.shape):
-        strides.append(step)
-        step = step * cast(kind, extent)
-    return strides[::-1]
-
-
-def flat_index(buffer: Buffer, indices: Sequence[Expr], narrow: bool = False) -> Expr:
-    """The position of an element, counted from the buffer's pointer.
-
-    Args:
-        narrow: whether buffers of unknown extents have less than 2^31 elements.
-    """
-    known = all(isinstance(part, IntImm) for part in (*buffer.shape, *buffer.strides))
-    kind = _common_type(_INT32 if narrow and not known else index_type(buffer), indices)
-    strides = row_major_strides(buffer, kind)
-    total = Linear({}, 0)
-    if buffer.elem_offset is not None:
-        total = linear(cast(kind, buffer.elem_offset))
-    vector: Expr | None = None
-    for index, stride in zip(indices, strides, strict=True):
-        if index.dtype.lanes > 1:
-            part = lanes.multiply(lanes.convert(index, kind), stride)
-            vector = part if vector is None else lanes.add(vector, part)
-        elif isinstance(stride, IntImm):
-            total = total.plus(linear(index), stride.value)
-        else:
-            total = total.plus(linear(cast(kind, index) * stride))
-    scalar = total.to_expr(kind)
-    return scalar if vector is None else lanes.add(scalar, vector)
-
-
-def _common_type(kind: DType, indices: Sequence[Expr]) -> DType:
-    # An index that is already wide stays so; narrow_index_dtype knows whether it may be narrowed.
-    return _INT64 if any(index.dtype.bits > 32 for index in indices) else kind

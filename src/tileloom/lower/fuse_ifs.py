@@ -7,17 +7,9 @@ from collections.abc import Mapping
 from ..expr import GE, GT, LE, LT, CompareOp, Expr, is_pure, logical_not
 from ..tir import IfThenElse, PrimFunc, SeqStmt, Stmt, StmtRewriter, pre_order, seq, stmt_exprs
 from ..tir.atomics import written_pointers
-from .common import (
-    branch,
-    conjunction,
-    conjuncts,
-    has_load,
-    loaded_buffers,
-    on_body,
-    unlikely_free,
-)
+from .common import branch, conjunction, conjuncts, has_load, loaded_buffers, on_body, unlikely_free
+from .conditions import may_trap, negate
 from .threads import storage_rank
-from .vector_body import may_trap, negate
 
 _MIRRORED: Mapping[type[Expr], type[CompareOp]] = {LT: GT, GT: LT, LE: GE, GE: LE}
 

@@ -20,8 +20,8 @@ from ..tir import (
     seq,
 )
 from .common import has_load, on_body
+from .conditions import may_trap
 from .threads import is_sync, is_uniform, kernels
-from .vector_body import may_trap
 
 
 def hoist_barriers(func: PrimFunc) -> PrimFunc:

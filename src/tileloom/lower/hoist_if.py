@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..expr import free_vars, is_pure
 from ..tir import For, IfThenElse, PrimFunc, Stmt, StmtRewriter
 from .common import conjunction, conjuncts, on_body
-from .vector_body import may_trap
+from .conditions import may_trap
 
 
 def hoist_if(func: PrimFunc) -> PrimFunc:

@@ -40,10 +40,10 @@ from ..tir import (
     stmt_exprs,
 )
 from .common import Replacer, branch, fresh_copy, loaded_buffers, on_body
-from .flatten_buffers import row_major_strides
 from .lower_init_block import PIPELINE_STAGE as STAGE
 from .lower_opaque_block import DOUBLE_BUFFER
 from .pointers import POINTERS, bare_pointers, redirected
+from .row_major import row_major_strides
 
 ORDER = "software_pipeline_order"
 ASYNC = "software_pipeline_async_stages"

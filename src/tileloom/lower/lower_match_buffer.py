@@ -7,8 +7,8 @@ from ..expr import Expr, Range, Var, cast
 from ..tir import Block, Buffer, BufferLoad, BufferRegion, BufferStore, PrimFunc, Stmt
 from . import lanes
 from .common import Replacer, on_body
-from .flatten_buffers import flat_index, index_type, row_major_strides
 from .linear import constant_difference
+from .row_major import flat_index, index_type, row_major_strides
 
 
 def lower_match_buffer(func: PrimFunc) -> PrimFunc:

@@ -20,7 +20,7 @@ from ..tir import (
     seq,
 )
 from .common import Replacer, branch, on_body
-from .flatten_buffers import buffer_span
+from .row_major import buffer_span
 
 DOUBLE_BUFFER = "double_buffer_scope"
 _TRUE = const(True)

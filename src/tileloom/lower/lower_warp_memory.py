@@ -25,9 +25,9 @@ from ..tir import (
     stmt_exprs,
 )
 from .common import Replacer, on_body
+from .known_ranges import analyzer_of
 from .linear import Linear, linear
 from .pointers import ACCESS_PTR, MMA_FILL, MMA_STORE, POINTERS, pointers, redirected
-from .simplify import analyzer_of
 from .threads import Kernel, kernels, pointer_scope, scope_of
 
 _GROUP = 4  # warps that multiply together

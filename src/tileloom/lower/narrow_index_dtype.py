@@ -23,18 +23,9 @@ from ..expr import (
     const,
 )
 from ..expr.nodes import And, Or
-from ..tir import (
-    AttrStmt,
-    BufferLoad,
-    BufferStore,
-    For,
-    PrimFunc,
-    Stmt,
-    StmtRewriter,
-    pre_order,
-)
+from ..tir import AttrStmt, BufferLoad, BufferStore, For, PrimFunc, Stmt, StmtRewriter, pre_order
 from .common import THREAD_KEYS, on_body, rebuild
-from .simplify import analyzer_of
+from .known_ranges import analyzer_of
 
 _INT32, _INT64 = dtype("int32"), dtype("int64")
 _ARITHMETIC = (Add, Sub, Mul, FloorDiv, FloorMod, Min, Max)

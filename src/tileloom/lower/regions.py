@@ -25,8 +25,8 @@ from ..tir import (
     stmt_exprs,
 )
 from .common import ADDRESS_OF, has_load, loaded_buffers
+from .known_ranges import analyzer_of
 from .linear import Linear, linear
-from .simplify import analyzer_of
 from .threads import is_virtual, shared_over
 
 Interval = tuple[Linear, Linear]  # both ends belong to it

@@ -26,8 +26,8 @@ from ..tir import (
 )
 from .access_conflicts import ConflictAnalysis
 from .common import has_load, on_body
+from .known_ranges import analyzer_of
 from .shared_accesses import SharedAccess, SharedAccessFinder
-from .simplify import analyzer_of
 from .threads import is_sync, is_uniform, kernels, sync
 
 _MANY = 4096  # pairs of accesses to compare

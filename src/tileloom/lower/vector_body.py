@@ -20,14 +20,11 @@ from ..expr import (
     Broadcast,
     Call,
     Cast,
-    CompareOp,
-    Div,
     Expr,
     FloorDiv,
     FloorMod,
     IntImm,
     Let,
-    Mod,
     Mul,
     Or,
     Ramp,
@@ -39,7 +36,6 @@ from ..expr import (
     cast,
     const,
     free_vars,
-    logical_not,
     match_lanes,
 )
 from ..expr.effects import CHECK_INDEX
@@ -75,6 +71,7 @@ from .common import (
     rebuild,
     unlikely_free,
 )
+from .conditions import may_divide_by_zero, may_trap, negate
 
 _ARITHMETIC: dict[type[Expr], Callable[[Expr, Expr], Expr]] = {
     Add: lanes.add,
@@ -83,7 +80,6 @@ _ARITHMETIC: dict[type[Expr], Callable[[Expr, Expr], Expr]] = {
     FloorDiv: lanes.floor_divide,
     FloorMod: lanes.floor_remainder,
 }
-_NEGATED: dict[type[Expr], type[CompareOp]] = {LT: GE, GE: LT, LE: GT, GT: LE}
 
 
 class CannotVectorize(Exception):
@@ -337,7 +333,7 @@ class Vectorizer:
 
     def _binary(self, expr: BinaryOp) -> Expr:
         a, b = self.expr(expr.a), self.expr(expr.b)
-        if self.mask is not None and isinstance(expr, _DIVISIONS) and may_divide_by_zero(expr):
+        if self.mask is not None and may_divide_by_zero(expr):
             raise CannotVectorize(f"{expr} under a mask")
         rule = _ARITHMETIC.get(type(expr))
         if rule is not None and a.dtype.element.is_int:
@@ -395,35 +391,6 @@ class Vectorizer:
             return Call(a.dtype, IF_THEN_ELSE, (test, a, b))
         a, b = self.masked(test, yes), self.masked(negate(test), no)
         return Select(test, broadcast_to(a, self.lanes), broadcast_to(b, self.lanes))
-
-
-_DIVISIONS = (Div, Mod, FloorDiv, FloorMod)
-
-
-def may_divide_by_zero(expr: Expr) -> bool:
-    """Whether an expression is an integer division whose divisor may be zero."""
-    if not isinstance(expr, _DIVISIONS) or expr.dtype.is_float:
-        return False
-    divisor = lanes.uniform(expr.b)
-    return not isinstance(divisor, IntImm) or divisor.value == 0
-
-
-def may_trap(expr: Expr) -> bool:
-    """Whether evaluating it where the program would not can fail (memoised)."""
-    known = expr.memo.get("may_trap")
-    if known is None:
-        known = isinstance(expr, BufferLoad) or may_divide_by_zero(expr)
-        known = known or any(may_trap(child) for child in expr.children)
-        expr.memo["may_trap"] = known
-    return bool(known)
-
-
-def negate(condition: Expr) -> Expr:
-    """The opposite condition."""
-    other = _NEGATED.get(type(condition))
-    if other is not None and isinstance(condition, CompareOp) and condition.a.dtype.element.is_int:
-        return other(condition.a, condition.b)
-    return logical_not(condition)
 
 
 def _together(parts: list[Expr]) -> Expr:

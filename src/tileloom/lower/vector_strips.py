@@ -49,6 +49,7 @@ from ..tir import (
     stmt_exprs,
 )
 from .common import IF_THEN_ELSE, conjunction, conjuncts, fresh_copy, has_load, replace_vars
+from .conditions import negate
 from .vector_accumulators import (
     COLUMNS,
     Accumulator,
@@ -59,7 +60,7 @@ from .vector_accumulators import (
     most_steps,
     with_plain_indices,
 )
-from .vector_body import Vectorizer, negate
+from .vector_body import Vectorizer
 
 LANES, PARTS, TILE = "vector_lanes", "vector_parts", "vector_tile"
 #: So few vectors are written out: what they add up in stays in registers.
