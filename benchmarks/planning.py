@@ -24,8 +24,7 @@ from tileloom.graph.expand import expand
 from tileloom.graph.optimize import optimize
 from tileloom.graph.partition import Group, partition
 from tileloom.graph.to_tir.blocks import block_function
-from tileloom.lower import lower
-from tileloom.lower.threads import kernels
+from tileloom.lower import kernels, lower
 from tileloom.plan import schedule_cpu, schedule_gpu
 from tileloom.schedule import Schedule
 from tileloom.tir import PrimFunc

@@ -14,7 +14,7 @@ from tileloom.base.errors import UnsupportedError
 from tileloom.base.target import target
 from tileloom.codegen import jit
 from tileloom.codegen.nvptx import emit_kernels
-from tileloom.lower.split_host_device import split_host_device
+from tileloom.lower.gpu.split_host_device import split_host_device
 from tileloom.simt.launch import _Host
 from tileloom.tir import PrimFunc, structural_hash
 

@@ -23,9 +23,9 @@ from tileloom.base.tensor_map import TensorMap
 from tileloom.codegen import jit
 from tileloom.codegen.nvptx import emit_kernels
 from tileloom.expr import Var
-from tileloom.lower.launch_plan import HostPlan
-from tileloom.lower.pointers import is_map
-from tileloom.lower.split_host_device import split_host_device
+from tileloom.lower.analysis.pointers import is_map
+from tileloom.lower.gpu.launch_plan import HostPlan
+from tileloom.lower.gpu.split_host_device import split_host_device
 from tileloom.runtime import cuda
 from tileloom.runtime.params import ParamSpec
 from tileloom.simt.launch import _Host
@@ -33,8 +33,9 @@ from tileloom.tir import IRModule
 
 #: Folders and beginnings of file names whose tests run kernels, or assemble them.
 MARKED = (
-    "simt/test_", "plan/test_gpu", "plan/test_tactics", "lower/test_gpu",
-    "lower/test_thread_storage_sync", "codegen/test_nvptx", "codegen/test_gpu", "test_gpu",
+    "simt/test_", "plan/test_gpu", "plan/test_tactics", "lower/gpu/test_barriers",
+    "lower/gpu/test_memory", "lower/gpu/test_pipelines", "lower/gpu/test_reductions",
+    "lower/gpu/test_thread_storage_sync", "codegen/test_nvptx", "codegen/test_gpu", "test_gpu",
     "runtime/cuda/test_", "graph/test_gpu", "driver/test_devices", "frontend/test_devices",
 )  # fmt: skip
 #: How far a GPU may be off the emulator, relative and absolute.

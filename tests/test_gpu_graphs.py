@@ -17,7 +17,7 @@ from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.run import run
 from tileloom.lower import lower
-from tileloom.lower.threads import kernels
+from tileloom.lower.analysis.threads import kernels
 
 GPU = target("cuda -arch=sm_80")
 

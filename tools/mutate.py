@@ -3,7 +3,7 @@
     python tools/mutate.py map                        which tests call which functions (Python 3.12)
     python tools/mutate.py run --seed 7 --count 200   draw sites over all rooms and try them
     python tools/mutate.py run --kinds guard --room schedule --count 50
-    python tools/mutate.py run --quick --file lower/lanes --tests tests/lower    functions alone
+    python tools/mutate.py run --quick --file analysis/lanes --tests tests/lower    functions alone
     python tools/mutate.py run --again tests/expr     try the survivors with these tests
     python tools/mutate.py report                     what was tried, the survivors last
 

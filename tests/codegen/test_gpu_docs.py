@@ -8,7 +8,7 @@ from tileloom.base import gpu_instructions, matrix_units
 from tileloom.base.gpu_instructions import INSTRUCTIONS
 from tileloom.codegen import gpu_calls
 from tileloom.codegen.gpu_effects import EFFECTS
-from tileloom.lower.pointers import MMA_FILL, MMA_STORE
+from tileloom.lower.analysis.pointers import MMA_FILL, MMA_STORE
 from tileloom.script.intrinsics import is_intrinsic
 from tileloom.simt.instructions import handled
 

@@ -22,7 +22,7 @@ from tileloom.codegen.jit import assembly, optimised_ir
 from tileloom.codegen.nvptx import emit_kernels
 from tileloom.codegen.vmath.accuracy import ULPS
 from tileloom.lower import lower
-from tileloom.lower.split_host_device import split_host_device
+from tileloom.lower.gpu.split_host_device import split_host_device
 from tileloom.schedule import Schedule
 from tileloom.script import tir as T
 from tileloom.tir import IRModule

@@ -16,7 +16,7 @@ from tileloom import te
 from tileloom.base import dtype
 from tileloom.driver import assembly
 from tileloom.lower import lower
-from tileloom.lower.split_host_device import split_host_device
+from tileloom.lower.gpu.split_host_device import split_host_device
 from tileloom.schedule import Schedule
 from tileloom.script import tir as T
 from tileloom.tir import IRModule, PrimFunc, run

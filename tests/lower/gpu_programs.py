@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tileloom.lower.analysis.threads import is_sync
 from tileloom.lower.pipeline import GPU_PIPELINE, Pass, run_passes
-from tileloom.lower.threads import is_sync
 from tileloom.script import tir as T
 from tileloom.simt import run_kernels
 from tileloom.tir import PrimFunc, pre_order

@@ -25,13 +25,13 @@ from tileloom.base.errors import InternalError, UserError, VerifyError
 from tileloom.base.settings import override
 from tileloom.expr import REDUCE, Call, IterVar, Range, Var, const
 from tileloom.lower import lower
-from tileloom.lower.compact_buffer_region import compact_buffer_region
-from tileloom.lower.convert_blocks_to_opaque import convert_blocks_to_opaque
-from tileloom.lower.lower_init_block import lower_init_block
-from tileloom.lower.lower_match_buffer import lower_match_buffer
-from tileloom.lower.lower_opaque_block import lower_opaque_block
+from tileloom.lower.blocks.compact_buffer_region import compact_buffer_region
+from tileloom.lower.blocks.convert_blocks_to_opaque import convert_blocks_to_opaque
+from tileloom.lower.blocks.lower_init_block import lower_init_block
+from tileloom.lower.blocks.lower_match_buffer import lower_match_buffer
+from tileloom.lower.blocks.lower_opaque_block import lower_opaque_block
+from tileloom.lower.blocks.plan_allocations import plan_and_update_buffer_allocation_location
 from tileloom.lower.pipeline import PIPELINE, run_passes
-from tileloom.lower.plan_allocations import plan_and_update_buffer_allocation_location
 from tileloom.tir import (
     Allocate,
     Block,

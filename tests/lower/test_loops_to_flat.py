@@ -22,16 +22,16 @@ from tileloom.expr import (
     const,
 )
 from tileloom.lower import lower
-from tileloom.lower.flatten_buffers import flatten_buffers
-from tileloom.lower.hoist_if import hoist_if
-from tileloom.lower.legalize_parallel import legalize_parallel
-from tileloom.lower.linear import linear
-from tileloom.lower.loop_partition import loop_partition
-from tileloom.lower.narrow_index_dtype import narrow_index_dtype
-from tileloom.lower.remove_no_op import remove_no_op
-from tileloom.lower.simplify import simplify
-from tileloom.lower.unroll_loops import unroll_loops
-from tileloom.lower.vectorize_loops import vectorize_loops
+from tileloom.lower.analysis.linear import linear
+from tileloom.lower.loops.flatten_buffers import flatten_buffers
+from tileloom.lower.loops.hoist_if import hoist_if
+from tileloom.lower.loops.legalize_parallel import legalize_parallel
+from tileloom.lower.loops.loop_partition import loop_partition
+from tileloom.lower.loops.narrow_index_dtype import narrow_index_dtype
+from tileloom.lower.loops.remove_no_op import remove_no_op
+from tileloom.lower.loops.simplify import simplify
+from tileloom.lower.loops.unroll_loops import unroll_loops
+from tileloom.lower.vector.vectorize_loops import vectorize_loops
 from tileloom.tir import (
     Allocate,
     AssertStmt,

@@ -10,7 +10,7 @@ import pytest
 from tileloom.codegen import vmath
 from tileloom.codegen.vmath import exact
 from tileloom.lower import pipeline
-from tileloom.lower.map_calls import POWERS
+from tileloom.lower.loops.map_calls import POWERS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "lowering.md"

@@ -10,16 +10,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tileloom.expr import Call, IterVar, Max, Min, Range, Var, as_expr, const, logical_not
-from tileloom.lower.eliminate_common_loads import eliminate_common_loads
-from tileloom.lower.eliminate_invariant_loops import eliminate_invariant_loops
-from tileloom.lower.fuse_ifs import fuse_ifs
-from tileloom.lower.hoist_if import hoist_if
-from tileloom.lower.lower_opaque_block import allocate
+from tileloom.lower.blocks.lower_opaque_block import allocate
+from tileloom.lower.gpu.eliminate_common_loads import eliminate_common_loads
+from tileloom.lower.gpu.unroll_register_loops import unroll_register_loops
+from tileloom.lower.loops.eliminate_invariant_loops import eliminate_invariant_loops
+from tileloom.lower.loops.fuse_ifs import fuse_ifs
+from tileloom.lower.loops.hoist_if import hoist_if
+from tileloom.lower.loops.remove_no_op import remove_no_op
+from tileloom.lower.loops.simplify import simplify
+from tileloom.lower.loops.unroll_loops import unroll_loops
 from tileloom.lower.pipeline import Pass, name_of
-from tileloom.lower.remove_no_op import remove_no_op
-from tileloom.lower.simplify import simplify
-from tileloom.lower.unroll_loops import unroll_loops
-from tileloom.lower.unroll_register_loops import unroll_register_loops
 from tileloom.simt import run_kernels
 from tileloom.tir import (
     AttrStmt,

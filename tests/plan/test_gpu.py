@@ -21,8 +21,8 @@ from tileloom.graph.partition import partition
 from tileloom.graph.run import run
 from tileloom.graph.to_tir.blocks import block_function
 from tileloom.lower import lower
-from tileloom.lower.threads import kernels
-from tileloom.lower.verify_gpu_code import verify_gpu_code
+from tileloom.lower.analysis.threads import kernels
+from tileloom.lower.gpu.verify_gpu_code import verify_gpu_code
 from tileloom.plan import GroupRefused, schedule_gpu
 from tileloom.plan.cuda import fusion_groups, grid_reduction
 from tileloom.schedule import Schedule

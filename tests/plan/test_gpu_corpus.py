@@ -16,7 +16,7 @@ from tileloom.graph.partition.group import by_serial
 from tileloom.graph.run import evaluate
 from tileloom.graph.to_tir.blocks import block_function
 from tileloom.lower import lower
-from tileloom.lower.verify_gpu_code import verify_gpu_code
+from tileloom.lower.gpu.verify_gpu_code import verify_gpu_code
 from tileloom.plan import schedule_gpu
 from tileloom.simt import run_kernels
 

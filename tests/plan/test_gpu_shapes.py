@@ -14,8 +14,8 @@ from sampling import sampled
 from tileloom.base.target import target
 from tileloom.driver import assembly, build
 from tileloom.lower import lower
-from tileloom.lower.threads import kernels
-from tileloom.lower.verify_gpu_code import verify_gpu_code
+from tileloom.lower.analysis.threads import kernels
+from tileloom.lower.gpu.verify_gpu_code import verify_gpu_code
 from tileloom.plan import schedule_gpu
 from tileloom.simt.cost import kernel_costs
 

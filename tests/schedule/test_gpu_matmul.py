@@ -26,7 +26,7 @@ from tileloom.base.target import target
 from tileloom.driver import assembly
 from tileloom.expr import Call, const
 from tileloom.lower import lower
-from tileloom.lower.verify_gpu_code import verify_gpu_code
+from tileloom.lower.gpu.verify_gpu_code import verify_gpu_code
 from tileloom.schedule import Schedule, ScheduleError
 from tileloom.schedule.library import (
     MmaTile,

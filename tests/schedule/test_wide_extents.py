@@ -14,7 +14,7 @@ import pytest
 from tileloom import te
 from tileloom.expr import IndexMap, IntImm, const
 from tileloom.lower import lower
-from tileloom.lower.widen_index_dtype import widen_index_dtype
+from tileloom.lower.loops.widen_index_dtype import widen_index_dtype
 from tileloom.schedule import Schedule, ScheduleError
 from tileloom.tir.spec import verify
 

@@ -18,8 +18,8 @@ from tileloom.base.target import target
 from tileloom.driver import assembly, build
 from tileloom.expr import Call, const
 from tileloom.lower import lower
-from tileloom.lower.pointers import COMMIT_GROUP, WAIT_GROUP
-from tileloom.lower.threads import is_sync
+from tileloom.lower.analysis.pointers import COMMIT_GROUP, WAIT_GROUP
+from tileloom.lower.analysis.threads import is_sync
 from tileloom.schedule import Schedule
 from tileloom.simt import KernelDefect, run_kernels
 from tileloom.tir import Evaluate, PrimFunc, Stmt, StmtRewriter, seq

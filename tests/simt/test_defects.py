@@ -11,7 +11,7 @@ from tileloom.base.errors import ArgumentError, OutOfBoundsError
 from tileloom.base.target import target
 from tileloom.expr import Call, StringImm
 from tileloom.lower import lower
-from tileloom.lower.threads import is_sync
+from tileloom.lower.analysis.threads import is_sync
 from tileloom.script import tir as T
 from tileloom.simt import KernelDefect, run_kernels
 from tileloom.tir import Evaluate, PrimFunc, Stmt, StmtRewriter, seq

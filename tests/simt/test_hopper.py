@@ -19,7 +19,7 @@ from tileloom.base.tensor_map import TensorMap
 from tileloom.driver import assembly
 from tileloom.expr import const
 from tileloom.lower import lower
-from tileloom.lower.threads import scope_of
+from tileloom.lower.analysis.threads import scope_of
 from tileloom.simt import KernelDefect, run_kernels
 from tileloom.tir import Allocate, AttrStmt, PrimFunc, collect
 

@@ -17,7 +17,7 @@ from .objects import ptx
 from .parameters import parameters, with_symbols
 
 if TYPE_CHECKING:
-    from ..lower.launch_plan import HostPlan
+    from ..lower.gpu import HostPlan
     from ..runtime.cuda import CudaKernel
 
 
@@ -57,8 +57,7 @@ class CudaBackend(LaunchingBackend):
         self, func: PrimFunc, strict_sync: bool = False
     ) -> tuple[list[ParamSpec], str, HostPlan]:
         """What a function takes, its PTX, and what its host does."""
-        from ..lower.launch_plan import HostPlan
-        from ..lower.split_host_device import split_host_device
+        from ..lower.gpu import HostPlan, split_host_device
 
         flat = lowered(func, self.target, strict_sync)
         kernels = dict(split_host_device(flat).functions)
@@ -79,7 +78,7 @@ class CudaBackend(LaunchingBackend):
 
     def load_kernel(self, name: str, data: Any) -> CudaKernel:
         """A launcher of the PTX."""
-        from ..lower.launch_plan import HostPlan
+        from ..lower.gpu import HostPlan
         from ..runtime.cuda import CudaKernel
 
         params, code, outline = data

@@ -53,8 +53,7 @@ def build(
     >>> b
     array([1., 2., 3., 4.], dtype=float32)
     """
-    from ..lower.refuse_out_of_bounds import refuse_out_of_bounds
-    from ..lower.scope_mistakes import scope_mistake
+    from ..lower.blocks import refuse_out_of_bounds, scope_mistake
 
     _check_program(program)
     refuse_out_of_bounds(program)

@@ -47,7 +47,7 @@ class LaunchingBackend:
         """LLVM IR text of the kernels of functions, before LLVM has optimised it."""
         from ..codegen.nvptx import emit_kernels
         from ..lower import lower
-        from ..lower.split_host_device import split_host_device
+        from ..lower.gpu import split_host_device
 
         flat = [lower(with_symbols(func), target) for func in module.functions.values()]
         parts = map(split_host_device, flat)
@@ -151,7 +151,7 @@ def lowered(func: PrimFunc, target: Target, strict_sync: bool = False) -> PrimFu
         UnsupportedError: they want more than the GPU has.
     """
     from ..lower import lower
-    from ..lower.verify_gpu_code import check_launches
+    from ..lower.gpu import check_launches
 
     flat = lower(with_symbols(func), target, strict_sync=strict_sync)
     check_memory(flat)
@@ -165,7 +165,7 @@ def check_memory(func: PrimFunc) -> None:
     Raises:
         UnsupportedError: registers or shared memory would be as large as an extent is.
     """
-    from ..lower.threads import kernels
+    from ..lower.analysis.threads import kernels
 
     for kernel in kernels(func.body):
         for one in collect(kernel.body, Allocate):

@@ -21,8 +21,8 @@ from ..graph.symbols import is_symbolic, space_of_graph
 from ..graph.to_tir.blocks import block_function
 from ..graph.to_tir.whole_vectors import IN_VECTORS, in_whole_vectors
 from ..lower import lower
-from ..lower.flatten_buffers import INT32_INDICES
-from ..lower.verify_gpu_code import check_launches
+from ..lower.gpu import check_launches
+from ..lower.loops import INT32_INDICES
 from ..plan import PlannedKernel, plan_in_place, plan_kernel
 from ..schedule.library.kernels import histogram_kernel, scan_kernel, scatter_kernel
 from ..schedule.trace import Trace

@@ -1,5 +1,8 @@
 """Lowering: blocks -> loops -> flat, one pass a file, the pipelines in `pipeline`.
 
+The passes are in `blocks`, `loops`, `vector` and `gpu`, by what they work on; `analysis` and
+`common` have what several ask of a program or do to it.
+
 `tileloom.lower` is both this room and the function of that name, whichever was asked for first.
 """
 
@@ -9,6 +12,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from .analysis.threads import kernels
+from .gpu import GPULimits, split_host_device, verify_gpu_code
 from .pipeline import (
     BLOCKS_TO_LOOPS,
     GPU_PIPELINE,
@@ -17,8 +22,6 @@ from .pipeline import (
     lower,
     run_passes,
 )
-from .split_host_device import split_host_device
-from .verify_gpu_code import GPULimits, verify_gpu_code
 
 __all__ = [
     "BLOCKS_TO_LOOPS",
@@ -26,6 +29,7 @@ __all__ = [
     "LOOPS_TO_FLAT",
     "PIPELINE",
     "GPULimits",
+    "kernels",
     "lower",
     "run_passes",
     "split_host_device",

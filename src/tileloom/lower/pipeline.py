@@ -13,47 +13,54 @@ from ..base.settings import settings
 from ..base.target import target as parse_target
 from ..tir import Block, IRModule, PrimFunc, Stmt, stmt_children
 from ..tir.spec import verify
-from .check_accesses import check_accesses
-from .compact_buffer_region import compact_buffer_region
-from .compact_strides import compact_strides
-from .compensate_sums import compensate_sums
-from .convert_blocks_to_opaque import convert_blocks_to_opaque
-from .eliminate_common_loads import eliminate_common_loads
-from .eliminate_invariant_loops import eliminate_invariant_loops
-from .flatten_buffers import flatten_buffers
-from .fuse_ifs import fuse_ifs
-from .hoist_barriers import hoist_barriers
-from .hoist_if import hoist_if
-from .inject_double_buffer import inject_double_buffer
-from .inject_ptx_async_copy import inject_ptx_async_copy
-from .inject_software_pipeline import inject_software_pipeline
-from .inject_virtual_thread import inject_virtual_thread
-from .legalize_parallel import legalize_parallel
-from .loop_partition import loop_partition
-from .lower_auto_copy import lower_auto_copy
-from .lower_cross_thread_reduction import lower_cross_thread_reduction
-from .lower_init_block import lower_init_block
-from .lower_match_buffer import lower_match_buffer
-from .lower_numbered_barriers import lower_numbered_barriers
-from .lower_opaque_block import lower_opaque_block
-from .lower_thread_allreduce import lower_thread_allreduce
-from .lower_thread_binding import lower_thread_binding
-from .lower_warp_memory import lower_warp_memory
-from .manifest_shared_memory_local_stage import manifest_shared_memory_local_stage
-from .map_calls import map_calls
-from .merge_grid_reductions import merge_grid_reductions
-from .merge_shared_memory import merge_shared_memory_allocations
-from .narrow_index_dtype import narrow_index_dtype
-from .plan_allocations import plan_and_update_buffer_allocation_location
-from .remove_no_op import remove_no_op
-from .simplify import simplify
-from .storage_rewrite import storage_rewrite
-from .thread_storage_sync import require_barriers, thread_storage_sync
-from .unify_thread_binding import unify_thread_binding
-from .unroll_loops import unroll_loops
-from .unroll_register_loops import unroll_register_loops
-from .vectorize_loops import vectorize_loops
-from .widen_index_dtype import widen_index_dtype
+from .blocks import (
+    check_accesses,
+    compact_buffer_region,
+    convert_blocks_to_opaque,
+    inject_software_pipeline,
+    lower_init_block,
+    lower_match_buffer,
+    lower_opaque_block,
+    plan_and_update_buffer_allocation_location,
+)
+from .gpu import (
+    compact_strides,
+    eliminate_common_loads,
+    hoist_barriers,
+    inject_ptx_async_copy,
+    inject_virtual_thread,
+    lower_auto_copy,
+    lower_cross_thread_reduction,
+    lower_numbered_barriers,
+    lower_thread_allreduce,
+    lower_thread_binding,
+    lower_warp_memory,
+    manifest_shared_memory_local_stage,
+    merge_grid_reductions,
+    merge_shared_memory_allocations,
+    require_barriers,
+    thread_storage_sync,
+    unify_thread_binding,
+    unroll_register_loops,
+)
+from .loops import (
+    compensate_sums,
+    eliminate_invariant_loops,
+    flatten_buffers,
+    fuse_ifs,
+    hoist_if,
+    inject_double_buffer,
+    legalize_parallel,
+    loop_partition,
+    map_calls,
+    narrow_index_dtype,
+    remove_no_op,
+    simplify,
+    storage_rewrite,
+    unroll_loops,
+    widen_index_dtype,
+)
+from .vector import vectorize_loops
 
 Pass = Callable[[PrimFunc], PrimFunc]
 OnStage = Callable[[str, PrimFunc], None]

@@ -18,8 +18,8 @@ import numpy as np
 from ..base import Target
 from ..base.errors import UnsupportedError
 from ..expr import Call, Expr, IntImm, Var, post_order
-from ..lower.merge_shared_memory import allocated_bytes, element_bytes
-from ..lower.threads import THREAD_TAGS, Kernel, is_sync, kernels, scope_of, storage_rank
+from ..lower.analysis.threads import THREAD_TAGS, Kernel, is_sync, kernels, scope_of, storage_rank
+from ..lower.gpu import allocated_bytes, element_bytes
 from ..tir import (
     Allocate,
     AttrStmt,

@@ -7,7 +7,7 @@ from math import gcd
 
 from ..base import DType, dtype
 from ..expr import Call, Expr, IntImm, Ramp, Var, free_vars, modular_set
-from ..lower.pointers import ACCESS_PTR, CP_ASYNC, LDMATRIX, bare_pointers
+from ..lower.analysis.pointers import ACCESS_PTR, CP_ASYNC, LDMATRIX, bare_pointers
 from ..tir import BufferLoad, BufferStore, Stmt, pre_order, stmt_exprs
 
 _ROW = 16  # bytes of a row that `ldmatrix` reads

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..base import dtype
 from ..base.matrix_units import find_mma, find_wgmma
 from ..expr import Call, Expr, IntImm, Ramp, StringImm, Var, const
-from ..lower.pointers import ACCESS_PTR, CP_ASYNC, LDMATRIX, MMA
+from ..lower.analysis.pointers import ACCESS_PTR, CP_ASYNC, LDMATRIX, MMA
 from ..tir import Buffer, make_buffer
 
 _WARP, _GROUP, _WGMMA = 32, 128, "tir.ptx_wgmma"

@@ -13,9 +13,9 @@ from ..base.errors import ArgumentError, UnsupportedError
 from ..base.tensor_map import TensorMap
 from ..expr import Expr, Var
 from ..expr.evaluate import evaluate
-from ..lower.check_instructions import check_instructions
-from ..lower.pointers import is_map, written_through
-from ..lower.threads import GRID_TAGS, THREAD_TAGS, Kernel, kernels
+from ..lower.analysis.pointers import is_map, written_through
+from ..lower.analysis.threads import GRID_TAGS, THREAD_TAGS, Kernel, kernels
+from ..lower.gpu import check_instructions
 from ..tir import (
     Allocate,
     AttrStmt,

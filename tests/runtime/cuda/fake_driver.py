@@ -65,7 +65,7 @@ from runtime.cuda.fake_parts import (
 )
 from tileloom.base.tensor_map import TensorMap
 from tileloom.expr.evaluate import evaluate
-from tileloom.lower.pointers import is_map
+from tileloom.lower.analysis.pointers import is_map
 from tileloom.simt import KernelDefect, run_kernels
 from tileloom.tir import PrimFunc
 

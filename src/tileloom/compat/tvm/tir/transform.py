@@ -8,34 +8,40 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ....lower.compact_buffer_region import compact_buffer_region
-from ....lower.convert_blocks_to_opaque import convert_blocks_to_opaque
-from ....lower.flatten_buffers import flatten_buffers
-from ....lower.hoist_if import hoist_if
-from ....lower.inject_double_buffer import inject_double_buffer
-from ....lower.inject_ptx_async_copy import inject_ptx_async_copy
-from ....lower.inject_software_pipeline import inject_software_pipeline
-from ....lower.inject_virtual_thread import inject_virtual_thread
-from ....lower.loop_partition import loop_partition
-from ....lower.lower_auto_copy import lower_auto_copy
-from ....lower.lower_cross_thread_reduction import lower_cross_thread_reduction
-from ....lower.lower_init_block import lower_init_block
-from ....lower.lower_match_buffer import lower_match_buffer
-from ....lower.lower_opaque_block import lower_opaque_block
-from ....lower.lower_thread_allreduce import lower_thread_allreduce
-from ....lower.lower_thread_binding import lower_thread_binding
-from ....lower.manifest_shared_memory_local_stage import manifest_shared_memory_local_stage
-from ....lower.merge_shared_memory import merge_shared_memory_allocations
-from ....lower.narrow_index_dtype import narrow_index_dtype
-from ....lower.plan_allocations import plan_and_update_buffer_allocation_location
-from ....lower.remove_no_op import remove_no_op
-from ....lower.simplify import simplify
-from ....lower.split_host_device import split_host_device
-from ....lower.storage_rewrite import storage_rewrite
-from ....lower.thread_storage_sync import thread_storage_sync
-from ....lower.unify_thread_binding import unify_thread_binding
-from ....lower.unroll_loops import unroll_loops
-from ....lower.vectorize_loops import vectorize_loops
+from ....lower.blocks import (
+    compact_buffer_region,
+    convert_blocks_to_opaque,
+    inject_software_pipeline,
+    lower_init_block,
+    lower_match_buffer,
+    lower_opaque_block,
+    plan_and_update_buffer_allocation_location,
+)
+from ....lower.gpu import (
+    inject_ptx_async_copy,
+    inject_virtual_thread,
+    lower_auto_copy,
+    lower_cross_thread_reduction,
+    lower_thread_allreduce,
+    lower_thread_binding,
+    manifest_shared_memory_local_stage,
+    merge_shared_memory_allocations,
+    split_host_device,
+    thread_storage_sync,
+    unify_thread_binding,
+)
+from ....lower.loops import (
+    flatten_buffers,
+    hoist_if,
+    inject_double_buffer,
+    loop_partition,
+    narrow_index_dtype,
+    remove_no_op,
+    simplify,
+    storage_rewrite,
+    unroll_loops,
+)
+from ....lower.vector import vectorize_loops
 from ....tir import PrimFunc
 from .._names import missing
 from ..ir import transform

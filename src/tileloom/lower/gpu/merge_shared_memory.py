@@ -1,0 +1,169 @@
+"""All dynamic shared memory of a kernel is one allocation: a launch can ask for one size only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...base import DType, dtype
+from ...base.errors import UserError
+from ...base.gpu_instructions import PATTERN_BYTES
+from ...expr import Call, Expr, IntImm, Var, const, free_vars
+from ...tir import (
+    Allocate,
+    AttrStmt,
+    Buffer,
+    BufferLoad,
+    BufferStore,
+    DeclBuffer,
+    PrimFunc,
+    Stmt,
+    StmtRewriter,
+    collect,
+)
+from ..analysis import lanes
+from ..analysis.pointers import ACCESS_PTR, POINTERS, redirected, uses_patterns
+from ..analysis.threads import kernels, scope_of
+from ..common import THREAD_EXTENT, Replacer, on_body
+
+DYNAMIC, ALIGNMENT = "shared.dyn", 16  # bytes, of the widest access
+STATIC_BYTES = 48 << 10  # that a kernel may have without asking for them when it is launched
+
+
+def merge_shared_memory_allocations(func: PrimFunc) -> PrimFunc:
+    """Allocations of "shared.dyn" in a kernel become parts of one array of bytes.
+
+    Accesses keep their types: a buffer of each type lies over the one pointer, and indices are
+    shifted. Parts do not overlap (what may share memory does since `storage_rewrite`). Where a
+    kernel has more of "shared" than `STATIC_BYTES`, that is dynamic as well.
+
+    Needs: flat code with its barriers.
+    Ensures: each kernel allocates dynamic shared memory once, directly inside its thread variables.
+
+    Raises:
+        UserError: a size is not a constant, or a pointer to the memory is passed on.
+    """
+    roots = {kernel.root for kernel in kernels(func.body)}
+    return on_body(func, _Kernels(roots).visit)
+
+
+def allocated_bytes(stmt: Allocate) -> int | None:
+    """The bytes of an allocation; None where they are not constant."""
+    size = 1
+    for extent in stmt.extents:
+        if not isinstance(extent, IntImm):
+            return None
+        size *= extent.value
+    return size * element_bytes(stmt.dtype)
+
+
+def element_bytes(kind: DType) -> int:
+    """The bytes of one element, a whole vector's of a vector type."""
+    return -(-kind.bits * kind.lanes // 8)
+
+
+class _Kernels(StmtRewriter):
+    def __init__(self, roots: set[AttrStmt]) -> None:
+        self.roots = roots
+
+    def visit_AttrStmt(self, stmt: AttrStmt) -> Stmt:
+        if stmt not in self.roots:
+            return super().visit_AttrStmt(stmt)
+        shared = [node for node in collect(stmt, Allocate) if scope_of(node) in ("shared", DYNAMIC)]
+        found = [node for node in shared if scope_of(node) == DYNAMIC]
+        sizes = [allocated_bytes(node) or 0 for node in shared if node not in found]
+        if sum(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes) > STATIC_BYTES:
+            return _merged(stmt, shared)
+        return _merged(stmt, found) if len(found) > 1 else stmt
+
+
+def _merged(kernel: AttrStmt, found: Sequence[Allocate]) -> Stmt:
+    offsets: dict[Var, int] = {}
+    alignment = PATTERN_BYTES if uses_patterns(kernel) else ALIGNMENT
+    total = 0
+    for node in found:
+        size = allocated_bytes(node)
+        if size is None:
+            raise UserError(f"the size of dynamic shared memory {node.buffer_var} is not constant")
+        offsets[node.buffer_var] = total
+        total += -(-size // alignment) * alignment
+    byte = dtype("uint8")
+    pointer = Var("shared_memory", "handle", (byte, DYNAMIC))
+    body = _Merge(pointer, offsets, total).visit(kernel)
+    extents = (const(total),)
+    memory = found[0].replace(buffer_var=pointer, dtype=byte, extents=extents, annotations={})
+    return _inside_threads(body, memory)
+
+
+def _inside_threads(stmt: Stmt, memory: Allocate) -> Stmt:
+    if isinstance(stmt, AttrStmt) and stmt.attr_key == THREAD_EXTENT:
+        return stmt.replace(body=_inside_threads(stmt.body, memory))
+    return memory.replace(body=stmt)
+
+
+class _Merge(Replacer):
+    def __init__(self, pointer: Var, offsets: Mapping[Var, int], total: int) -> None:
+        super().__init__({}, {})
+        self.pointer = pointer
+        self.offsets = offsets
+        self.total = total
+        self.views: dict[DType, Buffer] = {}
+
+    def visit_Allocate(self, stmt: Allocate) -> Stmt:
+        return (
+            self.visit(stmt.body)
+            if stmt.buffer_var in self.offsets
+            else super().visit_Allocate(stmt)
+        )
+
+    def visit_DeclBuffer(self, stmt: DeclBuffer) -> Stmt:
+        if stmt.buffer.data in self.offsets:
+            return self.visit(stmt.body)
+        return super().visit_DeclBuffer(stmt)
+
+    def view(self, buffer: Buffer) -> Buffer:
+        """The whole memory as elements of a buffer's type."""
+        known = self.views.get(buffer.dtype)
+        if known is None:
+            count = const(self.total // element_bytes(buffer.dtype))
+            known = buffer.replace(data=self.pointer, shape=(count,), name=str(buffer.dtype))
+            self.views[buffer.dtype] = known
+        return known
+
+    def shifted(self, buffer: Buffer, index: Expr) -> Expr:
+        """An index, from the head of the memory."""
+        start = self.offsets[buffer.data] // element_bytes(buffer.dtype)
+        return lanes.add(index, const(start, index.dtype.element))
+
+    def load(self, expr: BufferLoad) -> Expr:
+        if expr.buffer.data not in self.offsets:
+            return expr
+        index = self.shifted(expr.buffer, expr.indices[0])
+        return BufferLoad(self.view(expr.buffer), (index,), expr.predicate)
+
+    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
+        result = super().visit_BufferStore(stmt)
+        if stmt.buffer.data not in self.offsets or not isinstance(result, BufferStore):
+            return result
+        index = self.shifted(stmt.buffer, result.indices[0])
+        return result.replace(buffer=self.view(stmt.buffer), indices=(index,))
+
+    def visit_expr(self, expr: Expr) -> Expr:
+        if isinstance(expr, Call) and expr.op in POINTERS:
+            kind = expr.args[0].dtype if expr.op == ACCESS_PTR else self.pointer.dtype
+            expr = redirected(expr, lambda data, index: self._moved(data, index, kind))
+        if isinstance(expr, Var) and expr in self.offsets:
+            raise UserError(f"the pointer to dynamic shared memory {expr} is passed on")
+        return super().visit_expr(expr)
+
+    def concerns(self, expr: Expr) -> bool:
+        return super().concerns(expr) or not free_vars(expr).isdisjoint(self.offsets)
+
+    def _moved(self, data: Var, index: Expr, kind: DType) -> tuple[Expr, Expr] | None:
+        """A pointer and an index: of elements where the call names their type, else of bytes."""
+        start = self.offsets.get(data)
+        if start is None:
+            return None
+        if not kind.is_handle:
+            return self.pointer, index + start // element_bytes(kind)
+        size = element_bytes(data.pointee[0]) if data.pointee else 1
+        return self.pointer, index * size + start
