@@ -48,6 +48,7 @@ from ..integer_sets import Integers, Space
 from .frame import Frame, Statement
 from .intrinsics import Readings
 from .model import BODY, INIT, READ, WRITE, Access, Dim, Instance, Memory, Model
+from .names import given_vars, note_names
 from .tables import Tables
 
 _HARMLESS = {"tir.assume", "tir.prefetch", "tir.undef"}
@@ -84,6 +85,7 @@ class _Walk:
         self.readings = Readings(model.func)
         self.statements = 0
         self.ordinals: dict[tuple[Instance | None, str], int] = {}
+        self.given = given_vars(model.func)
 
     def run(self) -> None:
         model = self.model
@@ -109,6 +111,7 @@ class _Walk:
     # ------------------------------------------------------------------ statements
 
     def stmt(self, stmt: Stmt, frame: Frame) -> None:
+        note_names(self.model, stmt, frame, self.given)
         match stmt:
             case For():
                 self.loop(stmt, frame)
@@ -196,6 +199,7 @@ class _Walk:
         seen = dict(frame.values)
         seen.update((a.var, v) for a, v in zip(block.iter_vars, values, strict=True))
         frame = replace(frame, values=seen, place=place)
+        note_names(self.model, block, frame, self.given)
         for buffer in block.alloc_buffers:
             self.allocate(buffer, None, frame.dims)
             self.tables.declare(buffer, len(frame.dims), frame.domain)

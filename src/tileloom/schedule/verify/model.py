@@ -195,6 +195,7 @@ class Model:
     unknown: list[str] = field(default_factory=list)  # why a verdict may be impossible
     unknown_values: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    nameless: dict[tuple[str, Var], None] = field(default_factory=dict)  # by blocks that use them
     parameters: Any = None  # what is known about the symbolic parameters
 
     def doubt(self, reason: str, about_values: bool = False) -> None:

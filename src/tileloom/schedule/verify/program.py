@@ -5,6 +5,7 @@ touch which memory, and in which order. It shares no analysis with the primitive
 
 What is proven for a function in blocks form (see `Violation.kind` for what is reported):
 
+* each variable has a value where it is used;
 * no access is out of bounds, no block runs outside the domain of its iteration variables;
 * whatever is read has been written before, or was given to the function;
 * a block that writes a result runs for its whole domain; one that accumulates runs once for each
@@ -42,6 +43,7 @@ from .checks import (
 from .compare import compare
 from .extract import extract, symbolic_params
 from .flow import Flow, complete
+from .names import check_names
 from .report import Findings, Report
 
 # Some seconds of isl's work; programs that are decided at all take a fraction of one, mostly.
@@ -105,6 +107,7 @@ def _check(findings: Findings) -> Flow:
     model = findings.model
     complete(model)
     flow = Flow(model)
+    check_names(model, findings)
     check_bounds(model, findings)
     check_domains(model, findings)
     check_cover(flow, findings)
