@@ -35,7 +35,7 @@ from tileloom.tir import IRModule
 MARKED = (
     "simt/test_", "plan/test_gpu", "plan/test_tactics", "lower/gpu/test_barriers",
     "lower/gpu/test_memory", "lower/gpu/test_pipelines", "lower/gpu/test_reductions",
-    "lower/gpu/test_thread_storage_sync", "codegen/test_nvptx", "codegen/test_gpu", "test_gpu",
+    "lower/gpu/test_thread_storage_sync", "codegen/nvptx/test_", "test_gpu",
     "runtime/cuda/test_", "graph/test_gpu", "driver/test_devices", "frontend/test_devices",
 )  # fmt: skip
 #: How far a GPU may be off the emulator, relative and absolute.

@@ -62,7 +62,14 @@ WALLS: dict[str, tuple[str, ...]] = {
     "ml_dtypes": ("",),
 }
 # Rooms within rooms, of which others know what the door (`__init__`) lists, and nothing else.
-CLOSED = ("schedule.verify", "lower.blocks", "lower.loops", "lower.vector", "lower.gpu")
+CLOSED = (
+    "schedule.verify",
+    "lower.blocks",
+    "lower.loops",
+    "lower.vector",
+    "lower.gpu",
+    "codegen.nvptx",
+)
 
 # The command line checks and times against these peers when they are there.
 PEERS = {"torch", "onnx", "onnxruntime"}

@@ -52,7 +52,7 @@ RETIRED_NAMES = {
 ALLOWED: tuple[tuple[str, frozenset[str], str], ...] = (
     ("graph/to_tir/", frozenset(RETIRED), "the loop templates; they go away"),
     ("graph/inplace_safety.py", frozenset({"digits"}), "works on the templates' loops; goes away"),
-    ("codegen/gpu_hopper.py", frozenset({"cluster"}), "CUDA's clusters of blocks"),
+    ("codegen/nvptx/hopper.py", frozenset({"cluster"}), "CUDA's clusters of blocks"),
     ("codegen/vmath/huge.py", frozenset({"digits"}), "digits of 2/pi"),
     ("base/target.py", frozenset({"digits"}), "the digits of `sm_90`"),
     ("graph/optimize/casts.py", frozenset({"digits"}), "the binary digits of a type's numbers"),
@@ -189,7 +189,7 @@ def test_a_retired_word_is_seen(text: str, name: str) -> None:
 
 def test_files_are_named_too() -> None:
     assert list(complaints("lower/thread_meetings.py", ast.parse("")))
-    assert not list(complaints("codegen/gpu_hopper.py", ast.parse("set_cluster = 1")))
+    assert not list(complaints("codegen/nvptx/hopper.py", ast.parse("set_cluster = 1")))
     assert list(complaints("codegen/emitter.py", ast.parse("set_cluster = 1")))
 
 

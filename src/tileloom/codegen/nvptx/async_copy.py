@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import llvmlite.ir as ir
 
-from ..base.errors import UnsupportedError
-from ..expr import Expr, IntImm
-from .gpu_pointers import global_address, instruction, pointer, shared_address
-from .types import I1, I32
+from ...base.errors import UnsupportedError
+from ...expr import Expr, IntImm
+from ..types import I1, I32
+from .pointers import global_address, instruction, pointer, shared_address
 
 if TYPE_CHECKING:
-    from .nvptx import KernelEmitter
+    from .kernels import KernelEmitter
 
 _SIZES = (4, 8, 16)
 _VOID = ir.VoidType()

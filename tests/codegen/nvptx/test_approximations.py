@@ -22,7 +22,7 @@ from tileloom.script import tir as T
 from tileloom.simt import run_kernels
 from tileloom.tir import IRModule
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "gpu-math.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "gpu-math.md"
 
 
 def elementwise(kind: str, op: str, vector: int = 1) -> IRModule:

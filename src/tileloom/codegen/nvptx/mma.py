@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import llvmlite.ir as ir
 
-from ..base.errors import UnsupportedError
-from ..base.gpu_instructions import check_arch
-from ..base.matrix_units import Fragment, Product, find_mma
-from ..expr import Expr, IntImm, StringImm, Var
-from .gpu_pointers import instruction, pointer, registers, shared_address
-from .types import F32, F64, I32
+from ...base.errors import UnsupportedError
+from ...base.gpu_instructions import check_arch
+from ...base.matrix_units import Fragment, Product, find_mma
+from ...expr import Expr, IntImm, StringImm, Var
+from ..types import F32, F64, I32
+from .pointers import instruction, pointer, registers, shared_address
 
 if TYPE_CHECKING:
-    from .nvptx import KernelEmitter
+    from .kernels import KernelEmitter
 
 #: Register types, and the letters of inline assembly.
 LETTERS: dict[ir.Type, str] = {I32: "r", F32: "f", F64: "d"}

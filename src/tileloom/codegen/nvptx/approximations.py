@@ -6,12 +6,12 @@ import re
 
 import llvmlite.ir as ir
 
-from ..base import dtype
-from ..base.gpu_math import Approximation, approximation
-from ..expr import Call, Div, Expr
-from . import arith
-from .emitter import Emitter
-from .types import F16, F32, I16, I32, lanes_of
+from ...base import dtype
+from ...base.gpu_math import Approximation, approximation
+from ...expr import Call, Div, Expr
+from .. import arith
+from ..emitter import Emitter
+from ..types import F16, F32, I16, I32, lanes_of
 
 _SINGLE = dtype("float32")
 _LETTERS = {str(F32): "f", str(I16): "h", str(I32): "r"}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import llvmlite.ir as ir
 
-from ..expr import (
+from ...expr import (
     Broadcast,
     Call,
     Expr,
@@ -26,14 +26,14 @@ from ..expr import (
     post_order,
     rewrite,
 )
-from ..expr.nodes import Div
-from ..tir import Buffer, BufferLoad, BufferStore, IfThenElse, SeqStmt
-from . import memory
-from .emit_expr import reads_memory
-from .types import I16, I32, I64
+from ...expr.nodes import Div
+from ...tir import Buffer, BufferLoad, BufferStore, IfThenElse, SeqStmt
+from .. import memory
+from ..emit_expr import reads_memory
+from ..types import I16, I32, I64
 
 if TYPE_CHECKING:
-    from .nvptx import KernelEmitter
+    from .kernels import KernelEmitter
 
 _CHOICE = "tir.if_then_else"
 _GLOBAL = 1  # the address space

@@ -6,14 +6,15 @@ from collections.abc import Callable
 
 import llvmlite.ir as ir
 
-from ..base.errors import UnsupportedError
-from ..base.gpu_instructions import BARRIER_SCOPES
-from ..expr import Call, StringImm
-from ..expr.atomic_ops import ATOMIC_VALUES
-from . import atomics, gpu_pointers, gpu_warps, gpu_wgmma
-from .emitter import Emitter
-from .gpu_warps import from_bits, nvvm, to_bits
-from .types import F64, I32, I64
+from ...base.errors import UnsupportedError
+from ...base.gpu_instructions import BARRIER_SCOPES
+from ...expr import Call, StringImm
+from ...expr.atomic_ops import ATOMIC_VALUES
+from .. import atomics
+from ..emitter import Emitter
+from ..types import F64, I32, I64
+from . import pointers, warps, wgmma
+from .warps import from_bits, nvvm, to_bits
 
 Handler = Callable[[Emitter, Call], ir.Value]
 
@@ -61,20 +62,20 @@ def _shuffle(mode: str) -> Handler:
 
 
 def _access_ptr(e: Emitter, call: Call) -> ir.Value:
-    return gpu_pointers.pointer(e, call)
+    return pointers.pointer(e, call)
 
 
 def _descriptor(e: Emitter, call: Call) -> ir.Value:
-    return gpu_wgmma.descriptor(e, call)
+    return wgmma.descriptor(e, call)
 
 
 #: By op; every other call has the code that it has on a CPU.
 HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(ATOMIC_VALUES, atomics.GPU.emit),
     "tir.memory_fence": atomics.GPU.fence,
-    **gpu_warps.HANDLERS,
+    **warps.HANDLERS,
     "tir.tvm_access_ptr": _access_ptr,
-    gpu_wgmma.DESCRIPTOR: _descriptor,
+    wgmma.DESCRIPTOR: _descriptor,
     "tir.tvm_storage_sync": _sync,
     "tir.tvm_warp_activemask": _active_mask,
     "tir.tvm_warp_shuffle": _shuffle("idx"),

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, cast
 
 import llvmlite.ir as ir
 
-from ..base.errors import UnsupportedError
-from ..base.matrix_units import GroupProduct, find_wgmma
-from ..expr import Call, Expr, IntImm, Var
-from ..tir import Allocate, Evaluate, Stmt, collect
-from .emitter import Emitter
-from .gpu_mma import LETTERS, constant, read_registers, register_type, write_registers
-from .gpu_pointers import instruction, pointer, registers, shared_address
-from .types import I1, I32, I64
+from ...base.errors import UnsupportedError
+from ...base.matrix_units import GroupProduct, find_wgmma
+from ...expr import Call, Expr, IntImm, Var
+from ...tir import Allocate, Evaluate, Stmt, collect
+from ..emitter import Emitter
+from ..types import I1, I32, I64
+from .mma import LETTERS, constant, read_registers, register_type, write_registers
+from .pointers import instruction, pointer, registers, shared_address
 
 if TYPE_CHECKING:
-    from .nvptx import KernelEmitter
+    from .kernels import KernelEmitter
 
 WGMMA, DESCRIPTOR = "tir.ptx_wgmma", "tir.ptx_wgmma_descriptor"
 #: The two uppermost bits of a descriptor, by the bytes that a row of its pattern has.

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import llvmlite.ir as ir
 
-from ..base import DType, dtype
-from ..base.errors import UnsupportedError
-from ..expr import Call, Expr, IntImm, Var
-from ..tir import BufferLoad
-from .emitter import Emitter
-from .types import I32, I64, element_bytes, memory_type
+from ...base import DType, dtype
+from ...base.errors import UnsupportedError
+from ...expr import Call, Expr, IntImm, Var
+from ...tir import BufferLoad
+from ..emitter import Emitter
+from ..types import I32, I64, element_bytes, memory_type
 
 if TYPE_CHECKING:
-    from .nvptx import KernelEmitter
+    from .kernels import KernelEmitter
 
 GLOBAL, SHARED = 1, 3  # address spaces
 

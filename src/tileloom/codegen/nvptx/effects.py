@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..expr import Expr
-from . import gpu_async, gpu_hopper, gpu_matrix, gpu_mma, gpu_wgmma
+from ...expr import Expr
+from . import async_copy, hopper, mma, wgmma, wmma
 
 if TYPE_CHECKING:
-    from .nvptx import KernelEmitter
+    from .kernels import KernelEmitter
 
 EFFECTS: dict[str, Callable[[KernelEmitter, tuple[Expr, ...]], None]] = {
-    **gpu_matrix.HANDLERS,
-    **gpu_mma.HANDLERS,
-    **gpu_async.HANDLERS,
-    **gpu_hopper.HANDLERS,
-    **gpu_wgmma.HANDLERS,
+    **wmma.HANDLERS,
+    **mma.HANDLERS,
+    **async_copy.HANDLERS,
+    **hopper.HANDLERS,
+    **wgmma.HANDLERS,
 }

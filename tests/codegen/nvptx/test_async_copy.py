@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codegen.test_gpu_hopper import CALL, resolved
+from codegen.nvptx.test_hopper import CALL, resolved
 from simt.matrix_programs import function
 from tileloom.driver import assembly
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from tileloom.base import gpu_instructions, matrix_units
 from tileloom.base.gpu_instructions import INSTRUCTIONS
-from tileloom.codegen import gpu_calls
-from tileloom.codegen.gpu_effects import EFFECTS
+from tileloom.codegen.nvptx import calls
+from tileloom.codegen.nvptx.effects import EFFECTS
 from tileloom.lower.analysis.pointers import MMA_FILL, MMA_STORE
 from tileloom.script.intrinsics import is_intrinsic
 from tileloom.simt.instructions import handled
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "gpu-instructions.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "gpu-instructions.md"
 TABLES = {"instructions": gpu_instructions.table, "products": matrix_units.table}
 
 
@@ -37,7 +37,7 @@ def test_every_instruction_has_code_and_a_meaning() -> None:
     for op, entry in INSTRUCTIONS.items():
         assert is_intrinsic(entry.name), op
         if op not in lowered:
-            assert op in EFFECTS or op in gpu_calls.HANDLERS, op
+            assert op in EFFECTS or op in calls.HANDLERS, op
             assert handled(op), op
 
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import llvmlite.ir as ir
 
-from ..base import DType
-from ..base.errors import UnsupportedError
-from ..expr import Call, Expr, IntImm, StringImm, Var, post_order
-from ..tir import Allocate, Stmt, pre_order, stmt_exprs
-from .types import F32, I32, I64, memory_type, opaque
+from ...base import DType
+from ...base.errors import UnsupportedError
+from ...expr import Call, Expr, IntImm, StringImm, Var, post_order
+from ...tir import Allocate, Stmt, pre_order, stmt_exprs
+from ..types import F32, I32, I64, memory_type, opaque
 
 if TYPE_CHECKING:
-    from .nvptx import KernelEmitter
+    from .kernels import KernelEmitter
 
 _SHAPE = "m16n16k16"
 _OPERANDS = {"wmma.matrix_a": "a", "wmma.matrix_b": "b", "wmma.accumulator": "c"}

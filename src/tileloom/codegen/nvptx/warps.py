@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 import llvmlite.ir as ir
 
-from ..base.errors import UnsupportedError
-from ..expr import Call, IntImm
-from .arith import intrinsic
-from .emitter import Emitter
-from .types import F16, F32, F64, I1, I16, I32, I64
+from ...base.errors import UnsupportedError
+from ...expr import Call, IntImm
+from ..arith import intrinsic
+from ..emitter import Emitter
+from ..types import F16, F32, F64, I1, I16, I32, I64
 
 Handler = Callable[[Emitter, Call], ir.Value]
 _REDUX_FROM, _ELECT_FROM = 80, 90  # compute capabilities

@@ -15,17 +15,30 @@ from math import gcd
 
 import llvmlite.ir as ir
 
-from ..base import Target
-from ..base.errors import UnsupportedError
-from ..base.gpu_instructions import INSTRUCTIONS
-from ..base.target import FAST_MATH
-from ..expr import Add, BinaryOp, Call, Expr, FloorDiv, FloorMod, IntImm, Mul, Sub, Var, modular_set
-from ..tir import Allocate, AttrStmt, Buffer, BufferLoad, For, IfThenElse, IRModule, PrimFunc, Stmt
-from . import arith, gpu_calls, gpu_guards, gpu_hopper, gpu_math, gpu_matrix, gpu_wgmma
-from .emit_expr import is_cheap, reads_memory
-from .emit_stmt import StmtEmitter
-from .gpu_effects import EFFECTS
-from .types import I8, I32, I64, PTR, element_bytes, memory_type, opaque, register_type
+from ...base import Target
+from ...base.errors import UnsupportedError
+from ...base.gpu_instructions import INSTRUCTIONS
+from ...base.target import FAST_MATH
+from ...expr import (
+    Add,
+    BinaryOp,
+    Call,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Mul,
+    Sub,
+    Var,
+    modular_set,
+)
+from ...tir import Allocate, AttrStmt, Buffer, BufferLoad, For, IfThenElse, IRModule, PrimFunc, Stmt
+from .. import arith
+from ..emit_expr import is_cheap, reads_memory
+from ..emit_stmt import StmtEmitter
+from ..types import I8, I32, I64, PTR, element_bytes, memory_type, opaque, register_type
+from . import approximations, calls, guards, hopper, wgmma, wmma
+from .effects import EFFECTS
 
 SHARED = 3  # the address space
 _ALIGNMENT = 16
@@ -65,7 +78,7 @@ class KernelEmitter(StmtEmitter):
         self.target = target
         self.threads: dict[str, int] = {}
         self.parameters: set[Var] = set()  # pointers
-        self.fragments: dict[Var, gpu_matrix.Fragments] = {}
+        self.fragments: dict[Var, wmma.Fragments] = {}
         self.layouts: dict[Var, str] = {}
         self.accumulators: dict[Var, tuple[str, int]] = {}
         self.shared_alignment = _ALIGNMENT
@@ -84,21 +97,21 @@ class KernelEmitter(StmtEmitter):
             buffer = func.buffer_map.get(param)
             value.name = param.name if buffer is None else buffer.name
             self.env[param] = value
-            if gpu_hopper.is_map(param):
-                gpu_hopper.pass_by_value(function, value)
+            if hopper.is_map(param):
+                hopper.pass_by_value(function, value)
             if buffer is not None:
                 self.env[buffer.data] = value
                 self.parameters.add(buffer.data)
                 value.attributes.align = _ALIGNMENT
                 if func.attrs.get("tir.noalias"):
                     value.add_attribute("noalias")
-        self.layouts = gpu_matrix.layouts(func.body)
-        self.accumulators = gpu_wgmma.accumulators(func.body)
-        self.shared_alignment = gpu_hopper.shared_alignment(func.body, _ALIGNMENT)
+        self.layouts = wmma.layouts(func.body)
+        self.accumulators = wgmma.accumulators(func.body)
+        self.shared_alignment = hopper.shared_alignment(func.body, _ALIGNMENT)
         self.stmt(func.body)
         self.builder.ret_void()
         self._bounds(func.attrs.get("tir.min_blocks_per_multiprocessor"))
-        gpu_hopper.set_cluster(self, func.attrs.get("tir.cluster_dims"))
+        hopper.set_cluster(self, func.attrs.get("tir.cluster_dims"))
 
     def compute_capability(self) -> int:
         return self.target.sm
@@ -122,7 +135,7 @@ class KernelEmitter(StmtEmitter):
         if isinstance(stmt, AttrStmt) and stmt.attr_key == "thread_extent":
             self._thread(stmt)
             return
-        if isinstance(stmt, IfThenElse) and gpu_guards.guarded_stores(self, stmt):
+        if isinstance(stmt, IfThenElse) and guards.guarded_stores(self, stmt):
             return
         super().stmt(stmt)
 
@@ -161,7 +174,7 @@ class KernelEmitter(StmtEmitter):
             self.stmt(stmt.body)
             return
         if scope.startswith("wmma."):
-            self.fragments[stmt.buffer_var] = gpu_matrix.allocate(self, stmt, scope)
+            self.fragments[stmt.buffer_var] = wmma.allocate(self, stmt, scope)
             self.stmt(stmt.body)
             return
         if scope != "local":
@@ -199,11 +212,11 @@ class KernelEmitter(StmtEmitter):
 
     def _emit(self, expr: Expr) -> ir.Value:
         if isinstance(expr, Call):
-            found = gpu_calls.HANDLERS.get(expr.op)
+            found = calls.HANDLERS.get(expr.op)
             if found is not None:
                 return found(self, expr)
         if self.target.has(FAST_MATH):
-            fast = gpu_math.approximate(self, expr)
+            fast = approximations.approximate(self, expr)
             if fast is not None:
                 return fast
         return super()._emit(expr)
@@ -211,7 +224,7 @@ class KernelEmitter(StmtEmitter):
     def where(self, condition: Expr, yes: Expr, no: Expr) -> ir.Value:
         """`yes` or `no`; without a branch if `yes` is a load that can be made to succeed."""
         if isinstance(yes, BufferLoad) and is_cheap(no):
-            found = gpu_guards.guarded_load(self, condition, yes, no)
+            found = guards.guarded_load(self, condition, yes, no)
             if found is not None:
                 return found
         return super().where(condition, yes, no)
@@ -273,7 +286,7 @@ class KernelEmitter(StmtEmitter):
 
 
 def _parameter_type(param: Var) -> ir.Type:
-    return gpu_hopper.MAP if gpu_hopper.is_map(param) else register_type(param.dtype)
+    return hopper.MAP if hopper.is_map(param) else register_type(param.dtype)
 
 
 def _array(stmt: Allocate) -> ir.ArrayType:
