@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from codegen.emitting import compare, mapped
+from tileloom.base import dtype
 from tileloom.base.errors import UnsupportedError, VerifyError
 from tileloom.base.target import Target
 from tileloom.driver import assembly, build
-from tileloom.expr import Call, Expr
+from tileloom.expr import Call, Expr, broadcast_to, const
 from tileloom.expr.dot_ops import ROUND_BF16
 from tileloom.script import parse
 from tileloom.tir import PrimFunc, structural_equal
@@ -21,6 +22,7 @@ RAPIDS = "cpu -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids"
 HASWELL = "cpu -mtriple=x86_64-linux-gnu -mcpu=haswell"
 WITHOUT = "cpu -mattr=-avx512vnni,-avxvnni,-avx512bf16"
 LANES = (1, 4, 8, 16, 32)
+FACTORS = {"s8": "int8", "u8": "uint8"}
 
 
 def dots(name: str, total: str, lanes: int) -> PrimFunc:
@@ -38,11 +40,14 @@ def words(rng: np.random.Generator) -> np.ndarray:
 
 @pytest.mark.parametrize("target", ["cpu", WITHOUT])
 @pytest.mark.parametrize("lanes", LANES)
-def test_dot_products_of_bytes(lanes: int, target: str) -> None:
+@pytest.mark.parametrize("signs", ["u8s8", "s8u8", "s8s8", "u8u8"])
+def test_dot_products_of_bytes(signs: str, lanes: int, target: str) -> None:
     rng = np.random.default_rng(0)
     total, x, y = words(rng), words(rng), words(rng)[::-1].copy()
-    [got] = compare(dots("dot_u8s8", "int32", lanes), total, x, y, target=target)
-    left, right = x.view("uint8").astype("int64"), y.view("int8").astype("int64")
+    [got] = compare(dots(f"dot_{signs}", "int32", lanes), total, x, y, target=target)
+    left, right = (
+        v.view(FACTORS[kind]).astype("int64") for v, kind in ((x, signs[:2]), (y, signs[2:]))
+    )
     want = total + (left * right).reshape(64, 4).sum(1)
     assert np.array_equal(got, want.astype("int32"))
 
@@ -55,6 +60,35 @@ def test_dot_products_of_bfloat16(lanes: int, target: str) -> None:
     x, y = (half.astype("uint16").view("int32") for half in numbers)
     total = rng.standard_normal(64).astype("float32")
     compare(dots("dot_bf16", "float32", lanes), total, x, y, tolerance=1e-4, target=target)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("kind", ["int8", "uint8", "bfloat16"])
+def test_words_of_neighbours(kind: str, lanes: int) -> None:
+    rng = np.random.default_rng(0)
+    parts = 32 // (16 if kind == "bfloat16" else 8)
+    own = dtype(kind).numpy
+    arrays = [rng.integers(0, 128, 64).astype(own) for _ in range(parts)]
+
+    def word(*values: Expr) -> Expr:
+        return Call(_like(values[0], "int32"), "tir.word", values)
+
+    [got] = compare(mapped([kind] * parts, [word], lanes, 64), *arrays)
+    assert np.array_equal(got.view(own).reshape(64, parts), np.stack(arrays, 1))
+
+
+@pytest.mark.parametrize("name", ["dot_u8s8", "dot_bf16"])
+def test_a_dot_product_takes_what_it_is_added_to(name: str) -> None:
+    kind = "float32" if name == "dot_bf16" else "int32"
+
+    def added(x: Expr, y: Expr, z: Expr) -> Expr:
+        zero = const(0, kind) if x.dtype.lanes == 1 else broadcast_to(const(0, kind), 16)
+        total: Expr = x + Call(x.dtype, f"tir.{name}", (zero, y, z))
+        return total
+
+    text = assembly(mapped([kind, "int32", "int32"], [added], 16, 16), RAPIDS)
+    assert "vdpbf16ps" in text or "vpdpbusd" in text
+    assert "vpadd" not in text and "vaddps" not in text
 
 
 @pytest.mark.parametrize("target", ["cpu", WITHOUT])
@@ -105,7 +139,6 @@ def main(a: T.handle, b: T.handle, c: T.handle):
     T.evaluate(T.amx_store(0, T.address_of(C[0]), 16))
     T.evaluate(T.amx_release())
 """
-FACTORS = {"s8": "int8", "u8": "uint8"}
 DOTS = ("dot_s8s8", "dot_s8u8", "dot_u8s8", "dot_u8u8", "dot_bf16")
 
 

@@ -10,13 +10,13 @@ from ..base import dtype
 from ..base.errors import UnsupportedError
 from ..expr import Call, StringImm
 from ..expr.atomic_ops import ATOMIC_VALUES
-from ..expr.dot_ops import DOT_MEANINGS, ROUND_BF16
+from ..expr.dot_ops import DOT_MEANINGS, ROUND_BF16, WORD
 from ..expr.effects import CALL_FUNCTION
 from ..expr.tile_ops import TILE_CALLS
 from ..tir import BufferLoad
 from . import arith, atomics, memory, vmath
 from .amx import emit_tile_call
-from .dots import emit_dot, emit_round
+from .dots import emit_dot, emit_round, emit_word
 from .emitter import Emitter
 from .returns import load_scalar, result_slot
 from .types import I1, I8, I32, filled, like, opaque, register_type
@@ -208,6 +208,7 @@ _HANDLERS: dict[str, Callable[[Emitter, Call], ir.Value]] = {
     "tir.call_pure_extern": _extern,
     **dict.fromkeys(DOT_MEANINGS, emit_dot),
     ROUND_BF16: emit_round,
+    WORD: emit_word,
     **dict.fromkeys(TILE_CALLS, emit_tile_call),
     **dict.fromkeys(ATOMIC_VALUES, atomics.CPU.emit),
     "tir.memory_fence": atomics.CPU.fence,

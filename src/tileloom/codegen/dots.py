@@ -1,14 +1,15 @@
-"""Dot products of words and roundings (`expr.dot_ops`) by instructions, or spelled out."""
+"""Words, their dot products, and roundings (`expr.dot_ops`) by instructions, or spelled out."""
 
 from __future__ import annotations
 
 import llvmlite.ir as ir
 
+from ..base.errors import InternalError
 from ..expr import Call
-from ..expr.dot_ops import DOT_BF16, LEAST_NORMAL
+from ..expr.dot_ops import DOT_BF16, DOT_INT8, LEAST_NORMAL
 from . import arith
 from .emitter import Emitter
-from .types import BF16, F32, I16, I32, filled, lanes_of, like
+from .types import BF16, F32, I16, I32, element_bytes, filled, lanes_of, like
 
 _WIDTHS = {4: 128, 8: 256, 16: 512}
 
@@ -21,7 +22,30 @@ def emit_dot(e: Emitter, call: Call) -> ir.Value:
     if call.op == DOT_BF16:
         return _bf16(e.builder, bits if "avx512bf16" in features else 0, total, x, y)
     known = "avx512vnni" in features or (bits < 512 and "avxvnni" in features)
-    return _int8(e.builder, bits if known else 0, total, x, y)
+    signed = _SIGNED[call.op]
+    if signed == (True, False):
+        x, y, signed = y, x, (False, True)
+    if not bits or not known or signed != (False, True):
+        return _bytes(e.builder, signed, total, x, y)
+    words = like(total, I32)
+    return _call(e.builder, f"llvm.x86.avx512.vpdpbusd.{bits}", total, words, x, y)
+
+
+_SIGNED = {name: signed for signed, name in DOT_INT8.items()}
+
+
+def emit_word(e: Emitter, call: Call) -> ir.Value:
+    """Neighbours in 32 bits, lane by lane; the first in the lowest."""
+    b, parts = e.builder, [e.value(arg) for arg in call.args]
+    bits = 8 * element_bytes(call.args[0].dtype.element)
+    total: ir.Value | None = None
+    for k, part in enumerate(parts):
+        whole = b.zext(b.bitcast(part, like(part, ir.IntType(bits))), like(part, I32))
+        own = b.shl(whole, filled(whole.type, k * bits)) if k else whole
+        total = own if total is None else b.or_(total, own)
+    if total is None:
+        raise InternalError("a word has parts")
+    return total
 
 
 def emit_round(e: Emitter, call: Call) -> ir.Value:
@@ -49,16 +73,19 @@ def _bf16(b: ir.IRBuilder, bits: int, total: ir.Value, x: ir.Value, y: ir.Value)
     return _call(b, f"llvm.x86.avx512bf16.dpbf16ps.{bits}", total, pairs, x, y)
 
 
-def _int8(b: ir.IRBuilder, bits: int, total: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
-    if not bits:
-        byte, high = filled(x.type, 255), filled(x.type, 24)
-        for k in range(4):
-            left = b.and_(b.lshr(x, filled(x.type, 8 * k)), byte)
-            right = b.ashr(b.shl(y, filled(y.type, 24 - 8 * k)), high)
-            total = b.add(total, b.mul(left, right))
-        return total
-    words = like(total, I32)
-    return _call(b, f"llvm.x86.avx512.vpdpbusd.{bits}", total, words, x, y)
+def _bytes(
+    b: ir.IRBuilder, signed: tuple[bool, bool], total: ir.Value, x: ir.Value, y: ir.Value
+) -> ir.Value:
+    byte, high = filled(x.type, 255), filled(x.type, 24)
+    for k in range(4):
+        left, right = (
+            b.ashr(b.shl(v, filled(v.type, 24 - 8 * k)), high)
+            if own
+            else b.and_(b.lshr(v, filled(v.type, 8 * k)), byte)
+            for v, own in zip((x, y), signed, strict=True)
+        )
+        total = b.add(total, b.mul(left, right))
+    return total
 
 
 def _call(

@@ -37,6 +37,7 @@ from ..expr import (
     Var,
     is_pure_op,
 )
+from ..expr.dot_ops import is_bare_dot
 from ..tir import Buffer, BufferLoad
 from ..tir.atomics import has_atomic
 from . import arith, calls, memory
@@ -155,6 +156,8 @@ class ExprEmitter:
                 return memory.load(self, expr)
             case And() | Or() if expr.dtype.lanes == 1 and reads_memory(expr.b):
                 return self._guarded(expr)
+            case Add(x, Call() as term) if is_bare_dot(term):
+                return self.value(term.with_children((x, *term.args[1:])))
             case BinaryOp(x, y):
                 values = self.value(x), self.value(y)
                 return arith.binary(b, type(expr), x.dtype, *values, self.flags)

@@ -8,18 +8,17 @@ from functools import partial
 from ..base import Target
 from ..base.compiling import compiling
 from ..base.sums import COMPENSATED
-from ..graph.nodes import Graph, Tensor
+from ..graph.nodes import Graph, Node, Tensor
 from ..graph.optimize import Report
 from ..graph.partition import DeviceCosts, Group
 from ..graph.program import MakeKernel, Planned, Program, build_program
 from ..graph.simplify import simplify
 from ..graph.symbols import is_symbolic
 from ..graph.to_tir.blocks import block_function
-from ..graph.to_tir.gemm_plan import choose_microkernel
 from ..graph.to_tir.group import group_kernel
 from ..graph.to_tir.machine import Machine
-from ..graph.to_tir.microkernels import Fma
 from ..graph.to_tir.products import accumulator_of, suits_panels
+from ..graph.words import Words, find_words, kinds_of
 from ..plan import CONTRACTION, GroupRefused, plan_in_place, plan_kernel
 from ..runtime import parallel
 from ..tir import PrimFunc
@@ -65,17 +64,20 @@ def is_scheduled(group: Group) -> bool:
 def has_tiles(group: Group, machine: Machine) -> bool:
     """Whether the driver lets the planner tile a product of panels.
 
-    It does so for matrices of known sizes without words. `plan.tile_product` tiles convolutions
+    It does so for matrices of known sizes. `plan.tile_product` tiles convolutions
     too, but whole models run faster with the templates of loops so far.
     """
     node = group.anchor
     sizes = [n for tensor in (*node.inputs, *node.outputs) for n in tensor.shape]
-    plain = node.op.kind == "matmul" and node.attrs.get("words_of") is None
-    if not plain or any(map(is_symbolic, sizes)):
+    if node.op.kind != "matmul" or any(map(is_symbolic, sizes)):
         return False
-    total = accumulator_of(node)
-    kinds = [tensor.dtype for tensor in node.inputs]
-    return isinstance(choose_microkernel(kinds, total, (1, 1, 1), machine), Fma)
+    words = words_for(node, machine)
+    return words is None or (words.unit == 1 and not words.flips)
+
+
+def words_for(node: Node, machine: Machine) -> Words | None:
+    """The words that a product of known sizes is made of, if it is."""
+    return find_words(*kinds_of(node), accumulator_of(node), machine)
 
 
 def _kernel_maker(machine: Machine, target: Target, planned: dict[str, Planned]) -> MakeKernel:
@@ -86,7 +88,8 @@ def _kernel_maker(machine: Machine, target: Target, planned: dict[str, Planned])
         panels = not is_scheduled(group)
         if panels and not has_tiles(group, machine):
             return group_kernel(group, name, machine)
-        blocks, tensors = block_function(group, name, widens=panels)
+        words = words_for(group.anchor, machine) if panels else None
+        blocks, tensors = block_function(group, name, widens=panels, words=words)
         attrs = {"outputs": len(group.outputs), COMPENSATED: True}
         if panels:
             attrs[CONTRACTION] = True

@@ -13,7 +13,7 @@ from ..base.errors import UserError
 from ..base.late import TYPE_CHECKING, package
 from ..base.record import Record
 from .atomic_ops import ATOMIC_VALUES
-from .dot_ops import DOT_MEANINGS, ROUND_BF16, round_bf16
+from .dot_ops import DOT_MEANINGS, ROUND_BF16, WORD, round_bf16, word
 from .tile_ops import TILE_CALLS
 from .warp_ops import WARP_ARGUMENTS
 
@@ -260,6 +260,7 @@ for _name, _count in WARP_ARGUMENTS.items():
 for _name, _meaning in DOT_MEANINGS.items():
     register_op(Op(_name, 3, evaluate=_meaning))
 register_op(Op(ROUND_BF16, evaluate=round_bf16))
+register_op(Op(WORD, None, evaluate=word))
 # They change registers that the program does not name otherwise.
 for _name, _arity in TILE_CALLS.items():
     register_op(Op(_name, _arity, pure=False, elementwise=False))

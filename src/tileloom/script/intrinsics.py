@@ -68,7 +68,9 @@ _RESULT: dict[str, str] = {
     **dict.fromkeys(_INT32, "int32"),
     **dict.fromkeys(_BOOL, "bool"),
     "round_bf16": "bfloat16",
+    "word": "int32",
 }
+_BY_LANES = ("round_bf16", "word")  # of vectors, vectors
 _KNOWN = frozenset({*_RESULT, *_AS_ARGUMENT, *_AS_SECOND, *DTYPE_FIRST})
 
 
@@ -86,6 +88,8 @@ def intrinsic_names() -> list[str]:
 def result_type(name: str, args: Sequence[Expr]) -> DType:
     """The type of `T.name(*args)` where none is given."""
     fixed = _RESULT.get(name)
+    if name in _BY_LANES:
+        return dtype(_RESULT[name]).with_lanes(args[0].dtype.lanes)
     if fixed is not None:
         return dtype(fixed)
     if not args:

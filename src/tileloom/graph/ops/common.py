@@ -13,7 +13,7 @@ import numpy as np
 from ... import compute as te
 from ...base import DType, dtype
 from ...base.errors import DTypeError, ShapeError, UserError
-from ...expr import BinaryOp, Expr, binary, cast, const, is_index
+from ...expr import BinaryOp, Call, Expr, binary, cast, const, is_index
 from ..nodes import Tensor, TensorType, as_extent
 from ..op import (
     Array,
@@ -322,6 +322,14 @@ def reduce_axes(sizes: Sequence[int], *counts: int) -> list[Any]:
     return [
         te.reduce_axis((const(0, kind), const(size, kind)), f"k{n}") for n, size in enumerate(sizes)
     ]
+
+
+def multiplied(attrs: Attrs, kind: DType, x: Any, y: Any) -> Expr:
+    """A term of a sum of products: of numbers, or with the attribute `dot` of numbers in words."""
+    dot = attrs.get("dot")
+    if dot is not None:
+        return Call(kind, dot, (const(0, kind), x, y))
+    return cast(kind, x) * cast(kind, y)  # type: ignore[no-any-return]
 
 
 def accumulate(

@@ -10,12 +10,20 @@ import numpy as np
 from ... import compute as te
 from ...base import DType, dtype
 from ...base.errors import DTypeError, ShapeError
-from ...expr import cast as cast_expr
 from ...expr import const
 from ..nodes import Tensor, TensorType
 from ..op import Array, Attrs, apply1
 from .binary import add
-from .common import Types, accumulate, check_rank, define, double, product, reduce_axes
+from .common import (
+    Types,
+    accumulate,
+    check_rank,
+    define,
+    double,
+    multiplied,
+    product,
+    reduce_axes,
+)
 from .matmul import PRODUCTS_IN_A_STEP, result_dtype
 from .pool import Amounts, padded, patches, window_index
 from .shape import reshape
@@ -80,7 +88,7 @@ def _compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te
         # With one channel in each group the channel follows from the output alone (depthwise).
         channel = c.var if groups == 1 else (o // count) * depth + c
         read = source(n, channel, *window_index(windows, at, ks))
-        return cast_expr(wide, read) * cast_expr(wide, weight(o, c.var, *(k.var for k in ks)))
+        return multiplied(attrs, wide, read, weight(o, c.var, *(k.var for k in ks)))
 
     return [accumulate(types[0], te.sum, value, [c, *ks], "conv")]
 

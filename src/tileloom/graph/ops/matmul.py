@@ -25,6 +25,7 @@ from .common import (
     define,
     double,
     element,
+    multiplied,
     product,
     reduce_axes,
     same_dtype,
@@ -94,7 +95,7 @@ def _compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te
         right = (j, k.var) if attrs["transpose_b"] else (k.var, j)
         x = _read(a, batch, left, shape[:-2])
         y = _read(b, batch, right, shape[:-2])
-        return cast_expr(wide, x) * cast_expr(wide, y)
+        return multiplied(attrs, wide, x, y)
 
     return [accumulate(types[0], te.sum, source, [k], "matmul")]
 

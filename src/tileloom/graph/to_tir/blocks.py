@@ -12,16 +12,17 @@ from ...expr import Expr, ExprLike, cast, const
 from ...tir import PrimFunc
 from ..nodes import Node, Tensor
 from ..partition.group import Group, by_serial
+from ..words import Words, word_product
 from .products import accumulator_of
 
 
 def block_function(
-    group: Group, name: str = "main", *, widens: bool = False
+    group: Group, name: str = "main", *, widens: bool = False, words: Words | None = None
 ) -> tuple[PrimFunc, list[Tensor]]:
     """The function of a group, op by op, with the loops and blocks of their formulas.
 
     With `widens` the operands of products are converted to the type of the sums before they are
-    multiplied, in blocks of their own.
+    multiplied, in blocks of their own; or, given `words`, they are put into words.
 
     Constants of one element are written into the formulas, but for the group's `operands`;
     everything else that the group reads is a parameter, inputs before outputs.
@@ -41,6 +42,9 @@ def block_function(
             inputs.append(tensor)
     for node in by_serial(node for part in group.parts for node in part.nodes):
         operands = [made[tensor] for tensor in node.inputs]
+        if words is not None and node.op.kind in ("matmul", "conv"):
+            made[node.outputs[0]] = word_product(node, operands, words, accumulator_of(node))
+            continue
         if widens and node.op.kind in ("matmul", "conv"):
             operands = [_widened(tensor, accumulator_of(node)) for tensor in operands]
         made.update(zip(node.outputs, _formulas(node, operands), strict=True))

@@ -13,6 +13,7 @@ from ...expr.build import bitwise
 from ...expr.dot_ops import ROUND_BF16
 from ...tir import Buffer, IfThenElse, Stmt
 from ..symbols import hint, is_symbolic
+from ..words import find_words
 from .microkernels import Dot, Fma, MicroKernel, Tiles
 from .words import load_words, word_of
 
@@ -135,17 +136,10 @@ def choose_microkernel(
     if is_symbolic(columns) or is_symbolic(depth):
         return Fma(total, most)
     left, right = kinds
-    dots: tuple[str, ...]
-    if (str(left), str(right), str(total)) == ("bfloat16", "bfloat16", "float32"):
-        tiles, dots = "amx-bf16", ("avx512bf16",)
-    elif str(total) == "int32" and all(str(kind) in ("int8", "uint8") for kind in kinds):
-        narrow = machine.vector_bits < 512
-        tiles, dots = "amx-int8", ("avx512vnni", "avxvnni") if narrow else ("avx512vnni",)
-    else:
+    words = find_words(left, right, total, machine)
+    if words is None:
         return Fma(total, most)
-    if tiles in machine.features and machine.vector_bits >= 512:
-        return Tiles(left, right)
-    return Dot(left, right, most) if machine.features.intersection(dots) else Fma(total, most)
+    return Dot(left, right, most) if words.unit == 1 else Tiles(left, right)
 
 
 class Plan:

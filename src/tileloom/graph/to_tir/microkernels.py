@@ -124,7 +124,7 @@ class Dot(MicroKernel):
     def __init__(self, left: DType, right: DType, rows: int) -> None:
         self.packed, self.rows = dtype("int32"), rows
         self.parts = parts_of_a_word(left)
-        self.op = DOT_INT8 if left.is_int else DOT_BF16
+        self.op = DOT_INT8[False, True] if left.is_int else DOT_BF16
         self.flushes = not left.is_int
         same = left.is_int and left.is_unsigned == right.is_unsigned
         self.copies, self.flips = same, _FLIP_SIGNS if same else None

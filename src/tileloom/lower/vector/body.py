@@ -38,6 +38,7 @@ from ...expr import (
     free_vars,
     match_lanes,
 )
+from ...expr.dot_ops import WORD
 from ...expr.effects import CHECK_INDEX
 from ...expr.ops import find_op
 from ...tir import (
@@ -72,6 +73,7 @@ from ..common import (
     rebuild,
     unlikely_free,
 )
+from .words import loaded_word, word_load
 
 _ARITHMETIC: dict[type[Expr], Callable[[Expr, Expr], Expr]] = {
     Add: lanes.add,
@@ -373,6 +375,10 @@ class Vectorizer:
     def _call(self, expr: Call) -> Expr:
         if expr.op == IF_THEN_ELSE:
             return self._choose(*expr.args)
+        if expr.op == WORD and self.mask is None and (first := loaded_word(expr)) is not None:
+            index = self.element(first.buffer, self.expr(first.indices[0]))
+            if isinstance(index, Ramp) and index.stride is const(len(expr.args), index.base.dtype):
+                return word_load(first.buffer, index.base, len(expr.args), self.lanes)
         args = [self.expr(arg) for arg in expr.args]
         if expr.op == LIKELY:
             return args[0] if args[0].dtype.lanes > 1 else rebuild(expr, tuple(args))

@@ -42,6 +42,7 @@ from ..common import Replacer, fresh_copy
 from .accumulators import find_accumulators, with_plain_indices
 from .body import CannotVectorize, Vectorizer
 from .strips import LANES, TILE, in_strips
+from .words import loaded_word, word_load
 
 
 def is_tiled(loop: For) -> bool:
@@ -76,29 +77,33 @@ class _Tiles:
             raise CannotVectorize("a sum in a tile")
         loads = self._loads()
         stored = {stmt.buffer for stmt in pre_order(inner.body) if isinstance(stmt, BufferStore)}
-        self.changes = any(load.buffer in stored for load in loads)  # what it reads
+        self.changes = any(_unit(load)[0].buffer in stored for load in loads)  # what it reads
         self.transposed = [load for load in loads if self._is_transposed(load)]
         if not self.transposed or outer.loop_var.dtype is not self.kind:
             raise CannotVectorize("nothing to transpose")
 
-    def _loads(self) -> list[BufferLoad]:
-        loads = [
+    def _loads(self) -> list[Expr]:
+        """Loads, and words that are loaded as one."""
+        nodes = [
             node
             for stmt in pre_order(self.inner.body)
             for expr in stmt_exprs(stmt)
             for node in post_order(expr)
-            if isinstance(node, BufferLoad) and node.predicate is None
         ]
-        return list(dict.fromkeys(loads))
+        words = [node for node in nodes if loaded_word(node) is not None]
+        parts = {part for word in words for part in word.children}
+        loads = [node for node in nodes if isinstance(node, BufferLoad) and node.predicate is None]
+        return list(dict.fromkeys([*words, *(load for load in loads if load not in parts)]))
 
-    def _is_transposed(self, load: BufferLoad) -> bool:
+    def _is_transposed(self, load: Expr) -> bool:
         """Whether a load walks along the outer loop, and in longer steps along the inner one."""
-        terms = linear(load.indices[0]).terms
+        first, parts = _unit(load)
+        terms = linear(first.indices[0]).terms
         own = {self.outer.loop_var, self.inner.loop_var}
         if any(atom not in own and not own.isdisjoint(free_vars(atom)) for atom in terms):
             return False
         step = terms.get(self.outer.loop_var, 0)
-        return step == 1 and terms.get(self.inner.loop_var, 0) not in (0, 1)
+        return step == parts and terms.get(self.inner.loop_var, 0) not in (0, parts)
 
     # ------------------------------------------------------------------ loops
 
@@ -170,15 +175,19 @@ class _Tiles:
         return stmt
 
     def _transpose(
-        self, load: BufferLoad, row: Expr, column: Expr, bound: list[tuple[Var, Expr]]
+        self, load: Expr, row: Expr, column: Expr, bound: list[tuple[Var, Expr]]
     ) -> Sequence[Expr]:
         """A tile of what is loaded: for each of its rows a vector along the inner loop."""
         n = self.side
+        first, parts = _unit(load)
         vectors: list[Expr] = []
         for k in range(n):
             at = {self.outer.loop_var: row, self.inner.loop_var: column + const(k, self.kind)}
-            start = Replacer(at, {}).visit_expr(load.indices[0])
-            vectors.append(BufferLoad(load.buffer, (Ramp(start, const(1, start.dtype), n),)))
+            start = Replacer(at, {}).visit_expr(first.indices[0])
+            if parts > 1:
+                vectors.append(word_load(first.buffer, start, parts, n))
+                continue
+            vectors.append(BufferLoad(first.buffer, (Ramp(start, const(1, start.dtype), n),)))
         new, columns = transposed(vectors)
         bound += new
         return columns
@@ -195,15 +204,25 @@ class _Tiles:
         return vectorizer.visit(body)
 
 
+def _unit(load: Expr) -> tuple[BufferLoad, int]:
+    """The first element of a load, and how many make one value: several of a word."""
+    if isinstance(load, BufferLoad):
+        return load, 1
+    first = loaded_word(load)
+    if first is None:
+        raise CannotVectorize("no load")
+    return first, len(load.children)
+
+
 class _Filled(Replacer):
     """Loads replaced by variables."""
 
-    def __init__(self, holes: dict[BufferLoad, Var]) -> None:
+    def __init__(self, holes: dict[Expr, Var]) -> None:
         super().__init__({}, {})
         self.holes = holes
 
     def visit_expr(self, expr: Expr) -> Expr:
-        return rewrite(expr, lambda node: self.holes.get(node))  # type: ignore[call-overload]
+        return rewrite(expr, self.holes.get)
 
 
 def _folded(extent: Expr) -> Expr:

@@ -233,7 +233,10 @@ class _Tiling:
             GroupRefused: its last panel is not full, or vectors do not fill a panel.
         """
         copy: Block = self.sch.get(self.right)
-        ((buffer, indices),) = [x for x in accesses(copy) if x[0] is copy.reads[0].buffer]
+        loads = [x for x in accesses(copy) if x[0] is copy.reads[0].buffer]
+        if len(loads) > 1:
+            return 0
+        ((buffer, indices),) = loads
         if len(indices) != 3 or not isinstance(indices[0], FloorDiv):
             return 0
         width = buffer.shape[2]

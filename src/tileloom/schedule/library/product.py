@@ -31,6 +31,7 @@ from ...expr import (
     post_order,
     substitute,
 )
+from ...expr.dot_ops import WORD, is_bare_dot
 from ...expr.extents import known_extent, usual
 from ...tir import Block, Buffer, BufferLoad, BufferStore
 from ..analysis.blocks import has_trivial_binding, leaf_store
@@ -178,15 +179,22 @@ def _factors(stmt: Block) -> tuple[BufferLoad, BufferLoad] | None:
         return None
     old = BufferLoad(store.buffer, store.indices)
     a, b = store.value.a, store.value.b
-    term = b if a is old else a if b is old else None
-    if not isinstance(term, Mul):
+    sides = _sides(b if a is old else a)
+    if sides is None or old not in (a, b):
         return None
-    loads = [_only_load(side) for side in (term.a, term.b)]
+    loads = [_only_load(side) for side in sides]
     if loads[0] is None or loads[1] is None or loads[0].buffer is loads[1].buffer:
         return None
     if {loads[0].buffer, loads[1].buffer} != {region.buffer for region in stmt.reads}:
         return None
     return loads[0], loads[1]
+
+
+def _sides(term: Expr) -> tuple[Expr, Expr] | None:
+    """What is multiplied: two numbers, or numbers in two words."""
+    if isinstance(term, Mul):
+        return term.a, term.b
+    return (term.children[1], term.children[2]) if is_bare_dot(term) else None
 
 
 def _only_load(expr: Expr) -> BufferLoad | None:
@@ -218,8 +226,7 @@ def _oriented(
     plain = all(
         _is_plain(side)
         for node in post_order(value)
-        if isinstance(node, Mul)
-        for side in (node.a, node.b)
+        for side in _sides(node) or ()
         if any(isinstance(part, BufferLoad) for part in post_order(side))
     )
     batch, depth = tuple(groups["batch"]), tuple(groups["depth"])
@@ -490,6 +497,7 @@ def _access(
     analyzer = Analyzer({axis.var: axis.domain for axis in copy.iter_vars})
     steps: dict[int, int | None] = dict.fromkeys(used, 0)
     offset, bits = 0, 8
+    parts = _parts_of_words(copy, analyzer)
     for place in places:
         flat = _offset(place)
         zero = dict.fromkeys(variables.values(), const(0))
@@ -499,6 +507,8 @@ def _access(
         for p, var in variables.items():
             step = analyzer.simplify(substitute(flat, {var: var + 1}) - flat)
             found = known_extent(step)
+            if found is not None and parts > 1 and usual(found) % parts == 0:
+                found = usual(found) // parts
             # Of several buffers the one that moves most counts.
             if found is None or steps[p] is None:
                 steps[p] = None
@@ -506,6 +516,18 @@ def _access(
                 steps[p] = max(steps[p] or 0, found, key=lambda n: abs(usual(n)))
     loose = {p for p, var in variables.items() for c in conditions if var in free_vars(c)}
     return _Access(position, used, steps, sizes, frozenset(loose), offset, bits, True)
+
+
+def _parts_of_words(copy: Block, analyzer: Analyzer) -> int:
+    """How many neighbours in memory make a word of what is copied; 1 where it has no words."""
+    store = leaf_store(copy)
+    for node in post_order(store.value) if store is not None else ():
+        if isinstance(node, Call) and node.op == WORD:
+            first, second = node.args[:2]
+            if isinstance(first, BufferLoad) and isinstance(second, BufferLoad):
+                apart = analyzer.simplify(_offset(second) - _offset(first))
+                return len(node.args) if isinstance(apart, IntImm) and apart.value == 1 else 1
+    return 1
 
 
 def _is_moved(value: Expr) -> bool:

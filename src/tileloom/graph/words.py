@@ -1,0 +1,159 @@
+"""Words: neighbours along the depth of a product in 32 bits, as dot products of CPUs read them.
+
+Two bfloat16 numbers or four bytes; the first lies in the lowest bits. A word of zeros adds nothing,
+so that a depth of any length can be filled up. The channels of a convolution are in words, so that
+a window of words is gathered as one of numbers would be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .. import compute as te
+from ..base import DType, dtype
+from ..compute.math import if_then_else
+from ..expr import Call, Expr, cast, const
+from ..expr.dot_ops import DOT_BF16, DOT_INT8, ROUND_BF16, WORD, WORD_BITS
+from .nodes import Node, TensorType
+from .ops.conv import around
+
+if TYPE_CHECKING:
+    from .to_tir.machine import Machine
+
+#: Words along the depth that the tile registers of x86 (AMX) take at once.
+TILE_WORDS = 16
+
+
+@dataclass(frozen=True)
+class Words:
+    """How a product is made of words.
+
+    Attributes:
+        dot: the dot product of two words (`expr.dot_ops`).
+        parts: the elements of a word.
+        unit: the depth is a multiple of so many words.
+        flips: whether the sign bits of the left operand have to be flipped before.
+    """
+
+    dot: str
+    parts: int
+    unit: int = 1
+    flips: bool = False
+
+
+def find_words(left: DType, right: DType, total: DType, machine: Machine) -> Words | None:
+    """The words that a CPU multiplies operands of these types by; None if it has no such products.
+
+    `vpdpbusd` takes unsigned bytes times signed ones. Where both operands are of one kind, the sign
+    bits of the left one are flipped, which adds 128 to all of it or takes as much away.
+    """
+    dots: tuple[str, ...]
+    if (str(left), str(right), str(total)) == ("bfloat16", "bfloat16", "float32"):
+        tiles, dots, op, flips = "amx-bf16", ("avx512bf16",), DOT_BF16, False
+    elif str(total) == "int32" and {str(left), str(right)} <= {"int8", "uint8"}:
+        narrow = machine.vector_bits < 512
+        tiles, dots = "amx-int8", ("avx512vnni", "avxvnni") if narrow else ("avx512vnni",)
+        op = DOT_INT8[not left.is_unsigned, not right.is_unsigned]
+        flips = left.is_unsigned == right.is_unsigned
+    else:
+        return None
+    parts = WORD_BITS // left.bits
+    if tiles in machine.features and machine.vector_bits >= 512:
+        return Words(op, parts, TILE_WORDS)
+    return Words(op, parts, 1, flips) if machine.features.intersection(dots) else None
+
+
+def kinds_of(node: Node) -> tuple[DType, DType]:
+    """The types of the factors of a product, the rows' first, whatever panels hold them in."""
+    left, right = (tensor.dtype for tensor in node.inputs)
+    words = node.attrs.get("words_of")
+    return left, right if words is None else dtype(words)
+
+
+def word_product(node: Node, inputs: Sequence[te.Tensor], words: Words, total: DType) -> te.Tensor:
+    """A matrix product or a convolution as one of words, with their operands in blocks before it.
+
+    Args:
+        total: the type that it sums in.
+    """
+    if node.op.compute is None:
+        raise ValueError(f"{node.op.name} is no product")
+    attrs = {**node.attrs, "dot": words.dot, "words_of": None}
+    operands = (_conv if node.op.kind == "conv" else _matmul)(node, inputs, words)
+    if around(attrs):
+        attrs["pad_value"] = _repeated(around(attrs), words.parts)
+    result = node.outputs[0].type
+    (summed,) = node.op.compute(operands, attrs, [TensorType(result.shape, total)])
+    if result.dtype is total:
+        return summed
+    rounded: te.Tensor = te.compute(
+        result.shape, lambda *at: _rounded(result.dtype, summed(*at)), name="rounded"
+    )
+    return rounded
+
+
+def _rounded(kind: DType, total: Expr) -> Expr:
+    """A finished sum; those of bfloat16 are never subnormal, which makes rounding them quick."""
+    if str(kind) == "bfloat16":
+        return Call(kind, ROUND_BF16, (total,))
+    return cast(kind, total)
+
+
+def _repeated(value: int, parts: int) -> int:
+    """The int32 each of whose parts is the same number."""
+    bits = WORD_BITS // parts
+    whole = sum((value & ((1 << bits) - 1)) << bits * k for k in range(parts))
+    return whole - (1 << WORD_BITS) if whole >> (WORD_BITS - 1) else whole
+
+
+def _matmul(node: Node, inputs: Sequence[te.Tensor], words: Words) -> list[te.Tensor]:
+    left, right = inputs
+    axis = left.ndim - (2 if node.attrs["transpose_a"] else 1)
+    steps = -(-left.static_shape[axis] // words.parts)
+    if node.op.name == "packed_matmul":
+        return [_in_words(left, axis, right.static_shape[1], words.parts), right]
+    across = right.ndim - (1 if node.attrs["transpose_b"] else 2)
+    return [
+        _in_words(left, axis, steps, words.parts),
+        _in_words(right, across, steps, words.parts),
+    ]
+
+
+def _conv(node: Node, inputs: Sequence[te.Tensor], words: Words) -> list[te.Tensor]:
+    x, weight = inputs
+    steps = -(-weight.static_shape[1] // words.parts)
+    return [
+        _in_words(x, 1, steps, words.parts, node.attrs["groups"]),
+        _in_words(weight, 1, steps, words.parts),
+    ]
+
+
+def _in_words(tensor: te.Tensor, axis: int, steps: int, parts: int, groups: int = 1) -> te.Tensor:
+    """A tensor in words along an axis, so many in each group of it, filled up with zeros."""
+    shape = list(tensor.static_shape)
+    extent = shape[axis] // groups
+    shape[axis] = steps * groups
+    whole = extent // parts
+
+    def word(at: Sequence[Any], step: Any, base: Any, filled: bool) -> Expr:
+        found = []
+        for part in range(parts):
+            k = step * parts + part
+            value: Expr = tensor(*at[:axis], base + k, *at[axis + 1 :])
+            if filled:
+                value = if_then_else(k < extent, value, const(0, tensor.dtype))
+            found.append(value)
+        return Call("int32", WORD, found)
+
+    def element(*at: Any) -> Expr:
+        group, step = (0, at[axis]) if groups == 1 else (at[axis] // steps, at[axis] % steps)
+        base = group * extent
+        if whole == steps:
+            return word(at, step, base, False)
+        rest = const(0, "int32") if extent % parts == 0 else word(at, step, base, True)
+        return if_then_else(step < whole, word(at, step, base, False), rest)
+
+    found: te.Tensor = te.compute(shape, element, name=f"{tensor.name}_words")
+    return found
