@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.random_graphs import random_graph
-from tileloom.base.target import Target
+from tileloom.base.cost import DeviceCosts
+from tileloom.base.target import Target, target
 from tileloom.driver import plan_graph
 from tileloom.graph import ops
 from tileloom.graph.expand import expand
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.optimize import optimize
-from tileloom.graph.partition import MAX_NODES, MAX_OPERANDS, DeviceCosts, Group, partition
+from tileloom.graph.partition import MAX_NODES, MAX_OPERANDS, Group, partition
 
 
 def tensor(*shape: int, kind: str = "float32", name: str = "x") -> Tensor:
@@ -149,7 +150,7 @@ def parts_are_legal(group: Group) -> None:
 @given(st.integers(0, 1 << 30), st.integers(1, 40))
 def test_random_graphs_are_partitioned_legally(seed: int, steps: int) -> None:
     graph = optimize(expand(random_graph(seed, steps)))
-    legal(list(partition(graph, DeviceCosts.gpu())), list(graph.outputs))
+    legal(list(partition(graph, DeviceCosts.of(target("cuda -arch=sm_80")))), list(graph.outputs))
     groups = partition(graph)
     legal(groups, list(graph.outputs))
     assert {n for g in groups for n in g.nodes} == {

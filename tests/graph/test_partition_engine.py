@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.random_graphs import random_arrays, random_graph
+from tileloom.base.cost import DeviceCosts
 from tileloom.base.target import Target
 from tileloom.driver import compile_graph, plan_graph
 from tileloom.graph import ops
 from tileloom.graph.expand import expand
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.optimize import optimize
-from tileloom.graph.partition import DeviceCosts, Partition, partition, unfused
+from tileloom.graph.partition import Partition, partition, unfused
 from tileloom.graph.partition.fuse import Fuser
 from tileloom.graph.partition.node_groups import NodeGroup, NodeGroups
 from tileloom.graph.partition.steps import run

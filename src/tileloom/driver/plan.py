@@ -7,10 +7,11 @@ from functools import partial
 
 from ..base import Target
 from ..base.compiling import compiling
+from ..base.cost import DeviceCosts
 from ..base.sums import COMPENSATED
 from ..graph.nodes import Graph, Node, Tensor
 from ..graph.optimize import Report
-from ..graph.partition import DeviceCosts, Group
+from ..graph.partition import Group
 from ..graph.program import MakeKernel, Planned, Program, build_program
 from ..graph.simplify import simplify
 from ..graph.symbols import is_symbolic
@@ -41,7 +42,7 @@ def plan_graph(
     packed = simplify(graph, machine, watch, report)
     planned: dict[str, Planned] = {}
     make = _kernel_maker(machine, target, planned)
-    program = build_program(packed, DeviceCosts.of(machine.workers), make)
+    program = build_program(packed, DeviceCosts.of(target.with_cores(machine.workers)), make)
     program.planned, program.plan_in_place = planned, partial(_plan_in_place, target)
     return program
 

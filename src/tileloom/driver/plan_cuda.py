@@ -10,11 +10,12 @@ from contextlib import suppress
 
 from ..base import Target
 from ..base.compiling import compiling
+from ..base.cost import DeviceCosts
 from ..base.errors import UserError
 from ..graph.expand import expand
 from ..graph.nodes import Graph, Node, Tensor
 from ..graph.optimize import Report, optimize
-from ..graph.partition import DeviceCosts, Group
+from ..graph.partition import Group
 from ..graph.program import Planned, Program, build_program
 from ..graph.space import Space
 from ..graph.symbols import is_symbolic, space_of_graph
@@ -74,7 +75,7 @@ def plan_gpu(
     def ready(node: Node) -> bool:
         return node.op.compute is not None or has_kernel(node)
 
-    program = build_program(simple, DeviceCosts.gpu(), kernel, ready)
+    program = build_program(simple, DeviceCosts.of(target), kernel, ready)
     program.planned = planned
     program.plan_in_place = in_place
     return program

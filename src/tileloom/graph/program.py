@@ -10,13 +10,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..base.cached import cached_property
+from ..base.cost import DeviceCosts
 from ..base.errors import UnsupportedError
 from ..base.polynomial import Number
 from ..tir import IRModule, PrimFunc
 from .aggregate import segments
 from .entry import connect_calls
 from .nodes import Graph, Node, Tensor
-from .partition import DeviceCosts, Group, Partition, partition
+from .partition import Group, Partition, partition
 from .share_code import share_code, signature
 from .space import Space
 from .symbols import bounds_of, space_of_graph

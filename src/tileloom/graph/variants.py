@@ -21,9 +21,6 @@ from .nodes import Tensor
 from .space import Space
 from .symbols import expr_of
 
-#: So many ways to plan a group are followed; further answers are guards of the program.
-MOST_VARIANTS = 24
-
 Made = tuple[PrimFunc, list[Tensor]]
 
 
@@ -38,13 +35,13 @@ class Bucket(NamedTuple):
 
 
 def kernel_variants(
-    make: Callable[[str], Made], name: str, space: Space, most: int = MOST_VARIANTS
+    make: Callable[[str], Made], name: str, space: Space, most: int
 ) -> tuple[dict[str, PrimFunc], list[Tensor], list[Bucket]]:
     """A kernel over symbolic extents.
 
     Args:
         make: the kernel under a name, planned with the answers that `space` gives.
-        most: so many ways are followed.
+        most: so many ways are followed; further answers are guards of the program.
 
     Returns:
         Functions by name; that of `name` calls the others. It takes the symbols of the space after

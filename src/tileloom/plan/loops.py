@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ..expr import REDUCE, Call, Div, post_order
-from ..schedule.analysis.blocks import is_output, leaf_store
+from ..expr import REDUCE
+from ..schedule.analysis.blocks import is_output
 from ..schedule.analysis.cover import check_stage_pipeline
 from ..schedule.library._common import fused
 from ..schedule.rv import BlockRV, LoopRV
 from ..schedule.schedule import Schedule
 from ..tir import Block
 from .domain import Domain, GroupRefused, blocks_by_name
-
-_CHEAP = frozenset({"tir.if_then_else", "tir.likely", "tir.abs", "tir.fabs"})
 
 
 @contextmanager
@@ -36,16 +34,6 @@ def reduces(block: Block) -> bool:
 def writes_output(sch: Schedule, rv: BlockRV | Block) -> bool:
     """Whether a block writes a parameter of the function."""
     return is_output(sch.state, sch.get_sref(rv))
-
-
-def is_costly(block: Block) -> bool:
-    """Whether an elementwise block costs more than to keep its value."""
-    store = leaf_store(block)
-    return store is None or any(
-        (isinstance(node, Call) and node.op not in _CHEAP)
-        or (isinstance(node, Div) and node.dtype.is_float)
-        for node in post_order(store.value)
-    )
 
 
 def rows_and_depth(
@@ -73,6 +61,5 @@ def rows_and_depth(
 
 
 __all__ = [
-    "blocks_by_name", "checked_once", "fused", "is_costly", "reduces", "rows_and_depth",
-    "writes_output",
+    "blocks_by_name", "checked_once", "fused", "reduces", "rows_and_depth", "writes_output",
 ]  # fmt: skip

@@ -11,10 +11,10 @@ import pytest
 
 from tileloom import te
 from tileloom.base import Target
+from tileloom.base.cost import PARALLEL_WORK
 from tileloom.expr import Var, const, intrin
 from tileloom.plan.cpu.choices import (
     CHUNK,
-    PARALLEL_WORK,
     ROWS,
     SHARES,
     WIDEST,

@@ -1,4 +1,4 @@
-"""Which blocks share a domain on a CPU, in which order, and how much they do."""
+"""Which blocks share a domain on a CPU, in which order, and what is materialized."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from typing import Any
 import pytest
 
 from tileloom import te
-from tileloom.expr import Expr, intrin
+from tileloom.expr import intrin
 from tileloom.plan.cpu.fusion_groups import (
     find_fusion_groups,
     inline_elementwise,
     materialized_blocks,
     materialized_bytes,
     recompute_materialized,
-    widest_bits,
-    work,
 )
 from tileloom.plan.domain import blocks_by_name
 from tileloom.plan.sizes import Sizes
@@ -134,36 +132,3 @@ def test_bytes_that_are_kept_for_a_row() -> None:
     plain = Schedule(te.create_prim_func(alike()))
     (group,) = find_fusion_groups(plain, Sizes())
     assert materialized_blocks(plain, group) == []
-
-
-@pytest.mark.parametrize(
-    ("value", "least", "most"),
-    [
-        (lambda x: x, 1, 1),
-        (lambda x: x + 1.0, 2, 2),
-        (lambda x: x * 2.0 + 1.0, 3, 3),
-        (lambda x: intrin.exp(x), 3, 20),
-        (lambda x: x / 3.0, 3, 20),
-        (lambda x: intrin.exp(x) + x / 3.0, 7, 40),
-    ],
-)
-def test_work(value: Callable[[Expr], Expr], least: int, most: int) -> None:
-    """A load is one simple operation; functions and divisions count as several."""
-    func = te.create_prim_func([A, wide(lambda i, j: value(A[i, j]), "x")])
-    (block,) = blocks_by_name(Schedule(func)).values()
-    assert least <= work(block) <= most
-
-
-@pytest.mark.parametrize(
-    ("read", "written", "bits"),
-    [
-        ("int8", "int8", 8),
-        ("float16", "int8", 16),
-        ("int8", "float32", 32),
-        ("float64", "int8", 64),
-    ],
-)
-def test_widest_types(read: str, written: str, bits: int) -> None:
-    a = te.placeholder((64,), read, name="A")
-    func = te.create_prim_func([a, te.compute((64,), lambda i: a[i].astype(written), name="B")])
-    assert widest_bits(blocks_by_name(Schedule(func)).values()) == bits

@@ -8,7 +8,8 @@ import pytest
 
 from tileloom import te
 from tileloom.base import Target
-from tileloom.plan.cpu.choices import PARALLEL_WORK, PASS_WORK, plan_of
+from tileloom.base.cost import PARALLEL_WORK
+from tileloom.plan.cpu.choices import PASS_WORK, plan_of
 from tileloom.plan.cpu.fusion_groups import find_fusion_groups, inline_elementwise
 from tileloom.plan.cpu.split_reduction import in_parts
 from tileloom.plan.sizes import Sizes

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...base.cost import work_of
 from ...base.errors import InternalError
 from ..nodes import Node, Tensor
-from ..to_tir.fits import WORK
 from .rule import Case, Key
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class PatternCase:
         self.left, self.right, self.guard = left, right, guard
         self.work = _work(right)
         #: Whether the right side costs no more than the root alone.
-        self.gains = self.work <= WORK.get(left.op, 1)
+        self.gains = self.work <= work_of(left.op)
 
     def __call__(self, node: Node, rewriter: Rewriter) -> Tensor | None:
         match = _Match()
@@ -204,11 +204,11 @@ class PatternCase:
 
     def _pays(self, node: Node, inner: list[Node], rewriter: Rewriter) -> bool:
         """Whether no work is repeated since others read what the root reads."""
-        freed = WORK.get(node.op.name, 1)
+        freed = work_of(node.op.name)
         shared = False
         for part in inner:
             if rewriter.uses[part.outputs[0]] == inner.count(part):
-                freed += WORK.get(part.op.name, 1)
+                freed += work_of(part.op.name)
             else:
                 shared = True
         if shared and self.work > freed:
@@ -221,7 +221,7 @@ def _work(term: Term) -> int:
     """The work of a term per element; what is made of constants alone is none."""
     if not isinstance(term, Apply_) or not _has_tensor(term):
         return 0
-    return WORK.get(term.op, 1) + sum(map(_work, term.args))
+    return work_of(term.op) + sum(map(_work, term.args))
 
 
 def _has_tensor(term: Term) -> bool:

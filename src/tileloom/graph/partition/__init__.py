@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from typing import overload
 
 from ...base.cached import cached_property
+from ...base.cost import DeviceCosts
 from ..nodes import Graph, Tensor
 from . import steps
-from .cost import DeviceCosts
 from .fuse import Fuser, Why
 from .group import MAX_NODES, MAX_OPERANDS, Domain, Group, GroupKind, domain_of
 from .node_groups import NodeGroup, NodeGroups
 
 __all__ = [
-    "MAX_NODES", "MAX_OPERANDS", "DeviceCosts", "Domain", "Group", "GroupKind", "Partition",
-    "Refusal", "domain_of", "partition", "unfused",
+    "MAX_NODES", "MAX_OPERANDS", "Domain", "Group", "GroupKind", "Partition", "Refusal",
+    "domain_of", "partition", "unfused",
 ]  # fmt: skip
 
 

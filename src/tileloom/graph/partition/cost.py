@@ -1,6 +1,4 @@
-"""What fusing is worth: a small model of a machine.
-
-    seconds = bytes / bandwidth + operations / rate + launches * launch
+"""What fusing is worth, by the costs of a device.
 
 A fusion saves the bytes of tensors that need not go through memory, or are read once instead of
 twice, and a launch. It may cost operations that are done again. Two nests in one kernel, one after
@@ -12,63 +10,10 @@ they take, or where nothing else in the graph waits for one of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
+from ...base.cost import DeviceCosts, work_of
 from ..nodes import Node, Tensor
 from ..symbols import hint
-from ..to_tir.fits import work_of
-from ..variants import MOST_VARIANTS
-
-
-@dataclass(frozen=True)
-class DeviceCosts:
-    """The numbers of a machine that fusion goes by.
-
-    Attributes:
-        bandwidth: bytes per second from and to memory, all workers together.
-        rate: simple operations per second on elements, all workers together.
-        launch: seconds to start a kernel and wait for its workers.
-        near: bytes that stay in a cache from one nest of a kernel to the next.
-        short: bytes; a kernel that moves less is over almost as soon as it is launched.
-        has_entries: whether a native function calls kernels that follow each other, and the nests
-            of one run in their order; else kernels are launched one by one, by threads that do not
-            wait for each other.
-        most_variants: so many ways to plan a group of unknown sizes are followed.
-        most_elements: of an array of unknown sizes.
-    """
-
-    bandwidth: float = 1.5e10
-    rate: float = 4e10
-    launch: float = 4e-6
-    near: int = 1 << 16
-    short: int = 1 << 20
-    has_entries: bool = True
-    most_variants: int = MOST_VARIANTS
-    most_elements: int = (1 << 31) - 1
-
-    @staticmethod
-    def of(workers: int) -> DeviceCosts:
-        """A CPU of this many workers; few are enough to keep the memory busy.
-
-        >>> DeviceCosts.of(2) == DeviceCosts()
-        True
-        """
-        return DeviceCosts(bandwidth=7.5e9 * min(workers, 8), rate=2e10 * workers)
-
-    @staticmethod
-    def gpu() -> DeviceCosts:
-        """A GPU. Nests follow each other in other kernels: nothing stays near from one to the
-        next, and all of a GPU waits between them. Blocks of threads number elements, the last of
-        which goes beyond an array."""
-        most = (1 << 31) - (1 << 17)
-        speed = DeviceCosts(bandwidth=1.5e12, rate=1e13, launch=3e-6, near=0, short=0)
-        return replace(
-            speed, has_entries=False, most_variants=2 * MOST_VARIANTS, most_elements=most
-        )
-
-    def seconds(self, bytes_: float, operations: float = 0, launches: int = 0) -> float:
-        """How long it takes."""
-        return bytes_ / self.bandwidth + operations / self.rate + launches * self.launch
 
 
 def bytes_of(tensors: Iterable[Tensor]) -> int:
@@ -103,7 +48,7 @@ def saved_by_copying(
         read: what readers must read for that and do not yet, for each of them.
     """
     moved = (1 + times) * bytes_of([tensor]) - bytes_of(read)
-    again = times * sum(work_of(n) * hint(n.outputs[0].type.size) for n in nodes)
+    again = times * sum(work_of(n.op.name) * hint(n.outputs[0].type.size) for n in nodes)
     return device.seconds(moved, -again)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from ...base.cost import DeviceCosts, is_costly, work_of
 from ..nodes import Graph, Node, Tensor
 from ..symbols import space_of_graph
-from ..to_tir.fits import CHEAP, formulas_fit, lattice, rows_fit, work_of
+from ..to_tir.fits import formulas_fit, lattice, rows_fit
 from ..to_tir.fits_product import product_fit
 from ..to_tir.products import suits_panels
 from . import cost
@@ -44,7 +45,7 @@ class Shape(NamedTuple):
 class Fuser:
     """Tries fusions of groups, and carries them out."""
 
-    def __init__(self, graph: Graph, device: cost.DeviceCosts) -> None:
+    def __init__(self, graph: Graph, device: DeviceCosts) -> None:
         self.groups = NodeGroups(graph)
         self.device = device
         #: Whether products may take formulas into their operands; late, as others gain more.
@@ -171,7 +172,7 @@ def _elementwise_behind(tensor: Tensor, group: NodeGroup) -> list[Node] | None:
             return None
         found.add(node)
         stack += node.inputs
-    return by_serial(found) if sum(map(work_of, found)) <= CHEAP else None
+    return None if is_costly(sum(work_of(n.op.name) for n in found)) else by_serial(found)
 
 
 def _phases(group: NodeGroup) -> tuple[tuple[NodeGroup, ...], ...]:

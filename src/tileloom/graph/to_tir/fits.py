@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
+from ...base.cost import is_costly, work_of
 from ..nodes import Node, Tensor
 from ..symbols import divisor_chain, hint
 from .layouts import (
@@ -34,26 +35,6 @@ _ALONG = {"reshape", "broadcast_to"}
 #: Ops that read each element at most once though their result is larger, and at any place.
 _ONCE = {"concat", "pad"}
 _ANYWHERE = {"gather", "gather_elements", "gather_nd"}
-
-#: Work of an op on one element, in simple operations; the rest counts as one.
-WORK = {
-    "constant": 0, "reshape": 0, "broadcast_to": 0, "transpose": 0, "slice": 0, "iota": 0,
-    "div": 4, "sqrt": 4, "rsqrt": 6, "reciprocal": 4, "exp": 10, "exp2": 10, "expm1": 12,
-    "log": 12, "log2": 12, "log1p": 14, "tanh": 14, "sigmoid": 12, "erf": 16, "erfc": 20,
-    "silu": 14, "cbrt": 12, "gelu": 20,
-    "sin": 14, "cos": 14, "tan": 20, "asin": 16, "acos": 16, "atan": 16, "atan2": 20, "sinh": 16,
-    "cosh": 16, "asinh": 20, "acosh": 20, "atanh": 20, "pow": 30, "mod": 8, "fmod": 8,
-    "floor_divide": 6, "remainder": 8, "gather": 4, "concat": 2, "pad": 2,
-}  # fmt: skip
-
-#: Simple operations that may be done again for each element rather than kept.
-CHEAP = 6
-
-
-def work_of(node: Node) -> int:
-    """Simple operations that one element of a node's result takes."""
-    return WORK.get(node.op.name, 1)
-
 
 # ---------------------------------------------------------------------------- shapes
 
@@ -168,7 +149,7 @@ class Nest:
             reason = self._read_all(node, bound, role)
             if reason:
                 return reason
-        work = work_of(node)
+        work = work_of(node.op.name)
         for tensor in made:
             if self.repeats(tensor, out, node.op.name):
                 return f"{node.op.name} would compute {maker_name(tensor)} again for each element"
@@ -223,7 +204,7 @@ class Nest:
 
         What does not depend on the innermost axis is computed once outside its loop.
         """
-        if self.work[tensor] <= CHEAP or hint(tensor.type.size) >= hint(out.type.size):
+        if not is_costly(self.work[tensor]) or hint(tensor.type.size) >= hint(out.type.size):
             return False
         if tensor.type.size == 1 or reader in _ONCE:
             return False

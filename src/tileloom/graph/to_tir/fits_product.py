@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ...base.cost import is_costly, work_of
 from ..nodes import Node, Tensor
-from .fits import CHEAP, Nest, maker_name, work_of
+from .fits import Nest, maker_name
 from .layouts import PIECE, Layout, is_plain, layout_after, plain_layout, size_of, together
 
 
@@ -62,7 +63,8 @@ def _prologue(
         name = operand.node.op.name if operand.node is not None else ""
         if not panels or not _is_packed_once(anchor, k):
             return found, f"{name} makes an operand of {anchor.op.name}, which is read many times"
-        if any(n.op.kind != "elementwise" for n in made_of) or sum(map(work_of, made_of)) > CHEAP:
+        work = sum(work_of(n.op.name) for n in made_of)
+        if any(n.op.kind != "elementwise" for n in made_of) or is_costly(work):
             return found, f"{name} makes an operand of {anchor.op.name}, and not cheaply"
         found |= made_of
     made = {tensor for node in found for tensor in node.outputs}

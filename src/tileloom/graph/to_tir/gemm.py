@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ...base.cost import PARALLEL_WORK
 from ...expr import Expr, Min, Var, const
 from ...tir import PARALLEL, SERIAL, Buffer, For, IfThenElse, LetStmt, Stmt, make_buffer, seq
 from ..symbols import bounds_of, everywhere_at_least, is_symbolic
@@ -22,7 +23,7 @@ from .gemm_pack import Packing
 from .gemm_plan import Plan, Product, Stretch, Strip
 from .gemm_sums import Sums
 from .microkernels import Panel, Rows
-from .nest import PARALLEL_WORK, allocate, loop, with_workers
+from .nest import allocate, loop, with_workers
 
 if TYPE_CHECKING:
     from .machine import Machine

@@ -19,9 +19,6 @@ from ...tir import (
 )
 from ..symbols import everywhere_at_least, wide_expr
 
-#: Loops with less work than this (in simple operations on elements) run on one thread.
-PARALLEL_WORK = 1 << 17
-
 
 def loop(name: str, extent: int, body: Callable[[Expr], Stmt], kind: str = SERIAL) -> Stmt:
     """A loop from 0; one of extent 1 is only its body."""

@@ -13,26 +13,20 @@ from math import prod
 from typing import Literal
 
 from ...base import Target
+from ...base.cost import PARALLEL_WORK
 from ...expr import Expr, IntImm, Var, free_vars
 from ...schedule.schedule import Schedule
 from ...tir import Block
+from ..cost import widest_bits, work
 from ..domain import Domain, GroupAxis, accesses
 from ..loops import reduces
 from ..sizes import Sizes
-from .fusion_groups import (
-    FusionGroup,
-    materialized_bytes,
-    recompute_materialized,
-    widest_bits,
-    work,
-)
+from .fusion_groups import FusionGroup, materialized_bytes, recompute_materialized
 from .transposed import as_written, dims_of, transposed_axes
 
 Method = Literal["elementwise", "contiguous", "strided"]
 
-#: Loops with less work than this (in simple operations on elements) run on one thread.
-PARALLEL_WORK = 1 << 17
-#: Passes one after another, each shared out by itself, pay from so many times that.
+#: Passes one after another, each parallel by itself, pay from so many times `PARALLEL_WORK`.
 PASS_WORK = 8
 #: Intermediates up to this many bytes are kept; they stay in the cache.
 SCRATCH_BYTES = 1 << 17

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...base import Target
+from ...base.cost import PARALLEL_WORK
 from ...base.sums import SUM_RUN
 from ...expr import FloorDiv, IndexMap, IntImm, Var, post_order
 from ...schedule.library import as_matrices, find_products
@@ -27,7 +28,6 @@ from ...schedule.schedule import Schedule
 from ...tir import Block, Buffer
 from ..domain import GroupRefused, accesses, blocks_by_name
 from ..loops import reduces
-from .choices import PARALLEL_WORK
 from .nests import LANES, TILE
 
 #: Marks a function of blocks whose product is to be cut into tiles, or refused.

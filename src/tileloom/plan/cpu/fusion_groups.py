@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from ...expr import Call, Div, Expr, Var, free_vars
+from ...expr import Var, free_vars
 from ...expr.extents import limits
 from ...schedule.errors import ScheduleError
 from ...schedule.schedule import Schedule
-from ...tir import Block, Buffer, BufferLoad, BufferStore, pre_order, stmt_exprs
+from ...tir import Block, Buffer
+from ..cost import is_costly
 from ..domain import Domain, GroupAxis, GroupRefused, accesses, blocks_by_name, domain_of
-from ..loops import checked_once, is_costly, reduces, writes_output
+from ..loops import checked_once, reduces, writes_output
 from ..sizes import Sizes
 
 
@@ -198,35 +199,3 @@ def materialized_blocks(sch: Schedule, fusion: FusionGroup) -> list[Block]:
     if not fusion.domain.reduced:
         return []
     return [b for b in blocks if not reduces(b) and not writes_output(sch, b)]
-
-
-# ---------------------------------------------------------------------------- amounts
-
-
-def work(block: Block) -> int:
-    """A rough count of simple operations in one iteration of a block."""
-    total = 0
-    for stmt in pre_order(block.body):
-        if isinstance(stmt, BufferStore):
-            total += _operations(stmt.value)
-    return max(1, total)
-
-
-def _operations(expr: Expr) -> int:
-    known = expr.memo.get("group_work")
-    if known is None:
-        own = 8 if isinstance(expr, Call | Div) else int(bool(expr.children))
-        inner = () if isinstance(expr, BufferLoad) else expr.children
-        known = expr.memo["group_work"] = own + sum(map(_operations, inner))
-    return int(known)
-
-
-def widest_bits(blocks: Iterable[Block]) -> int:
-    """The widest type that blocks read, write or compute in."""
-    bits = 8
-    for block in blocks:
-        bits = max(bits, *(r.buffer.dtype.bits for r in (*block.reads, *block.writes)))
-        for stmt in pre_order(block.body):
-            for expr in stmt_exprs(stmt) if not isinstance(stmt, BufferStore) else (stmt.value,):
-                bits = max(bits, expr.dtype.bits)
-    return bits

@@ -12,6 +12,7 @@ from dataclasses import replace
 from math import prod
 
 from ...base import Target
+from ...base.cost import PARALLEL_WORK
 from ...base.sums import LEAST_PARTS, equal_parts, is_split, parts_of
 from ...expr import IntImm
 from ...schedule.errors import ScheduleError
@@ -20,7 +21,7 @@ from ...schedule.schedule import Schedule
 from ..domain import GroupAxis
 from ..loops import reduces
 from ..sizes import Sizes
-from .choices import CHUNK, PARALLEL_WORK, PARTS, PASS_WORK, Plan, is_constant, plan_of, size
+from .choices import CHUNK, PARTS, PASS_WORK, Plan, is_constant, plan_of, size
 from .fusion_groups import FusionGroup, fusion_groups_of, recompute_materialized
 from .nests import LANES, SUMS, ParallelLoop, axis_loops, make_nests, parallelize, walked
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import ceil, log2
 
 from ...base import Target
+from ...base.cost import bytes_per_cycle
 from .tile import LONGEST, Tile
 
 #: Until a load arrives; loads that a thread has under way at once; what a thread does with an
@@ -41,13 +42,8 @@ def estimate(tile: Tile, rows: int, depth: int, bits: int, target: Target) -> fl
     size = on_one * tile.spatial_thread * depth / tile.parts * bits / 8
     at_once = tile.vector * (UNDER_WAY if tile.reduce_inner <= LONGEST else 1)  # loops wait
     waits = ceil(tile.reduce_inner / at_once) * LATENCY
-    loading = passes * max(size / _bandwidth(target), rounds * waits)
+    loading = passes * max(size / bytes_per_cycle(target), rounds * waits)
     return loading + rounds * (tile.reduce_inner * ELEMENT + _combining(tile))
-
-
-def _bandwidth(target: Target) -> float:
-    """Bytes for each processor and cycle."""
-    return 15 if target.sm >= 90 else 10
 
 
 def _combining(tile: Tile) -> float:

@@ -10,8 +10,9 @@ from ...schedule.analysis.tree import is_one
 from ...schedule.instruction import can
 from ...schedule.schedule import Schedule
 from ...tir import Block, Buffer
+from ..cost import is_costly
 from ..domain import Domain, GroupAxis, accesses
-from ..loops import is_costly, reduces
+from ..loops import reduces
 from .fusion_groups import FusionGroup, axes_of_result, over_depth
 from .tile import LONGEST, Tile
 

@@ -15,6 +15,7 @@ from ...schedule.library import auto_inline
 from ...schedule.rv import LoopRV
 from ...schedule.schedule import Schedule
 from ...tir import IRModule, PrimFunc
+from ..cost import widest_bits
 from ..domain import GroupRefused, domain_of
 from ..loops import checked_once, reduces
 from .broadcast import along_broadcasts, broadcast_tile
@@ -81,11 +82,12 @@ def _schedule(
     sch: Schedule, fusion: FusionGroup, target: Target, alone: bool
 ) -> tuple[Schedule, list[GridLaunch]]:
     """The kernels of a fusion, with the first of all tiles that fits."""
+    bits = widest_bits(fusion.blocks(sch).values())
     parts = parts_for(sch, fusion, target)
     if parts > 1:
         trial = sch.copy()
         try:
-            return trial, schedule_parts(trial, fusion.copy(), parts, _widest(sch, fusion))
+            return trial, schedule_parts(trial, fusion.copy(), parts, bits)
         except ScheduleError:
             pass  # one kernel will do
     wide = along_broadcasts(sch, fusion)
@@ -93,7 +95,7 @@ def _schedule(
         trial = sch.copy()
         own = FusionGroup(list(fusion.names), wide, fusion.exported)
         try:
-            return trial, [_apply(trial, own, broadcast_tile(wide, _widest(sch, fusion)))]
+            return trial, [_apply(trial, own, broadcast_tile(wide, bits))]
         except ScheduleError:
             pass  # flat positions will do
     domain = fusion.domain
@@ -132,7 +134,7 @@ def _choose(sch: Schedule, fusion: FusionGroup, target: Target, alone: bool) -> 
         domain.depth,
         reduces=any(map(reduces, blocks)),
         innermost=domain.reduces_innermost,
-        bits=_widest(sch, fusion),
+        bits=widest_bits(blocks),
         target=target,
         length=domain.reduced[-1].extent if rows_of_inputs(sch, fusion) else 1,
     )
@@ -170,12 +172,6 @@ def _apply(sch: Schedule, fusion: FusionGroup, tile: Tile) -> GridLaunch:
         else:
             outermost.append(_tile_block(sch, name, fusion, tile, tags, deep[name]))
     return GridLaunch(merged(sch, outermost), threads_of(tile, tags))
-
-
-def _widest(sch: Schedule, fusion: FusionGroup) -> int:
-    """The bits of the widest element."""
-    regions = [r for block in fusion.blocks(sch).values() for r in (*block.reads, *block.writes)]
-    return max((region.buffer.dtype.bits for region in regions), default=32)
 
 
 def _tile_block(
