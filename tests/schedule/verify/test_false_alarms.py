@@ -266,6 +266,35 @@ def test_what_is_left_out_is_not_known_if_the_comparison_is_too_hard(
     assert report.state == "unknown", report
 
 
+def test_sums_used_before_their_end_are_not_known_if_terms_are_alike() -> None:
+    """The consumer runs after each step, the last time for what is finished."""
+    func = program(
+        "A: 5; C: 3",
+        """
+        B = T.alloc_buffer((5,))
+        for k, i in T.grid(3, 5):
+            with T.block("B"):
+                r, v = T.axis.remap("RS", [k, i])
+                with T.init():
+                    B[v] = T.float32(0)
+                B[v] = B[v] + A[v] * (1 + T.Cast("float32", r))
+        for i, k in T.grid(3, 5):
+            with T.block("C"):
+                v, r = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[v] = T.float32(0)
+                C[v] = C[v] + B[v]
+        """,
+    )
+    sch = Schedule(func)
+    sch.reverse_compute_at("C", sch.get_loops("B")[0])
+    report = sch.verify()
+    assert not report.violations, report
+    assert any("before the reduction in block 'B' is finished" in text for text in report.unknown)
+    alone = verify_program(sch.mod["main"])
+    assert {violation.kind for violation in alone.violations} == {"unfinished"}
+
+
 def test_writes_that_are_not_found_are_not_missing() -> None:
     """The integer sets lose the writes of most elements, without a word, where every fourth one
     is written by a block of its own in rows that are taken by turns."""
