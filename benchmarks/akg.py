@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tileloom.base import Target
 from tileloom.base.settings import override
 from tileloom.driver import plan_graph
 from tileloom.frontend.akg import Model, load
@@ -30,6 +29,7 @@ from tileloom.graph.partition import partition
 from tileloom.graph.program import Program
 from tileloom.graph.show import show_groups
 from tileloom.graph.traffic import traffic_of, traffic_unfused
+from tileloom.target import Target
 
 SAMPLE = Path(__file__).resolve().parents[2] / "shared" / "data" / "akg-graphs-sample.jsonl.gz"
 #: The issue's limits: of the median and of the worst compile time, in seconds; kernels per graph.

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tileloom import Schedule, te
-from tileloom.base import Target
 from tileloom.plan import schedule_gpu
 from tileloom.schedule.library import schedule_gpu_product
 from tileloom.script import tir as T
+from tileloom.target import Target
 from tileloom.tir import PrimFunc
 
 #: Name, shape and type of an array.

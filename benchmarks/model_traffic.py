@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tileloom.base import Target
 from tileloom.driver import plan_graph
 from tileloom.graph.nodes import Graph
 from tileloom.graph.traffic import Traffic
+from tileloom.target import Target
 
 
 @dataclass(frozen=True)

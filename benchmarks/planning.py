@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from tileloom.base.errors import UserError
-from tileloom.base.target import Target, target
 from tileloom.frontend.akg.importer import import_composite
 from tileloom.frontend.akg.source import read_source
 from tileloom.graph.expand import expand
@@ -27,6 +26,7 @@ from tileloom.graph.to_tir.blocks import block_function
 from tileloom.lower import kernels, lower
 from tileloom.plan import schedule_cpu, schedule_gpu
 from tileloom.schedule import Schedule
+from tileloom.target import Target, target
 from tileloom.tir import PrimFunc
 
 from .akg import SAMPLE, read

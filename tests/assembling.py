@@ -11,11 +11,11 @@ import pytest
 
 from gpu import ARCHS, assemble, ptxas
 from tileloom.base.errors import UnsupportedError
-from tileloom.base.target import target
 from tileloom.codegen import jit
 from tileloom.codegen.nvptx import emit_kernels
 from tileloom.lower.gpu.split_host_device import split_host_device
 from tileloom.simt.launch import _Host
+from tileloom.target import target
 from tileloom.tir import PrimFunc, structural_hash
 
 

@@ -10,7 +10,6 @@ import pytest
 import tileloom
 from tileloom import numpy as tnp
 from tileloom.base.errors import ArgumentError, UnsupportedError
-from tileloom.base.target import target
 from tileloom.cli.programs import encoder, encoder_layer
 from tileloom.driver import compile_graph, plan_graph, show_stage
 from tileloom.graph import ops
@@ -18,6 +17,7 @@ from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.run import run
 from tileloom.lower import lower
 from tileloom.lower.analysis.threads import kernels
+from tileloom.target import target
 
 GPU = target("cuda -arch=sm_80")
 

@@ -54,7 +54,7 @@ ALLOWED: tuple[tuple[str, frozenset[str], str], ...] = (
     ("graph/inplace_safety.py", frozenset({"digits"}), "works on the templates' loops; goes away"),
     ("codegen/nvptx/hopper.py", frozenset({"cluster"}), "CUDA's clusters of blocks"),
     ("codegen/vmath/huge.py", frozenset({"digits"}), "digits of 2/pi"),
-    ("base/target.py", frozenset({"digits"}), "the digits of `sm_90`"),
+    ("target/description.py", frozenset({"digits"}), "the digits of `sm_90`"),
     ("graph/optimize/casts.py", frozenset({"digits"}), "the binary digits of a type's numbers"),
     ("runtime/cache.py", frozenset({"touch"}), "as of `touch`, for the time of a file"),
 )

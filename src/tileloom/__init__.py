@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
     from . import akg, compat, driver, graph, numpy, onnx, schedule, script, simt, tir
     from . import compute as te
-    from .base import Target
     from .base.errors import InternalError, UserError
     from .driver import assembly, build, compile_graph
     from .frontend.jit import Dim, TraceError, jit
     from .lower import lower
     from .runtime.parallel import get_num_threads, set_num_threads
     from .schedule import Schedule, ScheduleError
+    from .target import Target
     from .tir import IRModule, PrimFunc
 
 __version__ = "0.1.0"
@@ -50,7 +50,7 @@ _HOMES = {
     "jit": "frontend.jit", "Dim": "frontend.jit", "TraceError": "frontend.jit", "build": "driver",
     "assembly": "driver", "compile_graph": "driver", "lower": "lower",
     "set_num_threads": "runtime.parallel", "get_num_threads": "runtime.parallel",
-    "UserError": "base.errors", "InternalError": "base.errors", "Target": "base",
+    "UserError": "base.errors", "InternalError": "base.errors", "Target": "target",
     "IRModule": "tir", "PrimFunc": "tir", "Schedule": "schedule", "ScheduleError": "schedule",
 }  # fmt: skip
 

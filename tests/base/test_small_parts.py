@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tileloom.base import machine
 from tileloom.base.cached import cached_property
 from tileloom.base.dtype import dtype
 from tileloom.base.errors import DTypeError
@@ -17,6 +16,7 @@ from tileloom.base.faults import with_numbers
 from tileloom.base.launches import Launch
 from tileloom.base.panels import pack_panels
 from tileloom.base.sums import equal_parts
+from tileloom.target import machine
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from benchmarks.gpu_cases import Case, cases
 from gpu_suite import GpuDevice, has_gpu
 from runtime.cuda import fake_library
 from runtime.cuda.fake_driver import FakeDevice, FakeDriver
-from tileloom.base.target import target
 from tileloom.runtime import cuda
+from tileloom.target import target
 
 GPU = target("cuda -arch=sm_80")
 SMALL = cases(64)

@@ -10,11 +10,11 @@ import pytest
 from codegen.emitting import compare, mapped
 from tileloom.base import dtype
 from tileloom.base.errors import UnsupportedError, VerifyError
-from tileloom.base.target import Target
 from tileloom.driver import assembly, build
 from tileloom.expr import Call, Expr, broadcast_to, const
 from tileloom.expr.dot_ops import ROUND_BF16
 from tileloom.script import parse
+from tileloom.target import Target
 from tileloom.tir import PrimFunc, structural_equal
 from tileloom.tir.run import run
 

@@ -11,9 +11,9 @@ import pytest
 
 from codegen.emitting import compare, loaded, results_of, stored
 from tileloom.base.errors import UnsupportedError, UserError
-from tileloom.base.target import Target
 from tileloom.driver import build, compile_module, show_stage
 from tileloom.expr import EQ, GT, LT, And, Call, Cast, Expr, Let, Mul, StringImm, Var, const
+from tileloom.target import Target
 from tileloom.tir import (
     Allocate,
     AssertStmt,

@@ -23,7 +23,6 @@ from codegen.emitting import (
 )
 from tileloom.base import dtype
 from tileloom.base.errors import UserError
-from tileloom.base.target import Target
 from tileloom.driver import build
 from tileloom.expr import (
     EQ,
@@ -47,6 +46,7 @@ from tileloom.expr import (
     const,
 )
 from tileloom.expr.nodes import broadcast_to
+from tileloom.target import Target
 from tileloom.tir import (
     Allocate,
     AllocateConst,

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tileloom.base.target import target
 from tileloom.codegen.module import emit_module
 from tileloom.codegen.nvptx import emit_kernels
 from tileloom.script import from_source
+from tileloom.target import target
 from tileloom.tir import IRModule
 
 HEAD = """@T.prim_func

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tileloom.base.errors import InternalError
-from tileloom.base.target import Target, target
 from tileloom.codegen import host, jit, parallel_stub, pyentry
+from tileloom.target import Target, target
 
 SOURCES = Path(__file__).resolve().parents[2] / "src"
 AARCH64 = target("cpu -mtriple=aarch64-linux-gnu")
@@ -113,7 +113,7 @@ def test_threads_may_compile_at_once() -> None:
 def test_compiling_is_deterministic_across_processes() -> None:
     """Else the disk cache would be of little use to checks of what is shipped."""
     script = (
-        "import hashlib, sys; from tileloom.base.target import Target; "
+        "import hashlib, sys; from tileloom.target import Target; "
         "from tileloom.codegen import jit, pyentry; "
         "print(hashlib.sha256(jit.compile_ir(pyentry.source(), Target.host())).hexdigest())"
     )

@@ -10,7 +10,6 @@ import pytest
 
 import tileloom
 from tileloom.base.errors import ArgumentError, UserError
-from tileloom.base.target import target
 from tileloom.driver import show_stage
 from tileloom.driver.plan import is_scheduled, machine_of, threads_of
 from tileloom.driver.plan_cuda import has_kernel
@@ -22,6 +21,7 @@ from tileloom.graph.symbols import symbol
 from tileloom.runtime import parallel
 from tileloom.script import parse
 from tileloom.script import tir as T
+from tileloom.target import target
 
 
 def t(*shape: int, kind: str = "float32") -> Tensor:

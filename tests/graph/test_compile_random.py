@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph.random_graphs import random_arrays, random_graph
-from tileloom.base.target import Target
 from tileloom.driver import compile_graph, plan_graph
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.run import run
+from tileloom.target import Target
 
 KINDS = ["float32", "float64", "float16", "int32", "int8"]
 # Relative and absolute: half precision rounds after each op, and a fused kernel not always.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tileloom.base import Target
 from tileloom.driver import compile_graph, plan_graph
 from tileloom.graph import ops
 from tileloom.graph.exact import EXACT, keep_roundings
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
+from tileloom.target import Target
 
 
 @pytest.mark.parametrize("kind", ["float32", "float64", "float16"])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from graph.random_graphs import random_arrays, random_graph
-from tileloom.base.target import target
 from tileloom.driver import compile_graph
 from tileloom.graph.run import run
+from tileloom.target import target
 
 GPU = target("cuda -arch=sm_80")
 

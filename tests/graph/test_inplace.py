@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tileloom.base import Target
 from tileloom.driver import compile_graph, plan_graph
 from tileloom.expr import IntImm, Var, as_expr, const
 from tileloom.graph import ops
@@ -17,6 +16,7 @@ from tileloom.graph.inplace_safety import guard_tail, is_safe
 from tileloom.graph.nodes import Graph, Node, Tensor, tensor_type
 from tileloom.graph.op import Op
 from tileloom.graph.run import run
+from tileloom.target import Target
 from tileloom.tir import (
     BufferLoad,
     BufferStore,

@@ -12,10 +12,10 @@ import pytest
 import tileloom as tl
 from sampling import sampled
 from tileloom.base.settings import override
-from tileloom.base.target import Target, target
 from tileloom.driver import compile_graph, plan_graph
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
+from tileloom.target import Target, target
 
 Array = np.ndarray[Any, Any]
 BF16 = ml_dtypes.bfloat16

@@ -16,13 +16,12 @@ from graph.optimize.rule_examples import EXAMPLES
 from graph.planned_graphs import CASES, graph_of
 from outline import outline
 from recorded import Compare
-from tileloom.base import Target
-from tileloom.base.target import target
 from tileloom.driver import plan_graph
 from tileloom.graph.optimize import optimize
 from tileloom.graph.program import Program
 from tileloom.graph.show import show_graph
 from tileloom.runtime import parallel
+from tileloom.target import Target, target
 
 CPU = Target(
     kind="cpu", arch="x86_64", cpu="haswell", features=("avx", "avx2", "f16c", "fma"),

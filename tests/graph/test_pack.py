@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tileloom.base import Target
 from tileloom.base.panels import pack_panels
 from tileloom.base.settings import override
 from tileloom.driver import compile_graph, plan_graph
@@ -17,6 +16,7 @@ from tileloom.graph.op import apply1
 from tileloom.graph.pack import pack_weights
 from tileloom.graph.run import run
 from tileloom.graph.to_tir.machine import Machine
+from tileloom.target import Target
 
 MACHINE = Machine(512)
 

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.random_graphs import random_graph
-from tileloom.base.cost import DeviceCosts
-from tileloom.base.target import Target, target
 from tileloom.driver import plan_graph
 from tileloom.graph import ops
 from tileloom.graph.expand import expand
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.optimize import optimize
 from tileloom.graph.partition import MAX_NODES, MAX_OPERANDS, Group, partition
+from tileloom.target import Target, target
+from tileloom.target.cost import DeviceCosts
 
 
 def tensor(*shape: int, kind: str = "float32", name: str = "x") -> Tensor:

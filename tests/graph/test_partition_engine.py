@@ -13,8 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.random_graphs import random_arrays, random_graph
-from tileloom.base.cost import DeviceCosts
-from tileloom.base.target import Target
 from tileloom.driver import compile_graph, plan_graph
 from tileloom.graph import ops
 from tileloom.graph.expand import expand
@@ -30,6 +28,8 @@ from tileloom.graph.to_tir.fits import formulas_fit, lattice, refines
 from tileloom.plan.cpu.fusion_groups import find_fusion_groups, inline_elementwise
 from tileloom.plan.sizes import Sizes
 from tileloom.schedule import Schedule
+from tileloom.target import Target
+from tileloom.target.cost import DeviceCosts
 
 TESTS = Path(__file__).resolve().parent.parent
 

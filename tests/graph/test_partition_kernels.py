@@ -14,11 +14,11 @@ import tileloom as tl
 from graph.test_compile_random import check
 from sampling import sampled
 from tileloom import numpy as tnp
-from tileloom.base.target import Target
 from tileloom.driver import plan_graph
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.program import Program
+from tileloom.target import Target
 
 SHAPES = [(8, 32), (5, 17), (3, 1, 31), (2, 6, 7, 9), (4, 6, 16, 16), (1, 12, 1, 1), (2, 4, 1031)]
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.random_graphs import random_graph
-from tileloom.base.target import Target
 from tileloom.driver import plan_graph
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.program import Program
+from tileloom.target import Target
 
 
 def tensor(*shape: int, kind: str = "float32", name: str = "x") -> Tensor:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tileloom.base.target import Target
 from tileloom.driver import compile_graph, plan_graph
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.run import run
+from tileloom.target import Target
 
 
 def layers(shape: Any, step: Any, values: Any, kind: str = "float32") -> Graph:

@@ -9,10 +9,10 @@ import pytest
 
 from graph.ops.checks import graph_of
 from tileloom import driver
-from tileloom.base.target import Target
 from tileloom.graph import ops
 from tileloom.graph.run import run
 from tileloom.graph.split_windows import split_windows
+from tileloom.target import Target
 
 
 def split(build: Any, *arrays: Any) -> Any:

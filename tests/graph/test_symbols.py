@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tileloom.base import Target, dtype
+from tileloom.base import dtype
 from tileloom.base.polynomial import value_of
 from tileloom.driver import plan_graph
 from tileloom.expr import IntImm, Var
@@ -25,6 +25,7 @@ from tileloom.graph.symbols import (
     smaller,
     symbol,
 )
+from tileloom.target import Target
 
 
 @pytest.fixture

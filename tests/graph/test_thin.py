@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from sampling import sampled
-from tileloom.base import Target
 from tileloom.driver import compile_graph, plan_graph
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
+from tileloom.target import Target
 
 Array = np.ndarray[Any, Any]
 #: Batches, results, depths: whole and broken groups of lines, blocks of results and vectors.

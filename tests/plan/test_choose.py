@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tileloom.base.target import target
 from tileloom.graph.space import Space
 from tileloom.graph.symbols import symbol
 from tileloom.plan import Tile, choose_tile
 from tileloom.plan.cuda.buckets import choose_open_tile
 from tileloom.plan.cuda.choose import vector_of
 from tileloom.plan.cuda.cost import estimate
+from tileloom.target import target
 
 A100, V100 = target("cuda -arch=sm_80"), target("cuda -arch=sm_70")
 WARPS = [Tile(rows, 1, 32, 8, "warp") for rows in (1, 2, 4, 8)]

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from tileloom import Schedule, build, te
-from tileloom.base.target import target
 from tileloom.expr import And, Expr, Var
 from tileloom.plan import GroupRefused, tile_product
 from tileloom.plan.cpu.contraction import Tiles, choose_tiles
 from tileloom.schedule.library import as_matrices
+from tileloom.target import target
 from tileloom.tir import PrimFunc, run, structural_equal
 
 CPU = target("cpu -num-cores=2")

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from tileloom import te
-from tileloom.base import cost
 from tileloom.base.errors import UserError
 from tileloom.expr import Expr, intrin
 from tileloom.graph import ops  # noqa: F401 (registers them)
@@ -18,6 +17,7 @@ from tileloom.graph.to_tir.blocks import block_function
 from tileloom.plan.cost import is_costly, widest_bits, work
 from tileloom.plan.domain import blocks_by_name
 from tileloom.schedule import Schedule
+from tileloom.target import cost
 from tileloom.tir import Block
 
 A = te.placeholder((12, 20), name="A")

@@ -9,11 +9,10 @@ import pytest
 
 from plan.shapes import ODD_SHAPES, OF_ROWS, PROGRAMS, Program
 from sampling import sampled
-from tileloom.base import Target
-from tileloom.base.target import target
 from tileloom.driver import build
 from tileloom.plan import schedule_cpu
 from tileloom.schedule import Schedule
+from tileloom.target import Target, target
 
 CPU = target("cpu -num-cores=2")
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from plan.shapes import PROGRAMS, Program
-from tileloom.base.target import target
 from tileloom.driver import build
 from tileloom.expr import Var
 from tileloom.lower import lower
 from tileloom.plan import GroupRefused, schedule_cpu
 from tileloom.schedule import Schedule
+from tileloom.target import target
 
 CPU = target("cpu -num-cores=2")
 

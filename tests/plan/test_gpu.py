@@ -11,7 +11,6 @@ import pytest
 import tileloom
 from lower.gpu_programs import gpu_lower
 from tileloom import te
-from tileloom.base.target import target
 from tileloom.expr import Var
 from tileloom.graph import ops
 from tileloom.graph.expand import expand
@@ -28,6 +27,7 @@ from tileloom.plan.cuda import fusion_groups, grid_reduction
 from tileloom.schedule import Schedule
 from tileloom.script import tir as T
 from tileloom.simt import KernelCost, kernel_costs, run_kernels
+from tileloom.target import target
 from tileloom.tir import PrimFunc
 
 GPU = target("cuda -arch=sm_80")

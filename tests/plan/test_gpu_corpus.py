@@ -9,7 +9,6 @@ import pytest
 
 from benchmarks.planning import LIMIT, groups, measure
 from frontend.akg import corpus
-from tileloom.base.target import target
 from tileloom.graph.nodes import Tensor
 from tileloom.graph.partition import Group
 from tileloom.graph.partition.group import by_serial
@@ -19,6 +18,7 @@ from tileloom.lower import lower
 from tileloom.lower.gpu.verify_gpu_code import verify_gpu_code
 from tileloom.plan import schedule_gpu
 from tileloom.simt import run_kernels
+from tileloom.target import target
 
 GPU = target("cuda -arch=sm_80")
 #: Elements of all operands up to which a group runs in the emulator: here, and in the slow tests.

@@ -11,13 +11,13 @@ import pytest
 from gpu import assemble
 from plan.shapes import ODD_SHAPES, OF_ROWS, PROGRAMS, Program
 from sampling import sampled
-from tileloom.base.target import target
 from tileloom.driver import assembly, build
 from tileloom.lower import lower
 from tileloom.lower.analysis.threads import kernels
 from tileloom.lower.gpu.verify_gpu_code import verify_gpu_code
 from tileloom.plan import schedule_gpu
 from tileloom.simt.cost import kernel_costs
+from tileloom.target import target
 
 GPU = target("cuda -arch=sm_80")
 #: Elements of the first input from which a run in the emulator is slow.

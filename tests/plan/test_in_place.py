@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tileloom import te
-from tileloom.base import Target
 from tileloom.driver import build
 from tileloom.expr import const
 from tileloom.plan import plan_in_place, plan_kernel
 from tileloom.plan.in_place import replace_operand
+from tileloom.target import Target
 from tileloom.tir import PrimFunc
 
 N, M = 21, 34

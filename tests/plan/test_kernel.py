@@ -13,10 +13,8 @@ import pytest
 import tileloom
 from tileloom import numpy as tnp
 from tileloom import te
-from tileloom.base import Target
 from tileloom.base.errors import UserError
 from tileloom.base.settings import override
-from tileloom.base.target import target
 from tileloom.driver import plan_graph
 from tileloom.expr import Var, free_vars
 from tileloom.plan import (
@@ -29,6 +27,7 @@ from tileloom.plan import (
 )
 from tileloom.schedule import Schedule
 from tileloom.schedule.trace import Trace
+from tileloom.target import Target, target
 from tileloom.tir import PrimFunc, assert_structural_equal, pre_order, stmt_exprs
 
 HOST = Target.host()

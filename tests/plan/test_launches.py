@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from tileloom import te
-from tileloom.base.target import target
 from tileloom.expr import Var
 from tileloom.lower import lower
 from tileloom.plan.cuda.launches import GridLaunch, bind_launches
 from tileloom.schedule import Schedule
 from tileloom.script import tir as T
 from tileloom.simt import run_kernels
+from tileloom.target import target
 from tileloom.tir import For, PrimFunc, collect
 
 GPU = target("cuda -arch=sm_80")

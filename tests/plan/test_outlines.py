@@ -12,9 +12,8 @@ import pytest
 from outline import outline
 from plan.shapes import PROGRAMS
 from recorded import Compare
-from tileloom.base import Target
-from tileloom.base.target import target
 from tileloom.plan import schedule_cpu, schedule_gpu
+from tileloom.target import Target, target
 
 CPU = Target(
     kind="cpu", arch="x86_64", cpu="haswell", features=("avx", "avx2", "fma"), vector_bits=256,

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tileloom import te
-from tileloom.base.target import target
 from tileloom.expr import IntImm
 from tileloom.lower import lower
 from tileloom.plan import GroupRefused
@@ -24,6 +23,7 @@ from tileloom.plan.cuda.tactics import (
 from tileloom.schedule import Schedule
 from tileloom.script import tir as T
 from tileloom.simt import kernel_costs, run_kernels
+from tileloom.target import target
 from tileloom.tir import PrimFunc
 
 pytest.importorskip("islpy")

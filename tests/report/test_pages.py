@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tileloom.base.target import Target
 from tileloom.graph.optimize import PassRecord
 from tileloom.report import to_html, to_text
 from tileloom.report.trace import Kernel, Stage, Trace
+from tileloom.target import Target
 
 TYPE, TARGET = "float32[4]", Target.host()
 

@@ -12,13 +12,13 @@ import pytest
 from tileloom import compute as te
 from tileloom.base.errors import UserError
 from tileloom.base.settings import override
-from tileloom.base.target import Target
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.report import to_html, to_text, trace_graph, trace_script
 from tileloom.report.diff import compare
 from tileloom.report.listing import listing
 from tileloom.report.text import moved
+from tileloom.target import Target
 from tileloom.tir import IRModule
 
 

@@ -7,9 +7,9 @@ from functools import cache
 
 import pytest
 
-from tileloom.base.target import Target
 from tileloom.codegen import jit, launch_stub, parallel_stub, pyentry
 from tileloom.runtime import LoadedObject, load_object, native
+from tileloom.target import Target
 
 
 @cache

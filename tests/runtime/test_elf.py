@@ -12,9 +12,9 @@ from typing import Any
 import llvmlite.binding as llvm
 import pytest
 
-from tileloom.base.target import Target, target
 from tileloom.codegen import jit
 from tileloom.runtime import elf
+from tileloom.target import Target, target
 
 DOUBLE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_double)
 INTEGER = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)

@@ -199,7 +199,7 @@ def describe(*statements: str) -> str:
     """What a fresh process says of its threads after these statements."""
     script = "\n".join(
         [
-            "from tileloom.base.target import Target",
+            "from tileloom.target import Target",
             "from tileloom.codegen import jit, parallel_stub",
             "from tileloom.runtime import load_object, native, parallel",
             "make = lambda n, s: load_object(jit.compile_ir(parallel_stub.source(",
@@ -238,7 +238,7 @@ def test_a_worker_that_was_forked_before_we_were_there_uses_the_pool() -> None:
     """)
     inner = [
         "import ctypes; ctypes.CDLL('libgomp.so.1')",
-        "from tileloom.base.target import Target",
+        "from tileloom.target import Target",
         "from tileloom.codegen import jit, parallel_stub",
         "from tileloom.runtime import load_object, native, parallel",
         "native.connect(lambda n, s: load_object(jit.compile_ir(parallel_stub.source("

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from recorded import Compare
-from tileloom.base import dtype, machine
+from tileloom.base import dtype
 from tileloom.base.errors import (
     ArgumentError,
     InternalError,
@@ -22,6 +22,7 @@ from tileloom.runtime import cache, entry, kernel, parallel
 from tileloom.runtime.check import encode_scalar, integer_range
 from tileloom.runtime.kernel import KernelAssertionError
 from tileloom.runtime.params import ParamSpec, number_symbols, show_shape
+from tileloom.target import machine
 
 NATIVE = pytest.mark.skipif(not entry._layout_is_known(), reason="a layout that is not known")
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from gpu import assemble, spills
 from tileloom import te
-from tileloom.base.target import target
 from tileloom.driver import assembly
 from tileloom.expr import Call, Expr, Var, const, free_vars
 from tileloom.expr.evaluate import evaluate
@@ -22,6 +21,7 @@ from tileloom.lower import lower
 from tileloom.schedule import Schedule
 from tileloom.script import tir as T
 from tileloom.simt import run_kernels
+from tileloom.target import target
 from tileloom.tir import Evaluate, PrimFunc, collect
 
 GPU = target("cuda -arch=sm_80")

@@ -22,7 +22,6 @@ from schedule.gpu_products import (
     said_of,
 )
 from tileloom import te
-from tileloom.base.target import target
 from tileloom.driver import assembly
 from tileloom.expr import Call, const
 from tileloom.lower import lower
@@ -43,6 +42,7 @@ from tileloom.schedule.library import (
 from tileloom.script import tir as T
 from tileloom.simt import KernelDefect, run_kernels
 from tileloom.simt.cost import kernel_costs
+from tileloom.target import target
 from tileloom.tir import Evaluate, Stmt, StmtRewriter
 
 SHAPES = [(64, 64, 32), (130, 67, 33), (7, 5, 3), (2, 2, 2), (1021, 3, 2), (3, 257, 8)]

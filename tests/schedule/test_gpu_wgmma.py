@@ -17,7 +17,6 @@ from schedule.gpu_products import (
     registers,
     said_of,
 )
-from tileloom.base.target import target
 from tileloom.driver import assembly
 from tileloom.expr import Call
 from tileloom.lower import lower
@@ -31,6 +30,7 @@ from tileloom.schedule.library import (
 from tileloom.schedule.library.intrinsics import wgmma
 from tileloom.schedule.tensor_intrin import TensorIntrin
 from tileloom.simt.cost import kernel_costs
+from tileloom.target import target
 from tileloom.tir import Evaluate, collect
 
 HOPPER = target("cuda -arch=sm_90a")

@@ -9,7 +9,6 @@ import pytest
 
 import tileloom
 from tileloom import Schedule, te
-from tileloom.base.target import target
 from tileloom.expr import Var, as_expr
 from tileloom.graph.space import Space
 from tileloom.graph.symbols import symbol
@@ -17,6 +16,7 @@ from tileloom.plan import schedule_gpu
 from tileloom.plan.cuda.choose import choose_tile
 from tileloom.schedule import ScheduleError
 from tileloom.schedule.analysis.order import _starts_at_least
+from tileloom.target import target
 
 GPU = target("cuda -arch=sm_80")
 

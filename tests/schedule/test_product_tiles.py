@@ -9,7 +9,6 @@ import pytest
 
 from schedule.gpu_products import GPU, matmul
 from tileloom import te
-from tileloom.base.target import target
 from tileloom.expr import Var
 from tileloom.expr.evaluate import evaluate
 from tileloom.schedule import Schedule, ScheduleError
@@ -28,6 +27,7 @@ from tileloom.schedule.library.product_tiles import Cut, bind_rest, typical_prod
 from tileloom.schedule.library.simt_matmul import choose_tile as choose_simt
 from tileloom.schedule.library.wgmma_matmul import choose_tile as choose_wgmma
 from tileloom.schedule.rv import BlockRV
+from tileloom.target import target
 
 HOPPER = target("cuda -arch=sm_90a")
 

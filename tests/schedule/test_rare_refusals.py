@@ -10,7 +10,6 @@ import pytest
 from schedule.common import ELEMENTWISE, MATMUL, NORMALISE, check_same, parse, refused, schedule
 from schedule.test_refusals import PAD, Step, at, chain, on, one, rows
 from tileloom import ScheduleError, te
-from tileloom.base.target import target
 from tileloom.schedule import Schedule
 from tileloom.schedule.library import (
     as_matrices,
@@ -23,6 +22,7 @@ from tileloom.schedule.library import (
 )
 from tileloom.schedule.library.product_tiles import fetch_tile
 from tileloom.schedule.tensor_intrin import TensorIntrin
+from tileloom.target import target
 
 ALONE = """
 @T.prim_func

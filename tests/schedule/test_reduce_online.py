@@ -10,12 +10,12 @@ import pytest
 
 from schedule.common import check_same, check_trace, refused, same_text, schedule
 from tileloom import te
-from tileloom.base.target import target
 from tileloom.driver import build
 from tileloom.lower import lower
 from tileloom.schedule import Schedule
 from tileloom.script import tir as T
 from tileloom.simt import run_kernels
+from tileloom.target import target
 from tileloom.tir import PrimFunc, run
 
 Formula = Callable[..., Any]

@@ -9,9 +9,9 @@ import pytest
 
 from schedule.common import check_same, check_trace, parse, refused, schedule
 from tileloom import Schedule, build
-from tileloom.base.target import target
 from tileloom.lower import lower
 from tileloom.simt import run_kernels
+from tileloom.target import target
 from tileloom.tir import PrimFunc, run
 
 SUM = """

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from tileloom.base import Target, UserError
+from tileloom.base import UserError
 from tileloom.expr import CommReducer, IterVar
 from tileloom.script import from_source, show
+from tileloom.target import Target
 from tileloom.tir import AttrStmt, assert_structural_equal, collect, structural_equal
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from simt.matrix_programs import function
-from tileloom.base.matrix_units import GroupProduct, element
+from tileloom.target.matrix_units import GroupProduct, element
 from tileloom.tir import PrimFunc
 
 

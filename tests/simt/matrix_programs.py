@@ -7,8 +7,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tileloom.base.matrix_units import Product, element
 from tileloom.script import from_source
+from tileloom.target.matrix_units import Product, element
 from tileloom.tir import PrimFunc
 
 #: Where thread t holds its element i, as the PTX ISA writes it: A, B (row, column) and C, by bits

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tileloom.base import dtype
-from tileloom.base.gpu_math import APPROXIMATIONS
 from tileloom.simt.approximations import perturbed
+from tileloom.target.approximations import APPROXIMATIONS
 
 
 @pytest.mark.parametrize(("op", "kind"), [key for key in APPROXIMATIONS if key[1] == "float32"])

@@ -14,7 +14,6 @@ from simt.matrix_programs import function
 from simt.mma_schedules import matmul, mma_schedule
 from tileloom import te
 from tileloom.base.errors import ArgumentError, UnsupportedError
-from tileloom.base.target import target
 from tileloom.driver import assembly, build
 from tileloom.expr import Call, const
 from tileloom.lower import lower
@@ -22,6 +21,7 @@ from tileloom.lower.analysis.pointers import COMMIT_GROUP, WAIT_GROUP
 from tileloom.lower.analysis.threads import is_sync
 from tileloom.schedule import Schedule
 from tileloom.simt import KernelDefect, run_kernels
+from tileloom.target import target
 from tileloom.tir import Evaluate, PrimFunc, Stmt, StmtRewriter, seq
 
 GPU = target("cuda -arch=sm_80")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tileloom.base.target import target
 from tileloom.lower import lower
 from tileloom.script import parse
 from tileloom.simt.cost import SAMPLES, KernelCost, Traffic, _samples, kernel_costs
+from tileloom.target import target
 
 GPU = target("cuda -arch=sm_80")
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from tileloom.base.errors import ArgumentError, OutOfBoundsError
-from tileloom.base.target import target
 from tileloom.expr import Call, StringImm
 from tileloom.lower import lower
 from tileloom.lower.analysis.threads import is_sync
 from tileloom.script import tir as T
 from tileloom.simt import KernelDefect, run_kernels
+from tileloom.target import target
 from tileloom.tir import Evaluate, PrimFunc, Stmt, StmtRewriter, seq
 
 GPU = target("cuda -arch=sm_80")

@@ -13,14 +13,14 @@ from gpu import assemble
 from simt.hopper_programs import bulk_copy, group_product, pipeline, tensor_copy
 from simt.matrix_programs import function, random_tile
 from tileloom.base.errors import ArgumentError, UnsupportedError, UserError
-from tileloom.base.matrix_units import find_wgmma
-from tileloom.base.target import target
 from tileloom.base.tensor_map import TensorMap
 from tileloom.driver import assembly
 from tileloom.expr import const
 from tileloom.lower import lower
 from tileloom.lower.analysis.threads import scope_of
 from tileloom.simt import KernelDefect, run_kernels
+from tileloom.target import target
+from tileloom.target.matrix_units import find_wgmma
 from tileloom.tir import Allocate, AttrStmt, PrimFunc, collect
 
 GPU = target("cuda -arch=sm_90a")

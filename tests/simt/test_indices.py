@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tileloom import build
-from tileloom.base.target import target
 from tileloom.lower import lower
 from tileloom.script import from_source, parse
 from tileloom.script import tir as T
 from tileloom.simt import KernelDefect, run_kernels
+from tileloom.target import target
 
 INDEXED = """
 @T.prim_func

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tileloom.base.errors import ArgumentError, UnsupportedError
-from tileloom.base.target import target
 from tileloom.script import parse
 from tileloom.simt import EmulatedKernel, KernelDefect, launch, run_kernels, sizes_of
+from tileloom.target import target
 
 GRID, BLOCK = (2, 3, 4), (5, 3, 2)  # x, y, z
 

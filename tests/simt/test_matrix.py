@@ -9,13 +9,13 @@ import pytest
 
 from tileloom import te
 from tileloom.base.errors import UnsupportedError
-from tileloom.base.target import target
 from tileloom.lower import lower
 from tileloom.schedule import Schedule, ScheduleError
 from tileloom.schedule.library import tensor_core_matmul
 from tileloom.script import parse
 from tileloom.script import tir as T
 from tileloom.simt import KernelDefect, run_kernels
+from tileloom.target import target
 from tileloom.tir import PrimFunc
 
 GPU = target("cuda -arch=sm_80")

@@ -7,11 +7,11 @@ import pytest
 
 from simt.matrix_programs import function, numpy_type, one_product, places, random_tile
 from tileloom.base.errors import UnsupportedError
-from tileloom.base.matrix_units import MMA, Product, find_mma, shared_16x16_to_warp
-from tileloom.base.target import target
 from tileloom.driver import assembly
 from tileloom.lower import lower
 from tileloom.simt import KernelDefect, run_kernels
+from tileloom.target import target
+from tileloom.target.matrix_units import MMA, Product, find_mma, shared_16x16_to_warp
 
 GPU = target("cuda -arch=sm_90")
 PRODUCTS = [pytest.param(p, id="-".join(key)) for key, p in MMA.items()]

@@ -12,8 +12,6 @@ from gpu import assemble
 from simt.matrix_programs import function, numpy_type
 from simt.mma_schedules import TOTALS, matmul, mma_schedule
 from tileloom.base.errors import UnsupportedError, UserError
-from tileloom.base.matrix_units import shared_16x16_to_warp
-from tileloom.base.target import target
 from tileloom.driver import assembly, build
 from tileloom.lower import lower
 from tileloom.schedule import ScheduleError
@@ -21,6 +19,8 @@ from tileloom.schedule.library.intrinsics.mma import FACTORS
 from tileloom.schedule.tensor_intrin import TensorIntrin
 from tileloom.simt import run_kernels
 from tileloom.simt.cost import kernel_costs
+from tileloom.target import target
+from tileloom.target.matrix_units import shared_16x16_to_warp
 
 GPU = target("cuda -arch=sm_80")
 CASES = [

@@ -1,4 +1,4 @@
-"""The ground floor: data types, targets, source spans, errors and settings. Knows no IR."""
+"""The ground floor: data types, source spans, errors and settings. Knows no IR."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ from .span import Span
 
 if TYPE_CHECKING:
     from .settings import Settings, override, settings
-    from .target import Target, target
 
-room(__name__, settings="Settings override settings", target="Target target")
+room(__name__, settings="Settings override settings")
 
 __all__ = [
     "DType",
     "InternalError",
     "Settings",
     "Span",
-    "Target",
     "TileloomError",
     "UserError",
     "dtype",
     "override",
     "settings",
-    "target",
 ]

@@ -10,9 +10,9 @@ import click
 
 import tileloom
 
-from ..base import Target
 from ..graph.show import show_groups
 from ..runtime import get_num_threads
+from ..target import Target
 from .console import err, milliseconds, out, table
 from .programs import PROGRAMS
 from .trial import Trial, attempt

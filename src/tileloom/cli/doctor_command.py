@@ -17,10 +17,10 @@ from rich.markup import escape
 
 import tileloom
 
-from ..base import Target
 from ..base.settings import Settings, settings
 from ..driver import runnable
 from ..runtime import cuda, object_cache, parallel
+from ..target import Target
 from .console import out, table
 
 _NEEDED = ("numpy", "ml_dtypes", "llvmlite", "click", "rich")

@@ -9,10 +9,10 @@ import click
 
 from ..base.errors import UserError
 from ..base.settings import override, settings
-from ..base.target import target as parse_target
 from ..plan import write_traces
 from ..report import Trace, to_html, to_text, trace_graph, trace_script
 from ..report.trace import KERNEL_STAGES
+from ..target import target as parse_target
 from . import models
 from .console import err
 from .opt_command import read_script

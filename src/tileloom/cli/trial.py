@@ -12,10 +12,10 @@ import numpy as np
 
 import tileloom
 
-from ..base import Target
 from ..driver import plan_graph
 from ..graph.program import Program as Plan
 from ..runtime import get_num_threads
+from ..target import Target
 from .programs import Program, convert
 from .timing import interleaved_times
 

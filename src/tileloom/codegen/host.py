@@ -11,7 +11,7 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from ..base.errors import UserError
-from ..base.target import Target
+from ..target import Target
 
 _COMPLAINT = re.compile(r"'(\S+)' is not a recognized (processor|feature)")
 
@@ -28,7 +28,7 @@ def llvm_cpu(target: Target) -> tuple[str, str]:
     The name alone says too little: clouds hide the model, and LLVM then guesses an older one. And
     even where it knows a 512-bit machine, it avoids its full registers unless told otherwise.
 
-    >>> from tileloom.base.target import target
+    >>> from tileloom.target import target
     >>> llvm_cpu(target("cpu -mtriple=aarch64-linux-gnu -mattr=+dotprod"))
     ('generic', '+dotprod,+fp-armv8,+neon')
     """

@@ -17,7 +17,7 @@ from llvmlite.binding import ffi
 
 from ..base.errors import InternalError
 from ..base.forking import ForkLock, waits_for
-from ..base.target import Target
+from ..target import Target
 from .host import check_names, llvm_cpu
 
 _lock = ForkLock()

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..base import Target
 from ..graph.nodes import Graph
+from ..target import Target
 from .backend import backend_class, backend_of, device_of
 from .cpu import runnable
 from .functions import assembly, build

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..base import Target
 from ..base.errors import UnsupportedError
 from ..base.polynomial import Number
-from ..base.target import target as parse_target
 from ..graph.nodes import Graph
 from ..runtime.device import Device
 from ..runtime.serialized import Code, SerializedExecutable
+from ..target import Target
+from ..target import target as parse_target
 from ..tir import IRModule
 
 if TYPE_CHECKING:

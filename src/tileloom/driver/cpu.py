@@ -6,10 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..base import Target
 from ..base.errors import UnsupportedError
 from ..base.faults import FAULTS
-from ..base.target import target as parse_target
 from ..graph.nodes import Graph
 from ..runtime import LoadedObject, parallel
 from ..runtime.device import HOST, Device
@@ -18,6 +16,8 @@ from ..runtime.native_code import NativeCode
 from ..runtime.params import ParamSpec
 from ..runtime.returning import ReturningKernel
 from ..runtime.serialized import SerializedExecutable
+from ..target import Target
+from ..target import target as parse_target
 from ..tir import IRModule, PrimFunc
 from .backend import Compiled
 from .objects import compile_module, linked, needs_threads, object_code

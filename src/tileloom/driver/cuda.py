@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..base import Target
 from ..base.errors import UnsupportedError
-from ..base.target import target as parse_target
 from ..runtime.cuda.programs import CudaDevice
 from ..runtime.params import ParamSpec
+from ..target import Target
+from ..target import target as parse_target
 from ..tir import IRModule, PrimFunc
 from .launching import LaunchingBackend, functions_in, lowered
 from .objects import ptx

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..base.target import target as parse_target
 from ..runtime.device import HOST, Device
+from ..target import target as parse_target
 from ..tir import IRModule, PrimFunc
 from .launching import LaunchingBackend, functions_in, lowered
 from .parameters import with_symbols

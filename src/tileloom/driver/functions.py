@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..base import Target
 from ..base.compiling import compiling
 from ..base.errors import ArgumentError, InternalError, VerifyError
-from ..base.target import target as parse_target
+from ..target import Target
+from ..target import target as parse_target
 from ..tir import IRModule, PrimFunc
 from .backend import backend_class, backend_of
 

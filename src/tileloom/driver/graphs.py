@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base import Target
 from ..base.compiling import compiling
 from ..base.errors import UserError
 from ..base.settings import file_stamp, settings
@@ -22,6 +21,7 @@ from ..runtime.cache import cache_key, object_cache
 from ..runtime.executable import Array, Executable, Operand, Value
 from ..runtime.polymorphic import PolymorphicExecutable
 from ..runtime.serialized import Panels, SerializedCall, SerializedExecutable, Step, digest
+from ..target import Target
 from .backend import Backend, backend_of
 from .keys import constants_of, graph_key, stamp
 from .stages import print_stages

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..base import Target
 from ..base.compiling import compiling
 from ..base.errors import UnsupportedError
 from ..base.polynomial import Number, Polynomial, value_of
@@ -15,6 +14,7 @@ from ..graph.nodes import Graph
 from ..runtime.device import Device
 from ..runtime.launch_code import LaunchCode
 from ..runtime.serialized import SerializedExecutable, plain_number
+from ..target import Target
 from ..tir import Allocate, IRModule, PrimFunc, collect
 from .backend import Compiled
 from .parameters import with_symbols

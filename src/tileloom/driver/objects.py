@@ -6,12 +6,12 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ..base import Target
 from ..base.compiling import compiling
 from ..base.settings import settings
 from ..runtime import LoadedObject, load_object, native, parallel
 from ..runtime.cache import cache_key, object_cache
 from ..runtime.elf import checked_object
+from ..target import Target
 from ..tir import IRModule
 from .keys import stamp
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from ..base.errors import UserError
-from ..base.gpu_instructions import MAP_SCOPE
 from ..expr import Expr, Var, free_vars
 from ..runtime.params import ParamSpec
+from ..target.instructions import MAP_SCOPE
 from ..tir import PrimFunc
 from ..tir.atomics import written_pointers
 

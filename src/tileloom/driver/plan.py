@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ..base import Target
 from ..base.compiling import compiling
-from ..base.cost import DeviceCosts
 from ..base.sums import COMPENSATED
 from ..graph.nodes import Graph, Node, Tensor
 from ..graph.optimize import Report
@@ -22,6 +20,8 @@ from ..graph.to_tir.products import accumulator_of, suits_panels
 from ..graph.words import Words, find_words, kinds_of
 from ..plan import CONTRACTION, GroupRefused, plan_in_place, plan_kernel
 from ..runtime import parallel
+from ..target import Target
+from ..target.cost import DeviceCosts
 from ..tir import PrimFunc
 
 #: Called with the name of a step and the graph after it.

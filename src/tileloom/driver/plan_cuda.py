@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from ..base import Target
 from ..base.compiling import compiling
-from ..base.cost import DeviceCosts
 from ..base.errors import UserError
 from ..graph.expand import expand
 from ..graph.nodes import Graph, Node, Tensor
@@ -27,6 +25,8 @@ from ..lower.loops import INT32_INDICES
 from ..plan import PlannedKernel, plan_in_place, plan_kernel
 from ..schedule.library.kernels import histogram_kernel, scan_kernel, scatter_kernel
 from ..schedule.trace import Trace
+from ..target import Target
+from ..target.cost import DeviceCosts
 from ..tir import PrimFunc
 from .plan import Watch
 

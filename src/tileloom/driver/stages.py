@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ..base import Target
 from ..base.compiling import compiling
 from ..base.errors import UserError
 from ..base.settings import settings
-from ..base.target import target as parse_target
 from ..graph.nodes import Graph
+from ..target import Target
+from ..target import target as parse_target
 from ..tir import IRModule, PrimFunc
 from .backend import backend_class
 from .functions import as_module, llvm_ir

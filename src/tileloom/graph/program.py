@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..base.cached import cached_property
-from ..base.cost import DeviceCosts
 from ..base.errors import UnsupportedError
 from ..base.polynomial import Number
+from ..target.cost import DeviceCosts
 from ..tir import IRModule, PrimFunc
 from .aggregate import segments
 from .entry import connect_calls

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from ..base import Target
 from ..base.compiling import compiling
 from ..base.errors import InternalError, UserError, VerifyError
 from ..base.settings import settings
-from ..base.target import target as parse_target
+from ..target import Target
+from ..target import target as parse_target
 from ..tir import Block, IRModule, PrimFunc, Stmt, stmt_children
 from ..tir.spec import verify
 from .blocks import (

@@ -1,12 +1,12 @@
-"""What blocks cost, by the table of `base/cost.py`, and how wide their elements are."""
+"""What blocks cost, by the table of `target/cost.py`, and how wide their elements are."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..base import cost
 from ..expr import Call, Div, Expr, FloorDiv, FloorMod, IntImm, Mod
 from ..schedule.analysis.blocks import leaf_store
+from ..target import cost
 from ..tir import Block, BufferLoad, BufferStore, pre_order
 
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import mul
 
-from ..base import Target
 from ..expr import SPATIAL, Analyzer, Expr, IntImm, Var, const
 from ..schedule import Schedule
 from ..schedule.errors import ScheduleError
+from ..target import Target
 from ..tir import (
     Block,
     BlockRealize,

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..base import Target
 from ..base.compiling import compiling
 from ..base.errors import UserError
 from ..base.settings import file_stamp, settings
 from ..expr import IntImm
 from ..schedule import Schedule
 from ..schedule.trace import Trace
+from ..target import Target
 from ..tir import PrimFunc, pre_order
 from ..tir.nodes import Block
 from ..tir.structural import structural_equal, structural_hash

@@ -14,7 +14,6 @@ from time import perf_counter
 from typing import Any
 
 from ..base.errors import UserError
-from ..base.target import Target
 from ..driver import plan_graph, show_stage
 from ..graph.nodes import Graph
 from ..graph.optimize import PassRecord, Report
@@ -25,6 +24,7 @@ from ..lower.pipeline import pipeline_of, run_passes
 from ..plan import TraceRecord
 from ..plan.cuda.tactics import schedule_static
 from ..script.show import show
+from ..target import Target
 from ..tir import IRModule, PrimFunc
 from .listing import listing
 

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..base import machine
 from ..base.errors import ArgumentError
 from ..base.settings import settings
+from ..target import machine
 from . import native
 
 _SERIAL, _OPENMP, _POOL = range(3)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import base
+from .. import target as targets
 from ..base.errors import UserError
 from ..base.late import TYPE_CHECKING
 from ..expr import (
@@ -54,14 +54,14 @@ def iter_var(var: Var, dom: Any, iter_type: str, thread_tag: str = "") -> IterVa
     return IterVar(dom, var, _ROLES[iter_type], thread_tag)
 
 
-def target(spec: Any, host: Any = None) -> base.Target:
+def target(spec: Any, host: Any = None) -> targets.Target:
     """A target, from its text or from a dictionary as TVM prints it."""
     if not hasattr(spec, "keys"):
-        return base.target(spec)
+        return targets.target(spec)
     kind = str(spec.get("kind", ""))
     names = ("arch",) if kind == "cuda" else _TARGET_OPTIONS[1:]
     options = [f"-{name}={_joined(spec[name])}" for name in names if spec.get(name)]
-    return base.target(" ".join([kind, *options]))
+    return targets.target(" ".join([kind, *options]))
 
 
 def _joined(value: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from .. import base
+from .. import target as targets
 from ..base import DType
 from ..base.errors import UserError
 from ..base.late import TYPE_CHECKING, package
@@ -157,7 +157,7 @@ class ExprPrinter:
             case tuple():
                 comma = "," if len(value) == 1 else ""
                 return f"({', '.join(map(self.value, value))}{comma})"
-            case base.Target():
+            case targets.Target():
                 return f"T.target({show_string(str(value))})"
             case abc.Mapping():
                 return self.value(dict(value))

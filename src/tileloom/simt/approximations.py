@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..base import DType
-from ..base.gpu_math import APPROXIMATIONS
+from ..target.approximations import APPROXIMATIONS
 from .thread_batch import Array
 
 Random = np.random.Generator

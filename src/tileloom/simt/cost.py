@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from ..base import Target
 from ..base.errors import UnsupportedError
 from ..expr import Call, Expr, IntImm, Var, post_order
 from ..lower.analysis.threads import THREAD_TAGS, Kernel, is_sync, kernels, scope_of, storage_rank
 from ..lower.gpu import allocated_bytes, element_bytes
+from ..target import Target
 from ..tir import (
     Allocate,
     AttrStmt,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..base.gpu_instructions import PATTERN_BYTES
 from ..expr import Expr, Var
+from ..target.instructions import PATTERN_BYTES
 from .defects import KernelDefect
 from .pointers import PointedPlace, place
 from .thread_batch import Array

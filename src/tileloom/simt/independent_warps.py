@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..base.errors import UnsupportedError
-from ..base.gpu_instructions import SELF_ORDERED
 from ..expr import Call, StringImm
 from ..expr.warp_ops import NAMED_BARRIERS
+from ..target.instructions import SELF_ORDERED
 from ..tir import (
     Allocate,
     AttrStmt,

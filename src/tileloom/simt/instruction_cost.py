@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..base import dtype
-from ..base.matrix_units import find_mma, find_wgmma
 from ..expr import Call, Expr, IntImm, Ramp, StringImm, Var, const
 from ..lower.analysis.pointers import ACCESS_PTR, CP_ASYNC, LDMATRIX, MMA
+from ..target.matrix_units import find_mma, find_wgmma
 from ..tir import Buffer, make_buffer
 
 _WARP, _GROUP, _WGMMA = 32, 128, "tir.ptx_wgmma"

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ..base import Target
 from ..base.errors import ArgumentError, UnsupportedError
 from ..base.tensor_map import TensorMap
 from ..expr import Expr, Var
@@ -16,6 +15,7 @@ from ..expr.evaluate import evaluate
 from ..lower.analysis.pointers import is_map, written_through
 from ..lower.analysis.threads import GRID_TAGS, THREAD_TAGS, Kernel, kernels
 from ..lower.gpu import check_instructions
+from ..target import Target
 from ..tir import (
     Allocate,
     AttrStmt,
@@ -64,7 +64,7 @@ def run_kernels(
 
     >>> import numpy as np
     >>> from tileloom import te
-    >>> from tileloom.base.target import target
+    >>> from tileloom.target import target
     >>> from tileloom.lower import lower
     >>> from tileloom.plan import schedule_gpu
     >>> A, k = te.placeholder((3, 100), name="A"), te.reduce_axis((0, 100), name="k")

@@ -10,7 +10,6 @@ import numpy as np
 
 from ..base import DType
 from ..base.errors import UnsupportedError
-from ..base.gpu_instructions import BARRIER_SCOPES
 from ..expr import (
     EQ,
     GE,
@@ -45,6 +44,7 @@ from ..expr import (
     Var,
 )
 from ..expr.ops import get_op
+from ..target.instructions import BARRIER_SCOPES
 from ..tir import (
     Allocate,
     AssertStmt,

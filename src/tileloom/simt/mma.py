@@ -10,8 +10,8 @@ import numpy as np
 
 from ..base import dtype
 from ..base.errors import UnsupportedError
-from ..base.matrix_units import Fragment, GroupProduct, Product, element, find_mma
 from ..expr import Expr, IntImm, StringImm
+from ..target.matrix_units import Fragment, GroupProduct, Product, element, find_mma
 from .pointers import PointedPlace, place, scope_of
 from .thread_batch import WARP, Array
 

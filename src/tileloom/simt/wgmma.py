@@ -9,9 +9,9 @@ import numpy as np
 
 from ..base import dtype
 from ..base.errors import UnsupportedError
-from ..base.matrix_units import GroupProduct, element, find_wgmma
 from ..base.tensor_map import TileLayout, swizzled
 from ..expr import Call, Expr, IntImm, StringImm
+from ..target.matrix_units import GroupProduct, element, find_wgmma
 from .mma import fragment_places, multiplied, scatter_values, tiles_of
 from .pointers import PointedPlace, place, scope_of
 from .thread_batch import WARP, Array

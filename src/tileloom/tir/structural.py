@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from ..base import Target
 from ..base.errors import UnsupportedError, UserError
 from ..expr import (
     CommReducer,
@@ -31,6 +30,7 @@ from ..expr import (
     Var,
     const,
 )
+from ..target import Target
 from . import nodes
 
 # How the variables in a field are taken: looked up; bound anew; bound where they are still unknown.

@@ -12,14 +12,14 @@ import pytest
 from gpu import assemble
 from tileloom import te
 from tileloom.base.errors import UserError
-from tileloom.base.gpu_math import APPROXIMATIONS, Approximation, table
-from tileloom.base.target import target
 from tileloom.driver import assembly
 from tileloom.expr import Expr
 from tileloom.lower import lower
 from tileloom.schedule import Schedule
 from tileloom.script import tir as T
 from tileloom.simt import run_kernels
+from tileloom.target import target
+from tileloom.target.approximations import APPROXIMATIONS, Approximation, table
 from tileloom.tir import IRModule
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "gpu-math.md"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tileloom.base import gpu_instructions, matrix_units
-from tileloom.base.gpu_instructions import INSTRUCTIONS
 from tileloom.codegen.nvptx import calls
 from tileloom.codegen.nvptx.effects import EFFECTS
 from tileloom.lower.analysis.pointers import MMA_FILL, MMA_STORE
 from tileloom.script.intrinsics import is_intrinsic
 from tileloom.simt.instructions import handled
+from tileloom.target import instructions, matrix_units
+from tileloom.target.instructions import INSTRUCTIONS
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "gpu-instructions.md"
-TABLES = {"instructions": gpu_instructions.table, "products": matrix_units.table}
+TABLES = {"instructions": instructions.table, "products": matrix_units.table}
 
 
 def updated(text: str) -> str:

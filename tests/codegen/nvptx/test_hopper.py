@@ -11,8 +11,8 @@ from gpu import assemble
 from simt.hopper_programs import bulk_copy, group_product, pipeline, tensor_copy
 from simt.matrix_programs import function
 from tileloom.base.errors import UnsupportedError
-from tileloom.base.matrix_units import find_wgmma
 from tileloom.driver import assembly
+from tileloom.target.matrix_units import find_wgmma
 
 ARCH = "sm_90a"
 

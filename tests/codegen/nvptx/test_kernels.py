@@ -12,13 +12,13 @@ import pytest
 from gpu import assemble
 from tileloom import te
 from tileloom.base.errors import UnsupportedError
-from tileloom.base.target import target
 from tileloom.driver import assembly
 from tileloom.plan import schedule_gpu
 from tileloom.schedule import Schedule
 from tileloom.schedule.library import tensor_core_matmul
 from tileloom.script import parse
 from tileloom.script import tir as T
+from tileloom.target import target
 from tileloom.tir import IRModule, PrimFunc
 
 

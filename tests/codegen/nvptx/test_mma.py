@@ -9,8 +9,8 @@ import pytest
 from gpu import assemble
 from simt.matrix_programs import function, one_product
 from tileloom.base.errors import UnsupportedError
-from tileloom.base.matrix_units import MMA, Product
 from tileloom.driver import assembly
+from tileloom.target.matrix_units import MMA, Product
 
 
 def arch_of(product: Product) -> str:

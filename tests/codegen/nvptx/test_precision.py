@@ -17,7 +17,6 @@ import pytest
 from codegen.vmath_kernels import NUMPY, host_machine, ulps
 from codegen.vmath_references import HAS_LONG, LONG, UNARY
 from tileloom import te
-from tileloom.base.target import target
 from tileloom.codegen.jit import assembly, optimised_ir
 from tileloom.codegen.nvptx import emit_kernels
 from tileloom.codegen.vmath.accuracy import ULPS
@@ -25,6 +24,7 @@ from tileloom.lower import lower
 from tileloom.lower.gpu.split_host_device import split_host_device
 from tileloom.schedule import Schedule
 from tileloom.script import tir as T
+from tileloom.target import target
 from tileloom.tir import IRModule
 
 GPU = target("cuda -arch=sm_80")

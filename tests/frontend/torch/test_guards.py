@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from tileloom import driver  # noqa: E402
-from tileloom.base import Target  # noqa: E402
 from tileloom.frontend.torch import report, tileloom, watching  # noqa: E402
+from tileloom.target import Target  # noqa: E402
 
 from .helpers import assert_same, check, compiled  # noqa: E402
 

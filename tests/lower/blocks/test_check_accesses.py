@@ -15,7 +15,6 @@ from tileloom import build, te
 from tileloom import numpy as tnp
 from tileloom.base.errors import OutOfBoundsError, UnsupportedError
 from tileloom.base.settings import override
-from tileloom.base.target import target
 from tileloom.driver import show_stage
 from tileloom.expr import Expr, Select, const
 from tileloom.frontend.jit import Array
@@ -25,6 +24,7 @@ from tileloom.lower.blocks.check_accesses import check_accesses
 from tileloom.runtime import Kernel
 from tileloom.script import from_source
 from tileloom.script import tir as T
+from tileloom.target import target
 from tileloom.tir import BufferLoad, PrimFunc, make_buffer, run
 
 GATHER = """

@@ -14,7 +14,6 @@ from gpu import ARCHS, assemble
 from lower.gpu_programs import gpu_lower, syncs
 from tileloom import assembly, te
 from tileloom.base.errors import UnsupportedError
-from tileloom.base.target import target
 from tileloom.lower.analysis.threads import kernels
 from tileloom.lower.gpu.launch_plan import HostPlan
 from tileloom.lower.gpu.merge_grid_reductions import WANTED, merge_grid_reductions
@@ -23,6 +22,7 @@ from tileloom.lower.pipeline import GPU_PIPELINE
 from tileloom.plan import schedule_gpu
 from tileloom.script import tir as T
 from tileloom.simt import run_kernels
+from tileloom.target import target
 from tileloom.tir import IRModule, PrimFunc
 
 GPU = target("cuda -arch=sm_80")

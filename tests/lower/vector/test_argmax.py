@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tileloom.base.target import target
 from tileloom.driver import build
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
@@ -16,6 +15,7 @@ from tileloom.graph.to_tir.blocks import block_function
 from tileloom.lower import lower
 from tileloom.plan import schedule_cpu
 from tileloom.script import tir as T
+from tileloom.target import target
 
 LENGTHS = (1, 2, 3, 15, 16, 17, 33, 100, 257)
 CPU = target("cpu -num-cores=2")

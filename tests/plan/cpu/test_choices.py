@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 
 from tileloom import te
-from tileloom.base import Target
-from tileloom.base.cost import PARALLEL_WORK
 from tileloom.expr import Var, const, intrin
 from tileloom.plan.cpu.choices import (
     CHUNK,
@@ -27,6 +25,8 @@ from tileloom.plan.cpu.choices import (
 from tileloom.plan.cpu.fusion_groups import find_fusion_groups, inline_elementwise
 from tileloom.plan.sizes import Sizes
 from tileloom.schedule import Schedule
+from tileloom.target import Target
+from tileloom.target.cost import PARALLEL_WORK
 
 CPU = Target(
     kind="cpu", arch="x86_64", cpu="haswell", features=("avx", "avx2", "fma"), vector_bits=256,

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from tileloom import te
-from tileloom.base import Target
-from tileloom.base.cost import PARALLEL_WORK
 from tileloom.plan.cpu.choices import PASS_WORK, plan_of
 from tileloom.plan.cpu.fusion_groups import find_fusion_groups, inline_elementwise
 from tileloom.plan.cpu.split_reduction import in_parts
 from tileloom.plan.sizes import Sizes
 from tileloom.schedule import Schedule
+from tileloom.target import Target
+from tileloom.target.cost import PARALLEL_WORK
 
 CPU = Target(
     kind="cpu", arch="x86_64", cpu="haswell", features=("avx", "avx2", "fma"), vector_bits=256,

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tileloom import te
-from tileloom.base.target import target
 from tileloom.expr import intrin
 from tileloom.plan.cuda.fusion_groups import (
     DEEP,
@@ -22,6 +21,7 @@ from tileloom.plan.cuda.fusion_groups import (
 from tileloom.plan.cuda.tile import busy_blocks
 from tileloom.plan.domain import Domain, GroupAxis
 from tileloom.schedule import Schedule
+from tileloom.target import target
 
 GPU = target("cuda -arch=sm_80")
 

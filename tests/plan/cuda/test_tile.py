@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from tileloom.base.target import target
 from tileloom.plan.cuda.choose import choose_tile, vector_of, without_reduction
 from tileloom.plan.cuda.cost import estimate
 from tileloom.plan.cuda.tile import (
@@ -20,6 +19,7 @@ from tileloom.plan.cuda.tile import (
     next_power,
     trim,
 )
+from tileloom.target import target
 
 GPU, NEWER = target("cuda -arch=sm_80"), target("cuda -arch=sm_90")
 

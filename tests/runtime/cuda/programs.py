@@ -6,11 +6,11 @@ from functools import cache
 from typing import Any
 
 from tileloom import te
-from tileloom.base.target import target
 from tileloom.expr import Var
 from tileloom.plan import schedule_gpu
 from tileloom.schedule import Schedule
 from tileloom.script import parse
+from tileloom.target import target
 from tileloom.tir import IRModule, PrimFunc
 
 GPU = target("cuda -arch=sm_80")

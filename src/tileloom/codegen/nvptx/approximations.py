@@ -1,4 +1,4 @@
-"""Fast approximations of functions on GPUs; which, and how exact, is said in `base.gpu_math`."""
+"""Fast approximations of functions on GPUs; `target.approximations` says which, and how exact."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 import llvmlite.ir as ir
 
 from ...base import dtype
-from ...base.gpu_math import Approximation, approximation
 from ...expr import Call, Div, Expr
+from ...target.approximations import Approximation, approximation
 from .. import arith
 from ..emitter import Emitter
 from ..types import F16, F32, I16, I32, lanes_of

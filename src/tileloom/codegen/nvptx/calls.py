@@ -7,9 +7,9 @@ from collections.abc import Callable
 import llvmlite.ir as ir
 
 from ...base.errors import UnsupportedError
-from ...base.gpu_instructions import BARRIER_SCOPES
 from ...expr import Call, StringImm
 from ...expr.atomic_ops import ATOMIC_VALUES
+from ...target.instructions import BARRIER_SCOPES
 from .. import atomics
 from ..emitter import Emitter
 from ..types import F64, I32, I64

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import llvmlite.ir as ir
 
 from ...base.errors import UnsupportedError
-from ...base.gpu_instructions import MAP_SCOPE, PATTERN_BYTES, PATTERNED, check_arch
 from ...expr import Call, Expr, IntImm, Var, post_order
+from ...target.instructions import MAP_SCOPE, PATTERN_BYTES, PATTERNED, check_arch
 from ...tir import Stmt, pre_order, stmt_exprs
 from ..types import I8, I32, I64
 from .pointers import global_address, instruction, pointer, shared_address

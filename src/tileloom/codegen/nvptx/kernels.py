@@ -15,10 +15,7 @@ from math import gcd
 
 import llvmlite.ir as ir
 
-from ...base import Target
 from ...base.errors import UnsupportedError
-from ...base.gpu_instructions import INSTRUCTIONS
-from ...base.target import FAST_MATH
 from ...expr import (
     Add,
     BinaryOp,
@@ -32,6 +29,8 @@ from ...expr import (
     Var,
     modular_set,
 )
+from ...target import FAST_MATH, Target
+from ...target.instructions import INSTRUCTIONS
 from ...tir import Allocate, AttrStmt, Buffer, BufferLoad, For, IfThenElse, IRModule, PrimFunc, Stmt
 from .. import arith
 from ..emit_expr import is_cheap, reads_memory

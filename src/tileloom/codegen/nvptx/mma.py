@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import llvmlite.ir as ir
 
 from ...base.errors import UnsupportedError
-from ...base.gpu_instructions import check_arch
-from ...base.matrix_units import Fragment, Product, find_mma
 from ...expr import Expr, IntImm, StringImm, Var
+from ...target.instructions import check_arch
+from ...target.matrix_units import Fragment, Product, find_mma
 from ..types import F32, F64, I32
 from .pointers import instruction, pointer, registers, shared_address
 

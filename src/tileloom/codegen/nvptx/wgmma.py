@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, cast
 import llvmlite.ir as ir
 
 from ...base.errors import UnsupportedError
-from ...base.matrix_units import GroupProduct, find_wgmma
 from ...expr import Call, Expr, IntImm, Var
+from ...target.matrix_units import GroupProduct, find_wgmma
 from ...tir import Allocate, Evaluate, Stmt, collect
 from ..emitter import Emitter
 from ..types import I1, I32, I64

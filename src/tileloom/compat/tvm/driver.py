@@ -8,11 +8,11 @@ from typing import Any
 
 from ... import driver
 from ...base.errors import UserError
-from ...base.target import Target
 from ...compute import Tensor
 from ...expr import Var
 from ...lower import pipeline
 from ...runtime.cuda.errors import NoDriverError
+from ...target import Target
 from ...tir import IRModule, PrimFunc
 from ._names import missing
 from .ir.module import IRModule as Module

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ...base import Target
 from ...base.cached import cached_property
 from ...base.errors import ArgumentError
-from ...base.target import target as parse_target
 from ...driver import compile_graph, plan_graph
 from ...graph.nodes import Graph
 from ...graph.run import run as interpret
 from ...runtime.arrays import as_numpy
+from ...target import Target
+from ...target import target as parse_target
 from .importer import import_composite
 from .source import Composite, read_source
 

@@ -17,10 +17,10 @@ from ...base import dtype
 from ...base.cached import cached_property
 from ...base.errors import ArgumentError, DTypeError
 from ...base.forking import ForkLock
-from ...base.target import target as parse_target
 from ...graph.checks import Check, checked, with_failures
 from ...graph.nodes import Graph, Tensor, TensorType
 from ...runtime.device import Device
+from ...target import target as parse_target
 from .array import Array, lift
 from .context import describe, trace, tracing
 from .inplace import Memory

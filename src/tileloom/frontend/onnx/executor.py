@@ -7,11 +7,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ...base.target import target as parse_target
 from ...driver import compile_graph
 from ...graph.checks import Check, checked, with_failures
 from ...graph.nodes import Graph
 from ...graph.run import run
+from ...target import target as parse_target
 from .values import Array
 
 #: Takes the arrays of the graph's inputs, gives those of its outputs.

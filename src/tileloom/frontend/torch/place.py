@@ -10,7 +10,7 @@ import torch
 from torch import fx
 
 from ...base.errors import UnsupportedError
-from ...base.target import target as parse_target
+from ...target import target as parse_target
 
 _CPU = torch.device("cpu")
 _NOTE = "tileloom_place"

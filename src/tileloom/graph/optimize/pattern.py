@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...base.cost import work_of
 from ...base.errors import InternalError
+from ...target.cost import work_of
 from ..nodes import Node, Tensor
 from .rule import Case, Key
 

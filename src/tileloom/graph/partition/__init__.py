@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import overload
 
 from ...base.cached import cached_property
-from ...base.cost import DeviceCosts
+from ...target.cost import DeviceCosts
 from ..nodes import Graph, Tensor
 from . import steps
 from .fuse import Fuser, Why

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...base.cost import DeviceCosts, work_of
+from ...target.cost import DeviceCosts, work_of
 from ..nodes import Node, Tensor
 from ..symbols import hint
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from ...base.cost import DeviceCosts, is_costly, work_of
+from ...target.cost import DeviceCosts, is_costly, work_of
 from ..nodes import Graph, Node, Tensor
 from ..symbols import space_of_graph
 from ..to_tir.fits import formulas_fit, lattice, rows_fit

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
-from ...base.cost import is_costly, work_of
+from ...target.cost import is_costly, work_of
 from ..nodes import Node, Tensor
 from ..symbols import divisor_chain, hint
 from .layouts import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ...base.cost import is_costly, work_of
+from ...target.cost import is_costly, work_of
 from ..nodes import Node, Tensor
 from .fits import Nest, maker_name
 from .layouts import PIECE, Layout, is_plain, layout_after, plain_layout, size_of, together

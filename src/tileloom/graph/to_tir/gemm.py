@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ...base.cost import PARALLEL_WORK
 from ...expr import Expr, Min, Var, const
+from ...target.cost import PARALLEL_WORK
 from ...tir import PARALLEL, SERIAL, Buffer, For, IfThenElse, LetStmt, Stmt, make_buffer, seq
 from ..symbols import bounds_of, everywhere_at_least, is_symbolic
 from .gemm_pack import Packing

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from ...base.gpu_instructions import MAP_SCOPE, PATTERNED, SELF_ORDERED
 from ...expr import Call, Expr, IntImm, Var, const, free_vars, post_order, rewrite
+from ...target.instructions import MAP_SCOPE, PATTERNED, SELF_ORDERED
 from ...tir import Stmt, pre_order, stmt_exprs
 from ..common import loaded_buffers
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ...base import Target
 from ...base.errors import UnsupportedError
-from ...base.gpu_instructions import BARRIER_SCOPES, INSTRUCTIONS, check_arch
-from ...base.matrix_units import find_mma
 from ...expr import Call, StringImm, post_order
 from ...expr.warp_ops import WARP_ARCHS
+from ...target import Target
+from ...target.instructions import BARRIER_SCOPES, INSTRUCTIONS, check_arch
+from ...target.matrix_units import find_mma
 from ...tir import PrimFunc, pre_order, stmt_exprs
 from ..analysis.pointers import MMA
 from ..analysis.threads import SYNC

@@ -34,7 +34,7 @@ class HostPlan:
     """The host's part of `split_host_device`, to be carried out for values of its scalars.
 
     >>> from tileloom import te
-    >>> from tileloom.base.target import target
+    >>> from tileloom.target import target
     >>> from tileloom.lower import lower
     >>> from tileloom.lower.gpu.split_host_device import split_host_device
     >>> from tileloom.schedule import Schedule

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ...base.errors import UserError
-from ...base.matrix_units import LANES, Fragment
 from ...expr import Call, Expr, IntImm, Ramp, Var, cast, const, free_vars, post_order
 from ...expr.analyzer import Analyzer
+from ...target.matrix_units import LANES, Fragment
 from ...tir import (
     Allocate,
     AttrStmt,

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from ...base import DType, dtype
 from ...base.errors import UserError
-from ...base.gpu_instructions import PATTERN_BYTES
 from ...expr import Call, Expr, IntImm, Var, const, free_vars
+from ...target.instructions import PATTERN_BYTES
 from ...tir import (
     Allocate,
     AttrStmt,

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...base.errors import VerifyError
-from ...base.gpu_instructions import SELF_ORDERED
 from ...expr import (
     Call,
     Expr,
@@ -20,6 +19,7 @@ from ...expr import (
     post_order,
     substitute,
 )
+from ...target.instructions import SELF_ORDERED
 from ...tir import Buffer, BufferLoad, BufferStore, Evaluate, Stmt, collect, stmt_exprs
 from ...tir.atomics import atomic_parts, atomic_place, has_atomic, is_atomic
 from ..analysis.pointers import ACCESS_PTR, CP_ASYNC, LDMATRIX, WAIT_GROUP

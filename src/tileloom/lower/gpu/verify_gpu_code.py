@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import prod
 
-from ...base import Target
 from ...base.errors import UserError
 from ...expr import IntImm, post_order
+from ...target import Target
 from ...tir import (
     Allocate,
     AttrStmt,

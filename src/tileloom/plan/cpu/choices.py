@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Literal
 
-from ...base import Target
-from ...base.cost import PARALLEL_WORK
 from ...expr import Expr, IntImm, Var, free_vars
 from ...schedule.schedule import Schedule
+from ...target import Target
+from ...target.cost import PARALLEL_WORK
 from ...tir import Block
 from ..cost import widest_bits, work
 from ..domain import Domain, GroupAxis, accesses

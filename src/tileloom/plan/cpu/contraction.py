@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...base import Target
-from ...base.cost import PARALLEL_WORK
 from ...base.sums import SUM_RUN
 from ...expr import FloorDiv, IndexMap, IntImm, Var, post_order
 from ...schedule.library import as_matrices, find_products
 from ...schedule.library.product import Product
 from ...schedule.rv import BlockRV, LoopRV
 from ...schedule.schedule import Schedule
+from ...target import Target
+from ...target.cost import PARALLEL_WORK
 from ...tir import Block, Buffer
 from ..domain import GroupRefused, accesses, blocks_by_name
 from ..loops import reduces
@@ -58,7 +58,7 @@ def tile_product(sch: Schedule, target: Target) -> None:
         ScheduleError: what follows the product does not go tile by tile.
 
     >>> from tileloom import te
-    >>> from tileloom.base.target import target
+    >>> from tileloom.target import target
     >>> A, B = te.placeholder((24, 50), name="A"), te.placeholder((50, 64), name="B")
     >>> k = te.reduce_axis((0, 50), name="k")
     >>> C = te.compute((24, 64), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")

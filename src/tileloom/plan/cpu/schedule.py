@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
-from ...base import Target
 from ...base.compiling import compiling
 from ...expr import IntImm, Var
 from ...expr.extents import limits_of_variables
 from ...schedule.errors import ScheduleError
 from ...schedule.schedule import Schedule
+from ...target import Target
 from ...tir import IRModule, PrimFunc
 from ..domain import GroupRefused, blocks_by_name
 from ..sizes import Sizes
@@ -42,7 +42,7 @@ def schedule_cpu(
         GroupRefused: the loops of a block have been scheduled already.
 
     >>> from tileloom import te
-    >>> from tileloom.base.target import target
+    >>> from tileloom.target import target
     >>> A, k = te.placeholder((640, 1000), name="A"), te.reduce_axis((0, 1000), name="k")
     >>> B = te.compute((640,), lambda i: te.sum(A[i, k], axis=k), name="B")
     >>> C = te.compute((640, 1000), lambda i, j: A[i, j] / B[i], name="C")

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from ...base import Target
-from ...base.cost import PARALLEL_WORK
 from ...base.sums import LEAST_PARTS, equal_parts, is_split, parts_of
 from ...expr import IntImm
 from ...schedule.errors import ScheduleError
 from ...schedule.rv import BlockRV, LoopRV
 from ...schedule.schedule import Schedule
+from ...target import Target
+from ...target.cost import PARALLEL_WORK
 from ..domain import GroupAxis
 from ..loops import reduces
 from ..sizes import Sizes

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ...base import Target
 from ...expr.extents import is_number, limits
+from ...target import Target
 from .choose import THREADS, choose_tile, without_reduction
 from .tile import LONGEST, MANY, Tile
 

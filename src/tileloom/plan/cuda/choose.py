@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...base import Target
+from ...target import Target
 from .cost import estimate
 from .tile import Tile, next_power, trim
 
@@ -32,7 +32,7 @@ def choose_tile(
         target: a GPU.
         length: of what lies side by side in memory; by default a row.
 
-    >>> from tileloom.base import target
+    >>> from tileloom.target import target
     >>> gpu = target("cuda -arch=sm_80")
     >>> tile = choose_tile(64, 2048, reduces=True, innermost=True, bits=32, target=gpu)
     >>> tile.reduce_thread, tile.reduce_inner, tile.vector, tile.method

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from math import ceil, log2
 
-from ...base import Target
-from ...base.cost import bytes_per_cycle
+from ...target import Target
+from ...target.cost import bytes_per_cycle
 from .tile import LONGEST, Tile
 
 #: Until a load arrives; loads that a thread has under way at once; what a thread does with an
@@ -26,7 +26,7 @@ def estimate(tile: Tile, rows: int, depth: int, bits: int, target: Target) -> fl
     A short loop over few rows waits least with a block for each row; many rows are best left to
     single warps, which need no barrier.
 
-    >>> from tileloom.base import target
+    >>> from tileloom.target import target
     >>> gpu = target("cuda -arch=sm_80")
     >>> warps, block = Tile(4, 1, 32, 8, "warp"), Tile(1, 1, 256, 1, "block")
     >>> [estimate(warps, rows, 256, 32, gpu) < estimate(block, rows, 256, 32, gpu)

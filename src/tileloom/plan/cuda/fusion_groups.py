@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ...base import Target
 from ...expr import IntImm, Var
 from ...expr.extents import is_number
 from ...schedule.instruction import can
 from ...schedule.schedule import Schedule
+from ...target import Target
 from ...tir import Block, Buffer
 from ..domain import Domain, GroupAxis, GroupRefused, accesses, blocks_by_name, domain_of
 from ..loops import reduces, writes_output

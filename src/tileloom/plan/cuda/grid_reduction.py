@@ -7,10 +7,10 @@ order of adding is fixed, unlike with atomic additions.
 
 from __future__ import annotations
 
-from ...base import Target
 from ...expr.extents import is_number, limits
 from ...schedule.rv import BlockRV, LoopRV
 from ...schedule.schedule import Schedule
+from ...target import Target
 from ..domain import Domain
 from ..loops import reduces
 from .canonical import normalise

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 
-from ...base import Target
 from ...base.errors import UserError
 from ...expr import REDUCE, Cast, Expr, Mul, free_vars
 from ...expr.extents import known_extent
@@ -13,6 +12,7 @@ from ...schedule.analysis.blocks import leaf_store
 from ...schedule.library import find_factors, find_products, schedule_gpu_product
 from ...schedule.rv import BlockRV
 from ...schedule.schedule import Schedule
+from ...target import Target
 from ...tir import Block, BufferLoad
 from ..domain import blocks_by_name
 from ..loops import reduces

@@ -8,12 +8,12 @@ intermediates stay in its registers; results of reductions reach every thread th
 
 from __future__ import annotations
 
-from ...base import Target
 from ...expr.extents import is_number
 from ...schedule.errors import ScheduleError
 from ...schedule.library import auto_inline
 from ...schedule.rv import LoopRV
 from ...schedule.schedule import Schedule
+from ...target import Target
 from ...tir import IRModule, PrimFunc
 from ..cost import widest_bits
 from ..domain import GroupRefused, domain_of
@@ -54,7 +54,7 @@ def schedule_gpu(mod: IRModule | PrimFunc, target: Target) -> Schedule:
         GroupRefused: an extent is no number.
 
     >>> from tileloom import te
-    >>> from tileloom.base import target
+    >>> from tileloom.target import target
     >>> A, k = te.placeholder((64, 100), name="A"), te.reduce_axis((0, 100), name="k")
     >>> B = te.compute((64,), lambda i: te.sum(A[i, k], axis=k), name="B")
     >>> C = te.compute((64, 100), lambda i, j: A[i, j] / B[i], name="C")

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ...base import Target
 from ...expr.extents import is_number
+from ...target import Target
 
 Method = Literal["none", "warp", "block", "discrete"]
 
@@ -60,7 +60,7 @@ class Tile:
 def busy_blocks(target: Target) -> int:
     """Blocks that keep a GPU busy.
 
-    >>> from tileloom.base import target
+    >>> from tileloom.target import target
     >>> busy_blocks(target("cuda -arch=sm_80"))
     216
     """

@@ -14,8 +14,8 @@ from functools import cache
 from typing import Any
 
 from ...base.cached import cached_property
-from ...base.target import Target
-from ...base.target import target as parse_target
+from ...target import Target
+from ...target import target as parse_target
 from . import api
 from .errors import CudaError, NoDriverError
 

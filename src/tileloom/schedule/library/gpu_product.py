@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from ...base import Target
 from ...expr.extents import known_extent
+from ...target import Target
 from ...tir import Block
 from ..rv import BlockRV
 from ._common import BlockLike, block_of, wrong
@@ -59,7 +59,7 @@ def schedule_gpu_product(
             schedule may have been changed: try on a copy.
 
     >>> from tileloom import Schedule, te
-    >>> from tileloom.base import target
+    >>> from tileloom.target import target
     >>> A, B = te.placeholder((64, 48), name="A"), te.placeholder((48, 32), name="B")
     >>> k = te.reduce_axis((0, 48), name="k")
     >>> C = te.compute((64, 32), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING, Any
 
-from ...base import Target
+from ...target import Target
 from ..rv import BlockRV, LoopRV
 from ._common import BlockLike, extent, loops_below, wrong
 from .intrinsics.mma import DEFINITIONS, FACTORS, Factor, shared_16x16_to_mma_32x8_layout
@@ -114,7 +114,7 @@ def mma_matmul(
         ScheduleError: the block is no such sum.
 
     >>> from tileloom import Schedule, te
-    >>> from tileloom.base import target
+    >>> from tileloom.target import target
     >>> A, B = (te.placeholder((96, 96), "bfloat16", name=name) for name in "AB")
     >>> k = te.reduce_axis((0, 96), name="k")
     >>> C = te.compute((96, 96), lambda i, j: te.sum(
@@ -178,7 +178,7 @@ class _Intrinsics:
 def units_for(kind: str, total: str, target: Target) -> str | None:
     """What matrix units call elements of a type, if a GPU has some that sum them up in another.
 
-    >>> from tileloom.base import target
+    >>> from tileloom.target import target
     >>> units_for("bfloat16", "float32", target("cuda -arch=sm_80"))
     'bf16'
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...base import Target
+from ...target import Target
 from ._common import BlockLike, block_of, wrong
 from .gpu_product import on_matrix_units
 from .mma_matmul import MmaTile
@@ -42,7 +42,7 @@ def tensor_core_conv2d(
         ScheduleError: the block is no such convolution.
 
     >>> from tileloom import Schedule, te
-    >>> from tileloom.base import target
+    >>> from tileloom.target import target
     >>> X = te.placeholder((1, 10, 10, 16), "float16", name="X")
     >>> W = te.placeholder((8, 3, 3, 16), "float16", name="W")
     >>> r, q, c = (te.reduce_axis((0, size), name=name) for name, size in zip("rqc", (3, 3, 16)))

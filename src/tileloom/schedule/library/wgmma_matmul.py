@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING
 
-from ...base import Target
+from ...target import Target
 from ..rv import BlockRV, LoopRV
 from ._common import BlockLike, extent, loops_below, wrong
 from .intrinsics import wgmma
@@ -89,7 +89,7 @@ def wgmma_matmul(
         ScheduleError: the block is no such sum, or the GPU has no such units.
 
     >>> from tileloom import Schedule, te
-    >>> from tileloom.base import target
+    >>> from tileloom.target import target
     >>> A, B = (te.placeholder((96, 96), "bfloat16", name=name) for name in "AB")
     >>> k = te.reduce_axis((0, 96), name="k")
     >>> C = te.compute((96, 96), lambda i, j: te.sum(

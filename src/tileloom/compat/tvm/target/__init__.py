@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar
 
-from ....base.target import Target as Machine
-from ....base.target import target as parse_target
+from ....target import Target as Machine
+from ....target import target as parse_target
 from .._names import missing
 
 _CPU = ("llvm", "c", "cpu", "native", "host")

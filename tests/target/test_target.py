@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tileloom.base import machine
 from tileloom.base.errors import UserError
-from tileloom.base.target import Target, current_process_may_run, target
+from tileloom.target import Target, current_process_may_run, machine, target
 
 SOURCES = Path(__file__).resolve().parents[2] / "src"
 
@@ -164,7 +163,7 @@ def test_usable_cores_follow_affinity_and_quota(monkeypatch: pytest.MonkeyPatch)
 
 def test_base_does_not_load_llvm() -> None:
     script = (
-        "import sys; from tileloom.base.target import Target; Target.host().key; "
+        "import sys; from tileloom.target import Target; Target.host().key; "
         "print('llvmlite' in sys.modules)"
     )
     shown = subprocess.run(

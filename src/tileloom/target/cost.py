@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .target import Target
+from . import Target
 
 #: Simple operations that an operation takes on one element, of those that do not take one.
 WORK = {
@@ -88,7 +88,7 @@ class DeviceCosts:
         other kernels: nothing stays near from one to the next, and all of a GPU waits between them.
         Blocks of threads number elements, the last of which goes beyond an array.
 
-        >>> from tileloom.base.target import target
+        >>> from tileloom.target import target
         >>> DeviceCosts.of(target("cpu -mcpu=x86-64-v4 -num-cores=2")).rate
         40000000000.0
         >>> DeviceCosts.of(target("cuda -arch=sm_80")).bandwidth

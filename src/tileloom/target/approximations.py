@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import log2
 
-from .record import Record
+from ..base.record import Record
 
 
 class Approximation(Record):

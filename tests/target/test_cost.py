@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tileloom.base.cost import WORK, DeviceCosts, bytes_per_cycle, is_costly
-from tileloom.base.target import Target, target
 from tileloom.expr.ops import get_op
 from tileloom.graph import ops  # noqa: F401 (registers them)
 from tileloom.graph.op import REGISTRY
+from tileloom.target import Target, target
+from tileloom.target.cost import WORK, DeviceCosts, bytes_per_cycle, is_costly
 
 
 def test_every_name_is_an_op_or_a_function() -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from .errors import UnsupportedError
+from ..base.errors import UnsupportedError
 
 Role = Literal["a", "b", "c"]
 LANES = 32

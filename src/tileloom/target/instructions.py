@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .errors import UnsupportedError
-from .target import Target
+from ..base.errors import UnsupportedError
+from . import Target
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import hashlib
 import os
 from functools import cache
 
-from .late import TYPE_CHECKING, package
+from ..base.late import TYPE_CHECKING, package
 
 if TYPE_CHECKING:
     import ctypes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tileloom.base.matrix_units import MMA
+from tileloom.target.matrix_units import MMA
 
 #: Type of A, of the sum: k of m16n8, compute capability, version of PTX (m8n8 where it is said).
 TABLE = {
