@@ -63,17 +63,15 @@ def is_scheduled(group: Group) -> bool:
 
 
 def has_tiles(group: Group, machine: Machine) -> bool:
-    """Whether the driver lets the planner tile a product of panels.
-
-    It does so for matrices of known sizes. `plan.tile_product` tiles convolutions
-    too, but whole models run faster with the templates of loops so far.
-    """
+    """Whether the planner tiles a product of panels: of known sizes, convolutions without words."""
     node = group.anchor
     sizes = [n for tensor in (*node.inputs, *node.outputs) for n in tensor.shape]
-    if node.op.kind != "matmul" or any(map(is_symbolic, sizes)):
+    if any(map(is_symbolic, sizes)):
         return False
     words = words_for(node, machine)
-    return words is None or (words.unit == 1 and not words.flips)
+    if words is None or node.op.kind != "matmul":
+        return words is None
+    return words.unit == 1 and not words.flips
 
 
 def words_for(node: Node, machine: Machine) -> Words | None:

@@ -152,31 +152,35 @@ def choose_tiles(product: Product, lanes: int, most: int, workers: int, packed: 
         packed: the columns of panels that there are already.
     """
     width = packed or (lanes if product.columns <= lanes else 2 * lanes)
-    heights = range(min(product.rows, most // 2), min(product.rows, most) + 1)
-    height = min(heights, key=lambda h: (_strips_cost(product.rows, h), -h))
-    panels = -(-product.columns // width)
-    if workers > 1 and product.matrices * panels < 2 * workers and product.rows >= 2 * height:
-        return Tiles(height, width, 0)
+    rows, panels = product.rows, -(-product.columns // width)
+    height = _height(rows, most, 1)
+    if workers > 1 and product.matrices * panels < 2 * workers and rows >= 2 * height:
+        return Tiles(_height(rows, most, workers), width, 0)
     room = max(1, min(PANELS, PANEL_BYTES // (product.depth * width * 4), panels))
-    most = min(range(1, room + 1), key=lambda n: (_span(panels, n, product.matrices, workers), -n))
-    return Tiles(height, width, -(-panels // most))
+    tasks = {n: _pieces(panels, n, BEGIN_TASK) for n in range(1, room + 1)}
+    most = min(tasks, key=lambda n: (_span(tasks[n], product.matrices, workers), -n))
+    return Tiles(height, width, len(tasks[most]))
 
 
-def _span(panels: int, most: int, matrices: int, workers: int) -> float:
-    """How long workers take for tasks of at most so many panels, in panels."""
-    tasks = matrices * -(-panels // most)
-    if tasks >= EVEN * workers:
-        return matrices * panels / workers + BEGIN_TASK * tasks / workers
+def _height(rows: int, most: int, workers: int) -> int:
+    """The height of strips that are done first, if workers share them; the last may have fewer."""
+    strips = {h: _pieces(rows, h, READ_PANEL) for h in range(min(rows, most // 2), most + 1)}
+    return min(rows, min(strips, key=lambda h: (_span(strips[h], 1, workers), -h)))
+
+
+def _pieces(lines: int, most: int, begin: float) -> list[float]:
+    """What pieces of at most so many lines cost, in lines, with what it takes to begin one."""
+    return [min(most, lines - first) + begin for first in range(0, lines, most)]
+
+
+def _span(tasks: list[float], times: int, workers: int) -> float:
+    """How long workers take for tasks, some times, each of which goes to whom is ready first."""
+    if times * len(tasks) >= EVEN * workers or workers == 1:
+        return times * sum(tasks) / workers
     shares = [0.0] * workers
-    for task in range(tasks):  # each to whom is ready first
-        first = task % (tasks // matrices) * most
-        shares[shares.index(min(shares))] += min(most, panels - first) + BEGIN_TASK
+    for cost in tasks * times:
+        shares[shares.index(min(shares))] += cost
     return max(shares)
-
-
-def _strips_cost(rows: int, height: int) -> int:
-    """What strips of a height cost, in rows; the last one may have fewer."""
-    return rows + -(-rows // height) * READ_PANEL
 
 
 class _Tiling:
