@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import hypothesis
 import numpy as np
@@ -45,6 +46,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="write the plans that tests compare with anew; look at what changed before you commit",
     )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect tests without the garbage collector, and keep it off what stays until the end.
+
+    Some millions of objects belong to the collected tests; a search through them takes a second.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_unconfigure() -> None:

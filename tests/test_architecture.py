@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from source_trees import parse, statements
+
 SOURCES = Path(__file__).resolve().parent.parent / "src" / "tileloom"
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 60
@@ -118,14 +120,16 @@ class Source:
 
     @property
     def tree(self) -> ast.Module:
-        return _parse(self.path)
+        return parse(self.path)
 
-    def imports(self) -> Iterator[Import]:
+    def imports(self) -> tuple[Import, ...]:
         """Every import of the file, those under `TYPE_CHECKING` and inside functions too."""
-        yield from self._imports(self.tree, False, False)
+        return _imports_of(self)
 
-    def _imports(self, node: ast.AST, inside: bool, only_types: bool) -> Iterator[Import]:
+    def find_imports(self, node: ast.AST, inside: bool, only_types: bool) -> Iterator[Import]:
         for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):
+                continue
             if isinstance(child, ast.Import):
                 for alias in child.names:
                     yield Import(alias.name, child.lineno, inside, only_types)
@@ -139,7 +143,7 @@ class Source:
             else:
                 is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
                 types = isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
-                yield from self._imports(child, inside or is_function, only_types or types)
+                yield from self.find_imports(child, inside or is_function, only_types or types)
 
     def _absolute(self, node: ast.ImportFrom) -> str:
         if node.level == 0:
@@ -152,8 +156,8 @@ class Source:
 
 
 @cache
-def _parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(), str(path))
+def _imports_of(source: Source) -> tuple[Import, ...]:
+    return tuple(source.find_imports(source.tree, False, False))
 
 
 @cache
@@ -248,7 +252,7 @@ def door_complaints(source: Source) -> Iterator[str]:
 
 
 def manner_complaints(source: Source) -> Iterator[str]:
-    for node in ast.walk(source.tree):
+    for node in statements(source.tree):
         match node:
             case ast.ImportFrom(names=[ast.alias(name="*")]):
                 yield f"line {node.lineno}: star import"
@@ -264,7 +268,7 @@ def size_complaints(source: Source) -> Iterator[str]:
     lines = len(source.path.read_text().splitlines())
     if lines > MAX_FILE_LINES:
         yield f"{lines} lines in the file (at most {MAX_FILE_LINES})"
-    for node in ast.walk(source.tree):
+    for node in statements(source.tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             size = function_lines(node)
             if size > MAX_FUNCTION_LINES:
@@ -323,7 +327,7 @@ def test_what_a_room_loads_late_is_what_type_checkers_see(name: str) -> None:
     """`room(...)` in a door says at run time what the imports under `TYPE_CHECKING` say."""
     door = import_module(f"tileloom.{name}")
     seen = {}
-    for block in ast.walk(modules()[door.__name__].tree):
+    for block in statements(modules()[door.__name__].tree):
         if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING":
             for found in block.body:
                 assert isinstance(found, ast.ImportFrom)
@@ -403,5 +407,5 @@ def test_a_breach_is_seen(
 
 
 def clear_caches() -> None:
-    for cached in (_parse, sources, modules, listed):
+    for cached in (sources, modules, listed):
         cached.cache_clear()
