@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import Target
+from .description import Target
 
 #: Simple operations that an operation takes on one element, of those that do not take one.
 WORK = {

@@ -13,7 +13,7 @@ from runtime.cuda.fake_driver import FakeDriver
 from tileloom.base.errors import ArgumentError
 from tileloom.runtime import cuda
 from tileloom.runtime.cuda import api, foreign, streams
-from tileloom.runtime.cuda.device import Device
+from tileloom.runtime.cuda.device import GPU
 from tileloom.runtime.cuda.programs import CudaDevice
 
 
@@ -61,7 +61,7 @@ def _store(out: int, value: int) -> None:
      (88, "sm_87"), (89, "sm_89"), (90, "sm_90a"), (91, "sm_90"), (100, "sm_100"), (999, "sm_121")],
 )  # fmt: skip
 def test_architectures(capability: int, arch: str) -> None:
-    gpu = object.__new__(Device)
+    gpu = object.__new__(GPU)
     gpu.__dict__["capability"] = capability
     assert gpu.arch == arch
 

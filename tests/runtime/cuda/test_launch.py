@@ -144,7 +144,7 @@ def test_target_of_the_device(plug: Callable[..., Any]) -> None:
     assert ".target sm_86" in kernel.ptx
     where = cuda.device()
     assert (where.target.arch, where.target.shared_memory) == ("sm_86", 99 << 10)
-    assert repr(where) == "<Device cuda:0: Fake GPU, sm_86>"
+    assert repr(where) == "<GPU cuda:0: Fake GPU, sm_86>"
 
 
 @pytest.mark.parametrize(

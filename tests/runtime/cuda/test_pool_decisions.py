@@ -12,7 +12,7 @@ import pytest
 from runtime.cuda.fake_driver import FakeDriver
 from tileloom.runtime import cuda
 from tileloom.runtime.cuda import api, memory, streams
-from tileloom.runtime.cuda.device import Device, _device, device_count, is_available
+from tileloom.runtime.cuda.device import GPU, _device, device_count, is_available
 from tileloom.runtime.cuda.errors import DeviceMemoryError
 
 KB, MB = 1 << 10, 1 << 20
@@ -215,7 +215,7 @@ def test_drivers_without_devices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_devices_can_do() -> None:
-    one = object.__new__(Device)
+    one = object.__new__(GPU)
     one.__dict__["attribute"] = {
         "COMPUTE_CAPABILITY_MAJOR": 8, "COMPUTE_CAPABILITY_MINOR": 6
     }.__getitem__  # fmt: skip
@@ -224,7 +224,7 @@ def test_what_devices_can_do() -> None:
 
 def test_shared_memory_of_a_block() -> None:
     for own, most in ((0, 48), (96, 48)):
-        one = object.__new__(Device)
+        one = object.__new__(GPU)
         names = {
             "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": own, "MAX_SHARED_MEMORY_PER_BLOCK": most
         }  # fmt: skip

@@ -11,7 +11,7 @@ from . import api, array, foreign, maps, memory, modules, packets, streams
 from . import device as _device
 from .api import driver_version
 from .array import DeviceArray, empty, zeros
-from .device import Device, device, device_count, is_available, native_arch
+from .device import GPU, device, device_count, is_available, native_arch
 from .errors import (
     ArchitectureError,
     CudaError,
@@ -37,7 +37,7 @@ def asarray(value: Any, device: Any = None, stream: Any = None) -> DeviceArray:
 
     Args:
         value: an array of any package, or what NumPy makes one of.
-        device: where a copy goes: a number, "cuda:1" or a `Device`.
+        device: where a copy goes: a number, "cuda:1" or a `GPU`.
         stream: where it will be used first; the current one if it is not given.
     """
     if on_device(value):
@@ -58,7 +58,7 @@ __all__ = [
     "ArchitectureError",
     "CudaError",
     "CudaKernel",
-    "Device",
+    "GPU",
     "DeviceArray",
     "DeviceMemoryError",
     "Event",

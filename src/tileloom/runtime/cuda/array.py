@@ -13,7 +13,7 @@ from ...base.dtype import DType, dtype
 from ...base.errors import ArgumentError
 from ..arrays import as_numpy, compact_strides
 from . import api, exports, streams
-from .device import Device
+from .device import GPU
 from .device import device as find_device
 from .memory import MemoryBlock, pool
 
@@ -24,7 +24,7 @@ class Layout:
     __slots__ = ("device", "dtype", "shape", "strides")
 
     def __init__(
-        self, shape: tuple[int, ...], kind: DType, strides: tuple[int, ...], device: Device
+        self, shape: tuple[int, ...], kind: DType, strides: tuple[int, ...], device: GPU
     ) -> None:
         self.shape, self.dtype, self.strides, self.device = shape, kind, strides, device
 
@@ -37,9 +37,7 @@ def _layouts(index: int) -> dict[tuple[Any, ...], Layout]:
 _MOST_LAYOUTS = 1 << 16
 
 
-def layout_of(
-    shape: tuple[int, ...], kind: DType, strides: tuple[int, ...], device: Device
-) -> Layout:
+def layout_of(shape: tuple[int, ...], kind: DType, strides: tuple[int, ...], device: GPU) -> Layout:
     """The one layout of this kind; strides are in bytes."""
     known = _layouts(device.index)
     key = (shape, kind, strides)
@@ -76,7 +74,7 @@ class DeviceArray:
         return self.layout.dtype
 
     @property
-    def device(self) -> Device:
+    def device(self) -> GPU:
         """Where it lies."""
         return self.layout.device
 
@@ -248,7 +246,7 @@ def empty(
 
     Args:
         kind: the type of its elements.
-        device: a number, "cuda:1" or a `Device`; the first one if it is not given.
+        device: a number, "cuda:1" or a `GPU`; the first one if it is not given.
         stream: where it will be used first; the current one if it is not given.
 
     Raises:

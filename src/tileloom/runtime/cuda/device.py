@@ -24,7 +24,7 @@ _KNOWN = (50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90, 100, 103, 120,
 _WITH_OWN_FEATURES = (90,)  # whose code uses what only this GPU has: sm_90a
 
 
-class Device:
+class GPU:
     """A GPU. `device(0)` gives the first one.
 
     Attributes:
@@ -134,7 +134,7 @@ class Device:
         return f"cuda:{self.index}"
 
     def __repr__(self) -> str:
-        return f"<Device cuda:{self.index}: {self.name}, sm_{self.capability}>"
+        return f"<GPU cuda:{self.index}: {self.name}, sm_{self.capability}>"
 
 
 def device_count() -> int:
@@ -151,24 +151,24 @@ def is_available() -> bool:
 
 
 @cache
-def _device(index: int) -> Device:
+def _device(index: int) -> GPU:
     count = int(api.call("cuDeviceGetCount"))
     if count == 0:
         raise NoDriverError("the CUDA driver finds no GPU")
     if not 0 <= index < count:
         there = "the only one is cuda:0" if count == 1 else f"there are cuda:0 to cuda:{count - 1}"
         raise CudaError(f"there is no device cuda:{index}", hint=there)
-    return Device(index)
+    return GPU(index)
 
 
-def device(which: Any = None) -> Device:
+def device(which: Any = None) -> GPU:
     """A GPU by its number, as "cuda:1", or as another package's device object.
 
     Raises:
         NoDriverError: there is no driver, or no GPU.
         CudaError: there is no GPU of this number.
     """
-    if isinstance(which, Device):
+    if isinstance(which, GPU):
         return which
     if which is None or which == "cuda":
         return _device(0)

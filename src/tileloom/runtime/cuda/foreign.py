@@ -22,7 +22,7 @@ from .. import dlpack
 from ..arrays import ArrayView, compact_strides
 from . import api, streams
 from .array import DeviceArray, layout_of
-from .device import Device, device
+from .device import GPU, device
 from .errors import CudaError
 from .memory import Borrowed
 
@@ -229,7 +229,7 @@ def _held(index: int) -> _Held:
     return deque()
 
 
-def hold(owners: tuple[object, ...], where: Device, stream: int) -> None:
+def hold(owners: tuple[object, ...], where: GPU, stream: int) -> None:
     """Keep objects alive until what is in a stream now has run."""
     held = _held(where.index)
     event = streams.Event(where, timing=False)

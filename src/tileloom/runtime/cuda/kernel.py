@@ -16,7 +16,7 @@ from ..check import Binder, Bound
 from ..params import ParamSpec, number_symbols
 from . import api, foreign, maps, modules, streams
 from .array import DeviceArray
-from .device import Device, device
+from .device import GPU, device
 from .errors import LaunchError
 from .memory import MemoryBlock, Pool, pool, show_size
 from .modules import Function
@@ -31,7 +31,7 @@ class Prepared(NamedTuple):
     """A call that was checked once, for arguments of the same layout."""
 
     packer: Packer
-    device: Device
+    device: GPU
     pool: Pool
     launches: tuple[Launch, ...]
     functions: tuple[Function, ...]
@@ -164,7 +164,7 @@ class CudaKernel:
         elif prepared.packer.is_strict:
             self._remember(arguments, prepared)
 
-    def _device(self, arguments: tuple[Any, ...]) -> Device:
+    def _device(self, arguments: tuple[Any, ...]) -> GPU:
         """The device of the first array that is on one; the first device if none is."""
         if len(arguments) == len(self._steering):
             for value, steers in zip(arguments, self._steering, strict=True):
@@ -175,7 +175,7 @@ class CudaKernel:
         return device()
 
     @staticmethod
-    def _stream_of(arguments: tuple[Any, ...], where: Device, otherwise: int) -> int:
+    def _stream_of(arguments: tuple[Any, ...], where: GPU, otherwise: int) -> int:
         """The current stream of the package that an array on the device is from."""
         for value in arguments:
             package = foreign.package_of(type(value))
@@ -187,7 +187,7 @@ class CudaKernel:
     def _value(bound: Bound, param: ParamSpec) -> Any:
         return bound.symbols[param.name][0] if param.implicit else bound.values[param.name]
 
-    def _find(self, where: Device, bound: Bound, values: dict[int, Any]) -> Prepared:
+    def _find(self, where: GPU, bound: Bound, values: dict[int, Any]) -> Prepared:
         """A call that differs from this one in addresses alone, made if there was none."""
         deciding = [
             values[k]
@@ -203,7 +203,7 @@ class CudaKernel:
             found = self._known[key] = self._prepare(where, bound, values)
         return found
 
-    def _prepare(self, where: Device, bound: Bound, values: dict[int, Any]) -> Prepared:
+    def _prepare(self, where: GPU, bound: Bound, values: dict[int, Any]) -> Prepared:
         steering = {k: values[k] for k in self._plan.steering}
         launches = self._plan.launches(steering)
         module = modules.load(where, self.ptx)
@@ -247,7 +247,7 @@ class CudaKernel:
 
     # ------------------------------------------------------------------ what goes wrong
 
-    def _check_limits(self, where: Device, launch: Launch, function: Function) -> None:
+    def _check_limits(self, where: GPU, launch: Launch, function: Function) -> None:
         threads = launch.block[0] * launch.block[1] * launch.block[2]
         shared = function.static_bytes + launch.dynamic_bytes
         too_much = [
@@ -264,7 +264,7 @@ class CudaKernel:
         if reasons:
             raise LaunchError(f"{self._about(where, launch, function)}: {'; '.join(reasons)}")
 
-    def _about(self, where: Device, launch: Launch, function: Function) -> str:
+    def _about(self, where: GPU, launch: Launch, function: Function) -> str:
         return (
             f"{self.name}: {launch.kernel} cannot be launched on {where} ({where.name}) with grid "
             f"{launch.grid}, block {launch.block} and "
@@ -298,7 +298,7 @@ class DeviceBinder(Binder):
     """Binds the arguments of a call on one device."""
 
     def __init__(
-        self, function: str, params: tuple[ParamSpec, ...], where: Device, stream: int
+        self, function: str, params: tuple[ParamSpec, ...], where: GPU, stream: int
     ) -> None:
         super().__init__(function, params)
         self.device, self.stream = where, stream

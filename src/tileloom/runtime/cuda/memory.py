@@ -16,7 +16,7 @@ from functools import cache
 
 from ..pool import size_class
 from . import api, streams
-from .device import Device
+from .device import GPU
 from .errors import CudaError, DeviceMemoryError
 
 ALIGNMENT = 256
@@ -45,7 +45,7 @@ class MemoryBlock:
         if self.pool is not None and self.size:
             self.pool.returned.append((self.pointer, self.size, self.home, self.last))
 
-    def use(self, device: Device, handle: int) -> None:
+    def use(self, device: GPU, handle: int) -> None:
         """Have a stream wait for what others do with the memory, and note that it uses it."""
         if self.last != handle:
             streams.order(device, self.last, handle)
@@ -72,7 +72,7 @@ def _class_of(size: int) -> int:
 class Pool:
     """The memory that this process has taken on one device."""
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: GPU) -> None:
         self.device = device
         self.returned: list[tuple[int, int, int, int]] = []
         self._free: dict[tuple[int, int], list[int]] = {}  # by stream and size class
@@ -179,11 +179,11 @@ def show_size(size: int) -> str:
 
 
 @cache
-def _pool(index: int, device: Device) -> Pool:
+def _pool(index: int, device: GPU) -> Pool:
     return Pool(device)
 
 
-def pool(device: Device) -> Pool:
+def pool(device: GPU) -> Pool:
     """The pool of a device."""
     return _pool(device.index, device)
 

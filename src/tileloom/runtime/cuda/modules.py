@@ -10,7 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from . import api
-from .device import Device
+from .device import GPU
 from .errors import ArchitectureError, JitError
 
 _LOG_BYTES = 16 << 10
@@ -53,7 +53,7 @@ class Function(NamedTuple):
 class Module:
     """Machine code for one device."""
 
-    def __init__(self, device: Device, ptx: str) -> None:
+    def __init__(self, device: GPU, ptx: str) -> None:
         self.device = device
         text = for_driver(device, ptx)
         with device.active():
@@ -92,7 +92,7 @@ class Module:
             )
 
 
-def for_driver(device: Device, ptx: str) -> str:
+def for_driver(device: GPU, ptx: str) -> str:
     """PTX of a version that the driver knows.
 
     Code for sm_89 and sm_90 says that it is PTX 8.4, for the sake of products of 8-bit floats.
@@ -147,7 +147,7 @@ def ptx_version(cuda: tuple[int, int]) -> tuple[int, int]:
     return _PTX_OF_CUDA[max(older)] if older else (6, 0)
 
 
-def _load(device: Device, ptx: str) -> int:
+def _load(device: GPU, ptx: str) -> int:
     driver = api.initialised()
     options = driver.CUjit_option
     # The binding passes the buffers' own memory on: the driver writes into it.
@@ -191,7 +191,7 @@ def _modules(index: int) -> dict[str, Module]:
     return {}
 
 
-def load(device: Device, ptx: str) -> Module:
+def load(device: GPU, ptx: str) -> Module:
     """The module of a PTX text on a device, loaded when it is new.
 
     Raises:

@@ -15,7 +15,7 @@ from ..arrays import as_numpy, compact_strides
 from ..params import ParamSpec
 from . import asarray, foreign, streams
 from .array import DeviceArray, empty, layout_of
-from .device import Device, device
+from .device import GPU, device
 from .foreign import as_device_array
 from .kernel import DeviceBinder
 
@@ -31,7 +31,7 @@ class CudaDevice:
         self._name = name
 
     @cached_property
-    def where(self) -> Device:
+    def where(self) -> GPU:
         """The GPU, once it is needed."""
         return device(self._name)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...base.errors import ArgumentError
 from . import api
-from .device import Device, device
+from .device import GPU, device
 from .errors import CudaError
 
 DEFAULT = 0
@@ -86,7 +86,7 @@ class Stream:
 class ForeignStream(Stream):
     """A stream that belongs to another package."""
 
-    def __init__(self, device: Device, handle: int) -> None:
+    def __init__(self, device: GPU, handle: int) -> None:
         self.device, self.handle = device, handle
 
     def __del__(self) -> None:
@@ -137,7 +137,7 @@ class Event:
             return float(api.call("cuEventElapsedTime", earlier.handle, self.handle))
 
 
-def _find(which: Any) -> Device:
+def _find(which: Any) -> GPU:
     return device(which)
 
 
@@ -158,7 +158,7 @@ def current_handle(index: int) -> int | None:
     return None
 
 
-def resolve(stream: Any, device: Device) -> int:
+def resolve(stream: Any, device: GPU) -> int:
     """The handle of a stream; None is the current one."""
     if stream is None:
         found = current_handle(device.index)
@@ -201,7 +201,7 @@ def torch_handle(torch: Any, index: int) -> int:
     return int(torch.cuda.current_stream(index).cuda_stream)
 
 
-def order(device: Device, first: int, then: int) -> None:
+def order(device: GPU, first: int, then: int) -> None:
     """Have what comes later in the stream `then` wait for what is in `first` now."""
     if first == then:
         return
@@ -221,7 +221,7 @@ def order(device: Device, first: int, then: int) -> None:
             api.call("cuEventDestroy", event)  # takes effect when nobody waits for it
 
 
-def synchronize(device: Device, handle: int) -> None:
+def synchronize(device: GPU, handle: int) -> None:
     """Wait until everything in a stream is done."""
     with device.active():
         api.call("cuStreamSynchronize", handle)
