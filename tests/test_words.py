@@ -64,13 +64,11 @@ ALLOWED: tuple[tuple[str, frozenset[str], str], ...] = (
 # `compat/` are other systems' names for ours; a private class (`_Name`) is known in one file alone.
 SHARED_NAMES = {
     **dict.fromkeys(
-        ("Backend", "Call", "Compiled", "Imported", "Model", "Outcome",
-         "Program", "Record", "Source"),
+        ("Backend", "Call", "Imported", "Model"),
         "front ends have their own, and do not know each other",
     ),
     **dict.fromkeys(
-        ("Access", "Constant", "Dim", "Element", "Frame", "Group", "Memory", "Node", "Number",
-         "Report", "Space", "Sums", "Update"),
+        ("Constant", "Dim", "Frame", "Group", "Node", "Number", "Space", "Sums"),
         "the verifier of schedules has a model of what the others are",
     ),
     **dict.fromkeys(
@@ -78,11 +76,11 @@ SHARED_NAMES = {
         "the loop templates have one, and go away",
     ),
     **dict.fromkeys(
-        ("Device", "Instruction", "Kernel", "Launch", "Pool", "Traffic"),
-        "what the compiler knows of it, and what the runtime or the emulator has",
+        ("Kernel",),
+        "what the compiler knows of it, and what the runtime has",
     ),
     **dict.fromkeys(("Op", "Tensor", "Trace"), "of tensor IR, of graphs, and of a function's run"),
-    **dict.fromkeys(("FusionGroup", "Rule", "Val"), "one in each of two rooms"),
+    **dict.fromkeys(("FusionGroup", "Rule"), "one in each of two rooms"),
 }  # fmt: skip
 
 NAMING = {

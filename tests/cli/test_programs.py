@@ -22,7 +22,7 @@ from tileloom.cli import (
     timing,
     trial,
 )
-from tileloom.cli.programs import PROGRAMS, Program, convert, find_program
+from tileloom.cli.programs import PROGRAMS, TrialProgram, convert, find_program
 
 #: Sizes on which each program is quick.
 SMALL = {
@@ -256,7 +256,7 @@ def test_trials_count_and_check(off: float, monkeypatch: pytest.MonkeyPatch) -> 
         wrong = off if x.dtype == np.float32 else 0.0
         return np.abs(x) + wrong if off else np.abs(x)
 
-    made = Program("p", function, (3, 5), lambda r, c: _ones(r, c), lambda torch: function)
+    made = TrialProgram("p", function, (3, 5), lambda r, c: _ones(r, c), lambda torch: function)
     found = trial.attempt(made, 0.1)
     assert found.nodes == (3 if off else 1)  # abs, a cast of the constant, add
     assert found.error == pytest.approx(off) and found.is_right == (off == 0.0)

@@ -14,9 +14,9 @@ from tileloom.base.errors import ArgumentError
 from tileloom.runtime import ParamSpec
 from tileloom.runtime.device import HOST
 from tileloom.runtime.executable import (
+    BoundLaunch,
     Executable,
     HostStep,
-    Launch,
     LaunchStep,
     NativeStep,
     Operand,
@@ -283,7 +283,7 @@ def test_operands_of_launches() -> None:
         Operand("value", 0, SHAPE, FLOAT), Operand("value", 0, (6,), FLOAT),
         Operand("constant", 0, SHAPE, FLOAT), Operand("workspace", 8, (2,), FLOAT),
     )  # fmt: skip
-    launch = Launch(lambda *given: seen.extend(given), operands, (3, 4))
+    launch = BoundLaunch(lambda *given: seen.extend(given), operands, (3, 4))
     LaunchStep((launch,), (), (), 64, [constant], HOST).launch([x, workspace])
     given, flat, kept, part, *numbers = seen
     assert given is x and flat.shape == (6,) and np.shares_memory(flat, x) and kept is constant

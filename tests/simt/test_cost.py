@@ -6,7 +6,7 @@ import pytest
 
 from tileloom.lower import lower
 from tileloom.script import parse
-from tileloom.simt.cost import SAMPLES, KernelCost, Traffic, _samples, kernel_costs
+from tileloom.simt.cost import SAMPLES, KernelCost, MemoryTraffic, _samples, kernel_costs
 from tileloom.target import target
 
 GPU = target("cuda -arch=sm_80")
@@ -129,7 +129,7 @@ def test_occupancy(threads: int, shared: int, local: int, arch: int, share: floa
 
 
 def test_nothing_is_all_efficient_and_no_thread_occupies_nothing() -> None:
-    assert Traffic().efficiency == 1.0 and Traffic(ideal=1, moves=4).efficiency == 0.25
+    assert MemoryTraffic().efficiency == 1.0 and MemoryTraffic(ideal=1, moves=4).efficiency == 0.25
     assert cost_of("A[t] = 1.0", threads=0).occupancy == 0.0
 
 

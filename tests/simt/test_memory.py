@@ -10,7 +10,7 @@ import pytest
 from tileloom.base import dtype
 from tileloom.expr import Expr, Ramp, Var, const
 from tileloom.simt import KernelDefect
-from tileloom.simt.memory import Access, Memory
+from tileloom.simt.memory import Allocation, ThreadAccess
 from tileloom.simt.thread_batch import ThreadBatch
 from tileloom.tir import Evaluate, make_buffer
 
@@ -24,30 +24,30 @@ def array(*values: Any) -> Any:
 
 def access(
     batch: ThreadBatch, lanes: Any, index: Any, kind: str = "float32", written: Expr | None = None
-) -> Access:
+) -> ThreadAccess:
     buffer = make_buffer((1,), dtype(kind), "A")
-    return Access(batch, np.array(lanes, np.int64), np.array(index), buffer, STMT, written)
+    return ThreadAccess(batch, np.array(lanes, np.int64), np.array(index), buffer, STMT, written)
 
 
 def shared(
     batch: ThreadBatch, size: int, unit: int = 4, warps: int = 0, empty: bool = True
-) -> Memory:
+) -> Allocation:
     """A row of bytes for each block."""
     data = np.arange(len(batch.blocks) * size, dtype=np.uint8).reshape(-1, size)
     watched = {"starts_empty": empty, "watched": True, "warps": warps}
-    return Memory("S", data, unit, batch.block, **watched)
+    return Allocation("S", data, unit, batch.block, **watched)
 
 
-def local(batch: ThreadBatch, size: int, unit: int = 4) -> Memory:
+def local(batch: ThreadBatch, size: int, unit: int = 4) -> Allocation:
     """A row of bytes for each thread."""
     rows = np.arange(batch.size)
     data = np.zeros((batch.size, size), np.uint8)
-    return Memory("R", data, unit, rows, starts_empty=True, watched=False)
+    return Allocation("R", data, unit, rows, starts_empty=True, watched=False)
 
 
-def global_(size: int, unit: int = 4, watched: bool = True) -> Memory:
+def global_(size: int, unit: int = 4, watched: bool = True) -> Allocation:
     data = np.zeros((1, size), np.uint8)
-    return Memory("A", data, unit, None, starts_empty=False, watched=watched)
+    return Allocation("A", data, unit, None, starts_empty=False, watched=watched)
 
 
 def refused(kind: str, text: str, threads: list[tuple[int, int]]) -> Any:
@@ -298,7 +298,7 @@ def test_whose_rows_are_private() -> None:
     busy = local(batch, 16)
     busy.expect(access(batch, [0], [0]), 1.0)
     assert not busy.is_private
-    one = Memory("A", np.zeros((1, 4), np.uint8), 4, np.zeros(4, int), starts_empty=False,
+    one = Allocation("A", np.zeros((1, 4), np.uint8), 4, np.zeros(4, int), starts_empty=False,
                  watched=False)  # fmt: skip
     assert not one.is_private
 
@@ -323,7 +323,7 @@ def test_bytes_of_own_rows(lanes: Any) -> None:
     assert memory.own(lanes, 4, 8) is not None, "cells are of four bytes"
     for first, count in ((0, 8), (3, 2), (8, 8), (4, 9)):
         assert memory.own(lanes, first, count) is None, "not all has been written"
-    bare = Memory("R", memory.data, 4, np.arange(3), starts_empty=False, watched=False)
+    bare = Allocation("R", memory.data, 4, np.arange(3), starts_empty=False, watched=False)
     bare.keep(lanes, 0, given)
     found = bare.own(lanes, 0, 6)
     assert found is not None and found.tolist() == given.tolist() and bare.unfenced is None
@@ -350,7 +350,7 @@ def test_what_is_under_way_is_not_accessed(how: str) -> None:
     apply(memory, how, access(batch, [5], [0]))
 
 
-def apply(memory: Memory, how: str, at: Access) -> None:
+def apply(memory: Allocation, how: str, at: ThreadAccess) -> None:
     if how == "load":
         memory.load(at)
     elif how == "store":

@@ -12,7 +12,7 @@ from tileloom.base.errors import UnsupportedError
 from tileloom.expr import Call, Expr, Var, const
 from tileloom.simt import KernelDefect
 from tileloom.simt.machine import Machine
-from tileloom.simt.memory import Memory
+from tileloom.simt.memory import Allocation
 from tileloom.simt.pointers import Elements, place, scope_of
 from tileloom.simt.thread_batch import ThreadBatch
 from tileloom.tir import BufferLoad, Evaluate, make_buffer
@@ -27,8 +27,8 @@ def machine(threads: int = 4, unit: int = 2) -> Machine:
     """Threads with 16 bytes of their own and 64 of their block."""
     batch = ThreadBatch(threads, np.zeros(1, np.int64))
     rows, data = np.arange(threads), np.zeros((threads, 16), np.uint8)
-    own = Memory("R", data, unit, rows, starts_empty=True, watched=False)
-    shared = Memory("S", np.arange(64, dtype=np.uint8).reshape(1, 64), 4, batch.block,
+    own = Allocation("R", data, unit, rows, starts_empty=True, watched=False)
+    shared = Allocation("S", np.arange(64, dtype=np.uint8).reshape(1, 64), 4, batch.block,
                     starts_empty=False, watched=True)  # fmt: skip
     made = Machine(batch, {R: own, S: shared}, {T: batch.thread.astype("int32")}, {})
     made.stmt = Evaluate(const(0))

@@ -21,7 +21,7 @@ Maker = Callable[[np.random.Generator], tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
-class Program:
+class TrialProgram:
     """A NumPy function, arguments to try it on, and the same in PyTorch.
 
     Attributes:
@@ -176,40 +176,40 @@ def _encoder_arguments(layers: int, tokens: int, width: int) -> Maker:
 
 
 PROGRAMS = (
-    Program(
+    TrialProgram(
         "softmax", softmax, (2048, 2048), lambda rows, columns: _normal((rows, columns)),
         lambda torch: lambda x: torch.softmax(x, -1),
     ),
-    Program(
+    TrialProgram(
         "layer_norm", layer_norm, (8192, 768),
         lambda rows, columns: _normal((rows, columns), (columns,), (columns,)),
         lambda torch: lambda x, g, b: torch.nn.functional.layer_norm(x, g.shape, g, b),
     ),
-    Program(
+    TrialProgram(
         "bias_gelu", bias_gelu, (2048, 3072),
         lambda rows, columns: _normal((rows, columns), (columns,)),
         lambda torch: lambda x, b: torch.nn.functional.gelu(x + b, approximate="tanh"),
     ),
-    Program(
+    TrialProgram(
         "chain", chain, (1 << 22,), lambda size: _normal((size,), (size,)),
         lambda torch: lambda x, y: torch.tanh(torch.abs(x * y + x) - 0.5) * torch.exp(-(y * y)),
     ),
-    Program(
+    TrialProgram(
         "col_sums", column_sums, (4096, 2048), lambda rows, columns: _normal((rows, columns)),
         lambda torch: lambda x: torch.sum(x, 0), rtol=1e-4,
     ),
-    Program(
+    TrialProgram(
         "dense", dense, (512, 768, 768),
         lambda rows, depth, columns: _normal((rows, depth), (depth, columns), (columns,)),
         lambda torch: lambda x, w, b: torch.relu(torch.addmm(b, x, w)),
     ),
-    Program(
+    TrialProgram(
         "encoder", encoder, (4, 128, 512), _encoder_arguments, _torch_encoder, rtol=1e-4,
     ),
 )  # fmt: skip
 
 
-def find_program(name: str) -> Program:
+def find_program(name: str) -> TrialProgram:
     """The built-in program of a name.
 
     Raises:

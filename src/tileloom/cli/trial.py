@@ -16,7 +16,7 @@ from ..driver import plan_graph
 from ..graph.program import Program as Plan
 from ..runtime import get_num_threads
 from ..target import Target
-from .programs import Program, convert
+from .programs import TrialProgram, convert
 from .timing import interleaved_times
 
 
@@ -32,7 +32,7 @@ class Trial:
         seconds: medians by peer.
     """
 
-    program: Program
+    program: TrialProgram
     nodes: int
     plan: Plan
     error: float
@@ -49,7 +49,7 @@ class Trial:
         return self.seconds.get(peer, float("nan")) / self.seconds["tileloom"]
 
 
-def attempt(program: Program, seconds: float, seed: int = 0) -> Trial:
+def attempt(program: TrialProgram, seconds: float, seed: int = 0) -> Trial:
     """Compile, check and time a program."""
     arguments = program.arguments(np.random.default_rng(seed))
     compiled = tileloom.jit(program.function)
@@ -72,7 +72,7 @@ def attempt(program: Program, seconds: float, seed: int = 0) -> Trial:
     return trial
 
 
-def torch_calls(program: Program, arguments: Any) -> dict[str, Callable[[], Any]]:
+def torch_calls(program: TrialProgram, arguments: Any) -> dict[str, Callable[[], Any]]:
     """The program in PyTorch, if that is installed."""
     if find_spec("torch") is None:
         return {}

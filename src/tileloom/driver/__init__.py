@@ -17,13 +17,13 @@ from .objects import compile_module
 from .stages import STAGES, print_stages, show_stage
 
 if TYPE_CHECKING:
-    from ..graph.optimize import Report
+    from ..graph.optimize import OptimizeReport
     from ..graph.program import Program
     from .plan import Watch
 
 
 def plan_graph(
-    graph: Graph, target: Target, watch: Watch | None = None, report: Report | None = None
+    graph: Graph, target: Target, watch: Watch | None = None, report: OptimizeReport | None = None
 ) -> Program:
     """The kernels of a graph, before lowering.
 

@@ -17,13 +17,13 @@ from ..target import target as parse_target
 from ..tir import IRModule
 
 if TYPE_CHECKING:
-    from ..graph.optimize import Report
+    from ..graph.optimize import OptimizeReport
     from ..graph.program import Program
     from .plan import Watch
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledCode:
     """The code of a program.
 
     Attributes:
@@ -56,7 +56,10 @@ class Backend(Protocol):
 
     @staticmethod
     def plan_graph(
-        graph: Graph, target: Target, watch: Watch | None = None, report: Report | None = None
+        graph: Graph,
+        target: Target,
+        watch: Watch | None = None,
+        report: OptimizeReport | None = None,
     ) -> Program:
         """The kernels of a graph, before lowering."""
 
@@ -69,7 +72,7 @@ class Backend(Protocol):
     ) -> Mapping[str, Any]:
         """What Python calls for each function; see `driver.build`."""
 
-    def compile(self, program: Program) -> Compiled:
+    def compile(self, program: Program) -> CompiledCode:
         """The code of a program, to be kept on disk."""
 
     def load(self, program: SerializedExecutable, data: bytes) -> Code:

@@ -19,12 +19,12 @@ from ..runtime.serialized import SerializedExecutable
 from ..target import Target
 from ..target import target as parse_target
 from ..tir import IRModule, PrimFunc
-from .backend import Compiled
+from .backend import CompiledCode
 from .objects import compile_module, linked, needs_threads, object_code
 from .parameters import parameters, with_symbols
 
 if TYPE_CHECKING:
-    from ..graph.optimize import Report
+    from ..graph.optimize import OptimizeReport
     from ..graph.program import Program
     from .plan import Watch
 
@@ -51,7 +51,10 @@ class CpuBackend:
 
     @staticmethod
     def plan_graph(
-        graph: Graph, target: Target, watch: Watch | None = None, report: Report | None = None
+        graph: Graph,
+        target: Target,
+        watch: Watch | None = None,
+        report: OptimizeReport | None = None,
     ) -> Program:
         """The kernels of a graph, before lowering."""
         from .plan import plan_graph
@@ -74,13 +77,13 @@ class CpuBackend:
         code, emitted = compile_module(closed, self.target, checked=checked)
         return _kernels(module, closed.functions, code, emitted.messages)
 
-    def compile(self, program: Program) -> Compiled:
+    def compile(self, program: Program) -> CompiledCode:
         """An object file, after what must be known of it."""
         if not program.module.functions:
-            return Compiled()
+            return CompiledCode()
         data, emitted = object_code(program.module, self.target)
         head = [needs_threads(emitted.ir_text), emitted.messages]
-        return Compiled(json.dumps(head).encode() + b"\n" + data)
+        return CompiledCode(json.dumps(head).encode() + b"\n" + data)
 
     def load(self, program: SerializedExecutable, data: bytes) -> NativeCode:
         """The object file, linked; it must have all functions that the program calls."""

@@ -16,11 +16,11 @@ from ..runtime.launch_code import LaunchCode
 from ..runtime.serialized import SerializedExecutable, plain_number
 from ..target import Target
 from ..tir import Allocate, IRModule, PrimFunc, collect
-from .backend import Compiled
+from .backend import CompiledCode
 from .parameters import with_symbols
 
 if TYPE_CHECKING:
-    from ..graph.optimize import Report
+    from ..graph.optimize import OptimizeReport
     from ..graph.program import Program
     from .plan import Watch
 
@@ -35,7 +35,10 @@ class LaunchingBackend:
 
     @staticmethod
     def plan_graph(
-        graph: Graph, target: Target, watch: Watch | None = None, report: Report | None = None
+        graph: Graph,
+        target: Target,
+        watch: Watch | None = None,
+        report: OptimizeReport | None = None,
     ) -> Program:
         """The kernels of a graph, before lowering."""
         from .plan_cuda import plan_gpu
@@ -61,7 +64,7 @@ class LaunchingBackend:
         """What launches such a function."""
         raise NotImplementedError
 
-    def compile(self, program: Program) -> Compiled:
+    def compile(self, program: Program) -> CompiledCode:
         """The kernels by name; of those that are made for each size their blocks, and why."""
         from ..graph.to_tir.whole_vectors import parts_of
         from ..script.show import show
@@ -85,7 +88,7 @@ class LaunchingBackend:
                 blocks = blocks.replace(params=(*blocks.params, *variables))
                 taken = [plain_number(number) for number in (*parts_of(blocks), *sizes)]
                 later[name] = refusal.message, taken, show(IRModule({name: blocks}))
-        return Compiled(json.dumps([kernels, later]).encode(), numbers)
+        return CompiledCode(json.dumps([kernels, later]).encode(), numbers)
 
     def load(self, program: SerializedExecutable, data: bytes) -> LaunchCode:
         """The kernels, found by name; none is loaded yet."""

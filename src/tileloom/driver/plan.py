@@ -8,7 +8,7 @@ from functools import partial
 from ..base.compiling import compiling
 from ..base.sums import COMPENSATED
 from ..graph.nodes import Graph, Node, Tensor
-from ..graph.optimize import Report
+from ..graph.optimize import OptimizeReport
 from ..graph.partition import Group
 from ..graph.program import MakeKernel, Planned, Program, build_program
 from ..graph.simplify import simplify
@@ -30,7 +30,7 @@ Watch = Callable[[str, Graph], None]
 
 @compiling
 def plan_graph(
-    graph: Graph, target: Target, watch: Watch | None = None, report: Report | None = None
+    graph: Graph, target: Target, watch: Watch | None = None, report: OptimizeReport | None = None
 ) -> Program:
     """The kernels of a graph for a CPU, before lowering.
 

@@ -12,7 +12,7 @@ from ..base.compiling import compiling
 from ..base.errors import UserError
 from ..graph.expand import expand
 from ..graph.nodes import Graph, Node, Tensor
-from ..graph.optimize import Report, optimize
+from ..graph.optimize import OptimizeReport, optimize
 from ..graph.partition import Group
 from ..graph.program import Planned, Program, build_program
 from ..graph.space import Space
@@ -33,7 +33,7 @@ from .plan import Watch
 
 @compiling
 def plan_gpu(
-    graph: Graph, target: Target, watch: Watch | None = None, report: Report | None = None
+    graph: Graph, target: Target, watch: Watch | None = None, report: OptimizeReport | None = None
 ) -> Program:
     """The kernels of a graph for a GPU, scheduled and not lowered.
 

@@ -14,7 +14,7 @@ from .pack import pack_weights
 from .split_windows import split_windows
 
 if TYPE_CHECKING:
-    from .optimize import Report
+    from .optimize import OptimizeReport
     from .to_tir.machine import Machine
 
 #: Called with the name of a step and the graph after it.
@@ -25,7 +25,7 @@ def simplify(
     graph: Graph,
     machine: Machine,
     watch: Watch | None = None,
-    report: Report | None = None,
+    report: OptimizeReport | None = None,
     static: Callable[[Graph], Set[Tensor]] | None = None,
 ) -> Graph:
     """The graph that a CPU's kernels are planned from.

@@ -16,7 +16,7 @@ from typing import Any
 from ..base.errors import UserError
 from ..driver import plan_graph, show_stage
 from ..graph.nodes import Graph
-from ..graph.optimize import PassRecord, Report
+from ..graph.optimize import OptimizeReport, PassRecord
 from ..graph.partition import Group
 from ..graph.program import KernelCall, Planned, Program, Segment
 from ..graph.to_tir.blocks import block_function
@@ -222,7 +222,7 @@ def trace_graph(graph: Graph, target: Target) -> Trace:
     >>> [kernel.ops for kernel in trace.kernels]
     [('reduce_max', 'sub', 'exp', 'reduce_sum', 'div')]
     """
-    found, report = Trace(graph.name, target), Report()
+    found, report = Trace(graph.name, target), OptimizeReport()
     last = [perf_counter()]
 
     def watch(step: str, graph: Graph) -> None:

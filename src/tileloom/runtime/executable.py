@@ -83,7 +83,7 @@ class Operand(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Launch:
+class BoundLaunch:
     """A kernel with its arguments: arrays, then numbers."""
 
     kernel: Callable[..., Any]
@@ -95,7 +95,7 @@ class Launch:
 class LaunchStep:
     """Kernels that a device launches one after another over slots and its workspace."""
 
-    launches: tuple[Launch, ...]
+    launches: tuple[BoundLaunch, ...]
     reads: tuple[Value, ...]
     writes: tuple[Value, ...]
     arena_bytes: int

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .device import Device
-from .executable import Launch, LaunchStep
+from .executable import BoundLaunch, LaunchStep
 from .serialized import SerializedExecutable, Step
 
 #: From the name of a kernel and sizes to what launches it on arrays and numbers.
@@ -35,7 +35,7 @@ class LaunchCode:
     def ready(self, number: int, step: Step, sizes: Mapping[str, int]) -> LaunchStep:
         """The launches of a step."""
         launches = tuple(
-            Launch(self.find(call.kernel, sizes), call.operands, call.numbers)
+            BoundLaunch(self.find(call.kernel, sizes), call.operands, call.numbers)
             for call in step.calls
         )
         memory = step.reads, step.writes, step.arena_bytes

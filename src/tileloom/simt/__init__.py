@@ -1,6 +1,6 @@
 """GPU kernels run on the CPU, every thread of every block, and what is wrong with them found."""
 
-from .cost import KernelCost, Traffic, kernel_costs
+from .cost import KernelCost, MemoryTraffic, kernel_costs
 from .defects import KernelDefect
 from .launch import EmulatedKernel, run_kernels, sizes_of
 
@@ -8,7 +8,7 @@ __all__ = [
     "EmulatedKernel",
     "KernelCost",
     "KernelDefect",
-    "Traffic",
+    "MemoryTraffic",
     "kernel_costs",
     "run_kernels",
     "sizes_of",

@@ -12,7 +12,7 @@ from ..expr import Call
 from ..tir import make_buffer
 from ..tir.atomics import atomic_order, atomic_place, atomic_values
 from ..tir.run_support import ATOMIC_MEANINGS
-from .memory import Access
+from .memory import ThreadAccess
 from .thread_batch import Array
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def run_atomic(machine: Machine, call: Call, lanes: Array) -> Any:
     buffer = make_buffer((1,), place.dtype, place.data.name)
     if place.load is not None:
         buffer = place.load.buffer
-    access = Access(machine.batch, lanes, np.broadcast_to(index, lanes.shape), buffer, stmt)
+    access = ThreadAccess(machine.batch, lanes, np.broadcast_to(index, lanes.shape), buffer, stmt)
     if call.op == "tir.atomic_load":
         return memory.change(
             access, lambda elements, where: elements[where], changes=False, order=atomic_order(call)

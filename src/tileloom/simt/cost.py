@@ -67,7 +67,7 @@ _SM_REGISTERS = 65536
 
 
 @dataclass
-class Traffic:
+class MemoryTraffic:
     """Accesses to one kind of memory.
 
     Attributes:
@@ -108,8 +108,8 @@ class KernelCost:
 
     grid: dict[str, int]
     block: dict[str, int]
-    loads: dict[str, Traffic] = field(default_factory=dict)
-    stores: dict[str, Traffic] = field(default_factory=dict)
+    loads: dict[str, MemoryTraffic] = field(default_factory=dict)
+    stores: dict[str, MemoryTraffic] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
     products: int = 0
     syncs: int = 0
@@ -334,14 +334,14 @@ class _Counter:
 
     def _access(
         self,
-        table: dict[str, Traffic],
+        table: dict[str, MemoryTraffic],
         buffer: Buffer,
         indices: tuple[Expr, ...],
         active: Any,
         weight: int,
     ) -> None:
         scope = self.scopes.get(buffer.data, "global")
-        traffic = table.setdefault(scope, Traffic())
+        traffic = table.setdefault(scope, MemoryTraffic())
         index, lanes = indices[-1], indices[-1].dtype.lanes
         threads, size = int(active.sum()), element_bytes(buffer.dtype)
         traffic.elements += threads * lanes * weight
@@ -406,4 +406,4 @@ def _pressure(stmt: Stmt) -> int:
     return widest
 
 
-__all__ = ["KernelCost", "Traffic", "kernel_costs"]
+__all__ = ["KernelCost", "MemoryTraffic", "kernel_costs"]

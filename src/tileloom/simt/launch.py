@@ -31,7 +31,7 @@ from .fences import Fences, orders_blocks
 from .granularity import granularity
 from .independent_warps import WarpScheduler, needs_independent_warps, uses_engines
 from .machine import Machine
-from .memory import Memory
+from .memory import Allocation
 from .thread_batch import WARP, Array, ThreadBatch
 
 #: Threads that are run together: enough to keep NumPy's loops long.
@@ -214,7 +214,7 @@ class _Host:
         stored = written_pointers(kernel.body) | written_through(kernel.body)
         fences = Fences(threads, prod(grid)) if orders_blocks(kernel.body) else None
         memory = {
-            data: Memory(
+            data: Allocation(
                 data.name,
                 raw.reshape(1, -1),
                 gcd(self.units.get(data, 1), max(1, raw.size)),

@@ -70,7 +70,7 @@ from .engines import Engines
 from .indices import exact_index
 from .instructions import VALUES, run_instruction
 from .livelock import LivelockDetector
-from .memory import Access, Memory
+from .memory import Allocation, ThreadAccess
 from .thread_batch import Array, ThreadBatch
 from .warps import WARP_CALLS
 
@@ -91,7 +91,7 @@ class Machine:
     def __init__(
         self,
         batch: ThreadBatch,
-        memory: Mapping[Var, Memory],
+        memory: Mapping[Var, Allocation],
         env: Mapping[Var, Any],
         units: Mapping[Var, int],
         starts_empty: bool = True,
@@ -201,7 +201,7 @@ class Machine:
             self._store_some(stmt, lanes, index, value)
             return
         value = np.broadcast_to(_as_rows(value, index.ndim), index.shape)
-        access = Access(self.batch, lanes, index, stmt.buffer, stmt, stmt.indices[0])
+        access = ThreadAccess(self.batch, lanes, index, stmt.buffer, stmt, stmt.indices[0])
         self._of(stmt.buffer).store(access, value)
 
     def _store_some(self, stmt: BufferStore, lanes: Array, index: Array, value: Any) -> None:
@@ -212,7 +212,7 @@ class Machine:
         for k in range(index.shape[1] if index.ndim == 2 else 1):
             column = (slice(None), k) if index.ndim == 2 else slice(None)
             here = wanted[column]
-            access = Access(self.batch, lanes[here], index[column][here], stmt.buffer, stmt)
+            access = ThreadAccess(self.batch, lanes[here], index[column][here], stmt.buffer, stmt)
             memory.store(access, value[column][here])
 
     def _index(self, indices: tuple[Expr, ...], lanes: Array) -> Array:
@@ -224,7 +224,7 @@ class Machine:
         value = np.asarray(exact_index(self, index, lanes), np.int64)
         return np.broadcast_to(value, (len(lanes), *value.shape[1:]))
 
-    def _of(self, buffer: Buffer) -> Memory:
+    def _of(self, buffer: Buffer) -> Allocation:
         found = self.memory.get(buffer.data)
         if found is None:
             raise UnsupportedError(f"the emulator knows no memory for {buffer.name!r}")
@@ -252,7 +252,7 @@ class Machine:
             rows, row_of = len(self.batch.warp_passed), self.batch.warp
         self.kinds[stmt.buffer_var] = stmt.dtype
         unit = self.units.get(stmt.buffer_var, stmt.dtype.element.numpy.itemsize)
-        self.memory[stmt.buffer_var] = Memory(
+        self.memory[stmt.buffer_var] = Allocation(
             stmt.buffer_var.name,
             np.zeros((rows, size), np.uint8)[:, : count * stmt.dtype.element.numpy.itemsize],
             gcd(unit, max(1, count * stmt.dtype.element.numpy.itemsize)),
@@ -316,14 +316,14 @@ class Machine:
         if stmt is None:
             raise UnsupportedError("a load outside of statements")
         if expr.predicate is None:
-            access = Access(self.batch, lanes, index, expr.buffer, stmt, expr.indices[0])
+            access = ThreadAccess(self.batch, lanes, index, expr.buffer, stmt, expr.indices[0])
             return memory.load(access)
         wanted = np.broadcast_to(self.value(expr.predicate, lanes), index.shape)
         result = np.zeros(index.shape, expr.buffer.dtype.element.numpy)
         for k in range(index.shape[1] if index.ndim == 2 else 1):
             at = (slice(None), k) if index.ndim == 2 else slice(None)
             here = wanted[at]
-            access = Access(self.batch, lanes[here], index[at][here], expr.buffer, stmt)
+            access = ThreadAccess(self.batch, lanes[here], index[at][here], expr.buffer, stmt)
             found = memory.load(access)
             result[(here, k) if index.ndim == 2 else here] = found
         return result

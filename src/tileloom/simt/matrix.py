@@ -12,7 +12,7 @@ from ..base.errors import UnsupportedError
 from ..expr import Call, Expr, IntImm, StringImm, Var
 from ..tir import make_buffer
 from .defects import KernelDefect
-from .memory import Access
+from .memory import ThreadAccess
 from .thread_batch import WARP, Array
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _load(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
     memory, buffer, where, element = _memory(machine, (pointer, stride, layout), lanes)
     if machine.stmt is None:
         return
-    found = memory.load(Access(machine.batch, lanes, where, buffer, machine.stmt))
+    found = memory.load(ThreadAccess(machine.batch, lanes, where, buffer, machine.stmt))
     tiles = np.zeros((len(lanes) // WARP, ELEMENTS), found.dtype)
     tiles[np.arange(len(lanes))[:, None] // WARP, element] = found
     table[place] = tiles.reshape(-1, SIDE, SIDE)
@@ -105,7 +105,7 @@ def _store(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
         return
     tiles = table[place].reshape(-1, ELEMENTS)
     value = tiles[np.arange(len(lanes))[:, None] // WARP, element]
-    memory.store(Access(machine.batch, lanes, where, buffer, machine.stmt), value)
+    memory.store(ThreadAccess(machine.batch, lanes, where, buffer, machine.stmt), value)
 
 
 def _multiply(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:

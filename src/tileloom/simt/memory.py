@@ -19,7 +19,7 @@ from .thread_batch import Array, ThreadBatch
 
 
 @dataclass(frozen=True, eq=False)
-class Access:
+class ThreadAccess:
     """What some threads do with a buffer at once.
 
     Attributes:
@@ -49,7 +49,7 @@ class Access:
         return KernelDefect(kind, what, self.stmt, places, self.stmt.span, hint)
 
 
-class Memory:
+class Allocation:
     """What one pointer points to, once for each row: each block, each thread, or the device.
 
     Args:
@@ -95,7 +95,7 @@ class Memory:
 
     # ------------------------------------------------------------------ places
 
-    def cells(self, access: Access) -> Array:
+    def cells(self, access: ThreadAccess) -> Array:
         """The cells of elements, [lanes, cells of each]; refuses what is outside."""
         kind = access.buffer.dtype
         size = kind.element.numpy.itemsize * kind.lanes
@@ -120,7 +120,7 @@ class Memory:
         return np.asarray(cells)
 
     @staticmethod
-    def _check_alignment(access: Access) -> None:
+    def _check_alignment(access: ThreadAccess) -> None:
         """What is accessed together must begin at a multiple of its length."""
         wide = access.vectors
         count = wide.shape[1]
@@ -137,7 +137,7 @@ class Memory:
 
     # ------------------------------------------------------------------ access
 
-    def load(self, access: Access) -> Array:
+    def load(self, access: ThreadAccess) -> Array:
         """Elements, in the shape of the index."""
         cells = self.cells(access)
         self._check_arrived(access, cells)
@@ -153,7 +153,7 @@ class Memory:
             self.reads.note(access.batch, who, flat)
         return np.asarray(self._view(access.buffer.dtype)[self._rows(access), access.index])
 
-    def store(self, access: Access, value: Any) -> None:
+    def store(self, access: ThreadAccess, value: Any) -> None:
         """Write elements."""
         cells = self.cells(access)
         self._check_arrived(access, cells)
@@ -198,7 +198,7 @@ class Memory:
             self.unfenced.reshape(-1, self.units)[lanes, cells] = owners
         self.data[lanes, first : first + given.shape[1]] = given
 
-    def look(self, access: Access) -> Array:
+    def look(self, access: ThreadAccess) -> Array:
         """Elements that only an engine sees: they may be under way."""
         cells = self.cells(access)
         if self.arriving is not None and (self.arriving[cells] != 0).any():
@@ -207,7 +207,7 @@ class Memory:
 
     def change(
         self,
-        access: Access,
+        access: ThreadAccess,
         apply: Callable[[Array, Array], Array],
         *,
         changes: bool,
@@ -261,7 +261,7 @@ class Memory:
         if self.written is not None and self.row_of is not None:
             self.written.reshape(-1, self.units)[self.row_of[lanes]] = False
 
-    def _rows(self, access: Access) -> Any:
+    def _rows(self, access: ThreadAccess) -> Any:
         if self.row_of is None:
             return 0
         rows = self.row_of[access.lanes]
@@ -272,7 +272,7 @@ class Memory:
 
     def _check(
         self,
-        access: Access,
+        access: ThreadAccess,
         others: AccessHistory | None,
         who: Array,
         cells: Array,
@@ -307,7 +307,7 @@ class Memory:
 
     def expect(
         self,
-        access: Access,
+        access: ThreadAccess,
         value: Array | float,
         group: Array | int | None = None,
         again: bool = False,
@@ -342,7 +342,7 @@ class Memory:
             self.written[flat] = True
         self._view(access.buffer.dtype)[self._rows(access), access.index] = value
 
-    def lend(self, access: Access) -> None:
+    def lend(self, access: ThreadAccess) -> None:
         """The open groups of copies of these threads read elements, until they are waited for."""
         if self.lent is None:
             self.lent = np.zeros(len(self.data) * self.units, np.int32)
@@ -364,7 +364,7 @@ class Memory:
             if not there.all():
                 self.loans.append((flat[~there], who[~there], group[~there]))
 
-    def _check_lent(self, access: Access, cells: Array) -> None:
+    def _check_lent(self, access: ThreadAccess, cells: Array) -> None:
         if self.lent is None or not self.loans:
             return
         early = np.nonzero((self.lent[cells] != 0).any(axis=1))[0]
@@ -394,7 +394,7 @@ class Memory:
         """Whether threads may race for it."""
         return self.writes is not None
 
-    def land(self, access: Access) -> None:
+    def land(self, access: ThreadAccess) -> None:
         """What was under way to these places is there."""
         if self.arriving is not None:
             self.arriving[self.cells(access)] = 0
@@ -408,7 +408,7 @@ class Memory:
         if self.unfenced is not None:
             self.unfenced[np.isin(self.unfenced, lanes + 1)] = 0
 
-    def check_fenced(self, access: Access, what: str, fence: str) -> None:
+    def check_fenced(self, access: ThreadAccess, what: str, fence: str) -> None:
         """Refuse that an engine touches what a thread wrote without a fence."""
         if self.unfenced is None:
             return
@@ -418,7 +418,7 @@ class Memory:
             what = f"{what} {element}, which a thread wrote with no fence since"
             raise access.defect("missing fence", what, hidden, f"call {fence} between")
 
-    def _check_arrived(self, access: Access, cells: Array) -> None:
+    def _check_arrived(self, access: ThreadAccess, cells: Array) -> None:
         if self.arriving is None:
             return
         late = np.nonzero((self.arriving[cells] != 0).any(axis=1))[0]

@@ -12,7 +12,7 @@ from ..base.errors import UnsupportedError
 from ..expr import Call, Expr, Var
 from ..tir import Buffer, BufferLoad, make_buffer
 from .defects import KernelDefect
-from .memory import Access, Memory
+from .memory import Allocation, ThreadAccess
 from .thread_batch import Array
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class PointedPlace:
     index: Array
 
     @property
-    def memory(self) -> Memory:
+    def memory(self) -> Allocation:
         """What the pointer points into."""
         return self.machine.memory[self.data]
 
@@ -129,24 +129,24 @@ class PointedPlace:
         places = self.machine.batch.places(self.lanes[rows])
         return KernelDefect(kind, what, stmt, places, stmt.span if stmt else None, hint)
 
-    def _access(self, count: int) -> Access:
+    def _access(self, count: int) -> ThreadAccess:
         stmt = self.machine.stmt
         if stmt is None:
             raise UnsupportedError("an instruction outside of statements")
         index = self.index[:, None] + np.arange(count)
-        return Access(self.machine.batch, self.lanes, index, self.buffer, stmt)
+        return ThreadAccess(self.machine.batch, self.lanes, index, self.buffer, stmt)
 
 
 class Elements(PointedPlace):
     """Elements or pieces of neighbours, each touched by a thread."""
 
     @property
-    def access(self) -> Access:
+    def access(self) -> ThreadAccess:
         """What the threads do."""
         stmt = self.machine.stmt
         if stmt is None:
             raise UnsupportedError("an instruction outside of statements")
-        return Access(self.machine.batch, self.lanes, self.index, self.buffer, stmt)
+        return ThreadAccess(self.machine.batch, self.lanes, self.index, self.buffer, stmt)
 
     def take(self) -> Array:
         """Their bytes."""

@@ -19,7 +19,7 @@ LANES = 32
 
 
 @dataclass(frozen=True)
-class Element:
+class FragmentElement:
     """A type of elements as PTX names it, its type in tensor IR, and its bits in a register."""
 
     ptx: str
@@ -30,20 +30,20 @@ class Element:
 
 #: TVM's names of types in `ptx_mma` come first among the aliases.
 ELEMENTS = (
-    Element("f16", "float16", 16, ("fp16", "float16")),
-    Element("bf16", "bfloat16", 16, ("bfloat16",)),
-    Element("tf32", "float32", 32, ()),
-    Element("f32", "float32", 32, ("fp32", "float32")),
-    Element("f64", "float64", 64, ("fp64", "float64")),
-    Element("s8", "int8", 8, ("int8",)),
-    Element("u8", "uint8", 8, ("uint8",)),
-    Element("s32", "int32", 32, ("int32",)),
-    Element("e4m3", "float8_e4m3fn", 8, ("float8_e4m3fn", "e4m3_float8")),
-    Element("e5m2", "float8_e5m2", 8, ("float8_e5m2", "e5m2_float8")),
+    FragmentElement("f16", "float16", 16, ("fp16", "float16")),
+    FragmentElement("bf16", "bfloat16", 16, ("bfloat16",)),
+    FragmentElement("tf32", "float32", 32, ()),
+    FragmentElement("f32", "float32", 32, ("fp32", "float32")),
+    FragmentElement("f64", "float64", 64, ("fp64", "float64")),
+    FragmentElement("s8", "int8", 8, ("int8",)),
+    FragmentElement("u8", "uint8", 8, ("uint8",)),
+    FragmentElement("s32", "int32", 32, ("int32",)),
+    FragmentElement("e4m3", "float8_e4m3fn", 8, ("float8_e4m3fn", "e4m3_float8")),
+    FragmentElement("e5m2", "float8_e5m2", 8, ("float8_e5m2", "e5m2_float8")),
 )
 
 
-def element(name: str) -> Element:
+def element(name: str) -> FragmentElement:
     """The type of elements with a name: PTX's, TVM's or our own.
 
     Raises:
@@ -329,6 +329,6 @@ def table() -> str:
 
 
 __all__ = [
-    "ELEMENTS", "LANES", "MMA", "Element", "Fragment", "GroupProduct", "Product", "element",
+    "ELEMENTS", "LANES", "MMA", "FragmentElement", "Fragment", "GroupProduct", "Product", "element",
     "find_mma", "find_wgmma", "shared_16x16_to_warp", "table",
 ]  # fmt: skip

@@ -52,7 +52,7 @@ from ..expr.tile_ops import TILE_CALLS
 from . import run_support as support
 from .atomics import atomic_place, atomic_values, has_atomic, is_atomic
 from .nodes import Buffer, BufferLoad
-from .run_ints import INT_CALLS, INT_DIVISIONS, INT_RULES, NEVER_OVERFLOWS, Val, wrap
+from .run_ints import INT_CALLS, INT_DIVISIONS, INT_RULES, NEVER_OVERFLOWS, ValueCode, wrap
 from .tile_registers import TileRegisters
 from .warps import FENCE, is_warp_call
 
@@ -77,11 +77,11 @@ class ExprCompiler:
         self.lines: list[str] = []
         self.indent = 1
         self.globals: dict[str, Any] = dict(support.HELPERS)
-        self.vars: dict[Var, Val] = {}
+        self.vars: dict[Var, ValueCode] = {}
         self.views: dict[Buffer, View] = {}
         self._count = 0
         self._constants: dict[Any, str] = {}
-        self._shared: dict[Expr, Val | None] = {}  # parts to evaluate once, and their source
+        self._shared: dict[Expr, ValueCode | None] = {}  # parts to evaluate once, and their source
 
     # ------------------------------------------------------------------ source
 
@@ -102,7 +102,7 @@ class ExprCompiler:
                 self._constants[key] = found
         return found
 
-    def whole(self, expr: Expr) -> Val:
+    def whole(self, expr: Expr) -> ValueCode:
         """The source of an expression that is evaluated once each time its statement runs.
 
         As a tree, an expression can be exponentially larger than it is with its parts shared.
@@ -114,7 +114,7 @@ class ExprCompiler:
         self._shared = {}
         return value
 
-    def compile(self, expr: Expr) -> Val:
+    def compile(self, expr: Expr) -> ValueCode:
         """The source of an expression's value."""
         if expr not in self._shared:
             return self.compile_node(expr)
@@ -123,7 +123,7 @@ class ExprCompiler:
             known = self._shared[expr] = self.once(self.compile_node(expr))
         return known
 
-    def once(self, value: Val) -> Val:
+    def once(self, value: ValueCode) -> ValueCode:
         """The same value through a local function that keeps it; evaluated only if it is needed."""
         name = self.fresh("_part")
         cell = f"{name}_kept"
@@ -131,24 +131,24 @@ class ExprCompiler:
         self.emit(f"def {name}():")
         self.emit(f" if not {cell}: {cell}.append({value.code})")
         self.emit(f" return {cell}[0]")
-        return Val(f"{name}()", value.lo, value.hi)
+        return ValueCode(f"{name}()", value.lo, value.hi)
 
-    def compile_node(self, expr: Expr) -> Val:
+    def compile_node(self, expr: Expr) -> ValueCode:
         """The source of one node over that of its parts."""
         kind = type(expr)
         rule = _RULES.get(kind) or next((_RULES[k] for k in kind.__mro__ if k in _RULES), None)
         if rule is None:
             raise UnsupportedError(f"the interpreter does not know {kind.__name__}: {expr}")
-        value: Val = rule(self, expr)
+        value: ValueCode = rule(self, expr)
         if value.depth > _DEEPEST:
             return self.outline(value)
         return value
 
-    def outline(self, value: Val) -> Val:
+    def outline(self, value: ValueCode) -> ValueCode:
         """The same value through a local function: its text has grown too deep to be parsed."""
         name = self.fresh("_part")
         self.emit(f"def {name}(): return {value.code}")
-        return Val(f"{name}()", value.lo, value.hi)
+        return ValueCode(f"{name}()", value.lo, value.hi)
 
     def typed(self, kind: DType, code: str) -> str:
         """`code` as a NumPy scalar, for functions that want one."""
@@ -164,7 +164,7 @@ class ExprCompiler:
             raise VerifyError(f"buffer {buffer.name!r} is used where it has no memory")
         return found
 
-    def index(self, buffer: Buffer, axis: int, expr: Expr, view: View) -> Val:
+    def index(self, buffer: Buffer, axis: int, expr: Expr, view: View) -> ValueCode:
         """One scalar index, checked unless it is known to be inside."""
         value, extent = self.compile(expr), buffer.shape[axis]
         inside = value.lo >= 0 and (
@@ -175,7 +175,7 @@ class ExprCompiler:
         name, bound = self.fresh("_i"), view.shape[axis]
         error = f"_oob({buffer.name!r}, {axis}, {name}, {bound})"
         code = f"({name} if 0 <= ({name} := {value.code}) < {bound} else {error})"
-        return Val(code, depth=value.depth + 2)
+        return ValueCode(code, depth=value.depth + 2)
 
     def indices(self, buffer: Buffer, exprs: tuple[Expr, ...], view: View) -> tuple[str, int]:
         if len(exprs) != buffer.ndim:
@@ -189,7 +189,7 @@ class ExprCompiler:
     def vector_indices(self, exprs: tuple[Expr, ...]) -> str:
         return "(" + "".join(self.compile(e).code + ", " for e in exprs) + ")"
 
-    def load(self, expr: BufferLoad) -> Val:
+    def load(self, expr: BufferLoad) -> ValueCode:
         buffer, view = expr.buffer, self.view(expr.buffer)
         kind = buffer.dtype
         if expr.dtype.lanes > kind.lanes or expr.predicate is not None:
@@ -201,17 +201,17 @@ class ExprCompiler:
             access = f"({access} if {view.written}[{code or '()'}] else {error})"
         if kind.lanes > 1:
             copied = self.constant(support.wrap_lanes) + f"({access}, {self.dtype(kind)})"
-            return Val(f"{copied}.copy()", depth=depth + 2)
+            return ValueCode(f"{copied}.copy()", depth=depth + 2)
         if kind.is_float:
-            return Val(access, depth=depth)
+            return ValueCode(access, depth=depth)
         if kind.is_bool:
-            return Val(f"bool({access})", 0, 1, depth + 1)
-        return Val(f"int({access})", *type_range(kind), depth + 1)
+            return ValueCode(f"bool({access})", 0, 1, depth + 1)
+        return ValueCode(f"int({access})", *type_range(kind), depth + 1)
 
     def dtype(self, kind: DType) -> str:
         return self.constant(kind, kind)
 
-    def vector_load(self, expr: BufferLoad, view: View) -> Val:
+    def vector_load(self, expr: BufferLoad, view: View) -> ValueCode:
         mask = "None" if expr.predicate is None else self.compile(expr.predicate).code
         if len(expr.indices) != expr.buffer.ndim:
             raise VerifyError(f"wrong number of indices for buffer {expr.buffer.name!r}")
@@ -220,140 +220,140 @@ class ExprCompiler:
         code = f"_gather({view.name}, {name!r}, {where}, {mask}, {view.written})"
         if expr.dtype.is_int and expr.dtype.bits < 8:
             code = f"{self.constant(support.wrap_lanes)}({code}, {self.dtype(expr.dtype)})"
-        return Val(code, depth=4)
+        return ValueCode(code, depth=4)
 
     # ------------------------------------------------------------------ rules
 
-    def variable(self, expr: Var) -> Val:
+    def variable(self, expr: Var) -> ValueCode:
         found = self.vars.get(expr)
         if found is None:
             raise VerifyError(f"variable {expr.name!r} is used where it has no value")
         return found
 
-    def integer(self, expr: IntImm) -> Val:
+    def integer(self, expr: IntImm) -> ValueCode:
         code = str(bool(expr.value)) if expr.dtype.is_bool else str(expr.value)
-        return Val(f"({code})" if expr.value < 0 else code, expr.value, expr.value)
+        return ValueCode(f"({code})" if expr.value < 0 else code, expr.value, expr.value)
 
-    def floating(self, expr: FloatImm) -> Val:
+    def floating(self, expr: FloatImm) -> ValueCode:
         with np.errstate(all="ignore"):
-            return Val(self.constant(expr.dtype.numpy.type(expr.value), expr))
+            return ValueCode(self.constant(expr.dtype.numpy.type(expr.value), expr))
 
-    def binary(self, expr: BinaryOp) -> Val:
+    def binary(self, expr: BinaryOp) -> ValueCode:
         a, b = self.compile(expr.a), self.compile(expr.b)
         kind, depth = expr.a.dtype, max(a.depth, b.depth) + 1
         if isinstance(expr, CompareOp):
             if kind.lanes > 1 and isinstance(expr, (And, Or)):
-                return Val(
+                return ValueCode(
                     f"({a.code} {'&' if isinstance(expr, And) else '|'} {b.code})", 0, 1, depth
                 )
-            return Val(f"({a.code} {expr.symbol} {b.code})", 0, 1, depth)
+            return ValueCode(f"({a.code} {expr.symbol} {b.code})", 0, 1, depth)
         if kind.lanes > 1:
             return self.vector_binary(expr, a, b, depth)
         if kind.is_float:
             return self.float_binary(expr, a, b, depth)
         return INT_RULES[type(expr)](kind, a, b, depth)
 
-    def float_binary(self, expr: BinaryOp, a: Val, b: Val, depth: int) -> Val:
+    def float_binary(self, expr: BinaryOp, a: ValueCode, b: ValueCode, depth: int) -> ValueCode:
         kind = expr.dtype
         if isinstance(expr, (Add, Sub, Mul, Div)):
-            return Val(f"({a.code} {expr.symbol} {b.code})", depth=depth)
+            return ValueCode(f"({a.code} {expr.symbol} {b.code})", depth=depth)
         if isinstance(expr, (Min, Max)):
             name = "_fmin" if isinstance(expr, Min) else "_fmax"
-            return Val(f"{name}({a.code}, {b.code})", depth=depth)
+            return ValueCode(f"{name}({a.code}, {b.code})", depth=depth)
         function = support.float_function(_FLOAT_FUNCTIONS[type(expr)], kind)
-        return Val(f"{self.constant(function)}({a.code}, {b.code})", depth=depth)
+        return ValueCode(f"{self.constant(function)}({a.code}, {b.code})", depth=depth)
 
-    def vector_binary(self, expr: BinaryOp, a: Val, b: Val, depth: int) -> Val:
+    def vector_binary(self, expr: BinaryOp, a: ValueCode, b: ValueCode, depth: int) -> ValueCode:
         kind, op = expr.dtype, type(expr)
         if isinstance(expr, (Add, Sub, Mul)) or (isinstance(expr, Div) and kind.is_float):
             code = f"({a.code} {expr.symbol} {b.code})"
             if kind.is_int and kind.bits < 8:
                 code = f"{self.constant(support.wrap_lanes)}({code}, {self.dtype(kind)})"
-            return Val(code, depth=depth + 1)
+            return ValueCode(code, depth=depth + 1)
         if isinstance(expr, (Min, Max)):
             name = "minimum" if isinstance(expr, Min) else "maximum"
-            return Val(f"np.{name}({a.code}, {b.code})", depth=depth)
+            return ValueCode(f"np.{name}({a.code}, {b.code})", depth=depth)
         if kind.is_float:
             function = support.map_lanes(
                 support.float_function(_FLOAT_FUNCTIONS[op], kind.element), kind
             )
         else:
             function = support.divide_lanes(INT_DIVISIONS[op], kind)
-        return Val(f"{self.constant(function)}({a.code}, {b.code})", depth=depth)
+        return ValueCode(f"{self.constant(function)}({a.code}, {b.code})", depth=depth)
 
-    def negation(self, expr: Not) -> Val:
+    def negation(self, expr: Not) -> ValueCode:
         a = self.compile(expr.a)
         symbol = "not " if expr.dtype.lanes == 1 else "~"
-        return Val(f"({symbol}{a.code})", 0, 1, a.depth + 1)
+        return ValueCode(f"({symbol}{a.code})", 0, 1, a.depth + 1)
 
-    def cast(self, expr: Cast) -> Val:
+    def cast(self, expr: Cast) -> ValueCode:
         value, source, target = self.compile(expr.value), expr.value.dtype, expr.dtype
         depth = value.depth + 1
         if target.lanes > 1:
             function = support.cast_lanes(source, target)
-            return Val(f"{self.constant(function)}({value.code})", depth=depth)
+            return ValueCode(f"{self.constant(function)}({value.code})", depth=depth)
         if target.is_bool:
-            return Val(f"({value.code} != 0)", 0, 1, depth)
+            return ValueCode(f"({value.code} != 0)", 0, 1, depth)
         if target.is_float:
             wide = not source.is_float and max(-value.lo, value.hi) > 1 << 53
             convert = support.to_float(target) if wide else target.numpy.type
             key = ("to_float", target) if wide else target.numpy
-            return Val(f"{self.constant(convert, key)}({value.code})", depth=depth)
+            return ValueCode(f"{self.constant(convert, key)}({value.code})", depth=depth)
         if source.is_float:
             name = self.constant(support.to_int(target), ("to_int", target))
-            return Val(f"{name}({value.code})", *type_range(target), depth)
+            return ValueCode(f"{name}({value.code})", *type_range(target), depth)
         code = f"int({value.code})" if source.is_bool else value.code
         result = wrap(code, value.lo, value.hi, target, depth)
         if result.code == value.code:
             return value  # still below the same extent
         return result
 
-    def choice(self, condition: Expr, yes: Expr, no: Expr) -> Val:
+    def choice(self, condition: Expr, yes: Expr, no: Expr) -> ValueCode:
         c, a, b = self.compile(condition), self.compile(yes), self.compile(no)
         depth = max(c.depth, a.depth, b.depth) + 1
         if condition.dtype.lanes > 1:
-            return Val(f"np.where({c.code}, {a.code}, {b.code})", depth=depth)
+            return ValueCode(f"np.where({c.code}, {a.code}, {b.code})", depth=depth)
         lo, hi = min(a.lo, b.lo), max(a.hi, b.hi)
-        return Val(f"({a.code} if {c.code} else {b.code})", lo, hi, depth)
+        return ValueCode(f"({a.code} if {c.code} else {b.code})", lo, hi, depth)
 
-    def ramp(self, expr: Ramp) -> Val:
+    def ramp(self, expr: Ramp) -> ValueCode:
         base, stride = self.compile(expr.base), self.compile(expr.stride)
         name = self.constant(support.ramp(expr.lanes, expr.dtype), ("ramp", expr.lanes, expr.dtype))
         depth = max(base.depth, stride.depth) + 1
-        return Val(f"{name}({base.code}, {stride.code})", depth=depth)
+        return ValueCode(f"{name}({base.code}, {stride.code})", depth=depth)
 
-    def broadcast(self, expr: Broadcast) -> Val:
+    def broadcast(self, expr: Broadcast) -> ValueCode:
         value = self.compile(expr.value)
         function = support.broadcast(expr.lanes, expr.dtype)
         if isinstance(expr.value, (IntImm, FloatImm)):
             with np.errstate(all="ignore"):
-                return Val(self.constant(function(expr.value.value), expr))
+                return ValueCode(self.constant(function(expr.value.value), expr))
         name = self.constant(function, ("broadcast", expr.lanes, expr.dtype))
-        return Val(f"{name}({value.code})", depth=value.depth + 1)
+        return ValueCode(f"{name}({value.code})", depth=value.depth + 1)
 
-    def shuffle(self, expr: Shuffle) -> Val:
+    def shuffle(self, expr: Shuffle) -> ValueCode:
         parts = [self.compile(vector) for vector in expr.vectors]
         name = self.constant(support.shuffle(expr.indices, expr.dtype))
         depth = max(part.depth for part in parts) + 1
         code = f"{name}({', '.join(part.code for part in parts)})"
-        return Val(code, *_default_range(expr.dtype), depth)
+        return ValueCode(code, *_default_range(expr.dtype), depth)
 
-    def let(self, expr: Let) -> Val:
+    def let(self, expr: Let) -> ValueCode:
         value = self.compile(expr.value)
         # A cell and not a local: the body may be outlined into a function of its own.
         cell = self.fresh(expr.var.name)
         self.emit(f"{cell} = [None]")
         before = self.vars.get(expr.var)
-        self.vars[expr.var] = Val(f"{cell}[0]", value.lo, value.hi)
+        self.vars[expr.var] = ValueCode(f"{cell}[0]", value.lo, value.hi)
         body = self.compile(expr.body)
         if before is not None:
             self.vars[expr.var] = before
         code = f"({cell}.__setitem__(0, {value.code}), {body.code})[1]"
-        return Val(code, body.lo, body.hi, max(value.depth, body.depth) + 2)
+        return ValueCode(code, body.lo, body.hi, max(value.depth, body.depth) + 2)
 
     # ------------------------------------------------------------------ calls
 
-    def atomic(self, expr: Call) -> Val:
+    def atomic(self, expr: Call) -> ValueCode:
         """A change of one element; threads run one after another, so nothing comes between."""
         place, kind = atomic_place(expr), expr.dtype
         values = [self.typed(v.dtype, self.compile(v).code) for v in atomic_values(expr)]
@@ -367,9 +367,9 @@ class ExprCompiler:
         change = self.constant(support.atomic(expr.op, place.dtype), (expr.op, place.dtype))
         where = f"({index},), {place.data.name!r}, {mask}"
         code = f"{change}({', '.join([array, where, *values])})"
-        return Val(code, *_default_range(kind), 4)
+        return ValueCode(code, *_default_range(kind), 4)
 
-    def tile_call(self, expr: Call) -> Val:
+    def tile_call(self, expr: Call) -> ValueCode:
         """A call on tile registers, of which there is one set: threads run one after another."""
         name = expr.op.removeprefix("tir.amx_")
         args: list[str] = []
@@ -386,26 +386,28 @@ class ExprCompiler:
             name = "load"
         elif name.startswith("dot_"):
             name, args = "dot", [repr(expr.op), *args]
-        return Val(f"({tiles}.{name}({', '.join(args)}) or 0)", 0, 0)
+        return ValueCode(f"({tiles}.{name}({', '.join(args)}) or 0)", 0, 0)
 
     def pointed_to(self, data: Var, kind: DType) -> tuple[str, str | None]:
         """The flat array of a pointer, and its mask of writes."""
         raise UnsupportedError(f"the interpreter knows no memory for {data.name!r}")
 
-    def call_function(self, expr: Call) -> Val:
+    def call_function(self, expr: Call) -> ValueCode:
         """The result of another function of the module, which takes numbers."""
         name, *args = expr.args
         if any(arg.dtype.is_handle for arg in args):
             raise UnsupportedError(f"the interpreter passes no memory to the function {name}")
         given = ", ".join(self.compile(arg).code for arg in args)
         label = getattr(name, "value", str(name))
-        return Val(f"given[{CALL_FUNCTION!r}]({label!r}, {given})", *_default_range(expr.dtype), 2)
+        return ValueCode(
+            f"given[{CALL_FUNCTION!r}]({label!r}, {given})", *_default_range(expr.dtype), 2
+        )
 
-    def call(self, expr: Call) -> Val:
+    def call(self, expr: Call) -> ValueCode:
         if is_atomic(expr):
             return self.atomic(expr)
         if expr.op == FENCE:
-            return Val("0", 0, 0)  # there is one thread
+            return ValueCode("0", 0, 0)  # there is one thread
         if is_warp_call(expr):
             raise UnsupportedError(
                 f"the interpreter runs threads one after another and cannot run {expr.op!r}",
@@ -427,17 +429,17 @@ class ExprCompiler:
         kind = expr.dtype
         if expr.op == "tir.reinterpret":
             name = self.constant(support.reinterpret(expr.args[0].dtype, kind))
-            return Val(f"{name}({args[0].code})", *_default_range(kind), depth)
+            return ValueCode(f"{name}({args[0].code})", *_default_range(kind), depth)
         simple = INT_CALLS.get(expr.op) if kind.is_int and kind.lanes == 1 else None
         if simple is not None:
             whole = type_range(kind)
             code = f"({simple.format(*(arg.code for arg in args))})"
             if expr.op in NEVER_OVERFLOWS:
-                return Val(code, *whole, depth)
+                return ValueCode(code, *whole, depth)
             return wrap(code, whole[0] - 1, whole[1] + 1, kind, depth)
         return self.general_call(expr, args, depth)
 
-    def general_call(self, expr: Call, args: list[Val], depth: int) -> Val:
+    def general_call(self, expr: Call, args: list[ValueCode], depth: int) -> ValueCode:
         """A call through the registry's own evaluation."""
         kind = expr.dtype
         op = find_op(expr.op)
@@ -446,7 +448,7 @@ class ExprCompiler:
         if name is None and op is not None and op.evaluate is not None:
             name = self.constant(_lane_call(op.evaluate, expr), key)
         typed = (self.typed(e.dtype, arg.code) for e, arg in zip(expr.args, args, strict=True))
-        return Val(f"{name}({', '.join(typed)})", *_default_range(kind), depth)
+        return ValueCode(f"{name}({', '.join(typed)})", *_default_range(kind), depth)
 
 
 def _tree_size(expr: Expr) -> int:
@@ -503,11 +505,11 @@ _FLOAT_FUNCTIONS: dict[type[Expr], Any] = {
     FloorDiv: np.floor_divide,
     FloorMod: np.mod,
 }
-_RULES: dict[type[Any], Callable[[Any, Any], Val]] = {
+_RULES: dict[type[Any], Callable[[Any, Any], ValueCode]] = {
     Var: ExprCompiler.variable,
     IntImm: ExprCompiler.integer,
     FloatImm: ExprCompiler.floating,
-    StringImm: lambda self, expr: Val(repr(expr.value)),
+    StringImm: lambda self, expr: ValueCode(repr(expr.value)),
     BinaryOp: ExprCompiler.binary,
     Not: ExprCompiler.negation,
     Cast: ExprCompiler.cast,

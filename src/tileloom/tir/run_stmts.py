@@ -36,7 +36,7 @@ from .nodes import (
     While,
 )
 from .run_exprs import ExprCompiler, View
-from .run_ints import Val
+from .run_ints import ValueCode
 from .walk import pre_order
 
 # CPython allows 20 nested loops in one function.
@@ -84,7 +84,7 @@ class StmtCompiler(ExprCompiler):
         self.func = func
         self.memory: dict[Var, tuple[str, str | None]] = {}  # array and mask of a pointer
         self.loops = 0
-        self.threads: dict[str, Val] = {}
+        self.threads: dict[str, ValueCode] = {}
         declared = set(func.buffers)
         for node in pre_order(func.body):
             if isinstance(node, Block):
@@ -106,7 +106,7 @@ class StmtCompiler(ExprCompiler):
             name = self.fresh(var.name)
             self.emit(f"{name} = given[{self.constant(var)}]")
             low, high = type_range(var.dtype) if not var.dtype.is_float else (0, 0)
-            self.vars[var] = Val(name, low, high)
+            self.vars[var] = ValueCode(name, low, high)
         for param in self.func.params:
             if param.dtype.is_handle and param not in self.func.buffer_map:
                 self.given_memory(param)
@@ -245,7 +245,7 @@ class StmtCompiler(ExprCompiler):
             names.append(self.fresh(loop.loop_var.name))
             top = max(low.lo, low.hi + extent.hi - 1)
             known = loop.extent if low.code == "0" else None
-            value = Val(names[-1], low.lo, top, extent=known)
+            value = ValueCode(names[-1], low.lo, top, extent=known)
             self.vars[loop.loop_var] = value
             if loop.kind == THREAD_BINDING and loop.thread_binding is not None:
                 self.vars[loop.thread_binding.var] = value
@@ -273,7 +273,7 @@ class StmtCompiler(ExprCompiler):
         value = self.whole(stmt.value)
         name = self.fresh(stmt.var.name)
         self.emit(f"{name} = {value.code}")
-        self.vars[stmt.var] = Val(name, value.lo, value.hi, extent=value.extent)
+        self.vars[stmt.var] = ValueCode(name, value.lo, value.hi, extent=value.extent)
         self.stmt(stmt.body)
 
     def run_AttrStmt(self, stmt: AttrStmt) -> None:
@@ -289,7 +289,7 @@ class StmtCompiler(ExprCompiler):
             self.stmt(stmt.body)
             return
         extent, name = self.compile(stmt.value), self.fresh(axis.var.name)
-        value = Val(name, 0, max(0, extent.hi - 1), extent=stmt.value)
+        value = ValueCode(name, 0, max(0, extent.hi - 1), extent=stmt.value)
         self.vars[axis.var] = self.threads[tag] = value
         self.loop(f"for {name} in range({extent.code}):", lambda: self.stmt(stmt.body))
         del self.threads[tag]
@@ -386,12 +386,12 @@ class StmtCompiler(ExprCompiler):
                 self.stmt(init)
         self.stmt(block.body)
 
-    def bind(self, block: Block, axis: IterVar, value: Val) -> None:
+    def bind(self, block: Block, axis: IterVar, value: ValueCode) -> None:
         """Give a block's iteration variable its value, checked against the domain if in doubt."""
         if not value.code.isidentifier():
             name = self.fresh(axis.var.name)
             self.emit(f"{name} = {value.code}")
-            value = Val(name, value.lo, value.hi, extent=value.extent)
+            value = ValueCode(name, value.lo, value.hi, extent=value.extent)
         low, extent = axis.domain.min, axis.domain.extent
         if isinstance(low, IntImm) and isinstance(extent, IntImm):
             first, last = low.value, low.value + extent.value - 1
@@ -400,7 +400,7 @@ class StmtCompiler(ExprCompiler):
                 check = f"if not {first} <= {value.code} <= {last}:"
                 self.inside(check, lambda: self.emit(f"{error}, {first}, {last + 1})"))
                 lo, hi = max(value.lo, first), min(value.hi, last)
-                value = Val(value.code, lo, max(lo, hi), extent=value.extent)
+                value = ValueCode(value.code, lo, max(lo, hi), extent=value.extent)
         self.vars[axis.var] = value
 
     def match(self, match: MatchBufferRegion) -> None:
@@ -433,7 +433,7 @@ class StmtCompiler(ExprCompiler):
         if isinstance(expr, Var) and expr not in self.vars:
             name = self.fresh(expr.name)
             self.emit(f"{name} = {code}")
-            self.vars[expr] = Val(name, *type_range(expr.dtype))
+            self.vars[expr] = ValueCode(name, *type_range(expr.dtype))
         else:
             self.emit(f"_expect({code}, {self.compile(expr).code}, {what!r})")
 

@@ -31,13 +31,13 @@ def one_case_each() -> list[Any]:
     return list({coverage.operator_of(case): case for case in cases}.values())
 
 
-def run_chunk(cases: Any, target: str, device: str | None = None) -> list[coverage.Outcome]:
+def run_chunk(cases: Any, target: str, device: str | None = None) -> list[coverage.CaseOutcome]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return [coverage.run_case(case, target, device) for case in cases]
 
 
-def complaints(outcomes: list[coverage.Outcome], strict: bool) -> list[str]:
+def complaints(outcomes: list[coverage.CaseOutcome], strict: bool) -> list[str]:
     """Outcomes that are not those of the page; for another onnx only what is never right."""
     found = []
     for outcome in outcomes:
@@ -138,9 +138,9 @@ def test_compare_sees_what_is_wrong(expected: Any, found: Any) -> None:
 
 def test_page_can_be_read_back() -> None:
     outcomes = [
-        coverage.Outcome("test_a", "A", "pass"),
-        coverage.Outcome("test_b", "x.y.B", "unsupported", "has | in\nit"),
-        coverage.Outcome("test_c", "C", "close", "rounding"),
+        coverage.CaseOutcome("test_a", "A", "pass"),
+        coverage.CaseOutcome("test_b", "x.y.B", "unsupported", "has | in\nit"),
+        coverage.CaseOutcome("test_c", "C", "close", "rounding"),
     ]
     version, rows = coverage.read_page(coverage.page(outcomes))
     assert version == onnx.__version__

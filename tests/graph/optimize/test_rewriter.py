@@ -19,7 +19,7 @@ from tileloom.driver import compile_graph
 from tileloom.graph import ops
 from tileloom.graph.expand import expand
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
-from tileloom.graph.optimize import RULES, Report, optimize, parse_options
+from tileloom.graph.optimize import RULES, OptimizeReport, optimize, parse_options
 from tileloom.graph.optimize import rewriter as module
 from tileloom.graph.optimize.coded import coded
 from tileloom.graph.optimize.rewriter import Rewriter
@@ -102,7 +102,7 @@ def test_values_stay(seed: Any, steps: int, kind: Any) -> None:
 @given(SEEDS, st.integers(1, 40))
 def test_a_second_call_finds_nothing(seed: Any, steps: int) -> None:
     once = optimize(expand(random_graph(seed, steps)))
-    report = Report()
+    report = OptimizeReport()
     twice = optimize(once, report=report)
     assert names(twice) == names(once)
     assert not {rule.id for rule in RULES} & set(report.fired), report
@@ -141,7 +141,7 @@ def test_a_rule_does_not_repeat_work() -> None:
     """exp(A) is wanted anyway: to multiply by exp(B) is less than another exp."""
     a, b = tensor(3, name="a"), tensor(3, name="b")
     ea, eb = ops.exp(a), ops.exp(b)
-    graph, report = Graph([a, b], [ops.mul(ea, eb), ea, eb]), Report()
+    graph, report = Graph([a, b], [ops.mul(ea, eb), ea, eb]), OptimizeReport()
     assert names(optimize(graph, "reassociating", report)) == ["exp", "exp", "mul"]
     assert report.passes[0].kept["mul-of-exps"] and "mul-of-exps" not in report.fired
     assert names(optimize(Graph([a, b], [ops.mul(ea, eb)]), "reassociating")) == ["add", "exp"]
@@ -268,7 +268,7 @@ def test_the_setting_counts_and_is_part_of_the_key_of_compiled_graphs() -> None:
 
 def test_report() -> None:
     x = tensor(3)
-    report = Report()
+    report = OptimizeReport()
     one = ops.constant(np.float32(1))
     two = ops.add(one, ops.constant(np.float32(1)))
     optimize(Graph([x], [ops.mul(ops.neg(ops.neg(x)), two)]), report=report)

@@ -35,7 +35,7 @@ from tileloom.driver import compile_graph
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor
 from tileloom.graph.op import apply1
-from tileloom.graph.optimize import RULES, Report, optimize
+from tileloom.graph.optimize import RULES, OptimizeReport, optimize
 from tileloom.graph.optimize.pattern import PatternCase, cases_of
 from tileloom.graph.optimize.rule import Rule, kind_of
 from tileloom.graph.run import run
@@ -168,7 +168,7 @@ def test_rule_fires_alone(rule: Any) -> None:
     for case in patterns(rule):
         env = next(bindings(case, kind))
         _, right, arrays, result = evaluate(case, env, kind)
-        graph, report = Graph(list(arrays), [result]), Report()
+        graph, report = Graph(list(arrays), [result]), OptimizeReport()
         after = optimize(graph, f"none,+fold,+{rule.id}", report)
         assert report.fired[rule.id] == 1, graph
         assert len(after.nodes) <= len(graph.nodes) + 2
@@ -238,7 +238,7 @@ def test_function_holds_in_its_class(rule: Any, number: Any) -> None:
         safety = rule.safety.get(kind_of(dtype(kind)))
         if safety is None:
             continue
-        report = Report()
+        report = OptimizeReport()
         graph = example.graph(kind)
         after = optimize(graph, f"none,+fold,+{rule.id}", report)
         fired = report.fired[rule.id]

@@ -11,7 +11,7 @@ import pytest
 from tileloom.base import dtype
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, TensorType, tensor_type
-from tileloom.graph.optimize import Report, optimize
+from tileloom.graph.optimize import OptimizeReport, optimize
 from tileloom.graph.optimize.report import PassRecord
 from tileloom.graph.run import run
 from tileloom.graph.space import Space
@@ -144,6 +144,6 @@ def test_what_a_pass_says() -> None:
     assert str(record) == "simplify: 6 -> 2 nodes, 12.5 ms"
     record.fired.update({"b": 2, "a": 1, "c": 1})
     assert str(record) == "simplify: 6 -> 2 nodes, 12.5 ms: a, b x2, c"
-    report = Report([record, PassRecord("x", 1.0, 1, 1)])
+    report = OptimizeReport([record, PassRecord("x", 1.0, 1, 1)])
     assert str(report).splitlines() == [str(record), "x: 1 -> 1 nodes, 1000.0 ms"]
     assert report.seconds == pytest.approx(1.0125) and report.fired == {"a": 1, "b": 2, "c": 1}

@@ -50,8 +50,8 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
     return made
 
 
-def pool(pools: bool = True) -> memory.Pool:
-    return memory.Pool(
+def pool(pools: bool = True) -> memory.DevicePool:
+    return memory.DevicePool(
         SimpleNamespace(  # type: ignore[arg-type]
             active=nullcontext, has_memory_pools=pools, memory=8 * MB, free_memory=lambda: 3 * MB
         )

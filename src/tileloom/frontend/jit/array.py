@@ -19,7 +19,7 @@ from ...runtime.arrays import refuse_masked
 from .context import current, is_running
 
 if TYPE_CHECKING:
-    from .inplace import Memory
+    from .inplace import Storage
 
 _PACKAGE = str(Path(__file__).parents[2])
 Number = bool | int | float
@@ -50,7 +50,7 @@ class Array:
         self.tensor = tensor
         self.weak = weak
         self.origin = current()
-        self.memory: Memory | None = None
+        self.memory: Storage | None = None
 
     # ------------------------------------------------------------------ facts
 

@@ -1,7 +1,7 @@
 """Writing to traced arrays: `+=`, `out=` and `x[...] = y`.
 
 Names of one array are one `Array`, so it is enough to give it another tensor. What NumPy makes as
-a view is known here by its `Memory`: a write that other arrays would see is refused, as is one to
+a view is known here by its `Storage`: a write that other arrays would see is refused, as is one to
 an array of the caller.
 """
 
@@ -28,7 +28,7 @@ _MAKERS = frozenset({
 })  # fmt: skip
 
 
-class Memory:
+class Storage:
     """Elements that several arrays may share.
 
     Attributes:
@@ -56,7 +56,7 @@ def result_of(name: str, result: Any, args: Sequence[Any]) -> Any:
         if any(result is argument for argument in args):
             result = Array(result.tensor, result.weak)
         if name in _MAKERS:
-            result.memory = Memory()
+            result.memory = Storage()
     return result
 
 
@@ -65,10 +65,10 @@ def share(view: Array, base: Array) -> None:
     if view is base:
         return
     if is_scalar(base):
-        view.memory = Memory()  # an array that NumPy makes of the number
+        view.memory = Storage()  # an array that NumPy makes of the number
         return
     if base.memory is None:
-        base.memory = Memory()
+        base.memory = Storage()
     view.memory = base.memory
     for user in (base, view):
         view.memory.users[id(user)] = user

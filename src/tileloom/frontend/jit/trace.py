@@ -23,7 +23,7 @@ from ...runtime.device import Device
 from ...target import target as parse_target
 from .array import Array, lift
 from .context import describe, trace, tracing
-from .inplace import Memory
+from .inplace import Storage
 from .tree import Leaf, flatten, frozen, kind_of, unflatten
 
 
@@ -198,7 +198,7 @@ def _has_traced(value: Any) -> bool:
 def _argument(tensor: Tensor, leaf: Leaf) -> Array:
     array = Array(tensor, leaf.weak)
     if not (leaf.weak or leaf.scalar):
-        array.memory = Memory(borrowed=True)
+        array.memory = Storage(borrowed=True)
     return array
 
 

@@ -33,7 +33,7 @@ Status = Literal["pass", "close", "unsupported", "refused", "wrong", "error"]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CaseOutcome:
     """How a test case went."""
 
     name: str
@@ -55,7 +55,7 @@ def _cases() -> dict[str, Any]:
     return {case.name: case for case in sorted(cases, key=lambda case: str(case.name))}
 
 
-def run_case(case: Any, target: str = "cpu", device: str | None = None) -> Outcome:
+def run_case(case: Any, target: str = "cpu", device: str | None = None) -> CaseOutcome:
     """Run one case through the backend."""
     operator = operator_of(case)
     try:
@@ -67,15 +67,15 @@ def run_case(case: Any, target: str = "cpu", device: str | None = None) -> Outco
             if not compare(wanted, list(results), case.rtol, case.atol):
                 status = "close"
     except UnsupportedError as error:
-        return Outcome(case.name, operator, "unsupported", error.message)
+        return CaseOutcome(case.name, operator, "unsupported", error.message)
     except UserError as error:
-        return Outcome(case.name, operator, "refused", error.message)
+        return CaseOutcome(case.name, operator, "refused", error.message)
     except AssertionError as error:
-        return Outcome(case.name, operator, "wrong", " ".join(str(error).split())[:300])
+        return CaseOutcome(case.name, operator, "wrong", " ".join(str(error).split())[:300])
     except Exception as error:  # whatever it is, the table must say so
-        return Outcome(case.name, operator, "error", f"{type(error).__name__}: {error}"[:300])
+        return CaseOutcome(case.name, operator, "error", f"{type(error).__name__}: {error}"[:300])
     reason = "differs from ONNX's own result by rounding only" if status == "close" else ""
-    return Outcome(case.name, operator, status, reason)
+    return CaseOutcome(case.name, operator, status, reason)
 
 
 def compare(expected: Any, found: Any, rtol: float, atol: float) -> bool:
@@ -127,7 +127,7 @@ def operator_of(case: Any) -> str:
 
 def run_all(
     words: Sequence[str] = (), target: str = "cpu", device: str | None = None
-) -> list[Outcome]:
+) -> list[CaseOutcome]:
     """Run all cases whose names hold one of the words (all, if there are none)."""
     result = []
     for case in node_cases():
@@ -163,7 +163,7 @@ _ROW = re.compile(r"^\| (test_\w+) \| ([\w.]+) \| (.*) \|$", re.MULTILINE)
 _ROUNDING = "differs from the expected values by rounding alone"
 
 
-def page(outcomes: Sequence[Outcome]) -> str:
+def page(outcomes: Sequence[CaseOutcome]) -> str:
     """The documentation page."""
     counts = Counter(outcome.status for outcome in outcomes)
     text = _HEAD.format(
@@ -178,12 +178,12 @@ def page(outcomes: Sequence[Outcome]) -> str:
     return text + "\n".join(rows) + "\n\n" + _operators(outcomes)
 
 
-def _why(outcome: Outcome) -> str:
+def _why(outcome: CaseOutcome) -> str:
     reason = _ROUNDING if outcome.status == "close" else outcome.reason
     return reason.replace("|", "\\|").replace("\n", " ")
 
 
-def _operators(outcomes: Sequence[Outcome]) -> str:
+def _operators(outcomes: Sequence[CaseOutcome]) -> str:
     """Every operator with its number of passing cases; some have no case of their own."""
     passed = Counter(o.operator for o in outcomes if o.status == "pass")
     total = Counter(o.operator for o in outcomes)

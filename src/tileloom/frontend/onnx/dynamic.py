@@ -34,7 +34,7 @@ from .executor import looks
 from .fold import LARGEST_TENSOR, check_size
 from .importer import Imported, Importer, NeedsValue
 from .sizes import LabelBound, evaluate_label
-from .source import Source
+from .source import ModelSource
 from .ties import Ties, alike, hold, pin, sums, value
 from .values import Datum
 
@@ -52,7 +52,7 @@ class _Hopeless(Exception):
 
 
 @dataclass(frozen=True)
-class Program:
+class DynamicProgram:
     """A program for many sizes.
 
     Attributes:
@@ -117,7 +117,7 @@ class _Draft:
     """An import with symbols.
 
     Attributes:
-        symbols, bounds, ties: as in `Program`.
+        symbols, bounds, ties: as in `DynamicProgram`.
     """
 
     imported: Imported
@@ -136,7 +136,7 @@ class _Kind:
         step: how far one has to go for a program.
     """
 
-    programs: list[Program] = field(default_factory=list)
+    programs: list[DynamicProgram] = field(default_factory=list)
     step: int = 0
     failures: int = 0
 
@@ -149,7 +149,7 @@ class Dynamic:
     """
 
     def __init__(
-        self, source: Source, bound: LabelBound, target: str, device: str | None = None
+        self, source: ModelSource, bound: LabelBound, target: str, device: str | None = None
     ) -> None:
         self._source = source
         self._bound = bound
@@ -165,7 +165,7 @@ class Dynamic:
 
     def find(
         self, data: Mapping[str, Datum], names: tuple[str, ...]
-    ) -> tuple[Program, dict[str, int]] | None:
+    ) -> tuple[DynamicProgram, dict[str, int]] | None:
         """The program for these inputs and their sizes; None if there is none for more than one."""
         if not all(map(_is_tensor, data.values())):
             return None
@@ -192,7 +192,7 @@ class Dynamic:
 
     # ------------------------------------------------------------------ compiling
 
-    def _make(self, kind: _Kind, call: _Call) -> Program | None:
+    def _make(self, kind: _Kind, call: _Call) -> DynamicProgram | None:
         steps: list[Callable[[], Ties]] = [
             dict,
             lambda: alike(call.sizes),
@@ -213,7 +213,7 @@ class Dynamic:
         kind.failures += 1
         return None
 
-    def _program(self, call: _Call, ties: Ties) -> Program | None:
+    def _program(self, call: _Call, ties: Ties) -> DynamicProgram | None:
         """A program where these labels are tied, and those of which the number is needed."""
         while True:
             draft = self._draft(call, ties)
@@ -229,7 +229,7 @@ class Dynamic:
                     raise _Hopeless from None
             else:
                 known = draft.symbols, draft.bounds, draft.ties
-                return Program(draft.imported, draft.graph, executable, *known, checks)
+                return DynamicProgram(draft.imported, draft.graph, executable, *known, checks)
 
     def _draft(self, call: _Call, ties: Ties) -> _Draft | None:
         """The import for such a program, if any label is left."""

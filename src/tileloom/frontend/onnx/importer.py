@@ -27,7 +27,7 @@ from .elements import elem_type_of, is_graph_type
 from .fold import Folder, check_size
 from .registry import lookup
 from .schema import body_of
-from .source import Source, normal_domain
+from .source import ModelSource, normal_domain
 from .tensors import to_array, to_dense
 from .values import Array, Datum, Value, constant_of, tensors_of, value_of
 
@@ -108,7 +108,7 @@ class Importer:
 
     def __init__(
         self,
-        source: Source,
+        source: ModelSource,
         known: Mapping[Key, Array],
         shapes: Mapping[str, tuple[int, ...]] | None = None,
     ) -> None:

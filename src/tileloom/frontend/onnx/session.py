@@ -21,13 +21,13 @@ import numpy as np
 from ...base.errors import ArgumentError, UserError
 from ...base.forking import ForkLock
 from ...graph.nodes import Graph
-from .dynamic import Dynamic, Program
+from .dynamic import Dynamic, DynamicProgram
 from .elements import is_graph_type
 from .executor import REFERENCE, Executable, make_executable, make_stage
 from .feeds import ValueInfo, read_feeds, suggest, value_info
 from .importer import Imported, Importer, Key, NeedsValue
 from .sizes import LabelBound
-from .source import Source, read_source
+from .source import ModelSource, read_source
 from .values import Array, Datum, fill_in, fingerprint, signature
 
 #: Specialisations kept for each model and for each value asked for.
@@ -45,7 +45,7 @@ class _Ready:
     imported: Imported
     graph: Graph
     executable: Executable
-    program: Program | None = None
+    program: DynamicProgram | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
 
     def nbytes(self) -> int:
@@ -83,7 +83,7 @@ class Model:
 
     def __init__(
         self,
-        source: Source,
+        source: ModelSource,
         shapes: Mapping[str, Any] | None,
         target: str,
         device: str | None = None,

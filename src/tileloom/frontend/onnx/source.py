@@ -26,7 +26,7 @@ _DEEPEST = 60
 
 
 @dataclass(frozen=True)
-class Source:
+class ModelSource:
     """A model that has been looked over.
 
     Attributes:
@@ -47,7 +47,7 @@ class Source:
         return self.model.graph
 
 
-def read_source(model: Any, folder: str | os.PathLike[str] | None = None) -> Source:
+def read_source(model: Any, folder: str | os.PathLike[str] | None = None) -> ModelSource:
     """Read a model from a path, bytes, or a ModelProto.
 
     Args:
@@ -71,7 +71,7 @@ def read_source(model: Any, folder: str | os.PathLike[str] | None = None) -> Sou
         )
     _check_text(model)
     load_handlers()
-    source = Source(
+    source = ModelSource(
         model,
         None if folder is None else Path(folder),
         _opsets(model.opset_import, "the model"),
@@ -142,7 +142,7 @@ def _check_text(message: Any, depth: int = 0) -> None:
 # ---------------------------------------------------------------------------- nodes
 
 
-def _check_nodes(source: Source) -> None:
+def _check_nodes(source: ModelSource) -> None:
     """Refuse unknown operators, all of them at once, before looking closer."""
     unknown: dict[str, None] = {}
     for nodes, opsets in _bodies(source):
@@ -156,7 +156,7 @@ def _check_nodes(source: Source) -> None:
         raise UnsupportedError("; ".join(found[:5]) + more)
 
 
-def _bodies(source: Source) -> Iterator[tuple[Iterable[NodeProto], dict[str, int]]]:
+def _bodies(source: ModelSource) -> Iterator[tuple[Iterable[NodeProto], dict[str, int]]]:
     yield source.graph.node, source.opsets
     for function in source.functions.values():
         what = f"function {function.name!r}"
@@ -174,7 +174,7 @@ def _all_nodes(nodes: Iterable[NodeProto], depth: int = 0) -> Iterator[NodeProto
                     yield from _all_nodes(graph.node, depth + 1)
 
 
-def _complaint(source: Source, node: NodeProto, opsets: dict[str, int]) -> str | None:
+def _complaint(source: ModelSource, node: NodeProto, opsets: dict[str, int]) -> str | None:
     domain = normal_domain(node.domain)
     if (domain, node.op_type) in source.functions:
         return None
@@ -191,7 +191,7 @@ def _complaint(source: Source, node: NodeProto, opsets: dict[str, int]) -> str |
 # ---------------------------------------------------------------------------- ONNX's own checks
 
 
-def _check_with_onnx(source: Source, path: Path | None) -> None:
+def _check_with_onnx(source: ModelSource, path: Path | None) -> None:
     """ONNX's checker: attributes, arities, names, order. Cheap beside compilation."""
     try:
         if source.model.ByteSize() < _CHECKER_LIMIT:

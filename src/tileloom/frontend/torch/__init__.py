@@ -10,6 +10,6 @@ report       what was left to PyTorch
 from .backend import tileloom
 from .kernel import watching
 from .registry import operators
-from .report import Record, report
+from .report import CompileCounts, report
 
-__all__ = ["Record", "operators", "report", "tileloom", "watching"]
+__all__ = ["CompileCounts", "operators", "report", "tileloom", "watching"]

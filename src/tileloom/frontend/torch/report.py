@@ -1,6 +1,6 @@
 """What the backend compiled, and what it left to PyTorch and why.
 
->>> record = Record()
+>>> record = CompileCounts()
 >>> record.fall_back("aten.sort.default", "no rule for this operator")
 >>> print(record)
 0 graphs, 0 compiled parts with 0 operators; 1 operators left to PyTorch
@@ -17,7 +17,7 @@ from typing import Any
 
 
 @dataclass
-class Record:
+class CompileCounts:
     """Counts since the start, or since `clear`.
 
     Attributes:
@@ -72,7 +72,7 @@ class Record:
         return "\n".join([head, *rows])
 
 
-_RECORD = Record()
+_RECORD = CompileCounts()
 _LOG = logging.getLogger("tileloom.torch")
 #: So many operators are named in a notice.
 _MOST_NAMED = 5
@@ -122,6 +122,6 @@ def notice_of(graph: Any) -> Notice:
     return found
 
 
-def report() -> Record:
+def report() -> CompileCounts:
     """What this process compiled and what it left to PyTorch."""
     return _RECORD

@@ -13,18 +13,18 @@ from .folding import constant_node
 from .keys import freeze
 from .options import Options, check_names, parse_options
 from .pipeline import NAMES, PIPELINE, RULES
-from .report import PassRecord, Report
+from .report import OptimizeReport, PassRecord
 from .rewriter import rewrite
 from .rule import index_of
 
 __all__ = [
-    "PIPELINE", "RULES", "Options", "PassRecord", "Report", "constant_node", "freeze", "optimize",
-    "parse_options",
+    "PIPELINE", "RULES", "OptimizeReport", "Options", "PassRecord", "constant_node", "freeze",
+    "optimize", "parse_options",
 ]  # fmt: skip
 
 
 def optimize(
-    graph: Graph, options: Options | str | None = None, report: Report | None = None
+    graph: Graph, options: Options | str | None = None, report: OptimizeReport | None = None
 ) -> Graph:
     """The graph simplified: constants folded, equal nodes shared, the rules that are on applied.
 

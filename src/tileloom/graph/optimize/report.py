@@ -36,7 +36,7 @@ class PassRecord:
 
 
 @dataclass
-class Report:
+class OptimizeReport:
     """The passes of one call of `optimize`, in order.
 
     >>> import numpy as np
@@ -44,7 +44,7 @@ class Report:
     >>> from tileloom.graph.nodes import Graph, Tensor, tensor_type
     >>> from tileloom.graph.optimize import optimize
     >>> x = Tensor(tensor_type((2,), "float32"), "x")
-    >>> report = Report()
+    >>> report = OptimizeReport()
     >>> _ = optimize(Graph([x], [ops.neg(ops.neg(x))]), report=report)
     >>> report.fired
     Counter({'neg-of-neg': 1})

@@ -45,7 +45,7 @@ from ...tir import (
 )
 from ..analysis.linear import Linear, constant_difference, linear
 from ..common import on_body, replace_vars
-from .long_sums import Update, extent_of, repeated_updates, run_of
+from .long_sums import SumUpdate, extent_of, repeated_updates, run_of
 
 #: Loops over so few places are written out, so that these may be registers.
 FEW = 16
@@ -85,7 +85,7 @@ class _Places:
     runs: dict[For, Buffer] = field(default_factory=dict)
 
     @staticmethod
-    def of(updates: Sequence[Update]) -> _Places | None:
+    def of(updates: Sequence[SumUpdate]) -> _Places | None:
         """The places of updates of one buffer, if they can be told apart."""
         buffer = updates[0].store.buffer
         if any(update.store.buffer is not buffer for update in updates):
@@ -213,8 +213,8 @@ class _Compensate(StmtRewriter):
 class _InRuns(StmtRewriter):
     """Cuts the loops that updates repeat in, and has each run made in a place of its own."""
 
-    def __init__(self, found: Sequence[tuple[_Places, Sequence[Update]]]) -> None:
-        self.runs: dict[BufferStore, tuple[_Places, Buffer, Update]] = {}
+    def __init__(self, found: Sequence[tuple[_Places, Sequence[SumUpdate]]]) -> None:
+        self.runs: dict[BufferStore, tuple[_Places, Buffer, SumUpdate]] = {}
         self.steps: dict[For, int] = {}
         self.ends: dict[For, list[tuple[_Places, Buffer]]] = {}
         for places, updates in found:
@@ -256,7 +256,7 @@ class _InRuns(StmtRewriter):
         return For(number, const(0, kind), count, SERIAL, seq(*start, own, *end))
 
 
-def _long_sums(loop: For, done: Set[Var]) -> list[tuple[_Places, list[Update]]]:
+def _long_sums(loop: For, done: Set[Var]) -> list[tuple[_Places, list[SumUpdate]]]:
     """The places that a loop adds to more often than a few times, with those updates."""
     found = []
     for updates in repeated_updates(loop, done).values():

@@ -33,7 +33,7 @@ SHORT = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Update:
+class SumUpdate:
     """`store.buffer[index] = store.buffer[index] + addend`.
 
     Attributes:
@@ -72,7 +72,7 @@ class Update:
         return [loop for loop in self.loops if loop.loop_var not in free_vars(self.index)]
 
 
-def repeated_updates(loop: For, done: Set[Var]) -> Mapping[Var, list[Update]]:
+def repeated_updates(loop: For, done: Set[Var]) -> Mapping[Var, list[SumUpdate]]:
     """What a loop adds to and touches by nothing else, by memory.
 
     Each update is to a place that stays the same from one step of the loop to the next, and that
@@ -101,12 +101,12 @@ class _Scan:
     """
 
     def __init__(self) -> None:
-        self.updates: dict[Var, list[Update]] = {}
+        self.updates: dict[Var, list[SumUpdate]] = {}
         self.others: set[Var] = set()
         self.is_plain = True
         self._defined: set[Var] = set()
 
-    def knows(self, update: Update) -> bool:
+    def knows(self, update: SumUpdate) -> bool:
         """Whether the place of an update is a matter of loops alone."""
         return free_vars(update.index).isdisjoint(self._defined)
 
@@ -143,7 +143,9 @@ class _Scan:
             self.others.add(stmt.buffer.data)
             self._reads(stmt_exprs(stmt))
             return
-        self.updates.setdefault(stmt.buffer.data, []).append(Update(stmt, addend, loops, guarded))
+        self.updates.setdefault(stmt.buffer.data, []).append(
+            SumUpdate(stmt, addend, loops, guarded)
+        )
         self._reads((addend,))
 
     def _reads(self, exprs: Iterable[Expr]) -> None:
@@ -168,7 +170,7 @@ def _addend(stmt: BufferStore) -> Expr | None:
     return None
 
 
-def run_of(update: Update) -> tuple[For, int]:
+def run_of(update: SumUpdate) -> tuple[For, int]:
     """The loop to be cut for the runs of a long sum, and how many of its steps make a run."""
     inner = 1
     loops = update.repeats()

@@ -23,7 +23,7 @@ from .errors import (
 )
 from .foreign import as_device_array
 from .kernel import CudaKernel
-from .memory import Pool, pool
+from .memory import DevicePool, pool
 from .streams import Event, Stream
 
 
@@ -66,7 +66,7 @@ __all__ = [
     "LaunchError",
     "LostContextError",
     "NoDriverError",
-    "Pool",
+    "DevicePool",
     "Stream",
     "as_device_array",
     "asarray",

@@ -18,7 +18,7 @@ from . import api, foreign, maps, modules, streams
 from .array import DeviceArray
 from .device import GPU, device
 from .errors import LaunchError
-from .memory import MemoryBlock, Pool, pool, show_size
+from .memory import DevicePool, MemoryBlock, pool, show_size
 from .modules import Function
 from .packets import MISALIGNED, OVERLAP, Checks, Packer
 
@@ -32,7 +32,7 @@ class Prepared(NamedTuple):
 
     packer: Packer
     device: GPU
-    pool: Pool
+    pool: DevicePool
     launches: tuple[Launch, ...]
     functions: tuple[Function, ...]
 

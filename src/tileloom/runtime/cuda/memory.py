@@ -35,7 +35,7 @@ class MemoryBlock:
 
     __slots__ = ("home", "last", "pointer", "pool", "size")
 
-    def __init__(self, pool: Pool | None, pointer: int, size: int, home: int) -> None:
+    def __init__(self, pool: DevicePool | None, pointer: int, size: int, home: int) -> None:
         self.pool = pool
         self.pointer = pointer
         self.size = size
@@ -69,7 +69,7 @@ def _class_of(size: int) -> int:
     return size_class(max(size, ALIGNMENT))
 
 
-class Pool:
+class DevicePool:
     """The memory that this process has taken on one device."""
 
     def __init__(self, device: GPU) -> None:
@@ -179,11 +179,11 @@ def show_size(size: int) -> str:
 
 
 @cache
-def _pool(index: int, device: GPU) -> Pool:
-    return Pool(device)
+def _pool(index: int, device: GPU) -> DevicePool:
+    return DevicePool(device)
 
 
-def pool(device: GPU) -> Pool:
+def pool(device: GPU) -> DevicePool:
     """The pool of a device."""
     return _pool(device.index, device)
 
