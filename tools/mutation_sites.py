@@ -154,6 +154,10 @@ class _Walk(ast.NodeVisitor):
     def visit_Raise(self, node: ast.Raise) -> None:
         """What an error says is not computed for results."""
 
+    def visit_keyword(self, node: ast.keyword) -> None:
+        if node.arg != "strict":  # that lengths are equal is said for readers, not computed with
+            self.visit(node.value)
+
     def visit_If(self, node: ast.If) -> None:
         if ast.unparse(node.test) == "TYPE_CHECKING":
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -77,8 +78,10 @@ def test_kernels(trace: Any) -> None:
     assert "define" in trace.kernel_text(name, "llvm")
     with pytest.raises(UserError, match="several kernels begin with 'k'"):
         trace.kernel_text("k")
-    with pytest.raises(UserError, match="no kernel 'other'"):
+    with pytest.raises(UserError, match="no kernel 'other'") as caught:
         trace.kernel_text("other")
+    names = [kernel.name for kernel in trace.kernels if not kernel.host]
+    assert len(names) < len(trace.kernels) and f"one of {', '.join(names)}" in str(caught.value)
     assert trace.kernel_text("kernel2") == trace.kernel_text("kernel2_max_sub_exp_sum_div")
     with pytest.raises(UserError, match="no stage 'graph'"):
         trace.kernel_text(name, "graph")
@@ -209,3 +212,70 @@ def test_stages_of_several_functions_carry_their_names() -> None:
     assert {"one: flatten_buffers", "two: flatten_buffers"} <= {s.name for s in two.stages}
     one = trace_script(IRModule({"one": func}), Target.host())
     assert one.stages[0].name == "tir" and [k.name for k in two.kernels] == ["one", "two"]
+
+
+def test_times_are_those_between_stages() -> None:
+    a = te.placeholder((8,), name="A")
+    func = te.create_prim_func([a, te.compute((8,), lambda i: a[i] + 1.0, name="B")])
+    for make in (
+        lambda: trace_graph(network(), Target.host()),
+        lambda: trace_script(func, Target.host()),
+    ):
+        start = perf_counter()
+        found = make()
+        elapsed = perf_counter() - start
+        times = [stage.seconds for stage in found.stages]
+        assert min(times) >= 0 and sum(times) <= elapsed
+
+
+def test_a_kernel_of_its_own_has_no_schedule() -> None:
+    a = te.placeholder((8,), name="A")
+    func = te.create_prim_func([a, te.compute((8,), lambda i: a[i] + 1.0, name="B")])
+    found = trace_script(IRModule({"one": func}), Target.host())
+    assert [(kernel.name, kernel.calls, kernel.host) for kernel in found.kernels] == [
+        ("one", 1, False)
+    ]
+    for stage in ("blocks", "trace"):
+        with pytest.raises(UserError, match="the kernel 'main' was not made by a schedule"):
+            found.kernel_text("one", stage)
+    assert found.kernel_steps("one").stages[0].name == "tir"
+
+
+def test_listings_of_constants_and_long_attributes() -> None:
+    x = Tensor(tensor_type((3, 1), "float32"))
+    parts = [ops.constant(np.full(shape, 2.5, "float32")) for shape in ((), (1,), (1, 1), (3, 1))]
+    y = x
+    for part in parts:
+        y = ops.mul(y, part)
+    long = ops.pad(ops.reshape(y, (1,) * 8 + (3,)), [(0, 0)] * 8 + [(1, 2)])
+    lines = listing(Graph([x], [y, long]))
+    assert lines[0] == "input argument0: float32[3, 1]"
+    reads = [line.split("(", 1)[1] for line in lines if " = mul(" in line]
+    assert reads == [
+        "argument0, 2.5)", "%0, constant float32[1])", "%1, constant float32[1, 1])",
+        "%2, constant float32[3, 1])",
+    ]  # fmt: skip
+    (padded,) = (line for line in lines if " = pad(" in line)
+    shown = repr(tuple([(0, 0)] * 8 + [(1, 2)]))[:57] + "..."
+    assert shown in padded and "(1, 2)" not in padded
+
+
+@pytest.mark.parametrize(
+    ("places", "expected"),
+    [
+        ((), ["7 lines as before"]),
+        ((0,), ["+0", "1", "2", "4 lines as before"]),
+        ((6,), ["4 lines as before", "4", "5", "+6"]),
+        ((3,), ["1 lines as before", "1", "2", "+3", "4", "5", "1 lines as before"]),
+        ((1, 6), ["0", "+1", "2", "3", "4", "5", "+6"]),
+        ((0, 6), ["+0", "1", "2", "1 lines as before", "4", "5", "+6"]),
+    ],
+)
+def test_two_lines_stand_around_each_difference(places: Any, expected: list[str]) -> None:
+    old = [f"line {k}" for k in range(7) if k not in places]
+    new = [f"line {k}" for k in range(7)]
+    found = [
+        ("+" if line.kind == "added" else "") + line.text.removeprefix("line ")
+        for line in compare(old, new)
+    ]
+    assert found == expected

@@ -1,0 +1,137 @@
+"""Software pipelines drawn at random: what runs when, and how many versions are kept, by counting.
+
+A pipeline runs statement `s` of iteration `k` at the time `k + stage of s`, and of one time in
+their order. From this alone follows which annotations are right, and how many versions of a buffer
+are alive at once.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tileloom.base.errors import UserError
+from tileloom.lower.inject_software_pipeline import inject_software_pipeline
+from tileloom.script import from_source, show
+from tileloom.tir import Block, PrimFunc, collect, run
+
+#: Iterations of a loop that is long enough for every pipeline here to fill.
+LONG = 12
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Statement `j` makes buffer `j` of some of those before it; the last one makes the result.
+
+    Attributes:
+        reads: for each statement the buffers that it reads; none: the input.
+    """
+
+    reads: tuple[tuple[int, ...], ...]
+    stages: tuple[int, ...]
+    orders: tuple[int, ...]
+    low: int
+    size: int
+
+    @property
+    def last(self) -> int:
+        return len(self.reads) - 1
+
+    def text(self, extent: str, notes: str) -> str:
+        lines = [
+            f"for k in T.serial({self.low}, {self.low} + {extent}{notes}):",
+            '    with T.block("body"):',
+            "        T.reads()",
+            "        T.writes()",
+        ]
+        lines += [f"        S{j} = T.alloc_buffer(({self.size},))" for j in range(self.last)]
+        for j, read in enumerate(self.reads):
+            terms = [f"S{r}[i]" for r in read] or ["A[k * 2 + i]"]
+            target = f"S{j}[i]" if j < self.last else "B[k * 2 + i]"
+            lines += [
+                f"        for i in range({self.size}):",
+                f"            {target} = {' + '.join(terms)} * {j + 2}.0",
+            ]
+        body = "\n".join("    " + line for line in lines)
+        return f"""
+@T.prim_func
+def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32"), n: T.int32):
+{body}
+"""
+
+    # ------------------------------------------------------------------ what must come of it
+
+    def moment(self, statement: int, iteration: int) -> tuple[int, int]:
+        return iteration + self.stages[statement], self.orders[statement]
+
+    def is_right(self) -> bool:
+        """Whether every buffer is made before it is read."""
+        return all(
+            self.moment(j, 0) < self.moment(b, 0) for b, read in enumerate(self.reads) for j in read
+        )
+
+    def versions(self, buffer: int) -> int:
+        """How many iterations' values of a buffer are in use at once."""
+        users = [b for b, read in enumerate(self.reads) if buffer in read] + [buffer]
+        spans = [
+            (self.moment(buffer, k), max(self.moment(user, k) for user in users))
+            for k in range(LONG)
+        ]
+        return max(sum(first <= at <= last for first, last in spans) for at, _ in spans)
+
+
+def drawn(seed: int) -> Drawn:
+    chance = random.Random(seed)
+    count = chance.choice([2, 3, 3, 4])
+    reads = [()] + [
+        tuple(sorted(chance.sample(range(j), chance.randint(1, min(j, 2)))))
+        for j in range(1, count)
+    ]
+    read = {r for some in reads for r in some}
+    reads[-1] = tuple(sorted({*reads[-1], *(set(range(count - 1)) - read)}))  # all are read
+    stages = sorted(chance.choices(range(4), k=count))
+    if chance.random() < 0.2:
+        chance.shuffle(stages)
+    low = chance.choice([0, 0, 3])
+    orders = chance.sample(range(count), count)
+    return Drawn(tuple(reads), tuple(stages), tuple(orders), low, chance.choice([1, 2]))
+
+
+def parsed(text: str) -> PrimFunc:
+    func = from_source(text)
+    assert isinstance(func, PrimFunc)
+    return func
+
+
+def result(func: PrimFunc, n: int) -> np.ndarray[Any, Any]:
+    a, b = np.arange(1, 65, dtype="float32"), np.zeros(64, "float32")
+    run(func, a, b, n)
+    return b
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_pipelines(seed: int) -> None:
+    case = drawn(seed)
+    notes = (
+        f', annotations={{"software_pipeline_stage": {list(case.stages)}, '
+        f'"software_pipeline_order": {list(case.orders)}}}'
+    )
+    if not case.is_right():
+        with pytest.raises(UserError, match="would overtake statement"):
+            inject_software_pipeline(parsed(case.text("5", notes)))
+        return
+    depth = max(case.stages) - min(case.stages)
+    for extent, sizes in (("n", (0, 1, 2, 3, 7)), (str(depth), (0,)), (str(depth + 2), (0,))):
+        plain = parsed(case.text(extent, ""))
+        made = inject_software_pipeline(parsed(case.text(extent, notes)))
+        assert "software_pipeline" not in show(made)
+        for n in sizes:
+            np.testing.assert_array_equal(result(made, n), result(plain, n))
+        (block,) = (b for b in collect(made.body, Block) if b.name_hint == "pipeline")
+        for j, buffer in enumerate(block.alloc_buffers):
+            kept = 1 if buffer.ndim == 1 else int(buffer.shape[0])  # type: ignore[arg-type]
+            assert kept == case.versions(j), (buffer, case)
