@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from tileloom.base.errors import UserError
-from tileloom.base.target import Target, target
 from tileloom.driver import compile_graph
 from tileloom.driver.cpu import CpuBackend
 from tileloom.driver.cuda import CudaBackend
@@ -20,6 +19,7 @@ from tileloom.graph.space import Space
 from tileloom.graph.symbols import symbol
 from tileloom.runtime.params import ParamSpec
 from tileloom.script import from_source
+from tileloom.target import Target, target
 
 HEAD = """
 @T.prim_func

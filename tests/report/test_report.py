@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from time import perf_counter
 from typing import Any
@@ -217,10 +218,11 @@ def test_stages_of_several_functions_carry_their_names() -> None:
 def test_times_are_those_between_stages() -> None:
     a = te.placeholder((8,), name="A")
     func = te.create_prim_func([a, te.compute((8,), lambda i: a[i] + 1.0, name="B")])
-    for make in (
+    makers: list[Callable[[], Any]] = [
         lambda: trace_graph(network(), Target.host()),
         lambda: trace_script(func, Target.host()),
-    ):
+    ]
+    for make in makers:
         start = perf_counter()
         found = make()
         elapsed = perf_counter() - start

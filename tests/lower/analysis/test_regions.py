@@ -9,7 +9,7 @@ import pytest
 
 from tileloom.expr import Analyzer, Expr, IntImm, Max, Min, Var, const, evaluate, intrin
 from tileloom.lower.analysis.linear import Linear, linear
-from tileloom.lower.analysis.regions import Table, interval, over
+from tileloom.lower.analysis.regions import Table, interval, over, union
 from tileloom.script import tir as T
 from tileloom.tir import BufferLoad, make_buffer
 
@@ -107,3 +107,17 @@ def test_quotients_that_bounds_decide(value: Expr, by: int, text: str) -> None:
     assert str(found) in expected
     for i, n in itertools.product(range(-3, 4), range(4)):
         assert evaluate(found, {I: i, N: n}) == evaluate(value // by, {I: i, N: n})
+
+
+def test_the_union_of_intervals_holds_both() -> None:
+    spans = list(itertools.product((-1, 0, 2), (0, 2, 5)))
+    for base in (Linear({}, 0), Linear({N: 3}, 1)):
+        for (a, b), (c, d) in itertools.product(spans, spans):
+            found = union((base.shift(a), base.shift(b)), (base.shift(c), base.shift(d)))
+            assert found is not None
+            assert found[0].same(base.shift(min(a, c))) and found[1].same(base.shift(max(b, d)))
+    known, other = Linear({}, 0), Linear({N: 1}, 0)
+    assert union((known, known), None) is None and union(None, (known, known)) is None
+    # Where ends do not compare there is none.
+    assert union((known, known), (known, other)) is None
+    assert union((known, known), (other, known)) is None

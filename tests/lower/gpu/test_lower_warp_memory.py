@@ -144,3 +144,28 @@ def test_barriers_by_number_are_words_of_shared_memory() -> None:
 def test_barriers_are_created_once(old: str, new: str, times: int) -> None:
     with pytest.raises(UserError, match=f"with their number, not {times} times"):
         lower_numbered_barriers(program(BARRIERS.replace(old, new)))
+
+
+TWO_KERNELS = """with T.launch_thread("blockIdx.x", 2) as b:
+    x = T.launch_thread("threadIdx.x", 32)
+    T.create_barriers(2)
+    T.ptx_arrive_barrier(1)
+with T.launch_thread("threadIdx.x", 32) as x:
+    T.create_barriers(1)
+    T.ptx_wait_barrier(0)
+    B[x] = A[x]"""
+BOTH_NAMED = """with T.launch_thread("blockIdx.x", 2) as b:
+    x = T.launch_thread("threadIdx.x", 32)
+    barriers = T.allocate([2], "uint64", "shared")
+    barriers_1 = T.decl_buffer((2,), "uint64", data=barriers)
+    T.ptx_mbarrier_arrive(T.address_of(barriers_1[1]))
+x = T.launch_thread("threadIdx.x", 32)
+barriers = T.allocate([1], "uint64", "shared")
+barriers_1 = T.decl_buffer((1,), "uint64", data=barriers)
+T.ptx_mbarrier_wait(T.address_of(barriers_1[0]), 0)
+B[x] = A[x]"""
+
+
+def test_each_kernel_has_its_own_barriers() -> None:
+    made = lower_numbered_barriers(program(TWO_KERNELS))
+    assert textwrap.dedent(show(made).split("):\n", 1)[1]).strip() == BOTH_NAMED
