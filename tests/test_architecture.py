@@ -264,6 +264,22 @@ def manner_complaints(source: Source) -> Iterator[str]:
                 pass
 
 
+#: Rooms that may tell kinds of devices apart: what targets are, and the interface to devices.
+KNOW_KINDS = ("target", "driver")
+
+
+def kind_complaints(source: Source) -> Iterator[str]:
+    """Branches on the kind of a target: others have a table of what each kind does."""
+    for node in ast.walk(source.tree) if source.room not in KNOW_KINDS else ():
+        if not isinstance(node, ast.Compare):
+            continue
+        sides = [node.left, *node.comparators]
+        constants = {n.value for s in sides for n in ast.walk(s) if isinstance(n, ast.Constant)}
+        asks = any(isinstance(side, ast.Attribute) and side.attr == "kind" for side in sides)
+        if asks and constants & {"cpu", "cuda"}:
+            yield f"line {node.lineno}: a branch on the kind of a device"
+
+
 def size_complaints(source: Source) -> Iterator[str]:
     lines = len(source.path.read_text().splitlines())
     if lines > MAX_FILE_LINES:
@@ -291,6 +307,7 @@ def function_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
         closed_complaints,
         wall_complaints,
         door_complaints,
+        kind_complaints,
         manner_complaints,
         size_complaints,
     ],
@@ -376,6 +393,8 @@ def test_reading_and_printing_a_script_is_light() -> None:
         (wall_complaints, "def f():\n    import torch", "belongs into frontend/"),
         (wall_complaints, "import requests", "not in the table"),
         (door_complaints, "def f():\n    from .dtype import dtype", "inside a function"),
+        (kind_complaints, "x = 1 if target.kind == 'cuda' else 2", "kind of a device"),
+        (kind_complaints, "if target.kind not in ('cpu',):\n    pass", "kind of a device"),
         (manner_complaints, "from x import *", "star import"),
         (manner_complaints, "try:\n    pass\nexcept:\n    pass", "bare except"),
         (manner_complaints, "assert True", "assert"),

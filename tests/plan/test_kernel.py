@@ -66,7 +66,7 @@ def test_equal_functions_are_planned_once(monkeypatch: pytest.MonkeyPatch) -> No
         calls.append(blocks.name)
         return Schedule(blocks)
 
-    monkeypatch.setattr(kernel, "schedule_cpu", counted)
+    monkeypatch.setitem(kernel._PLANNERS, "cpu", counted)
     monkeypatch.setattr(kernel, "_PLANNED", {})
     first, second, third = (plan_kernel(row_sums(n, r), HOST) for n, r in
                             (("a", 37), ("b", 37), ("c", 38)))  # fmt: skip

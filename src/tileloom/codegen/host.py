@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 
 import llvmlite.binding as llvm
@@ -32,8 +32,14 @@ def llvm_cpu(target: Target) -> tuple[str, str]:
     >>> llvm_cpu(target("cpu -mtriple=aarch64-linux-gnu -mattr=+dotprod"))
     ('generic', '+dotprod,+fp-armv8,+neon')
     """
-    if target.kind == "cuda":
-        return target.arch, _ptx_version(target)
+    return _NAMES[target.kind](target)
+
+
+def _names_of_gpu(target: Target) -> tuple[str, str]:
+    return target.arch, _ptx_version(target)
+
+
+def _names_of_cpu(target: Target) -> tuple[str, str]:
     if target.is_native:
         name, features = _host_description()
         listed = [features] if features else []
@@ -46,6 +52,12 @@ def llvm_cpu(target: Target) -> tuple[str, str]:
     if target.arch == "x86_64" and target.vector_bits == 512:
         listed.append("-prefer-256-bit")
     return name, ",".join(listed)
+
+
+_NAMES: Mapping[str, Callable[[Target], tuple[str, str]]] = {
+    "cpu": _names_of_cpu,
+    "cuda": _names_of_gpu,
+}
 
 
 def _ptx_version(target: Target) -> str:

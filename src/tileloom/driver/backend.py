@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,11 +14,12 @@ from ..runtime.device import Device
 from ..runtime.serialized import Code, SerializedExecutable
 from ..target import Target
 from ..target import target as parse_target
-from ..tir import IRModule
+from ..tir import IRModule, PrimFunc
 
 if TYPE_CHECKING:
     from ..graph.optimize import OptimizeReport
     from ..graph.program import Program
+    from ..plan.cuda.tactics import TacticStage
     from .plan import Watch
 
 
@@ -62,6 +63,14 @@ class Backend(Protocol):
         report: OptimizeReport | None = None,
     ) -> Program:
         """The kernels of a graph, before lowering."""
+
+    @staticmethod
+    def tactic_stages(blocks: PrimFunc) -> Sequence[TacticStage]:
+        """A kernel of blocks after each of the tactics that schedule it without a search.
+
+        Raises:
+            UserError: kernels for the target are not made by tactics.
+        """
 
     @staticmethod
     def llvm_ir(module: IRModule, target: Target) -> str:

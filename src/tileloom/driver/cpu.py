@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..base.errors import UnsupportedError
+from ..base.errors import UnsupportedError, UserError
 from ..base.faults import FAULTS
 from ..graph.nodes import Graph
 from ..runtime import LoadedObject, parallel
@@ -26,6 +26,7 @@ from .parameters import parameters, with_symbols
 if TYPE_CHECKING:
     from ..graph.optimize import OptimizeReport
     from ..graph.program import Program
+    from ..plan.cuda.tactics import TacticStage
     from .plan import Watch
 
 
@@ -60,6 +61,11 @@ class CpuBackend:
         from .plan import plan_graph
 
         return plan_graph(graph, target, watch, report)
+
+    @staticmethod
+    def tactic_stages(blocks: PrimFunc) -> Sequence[TacticStage]:
+        """There are none."""
+        raise UserError("tactics schedule kernels of graphs for GPUs", hint="--target cuda")
 
     @staticmethod
     def llvm_ir(module: IRModule, target: Target) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..base.compiling import compiling
@@ -22,6 +22,7 @@ from .parameters import with_symbols
 if TYPE_CHECKING:
     from ..graph.optimize import OptimizeReport
     from ..graph.program import Program
+    from ..plan.cuda.tactics import TacticStage
     from .plan import Watch
 
 Kernel = Callable[..., Any]
@@ -44,6 +45,13 @@ class LaunchingBackend:
         from .plan_cuda import plan_gpu
 
         return plan_gpu(graph, target, watch, report)
+
+    @staticmethod
+    def tactic_stages(blocks: PrimFunc) -> Sequence[TacticStage]:
+        """A kernel of blocks after each of the tactics that schedule it without a search."""
+        from ..plan.cuda.tactics import schedule_static
+
+        return schedule_static(blocks)[1]
 
     @staticmethod
     def llvm_ir(module: IRModule, target: Target) -> str:

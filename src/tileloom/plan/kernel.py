@@ -8,7 +8,7 @@ equal are planned once in a process, unless their sizes are open.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,9 +96,7 @@ def plan_kernel(blocks: PrimFunc, target: Target) -> PlannedKernel:
         _PLANNED[text, target] = known  # the last to be thrown out
         return PlannedKernel(blocks, _named(known.func, blocks), known.trace)
     else:
-        sch = (
-            schedule_gpu(blocks, target) if target.kind == "cuda" else schedule_cpu(blocks, target)
-        )
+        sch = _PLANNERS[target.kind](blocks, target)
     (func,) = sch.mod.functions.values()
     made = PlannedKernel(blocks, func, sch.trace or Trace())
     if recorded is None and text:
@@ -108,6 +106,10 @@ def plan_kernel(blocks: PrimFunc, target: Target) -> PlannedKernel:
     return made
 
 
+_PLANNERS: dict[str, Callable[[PrimFunc, Target], Schedule]] = {
+    "cpu": schedule_cpu,
+    "cuda": schedule_gpu,
+}
 #: What was planned in this process, the longest unused first; each takes some 80 KB.
 _PLANNED: dict[tuple[str, Target], PlannedKernel] = {}
 _MOST_PLANNED = 32

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..base.errors import UserError
 from ..driver import plan_graph, show_stage
+from ..driver.backend import backend_class
 from ..graph.nodes import Graph
 from ..graph.optimize import OptimizeReport, PassRecord
 from ..graph.partition import Group
@@ -22,7 +23,6 @@ from ..graph.program import KernelCall, Planned, Program, Segment
 from ..graph.to_tir.blocks import block_function
 from ..lower.pipeline import pipeline_of, run_passes
 from ..plan import TraceRecord
-from ..plan.cuda.tactics import schedule_static
 from ..script.show import show
 from ..target import Target
 from ..tir import IRModule, PrimFunc
@@ -152,16 +152,15 @@ class Trace:
         """
         func = self._function(name)
         group = self.groups.get(func.name)
-        if tactics and (group is None or self.target.kind != "cuda"):
-            raise UserError("tactics schedule kernels of graphs for GPUs", hint="--target cuda")
+        if tactics and group is None:
+            raise UserError("tactics schedule kernels of graphs, and this is none of a graph")
         found = Trace(func.name, self.target, module=IRModule({func.name: func}))
         watch = _Watch(found)
         if group is not None:
             blocks = block_function(group, func.name)[0]
             watch("blocks", blocks, "each op lowered by itself")
             if tactics:
-                _, stages = schedule_static(blocks)
-                for stage in stages:
+                for stage in backend_class(self.target).tactic_stages(blocks):
                     (func,) = stage.module.functions.values()
                     watch(stage.tactic, func, notes=stage.said)
             elif func.name in self.planned:
