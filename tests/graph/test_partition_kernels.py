@@ -257,7 +257,7 @@ def preactivated(x: Tensor, new: Case) -> Tensor:
     return ops.relu(ops.add(ops.mul(x, new(c, 1, 1)), new(c, 1, 1)))
 
 
-def test_cheap_formulas_go_into_the_packing_of_operands() -> None:
+def test_cheap_elementwise_ops_go_into_the_packing_of_operands() -> None:
     """Of what is packed once: pixels of a convolution by points, the right side of a product."""
     for shape, pads, count in [((2, 8, 7, 9), 0, 1), ((1, 8, 16, 16), 0, 1), ((2, 8, 7, 9), 1, 2)]:
         new = Case()

@@ -85,7 +85,7 @@ def work_of_block(name: str, count: int) -> int | None:
         made = apply1(name, given, **({"dtype": "float64"} if name == "cast" else {}))
         node = made.node
         assert node is not None
-        func, _ = block_function(Group("formulas", [node], None, tuple(given), (made,)))
+        func, _ = block_function(Group("elementwise", [node], None, tuple(given), (made,)))
     except (UserError, TypeError, ValueError, IndexError, KeyError):
         return None
     return sum(map(work, blocks_by_name(Schedule(func)).values())) - count

@@ -7,6 +7,7 @@ from functools import partial
 
 from ..base.compiling import compiling
 from ..base.sums import COMPENSATED
+from ..graph.contractions import accumulator_of, suits_panels
 from ..graph.nodes import Graph, Node, Tensor
 from ..graph.optimize import OptimizeReport
 from ..graph.partition import Group
@@ -16,7 +17,6 @@ from ..graph.symbols import is_symbolic
 from ..graph.to_tir.blocks import block_function
 from ..graph.to_tir.group import group_kernel
 from ..graph.to_tir.machine import Machine
-from ..graph.to_tir.products import accumulator_of, suits_panels
 from ..graph.words import Words, find_words, kinds_of
 from ..plan import CONTRACTION, GroupRefused, plan_in_place, plan_kernel
 from ..runtime import parallel

@@ -10,19 +10,21 @@ from contextlib import suppress
 
 from ..base.compiling import compiling
 from ..base.errors import UserError
+from ..graph.contractions import product_extents
 from ..graph.expand import expand
 from ..graph.nodes import Graph, Node, Tensor
 from ..graph.optimize import OptimizeReport, optimize
-from ..graph.partition import Group
+from ..graph.partition import ContractionTactic, Group
 from ..graph.program import Planned, Program, build_program
 from ..graph.space import Space
-from ..graph.symbols import is_symbolic, space_of_graph
+from ..graph.symbols import hint, is_symbolic, space_of_graph
 from ..graph.to_tir.blocks import block_function
 from ..graph.to_tir.whole_vectors import IN_VECTORS, in_whole_vectors
 from ..lower import lower
 from ..lower.gpu import check_launches
 from ..lower.loops import INT32_INDICES
 from ..plan import PlannedKernel, plan_in_place, plan_kernel
+from ..plan.cuda.products import LEAST
 from ..schedule.library.kernels import histogram_kernel, scan_kernel, scatter_kernel
 from ..schedule.trace import Trace
 from ..target import Target
@@ -75,10 +77,21 @@ def plan_gpu(
     def ready(node: Node) -> bool:
         return node.op.compute is not None or has_kernel(node)
 
-    program = build_program(simple, DeviceCosts.of(target), kernel, ready)
+    program = build_program(simple, DeviceCosts.of(target), kernel, ready, contraction_on_gpu)
     program.planned = planned
     program.plan_in_place = in_place
     return program
+
+
+#: Tiles, whose copies compute what they copy, and which store one result wherever it belongs;
+#: threads that reduce an element each, and do what they like before and after.
+TILES, THREADS = ContractionTactic(True, 1, results=1), ContractionTactic(True, 1)
+
+
+def contraction_on_gpu(node: Node) -> ContractionTactic:
+    """The tactic of GPUs for a product or a pooling."""
+    extents = product_extents(node)
+    return THREADS if extents is None or min(map(hint, extents)) < LEAST else TILES
 
 
 def _open_kernel(group: Group, blocks: PrimFunc, target: Target, space: Space) -> PlannedKernel:

@@ -11,12 +11,12 @@ from collections.abc import Set
 from typing import Any
 
 from ..base.panels import pack_panels
+from .contractions import accumulator_of, matmul_extents, suits_panels
 from .nodes import Graph, Node, Tensor, TensorType
 from .op import REGISTRY, apply1
 from .ops.matmul import packed_type
 from .to_tir.gemm_plan import choose_microkernel, panel_width
 from .to_tir.machine import Machine
-from .to_tir.products import accumulator_of, matmul_extents, suits_panels
 
 
 def pack_weights(graph: Graph, machine: Machine, static: Set[Tensor] = frozenset()) -> Graph:

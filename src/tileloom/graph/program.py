@@ -17,7 +17,7 @@ from ..tir import IRModule, PrimFunc
 from .aggregate import segments
 from .entry import connect_calls
 from .nodes import Graph, Node, Tensor
-from .partition import Group, Partition, partition
+from .partition import ChooseContraction, Group, Partition, contraction_on_cpu, partition
 from .share_code import share_code, signature
 from .space import Space
 from .symbols import bounds_of, space_of_graph
@@ -151,6 +151,7 @@ def build_program(
     device: DeviceCosts,
     kernel: MakeKernel,
     ready: Callable[[Node], bool] = lambda node: node.op.compute is not None,
+    contraction: ChooseContraction = contraction_on_cpu,
 ) -> Program:
     """The program of a graph without composite ops.
 
@@ -158,8 +159,9 @@ def build_program(
         device: what the graph is partitioned for.
         kernel: what makes the kernels.
         ready: whether there is a kernel for a node that stands alone; else the host computes it.
+        contraction: the tactic of the device for a matrix product or a convolution.
     """
-    return _Builder(graph, device, kernel, ready).build()
+    return _Builder(graph, device, kernel, ready, contraction).build()
 
 
 class _Builder:
@@ -169,10 +171,12 @@ class _Builder:
         device: DeviceCosts,
         kernel: MakeKernel,
         ready: Callable[[Node], bool],
+        contraction: ChooseContraction,
     ) -> None:
         self.graph = graph
         self.ready = ready
         self.device = device
+        self.contraction = contraction
         self.make = kernel
         self.functions: dict[str, PrimFunc] = {}
         self.known: dict[Any, tuple[str, list[int]]] = {}
@@ -184,7 +188,7 @@ class _Builder:
     def build(self) -> Program:
         if self.space is not None:
             _check_sizes(self.graph, self.device.most_elements)
-        groups = partition(self.graph, self.device)
+        groups = partition(self.graph, self.device, self.contraction)
         if self.device.has_entries and self.space is None:
             share_code(groups)
         self._find_storage(groups)

@@ -12,6 +12,7 @@ from collections.abc import Sequence, Set
 from functools import reduce
 from typing import Any
 
+from .contractions import suits_panels
 from .nodes import Graph, Node, Tensor
 from .op import apply1
 from .ops.binary import add
@@ -20,7 +21,6 @@ from .ops.pad import pad
 from .ops.shape import reshape, strided_slice, transpose
 from .ops.windows import Windows
 from .symbols import hint, is_symbolic
-from .to_tir.products import suits_panels
 
 #: Windows of fewer elements are read faster at once.
 SMALL_WINDOW = 16

@@ -1,8 +1,9 @@
 """Which nodes share a kernel.
 
-`partition` puts the nodes of a graph into groups: first into loop nests (`steps`, by the rules of
-`fuse`, as far as the planners of `to_tir` can make them), then nests into kernels. `cost` says what
-pays. Groups never depend on each other in a circle, and the same graph gives the same groups.
+`partition` puts the nodes of a graph into groups: first into loop nests, by the `steps` and the
+rules of `fuse`, as far as they share an iteration `domain` or the kernel of a `contraction` holds
+them; then nests into kernels. `cost` says what pays. Groups never depend on each other in a circle,
+and the same graph gives the same groups.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from ...base.cached import cached_property
 from ...target.cost import DeviceCosts
 from ..nodes import Graph, Tensor
 from . import steps
+from .contraction import ChooseContraction, ContractionTactic, contraction_on_cpu
 from .fuse import Fuser, Why
 from .group import MAX_NODES, MAX_OPERANDS, Domain, Group, GroupKind, domain_of
 from .node_groups import NodeGroup, NodeGroups
 
 __all__ = [
-    "MAX_NODES", "MAX_OPERANDS", "Domain", "Group", "GroupKind", "Partition", "Refusal",
-    "domain_of", "partition", "unfused",
+    "MAX_NODES", "MAX_OPERANDS", "ChooseContraction", "ContractionTactic", "Domain", "Group",
+    "GroupKind", "Partition", "Refusal", "contraction_on_cpu", "domain_of", "partition", "unfused",
 ]  # fmt: skip
 
 
@@ -74,8 +76,16 @@ class Partition(Sequence[Group]):
         return found
 
 
-def partition(graph: Graph, device: DeviceCosts | None = None) -> Partition:
-    """The groups of a graph without composite ops.
+def partition(
+    graph: Graph,
+    device: DeviceCosts | None = None,
+    contraction: ChooseContraction = contraction_on_cpu,
+) -> Partition:
+    """The groups of a graph without composite ops, for a CPU unless something else is said.
+
+    Args:
+        device: what it costs to move and compute there.
+        contraction: its tactic for a matrix product or a convolution.
 
     >>> from tileloom.graph import ops
     >>> from tileloom.graph.nodes import tensor_type
@@ -84,14 +94,14 @@ def partition(graph: Graph, device: DeviceCosts | None = None) -> Partition:
     >>> [group.kind for group in partition(Graph([x], [ops.div(ops.exp(x), total)]))]
     ['reductions']
     """
-    fuser = Fuser(graph, device or DeviceCosts())
+    fuser = Fuser(graph, device or DeviceCosts(), contraction)
     steps.run(fuser)
     return Partition(fuser)
 
 
 def unfused(graph: Graph) -> Partition:
     """Each op as a kernel of its own."""
-    return Partition(Fuser(graph, DeviceCosts()))
+    return Partition(Fuser(graph, DeviceCosts(), contraction_on_cpu))
 
 
 def _why(fuser: Fuser, a: NodeGroup, b: NodeGroup) -> Why:

@@ -8,10 +8,9 @@ from typing import NamedTuple
 from ...target.cost import DeviceCosts, is_costly, work_of
 from ..nodes import Graph, Node, Tensor
 from ..symbols import space_of_graph
-from ..to_tir.fits import formulas_fit, lattice, rows_fit
-from ..to_tir.fits_product import product_fit
-from ..to_tir.products import suits_panels
 from . import cost
+from .contraction import ChooseContraction
+from .domain import lattice, nest_obstacle
 from .group import (
     ANCHORED,
     MAX_NODES,
@@ -25,7 +24,7 @@ from .group import (
 )
 from .node_groups import NodeGroup, NodeGroups
 
-_NESTS = ("formulas", "reductions")
+_NESTS = ("elementwise", "reductions")
 
 
 class Why(NamedTuple):
@@ -45,10 +44,11 @@ class Shape(NamedTuple):
 class Fuser:
     """Tries fusions of groups, and carries them out."""
 
-    def __init__(self, graph: Graph, device: DeviceCosts) -> None:
+    def __init__(self, graph: Graph, device: DeviceCosts, contraction: ChooseContraction) -> None:
         self.groups = NodeGroups(graph)
         self.device = device
-        #: Whether products may take formulas into their operands; late, as others gain more.
+        self.contraction = contraction
+        #: Whether products may compute their operands; late, as others gain more.
         self.into_operands = False
         #: Whether there are extents that are not known yet.
         self.is_symbolic = space_of_graph(graph) is not None
@@ -72,11 +72,10 @@ class Fuser:
             return limit
         if self.groups.circle(a, b):
             return Why("circle", "one needs the other through a third, which would need both")
-        if shape.kind == "formulas" and a.shape is not None and a.shape == b.shape:
+        if shape.kind == "elementwise" and a.shape is not None and a.shape == b.shape:
             return shape
         nodes = by_serial([*a.nodes, *b.nodes])
-        kept = self.groups.materialized(a, b)
-        reason = _fits(nodes, kept, shape, a, b)
+        reason = self._obstacle(nodes, self.groups.materialized(a, b), shape, a, b)
         if reason is None and shape.kind in ANCHORED and not self.into_operands:
             anchor = (a if a.kind in ANCHORED else b).anchor
             if any(t.node in nodes for t in anchor.inputs):
@@ -87,11 +86,24 @@ class Fuser:
         """Seconds that the two save as one nest."""
         between = [t for t in b.inputs if t.node in a.made]
         between += [t for t in a.inputs if t.node in b.made]
-        kept = set(self.groups.materialized(a, b))
+        materialized = set(self.groups.materialized(a, b))
+        still = [t for t in between if t in materialized]
         shared = [t for t in a.inputs if t in b.inputs]
-        return cost.saved_by_joining(
-            self.device, between, [t for t in between if t in kept], shared
-        )
+        return cost.saved_by_joining(self.device, between, still, shared)
+
+    def _obstacle(
+        self,
+        nodes: Sequence[Node],
+        materialized: Collection[Tensor],
+        shape: Shape,
+        a: NodeGroup,
+        b: NodeGroup,
+    ) -> str | None:
+        """Why nodes are not made in one nest, which has the product of one of two groups if any."""
+        if shape.kind in ANCHORED:
+            anchor = (a if a.kind in ANCHORED else b).anchor
+            return self.contraction(anchor).obstacle(nodes, materialized, anchor)
+        return nest_obstacle(nodes, materialized, shape.domain)
 
     # ------------------------------------------------------------------ copies
 
@@ -122,7 +134,8 @@ class Fuser:
         if operands(nodes) > max(MAX_OPERANDS, operands(reader.nodes)):
             return True
         shape = Shape(reader.kind, reader.domain)
-        return _fits(nodes, self.groups.materialized(reader), shape, reader, reader) is not None
+        materialized = self.groups.materialized(reader)
+        return self._obstacle(nodes, materialized, shape, reader, reader) is not None
 
     # ------------------------------------------------------------------ one kernel
 
@@ -168,7 +181,7 @@ def _elementwise_behind(tensor: Tensor, group: NodeGroup) -> list[Node] | None:
         node = stack.pop().node
         if node is None or node not in group.made or node in found:
             continue
-        if kind_of(node) != "formulas":
+        if kind_of(node) != "elementwise":
             return None
         found.add(node)
         stack += node.inputs
@@ -187,14 +200,14 @@ def _table(a: NodeGroup, b: NodeGroup) -> Shape | Why:
     if b.kind in ANCHORED:
         a, b = b, a
     if a.kind in ANCHORED:
-        if b.kind == "formulas" and not b.is_view:
+        if b.kind == "elementwise" and not b.is_view:
             return Shape(a.kind, None)
-        what = "copies nothing" if b.is_view else "is no formula of each element"
+        what = "copies nothing" if b.is_view else "is not elementwise"
         return Why("product", f"{b.nodes[0].op.name} {what}")
     if a.is_view or b.is_view:
         return Why("view", "a reshape of what is in memory costs nothing")
-    if a.kind == b.kind == "formulas":
-        return Shape("formulas", None)
+    if a.kind == b.kind == "elementwise":
+        return Shape("elementwise", None)
     domains = [c.domain for c in (a, b) if c.domain is not None]
     if len(domains) == 2 and not _same(*domains):
         shapes = " and ".join(f"{list(s)} over {list(x)}" for s, x in domains)
@@ -223,14 +236,3 @@ def _limits(a: NodeGroup, b: NodeGroup) -> Why | None:
     if operands(nodes) > max(MAX_OPERANDS, operands(a.nodes), operands(b.nodes)):
         return Why("limits", f"together they read more than {MAX_OPERANDS} arrays")
     return None
-
-
-def _fits(
-    nodes: Sequence[Node], kept: Collection[Tensor], shape: Shape, a: NodeGroup, b: NodeGroup
-) -> str | None:
-    if shape.kind in ANCHORED:
-        anchor = (a if a.kind in ANCHORED else b).anchor
-        return product_fit(nodes, kept, anchor, panels=suits_panels(anchor))[1]
-    if shape.domain is not None:
-        return rows_fit(nodes, kept, shape.domain)
-    return formulas_fit(nodes, kept)

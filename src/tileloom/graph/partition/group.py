@@ -8,13 +8,12 @@ from typing import Literal
 
 from ..nodes import Node, Tensor
 
-#: formulas: elements by themselves; reductions: one or several over one domain, with formulas;
-#: matmul, conv, windows: a product, or a pooling, with formulas over its result;
-#: alone: a node by itself;
-#: several: loop nests in one kernel, one after another or side by side.
-GroupKind = Literal["formulas", "reductions", "matmul", "conv", "windows", "alone", "several"]
+#: elementwise: elements by themselves, injective ops too; reductions: one or several over one
+#: domain, with elementwise ops; matmul, conv, windows: a product, or a pooling, with its epilogue;
+#: alone: a node by itself; several: loop nests in one kernel, one after another or independent.
+GroupKind = Literal["elementwise", "reductions", "matmul", "conv", "windows", "alone", "several"]
 
-#: Kinds of groups around one node, which formulas may follow.
+#: Kinds of groups around one node, which an epilogue may follow.
 ANCHORED: tuple[GroupKind, ...] = ("matmul", "conv", "windows")
 
 #: The shape that reductions reduce and the axes that they reduce over, extents of 1 left out.
@@ -82,7 +81,7 @@ def kind_of(node: Node) -> GroupKind:
         return "alone"
     match node.op.kind:
         case "elementwise" | "injective":
-            return "formulas"
+            return "elementwise"
         case "reduction":
             if node.op.name in _WINDOWS:
                 return "windows"

@@ -81,7 +81,7 @@ class NodeGroups:
         """A group for a node, with copies of the reshapes that it reads through."""
         kind = kind_of(node)
         copies: list[Node] = []
-        if kind in ("formulas", "reductions"):
+        if kind in ("elementwise", "reductions"):
             copies = _reshapes_before(node)
         group = NodeGroup(kind, by_serial([*copies, node]), domain_of(node), 1 << len(self.by_bit))
         if node.op.kind == "elementwise" and not copies:

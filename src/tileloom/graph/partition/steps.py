@@ -1,16 +1,19 @@
 """The steps of fusion, each taken until it finds nothing more to do, in this order.
 
-    inline      formulas go into the formulas that alone read them
-    epilogues   formulas go behind the product that they read
-    sink        formulas go into the reduction that alone reads them
-    reductions  formulas and further reductions of the same domain go behind a reduction
-    prologues   formulas go into the reduction that reads them, also where others read them too
-    chains      formulas go behind formulas
-    operands    cheap formulas go into the packing of a product's operand that is packed once
+    inline      elementwise ops go into those that alone read them
+    epilogues   elementwise ops go behind the product that they read
+    sink        elementwise ops go into the reduction that alone reads them
+    reductions  elementwise ops and further reductions of the same domain go behind a reduction
+    prologues   elementwise ops go into the reduction that reads them, also where others read them
+    chains      elementwise ops go behind elementwise ops
+    operands    cheap elementwise ops go into the packing of a product's operand, packed once
     siblings    nests over one domain that read the same tensor become one
-    copies      results of cheap formulas are computed again by those that read them
+    copies      results of cheap elementwise ops are computed again by those that read them
     follow      a nest goes behind another in one kernel, where little passes between them
     horizontal  independent nests share a kernel: its parallel loop is split over them
+
+Elementwise stands for injective ops too: those that read other places than they write, such as
+transposes and slices.
 
 Where a nest could join several others, it joins the one where that saves most; of equals, the
 latest. Sources: the pattern groups of CINN ("sink trivial", "reduce tree", horizontal fusion) and
@@ -55,24 +58,24 @@ def run(fuser: Fuser) -> None:
 
 
 def _inline(fuser: Fuser, a: NodeGroup, b: NodeGroup) -> bool:
-    return a.kind == "formulas" and fuser.groups.consumers(a) == [b]
+    return a.kind == "elementwise" and fuser.groups.consumers(a) == [b]
 
 
 def _epilogue(fuser: Fuser, a: NodeGroup, b: NodeGroup) -> bool:
-    """Also formulas of other tensors that only this epilogue reads."""
+    """Also elementwise ops on other tensors that only this epilogue reads."""
     if a.kind in ANCHORED:
-        return b.kind == "formulas" and not _better_below(fuser, a, b)
-    return a.kind == "formulas" and b.kind in ANCHORED and fuser.groups.consumers(a) == [b]
+        return b.kind == "elementwise" and not _better_below(fuser, a, b)
+    return a.kind == "elementwise" and b.kind in ANCHORED and fuser.groups.consumers(a) == [b]
 
 
 def _better_below(fuser: Fuser, product: NodeGroup, elementwise: NodeGroup) -> bool:
-    """Whether formulas save more in what reads them than behind a product that is kept anyway."""
+    """Whether ops save more in what reads them than behind a product that stays anyway."""
     groups = fuser.groups
     if not any(t.node in product.made for t in groups.materialized(product, elementwise)):
         return False
     gain = fuser.gain(product, elementwise)
     return any(
-        reader.kind in ("formulas", "reductions")
+        reader.kind in ("elementwise", "reductions")
         and fuser.gain(elementwise, reader) > gain
         and not isinstance(fuser.joined(elementwise, reader), Why)
         for reader in groups.consumers(elementwise)
@@ -84,7 +87,7 @@ def _behind_reduction(fuser: Fuser, a: NodeGroup, b: NodeGroup) -> bool:
 
 
 def _prologue(fuser: Fuser, a: NodeGroup, b: NodeGroup) -> bool:
-    return a.kind == "formulas"
+    return a.kind == "elementwise"
 
 
 def _chain(fuser: Fuser, a: NodeGroup, b: NodeGroup) -> bool:
@@ -92,12 +95,12 @@ def _chain(fuser: Fuser, a: NodeGroup, b: NodeGroup) -> bool:
 
 
 _RULES = (
-    FusionRule(("formulas",), _inline),
-    FusionRule(("formulas", *ANCHORED), _epilogue),
+    FusionRule(("elementwise",), _inline),
+    FusionRule(("elementwise", *ANCHORED), _epilogue),
     FusionRule(("reductions",), _inline),
-    FusionRule(("formulas", "reductions"), _behind_reduction),
+    FusionRule(("elementwise", "reductions"), _behind_reduction),
     FusionRule(("reductions",), _prologue),
-    FusionRule(("formulas", "reductions"), _chain),
+    FusionRule(("elementwise", "reductions"), _chain),
 )
 
 
@@ -162,7 +165,7 @@ def _readers(fuser: Fuser, tensor: object) -> list[NodeGroup]:
     found: dict[NodeGroup, None] = {}
     for reader in fuser.groups.readers.get(tensor, ()):  # type: ignore[call-overload]
         for group in fuser.groups.places[reader]:
-            if group.kind in ("formulas", "reductions") and tensor in group.inputs:
+            if group.kind in ("elementwise", "reductions") and tensor in group.inputs:
                 found[group] = None
     return sorted(found, key=lambda c: c.serial)
 
@@ -170,7 +173,7 @@ def _readers(fuser: Fuser, tensor: object) -> list[NodeGroup]:
 def _copies(fuser: Fuser) -> bool:
     changed = False
     for group in list(fuser.groups):
-        if group.kind in ("formulas", "reductions") and not group.is_view:
+        if group.kind in ("elementwise", "reductions") and not group.is_view:
             for tensor in fuser.groups.materialized(group):
                 changed |= fuser.copy(tensor)
     return changed

@@ -10,10 +10,10 @@ from ...base.errors import InternalError
 from ...base.sums import COMPENSATED
 from ...expr import Expr, ExprLike, cast, const
 from ...tir import PrimFunc
+from ..contractions import accumulator_of
 from ..nodes import Node, Tensor
 from ..partition.group import Group, by_serial
 from ..words import Words, word_product
-from .products import accumulator_of
 
 
 def block_function(

@@ -10,8 +10,8 @@ from ...base.sums import COMPENSATED
 from ...expr import Var, const
 from ...tir import Buffer, PrimFunc, make_buffer
 from ..nodes import Node, Tensor
+from ..partition.contraction import result_layouts
 from ..partition.group import Group
-from .fits_product import product_fit
 from .machine import Machine
 from .products import Anchored, anchored_kernel
 
@@ -48,7 +48,9 @@ def group_kernel(group: Group, name: str, machine: Machine) -> tuple[PrimFunc, l
         output = made[tensor] if tensor is product else _named(made[tensor], tensor, k)
         outputs.append(output)
         buffers[output] = memory[tensor]
-    by_tensor, _ = product_fit(group.nodes, group.outputs, group.anchor, panels=True)
+    by_tensor = result_layouts(group.nodes, group.outputs, group.anchor)
+    if isinstance(by_tensor, str):
+        raise InternalError(by_tensor)
     layouts = {
         output: by_tensor[tensor]
         for output, tensor in zip(outputs, group.outputs, strict=True)

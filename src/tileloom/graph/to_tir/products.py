@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ... import compute as te
 from ...base import DType, dtype
@@ -12,15 +12,15 @@ from ...base.errors import InternalError
 from ...compute.math import if_then_else
 from ...expr import Add, And, Expr, ProducerLoad, Var, binary, cast, const
 from ...tir import Buffer, BufferLoad, BufferStore, Stmt, make_buffer, seq
+from ..contractions import accumulator_of, matmul_extents, reads_points
 from ..nodes import Node
 from ..ops.conv import around
-from ..symbols import hint, is_symbolic
+from ..partition.layouts import Layout, is_plain, size_of
+from ..symbols import is_symbolic
 from .access import row_major
-from .fits_product import reads_points
 from .frame import Axis, Frame, constantly
 from .gemm import product_kernel
 from .gemm_plan import Element, Lines, Product, Tap
-from .layouts import Layout, is_plain, size_of
 from .nest import allocate
 from .stages import Stage, make_stages
 
@@ -212,40 +212,6 @@ def _covering(dims: Sequence[tuple[tuple[int, int], ...]], size: int) -> int:
         if covered == size:
             return count
     return 0
-
-
-def accumulator_of(node: Node) -> Any:
-    """The type that a product sums in: 32 bits at least, as sums of integers wrap around."""
-    kind = node.outputs[0].dtype
-    return dtype("int32") if kind.is_int and kind.bits < 32 else te.accumulator(kind)
-
-
-def suits_panels(node: Node) -> bool:
-    """Whether packed panels are the right way for a product; else plain loops are."""
-    if node.op.kind not in ("matmul", "conv"):
-        return False
-    if node.outputs[0].type.size == 0:
-        return False
-    if node.op.kind == "matmul":
-        rows, depth, columns = map(hint, matmul_extents(node))
-        # Two rows times columns that lie in one piece are as fast without packing these.
-        in_pieces = node.attrs.get("transpose_b", False) and _multiplies_as_is(node)
-        return rows >= (3 if in_pieces else 2) and columns >= 8 and depth >= 2
-    groups = node.attrs["groups"]
-    weight = node.inputs[1].shape
-    return weight[0] // groups >= 4 and len(weight) in (3, 4, 5)
-
-
-def _multiplies_as_is(node: Node) -> bool:
-    """Whether the operands are of the type that is summed in."""
-    return all(tensor.dtype is accumulator_of(node) for tensor in node.inputs)
-
-
-def matmul_extents(node: Node) -> tuple[int, int, int]:
-    """Rows, depth and columns."""
-    a = node.inputs[0].shape
-    rows, depth = (a[-1], a[-2]) if node.attrs["transpose_a"] else (a[-2], a[-1])
-    return rows, depth, node.outputs[0].shape[-1]
 
 
 def anchored_kernel(kernel: Anchored, machine: Machine) -> Stmt:

@@ -29,7 +29,7 @@ def in_whole_vectors(group: Group, blocks: PrimFunc) -> PrimFunc | None:
     Args:
         blocks: of the group, over the symbols of its extents.
     """
-    if group.kind not in ("formulas", "reductions") or not _runs_along_rows(group):
+    if group.kind not in ("elementwise", "reductions") or not _runs_along_rows(group):
         return None
     row = _row(group)
     space = space_of([row])
@@ -56,7 +56,7 @@ def _runs_along_rows(group: Group) -> bool:
 
 def _pays(group: Group, row: int, lanes: int) -> bool:
     """Whether a schedule would have threads read by vectors."""
-    if group.kind == "formulas":
+    if group.kind == "elementwise":
         return group.outputs[0].type.size >= ENOUGH
     return LEAST + lanes <= row <= MOST
 

@@ -1,13 +1,11 @@
-"""Whether nodes can share a loop nest: what the planners of this package make, asked in advance.
+"""What can be one loop nest: the iteration domain that nodes share.
 
 A nest walks one domain: the elements of its outputs or, where it reduces, of what is reduced. A
-tensor that the nest keeps (an output, the result of a reduction) is *whole*, with an element for
-each point of the domain, or it has one for each *row*, what is left when the reduced axes are
-taken away. Whatever reads a kept tensor must want it at the point where it is made, in the order
-of its elements; then a reshape in between does no harm. Formulas of inputs alone are copied to
-where they are read, so they may be read anywhere.
-
-Each test answers None, or why not.
+tensor that the nest materializes (an output, the result of a reduction) is *full*, with an element
+for each point of the domain, or it has one for each *row*, what is left when the reduced axes are
+taken away. Whatever reads a materialized tensor must want it at the point where it is made, in the
+order of its elements; then a reshape in between does no harm. Elementwise ops on inputs alone are
+computed where they are read, so they may be read anywhere.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from .layouts import (
     together,
 )
 
-Role = Literal["whole", "row", "free"]
+Role = Literal["full", "row", "free"]
 
 _ALONG = {"reshape", "broadcast_to"}
 #: Ops that read each element at most once though their result is larger, and at any place.
@@ -87,8 +85,8 @@ def spread(shape: Sequence[int], wide: Sequence[int]) -> tuple[tuple[int, int], 
 # ---------------------------------------------------------------------------- nests
 
 
-class Nest:
-    """One domain, and what the tensors of a nest over it are.
+class IterationDomain:
+    """The domain of a nest, and how the tensors of the nest lie in it.
 
     Args:
         shape: of the domain.
@@ -100,24 +98,24 @@ class Nest:
         self.size = size_of(shape)
         self.roles: dict[Tensor, Role] = {}
         self.work: dict[Tensor, int] = {}
-        self.turned: dict[Tensor, Layout] = {}  # whole, but in another order
-        self.walked: dict[Role, list[tuple[int, ...]]] = {"whole": [self.shape], "row": []}
+        self.reordered: dict[Tensor, Layout] = {}  # full, but in another order
+        self.walked: dict[Role, list[tuple[int, ...]]] = {"full": [self.shape], "row": []}
         self.reduced = lattice(shape, axes or ())
-        kept = [k for k in range(len(self.shape)) if k not in (axes or ())]
-        self.rows = lattice(shape, kept)
-        self.row_size = size_of(self.shape[k] for k in kept)
+        spatial = [k for k in range(len(self.shape)) if k not in (axes or ())]
+        self.rows = lattice(shape, spatial)
+        self.row_size = size_of(self.shape[k] for k in spatial)
         self.reduces = axes is not None
 
-    def fit(self, nodes: Sequence[Node], kept: Collection[Tensor]) -> str | None:
-        """Place all nodes, producers first."""
+    def obstacle(self, nodes: Sequence[Node], materialized: Collection[Tensor]) -> str | None:
+        """Place all nodes, producers first; why that cannot be done."""
         for node in nodes:
             if node.op.kind == "reduction":
                 reason = self._reduction(node)
             else:
-                reason = self._formula(node, kept)
+                reason = self._elementwise(node, materialized)
             if reason:
                 return reason
-        if not refines(self.walked["whole"]) or not refines(self.walked["row"]):
+        if not refines(self.walked["full"]) or not refines(self.walked["row"]):
             return "its shapes cut the elements in ways that no one nest of loops has"
         return None
 
@@ -127,21 +125,21 @@ class Nest:
         if source.type.size != self.size or lattice(shape, axes) != self.reduced:
             return f"{node.op.name} reduces over another domain"
         is_row = self.roles.get(source, "free") == "row" and self.row_size != self.size
-        if is_row or source in self.turned:
+        if is_row or source in self.reordered:
             return f"{node.op.name} reduces over another domain"
-        self.walked["whole"].append(shape)
+        self.walked["full"].append(shape)
         for tensor in node.outputs:
             self.roles[tensor] = "row"
             self.work[tensor] = 0
         self.walked["row"].append(tuple(n for k, n in enumerate(shape) if k not in axes))
         return None
 
-    def _formula(self, node: Node, kept: Collection[Tensor]) -> str | None:
+    def _elementwise(self, node: Node, materialized: Collection[Tensor]) -> str | None:
         out = node.outputs[0]
         made = [t for t in node.inputs if t in self.roles]
         bound = [t for t in made if self.roles[t] != "free"]
         role: Role = "free"
-        if bound or any(t in kept for t in node.outputs):
+        if bound or any(t in materialized for t in node.outputs):
             found = self._role(out, node)
             if found is None:
                 return f"{node.op.name} makes {out.type}, neither the domain nor its rows"
@@ -154,35 +152,35 @@ class Nest:
             if self.repeats(tensor, out, node.op.name):
                 return f"{node.op.name} would compute {maker_name(tensor)} again for each element"
             work += self.work[tensor]
-        is_kept = any(t in kept for t in node.outputs)
-        if is_kept:
-            layout = self.turned.get(out)
+        stays = any(t in materialized for t in node.outputs)
+        if stays:
+            layout = self.reordered.get(out)
             if layout is not None and hint(together(layout)) < PIECE:
                 return f"{node.op.name} takes the rows of the nest apart"
             self.walked[role].append(out.shape if layout is None else cut_shape(layout))
         for tensor in node.outputs:
-            # What is kept must be read where it is made, even if it is made of inputs alone.
-            self.roles[tensor] = role if is_kept or bound else "free"
-            self.work[tensor] = 0 if is_kept else work
+            # What stays must be read where it is made, even if it is made of inputs alone.
+            self.roles[tensor] = role if stays or bound else "free"
+            self.work[tensor] = 0 if stays else work
         return None
 
     def _role(self, out: Tensor, node: Node) -> Role | None:
         if out.type.size == self.size:
-            return "whole"
+            return "full"
         return "row" if self.reduces and out.type.size == self.row_size else None
 
     def _read_all(self, node: Node, bound: Sequence[Tensor], role: Role) -> str | None:
         """Whether a node reads bound tensors where they are made, or all in one other order."""
-        if node.op.name == "transpose" or any(t in self.turned for t in bound):
+        if node.op.name == "transpose" or any(t in self.reordered for t in bound):
             if not bound:
                 return None
-            layouts = [self.turned.get(t) or plain_layout(t.shape) for t in bound]
-            is_whole = role == "whole" and all(t.type.size == self.size for t in bound)
-            layout = layout_after(node, layouts) if is_whole else None
+            layouts = [self.reordered.get(t) or plain_layout(t.shape) for t in bound]
+            is_full = role == "full" and all(t.type.size == self.size for t in bound)
+            layout = layout_after(node, layouts) if is_full else None
             if layout is None:
                 return _at_other_places(node, bound[0])
             if not is_plain(layout):
-                self.turned[node.outputs[0]] = layout
+                self.reordered[node.outputs[0]] = layout
             return None
         reasons = (self._read(node, tensor, role) for tensor in bound)
         return next(filter(None, reasons), None)
@@ -195,12 +193,12 @@ class Nest:
         out = node.outputs[0]
         if tensor.type.size == out.type.size:
             return None if own == role or self.size == self.row_size else _elsewhere(node, tensor)
-        if own == "row" and role == "whole" and spread(tensor.shape, out.shape) == self.rows:
+        if own == "row" and role == "full" and spread(tensor.shape, out.shape) == self.rows:
             return None
         return _elsewhere(node, tensor)
 
     def repeats(self, tensor: Tensor, out: Tensor, reader: str) -> bool:
-        """Whether costly formulas would be computed many times over.
+        """Whether something costly would be computed many times over.
 
         What does not depend on the innermost axis is computed once outside its loop.
         """
@@ -235,19 +233,19 @@ def _reduced_axes(node: Node) -> tuple[int, ...]:
     return tuple(a % rank for a in axes) if rank else ()
 
 
-def formulas_fit(nodes: Sequence[Node], kept: Collection[Tensor]) -> str | None:
-    """Whether formulas are computed in one nest: all that is kept has one size."""
-    nest = _formula_nest(nodes, kept)
-    return None if nest is None else nest.fit(nodes, kept)
-
-
-def rows_fit(
-    nodes: Sequence[Node], kept: Collection[Tensor], domain: tuple[Sequence[int], Collection[int]]
+def nest_obstacle(
+    nodes: Sequence[Node],
+    materialized: Collection[Tensor],
+    reduced: tuple[Sequence[int], Collection[int]] | None = None,
 ) -> str | None:
-    """Whether reductions over a domain and formulas around them are computed in one nest."""
-    return Nest(*domain).fit(nodes, kept)
+    """Why nodes are not computed in one nest; None if they are.
 
-
-def _formula_nest(nodes: Sequence[Node], kept: Collection[Tensor]) -> Nest | None:
-    results = [t for node in nodes for t in node.outputs if t in kept]
-    return Nest(results[0].shape, None) if results else None
+    Args:
+        reduced: the shape that they reduce, and the axes; without reductions all that they
+            materialize has one size.
+    """
+    if reduced is not None:
+        return IterationDomain(*reduced).obstacle(nodes, materialized)
+    results = (t for node in nodes for t in node.outputs if t in materialized)
+    shape = next((t.shape for t in results), None)
+    return None if shape is None else IterationDomain(shape, None).obstacle(nodes, materialized)
