@@ -204,14 +204,24 @@ class Maker:
 
     def condition(self, loops: list[tuple[Var, int]]) -> Expr:
         op = self.pick(EQ, NE, LT, LE, GT, GE)
-        which = self.number(0, 5)
+        which = self.number(0, 6)
         if which == 0:
             return binary(op, self.load(loops), const(self.number(-50, 50)))
+        if which == 6:
+            return self.guarded(loops, op)
         if which == 1:
             return binary(self.pick(And, Or), self.condition(loops), self.condition(loops))
         if which == 2:
             return logical_not(self.condition(loops))
         return binary(op, self.index(loops), self.index(loops))
+
+    def guarded(self, loops: list[tuple[Var, int]], op: Any) -> Expr:
+        """A comparison with an element that is there only where what comes before it holds."""
+        at = self.index(loops)
+        inside = binary(And, at >= const(0, at.dtype), at < const(SIZE, at.dtype))
+        taken = binary(op, BufferLoad(self.inputs[0], (at,)), const(self.number(-50, 50)))
+        later = binary(And, taken, self.condition(loops))
+        return binary(And, inside, self.pick(taken, later))
 
 
 def _allocate(buffer: Buffer, body: Stmt) -> Stmt:

@@ -20,10 +20,9 @@ from .nodes import (
     Not,
     Or,
     Select,
-    Shuffle,
     Var,
 )
-from .rebuild import is_pure, rebuild
+from .rebuild import has_load, is_pure, is_total, rebuild
 from .walk import substitute
 
 MAX_JUNCTION = 8  # conditions of one conjunction that are simplified under each other
@@ -104,9 +103,23 @@ def _without_implied(
             continue
         reduced = _under_all(self, kept[:i] + kept[i + 1 :], kept[i], neutral is TRUE)
         if reduced is neutral:
-            del kept[i]
+            kept = _without(self, kept, i, neutral)
         elif reduced is absorbing and all(is_pure(k) for k in kept):
             return [absorbing]
+    return kept
+
+
+def _without(self: LogicContext, kept: list[Expr], i: int, neutral: Expr) -> list[Expr]:
+    """The parts without one that others imply, unless it guards what may fail where it does not
+    hold: that has to stay behind what implies it."""
+    before, after = kept[:i], kept[i + 1 :]
+    first = next((k for k, part in enumerate(after) if not is_total(part)), len(after))
+    safe, rest = after[:first], after[first:]
+    ahead = [part for part in rest if is_total(part)]
+    for moved in ([], ahead):
+        guards = before + safe + moved
+        if not rest or (guards and _under_all(self, guards, kept[i], neutral is TRUE) is neutral):
+            return guards + [part for part in rest if not any(part is other for other in moved)]
     return kept
 
 
@@ -141,16 +154,6 @@ def _choice(self: LogicContext, expr: Expr, condition: Expr, yes: Expr, no: Expr
     if isinstance(condition, Not):
         condition, yes, no = condition.a, no, yes
     return self.finish(expr.with_children([condition, yes, no]))
-
-
-def has_load(expr: Expr) -> bool:
-    """Whether an element of something is read inside: a node with indices (memoised)."""
-    known = expr.memo.get("has_load")
-    if known is None:
-        known = any(has_load(child) for child in expr.children)
-        known = known or (hasattr(expr, "indices") and not isinstance(expr, Shuffle))
-        expr.memo["has_load"] = known
-    return bool(known)
 
 
 def _call(self: LogicContext, expr: Any) -> Expr:

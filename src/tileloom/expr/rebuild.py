@@ -3,7 +3,20 @@
 from __future__ import annotations
 
 from .build import binary, cast, logical_not
-from .nodes import BinaryOp, Call, Cast, Div, Expr, FloorDiv, FloorMod, IntImm, Mod, Not
+from .nodes import (
+    BinaryOp,
+    Broadcast,
+    Call,
+    Cast,
+    Div,
+    Expr,
+    FloorDiv,
+    FloorMod,
+    IntImm,
+    Mod,
+    Not,
+    Shuffle,
+)
 from .ops import is_pure_op
 
 _DIVISIONS = (Div, Mod, FloorDiv, FloorMod)
@@ -38,3 +51,33 @@ def is_pure(expr: Expr) -> bool:
             known = known and is_pure_op(expr.op)
         memo["pure"] = known
     return bool(known)
+
+
+def has_load(expr: Expr) -> bool:
+    """Whether an element of something is read inside: a node with indices (memoised)."""
+    known = expr.memo.get("has_load")
+    if known is None:
+        known = any(has_load(child) for child in expr.children)
+        known = known or (hasattr(expr, "indices") and not isinstance(expr, Shuffle))
+        expr.memo["has_load"] = known
+    return bool(known)
+
+
+def is_total(expr: Expr) -> bool:
+    """Whether it may be evaluated where the program would not (memoised).
+
+    It has no side effect, reads no element and divides no integer by what may be zero.
+    """
+    known = expr.memo.get("total")
+    if known is None:
+        known = is_pure(expr) and not has_load(expr) and not _divides_by_unknown(expr)
+        expr.memo["total"] = known
+    return bool(known)
+
+
+def _divides_by_unknown(expr: Expr) -> bool:
+    if isinstance(expr, _DIVISIONS) and not expr.dtype.is_float:
+        divisor = expr.b.value if isinstance(expr.b, Broadcast) else expr.b
+        if not isinstance(divisor, IntImm) or divisor.value == 0:
+            return True
+    return any(map(_divides_by_unknown, expr.children))
