@@ -71,8 +71,8 @@ def test_linear_forms() -> None:
     i, j = Var("i"), Var("j")
     same = [((i * 4 + j) * 3, i * 12 + j * 3), ((i * 8 + 5) // 4, i * 2 + 1), ((i * 8 + 5) % 4, 1)]
     for a, b in same:
-        assert linear(a).same(linear(const(b) if isinstance(b, int) else b))
-    assert not linear((i * 8 + j) // 4).same(linear(i * 2 + j))
+        assert linear(a).same_as(linear(const(b) if isinstance(b, int) else b))
+    assert not linear((i * 8 + j) // 4).same_as(linear(i * 2 + j))
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_row_major(fields: dict[str, Any], indices: tuple[int, str, str], expect
     at: Any = [variables[x] if isinstance(x, str) else const(x) for x in indices]
     body = nest(BufferStore(A, A[tuple(at)], at), (variables["i"], 5), (variables["j"], 7))
     (store,) = stores(flatten_buffers(function(body, A, root=False)))
-    assert linear(store.indices[0]).same(linear(store.value.indices[0]))
+    assert linear(store.indices[0]).same_as(linear(store.value.indices[0]))
     assert str(store.indices[0]) == expected
     assert store.buffer.ndim == 1 and store.buffer.elem_offset is None
 

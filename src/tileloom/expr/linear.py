@@ -12,6 +12,7 @@ from typing import Protocol
 
 from ..base import DType
 from .bounds import ConstIntBound
+from .build import binary, cast, const
 from .modular import ModularSet
 from .nodes import Add, Expr, FloorDiv, FloorMod, IntImm, Mul, Sub, Var, wrapped
 from .order import order_key
@@ -20,11 +21,15 @@ MAX_PRODUCT = 16  # terms that distributing a product may make
 
 
 class Linear:
-    """A canonical sum; treat it as immutable."""
+    """`sum(coefficient * term) + const`; treat it as immutable.
+
+    `dtype` is that of the expression which the sum stands for. Sums of several widths can be added:
+    the result has the type of the first, and `to_expr` gives it in any.
+    """
 
     __slots__ = ("_expr", "const", "dtype", "terms")
 
-    def __init__(self, dtype: DType, terms: dict[Expr, int], const: int) -> None:
+    def __init__(self, dtype: DType, terms: Mapping[Expr, int], const: int) -> None:
         self.dtype = dtype
         self.terms = terms
         self.const = const
@@ -53,6 +58,10 @@ class Linear:
 
     def plus(self, other: Linear, factor: int = 1) -> Linear:
         """The sum plus a multiple of another, coefficients collected but nothing recombined."""
+        if not other.terms:
+            return self.shifted(other.const * factor)
+        if not factor:
+            return self
         terms = dict(self.terms)
         for term, k in other.terms.items():
             total = terms.get(term, 0) + k * factor
@@ -66,8 +75,54 @@ class Linear:
         """Whether both are one sum."""
         return self.const == other.const and self.terms == other.terms
 
+    def without(self, term: Expr) -> Linear:
+        """The sum without one of its terms."""
+        if term not in self.terms:
+            return self
+        return Linear(
+            self.dtype, {t: k for t, k in self.terms.items() if t is not term}, self.const
+        )
+
+    def split(self, divisor: int) -> tuple[Linear, Linear]:
+        """`(q, r)` with `self == divisor * q + r`, as much as possible in `q`, `0 <= r.const`."""
+        quotient: dict[Expr, int] = {}
+        rest: dict[Expr, int] = {}
+        for term, k in self.terms.items():
+            whole, part = divmod(k, divisor)
+            if part == 0:
+                quotient[term] = whole
+            else:
+                rest[term] = k
+        whole, part = divmod(self.const, divisor)
+        return Linear(self.dtype, quotient, whole), Linear(self.dtype, rest, part)
+
+    def to_expr(self, kind: DType) -> Expr:
+        """The sum as an expression of an integer type, its terms in the order that they have.
+
+        What would be subtracted first comes after the first term that is added.
+        """
+        items = list(self.terms.items())
+        positive = next((i for i, (_, k) in enumerate(items) if k >= 0), len(items))
+        total: Expr | None = None
+        for term, k in items[positive:] + items[:positive]:
+            total = _with_term(total, cast(kind, term), k, kind)
+        if total is None:
+            return const(self.const, kind)
+        return _with_part(total, const(abs(self.const), kind), self.const)
+
     def __repr__(self) -> str:
         return f"Linear({self.expr})"
+
+
+def _with_term(total: Expr | None, term: Expr, factor: int, kind: DType) -> Expr:
+    if total is None:
+        return term if factor == 1 else binary(Mul, term, const(factor, kind))
+    size = abs(factor)
+    return _with_part(total, term if size == 1 else term * const(size, kind), factor)
+
+
+def _with_part(total: Expr, part: Expr, sign: int) -> Expr:
+    return total if sign == 0 else binary(Add if sign > 0 else Sub, total, part)
 
 
 class Context(Protocol):

@@ -8,7 +8,8 @@ import pytest
 
 from tileloom.base import dtype
 from tileloom.expr import Expr, Var, as_expr, cast, const
-from tileloom.lower.analysis.linear import Linear, constant_difference, linear
+from tileloom.expr.linear import Linear
+from tileloom.lower.analysis.linear import constant_difference, linear
 from tileloom.lower.analysis.regions import union
 
 I, J, N = Var("i"), Var("j"), Var("n")
@@ -53,20 +54,22 @@ def test_forms(expr: Expr, terms: Any, rest: int) -> None:
     ],
 )  # fmt: skip
 def test_sums_as_expressions(terms: Any, rest: int, text: str | None) -> None:
-    made = Linear(terms, rest).to_expr(INT)
+    made = Linear(INT, terms, rest).to_expr(INT)
     assert text is None or str(made) == text
-    assert linear(made).same(Linear(terms, rest))
+    assert linear(made).same_as(Linear(INT, terms, rest))
 
 
 def test_arithmetic() -> None:
     one, other = linear(I * 4 + J + 3), linear(J - 5)
-    assert one.plus(other, -1).same(linear(I * 4 + 8))
-    assert one.plus(other, 0) is one and one.plus(linear(const(2)), 3).same(linear(I * 4 + J + 9))
-    assert one.shift(0) is one and one.shift(-3).same(linear(I * 4 + J))
-    assert one.without(I).same(linear(J + 3)) and one.without(N) is one
+    assert one.plus(other, -1).same_as(linear(I * 4 + 8))
+    assert one.plus(other, 0) is one and one.plus(linear(const(2)), 3).same_as(
+        linear(I * 4 + J + 9)
+    )
+    assert one.shifted(0) is one and one.shifted(-3).same_as(linear(I * 4 + J))
+    assert one.without(I).same_as(linear(J + 3)) and one.without(N) is one
     whole, rest = linear(I * 8 + J * 3 - 5).split(4)
-    assert whole.same(linear(I * 2 - 2)) and rest.same(linear(J * 3 + 3))
-    assert one.same(one) and not one.same(one.shift(1)) and not one.same(one.without(J))
+    assert whole.same_as(linear(I * 2 - 2)) and rest.same_as(linear(J * 3 + 3))
+    assert one.same_as(one) and not one.same_as(one.shifted(1)) and not one.same_as(one.without(J))
 
 
 @pytest.mark.parametrize(
@@ -98,4 +101,4 @@ def test_unions(a: Any, b: Any, both: Any) -> None:
         assert found is None
     else:
         assert found is not None
-        assert found[0].same(linear(both[0])) and found[1].same(linear(both[1]))
+        assert found[0].same_as(linear(both[0])) and found[1].same_as(linear(both[1]))

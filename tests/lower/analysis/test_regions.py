@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tileloom.expr import Analyzer, Expr, IntImm, Max, Min, Var, const, evaluate, intrin
-from tileloom.lower.analysis.linear import Linear, linear
+from tileloom.lower.analysis.linear import linear, number
 from tileloom.lower.analysis.regions import Table, interval, over, union
 from tileloom.script import tir as T
 from tileloom.tir import BufferLoad, make_buffer
@@ -21,7 +21,7 @@ LOADED = BufferLoad(make_buffer((9,), "int32", "M"), [const(0)])
 def table(open_: tuple[Var, ...] = ()) -> Table:
     found = Table()
     for var, (low, high) in ENDS.items():
-        found[var] = None if var in open_ else (Linear({}, low), Linear({}, high))
+        found[var] = None if var in open_ else (number(low), number(high))
     return found
 
 
@@ -79,13 +79,13 @@ def test_an_open_variable_opens_what_it_is_in() -> None:
     assert rest is not None and (rest[0].const, rest[1].const) == (0, 3)
     assert not rest[0].terms and not rest[1].terms
     other = interval(J * 2 + N, known)
-    assert other is not None and other[0].same(linear(N - 2)) and other[1].same(linear(N + 2))
+    assert other is not None and other[0].same_as(linear(N - 2)) and other[1].same_as(linear(N + 2))
 
 
 def test_numbers_that_are_not_signed_stay_themselves() -> None:
     u = Var("u", "uint32")
     found = interval(u + 1, table())
-    assert found is not None and found[0].same(found[1])
+    assert found is not None and found[0].same_as(found[1])
     known = table()
     known[u] = None
     assert interval(u + 1, known) is None
@@ -111,12 +111,14 @@ def test_quotients_that_bounds_decide(value: Expr, by: int, text: str) -> None:
 
 def test_the_union_of_intervals_holds_both() -> None:
     spans = list(itertools.product((-1, 0, 2), (0, 2, 5)))
-    for base in (Linear({}, 0), Linear({N: 3}, 1)):
+    for base in (number(0), linear(N * 3 + 1)):
         for (a, b), (c, d) in itertools.product(spans, spans):
-            found = union((base.shift(a), base.shift(b)), (base.shift(c), base.shift(d)))
+            found = union((base.shifted(a), base.shifted(b)), (base.shifted(c), base.shifted(d)))
             assert found is not None
-            assert found[0].same(base.shift(min(a, c))) and found[1].same(base.shift(max(b, d)))
-    known, other = Linear({}, 0), Linear({N: 1}, 0)
+            assert found[0].same_as(base.shifted(min(a, c))) and found[1].same_as(
+                base.shifted(max(b, d))
+            )
+    known, other = number(0), linear(N)
     assert union((known, known), None) is None and union(None, (known, known)) is None
     # Where ends do not compare there is none.
     assert union((known, known), (known, other)) is None

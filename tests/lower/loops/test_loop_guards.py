@@ -10,7 +10,7 @@ import pytest
 
 from tileloom.expr import GE, GT, LE, LT, And, Var, const, free_vars
 from tileloom.expr.evaluate import evaluate
-from tileloom.lower.analysis.linear import Linear
+from tileloom.expr.linear import Linear
 from tileloom.lower.loops.loop_guards import (
     Guard,
     GuardFinder,
@@ -128,7 +128,7 @@ def test_limits_beyond_the_type_are_its_ends() -> None:
     i = Var("i", "int8")
     loop = For(i, const(0, "int8"), const(100, "int8"), "serial", loop_of("A[i] = 1.0").body)
     for rest, high in ((-500, 127), (500, -128), (-90, 91)):
-        excess = Linear({i: 1}, rest)
+        excess = Linear(i.dtype, {i: 1}, rest)
         found = bounds_of(loop, Guard(LT(i, const(0, "int8")), (excess, excess), False))
         assert found is not None and found.low is None
         assert evaluate(found.high, {}) == high  # type: ignore[arg-type]

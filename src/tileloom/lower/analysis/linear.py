@@ -6,88 +6,16 @@ sign-preserving widening cast is looked through.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from ...base import DType, dtype
+from ...expr import Add, Cast, Expr, FloorDiv, FloorMod, IntImm, Mul, Sub, const
+from ...expr.linear import Linear, atom, constant
 
-from ...base import DType
-from ...expr import Add, Cast, Expr, FloorDiv, FloorMod, IntImm, Mul, Sub, binary, cast, const
-
-
-class Linear:
-    """The sum of `coefficient * atom` over `terms`, plus `const`. Not to be changed once made."""
-
-    __slots__ = ("const", "terms")
-
-    def __init__(self, terms: Mapping[Expr, int], const_: int) -> None:
-        self.terms = terms
-        self.const = const_
-
-    def plus(self, other: Linear, scale: int = 1) -> Linear:
-        """`self + scale * other`."""
-        if scale == 0:
-            return self
-        if not other.terms:
-            return Linear(self.terms, self.const + scale * other.const)
-        terms = dict(self.terms)
-        for atom, coefficient in other.terms.items():
-            total = terms.get(atom, 0) + scale * coefficient
-            if total:
-                terms[atom] = total
-            else:
-                terms.pop(atom, None)
-        return Linear(terms, self.const + scale * other.const)
-
-    def shift(self, amount: int) -> Linear:
-        """`self + amount`."""
-        return Linear(self.terms, self.const + amount) if amount else self
-
-    def without(self, atom: Expr) -> Linear:
-        """The sum without one atom."""
-        if atom not in self.terms:
-            return self
-        return Linear({a: c for a, c in self.terms.items() if a is not atom}, self.const)
-
-    def split(self, divisor: int) -> tuple[Linear, Linear]:
-        """`(q, r)` with `self == divisor * q + r`, as much as possible in `q`, `0 <= r.const`."""
-        quotient: dict[Expr, int] = {}
-        rest: dict[Expr, int] = {}
-        for atom, coefficient in self.terms.items():
-            whole, part = divmod(coefficient, divisor)
-            if part == 0:
-                quotient[atom] = whole
-            else:
-                rest[atom] = coefficient
-        whole, part = divmod(self.const, divisor)
-        return Linear(quotient, whole), Linear(rest, part)
-
-    def same(self, other: Linear) -> bool:
-        """Whether both are the same sum."""
-        return self.const == other.const and self.terms == other.terms
-
-    def to_expr(self, kind: DType) -> Expr:
-        """The sum as an expression of an integer type."""
-        total: Expr | None = None
-        later: list[tuple[Expr, int]] = []
-        for atom, coefficient in self.terms.items():
-            if coefficient < 0 and total is None:
-                later.append((atom, coefficient))
-                continue
-            total = _add(total, cast(kind, atom), coefficient, kind)
-        for atom, coefficient in later:
-            total = _add(total, cast(kind, atom), coefficient, kind)
-        if total is None:
-            return const(self.const, kind)
-        return _plus(total, const(abs(self.const), kind), self.const)
+_WIDEST = dtype("int64")
 
 
-def _add(total: Expr | None, atom: Expr, coefficient: int, kind: DType) -> Expr:
-    if total is None:
-        return atom if coefficient == 1 else binary(Mul, atom, const(coefficient, kind))
-    size = abs(coefficient)
-    return _plus(total, atom if size == 1 else atom * const(size, kind), coefficient)
-
-
-def _plus(total: Expr, part: Expr, sign: int) -> Expr:
-    return total if sign == 0 else binary(Add if sign > 0 else Sub, total, part)
+def number(value: int) -> Linear:
+    """A sum without terms, as wide as indices are."""
+    return constant(_WIDEST, value)
 
 
 def linear(expr: Expr) -> Linear:
@@ -112,7 +40,7 @@ def _linear(expr: Expr) -> Linear:
     if expr.dtype.code == "int" and expr.dtype.lanes == 1:
         match expr:
             case IntImm():
-                return Linear({}, expr.value)
+                return constant(expr.dtype, expr.value)
             case Add(a, b):
                 return _rejoined(linear(a).plus(linear(b)))
             case Sub(a, b):
@@ -127,17 +55,17 @@ def _linear(expr: Expr) -> Linear:
                 return linear(value)
             case _:
                 pass
-    return Linear({expr: 1}, 0)
+    return atom(expr)
 
 
 def _rejoined(total: Linear) -> Linear:
     """With `a // d * d + a % d` put together again."""
-    for atom, coefficient in total.terms.items():
-        if isinstance(atom, FloorMod) and isinstance(atom.b, IntImm):
-            quotient = FloorDiv(atom.a, atom.b)
-            if total.terms.get(quotient) == coefficient * atom.b.value:
-                rest = total.without(atom).without(quotient)
-                return _rejoined(rest.plus(linear(atom.a), coefficient))
+    for term, coefficient in total.terms.items():
+        if isinstance(term, FloorMod) and isinstance(term.b, IntImm):
+            quotient = FloorDiv(term.a, term.b)
+            if total.terms.get(quotient) == coefficient * term.b.value:
+                rest = total.without(term).without(quotient)
+                return _rejoined(rest.plus(linear(term.a), coefficient))
     return total
 
 
@@ -148,25 +76,24 @@ def _widens(source: DType, target: DType) -> bool:
 def _product(expr: Expr, a: Expr, b: Expr) -> Linear:
     left, right = linear(a), linear(b)
     if not right.terms:
-        return Linear({}, 0).plus(left, right.const)
+        return left.scaled(right.const)
     if not left.terms:
-        return Linear({}, 0).plus(right, left.const)
-    return Linear({expr: 1}, 0)
+        return right.scaled(left.const)
+    return atom(expr)
 
 
 def _quotient(a: Expr, divisor: IntImm) -> Linear:
     whole, rest = linear(a).split(divisor.value)
     if not rest.terms:
         return whole
-    atom = FloorDiv(rest.to_expr(a.dtype), const(divisor.value, a.dtype))
-    return whole.plus(Linear({atom: 1}, 0))
+    return whole.plus(atom(FloorDiv(rest.to_expr(a.dtype), const(divisor.value, a.dtype))))
 
 
 def _remainder(a: Expr, divisor: IntImm) -> Linear:
     _, rest = linear(a).split(divisor.value)
     if not rest.terms:
-        return Linear({}, rest.const)
-    return Linear({FloorMod(rest.to_expr(a.dtype), const(divisor.value, a.dtype)): 1}, 0)
+        return constant(a.dtype, rest.const)
+    return atom(FloorMod(rest.to_expr(a.dtype), const(divisor.value, a.dtype)))
 
 
 def constant_difference(a: Expr, b: Expr) -> int | None:

@@ -9,6 +9,8 @@ from functools import cache
 from ...base import DType
 from ...expr import Call, Expr, FloorDiv, FloorMod, IntImm, Let, Max, Min, Var, free_vars
 from ...expr.analyzer import Analyzer
+from ...expr.linear import Linear
+from ...expr.linear import atom as one_term
 from ...tir import (
     Block,
     BlockRealize,
@@ -26,7 +28,7 @@ from ...tir import (
 )
 from ..common import ADDRESS_OF, has_load, loaded_buffers
 from .known_ranges import analyzer_of
-from .linear import Linear, linear
+from .linear import linear, number
 from .threads import is_virtual, shared_over
 
 Interval = tuple[Linear, Linear]  # both ends belong to it
@@ -212,11 +214,11 @@ def relaxed(
     table.bounds = bounds
     for scope in scopes:
         if numbers and scope in numbers and isinstance(scope, For):
-            number = Linear({numbers[scope]: 1}, 0)
-            table[scope.loop_var] = number, number
+            own = one_term(numbers[scope])
+            table[scope.loop_var] = own, own
         elif isinstance(scope, For) and _has_constant_ends(scope):
             first, count = scope.min.value, scope.extent.value  # type: ignore[attr-defined]
-            table[scope.loop_var] = Linear({}, first), Linear({}, first + count - 1)
+            table[scope.loop_var] = number(first), number(first + count - 1)
         elif isinstance(scope, For):
             low, high = interval(scope.min, table), interval(scope.min + scope.extent - 1, table)
             table[scope.loop_var] = None if low is None or high is None else (low[0], high[1])
@@ -244,7 +246,7 @@ def interval(expr: Expr, table: Table) -> Interval | None:
 
 def interval_of(value: Linear, table: Table) -> Interval | None:
     """`interval` of a sum."""
-    low = high = Linear({}, value.const)
+    low = high = number(value.const)
     for atom, coefficient in value.terms.items():
         ends = _atom(atom, table)
         if ends is None:
@@ -262,7 +264,7 @@ def _atom(atom: Expr, table: Table) -> Interval | None:
     if isinstance(atom, Var) and atom in table:
         return table[atom]
     if not _moves(atom, table):
-        same = Linear({atom: 1}, 0)
+        same = one_term(atom)
         return same, same
     match atom:
         case FloorDiv(a, IntImm() as divisor) if divisor.value > 0:
@@ -284,7 +286,7 @@ def over(value: Linear, divisor: IntImm, table: Table) -> Linear:
     if result.terms and table.bounds is not None:
         low, high = table.bounds.const_int_bound(result.to_expr(divisor.dtype))
         if low == high:
-            return Linear({}, low)
+            return number(low)
     return result
 
 
@@ -292,9 +294,9 @@ def _remainder(a: Expr, divisor: IntImm, table: Table) -> Interval:
     ends = interval(a, table)
     if ends is not None:
         first, last = over(ends[0], divisor, table), over(ends[1], divisor, table)
-        if first.same(last):
+        if first.same_as(last):
             return ends[0].plus(first, -divisor.value), ends[1].plus(last, -divisor.value)
-    return Linear({}, 0), Linear({}, divisor.value - 1)
+    return number(0), number(divisor.value - 1)
 
 
 def _extreme(atom: Min | Max, a: Interval | None, b: Interval | None) -> Interval | None:
@@ -305,7 +307,7 @@ def _pick(atom: Min | Max, a: Linear, b: Linear) -> Linear:
     difference = a.plus(b, -1)
     if not difference.terms:
         return a if (difference.const <= 0) == isinstance(atom, Min) else b
-    return Linear({type(atom)(a.to_expr(atom.dtype), b.to_expr(atom.dtype)): 1}, 0)
+    return one_term(type(atom)(a.to_expr(atom.dtype), b.to_expr(atom.dtype)))
 
 
 @cache

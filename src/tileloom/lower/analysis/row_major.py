@@ -8,7 +8,7 @@ from ...base import DType, dtype
 from ...expr import Expr, IntImm, cast, const
 from ...tir import Buffer
 from . import lanes
-from .linear import Linear, linear
+from .linear import linear, number
 
 _INT32, _INT64 = dtype("int32"), dtype("int64")
 _INT32_LIMIT = 1 << 31
@@ -27,7 +27,7 @@ def buffer_span(buffer: Buffer) -> Expr:
         size = const(0, index_type(buffer))
     else:
         kind = index_type(buffer)
-        last = Linear({}, 1)
+        last = number(1)
         for extent, stride in zip(buffer.shape, buffer.strides, strict=True):
             last = last.plus(linear((cast(kind, extent) - 1) * cast(kind, stride)))
         size = last.to_expr(kind)
@@ -98,7 +98,7 @@ def flat_index(buffer: Buffer, indices: Sequence[Expr], narrow: bool = False) ->
     known = all(isinstance(part, IntImm) for part in (*buffer.shape, *buffer.strides))
     kind = _common_type(_INT32 if narrow and not known else index_type(buffer), indices)
     strides = row_major_strides(buffer, kind)
-    total = Linear({}, 0)
+    total = number(0)
     if buffer.elem_offset is not None:
         total = linear(cast(kind, buffer.elem_offset))
     vector: Expr | None = None

@@ -35,8 +35,9 @@ from ...expr import (
     const,
     free_vars,
 )
+from ...expr.linear import Linear
 from ..common import IF_THEN_ELSE, LIKELY
-from .linear import Linear, linear
+from .linear import linear
 
 Array = np.ndarray[Any, Any]
 
@@ -239,7 +240,9 @@ def differences(sum_: Linear, ranges: Mapping[Var, tuple[int, int]]) -> Sequence
             runs.update({v: ranges[v] for v in inner.terms})  # type: ignore[index]
             terms.append((factor, dict(inner.terms), inner.const, divisor))
         elif divisor:
-            core = FloorMod(Linear(inner.terms, 0).to_expr(atom.dtype), const(divisor, atom.dtype))
+            core = FloorMod(
+                inner.shifted(-inner.const).to_expr(atom.dtype), const(divisor, atom.dtype)
+            )
             runs[core] = 0, divisor
             terms.append((factor, {core: 1}, inner.const, divisor))
         else:

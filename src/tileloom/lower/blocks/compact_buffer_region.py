@@ -9,6 +9,7 @@ from typing import Any
 
 from ...expr import Expr, IntImm, Range, Var, const, free_vars, substitute
 from ...expr.analyzer import Analyzer
+from ...expr.linear import Linear
 from ...tir import (
     Block,
     Buffer,
@@ -21,7 +22,7 @@ from ...tir import (
     pre_order,
 )
 from ..analysis.known_bounds import size_bounds
-from ..analysis.linear import Linear, linear
+from ..analysis.linear import linear
 from ..analysis.regions import Accesses, Interval, hulls, thread_number
 from ..common import Replacer, on_body
 

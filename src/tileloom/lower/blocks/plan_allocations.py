@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ...expr import SPATIAL, Expr, Max, Min, const, free_vars, post_order
 from ...expr.analyzer import Analyzer
+from ...expr.linear import Linear
 from ...tir import Block, BlockRealize, Buffer, For, PrimFunc, Stmt, StmtRewriter, While
-from ..analysis.linear import Linear, linear
+from ..analysis.linear import linear, number
 from ..analysis.regions import Accesses, Interval, RegionAccess, Scope, hulls
 from ..common import on_body
 
@@ -120,9 +121,9 @@ def _covers(written: Interval | None, read: Interval | None, extent: Expr) -> bo
     if written is None:
         return False
     if read is None:
-        read = Linear({}, 0), linear(extent).shift(-1)
+        read = number(0), linear(extent).shifted(-1)
     low, high = read[0].plus(written[0], -1), read[1].plus(written[1], -1)
-    return _not_negative(low) and _not_negative(Linear({}, 0).plus(high, -1))
+    return _not_negative(low) and _not_negative(-high)
 
 
 def _not_negative(value: Linear) -> bool:

@@ -8,7 +8,8 @@ from itertools import product
 
 from ...expr import Expr, FloorMod, IntImm, Range, Var, free_vars
 from ...expr.analyzer import Analyzer
-from ..analysis.linear import Linear, constant_difference, linear
+from ...expr.linear import Linear
+from ..analysis.linear import constant_difference, linear
 from ..analysis.thread_places import Places, Threads, differences
 from ..analysis.threads import is_uniform
 from ..common import has_load
@@ -68,7 +69,7 @@ class ConflictAnalysis:
             return True
         first, second = self._form(a, common), self._form(b, common)
         if first is not None and second is not None:
-            same = first.fixed.same(second.fixed) and not (a.together or b.together)
+            same = first.fixed.same_as(second.fixed) and not (a.together or b.together)
             if self._tell_threads(first, second) if same else self._apart(first, second):
                 return False
         return self._counted(a, b, common)
@@ -121,7 +122,7 @@ class ConflictAnalysis:
                 if has_load(atom) or high - low >= _UNBOUNDED:
                     return None
                 loose.append((factor, low, high))
-        return _IndexForm(Linear(fixed, first), threads, tuple(moving), tuple(loose))
+        return _IndexForm(Linear(value.dtype, fixed, first), threads, tuple(moving), tuple(loose))
 
     def _same_for_all(
         self, atom: Expr, access: SharedAccess, common: Mapping[Var, Range | None]
@@ -196,7 +197,8 @@ class ConflictAnalysis:
             rest[atom] = factor
             others = free_vars(atom) - self.threads.keys()
             mixed |= others - (access.ranges.keys() - common.keys())
-        return Linear(fixed, 0), Linear(rest, value.const), mixed
+        kind = value.dtype
+        return Linear(kind, fixed, 0), Linear(kind, rest, value.const), mixed
 
     def _places(
         self,

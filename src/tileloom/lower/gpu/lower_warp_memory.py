@@ -25,7 +25,7 @@ from ...tir import (
     stmt_exprs,
 )
 from ..analysis.known_ranges import analyzer_of
-from ..analysis.linear import Linear, linear
+from ..analysis.linear import linear
 from ..analysis.pointers import ACCESS_PTR, MMA_FILL, MMA_STORE, POINTERS, pointers, redirected
 from ..analysis.threads import Kernel, kernels, pointer_scope, scope_of
 from ..common import Replacer, on_body
@@ -168,7 +168,7 @@ class _Lower(Replacer):
                 f"element {index} of {data.name!r} may belong to another thread of the warp",
                 hint="read what another thread holds through shared memory or by a shuffle",
             )
-        return Linear({}, 0).plus(group, step).plus(local).to_expr(kind)
+        return group.scaled(step).plus(local).to_expr(kind)
 
     # ------------------------------------------------------------------ rewriting
 

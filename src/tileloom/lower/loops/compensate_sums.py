@@ -27,6 +27,7 @@ from ...expr import (
     free_vars,
 )
 from ...expr.intrin import isnan
+from ...expr.linear import Linear
 from ...tir import (
     SERIAL,
     UNROLLED,
@@ -43,7 +44,7 @@ from ...tir import (
     make_buffer,
     seq,
 )
-from ..analysis.linear import Linear, constant_difference, linear
+from ..analysis.linear import constant_difference, linear, number
 from ..common import on_body, replace_vars
 from .long_sums import SumUpdate, extent_of, repeated_updates, run_of
 
@@ -102,7 +103,7 @@ class _Places:
             if guarded and not all(_is_inside(linear(_first(i)), lanes, buffer) for i in indices):
                 return None
             lost = _like(buffer, len(indices) * lanes, "lost")
-            return _Places(buffer, indices, Linear({}, 0), lanes, lost, dtype("int32"))
+            return _Places(buffer, indices, number(0), lanes, lost, dtype("int32"))
         found = _stretch(indices, loops)
         if found is None or found[1] > MOST_PLACES:
             return None
@@ -290,7 +291,7 @@ def _stretch(indices: Sequence[Expr], loops: Mapping[Var, For]) -> tuple[Linear,
         whole = linear(_first(index))
         terms = whole.terms.items()
         moving = {atom: c for atom, c in terms if not free_vars(atom).isdisjoint(loops)}
-        starts.append(whole.plus(Linear(moving, 0), -1))
+        starts.append(whole.plus(Linear(whole.dtype, moving, 0), -1))
         last = index.dtype.lanes
         for atom, coefficient in moving.items():
             loop = loops.get(atom) if isinstance(atom, Var) else None

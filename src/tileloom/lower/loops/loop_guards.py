@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ...base import DType
 from ...expr import GE, GT, LE, LT, Expr, FloorDiv, binary, const, free_vars
 from ...expr.bounds import type_range
+from ...expr.linear import Linear
 from ...tir import (
     SERIAL,
     Allocate,
@@ -21,7 +22,7 @@ from ...tir import (
     pre_order,
     stmt_children,
 )
-from ..analysis.linear import Linear, linear
+from ..analysis.linear import linear
 from ..analysis.regions import Interval, Scope, interval_of, relaxed
 from ..common import LIKELY, conjuncts, has_load, unlikely_free
 
@@ -126,7 +127,7 @@ def _new_excess(condition: Expr) -> Linear | None:
         return None
     a, b = linear(condition.a), linear(condition.b)
     excess = a.plus(b, -1) if isinstance(condition, LT | LE) else b.plus(a, -1)
-    return excess.shift(1) if isinstance(condition, LT | GT) else excess
+    return excess.shifted(1) if isinstance(condition, LT | GT) else excess
 
 
 def solve(loop: For, excess: Linear) -> tuple[int, Linear] | None:
@@ -149,9 +150,9 @@ def bounds_of(loop: For, guard: Guard) -> Bounds | None:
     if rest.terms and _bits(guard.condition) > kind.bits:
         return None  # what it compares may not fit into the loop's type
     if coefficient > 0:  # c * v + r <= 0  <=>  v < floor(-r / c) + 1
-        return Bounds(None, _floor(Linear({}, 0).plus(rest, -1), coefficient, kind, 1))
+        return Bounds(None, _floor(-rest, coefficient, kind, 1))
     # r <= d * v  <=>  v >= ceil(r / d), with d = -c
-    return Bounds(_floor(rest.shift(-coefficient - 1), -coefficient, kind, 0), None)
+    return Bounds(_floor(rest.shifted(-coefficient - 1), -coefficient, kind, 0), None)
 
 
 def _bits(condition: Expr) -> int:
@@ -169,12 +170,12 @@ def _floor(value: Linear, divisor: int, kind: DType, plus: int) -> Expr:
         return const(max(least, min(most, value.const // divisor + plus)), kind)
     if divisor != 1:
         value = linear(binary(FloorDiv, value.to_expr(kind), const(divisor, kind)))
-    return value.shift(plus).to_expr(kind)
+    return value.shifted(plus).to_expr(kind)
 
 
 def is_exact(guard: Guard, loop: For) -> bool:
     """Whether nothing is done where a guard does not hold for all inner iterations."""
-    return guard.ends[0].same(guard.ends[1]) and is_under(guard.condition, loop.body)
+    return guard.ends[0].same_as(guard.ends[1]) and is_under(guard.condition, loop.body)
 
 
 def is_under(condition: Expr, stmt: Stmt, scopes: tuple[Scope, ...] = ()) -> bool:

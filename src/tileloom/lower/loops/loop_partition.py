@@ -189,7 +189,7 @@ def _clamped(
     for limit in known[1:]:
         result = binary(op, result, limit)
     result = binary(Min, binary(Max, result, low), high)
-    return whole if linear(result).same(linear(whole)) else result
+    return whole if linear(result).same_as(linear(whole)) else result
 
 
 def _known(loop: For) -> bool:

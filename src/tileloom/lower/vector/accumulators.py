@@ -220,7 +220,7 @@ def after_inits(
             key
             for key, accumulator in columns.items()
             if accumulator.store.buffer is store.buffer
-            and linear(accumulator.index).same(linear(index))
+            and linear(accumulator.index).same_as(linear(index))
         ]
         if len(keys) != 1 or found[keys[0]].begins is not None:
             return None
