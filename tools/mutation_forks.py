@@ -73,6 +73,7 @@ class Forks:
             name = site.file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
             if not name.endswith("__main__"):
                 importlib.import_module(name)
+        gc.unfreeze()  # what was collected may be frozen, and is not listed then
         self._caches = list(self._find_living())
         gc.collect()
         gc.freeze()  # a child's collector would copy every page that it marks

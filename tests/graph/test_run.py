@@ -65,3 +65,22 @@ def test_overflow_is_silent() -> None:
     x = tensor(1, kind="int8")
     with np.errstate(all="raise"):
         assert run(Graph([x], [ops.mul(x, x)]), [np.array([100], "int8")])[0].tolist() == [16]
+
+
+def test_inputs_that_do_not_fit() -> None:
+    x, y = (Tensor(tensor_type((2, 3), "float32"), name) for name in ("x", ""))
+    graph = Graph([x, y], [ops.add(x, y)])
+    right, ones = np.zeros((2, 3), "float32"), np.ones((2, 3), "float32")
+    np.testing.assert_array_equal(run(graph, [right, ones])[0], ones)
+    for given, said in [
+        ([right], "takes 2 inputs, got 1"),
+        ([right] * 3, "takes 2 inputs, got 3"),
+        ([right[:1], right], r"input 'x' must be float32\[2, 3\], got float32\[1, 3\]"),
+        ([right, right.astype("float64")], rf"input {y.serial} must be .*, got float64\[2, 3\]"),
+    ]:
+        with pytest.raises(ArgumentError, match=said):
+            run(graph, given)
+    with pytest.raises(ArgumentError, match="is not among the inputs of the graph"):
+        run(Graph([x], [ops.add(x, y)]), [right])
+    with pytest.raises(ArgumentError, match="is not among the inputs of the graph"):
+        run(Graph([x], [y]), [right])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,43 @@ def i(*shape: int) -> Any:
 IMAGE = t(1, 4, 6, 6)
 
 REFUSED: list[tuple[Callable[[], Any], str]] = [
+    # ------------------------------------------------------------------ and of other operators
+    (lambda: ops.conv_transpose(IMAGE, t(4, 2, 3)), "the weight .* in 1 groups does not fit"),
+    (lambda: ops.conv_transpose(IMAGE, t(3, 2, 3, 3)), "the weight .* in 1 groups does not fit"),
+    (lambda: ops.conv_transpose(IMAGE, t(4, 2, 3, 3), groups=3), "in 3 groups does not fit"),
+    (lambda: ops.conv_transpose(IMAGE, t(4, 2, 1, 1), pads=4), "less than nothing of .* 0"),
+    (lambda: ops.attention(t(4), t(5, 4), t(5, 6)), "need two dimensions each"),
+    (lambda: ops.attention(t(3, 4), t(4), t(5, 6)), "need two dimensions each"),
+    (lambda: ops.attention(t(3, 4), t(5, 4), t(6)), "need two dimensions each"),
+    (lambda: ops.reduce_as(t(2, 3), (2, 2)), "do(es)? not broadcast"),
+    (lambda: ops.reduce_as(t(3), (2, 3)), r"shape \[2, 3\] does not broadcast to float32\[3\]"),
+    (lambda: ops.cast(t(2), "float32x4"), "tensors of float32x4 do not exist"),
+    (lambda: ops.cast(t(2), "handle"), "tensors of handle do not exist"),
+    (lambda: ops.constant(["a"], "float32"), "cannot make a float32 constant of"),
+    (lambda: ops.constant(300, "int8"), "cannot make a int8 constant of 300"),
+    (lambda: ops.add(i(2), 1.5), "1.5 is no value of int64"),
+    (lambda: ops.add(i(2), math.inf), "inf is no value of int64"),
+    (lambda: ops.add_n([]), "add_n: needs at least one tensor"),
+    (lambda: ops.einsum("ij->ji"), "needs at least one operand"),
+    (lambda: ops.bincount(i(2, 3), 4), "counts the elements of a vector, not"),
+    (lambda: ops.bincount(i(3), 0), "counts into 0 bins"),
+    (lambda: ops.scatter_elements(t(4, 3), i(5, 4), t(5, 4)), "exceed axis 1 of data"),
+    (lambda: ops.scatter_elements(t(4, 3), i(5, 3), t(5, 2)), "do not fit data"),
+    (lambda: ops.det(t(3, 4)), "needs square matrices"),
+    (lambda: ops.inverse(t(2, 4, 3)), "needs square matrices"),
+    (lambda: ops.inverse(t(4)), "at least 2"),
+    (lambda: ops.instance_norm_grad(t(4), t(4), t(1), t(1)), "needs a batch and a channel"),
+    (lambda: ops.layer_norm(t(2, 3), t(2, 2, 3), axis=-1), "scale and bias do not broadcast"),
+    (lambda: ops.lrn(t(4), 3), "needs a batch and a channel dimension"),
+    (lambda: ops.stack([]), "needs at least one tensor"),
+    (lambda: ops.tile(t(2, 3), (2, -1)), "negative repeats"),
+    (lambda: ops.repeat(t(2, 3), -1, 0), "negative repeats -1"),
+    (lambda: ops.roll(t(2, 3), (1, 2), (0, 1, 0)), "2 shifts along 3 axes"),
+    (lambda: ops.triu(t(3)), "triu: needs two dimensions"),
+    (lambda: ops.tril(t(3)), "tril: needs two dimensions"),
+    (lambda: ops.dropout(t(2), t(2, kind="bool"), 1.5), "a dropout rate of 1.5"),
+    (lambda: ops.dropout(t(2), t(2, kind="bool"), -0.1), "a dropout rate of -0.1"),
+    (lambda: ops.bias_add(t(2, 3), t(2), 1), "does not fit axis 1"),
     # ------------------------------------------------------------------ convolutions, windows
     (lambda: ops.conv(t(1, 4), t(4, 4)), "the input must have at least 3|at least 3"),
     (lambda: ops.conv(IMAGE, t(4, 4, 3)), "as many dimensions as the input"),
@@ -146,6 +184,20 @@ def test_what_is_refused(build: Callable[[], Any], words: str) -> None:
 
 
 ALLOWED: list[tuple[Callable[[], Tensor], tuple[int, ...]]] = [
+    # What is just within the limits of the refusals above.
+    (lambda: ops.conv_transpose(IMAGE, t(4, 2, 3, 3), groups=2), (1, 4, 8, 8)),
+    (lambda: ops.conv_transpose(IMAGE, t(4, 2, 1, 1), pads=3), (1, 2, 0, 0)),
+    (lambda: ops.reduce_as(t(2, 3), (1, 3)), (1, 3)),
+    (lambda: ops.reduce_as(t(4, 2, 3), (2, 1)), (2, 1)),
+    (lambda: ops.add(i(2), 2.0), (2,)),
+    (lambda: ops.bincount(i(3), 1), (1,)),
+    (lambda: ops.scatter_elements(t(4, 3), i(5, 3), t(5, 3)), (4, 3)),
+    (lambda: ops.tile(t(2, 3), (0, 1)), (0, 3)),
+    (lambda: ops.repeat(t(2, 3), 0, 1), (2, 0)),
+    (lambda: ops.roll(t(2, 3), (1, 2), 0), (2, 3)),
+    (lambda: ops.dropout(t(2), t(2, kind="bool"), 1), (2,)),
+    (lambda: ops.dropout(t(2), t(2, kind="bool"), 0), (2,)),
+    (lambda: ops.lrn(t(2, 4), 3), (2, 4)),
     (lambda: ops.conv(IMAGE, t(4, 4, 6, 6)), (1, 4, 1, 1)),
     (lambda: ops.conv(IMAGE, t(8, 1, 3, 3), t(8), groups=4), (1, 8, 4, 4)),
     (lambda: ops.conv(IMAGE, t(4, 4, 3, 2), pads=(1, 0, 2, 1), strides=(2, 3)), (1, 4, 4, 2)),
