@@ -152,3 +152,18 @@ def test_open_sizes_must_be_the_same() -> None:
     c = te.compute((m, 4), lambda i, j: b[i, j] * 2.0, name="C")
     with pytest.raises(GroupRefused, match="'C' has extent m, where another block has n"):
         shared(a, b, c, guess=lambda size: 8)
+
+
+def test_what_blocks_run_over() -> None:
+    """All rows, and all of the depth or nothing of it; else a block is in no nest of the others."""
+    a = te.placeholder((3, 5, 7), name="A")
+    j, k = te.reduce_axis((0, 5), name="j"), te.reduce_axis((0, 7), name="k")
+    s = te.compute((3,), lambda i: te.sum(a[i, j, k], axis=[j, k]), name="S")
+    full = te.compute((3, 5, 7), lambda i, j, k: a[i, j, k] / s[i], name="full")
+    row = te.compute((3,), lambda i: s[i] * 2.0, name="row")
+    part = te.compute((3, 5), lambda i, j: full[i, j, 0] * 2.0, name="part")
+    none = te.compute((5, 7), lambda j, k: full[0, j, k] * 2.0, name="none")
+    found = domain(a, full, row, part, none)
+    names = ["S", "full", "row", "part", "none"]
+    assert [found.over_depth(name) for name in names] == [True, True, False, True, True]
+    assert [found.is_regular(name) for name in names] == [True, True, True, False, False]

@@ -1,7 +1,7 @@
-"""Kernels of formulas alone that round as NumPy does: every operator by itself.
+"""Kernels of elementwise ops alone that round as NumPy does: every operator by itself.
 
 Elsewhere a product is fused with the sum that it goes into, which rounds once less. That is more
-accurate, and faster where much is multiplied and added up; but where a formula makes much of a
+accurate, and faster where much is multiplied and added up; but where an expression makes much of a
 rounding (it divides by a difference of nearly equal numbers) its result is then another than that
 of the operators one by one.
 """

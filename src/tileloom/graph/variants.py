@@ -25,7 +25,7 @@ Made = tuple[PrimFunc, list[Tensor]]
 
 
 class Bucket(NamedTuple):
-    """A kernel and the formulas that are not negative where it is called."""
+    """A kernel and the size expressions that are not negative where it is called."""
 
     kernel: str
     predicates: tuple[Polynomial, ...]

@@ -71,6 +71,17 @@ class Domain:
         """The number of positions along the reduction axes."""
         return prod(axis.extent for axis in self.reduced)
 
+    def over_depth(self, name: str) -> bool:
+        """Whether a block runs over the reduction axes."""
+        return any(axis is not None and axis.reduced for axis in self.axes[name])
+
+    def is_regular(self, name: str) -> bool:
+        """Whether a block runs over all rows, and over a whole row or none of it."""
+        own = {axis for axis in self.axes[name] if axis is not None}
+        return own.issuperset(self.spatial) and (
+            not self.over_depth(name) or own.issuperset(self.reduced)
+        )
+
     def copy(self) -> Domain:
         """The same, to which blocks can be added."""
         return Domain(self.spatial, self.reduced, dict(self.axes))

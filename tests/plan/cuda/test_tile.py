@@ -33,7 +33,7 @@ def test_numbers() -> None:
         assert power & (power - 1) == 0 and power >= value > power // 2
     assert next_power(0) == 1 and divisor(0, 4) == 1
     assert [trim(value, 2, 5) for value in (0, 2, 4, 5, 9)] == [2, 2, 4, 5, 5]
-    assert busy_blocks(GPU) == 2 * (GPU.processors or 0)
+    assert busy_blocks(GPU) == 2 * GPU.processors
 
 
 def test_what_threads_keep() -> None:
@@ -111,7 +111,7 @@ def test_costs_go_by_work() -> None:
 
     assert cost(1 << 23) / cost() == pytest.approx(2, rel=0.01)
     assert 1.7 < cost(bits=64) / cost() <= 2
-    newer = cost(gpu=NEWER) * (NEWER.processors or 1) / (GPU.processors or 1)
+    newer = cost(gpu=NEWER) * NEWER.processors / GPU.processors
     assert newer < cost()
     assert cost(tile=replace(tile, reduce_inner=LONGEST + 1)) > 1.9 * cost(), "rows are read twice"
     assert cost(1) == cost(4) < cost(1 << 16), "a few rows are one block"

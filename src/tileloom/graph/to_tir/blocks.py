@@ -19,12 +19,12 @@ from ..words import Words, word_product
 def block_function(
     group: Group, name: str = "main", *, widens: bool = False, words: Words | None = None
 ) -> tuple[PrimFunc, list[Tensor]]:
-    """The function of a group, op by op, with the loops and blocks of their formulas.
+    """The function of a group, op by op, with the loops and blocks of their compute rules.
 
     With `widens` the operands of products are converted to the type of the sums before they are
     multiplied, in blocks of their own; or, given `words`, they are put into words.
 
-    Constants of one element are written into the formulas, but for the group's `operands`;
+    Constants of one element are written into the code, but for the group's `operands`;
     everything else that the group reads is a parameter, inputs before outputs.
 
     Returns:
@@ -47,7 +47,7 @@ def block_function(
             continue
         if widens and node.op.kind in ("matmul", "conv"):
             operands = [_widened(tensor, accumulator_of(node)) for tensor in operands]
-        made.update(zip(node.outputs, _formulas(node, operands), strict=True))
+        made.update(zip(node.outputs, _computed(node, operands), strict=True))
     outputs = [_own(made[tensor], tensor, k) for k, tensor in enumerate(group.outputs)]
     func = te.create_prim_func([*(made[tensor] for tensor in inputs), *outputs])
     attrs: dict[str, object] = {"global_symbol": name}
@@ -57,9 +57,9 @@ def block_function(
     return func, [*inputs, *group.outputs]
 
 
-def _formulas(node: Node, inputs: Sequence[te.Tensor]) -> Sequence[te.Tensor]:
+def _computed(node: Node, inputs: Sequence[te.Tensor]) -> Sequence[te.Tensor]:
     if node.op.compute is None:
-        raise InternalError(f"{node.op.name} has no formula")
+        raise InternalError(f"{node.op.name} has no compute rule")
     return node.op.compute(inputs, node.attrs, [tensor.type for tensor in node.outputs])
 
 
@@ -72,7 +72,7 @@ def _widened(tensor: te.Tensor, kind: DType) -> te.Tensor:
 
 
 class _Number(te.Tensor):
-    """A constant whose elements are all one number, which formulas take instead of a load."""
+    """A constant whose elements are all one number, which expressions take instead of a load."""
 
     __slots__ = ("number",)
     number: Expr

@@ -18,8 +18,8 @@ from ..symbols import hint, space_of
 #: The attribute of a function with such parameters, which come before the symbols: of each the
 #: symbol that it is a part of, and how large a part.
 IN_VECTORS = "in_vectors"
-#: Shorter and longer rows are reduced element by element, and formulas of fewer elements computed
-#: so; bytes that are read at once.
+#: Shorter and longer rows are reduced element by element, and where there are fewer elements
+#: without reductions, they are made so; bytes that are read at once.
 LEAST, MOST, ENOUGH, BYTES = 129, 8192, 1 << 18, 16
 
 
@@ -70,7 +70,7 @@ def _row(group: Group) -> int:
 
 
 def parts_of(func: PrimFunc) -> tuple[Number, ...]:
-    """The further parameters of a function, as formulas of the symbols."""
+    """The further parameters of a function, as size expressions."""
     if IN_VECTORS not in func.attrs:
         return ()
     name, lanes = func.attrs[IN_VECTORS]

@@ -28,7 +28,7 @@ Method = Literal["elementwise", "contiguous", "strided"]
 
 #: Passes one after another, each parallel by itself, pay from so many times `PARALLEL_WORK`.
 PASS_WORK = 8
-#: Intermediates up to this many bytes are kept; they stay in the cache.
+#: Intermediates up to this many bytes are materialized; they stay in the cache.
 SCRATCH_BYTES = 1 << 17
 #: The widest block of columns, and the least: their sums stay in the nearest cache.
 WIDEST, NARROWEST = 1024, 8
@@ -89,14 +89,14 @@ class Plan:
 
 def choose_plan(sch: Schedule, fusion: FusionGroup, target: Target, sizes: Sizes) -> Plan:
     """The plan of a fusion, whose intermediates have room then or are computed anew."""
-    kept = materialized_bytes(sch, fusion, sizes, SCRATCH_BYTES)
-    if kept is None:
+    scratch = materialized_bytes(sch, fusion, sizes, SCRATCH_BYTES)
+    if scratch is None:
         recompute_materialized(sch, fusion)
-        kept = 0
+        scratch = 0
     plan = plan_of(sch, fusion, target, sizes)
-    if plan.method != "strided" or not kept:
+    if plan.method != "strided" or not scratch:
         return plan
-    room = SCRATCH_BYTES // kept // plan.lanes * plan.lanes
+    room = SCRATCH_BYTES // scratch // plan.lanes * plan.lanes
     if room >= plan.lanes:
         return replace(plan, chunk=min(room, plan.chunk or size(plan.inner[-1])))
     recompute_materialized(sch, fusion)

@@ -12,7 +12,7 @@ from ...schedule.errors import ScheduleError
 from ...schedule.schedule import Schedule
 from ...tir import Block, Buffer
 from ..cost import is_costly
-from ..domain import Domain, GroupAxis, GroupRefused, accesses, blocks_by_name, domain_of
+from ..domain import Domain, GroupRefused, accesses, blocks_by_name, domain_of
 from ..loops import checked_once, reduces, writes_output
 from ..sizes import Sizes
 
@@ -41,9 +41,7 @@ class FusionGroup:
 
     def full(self, name: str) -> bool:
         """Whether a block runs over the reduced axes too, if there are any."""
-        return not self.domain.reduced or any(
-            axis is not None and axis.reduced for axis in self.domain.axes[name]
-        )
+        return not self.domain.reduced or self.domain.over_depth(name)
 
 
 def inline_elementwise(sch: Schedule) -> None:
@@ -128,14 +126,7 @@ def _fits(blocks: Sequence[Block], sizes: Sizes) -> bool:
         domain = domain_of(blocks, sizes.guess)
     except GroupRefused:
         return False
-    return all(_is_regular(domain.axes[block.name_hint], domain) for block in blocks)
-
-
-def _is_regular(axes: Sequence[GroupAxis | None], domain: Domain) -> bool:
-    """Whether a block runs over all rows, and over a whole row or none of it."""
-    own = [axis for axis in axes if axis is not None]
-    depth = sum(axis.reduced for axis in own)
-    return len(own) - depth == len(domain.spatial) and depth in (0, len(domain.reduced))
+    return all(domain.is_regular(block.name_hint) for block in blocks)
 
 
 def _depends(block: Block, others: Iterable[Block]) -> bool:
@@ -171,16 +162,16 @@ def materialized_bytes(sch: Schedule, fusion: FusionGroup, sizes: Sizes, room: i
 
     Where that depends on sizes it is decided.
     """
-    kept = sum(block.writes[0].buffer.dtype.bytes for block in materialized_blocks(sch, fusion))
-    if not kept:
+    total = sum(block.writes[0].buffer.dtype.bytes for block in materialized_blocks(sch, fusion))
+    if not total:
         return 0
     for axis in fusion.domain.reduced:
         if axis.size is None or sizes.most(axis.size) is None:
             return None
-        kept *= sizes.number(axis.size)
-    if not kept <= room:
+        total *= sizes.number(axis.size)
+    if not total <= room:
         return None
-    return limits(kept)[1]
+    return limits(total)[1]
 
 
 def recompute_materialized(sch: Schedule, fusion: FusionGroup) -> None:
@@ -194,7 +185,7 @@ def recompute_materialized(sch: Schedule, fusion: FusionGroup) -> None:
 
 
 def materialized_blocks(sch: Schedule, fusion: FusionGroup) -> list[Block]:
-    """The elementwise blocks whose values are kept from pass to pass."""
+    """The elementwise blocks whose values stay from pass to pass."""
     blocks = [sch.get(sch.get_block(name)) for name in fusion.names if fusion.full(name)]
     if not fusion.domain.reduced:
         return []

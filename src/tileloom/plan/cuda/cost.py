@@ -33,9 +33,8 @@ def estimate(tile: Tile, rows: int, depth: int, bits: int, target: Target) -> fl
     ...  for rows in (802, 7096)]
     [False, True]
     """
-    processors = target.processors or 100
     blocks = ceil(max(1, rows) / tile.spatial_thread) * tile.parts
-    on_one = ceil(blocks / processors)
+    on_one = ceil(blocks / target.processors)
     resident = max(1, min(BLOCKS, THREADS // (32 * ceil(tile.threads / 32))))
     rounds = ceil(on_one / resident)
     passes = 1 if tile.keeps_rows else 2

@@ -133,10 +133,10 @@ def shared_domain(blocks: Mapping[str, Block]) -> Domain | None:
         domain = domain_of(list(blocks.values()))
     except GroupRefused:
         return None
-    if not all(_runs_over_rows(domain, name) for name in blocks):
+    if not all(map(domain.is_regular, blocks)):
         return None
     if any(is_product(block) for block in blocks.values()) and not all(
-        reduces(block) or not over_depth(domain, name) for name, block in blocks.items()
+        reduces(block) or not domain.over_depth(name) for name, block in blocks.items()
     ):
         return None  # a thread reduces a product by itself, and computes nothing else of it
     written = {
@@ -147,11 +147,6 @@ def shared_domain(blocks: Mapping[str, Block]) -> Domain | None:
     if all(_reads_its_own(block, domain, written) for block in blocks.values()):
         return domain
     return None
-
-
-def over_depth(domain: Domain, name: str) -> bool:
-    """Whether a block runs over the reduction axes of its domain."""
-    return any(axis is not None and axis.reduced for axis in domain.axes[name])
 
 
 def axes_of_result(block: Block, domain: Domain, number: int = 0) -> list[GroupAxis | None]:
@@ -165,13 +160,6 @@ def axes_of_result(block: Block, domain: Domain, number: int = 0) -> list[GroupA
         by_var.get(dim.min) if isinstance(dim.min, Var) else None
         for dim in block.writes[number].region
     ]
-
-
-def _runs_over_rows(domain: Domain, name: str) -> bool:
-    axes = domain.axes[name]
-    rows = all(axis in axes for axis in domain.spatial)
-    depth = [axis in axes for axis in domain.reduced]
-    return rows and len(set(depth)) <= 1
 
 
 def _reads_its_own(
@@ -220,10 +208,10 @@ def _stages(
     parts: dict[tuple[int, bool], list[str]] = {}
     for name in fusion.names:
         block = blocks[name]
-        whole = over_depth(domain, name)
+        whole = domain.over_depth(name)
         before = {writers[r.buffer] for r in block.reads if r.buffer in writers} - {name}
         stage[name] = max(
-            (stage[n] + (whole and (reduces(blocks[n]) or not over_depth(domain, n)))
+            (stage[n] + (whole and (reduces(blocks[n]) or not domain.over_depth(n)))
              for n in before),
             default=0,
         )  # fmt: skip
@@ -270,5 +258,5 @@ def _export(sch: Schedule, fusions: Sequence[FusionGroup]) -> None:
 
 __all__ = [
     "FusionGroup", "axes_of_result", "blocks_alone", "find_fusion_groups", "is_long",
-    "over_depth", "settle", "shared_domain",
+    "settle", "shared_domain",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from ..domain import Domain
 from ..loops import reduces
 from .canonical import normalise
 from .choose import vector_of
-from .fusion_groups import FusionGroup, blocks_alone, is_long, over_depth
+from .fusion_groups import FusionGroup, blocks_alone, is_long
 from .launches import GridLaunch
 from .online import reduce_in_one_pass
 from .registers import keep_results, streams_of
@@ -39,7 +39,7 @@ def parts_for(sch: Schedule, fusion: FusionGroup, target: Target) -> int:
         inside = [b for b in before if b.name_hint in fusion.names]
         if name in {later for _, later in fusion.pairs}:
             continue
-        if over_depth(domain, name) and (not reduces(block) or any(map(reduces, inside))):
+        if domain.over_depth(name) and (not reduces(block) or any(map(reduces, inside))):
             return 1  # the data is passed over again, with what all parts make together
     step = _threads(domain)
     alone, depth = _numbers(domain)

@@ -13,7 +13,7 @@ from ...tir import Block, Buffer
 from ..cost import is_costly
 from ..domain import Domain, GroupAxis, accesses
 from ..loops import reduces
-from .fusion_groups import FusionGroup, axes_of_result, over_depth
+from .fusion_groups import FusionGroup, axes_of_result
 from .tile import LONGEST, Tile
 
 
@@ -24,7 +24,7 @@ def inline_the_rest(sch: Schedule, fusion: FusionGroup, tile: Tile) -> None:
         if reduces(block) or fusion.leaves(sch, block):
             continue
         rv = sch.get_block(name)
-        full = over_depth(fusion.domain, name)
+        full = fusion.domain.over_depth(name)
         many = len(sch.get_consumers(rv)) > 1 or not full
         if many and is_costly(block) and (not full or tile.keeps_rows):
             continue
@@ -48,7 +48,7 @@ def keep_results(sch: Schedule, fusion: FusionGroup, tile: Tile) -> None:
             for other, its in fusion.blocks(sch).items()
             if other != name and made & {region.buffer for region in its.reads}
         ]
-        if over_depth(fusion.domain, name) and not reduces(block) and tile.reduce_inner > LONGEST:
+        if fusion.domain.over_depth(name) and not reduces(block) and tile.reduce_inner > LONGEST:
             continue  # threads read in memory what they have stored there
         if readers or (reduces(block) and tile.reduce_thread == 1 and len(block.writes) == 1):
             axes = axes_of_result(block, fusion.domain)

@@ -64,7 +64,7 @@ def busy_blocks(target: Target) -> int:
     >>> busy_blocks(target("cuda -arch=sm_80"))
     216
     """
-    return 2 * (target.processors or 100)
+    return 2 * target.processors
 
 
 def trim(value: int, low: int, high: int) -> int:
