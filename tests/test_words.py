@@ -64,22 +64,18 @@ ALLOWED: tuple[tuple[str, frozenset[str], str], ...] = (
 # `compat/` are other systems' names for ours; a private class (`_Name`) is known in one file alone.
 SHARED_NAMES = {
     **dict.fromkeys(
-        ("Backend", "Call", "Imported", "Model"),
+        ("Backend", "Call", "Model"),
         "front ends have their own, and do not know each other",
     ),
     **dict.fromkeys(
-        ("Constant", "Dim", "Frame", "Group", "Node", "Number", "Space", "Sums"),
+        ("Dim", "Frame", "Group", "Node", "Space", "Sums"),
         "the verifier of schedules has a model of what the others are",
     ),
     **dict.fromkeys(
-        ("Linear", "Machine", "Operand", "Plan", "Product", "Stage", "Tiles"),
+        ("Linear", "Machine", "Operand", "Plan", "Product", "Tiles"),
         "the loop templates have one, and go away",
     ),
-    **dict.fromkeys(
-        ("Kernel",),
-        "what the compiler knows of it, and what the runtime has",
-    ),
-    **dict.fromkeys(("Op", "Tensor", "Trace"), "of tensor IR, of graphs, and of a function's run"),
+    **dict.fromkeys(("Op", "Tensor"), "of tensor IR, and of graphs"),
     **dict.fromkeys(("FusionGroup", "Rule"), "one in each of two rooms"),
 }  # fmt: skip
 

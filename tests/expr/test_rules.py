@@ -28,7 +28,7 @@ from tileloom.expr import (
     evaluate,
 )
 from tileloom.expr.rules import FAMILIES, language
-from tileloom.expr.rules.language import Constant, Dispatch, Rule, Wild, c1, f, g, x, y
+from tileloom.expr.rules.language import Dispatch, Rule, Wild, WildConstant, c1, f, g, x, y
 from tileloom.expr.walk import free_vars, substitute
 
 SAMPLES = {
@@ -74,7 +74,7 @@ def instances(rule: Rule, kind: str) -> Iterator[tuple[Expr, dict[Any, Any]]]:
     for values in itertools.product(*(SAMPLES[t] for t in types)):  # type: ignore[call-overload]
         parts, env = {}, {}
         for wild, t, value in zip(wilds, types, values):
-            parts[wild] = const(value, t) if isinstance(wild, Constant) else variables[wild]
+            parts[wild] = const(value, t) if isinstance(wild, WildConstant) else variables[wild]
             env[variables[wild]] = value
         yield instance(rule.pattern, parts), env
 

@@ -6,28 +6,28 @@ from collections import Counter
 
 from tileloom.graph.optimize import PassRecord
 from tileloom.report import to_html, to_text
-from tileloom.report.trace import Kernel, Stage, Trace
+from tileloom.report.trace import ProgramTrace, TracedKernel, TraceStage
 from tileloom.target import Target
 
 TYPE, TARGET = "float32[4]", Target.host()
 
 
-def trace(**parts: object) -> Trace:
-    return Trace("net", TARGET, **parts)  # type: ignore[arg-type]
+def trace(**parts: object) -> ProgramTrace:
+    return ProgramTrace("net", TARGET, **parts)  # type: ignore[arg-type]
 
 
 STAGES = [
-    Stage("imported", "as it came", ("%0 = exp(x)", "%1 = neg(%0)"), "2 nodes", 0.25),
-    Stage("optimized", "", ("%3 = exp(x)",), "1 node", 0.0015, ("a note",)),
-    Stage("laid out", "", ("%4 = exp(x)",), "1 node", 0.0),
+    TraceStage("imported", "as it came", ("%0 = exp(x)", "%1 = neg(%0)"), "2 nodes", 0.25),
+    TraceStage("optimized", "", ("%3 = exp(x)",), "1 node", 0.0015, ("a note",)),
+    TraceStage("laid out", "", ("%4 = exp(x)",), "1 node", 0.0),
 ]
 PASS = PassRecord("algebra", 0.0015, 2, 1, Counter({"neg-of-neg": 3}), Counter({"fold": 1}))
 KERNELS = [
-    Kernel("k0_exp", 2, ("exp", "neg"), (TYPE,), (TYPE, TYPE), nbytes=1500),
-    Kernel("sort", 1, ("sort",), (TYPE,), (TYPE,), host=True),
-    Kernel("zero", 1, ()),
+    TracedKernel("k0_exp", 2, ("exp", "neg"), (TYPE,), (TYPE, TYPE), nbytes=1500),
+    TracedKernel("sort", 1, ("sort",), (TYPE,), (TYPE,), host=True),
+    TracedKernel("zero", 1, ()),
 ]
-HOST = [Kernel("sort<1>", 3, ("sort",), (TYPE, "a"), (TYPE,), host=True, nbytes=2_000_000)]
+HOST = [TracedKernel("sort<1>", 3, ("sort",), (TYPE, "a"), (TYPE,), host=True, nbytes=2_000_000)]
 
 
 def test_text() -> None:
@@ -97,5 +97,5 @@ def test_kernels_of_a_page() -> None:
         "<table><tr><th>times</th><th>reason</th></tr>"
         "<tr><td>2</td><td>far</td></tr><tr><td>1</td><td>near</td></tr></table></details>"
     ) in page
-    once = to_html(trace(kernels=[Kernel("a", 1, ("b",), host=True)]))
+    once = to_html(trace(kernels=[TracedKernel("a", 1, ("b",), host=True)]))
     assert '<code>a</code> <span class="dim">on the host; b</span>' in once

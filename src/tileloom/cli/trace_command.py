@@ -10,7 +10,7 @@ import click
 from ..base.errors import UserError
 from ..base.settings import override, settings
 from ..plan import write_traces
-from ..report import Trace, to_html, to_text, trace_graph, trace_script
+from ..report import ProgramTrace, to_html, to_text, trace_graph, trace_script
 from ..report.trace import KERNEL_STAGES
 from ..target import target as parse_target
 from . import models
@@ -74,7 +74,7 @@ def make_trace(
     seed: int,
     target: str,
     shape: str | None = None,
-) -> Trace:
+) -> ProgramTrace:
     """The trace of a file or of a built-in program."""
     wanted = parse_target(target)
     if Path(what).is_file():
@@ -87,14 +87,14 @@ def make_trace(
     return trace_graph(program_graph(what, seed, shape), wanted)
 
 
-def _only_kernel(trace: Trace) -> str:
+def _only_kernel(trace: ProgramTrace) -> str:
     names = [kernel.name for kernel in trace.kernels if not kernel.host]
     if len(names) != 1:
         raise UserError("--steps shows one kernel", hint=f"--kernel with one of {', '.join(names)}")
     return names[0]
 
 
-def shown(trace: Trace, stage: str | None, kernel: str | None, changes: bool) -> str:
+def shown(trace: ProgramTrace, stage: str | None, kernel: str | None, changes: bool) -> str:
     """What the options ask for."""
     if kernel is not None:
         return trace.kernel_text(kernel, stage or "tir")

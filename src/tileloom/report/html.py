@@ -8,7 +8,7 @@ from html import escape
 
 from .diff import compare
 from .text import moved
-from .trace import Kernel, Trace
+from .trace import ProgramTrace, TracedKernel
 
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -28,7 +28,7 @@ code { font-family: ui-monospace, monospace; font-size: 12px; }
 """
 
 
-def to_html(trace: Trace, kernel_stages: Sequence[str] = ("tir",)) -> str:
+def to_html(trace: ProgramTrace, kernel_stages: Sequence[str] = ("tir",)) -> str:
     """The page.
 
     Args:
@@ -52,7 +52,7 @@ def _listing(lines: Iterable[str]) -> str:
     return f"<pre>{escape(chr(10).join(lines))}</pre>"
 
 
-def _stages(trace: Trace) -> str:
+def _stages(trace: ProgramTrace) -> str:
     parts = ["<h2>Stages</h2>"]
     for number, stage in enumerate(trace.stages):
         head = (
@@ -78,7 +78,7 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> str:
     return f"<pre>{''.join(spans)}</pre>"
 
 
-def _rules(trace: Trace) -> str:
+def _rules(trace: ProgramTrace) -> str:
     if not trace.passes:
         return ""
     rows = []
@@ -100,7 +100,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return f"<table><tr>{titles}</tr>{lines}</table>"
 
 
-def _kernels(trace: Trace, stages: Sequence[str]) -> str:
+def _kernels(trace: ProgramTrace, stages: Sequence[str]) -> str:
     if not trace.kernels:
         return ""
     calls = sum(kernel.calls for kernel in trace.kernels)
@@ -108,7 +108,7 @@ def _kernels(trace: Trace, stages: Sequence[str]) -> str:
     return title + "\n".join(_kernel(trace, kernel, stages) for kernel in trace.kernels)
 
 
-def _kernel(trace: Trace, kernel: Kernel, stages: Sequence[str]) -> str:
+def _kernel(trace: ProgramTrace, kernel: TracedKernel, stages: Sequence[str]) -> str:
     times = f" ×{kernel.calls}" if kernel.calls > 1 else ""
     where = "on the host; " if kernel.host else ""
     ops = escape(" ".join(kernel.ops)) + moved(kernel.nbytes)
@@ -122,7 +122,7 @@ def _kernel(trace: Trace, kernel: Kernel, stages: Sequence[str]) -> str:
     return _folded(head, "".join(inside))
 
 
-def _refusals(trace: Trace) -> str:
+def _refusals(trace: ProgramTrace) -> str:
     if not trace.refusals:
         return ""
     rows = [(str(count), text) for text, count in Counter(trace.refusals).items()]

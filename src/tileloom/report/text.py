@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 
 from .diff import Line, compare
-from .trace import Kernel, Trace
+from .trace import ProgramTrace, TracedKernel
 
 _MARKS = {"same": "   ", "added": " + ", "gone": " - ", "skipped": "   ... "}
 #: Refusals that are listed one by one; the rest is counted.
 MOST_REFUSALS = 40
 
 
-def to_text(trace: Trace, changes: bool = False) -> str:
+def to_text(trace: ProgramTrace, changes: bool = False) -> str:
     """What happened, in a page or two; with `changes` what each step did to the program."""
     parts = [f"{trace.name} for {trace.target}"]
     for number, stage in enumerate(trace.stages):
@@ -33,7 +33,7 @@ def _marked(line: Line) -> str:
     return f"{_MARKS[line.kind]}{line.text}"
 
 
-def _rules(trace: Trace) -> list[str]:
+def _rules(trace: ProgramTrace) -> list[str]:
     fired: Counter[str] = sum((record.fired for record in trace.passes), Counter())
     kept: Counter[str] = sum((record.kept for record in trace.passes), Counter())
     lines = [f"  {count:5} x {rule}" for rule, count in fired.most_common()]
@@ -42,7 +42,7 @@ def _rules(trace: Trace) -> list[str]:
     return lines
 
 
-def _kernels(trace: Trace) -> list[str]:
+def _kernels(trace: ProgramTrace) -> list[str]:
     if not trace.kernels:
         return []
     calls = sum(kernel.calls for kernel in trace.kernels)
@@ -64,7 +64,7 @@ def moved(nbytes: int) -> str:
     return ""
 
 
-def _kernel(kernel: Kernel) -> list[str]:
+def _kernel(kernel: TracedKernel) -> list[str]:
     times = f" x{kernel.calls}" if kernel.calls > 1 else ""
     where = " (on the host)" if kernel.host else ""
     lines = [f"  {kernel.name}{times}{where}{moved(kernel.nbytes)}"]

@@ -1,8 +1,8 @@
 """A program on its way to kernels: what it is after each step, and why.
 
-trace  ::= Trace(name, target, stages, passes, kernels, refusals, module)
-stage  ::= Stage(name, about, lines, seconds)        the program as text after a step
-kernel ::= Kernel(name, calls, nodes, reads, writes) one function of `module`
+trace  ::= ProgramTrace(name, target, stages, passes, kernels, refusals, module)
+stage  ::= TraceStage(name, about, lines, seconds)          the program as text after a step
+kernel ::= TracedKernel(name, calls, nodes, reads, writes)  one function of `module`
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ABOUT = {
 
 
 @dataclass(frozen=True)
-class Stage:
+class TraceStage:
     """The program after a step.
 
     Attributes:
@@ -60,7 +60,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class TracedKernel:
     """A function of the module and how it is used.
 
     Attributes:
@@ -81,7 +81,7 @@ class Kernel:
 
 
 @dataclass
-class Trace:
+class ProgramTrace:
     """Everything about one compilation; the texts of kernels are made when asked for.
 
     Attributes:
@@ -92,9 +92,9 @@ class Trace:
 
     name: str
     target: Target
-    stages: list[Stage] = field(default_factory=list)
+    stages: list[TraceStage] = field(default_factory=list)
     passes: list[PassRecord] = field(default_factory=list)
-    kernels: list[Kernel] = field(default_factory=list)
+    kernels: list[TracedKernel] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)
     module: IRModule | None = None
     groups: dict[str, Group] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class Trace:
         """How each scheduled kernel was made, as `plan.write_traces` takes it."""
         return [TraceRecord.of(p.blocks, p.trace, self.target) for p in self.planned.values()]
 
-    def stage(self, name: str) -> Stage:
+    def stage(self, name: str) -> TraceStage:
         """The stage of this name.
 
         Raises:
@@ -140,7 +140,7 @@ class Trace:
             return show(planned.blocks) if stage == "blocks" else str(_steps(planned))
         return show_stage(func, KERNEL_STAGES[stage], self.target)
 
-    def kernel_steps(self, name: str, tactics: bool = False) -> Trace:
+    def kernel_steps(self, name: str, tactics: bool = False) -> ProgramTrace:
         """The way of one kernel: its ops lowered to blocks, scheduled, and through every pass.
 
         Args:
@@ -154,7 +154,7 @@ class Trace:
         group = self.groups.get(func.name)
         if tactics and group is None:
             raise UserError("tactics schedule kernels of graphs, and this is none of a graph")
-        found = Trace(func.name, self.target, module=IRModule({func.name: func}))
+        found = ProgramTrace(func.name, self.target, module=IRModule({func.name: func}))
         watch = _Watch(found)
         if group is not None:
             blocks = block_function(group, func.name)[0]
@@ -193,7 +193,7 @@ def _steps(planned: Planned) -> Any:
 class _Watch:
     """Notes a function after each step, with the time since the last."""
 
-    def __init__(self, found: Trace, prefix: str = "") -> None:
+    def __init__(self, found: ProgramTrace, prefix: str = "") -> None:
         self.found = found
         self.prefix = prefix
         self.last = perf_counter()
@@ -205,11 +205,11 @@ class _Watch:
         lines = tuple(show(func).splitlines())
         size = f"{len(lines)} lines"
         name = f"{self.prefix}{step}"
-        self.found.stages.append(Stage(name, about, lines, size, seconds, tuple(notes)))
+        self.found.stages.append(TraceStage(name, about, lines, size, seconds, tuple(notes)))
         self.last = perf_counter()
 
 
-def trace_graph(graph: Graph, target: Target) -> Trace:
+def trace_graph(graph: Graph, target: Target) -> ProgramTrace:
     """The way of a graph to its kernels.
 
     >>> from tileloom.graph import ops
@@ -221,7 +221,7 @@ def trace_graph(graph: Graph, target: Target) -> Trace:
     >>> [kernel.ops for kernel in trace.kernels]
     [('reduce_max', 'sub', 'exp', 'reduce_sum', 'div')]
     """
-    found, report = Trace(graph.name, target), OptimizeReport()
+    found, report = ProgramTrace(graph.name, target), OptimizeReport()
     last = [perf_counter()]
 
     def watch(step: str, graph: Graph) -> None:
@@ -237,11 +237,11 @@ def trace_graph(graph: Graph, target: Target) -> Trace:
     return found
 
 
-def trace_script(program: PrimFunc | IRModule, target: Target) -> Trace:
+def trace_script(program: PrimFunc | IRModule, target: Target) -> ProgramTrace:
     """The way of tensor IR through the passes that lower it."""
     module = IRModule({program.name: program}) if isinstance(program, PrimFunc) else program
-    found = Trace(", ".join(module.functions), target, module=module)
-    found.kernels = [Kernel(name, 1, ()) for name in module.functions]
+    found = ProgramTrace(", ".join(module.functions), target, module=module)
+    found.kernels = [TracedKernel(name, 1, ()) for name in module.functions]
     for name, func in module.functions.items():
         watch = _Watch(found, f"{name}: " if len(module.functions) > 1 else "")
         watch("tir", func)
@@ -249,17 +249,17 @@ def trace_script(program: PrimFunc | IRModule, target: Target) -> Trace:
     return found
 
 
-def _graph_stage(name: str, graph: Graph, seconds: float) -> Stage:
+def _graph_stage(name: str, graph: Graph, seconds: float) -> TraceStage:
     nodes = graph.nodes
     counts = Counter(node.op.name for node in nodes if node.op.name != "constant")
     most = ", ".join(f"{op} x{n}" if n > 1 else op for op, n in counts.most_common(8))
     constants = len(nodes) - sum(counts.values())
     more = f", {len(counts) - 8} more kinds" if len(counts) > 8 else ""
     summary = f"{sum(counts.values())} nodes, {constants} constants: {most}{more}"
-    return Stage(name, _ABOUT.get(name, ""), tuple(listing(graph)), summary, seconds)
+    return TraceStage(name, _ABOUT.get(name, ""), tuple(listing(graph)), summary, seconds)
 
 
-def _kernels(program: Program, groups: dict[str, Group]) -> tuple[list[Kernel], list[str]]:
+def _kernels(program: Program, groups: dict[str, Group]) -> tuple[list[TracedKernel], list[str]]:
     """The kernels in the order of their first call, and what kept them apart.
 
     Args:
@@ -285,7 +285,7 @@ def _kernels(program: Program, groups: dict[str, Group]) -> tuple[list[Kernel], 
 def _kernel(
     program: Program, name: str, count: int, group: Group | None, segment: Segment,
     call: KernelCall | None,
-) -> Kernel:  # fmt: skip
+) -> TracedKernel:  # fmt: skip
     made = group.nodes if group is not None else [segment.node] if segment.node else []
     ops = tuple(node.op.name for node in made)
     if call is None:
@@ -297,7 +297,7 @@ def _kernel(
     split = len(tensors) - outputs
     nbytes = sum(t.type.nbytes for t in tensors)
     reads, writes = _types(tensors[:split]), _types(tensors[split:])
-    return Kernel(name, count, ops, reads, writes, call is None, nbytes)
+    return TracedKernel(name, count, ops, reads, writes, call is None, nbytes)
 
 
 def _types(tensors: Sequence[Any]) -> tuple[str, ...]:

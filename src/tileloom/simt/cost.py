@@ -17,7 +17,14 @@ import numpy as np
 
 from ..base.errors import UnsupportedError
 from ..expr import Call, Expr, IntImm, Var, post_order
-from ..lower.analysis.threads import THREAD_TAGS, Kernel, is_sync, kernels, scope_of, storage_rank
+from ..lower.analysis.threads import (
+    THREAD_TAGS,
+    KernelBody,
+    is_sync,
+    kernels,
+    scope_of,
+    storage_rank,
+)
 from ..lower.gpu import allocated_bytes, element_bytes
 from ..target import Target
 from ..tir import (
@@ -189,7 +196,7 @@ class _Places(Machine):
 
 
 class _Counter:
-    def __init__(self, kernel: Kernel, target: Target) -> None:
+    def __init__(self, kernel: KernelBody, target: Target) -> None:
         self.kernel = kernel
         self.target = target
         extents = {tag: _number(extent) for tag, extent in kernel.extents.items()}

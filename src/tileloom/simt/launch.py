@@ -13,7 +13,7 @@ from ..base.tensor_map import TensorMap
 from ..expr import Expr, Var
 from ..expr.evaluate import evaluate
 from ..lower.analysis.pointers import is_map, written_through
-from ..lower.analysis.threads import GRID_TAGS, THREAD_TAGS, Kernel, kernels
+from ..lower.analysis.threads import GRID_TAGS, THREAD_TAGS, KernelBody, kernels
 from ..lower.gpu import check_instructions
 from ..target import Target
 from ..tir import (
@@ -204,7 +204,7 @@ class _Host:
     def _number(self, extent: Expr) -> Any:
         return evaluate(extent, self.env)
 
-    def _launch(self, kernel: Kernel) -> None:
+    def _launch(self, kernel: KernelBody) -> None:
         extents = {tag: int(self._number(n)) for tag, n in kernel.extents.items()}
         grid = [extents.get(tag, 1) for tag in GRID_TAGS]
         shape = [extents.get(tag, 1) for tag in reversed(THREAD_TAGS)]

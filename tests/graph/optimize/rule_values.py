@@ -10,7 +10,7 @@ import numpy as np
 from tileloom.base import dtype
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.op import apply1
-from tileloom.graph.optimize.pattern import Any_, Apply_, Number, Term
+from tileloom.graph.optimize.pattern import Any_, Apply_, NumberPattern, Term
 from tileloom.graph.run import run
 
 Array = np.ndarray[Any, Any]
@@ -85,7 +85,7 @@ def build(term: Term, env: dict[str, Tensor], kind: str, zero: float = 0.0) -> T
     """
     if isinstance(term, Any_):
         return env[term.name]
-    if isinstance(term, Number):
+    if isinstance(term, NumberPattern):
         value = zero if isinstance(term.value, int) and term.value == 0 else term.value
         number = term.value if isinstance(term.value, bool) else dtype(kind).numpy.type(value)
         size = max((t.shape for t in env.values()), default=())

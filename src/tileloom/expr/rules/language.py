@@ -54,7 +54,7 @@ class Wild(Var):
         return kind.is_int if mine.is_int else kind.is_bool if mine.is_bool else kind.is_float
 
 
-class Constant(Wild):
+class WildConstant(Wild):
     """Stands for a constant of its kind, or a vector of one constant."""
 
     __slots__ = ()
@@ -66,10 +66,10 @@ class Constant(Wild):
 
 
 x, y, z = Wild("x"), Wild("y"), Wild("z")
-c1, c2 = Constant("c1"), Constant("c2")
+c1, c2 = WildConstant("c1"), WildConstant("c2")
 p, q = Wild("p", "bool"), Wild("q", "bool")
 f = Wild("f", "float32")
-g = Constant("g", "float32")
+g = WildConstant("g", "float32")
 yes, no = const(True), const(False)
 zero, one = const(0), const(1)
 
@@ -110,7 +110,7 @@ class Rule:
 
     def _answers(self, found: Bindings, facts: RuleContext) -> dict[str, Any]:
         named: dict[str, Any] = {
-            wild.name: number(value) if isinstance(wild, Constant) else value
+            wild.name: number(value) if isinstance(wild, WildConstant) else value
             for wild, value in found.items()
         }
         named["facts"] = facts
@@ -248,6 +248,6 @@ def _can_match(pattern: Expr, children: tuple[type[Expr], ...]) -> bool:
 
 
 def _class_fits(part: Expr, kind: type[Expr]) -> bool:
-    if isinstance(part, Constant):
+    if isinstance(part, WildConstant):
         return kind in (IntImm, FloatImm, Broadcast)
     return isinstance(part, Wild) or type(part) is kind

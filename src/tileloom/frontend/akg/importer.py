@@ -23,14 +23,14 @@ _ASSIGNMENTS = ("InplaceAssign", "Assign")
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportedKernel:
     """A graph; output `k` is the new value of input `replaced[k]`."""
 
     graph: Graph
     replaced: Mapping[int, int]
 
 
-def import_composite(source: Composite) -> Imported:
+def import_composite(source: Composite) -> ImportedKernel:
     """The graph of a composite.
 
     Raises:
@@ -47,7 +47,7 @@ class _Importer:
         self.values = {tensor.name: tensor for tensor in self.inputs}
         self.assigned: dict[str, Tensor] = {}
 
-    def run(self) -> Imported:
+    def run(self) -> ImportedKernel:
         if len(self.values) != len(self.inputs):
             raise UserError(f"AKG graph {self.source.name!r}: two inputs have the same name")
         for index, desc in enumerate(self.source.ops):
@@ -65,7 +65,7 @@ class _Importer:
                 outputs.append(value)
                 names.append(name)
             replaced[free[0]] = parameter
-        return Imported(Graph(self.inputs, outputs, names, self.source.name), replaced)
+        return ImportedKernel(Graph(self.inputs, outputs, names, self.source.name), replaced)
 
     def _index(self, name: str) -> int:
         return next(k for k, tensor in enumerate(self.inputs) if tensor.name == name)
@@ -161,4 +161,4 @@ def _declared(tensor: Tensor, desc: TensorDesc) -> Tensor:
     return ops.cast(tensor, desc.dtype)
 
 
-__all__ = ["HANDLERS", "Imported", "handlers", "import_composite"]
+__all__ = ["HANDLERS", "ImportedKernel", "handlers", "import_composite"]

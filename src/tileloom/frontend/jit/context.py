@@ -11,7 +11,7 @@ from ...graph.checks import Check
 from ...graph.nodes import Tensor
 
 
-class Trace:
+class FunctionTrace:
     """One run of a function with arrays that know no values; arrays remember theirs.
 
     Attributes:
@@ -32,13 +32,13 @@ class _Traces(threading.local):
     """The functions that this thread is tracing, each called by the one before."""
 
     def __init__(self) -> None:
-        self.stack: list[Trace] = []
+        self.stack: list[FunctionTrace] = []
 
 
 _traces = _Traces()
 
 
-def current() -> Trace | None:
+def current() -> FunctionTrace | None:
     """The innermost function that this thread is tracing."""
     stack = _traces.stack
     return stack[-1] if stack else None
@@ -49,15 +49,15 @@ def tracing() -> bool:
     return bool(_traces.stack)
 
 
-def is_running(trace: Trace) -> bool:
+def is_running(trace: FunctionTrace) -> bool:
     """Whether a trace has not ended."""
     return trace in _traces.stack
 
 
 @contextmanager
-def trace(function: str) -> Iterator[Trace]:
+def trace(function: str) -> Iterator[FunctionTrace]:
     """While a function is traced."""
-    made = Trace(function)
+    made = FunctionTrace(function)
     _traces.stack.append(made)
     try:
         yield made

@@ -49,7 +49,7 @@ class Any_:
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class NumberPattern:
     """A constant that has one value everywhere."""
 
     value: bool | int | float
@@ -76,7 +76,7 @@ class Apply_:
     args: tuple[Term, ...]
 
 
-Term = Any_ | Number | Apply_
+Term = Any_ | NumberPattern | Apply_
 Bindings = dict[str, Tensor]
 Guard = Callable[[Bindings], bool]
 
@@ -85,7 +85,7 @@ def parse_rule(text: str) -> tuple[Term, Term]:
     """Both sides of a rule.
 
     >>> parse_rule("A + -0.0 = A")[0]
-    Apply_(op='add', args=(Any_(name='A'), Number(value=-0.0)))
+    Apply_(op='add', args=(Any_(name='A'), NumberPattern(value=-0.0)))
     """
     left, _, right = text.partition(" = ")
     return parse_term(left), parse_term(right)
@@ -101,9 +101,9 @@ def _term(tree: ast.expr) -> Term:
         case ast.Name(id=name):
             return Any_(name)
         case ast.Constant(value=bool() | int() | float() as value):
-            return Number(value)
+            return NumberPattern(value)
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
-            return Number(-value)
+            return NumberPattern(-value)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return Apply_("neg", (_term(operand),))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
@@ -142,7 +142,7 @@ def _key(term: Term) -> Key:
 def _maker(term: Term) -> str | None:
     if isinstance(term, Apply_):
         return term.op
-    return "constant" if isinstance(term, Number) or term.is_constant else None
+    return "constant" if isinstance(term, NumberPattern) or term.is_constant else None
 
 
 @dataclass(slots=True)
@@ -160,7 +160,7 @@ class _Match:
             return not term.is_constant or (
                 tensor.value is not None and tensor.type.size <= MAX_CONSTANT
             )
-        if isinstance(term, Number):
+        if isinstance(term, NumberPattern):
             value = tensor.value
             return value is not None and term.fits(value)
         node = tensor.node
@@ -233,6 +233,6 @@ def _has_tensor(term: Term) -> bool:
 def _build(term: Term, bound: Bindings, rewriter: Rewriter, root: Node) -> Tensor:
     if isinstance(term, Any_):
         return bound[term.name]
-    if isinstance(term, Number):
+    if isinstance(term, NumberPattern):
         return rewriter.scalar(term.value, root.outputs[0].dtype)
     return rewriter.make(term.op, [_build(arg, bound, rewriter, root) for arg in term.args])

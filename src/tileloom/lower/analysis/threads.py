@@ -127,7 +127,7 @@ def combine_into(
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class KernelBody:
     """The code that one launch runs: `root` is its outermost thread attribute.
 
     `extents` maps thread tags to how many there are, in the order in which they are met.
@@ -143,7 +143,7 @@ class Kernel:
         return {tag: extent for tag, (_, extent) in self.threads.items()}
 
 
-def kernels(stmt: Stmt) -> Iterator[Kernel]:
+def kernels(stmt: Stmt) -> Iterator[KernelBody]:
     """The launches in a function's body, once its thread loops are attributes."""
     from_here = _kernel(stmt)
     if from_here is not None:
@@ -153,12 +153,12 @@ def kernels(stmt: Stmt) -> Iterator[Kernel]:
         yield from kernels(child)
 
 
-def _kernel(stmt: Stmt) -> Kernel | None:
+def _kernel(stmt: Stmt) -> KernelBody | None:
     if not isinstance(stmt, AttrStmt) or stmt.attr_key != "thread_extent":
         return None
     threads: dict[str, tuple[Var, Expr]] = {}
     _note_threads(stmt, threads)
-    return Kernel(stmt, stmt.body, threads)
+    return KernelBody(stmt, stmt.body, threads)
 
 
 def _note_threads(stmt: Stmt, threads: dict[str, tuple[Var, Expr]]) -> None:

@@ -21,13 +21,13 @@ from ...tir import (
 )
 from ..analysis.linear import linear
 from ..analysis.thread_places import MANY, NOBODY, Array, Threads
-from ..analysis.threads import Kernel
+from ..analysis.threads import KernelBody
 from ..common import has_load
 
 GRID_TAG = "blockIdx.x"
 
 
-def blocks_of(kernel: Kernel) -> int | None:
+def blocks_of(kernel: KernelBody) -> int | None:
     """The number of blocks of a kernel on one axis whose threads are counted."""
     tags = [tag for tag in kernel.threads if tag.startswith("blockIdx")]
     counted = all(isinstance(extent, IntImm) for _, extent in kernel.threads.values())
@@ -81,7 +81,7 @@ def places(stmt: Stmt, memory: Set[Var], around: Around) -> Iterator[DeviceAcces
                 yield from places(child, memory, around)
 
 
-def _owners(kernel: Kernel, data: Var) -> Array | None:
+def _owners(kernel: KernelBody, data: Var) -> Array | None:
     """By element, the block that touches it; None where that is not known of each."""
     var, extent = kernel.threads[GRID_TAG]
     batch = Threads({var: extent})
@@ -107,7 +107,7 @@ def _owners(kernel: Kernel, data: Var) -> Array | None:
     return owners
 
 
-def blocks_of_a_part(first: Kernel, second: Kernel, needed: Set[Var]) -> int | None:
+def blocks_of_a_part(first: KernelBody, second: KernelBody, needed: Set[Var]) -> int | None:
     """How many neighbouring blocks of the first kernel make what one of the second needs."""
     blocks, later = blocks_of(first) or 0, blocks_of(second) or 0
     reader = np.full(blocks, NOBODY, np.int64)

@@ -27,7 +27,7 @@ from ...tir import (
 from ..analysis.known_ranges import analyzer_of
 from ..analysis.linear import linear
 from ..analysis.pointers import ACCESS_PTR, MMA_FILL, MMA_STORE, POINTERS, pointers, redirected
-from ..analysis.threads import Kernel, kernels, pointer_scope, scope_of
+from ..analysis.threads import KernelBody, kernels, pointer_scope, scope_of
 from ..common import Replacer, on_body
 
 _GROUP = 4  # warps that multiply together
@@ -70,7 +70,7 @@ def _calls(body: Stmt) -> Iterator[Call]:
 
 class _Kernels(Replacer):
     def __init__(
-        self, roots: Mapping[AttrStmt, Kernel], analyzer: Analyzer, known: Mapping[Var, Buffer]
+        self, roots: Mapping[AttrStmt, KernelBody], analyzer: Analyzer, known: Mapping[Var, Buffer]
     ) -> None:
         super().__init__({}, {})
         self.roots = roots
@@ -85,7 +85,7 @@ class _Kernels(Replacer):
         return _Lower(lane, lanes, stmt, self.analyzer, self.known).visit(stmt)
 
 
-def _warp(kernel: Kernel) -> tuple[Var, int]:
+def _warp(kernel: KernelBody) -> tuple[Var, int]:
     """The variable that numbers the threads of a warp, or of four warps, and how many they are."""
     lane, extent = kernel.threads.get("threadIdx.x", (None, None))
     lanes = extent.value if isinstance(extent, IntImm) else 0

@@ -39,7 +39,7 @@ from ...tir import (
     stmt_exprs,
 )
 from ...tir.atomics import is_atomic, written_pointers
-from ..analysis.threads import SYNC, Kernel, kernels, storage_rank, sync
+from ..analysis.threads import SYNC, KernelBody, kernels, storage_rank, sync
 from ..blocks import allocate
 from ..common import ADDRESS_OF, THREAD_EXTENT, Replacer, conjunction, has_load, on_body
 from .eliminate_common_loads import exposed_pointers
@@ -75,7 +75,7 @@ def merge_grid_reductions(func: PrimFunc) -> PrimFunc:
 
 
 class _Merge(StmtRewriter):
-    def __init__(self, known: Mapping[AttrStmt, Kernel]) -> None:
+    def __init__(self, known: Mapping[AttrStmt, KernelBody]) -> None:
         self.known = known
 
     def visit_SeqStmt(self, stmt: SeqStmt) -> Stmt:
@@ -95,7 +95,7 @@ class _Merge(StmtRewriter):
         return stmt if same else seq(*parts)
 
 
-def _merged(first: Kernel, second: Kernel) -> Stmt | None:
+def _merged(first: KernelBody, second: KernelBody) -> Stmt | None:
     """One kernel for both, if that is possible."""
     blocks, later = blocks_of(first), blocks_of(second)
     if blocks is None or later is None:
@@ -139,7 +139,7 @@ def _can_be_atomic(stmts: Sequence[Stmt], memory: Set[Var]) -> bool:
 # ---------------------------------------------------------------------------- the kernel
 
 
-def _guard(first: Kernel, second: Kernel) -> list[Expr] | None:
+def _guard(first: KernelBody, second: KernelBody) -> list[Expr] | None:
     """Which threads of the first kernel do what those of the second would; None if none can."""
     parts: list[Expr] = []
     warps = any(map(_may_need_a_warp, pre_order(second.body)))
@@ -167,7 +167,7 @@ def _may_need_a_warp(stmt: Stmt) -> bool:
 
 
 def _joined(
-    first: Kernel, second: Kernel, needed: Set[Var], together: int, guard: list[Expr]
+    first: KernelBody, second: KernelBody, needed: Set[Var], together: int, guard: list[Expr]
 ) -> Stmt:
     block, blocks = first.threads[GRID_TAG][0], blocks_of(first) or 0
     kind = block.dtype

@@ -20,7 +20,7 @@ from ...tir import (
 )
 from ...tir.atomics import written_pointers
 from ..analysis.pointers import is_map, written_through
-from ..analysis.threads import GRID_TAGS, THREAD_TAGS, Kernel, kernels, scope_of
+from ..analysis.threads import GRID_TAGS, THREAD_TAGS, KernelBody, kernels, scope_of
 from .merge_shared_memory import DYNAMIC, allocated_bytes
 
 LAUNCH = "tir.launch_kernel"
@@ -73,7 +73,7 @@ MIN_BLOCKS = "tir.min_blocks_per_multiprocessor"
 _KEPT = ("target", "tir.noalias", "tir.cluster_dims", MIN_BLOCKS)
 
 
-def _device(name: str, kernel: Kernel, func: PrimFunc) -> tuple[PrimFunc, list[Expr]]:
+def _device(name: str, kernel: KernelBody, func: PrimFunc) -> tuple[PrimFunc, list[Expr]]:
     """The function of a kernel, and what its caller passes."""
     stmt = kernel.root
     inside = {node.buffer_var for node in collect(stmt, Allocate)}
