@@ -11,11 +11,15 @@ import pytest
 
 import tileloom as tl
 from sampling import sampled
+from tileloom import Schedule
+from tileloom.base import dtype
 from tileloom.base.settings import override
 from tileloom.driver import compile_graph, plan_graph
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
+from tileloom.schedule.trace import Trace
 from tileloom.target import Target, target
+from tileloom.tir import structural_equal
 
 Array = np.ndarray[Any, Any]
 BF16 = ml_dtypes.bfloat16
@@ -129,11 +133,24 @@ def test_right_operands_that_are_packed_row_by_row(kind: str, name: str) -> None
         assert np.array_equal(got, a.astype("float64") @ b.astype("float64")), (m, k, n)
 
 
-def test_rows_of_words_are_read_where_they_are() -> None:
-    where, room = on("tiles"), np.zeros((992, 256), BF16)
-    for depth, copied in ((992, False), (2048, True)):  # whose rows would meet in few cache lines
-        graph, _ = matmul_graph(np.zeros((64, depth), BF16), np.resize(room, (depth, 256)))
-        assert ("strip" in str(plan_graph(graph, where).module)) == copied
+@pytest.mark.parametrize("name", ["tiles", "dots"])
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize(("kind", "sizes"), [("bfloat16", (33, 67, 47)), ("u8s8", (64, 128, 97))])
+def test_products_of_words_have_traces(
+    kind: str, sizes: tuple[int, int, int], constant: bool, name: str
+) -> None:
+    where, (m, k, n) = on(name), sizes
+    left, right = ("uint8", "int8") if kind == "u8s8" else (kind, kind)
+    a, b = np.ones((m, k), dtype(left).numpy), np.ones((k, n), dtype(right).numpy)
+    out = "int32" if kind == "u8s8" else None
+    graph, _ = matmul_graph(a, b, constant=constant, out=out, transpose_b=False)
+    program = plan_graph(graph, where)
+    (planned,) = program.planned.values()
+    again = Schedule(planned.blocks)
+    Trace.apply_json_to_schedule(planned.trace.as_json(), again)
+    assert structural_equal(again.mod["main"], planned.func)
+    steps = {step[0] for step in planned.trace.as_json()[0]}
+    assert ("Tensorize" in steps) == (name == "tiles")
 
 
 @pytest.mark.parametrize("name", TARGETS)

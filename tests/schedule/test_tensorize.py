@@ -569,3 +569,96 @@ def test_how_far_results_of_intrinsics_may_differ(kind: str, near: float, far: f
     assert _close(kind, ones, ones + near) and _close(kind, ones * np.nan, ones * np.nan)
     assert not _close(kind, ones, ones + far)
     assert not _close("int32", ones, ones + near) and _close("int32", ones, ones)
+
+
+INIT_DESC = """
+@T.prim_func
+def desc(a: T.handle, c: T.handle) -> None:
+    A = T.match_buffer(a, (4, 8), offset_factor=1)
+    C = T.match_buffer(c, (4,), offset_factor=1)
+    with T.block("root"):
+        T.reads(A[0:4, 0:8])
+        T.writes(C[0:4])
+        with T.init():
+            for i in range(4):
+                with T.block("init"):
+                    vi = T.axis.spatial(4, i)
+                    C[vi] = T.float32(0)
+        for i, k in T.grid(4, 8):
+            with T.block("update"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                C[vi] = C[vi] + A[vi, vk]
+"""
+INIT_IMPL = """
+@T.prim_func
+def impl(a: T.handle, c: T.handle) -> None:
+    A = T.match_buffer(a, (4, 8), offset_factor=1, strides=[T.int32(), 1])
+    C = T.match_buffer(c, (4,), offset_factor=1)
+    with T.block("root"):
+        T.reads(A[0:4, 0:8])
+        T.writes(C[0:4])
+        for i in range(4):
+            C[i] = (A[i, 0] + A[i, 1] + A[i, 2] + A[i, 3]) + (A[i, 4] + A[i, 5] + A[i, 6] + A[i, 7])
+"""
+
+
+def _sums(depth: int, least: float = 0.0) -> PrimFunc:
+    text = f"""
+@T.prim_func
+def main(A: T.Buffer((12, {depth})), C: T.Buffer((12,))):
+    for i, k in T.grid(12, {depth}):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32({least})
+            C[vi] = C[vi] + A[vi, vk]
+"""
+    func = parse(text)
+    assert isinstance(func, PrimFunc)
+    return func
+
+
+def test_a_description_with_an_init_begins_sums() -> None:
+    TensorIntrin.register("sums_from_zero", parse(INIT_DESC), parse(INIT_IMPL), override=True)
+    func = _sums(8)
+    sch = Schedule(func)
+    i, _ = sch.get_loops("C")
+    _, rows = sch.split(i, [None, 4])
+    sch.tensorize(rows, "sums_from_zero")
+    assert sch.get(sch.get_block("C_o")).init is None
+    a = np.random.default_rng(0).integers(-9, 9, (12, 8)).astype("float32")
+    for made in (sch.mod["main"], build(sch.mod["main"])):
+        got = np.full(12, 7, "float32")
+        run(made, a, got) if isinstance(made, PrimFunc) else made(a, got)
+        assert np.array_equal(got, a.sum(1))
+    check_trace(sch, func)
+
+
+@pytest.mark.parametrize(("depth", "least"), [(16, 0.0), (8, 1.0)])
+def test_an_init_that_is_another(depth: int, least: float) -> None:
+    """Sums in two steps, of which the second does not begin them; sums that begin with one."""
+    TensorIntrin.register("sums_from_zero", parse(INIT_DESC), parse(INIT_IMPL), override=True)
+    sch = Schedule(_sums(depth, least))
+    i, k = sch.get_loops("C")
+    outer, rows = sch.split(i, [None, 4])
+    steps, inner = sch.split(k, [None, 8])
+    sch.reorder(outer, steps, rows, inner)
+    with pytest.raises(UserError, match="is not what the intrinsic 'sums_from_zero' computes"):
+        sch.tensorize(rows, "sums_from_zero")
+
+
+AMX = ("amx_u8s8_32x32x32", "amx_s8s8_5x16x16", "amx_u8u8_18x32x16", "amx_bf16_16x16x48")
+
+
+@pytest.mark.parametrize("name", AMX)
+def test_products_in_tile_registers_do_what_they_say(name: str) -> None:
+    intrin = TensorIntrin.get(name)
+    assert intrin is not None and check_equivalence(name, intrin.desc, intrin.impl)
+
+
+@pytest.mark.parametrize(
+    "name", ["amx_u8s8_33x32x16", "amx_u8s8_17x16x16", "amx_u8s8_16x8x16", "amx_bf16_16x16x8",
+             "amx_u8s9_16x16x16", "amx_u8s8_0x16x16", "amx_u8s8_16x16x0"],
+)  # fmt: skip
+def test_products_that_no_tiles_hold(name: str) -> None:
+    assert TensorIntrin.get(name, allow_missing=True) is None

@@ -69,9 +69,7 @@ def has_tiles(group: Group, machine: Machine) -> bool:
     if any(map(is_symbolic, sizes)):
         return False
     words = words_for(node, machine)
-    if words is None or node.op.kind != "matmul":
-        return words is None
-    return words.unit == 1 and not words.flips
+    return words is None or (node.op.kind == "matmul" and not words.flips)
 
 
 def words_for(node: Node, machine: Machine) -> Words | None:

@@ -111,7 +111,7 @@ def _repeated(value: int, parts: int) -> int:
 def _matmul(node: Node, inputs: Sequence[te.Tensor], words: Words) -> list[te.Tensor]:
     left, right = inputs
     axis = left.ndim - (2 if node.attrs["transpose_a"] else 1)
-    steps = -(-left.static_shape[axis] // words.parts)
+    steps = -(-left.static_shape[axis] // (words.parts * words.unit)) * words.unit
     if node.op.name == "packed_matmul":
         return [_in_words(left, axis, right.static_shape[1], words.parts), right]
     across = right.ndim - (1 if node.attrs["transpose_b"] else 2)

@@ -48,6 +48,7 @@ from .loops import (
     flatten_buffers,
     fuse_ifs,
     hoist_if,
+    hoist_tile_setup,
     inject_double_buffer,
     legalize_parallel,
     loop_partition,
@@ -77,6 +78,7 @@ BLOCKS_TO_LOOPS: Sequence[Pass] = (
 
 LOOPS_TO_FLAT: Sequence[Pass] = (
     legalize_parallel,
+    hoist_tile_setup,  # when it is settled which loops threads share
     widen_index_dtype,  # before rows of elements are counted, and before anything is simplified
     flatten_buffers,
     simplify,  # brings guards and indices into the form that the next passes read

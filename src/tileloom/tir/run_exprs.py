@@ -378,7 +378,7 @@ class ExprCompiler:
                 case Call(op="tir.address_of", args=[BufferLoad() as load]):
                     view = self.view(load.buffer)
                     index, _ = self.indices(load.buffer, load.indices, view)
-                    args.append(f"({view.name}, {view.written}, {index})")
+                    args.append(f"({view.name}, {view.written}, ({index},))")
                 case _:
                     args.append(self.compile(arg).code)
         tiles = self.constant(TileRegisters(), "tile registers")

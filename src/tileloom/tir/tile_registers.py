@@ -11,8 +11,8 @@ from ..base.errors import VerifyError
 from ..expr import tile_ops as ops
 
 Array = np.ndarray[Any, Any]
-#: Memory, which of its elements are written if that is known, and the number of one.
-Place = tuple[Array, Array | None, int]
+#: An array, which of its elements are written if that is known, and the indices of one.
+Place = tuple[Array, Array | None, tuple[int, ...]]
 
 
 class TileRegisters:
@@ -20,7 +20,7 @@ class TileRegisters:
 
     >>> tiles, memory = TileRegisters(), np.arange(8, dtype=np.int32)
     >>> tiles.configure(2, 8)
-    >>> tiles.load(0, (memory, None, 4), 8); tiles.store(0, (memory, None, 0), 8)
+    >>> tiles.load(0, (memory, None, (4,)), 8); tiles.store(0, (memory, None, (0,)), 8)
     >>> memory.tolist()
     [4, 5, 6, 7, 4, 5, 6, 7]
     """
@@ -49,23 +49,21 @@ class TileRegisters:
 
     def load(self, number: int, place: Place, stride: int) -> None:
         """Rows of a tile from memory, from an element on, `stride` bytes apart."""
-        tile, (memory, written, _) = self.tile(number), place
-        data = memory.reshape(-1).view(np.uint8)
+        tile, (data, written, size) = self.tile(number), _bytes_of(place)
         for row, start in enumerate(_starts(tile, place, stride)):
             part = slice(start, start + tile.shape[1])
-            if written is not None and not written[_elements(part, memory)].all():
+            if written is not None and not written[_elements(part, size)].all():
                 raise VerifyError("a tile is loaded from memory before it is written")
             tile[row] = data[part]
 
     def store(self, number: int, place: Place, stride: int) -> None:
         """Rows of a tile to memory."""
-        tile, (memory, written, _) = self.tile(number), place
-        data = memory.reshape(-1).view(np.uint8)
+        tile, (data, written, size) = self.tile(number), _bytes_of(place)
         for row, start in enumerate(_starts(tile, place, stride)):
             part = slice(start, start + tile.shape[1])
             data[part] = tile[row]
             if written is not None:
-                written[_elements(part, memory)] = True
+                written[_elements(part, size)] = True
 
     def dot(self, op: str, c: int, a: int, b: int) -> None:
         """Tile c plus the products of the words of a and b."""
@@ -79,18 +77,35 @@ class TileRegisters:
         total[:] = np.ascontiguousarray(sums.astype(kind)).view(np.uint8)
 
 
+def _whole(array: Array) -> Array:
+    """The array in one piece that an array is a part of."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _bytes_of(place: Place) -> tuple[Array, Array | None, int]:
+    """All bytes of the memory of a place, which elements are written, and the size of one."""
+    memory, written, _ = place
+    data = _whole(memory).reshape(-1).view(np.uint8)
+    return data, None if written is None else _whole(written).reshape(-1), memory.itemsize
+
+
 def _starts(tile: Array, place: Place, stride: int) -> list[int]:
     """Where in memory each row begins, in bytes."""
-    memory, _, index = place
-    starts = [index * memory.itemsize + row * stride for row in range(tile.shape[0])]
-    if any(start < 0 or start + tile.shape[1] > memory.nbytes for start in starts):
-        raise VerifyError(f"a tile reaches out of memory of {memory.nbytes} bytes")
+    memory, _, indices = place
+    whole = _whole(memory)
+    first = memory.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    first += sum(int(i) * n for i, n in zip(indices, memory.strides, strict=True))
+    starts = [first + row * stride for row in range(tile.shape[0])]
+    if any(start < 0 or start + tile.shape[1] > whole.nbytes for start in starts):
+        raise VerifyError(f"a tile reaches out of memory of {whole.nbytes} bytes")
     return starts
 
 
-def _elements(part: slice, memory: Array) -> slice:
+def _elements(part: slice, size: int) -> slice:
     """The elements that bytes are of."""
-    return slice(part.start // memory.itemsize, -(-part.stop // memory.itemsize))
+    return slice(part.start // size, -(-part.stop // size))
 
 
 def _bfloat(tile: Array) -> Array:

@@ -11,7 +11,7 @@ from ...base.sums import COMPENSATED
 from ...expr import Expr, ExprLike, cast, const
 from ...tir import PrimFunc
 from ..contractions import accumulator_of
-from ..nodes import Node, Tensor
+from ..nodes import Node, Tensor, TensorType
 from ..partition.group import Group, by_serial
 from ..words import Words, word_product
 
@@ -42,11 +42,9 @@ def block_function(
             inputs.append(tensor)
     for node in by_serial(node for part in group.parts for node in part.nodes):
         operands = [made[tensor] for tensor in node.inputs]
-        if words is not None and node.op.kind in ("matmul", "conv"):
-            made[node.outputs[0]] = word_product(node, operands, words, accumulator_of(node))
-            continue
         if widens and node.op.kind in ("matmul", "conv"):
-            operands = [_widened(tensor, accumulator_of(node)) for tensor in operands]
+            made[node.outputs[0]] = _product(node, operands, words)
+            continue
         made.update(zip(node.outputs, _computed(node, operands), strict=True))
     outputs = [_own(made[tensor], tensor, k) for k, tensor in enumerate(group.outputs)]
     func = te.create_prim_func([*(made[tensor] for tensor in inputs), *outputs])
@@ -61,6 +59,23 @@ def _computed(node: Node, inputs: Sequence[te.Tensor]) -> Sequence[te.Tensor]:
     if node.op.compute is None:
         raise InternalError(f"{node.op.name} has no compute rule")
     return node.op.compute(inputs, node.attrs, [tensor.type for tensor in node.outputs])
+
+
+def _product(node: Node, operands: Sequence[te.Tensor], words: Words | None) -> te.Tensor:
+    """A product of wide operands or of words; of whole panels, where the last is not full."""
+    columns, result = node.attrs.get("columns"), node.outputs[0].type
+    if columns is not None and columns % node.inputs[1].shape[2]:
+        count, _, width = node.inputs[1].shape
+        attrs = {**node.attrs, "columns": count * width}
+        whole = TensorType((*result.shape[:-1], count * width), result.dtype)
+        product = _product(Node(node.op, node.inputs, attrs, [whole]), operands, words)
+        cut: te.Tensor = te.compute(result.shape, lambda *at: product(*at), name="cut")
+        return cut
+    if words is not None:
+        return word_product(node, operands, words, accumulator_of(node))
+    wide = [_widened(tensor, accumulator_of(node)) for tensor in operands]
+    (found,) = _computed(node, wide)
+    return found
 
 
 def _widened(tensor: te.Tensor, kind: DType) -> te.Tensor:

@@ -5,6 +5,7 @@ from .eliminate_invariant_loops import eliminate_invariant_loops
 from .flatten_buffers import INT32_INDICES, flatten_buffers
 from .fuse_ifs import fuse_ifs
 from .hoist_if import hoist_if
+from .hoist_tile_setup import hoist_tile_setup
 from .inject_double_buffer import inject_double_buffer
 from .legalize_parallel import legalize_parallel
 from .loop_partition import loop_partition
@@ -24,6 +25,7 @@ __all__ = [
     "flatten_buffers",
     "fuse_ifs",
     "hoist_if",
+    "hoist_tile_setup",
     "inject_double_buffer",
     "legalize_parallel",
     "loop_partition",

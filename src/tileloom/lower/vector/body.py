@@ -375,10 +375,10 @@ class Vectorizer:
     def _call(self, expr: Call) -> Expr:
         if expr.op == IF_THEN_ELSE:
             return self._choose(*expr.args)
-        if expr.op == WORD and self.mask is None and (first := loaded_word(expr)) is not None:
-            index = self.element(first.buffer, self.expr(first.indices[0]))
-            if isinstance(index, Ramp) and index.stride is const(len(expr.args), index.base.dtype):
-                return word_load(first.buffer, index.base, len(expr.args), self.lanes)
+        if expr.op == WORD and (first := loaded_word(expr)) is not None:
+            parts, index = len(expr.args), self.element(first.buffer, self.expr(first.indices[0]))
+            if isinstance(index, Ramp) and index.stride is const(parts, index.base.dtype):
+                return word_load(first.buffer, index.base, parts, self.lanes, self.mask)
         args = [self.expr(arg) for arg in expr.args]
         if expr.op == LIKELY:
             return args[0] if args[0].dtype.lanes > 1 else rebuild(expr, tuple(args))

@@ -20,14 +20,11 @@ from ...expr import (
     Var,
     binary,
     const,
-    free_vars,
-    post_order,
     rewrite,
 )
 from ...expr.register_transpose import transposed
 from ...tir import (
     SERIAL,
-    BufferLoad,
     BufferStore,
     For,
     LetStmt,
@@ -35,14 +32,13 @@ from ...tir import (
     Stmt,
     pre_order,
     seq,
-    stmt_exprs,
 )
 from ..analysis.linear import linear
 from ..common import Replacer, fresh_copy
 from .accumulators import find_accumulators, with_plain_indices
 from .body import CannotVectorize, Vectorizer
 from .strips import LANES, TILE, in_strips
-from .words import loaded_word, word_load
+from .tile_loads import TileLoad, find_loads
 
 
 def is_tiled(loop: For) -> bool:
@@ -75,35 +71,14 @@ class _Tiles:
             find_accumulators(outer.replace(body=inner.body))
         ):
             raise CannotVectorize("a sum in a tile")
-        loads = self._loads()
+        loads = find_loads(inner.body)
         stored = {stmt.buffer for stmt in pre_order(inner.body) if isinstance(stmt, BufferStore)}
-        self.changes = any(_unit(load)[0].buffer in stored for load in loads)  # what it reads
-        self.transposed = [load for load in loads if self._is_transposed(load)]
+        self.changes = any(not load.buffers.isdisjoint(stored) for load in loads)  # what it reads
+        self.transposed = [
+            load for load in loads if load.is_transposed(outer.loop_var, inner.loop_var)
+        ]
         if not self.transposed or outer.loop_var.dtype is not self.kind:
             raise CannotVectorize("nothing to transpose")
-
-    def _loads(self) -> list[Expr]:
-        """Loads, and words that are loaded as one."""
-        nodes = [
-            node
-            for stmt in pre_order(self.inner.body)
-            for expr in stmt_exprs(stmt)
-            for node in post_order(expr)
-        ]
-        words = [node for node in nodes if loaded_word(node) is not None]
-        parts = {part for word in words for part in word.children}
-        loads = [node for node in nodes if isinstance(node, BufferLoad) and node.predicate is None]
-        return list(dict.fromkeys([*words, *(load for load in loads if load not in parts)]))
-
-    def _is_transposed(self, load: Expr) -> bool:
-        """Whether a load walks along the outer loop, and in longer steps along the inner one."""
-        first, parts = _unit(load)
-        terms = linear(first.indices[0]).terms
-        own = {self.outer.loop_var, self.inner.loop_var}
-        if any(atom not in own and not own.isdisjoint(free_vars(atom)) for atom in terms):
-            return False
-        step = terms.get(self.outer.loop_var, 0)
-        return step == parts and terms.get(self.inner.loop_var, 0) not in (0, parts)
 
     # ------------------------------------------------------------------ loops
 
@@ -175,43 +150,32 @@ class _Tiles:
         return stmt
 
     def _transpose(
-        self, load: Expr, row: Expr, column: Expr, bound: list[tuple[Var, Expr]]
+        self, load: TileLoad, row: Expr, column: Expr, bound: list[tuple[Var, Expr]]
     ) -> Sequence[Expr]:
         """A tile of what is loaded: for each of its rows a vector along the inner loop."""
-        n = self.side
-        first, parts = _unit(load)
-        vectors: list[Expr] = []
-        for k in range(n):
-            at = {self.outer.loop_var: row, self.inner.loop_var: column + const(k, self.kind)}
-            start = Replacer(at, {}).visit_expr(first.indices[0])
-            if parts > 1:
-                vectors.append(word_load(first.buffer, start, parts, n))
-                continue
-            vectors.append(BufferLoad(first.buffer, (Ramp(start, const(1, start.dtype), n),)))
+        vectors = [
+            load.vector(
+                self.outer.loop_var,
+                row,
+                {self.inner.loop_var: column + const(k, self.kind)},
+                self.side,
+            )
+            for k in range(self.side)
+        ]
         new, columns = transposed(vectors)
         bound += new
         return columns
 
     def _row(self, row: Expr, column: Expr, values: Sequence[Expr]) -> Stmt:
         lane = Var("lane", self.kind)
-        holes = {load: Var("transposed", load.dtype) for load in self.transposed}
+        holes = {load.value: Var("transposed", load.value.dtype) for load in self.transposed}
         body = _Filled(holes).visit(self.inner.body)
         body = fresh_copy(body, {self.outer.loop_var: row, self.inner.loop_var: column + lane})
         ramp = Ramp(const(0, self.kind), const(1, self.kind), self.side)
         vectorizer = Vectorizer(lane, ramp)
         for load, value in zip(self.transposed, values, strict=True):
-            vectorizer.values[holes[load]] = value
+            vectorizer.values[holes[load.value]] = value
         return vectorizer.visit(body)
-
-
-def _unit(load: Expr) -> tuple[BufferLoad, int]:
-    """The first element of a load, and how many make one value: several of a word."""
-    if isinstance(load, BufferLoad):
-        return load, 1
-    first = loaded_word(load)
-    if first is None:
-        raise CannotVectorize("no load")
-    return first, len(load.children)
 
 
 class _Filled(Replacer):

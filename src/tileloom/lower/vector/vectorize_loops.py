@@ -9,6 +9,7 @@ from ...tir import SERIAL, VECTORIZED, For, PrimFunc, SeqStmt, Stmt, StmtRewrite
 from ..common import fresh_copy, on_body, replace_vars
 from .argmax import vectorized_argmax
 from .body import CannotVectorize, Vectorizer
+from .cuts import cut_loops
 from .strips import LANES, PARTS, TILE, annotated_chain, in_strips
 from .tiles import in_tiles, is_tiled
 
@@ -28,7 +29,7 @@ def vectorize_loops(func: PrimFunc) -> PrimFunc:
     and stores. A loop that cannot be done in vectors (extent not constant, `while`, calls with
     effects, accumulation into one place) is serial; one of more than 64 iterations runs in chunks.
     """
-    return on_body(func, _VectorizeLoops().visit)
+    return on_body(func, lambda body: _VectorizeLoops().visit(cut_loops(body)))
 
 
 class _VectorizeLoops(StmtRewriter):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...expr import Call, Expr, Ramp, const
+from ...expr import Call, Expr, Ramp, Shuffle, const
 from ...expr.dot_ops import WORD
 from ...expr.intrin import reinterpret
 from ...tir import Buffer, BufferLoad
@@ -23,7 +23,11 @@ def loaded_word(expr: Expr) -> BufferLoad | None:
     return first if isinstance(first, BufferLoad) else None
 
 
-def word_load(buffer: Buffer, place: Expr, parts: int, lanes: int) -> Expr:
-    """Words that follow each other in memory from an element on."""
-    elements = BufferLoad(buffer, (Ramp(place, const(1, place.dtype), parts * lanes),))
+def word_load(
+    buffer: Buffer, place: Expr, parts: int, lanes: int, mask: Expr | None = None
+) -> Expr:
+    """Words that follow each other in memory from an element on; under a mask, zeros for others."""
+    if mask is not None:
+        mask = Shuffle([mask], [lane for lane in range(lanes) for _ in range(parts)])
+    elements = BufferLoad(buffer, (Ramp(place, const(1, place.dtype), parts * lanes),), mask)
     return reinterpret(f"int32x{lanes}", elements)

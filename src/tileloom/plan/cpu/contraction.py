@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from ...base.sums import SUM_RUN
 from ...expr import FloorDiv, IndexMap, IntImm, Var, post_order
 from ...schedule.library import as_matrices, find_products
+from ...schedule.library.intrinsics.amx import amx_product
 from ...schedule.library.product import Product
 from ...schedule.rv import BlockRV, LoopRV
 from ...schedule.schedule import Schedule
@@ -29,6 +30,7 @@ from ...tir import Block, Buffer
 from ..domain import GroupRefused, accesses, blocks_by_name
 from ..loops import reduces
 from .nests import LANES, TILE
+from .tile_registers import APART, UNIT, tile_rows, words_in_tiles
 
 #: Marks a function of blocks whose product is to be cut into tiles, or refused.
 CONTRACTION = "contraction"
@@ -143,23 +145,26 @@ class Tiles:
     groups: int
 
 
-def choose_tiles(product: Product, lanes: int, most: int, workers: int, packed: int = 0) -> Tiles:
+def choose_tiles(
+    product: Product, lanes: int, most: int, workers: int, packed: int = 0, height: int = 0
+) -> Tiles:
     """The tiles for a product.
 
     Args:
         lanes: of a vector of sums.
         most: the most rows of a strip.
         packed: the columns of panels that there are already.
+        height: the rows of a strip, if they are given.
     """
     width = packed or (lanes if product.columns <= lanes else 2 * lanes)
     rows, panels = product.rows, -(-product.columns // width)
-    height = _height(rows, most, 1)
-    if workers > 1 and product.matrices * panels < 2 * workers and rows >= 2 * height:
-        return Tiles(_height(rows, most, workers), width, 0)
+    lines = height or _height(rows, most, 1)
+    if workers > 1 and product.matrices * panels < 2 * workers and rows >= 2 * lines:
+        return Tiles(height or _height(rows, most, workers), width, 0)
     room = max(1, min(PANELS, PANEL_BYTES // (product.depth * width * 4), panels))
     tasks = {n: _pieces(panels, n, BEGIN_TASK) for n in range(1, room + 1)}
     most = min(tasks, key=lambda n: (_span(tasks[n], product.matrices, workers), -n))
-    return Tiles(height, width, len(tasks[most]))
+    return Tiles(lines, width, len(tasks[most]))
 
 
 def _height(rows: int, most: int, workers: int) -> int:
@@ -195,7 +200,11 @@ class _Tiling:
         self.workers = target.cores if work >= PARALLEL_WORK else 1
         most = ROWS if target.vector_bits >= WIDE else FEW_ROWS
         self.packed = self._panel_width()
-        self.tiles = choose_tiles(product, self.lanes, most, self.workers, self.packed)
+        self.words = words_in_tiles(sch, product, target)
+        exactly = tile_rows(product.rows) if self.words else 0
+        self.tiles = choose_tiles(
+            product, self.lanes, most, self.workers, self.packed, height=exactly
+        )
 
     def run(self) -> None:
         """Cut the loops, and put everything where it belongs."""
@@ -217,12 +226,23 @@ class _Tiling:
             self._vectorize_packing()
         if copies:
             sch.compute_at(self.left, strip)
-            sch.annotate(sch.get_loops(self.left)[-1], LANES, self.lanes)
+            self._vectorize_copy()
         self._vectorize_result()
         if self.workers > 1:
             sch.parallel(task if self.tiles.groups else strip)
+        if self.words:
+            self._tensorize()
+            return
         sch.annotate(depth, SUM_RUN, LONG_RUN)
         sch.decompose_reduction(self.block, depth)
+
+    def _tensorize(self) -> None:
+        """The loops over a tile of the result, and over the depth, by tile registers."""
+        *_, line, _, depth = self.sch.get_loops(self.block)
+        name = amx_product(
+            str(self.words), self.tiles.height, self.tiles.width, int(self.sch.get(depth).extent)
+        )
+        self.sch.tensorize(line, name)
 
     # ------------------------------------------------------------------ operands and results
 
@@ -268,13 +288,20 @@ class _Tiling:
             self.sch.transform_block_layout(rv, IndexMap(variables, indices))
 
     def _pad(self) -> None:
-        """Fill up the last panel with zeros. Loops over strips are partitioned instead."""
-        width = self.tiles.width
-        if self.product.columns % width == 0:
+        """Fill up the last panel with zeros, and the last strip if it has to be.
+
+        Loops over strips of vectors are partitioned instead.
+        """
+        width, height = self.tiles.width, self.tiles.height if self.words else 1
+        wide, high = self.product.columns % width, self.product.rows % height
+        if not wide and not high:
             return
         sch, batch = self.sch, [1] * (self.product.batch is not None)
-        sch.pad_einsum(self.block, [*batch, 1, width, 1])
-        self.right = self._behind(self.right, self.product.right.position)
+        sch.pad_einsum(self.block, [*batch, height, width, 1])
+        if wide:
+            self.right = self._behind(self.right, self.product.right.position)
+        if high:
+            self.left = self._behind(self.left, self.product.left.position)
         (cut,) = sch.get_consumers(self.block)
         sch.compute_inline(cut)
 
@@ -294,6 +321,8 @@ class _Tiling:
 
     def _copies_left(self) -> bool:
         """Whether strips of the left operand are converted before all panels read them."""
+        if self.words:
+            return True
         often = -(-self.product.columns // self.tiles.width) >= WORTH_COPYING
         converts = self.sch.get(self.left).reads[0].buffer.dtype is not self._sums().dtype
         return often and converts and self.product.left.deep
@@ -317,6 +346,10 @@ class _Tiling:
         sch, tiles, lanes = self.sch, self.tiles, self.lanes
         *batch, row, column, depth = sch.get_loops(self.block)
         strip, line = sch.split(row, [None, tiles.height])
+        if self.words:
+            task, panel, inner = sch.split(column, [max(1, tiles.groups), None, tiles.width])
+            sch.reorder(*batch, task, strip, panel, line, inner, depth)
+            return (sch.fuse(*batch, task) if batch else task), strip, panel, depth
         task, panel, vector, lane = sch.split(
             column, [max(1, tiles.groups), None, tiles.width // lanes, lanes]
         )
@@ -327,6 +360,16 @@ class _Tiling:
         sch.unroll(vector)
         sch.unroll(line)
         return task, strip, panel, depth
+
+    def _vectorize_copy(self) -> None:
+        """Copy a strip along the depth, in vectors; one whose columns lie in pieces, in squares."""
+        sch = self.sch
+        *_, row, depth = sch.get_loops(self.left)
+        if self.words:
+            sch.storage_align(self.left, 0, -2, UNIT, APART)
+        if self.words and not self.product.left.deep and self.tiles.height >= self.lanes:
+            sch.annotate(row, TILE, self.lanes)
+        sch.annotate(depth, LANES, self.lanes)
 
     def _vectorize_packing(self) -> None:
         """Pack along the columns, in vectors; an operand that lies along the depth, in squares."""
@@ -360,7 +403,8 @@ class _Tiling:
         part, lane = sch.split(column, [None, self.lanes])
         sch.vectorize(lane)
         sch.unroll(part)
-        sch.unroll(line)
+        if not self.words:
+            sch.unroll(line)
 
 
 __all__ = ["CONTRACTION", "Tiles", "choose_tiles", "tile_product"]

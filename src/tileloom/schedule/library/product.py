@@ -33,7 +33,7 @@ from ...expr import (
 )
 from ...expr.dot_ops import WORD, is_bare_dot
 from ...expr.extents import known_extent, usual
-from ...tir import Block, Buffer, BufferLoad, BufferStore
+from ...tir import Block, Buffer, BufferLoad, BufferStore, buffer_accesses
 from ..analysis.blocks import has_trivial_binding, leaf_store
 from ..analysis.tree import is_one
 from ..instruction import can
@@ -268,7 +268,10 @@ def as_matrices(sch: Schedule, block: BlockLike, *, in_pieces: bool = False) -> 
     results = _join_results(sch, rv)
     makers = [sch.reindex(rv, ("read", position)) for position in (found.left, found.right)]
     taker = sch.reindex(rv, ("write", 0))
-    if results and can(sch.state, "ReverseComputeInline", sch.get_sref(results[0])):
+    if results and _takes_part(sch, results[0], taker):
+        sch.compute_inline(taker)
+        taker = results.pop()
+    elif results and can(sch.state, "ReverseComputeInline", sch.get_sref(results[0])):
         sch.reverse_compute_inline(results.pop())
     _inline_sources(sch, makers)
     stmt: Block = sch.get(rv)
@@ -312,6 +315,22 @@ def _join_results(sch: Schedule, block: BlockRV) -> list[BlockRV]:
         names.pop(gone, None)
     left: list[BlockRV] = sch.get_consumers(block)
     return left if len(left) == 1 and len(names) == 1 else []
+
+
+def _takes_part(sch: Schedule, result: BlockRV, taker: BlockRV) -> bool:
+    """Whether a block reads the first elements of each row of what is taken, one by one."""
+    block: Block = sch.get(result)
+    taken: Block = sch.get(taker)
+    made = taken.writes[0].buffer
+    places = {indices for buffer, indices in buffer_accesses(block.body) if buffer is made}
+    variables = tuple(axis.var for axis in block.iter_vars)
+    extents = [
+        (_extent(a.domain.extent), _extent(b.domain.extent))
+        for a, b in zip(block.iter_vars, taken.iter_vars)
+    ]
+    same = len(variables) == len(taken.iter_vars) > 0
+    fewer = same and extents[-1][0] < extents[-1][1]
+    return fewer and places == {variables} and all(a == b for a, b in extents[:-1])
 
 
 def _inline_sources(sch: Schedule, makers: Sequence[BlockRV]) -> None:

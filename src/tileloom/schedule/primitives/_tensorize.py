@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ...base.errors import UserError
 from ...expr import (
+    REDUCE,
     Add,
     Analyzer,
     BinaryOp,
@@ -49,6 +50,7 @@ from ...tir import (
     StmtRewriter,
     pre_order,
 )
+from ..analysis.tree import is_one
 
 
 class Mismatch(UserError):
@@ -75,6 +77,8 @@ class Match:
     def root(self, block: Block, desc: Block) -> None:
         """Compare a block's body with that of the description's root."""
         self._allocated(block, desc)
+        if desc.init is not None:
+            self._begins(block, desc.init)
         self.stmt(block.body, desc.body)
         for buffer in self.params:
             if buffer not in self.buffers:
@@ -84,6 +88,15 @@ class Match:
         for buffer in written:
             if mapped.count(buffer) > 1:
                 raise Mismatch(f"{buffer.name!r} stands for several buffers and is written")
+
+    def _begins(self, block: Block, init: Stmt) -> None:
+        """Compare where sums begin, which must be each time that the block runs."""
+        again = [
+            a for a in block.iter_vars if a.iter_type == REDUCE and not is_one(a.domain.extent)
+        ]
+        if block.init is None or again:
+            raise Mismatch("the description has an init, the block only adds to what there is")
+        self.stmt(block.init, init)
 
     # ------------------------------------------------------------------ statements
 

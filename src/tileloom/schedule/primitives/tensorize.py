@@ -34,7 +34,8 @@ def tensorize(
     """Compute the part of a program inside of a block or loop by a tensor intrinsic.
 
     The loops become a block (see `blockize`), which must compute exactly what the intrinsic's
-    description says; its body becomes the implementation, over views of the program's buffers.
+    description says; its body becomes the implementation, over views of the program's buffers. So
+    does its init, if the description's root block has one; else that stays.
 
     Args:
         block_or_loop: a block whose body matches, or the outermost loop of what matches.
@@ -91,7 +92,9 @@ def _implemented(block: Block, intrin: TensorIntrin, name: str, at: StmtSRef) ->
     for match_region in views:
         _check_inside(block, match_region.source, at)
     made = root_block(impl)
+    begins = root_block(desc).init is not None
     new = block.replace(
+        init=None if begins else block.init,
         body=made.body,
         alloc_buffers=made.alloc_buffers,
         match_buffers=(*views, *made.match_buffers),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ....tir import PrimFunc
-from . import cpu, gpu, mma, wgmma
+from . import amx, cpu, gpu, mma, wgmma
 
 #: From names to what makes a description and an implementation.
 DEFINITIONS: Mapping[str, Callable[[], tuple[PrimFunc, PrimFunc]]] = {
@@ -14,3 +14,8 @@ DEFINITIONS: Mapping[str, Callable[[], tuple[PrimFunc, PrimFunc]]] = {
     **mma.DEFINITIONS,
     **wgmma.DEFINITIONS,
 }
+
+
+def find_definition(name: str) -> Callable[[], tuple[PrimFunc, PrimFunc]] | None:
+    """What makes the intrinsic of a name, which may say its sizes; None if there is none."""
+    return DEFINITIONS.get(name) or amx.definition(name)

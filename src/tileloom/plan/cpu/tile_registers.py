@@ -1,0 +1,49 @@
+"""Products of words in the tile registers of x86 (AMX): which there are, and their strips.
+
+Two by two tiles hold sums, so that a strip has up to 32 rows and a panel 32 columns. The innermost
+part is a tensor intrinsic (`schedule/library/intrinsics/amx.py`), whose operands lie in memory.
+"""
+
+from __future__ import annotations
+
+from ...expr import Call, post_order
+from ...expr.dot_ops import DOT_BF16, DOT_MEANINGS
+from ...expr.tile_ops import TILE_BYTES, TILE_ROWS
+from ...schedule.analysis.blocks import leaf_store
+from ...schedule.library.product import Product
+from ...schedule.schedule import Schedule
+from ...target import Target
+from ...tir import Block
+
+#: Rows of a copy of a strip are so many words apart, modulo this: not a power of two.
+APART, UNIT = TILE_ROWS, 2 * TILE_ROWS
+
+
+def words_in_tiles(sch: Schedule, product: Product, target: Target) -> str | None:
+    """The kinds of words that a target multiplies in tiles, such as "u8s8"; None for others."""
+    block: Block = sch.get(product.block)
+    store = leaf_store(block)
+    dots = [
+        node.op
+        for node in (post_order(store.value) if store is not None else ())
+        if isinstance(node, Call) and node.op in DOT_MEANINGS
+    ]
+    if len(dots) != 1 or product.depth % TILE_ROWS or target.vector_bits != 8 * TILE_BYTES:
+        return None
+    feature = "amx-bf16" if dots[0] == DOT_BF16 else "amx-int8"
+    return dots[0].removeprefix("tir.dot_") if target.has(feature) else None
+
+
+def tile_rows(rows: int) -> int:
+    """The rows of a strip: of one tile, or of two that fill strips of the same height best.
+
+    >>> tile_rows(5), tile_rows(17), tile_rows(33), tile_rows(96)
+    (5, 18, 18, 32)
+    """
+    if rows <= TILE_ROWS:
+        return rows
+    tiles = 2 * -(-rows // (2 * TILE_ROWS))
+    return 2 * -(-rows // tiles)
+
+
+__all__ = ["APART", "UNIT", "tile_rows", "words_in_tiles"]
