@@ -12,8 +12,9 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from ..target.limits import GPULimits
 from .analysis.threads import kernels
-from .gpu import GPULimits, split_host_device, verify_gpu_code
+from .gpu import split_host_device, verify_gpu_code
 from .pipeline import (
     BLOCKS_TO_LOOPS,
     GPU_PIPELINE,

@@ -18,10 +18,11 @@ from lower.gpu_programs import (
 )
 from tileloom import build
 from tileloom.base.errors import UserError
-from tileloom.lower.gpu.verify_gpu_code import GPULimits, verify_gpu_code
+from tileloom.lower.gpu.verify_gpu_code import verify_gpu_code
 from tileloom.script import from_source
 from tileloom.script import tir as T
 from tileloom.target import Target
+from tileloom.target.limits import GPULimits
 from tileloom.tir import (
     Allocate,
     BufferStore,

@@ -20,10 +20,9 @@ from .split_host_device import split_host_device
 from .thread_storage_sync import require_barriers, thread_storage_sync
 from .unify_thread_binding import unify_thread_binding
 from .unroll_register_loops import unroll_register_loops
-from .verify_gpu_code import GPULimits, check_launches, verify_gpu_code
+from .verify_gpu_code import check_launches, verify_gpu_code
 
 __all__ = [
-    "GPULimits",
     "HostPlan",
     "allocated_bytes",
     "check_instructions",

@@ -9,8 +9,8 @@ from typing import Any
 from .... import tir
 from ....base.errors import VerifyError
 from ....expr import Expr, Var, free_vars
-from ....lower.gpu import GPULimits
 from ....lower.gpu import verify_gpu_code as complaints_of_gpu
+from ....target.limits import GPULimits
 from ....tir import Buffer, IRModule, PrimFunc, Stmt
 from .._names import missing
 
