@@ -64,8 +64,9 @@ WALLS: dict[str, tuple[str, ...]] = {
     "numpy": ("",),
     "ml_dtypes": ("",),
 }
-# Rooms within rooms, of which others know what the door (`__init__`) lists, and nothing else.
+# Rooms, and rooms within rooms: others know what the door (`__init__`) lists, and nothing else.
 CLOSED = (
+    *("codegen", "compute", "driver", "report", "simt"),
     "schedule.verify",
     "lower.blocks",
     "lower.loops",
@@ -218,7 +219,7 @@ def closed_complaints(source: Source) -> Iterator[str]:
         for found in source.imports():
             if found.target.startswith(f"{closed}."):
                 yield f"line {found.line}: imports {found.target}; the door is {closed}"
-            elif found.target == closed and found.name not in listed(closed):
+            elif found.target == closed and found.name and found.name not in listed(closed):
                 yield f"line {found.line}: {closed} does not list {found.name}"
 
 
@@ -339,7 +340,7 @@ def test_no_module_imports_itself_in_a_circle() -> None:
         pytest.fail("circular import: " + " -> ".join(error.args[1]))
 
 
-@pytest.mark.parametrize("name", ["base", "expr", "target", "tir"])
+@pytest.mark.parametrize("name", ["base", "codegen", "expr", "target", "tir"])
 def test_what_a_room_loads_late_is_what_type_checkers_see(name: str) -> None:
     """`room(...)` in a door says at run time what the imports under `TYPE_CHECKING` say."""
     door = import_module(f"tileloom.{name}")
@@ -388,7 +389,7 @@ def test_reading_and_printing_a_script_is_light() -> None:
         (room_complaints, "from .. import driver", "must not import driver"),
         (closed_complaints, "from ..schedule.verify.report import Report", "the door is"),
         (closed_complaints, "from ..schedule.verify import Report", "does not list Report"),
-        (closed_complaints, "from ..schedule import verify", "does not list"),
+        (closed_complaints, "import tileloom.schedule.verify.report", "the door is"),
         (wall_complaints, "import llvmlite.binding as llvm", "belongs into codegen/"),
         (wall_complaints, "def f():\n    import torch", "belongs into frontend/"),
         (wall_complaints, "import requests", "not in the table"),

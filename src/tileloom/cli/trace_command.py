@@ -10,8 +10,7 @@ import click
 from ..base.errors import UserError
 from ..base.settings import override, settings
 from ..plan import write_traces
-from ..report import ProgramTrace, to_html, to_text, trace_graph, trace_script
-from ..report.trace import KERNEL_STAGES
+from ..report import KERNEL_STAGES, ProgramTrace, to_html, to_text, trace_graph, trace_script
 from ..target import target as parse_target
 from . import models
 from .console import err

@@ -19,6 +19,7 @@ from .tensor import (
     ComputeOp,
     PlaceholderOp,
     Tensor,
+    TensorSlice,
     compute,
     placeholder,
     reduce_axis,
@@ -26,8 +27,8 @@ from .tensor import (
 )
 
 __all__ = [
-    "ComputeOp", "PlaceholderOp", "Reducer", "Tensor", "accumulator", "all", "any",
-    "argmax", "argmin", "call", "comm_reducer", "compute", "create_prim_func", "highest",
+    "ComputeOp", "PlaceholderOp", "Reducer", "Tensor", "TensorSlice", "accumulator", "all",
+    "any", "argmax", "argmin", "call", "comm_reducer", "compute", "create_prim_func", "highest",
     "if_then_else", "isnan", "logical_not", "lowest", "max", "min", "placeholder", "prod",
     "reduce_axis", "select", "static_extent", "sum",
 ]  # fmt: skip

@@ -37,6 +37,7 @@ def plan_graph(
 __all__ = [
     "STAGES",
     "assembly",
+    "backend_class",
     "backend_of",
     "build",
     "compile_polymorphic",

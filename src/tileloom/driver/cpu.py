@@ -70,7 +70,7 @@ class CpuBackend:
     @staticmethod
     def llvm_ir(module: IRModule, target: Target) -> str:
         """LLVM IR text of functions, before LLVM has optimised it."""
-        from ..codegen.module import emit_module
+        from ..codegen import emit_module
         from ..lower import lower
 
         return emit_module(lower(_closed(module), target), target.features).ir_text

@@ -88,7 +88,7 @@ class CudaBackend(LaunchingBackend):
 
 def kernels_ptx(kernels: IRModule, target: Target) -> str:
     """The PTX of kernels, from the cache on disk where that has it."""
-    from ..codegen.nvptx import emit_kernels
+    from ..codegen import emit_kernels
 
     return ptx(emit_kernels(kernels, target), target)
 

@@ -56,7 +56,7 @@ class LaunchingBackend:
     @staticmethod
     def llvm_ir(module: IRModule, target: Target) -> str:
         """LLVM IR text of the kernels of functions, before LLVM has optimised it."""
-        from ..codegen.nvptx import emit_kernels
+        from ..codegen import emit_kernels
         from ..lower import lower
         from ..lower.gpu import split_host_device
 

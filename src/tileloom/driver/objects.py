@@ -16,7 +16,7 @@ from ..tir import IRModule
 from .keys import stamp
 
 if TYPE_CHECKING:
-    from ..codegen.module import EmittedModule
+    from ..codegen import EmittedModule
 
 _PARALLEL_RUNTIME = "tileloom_parallel"
 
@@ -46,8 +46,7 @@ def object_code(
     module: IRModule, target: Target, checked: bool | None = None
 ) -> tuple[bytes, EmittedModule]:
     """Machine code for a module at any stage; the part after emission may come from the cache."""
-    from ..codegen import jit
-    from ..codegen.module import emit_module
+    from ..codegen import emit_module, jit
     from ..lower import lower
 
     wanted = settings().check if checked is None else checked

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import compute as te
 from ..base import DType, dtype
-from ..compute.math import if_then_else
+from ..compute import if_then_else
 from ..expr import Call, Expr, cast, const
 from ..expr.dot_ops import DOT_BF16, DOT_INT8, ROUND_BF16, WORD, WORD_BITS
 from .nodes import Node, TensorType

@@ -2,9 +2,9 @@
 
 from .html import to_html
 from .text import to_text
-from .trace import ProgramTrace, TracedKernel, TraceStage, trace_graph, trace_script
+from .trace import KERNEL_STAGES, ProgramTrace, TracedKernel, TraceStage, trace_graph, trace_script
 
 __all__ = [
-    "ProgramTrace", "TraceStage", "TracedKernel", "to_html", "to_text", "trace_graph",
-    "trace_script",
+    "KERNEL_STAGES", "ProgramTrace", "TraceStage", "TracedKernel", "to_html", "to_text",
+    "trace_graph", "trace_script",
 ]  # fmt: skip

@@ -14,8 +14,7 @@ from time import perf_counter
 from typing import Any
 
 from ..base.errors import UserError
-from ..driver import plan_graph, show_stage
-from ..driver.backend import backend_class
+from ..driver import backend_class, plan_graph, show_stage
 from ..graph.nodes import Graph
 from ..graph.optimize import OptimizeReport, PassRecord
 from ..graph.partition import Group

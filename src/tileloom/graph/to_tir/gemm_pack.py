@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ...base.errors import InternalError
-from ...compute.math import if_then_else
+from ...compute import if_then_else
 from ...expr import Call, Expr, Min, Ramp, Var, cast, const
 from ...expr.register_transpose import transposed as turned
 from ...tir import SERIAL, Buffer, BufferLoad, BufferStore, For, LetStmt, Stmt, make_buffer, seq

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...base import DType
-from ...compute.math import if_then_else
+from ...compute import if_then_else
 from ...expr import EQ, Call, Expr, Min, as_expr, broadcast_to, cast, const
 from ...expr.build import bitwise
 from ...expr.dot_ops import ROUND_BF16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...compute.math import if_then_else
+from ...compute import if_then_else
 from ...expr import EQ, Expr, Var, const
 from ...tir import SERIAL, Buffer, BufferLoad, BufferStore, For, IfThenElse, Stmt, make_buffer, seq
 from ..symbols import is_symbolic

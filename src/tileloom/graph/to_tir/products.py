@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ... import compute as te
 from ...base import DType, dtype
 from ...base.errors import InternalError
-from ...compute.math import if_then_else
+from ...compute import if_then_else
 from ...expr import Add, And, Expr, ProducerLoad, Var, binary, cast, const
 from ...tir import Buffer, BufferLoad, BufferStore, Stmt, make_buffer, seq
 from ..contractions import accumulator_of, matmul_extents, reads_points

@@ -8,8 +8,7 @@ from typing import Any
 
 from .... import compute as _compute
 from ....base.errors import UnsupportedError
-from ....compute import ComputeOp, PlaceholderOp, Tensor, compute
-from ....compute.tensor import TensorSlice
+from ....compute import ComputeOp, PlaceholderOp, Tensor, TensorSlice, compute
 from ....expr import THREAD, ExprLike, IterVar, Range, SizeVar, Var
 from ....tir import For, PrimFunc, collect
 from .._names import missing
