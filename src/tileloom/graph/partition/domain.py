@@ -16,6 +16,7 @@ from typing import Literal
 from ...target.cost import is_costly, work_of
 from ..nodes import Node, Tensor
 from ..symbols import divisor_chain, hint
+from .group import reduced_axes
 from .layouts import (
     PIECE,
     Layout,
@@ -34,12 +35,8 @@ _ALONG = {"reshape", "broadcast_to"}
 _ONCE = {"concat", "pad"}
 _ANYWHERE = {"gather", "gather_elements", "gather_nd"}
 
+
 # ---------------------------------------------------------------------------- shapes
-
-
-def live(shape: Iterable[int]) -> tuple[int, ...]:
-    """The extents other than 1."""
-    return tuple(extent for extent in shape if extent != 1)
 
 
 def refines(shapes: Iterable[Sequence[int]]) -> bool:
@@ -121,7 +118,7 @@ class IterationDomain:
 
     def _reduction(self, node: Node) -> str | None:
         source = node.inputs[0]
-        shape, axes = source.shape, _reduced_axes(node)
+        shape, axes = source.shape, reduced_axes(node)
         if source.type.size != self.size or lattice(shape, axes) != self.reduced:
             return f"{node.op.name} reduces over another domain"
         is_row = self.roles.get(source, "free") == "row" and self.row_size != self.size
@@ -224,13 +221,6 @@ def _at_other_places(node: Node, tensor: Tensor) -> str:
 
 def _elsewhere(node: Node, tensor: Tensor) -> str:
     return f"{node.op.name} spreads {maker_name(tensor)} along other axes than those it has"
-
-
-def _reduced_axes(node: Node) -> tuple[int, ...]:
-    rank = len(node.inputs[0].shape)
-    axis = node.attrs.get("axis")
-    axes = range(rank) if axis is None else (axis,) if isinstance(axis, int) else axis
-    return tuple(a % rank for a in axes) if rank else ()
 
 
 def nest_obstacle(

@@ -22,6 +22,7 @@ from .group import (
     operands,
     outside,
 )
+from .layouts import size_of
 from .node_groups import NodeGroup, NodeGroups
 
 _NESTS = ("elementwise", "reductions")
@@ -216,14 +217,7 @@ def _table(a: NodeGroup, b: NodeGroup) -> Shape | Why:
 
 
 def _same(a: Domain, b: Domain) -> bool:
-    return a == b or (_size(a) == _size(b) and lattice(*a) == lattice(*b))
-
-
-def _size(domain: Domain) -> int:
-    total = 1
-    for extent in domain[0]:
-        total *= extent
-    return total
+    return a == b or (size_of(a[0]) == size_of(b[0]) and lattice(*a) == lattice(*b))
 
 
 def _limits(a: NodeGroup, b: NodeGroup) -> Why | None:

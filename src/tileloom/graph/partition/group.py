@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..nodes import Node, Tensor
+from ..ops.common import normalize_axes
 
 #: elementwise: elements by themselves, injective ops too; reductions: one or several over one
 #: domain, with elementwise ops; matmul, conv, windows: a product, or a pooling, with its epilogue;
@@ -98,15 +99,18 @@ def domain_of(node: Node) -> Domain | None:
     """The shape that a plain reduction reduces and its axes, extents of 1 left out."""
     if node.op.kind != "reduction" or node.op.name in {*_WINDOWS, "max_pool_with_indices"}:
         return None
-    shape = node.inputs[0].shape
-    axis = node.attrs.get("axis")
-    axes = range(len(shape)) if axis is None else (axis,) if isinstance(axis, int) else axis
-    reduced = {a % len(shape) for a in axes} if shape else set()
+    shape, reduced = node.inputs[0].shape, reduced_axes(node)
     live = [k for k, extent in enumerate(shape) if extent != 1]
     return (
         tuple(shape[k] for k in live),
         tuple(position for position, k in enumerate(live) if k in reduced),
     )
+
+
+def reduced_axes(node: Node) -> tuple[int, ...]:
+    """The axes that a reduction reduces, sorted and not negative."""
+    rank = node.inputs[0].ndim
+    return normalize_axes(node.attrs.get("axis"), rank) if rank else ()
 
 
 def outside(nodes: Sequence[Node]) -> dict[Tensor, None]:
