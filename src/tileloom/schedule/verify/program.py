@@ -45,6 +45,7 @@ from .extract import extract, symbolic_params
 from .flow import Flow, complete
 from .names import check_names
 from .report import Findings, Report
+from .threads import name_threads
 
 # Some seconds of isl's work; programs that are decided at all take a fraction of one, mostly.
 MAX_OPERATIONS = 10_000_000
@@ -87,7 +88,7 @@ def verify_program(
     findings: Findings | None = None
     try:
         with integers.limited():
-            findings = Findings(extract(func, integers))
+            findings = Findings(extract(name_threads(func), integers))
             flow = _check(findings)
             if original is not None:
                 _compare(findings, flow, original, layouts or {})
@@ -124,7 +125,7 @@ def _compare(
     if len(params) != len(model.integers.params):
         model.doubt("not comparable with the original: the parameters differ")
         return
-    origin = extract(original, model.integers.renamed(params))
+    origin = extract(name_threads(original), model.integers.renamed(params))
     complete(origin)
     maps = {
         k: _layout(model.integers, layout, original.buffers[k]) for k, layout in layouts.items()
