@@ -10,6 +10,7 @@ from .flow import Flow, Update, made_by, reducing_lanes, values_of
 from .in_place import goes_round, started
 from .model import INIT, Access, Dim, Instance, Memory, Model
 from .report import Findings
+from .splits import split_variables
 
 
 def check_bounds(model: Model, findings: Findings) -> None:
@@ -163,8 +164,10 @@ def _check_outputs(flow: Flow, findings: Findings, write: Access) -> None:
 
 
 def _run_for(place: Instance) -> Any:
-    numbers = [place.space.number(value) for _, _, _, value in place.axes()]
-    return place.space.map(numbers).intersect_domain(place.domain).range()
+    values = [value for _, _, _, value in place.axes()]
+    runs = place.space.map([place.space.number(value) for value in values])
+    runs = runs.intersect_domain(place.domain)
+    return split_variables(place.space.integers, runs, place.space.variables, values).range()
 
 
 def _check_once(flow: Flow, findings: Findings, update: Update) -> None:

@@ -20,9 +20,15 @@ def tidy_map(integers: Integers, relation: Any) -> Any:
     if relation.is_empty() or _is_plain(relation.wrap()):
         return relation
     equations = type(relation).from_basic_map(relation.affine_hull())
-    within = equations.intersect_domain(tidy_set(integers, relation.domain()))
-    simple = within.intersect_range(tidy_set(integers, relation.range()))
-    return simple if simple.is_subset(relation) else relation
+    # Boxes first: to prove one side alone to be a box can take minutes.
+    for form in (_box, tidy_set):
+        domain, values = form(integers, relation.domain()), form(integers, relation.range())
+        if domain is None or values is None:
+            continue
+        simple = equations.intersect_domain(domain).intersect_range(values)
+        if simple.is_subset(relation):
+            return simple
+    return relation
 
 
 def tidy_set(integers: Integers, points: Any) -> Any:
@@ -83,8 +89,9 @@ def _is_plain(points: Any) -> bool:
 
 
 def _box(integers: Integers, points: Any) -> Any | None:
-    """The least box around a bounded set without parameters."""
-    if points.involves_dims(integers.param_dim, 0, points.dim(integers.param_dim)):
+    """The least box around a set; None if it has parameters or is not bounded."""
+    has_params = points.involves_dims(integers.param_dim, 0, points.dim(integers.param_dim))
+    if has_params or not points.is_bounded():
         return None
     kind, box = integers.set_dim, type(points).universe(points.get_space())
     for k in range(points.n_dim()):
