@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -18,7 +19,7 @@ from tileloom.expr import Expr, IterVar, Range, Var, const
 from tileloom.lower import lower
 from tileloom.lower.analysis.threads import is_sync
 from tileloom.lower.blocks.lower_opaque_block import allocate
-from tileloom.lower.gpu.thread_storage_sync import thread_storage_sync
+from tileloom.lower.gpu.thread_storage_sync import require_barriers, thread_storage_sync
 from tileloom.schedule import Schedule
 from tileloom.schedule.library import tensor_core_matmul
 from tileloom.script import from_source
@@ -380,3 +381,54 @@ def test_random_programs_do_not_race(data: st.DataObject) -> None:
     p = Var("p", "handle")
     func = thread_storage_sync(PrimFunc((p,), body, {p: out}))
     run_kernels(func, np.zeros(16, "i"), check_initialised=False)
+
+
+# ---------------------------------------------------------------------------- read on the way in
+
+ON_THE_WAY = [
+    ("y: T.int32 = S_1[(x + 32) % 64]\nS_1[x] = y\nB[x] = S_1[x]", lambda a: np.roll(a, 32)),
+    ("if S_1[63 - x] > 5:\n    S_1[x] = 0\nB[x] = S_1[x]", lambda a: np.where(a[::-1] > 5, 0, a)),
+    (
+        "if S_1[63 - x] > 5:\n    B[x] = 0\nelse:\n    S_1[x] = -1\nB[x] = S_1[x]",
+        lambda a: np.where(a[::-1] > 5, a, -1),
+    ),
+    (
+        "for k in range(S_1[63 - x] % 2):\n    S_1[x] = 0\nB[x] = S_1[x]",
+        lambda a: np.where(a[::-1] % 2 > 0, 0, a),
+    ),
+]
+
+
+def on_the_way(body: str) -> Any:
+    """Threads that have left numbers in shared memory, and met."""
+    return from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")):
+    x = T.launch_thread("threadIdx.x", 64)
+    S = T.allocate([64], "int32", "shared")
+    S_1 = T.decl_buffer((64,), "int32", data=S, scope="shared")
+    S_1[x] = A[x]
+    T.tvm_storage_sync("shared")
+{textwrap.indent(body, "    ")}
+""")
+
+
+@pytest.mark.parametrize(("body", "wanted"), ON_THE_WAY)
+def test_what_is_read_before_a_body_is_not_overwritten_too_early(
+    body: str, wanted: Callable[[Any], Any]
+) -> None:
+    """By a name, a condition or the length of a loop, of which other threads are not done yet."""
+    func = on_the_way(body)
+    flat = gpu_lower(func)
+    a, b = np.random.default_rng(2).permutation(64).astype("int32"), np.zeros(64, "int32")
+    run_kernels(flat, a, b)
+    np.testing.assert_array_equal(b, wanted(a))
+    every_barrier_is_needed(flat, a, b)
+    with pytest.raises(UserError, match="a barrier is missing before"):
+        require_barriers(func)
+
+
+def test_a_barrier_that_some_threads_would_not_meet_is_refused() -> None:
+    body = "if x < 40:\n    y: T.int32 = S_1[x] * 2\n    S_1[39 - x] = y"
+    with pytest.raises(UserError, match="a barrier is needed inside of the branch x < 40"):
+        gpu_lower(on_the_way(body))

@@ -138,11 +138,18 @@ class _Planner:
             if not is_uniform(stmt.value, self.divergent):
                 self.divergent.add(stmt.var)
         first = self.finder.find(stmt)
-        part = self.plan(stmt.body)  # type: ignore[attr-defined]
+        part = self._behind(first, self.plan(stmt.body))  # type: ignore[attr-defined]
         if isinstance(stmt, LetStmt):
             del self.loops[stmt.var]
         part.stmt = StmtRewriter.update(stmt, body=part.stmt)
         return self._after(first, part)
+
+    def _behind(self, first: list[SharedAccess], part: _Part) -> _Part:
+        """A body, with a barrier before it where it collides with what is read on the way in."""
+        if not self._conflict(first, part.head):
+            return part
+        barrier = self._barrier(part.stmt, first, part.head, "before")
+        return _Part(seq(barrier, part.stmt), [], part.tail, True)
 
     @staticmethod
     def _after(first: list[SharedAccess], part: _Part) -> _Part:
@@ -174,7 +181,7 @@ class _Planner:
         if not uniform:
             self.divergent.add(stmt.loop_var)
         self.loops[stmt.loop_var] = Range(stmt.min, stmt.extent)
-        part = self._under(uniform, stmt.body)
+        part = self._behind(first, self._under(uniform, stmt.body))
         again = part.synced and _may_repeat(stmt) and self._conflicts_next(stmt.loop_var, part)
         del self.loops[stmt.loop_var]
         if not part.synced:  # then all iterations are between the same barriers
@@ -192,6 +199,7 @@ class _Planner:
     def _while(self, stmt: While) -> _Part:
         first = self.finder.find(stmt)
         part = self._under(is_uniform(stmt.condition, self.divergent), stmt.body)
+        part = self._behind(first, part)
         part.head = first + part.head
         part.tail = part.tail + first
         self._repeat(stmt, part, self._conflict(part.tail, part.head))
@@ -208,10 +216,10 @@ class _Planner:
     def _branch(self, stmt: IfThenElse) -> _Part:
         first = self.finder.find(stmt)
         uniform = is_uniform(stmt.condition, self.divergent)
-        yes = self._side(stmt.condition, True, uniform, stmt.then_case)
+        yes = self._behind(first, self._side(stmt.condition, True, uniform, stmt.then_case))
         no = _Part(stmt)
         if stmt.else_case is not None:
-            no = self._side(stmt.condition, False, uniform, stmt.else_case)
+            no = self._behind(first, self._side(stmt.condition, False, uniform, stmt.else_case))
         other = None if stmt.else_case is None else no.stmt
         result = StmtRewriter.update(stmt, then_case=yes.stmt, else_case=other)
         join = _either if uniform else _both
