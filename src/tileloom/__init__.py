@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from .base import forking as _forking  # noqa: F401 - watches forks from the start
 from .base.late import TYPE_CHECKING
+from .target import at_hand as _at_hand
 
 if TYPE_CHECKING:
     from typing import Any
@@ -65,6 +66,9 @@ def _native_gpu() -> str | None:
     """The architecture of this machine's GPU, or None: what the target "cuda" alone means."""
     found: str | None = _load("runtime.cuda").native_arch()
     return found
+
+
+_at_hand.find_gpu = _native_gpu
 
 
 if not TYPE_CHECKING:  # type checkers know the names above, and no others

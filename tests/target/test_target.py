@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tileloom.base.errors import UserError
-from tileloom.target import Target, current_process_may_run, machine, target
+from tileloom.runtime import cuda
+from tileloom.target import Target, at_hand, current_process_may_run, machine, target
 
 SOURCES = Path(__file__).resolve().parents[2] / "src"
 
@@ -186,3 +187,17 @@ def test_gpus(arch: int, shared: int, processors: int) -> None:
     gpu = target(f"cuda -arch=sm_{arch}")
     assert (gpu.sm, gpu.shared_memory, gpu.processors) == (arch, shared << 10, processors)
     assert (gpu.cores, gpu.max_threads, gpu.warp_size, gpu.vector_bits) == (1, 1024, 32, 128)
+
+
+@pytest.mark.parametrize(("found", "arch"), [("sm_86", "sm_86"), (None, "sm_90")])
+def test_cuda_is_the_gpu_at_hand(
+    monkeypatch: pytest.MonkeyPatch, found: str | None, arch: str
+) -> None:
+    monkeypatch.setattr(at_hand, "find_gpu", lambda: found)
+    assert target("cuda").arch == arch
+    assert target("cuda -arch=sm_75").arch == "sm_75"
+
+
+def test_the_package_says_which_gpu_is_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "native_arch", lambda: "sm_61")
+    assert target("cuda").arch == "sm_61"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from typing import Any
 
 from ..base.errors import UserError
+from . import at_hand
 from .description import FAST_MATH, Target, vector_bits
 
 # What the levels of the x86-64 psABI guarantee, as far as code generation asks.
@@ -146,14 +146,8 @@ def _named_cpu(arch: str, cpu: str | None, attributes: str) -> Target:
     )
 
 
-def _native_gpu() -> str | None:
-    """The architecture of the GPU at hand, which the runtime knows: the package's root asks it."""
-    found: str | None = sys.modules[__name__.partition(".")[0]]._native_gpu()
-    return found
-
-
 def _cuda(spec: str, values: dict[str, str]) -> Target:
-    arch = _take(values, "arch", "mcpu", "sm") or _native_gpu() or "sm_90"
+    arch = _take(values, "arch", "mcpu", "sm") or at_hand.find_gpu() or "sm_90"
     fast = _take(values, FAST_MATH) or "0"
     if fast not in ("0", "1"):
         raise UserError(f"-{FAST_MATH}={fast} in target {spec!r} is neither 0 nor 1")
