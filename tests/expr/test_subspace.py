@@ -26,7 +26,7 @@ from tileloom.expr import (
 I, J, K, L = VARIABLES = [Var(name) for name in "ijkl"]
 
 
-def points(dom_map: dict[Var, Range], predicate: Any) -> list[dict[Var, int]]:
+def points(dom_map: Any, predicate: Any) -> list[dict[Var, int]]:
     ranges = [range(int(r.min), int(r.min) + int(r.extent)) for r in dom_map.values()]
     found = (dict(zip(dom_map, values, strict=True)) for values in itertools.product(*ranges))
     return [point for point in found if predicate is True or evaluate(predicate, point)]
