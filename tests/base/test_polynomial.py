@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -160,3 +162,123 @@ def test_the_bounds_of_an_atom_are_found_once(monkeypatch: pytest.MonkeyPatch) -
 )
 def test_quotients(formula: Any, text: str) -> None:
     assert str(formula(Polynomial.symbol("a"), Polynomial.symbol("b"))) == text
+
+
+SIDES: tuple[Any, ...] = tuple(Polynomial.symbol(name) for name in NAMES)
+A, B, C = SIDES
+#: Forms with their texts, whose bounds are exact where all names lie between 1 and 9.
+EXACT: list[tuple[Any, str]] = [
+    (A * 2 - B + 3, "2*a - b + 3"),
+    (-A * B + C, "-a*b + c"),
+    (A * B - C * C, "a*b - c*c"),
+    ((A + B) * (A - B), "a*a - b*b"),
+    ((A + B) * (A + B), "a*a + 2*a*b + b*b"),
+    (A * B * C // (B * C), "a"),
+    ((A * B + B * C) // B, "a + c"),
+    ((A * 6 + B) // 3, "2*a + b//3"),
+    ((A * 6 - B) // 3, "-((b + 2)//3) + 2*a"),
+    ((A * 6 + B) % 3, "b%3"),
+    ((-A) // 4, "-((a + 3)//4)"),
+    ((3 - A) // 4, "-(a//4)"),
+    ((7 - 2 * A) // 4, "-((2*a)//4) + 1"),
+    ((A + 15) // 16 * 2, "2*((a + 15)//16)"),
+    (-(A % 4) * B, "-(a%4)*b"),
+    (A // 2 * (B % 3), "(a//2)*(b%3)"),
+    ((A * B) // 4, "(a*b)//4"),
+    ((A * 2) // (B * 2), "(2*a)//(2*b)"),
+    ((A * B + A + B + 1) // (B + 1), "a + 1"),
+    ((A * B + B) // (A + 1), "b"),
+    ((A * A + 2 * A * B + B * B) // (A + B), "a + b"),
+    (12 // (A * 4), "12//(4*a)"),
+    ((A * 4 + 8) // (4 * B), "(4*a + 8)//(4*b)"),
+    (least(A, B) * 2, "2*min(a, b)"),
+    (greatest(A - 1, 0), "max(a - 1, 0)"),
+    (least(A, 5) - greatest(B, 2), "-max(b, 2) + min(a, 5)"),
+    ((A + B) // (C + 1), "(a + b)//(c + 1)"),
+    (A // 4 % (B * 2), "a//4%(2*b)"),
+    ((A * B * 4 + 8 * B + C) // (B * 4), "a + c//(4*b) + 2"),
+    ((A + B * 8) // 8 + (A + B * 8) % 8, "a%8 + a//8 + b"),
+    (least(A, B) // 2, "min(a, b)//2"),
+    ((2 * A) % B, "(2*a)%b"),
+    (A % (B + 1), "a%(b + 1)"),
+    (least(2 * A, B + 1), "min(2*a, b + 1)"),
+    (A // 1, "a"),
+    (A // 3 * 3 - A, "-(a%3)"),
+    (A - A // 3, "a - a//3"),
+    (A - A // 3 * 2, "a - 2*(a//3)"),
+    (A // 3 * 6 - A, "6*(a//3) - a"),
+    (least(A, B) - A, "-a + min(a, b)"),
+    (greatest(A, B) - B, "-b + max(a, b)"),
+]
+
+
+@pytest.mark.parametrize(("made", "text"), EXACT, ids=[text for _, text in EXACT])
+def test_texts_names_and_bounds(made: Polynomial, text: str) -> None:
+    assert str(made) == text
+    used = {name for name in NAMES if name in text.replace("max", "").replace("min", "")}
+    assert made.names == used
+    points = itertools.product(range(1, 10), repeat=3)
+    values = [made.value(dict(zip(NAMES, point))) for point in points]
+    low, high = dict.fromkeys(NAMES, 1), dict.fromkeys(NAMES, 9)
+    assert made.between(low, high) == (min(values), max(values))
+
+
+@pytest.mark.parametrize(
+    ("made", "number"),
+    [
+        ((A * B + B) % B, 0), ((A * 6 + 4) % 3, 1), ((A * A - B * B) % (A + B), 0), (0 * A, 0),
+        ((A * 12) // (A * 4), 3), (A % 1, 0), (A - A, 0), (A - A + 4, 4), (least(3, 4), 3),
+        (greatest(3, 4), 4), (Polynomial.of(7), 7), (polynomial.quotient(-7, 2), -4),
+        (polynomial.remainder(-7, 2), 1), (value_of(7, {}), 7),
+    ],
+)  # fmt: skip
+def test_numbers_stay_numbers(made: Any, number: int) -> None:
+    assert type(made) is int and made == number
+
+
+def test_signs_and_zero() -> None:
+    """Names of any sign; what is divided into parts of nothing is divided by one."""
+    low, high = {"a": -4, "b": -3, "c": 0}, {"a": 5, "b": 2, "c": 3}
+    points = [dict(zip(NAMES, p)) for p in itertools.product(*map(range, (-4, -3, 0), (6, 3, 4)))]
+    for made in (
+        A * B,
+        A * B * C,
+        -A * C + B,
+        A * 3 - B * 2,
+        A // 3 + C,
+        A % 3 - C,
+        least(A, B) + C,
+    ):
+        values = [made.value(point) for point in points]
+        assert made.between(low, high) == (min(values), max(values))
+    for made in (A // B, A % B, A // C, A % C, (A + 1) // (B + C)):
+        least_, most = made.between(low, high)
+        assert all(least_ <= made.value(point) <= most for point in points)
+    assert (A // B).value({"a": 5, "b": 0}) == 5
+    assert (A % B).value({"a": 5, "b": 0}) == 0
+
+
+def test_bounds_of_sums_of_products_are_exact() -> None:
+    """Where every name occurs once, the ends of the names give those of the sum."""
+    pick = random.Random(5)
+    for _ in range(150):
+        names = list("abcdef")
+        pick.shuffle(names)
+        low = {name: pick.randint(-4, 4) for name in names}
+        high = {name: low[name] + pick.randint(0, 5) for name in names}
+        least_ = most = total = pick.randint(-5, 5)
+        while names:
+            factor, product = pick.choice([-3, -1, 1, 2]), 1
+            ends = {1}
+            for name in names[: pick.randint(1, 3)]:
+                names.remove(name)
+                product = product * Polynomial.symbol(name)  # type: ignore[assignment]
+                ends = {e * end for e in ends for end in (low[name], high[name])}
+            total = total + product * factor
+            least_ += min(e * factor for e in ends)
+            most += max(e * factor for e in ends)
+        assert isinstance(total, Polynomial)
+        found = total.between(low, high)
+        assert found[0] <= least_ and most <= found[1]
+        if min(low.values()) >= 0:
+            assert found == (least_, most)

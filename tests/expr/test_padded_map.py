@@ -25,6 +25,11 @@ def check(index_map: IndexMap, shape: tuple[int, ...]) -> None:
         image[tuple(evaluate(final, env) for final in index_map.final_indices)] = point
     new: list[int] = [int(extent) for extent in index_map.map_shape(shape)]  # type: ignore[call-overload]
     assert new == [max(place[axis] for place in image) + 1 for axis in range(len(new))]
+    padded = index_map.padded_inverse(shape)
+    if padded is not None:
+        assert all(int(extent) >= n for extent, n in zip(padded.shape, new))  # type: ignore[call-overload]
+        new = [int(extent) for extent in padded.shape]  # type: ignore[call-overload]
+        assert str(padded.outside) == str(padding).replace("T.bool(False)", "0")
     starts = [min(place[axis] for place in image) for axis in range(len(new))]
     for axis, start in enumerate(starts):
         along = sorted({place[axis] for place in image})
@@ -72,6 +77,7 @@ def test_random_maps() -> None:
         lambda i: [(i + 1) // 4, (i + 1) % 4],
         lambda i: [(i + 4) // 4, (i + 4) % 4],
         lambda i: [(i + 6) // 4, (i + 6) % 4],
+        lambda i: [(i - 1) // 4 + 1, (i - 1) % 4],
         lambda i: [i // 8, i // 4 % 2, i % 4],
         lambda i: [i // 12, i // 4 % 3, i % 4],
         lambda i: [i * 2],
@@ -83,6 +89,7 @@ def test_random_maps() -> None:
         "shifted",
         "by a tile",
         "beyond a tile",
+        "back",
         "twice",
         "of three",
         "even",
@@ -130,6 +137,35 @@ def test_tiles_of_an_open_size(swapped: bool) -> None:
             assert bool(evaluate(padding, at)) == (flat >= size)
             if flat < size:
                 assert [evaluate(e, at) for e in back.final_indices] == [flat]
+
+
+def test_gaps_of_an_open_size() -> None:
+    """What lies between steps that are known to go up is padding."""
+    n, i = SizeVar("n"), Var("i")
+    index_map = IndexMap((i,), (i * n + 2,))
+    known = Analyzer({n: Range(1, 9)})
+    back, padding = index_map.non_surjective_inverse([5], known)
+    padded = index_map.padded_inverse([5], known)
+    assert padded is not None
+    for step in range(1, 10):
+        env: dict[Any, Any] = {n: step}
+        assert evaluate(padded.shape[0], env) == 4 * step + 3
+        for place in range(4 * step + 3):
+            at = env | {back.initial_indices[0]: place}
+            number, between = divmod(place - 2, step)
+            assert bool(evaluate(padding, at)) == (place < 2 or between != 0)
+            if not between and place >= 2:
+                assert evaluate(back.final_indices[0], at) == number
+
+
+def test_what_lies_before_a_start_is_not_said() -> None:
+    i, j = Var("i"), Var("j")
+    back, padding = IndexMap((i,), (i + 3,)).non_surjective_inverse([5])
+    assert (str(back.final_indices[0]), str(padding)) == ("axis0 - 3", "T.bool(False)")
+    back, padding = IndexMap((i, j), (j + 1, i * 2)).non_surjective_inverse([3, 4])
+    assert (str(back), str(padding)) == (
+        "IndexMap((axis0, axis1) -> (axis1 // 2, axis0 - 1))", "axis1 % 2 != 0",
+    )  # fmt: skip
 
 
 def test_ranges_of_variables_stay_as_they_are() -> None:
