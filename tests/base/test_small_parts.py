@@ -1,9 +1,7 @@
-"""Types by name, launches, lazy attributes, AMX: small parts that everything uses."""
+"""Types by name, launches, lazy attributes: small parts that everything uses."""
 
 from __future__ import annotations
 
-import ctypes
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +14,6 @@ from tileloom.base.faults import with_numbers
 from tileloom.base.launches import Launch
 from tileloom.base.panels import pack_panels
 from tileloom.base.sums import equal_parts
-from tileloom.target import machine
 
 
 @pytest.mark.parametrize(
@@ -79,40 +76,6 @@ def test_lazy_attributes() -> None:
     assert holder.value is holder.value
     on_the_class: Any = Holder.value
     assert isinstance(on_the_class, cached_property) and on_the_class.__doc__ == "Made once."
-
-
-@pytest.mark.parametrize(("answer", "allowed"), [(0, True), (-1, False), (1, False)])
-def test_linux_is_asked_for_tiles(
-    answer: int, allowed: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    library = SimpleNamespace(syscall=lambda *_: answer)
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
-    assert machine.may_use_tiles.__wrapped__() == allowed
-    monkeypatch.setattr(ctypes, "CDLL", lambda name: SimpleNamespace())
-    assert not machine.may_use_tiles.__wrapped__()  # a system without calls by number
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
-        ("x86_64", "flags : sse2 avx2 unknown", ("avx2", "sse2")),
-        ("x86_64", "flags : sse2 amx_tile amx_int8", None),
-        ("aarch64", "Features : aes crc32 nothing", ("aes", "crc", "neon")),
-        ("aarch64", "", ("neon",)),
-    ],
-)
-def test_features_of_processors(
-    name: str, text: str, expected: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(machine, "architecture", lambda: name)
-    key, _, value = text.partition(":")
-    monkeypatch.setattr(machine, "_processor", lambda: {key.strip(): value.strip()})
-    if expected is not None:
-        assert machine.features.__wrapped__() == expected
-        return
-    for allowed, wanted in ((True, ("amx-int8", "amx-tile", "sse2")), (False, ("sse2",))):
-        monkeypatch.setattr(machine, "may_use_tiles", lambda allowed=allowed: allowed)
-        assert machine.features.__wrapped__() == wanted
 
 
 @pytest.mark.parametrize(
