@@ -95,7 +95,10 @@ def _kernel_maker(machine: Machine, target: Target, planned: dict[str, Planned])
         except GroupRefused:
             if not panels:
                 raise
-            return group_kernel(group, name, machine)
+            if not group.anchor.attrs.get("flips"):
+                return group_kernel(group, name, machine)
+            blocks, tensors = block_function(group, name)
+            planned[name] = plan_kernel(blocks.with_attr("outputs", len(group.outputs)), on)
         return planned[name].func, tensors
 
     return kernel

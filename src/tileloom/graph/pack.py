@@ -17,6 +17,7 @@ from .op import REGISTRY, apply1
 from .ops.matmul import packed_type
 from .to_tir.gemm_plan import choose_microkernel, panel_width
 from .to_tir.machine import Machine
+from .words import kinds_of
 
 
 def pack_weights(graph: Graph, machine: Machine, static: Set[Tensor] = frozenset()) -> Graph:
@@ -62,7 +63,7 @@ def _is_packable(node: Node, static: Set[Tensor]) -> bool:
 def _packed(node: Node, left: Tensor, machine: Machine, panels: dict[Any, Tensor]) -> Node:
     right = node.inputs[1]
     columns = node.outputs[0].shape[-1]
-    total, kinds = accumulator_of(node), [tensor.dtype for tensor in node.inputs]
+    total, kinds = accumulator_of(node), kinds_of(node)
     width = panel_width(columns, machine.vector_bits, total)
     micro = choose_microkernel(kinds, total, matmul_extents(node), machine)
     transposed = node.attrs["transpose_b"]
@@ -75,6 +76,7 @@ def _packed(node: Node, left: Tensor, machine: Machine, panels: dict[Any, Tensor
         "columns": columns,
         "out_dtype": node.attrs["out_dtype"],
         "words_of": None if micro.parts == 1 else str(right.dtype),
+        **({"flips": True} if node.attrs.get("flips") else {}),
     }
     types = [node.outputs[0].type]
     return Node(REGISTRY["packed_matmul"], [left, panels[key]], attrs, types, node.name)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Set
 from typing import TYPE_CHECKING
 
 from .expand import expand
+from .flip_signs import flip_signs
 from .fold_scales import fold_scales
 from .layout import choose_layouts
 from .nodes import Graph, Tensor
@@ -52,6 +53,7 @@ def simplify(
     if split is not laid_out:
         split = seen("windows split", optimize(split, report=report))
     if static is None:
-        return seen("packed", pack_weights(split, machine))
+        return seen("packed", pack_weights(flip_signs(split, machine), machine))
     folded = fold_scales(split, static(split))
-    return seen("packed", pack_weights(folded, machine, static(folded)))
+    flipped = flip_signs(folded, machine, static(folded))
+    return seen("packed", pack_weights(flipped, machine, static(flipped)))

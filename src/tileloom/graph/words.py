@@ -15,6 +15,7 @@ from .. import compute as te
 from ..base import DType, dtype
 from ..compute import if_then_else
 from ..expr import Call, Expr, cast, const
+from ..expr.build import bitwise
 from ..expr.dot_ops import DOT_BF16, DOT_INT8, ROUND_BF16, WORD, WORD_BITS
 from .nodes import Node, TensorType
 from .ops.conv import around
@@ -69,6 +70,8 @@ def kinds_of(node: Node) -> tuple[DType, DType]:
     """The types of the factors of a product, the rows' first, whatever panels hold them in."""
     left, right = (tensor.dtype for tensor in node.inputs)
     words = node.attrs.get("words_of")
+    if node.attrs.get("flips"):
+        left = dtype("int8" if left.is_unsigned else "uint8")
     return left, right if words is None else dtype(words)
 
 
@@ -112,13 +115,23 @@ def _matmul(node: Node, inputs: Sequence[te.Tensor], words: Words) -> list[te.Te
     left, right = inputs
     axis = left.ndim - (2 if node.attrs["transpose_a"] else 1)
     steps = -(-left.static_shape[axis] // (words.parts * words.unit)) * words.unit
-    if node.op.name == "packed_matmul":
-        return [_in_words(left, axis, right.static_shape[1], words.parts), right]
+    packed = node.op.name == "packed_matmul"
+    rows = _in_words(left, axis, right.static_shape[1] if packed else steps, words.parts)
+    if node.attrs.get("flips"):
+        rows = _flipped(rows)
+    if packed:
+        return [rows, right]
     across = right.ndim - (1 if node.attrs["transpose_b"] else 2)
-    return [
-        _in_words(left, axis, steps, words.parts),
-        _in_words(right, across, steps, words.parts),
-    ]
+    return [rows, _in_words(right, across, steps, words.parts)]
+
+
+def _flipped(words: te.Tensor) -> te.Tensor:
+    """Words of bytes with the sign bits of all of these flipped."""
+    signs = const(-0x7F7F7F80, "int32")  # 0x80 in each byte
+    found: te.Tensor = te.compute(
+        words.shape, lambda *at: bitwise("tir.bitwise_xor", words(*at), signs), name="flipped"
+    )
+    return found
 
 
 def _conv(node: Node, inputs: Sequence[te.Tensor], words: Words) -> list[te.Tensor]:

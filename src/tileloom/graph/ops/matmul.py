@@ -71,9 +71,16 @@ def _infer(types: Types, attrs: Attrs) -> list[TensorType]:
 def _reference(arrays: Sequence[Array], attrs: Attrs, types: Types) -> list[Array]:
     kind = types[0].dtype
     a, b = (double(x) if kind.is_float else x.astype(kind.numpy) for x in arrays)
+    if attrs.get("flips"):
+        a = a + _flipped_by(dtype(arrays[0].dtype))
     a = a.swapaxes(-1, -2) if attrs["transpose_a"] else a
     b = b.swapaxes(-1, -2) if attrs["transpose_b"] else b
     return [a @ b]
+
+
+def _flipped_by(kind: DType) -> int:
+    """What flipping the sign bits of bytes, which are of the other kind then, adds to them."""
+    return -128 if kind.is_unsigned else 128
 
 
 def _steps(types: Types, attrs: Attrs, outputs: Types) -> int:
@@ -88,6 +95,7 @@ def _compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te
     depth = a.static_shape[-2 if attrs["transpose_a"] else -1]
     (k,) = reduce_axes([depth], product(a.static_shape), product(b.static_shape), types[0].size)
     shape = types[0].shape
+    offset = _flipped_by(a.dtype) if attrs.get("flips") and not attrs.get("dot") else 0
 
     def source(*index: Any) -> Any:
         *batch, i, j = index
@@ -95,6 +103,8 @@ def _compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te
         right = (j, k.var) if attrs["transpose_b"] else (k.var, j)
         x = _read(a, batch, left, shape[:-2])
         y = _read(b, batch, right, shape[:-2])
+        if offset:
+            x = cast_expr(wide, x) + offset
         return multiplied(attrs, wide, x, y)
 
     return [accumulate(types[0], te.sum, source, [k], "matmul")]

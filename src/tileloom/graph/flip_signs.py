@@ -1,0 +1,90 @@
+"""Products of bytes of one kind as products of unsigned bytes times signed ones.
+
+`vpdpbusd` takes no others. Flipping the sign bits of the left operand, where it is read, adds 128
+to all of it or takes as much away; what that changes is the same for all rows: 128 times the sums
+of the right operand's columns, which for a constant are computed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..base import dtype
+from . import ops
+from .contractions import accumulator_of, matmul_extents, suits_panels
+from .nodes import Graph, Node, Tensor, TensorType
+from .symbols import is_symbolic
+from .words import find_words, kinds_of
+
+if TYPE_CHECKING:
+    from .to_tir.machine import Machine
+
+
+#: Rows that make up for adding up columns in a kernel of its own.
+MANY_ROWS = 24
+
+
+def flip_signs(graph: Graph, machine: Machine, static: Set[Tensor] = frozenset()) -> Graph:
+    """The graph with matrix products of bytes of one kind by those of both kinds and column sums.
+
+    Products of few rows with a matrix that changes stay as they are.
+
+    Args:
+        static: tensors that count as constants.
+
+    >>> from tileloom.graph.nodes import tensor_type
+    >>> from tileloom.graph.to_tir.machine import Machine
+    >>> x, y = (Tensor(tensor_type((32, 32), "int8"), name) for name in "xy")
+    >>> graph = Graph([x, y], [ops.matmul(x, y, out_dtype="int32")])
+    >>> made = flip_signs(graph, Machine(features=frozenset(["avx512vnni"])))
+    >>> [node.op.name for node in made.nodes]
+    ['matmul', 'cast', 'reduce_sum', 'reshape', 'constant', 'mul', 'sub']
+    """
+    now: dict[Tensor, Tensor] = {}
+    for node in graph.nodes:
+        inputs = [now.get(tensor, tensor) for tensor in node.inputs]
+        if _flips(node, machine, static):
+            now[node.outputs[0]] = _flipped(node, inputs)
+        elif any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
+            types = [tensor.type for tensor in node.outputs]
+            fresh = Node(node.op, inputs, node.attrs, types, node.name)
+            now.update(zip(node.outputs, fresh.outputs, strict=True))
+    if not now:
+        return graph
+    outputs = [now.get(tensor, tensor) for tensor in graph.outputs]
+    return Graph(graph.inputs, outputs, graph.output_names, graph.name)
+
+
+def _flips(node: Node, machine: Machine, static: Set[Tensor]) -> bool:
+    if node.op.name != "matmul" or not suits_panels(node):
+        return False
+    sizes = [n for tensor in (*node.inputs, *node.outputs) for n in tensor.shape]
+    words = find_words(*kinds_of(node), accumulator_of(node), machine)
+    if words is None or not words.flips or any(map(is_symbolic, sizes)):
+        return False
+    known = node.inputs[1].value is not None or node.inputs[1] in static
+    return known or matmul_extents(node)[0] >= MANY_ROWS
+
+
+def _flipped(node: Node, inputs: list[Tensor]) -> Tensor:
+    left, right = inputs
+    result = node.outputs[0].type
+    attrs = {**node.attrs, "out_dtype": dtype("int32"), "flips": True}
+    types = [TensorType(result.shape, dtype("int32"))]
+    (product,) = Node(node.op, [left, right], attrs, types, node.name).outputs
+    sums = _column_sums(right, bool(node.attrs["transpose_b"]))
+    offset = -128 if left.dtype.is_unsigned else 128
+    total = ops.sub(product, ops.mul(sums, offset))
+    return total if result.dtype is total.dtype else ops.cast(total, result.dtype)
+
+
+def _column_sums(right: Tensor, transposed: bool) -> Tensor:
+    """[..., 1, columns]: the sums along the depth, as numbers where they are known."""
+    axis = right.ndim - (1 if transposed else 2)
+    shape = (*right.shape[:-2], 1, right.shape[-2 if transposed else -1])
+    if right.value is not None:
+        return ops.constant(right.value.sum(axis, dtype=np.int32).reshape(shape))
+    return ops.reshape(ops.sum(ops.cast(right, "int32"), axis=axis), shape)

@@ -1,0 +1,87 @@
+"""Products of bytes of one kind, whose left operand's sign bits are flipped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tileloom.driver import compile_graph, plan_graph
+from tileloom.graph import ops
+from tileloom.graph.flip_signs import flip_signs
+from tileloom.graph.nodes import Graph, Tensor, tensor_type
+from tileloom.graph.run import run
+from tileloom.graph.to_tir.machine import Machine
+from tileloom.plan import GroupRefused
+from tileloom.plan.cpu import schedule
+from tileloom.target import Target, target
+
+VNNI = Machine(features=frozenset(["avx512vnni"]))
+NO_TILES = "cpu -mattr=-amx-bf16,-amx-int8,-amx-tile"
+
+
+def product(
+    left: tuple[int, ...], right: tuple[int, ...], kind: str, constant: bool, **how: Any
+) -> tuple[Graph, list[np.ndarray]]:
+    rng = np.random.default_rng(0)
+    low, high = np.iinfo(kind).min, np.iinfo(kind).max
+    a, b = (rng.integers(low, high, shape, kind, endpoint=True) for shape in (left, right))
+    x = Tensor(tensor_type(left, kind), "a")
+    y = ops.constant(b) if constant else Tensor(tensor_type(right, kind), "b")
+    graph = Graph([x] if constant else [x, y], [ops.matmul(x, y, **how)])
+    return graph, [a] if constant else [a, b]
+
+
+CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
+    ((40, 33), (33, 20), {}),
+    ((40, 33), (20, 33), {"transpose_b": True}),
+    ((33, 40), (33, 20), {"transpose_a": True}),
+    ((2, 3, 25, 9), (3, 9, 17), {}),
+    ((40, 33), (33, 20), {"out_dtype": "int32"}),
+]
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize(("left", "right", "how"), CASES)
+def test_the_sums_stay_the_same(
+    left: tuple[int, ...], right: tuple[int, ...], how: dict[str, Any], constant: bool, kind: str
+) -> None:
+    graph, args = product(left, right, kind, constant, **how)
+    made = flip_signs(graph, VNNI)
+    flipped = [node for node in made.nodes if node.attrs.get("flips")]
+    assert len(flipped) == 1 and made.outputs[0].type == graph.outputs[0].type
+    assert any(node.op.name == "reduce_sum" for node in made.nodes) != constant
+    for got, want in zip(run(made, args), run(graph, args), strict=True):
+        assert np.array_equal(got, want)
+    if Target.host().has("avx512vnni"):
+        where = target(NO_TILES)
+        assert "dot_" in str(plan_graph(graph, where).module)
+        [got] = compile_graph(graph, where)(*args)
+        assert np.array_equal(got, run(graph, args)[0])
+
+
+@pytest.mark.parametrize(
+    ("rows", "machine", "constant"),
+    [
+        (5, VNNI, False),  # adding up the columns of the right one would take too long
+        (1, VNNI, True),
+        (40, Machine(features=frozenset(["avx512vnni", "amx-int8"])), True),
+        (40, Machine(), True),
+    ],
+)
+def test_products_that_stay_as_they_are(rows: int, machine: Machine, constant: bool) -> None:
+    graph, _ = product((rows, 33), (33, 20), "int8", constant, out_dtype="int32")
+    assert flip_signs(graph, machine) is graph
+
+
+def test_where_no_tiles_are_had_plain_loops_flip_signs_too(monkeypatch: Any) -> None:
+    def refused(*_: Any) -> None:
+        raise GroupRefused("no tiles today")
+
+    monkeypatch.setattr(schedule, "tile_product", refused)
+    monkeypatch.setenv("TILELOOM_CACHE", "0")
+    graph, args = product((41, 35), (35, 23), "int8", True, out_dtype="int32")
+    [got] = compile_graph(graph, target(NO_TILES))(*args)
+    assert np.array_equal(got, run(graph, args)[0])
