@@ -143,3 +143,19 @@ def test_compute_location_of_an_output() -> None:
     sch.sample_compute_location("C", decision=5)
     assert [sch.trace.get_decision(inst) for inst in sch.trace.insts[1::2]] == [-1, -1]
     check_trace(sch, ELEMENTWISE)
+
+
+@pytest.mark.parametrize(("extent", "n"), [(0, 2), (-4, 2), (8, 0), (8, -1), (0, 0)])
+def test_what_cannot_be_split(extent: int, n: int) -> None:
+    drawn = Random(1)
+    with pytest.raises(UserError, match=f"cannot split an extent of {extent} into {n} factors"):
+        drawn.perfect_tile(extent, n)
+    assert drawn.perfect_tile(1, 1) == [1] and drawn.perfect_tile(1, 3) == [1, 1, 1]
+
+
+def test_prime_factors() -> None:
+    for number in [*range(1, 60), 121, 1024, 2 * 3 * 5 * 7 * 11, 97 * 89, 2**5 * 49]:
+        found = factorize(number)
+        assert [p for p, _ in found] == sorted({p for p, _ in found})
+        assert prod(p**count for p, count in found) == number
+        assert all(count > 0 and all(p % d for d in range(2, p)) for p, count in found)
