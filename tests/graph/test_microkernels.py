@@ -32,7 +32,7 @@ TARGETS = {
     "narrow dots": (f"cpu -mattr={NO_TILES},-avx512f,-avx512bf16,-avx512vnni", ("avxvnni",)),
     "plain": (f"cpu -mattr={NO_DOTS}", ()),
 }
-CALLS = {"tiles": "amx_dot_", "dots": "dot_", "narrow dots": "dot_u8s8", "plain": ""}
+CALLS = {"tiles": "amx_dot_", "dots": "dot_", "narrow dots": "dot_", "plain": ""}
 #: Rows, depth and columns: whole and broken tiles, strips, panels, words and vectors.
 SIZES = ((5, 7, 33), (33, 67, 47), (64, 128, 96))
 MORE_SIZES = ((3, 2, 8), (12, 4, 32), (16, 64, 16), (37, 1, 40), (50, 130, 100), (97, 31, 129))
