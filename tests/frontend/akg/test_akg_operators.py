@@ -213,6 +213,11 @@ def test_movements(rng: np.random.Generator) -> None:
         ([0, 1], [0, 3], [1, 1], {"ellipsis_mask": 1}, np.s_[..., 1:3]),
         ([0, 0, 1], [0, 0, 2], [1, 1, 1], {"new_axis_mask": 1, "ellipsis_mask": 2},
          np.s_[None, ..., 1:2]),
+        ([1, 0, 1], [2, 0, 3], [1, 1, 1], {"ellipsis_mask": 2}, np.s_[1:2, ..., 1:3]),
+        ([1, 0, 0, 3], [2, 0, 0, 4], [1, 1, 1, 1], {"ellipsis_mask": 2, "new_axis_mask": 4},
+         np.s_[1:2, ..., None, 3:4]),
+        ([0, 1, 0], [2, 3, 0], [1, 1, 1], {"ellipsis_mask": 4}, np.s_[0:2, 1:3, ...]),
+        ([1, -2, 1], [2, 0, 3], [1, 1, 1], {"shrink_axis_mask": 3}, np.s_[1, -2, 1:3]),
     ],
 )  # fmt: skip
 def test_strided_slices(
