@@ -1,12 +1,17 @@
-"""Intrinsics that are registered again under their names."""
+"""Tensorized blocks: intrinsics that are registered again, and those that begin their sums."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from schedule.random_intrinsics import intrinsic_of
 from tileloom import Schedule, te
+from tileloom.expr import Call, const
+from tileloom.plan import tile_product
 from tileloom.schedule.tensor_intrin import TensorIntrin
+from tileloom.target import target
 
 pytest.importorskip("islpy")
 
@@ -32,3 +37,19 @@ def test_names_that_change_places() -> None:
         for name, intrin in zip(names, made, strict=True):
             assert intrin is not None
             TensorIntrin.register(name, intrin.desc, intrin.impl, override=True)
+
+
+@pytest.mark.parametrize("rows", [32, 19])
+def test_products_in_tile_registers_begin_their_sums(rows: int) -> None:
+    A = te.placeholder((rows, 32), "int32", name="A")
+    B = te.placeholder((32, 40), "int32", name="B")
+    k = te.reduce_axis((0, 32), name="k")
+
+    def term(i: Any, j: Any) -> Any:
+        return te.sum(Call("int32", "tir.dot_s8s8", (const(0), A[i, k], B[k, j])), axis=k)
+
+    sch = Schedule(te.create_prim_func([A, B, te.compute((rows, 40), term, name="C")]))
+    tile_product(sch, target("cpu -mtriple=x86_64-linux-gnu -mcpu=sapphirerapids"))
+    report = sch.verify()
+    assert report.ok, str(report)
+    assert f"amx_s8s8_{rows if rows == 32 else 20}x32x32" in str(report)

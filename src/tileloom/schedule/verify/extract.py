@@ -210,23 +210,24 @@ class _Walk:
             for extent, size in zip(reversed(match.buffer.shape), reversed(sizes)):
                 if isinstance(extent, Var) and extent not in seen:
                     seen[extent] = size
-        if block.init is not None:
+        init, body = self.meant(block)
+        if init is not None:
             start = frame
             for axis in block.iter_vars:
                 if axis.iter_type == REDUCE:
                     start = start.where(frame.expr(EQ(axis.var, axis.domain.min)))
-            self.stmt(block.init, replace(start.at(0), role=INIT))
-        self.stmt(self.meant(block), frame.at(1))
+            self.stmt(init, replace(start.at(0), role=INIT))
+        self.stmt(body, frame.at(1))
 
-    def meant(self, block: Block) -> Stmt:
-        """The body of a block; of a tensorized one, what the intrinsic computes."""
+    def meant(self, block: Block) -> tuple[Stmt | None, Stmt]:
+        """The init and the body of a block; of a tensorized one, what the intrinsic computes."""
         found = self.readings.described(block)
         if found is None:
-            return block.body
-        name, body, views = found
+            return block.init, block.body
+        name, root, views = found
         self.model.note(f"the intrinsic {name!r} computes what its description says")
         self.views.update({buffer: self.views[view] for buffer, view in views.items()})
-        return body
+        return block.init if root.init is None else root.init, root.body
 
     def store(self, stmt: BufferStore, frame: Frame) -> None:
         statement = self.begin(frame)

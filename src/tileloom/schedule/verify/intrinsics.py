@@ -13,7 +13,7 @@ from functools import lru_cache
 from ...tir import Block, Buffer, PrimFunc, Stmt, collect, structural_hash
 from ..tensor_intrin import TensorIntrin, root_block
 
-Described = tuple[str, Stmt, dict[Buffer, Buffer]]
+Described = tuple[str, Block, dict[Buffer, Buffer]]
 
 
 class Readings:
@@ -27,7 +27,7 @@ class Readings:
                 self._makers.setdefault(region.buffer, []).extend(names)
 
     def described(self, block: Block) -> Described | None:
-        """The intrinsic that a block holds: its name, what it computes, on which of its buffers.
+        """The intrinsic that a block holds: its name, the root block of what it computes, where.
 
         The buffers of the description go to the views (of `match_buffers`) that stand for them.
         """
@@ -37,7 +37,7 @@ class Readings:
             intrin = TensorIntrin.get(name)
             if intrin is not None:
                 views = [match.buffer for match in block.match_buffers]
-                return name, root_block(intrin.desc).body, dict(zip(intrin.desc.buffers, views))
+                return name, root_block(intrin.desc), dict(zip(intrin.desc.buffers, views))
         return None
 
     def _fits(self, name: str, block: Block) -> bool:
