@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
 
+import numpy as np
 import pytest
 
-from tileloom.base.tensor_map import TileLayout, swizzled
+from tileloom.base.errors import ArgumentError
+from tileloom.base.tensor_map import TensorMap, TileLayout, swizzled
 
 LEADING, STRIDE = 4096, 8192
 
@@ -47,3 +50,54 @@ def test_swizzles_permute_pieces_within_lines(width: int) -> None:
         source = address >> 7 & ((1 << bits) - 1)
         assert swizzled(address, width) == address ^ source << 4
     assert sorted(swizzled(k, width) for k in range(0, 1024, 16)) == list(range(0, 1024, 16))
+
+
+@pytest.mark.parametrize(
+    ("shape", "kind", "box", "swizzle", "fits"),
+    [
+        ((64, 128), "float16", (8, 64), 0, True),
+        ((64, 128), "float16", (8, 64), 128, True),
+        ((64, 128), "float16", (8, 128), 128, False),  # rows of 256 bytes
+        ((64, 128), "float16", (8, 64), 64, False),
+        ((64, 128), "float16", (8, 16), 32, True),
+        ((64, 128), "float16", (8, 64), 16, False),
+        ((64, 128), "float16", (1, 8), 0, True),
+        ((64, 128), "float16", (0, 8), 0, False),
+        ((300, 128), "float16", (256, 8), 0, True),
+        ((300, 128), "float16", (257, 8), 0, False),
+        ((64, 128), "float16", (8, 4), 0, False),  # 8 bytes
+        ((64, 128), "float16", (8, 12), 0, False),  # 24 bytes
+        ((64, 128), "int8", (8, 16), 0, True),
+        ((64, 124), "float16", (8, 8), 0, False),  # rows of 248 bytes
+        ((64, 120), "float16", (8, 8), 0, True),
+        ((64,), "float32", (4,), 0, True),
+        ((64, 128), "float16", (8,), 0, False),
+        ((), "float16", (), 0, False),
+        ((2, 2, 2, 2, 8), "float16", (1, 1, 1, 1, 8), 0, True),
+        ((2, 2, 2, 2, 2, 8), "float16", (1, 1, 1, 1, 1, 8), 0, False),
+        ((0, 128), "float16", (8, 64), 0, False),
+    ],
+)
+def test_which_maps_there_are(
+    shape: tuple[int, ...], kind: str, box: tuple[int, ...], swizzle: int, fits: bool
+) -> None:
+    array = np.zeros(shape, kind)
+    if not fits:
+        with pytest.raises(ArgumentError):
+            TensorMap(array, box, swizzle)
+        return
+    found = TensorMap(array, box, swizzle)
+    assert found.sizes == shape[::-1] and found.extents == box[::-1]
+    assert found.steps == array.strides[-2::-1]
+    assert found.bytes == math.prod(box) * array.itemsize
+
+
+def test_elements_of_rows_adjoin() -> None:
+    array = np.zeros((64, 128), "float16")
+    for view, box in ((array[:, ::2], (8, 8)), (array.T, (8, 8)), (array[:, ::-1], (8, 8))):
+        with pytest.raises(ArgumentError, match="adjoin"):
+            TensorMap(view, box)
+    assert TensorMap(array[::2], (8, 8)).steps == (512,)
+    assert TensorMap(array[:, :64], (8, 8)).steps == (256,)
+    with pytest.raises(ArgumentError, match="multiples of 16 bytes"):
+        TensorMap(np.zeros((64, 1), "float16"), (8, 1))

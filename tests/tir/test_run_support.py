@@ -104,3 +104,55 @@ def test_shifts_are_checked() -> None:
     for count in (-1, 256):
         with pytest.raises(UserError, match=f"shift by {count}"):
             support.shift_left(1, count)
+
+
+def reduced(value: int, bits: int, signed: bool) -> int:
+    value %= 1 << bits
+    return value - (1 << bits) if signed and value >> (bits - 1) else value
+
+
+LANES = [("int4", 4, True), ("uint4", 4, False), ("int8", 8, True), ("uint8", 8, False),
+         ("int16", 16, True), ("int32", 32, True)]  # fmt: skip
+VALUES = [0, 1, -1, 7, 8, -8, -9, 15, 16, 127, 128, -129, 255, 256, 65535, -65536]
+
+
+@pytest.mark.parametrize(("name", "bits", "signed"), LANES)
+def test_lanes_are_reduced_to_their_type(name: str, bits: int, signed: bool) -> None:
+    kind = dtype(name).with_lanes(4)
+    wanted = [reduced(value, bits, signed) for value in VALUES]
+    found = support.wrap_lanes(np.array(VALUES, np.int64), kind)
+    assert found.tolist() == wanted and found.dtype == support.lane_type(kind)
+    cast = support.cast_lanes(dtype("int32").with_lanes(4), kind)
+    assert cast(np.array(VALUES, np.int32)).tolist() == wanted
+    truth = support.cast_lanes(kind, dtype("bool").with_lanes(4))
+    assert truth(np.array([0, 1, 3, 0])).tolist() == [False, True, True, False]
+    ends = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    whole = support.cast_lanes(dtype("float32").with_lanes(4), kind)
+    given = [0.0, 1.9, -1.9, 1e30, -1e30, np.nan]
+    assert whole(np.array(given, np.float32)).tolist() == [
+        0, 1, max(-1, ends[0]), ends[1], ends[0], 0,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "bits", "signed"), LANES)
+def test_ramps_and_copies_of_any_type(name: str, bits: int, signed: bool) -> None:
+    kind = dtype(name).with_lanes(4)
+    for base, stride in ((0, 1), (3, 5), (7, -3), (1, 0)):
+        wanted = [reduced(base + stride * k, bits, signed) for k in range(4)]
+        assert support.ramp(4, kind)(base, reduced(stride, bits, signed)).tolist() == wanted
+    copies = support.ramp(2, kind)(np.array([0, 1, 2]), np.array([3, 3, 3]))
+    assert copies.tolist() == [0, 1, 2, 3, 4, 5]
+    assert support.broadcast(3, kind)(np.array([1, 2])).tolist() == [1, 2, 1, 2, 1, 2]
+    picked = support.shuffle((3, 0, 2), dtype(name).with_lanes(3))
+    assert picked(np.array([4, 5]), np.array([6, 7])).tolist() == [7, 4, 6]
+
+
+@pytest.mark.parametrize(("name", "bits", "signed"), LANES)
+def test_quotients_of_lanes(name: str, bits: int, signed: bool) -> None:
+    kind = dtype(name).with_lanes(3)
+    divide = support.divide_lanes(lambda a, b: a // b, kind)
+    low = -(1 << bits - 1) if signed else 0
+    found = divide(np.array([7, 6, low]), np.array([2, 3, -1 if signed else 1]))
+    assert found.tolist() == [3, 2, low]  # the least number has no opposite
+    with pytest.raises(ZeroDivisionError):
+        divide(np.array([1, 2, 3]), np.array([1, 0, 1]))
