@@ -44,7 +44,7 @@ def test_ends_are_those_of_the_values(expr: Any, first: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("base", "stride", "lanes"), itertools.product((I, N, I * 4), (1, 3, -2), (2, 4))
+    ("base", "stride", "lanes"), list(itertools.product((I, N, I * 4), (1, 3, -2), (2, 4)))
 )
 def test_lanes_are_between_the_first_and_the_last(base: Any, stride: int, lanes: int) -> None:
     intervals = Intervals()
