@@ -13,6 +13,7 @@ from tileloom.expr import (
     Expr,
     FloatImm,
     IntImm,
+    Not,
     Ramp,
     Shuffle,
     Var,
@@ -23,6 +24,7 @@ from tileloom.expr import (
     get_op,
     intrin,
     is_pure_op,
+    logical_not,
     register_op,
 )
 from tileloom.expr.ops import Op, op_names
@@ -201,3 +203,24 @@ def test_fma_rounds_once() -> None:
     exact = evaluate(intrin.fma(a, b, c), {a: x, b: x, c: -1 - 2.0**-29})
     assert exact == 2.0**-60
     assert evaluate(a * b + c, {a: x, b: x, c: -1 - 2.0**-29}) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [
+        ((1.0, -0.0, -0.0), "-0.0"), ((1.0, 0.0, -0.0), "0.0"), ((-1.0, 0.0, -0.0), "-0.0"),
+        ((2.0, 3.0, -6.0), "0.0"), ((2.0, 3.0, -5.0), "1.0"), ((1e308, 10.0, 0.0), "inf"),
+        ((1e308, -10.0, 0.0), "-inf"), ((1e308, 10.0, -1e308), "inf"), ((np.inf, 1.0, 1.0), "inf"),
+        ((np.inf, 0.0, 1.0), "nan"), ((1.0, 1.0, -np.inf), "-inf"), ((np.nan, 1.0, 1.0), "nan"),
+    ],
+)  # fmt: skip
+def test_fma_of_zeros_and_infinities(values: tuple[float, float, float], wanted: str) -> None:
+    a, b, c = (Var(name, "float64") for name in "abc")
+    found = evaluate(intrin.fma(a, b, c), dict(zip((a, b, c), map(np.float64, values))))
+    assert str(float(found)) == wanted
+
+
+def test_negations_of_constants_fold() -> None:
+    assert logical_not(True) is const(False) and logical_not(False) is const(True)
+    p = Var("p", "bool")
+    assert logical_not(p) is Not(p)

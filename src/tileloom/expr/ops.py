@@ -143,7 +143,7 @@ def _fused_multiply_add(a: float, b: float, c: float) -> float:
     try:
         return float(exact)
     except OverflowError:
-        return math.copysign(math.inf, exact)
+        return math.inf if exact > 0 else -math.inf  # a fraction too large for `copysign`
 
 
 _complement = _lanewise(math.erfc)
