@@ -82,7 +82,11 @@ def test_a_page(model: Any, tmp_path: Path) -> None:
 
 
 def test_a_program_and_a_script(tmp_path: Path) -> None:
-    assert "softmax" in call("trace", "list").output
+    listed = call("trace", "list")
+    assert listed.exit_code == 0
+    assert [tuple(line.split()) for line in listed.output.splitlines()] == [
+        (program.name, program.shape) for program in PROGRAMS
+    ]
     result = call("trace", "layer_norm")
     assert result.exit_code == 0 and "kernels: 1" in result.output, result.output
     assert call("trace", "no_such_thing").exit_code == 2

@@ -9,6 +9,7 @@ import pytest
 
 from schedule.common import ELEMENTWISE, MATMUL, check_trace, refused, schedule
 from tileloom import UserError
+from tileloom.schedule.primitives.sample_compute_location import candidates
 from tileloom.schedule.random import Random, factorize
 
 # (seed, extent, n, limit, factors) as TVM draws them.
@@ -159,3 +160,47 @@ def test_prime_factors() -> None:
         assert [p for p, _ in found] == sorted({p for p, _ in found})
         assert prod(p**count for p, count in found) == number
         assert all(count > 0 and all(p % d for d in range(2, p)) for p, count in found)
+
+
+READ_BY_A_SUM = """
+@T.prim_func
+def main(A: T.Buffer((8, 6, 4), "float32"), C: T.Buffer((8, 4), "float32")):
+    B = T.alloc_buffer((8, 6, 4))
+    for i, k, j in T.grid(8, 6, 4):
+        with T.block("B"):
+            vi, vk, vj = T.axis.remap("SSS", [i, k, j])
+            B[vi, vk, vj] = A[vi, vk, vj] * 2.0
+    for i, k, j in T.grid(8, 6, 4):
+        with T.block("C"):
+            vi, vk, vj = T.axis.remap("SRS", [i, k, j])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + B[vi, vk, vj]
+"""
+
+
+@pytest.mark.parametrize(
+    ("order", "unit", "places"),
+    [
+        ("ijk", None, [-2, -1, 0, 1]),  # not under the last loop of the sum
+        ("ikj", None, [-2, -1, 0, 1]),  # nor under what comes below it
+        ("kij", None, [-2, -1, 0]),
+        ("ijk", "j", [-2, -1, 0, 2]),  # nor under a loop of one step
+        ("ijk", "i", [-2, -1, 1, 2]),
+    ],
+)
+def test_loops_that_are_worth_it(order: str, unit: str | None, places: list[int]) -> None:
+    sch = schedule(READ_BY_A_SUM)
+    loops = dict(zip("ikj", sch.get_loops("C"), strict=True))
+    sch.reorder(*(loops[name] for name in order))
+    if unit is not None:
+        sch.add_unit_loop(loops[unit])
+    found = candidates(sch.state, sch.get_sref(sch.get_block("B")))
+    assert list(found) == places
+    for decision in range(-3, 5):
+        # What is not possible falls back to what is before it.
+        again = schedule(sch.mod["main"])
+        again.sample_compute_location("B", decision=decision)
+        assert again.trace is not None
+        chosen = again.trace.get_decision(again.trace.insts[-1])
+        assert chosen == max((place for place in places if place <= decision), default=-1)
