@@ -113,9 +113,22 @@ def test_what_stays_may_be_read_anywhere() -> None:
     check_trace(sch, PARITY)
     check_same(sch, PARITY)
     sch = schedule(PARITY)
-    block = sch.get_block("C")
-    for padding in ([1, 8, 1, 1], [4, 1, 1, 1]):
-        refused(sch, "other places", "pad_einsum", block, padding)
+    refused(sch, "other places", "pad_einsum", sch.get_block("C"), [1, 8, 1, 1])
+
+
+def test_what_has_room_may_be_read_anywhere() -> None:
+    """`A[b % 2]` is inside `A` for any b, `A[b // 3]` only for the six that there are."""
+    sch = schedule(PARITY)
+    sch.pad_einsum("C", [4, 1, 1, 1])
+    assert [sch.get(b).name_hint for b in sch.get_producers("C")] == ["B_pad"]
+    check_trace(sch, PARITY)
+    check_same(sch, PARITY)
+    for text, padding in (
+        (PARITY.replace("vb % 2", "vb // 3"), [4, 1, 1, 1]),
+        (PARITY.replace("vi, vk]", "vi, vk % 11]"), [1, 1, 1, 8]),  # what is there is not zero
+    ):
+        sch = schedule(text)
+        refused(sch, "other places", "pad_einsum", sch.get_block("C"), padding)
 
 
 def test_a_block_between_others() -> None:

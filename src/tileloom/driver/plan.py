@@ -63,13 +63,18 @@ def is_scheduled(group: Group) -> bool:
 
 
 def has_tiles(group: Group, machine: Machine) -> bool:
-    """Whether the planner tiles a product of panels: of known sizes, convolutions without words."""
+    """Whether the planner tiles a product of panels.
+
+    Templates of loops are left for convolutions of images whose extents are not known, or of words,
+    and for products of words of open sizes.
+    """
     node = group.anchor
+    images = node.inputs[0].shape[2:] if node.op.kind == "conv" else ()
     sizes = [n for tensor in (*node.inputs, *node.outputs) for n in tensor.shape]
-    if any(map(is_symbolic, sizes)):
-        return False
     words = words_for(node, machine)
-    return words is None or (node.op.kind == "matmul" and not words.flips)
+    if words is None:
+        return not any(map(is_symbolic, images))
+    return node.op.kind == "matmul" and not words.flips and not any(map(is_symbolic, sizes))
 
 
 def words_for(node: Node, machine: Machine) -> Words | None:

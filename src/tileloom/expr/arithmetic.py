@@ -11,6 +11,7 @@ from . import canonical
 from .bounds import ConstIntBound, is_index, type_range
 from .build import trunc_div
 from .linear import Context, Linear, atom, constant, multiply
+from .nested_quotients import bound_of_sum
 from .nodes import (
     Add,
     Cast,
@@ -147,7 +148,7 @@ def _without_needless(self: Context, kind: type[Expr], parts: list[Linear]) -> l
     """The operands that no other one makes needless."""
     kept: list[Linear] = []
     for part in parts:
-        bounds = [self.bound(self.combine(part, k, -1)) for k in kept]
+        bounds = [bound_of_sum(self, self.combine(part, k, -1)) for k in kept]
         if kind is Max:
             bounds = [ConstIntBound(-high, -low) for low, high in bounds]
         if any(low >= 0 for low, _ in bounds):

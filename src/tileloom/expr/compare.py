@@ -13,6 +13,7 @@ from ..base import dtype
 from .bounds import type_range
 from .extents import limits_of_variables
 from .linear import Context, Linear, atom, constant, factors, multiply, quotient, split_of
+from .nested_quotients import sums_above
 from .nodes import EQ, GE, GT, LE, LT, NE, Cast, Expr, FloorDiv, FloorMod, IntImm, Mul, Not
 from .order import order_key
 
@@ -55,6 +56,8 @@ def _less(ctx: Context, value: Linear) -> Expr:
     if shorter is not None:
         return _less(ctx, shorter)
     if _is_remainder_below(ctx, value) or _is_product_below(ctx, value):
+        return TRUE
+    if any(_less(ctx, more) is TRUE for more in sums_above(ctx, value)):
         return TRUE
     return _write_less(value)
 

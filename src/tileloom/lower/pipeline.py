@@ -17,6 +17,7 @@ from .blocks import (
     compact_buffer_region,
     convert_blocks_to_opaque,
     inject_software_pipeline,
+    limit_workers,
     lower_init_block,
     lower_match_buffer,
     lower_opaque_block,
@@ -44,6 +45,7 @@ from .gpu import (
 )
 from .loops import (
     compensate_sums,
+    dispatch_extents,
     eliminate_invariant_loops,
     flatten_buffers,
     fuse_ifs,
@@ -67,6 +69,7 @@ OnStage = Callable[[str, PrimFunc], None]
 Program = TypeVar("Program", PrimFunc, IRModule)
 
 BLOCKS_TO_LOOPS: Sequence[Pass] = (
+    limit_workers,  # while blocks tell their domains
     lower_init_block,  # first: an init apart from its loop decides where its buffer may live
     plan_and_update_buffer_allocation_location,  # asks the blocks which loops carry a reduction
     convert_blocks_to_opaque,
@@ -84,6 +87,7 @@ LOOPS_TO_FLAT: Sequence[Pass] = (
     simplify,  # brings guards and indices into the form that the next passes read
     narrow_index_dtype,
     loop_partition,  # before vectors: a scalar guard is easier to take apart than a mask
+    dispatch_extents,  # of the tiles that partition has cut short
     vectorize_loops,  # before unrolling: one vector body is cheaper to build than many scalar ones
     compensate_sums,  # of vectors, before loops over them are unrolled
     inject_double_buffer,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...base import DType, dtype
-from ...expr import Expr, IntImm, cast, const
+from ...expr import Expr, FloorDiv, FloorMod, IntImm, cast, const
+from ...expr.analyzer import Analyzer
 from ...tir import Buffer
 from . import lanes
 from .linear import linear, number
@@ -98,20 +99,31 @@ def flat_index(buffer: Buffer, indices: Sequence[Expr], narrow: bool = False) ->
     known = all(isinstance(part, IntImm) for part in (*buffer.shape, *buffer.strides))
     kind = _common_type(_INT32 if narrow and not known else index_type(buffer), indices)
     strides = row_major_strides(buffer, kind)
-    total = number(0)
+    total = near = number(0)  # near: within 2^31 elements
     if buffer.elem_offset is not None:
         total = linear(cast(kind, buffer.elem_offset))
     vector: Expr | None = None
-    for index, stride in zip(indices, strides, strict=True):
+    for index, stride, extent in zip(indices, strides, buffer.shape, strict=True):
         if index.dtype.lanes > 1:
             part = lanes.multiply(lanes.convert(index, kind), stride)
             vector = part if vector is None else lanes.add(vector, part)
+        elif isinstance(stride, IntImm) and _is_near(buffer, extent, stride, index):
+            near = near.plus(linear(index), stride.value)
         elif isinstance(stride, IntImm):
             total = total.plus(linear(index), stride.value)
         else:
             total = total.plus(linear(cast(kind, index) * stride))
-    scalar = total.to_expr(kind)
+    if kind is _INT64 and any(isinstance(term, FloorDiv | FloorMod) for term in near.terms):
+        near = linear(Analyzer().simplify(near.to_expr(_INT32)))  # x // n * n + x % n is x
+    scalar = total.plus(near).to_expr(kind)
     return scalar if vector is None else lanes.add(scalar, vector)
+
+
+def _is_near(buffer: Buffer, extent: Expr, stride: IntImm, index: Expr) -> bool:
+    """Whether elements along a dimension, and those inside, are within 2^31 of the first."""
+    if buffer.strides or index.dtype is not _INT32 or not isinstance(extent, IntImm):
+        return False
+    return extent.value * stride.value < _INT32_LIMIT
 
 
 def _common_type(kind: DType, indices: Sequence[Expr]) -> DType:

@@ -4,6 +4,7 @@ from .check_accesses import check_accesses
 from .compact_buffer_region import compact_buffer_region
 from .convert_blocks_to_opaque import convert_blocks_to_opaque
 from .inject_software_pipeline import ASYNC_SCOPE, COMMIT, IN_FLIGHT, WAIT, inject_software_pipeline
+from .limit_workers import limit_workers
 from .lower_init_block import lower_init_block
 from .lower_match_buffer import lower_match_buffer
 from .lower_opaque_block import DOUBLE_BUFFER, allocate, lower_opaque_block
@@ -22,6 +23,7 @@ __all__ = [
     "compact_buffer_region",
     "convert_blocks_to_opaque",
     "inject_software_pipeline",
+    "limit_workers",
     "lower_init_block",
     "lower_match_buffer",
     "lower_opaque_block",

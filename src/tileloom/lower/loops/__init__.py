@@ -1,6 +1,7 @@
 """Passes over loops and indices: flat buffers, widths of indices, guards, memory, long sums."""
 
 from .compensate_sums import compensate_sums
+from .dispatch_extents import dispatch_extents
 from .eliminate_invariant_loops import eliminate_invariant_loops
 from .flatten_buffers import INT32_INDICES, flatten_buffers
 from .fuse_ifs import fuse_ifs
@@ -21,6 +22,7 @@ __all__ = [
     "INT32_INDICES",
     "accessed_pointers",
     "compensate_sums",
+    "dispatch_extents",
     "eliminate_invariant_loops",
     "flatten_buffers",
     "fuse_ifs",

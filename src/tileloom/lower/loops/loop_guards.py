@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ...base import DType
 from ...expr import GE, GT, LE, LT, Expr, FloorDiv, binary, const, free_vars
+from ...expr.analyzer import Analyzer
 from ...expr.bounds import type_range
 from ...expr.linear import Linear
 from ...tir import (
@@ -204,7 +205,10 @@ def _implies(condition: Expr, other: Expr, scopes: Sequence[Scope]) -> bool:
     if odd or factor <= 0:
         return False
     ends = interval_of(a.plus(b, -factor), relaxed(scopes))
-    return ends is not None and not ends[0].terms and ends[0].const > -factor
+    if ends is None or not ends[0].terms:
+        return ends is not None and ends[0].const > -factor
+    kind = unlikely_free(condition).children[0].dtype
+    return Analyzer().can_prove(ends[0].to_expr(kind) > -factor)
 
 
 def to_choose(stmt: Stmt, guards: set[Expr]) -> list[Stmt]:

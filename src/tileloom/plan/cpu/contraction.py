@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from ...base.sums import SUM_RUN
 from ...expr import FloorDiv, IndexMap, IntImm, Var, post_order
+from ...expr.extents import is_number, known_extent, limits, usual
 from ...schedule.library import as_matrices, find_products
 from ...schedule.library.intrinsics.amx import amx_product
 from ...schedule.library.product import Product
@@ -29,7 +30,7 @@ from ...target.cost import PARALLEL_WORK
 from ...tir import Block, Buffer
 from ..domain import GroupRefused, accesses, blocks_by_name
 from ..loops import reduces
-from .nests import LANES, TILE
+from .nests import LANES, TILE, WORK
 from .tile_registers import APART, UNIT, tile_rows, words_in_tiles
 
 #: Marks a function of blocks whose product is to be cut into tiles, or refused.
@@ -74,8 +75,8 @@ def tile_product(sch: Schedule, target: Target) -> None:
 
 def _as_matrices(sch: Schedule) -> Product:
     blocks = blocks_by_name(sch).values()
-    if not all(isinstance(a.domain.extent, IntImm) for b in blocks for a in b.iter_vars):
-        raise GroupRefused("a product of sizes that are not known")
+    if any(known_extent(a.domain.extent) is None for b in blocks for a in b.iter_vars):
+        raise GroupRefused("a product of sizes of which nothing is known")
     for name, block in blocks_by_name(sch).items():
         if reduces(block):
             _take_groups_apart(sch, sch.get_block(name))
@@ -137,12 +138,12 @@ class Tiles:
 
     Attributes:
         height, width: rows of a strip and columns of a panel.
-        groups: tasks that the panels of a matrix are shared in; 0: strips are shared.
+        panels: of a matrix, at most, in a task; 0: strips are shared.
     """
 
     height: int
     width: int
-    groups: int
+    panels: int
 
 
 def choose_tiles(
@@ -159,16 +160,21 @@ def choose_tiles(
     width = packed or (lanes if product.columns <= lanes else 2 * lanes)
     rows, panels = product.rows, -(-product.columns // width)
     lines = height or _height(rows, most, 1)
-    if workers > 1 and product.matrices * panels < 2 * workers and rows >= 2 * lines:
+    known = is_number(product.matrices)
+    if workers > 1 and known and product.matrices * panels < 2 * workers and rows >= 2 * lines:
         return Tiles(height or _height(rows, most, workers), width, 0)
-    room = max(1, min(PANELS, PANEL_BYTES // (product.depth * width * 4), panels))
-    tasks = {n: _pieces(panels, n, BEGIN_TASK) for n in range(1, room + 1)}
-    most = min(tasks, key=lambda n: (_span(tasks[n], product.matrices, workers), -n))
-    return Tiles(lines, width, len(tasks[most]))
+    expected = usual(panels)
+    room = max(1, min(PANELS, PANEL_BYTES // (usual(product.depth) * width * 4), expected))
+    times = product.matrices if known else 1
+    tasks = {n: _pieces(expected, n, BEGIN_TASK) for n in range(1, room + 1)}
+    most = min(tasks, key=lambda n: (_span(tasks[n], times, workers), -n))
+    return Tiles(lines, width, most)
 
 
 def _height(rows: int, most: int, workers: int) -> int:
     """The height of strips that are done first, if workers share them; the last may have fewer."""
+    if not is_number(rows):
+        return min(most, limits(rows)[1])
     strips = {h: _pieces(rows, h, READ_PANEL) for h in range(min(rows, most // 2), most + 1)}
     return min(rows, min(strips, key=lambda h: (_span(strips[h], 1, workers), -h)))
 
@@ -196,40 +202,46 @@ class _Tiling:
         self.left, self.right = product.left.copy, product.right.copy
         (self.result,) = product.results
         self.lanes = max(1, target.vector_bits // self._sums().dtype.bits)
-        work = 2 * product.matrices * product.rows * product.columns * product.depth
-        self.workers = target.cores if work >= PARALLEL_WORK else 1
-        most = ROWS if target.vector_bits >= WIDE else FEW_ROWS
+        least, most = limits(2 * product.matrices * product.rows * product.columns * product.depth)
+        self.workers = target.cores if most >= PARALLEL_WORK else 1
+        self.much = least >= PARALLEL_WORK
+        rows = ROWS if target.vector_bits >= WIDE else FEW_ROWS
         self.packed = self._panel_width()
+        while self.packed % self.lanes:  # panels that were made for narrower vectors
+            self.lanes //= 2
         self.words = words_in_tiles(sch, product, target)
         exactly = tile_rows(product.rows) if self.words else 0
         self.tiles = choose_tiles(
-            product, self.lanes, most, self.workers, self.packed, height=exactly
+            product, self.lanes, rows, self.workers, self.packed, height=exactly
         )
 
     def run(self) -> None:
         """Cut the loops, and put everything where it belongs."""
         sch = self.sch
         self._flatten_result()
+        if self.packed:
+            sch.compute_inline(self.right)
         self._pad()
         sch.set_scope(self.block, 0, "local")
         copies = self._copies_left()
         if not copies:
             sch.compute_inline(self.left)
-        if self.packed:
-            sch.compute_inline(self.right)
-        else:
+        if not self.packed:
             self._lay_out_panels()
         task, strip, panel, depth = self._cut()
         sch.reverse_compute_at(self.result, panel)
         if not self.packed:
-            sch.compute_at(self.right, task)
+            sch.compute_at(self.right, task, preserve_unit_loops=True)
             self._vectorize_packing()
         if copies:
             sch.compute_at(self.left, strip)
             self._vectorize_copy()
         self._vectorize_result()
         if self.workers > 1:
-            sch.parallel(task if self.tiles.groups else strip)
+            shared = task if self.tiles.panels else strip
+            sch.parallel(shared)
+            if not self.much:
+                sch.annotate(shared, WORK, 2 * PARALLEL_WORK)
         if self.words:
             self._tensorize()
             return
@@ -251,11 +263,7 @@ class _Tiling:
         return product.writes[0].buffer
 
     def _panel_width(self) -> int:
-        """The columns of the panels that the right operand lies in already; 0 if it does not.
-
-        Raises:
-            GroupRefused: its last panel is not full, or vectors do not fill a panel.
-        """
+        """The columns of the panels that the right operand lies in already; 0 if it does not."""
         copy: Block = self.sch.get(self.right)
         loads = [x for x in accesses(copy) if x[0] is copy.reads[0].buffer]
         if len(loads) > 1:
@@ -271,8 +279,6 @@ class _Tiling:
             column % width,
         ]:
             return 0
-        if self.product.columns % width.value or width.value % self.lanes:
-            raise GroupRefused(f"panels of {width} columns for {self.product.columns} columns")
         return width.value
 
     def _flatten_result(self) -> None:
@@ -298,7 +304,7 @@ class _Tiling:
             return
         sch, batch = self.sch, [1] * (self.product.batch is not None)
         sch.pad_einsum(self.block, [*batch, height, width, 1])
-        if wide:
+        if wide and not self.packed:
             self.right = self._behind(self.right, self.product.right.position)
         if high:
             self.left = self._behind(self.left, self.product.left.position)
@@ -333,11 +339,9 @@ class _Tiling:
         self._run_along(self.right, self.sch.get(self.right).writes[0].buffer)
         batch = [Var("b")] if self.product.batch is not None else []
         column, step = Var("j"), Var("k")
-        self.sch.transform_layout(
-            self.right,
-            ("write", 0),
-            IndexMap([*batch, column, step], [*batch, column // width, step, column % width]),
-        )
+        panels = IndexMap([*batch, column, step], [*batch, column // width, step, column % width])
+        self.sch.transform_layout(self.right, ("write", 0), panels)
+        self.sch.transform_block_layout(self.right, panels)
 
     # ------------------------------------------------------------------ loops
 
@@ -346,13 +350,14 @@ class _Tiling:
         sch, tiles, lanes = self.sch, self.tiles, self.lanes
         *batch, row, column, depth = sch.get_loops(self.block)
         strip, line = sch.split(row, [None, tiles.height])
+        panels = [None, tiles.panels] if tiles.panels else [1, None]
         if self.words:
-            task, panel, inner = sch.split(column, [max(1, tiles.groups), None, tiles.width])
+            panel, inner = sch.split(column, [None, tiles.width])
+            task, panel = sch.split(panel, panels)
             sch.reorder(*batch, task, strip, panel, line, inner, depth)
             return (sch.fuse(*batch, task) if batch else task), strip, panel, depth
-        task, panel, vector, lane = sch.split(
-            column, [max(1, tiles.groups), None, tiles.width // lanes, lanes]
-        )
+        panel, vector, lane = sch.split(column, [None, tiles.width // lanes, lanes])
+        task, panel = sch.split(panel, panels)
         sch.reorder(*batch, task, strip, panel, depth, line, vector, lane)
         if batch:
             task = sch.fuse(*batch, task)
@@ -372,29 +377,24 @@ class _Tiling:
         sch.annotate(depth, LANES, self.lanes)
 
     def _vectorize_packing(self) -> None:
-        """Pack along the columns, in vectors; an operand that lies along the depth, in squares."""
+        """Pack along the columns, in vectors; an operand that lies along the depth, in squares.
+
+        Windows are gathered panel by panel, so that where a column is has to be worked out once.
+        """
         sch = self.sch
-        *_, column, depth = sch.get_loops(self.right)
+        *_, panel, depth, column = sch.get_loops(self.right)
+        vector, lane = sch.split(column, [None, self.lanes])
         if len(self.product.steps) > 1:
-            self._gather_windows(column, depth)
-            return
-        if self.product.right.deep:
-            part, lane = sch.split(column, [None, self.lanes])
-            sch.reorder(part, depth, lane)
+            sch.reorder(panel, *sch.split(depth, self.product.steps), vector, lane)
+            sch.unroll(vector)
+            sch.vectorize(lane)
+        elif self.product.right.deep:
+            sch.reorder(panel, vector, depth, lane)
             sch.annotate(depth, TILE, self.lanes)
             sch.annotate(lane, LANES, self.lanes)
-            return
-        part, lane = sch.split(column, [None, self.lanes])
-        sch.reorder(depth, part, lane)
-        sch.vectorize(lane)
-
-    def _gather_windows(self, column: LoopRV, depth: LoopRV) -> None:
-        """Pack panel by panel, so that where a column is has to be worked out once."""
-        sch = self.sch
-        panel, vector, lane = sch.split(column, [None, self.tiles.width // self.lanes, self.lanes])
-        sch.reorder(panel, *sch.split(depth, self.product.steps), vector, lane)
-        sch.unroll(vector)
-        sch.vectorize(lane)
+        else:
+            sch.reorder(depth, panel, vector, lane)
+            sch.vectorize(lane)
 
     def _vectorize_result(self) -> None:
         """Finish a tile line by line, in vectors."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...schedule.schedule import Schedule
 
 LANES, SUMS, TILE = "vector_lanes", "vector_parts", "vector_tile"
-STEPS = "worker_steps"
+STEPS, WORK = "worker_steps", "worker_work"
 #: So many steps are enough to share them evenly.
 ENOUGH = 64
 

@@ -22,6 +22,7 @@ from ...expr import (
     post_order,
     substitute,
 )
+from ...expr.extents import limits_of_variables
 from ...expr.int_set import intersect
 from ...expr.int_set import union as union_sets
 from ...tir import Block, Buffer, BufferRegion, For
@@ -103,6 +104,8 @@ def _covered(
     consumed = _substituted(read.region, values)
     outer = _outer_domains(place, domains)
     analyzer = Analyzer(outer)
+    for domain in domains.values():
+        analyzer.bind_bounds(limits_of_variables(domain.extent))
     produced: list[Box] = []
     wanted = upper_bound(consumed, domains, realize.predicate, outer)
     for producer in _reached(state, producers):

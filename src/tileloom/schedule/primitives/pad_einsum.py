@@ -137,7 +137,7 @@ class _Padder:
                 raise self._not_einsum(f"it accesses {region.buffer.name!r} in two ways")
             seen.add(region.buffer)
             for part in region.region:
-                plain = isinstance(part.min, (IntImm, Var)) or self._stays(region)
+                plain = isinstance(part.min, (IntImm, Var)) or self._has_room(region)
                 if not is_one(part.extent) or not plain:
                     raise self._not_einsum(
                         f"it accesses {region.buffer.name!r} at other places than its variables"
@@ -151,10 +151,25 @@ class _Padder:
         if self.padded:
             self._check_values()
 
-    def _stays(self, region: BufferRegion) -> bool:
-        """Whether padding changes nothing about where a buffer is accessed."""
+    def _has_room(self, region: BufferRegion) -> bool:
+        """Whether a buffer is read inside its bounds in the larger domains as well.
+
+        What is there may be anything, so none of those domains may be reduced.
+        """
         used = {var for part in region.region for var in free_vars(part.min)}
-        return used.isdisjoint(self.padded)
+        padded = [axis for axis in self.block.iter_vars if axis.var in used & self.padded.keys()]
+        if not padded:
+            return True
+        if region in self.block.writes or any(axis.iter_type == REDUCE for axis in padded):
+            return False
+        larger = self.known.copy()
+        for axis in self.block.iter_vars:
+            extent = self.padded.get(axis.var, axis.domain.extent)
+            larger.bind(axis.var, Range(axis.domain.min, extent))
+        return all(
+            larger.can_prove(And(part.min >= 0, part.min < size))
+            for part, size in zip(region.region, region.buffer.shape, strict=True)
+        )
 
     def _check_inside(self, region: BufferRegion) -> None:
         """The block may guard what it reads, the copy reads it in any case."""
@@ -202,8 +217,10 @@ class _Padder:
                 raise self._not_einsum(f"{term} may not be zero where {var.name!r} is padding")
 
     def _divides(self, node: Expr) -> bool:
-        """Whether a node divides whole numbers that padding may change."""
+        """Whether a node divides whole numbers, by what may be zero where padding is."""
         if not isinstance(node, (Div, Mod, FloorDiv, FloorMod)) or node.dtype.is_float:
+            return False
+        if isinstance(node.b, IntImm) and node.b.value != 0:
             return False
         loads = any(isinstance(part, BufferLoad) for part in post_order(node))
         return loads or not free_vars(node).isdisjoint(self.padded)

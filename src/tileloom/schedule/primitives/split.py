@@ -118,9 +118,9 @@ def _inferred(loop: StmtSRef, factors: Sequence[Factor | None]) -> list[Factor]:
         total: Expr = const(1, extent.dtype)
         for factor in known:
             total = total * factor
-        rest = Analyzer().simplify((extent + total - 1) // total)
         analyzer = Analyzer()
         analyzer.bind_bounds(limits_of_variables(extent))
+        rest = analyzer.simplify((extent + total - 1) // total)
         short = not open_ and not _reach(analyzer, known, total, extent)
     if short:
         text = " * ".join(map(str, known))

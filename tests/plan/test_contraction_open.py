@@ -1,0 +1,90 @@
+"""Products of matrices of open sizes, in tiles: one kernel for all sizes, by schedules alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tileloom.base import dtype
+from tileloom.driver import compile_polymorphic, plan
+from tileloom.graph import ops
+from tileloom.graph.nodes import Graph, Tensor, TensorType
+from tileloom.graph.run import run
+from tileloom.graph.space import Space
+from tileloom.graph.symbols import symbol
+from tileloom.runtime import parallel
+
+WEIGHT = np.arange(30 * 40).reshape(30, 40) % 7 - 3.0
+FILTER = (np.arange(20 * 4 * 9) % 5 - 2.0).reshape(20, 4, 3, 3).astype("float32")
+
+
+def tensor(*shape: Any, kind: str = "float32") -> Tensor:
+    return Tensor(TensorType(shape, dtype(kind)), f"x{len(shape)}_{kind}")
+
+
+def weight(columns: int = 40, kind: str = "float32") -> Tensor:
+    return ops.constant(np.ascontiguousarray(WEIGHT[:, :columns]).astype(kind))
+
+
+#: Operands, and what is made of them, for open sizes m and n.
+CASES: dict[str, Any] = {
+    "rows": lambda m, n: ([x := tensor(m, 30)], ops.relu(ops.matmul(x, weight()))),
+    "rows, a full panel": lambda m, n: ([x := tensor(m, 30)], ops.matmul(x, weight(32))),
+    "rows, packed anew": lambda m, n: (
+        [x := tensor(m, 30), y := tensor(30, 40)], ops.matmul(x, y)),
+    "columns": lambda m, n: ([x := tensor(13, 30), y := tensor(30, n)], ops.matmul(x, y)),
+    "depth": lambda m, n: ([x := tensor(13, m), y := tensor(m, 40)], ops.matmul(x, y)),
+    "all": lambda m, n: (
+        [x := tensor(m, n), y := tensor(m, n, 1)],
+        ops.relu(ops.matmul(x, ops.reshape(y, (m, n)), transpose_b=True))),
+    "transposed": lambda m, n: (
+        [x := tensor(n, m), y := tensor(n, 20, 1)],
+        ops.matmul(x, ops.reshape(y, (n, 20)), transpose_a=True)),
+    "batch": lambda m, n: (
+        [x := tensor(m, 7, 20), y := tensor(m, 20, 9, 1)],
+        ops.matmul(x, ops.reshape(y, (m, 20, 9)))),
+    "heads": lambda m, n: (
+        [x := tensor(2, m, 20), y := tensor(2, n, 20, 1)],
+        ops.matmul(x, ops.reshape(y, (2, n, 20)), transpose_b=True)),
+    "float16": lambda m, n: (
+        [x := tensor(m, 30, kind="float16")], ops.matmul(x, weight(kind="float16"))),
+    "float64": lambda m, n: (
+        [x := tensor(m, 30, kind="float64")], ops.matmul(x, weight(kind="float64"))),
+    "images": lambda m, n: ([x := tensor(m, 4, 9, 7)], ops.relu(ops.conv(x, ops.constant(FILTER),
+                                                                        pads=1))),
+}  # fmt: skip
+SIZES = [(1, 1), (2, 17), (3, 32), (5, 33), (7, 64), (11, 16), (12, 31), (13, 2), (24, 65), (37, 5)]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("name", CASES)
+def test_one_kernel_for_all_sizes(name: str, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole numbers, so that sums are exact, against NumPy."""
+
+    def template(*given: Any) -> Any:
+        raise AssertionError("a template of loops")
+
+    monkeypatch.setattr(plan, "group_kernel", template)
+    before = parallel.get_num_threads()
+    parallel.set_num_threads(workers)
+    try:
+        check_all_sizes(name)
+    finally:
+        parallel.set_num_threads(before)
+
+
+def check_all_sizes(name: str) -> None:
+    space, rng = Space(), np.random.default_rng(3)
+    open_sizes = symbol(space, "m", 1, 900, 40), symbol(space, "n", 1, 900, 50)
+    inputs, output = CASES[name](*open_sizes)
+    family = compile_polymorphic(Graph(inputs, [output]))
+    for sizes in SIZES:
+        given, result = CASES[name](*sizes)
+        arrays = [
+            rng.integers(-3, 4, [int(k) for k in t.shape]).astype(str(t.dtype)) for t in given
+        ]
+        (got,) = family.at(dict(zip(("m", "n"), sizes, strict=True)))(*arrays)
+        (expected,) = run(Graph(given, [result]), arrays)
+        np.testing.assert_array_equal(got, expected)
