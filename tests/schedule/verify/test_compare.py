@@ -15,6 +15,7 @@ from schedule.verify.programs import (
     update,
 )
 from schedule.verify.texts import CACHED, CACHED_B, CONV, DECOMPOSED, FUSED, INLINED, RFACTOR
+from tileloom import Schedule
 from tileloom.schedule.verify import verify_program
 
 pytest.importorskip("islpy")
@@ -199,3 +200,30 @@ def test_what_a_reduction_starts_from_is_compared() -> None:
     assert verify_program(wrong, original=right).state == "wrong"
     bias = text.format(init="v").replace("X[v, 0]", "X[v, 0] * T.float32(2)")
     assert verify_program(program("X: 4, 3; Y: 4", bias), original=right).state == "unknown"
+
+
+def test_places_that_are_sums_of_digits() -> None:
+    """How the terms of one element are found is said by inequalities alone, which the integer
+    sets take minutes to see through."""
+    func = program(
+        "A: 7, 5; C: 2, 5, 3",
+        """
+        B = T.alloc_buffer((7, 5))
+        for j, k, i in T.grid(5, 3, 7):
+            with T.block("B"):
+                v, w, r = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    B[v, w] = T.float32(0)
+                B[v, w] = B[v, w] + A[v, w] * (1 + T.Cast("float32", r))
+        for i, j, k in T.grid(2, 5, 3):
+            with T.block("C"):
+                u, v, w = T.axis.remap("SSS", [i, j, k])
+                C[u, v, w] = B[w % 3 + v % 3, w % 3 + u * 2]
+        """,
+    )
+    sch = Schedule(func)
+    outer, inner, _ = sch.get_loops("C")
+    sch.blockize(inner)
+    sch.compute_at("B", outer)
+    report = sch.verify()
+    assert report.ok, report

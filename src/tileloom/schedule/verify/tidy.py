@@ -16,7 +16,8 @@ from ..integer_sets import Integers, TooHardError
 
 def tidy_map(integers: Integers, relation: Any) -> Any:
     """The same map, as equations between its two sides where there are such."""
-    relation = relation.coalesce()
+    # Without the equations that follow from inequalities, what is asked next can take minutes.
+    relation = relation.detect_equalities().coalesce()
     if relation.is_empty() or _is_plain(relation.wrap()):
         return relation
     equations = type(relation).from_basic_map(relation.affine_hull())
