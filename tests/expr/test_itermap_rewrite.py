@@ -18,6 +18,7 @@ from tileloom.expr import (
     detect_iter_map,
     evaluate,
     intrin,
+    iter_map_simplify,
     normalize_iter_map_to_expr,
 )
 
@@ -145,3 +146,10 @@ def test_open_sizes_without_splits(
     domains = dict(zip((I, J, K), (Range(0, extent) for extent in extents)))
     found = detect_iter_map(indices, domains, predicate, level, known_sizes())
     assert not found and reason in found.errors[0], found.errors
+
+
+def test_variables_of_one_value_stay_where_they_are_asked_to() -> None:
+    domains = {I: Range(0, 1), J: Range(0, 4)}
+    assert list(map(str, iter_map_simplify([I * 4 + J, I], domains))) == ["j", "0"]
+    kept = iter_map_simplify([I * 4 + J, I], domains, simplify_trivial_iterators=False)
+    assert list(map(str, kept)) == ["i * 4 + j", "i"]
