@@ -41,8 +41,9 @@ ROWS, FEW_ROWS = 12, 6
 WIDE = 512
 #: What a strip costs besides its rows, in rows: the panel is read once for all of them.
 READ_PANEL = 2
-#: Panels that one worker packs at a time, and the bytes that they may take of its cache.
-PANELS, PANEL_BYTES = 10, 1 << 20
+#: Panels that one worker packs at a time, and the bytes that they may take of its cache; fewer if
+#: they are read once, by one strip.
+PANELS, PANEL_BYTES, READ_ONCE_BYTES = 10, 1 << 20, 1 << 18
 #: What a task costs besides its panels, in panels: all of the left operand is read for it.
 BEGIN_TASK = 0.5
 #: Tasks for each worker that are so many that it does not matter how they are shared.
@@ -164,7 +165,8 @@ def choose_tiles(
     if workers > 1 and known and product.matrices * panels < 2 * workers and rows >= 2 * lines:
         return Tiles(height or _height(rows, most, workers), width, 0)
     expected = usual(panels)
-    room = max(1, min(PANELS, PANEL_BYTES // (usual(product.depth) * width * 4), expected))
+    space = PANEL_BYTES if usual(rows) > lines else READ_ONCE_BYTES
+    room = max(1, min(PANELS, space // (usual(product.depth) * width * 4), expected))
     times = product.matrices if known else 1
     tasks = {n: _pieces(expected, n, BEGIN_TASK) for n in range(1, room + 1)}
     most = min(tasks, key=lambda n: (_span(tasks[n], times, workers), -n))
