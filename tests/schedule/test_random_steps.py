@@ -9,7 +9,7 @@ import pytest
 
 from schedule.common import check_trace
 from schedule.random_steps import PROGRAMS, Walker, matmul
-from tileloom import Schedule, build
+from tileloom import Schedule, UserError, build
 from tileloom.tir import PrimFunc, run
 
 STEPS = (6, 9, 18)
@@ -81,7 +81,12 @@ def try_under_a_sum(seed: int) -> Counter[str]:
     if [b.static_shape for b in sch.mod["main"].buffers] == [b.static_shape for b in func.buffers]:
         wanted, got = inputs_of(func, seed), inputs_of(func, seed)
         run(func, *wanted)
-        build(sch.mod["main"])(*got)
+        try:
+            kernel = build(sch.mod["main"])
+        except UserError as error:  # stages that blocks do not have (any more)
+            assert "pipeline" in error.message, error
+            return Counter(walker.accepted)
+        kernel(*got)
         np.testing.assert_allclose(got[-1], wanted[-1], rtol=2e-4, atol=2e-5)
     return Counter(walker.accepted)
 
