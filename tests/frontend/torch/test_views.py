@@ -116,7 +116,7 @@ def test_arguments_in_another_order_of_dimensions_are_not_copied(
     def copy(self: Any) -> None:
         raise RuntimeError("a copy was made")
 
-    monkeypatch.setattr(Any, "contiguous", copy)
+    monkeypatch.setattr(torch.Tensor, "contiguous", copy)
     assert_same(run(x, y), expected)
 
 

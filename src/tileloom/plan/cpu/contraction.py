@@ -58,7 +58,7 @@ def tile_product(sch: Schedule, target: Target) -> None:
     """Schedule a function that reduces nothing but one product of matrices.
 
     Raises:
-        GroupRefused: it is something else, or of sizes that are not known.
+        GroupRefused: it is something else, or of sizes of which nothing is known.
         ScheduleError: what follows the product does not go tile by tile.
 
     >>> from tileloom import te
