@@ -54,6 +54,20 @@ def test_dot_products_of_bytes(signs: str, lanes: int, target: str) -> None:
 
 @pytest.mark.parametrize("target", ["cpu", WITHOUT])
 @pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("kind", ["s8", "u8"])
+def test_dot_products_of_bytes_in_offset_binary(kind: str, lanes: int, target: str) -> None:
+    """The left bytes are of the kind of the right ones, with their sign bits flipped."""
+    rng = np.random.default_rng(0)
+    total, x, y = words(rng), words(rng), words(rng)[::-1].copy()
+    [got] = compare(dots(f"dot_o8{kind}", "int32", lanes), total, x, y, target=target)
+    flipped = x.view("uint8") ^ np.uint8(128)
+    left, right = (v.view(FACTORS[kind]).astype("int64") for v in (flipped, y))
+    want = total + (left * right).reshape(64, 4).sum(1)
+    assert np.array_equal(got, want.astype("int32"))
+
+
+@pytest.mark.parametrize("target", ["cpu", WITHOUT])
+@pytest.mark.parametrize("lanes", LANES)
 def test_dot_products_of_bfloat16(lanes: int, target: str) -> None:
     rng = np.random.default_rng(0)
     numbers = rng.standard_normal((2, 128)).astype("float32").view("uint32") >> 16

@@ -34,11 +34,11 @@ def product(
 
 
 CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
-    ((40, 33), (33, 20), {}),
-    ((40, 33), (20, 33), {"transpose_b": True}),
-    ((33, 40), (33, 20), {"transpose_a": True}),
-    ((2, 3, 25, 9), (3, 9, 17), {}),
-    ((40, 33), (33, 20), {"out_dtype": "int32"}),
+    ((70, 33), (33, 20), {}),
+    ((70, 33), (20, 33), {"transpose_b": True}),
+    ((33, 70), (33, 20), {"transpose_a": True}),
+    ((2, 3, 65, 9), (3, 9, 17), {}),
+    ((70, 33), (33, 20), {"out_dtype": "int32"}),
 ]
 
 
@@ -65,7 +65,7 @@ def test_the_sums_stay_the_same(
 @pytest.mark.parametrize(
     ("rows", "machine", "constant"),
     [
-        (5, VNNI, False),  # adding up the columns of the right one would take too long
+        (63, VNNI, False),  # adding up the columns of the right one would take too long
         (1, VNNI, True),
         (40, Machine(features=frozenset(["avx512vnni", "amx-int8"])), True),
         (40, Machine(), True),
@@ -74,6 +74,36 @@ def test_the_sums_stay_the_same(
 def test_products_that_stay_as_they_are(rows: int, machine: Machine, constant: bool) -> None:
     graph, _ = product((rows, 33), (33, 20), "int8", constant, out_dtype="int32")
     assert flip_signs(graph, machine) is graph
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize(
+    ("left", "right", "how"),
+    [
+        ((2, 9), (9, 8), {}),
+        ((5, 33), (33, 20), {"out_dtype": "int32"}),
+        ((63, 67), (67, 97), {"out_dtype": "int32"}),
+        ((13, 33), (40, 33), {"transpose_b": True}),
+        ((33, 7), (33, 130), {"transpose_a": True, "out_dtype": "int32"}),
+        ((2, 3, 25, 9), (3, 9, 17), {}),
+    ],
+)
+def test_few_rows_take_bytes_in_offset_binary(
+    left: tuple[int, ...], right: tuple[int, ...], how: dict[str, Any], narrow: bool, kind: str
+) -> None:
+    if not Target.host().has("avxvnni" if narrow else "avx512vnni"):
+        pytest.skip("the machine has no such instruction")
+    where = target(f"{NO_TILES},-avx512f,-avx512bf16,-avx512vnni" if narrow else NO_TILES)
+    graph, args = product(left, right, kind, False, **how)
+    program = plan_graph(graph, where)
+    (planned,) = program.planned.values()
+    assert (
+        f"dot_o8{'u' if kind == 'uint8' else 's'}8" in str(program.module)
+        and planned.trace.as_json()[0]
+    )
+    [got] = compile_graph(graph, where)(*args)
+    assert np.array_equal(got, run(graph, args)[0])
 
 
 def test_where_no_tiles_are_had_plain_loops_flip_signs_too(monkeypatch: Any) -> None:

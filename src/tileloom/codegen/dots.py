@@ -6,7 +6,7 @@ import llvmlite.ir as ir
 
 from ..base.errors import InternalError
 from ..expr import Call
-from ..expr.dot_ops import DOT_BF16, DOT_INT8, LEAST_NORMAL
+from ..expr.dot_ops import DOT_BF16, DOT_INT8, DOT_OFFSET, FLIP_SIGNS, LEAST_NORMAL
 from . import arith
 from .emitter import Emitter
 from .types import BF16, F32, I16, I32, element_bytes, filled, lanes_of, like
@@ -21,6 +21,8 @@ def emit_dot(e: Emitter, call: Call) -> ir.Value:
     bits = _WIDTHS.get(lanes_of(total), 0)
     if call.op == DOT_BF16:
         return _bf16(e.builder, bits if "avx512bf16" in features else 0, total, x, y)
+    if call.op in _OFFSET:
+        x = e.builder.xor(x, filled(x.type, FLIP_SIGNS))
     known = "avx512vnni" in features or (bits < 512 and "avxvnni" in features)
     signed = _SIGNED[call.op]
     if signed == (True, False):
@@ -31,7 +33,8 @@ def emit_dot(e: Emitter, call: Call) -> ir.Value:
     return _call(e.builder, f"llvm.x86.avx512.vpdpbusd.{bits}", total, words, x, y)
 
 
-_SIGNED = {name: signed for signed, name in DOT_INT8.items()}
+_OFFSET = {name: (signed, signed) for signed, name in DOT_OFFSET.items()}
+_SIGNED = {name: signed for signed, name in DOT_INT8.items()} | _OFFSET
 
 
 def emit_word(e: Emitter, call: Call) -> ir.Value:

@@ -74,7 +74,7 @@ def has_tiles(group: Group, machine: Machine) -> bool:
     words = words_for(node, machine)
     if words is None:
         return not any(map(is_symbolic, images))
-    return node.op.kind == "matmul" and not words.flips and not any(map(is_symbolic, sizes))
+    return node.op.kind == "matmul" and not any(map(is_symbolic, sizes))
 
 
 def words_for(node: Node, machine: Machine) -> Words | None:

@@ -3,7 +3,9 @@
 `tir.dot_u8s8(sum, x, y)` adds four products of 8-bit integers to a 32-bit one, which wraps around;
 `tir.dot_bf16(sum, x, y)` adds two products of bfloat16 numbers to a float32. `x` and `y` are int32
 words that hold the factors, the first in the lowest bits. The letters say how the bytes of `x` and
-of `y` are read: u8 as unsigned, s8 as signed; all four combinations are there.
+of `y` are read: u8 as unsigned, s8 as signed; all four combinations are there. `o8` are bytes in
+offset binary: of the kind of `y`, with their sign bits flipped, as `tir.dot_o8s8` takes them where
+an instruction multiplies unsigned bytes by signed ones only.
 
 `tir.word(a, b, ...)` is the word whose parts these are: four of 8 bits, or two of 16.
 
@@ -33,6 +35,10 @@ DOT_INT8 = {
     for left in (False, True)
     for right in (False, True)
 }
+#: The same for bytes of one kind, the left ones in offset binary, by whether they are signed.
+DOT_OFFSET = {False: "tir.dot_o8u8", True: "tir.dot_o8s8"}
+#: A word that flips the sign bits of four bytes; also four zeros in offset binary.
+FLIP_SIGNS = -0x7F7F7F80
 ROUND_BF16 = "tir.round_bf16"
 WORD, WORD_BITS = "tir.word", 32
 
@@ -58,6 +64,15 @@ def _dot_int8(signed: tuple[bool, bool]) -> Callable[[Any, Any, Any], Any]:
         return (np.asarray(total, np.int64) + (left * right).sum(-1)).astype(np.int32)[()]
 
     return dot
+
+
+def _dot_offset(signed: bool) -> Callable[[Any, Any, Any], Any]:
+    """
+    >>> int(_dot_offset(True)(np.int32(0), np.int32(FLIP_SIGNS + 3), np.int32(5)))
+    15
+    """
+    dot = _dot_int8((signed, signed))
+    return lambda total, x, y: dot(total, np.asarray(x, np.int32) ^ np.int32(FLIP_SIGNS), y)
 
 
 def _dot_bf16(total: Any, x: Any, y: Any) -> Any:
@@ -98,6 +113,7 @@ def word(*parts: Any) -> Any:
 #: What the dot products mean, by name.
 DOT_MEANINGS: dict[str, Callable[..., Any]] = {
     **{name: _dot_int8(signed) for signed, name in DOT_INT8.items()},
+    **{name: _dot_offset(signed) for signed, name in DOT_OFFSET.items()},
     DOT_BF16: _dot_bf16,
 }
 

@@ -23,21 +23,22 @@ if TYPE_CHECKING:
     from .to_tir.machine import Machine
 
 
-#: Rows that make up for adding up columns in a kernel of its own.
-MANY_ROWS = 24
+#: Rows that make up for adding up columns in a kernel of its own, rather than strip by strip.
+MANY_ROWS = 64
 
 
 def flip_signs(graph: Graph, machine: Machine, static: Set[Tensor] = frozenset()) -> Graph:
     """The graph with matrix products of bytes of one kind by those of both kinds and column sums.
 
-    Products of few rows with a matrix that changes stay as they are.
+    Products of few rows with a matrix that changes stay as they are: their kernels take bytes in
+    offset binary (`words.py`).
 
     Args:
         static: tensors that count as constants.
 
     >>> from tileloom.graph.nodes import tensor_type
     >>> from tileloom.graph.to_tir.machine import Machine
-    >>> x, y = (Tensor(tensor_type((32, 32), "int8"), name) for name in "xy")
+    >>> x, y = (Tensor(tensor_type((64, 64), "int8"), name) for name in "xy")
     >>> graph = Graph([x, y], [ops.matmul(x, y, out_dtype="int32")])
     >>> made = flip_signs(graph, Machine(features=frozenset(["avx512vnni"])))
     >>> [node.op.name for node in made.nodes]

@@ -16,7 +16,15 @@ from ..base import DType, dtype
 from ..compute import if_then_else
 from ..expr import Call, Expr, cast, const
 from ..expr.build import bitwise
-from ..expr.dot_ops import DOT_BF16, DOT_INT8, ROUND_BF16, WORD, WORD_BITS
+from ..expr.dot_ops import (
+    DOT_BF16,
+    DOT_INT8,
+    DOT_OFFSET,
+    FLIP_SIGNS,
+    ROUND_BF16,
+    WORD,
+    WORD_BITS,
+)
 from .nodes import Node, TensorType
 from .ops.conv import around
 
@@ -48,7 +56,7 @@ def find_words(left: DType, right: DType, total: DType, machine: Machine) -> Wor
     """The words that a CPU multiplies operands of these types by; None if it has no such products.
 
     `vpdpbusd` takes unsigned bytes times signed ones. Where both operands are of one kind, the sign
-    bits of the left one are flipped, which adds 128 to all of it or takes as much away.
+    bits of the left one are flipped: bytes in offset binary (`lower/loops/offset_sums.py`).
     """
     dots: tuple[str, ...]
     if (str(left), str(right), str(total)) == ("bfloat16", "bfloat16", "float32"):
@@ -63,6 +71,8 @@ def find_words(left: DType, right: DType, total: DType, machine: Machine) -> Wor
     parts = WORD_BITS // left.bits
     if tiles in machine.features and machine.vector_bits >= 512:
         return Words(op, parts, TILE_WORDS)
+    if flips:
+        op = DOT_OFFSET[not left.is_unsigned]
     return Words(op, parts, 1, flips) if machine.features.intersection(dots) else None
 
 
@@ -117,7 +127,7 @@ def _matmul(node: Node, inputs: Sequence[te.Tensor], words: Words) -> list[te.Te
     steps = -(-left.static_shape[axis] // (words.parts * words.unit)) * words.unit
     packed = node.op.name == "packed_matmul"
     rows = _in_words(left, axis, right.static_shape[1] if packed else steps, words.parts)
-    if node.attrs.get("flips"):
+    if words.flips or node.attrs.get("flips"):
         rows = _flipped(rows)
     if packed:
         return [rows, right]
@@ -127,7 +137,7 @@ def _matmul(node: Node, inputs: Sequence[te.Tensor], words: Words) -> list[te.Te
 
 def _flipped(words: te.Tensor) -> te.Tensor:
     """Words of bytes with the sign bits of all of these flipped."""
-    signs = const(-0x7F7F7F80, "int32")  # 0x80 in each byte
+    signs = const(FLIP_SIGNS, "int32")
     found: te.Tensor = te.compute(
         words.shape, lambda *at: bitwise("tir.bitwise_xor", words(*at), signs), name="flipped"
     )

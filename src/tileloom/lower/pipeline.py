@@ -56,6 +56,7 @@ from .loops import (
     loop_partition,
     map_calls,
     narrow_index_dtype,
+    offset_sums,
     remove_no_op,
     simplify,
     storage_rewrite,
@@ -88,6 +89,7 @@ LOOPS_TO_FLAT: Sequence[Pass] = (
     narrow_index_dtype,
     loop_partition,  # before vectors: a scalar guard is easier to take apart than a mask
     dispatch_extents,  # of the tiles that partition has cut short
+    offset_sums,  # when loops are as long as they will be, and before they are vectors
     vectorize_loops,  # before unrolling: one vector body is cheaper to build than many scalar ones
     compensate_sums,  # of vectors, before loops over them are unrolled
     inject_double_buffer,

@@ -12,6 +12,7 @@ from .legalize_parallel import legalize_parallel
 from .loop_partition import loop_partition
 from .map_calls import map_calls
 from .narrow_index_dtype import narrow_index_dtype
+from .offset_sums import offset_sums
 from .remove_no_op import remove_no_op
 from .simplify import simplify
 from .storage_rewrite import accessed_pointers, storage_rewrite
@@ -33,6 +34,7 @@ __all__ = [
     "loop_partition",
     "map_calls",
     "narrow_index_dtype",
+    "offset_sums",
     "remove_no_op",
     "simplify",
     "step_count",

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from ...base.sums import SUM_RUN
 from ...expr import FloorDiv, IndexMap, IntImm, Var, post_order
+from ...expr.dot_ops import DOT_OFFSET
 from ...expr.extents import is_number, known_extent, limits, usual
 from ...schedule.library import as_matrices, find_products
 from ...schedule.library.intrinsics.amx import amx_product
@@ -31,11 +32,12 @@ from ...tir import Block, Buffer
 from ..domain import GroupRefused, accesses, blocks_by_name
 from ..loops import reduces
 from .nests import LANES, TILE, WORK
-from .tile_registers import APART, UNIT, tile_rows, words_in_tiles
+from .tile_registers import APART, UNIT, dot_of, tile_rows, words_in_tiles
 
 #: Marks a function of blocks whose product is to be cut into tiles, or refused.
 CONTRACTION = "contraction"
-#: Rows of a strip: 24 of 32 registers hold sums with two vectors a row; with 16 registers, 12 do.
+#: Rows of a strip: 24 of 32 registers hold sums with two vectors a row; with 16 registers, 12 do,
+#: or 10 and those that bytes in offset binary need besides (`lower/loops/offset_sums.py`).
 ROWS, FEW_ROWS = 12, 6
 #: Registers of this many bits and more come in 32, narrower ones in 16.
 WIDE = 512
@@ -207,7 +209,8 @@ class _Tiling:
         least, most = limits(2 * product.matrices * product.rows * product.columns * product.depth)
         self.workers = target.cores if most >= PARALLEL_WORK else 1
         self.much = least >= PARALLEL_WORK
-        rows = ROWS if target.vector_bits >= WIDE else FEW_ROWS
+        self.offset = dot_of(sch, product) in DOT_OFFSET.values()
+        rows = ROWS if target.vector_bits >= WIDE else FEW_ROWS - self.offset
         self.packed = self._panel_width()
         while self.packed % self.lanes:  # panels that were made for narrower vectors
             self.lanes //= 2
@@ -329,7 +332,7 @@ class _Tiling:
 
     def _copies_left(self) -> bool:
         """Whether strips of the left operand are converted before all panels read them."""
-        if self.words:
+        if self.words or self.offset:
             return True
         often = -(-self.product.columns // self.tiles.width) >= WORTH_COPYING
         converts = self.sch.get(self.left).reads[0].buffer.dtype is not self._sums().dtype

@@ -7,7 +7,7 @@ part is a tensor intrinsic (`schedule/library/intrinsics/amx.py`), whose operand
 from __future__ import annotations
 
 from ...expr import Call, post_order
-from ...expr.dot_ops import DOT_BF16, DOT_MEANINGS
+from ...expr.dot_ops import DOT_BF16, DOT_INT8, DOT_MEANINGS
 from ...expr.tile_ops import TILE_BYTES, TILE_ROWS
 from ...schedule.analysis.blocks import leaf_store
 from ...schedule.library.product import Product
@@ -18,9 +18,11 @@ from ...tir import Block
 #: Rows of a copy of a strip are so many words apart, modulo this: not a power of two.
 APART, UNIT = TILE_ROWS, 2 * TILE_ROWS
 
+_TILED = {DOT_BF16, *DOT_INT8.values()}
 
-def words_in_tiles(sch: Schedule, product: Product, target: Target) -> str | None:
-    """The kinds of words that a target multiplies in tiles, such as "u8s8"; None for others."""
+
+def dot_of(sch: Schedule, product: Product) -> str | None:
+    """The dot product of words that a product is made of, if it is."""
     block: Block = sch.get(product.block)
     store = leaf_store(block)
     dots = [
@@ -28,10 +30,16 @@ def words_in_tiles(sch: Schedule, product: Product, target: Target) -> str | Non
         for node in (post_order(store.value) if store is not None else ())
         if isinstance(node, Call) and node.op in DOT_MEANINGS
     ]
-    if len(dots) != 1 or product.depth % TILE_ROWS or target.vector_bits != 8 * TILE_BYTES:
+    return dots[0] if len(dots) == 1 else None
+
+
+def words_in_tiles(sch: Schedule, product: Product, target: Target) -> str | None:
+    """The kinds of words that a target multiplies in tiles, such as "u8s8"; None for others."""
+    dot = dot_of(sch, product)
+    if dot not in _TILED or product.depth % TILE_ROWS or target.vector_bits != 8 * TILE_BYTES:
         return None
-    feature = "amx-bf16" if dots[0] == DOT_BF16 else "amx-int8"
-    return dots[0].removeprefix("tir.dot_") if target.has(feature) else None
+    feature = "amx-bf16" if dot == DOT_BF16 else "amx-int8"
+    return dot.removeprefix("tir.dot_") if target.has(feature) else None
 
 
 def tile_rows(rows: int) -> int:
@@ -46,4 +54,4 @@ def tile_rows(rows: int) -> int:
     return 2 * -(-rows // tiles)
 
 
-__all__ = ["APART", "UNIT", "tile_rows", "words_in_tiles"]
+__all__ = ["APART", "UNIT", "dot_of", "tile_rows", "words_in_tiles"]
