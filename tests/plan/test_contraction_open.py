@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tileloom import te
 from tileloom.base import dtype
 from tileloom.driver import compile_polymorphic, plan
 from tileloom.graph import ops
@@ -14,7 +15,10 @@ from tileloom.graph.nodes import Graph, Tensor, TensorType
 from tileloom.graph.run import run
 from tileloom.graph.space import Space
 from tileloom.graph.symbols import symbol
+from tileloom.plan.cpu.contraction import tile_product
 from tileloom.runtime import parallel
+from tileloom.schedule import Schedule
+from tileloom.target import target
 
 WEIGHT = np.arange(30 * 40).reshape(30, 40) % 7 - 3.0
 FILTER = (np.arange(20 * 4 * 9) % 5 - 2.0).reshape(20, 4, 3, 3).astype("float32")
@@ -88,3 +92,18 @@ def check_all_sizes(name: str) -> None:
         (got,) = family.at(dict(zip(("m", "n"), sizes, strict=True)))(*arrays)
         (expected,) = run(Graph(given, [result]), arrays)
         np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("sides", ["both", "left", "right"])
+def test_sizes_that_turn_out_to_be_whole_tiles(sides: str) -> None:
+    """Of extents that planning has narrowed down to one value, nothing is left over to pad."""
+    space = Space()
+    m: Any = symbol(space, "m", 1, 900, 50)
+    rows, columns = m if sides != "right" else 7, m if sides != "left" else 7
+    a, b = te.placeholder((rows, 20), name="A"), te.placeholder((20, columns), name="B")
+    k = te.reduce_axis((0, 20), name="k")
+    c = te.compute((rows, columns), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    sch = Schedule(te.create_prim_func([a, b, c]))
+    with space.assuming(m.polynomial - 32, 32 - m.polynomial):
+        tile_product(sch, target("cpu -mattr=+avx512f -num-cores=1"))
+    assert ("T.if_then_else" in str(sch.mod["main"])) == (sides == "left")

@@ -28,7 +28,7 @@ from ...schedule.rv import BlockRV, LoopRV
 from ...schedule.schedule import Schedule
 from ...target import Target
 from ...target.cost import PARALLEL_WORK
-from ...tir import Block, Buffer
+from ...tir import Block, Buffer, BufferRegion
 from ..domain import GroupRefused, accesses, blocks_by_name
 from ..loops import reduces
 from .nests import LANES, TILE, WORK
@@ -301,20 +301,29 @@ class _Tiling:
     def _pad(self) -> None:
         """Fill up the last panel with zeros, and the last strip if it has to be.
 
-        Loops over strips of vectors are partitioned instead.
+        Loops over strips of vectors are partitioned instead. Of open sizes it may be known that the
+        last one is full, although that does not show in their remainder.
         """
         width, height = self.tiles.width, self.tiles.height if self.words else 1
         wide, high = self.product.columns % width, self.product.rows % height
         if not wide and not high:
             return
         sch, batch = self.sch, [1] * (self.product.batch is not None)
+        whole = [region.buffer for region in self._regions()]
         sch.pad_einsum(self.block, [*batch, height, width, 1])
-        if wide and not self.packed:
+        padded = [old is not now.buffer for old, now in zip(whole, self._regions(), strict=True)]
+        if padded[self.product.right.position] and not self.packed:
             self.right = self._behind(self.right, self.product.right.position)
-        if high:
+        if padded[self.product.left.position]:
             self.left = self._behind(self.left, self.product.left.position)
-        (cut,) = sch.get_consumers(self.block)
-        sch.compute_inline(cut)
+        if padded[-1]:
+            (cut,) = sch.get_consumers(self.block)
+            sch.compute_inline(cut)
+
+    def _regions(self) -> tuple[BufferRegion, ...]:
+        """What the product reads and writes."""
+        product: Block = self.sch.get(self.block)
+        return (*product.reads, *product.writes)
 
     def _behind(self, copy: BlockRV, position: int) -> BlockRV:
         """The block that pads an operand, which computes what `copy` did."""
