@@ -165,6 +165,18 @@ def test_known_positions_of_take_are_checked() -> None:
         tl.jit(lambda x: tnp.take(x, 1.5))(X)
 
 
+@pytest.mark.parametrize("shape", [(0, 3, 0), (0, 3, 2), (2, 0, 3)])
+def test_positions_where_nothing_is_taken_may_be_any(shape: tuple[int, ...]) -> None:
+    empty, places = np.zeros(shape), np.array([[-1, 7]])
+    wanted = np.take(empty, places, 2)
+    assert tl.jit(lambda x: np.take(x, places, 2))(empty).shape == wanted.shape
+    assert tl.jit(lambda x, p: np.take(x, p, 2))(empty, places).shape == wanted.shape
+    with pytest.raises(IndexError, match="float64"):
+        tl.jit(lambda x: tnp.take(x, 1.5, axis=2))(empty)
+    with pytest.raises(IndexError, match="out of range"):
+        tl.jit(lambda x: np.take(x, places, 1))(np.zeros((2, 0, 3)))
+
+
 def test_masks_that_are_computed_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="depends on the data") as raised:
         tl.jit(lambda x: x[x > 0])(X)

@@ -196,9 +196,11 @@ def take(x: ArrayLike, indices: ArrayLike, /, *, axis: int | None = None) -> Arr
     if axis is None:
         tensor, axis = ops.reshape(tensor, (tensor.type.size,)), 0
     axis = normalize_axis(axis, tensor.ndim)
-    return Array(
-        ops.gather(tensor, known_in_range(lift(indices).tensor, tensor.shape[axis], axis), axis)
-    )
+    places = lift(indices).tensor
+    slices = (*tensor.shape[:axis], *tensor.shape[axis + 1 :])
+    if 0 not in slices or not places.dtype.is_int:  # NumPy does not look where nothing is taken
+        places = known_in_range(places, tensor.shape[axis], axis)
+    return Array(ops.gather(tensor, places, axis))
 
 
 @public
