@@ -13,8 +13,9 @@ from tileloom.driver import build
 from tileloom.expr import const
 from tileloom.plan import plan_in_place, plan_kernel
 from tileloom.plan.in_place import replace_operand
+from tileloom.script import from_source
 from tileloom.target import Target
-from tileloom.tir import PrimFunc
+from tileloom.tir import PrimFunc, run
 
 N, M = 21, 34
 HOST = Target.host()
@@ -139,3 +140,64 @@ def test_positions_that_are_no_numbers_of_the_index_type(kind: str, rows: int, s
     zero = const(0, kind)
     func = te.create_prim_func([a, te.compute((n, m), lambda i, j: a[i, j, zero] * 2.0, name="B")])
     assert (replace_operand(func, 0, 1) is not None) is safe
+
+
+def nest(store: str, name: str = "C", extent: int = 8, kind: str = "spatial") -> str:
+    """A nest of one block; its variable is v."""
+    return f"""
+    for i in range({extent}):
+        with T.block("{name}"):
+            v = T.axis.{kind}({extent}, i)
+            {store}"""
+
+
+@pytest.mark.parametrize(
+    ("body", "safe"),
+    [
+        (nest("C[v] = A[v] * 2.0"), True),
+        (nest("C[v] = B[v] * 2.0"), True),
+        (nest("C[v] = A[v]", extent=4), True),
+        (nest("C[v] = A[v]") + nest("B[v] = C[v]", "B"), True),
+        (nest("C[v] = A[7 - v]"), False),
+        (nest("C[v] = A[v] + A[0]"), False),
+        (nest("C[7 - v] = A[7 - v]"), False),  # it would have to be seen that this is a bijection
+        (nest("A[v] = B[v]", "A") + nest("C[v] = A[v]"), False),  # the operand is a result as well
+        (nest("C[v] = B[v]") + nest("A[v] = B[v]", "A"), False),
+        (nest("C[v] = A[v]", "C1", 4) + nest("C[v + 4] = A[v + 4]", "C2", 4), False),
+        (nest("C[v] = B[v]", "C1", 4) + nest("C[v + 4] = B[v + 4]", "C2", 4), False),
+        (nest("B[v] = A[v]", "B") + nest("C[v] = B[v]"), False),  # made of what is read before
+        (nest("C[v] = B[v]") + nest("B[v] = A[v]", "B"), False),
+        (nest("C[v] = A[v]", kind="reduce"), False),
+        (nest("C[0] = A[0]"), False),  # which all iterations read, and the first one overwrites
+    ],
+)
+def test_who_may_read_what_is_replaced(body: str, safe: bool) -> None:
+    arrays = ", ".join(f'{name}: T.Buffer((8,), "float32")' for name in "ABC")
+    func = from_source(
+        f"from tileloom.script import tir as T\n\n@T.prim_func\ndef main({arrays}):{body}\n"
+    )
+    merged = replace_operand(func, 0, 2)
+    assert (merged is not None) == safe
+    if merged is None:
+        return
+    a, b = np.arange(8, dtype="float32"), np.arange(8, dtype="float32") * 10
+    apart, other, result = a.copy(), b.copy(), a.copy()
+    run(func, apart, other, result)  # what is not stored stays what the operand was
+    assert [buffer.name for buffer in merged.buffers] == ["B", "C"]
+    run(merged, b, a)
+    assert np.array_equal(a, result) and np.array_equal(b, other)
+
+
+@pytest.mark.parametrize("strided", [0, 1])
+def test_strided_buffers_stay(strided: int) -> None:
+    strides = ["", ""]
+    strides[strided] = ", strides=[2]"
+    func = from_source(
+        "from tileloom.script import tir as T\n\n@T.prim_func\ndef main(a: T.handle, c: T.handle):"
+        f"""
+    A = T.match_buffer(a, (8,), "float32"{strides[0]})
+    C = T.match_buffer(c, (8,), "float32"{strides[1]})
+    {nest("C[v] = A[v] * 2.0").strip()}
+"""
+    )
+    assert replace_operand(func, 0, 1) is None

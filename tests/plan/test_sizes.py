@@ -6,8 +6,11 @@ import itertools
 
 import pytest
 
-from tileloom.expr import Expr, Var, const
+from tileloom.expr import Expr, Var, as_expr, const
 from tileloom.expr.evaluate import evaluate
+from tileloom.expr.extents import is_number
+from tileloom.graph.space import Space
+from tileloom.graph.symbols import symbol
 from tileloom.plan.sizes import USUAL, Sizes
 
 N, M = Var("n", "int32"), Var("m", "int32")
@@ -65,3 +68,18 @@ def test_sizes_that_may_be_anything(size: Expr, least: int, guess: int) -> None:
 def test_small_guesses_are_two() -> None:
     assert Sizes({N: (0, 1)}).guess(N) == 2 and Sizes({N: (0, 0)}).guess(N * 5) == 2
     assert Sizes({N: (1, 3)}).guess(N - 2) == 2 and Sizes({N: (1, 3)}).guess(N) == 3
+
+
+def test_sizes_that_count_as_numbers_know_their_limits() -> None:
+    """Also where no bounds are given, and after what was decided."""
+    space = Space()
+    n = symbol(space, "n", 3, 700, 5)
+    size, less = as_expr(n * 2), as_expr(n - 5)
+    sizes = Sizes()
+    assert (sizes.least(size), sizes.most(size)) == (6, 1400)
+    assert (sizes.least(less), sizes.most(less)) == (0, 695), "a size is not below 0"
+    assert sizes.number(size) == n * 2
+    assert 6 <= sizes.guess(size) <= 1400 and not is_number(sizes.number(size))
+    assert sizes.guess(as_expr(symbol(space, "one", 0, 1, 1))) == 2
+    low, high = (3, 99) if n < 100 else (100, 700)
+    assert (sizes.least(size), sizes.most(size)) == (2 * low, 2 * high)
