@@ -152,6 +152,24 @@ def test_compile_shows_each_stage(model: Any, stage: Any, text: Any) -> None:
     assert text in result.output
 
 
+@pytest.mark.parametrize(
+    ("stages", "heads"),
+    [
+        ([], []),
+        (["tir"], []),
+        (["tir", "llvm"], ["# ---- tir", "# ---- llvm"]),
+        (["llvm", "loops", "tir"], ["# ---- llvm", "# ---- loops", "# ---- tir"]),
+    ],
+)
+def test_compile_names_the_stages_where_there_are_several(
+    script: Any, stages: list[str], heads: list[str]
+) -> None:
+    """What is printed for one stage is the program, so that it can be given to `opt`."""
+    result = call("compile", script, *(word for stage in stages for word in ("--stage", stage)))
+    assert result.exit_code == 0, result.output
+    assert [line for line in result.output.splitlines() if line.startswith("# ----")] == heads
+
+
 def test_compile_writes_one_file_or_a_folder(model: Any, script: Any, tmp_path: Path) -> None:
     one = tmp_path / "one.txt"
     assert call("compile", script, "-o", one).exit_code == 0

@@ -361,3 +361,42 @@ def main(A: T.Buffer((24,), "float32"), B: T.Buffer((24,), "float32")):
     (axis,) = sch.get(outer).iter_vars
     assert (int(axis.domain.min), int(axis.domain.extent)) == (0, rows)
     check_same(sch, text)
+
+
+TWO = """
+@T.prim_func
+def main(
+    A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32"), D: T.Buffer((8,), "float32")
+):
+    for i in range(8):
+        with T.block("C"):
+            v = T.axis.spatial(8, i)
+            C[v] = A[v] + 1.0
+    for i in range(8):
+        with T.block("D"):
+            v = T.axis.spatial(8, i)
+            D[v] = STORED
+"""
+
+
+@pytest.mark.parametrize("value", ["C[v] * 2.0", "1.0", "A[v]"])
+def test_blocks_that_declare_nothing_are_hidden_by_none_that_does(value: str) -> None:
+    """A partitioned loop is made of blocks that declare nothing: others look into them."""
+    sch = schedule(TWO.replace("STORED", value))
+    sch.loop_partition(sch.get_loops("C")[0], [3, None])
+    hidden = "C" if value == "A[v]" else "A"
+    blocks = [sch.get_block("C_i_common"), sch.get_block("D")]
+    match = f"block 'C_i_common' does not declare what it touches of '{hidden}'"
+    error = refused(sch, match, "blockize", blocks)
+    assert "hint: blockize before loop_partition" in str(error)
+    for block in blocks:
+        sch.copy().blockize([block])
+
+
+def test_blocks_that_declare_nothing_go_together() -> None:
+    sch = schedule(TWO.replace("STORED", "C[v] * 2.0"))
+    for name in "CD":
+        sch.loop_partition(sch.get_loops(name)[0], [3, None])
+    outer = sch.blockize([sch.get_block("C_i_common"), sch.get_block("D_i_common")])
+    assert not sch.get(outer).reads and not sch.get(outer).writes
+    check_same(sch, TWO.replace("STORED", "C[v] * 2.0"))

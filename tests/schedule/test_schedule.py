@@ -104,8 +104,9 @@ def test_variables_that_are_forgotten() -> None:
     sch = schedule(MATMUL)
     loop = sch.get_loops("C")[0]
     sch.remove_rv(loop)
-    with pytest.raises(ScheduleError, match="is not one of this schedule"):
+    with pytest.raises(ScheduleError, match="is not one of this schedule") as found:
         sch.unroll(loop)
+    assert "step 3: unroll(loop=<gone>)" in str(found.value)
     with pytest.raises(UserError, match="the variable is not one of this schedule"):
         sch.remove_rv(loop)
 
@@ -120,6 +121,17 @@ def test_loops_that_a_step_replaced() -> None:
     with pytest.raises(ScheduleError, match="step 4: fuse") as found:
         sch.fuse(inner, outer)
     assert "[loop 'i_1', loop 'i_0']" in str(found.value)
+
+
+def test_variables_of_numbers_are_shown_as_numbers() -> None:
+    sch = schedule(MATMUL)
+    factor = sch.sample_categorical([3], [1.0])
+    with pytest.raises(ScheduleError, match="do not reach the extent 128") as found:
+        sch.split(sch.get_loops("C")[0], [factor, 5])
+    assert "split(loop=loop 'i', factors=[3, 5], " in str(found.value)
+    with pytest.raises(ScheduleError) as found:
+        sch.parallel(factor)
+    assert "parallel(loop=3)" in str(found.value)
 
 
 def test_texts() -> None:

@@ -322,6 +322,46 @@ def test_sparse_rows(rng: np.random.Generator) -> None:
         check(made, {**given, "d": dense})
 
 
+@pytest.mark.parametrize(
+    ("dense", "axis"),
+    [([5, 4], 1), ([5, 4], -1), ([5, 4], [1]), ([5, 4, 2], 1), ([5, 4, 2], -2), ([5, 4, 2], [-2])],
+)
+def test_sums_of_sparse_rows(rng: np.random.Generator, dense: list[int], axis: Any) -> None:
+    """Along the columns, which are the second axis however it is counted; more axes are kept."""
+    shape = (6, *dense[2:])
+    given = {
+        "s": np.array([0, 2, 2, 5, 6, 6], "int32"),
+        "c": np.array([1, 3, 0, 1, 2, 3], "int32"),
+        "v": rng.standard_normal(shape).astype("float32"),
+    }
+    inputs = [tensor("s", (6,), "int32"), tensor("c", (6,), "int32"), tensor("v", shape)]
+    result = tensor("y", (5, *dense[2:]))
+    made = single("CSRReduceSum", inputs, result, axis=axis, dense_shape=dense)
+    (found,) = load(made)(*given.values())
+    wanted = np.zeros((5, *dense[2:]), "float32")
+    for row, value in zip([0, 0, 2, 2, 2, 3], given["v"], strict=True):
+        wanted[row] += value
+    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("dense", "axis"),
+    [([5, 4], 0), ([5, 4], -2), ([5, 4], 2), ([5, 4, 2], -1), ([5, 4, 2], 2), ([5, 4, 2], 0)],
+)
+def test_sparse_sums_along_other_axes_are_refused(dense: list[int], axis: int) -> None:
+    shape = (6, *dense[2:])
+    inputs = [tensor("s", (6,), "int32"), tensor("c", (6,), "int32"), tensor("v", shape)]
+    with pytest.raises(UserError, match="axis"):
+        load(single("CSRReduceSum", inputs, tensor("y", (5,)), axis=axis, dense_shape=dense))
+
+
+@pytest.mark.parametrize("dense", [[], [5]])
+def test_sparse_shapes_have_rows_and_columns(dense: list[int]) -> None:
+    inputs = [tensor("s", (6,), "int32"), tensor("c", (6,), "int32"), tensor("v", (6,))]
+    with pytest.raises(UserError, match="has no rows and columns"):
+        load(single("CSRReduceSum", inputs, tensor("y", (5,)), axis=1, dense_shape=dense))
+
+
 def test_whether_any_element_is_not_zero() -> None:
     made = single("ElemAny", [tensor("x", (3, 4))], tensor("y", (1,)))
     (none,) = load(made)(np.zeros((3, 4), "float32"))

@@ -177,6 +177,20 @@ def test_split(parts: int | list[int]) -> None:
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.parametrize("extent", range(6))
+@pytest.mark.parametrize("parts", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_parts_of_equal_size(extent: int, parts: int, axis: int) -> None:
+    """The last that holds something may be smaller; those after it are empty."""
+    x = count(2, extent) if axis else count(extent, 2)
+    found = values(lambda t: ops.split(t, parts, axis), x)
+    size = -(-extent // parts)
+    starts = [min(k * size, extent) for k in range(parts)]
+    wanted = np.split(x, starts[1:], axis)
+    for a, b in zip([found] if parts == 1 else found, wanted, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def test_split_refuses_sizes_that_do_not_add_up() -> None:
     with pytest.raises(ShapeError, match=r"sizes \[2, 2\] do not add up"):
         values(lambda t: ops.split(t, [2, 2]), count(5))

@@ -7,6 +7,7 @@ import pytest
 from compat.sum_programs import ONE, program
 from tileloom.compat.tvm import tir
 from tileloom.compat.tvm.tir.schedule.analysis import get_auto_tensorize_mapping_info
+from tileloom.script import parse
 
 
 @pytest.mark.parametrize(
@@ -51,3 +52,16 @@ def test_types_of_intrinsics() -> None:
     assert get_auto_tensorize_mapping_info(sch, "C", program(ONE, 4)) is None
     same = program(f"T.Cast('int32', {ONE})", 4, "int32")
     assert get_auto_tensorize_mapping_info(sch, "C", same) is not None
+
+
+def test_descriptions_without_axes_say_nothing() -> None:
+    sch = tir.Schedule(program(ONE, 8))
+    bare = parse("""
+@T.prim_func
+def main(A: T.Buffer((1,), "float32"), C: T.Buffer((1,), "float32")):
+    with T.block("root"):
+        with T.block("C"):
+            C[0] = A[0]
+""")
+    assert get_auto_tensorize_mapping_info(sch, "C", bare) is None
+    assert get_auto_tensorize_mapping_info(tir.Schedule(bare), "C", program(ONE, 4)) is None
