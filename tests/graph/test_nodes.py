@@ -76,7 +76,8 @@ def test_outputs_of_nodes_have_numbers() -> None:
         "max_pool_with_indices", (x,), kernel=(2, 2), strides=(2, 2), dilations=(1, 1),
         pads=(0, 0, 0, 0), ceil_mode=False,
     )  # fmt: skip
-    assert (first.index, second.index) == (0, 1) and first.node is second.node is not None
+    assert first.node is not None and first.node is second.node
+    assert (first.index, second.index) == (0, 1)
     assert first.node.outputs == (first, second)
     assert x.serial < first.node.serial < first.serial < second.serial
 

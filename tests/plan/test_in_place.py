@@ -173,7 +173,7 @@ def nest(store: str, name: str = "C", extent: int = 8, kind: str = "spatial") ->
 )
 def test_who_may_read_what_is_replaced(body: str, safe: bool) -> None:
     arrays = ", ".join(f'{name}: T.Buffer((8,), "float32")' for name in "ABC")
-    func = from_source(
+    func: Any = from_source(
         f"from tileloom.script import tir as T\n\n@T.prim_func\ndef main({arrays}):{body}\n"
     )
     merged = replace_operand(func, 0, 2)
@@ -192,7 +192,7 @@ def test_who_may_read_what_is_replaced(body: str, safe: bool) -> None:
 def test_strided_buffers_stay(strided: int) -> None:
     strides = ["", ""]
     strides[strided] = ", strides=[2]"
-    func = from_source(
+    func: Any = from_source(
         "from tileloom.script import tir as T\n\n@T.prim_func\ndef main(a: T.handle, c: T.handle):"
         f"""
     A = T.match_buffer(a, (8,), "float32"{strides[0]})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy as copies
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -130,7 +130,7 @@ def test_variables_of_numbers_are_shown_as_numbers() -> None:
         sch.split(sch.get_loops("C")[0], [factor, 5])
     assert "split(loop=loop 'i', factors=[3, 5], " in str(found.value)
     with pytest.raises(ScheduleError) as found:
-        sch.parallel(factor)
+        sch.parallel(cast(Any, factor))
     assert "parallel(loop=3)" in str(found.value)
 
 

@@ -24,8 +24,11 @@ def planned(shape: tuple[Any, ...], value: Value, kept: tuple[int, ...]) -> list
     """Extents of rows and of what is walked along, for an operand that has some of the axes."""
     x = te.placeholder(shape, name="X")
     s = te.placeholder([n if k in kept else 1 for k, n in enumerate(shape)], name="S")
-    at = lambda i: [i[k] if k in kept else const(0) for k in range(len(shape))]  # noqa: E731
-    result = te.compute(shape, lambda *i: value(x, s, i, tuple(at(i))), name="R")
+
+    def element(*i: Any) -> Any:
+        return value(x, s, i, tuple(i[k] if k in kept else const(0) for k in range(len(shape))))
+
+    result = te.compute(shape, element, name="R")
     sch = Schedule(te.create_prim_func([x, s, result]))
     (fusion,) = settle(sch, GPU)
     made = along_broadcasts(sch, fusion)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from compat.sum_programs import ONE, program
@@ -56,7 +58,7 @@ def test_types_of_intrinsics() -> None:
 
 def test_descriptions_without_axes_say_nothing() -> None:
     sch = tir.Schedule(program(ONE, 8))
-    bare = parse("""
+    bare: Any = parse("""
 @T.prim_func
 def main(A: T.Buffer((1,), "float32"), C: T.Buffer((1,), "float32")):
     with T.block("root"):
