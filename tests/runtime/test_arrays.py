@@ -36,6 +36,7 @@ def test_extent_of_any_layout() -> None:
     base = np.zeros((7, 11), np.int32)
     start = base.ctypes.data
     cases = [base, base[1:3], base[:, 2:4], base[::-1], base[::2, ::-3], base.T, base[3, 4]]
+    cases += [base[:1], base[2:3, ::-1], base[::-1, 4:5], base[::3, 4:5], base[::-1, :1][::2]]
     for a in cases:
         a = np.asarray(a)
         low, high = as_view(a).extent

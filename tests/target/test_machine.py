@@ -107,3 +107,72 @@ def test_usable_cores_follow_affinity_and_quota(monkeypatch: pytest.MonkeyPatch)
     assert machine.usable_cores() == 2
     monkeypatch.setattr(machine, "cpu_quota", lambda: 64)
     assert machine.usable_cores() == 4
+
+
+CACHES = "/sys/devices/system/cpu/cpu0/cache/index"
+
+
+@pytest.mark.parametrize(
+    ("caches", "wanted"),
+    [
+        ([], (32, 1024, 8192)),
+        ([("Data", 1, "48K"), ("Instruction", 1, "64K"), ("Unified", 2, "2M")], (48, 1024, 8192)),
+        ([("Instruction", 2, "64K"), ("Unified", 2, "2048K")], (32, 2048, 8192)),
+        ([("Data", 1, "16K"), ("Unified", 2, "512K"), ("Unified", 3, "4096K")], (16, 512, 4096)),
+        ([("Unified", 2, "16384K")], (32, 16384, 16384)),
+        ([("Unified", 3, "32M")], (32, 1024, 8192)),
+        ([("Unified", 4, "65536K"), ("Data", 1, "")], (32, 1024, 8192)),
+        ([("Data", 0, "7K"), ("Unified", 2, "")], (32, 1024, 8192)),
+        ([("Unified", 3, "9K")] * 7 + [("Data", 1, "24K")], (24, 1024, 9)),
+    ],
+)  # fmt: skip
+def test_caches(
+    monkeypatch: pytest.MonkeyPatch, caches: list[tuple[str, int, str]], wanted: tuple[int, ...]
+) -> None:
+    """What Linux says of the first core; in KiB here."""
+    files = {
+        f"{CACHES}{k}/{name}": f"{value}\n"
+        for k, row in enumerate(caches)
+        for name, value in zip(("type", "level", "size"), row, strict=True)
+    }
+    monkeypatch.setattr(machine, "_read", lambda path: files.get(path, ""))
+    assert machine.cache_sizes.__wrapped__() == tuple(size << 10 for size in wanted)
+
+
+def test_the_first_processor_is_described(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "processor\t: 0\nflags\t\t: sse2 avx : fma\nbare\n\nprocessor\t: 1\nflags\t: none\n"
+    monkeypatch.setattr(machine, "_read", lambda path: text if path == "/proc/cpuinfo" else "")
+    assert machine._processor.__wrapped__() == {
+        "processor": "0", "flags": "sse2 avx : fma", "bare": "",
+    }  # fmt: skip
+
+
+def test_identities_differ_by_what_matters(monkeypatch: pytest.MonkeyPatch) -> None:
+    def identity(**about: str) -> str:
+        named = {name.replace("_", " ").capitalize(): value for name, value in about.items()}
+        monkeypatch.setattr(machine, "_processor", lambda: {**about, **named})
+        return str(machine.identity.__wrapped__())
+
+    found = [
+        identity(flags="sse", model="1"), identity(flags="avx", model="1"),
+        identity(flags="sse", model="2"), identity(flags="sse", model="1", stepping="3"),
+    ]  # fmt: skip
+    assert len(set(found)) == len(found) and {len(name) for name in found} == {16}
+    assert identity(flags="sse", model="1", mhz="2000") == found[0]
+
+
+@pytest.mark.parametrize(
+    ("named", "name"),
+    [("x86_64", "x86_64"), ("AMD64", "x86_64"), ("arm64", "aarch64"), ("riscv64", "riscv64")],
+)
+def test_architectures(monkeypatch: pytest.MonkeyPatch, named: str, name: str) -> None:
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(machine=named))
+    assert machine.architecture() == name
+
+
+def test_systems_without_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(machine, "cpu_quota", lambda: None)
+    for count, cores in ((6, 6), (None, 1), (1, 1)):
+        monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
+        assert machine.usable_cores() == cores
