@@ -19,7 +19,7 @@ from .amx import emit_tile_call
 from .dots import emit_dot, emit_round, emit_word
 from .emitter import Emitter
 from .returns import load_scalar, result_slot
-from .types import I1, I8, I32, filled, like, opaque, register_type
+from .types import I1, I8, I32, I64, PTR, filled, like, opaque, register_type
 
 _FLOAT = dtype("float32")
 
@@ -77,7 +77,17 @@ def _shift(e: Emitter, call: Call) -> ir.Value:
 
 
 def _reinterpret(e: Emitter, call: Call) -> ir.Value:
-    return e.builder.bitcast(e.value(call.args[0]), register_type(call.dtype))
+    b, value, source, kind = e.builder, e.value(call.args[0]), call.args[0].dtype, call.dtype
+    if source.is_handle:
+        value = b.ptrtoint(value, I64)
+    elif source.is_bool:  # a byte in memory, a bit in a register
+        value = b.zext(value, like(value, I8))
+    if kind.is_handle:
+        return b.inttoptr(b.bitcast(value, I64), PTR)
+    if kind.is_bool:
+        bytes_ = b.bitcast(value, ir.VectorType(I8, kind.lanes) if kind.lanes > 1 else I8)
+        return b.icmp_unsigned("!=", bytes_, filled(bytes_.type, 0))
+    return b.bitcast(value, register_type(kind))
 
 
 def _abs(e: Emitter, call: Call) -> ir.Value:
