@@ -31,7 +31,7 @@ from tileloom.tir import (
     make_buffer,
     seq,
     structural_equal,
-    verify_flat,
+    verify,
 )
 
 THREADS, SIZE = 8, 64
@@ -122,7 +122,7 @@ def test_the_same_results(chosen: Pass | None, data: st.DataObject) -> None:
     changed = func
     for step in PASSES if chosen is None else (chosen,):
         changed = step(changed)
-        verify_flat(changed)
+        verify(changed, "flat")
     if chosen is not None:
         again = chosen(changed)
         assert again is changed or structural_equal(again, changed)

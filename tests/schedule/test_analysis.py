@@ -9,6 +9,7 @@ import pytest
 from schedule.common import ELEMENTWISE, NORMALISE, parse, schedule
 from tileloom.base.errors import InternalError
 from tileloom.expr import OPAQUE, REDUCE, SPATIAL, Range, Var, const
+from tileloom.schedule import ScheduleError
 from tileloom.schedule.analysis import affine, blocks, cover, scope, tree
 from tileloom.schedule.state import ScheduleState
 from tileloom.tir import IRModule, pre_order
@@ -144,8 +145,10 @@ def main(A: T.Buffer((16,), "float32"), C: T.Buffer((16,), "float32")):
 def test_kinds_of_blocks() -> None:
     sch, state, block = opened(NORMALISE)
     s, c = block("S"), block("C")
-    assert blocks.is_reduction(state, s) and not blocks.is_complete(state, s)
-    assert blocks.is_complete(state, c) and not blocks.is_reduction(state, c)
+    with pytest.raises(ScheduleError, match="not a complete block"):
+        blocks.check_complete(state, s)
+    with pytest.raises(ScheduleError, match="not a reduction block"):
+        blocks.check_reduction(state, c)
     assert blocks.is_output(state, c) and not blocks.is_output(state, s)
     assert blocks.has_trivial_binding(state, s)
     loops = [sch.get_sref(loop) for loop in sch.get_loops("S")]

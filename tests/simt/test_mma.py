@@ -11,7 +11,7 @@ from tileloom.driver import assembly
 from tileloom.lower import lower
 from tileloom.simt import KernelDefect, run_kernels
 from tileloom.target import target
-from tileloom.target.matrix_units import MMA, Product, find_mma, shared_16x16_to_warp
+from tileloom.target.matrix_units import MMA, Product, find_mma
 
 GPU = target("cuda -arch=sm_90")
 PRODUCTS = [pytest.param(p, id="-".join(key)) for key, p in MMA.items()]
@@ -199,13 +199,6 @@ def test_other_counts_are_refused() -> None:
     func = lower(function(loads(2, False).replace("), 2, ", "), 3, ")), GPU)
     with pytest.raises(UnsupportedError, match="1, 2 or 4"):
         run_kernels(func, np.zeros((16, 24), "float16"), np.zeros((32, 4), "float16"))
-
-
-def test_the_map_of_16_by_16_is_two_accumulators() -> None:
-    c = find_mma("m16n8k16", "fp16", "fp16", "fp32").c
-    for lane, index, row, column in c.places():
-        assert shared_16x16_to_warp(row, column) == (lane, index)
-        assert shared_16x16_to_warp(row, column + 8) == (lane, index + 4)
 
 
 def test_bytes_are_not_turned() -> None:

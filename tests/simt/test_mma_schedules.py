@@ -20,7 +20,6 @@ from tileloom.schedule.tensor_intrin import TensorIntrin
 from tileloom.simt import run_kernels
 from tileloom.simt.cost import kernel_costs
 from tileloom.target import target
-from tileloom.target.matrix_units import shared_16x16_to_warp
 
 GPU = target("cuda -arch=sm_80")
 CASES = [
@@ -31,6 +30,15 @@ CASES = [
     ("e4m3", "f32", False, True), ("e5m2", "f32", False, False),
     ("f64", "f64", False, False), ("f64", "f64", False, True),
 ]  # fmt: skip
+
+
+def shared_16x16_to_warp(row: int, column: int) -> tuple[int, int]:
+    """Where a warp holds an element of 16 by 16: the thread, and the number among its eight.
+
+    As TVM's `shared_16x16_to_mma_32x8_layout` has it.
+    """
+    thread = 4 * (row % 8) + column % 8 // 2
+    return thread, 4 * (column // 8) + row // 8 * 2 + column % 2
 
 
 def factors(name: str, *shapes: tuple[int, int]) -> list[np.ndarray]:

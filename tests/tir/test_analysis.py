@@ -28,7 +28,6 @@ from tileloom.expr import (
 from tileloom.expr.evaluate import evaluate
 from tileloom.tir import (
     Block,
-    BlockRealize,
     BufferRegion,
     BufferStore,
     Evaluate,
@@ -43,7 +42,6 @@ from tileloom.tir import (
 )
 from tileloom.tir.analysis import (
     access_regions,
-    block_graph,
     detect_buffer_lca,
     infer_block_access,
     undefined_vars,
@@ -295,21 +293,3 @@ def test_a_reduction_keeps_its_buffer_outside() -> None:
 def test_conditions_of_while_loops_are_inside() -> None:
     loop = While(load(B, 0) > 0, store(B, (0,), 0))
     assert detect_buffer_lca(func((B,), loop))[B] is loop
-
-
-# ---------------------------------------------------------------------------- blocks
-
-
-def test_block_graph() -> None:
-    graph = block_graph(softmax(3, 4).body)
-    top, e, total, y = (realize.block for realize in graph.blocks)
-    assert graph.producers == {top: (), e: (top,), total: (e,), y: (e, total)}
-    assert graph.consumers == {top: (e,), e: (total, y), total: (y,), y: ()}
-
-
-def test_blocks_inside_blocks_are_not_direct() -> None:
-    outer = block(
-        "outer", "S", (4,), lambda v: block("inner", "S", (4,), lambda w: store(C, (w,), 0))
-    )
-    root = BlockRealize((), const(True), Block((), (), (), "root", outer))
-    assert [r.block.name_hint for r in block_graph(root).blocks] == ["outer"]

@@ -51,7 +51,7 @@ from tileloom.tir import (
     make_buffer,
     seq,
 )
-from tileloom.tir.spec import verify, verify_blocks, verify_flat, verify_loops
+from tileloom.tir.spec import verify
 from tir.programs import at, block, func, load, loops, matmul, softmax, store
 
 A = make_buffer((4, 4), "float32", "A")
@@ -81,16 +81,16 @@ def refuse(stmt: Any, message: str, stage: str = "blocks", *params: Any) -> None
     ],
 )
 def test_legal_blocks(program: Any) -> None:
-    verify_blocks(program)
+    verify(program, "blocks")
     with pytest.raises(VerifyError, match="must be gone by now"):
-        verify_loops(program)
+        verify(program, "loops")
 
 
 def test_legal_loops_and_flat() -> None:
     two = of(loops((4, 4), lambda i, j: store(A, (i, j), 0)))
-    verify_loops(two)
+    verify(two, "loops")
     with pytest.raises(VerifyError, match="buffer 'A' is not flat"):
-        verify_flat(two)
+        verify(two, "flat")
     p = Var("p", "handle", ("float32", "local"))
     local = make_buffer((16,), "float32", "local", data=p)
     ramp = Ramp(const(0), const(1), 4)
@@ -99,10 +99,10 @@ def test_legal_loops_and_flat() -> None:
         BufferStore(ROW, BufferLoad(local, [ramp]), (ramp,)),
     )
     flat = of(Allocate(p, dtype("float32"), (const(16),), TRUE, body))
-    verify_flat(flat)
-    verify_loops(flat)
+    verify(flat, "flat")
+    verify(flat, "loops")
     with pytest.raises(VerifyError, match="'local' is used where it is not declared"):
-        verify_blocks(flat)
+        verify(flat, "blocks")
 
 
 def test_unknown_stage() -> None:

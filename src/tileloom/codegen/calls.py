@@ -21,8 +21,6 @@ from .emitter import Emitter
 from .returns import load_scalar, result_slot
 from .types import I1, I8, I32, I64, PTR, filled, like, opaque, register_type
 
-_FLOAT = dtype("float32")
-
 
 def emit_call(e: Emitter, call: Call) -> ir.Value:
     """The value of a call."""

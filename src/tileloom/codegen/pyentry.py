@@ -21,8 +21,6 @@ that 64 bits serve narrower integers too).
 
 from __future__ import annotations
 
-HEADER_WORDS = 5
-RECORD_WORDS = 9
 COMPACT, STRIDED, INTEGER, FLOAT32, FLOAT64, IMPLICIT, SLOW = range(7)
 
 # Places of the fields in PyObject and PyArrayObject; runtime.entry checks that they are right.
@@ -432,25 +430,6 @@ slow:
   ret ptr %answer
 }
 """
-
-# What the code calls, all in Python's C API; and one address more: that of numpy's array type.
-PYTHON_SYMBOLS = (
-    "PyTuple_GetItem",
-    "PyBytes_AsString",
-    "PyObject_Vectorcall",
-    "PyObject_CallOneArg",
-    "PyLong_FromLong",
-    "PyLong_AsLongLong",
-    "PyLong_AsVoidPtr",
-    "PyFloat_AsDouble",
-    "PyErr_Occurred",
-    "PyErr_Clear",
-    "Py_IncRef",
-    "Py_DecRef",
-    "PyEval_SaveThread",
-    "PyEval_RestoreThread",
-    "_Py_NoneStruct",
-)
 
 
 def source() -> str:

@@ -12,7 +12,7 @@ from .extents import limits_of_variables
 from .facts import Facts
 from .int_set import Domains, IntSet, int_set
 from .modular import ModularSet, modular
-from .nodes import EQ, GE, GT, LE, LT, Call, Expr, IntImm, Var
+from .nodes import EQ, GE, LE, LT, Call, Expr, IntImm, Var
 from .operators import ExprLike
 from .rebuild import is_pure
 from .reduction import Range
@@ -139,10 +139,6 @@ class Analyzer:
     def can_prove_less_equal(self, a: ExprLike, b: ExprLike) -> bool:
         """Whether `a <= b` always."""
         return self.can_prove(binary(LE, a, b))
-
-    def can_prove_greater(self, a: ExprLike, b: ExprLike) -> bool:
-        """Whether `a > b` always."""
-        return self.can_prove(binary(GT, a, b))
 
     def can_prove_greater_equal(self, a: ExprLike, b: ExprLike) -> bool:
         """Whether `a >= b` always."""

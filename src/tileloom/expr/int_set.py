@@ -59,13 +59,6 @@ class IntSet(NamedTuple):
         """Whether there is one value."""
         return self.min_value is not None and self.min_value is self.max_value
 
-    def to_range(self, analyzer: Knowledge) -> Range | None:
-        """The interval as a range; None if an end is open."""
-        if self.min_value is None or self.max_value is None:
-            return None
-        extent = self.max_value - self.min_value + 1
-        return Range(self.min_value, analyzer.simplify(extent))
-
 
 EVERYTHING = IntSet(None, None)
 Domains = Mapping[Var, "Range | IntSet"]

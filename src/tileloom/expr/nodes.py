@@ -236,8 +236,8 @@ class Cast(Expr):
 class BinaryOp(Expr):
     """An operator on two values of one type; the result has that type.
 
-    `commutative`, `associative` and `idempotent` hold exactly for integers, and for floating point
-    as far as the field treats them so (addition is not exactly associative).
+    `commutative` and `idempotent` hold exactly for integers, and for floating point
+    as far as the field treats them so.
     """
 
     __slots__ = ("a", "b")
@@ -246,7 +246,6 @@ class BinaryOp(Expr):
     b: Expr
     symbol: ClassVar[str] = ""
     commutative: ClassVar[bool] = False
-    associative: ClassVar[bool] = False
     idempotent: ClassVar[bool] = False
 
     def __new__(cls, a: Expr, b: Expr) -> Self:
@@ -278,7 +277,7 @@ class Add(BinaryOp):
 
     __slots__ = ()
     symbol = "+"
-    commutative = associative = True
+    commutative = True
 
 
 class Sub(BinaryOp):
@@ -293,7 +292,7 @@ class Mul(BinaryOp):
 
     __slots__ = ()
     symbol = "*"
-    commutative = associative = True
+    commutative = True
 
 
 class Div(BinaryOp):
@@ -328,14 +327,14 @@ class Min(BinaryOp):
     """The smaller value; NaN if either is NaN."""
 
     __slots__ = ()
-    commutative = associative = idempotent = True
+    commutative = idempotent = True
 
 
 class Max(BinaryOp):
     """The larger value; NaN if either is NaN."""
 
     __slots__ = ()
-    commutative = associative = idempotent = True
+    commutative = idempotent = True
 
 
 class CompareOp(BinaryOp):
@@ -403,7 +402,7 @@ class And(CompareOp):
 
     __slots__ = ()
     symbol = "and"
-    commutative = associative = idempotent = True
+    commutative = idempotent = True
 
 
 class Or(CompareOp):
@@ -411,7 +410,7 @@ class Or(CompareOp):
 
     __slots__ = ()
     symbol = "or"
-    commutative = associative = idempotent = True
+    commutative = idempotent = True
 
 
 class Not(Expr):

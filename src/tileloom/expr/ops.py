@@ -37,7 +37,6 @@ class Op(Record):
         pure: no side effect and the same result for the same arguments: may be moved, merged, or
             dropped.
         elementwise: a call on vectors applies it lane by lane.
-        commutative, associative: exactly so (for bit operations; never for floating point).
         predicate: the result is bool.
         evaluate: the reference meaning, or None where the operation has none on plain values.
     """
@@ -46,8 +45,6 @@ class Op(Record):
     arity: int | None = 1
     pure: bool = True
     elementwise: bool = True
-    commutative: bool = False
-    associative: bool = False
     predicate: bool = False
     evaluate: Evaluate | None = None
 
@@ -222,7 +219,7 @@ _register("isnan isinf isfinite", _as_it_is, predicate=True)
 _register("pow atan2 hypot", _in_float64, 2)
 _register("fmod", _quiet, 2)
 _register("copysign nextafter shift_left shift_right", _as_it_is, 2)
-_register("bitwise_and bitwise_or bitwise_xor", _as_it_is, 2, commutative=True, associative=True)
+_register("bitwise_and bitwise_or bitwise_xor", _as_it_is, 2)
 _register("bitwise_not", _as_it_is)
 for _name, _function in {
     "exp10": lambda x: np.power(10.0, x),

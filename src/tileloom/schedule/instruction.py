@@ -111,11 +111,6 @@ class InstructionKind:
         """`pure`, as TVM calls it."""
         return self.pure
 
-    @property
-    def samples(self) -> bool:
-        """Whether it draws a decision."""
-        return any(p.role == "decision" for p in self.parameters)
-
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
         """The arguments by name, with defaults filled in."""
         try:

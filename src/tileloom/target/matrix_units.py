@@ -298,18 +298,6 @@ def find_mma(shape: str, a: str, b: str, c: str) -> Product:
     return found
 
 
-def shared_16x16_to_warp(row: int, column: int) -> tuple[int, int]:
-    """Where a warp holds an element of 16 by 16 that is two tiles of an accumulator side by side.
-
-    TVM's `shared_16x16_to_mma_32x8_layout`: the thread, and the number among its eight.
-
-    >>> shared_16x16_to_warp(9, 10)
-    (5, 6)
-    """
-    thread = 4 * (row % 8) + column % 8 // 2
-    return thread, 4 * (column // 8) + row // 8 * 2 + column % 2
-
-
 def table() -> str:
     """What `mma.sync` and `wgmma` multiply, as a table of Markdown."""
     rows = ["| instruction | shapes | A and B | C and D | from |", "|---|---|---|---|---|"]
@@ -330,5 +318,5 @@ def table() -> str:
 
 __all__ = [
     "ELEMENTS", "LANES", "MMA", "FragmentElement", "Fragment", "GroupProduct", "Product", "element",
-    "find_mma", "find_wgmma", "shared_16x16_to_warp", "table",
+    "find_mma", "find_wgmma", "table",
 ]  # fmt: skip

@@ -47,10 +47,8 @@ from .walk import (
 
 if TYPE_CHECKING:
     from .analysis import (
-        BlockGraph,
         access_regions,
         allocated_buffers,
-        block_graph,
         buffer_accesses,
         detect_buffer_lca,
         infer_block_access,
@@ -60,7 +58,7 @@ if TYPE_CHECKING:
     )
     from .renew import renewed
     from .run import run
-    from .spec import verify, verify_blocks, verify_flat, verify_loops
+    from .spec import verify
     from .specialize import specialize
     from .structural import (
         StructureError,
@@ -72,25 +70,24 @@ if TYPE_CHECKING:
 
 room(
     __name__,
-    analysis="BlockGraph access_regions allocated_buffers block_graph buffer_accesses "
-    "detect_buffer_lca infer_block_access undefined_vars union_regions used_buffers",
+    analysis="access_regions allocated_buffers buffer_accesses detect_buffer_lca "
+    "infer_block_access undefined_vars union_regions used_buffers",
     renew="renewed",
     run="run",
-    spec="verify verify_blocks verify_flat verify_loops",
+    spec="verify",
     specialize="specialize",
     structural="StructureError assert_structural_equal "
     "register_structure structural_equal structural_hash",
 )
 
 __all__ = [
-    "Allocate", "AllocateConst", "AssertStmt", "AttrStmt", "Block", "BlockGraph", "BlockRealize",
-    "Buffer", "BufferLoad", "BufferRegion", "BufferStore", "DeclBuffer", "Evaluate", "FOR_KINDS",
-    "For", "IRModule", "IfThenElse", "LetStmt", "MatchBufferRegion", "PARALLEL", "PrimFunc",
-    "SERIAL", "SeqStmt", "Stmt", "StmtRewriter", "StructureError", "THREAD_BINDING", "UNROLLED",
+    "Allocate", "AllocateConst", "AssertStmt", "AttrStmt", "Block", "BlockRealize", "Buffer",
+    "BufferLoad", "BufferRegion", "BufferStore", "DeclBuffer", "Evaluate", "FOR_KINDS", "For",
+    "IRModule", "IfThenElse", "LetStmt", "MatchBufferRegion", "PARALLEL", "PrimFunc", "SERIAL",
+    "SeqStmt", "Stmt", "StmtRewriter", "StructureError", "THREAD_BINDING", "UNROLLED",
     "VECTORIZED", "While", "access_regions", "allocated_buffers", "assert_structural_equal",
-    "block_graph", "buffer_accesses", "collect", "detect_buffer_lca", "infer_block_access",
-    "is_no_op", "make_buffer", "map_exprs", "pre_order", "register_structure", "renewed", "run",
-    "seq", "specialize", "stmt_children", "stmt_exprs", "structural_equal", "structural_hash",
+    "buffer_accesses", "collect", "detect_buffer_lca", "infer_block_access", "is_no_op",
+    "make_buffer", "map_exprs", "pre_order", "register_structure", "renewed", "run", "seq",
+    "specialize", "stmt_children", "stmt_exprs", "structural_equal", "structural_hash",
     "substitute_stmt", "undefined_vars", "union_regions", "used_buffers", "verify",
-    "verify_blocks", "verify_flat", "verify_loops",
 ]  # fmt: skip

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ..base.record import Record, field
 from ..expr import Expr, IterVar, Var, free_vars, post_order
 from .analysis_regions import access_regions, allocated_buffers, infer_block_access, union_regions
 from .nodes import (
@@ -177,61 +176,7 @@ def _outside_reductions(stmt: BlockRealize, scopes: tuple[Stmt, ...]) -> tuple[S
     return scopes
 
 
-# ---------------------------------------------------------------------------- block order
-
-
-class BlockGraph(Record):
-    """The blocks directly inside a scope, in program order, and who gives whom what.
-
-    `producers[b]` are the earlier blocks that write what `b` reads, or accumulate or overwrite what
-    it writes; `consumers` is the other direction.
-    """
-
-    blocks: tuple[BlockRealize, ...]
-    producers: dict[Block, tuple[Block, ...]] = field(default_factory=dict)
-    consumers: dict[Block, tuple[Block, ...]] = field(default_factory=dict)
-
-
-def block_graph(scope: Stmt) -> BlockGraph:
-    """The graph of the blocks below `scope` that are in no other block below it.
-
-    It goes by declared regions and takes any two regions of one buffer for overlapping.
-    """
-    blocks = _direct_blocks(scope)
-    producers: dict[Block, list[Block]] = {realize.block: [] for realize in blocks}
-    consumers: dict[Block, list[Block]] = {realize.block: [] for realize in blocks}
-    writers: dict[Buffer, list[Block]] = {}
-    for realize in blocks:
-        block = realize.block
-        accessed = dict.fromkeys(r.buffer for r in (*block.reads, *block.writes))
-        for buffer in accessed:
-            for writer in writers.get(buffer, ()):
-                if writer not in producers[block]:
-                    producers[block].append(writer)
-                    consumers[writer].append(block)
-        for region in block.writes:
-            writers.setdefault(region.buffer, []).append(block)
-    return BlockGraph(
-        blocks,
-        {block: tuple(found) for block, found in producers.items()},
-        {block: tuple(found) for block, found in consumers.items()},
-    )
-
-
-def _direct_blocks(scope: Stmt) -> tuple[BlockRealize, ...]:
-    found: list[BlockRealize] = []
-    start = scope.block if isinstance(scope, BlockRealize) else scope
-    stack = list(reversed(stmt_children(start)))
-    while stack:
-        node = stack.pop()
-        if isinstance(node, BlockRealize):
-            found.append(node)
-        else:
-            stack.extend(reversed(stmt_children(node)))
-    return tuple(found)
-
-
 __all__ = [
-    "BlockGraph", "access_regions", "allocated_buffers", "block_graph", "detect_buffer_lca",
-    "infer_block_access", "undefined_vars", "union_regions", "used_buffers",
+    "access_regions", "allocated_buffers", "detect_buffer_lca", "infer_block_access",
+    "undefined_vars", "union_regions", "used_buffers",
 ]  # fmt: skip

@@ -45,7 +45,6 @@ SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING = (
     "thread_binding",
 )
 FOR_KINDS = (SERIAL, PARALLEL, VECTORIZED, UNROLLED, THREAD_BINDING)
-NO_ANNOTATIONS: Mapping[str, Any] = {}
 
 
 class StorageScope(str):

@@ -60,21 +60,6 @@ def verify(program: PrimFunc | IRModule, stage: str = "blocks") -> None:
         _Verifier(stage).function(func)
 
 
-def verify_blocks(program: PrimFunc | IRModule) -> None:
-    """`verify` at the stage of blocks."""
-    verify(program, "blocks")
-
-
-def verify_loops(program: PrimFunc | IRModule) -> None:
-    """`verify` at the stage of loops."""
-    verify(program, "loops")
-
-
-def verify_flat(program: PrimFunc | IRModule) -> None:
-    """`verify` at the stage of flat accesses."""
-    verify(program, "flat")
-
-
 class _Verifier:
     def __init__(self, stage: str) -> None:
         self.stage = stage

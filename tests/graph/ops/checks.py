@@ -12,7 +12,7 @@ from tileloom.base import dtype
 from tileloom.graph.expand import expand
 from tileloom.graph.nodes import Graph, Node, Tensor, TensorType
 from tileloom.graph.run import run
-from tileloom.tir import verify_blocks
+from tileloom.tir import verify
 from tileloom.tir.run import run as run_tir
 
 Array = np.ndarray[Any, Any]
@@ -72,7 +72,7 @@ def interpret(node: Node, inputs: list[Array]) -> list[Array]:
     for tensor, type_ in zip(tensors, types, strict=True):
         assert tensor.static_shape == type_.shape and tensor.dtype is type_.dtype, node
     func = te.create_prim_func([*holders, *tensors])
-    verify_blocks(func)
+    verify(func)
     results = [np.full(t.shape, 77).astype(t.dtype.numpy) for t in types]
     run_tir(func, *(np.asarray(a, order="C") for a in inputs), *results, strict=True)
     return results

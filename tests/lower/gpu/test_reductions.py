@@ -32,7 +32,7 @@ from tileloom.tir import (
     PrimFunc,
     collect,
     pre_order,
-    verify_flat,
+    verify,
 )
 
 # ---------------------------------------------------------------------------- reductions
@@ -45,7 +45,7 @@ from tileloom.tir import (
 )  # fmt: skip
 def test_sums_over_threads(threads: int, columns: int, ty: int) -> None:
     flat = check_gpu(row_sum(threads, 2, columns, ty), lambda A, B: [A.sum(1) + 2])
-    verify_flat(flat)
+    verify(flat, "flat")
     assert calls(flat, "allreduce") == 0
 
 
@@ -269,7 +269,7 @@ def test_kernels_and_their_launch() -> None:
     assert kernel.attrs["tir.kernel_launch_params"] == tags
     assert kernel.attrs["dyn_shared_memory_bytes"] == 2 * 32 * 4
     assert kernel.attrs["tir.written"] == ["C"]
-    verify_flat(kernel)
+    verify(kernel, "flat")
 
 
 def test_wide_threads_become_narrow() -> None:
@@ -309,7 +309,7 @@ def test_grids_of_unknown_size() -> None:
     launch: Any
     (launch,) = collect(module["func"].body, Evaluate)
     assert str(launch.value.args[-2]) == "(n + 7) // 8"
-    verify_flat(module)
+    verify(module, "flat")
 
 
 # ---------------------------------------------------------------------------- conditions around

@@ -260,8 +260,3 @@ class Val:
     def equals(self, other: Val | float) -> Val:
         """Which lanes are equal; a NaN equals nothing."""
         return self._compare("==", other)
-
-    def below(self, other: int) -> Val:
-        """Unsigned comparison of integers."""
-        b = self.lanes.builder
-        return Val(self.lanes, b.icmp_unsigned("<", self.value, self._other(other)))

@@ -96,10 +96,6 @@ class Call:
             raise UserError(f"input {index} is a sequence, a tensor is needed")
         return self.services.array(value) if isinstance(value, Tensor) else value
 
-    def optional_array(self, index: int) -> Array | None:
-        """The value of input `index` or None."""
-        return self.array(index) if self.has(index) else None
-
     def integers(self, index: int) -> list[int]:
         """The value of input `index`, a list of integers."""
         self._check_list(index)

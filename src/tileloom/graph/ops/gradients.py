@@ -19,7 +19,6 @@ from .constants import full_like
 from .unary import abs as absolute
 from .unary import cos, exp, log1p, neg, relu, sigmoid, sign, sin, square, tanh
 
-_SQRT_HALF = math.sqrt(0.5)
 _SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
 _INVERSE_SQRT_TAU = 1 / math.sqrt(2 * math.pi)
 _TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)

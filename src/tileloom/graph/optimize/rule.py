@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
@@ -121,8 +121,3 @@ def _maker(tensor: Tensor) -> str | None:
 def index_of(rules: tuple[Rule, ...], options: Options) -> RuleIndex:
     """The index of these rules under these options."""
     return RuleIndex(rules, options)
-
-
-def by_id(rules: Sequence[Rule]) -> Iterator[tuple[str, Rule]]:
-    """The rules with their ids."""
-    return ((rule.id, rule) for rule in rules)

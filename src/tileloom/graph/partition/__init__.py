@@ -23,7 +23,7 @@ from .node_groups import NodeGroup, NodeGroups
 
 __all__ = [
     "MAX_NODES", "MAX_OPERANDS", "ChooseContraction", "ContractionTactic", "Domain", "Group",
-    "GroupKind", "Partition", "Refusal", "contraction_on_cpu", "domain_of", "partition", "unfused",
+    "GroupKind", "Partition", "Refusal", "contraction_on_cpu", "domain_of", "partition",
 ]  # fmt: skip
 
 
@@ -97,11 +97,6 @@ def partition(
     fuser = Fuser(graph, device or DeviceCosts(), contraction)
     steps.run(fuser)
     return Partition(fuser)
-
-
-def unfused(graph: Graph) -> Partition:
-    """Each op as a kernel of its own."""
-    return Partition(Fuser(graph, DeviceCosts(), contraction_on_cpu))
 
 
 def _why(fuser: Fuser, a: NodeGroup, b: NodeGroup) -> Why:

@@ -25,8 +25,6 @@ from .group import (
 from .layouts import size_of
 from .node_groups import NodeGroup, NodeGroups
 
-_NESTS = ("elementwise", "reductions")
-
 
 class Why(NamedTuple):
     """Why two groups stay apart: the rule's name, and words."""

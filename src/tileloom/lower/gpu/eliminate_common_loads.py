@@ -140,7 +140,6 @@ class _Kept:
 
     buffer: Buffer
     at: BufferStore
-    conditions: frozenset[Expr]
 
 
 class _Eliminate(StmtRewriter):
@@ -207,7 +206,7 @@ class _Eliminate(StmtRewriter):
             if len(same) < 2 or size > min(EACH, self.left):
                 continue
             self.left -= size
-            kept[key] = _Kept(_array(key), first, conditions)
+            kept[key] = _Kept(_array(key), first)
             for node, unit in same:
                 uses.setdefault(node, {})[unit] = key
         return kept, uses

@@ -5,7 +5,7 @@ The functions `..._fault` answer with the condition that does not hold, in words
 
 from __future__ import annotations
 
-from ...expr import OPAQUE, REDUCE, SPATIAL, Expr, Var, free_vars, post_order
+from ...expr import OPAQUE, REDUCE, SPATIAL, Var, free_vars, post_order
 from ...tir import (
     Block,
     BlockRealize,
@@ -98,16 +98,6 @@ def reduction_fault(
 
 def _stmt(sref: StmtSRef) -> For | Block:
     return sref.loop if sref.is_loop else sref.block
-
-
-def is_complete(state: ScheduleState, block: StmtSRef, within: StmtSRef | None = None) -> bool:
-    """Whether a block is complete in its scope, or locally under a loop."""
-    return complete_fault(state, block, within or scope_root(block)) is None
-
-
-def is_reduction(state: ScheduleState, block: StmtSRef, within: StmtSRef | None = None) -> bool:
-    """Whether a block is a reduction in its scope, or locally under a loop."""
-    return reduction_fault(state, block, within or scope_root(block)) is None
 
 
 def check_complete(state: ScheduleState, block: StmtSRef) -> None:
@@ -225,13 +215,6 @@ def leaf_store(block: Block) -> BufferStore | None:
     return block.body if isinstance(block.body, BufferStore) else None
 
 
-def loaded_buffers(expr: Expr) -> list[Buffer]:
-    """The buffers that an expression reads, each once."""
-    return list(
-        dict.fromkeys(node.buffer for node in post_order(expr) if isinstance(node, BufferLoad))
-    )
-
-
 def loaded_points(stmt: Stmt) -> tuple[BufferRegion, ...]:
     """The elements that a statement loads, each once."""
     found: dict[BufferRegion, None] = {}
@@ -248,17 +231,10 @@ def holds_blocks(block: Block) -> bool:
     return bool(collect(block.body, BlockRealize))
 
 
-def loop_vars_used(realize: BlockRealize) -> frozenset[Var]:
-    """The variables that the values and the predicate of a block use."""
-    return frozenset().union(
-        *(free_vars(expr) for expr in stmt_exprs(realize)),
-    )
-
-
 __all__ = [
     "check_compact_dataflow", "check_complete", "check_complete_or_reduction", "check_not_output",
     "check_reduction", "check_trivial_binding", "complete_fault",
-    "has_trivial_binding", "holds_blocks", "is_complete", "is_output", "is_reduction", "is_zero",
-    "leaf_store", "loaded_buffers", "loaded_points", "loop_iter_type", "loop_vars_used",
+    "has_trivial_binding", "holds_blocks", "is_output", "is_zero",
+    "leaf_store", "loaded_points", "loop_iter_type",
     "reduction_fault", "reduction_loops",
 ]  # fmt: skip

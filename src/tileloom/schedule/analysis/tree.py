@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...base.errors import InternalError
-from ...expr import Expr, IntImm, Range, Var, free_vars
+from ...expr import Expr, IntImm, Range, Var
 from ...tir import THREAD_BINDING, Block, BlockRealize, For, SeqStmt, Stmt, stmt_children
 from ..errors import name_of, refuse
 from ..sref import StmtSRef
@@ -180,8 +180,3 @@ def require_zero_start(loop: StmtSRef, what: str) -> None:
             at=[loop],
             fast=f"{what} only supports loop starting with 0",
         )
-
-
-def uses(exprs: Sequence[Expr], var: Var) -> bool:
-    """Whether a variable is in one of the expressions."""
-    return any(var in free_vars(expr) for expr in exprs)

@@ -84,7 +84,6 @@ class _Walk:
         self.tables = Tables(model.integers, no_tables)
         self.readings = Readings(model.func)
         self.statements = 0
-        self.ordinals: dict[tuple[Instance | None, str], int] = {}
         self.given = given_vars(model.func)
 
     def run(self) -> None:
@@ -153,7 +152,7 @@ class _Walk:
     def let(self, stmt: LetStmt, frame: Frame) -> Frame:
         """The frame in which a name stands for a value; one that was loaded is loaded once."""
         if any(isinstance(part, BufferLoad) for part in post_order(stmt.value)):
-            statement = self.begin(frame)
+            statement = self.begin()
             self.loads(stmt.value, frame.at(0), statement)
             return replace(frame, lets={**frame.lets, stmt.var: (stmt.value, statement)})
         value = self.evaluate(stmt.value, frame.at(0))
@@ -230,7 +229,7 @@ class _Walk:
         return block.init if root.init is None else root.init, root.body
 
     def store(self, stmt: BufferStore, frame: Frame) -> None:
-        statement = self.begin(frame)
+        statement = self.begin()
         for expr in (stmt.value, *stmt.indices):
             self.loads(expr, frame.at(0), statement)
         if stmt.predicate is not None:
@@ -259,17 +258,14 @@ class _Walk:
         element = access.element.reset_tuple_id(into)
         self.tables.store(access.memory.buffer, element, number)
 
-    def begin(self, frame: Frame) -> Statement:
-        key = (frame.place, frame.role)
-        ordinal = self.ordinals.get(key, 0)
-        self.ordinals[key] = ordinal + 1
+    def begin(self) -> Statement:
         self.statements += 1
-        return Statement(self.statements, ordinal, {})
+        return Statement(self.statements, {})
 
     def evaluate(self, expr: Expr, frame: Frame, for_effect: bool = False) -> Expr:
         """The expression over the loops; what it loads is loaded now."""
         if for_effect or any(isinstance(part, BufferLoad | Call) for part in post_order(expr)):
-            self.loads(expr, frame, self.begin(frame))
+            self.loads(expr, frame, self.begin())
         return frame.expr(expr)
 
     # ------------------------------------------------------------------ expressions
@@ -343,7 +339,7 @@ class _Walk:
         self.model.doubt(f"{call.op} in block {name!r} is taken at what the block declares")
         if frame.place is None:
             return
-        block, statement = frame.place.block, self.begin(frame)
+        block, statement = frame.place.block, self.begin()
         for kind, regions in ((READ, block.reads), (WRITE, block.writes)):
             for region in regions:
                 outer, bounds = frame, []
@@ -418,7 +414,7 @@ class _Walk:
                 frame.domain.set_tuple_name(name)
             ),
             frame.domain.intersect(outside).set_tuple_name(name),
-            frame.exact, exact, statement.number, statement.ordinal, 0,
+            frame.exact, exact, statement.number, 0,
             None if iters is None else iters.set_tuple_name(integers.in_dim, name),
         )  # fmt: skip
         self.model.accesses.append(access)

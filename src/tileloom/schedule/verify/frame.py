@@ -16,7 +16,6 @@ class Statement:
     """The loads of one statement are counted."""
 
     number: int
-    ordinal: int
     loads: dict[Expr, int]
 
 

@@ -109,7 +109,6 @@ class Access:
         sure: whether `domain` is what really happens, not more.
         affine: whether `element` is what really happens, not more.
         statement: the number of the statement it belongs to.
-        ordinal: the number of that statement in its block.
         slot: its place among the loads (or stores) of that statement.
         iters: from instances to the values of the iteration variables of the blocks around it, and
             of the loops inside the innermost block; None if they are not affine.
@@ -133,7 +132,6 @@ class Access:
     sure: bool
     affine: bool
     statement: int
-    ordinal: int
     slot: int
     iters: Any
     value: Expr | None = None

@@ -8,7 +8,7 @@ from typing import Any
 
 from ....graph import ops
 from ....graph.nodes import Tensor
-from ..call import Call, as_tensor, wide
+from ..call import Call, as_tensor
 from ..registry import add, aten
 
 Rule = Callable[[Tensor], Tensor]
@@ -93,11 +93,6 @@ def copy(call: Call, x: Tensor, source: Tensor, *rest: Any) -> Tensor:
 
 
 # ---------------------------------------------------------------------------- activations
-
-
-def in_wide(call: Call, x: Tensor, rule: Rule) -> Tensor:
-    """A rule applied in float32 where the type is narrower, as PyTorch does."""
-    return ops.cast(rule(as_tensor(x, wide(call.dtype))), call.dtype)
 
 
 @aten("gelu.default")
