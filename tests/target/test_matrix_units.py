@@ -11,7 +11,6 @@ from tileloom.target.matrix_units import (
     Fragment,
     find_mma,
     find_wgmma,
-    shared_16x16_to_warp,
 )
 
 #: Type of A, of the sum: k of m16n8, compute capability, version of PTX (m8n8 where it is said).
@@ -133,10 +132,3 @@ def test_products_that_are_none(shape: str, kinds: tuple[str, str, str], hint: s
     with pytest.raises(UnsupportedError, match="no mma is") as error:
         find_mma(shape, *kinds)
     assert error.value.hint == hint
-
-
-def test_two_accumulators_side_by_side() -> None:
-    tile = MMA["m16n8k16", "f16", "f16", "f32"].c
-    for lane, index, row, column in tile.places():
-        for half in (0, 1):
-            assert shared_16x16_to_warp(row, column + 8 * half) == (lane, index + 4 * half)
