@@ -463,7 +463,7 @@ class _Access:
         """How many neighbours along a group can be moved at once: a power of two."""
         inside = self._run([p for p in group if p not in self.loose], group)
         run = prod(self.sizes[p] for p in inside)
-        others = [step for p, step in self.steps.items() if p not in inside]
+        others = [s for p, s in self.steps.items() if p not in inside and self.sizes[p] != 1]
         lanes = max(1, _VECTOR_BYTES * 8 // self.bits)
         while lanes > 1 and (
             run % lanes
