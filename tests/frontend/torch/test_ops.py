@@ -136,6 +136,17 @@ CASES: list[tuple[Any, ...]] = [
     ("as_strided.default", n(12), [3, 2], [4, 1], 1), ("as_strided.default", n(12), [4, 3], [1, 4]),
     ("as_strided.default", n(12), [2, 3], [3, 1], 6), ("as_strided.default", n(5), [3, 3], [1, 1]),
     ("as_strided.default", n(12), [0, 3], [3, 1]), ("as_strided.default", n(3), [2, 3], [0, 1]),
+    ("as_strided.default", n(12)[4:10], [2, 2], [3, 1], 5),
+    # Resampling by sizes, and by scales that are not what the sizes make.
+    *[(f"{name}.default", n(1, 2, 5, 7, 3)[(slice(None), slice(None), *[0] * (3 - rank))],
+       [3 * size // 2 for size in (5, 7, 3)[3 - rank :]], *given)
+      for name, rank in [(f"{kind}{rank}d", rank) for rank in (1, 2, 3)
+                         for kind in ("upsample_nearest", "_upsample_nearest_exact")]
+      for given in ((), (1.6,) * rank, (None,) * rank)],
+    *[(f"upsample_{name}.default", n(1, 2, 5, 7, 3)[(slice(None), slice(None), *[0] * (3 - rank))],
+       [3 * size // 2 for size in (5, 7, 3)[3 - rank :]], align, *given)
+      for rank, name in ((1, "linear1d"), (2, "bilinear2d"), (3, "trilinear3d"))
+      for align in (False, True) for given in ((), (1.6,) * rank, (None,) * rank)],
     ("cat.default", [X, torch.zeros(0), Y], 0), ("cat.default", [X, i(3, 2)], -1),
     ("cat.default", [torch.zeros(0)]), ("stack.default", [X, Y], -1),
     ("repeat.default", X, [2, 1, 3]), ("repeat.default", X, [0, 2]),
@@ -241,6 +252,9 @@ REFUSED: list[tuple[Any, ...]] = [
     ("scatter_reduce by amax of int64", "scatter_reduce.two", i(3), 0, t(0, 1), i(3), "amax"),
     ("indexing by masks", "index.Tensor", X, [B]),
     ("not compact", "as_strided.default", n(3, 4).t(), [2], [1]),
+    ("outside the tensor", "as_strided.default", n(12)[4:8], [2], [1], 0),
+    ("outside the tensor", "as_strided.default", n(12)[4:8], [3], [2], 4),
+    ("outside the tensor", "as_strided.default", n(12)[4:8], [2, 5], [-0, 2], 3),
     ("places of bools", "max.dim", B, 0),
     ("running extremes of integers", "cummax.default", i(3, 4), 0),
     ("long rows", "logcumsumexp.default", torch.zeros(513), 0),

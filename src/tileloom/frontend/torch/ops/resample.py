@@ -38,6 +38,8 @@ def _linear(
 
 for _rank in (1, 2, 3):
     add(f"aten.upsample_nearest{_rank}d.default", _nearest("floor", "asymmetric"))
-    add(f"aten._upsample_nearest_exact{_rank}d.default", _nearest("floor", "half_pixel"))
+    add(
+        f"aten._upsample_nearest_exact{_rank}d.default", _nearest("round_prefer_ceil", "half_pixel")
+    )
 for _name in ("linear1d", "bilinear2d", "trilinear3d"):
     add(f"aten.upsample_{_name}.default", _linear)
