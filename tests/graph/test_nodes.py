@@ -85,3 +85,12 @@ def test_outputs_of_nodes_have_numbers() -> None:
 def test_constants_have_values() -> None:
     made = ops.constant(np.arange(3))
     assert made.value is not None and made.value.tolist() == [0, 1, 2]
+
+
+def test_extents_as_tensors() -> None:
+    """Numbers are constants, so that what is made of them can be folded; symbols are not."""
+    n = symbol(Space(), "n", 1, 8, 4)
+    for kind in ("int32", "int64"):
+        made, open_ = ops.extent(5, kind), ops.extent(n, kind)
+        assert made.value is not None and made.value == 5 and made.dtype == dtype(kind)
+        assert open_.value is None and open_.dtype == dtype(kind) and open_.shape == ()
