@@ -184,6 +184,9 @@ def test_dlpack_strides_offset_and_flags() -> None:
     ]
     assert from_dlpack(Capsule(values, (), 0, 32)).shape == ()
     assert as_numpy(Capsule(values, (0, 3), 0, 32)).shape == (0, 3)
+    nothing = Capsule(values, (3, 0), 2, 16)
+    nothing.plain.data = None
+    assert as_numpy(nothing).shape == (3, 0) and as_numpy(nothing).dtype == np.float16
 
 
 def test_dlpack_that_we_do_not_know() -> None:

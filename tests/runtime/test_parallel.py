@@ -11,6 +11,7 @@ import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -180,6 +181,114 @@ def test_affinity_is_honoured() -> None:
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True
     )
     assert shown.stdout.strip() == "1", shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("asked", "setting", "variable", "count"),
+    [(0, 0, None, 6), (0, 0, "3,2", 3), (0, 0, " 4 ", 4), (0, 0, "0", 6), (0, 0, "nonsense", 6),
+     (0, 0, "-2", 6), (0, 0, "1", 1), (0, 5, "3", 5), (0, 1, None, 1), (2, 5, "3", 2),
+     (1, 5, "3", 1)],
+)  # fmt: skip
+def test_who_says_how_many_threads(
+    monkeypatch: pytest.MonkeyPatch, asked: int, setting: int, variable: str | None, count: int
+) -> None:
+    monkeypatch.setattr(parallel, "_runtime", parallel._Runtime())
+    monkeypatch.setattr(parallel.machine, "usable_cores", lambda: 6)
+    if variable is None:
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    else:
+        monkeypatch.setenv("OMP_NUM_THREADS", variable)
+    with override(num_threads=setting):
+        if asked:
+            parallel.set_num_threads(asked)
+        assert parallel.get_num_threads() == count
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "forked"),
+    [
+        (None, [], False),
+        (SimpleNamespace(parent_process=lambda: None), [], False),
+        (SimpleNamespace(parent_process=lambda: "parent"), ["python", "-c", "..."], True),
+        (SimpleNamespace(parent_process=lambda: "parent"), ["--multiprocessing-fork"], False),
+    ],
+)
+def test_workers_that_were_forked(
+    monkeypatch: pytest.MonkeyPatch, module: Any, arguments: list[str], forked: bool
+) -> None:
+    monkeypatch.setitem(sys.modules, "multiprocessing.process", module)
+    monkeypatch.setattr(sys, "orig_argv", arguments)
+    assert parallel._is_forked_worker() is forked
+
+
+@pytest.mark.parametrize(
+    ("wanted", "forked", "there", "fresh", "mode", "spins"),
+    [
+        ("serial", False, True, True, 0, True), ("pool", False, True, True, 2, True),
+        ("auto", False, True, True, 1, True), ("auto", False, False, True, 2, True),
+        ("auto", True, True, True, 2, True), ("omp", False, True, True, 1, False),
+        ("omp", False, False, True, 1, False), ("omp", False, False, False, 2, False),
+        ("omp", True, True, True, 2, False),
+    ],
+)  # fmt: skip
+def test_which_runtime_is_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+    wanted: str, forked: bool, there: bool, fresh: bool, mode: int, spins: bool,
+) -> None:  # fmt: skip
+    """An OpenMP runtime that is there, one that is asked for, or threads of ours."""
+    monkeypatch.setattr(parallel.machine, "usable_cores", lambda: 1 + spins)
+    names = {name: k + 1 for k, name in enumerate(parallel._OPENMP_FUNCTIONS)}
+    library: Any = SimpleNamespace(_name="libomp", **names)
+    monkeypatch.setattr(parallel, "_openmp", lambda: library if there else None)
+    monkeypatch.setattr(parallel, "_fresh_openmp", lambda: library if fresh else None)
+    monkeypatch.setattr(parallel, "_address", getattr)
+    runtime = parallel._Runtime()
+    runtime.forked, runtime.state = forked, parallel._State()
+    with override(threading=wanted):
+        runtime._choose()
+    state = runtime.state
+    assert state.mode == mode and (state.spins > 0) is spins
+    found = [state.omp_parallel, state.omp_number, state.omp_count, state.omp_inside]
+    assert found == ([1, 2, 3, 4] if mode == 1 else [None] * 4)
+    assert runtime.library == ("libomp" if mode == 1 else "")
+
+
+@pytest.mark.parametrize("torch", [False, True])
+@pytest.mark.parametrize("forked", [False, True])
+@pytest.mark.parametrize("wanted", ["auto", "pool"])
+def test_a_runtime_that_comes_along_with_pytorch(
+    monkeypatch: pytest.MonkeyPatch, torch: bool, forked: bool, wanted: str
+) -> None:
+    used: list[Any] = []
+    monkeypatch.setattr(parallel, "_openmp", lambda: "library")
+    runtime = parallel._Runtime()
+    runtime.state = parallel._State(mode=2)
+    runtime.forked = forked
+    monkeypatch.setattr(runtime, "_use_openmp", used.append)
+    if torch:
+        monkeypatch.setitem(sys.modules, "torch", sys)
+    else:
+        monkeypatch.delitem(sys.modules, "torch", raising=False)
+    with override(threading=wanted, num_threads=3):
+        runtime.refresh()
+    assert runtime.state.threads == 3
+    assert used == ["library"] * (torch and not forked and wanted == "auto")
+
+
+@pytest.mark.parametrize("given", [{}, {"GOMP_SPINCOUNT": "7"}, {"OMP_WAIT_POLICY": "active"}])
+def test_openmp_is_told_to_wait_for_a_short_time(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str]
+) -> None:
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    with parallel._bounded_spinning():
+        wanted = given.get("GOMP_SPINCOUNT", None if given else str(parallel._SPINS))
+        assert os.environ.get("GOMP_SPINCOUNT") == wanted
+    assert {
+        n: v for n, v in os.environ.items() if n in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
+    } == given
 
 
 @pytest.mark.parametrize("count", [-1, 1.5, True, "2", None])

@@ -83,6 +83,12 @@ def test_features_agree_with_llvm() -> None:
         ),
         ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, "1:cpu:/\n", None),
         ({"unified/a/cpu.max": "400000 100000\n"}, "0::/a\n", 4),
+        ({"cpu.max": "250000 100000\n"}, "0::/\n", 3),
+        ({"cpu.max": "250000 100000\n"}, "0::/a/b\n", 3),
+        ({"unified/cpu.max": "700000 100000\n"}, "0::/a\n", 7),
+        ({"a:b/cpu.max": "500000 100000\n"}, "0::/a:b\n", 5),
+        ({"a/cpu.max": "500000 0\n"}, "0::/a\n", None),
+        ({"a/cpu.max": "500000 100000\n"}, "5:memory:/a\n", None),
     ],
 )
 def test_cpu_quota(

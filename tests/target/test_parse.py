@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tileloom.base.errors import UserError
+from tileloom.base.errors import UnsupportedError, UserError
 from tileloom.runtime import cuda
 from tileloom.target import Target, at_hand, current_process_may_run, target
+from tileloom.target.description import vector_bits
+from tileloom.target.instructions import check_arch
+from tileloom.target.limits import GPULimits
 
 SOURCES = Path(__file__).resolve().parents[2] / "src"
 
@@ -139,3 +143,67 @@ def test_cuda_is_the_gpu_at_hand(
 def test_the_package_says_which_gpu_is_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda, "native_arch", lambda: "sm_61")
     assert target("cuda").arch == "sm_61"
+
+
+def test_numbers_of_gpus_and_cpus() -> None:
+    cpu = target("cpu -mtriple=aarch64-linux-gnu -mcpu=cortex-a76")
+    assert (cpu.sm, cpu.warp_size, cpu.processors, cpu.max_threads) == (0, 0, 0, 0)
+    assert [cpu.lanes(bits) for bits in (0, 1, 8, 64, 128, 256)] == [128, 128, 16, 2, 1, 1]
+    assert cpu.triple == "aarch64-unknown-linux-gnu" and not cpu.is_asynchronous
+    assert str(cpu) == "cpu -mtriple=aarch64-unknown-linux-gnu -mcpu=cortex-a76"
+    gpu = target("cuda -arch=100a -fast-math")
+    assert gpu.sm == 100 and gpu.is_asynchronous and not gpu.is_native and gpu.has("fast-math")
+    assert str(gpu) == "cuda -arch=sm_100a -fast-math" and target(str(gpu)) == gpu
+    assert str(target()) == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("arch", "features", "bits"),
+    [("x86_64", ("avx", "avx512f"), 512), ("x86_64", ("avx",), 256), ("x86_64", ("sse2",), 128),
+     ("aarch64", ("avx512f",), 128), ("aarch64", ("avx", "neon"), 128)],
+)  # fmt: skip
+def test_widths_of_vectors(arch: str, features: tuple[str, ...], bits: int) -> None:
+    assert vector_bits(arch, features) == bits
+
+
+def test_code_that_this_process_may_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    host = Target.host()
+    named = replace(host, cpu="named")
+    assert current_process_may_run(named)
+    assert current_process_may_run(replace(named, features=host.features[1:]))
+    assert not current_process_may_run(replace(named, features=(*host.features, "of-tomorrow")))
+    assert current_process_may_run(replace(host, features=(*host.features, "of-tomorrow")))
+    assert not current_process_may_run(replace(host, arch="riscv64"))
+    assert not current_process_may_run(replace(named, kind="cuda"))
+    monkeypatch.setattr(os, "name", "nt")
+    assert not current_process_may_run(named)
+
+
+def test_limits_of_kernels() -> None:
+    plain = GPULimits()
+    assert GPULimits.of(target("cpu")) == plain
+    for text, bytes_ in (("cuda -arch=sm_90", 227 << 10), ("cuda -arch=sm_75", 64 << 10)):
+        gpu = replace(target(text), max_threads=512)
+        limits = GPULimits.of(gpu)
+        assert (limits.max_threads_per_block, limits.max_shared_memory_per_block) == (512, bytes_)
+        assert limits.constant_threads and limits.max_vector_bytes == 16
+        hardware = GPULimits.of_hardware(gpu)
+        assert hardware.max_threads_per_block == 512 and not hardware.constant_threads
+        assert hardware.max_local_memory_per_thread == 512 << 10
+        assert min(hardware.max_vector_bytes, hardware.max_vthread) > 1 << 40
+        assert hardware.max_grid_x == (1 << 31) - 1 and hardware.max_thread_z == 64
+
+
+@pytest.mark.parametrize(
+    ("arch", "text", "fits"),
+    [("sm_80", "cuda -arch=sm_80", True), ("sm_80", "cuda -arch=sm_79", False),
+     ("sm_80", "cuda -arch=sm_90a", True), ("sm_90a", "cuda -arch=sm_90a", True),
+     ("sm_90a", "cuda -arch=sm_90", False), ("sm_90a", "cuda -arch=sm_100a", False)],
+)  # fmt: skip
+def test_instructions_of_architectures(arch: str, text: str, fits: bool) -> None:
+    if fits:
+        check_arch("this", arch, target(text))
+        return
+    with pytest.raises(UnsupportedError, match="this ") as error:
+        check_arch("this", arch, target(text))
+    assert error.value.hint == f'compile for "cuda -arch={arch}"'
