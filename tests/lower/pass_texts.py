@@ -27,8 +27,17 @@ def _body(func: object) -> str:
     return textwrap.dedent("\n".join(lines[start + 1 :]))
 
 
+def shown(text: str) -> str:
+    """A body as it is printed."""
+    return _body(_read(text))
+
+
+def _read(body: str) -> Any:
+    return from_source(_HEAD + textwrap.indent(body.strip(), "    ") + "\n")
+
+
 def check_text(step: str, before: str, after: str) -> None:
     """Run one pass over a body; hold the result against a text."""
-    func: Any = from_source(_HEAD + textwrap.indent(before.strip(), "    ") + "\n")
+    func = _read(before)
     found = _body(_PASSES[step](func))
     assert found == (_body(func) if after is SAME else after.strip("\n"))

@@ -20,6 +20,7 @@ import pytest
 from tileloom.base.errors import ArgumentError
 from tileloom.base.settings import override
 from tileloom.runtime import parallel
+from tileloom.target import machine
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -193,7 +194,7 @@ def test_who_says_how_many_threads(
     monkeypatch: pytest.MonkeyPatch, asked: int, setting: int, variable: str | None, count: int
 ) -> None:
     monkeypatch.setattr(parallel, "_runtime", parallel._Runtime())
-    monkeypatch.setattr(parallel.machine, "usable_cores", lambda: 6)
+    monkeypatch.setattr(machine, "usable_cores", lambda: 6)
     if variable is None:
         monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     else:
@@ -236,7 +237,7 @@ def test_which_runtime_is_chosen(
     wanted: str, forked: bool, there: bool, fresh: bool, mode: int, spins: bool,
 ) -> None:  # fmt: skip
     """An OpenMP runtime that is there, one that is asked for, or threads of ours."""
-    monkeypatch.setattr(parallel.machine, "usable_cores", lambda: 1 + spins)
+    monkeypatch.setattr(machine, "usable_cores", lambda: 1 + spins)
     names = {name: k + 1 for k, name in enumerate(parallel._OPENMP_FUNCTIONS)}
     library: Any = SimpleNamespace(_name="libomp", **names)
     monkeypatch.setattr(parallel, "_openmp", lambda: library if there else None)

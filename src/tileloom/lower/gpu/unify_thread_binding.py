@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...base.errors import UserError
 from ...expr import Expr, IntImm, IterVar, Range, Var, const, free_vars
-from ...tir import THREAD_BINDING, For, PrimFunc, Stmt
+from ...tir import THREAD_BINDING, For, LetStmt, PrimFunc, Stmt
 from ..analysis.linear import constant_difference
 from ..analysis.threads import GRID_TAGS, THREAD_TAGS, is_virtual, tag_of
 from ..common import Replacer, on_body
@@ -33,7 +33,7 @@ class _Unify(Replacer):
     def __init__(self) -> None:
         super().__init__({}, {})
         self.kernel: dict[str, IterVar] | None = None  # the threads of the kernel we are in
-        self.inside: set[Var] = set()  # loop variables inside it
+        self.inside: set[Var] = set()  # variables that are defined inside it
 
     def visit_For(self, stmt: For) -> Stmt:
         if stmt.kind != THREAD_BINDING or stmt.thread_binding is None:
@@ -51,18 +51,23 @@ class _Unify(Replacer):
         self.kernel = None
         return body
 
+    def visit_LetStmt(self, stmt: LetStmt) -> Stmt:
+        self.inside.add(stmt.var)
+        return super().visit_LetStmt(stmt)
+
     def _thread(self, stmt: For) -> Stmt:
         tag = tag_of(stmt)
         if is_virtual(tag) or self.kernel is None or stmt.thread_binding is None:
             self.inside.add(stmt.loop_var)
             return super().visit_For(stmt)
+        unknown = free_vars(stmt.extent) & self.inside
+        if unknown:
+            names = ", ".join(sorted(var.name for var in unknown))
+            raise UserError(f"the number of threads of {tag} depends on {names}")
+        self.inside.add(stmt.loop_var)
         extent = self.visit_expr(stmt.extent)
         axis = self.kernel.get(tag)
         if axis is None:
-            unknown = free_vars(extent) & self.inside
-            if unknown:
-                names = ", ".join(sorted(var.name for var in unknown))
-                raise UserError(f"the number of threads of {tag} depends on {names}")
             var = stmt.loop_var.with_name(tag.replace(".", "_"))
             axis = IterVar(Range.from_extent(extent), var, 1, tag)
             self.kernel[tag] = axis
