@@ -228,6 +228,8 @@ CASES: list[tuple[str, Step, str]] = [
      "a result of its scope"),
     # reductions
     (rows(combined="C[vi] * 0.5 + A[vi, vk]"), at("rfactor", "C", 1, 0), "combiner"),
+    (rows(combined="C[vi] + (A[vi, vk] - C[vi])"), at("rfactor", "C", 1, 0), "combiner"),
+    (rows(combined="T.max(A[vi, vk] - C[vi], C[vi])"), at("rfactor", "C", 1, 0), "combiner"),
     (rows(start="C[vi]"), at("rfactor", "C", 1, 0), "from one another"),
     (rows(combined="C[vi] + A[vi, vk]\n            T.evaluate(T.call_extern(\"int32\", \"f\"))"),
      at("rfactor", "C", 1, 0), "does more than store"),

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from .build import const
 from .nodes import EQ, GE, BinaryOp, Call, Expr, FloatImm, Max, Select, Var
+from .walk import post_order
 
 Values = Sequence[Expr]
 #: The new values of old ones and of those that are combined in.
@@ -103,7 +104,9 @@ def recognise(values: Values, old: Values) -> tuple[Combine, list[Expr]] | None:
 def match_combination(
     combine: Combine, old: Values, values: Values, new: Values | None = None
 ) -> list[Expr] | None:
-    """What stands for the new values, if `values` are a combination of `old` with anything.
+    """What stands for the new values, if `values` are a combination of `old` with others.
+
+    These do not depend on the old ones: `old + (new - old)` is no sum.
 
     Args:
         new: variables for what is sought, and numbers; by default a variable for each.
@@ -118,6 +121,8 @@ def match_combination(
         if not _unify(pattern, value, whole, holes, found):
             return None
     if len(found) < len(holes):
+        return None
+    if not all(whole.isdisjoint(post_order(value)) for value in found.values()):
         return None
     return [found[value] if isinstance(value, Var) else value for value in given]
 

@@ -23,6 +23,7 @@ from ...expr import (
     combiners,
     const,
     free_vars,
+    post_order,
     substitute,
 )
 from ...expr.bounds import type_range
@@ -168,6 +169,8 @@ def _combiner(
     sources: Sequence[Expr],
     inits: Sequence[Expr],
 ) -> CommReducer | None:
+    if not all(set(loads).isdisjoint(post_order(source)) for source in sources):
+        return None  # what comes would depend on what there is
     lhs = [Var("x", load.dtype) for load in loads]
     rhs = [Var("y", load.dtype) for load in loads]
     table: dict[Expr, Expr] = {
