@@ -46,6 +46,7 @@ from .flow import Flow, complete
 from .names import check_names
 from .report import Findings, Report
 from .threads import name_threads
+from .unfuse import unfuse
 
 # Some seconds of isl's work; programs that are decided at all take a fraction of one, mostly.
 MAX_OPERATIONS = 10_000_000
@@ -88,7 +89,7 @@ def verify_program(
     findings: Findings | None = None
     try:
         with integers.limited():
-            findings = Findings(extract(name_threads(func), integers))
+            findings = Findings(extract(unfuse(name_threads(func)), integers))
             flow = _check(findings)
             if original is not None:
                 _compare(findings, flow, original, layouts or {})
@@ -125,7 +126,7 @@ def _compare(
     if len(params) != len(model.integers.params):
         model.doubt("not comparable with the original: the parameters differ")
         return
-    origin = extract(name_threads(original), model.integers.renamed(params))
+    origin = extract(unfuse(name_threads(original)), model.integers.renamed(params))
     complete(origin)
     maps = {
         k: _layout(model.integers, layout, original.buffers[k]) for k, layout in layouts.items()
