@@ -12,9 +12,18 @@ from plan.test_cpu import CPU, check, scheduled
 from plan.test_cpu_symbolic import check as check_shapes
 from plan.test_cpu_symbolic import symbolic
 from sampling import sampled
+from tileloom.driver import plan_graph
+from tileloom.expr import free_vars
+from tileloom.expr.evaluate import evaluate
+from tileloom.graph import ops
+from tileloom.graph.nodes import Graph, Tensor, tensor_type
+from tileloom.graph.space import Space
+from tileloom.graph.symbols import symbol
+from tileloom.lower.blocks import limit_workers
 from tileloom.plan import schedule_cpu
 from tileloom.plan.cpu import choices, split_reduction
 from tileloom.schedule import Schedule
+from tileloom.tir import For, collect
 
 
 def parallel_loops(sch: Schedule) -> int:
@@ -91,9 +100,29 @@ def test_groups_of_unknown_size_wake_workers_by_what_there_is_to_do() -> None:
     sch = symbolic(PROGRAMS["softmax"])
     loop = sch.get(sch.get_loops("max")[0])
     assert loop.kind == "parallel"
-    assert int(loop.annotations["worker_steps"]) > 1
+    assert int(loop.annotations["worker_work"]) > 1
     sure = symbolic(PROGRAMS["softmax"], (4096, None))
-    assert "worker_steps" not in sure.get(sure.get_loops("max")[0]).annotations
+    assert "worker_work" not in sure.get(sure.get_loops("max")[0]).annotations
+
+
+def test_rows_along_two_axes_of_unknown_size_are_shared_as_one() -> None:
+    """Either may be 1, and the other one long; workers come by the work of all rows."""
+    space = Space()
+    n, m = (symbol(space, name, 4, 4096, 512) for name in ("n", "m"))
+    x = Tensor(tensor_type((n, m, 256), "float32"), "x")
+    program = plan_graph(Graph([x], [ops.softmax(x)]), CPU.with_cores(4))
+    found = [f for name, f in program.module.functions.items() if name.startswith("kernel")]
+    loops = [loop for f in found for loop in collect(limit_workers(f).body, For)]
+    (loop,) = (loop for loop in loops if loop.kind == "parallel")
+    assert str(loop.extent) == "n * m"
+    sizes = {var.name: var for var in free_vars(loop.extent)}
+
+    def workers(rows: int, columns: int) -> int:
+        at = {sizes["n"]: rows, sizes["m"]: columns}
+        return int(evaluate(loop.annotations["max_workers"], at))
+
+    assert workers(4, 2048) == workers(2048, 4) > 2 and workers(4, 4) == 1
+    assert abs(workers(64, 256) - 2 * workers(64, 128)) <= 1
 
 
 def test_rows_are_fused_only_where_there_are_few() -> None:

@@ -139,8 +139,6 @@ class _FunctionEmitter(StmtEmitter):
             workers = self.builder.trunc(self.index(limit), I32)
         else:
             workers = I32(int(limit))
-        if "worker_steps" in stmt.annotations:  # so many of them are worth waking a worker for
-            workers = self._workers(extent, int(stmt.annotations["worker_steps"]))
         launch = self._external(PARALLEL_RUNTIME, I32, [PTR, PTR, I32])
         self.builder.call(launch, [runner, context, workers])
         if len(self.messages) > known or self.calls_kernels(stmt):
@@ -160,13 +158,6 @@ class _FunctionEmitter(StmtEmitter):
             for part in post_order(expr)
             if isinstance(part, Call) and part.args
         )
-
-    def _workers(self, extent: ir.Value, steps: int) -> ir.Value:
-        """How many workers a loop of unknown extent is worth: one at least."""
-        b, most = self.builder, I64(1 << 16)
-        count = b.sdiv(extent, I64(max(1, steps)))
-        count = b.select(b.icmp_signed("<", count, most), count, most)
-        return b.trunc(b.select(b.icmp_signed(">", count, I64(1)), count, I64(1)), I32)
 
     def _pack(self, values: list[ir.Value]) -> tuple[ir.Value, ir.LiteralStructType]:
         kind = ir.LiteralStructType([value.type for value in values])

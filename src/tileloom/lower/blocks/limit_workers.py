@@ -1,19 +1,21 @@
-"""Parallel loops that run on one worker where there is little to do."""
+"""Parallel loops that run on no more workers than there is work for."""
 
 from __future__ import annotations
 
-from ...expr import GE, Expr, Select, binary, cast, const
+from ...expr import Expr, FloorDiv, Max, Min, cast, const
 from ...expr.analyzer import Analyzer
 from ...tir import PARALLEL, Block, For, PrimFunc, Stmt, StmtRewriter, pre_order
 from ..common import on_body
 
 WORK, LIMIT = "worker_work", "max_workers"
+#: More workers than any machine has.
+MOST = 1 << 16
 
 
 def limit_workers(func: PrimFunc) -> PrimFunc:
-    """A parallel loop with `worker_work` is only shared if its blocks run as often in all.
+    """A parallel loop gets a worker for each `worker_work` runs of its blocks, one at least.
 
-    How often, the domains of the blocks say, whose sizes are known when the loop is reached.
+    How often they run, the domains of the blocks say, whose sizes are known at the loop.
 
     Needs: the blocks stage.
     Ensures: the same program; `worker_work` has become `max_workers`.
@@ -26,15 +28,15 @@ class _Limit(StmtRewriter):
         result = super().visit_For(stmt)
         if not isinstance(result, For) or WORK not in result.annotations:
             return result
-        least = int(result.annotations[WORK])
+        each = int(result.annotations[WORK])
         rest = {key: value for key, value in result.annotations.items() if key != WORK}
         if result.kind == PARALLEL:
-            rest[LIMIT] = _limit(result, least)
+            rest[LIMIT] = _limit(result, each)
         return result.replace(annotations=rest)
 
 
-def _limit(loop: For, least: int) -> Expr:
-    """0, which is no limit, where the blocks of a loop run so often, else 1."""
+def _limit(loop: For, each: int) -> Expr:
+    """One worker for so many runs of the blocks of a loop."""
     total: Expr = const(0, "int64")
     for block in pre_order(loop):
         if isinstance(block, Block):
@@ -42,5 +44,5 @@ def _limit(loop: For, least: int) -> Expr:
             for axis in block.iter_vars:
                 times = times * cast("int64", axis.domain.extent)
             total = total + times
-    enough = binary(GE, total, const(least, "int64"))
-    return Analyzer().simplify(Select(enough, const(0, "int64"), const(1, "int64")))
+    workers = Min(FloorDiv(total, const(max(1, each), "int64")), const(MOST, "int64"))
+    return Analyzer().simplify(Max(workers, const(1, "int64")))

@@ -60,7 +60,7 @@ class Plan:
         work: simple operations, roughly.
         transposed: whether the axes before the innermost ones are read along their own elements, so
             that both are walked in square tiles.
-        share: so many steps of the shared loop are worth a worker; 0 where all are, for sure.
+        share: so many runs of blocks are worth a worker; 0 where all are, for sure.
         rows: of a strided reduction, how many rows are added at a time: their elements come from
             memory side by side, and the sums are loaded and stored once for all of them.
     """
@@ -122,14 +122,14 @@ def plan_of(sch: Schedule, fusion: FusionGroup, target: Target, sizes: Sizes) ->
     across = transposed_axes(spatial, blocks, domain, side) if method == "elementwise" else None
     if across is not None:
         outer, inner = [g for g in outer if g is not across], [across, *inner]
-    amount, parallel, sure = _workers(blocks, fusion, target, sizes)
+    amount, share, parallel = _workers(blocks, fusion, target, sizes)
     plan = Plan(method, outer, inner, 0, lanes, parallel, amount, across is not None)
     full = [block for block in blocks if fusion.full(block.name_hint)]
     if method == "strided" and is_constant(reduced[-1]) and all(map(reduces, full)):
         plan = replace(plan, rows=ROWS if size(reduced[-1]) >= 2 * ROWS else 1)
     if method != "contiguous" and inner:
         plan = _with_chunks(plan, target)
-    return plan if sure or not parallel else replace(plan, share=_worth(plan))
+    return replace(plan, share=share)
 
 
 def size(group: Sequence[GroupAxis]) -> int:
@@ -214,27 +214,23 @@ def _as_one(first: Var, second: Var, indices: Sequence[Expr], shape: Sequence[Ex
 
 def _workers(
     blocks: Sequence[Block], fusion: FusionGroup, target: Target, sizes: Sizes
-) -> tuple[int, bool, bool]:
-    """The work, whether several workers may pay, and whether they do for sure."""
-    expected, least, most = 0, 0, 0
+) -> tuple[int, int, bool]:
+    """The work, the runs of blocks that are worth a worker, and whether several may pay."""
+    expected, least, most, runs = 0, 0, 0, 0
     for block in blocks:
         axes = [axis for axis in fusion.domain.axes[block.name_hint] if axis is not None]
         each = work(block)
-        expected += each * prod(axis.extent for axis in axes)
+        times = prod(axis.extent for axis in axes)
+        runs += times
+        expected += each * times
         known = [axis.size for axis in axes if axis.size is not None]
         least += each * prod(map(sizes.least, known))
         ends = [sizes.most(extent) for extent in known]
         most += each * prod(PARALLEL_WORK if end is None else end for end in ends)
     parallel = target.cores > 1 and most >= PARALLEL_WORK
-    return expected, parallel, least >= PARALLEL_WORK
-
-
-def _worth(plan: Plan) -> int:
-    """How many steps of the loop that workers share are worth one of them."""
-    steps = prod(map(size, plan.outer))
-    if plan.chunk:
-        steps *= -(-size(plan.inner[plan.cut]) // plan.chunk)
-    return max(1, PARALLEL_WORK // 2 * steps // max(1, plan.work))
+    if not parallel or least >= PARALLEL_WORK:
+        return expected, 0, parallel
+    return expected, max(1, PARALLEL_WORK // 2 * runs // max(1, expected)), parallel
 
 
 def _with_chunks(plan: Plan, target: Target) -> Plan:

@@ -246,7 +246,7 @@ class _Tiling:
             shared = task if self.tiles.panels else strip
             sch.parallel(shared)
             if not self.much:
-                sch.annotate(shared, WORK, 2 * PARALLEL_WORK)
+                sch.annotate(shared, WORK, PARALLEL_WORK)
         if self.words:
             self._tensorize()
             return

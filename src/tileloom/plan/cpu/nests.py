@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...expr import IntImm
+from ...expr import Expr
+from ...expr.extents import known_extent, limits
 from ...schedule.errors import ScheduleError
 from ...schedule.library._common import fused
 from ...schedule.rv import LoopRV
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from ...schedule.schedule import Schedule
 
 LANES, SUMS, TILE = "vector_lanes", "vector_parts", "vector_tile"
-STEPS, WORK = "worker_steps", "worker_work"
+WORK = "worker_work"
 #: So many steps are enough to share them evenly.
 ENOUGH = 64
 
@@ -152,14 +153,22 @@ def _merge(sch: Schedule, names: Sequence[str], depths: dict[str, int]) -> bool:
 
 
 def _parallel_loop(sch: Schedule, name: str, plan: Plan, shared: int) -> ParallelLoop:
-    """The outer loops of a nest as one, as far as that gives enough steps to share."""
+    """The outer loops of a nest as one, as far as that surely gives enough steps to share."""
     loops = sch.get_loops(sch.get_block(name))[:shared]
     count, steps = 1, 1
-    while count < shared and steps < ENOUGH:
-        extent = sch.get(loops[count - 1]).extent
-        steps *= extent.value if isinstance(extent, IntImm) else ENOUGH
-        count += steps < ENOUGH
+    while count < shared:
+        outer, inner = (_least(sch.get(loop).extent) for loop in loops[count - 1 : count + 1])
+        steps *= outer or ENOUGH
+        if steps >= ENOUGH or not inner:  # what may be 0 is no base of a digit
+            break
+        count += 1
     return ParallelLoop(fused(sch, loops[:count]), plan)
+
+
+def _least(extent: Expr) -> int:
+    """How many steps a loop has for sure; 0 if nothing is known."""
+    known = known_extent(extent)
+    return 0 if known is None else max(0, limits(known)[0])
 
 
 def parallelize(sch: Schedule, found: Sequence[ParallelLoop]) -> None:
@@ -185,7 +194,7 @@ def in_parallel(sch: Schedule, loop: LoopRV, plan: Plan) -> None:
     """Let workers share a loop, as many as it turns out to be worth."""
     sch.parallel(loop)
     if plan.share:
-        sch.annotate(loop, STEPS, plan.share)
+        sch.annotate(loop, WORK, plan.share)
 
 
 def _mark_vectors(sch: Schedule, fusion: FusionGroup, plan: Plan, depths: dict[str, int]) -> None:

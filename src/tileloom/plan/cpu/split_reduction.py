@@ -8,7 +8,6 @@ the full domain are nests of their own; none is materialized from pass to pass.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 
 from ...base.sums import LEAST_PARTS, equal_parts, is_split, parts_of
@@ -54,8 +53,7 @@ def make_parts(
         loops: list[ParallelLoop] = []
         for own in fusion_groups_of(plain, sizes):
             loops += make_nests(sch, own, plan_of(sch, own, target, sizes))
-        few = replace(plan, share=min(plan.share, 1))
-        parallelize(sch, [*(ParallelLoop(loop, few) for loop in _together(sch, made)), *loops])
+        parallelize(sch, [*(ParallelLoop(loop, plan) for loop in _together(sch, made)), *loops])
 
 
 def _divided(plan: Plan) -> int | None:
