@@ -81,7 +81,7 @@ class LaunchingBackend:
         symbols = {} if program.space is None else program.space.symbols
         sizes = tuple(map(Polynomial.symbol, symbols))
         kernels, numbers, later = {}, dict[str, tuple[Number, ...]](), {}
-        for name, origin in _kernels_of(program).items():
+        for name in _kernels_of(program):
             func = program.module.functions[name]
             try:
                 if EACH_SIZE in func.attrs:
@@ -91,9 +91,7 @@ class LaunchingBackend:
             except UnsupportedError as refusal:
                 if program.space is None:
                     raise
-                blocks = program.planned[origin].blocks
-                variables = (symbol.var for symbol in symbols.values())
-                blocks = blocks.replace(params=(*blocks.params, *variables))
+                blocks = program.planned[name].blocks
                 taken = [plain_number(number) for number in (*parts_of(blocks), *sizes)]
                 later[name] = refusal.message, taken, show(IRModule({name: blocks}))
         return CompiledCode(json.dumps([kernels, later]).encode(), numbers)
@@ -136,13 +134,13 @@ class _Kernels:
         return self._backend.load_kernel(name, self._backend.compile_kernel(planned))
 
 
-def _kernels_of(program: Program) -> dict[str, str]:
-    """The functions that are launched, and the kernel of which each is a bucket."""
+def _kernels_of(program: Program) -> set[str]:
+    """The functions that are launched: kernels, or their buckets."""
     called = {call.kernel for segment in program.segments for call in segment.calls}
     return {
-        name: origin
-        for origin in called
-        for name in [bucket.kernel for bucket in program.buckets.get(origin, ())] or [origin]
+        name
+        for kernel in called
+        for name in [bucket.kernel for bucket in program.buckets.get(kernel, ())] or [kernel]
     }
 
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from ..base.compiling import compiling
 from ..base.sums import COMPENSATED
+from ..expr import Var
 from ..graph.contractions import accumulator_of, suits_panels
-from ..graph.nodes import Graph, Node, Tensor
+from ..graph.nodes import Graph, Node
 from ..graph.optimize import OptimizeReport
 from ..graph.partition import Group
-from ..graph.program import MakeKernel, Planned, Program, build_program
+from ..graph.program import MakeKernel, Program, build_program
 from ..graph.simplify import simplify
 from ..graph.symbols import is_symbolic
 from ..graph.to_tir.blocks import block_function
 from ..graph.to_tir.group import group_kernel
 from ..graph.to_tir.machine import Machine
+from ..graph.variants import MadeKernel, Planned
 from ..graph.words import Words, find_words, kinds_of
 from ..plan import CONTRACTION, GroupRefused, plan_in_place, plan_kernel
 from ..runtime import parallel
@@ -40,10 +42,9 @@ def plan_graph(
     """
     machine = machine_of(target)
     packed = simplify(graph, machine, watch, report)
-    planned: dict[str, Planned] = {}
-    make = _kernel_maker(machine, target, planned)
+    make = _kernel_maker(machine, target)
     program = build_program(packed, DeviceCosts.of(target.with_cores(machine.workers)), make)
-    program.planned, program.plan_in_place = planned, partial(_plan_in_place, target)
+    program.plan_in_place = partial(_plan_in_place, target)
     return program
 
 
@@ -82,29 +83,33 @@ def words_for(node: Node, machine: Machine) -> Words | None:
     return find_words(*kinds_of(node), accumulator_of(node), machine)
 
 
-def _kernel_maker(machine: Machine, target: Target, planned: dict[str, Planned]) -> MakeKernel:
-    """What makes CPU kernels; `planned` receives those that are scheduled."""
+def _kernel_maker(machine: Machine, target: Target) -> MakeKernel:
+    """What makes CPU kernels."""
     on = target.with_cores(threads_of(target))
 
-    def kernel(group: Group, name: str) -> tuple[PrimFunc, list[Tensor]]:
+    def from_template(group: Group, name: str, sizes: Sequence[Var]) -> MadeKernel:
+        func, tensors = group_kernel(group, name, machine)
+        return MadeKernel(func.replace(params=(*func.params, *sizes)), tensors)
+
+    def kernel(group: Group, name: str, sizes: Sequence[Var]) -> MadeKernel:
         panels = not is_scheduled(group)
         if panels and not has_tiles(group, machine):
-            return group_kernel(group, name, machine)
+            return from_template(group, name, sizes)
         words = words_for(group.anchor, machine) if panels else None
-        blocks, tensors = block_function(group, name, widens=panels, words=words)
+        blocks, tensors = block_function(group, name, sizes, widens=panels, words=words)
         attrs = {"outputs": len(group.outputs), COMPENSATED: True}
         if panels:
             attrs[CONTRACTION] = True
         try:
-            planned[name] = plan_kernel(blocks.with_attr(attrs), on)
+            planned = plan_kernel(blocks.with_attr(attrs), on)
         except GroupRefused:
             if not panels:
                 raise
             if not group.anchor.attrs.get("flips"):
-                return group_kernel(group, name, machine)
-            blocks, tensors = block_function(group, name)
-            planned[name] = plan_kernel(blocks.with_attr("outputs", len(group.outputs)), on)
-        return planned[name].func, tensors
+                return from_template(group, name, sizes)
+            blocks, tensors = block_function(group, name, sizes)
+            planned = plan_kernel(blocks.with_attr("outputs", len(group.outputs)), on)
+        return MadeKernel(planned.func, tensors, planned)
 
     return kernel
 

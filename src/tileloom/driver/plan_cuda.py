@@ -6,20 +6,23 @@ scheduled as one kernel (`plan.schedule_gpu`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 
 from ..base.compiling import compiling
 from ..base.errors import UserError
+from ..expr import Var
 from ..graph.contractions import product_extents
 from ..graph.expand import expand
 from ..graph.nodes import Graph, Node, Tensor
 from ..graph.optimize import OptimizeReport, optimize
 from ..graph.partition import ContractionTactic, Group
-from ..graph.program import Planned, Program, build_program
+from ..graph.program import Program, build_program
 from ..graph.space import Space
 from ..graph.symbols import hint, is_symbolic, space_of_graph
 from ..graph.to_tir.blocks import block_function
-from ..graph.to_tir.whole_vectors import IN_VECTORS, in_whole_vectors
+from ..graph.to_tir.whole_vectors import in_whole_vectors
+from ..graph.variants import MadeKernel, Planned
 from ..lower import lower
 from ..lower.gpu import check_launches
 from ..lower.loops import INT32_INDICES
@@ -50,23 +53,20 @@ def plan_gpu(
         watch("optimized", simple)
 
     space = space_of_graph(simple)
-    planned: dict[str, Planned] = {}
 
-    def kernel(group: Group, name: str) -> tuple[PrimFunc, list[Tensor]]:
+    def kernel(group: Group, name: str, sizes: Sequence[Var]) -> MadeKernel:
         if has_kernel(group.anchor):
             func, tensors = node_kernel(group.anchor)
-            func = func.with_attr("outputs", len(group.outputs))
-            return func.with_attr("global_symbol", name), tensors
+            attrs = {"outputs": len(group.outputs), "global_symbol": name}
+            return MadeKernel(func.replace(params=(*func.params, *sizes)).with_attr(attrs), tensors)
         blocks, tensors = block_function(group, name)
         blocks = blocks.with_attr("outputs", len(group.outputs))
         if space is None:
-            made = plan_kernel(blocks, target)
+            planned = plan_kernel(blocks, target)
         else:
             blocks = blocks.with_attr(INT32_INDICES, True)
-            made = _open_kernel(group, blocks, target, space)
-        if name not in planned or IN_VECTORS not in made.blocks.attrs:
-            planned[name] = made  # of several, one that is right for all sizes
-        return made.func, tensors
+            planned = _open_kernel(group, blocks, sizes, target, space)
+        return MadeKernel(planned.func, tensors, planned)
 
     def in_place(blocks: PrimFunc, operand: int, result: int) -> Planned | None:
         try:
@@ -78,7 +78,6 @@ def plan_gpu(
         return node.op.compute is not None or has_kernel(node)
 
     program = build_program(simple, DeviceCosts.of(target), kernel, ready, contraction_on_gpu)
-    program.planned = planned
     program.plan_in_place = in_place
     return program
 
@@ -94,13 +93,20 @@ def contraction_on_gpu(node: Node) -> ContractionTactic:
     return THREADS if extents is None or min(map(hint, extents)) < LEAST else TILES
 
 
-def _open_kernel(group: Group, blocks: PrimFunc, target: Target, space: Space) -> PlannedKernel:
+def _open_kernel(
+    group: Group, blocks: PrimFunc, sizes: Sequence[Var], target: Target, space: Space
+) -> PlannedKernel:
     """The kernels of a group; its blocks with `EACH_SIZE` if they are for known sizes only."""
+
+    def taking_sizes(func: PrimFunc) -> PrimFunc:
+        return func.replace(params=(*func.params, *sizes))
+
     with space.kept_open():
         vectors = in_whole_vectors(group, blocks)
         if vectors is not None:
             with suppress(UserError):
-                return _launchable(plan_kernel(vectors, target), target)
+                return _launchable(plan_kernel(taking_sizes(vectors), target), target)
+    blocks = taking_sizes(blocks)
     try:
         with space.kept_open():
             return _launchable(plan_kernel(blocks, target), target)

@@ -51,6 +51,7 @@ def _drop_unused(program: Program) -> None:
     used |= {segment.name for segment in program.segments}
     kept = {name: func for name, func in program.module.functions.items() if name in used}
     program.module = IRModule(kept, program.module.attrs)
+    program.planned = {name: made for name, made in program.planned.items() if name in kept}
 
 
 # ---------------------------------------------------------------------------- segments

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from ..base.cached import cached_property
 from ..base.errors import UnsupportedError
 from ..base.polynomial import Number
+from ..expr import Var
 from ..target.cost import DeviceCosts
 from ..tir import IRModule, PrimFunc
 from .aggregate import segments
@@ -22,7 +22,7 @@ from .share_code import share_code, signature
 from .space import Space
 from .symbols import bounds_of, space_of_graph
 from .traffic import Traffic, traffic_of, traffic_unfused
-from .variants import Bucket, kernel_variants
+from .variants import Bucket, MadeKernel, Planned, kernel_variants
 
 
 @dataclass(frozen=True)
@@ -60,22 +60,6 @@ class Segment:
     symbols: tuple[str, ...] = ()
 
 
-class Planned(Protocol):
-    """What the planner makes of a function of blocks: `plan.PlannedKernel`."""
-
-    @property
-    def blocks(self) -> PrimFunc:
-        """The function before it was scheduled."""
-
-    @property
-    def func(self) -> PrimFunc:
-        """The scheduled function."""
-
-    @property
-    def trace(self) -> Any:
-        """The steps from the one to the other."""
-
-
 @dataclass
 class Program:
     """What the driver compiles and the runtime runs.
@@ -89,8 +73,8 @@ class Program:
         device: what the graph was partitioned for.
         space: the symbols of the shapes, if there are any.
         buckets: the kernels that a kernel over symbolic shapes chooses from, by its name.
-        planned: of the kernels that a schedule made, by name: the blocks that it began with, the
-            function and the trace.
+        planned: of the kernels (or their buckets) that a schedule made, by name: the blocks that
+            it began with, the function and the trace.
         plan_in_place: schedules such blocks again, with one parameter for the operand and the
             result at two positions; None where that is not safe.
         constant_names: the names under which the module looks constants up.
@@ -142,8 +126,8 @@ class Program:
         return traffic_unfused(self.graph)
 
 
-#: Makes the kernel of a group: a function of this name, and the tensors that its parameters are.
-MakeKernel = Callable[[Group, str], tuple[PrimFunc, list[Tensor]]]
+#: Makes the kernel of a group under a name; it takes these sizes after the tensors.
+MakeKernel = Callable[[Group, str, Sequence[Var]], MadeKernel]
 
 
 def build_program(
@@ -184,6 +168,7 @@ class _Builder:
         self.segments: list[Segment] = []
         self.space = space_of_graph(graph)
         self.buckets: dict[str, list[Bucket]] = {}
+        self.planned: dict[str, Planned] = {}
 
     def build(self) -> Program:
         if self.space is not None:
@@ -208,6 +193,7 @@ class _Builder:
             self.device,
             self.space,
             self.buckets,
+            self.planned,
         )
         for segment in self.segments:
             if segment.calls:
@@ -236,18 +222,27 @@ class _Builder:
         key, operands = signature(group)
         if key not in self.known:
             name = f"kernel{len(self.known)}_{group.label}"
-            if self.space is None:
-                func, tensors = self.make(group, name)
-                self.functions[name] = func
-            else:
-                make = partial(self.make, group)
-                made, tensors, self.buckets[name] = kernel_variants(
-                    make, name, self.space, self.device.most_variants
-                )
-                self.functions |= made
+            tensors = self._kernel(group, name)
             self.known[key] = name, [operands.index(t) for t in tensors]
         name, order = self.known[key]
         return KernelCall(name, tuple(operands[k] for k in order))
+
+    def _kernel(self, group: Group, name: str) -> list[Tensor]:
+        """Make the functions of a kernel; the tensors that they take."""
+        if self.space is None:
+            made = self.make(group, name, ())
+            self.functions[name] = made.func
+            if made.planned is not None:
+                self.planned[name] = made.planned
+            return made.tensors
+        sizes = [symbol.var for symbol in self.space.symbols.values()]
+        found = kernel_variants(
+            lambda name: self.make(group, name, sizes), name, self.space, self.device.most_variants
+        )
+        self.functions |= found.functions
+        self.planned |= found.planned
+        self.buckets[name] = found.buckets
+        return found.tensors
 
     # ------------------------------------------------------------------ memory
 

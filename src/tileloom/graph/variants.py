@@ -11,7 +11,7 @@ chosen beforehand; here they are what the planner in fact distinguishes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ..base.polynomial import Polynomial
 from ..expr import GE, And, Call, Expr, StringImm, Var, binary, const
@@ -21,7 +21,38 @@ from .nodes import Tensor
 from .space import Space
 from .symbols import expr_of
 
-Made = tuple[PrimFunc, list[Tensor]]
+
+class Planned(Protocol):
+    """What the planner makes of a function of blocks: `plan.PlannedKernel`."""
+
+    @property
+    def blocks(self) -> PrimFunc:
+        """The function before it was scheduled."""
+
+    @property
+    def func(self) -> PrimFunc:
+        """The scheduled function."""
+
+    @property
+    def trace(self) -> Any:
+        """The steps from the one to the other."""
+
+    def named(self, name: str) -> Planned:
+        """The same under another name."""
+
+
+class MadeKernel(NamedTuple):
+    """The kernel of a group.
+
+    Attributes:
+        func: the function; sizes that it takes come after the tensors.
+        tensors: what its parameters are: inputs, then outputs.
+        planned: how it was scheduled, if it was.
+    """
+
+    func: PrimFunc
+    tensors: list[Tensor]
+    planned: Planned | None = None
 
 
 class Bucket(NamedTuple):
@@ -34,37 +65,49 @@ class Bucket(NamedTuple):
         return f"{self.kernel}: {' and '.join(f'{p} >= 0' for p in self.predicates) or 'always'}"
 
 
+class Variants(NamedTuple):
+    """A kernel over symbolic extents.
+
+    Attributes:
+        functions: by name; that of the kernel calls the others, if there are any.
+        planned: how those functions were scheduled that were.
+        tensors: what the parameters are, before the sizes.
+        buckets: the kernels that are chosen from.
+    """
+
+    functions: dict[str, PrimFunc]
+    planned: dict[str, Planned]
+    tensors: list[Tensor]
+    buckets: list[Bucket]
+
+
 def kernel_variants(
-    make: Callable[[str], Made], name: str, space: Space, most: int
-) -> tuple[dict[str, PrimFunc], list[Tensor], list[Bucket]]:
+    make: Callable[[str], MadeKernel], name: str, space: Space, most: int
+) -> Variants:
     """A kernel over symbolic extents.
 
     Args:
-        make: the kernel under a name, planned with the answers that `space` gives.
+        make: the kernel under a name, planned with the answers that `space` gives; it takes the
+            symbols of the space after the tensors.
         most: so many ways are followed; further answers are guards of the program.
-
-    Returns:
-        Functions by name; that of `name` calls the others. It takes the symbols of the space after
-        the tensors, which come next. Then the buckets.
     """
     found = space.variants(lambda: make(name), most)
-    symbols = [symbol.var for symbol in space.symbols.values()]
-    functions: dict[str, PrimFunc] = {}
+    made: dict[str, MadeKernel] = {}
     buckets = []
-    for k, (predicates, (func, _)) in enumerate(found):
-        func = func.replace(params=(*func.params, *symbols))
-        same = (n for n, f in functions.items() if structural_equal(f, func))
+    for k, (predicates, kernel) in enumerate(found):
+        same = (n for n, known in made.items() if structural_equal(known.func, kernel.func))
         own = next(same, f"{name}_{k}")
-        functions.setdefault(own, func)
+        made.setdefault(own, kernel)
         buckets.append(Bucket(own, predicates))
-    tensors = found[0][1][1]
-    if len(functions) == 1:
-        (only,) = functions.values()
-        return {name: only}, tensors, [Bucket(name, ())]
-    for own, func in functions.items():
-        functions[own] = func.replace(attrs={**func.attrs, "global_symbol": own})
-    functions[name] = _dispatcher(functions[buckets[0].kernel], name, buckets, symbols)
-    return functions, tensors, buckets
+    if len(made) == 1:
+        made, buckets = {name: found[0][1]}, [Bucket(name, ())]
+    tensors = found[0][1].tensors
+    functions = {own: kernel.func.with_attr("global_symbol", own) for own, kernel in made.items()}
+    planned = {own: k.planned.named(own) for own, k in made.items() if k.planned is not None}
+    if len(made) > 1:
+        symbols = [symbol.var for symbol in space.symbols.values()]
+        functions[name] = _dispatcher(functions[buckets[0].kernel], name, buckets, symbols)
+    return Variants(functions, planned, tensors, buckets)
 
 
 def _dispatcher(

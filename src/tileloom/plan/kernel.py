@@ -41,6 +41,11 @@ class PlannedKernel:
     func: PrimFunc
     trace: Trace
 
+    def named(self, name: str) -> PlannedKernel:
+        """The same kernel under another name."""
+        blocks, func = (f.with_attr("global_symbol", name) for f in (self.blocks, self.func))
+        return PlannedKernel(blocks, func, self.trace)
+
 
 @dataclass(frozen=True)
 class TraceRecord:

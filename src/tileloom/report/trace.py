@@ -18,8 +18,9 @@ from ..driver import backend_class, plan_graph, show_stage
 from ..graph.nodes import Graph
 from ..graph.optimize import OptimizeReport, PassRecord
 from ..graph.partition import Group
-from ..graph.program import KernelCall, Planned, Program, Segment
+from ..graph.program import KernelCall, Program, Segment
 from ..graph.to_tir.blocks import block_function
+from ..graph.variants import Planned
 from ..lower.pipeline import pipeline_of, run_passes
 from ..plan import TraceRecord
 from ..script.show import show

@@ -15,6 +15,7 @@ from .errors import LEVELS, ScheduleError, name_of, refuse
 from .instruction import Arguments, Instruction, InstructionKind, Parameter, Sampled, can, kinds
 from .methods import PrimitiveMethods
 from .rv import RV, BlockRV, LoopRV, expr_rv, is_rv
+from .sizes import in_sizes_of
 from .sref import StmtSRef
 from .state import ScheduleState
 from .text import to_python
@@ -187,6 +188,7 @@ class Schedule(PrimitiveMethods):
         self, kind: InstructionKind, inputs: Sequence[Any], attrs: Sequence[Any], decision: Any
     ) -> list[RV | None]:
         """Take the step of a trace and return the variables it defines; None for what is open."""
+        attrs = [in_sizes_of(self.mod, a) if isinstance(a, IndexMap) else a for a in attrs]
         arguments = kind.unpack(inputs, attrs)
         if decision is not None:
             arguments["decision"] = decision

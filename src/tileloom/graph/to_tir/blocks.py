@@ -8,7 +8,7 @@ from ... import compute as te
 from ...base import DType
 from ...base.errors import InternalError
 from ...base.sums import COMPENSATED
-from ...expr import Expr, ExprLike, cast, const
+from ...expr import Expr, ExprLike, Var, cast, const
 from ...tir import PrimFunc
 from ..contractions import accumulator_of
 from ..nodes import Node, Tensor, TensorType
@@ -17,7 +17,12 @@ from ..words import Words, word_product
 
 
 def block_function(
-    group: Group, name: str = "main", *, widens: bool = False, words: Words | None = None
+    group: Group,
+    name: str = "main",
+    sizes: Sequence[Var] = (),
+    *,
+    widens: bool = False,
+    words: Words | None = None,
 ) -> tuple[PrimFunc, list[Tensor]]:
     """The function of a group, op by op, with the loops and blocks of their compute rules.
 
@@ -25,7 +30,7 @@ def block_function(
     multiplied, in blocks of their own; or, given `words`, they are put into words.
 
     Constants of one element are written into the code, but for the group's `operands`;
-    everything else that the group reads is a parameter, inputs before outputs.
+    everything else that the group reads is a parameter, inputs before outputs, and then `sizes`.
 
     Returns:
         The function, and the tensors that its parameters are.
@@ -51,7 +56,7 @@ def block_function(
     attrs: dict[str, object] = {"global_symbol": name}
     if all(part.kind not in ("matmul", "conv") for part in group.parts):
         attrs[COMPENSATED] = True
-    func = func.with_attr(attrs)
+    func = func.replace(params=(*func.params, *sizes)).with_attr(attrs)
     return func, [*inputs, *group.outputs]
 
 

@@ -9,6 +9,7 @@ from ...expr import Analyzer, Expr, IndexMap, Range, Var, as_expr
 from ...tir import BufferRegion
 from ..errors import name_of, refuse
 from ..instruction import Arguments, BlockRef, IntRef, Text, ValueRef, primitive
+from ..sizes import in_sizes_of
 from ..sref import StmtSRef
 from ..state import ScheduleState
 from ._index_maps import index_map_from_json, index_map_json
@@ -110,7 +111,7 @@ def annotate_buffer_access(
             fast="Buffer index out of range",
         )
     buffer = regions[buffer_index].buffer
-    found = index_map_from_json(index_map)
+    found = in_sizes_of(state.mod, index_map_from_json(index_map))
     ranges = _ranges(block, found)
     if len(ranges) != buffer.ndim:
         raise refuse(
