@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tileloom.base.errors import ArgumentError, UserError
+from tileloom.cli import models
 from tileloom.cli.models import make_inputs, parse_dims, random_array, read_array
 from tileloom.cli.run_command import difference
 
@@ -94,3 +95,18 @@ def test_differences_of_several_results() -> None:
     assert difference([one, one], [one, other], 0.1) == (False, 1.0, 4.0)
     assert difference([other, one], [one, one], 0.1) == (False, 1.0, 4.0)
     assert difference([], [], 0.1) == (True, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(("dims", "rows"), [([], 1), (["batch=3"], 3)])
+def test_open_dimensions_become_numbers(dims: list[str], rows: int, tmp_path: Any) -> None:
+    """One unless told: what is shown and timed is one program of known sizes."""
+    onnx, parser = pytest.importorskip("onnx"), pytest.importorskip("onnx.parser")
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    one (float[batch, 8] x) => (float[batch, 8] y) { y = Relu(x) }"""
+    path = tmp_path / "one.onnx"
+    onnx.save(parser.parse_model(text), path)
+    extents = models.parse_dims(dims)
+    model = models.load(str(path), extents)
+    feeds = models.make_inputs(model.get_inputs(), [], extents, 0)
+    graph = models.graph_of(model, feeds)
+    assert [tensor.shape for tensor in (*graph.inputs, *graph.outputs)] == [(rows, 8)] * 2

@@ -182,6 +182,23 @@ def test_listed_consumers_use_the_cache() -> None:
     check_same(sch, CONSUMERS)
 
 
+@pytest.mark.parametrize(
+    ("listed", "order"),
+    [
+        ([], ["B", "B_shared", "C", "D"]),
+        (["C"], ["B", "B_shared", "C", "D"]),
+        (["D"], ["B", "C", "B_shared", "D"]),
+        (["D", "C"], ["B", "B_shared", "C", "D"]),
+    ],
+)
+def test_copies_stand_before_the_first_that_uses_them(listed: list[str], order: list[str]) -> None:
+    sch = schedule(CONSUMERS)
+    sch.cache_read("C" if "C" in listed or not listed else "D", 0, "shared", consumer_blocks=listed)
+    made = [sch.get(rv).name_hint for rv in sch.get_child_blocks(sch.get_block("root"))]
+    assert made == order
+    check_same(sch, CONSUMERS)
+
+
 def test_a_reduction_accumulates_in_its_cache() -> None:
     sch = schedule(GEMM)
     i, j, k = sch.get_loops("C")

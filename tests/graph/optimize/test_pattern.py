@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 from tileloom.base.errors import InternalError
-from tileloom.graph.optimize.pattern import cases_of, parse_term
+from tileloom.graph.optimize.pattern import (
+    MAX_CONSTANT,
+    NumberPattern,
+    _work,
+    cases_of,
+    parse_term,
+)
+from tileloom.target.cost import work_of
 
 
 @pytest.mark.parametrize(
@@ -33,3 +43,44 @@ def test_left_sides_that_are_no_op(text: str) -> None:
 def test_what_is_no_term(text: str) -> None:
     with pytest.raises(InternalError, match="is no term of a rule"):
         parse_term(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "ops"),
+    [
+        ("A", []),
+        ("a1", []),
+        ("2.0", []),
+        ("exp(A)", ["exp"]),
+        ("A + B", ["add"]),
+        ("exp(A) * 2.0", ["exp", "mul"]),
+        ("exp(a) * 2.0", []),
+        ("A * (exp(a) / 2.0)", ["mul"]),
+        ("exp(a) + log(A / b)", ["add", "log", "div"]),
+        ("-A", ["neg"]),
+    ],
+)
+def test_work_of_terms(text: str, ops: list[str]) -> None:
+    """What is made of constants alone is computed once and for all."""
+    assert _work(parse_term(text)) == sum(map(work_of, ops))
+
+
+@pytest.mark.parametrize(
+    ("text", "fits", "others"),
+    [
+        ("0", [0, 0.0, -0.0, [0.0, -0.0]], [1, 1e-30, False, np.nan, [0, 1], []]),
+        ("0.0", [0.0, [0.0, 0.0]], [-0.0, [0.0, -0.0]]),
+        ("-0.0", [-0.0], [0.0, [-0.0, 0.0]]),
+        ("1", [1, 1.0, [1, 1]], [True, 2, [1, 2]]),
+        ("-2.5", [-2.5, [-2.5]], [2.5]),
+        ("True", [True, [True, True]], [False, 1, 1.0, [True, False]]),
+        ("False", [False], [0, 0.0, True]),
+    ],
+)
+def test_constants_that_are_a_number(text: str, fits: list[Any], others: list[Any]) -> None:
+    pattern = parse_term(text)
+    assert isinstance(pattern, NumberPattern)
+    assert all(pattern.fits(np.asarray(value)) for value in fits)
+    assert not any(pattern.fits(np.asarray(value)) for value in others)
+    assert pattern.fits(np.full(MAX_CONSTANT, fits[0]))
+    assert not pattern.fits(np.full(MAX_CONSTANT + 1, fits[0]))

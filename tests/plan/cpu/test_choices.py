@@ -208,3 +208,19 @@ def test_open_sizes_may_be_worth_workers() -> None:
 def test_sizes_of_groups() -> None:
     plan = elementwise((3, 4, 5), lambda a, b, c, i: a[i])
     assert size(plan.inner[0]) == prod((3, 4, 5)) and size([]) == 1
+
+
+@pytest.mark.parametrize("columns", [4096, 6000, 8192, 9216, 10_007, 65_536])
+@pytest.mark.parametrize("workers", [2, 3, 4, 7])
+def test_chunks_are_even(columns: int, workers: int) -> None:
+    """Of whole vectors that divide the columns, where at most twice as many chunks do that."""
+    plan = sums((1000, columns), 0, target=replace(CPU, cores=workers))
+    chunk, lanes = plan.chunk, plan.lanes
+    assert chunk and chunk % lanes == 0 and chunk <= WIDEST_ONCE
+    pieces = -(-columns // chunk)
+    fewest = -(-columns // max(8 * lanes, min(WIDEST_ONCE, columns // workers)))
+    even = [k for k in range(fewest, 2 * fewest + 1) if columns % (k * lanes) == 0]
+    if even:
+        assert columns % chunk == 0 and columns // chunk == even[0]
+    else:
+        assert pieces <= fewest

@@ -140,3 +140,16 @@ def test_rows_in_parts() -> None:
     whole = Tile(1, 1, 256, MANY, "block")
     parts = replace(whole, reduce_inner=MANY // 8, parts=8)
     assert estimate(parts, 1, 1 << 18, 32, GPU) < estimate(whole, 1, 1 << 18, 32, GPU) / 4
+
+
+def test_columns_side_by_side() -> None:
+    """A warp of them or two, no more than there are; two where there are many short columns."""
+    found = {
+        (rows, depth): choose_tile(rows, depth, reduces=True, innermost=False, bits=32, target=GPU)
+        for rows in (1, 20, 33, 64, 65, 5000, 1 << 20)
+        for depth in (1, 4, 9, 100, 3000)
+    }
+    for (rows, _), tile in found.items():
+        assert tile.spatial_thread in (min(rows, 32), 64 if rows >= 64 else 32)
+        assert tile.spatial_thread <= rows
+    assert any(tile.spatial_thread == 64 for tile in found.values())
