@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tileloom.base.settings import override
 from tileloom.driver import compile_graph, plan_graph
 from tileloom.graph import ops
 from tileloom.graph.flip_signs import flip_signs
@@ -111,7 +112,7 @@ def test_where_no_tiles_are_had_plain_loops_flip_signs_too(monkeypatch: Any) -> 
         raise GroupRefused("no tiles today")
 
     monkeypatch.setattr(schedule, "tile_product", refused)
-    monkeypatch.setenv("TILELOOM_CACHE", "0")
     graph, args = product((41, 35), (35, 23), "int8", True, out_dtype="int32")
-    [got] = compile_graph(graph, target(NO_TILES))(*args)
+    with override(cache=False):
+        [got] = compile_graph(graph, target(NO_TILES))(*args)
     assert np.array_equal(got, run(graph, args)[0])

@@ -8,8 +8,8 @@ from functools import partial
 from ..base.compiling import compiling
 from ..base.sums import COMPENSATED
 from ..expr import Var
-from ..graph.contractions import accumulator_of, suits_panels
-from ..graph.nodes import Graph, Node
+from ..graph.contractions import suits_panels
+from ..graph.nodes import Graph
 from ..graph.optimize import OptimizeReport
 from ..graph.partition import Group
 from ..graph.program import MakeKernel, Program, build_program
@@ -19,7 +19,7 @@ from ..graph.to_tir.blocks import block_function
 from ..graph.to_tir.group import group_kernel
 from ..graph.to_tir.machine import Machine
 from ..graph.variants import MadeKernel, Planned
-from ..graph.words import Words, find_words, kinds_of
+from ..graph.words import words_for
 from ..plan import CONTRACTION, GroupRefused, plan_in_place, plan_kernel
 from ..runtime import parallel
 from ..target import Target
@@ -66,21 +66,12 @@ def is_scheduled(group: Group) -> bool:
 def has_tiles(group: Group, machine: Machine) -> bool:
     """Whether the planner tiles a product of panels.
 
-    Templates of loops are left for convolutions of images whose extents are not known, or of words,
-    and for products of words of open sizes.
+    Templates of loops are left for convolutions of images whose extents are not known, or of words.
     """
     node = group.anchor
-    images = node.inputs[0].shape[2:] if node.op.kind == "conv" else ()
-    sizes = [n for tensor in (*node.inputs, *node.outputs) for n in tensor.shape]
-    words = words_for(node, machine)
-    if words is None:
-        return not any(map(is_symbolic, images))
-    return node.op.kind == "matmul" and not any(map(is_symbolic, sizes))
-
-
-def words_for(node: Node, machine: Machine) -> Words | None:
-    """The words that a product of known sizes is made of, if it is."""
-    return find_words(*kinds_of(node), accumulator_of(node), machine)
+    if node.op.kind == "matmul":
+        return True
+    return not any(map(is_symbolic, node.inputs[0].shape[2:])) and words_for(node, machine) is None
 
 
 def _kernel_maker(machine: Machine, target: Target) -> MakeKernel:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import compute as te
-from ..base import dtype
+from ..base import DType, dtype
 from .nodes import Node
 from .ops.common import product
 from .symbols import hint
@@ -43,6 +43,12 @@ def reads_points(conv: Node) -> bool:
     return all(v == 1 for v in (*window, *attrs["strides"])) and not any(attrs["pads"])
 
 
+def panel_width(columns: int, vector_bits: int, total: DType) -> int:
+    """The columns of a panel: two vectors of accumulators, or one when that is enough."""
+    lanes = max(1, vector_bits // total.bits)
+    return lanes if columns <= lanes else 2 * lanes
+
+
 def suits_panels(node: Node) -> bool:
     """Whether packed panels are the right way for a product on a CPU; else plain loops are."""
     if node.op.kind not in ("matmul", "conv"):
@@ -65,5 +71,6 @@ def _multiplies_as_is(node: Node) -> bool:
 
 
 __all__ = [
-    "accumulator_of", "matmul_extents", "product_extents", "reads_points", "suits_panels",
+    "accumulator_of", "matmul_extents", "panel_width", "product_extents", "reads_points",
+    "suits_panels",
 ]  # fmt: skip

@@ -14,10 +14,10 @@ import numpy as np
 
 from ..base import dtype
 from . import ops
-from .contractions import accumulator_of, matmul_extents, suits_panels
+from .contractions import matmul_extents, suits_panels
 from .nodes import Graph, Node, Tensor, TensorType
 from .symbols import is_symbolic
-from .words import find_words, kinds_of
+from .words import words_for
 
 if TYPE_CHECKING:
     from .to_tir.machine import Machine
@@ -62,12 +62,13 @@ def flip_signs(graph: Graph, machine: Machine, static: Set[Tensor] = frozenset()
 def _flips(node: Node, machine: Machine, static: Set[Tensor]) -> bool:
     if node.op.name != "matmul" or not suits_panels(node):
         return False
-    sizes = [n for tensor in (*node.inputs, *node.outputs) for n in tensor.shape]
-    words = find_words(*kinds_of(node), accumulator_of(node), machine)
-    if words is None or not words.flips or any(map(is_symbolic, sizes)):
+    words = words_for(node, machine)
+    if words is None or not words.flips:
         return False
-    known = node.inputs[1].value is not None or node.inputs[1] in static
-    return known or matmul_extents(node)[0] >= MANY_ROWS
+    if node.inputs[1].value is not None or node.inputs[1] in static:
+        return True
+    sizes = [n for tensor in (*node.inputs, *node.outputs) for n in tensor.shape]
+    return not any(map(is_symbolic, sizes)) and matmul_extents(node)[0] >= MANY_ROWS
 
 
 def _flipped(node: Node, inputs: list[Tensor]) -> Tensor:

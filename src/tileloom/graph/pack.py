@@ -11,13 +11,12 @@ from collections.abc import Set
 from typing import Any
 
 from ..base.panels import pack_panels
-from .contractions import accumulator_of, matmul_extents, suits_panels
+from .contractions import accumulator_of, panel_width, suits_panels
 from .nodes import Graph, Node, Tensor, TensorType
 from .op import REGISTRY, apply1
 from .ops.matmul import packed_type
-from .to_tir.gemm_plan import choose_microkernel, panel_width
 from .to_tir.machine import Machine
-from .words import kinds_of
+from .words import words_for
 
 
 def pack_weights(graph: Graph, machine: Machine, static: Set[Tensor] = frozenset()) -> Graph:
@@ -63,11 +62,10 @@ def _is_packable(node: Node, static: Set[Tensor]) -> bool:
 def _packed(node: Node, left: Tensor, machine: Machine, panels: dict[Any, Tensor]) -> Node:
     right = node.inputs[1]
     columns = node.outputs[0].shape[-1]
-    total, kinds = accumulator_of(node), kinds_of(node)
-    width = panel_width(columns, machine.vector_bits, total)
-    micro = choose_microkernel(kinds, total, matmul_extents(node), machine)
-    transposed = node.attrs["transpose_b"]
-    how = transposed, width, micro.parts, micro.steps
+    width = panel_width(columns, machine.vector_bits, accumulator_of(node))
+    words = words_for(node, machine)
+    parts, unit = (1, 1) if words is None else (words.parts, words.unit)
+    how = node.attrs["transpose_b"], width, parts, unit
     key = right, *how
     if key not in panels:
         panels[key] = _panels(right, how)
@@ -75,7 +73,7 @@ def _packed(node: Node, left: Tensor, machine: Machine, panels: dict[Any, Tensor
         "transpose_a": node.attrs["transpose_a"],
         "columns": columns,
         "out_dtype": node.attrs["out_dtype"],
-        "words_of": None if micro.parts == 1 else str(right.dtype),
+        "words_of": None if words is None else str(right.dtype),
         **({"flips": True} if node.attrs.get("flips") else {}),
     }
     types = [node.outputs[0].type]

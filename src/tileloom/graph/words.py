@@ -25,8 +25,10 @@ from ..expr.dot_ops import (
     WORD,
     WORD_BITS,
 )
+from .contractions import accumulator_of, matmul_extents
 from .nodes import Node, TensorType
 from .ops.conv import around
+from .symbols import is_symbolic
 
 if TYPE_CHECKING:
     from .to_tir.machine import Machine
@@ -52,8 +54,13 @@ class Words:
     flips: bool = False
 
 
-def find_words(left: DType, right: DType, total: DType, machine: Machine) -> Words | None:
+def find_words(
+    left: DType, right: DType, total: DType, machine: Machine, *, open_depth: bool = False
+) -> Words | None:
     """The words that a CPU multiplies operands of these types by; None if it has no such products.
+
+    With an `open_depth`, of which it is not known how many tiles it fills, there are dot products
+    of bytes only.
 
     `vpdpbusd` takes unsigned bytes times signed ones. Where both operands are of one kind, the sign
     bits of the left one are flipped: bytes in offset binary (`lower/loops/offset_sums.py`).
@@ -69,11 +76,21 @@ def find_words(left: DType, right: DType, total: DType, machine: Machine) -> Wor
     else:
         return None
     parts = WORD_BITS // left.bits
-    if tiles in machine.features and machine.vector_bits >= 512:
+    if open_depth and op == DOT_BF16:
+        return None
+    if not open_depth and tiles in machine.features and machine.vector_bits >= 512:
         return Words(op, parts, TILE_WORDS)
     if flips:
         op = DOT_OFFSET[not left.is_unsigned]
     return Words(op, parts, 1, flips) if machine.features.intersection(dots) else None
+
+
+def words_for(node: Node, machine: Machine) -> Words | None:
+    """The words that a matrix product or a convolution is made of, if it is."""
+    conv = node.op.kind == "conv"
+    depth = node.inputs[1].shape[1] if conv else matmul_extents(node)[1]
+    kinds, total = kinds_of(node), accumulator_of(node)
+    return find_words(*kinds, total, machine, open_depth=is_symbolic(depth))
 
 
 def kinds_of(node: Node) -> tuple[DType, DType]:

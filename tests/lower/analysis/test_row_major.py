@@ -125,16 +125,49 @@ def test_offsets(offset: Expr | None, zero: bool) -> None:
     assert starts_at_zero(offset) is zero
 
 
-@pytest.mark.parametrize(
-    ("rows", "together"), [(8, True), ((1 << 29) - 1, True), (1 << 29, False), (N, False)]
-)
-def test_halves_of_a_divided_number_are_put_together(rows: Any, together: bool) -> None:
-    """In 32 bits, where a block of rows has less than 2^31 elements."""
+@pytest.mark.parametrize("rows", [8, (1 << 29) - 1, 1 << 29, N])
+def test_halves_of_a_divided_number_are_put_together(rows: Any) -> None:
     flat = flat_index(make_buffer((WIDE, rows, 4), "int8", "A"), [const(0), N // 4, N % 4])
-    assert flat.dtype == "int64" and (str(flat) == str(cast("int64", N))) is together
+    assert flat.dtype == "int64" and str(flat) == str(cast("int64", N))
     assert all(evaluate(flat, {N: n, WIDE: 5}) == n for n in range(9))
 
 
 def test_constant_places() -> None:
     flat = flat_index(make_buffer((8, 4), "int8", "A"), [const(1), const(2)])
     assert isinstance(flat, IntImm) and flat.value == 6
+
+
+B, S, T, X, Y = (Var(name) for name in "bstxy")
+VALUES = {B: 5, S: 7, T: 3, X: 29, Y: 2}
+
+
+@pytest.mark.parametrize(
+    ("shape", "indices", "divides"),
+    [
+        ((B, S, 10), (X // S, X % S, Y), False),
+        ((B, S), (X // S, X % S), False),
+        ((B, S, T), (X // S, X % S, Y), False),
+        ((T, B, S, 4), (Y, X // S, X % S, 3), False),
+        ((B, S, 10), (X // S, (X + 1) % S, Y), True),  # digits of different numbers
+        ((B, T, 10), (X // S, X % S, Y), True),  # of another base
+        ((B, S, 10), (X // T, X % S, Y), True),
+        ((S, B, 10), (X % S, X // S, Y), True),
+    ],
+)
+def test_the_digits_of_a_number_are_the_number(
+    shape: tuple[Any, ...], indices: tuple[Any, ...], divides: bool
+) -> None:
+    extents = [n if isinstance(n, Expr) else const(n) for n in shape]
+    places = [i if isinstance(i, Expr) else const(i) for i in indices]
+    index = flat_index(make_buffer(extents, "float32", "A"), places)
+    assert ("//" in str(index) or "%" in str(index)) == divides
+    want = 0
+    for extent, place in zip(extents, places, strict=True):
+        want = want * int(evaluate(extent, VALUES)) + int(evaluate(place, VALUES))
+    assert int(evaluate(index, VALUES)) == want
+
+
+def test_strides_of_their_own_are_kept() -> None:
+    buffer = make_buffer((B, S), "float32", "A", strides=(const(100), const(2)))
+    index = flat_index(buffer, [X // S, X % S])
+    assert int(evaluate(index, VALUES)) == 29 // 7 * 100 + 29 % 7 * 2

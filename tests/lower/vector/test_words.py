@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tileloom import te
-from tileloom.expr import Call, Expr
+from tileloom import build, te
+from tileloom.expr import Call, Expr, Var
 from tileloom.lower import lower
 from tileloom.schedule import Schedule
 from tileloom.tir import PrimFunc
@@ -58,3 +58,24 @@ def test_words_in_tiles(rows: int, steps: int, parts: int) -> None:
     func = sch.mod["main"]
     assert ("Shuffle" in str(lower(func)) or "shuffle" in str(lower(func))) == (steps >= 8)
     check(func, parts)
+
+
+@pytest.mark.parametrize("rows", [5, 16, 37])
+def test_tiles_of_an_open_width(rows: int) -> None:
+    """Neighbours along the outer loop, which is of any length, as far apart along the inner one."""
+    n = Var("n")
+    A = te.placeholder((64, n), "uint8", name="A")
+
+    def word(j: Any, k: Any) -> Expr:
+        return Call("int32", "tir.word", [A[k * 4 + part, j] for part in range(4)])
+
+    sch = Schedule(te.create_prim_func([A, te.compute((n, 16), word, name="B")]))
+    j, k = sch.get_loops("B")
+    sch.annotate(j, "vector_tile", 8)
+    sch.annotate(k, "vector_lanes", 8)
+    func = sch.mod["main"]
+    assert "huffle" in str(lower(func))
+    a = np.random.default_rng(0).integers(0, 200, (64, rows)).astype("uint8")
+    got = np.empty((rows, 16), "int32")
+    build(func)(a, got)
+    assert np.array_equal(got, np.ascontiguousarray(a.T).view("int32"))

@@ -12,6 +12,7 @@ from ...expr import EQ, Call, Expr, Min, as_expr, broadcast_to, cast, const
 from ...expr.build import bitwise
 from ...expr.dot_ops import ROUND_BF16
 from ...tir import Buffer, IfThenElse, Stmt
+from ..contractions import panel_width
 from ..symbols import hint, is_symbolic
 from ..words import find_words
 from .microkernels import Dot, Fma, MicroKernel, Tiles
@@ -114,12 +115,6 @@ class Strip:
         """Row `r`; the last one for those that there are not."""
         place: Expr = self.row + (r if self.count is None else Min(as_expr(r), self.count - 1))
         return place
-
-
-def panel_width(columns: int, vector_bits: int, dtype: DType) -> int:
-    """The columns of a panel: two vectors of accumulators, or one when that is enough."""
-    lanes = max(1, vector_bits // dtype.bits)
-    return lanes if columns <= lanes else 2 * lanes
 
 
 def choose_microkernel(

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...expr import Add, And, Call, Expr, Ramp, Var, binary, broadcast_to, const, free_vars
+from ...expr import (
+    Add,
+    And,
+    Call,
+    Cast,
+    Expr,
+    Mul,
+    Ramp,
+    Var,
+    binary,
+    broadcast_to,
+    const,
+    free_vars,
+)
 from ...expr.dot_ops import WORD
 from ...tir import Buffer, BufferLoad, Stmt, pre_order, stmt_exprs
 from ..analysis.conditions import negate
@@ -45,9 +58,11 @@ class TileLoad:
     def _walks(self, load: BufferLoad, outer: Var, inner: Var) -> bool:
         terms = linear(load.indices[0]).terms
         own = {outer, inner}
-        if any(atom not in own and not own.isdisjoint(free_vars(atom)) for atom in terms):
+        moving = [atom for atom in terms if atom not in own and not own.isdisjoint(free_vars(atom))]
+        if any(outer in free_vars(atom) or not _is_multiple(atom, inner) for atom in moving):
             return False
-        return terms.get(outer, 0) == self.parts and terms.get(inner, 0) not in (0, self.parts)
+        far = bool(moving) or terms.get(inner, 0) not in (0, self.parts)
+        return terms.get(outer, 0) == self.parts and far
 
     def vector(self, outer: Var, row: Expr, at: Mapping[Var, Expr], lanes: int) -> Expr:
         """What iterations `row`, `row + 1`, ... of the outer loop load, at a place of others."""
@@ -79,6 +94,14 @@ class TileLoad:
         if self.parts > 1:
             return word_load(buffer, place, self.parts, lanes, mask)
         return BufferLoad(buffer, (Ramp(place, const(1, place.dtype), lanes),), mask)
+
+
+def _is_multiple(atom: Expr, var: Var) -> bool:
+    """Whether it is a variable times what does not depend on it."""
+    if not isinstance(atom, Mul):
+        return atom is var or (isinstance(atom, Cast) and _is_multiple(atom.value, var))
+    moving = [factor for factor in (atom.a, atom.b) if var in free_vars(factor)]
+    return len(moving) == 1 and _is_multiple(moving[0], var)
 
 
 def find_loads(body: Stmt) -> list[TileLoad]:

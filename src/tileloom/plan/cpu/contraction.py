@@ -229,7 +229,9 @@ class _Tiling:
         self._pad()
         sch.set_scope(self.block, 0, "local")
         copies = self._copies_left()
-        if not copies:
+        if copies:
+            self._run_along(self.left, sch.get(self.left).writes[0].buffer)
+        else:
             sch.compute_inline(self.left)
         if not self.packed:
             self._lay_out_panels()
@@ -305,7 +307,8 @@ class _Tiling:
         last one is full, although that does not show in their remainder.
         """
         width, height = self.tiles.width, self.tiles.height if self.words else 1
-        wide, high = self.product.columns % width, self.product.rows % height
+        wide = self.product.columns % width
+        high = (height > 1 and not is_number(self.product.rows)) or self.product.rows % height
         if not wide and not high:
             return
         sch, batch = self.sch, [1] * (self.product.batch is not None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...expr import Call, post_order
 from ...expr.dot_ops import DOT_BF16, DOT_INT8, DOT_MEANINGS
+from ...expr.extents import is_number, limits
 from ...expr.tile_ops import TILE_BYTES, TILE_ROWS
 from ...schedule.analysis.blocks import leaf_store
 from ...schedule.library.product import Product
@@ -45,11 +46,16 @@ def words_in_tiles(sch: Schedule, product: Product, target: Target) -> str | Non
 def tile_rows(rows: int) -> int:
     """The rows of a strip: of one tile, or of two that fill strips of the same height best.
 
+    Where the number of rows is not known, few rows or many is a question of its own, and strips
+    are as high as may be.
+
     >>> tile_rows(5), tile_rows(17), tile_rows(33), tile_rows(96)
     (5, 18, 18, 32)
     """
     if rows <= TILE_ROWS:
-        return rows
+        return limits(rows)[1]
+    if not is_number(rows):
+        return 2 * TILE_ROWS
     tiles = 2 * -(-rows // (2 * TILE_ROWS))
     return 2 * -(-rows // tiles)
 
