@@ -194,7 +194,8 @@ def abs(x: ExprLike) -> Expr:
     if value.dtype.is_float:
         return fabs(value)
     if isinstance(value, IntImm):
-        return const(builtins.abs(value.value), value.dtype)
+        size = builtins.abs(value.value)
+        return value if size == 1 << (value.dtype.bits - 1) else const(size, value.dtype)
     return value if value.dtype.is_unsigned else Call(value.dtype, "tir.abs", (value,))
 
 

@@ -15,9 +15,22 @@ import numpy as np
 import pytest
 
 from tileloom.base.errors import UserError
+from tileloom.expr import Var, evaluate
 from tileloom.lower.blocks.inject_software_pipeline import inject_software_pipeline
 from tileloom.script import from_source, show
-from tileloom.tir import Block, PrimFunc, collect, run
+from tileloom.tir import (
+    AttrStmt,
+    Block,
+    BlockRealize,
+    BufferStore,
+    For,
+    IfThenElse,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    collect,
+    run,
+)
 
 #: Iterations of a loop that is long enough for every pipeline here to fill.
 LONG = 12
@@ -135,3 +148,76 @@ def test_pipelines(seed: int) -> None:
         for j, buffer in enumerate(block.alloc_buffers):
             kept = 1 if buffer.ndim == 1 else (buffer.static_shape or ())[0]
             assert kept == case.versions(j), (buffer, case)
+
+
+# ---------------------------------------------------------------------------- what is waited for
+
+
+@dataclass
+class Queue:
+    """Groups of asynchronous copies in the order of their commits, by the iterations they copy."""
+
+    copies: str
+    committed: list[int]
+    allowed: int = 0  # groups that may be under way
+    uses: int = 0
+    is_exact: bool = True
+
+    def follow(self, stmt: Stmt, env: dict[Var, int]) -> None:
+        """Run a program, and hold each use of a copy against what has been waited for."""
+        match stmt:
+            case SeqStmt():
+                for part in stmt.seq:
+                    self.follow(part, env)
+            case BlockRealize():
+                self.follow(stmt.block.body, env)
+            case IfThenElse():
+                if evaluate(stmt.condition, env):
+                    self.follow(stmt.then_case, env)
+            case For():
+                low, extent = (int(evaluate(e, env)) for e in (stmt.min, stmt.extent))
+                for k in range(low, low + extent):
+                    self.follow(stmt.body, {**env, stmt.loop_var: k})
+            case AttrStmt():
+                if stmt.attr_key == "async_wait_inflight_count":
+                    self.allowed = int(evaluate(stmt.value, env))
+                self.follow(stmt.body, env)
+            case BufferStore():
+                self.store(stmt, env)
+
+    def store(self, stmt: BufferStore, env: dict[Var, int]) -> None:
+        if stmt.buffer.name == self.copies:
+            self.committed.append(len(self.committed))  # one iteration after another
+        if stmt.buffer.name != "B":
+            return
+        iteration = int(evaluate(stmt.indices[0], env)) // 2 - 3
+        done = len(self.committed) - self.allowed
+        assert self.committed.index(iteration) < done
+        self.is_exact &= self.committed.index(iteration) == done - 1
+        self.uses += 1
+
+
+@pytest.mark.parametrize("orders", [[0, 1], [1, 0]])
+@pytest.mark.parametrize("distance", [1, 3])
+@pytest.mark.parametrize("first", [0, 2])
+@pytest.mark.parametrize("lead", [0, 1, 2])
+def test_waits(distance: int, orders: list[int], first: int, lead: int) -> None:
+    """A use waits for its own copy, and for no later one where the pipeline fills.
+
+    `lead`: so many stages before the copy, there is a statement that makes what it copies.
+    """
+    copy, use = first + lead, first + lead + distance
+    if lead:
+        case = Drawn(((), (0,), (1,)), (first, copy, use), (0, *(k + 1 for k in orders)), 3, 1)
+    else:
+        case = Drawn(((), (0,)), (copy, use), tuple(orders), 3, 1)
+    notes = (
+        f', annotations={{"software_pipeline_stage": {list(case.stages)}, '
+        f'"software_pipeline_order": {list(case.orders)}, '
+        f'"software_pipeline_async_stages": [{copy}]}}'
+    )
+    for extent in (1, lead + distance, lead + distance + 4):
+        queue = Queue(f"S{case.last - 1}", [])
+        queue.follow(inject_software_pipeline(parsed(case.text(str(extent), notes))).body, {})
+        assert queue.uses == len(queue.committed) == extent
+        assert queue.is_exact or extent < lead + distance
