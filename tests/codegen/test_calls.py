@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 
-from codegen.test_instructions import instructions, read
+from codegen.test_instructions import instructions, kernel_text, read
 from tileloom.base.errors import UnsupportedError
 from tileloom.codegen.module import emit_module
 from tileloom.driver import build
+from tileloom.script import from_source
 from tileloom.tir import IRModule, PrimFunc, run
 
 
@@ -56,6 +58,15 @@ CASES = [
     ("A[0:4] = T.Shuffle([B[0:2], B[4:6]], [3, 2, 1, 0])", "shufflevector 3 2 1 0"),
     ("A[0:3] = T.Shuffle([B[0], B[4]], [1, 0, 1])",
      "insertelement 0; insertelement 1; insertelement 2"),
+    # Two lanes under a mask of two are one masked access.
+    ("A[0:2] = B.vload([T.Ramp(0, 1, 2)], predicate=T.Ramp(0, 1, 2) < T.Broadcast(n, 2))",
+     "add 0 0 1; insertelement 0; shufflevector 0; icmp slt; call llvm.masked.load.v2f32.p0 4"),
+    ("A.vstore([T.Ramp(0, 1, 2)], B[0:2], predicate=T.Ramp(0, 1, 2) < T.Broadcast(n, 2))",
+     "add 0 0 1; insertelement 0; shufflevector 0; icmp slt; call llvm.masked.store.v2f32.p0 4"),
+    # A choice loads only what is wanted, and takes one of two numbers without a branch.
+    ("A[0] = T.Select(n > 3, B[n], T.float32(0))", "icmp sgt 3; sext"),
+    ("A[0] = T.Select(n > 3, T.float32(0), B[n])", "icmp sgt 3; sext"),
+    ("I[0] = T.Select(n > 3, n, 7)", "icmp sgt 3; select 7"),
     # Quotients of what cannot be negative are unsigned.
     ("for i in range(n): A[i // 4] = B[i % 4]",
      "sext; icmp slt 0; urem 4; udiv 4; add 1"),
@@ -67,6 +78,22 @@ CASES = [
 @pytest.mark.parametrize(("lines", "wanted"), CASES)
 def test_instructions_of_calls(lines: str, wanted: str) -> None:
     assert written(lines) == wanted
+
+
+VECTORS = "A[i * 4:i * 4 + 4] = B[i * 4:i * 4 + 4]"
+
+
+@pytest.mark.parametrize(
+    ("lines", "stays"),
+    [(f"for i in range(n): {VECTORS}", True), (f"for i in range(8): {VECTORS}", False),
+     ("for i in range(n): A[i] = B[i]", False)],
+)  # fmt: skip
+def test_loops_over_vectors_that_llvm_does_not_unroll(lines: str, stays: bool) -> None:
+    """Those of unknown length on a CPU."""
+    text = emit_module(IRModule({"main": read(lines)})).ir_text
+    assert ("llvm.loop.unroll.runtime.disable" in text) is stays
+    thread = 't = T.launch_thread("threadIdx.x", 32); '
+    assert "llvm.loop.unroll.runtime.disable" not in kernel_text(thread + lines)
 
 
 @pytest.mark.parametrize(
@@ -136,3 +163,23 @@ def test_bits_as_another_type() -> None:
     np.testing.assert_array_equal(again[4][16:32], octets[16:32].view(bool))
     np.testing.assert_array_equal(again[7][32:36], flags[32:36].view(np.uint8))
     np.testing.assert_array_equal(again[4][48:52], octets[48:52].view(bool))
+
+
+FMOD = [0.0, 5e-324, 1e-323, 3e-308, 2.2250738585072014e-308, 1.5, 3.0, 7.25, 1e16, 1e300, 1.7e308]
+
+
+def test_remainders_of_far_numbers() -> None:
+    """All are exact, of subnormal numbers too."""
+    wide = from_source(
+        "@T.prim_func\n"
+        'def main(X: T.Buffer((256,), "float64"), Y: T.Buffer((256,), "float64"), '
+        'Z: T.Buffer((256,), "float64")):\n'
+        "    for i in range(256):\n        Z[i] = T.fmod(X[i], Y[i])\n"
+    )
+    pairs = [(x, y) for x in FMOD for y in FMOD if y]
+    x, y = (np.resize(np.array(part), 256) for part in zip(*pairs))
+    z = np.zeros(256)
+    build(wide)(x, y, z)
+    np.testing.assert_array_equal(z, [math.fmod(a, b) for a, b in zip(x, y)])
+    build(wide)(-x, y, z)
+    np.testing.assert_array_equal(z, [math.fmod(-a, b) for a, b in zip(x, y)])

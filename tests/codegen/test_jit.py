@@ -178,3 +178,16 @@ b:
             jit.compile_ir(text, Target.host())
         gc.collect()
     assert jit.compile_ir("define i32 @f() { ret i32 0 }", Target.host())
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [(1, (1, 4)), (2, (1, 5)), (4, (1, 7)), (5, (2, 8)), (9, (6, 9)), (8, (5, 9))],
+)
+def test_what_is_shown_of_refused_code(line: int, shown: tuple[int, int]) -> None:
+    """The line that LLVM names, and three on either side."""
+    text = "\n".join(f"line {k}" for k in range(1, 10))
+    found = jit._excerpt(text, f"LLVM says: <string>:{line}:7: error").splitlines()
+    first, last = shown
+    assert found == [f"{k:5} line {k}" for k in range(first, last + 1)]
+    assert jit._excerpt(text, "of no line") == text

@@ -29,15 +29,16 @@ def _body(func: object) -> str:
 
 def shown(text: str) -> str:
     """A body as it is printed."""
-    return _body(_read(text))
+    return _body(parsed(text))
 
 
-def _read(body: str) -> Any:
+def parsed(body: str) -> Any:
+    """The function with this body."""
     return from_source(_HEAD + textwrap.indent(body.strip(), "    ") + "\n")
 
 
 def check_text(step: str, before: str, after: str) -> None:
     """Run one pass over a body; hold the result against a text."""
-    func = _read(before)
+    func = parsed(before)
     found = _body(_PASSES[step](func))
     assert found == (_body(func) if after is SAME else after.strip("\n"))

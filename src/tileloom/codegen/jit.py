@@ -75,7 +75,8 @@ def _excerpt(ir_text: str, message: str, around: int = 3) -> str:
         return ir_text
     line = int(place.group(1)) - 1
     first = max(0, line - around)
-    return "\n".join(f"{n + 1:5} {lines[n]}" for n in range(first, min(len(lines), line + around)))
+    last = min(len(lines), line + around + 1)
+    return "\n".join(f"{n + 1:5} {lines[n]}" for n in range(first, last))
 
 
 def _optimise(module: Any, target: Target, opt_level: int) -> None:

@@ -9,6 +9,7 @@ from tileloom import build
 from tileloom.expr import substitute
 from tileloom.lower import lower
 from tileloom.lower.loops.widen_index_dtype import widen_index_dtype
+from tileloom.script import from_source
 from tileloom.script import tir as T
 from tileloom.tir import BufferStore, For, LetStmt, PrimFunc, collect, map_exprs, seq
 
@@ -102,3 +103,32 @@ def test_one_variable_in_loops_of_two_lengths() -> None:
     both = func.replace(body=seq(second.replace(loop_var=shared, body=renamed), first))
     kinds = [str(s.indices[0].dtype) for s in collect(widen_index_dtype(both).body, BufferStore)]
     assert kinds == ["int32", "int64"]
+
+
+@pytest.mark.parametrize(
+    ("start", "index", "kind"),
+    [
+        ('t = T.launch_thread("threadIdx.x", 71)', "t * 30678337", "int32"),
+        ('t = T.launch_thread("threadIdx.x", 71)', "t * 30678338", "int64"),
+        ('t = T.launch_thread("threadIdx.x", 71)', "(t - 70) * 30678338", "int64"),
+        ('t = T.launch_thread("threadIdx.x", 71)', "(t - 70) * 30678337", "int32"),
+        ('t = T.launch_thread("threadIdx.x", 1)', "(t + 1) * 2147483647", "int32"),
+        ('t = T.launch_thread("threadIdx.x", 2)', "(t + 1) * 2147483647", "int64"),
+        ('t = T.launch_thread("vthread.x", 71)', "t * 30678338", "int64"),
+        ("for t in range(3, 71):", "(t - 73) * 30678337", "int32"),
+        ("for t in range(3, 71):", "(t - 73) * 30678338", "int64"),
+        ("for t in range(71):", "T.Select(t > 3, t, 0) * 30678338", "int64"),
+        ("for t in range(71):", "T.if_then_else(t > 3, t * 30678338, 0) // 2", "int64"),
+        ("for t in range(71):", "T.if_then_else(t > 3, t * 30678337, 0) // 2", "int32"),
+        ("for t in range(71):", "n * 30678338", "int32"),
+    ],
+)
+def test_ranges_of_threads_and_loops(start: str, index: str, kind: str) -> None:
+    indent = "    " if start.endswith(":") else ""
+    func = from_source(
+        '@T.prim_func\ndef main(A: T.Buffer((T.int64(1 << 33),), "int8"), n: T.int32):\n'
+        f"    {start}\n    {indent}A[{index}] = T.int8(1)\n"
+    )
+    assert isinstance(func, PrimFunc)
+    (store,) = collect(widen_index_dtype(func).body, BufferStore)
+    assert str(store.indices[0].dtype) == kind
