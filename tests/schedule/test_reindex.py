@@ -216,3 +216,42 @@ def test_reindex_cache_of_what_data_chooses() -> None:
     sch.cache_read("C", 1, "local")
     block = sch.get_block("C")
     refused(sch, "is in 'I_local'", "reindex_cache_read", block, 0, "local", lambda i, j: (j, i))
+
+
+CONDITION = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8, 4), "float32")):
+    for i, j in T.grid(8, 4):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.where(WHERE)
+            C[vi, vj] = A[vi] + 1.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        ("i < 6", "i < 6"),
+        ("j < 3", None),
+        ("i < 6 and j < 3", "i < 6"),
+        ("2 <= i and j < 3 and i < 6", "2 <= i and i < 6"),
+    ],
+)
+def test_copies_are_made_where_the_block_runs(where: str, kept: str | None) -> None:
+    """As far as that depends on the loops that the copy has."""
+    text = CONDITION.replace("WHERE", where)
+    sch = schedule(text)
+    copy = sch.reindex_cache_read("C", 0, "local", lambda vi, vj: vi)
+    predicate = str(sch.state.realize(sch.get_sref(copy)).predicate)
+    assert predicate == ("T.bool(True)" if kept is None else kept)
+    assert len(sch.get_loops(copy)) == 1
+    check_same(sch, text)
+
+
+@pytest.mark.parametrize("where", ["i * 4 + j < 30", "j < 3 and i + j < 6", "j < i"])
+def test_copies_whose_place_depends_on_other_loops_are_refused(where: str) -> None:
+    sch = schedule(CONDITION.replace("WHERE", where))
+    match = "of block 'C' is on loops that the copy does not have"
+    block = sch.get_block("C")
+    refused(sch, match, "reindex_cache_read", block, 0, "local", lambda vi, vj: vi)
