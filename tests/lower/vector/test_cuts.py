@@ -9,7 +9,7 @@ import pytest
 
 from tileloom import te
 from tileloom.compute.math import if_then_else
-from tileloom.expr import Call, Expr
+from tileloom.expr import Call, Expr, Var
 from tileloom.lower import lower
 from tileloom.lower.vector.cuts import cut_loops
 from tileloom.schedule import Schedule
@@ -69,6 +69,23 @@ def test_tiles_load_nothing_beyond(which: str, parts: int) -> None:
     whole = a.view("int32") if parts > 1 else a
     want = np.pad(whole.T, [(0, n - m) for n, m in zip(shape, whole.T.shape, strict=True)])
     check_lowering(sch.mod["main"], [a, np.empty(shape, "int32")], [None, want])
+
+
+@pytest.mark.parametrize("kind", ["int32", "int64"])
+def test_tiles_of_open_rows(kind: str) -> None:
+    """Both sides are touched in vectors, whatever the steps through memory are."""
+    rows, columns = Var("rows", kind), Var("columns", kind)
+    A = te.placeholder((rows, columns), name="A")
+    B = te.compute((columns, rows), lambda i, j: A[j, i] * 2.0, name="B")
+    sch = Schedule(te.create_prim_func([A, B]))
+    outer, inner = sch.get_loops("B")
+    sch.annotate(outer, "vector_tile", 8)
+    sch.annotate(inner, "vector_lanes", 8)
+    func = sch.mod["main"]
+    assert "T.Shuffle" in str(lower(func, until="vectorize_loops"))
+    for m, n in ((16, 24), (19, 13), (1, 9), (8, 1), (7, 7)):
+        a = np.arange(m * n, dtype="float32").reshape(m, n)
+        check_lowering(func, [a, np.empty((n, m), "float32")], [None, a.T * 2])
 
 
 def test_sums_and_open_loops_are_not_cut() -> None:
