@@ -11,6 +11,7 @@ import pytest
 
 from tileloom import te
 from tileloom.expr import Var, const, intrin
+from tileloom.plan import schedule_cpu
 from tileloom.plan.cpu.choices import (
     CHUNK,
     ROWS,
@@ -173,6 +174,31 @@ def test_chunks_of_long_rows(shape: tuple[int, ...], chunked: bool) -> None:
     if chunked:
         assert plan.chunk <= CHUNK and plan.chunk % plan.lanes == 0
         assert shape[0] * -(-shape[1] // plan.chunk) >= 4 * CPU.cores
+
+
+@pytest.mark.parametrize(
+    ("shape", "cores"),
+    [((8, 64, 27, 27), 2), ((60, 10, 12, 40), 2), ((128, 9, 64), 4)],
+)
+def test_shares_of_rows_keep_neighbours_neighbours(shape: tuple[int, ...], cores: int) -> None:
+    """Shares are whole rows, or rows are whole shares, on each level."""
+    a = te.placeholder(shape, name="A")
+    b = te.compute(shape, lambda *index: a[index] + 1.0, name="B")
+    (plan,) = planned(a, b, target=CPU.with_cores(cores))
+    assert plan.chunk % plan.lanes == 0 and prod(shape) % plan.chunk == 0
+    rows = [prod(shape[k:]) for k in range(1, len(shape))]
+    assert all(plan.chunk % row == 0 or row % plan.chunk == 0 for row in rows)
+    sch = schedule_cpu(te.create_prim_func([a, b]), CPU.with_cores(cores))
+    outer, _ = map(sch.get, sch.get_loops("B"))
+    assert outer.kind == "parallel"
+
+
+def test_shares_of_odd_rows_are_even_all_the_same() -> None:
+    """No share of 3 x 64 x 85 x 23 elements in whole vectors is made of whole rows."""
+    a = te.placeholder((3, 64, 85, 23), name="A")
+    b = te.compute(a.shape, lambda *index: a[index] + 1.0, name="B")
+    (plan,) = planned(a, b)
+    assert plan.chunk % plan.lanes == 0 and plan.chunk
 
 
 @pytest.mark.parametrize("extra", [-1, 0])

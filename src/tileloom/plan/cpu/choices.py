@@ -251,11 +251,24 @@ def _with_chunks(plan: Plan, target: Target) -> Plan:
     if is_constant(plan.inner[-1]):
         if chunk >= extent:
             return plan
-        pieces = -(-extent // chunk)  # an even share, in whole vectors
-        exact = (k for k in range(pieces, 2 * pieces + 1) if extent % (k * plan.lanes) == 0)
-        chunk = -(-extent // next(exact, pieces))
+        chunk = -(-extent // _pieces(plan, -(-extent // chunk)))
     chunk = -(-chunk // plan.lanes) * plan.lanes
     return replace(plan, chunk=chunk)
+
+
+def _pieces(plan: Plan, least: int) -> int:
+    """Into how many even shares in whole vectors the last axes are cut, and not into fewer.
+
+    Shares of whole rows, or that rows are a multiple of, leave the digits of a position as plain
+    as they were, so that neighbours are still known to be neighbours.
+    """
+    axes = plan.inner[-1]
+    extent = size(axes)
+    rows = [size(axes[k:]) for k in range(1, len(axes))]
+    exact = [k for k in range(least, 4 * least + 1) if extent % (k * plan.lanes) == 0]
+    shares = ((k, extent // k) for k in exact)
+    plain = (k for k, share in shares if all(share % row == 0 or row % share == 0 for row in rows))
+    return next(plain, exact[0] if exact and exact[0] <= 2 * least else least)
 
 
 def is_constant(group: Sequence[GroupAxis]) -> bool:
