@@ -23,7 +23,7 @@ from tileloom.lower.blocks import limit_workers
 from tileloom.plan import schedule_cpu
 from tileloom.plan.cpu import choices, split_reduction
 from tileloom.schedule import Schedule
-from tileloom.tir import For, collect
+from tileloom.tir import Block, For, collect
 
 
 def parallel_loops(sch: Schedule) -> int:
@@ -123,6 +123,16 @@ def test_rows_along_two_axes_of_unknown_size_are_shared_as_one() -> None:
 
     assert workers(4, 2048) == workers(2048, 4) > 2 and workers(4, 4) == 1
     assert abs(workers(64, 256) - 2 * workers(64, 128)) <= 1
+
+
+def test_choices_run_in_vectors_by_themselves() -> None:
+    """What else is reduced along the rows shares a loop, as an arg-minimum does not."""
+    x = Tensor(tensor_type((300, 2609), "float32"), "x")
+    graph = Graph([x], [ops.argmin(x, 1), ops.max(x, (1,)), ops.min(x, (1,)), ops.argmax(x, 1)])
+    program = plan_graph(graph, CPU)
+    (func,) = (f for name, f in program.module.functions.items() if name.startswith("kernel"))
+    found = [loop for loop in collect(func.body, For) if "vector_lanes" in loop.annotations]
+    assert sorted(len(collect(loop.body, Block)) for loop in found) == [1, 1, 2]
 
 
 def test_rows_are_fused_only_where_there_are_few() -> None:

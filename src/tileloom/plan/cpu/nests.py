@@ -47,6 +47,8 @@ def make_nests(sch: Schedule, fusion: FusionGroup, plan: Plan) -> list[ParallelL
     depths = {name: _order(sch, fusion, plan, name) for name in fusion.names}
     for level in range(fusion.passes):
         together = [n for n in fusion.names if fusion.levels[n] == level and fusion.full(n)]
+        if plan.method == "contiguous":  # an arg-maximum runs in vectors by itself
+            together = [n for n in together if len(sch.get(sch.get_block(n)).writes) == 1]
         if len({depths[name] for name in together}) == 1 and all(depths[n] for n in together):
             _merge(sch, together, depths)
     depths = _cut_all(sch, fusion, plan, depths)
