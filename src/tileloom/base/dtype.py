@@ -118,12 +118,15 @@ def dtype(spec: Any) -> DType:
         return spec
     if isinstance(spec, str):
         return _CACHE.get(spec) or _parse(spec)
-    if spec in _PYTHON_TYPES:
-        return dtype(_PYTHON_TYPES[spec])
-    return dtype(np.dtype(spec).name)
+    known = _OTHERS.get(spec)
+    if known is None:
+        known = _OTHERS[spec] = dtype(_PYTHON_TYPES.get(spec) or np.dtype(spec).name)
+    return known
 
 
 _PYTHON_TYPES: dict[Any, str] = {bool: "bool", int: "int64", float: "float32"}
+#: What NumPy's and Python's types are; it takes NumPy long to name a type.
+_OTHERS: dict[Any, DType] = {}
 
 
 def _parse(name: str) -> DType:

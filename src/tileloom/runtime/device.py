@@ -16,7 +16,7 @@ from ..base.dtype import DType, dtype
 from .arrays import as_numpy
 from .check import Binder
 from .params import ParamSpec
-from .pool import empty
+from .pool import POOLED_FROM, empty
 
 Array = np.ndarray[Any, Any]
 
@@ -106,7 +106,9 @@ class HostDevice:
         return array
 
     def copy(self, array: Array) -> Array:
-        """Another array in pooled memory."""
+        """Another array; a large one in pooled memory."""
+        if array.nbytes < POOLED_FROM:
+            return array.copy()
         made = empty(array.shape, dtype(array.dtype))
         made[...] = array
         return made

@@ -23,7 +23,7 @@ from ..base.settings import settings
 
 ALIGNMENT = 64
 _HUGE = 2 << 20
-_POOLED_FROM = 1 << 10
+POOLED_FROM = 1 << 10
 _SMALL_KEPT = 16 << 20  # bytes kept for each class of small blocks
 _PROT_READ_WRITE, _MAP_PRIVATE_ANONYMOUS, _MADV_HUGEPAGE = 3, 0x22, 14
 
@@ -113,7 +113,7 @@ class Pool:
         """An uninitialised array in row-major order."""
         item = _item_type(kind)
         size = math.prod(shape) * item.itemsize
-        if size < _POOLED_FROM:
+        if size < POOLED_FROM:
             return np.empty(shape, item)  # which also refuses negative extents
         return np.ndarray(shape, item, self.take(size))
 
@@ -121,7 +121,7 @@ class Pool:
         """`empty` for one shape and type, with all that can be done beforehand done."""
         item, shape = _item_type(kind), tuple(shape)
         whole = math.prod(shape) * item.itemsize
-        if whole < _POOLED_FROM:
+        if whole < POOLED_FROM:
             return lambda: np.empty(shape, item)
         size = size_class(whole)
         block_at = self._type(size).from_address
