@@ -243,6 +243,20 @@ def test_a_group_without_a_schedule_is_made_for_each_size(monkeypatch: pytest.Mo
     assert "is compiled for each size: there is no such schedule" in text
 
 
+def test_kernels_that_take_more_than_there_is_are_made_for_each_size() -> None:
+    """Sizes that exclude each other, of which the bounds do not tell, have a kernel as others."""
+    run = tl.jit(
+        lambda x: (abs(x), tnp.where(abs(x) > 0, abs(x), x)),
+        dynamic_shapes={"x": {0: tl.Dim("rows", 65, 4096), 1: tl.Dim("columns", 1, 64)}},
+        target="cuda -arch=sm_80",
+        device="emulator",
+    )
+    x = np.arange(-100, 95).reshape(65, 3).astype("float16")
+    for found in run(x):
+        np.testing.assert_array_equal(found, np.abs(x))
+    assert "bytes of local memory" in run.explain(x)
+
+
 def test_a_size_that_is_needed_as_a_number_is_no_reason_to_compile_for_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

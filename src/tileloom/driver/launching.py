@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..base.compiling import compiling
-from ..base.errors import UnsupportedError
+from ..base.errors import UnsupportedError, UserError
 from ..base.polynomial import Number, Polynomial, value_of
 from ..expr import IntImm
 from ..graph.nodes import Graph
@@ -88,7 +88,7 @@ class LaunchingBackend:
                     raise UnsupportedError(str(func.attrs[EACH_SIZE]))
                 kernels[name] = self.compile_kernel(func)
                 numbers[name] = (*parts_of(func), *sizes)
-            except UnsupportedError as refusal:
+            except UserError as refusal:  # it takes more than the GPU has, if any size may occur
                 if program.space is None:
                     raise
                 blocks = program.planned[name].blocks
@@ -157,7 +157,7 @@ def lowered(func: PrimFunc, target: Target, strict_sync: bool = False) -> PrimFu
     """A function lowered for a GPU, whose kernels can be launched.
 
     Raises:
-        UnsupportedError: they want more than the GPU has.
+        UserError: they want more than the GPU has.
     """
     from ..lower import lower
     from ..lower.gpu import check_launches
