@@ -109,6 +109,11 @@ def test_windows_that_are_points(build: Build, points: bool) -> None:
         (lambda: ops.conv(t(1, 2, 5, 5, 5), t(4, 2, 3, 3, 3)), True),
         (lambda: ops.conv(t(1, 2, 3, 3, 3, 3), t(4, 2, 2, 2, 2, 2)), False),
         (lambda: ops.conv(t(0, 3, 8, 8), t(4, 3, 3, 3)), False),
+        (lambda: ops.conv(t(1, 3, 3, 3), t(4, 3, 3, 3)), False),  # one point
+        (lambda: ops.conv(t(2, 3, 3, 3), t(4, 3, 3, 3)), True),
+        (lambda: ops.conv(t(1, 3, 4, 3), t(4, 3, 3, 3)), True),
+        (lambda: ops.conv(t(1, 1, 8, 8), t(4, 1, 1, 1)), False),  # depth
+        (lambda: ops.conv(t(1, 1, 8, 8), t(4, 1, 1, 2)), True),
         (lambda: ops.exp(t(8, 8)), False),
         (lambda: ops.max_pool(t(1, 8, 8, 8), (2, 2)), False),
     ],

@@ -37,7 +37,8 @@ SMALL = [
     "chain of 8", "statistics", "normalized twice", "sums side by side", "transposed",
     "sum of everything", "matmul odd", "matmul one row", "linear 33", "matmul int8",
     "matmul bfloat16 odd", "conv odd", "conv depthwise two", "max pool stride 1", "gather",
-    "cumsum", "open softmax", "open column sum", "open transpose", "open matmul", "open conv",
+    "cumsum", "gram", "conv whole image", "open softmax", "open column sum", "open transpose",
+    "open matmul", "open conv",
 ]  # fmt: skip
 #: What the library has whole kernels for, which no schedule makes.
 OF_LIBRARY = {("GPU", "cumsum"), ("GPU", "sorted")}
@@ -67,6 +68,12 @@ def test_kernels_of_each_tactic(name: str, where: str) -> None:
 @pytest.mark.parametrize("name", ["softmax axis 1", "matmul odd", "conv depthwise two"])
 def test_what_is_lowered_is_equal_too(name: str, where: str) -> None:
     assert check(graph_of(name), where, lowered=True)
+
+
+@pytest.mark.parametrize(("kind", "out"), [("uint8", "int32"), ("bfloat16", "float32")])
+def test_products_of_one_word_are_no_products_of_panels(kind: str, out: str) -> None:
+    a, b = given((3, 2), (2, 8), kind=kind)
+    assert check(Graph([a, b], [ops.matmul(a, b, out_dtype=out)]), "CPU")
 
 
 def test_a_result_in_place_has_a_trace() -> None:

@@ -96,8 +96,6 @@ def _kernel_maker(machine: Machine, target: Target) -> MakeKernel:
         except GroupRefused:
             if not panels:
                 raise
-            if not group.anchor.attrs.get("flips"):
-                return from_template(group, name, sizes)
             blocks, tensors = block_function(group, name, sizes)
             planned = plan_kernel(blocks.with_attr("outputs", len(group.outputs)), on)
         return MadeKernel(planned.func, tensors, planned)

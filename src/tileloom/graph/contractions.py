@@ -60,9 +60,10 @@ def suits_panels(node: Node) -> bool:
         # Two rows times columns that lie in one piece are as fast without packing these.
         in_pieces = node.attrs.get("transpose_b", False) and _multiplies_as_is(node)
         return rows >= (3 if in_pieces else 2) and columns >= 8 and depth >= 2
-    groups = node.attrs["groups"]
-    weight = node.inputs[1].shape
-    return weight[0] // groups >= 4 and len(weight) in (3, 4, 5)
+    (count, _, *pixels), weight = node.outputs[0].shape, node.inputs[1].shape
+    if hint(count * product(pixels)) < 2 or product(weight[1:]) < 2:
+        return False  # a matrix times a vector, or an outer product
+    return weight[0] // node.attrs["groups"] >= 4 and len(weight) in (3, 4, 5)
 
 
 def _multiplies_as_is(node: Node) -> bool:

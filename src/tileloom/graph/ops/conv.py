@@ -84,7 +84,10 @@ def _compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te
     source = padded(x, windows, types[0].shape[2:], const(around(attrs), x.dtype))
     c, *ks = reduce_axes((depth, *kernel), product(x.static_shape), types[0].size)
 
-    def value(n: Any, o: Any, *at: Any) -> Any:
+    only = [extent == 1 for extent in types[0].shape[2:]]  # one window is read in one piece
+
+    def value(n: Any, o: Any, *places: Any) -> Any:
+        at = [const(0) if one else place for one, place in zip(only, places, strict=True)]
         # With one channel in each group the channel follows from the output alone (depthwise).
         channel = c.var if groups == 1 else (o // count) * depth + c
         read = source(n, channel, *window_index(windows, at, ks))

@@ -79,6 +79,8 @@ def _product(node: Node, operands: Sequence[te.Tensor], words: Words | None) -> 
     if words is not None:
         return word_product(node, operands, words, accumulator_of(node))
     wide = [_widened(tensor, accumulator_of(node)) for tensor in operands]
+    if wide[0] is wide[1]:  # tiles of rows and of columns are copied in different ways
+        wide[1] = te.compute(wide[0].shape, lambda *at: wide[0](*at), name=f"{wide[0].name}_again")
     (found,) = _computed(node, wide)
     return found
 
