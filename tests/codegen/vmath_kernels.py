@@ -17,7 +17,7 @@ NUMPY: dict[str, Any] = {"f16": np.float16, "f32": np.float32, "f64": np.float64
 PREDICATES = {"isnan", "isinf", "isfinite"}
 
 
-def build_module(name: str, kind: str, width: int, arity: int, **options: bool) -> ir.Module:
+def build_module(name: str, kind: str, width: int, arity: int) -> ir.Module:
     """`void kernel(i64 n, ptr out, ptr a, ...)`, `width` elements a step; `n` is a multiple."""
     module = ir.Module()
     i64, pointer = ir.IntType(64), ir.PointerType()
@@ -33,7 +33,7 @@ def build_module(name: str, kind: str, width: int, arity: int, **options: bool) 
     index.add_incoming(i64(0), entry)
     places = [b.gep(array, [index], source_etype=element) for array in function.args[2:]]
     args = [b.load(place, typ=vector, align=2) for place in places]
-    result = vmath.emit(b, name, args, **options)
+    result = vmath.emit(b, name, args)
     out = element
     if name in PREDICATES:
         out = ir.IntType(8)
@@ -72,9 +72,9 @@ def assemble(module: ir.Module, machine: Any) -> Any:
 class Kernel:
     """One function, one type, one width: called on NumPy arrays."""
 
-    def __init__(self, name: str, kind: str, width: int, arity: int, **options: bool) -> None:
+    def __init__(self, name: str, kind: str, width: int, arity: int) -> None:
         machine = host_machine()
-        self.assembled = assemble(build_module(name, kind, width, arity, **options), machine)
+        self.assembled = assemble(build_module(name, kind, width, arity), machine)
         self.assembly = machine.emit_assembly(self.assembled)
         self.engine = llvm.create_mcjit_compiler(self.assembled, machine)
         self.engine.finalize_object()
@@ -94,9 +94,9 @@ class Kernel:
 
 
 @cache
-def kernel(name: str, kind: str, width: int, arity: int = 1, **options: bool) -> Kernel:
+def kernel(name: str, kind: str, width: int, arity: int = 1) -> Kernel:
     """A kernel, made once."""
-    return Kernel(name, kind, width, arity, **options)
+    return Kernel(name, kind, width, arity)
 
 
 def _last_place(exact: Any, kind: Any) -> Any:

@@ -32,20 +32,20 @@ from . import (
 )
 from .lanes import Lanes, Val
 
-_Unary = Callable[[Lanes, Val, bool], Val]
+_Unary = Callable[[Lanes, Val], Val]
 
 _BITS = {"half": 16, "float": 32, "double": 64}
 
 
 def _exponential(name: str) -> _Unary:
-    return lambda k, x, fast: exponential.exponential(k, name, x, fast)
+    return lambda k, x: exponential.exponential(k, name, x)
 
 
 def _logarithm(name: str) -> _Unary:
-    return lambda k, x, fast: logarithm.logarithm(k, name, x, fast)
+    return lambda k, x: logarithm.logarithm(k, name, x)
 
 
-def _rsqrt(k: Lanes, x: Val, fast: bool) -> Val:
+def _rsqrt(k: Lanes, x: Val) -> Val:
     return 1.0 / k.sqrt(x)
 
 
@@ -82,7 +82,7 @@ _WIDE: dict[str, _Unary] = {
 }
 
 #: Two arguments.
-_BINARY: dict[str, Callable[[Lanes, Val, Val, bool], Val]] = {
+_BINARY: dict[str, Callable[[Lanes, Val, Val], Val]] = {
     "pow": power.power,
     "atan2": inverse.atan2,
     "fmod": remainder.fmod,
@@ -107,23 +107,12 @@ def supported(name: str) -> bool:
     return name in _ARITY
 
 
-def emit(
-    builder: ir.IRBuilder,
-    name: str,
-    args: list[ir.Value],
-    *,
-    fast: bool = False,
-    scalef: bool = False,
-) -> ir.Value:
+def emit(builder: ir.IRBuilder, name: str, args: list[ir.Value]) -> ir.Value:
     """The function `name` of `args`, all half, float or double, or vectors of one of them.
 
     Only the second argument of `ldexp` may be integer, of any width.
     `isnan`, `isinf` and `isfinite` give `i1`, all others the type of their arguments. The code may
     leave the builder in another block, and may add internal functions to the module.
-
-    Args:
-        fast: take the shorter forms that `docs/math.md` lists: no subnormal numbers, an ULP more.
-        scalef: the target has AVX-512, whose scaling instruction spares some others.
     """
     if _ARITY.get(name) != len(args):
         raise InternalError(f"no vector function {name!r} of {len(args)} arguments")
@@ -132,19 +121,19 @@ def emit(
     element = typ.element if isinstance(typ, ir.VectorType) else typ
     if str(element) not in _BITS:
         raise InternalError(f"{name} of {typ}, which is not floating point")
-    k = Lanes(builder, _BITS[str(element)], count, scalef)
-    return _emit(k, name, [k.wrap(arg) for arg in args], fast).value
+    k = Lanes(builder, _BITS[str(element)], count)
+    return _emit(k, name, [k.wrap(arg) for arg in args]).value
 
 
-def _emit(k: Lanes, name: str, args: list[Val], fast: bool) -> Val:
+def _emit(k: Lanes, name: str, args: list[Val]) -> Val:
     if name in exact.NATIVE:
         return exact.NATIVE[name][1](k, *args)
     if k.bits == 16 or (k.bits == 32 and name in _THROUGH_DOUBLE):
         wide = k.at(2 * k.bits)
-        result = _emit(wide, name, [x if x.is_int else k.convert(x, wide.bits) for x in args], fast)
+        result = _emit(wide, name, [x if x.is_int else k.convert(x, wide.bits) for x in args])
         return wide.convert(result, k.bits)
     if name in exact.ROUNDED:
         return exact.ROUNDED[name][1](k, *args)
     if name in _BINARY:
-        return _BINARY[name](k, args[0], args[1], fast)
-    return (_UNARY.get(name) or _WIDE[name])(k, args[0], fast)
+        return _BINARY[name](k, args[0], args[1])
+    return (_UNARY.get(name) or _WIDE[name])(k, args[0])

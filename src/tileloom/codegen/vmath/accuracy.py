@@ -60,30 +60,14 @@ ULPS: dict[str, tuple[float, float]] = {
     "isfinite": (0.0, 0.0),
 }
 
-#: What `fast=True` changes: its errors, and what it gives up. The others take no notice of it.
-FAST: dict[str, tuple[float, float, str]] = {
-    "exp": (2.25, 3.25, "no subnormal results, infinite from 2**127.5 (2**1023.5)"),
-    "exp2": (1.0, 1.0, "no subnormal results, infinite from 2**127.5 (2**1023.5)"),
-    "exp10": (1.1, 1.1, "no subnormal results, infinite from 2**127.5 (2**1023.5)"),
-    "sigmoid": (3.25, 4.0, "no subnormal results"),
-    "tanh": (2.25, 2.5, ""),
-    "log": (1.25, 1.0, "no subnormal arguments"),
-    "log2": (2.0, 1.75, "no subnormal arguments"),
-    "log10": (2.0, 1.5, "no subnormal arguments"),
-}
-
 
 def table() -> str:
     """The promises as a table in Markdown.
 
     >>> print(table().splitlines()[0])
-    | function | float32 | float64 | with `fast=True` |
+    | function | float32 | float64 |
     """
-    lines = ["| function | float32 | float64 | with `fast=True` |", "|---|---|---|---|"]
+    lines = ["| function | float32 | float64 |", "|---|---|---|"]
     for name, (single, double) in ULPS.items():
-        loose = ""
-        if name in FAST:
-            first, second, note = FAST[name]
-            loose = f"{first:g}, {second:g}" + (f"; {note}" if note else "")
-        lines.append(f"| {name} | {single:g} | {double:g} | {loose} |")
+        lines.append(f"| {name} | {single:g} | {double:g} |")
     return "\n".join(lines)

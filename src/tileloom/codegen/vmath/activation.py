@@ -47,7 +47,7 @@ def _logistic(k: Lanes, x: Val, a: Val, exponential: Val) -> Val:
     return k.at_least(x, -0.0) - a * exponential / (exponential + 2.0 ** _SHIFT[k.bits])
 
 
-def silu(k: Lanes, x: Val, fast: bool) -> Val:
+def silu(k: Lanes, x: Val) -> Val:
     """`x / (1 + exp(-x))`."""
     a = _size(k, x, _SILU_LIMIT)
     reduced = _shifted(k, -a, LOG2_E, LN2[k.bits])
@@ -55,7 +55,7 @@ def silu(k: Lanes, x: Val, fast: bool) -> Val:
     return _logistic(k, x, a, p * reduced.power(k))
 
 
-def gelu_tanh(k: Lanes, x: Val, fast: bool) -> Val:
+def gelu_tanh(k: Lanes, x: Val) -> Val:
     """`x (1 + tanh(u)) / 2 = x / (1 + exp(-2 u))` with `u = sqrt(2 / pi) (x + 0.044715 x**3)`.
 
     `2 u log2(e)` is needed to twice the digits: its error is a relative one of the result.
@@ -77,7 +77,7 @@ def gelu_tanh(k: Lanes, x: Val, fast: bool) -> Val:
     return _logistic(k, x, a, p * reduced.power(k))
 
 
-def gelu(k: Lanes, x: Val, fast: bool) -> Val:
+def gelu(k: Lanes, x: Val) -> Val:
     """`x Phi(x)`: the tail is `exp(-x**2 / 2)`, the square to twice the digits, times a factor."""
     a = _size(k, x, _GELU_LIMIT)
     square = a * a

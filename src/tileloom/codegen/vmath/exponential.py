@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 
-import llvmlite.ir as ir
-
 from . import coefficients as table
 from .lanes import Lanes, Val
 
@@ -47,32 +45,15 @@ class Reduced:
 
 def scale(k: Lanes, p: Val, x: Reduced) -> Val:
     """`p 2**n`, right also where it overflows or is subnormal; `extra` must be twice the bias."""
-    if k.scalef and k.count == 512 // k.bits:
-        return _scale_by_instruction(k, p, x.n)
     half = x.shifted.shift_right(1)
     rest = x.shifted - half
     return p * k.from_bits(half << k.mantissa) * k.from_bits(rest << k.mantissa)
-
-
-def _scale_by_instruction(k: Lanes, p: Val, n: Val) -> Val:
-    module, typ = k.builder.module, k.float_type
-    name = f"llvm.x86.avx512.mask.scalef.{'ps' if k.bits == 32 else 'pd'}.512"
-    mask, i32 = ir.IntType(512 // k.bits), ir.IntType(32)
-    function = module.globals.get(name)
-    if function is None:
-        function = ir.Function(module, ir.FunctionType(typ, [typ, typ, typ, mask, i32]), name)
-    return k.wrap(k.builder.call(function, [p.value, n.value, p.value, mask(-1), i32(4)]))
 
 
 _LIMITS = {  # beyond them the result is 0 or infinite
     "exp": {32: (-104.0, 89.0), 64: (-746.0, 710.0)},
     "exp2": {32: (-150.0, 128.0), 64: (-1075.0, 1024.0)},
     "exp10": {32: (-46.0, 39.0), 64: (-325.0, 309.0)},
-}
-_FAST_LIMITS = {  # 2**n is 0 at the lower one and infinite at the upper
-    "exp": {32: (-88.0, 88.5), 64: (-709.0, 709.5)},
-    "exp2": {32: (-127.0, 128.0), 64: (-1023.0, 1024.0)},
-    "exp10": {32: (-38.2, 38.5), 64: (-308.0, 308.2)},
 }
 
 
@@ -84,20 +65,18 @@ def _reduce(k: Lanes, name: str, x: Val, extra: int) -> Reduced:
     return Reduced(k, x, LOG2_E, LN2[k.bits], extra)
 
 
-def _polynomial(k: Lanes, name: str, fast: bool) -> tuple[float, ...]:
+def _polynomial(k: Lanes, name: str) -> tuple[float, ...]:
     if name == "exp":
-        return (1.0, 1.0, *(table.EXP_FAST if fast else table.EXP)[k.bits])
+        return (1.0, 1.0, *table.EXP[k.bits])
     return (1.0, *(table.EXP2 if name == "exp2" else table.EXP10)[k.bits])
 
 
-def exponential(k: Lanes, name: str, x: Val, fast: bool) -> Val:
+def exponential(k: Lanes, name: str, x: Val) -> Val:
     """exp, exp2 or exp10."""
-    low, high = (_FAST_LIMITS if fast and not k.scalef else _LIMITS)[name][k.bits]
+    low, high = _LIMITS[name][k.bits]
     x = k.at_most(k.at_least(x, low), high)
-    flush = fast and not k.scalef
-    reduced = _reduce(k, name, x, k.bias if flush else 2 * k.bias)
-    p = k.poly(reduced.r, _polynomial(k, name, fast))
-    return p * reduced.power(k) if flush else scale(k, p, reduced)
+    reduced = _reduce(k, name, x, 2 * k.bias)
+    return scale(k, k.poly(reduced.r, _polynomial(k, name)), reduced)
 
 
 def _minus_one(k: Lanes, r: Val) -> Val:
@@ -105,7 +84,7 @@ def _minus_one(k: Lanes, r: Val) -> Val:
     return k.fma(r * r, k.poly(r, table.EXPM1[k.bits]), r)
 
 
-def expm1(k: Lanes, x: Val, fast: bool) -> Val:
+def expm1(k: Lanes, x: Val) -> Val:
     """`exp(x) - 1`."""
     low, high = {32: (-20.0, 89.0), 64: (-40.0, 710.0)}[k.bits]
     y = k.at_most(k.at_least(x, low), high)
@@ -116,26 +95,24 @@ def expm1(k: Lanes, x: Val, fast: bool) -> Val:
     return k.copysign(result, x)
 
 
-def sigmoid(k: Lanes, x: Val, fast: bool) -> Val:
+def sigmoid(k: Lanes, x: Val) -> Val:
     """`1 / (1 + exp(-x))`, which for negative `x` is `exp(x) / (1 + exp(x))`."""
-    low = (_FAST_LIMITS if fast else _LIMITS)["exp"][k.bits][0]
-    size = k.at_least(-k.abs(x), low)
-    reduced = _reduce(k, "exp", size, k.bias if fast else 2 * k.bias)
-    p = k.poly(reduced.r, _polynomial(k, "exp", fast))
-    e = p * reduced.power(k) if fast else scale(k, p, reduced)
+    size = k.at_least(-k.abs(x), _LIMITS["exp"][k.bits][0])
+    reduced = _reduce(k, "exp", size, 2 * k.bias)
+    e = scale(k, k.poly(reduced.r, _polynomial(k, "exp")), reduced)
     below = e + 1.0
     quotient = k.select(x < 0.0, e, 1.0) / below
     return k.fma(quotient, below - 1.0 - e, quotient)  # makes up for the rounding of 1 + e
 
 
-def tanh(k: Lanes, x: Val, fast: bool) -> Val:
+def tanh(k: Lanes, x: Val) -> Val:
     """`1 - 2 / (exp(2 |x|) + 1)`, or a polynomial where that would cancel."""
     size = k.abs(x)
     z = size * size
     near = k.fma(size * z, k.poly(z, table.TANH[k.bits]), size)
     double = k.at_most(size + size, {32: 20.0, 64: 40.0}[k.bits])
     reduced = Reduced(k, double, LOG2_E, LN2[k.bits])
-    p = k.poly(reduced.r, _polynomial(k, "exp", fast))
+    p = k.poly(reduced.r, _polynomial(k, "exp"))
     far = 1.0 - 2.0 / k.fma(p, reduced.power(k), 1.0)
     return k.copysign(k.select(size < 0.55, near, far), x)
 
@@ -158,13 +135,13 @@ def _hyperbolic(k: Lanes, x: Val) -> tuple[Val, Val, Val, Val, Val]:
     return a - b, a + b, sinh, cosh, k.select(large, 2.0, 1.0)
 
 
-def sinh(k: Lanes, x: Val, fast: bool) -> Val:
+def sinh(k: Lanes, x: Val) -> Val:
     """`sinh(n ln 2) cosh r + cosh(n ln 2) sinh r`."""
     s, c, sinh_r, cosh_r, factor = _hyperbolic(k, x)
     return k.copysign((s + k.fma(c, sinh_r, s * cosh_r)) * factor, x)
 
 
-def cosh(k: Lanes, x: Val, fast: bool) -> Val:
+def cosh(k: Lanes, x: Val) -> Val:
     """`cosh(n ln 2) cosh r + sinh(n ln 2) sinh r`."""
     s, c, sinh_r, cosh_r, factor = _hyperbolic(k, x)
     return (c + k.fma(s, sinh_r, c * cosh_r)) * factor

@@ -19,7 +19,7 @@ def _atan(k: Lanes, t: Val) -> Val:
     return k.fma(t * z, k.poly(z, table.ATAN[k.bits]), t)
 
 
-def atan(k: Lanes, x: Val, fast: bool) -> Val:
+def atan(k: Lanes, x: Val) -> Val:
     """The arc tangent: that of `1 / x` taken from pi/2 beyond 1."""
     a = k.abs(x)
     large = a > 1.0
@@ -28,7 +28,7 @@ def atan(k: Lanes, x: Val, fast: bool) -> Val:
     return k.copysign(k.select(large, high - (p - low), p), x)
 
 
-def atan2(k: Lanes, y: Val, x: Val, fast: bool) -> Val:
+def atan2(k: Lanes, y: Val, x: Val) -> Val:
     """The angle of the point `(x, y)`, with the special cases of C."""
     a, b = k.abs(x), k.abs(y)
     steep = b > a
@@ -52,14 +52,14 @@ def _asin(k: Lanes, a: Val) -> tuple[Val, Val]:
     return k.fma(s * z, k.poly(z, table.ASIN[k.bits]), s), large
 
 
-def asin(k: Lanes, x: Val, fast: bool) -> Val:
+def asin(k: Lanes, x: Val) -> Val:
     """The arc sine."""
     p, large = _asin(k, k.abs(x))
     high, low = _HALF_PI[k.bits]
     return k.copysign(k.select(large, k.fma(p, -2.0, high) + low, p), x)
 
 
-def acos(k: Lanes, x: Val, fast: bool) -> Val:
+def acos(k: Lanes, x: Val) -> Val:
     """The arc cosine."""
     p, large = _asin(k, k.abs(x))
     high, low = _HALF_PI[k.bits]

@@ -48,7 +48,6 @@ class Lanes:
     builder: ir.IRBuilder
     bits: int
     count: int | None
-    scalef: bool = False  # AVX-512's scaling by powers of two may be used
 
     def shape(self, element: ir.Type) -> ir.Type:
         """`element` in as many lanes."""
@@ -76,7 +75,7 @@ class Lanes:
 
     def at(self, bits: int) -> Lanes:
         """The same lanes of another width."""
-        return Lanes(self.builder, bits, self.count, self.scalef)
+        return Lanes(self.builder, bits, self.count)
 
     def wrap(self, value: ir.Value) -> Val:
         """An LLVM value with operators."""

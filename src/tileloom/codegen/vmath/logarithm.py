@@ -23,10 +23,10 @@ def _exponent(k: Lanes, e: Val) -> Val:
     return k.from_bits(k.bits_of(k.const(magic)) + e) - magic
 
 
-def split(k: Lanes, x: Val, fast: bool = False) -> tuple[Val, Val]:
-    """`f` and `e` of a positive finite `x`; `fast` takes no subnormal numbers."""
+def split(k: Lanes, x: Val, normal: bool = False) -> tuple[Val, Val]:
+    """`f` and `e` of a positive finite `x`, of which it may be known that it is not subnormal."""
     offset: Val | None = None
-    if not fast:
+    if not normal:
         tiny = x < 2.0 ** (1 - k.bias)
         x = k.select(tiny, x * 2.0**k.mantissa, x)
         offset = k.select(tiny, -float(k.mantissa), 0.0)
@@ -53,9 +53,9 @@ def _special(k: Lanes, x: Val, result: Val, pole: float = 0.0) -> Val:
     return k.select(k.is_nan(x), x, result)
 
 
-def logarithm(k: Lanes, name: str, x: Val, fast: bool) -> Val:
+def logarithm(k: Lanes, name: str, x: Val) -> Val:
     """log, log2 or log10."""
-    f, e = split(k, x, fast)
+    f, e = split(k, x)
     if name == "log":
         result = _natural(k, f, e)
     elif name == "log2":
@@ -74,12 +74,12 @@ def _log1p(k: Lanes, x: Val) -> Val:
     return _natural(k, small + k.fma(one, 0.25, -1.0), _exponent(k, offset >> k.mantissa))
 
 
-def log1p(k: Lanes, x: Val, fast: bool) -> Val:
+def log1p(k: Lanes, x: Val) -> Val:
     """`log(1 + x)`."""
     return k.copysign(_special(k, x, _log1p(k, x), -1.0), x)
 
 
-def asinh(k: Lanes, x: Val, fast: bool) -> Val:
+def asinh(k: Lanes, x: Val) -> Val:
     """`log(a + sqrt(a**2 + 1))` with `a = |x|`, as log1p of `a + a**2 / (1 + sqrt(a**2 + 1))`."""
     a = k.abs(x)
     large = a > 2.0 ** (k.mantissa // 2 + 3)
@@ -90,7 +90,7 @@ def asinh(k: Lanes, x: Val, fast: bool) -> Val:
     return k.copysign(k.select(a < math.inf, result, a), x)
 
 
-def acosh(k: Lanes, x: Val, fast: bool) -> Val:
+def acosh(k: Lanes, x: Val) -> Val:
     """`log(x + sqrt(x**2 - 1))` as log1p of `t + sqrt(2 t + t**2)` with `t = x - 1`."""
     large = x > 2.0 ** (k.mantissa // 2 + 3)
     t = k.select(large, 1.0, x - 1.0)
@@ -99,7 +99,7 @@ def acosh(k: Lanes, x: Val, fast: bool) -> Val:
     return k.select(x < math.inf, k.select(x >= 1.0, result, math.nan), x)
 
 
-def atanh(k: Lanes, x: Val, fast: bool) -> Val:
+def atanh(k: Lanes, x: Val) -> Val:
     """`log1p(2 a / (1 - a)) / 2` with `a = |x|`."""
     a = k.abs(x)
     argument = (a + a) / (1.0 - a)

@@ -63,14 +63,14 @@ def _power_double(k: Lanes, a: Val, y: Val) -> Val:
 def _power_single(k: Lanes, a: Val, y: Val) -> Val:
     """The same to 31 bits, for single precision; `k` is double."""
     y = k.at_most(k.at_least(y, -(2.0**130)), 2.0**130)  # an infinity times 0 would be NaN
-    f, e = split(k, a, fast=True)
+    f, e = split(k, a, normal=True)
     log = k.fma(f, k.poly(f, table.POW_LOG2[64]), e)
     exponent = k.at_most(k.at_least(y * log, -1000.0), 1000.0)
     reduced = Reduced(k, exponent, 1.0, (1.0,), k.bias)
     return k.poly(reduced.r, (1.0, *table.POW_EXP2[64])) * reduced.power(k)
 
 
-def power(k: Lanes, x: Val, y: Val, fast: bool) -> Val:
+def power(k: Lanes, x: Val, y: Val) -> Val:
     """`x**y` with the special cases of C."""
     single, a = k.bits == 32, k.abs(x)
     proper = k.select((a < math.inf) & (a > 0.0), a, 1.0)
@@ -94,7 +94,7 @@ def power(k: Lanes, x: Val, y: Val, fast: bool) -> Val:
     return k.select(y.equals(0.0), 1.0, k.select(x.equals(1.0), 1.0, result))
 
 
-def cbrt(k: Lanes, x: Val, fast: bool) -> Val:
+def cbrt(k: Lanes, x: Val) -> Val:
     """The cube root of `m 8**n`, `1/2 <= m`, by Newton steps for `m**(-1/3)`."""
     a = k.abs(x)
     tiny = a < 2.0 ** (1 - k.bias)

@@ -17,7 +17,7 @@ _I64, _F64 = ir.IntType(64), ir.DoubleType()
 _STEP = 11  # bits that a shifted mantissa still has room for
 
 
-def fmod(k: Lanes, x: Val, y: Val, fast: bool) -> Val:
+def fmod(k: Lanes, x: Val, y: Val) -> Val:
     """What is left of `x` after taking off whole `y`, with the sign of `x`."""
     a, b = k.abs(x), k.abs(y)
     ratio = a / b

@@ -30,7 +30,7 @@ def _exponent_argument(k: Lanes, n: Val) -> Val:
     return k.wrap((b.sext if width < k.bits else b.trunc)(value.value, k.int_type))
 
 
-def ldexp(k: Lanes, x: Val, n: Val, fast: bool) -> Val:
+def ldexp(k: Lanes, x: Val, n: Val) -> Val:
     """`x 2**n`, rounded once; `n` may be an integer of any width."""
     small = k.abs(x) < 2.0 ** (1 - k.bias)
     y = k.select(small, x * 2.0**k.mantissa, x)
@@ -62,7 +62,7 @@ def nextafter(k: Lanes, x: Val, y: Val) -> Val:
     return k.select(k.is_nan(x), x, k.select(k.is_nan(y), y, result))
 
 
-def hypot(k: Lanes, x: Val, y: Val, fast: bool) -> Val:
+def hypot(k: Lanes, x: Val, y: Val) -> Val:
     """`sqrt(x**2 + y**2)` without overflow on the way; `k` is double."""
     a, b = k.abs(x), k.abs(y)
     swap = b > a

@@ -9,7 +9,7 @@ from .lanes import Lanes, Val
 _SMALL = 1.0  # below it erf is a polynomial in x**2
 
 
-def erf(k: Lanes, x: Val, fast: bool) -> Val:
+def erf(k: Lanes, x: Val) -> Val:
     """The error function: a polynomial near zero, one minus a power of two or erfc elsewhere."""
     a = k.abs(x)
     z = k.at_most(a, _SMALL)
@@ -45,7 +45,7 @@ def _tail_for_single(k: Lanes, a: Val) -> Val:
     return p * k.poly((a - 4.0) / (a + 4.0), table.ERFCX_SINGLE[64])
 
 
-def erfc(k: Lanes, x: Val, fast: bool) -> Val:
+def erfc(k: Lanes, x: Val) -> Val:
     """`1 - erf(x)` without its cancellation; single precision is computed in double."""
     if k.bits == 32:
         wide = k.at(64)

@@ -100,21 +100,21 @@ def _signed(k: Lanes, size: Val, quarter: Val) -> Val:
     return k.from_bits(k.bits_of(size) ^ ((quarter & 2) << (k.bits - 2)))
 
 
-def sin(k: Lanes, x: Val, fast: bool) -> Val:
+def sin(k: Lanes, x: Val) -> Val:
     """The sine."""
     angle, sine, cosine = _both(k, x)
     size = k.select(_is_odd(k, angle.quarter), cosine, sine)
     return k.select(x.equals(0.0), x, _signed(k, size, angle.quarter))
 
 
-def cos(k: Lanes, x: Val, fast: bool) -> Val:
+def cos(k: Lanes, x: Val) -> Val:
     """The cosine."""
     angle, sine, cosine = _both(k, x)
     size = k.select(_is_odd(k, angle.quarter), sine, cosine)
     return _signed(k, size, angle.quarter + 1)
 
 
-def tan(k: Lanes, x: Val, fast: bool) -> Val:
+def tan(k: Lanes, x: Val) -> Val:
     """The tangent: sine over cosine, or the negative of the inverse in odd quarters."""
     angle, sine, cosine = _both(k, x)
     odd = _is_odd(k, angle.quarter)
