@@ -28,7 +28,7 @@ Written by `tools/array_stubs.py` from the functions themselves; do not edit.
 """
 
 '''
-NAMESPACE = f"""\
+NAMESPACE = f'''\
 import builtins
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias
@@ -50,6 +50,14 @@ _ArrayLike: TypeAlias = _HasArray | _HasDLPack | float | list[Any] | tuple[Any, 
 _Axis: TypeAlias = int | Sequence[int] | None
 _Shape: TypeAlias = int | Sequence[int]
 
+class _Unary(Protocol):
+    def __call__(self, x: _ArrayLike, /) -> _Array:
+        """Elementwise; the type of the result is NumPy's."""
+
+class _Binary(Protocol):
+    def __call__(self, x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
+        """Elementwise with broadcasting; types are promoted as in NumPy."""
+
 {"".join(f"{name}: TypeAlias = numpy.{name}" + chr(10) for name in SCALARS)}
 bfloat16: Any  # of ml_dtypes
 e: float
@@ -58,7 +66,7 @@ nan: float
 newaxis: None
 pi: float
 
-"""
+'''
 LINALG = """\
 import builtins
 
@@ -75,6 +83,11 @@ _NAMES = {
     "Array": "_Array", "ArrayLike": "_ArrayLike", "Axis": "_Axis", "Shape": "_Shape",
     "bool": "builtins.bool", "np": "numpy",
 }  # fmt: skip
+#: Functions of which nothing else is said are typed as one.
+_ALIKE = {
+    "Elementwise; the type of the result is NumPy's.": "_Unary",
+    "Elementwise with broadcasting; types are promoted as in NumPy.": "_Binary",
+}
 _DTYPES = {"dtype": "DTypeLike | None", "dtype_": "DTypeLike", "to": "DTypeLike"}
 
 
@@ -92,8 +105,17 @@ def pages() -> dict[str, str]:
 
 
 def _functions(module: Any, names: list[str] | None = None) -> str:
-    found = {name: getattr(module, name) for name in sorted(names or module.__all__)}
-    return "\n".join(_function(f) for f in found.values() if inspect.isfunction(f))
+    found = [getattr(module, name) for name in sorted(names or module.__all__)]
+    functions = [each for each in found if inspect.isfunction(each)]
+    alike = [f"{f.__name__}: {_ALIKE[_about(f)]}\n" for f in functions if _about(f) in _ALIKE]
+    others = [_function(f) for f in functions if _about(f) not in _ALIKE]
+    return "".join(alike) + "\n" * bool(alike) + "\n".join(others)
+
+
+def _about(function: Callable[..., Any]) -> str:
+    """What its documentation says first, without its name."""
+    about = inspect.cleandoc(function.__doc__ or "").split("\n\n")[0]
+    return about.replace(f" `{function.__name__}`", "")
 
 
 def _function(function: Callable[..., Any]) -> str:

@@ -24,6 +24,14 @@ _ArrayLike: TypeAlias = _HasArray | _HasDLPack | float | list[Any] | tuple[Any, 
 _Axis: TypeAlias = int | Sequence[int] | None
 _Shape: TypeAlias = int | Sequence[int]
 
+class _Unary(Protocol):
+    def __call__(self, x: _ArrayLike, /) -> _Array:
+        """Elementwise; the type of the result is NumPy's."""
+
+class _Binary(Protocol):
+    def __call__(self, x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
+        """Elementwise with broadcasting; types are promoted as in NumPy."""
+
 bool: TypeAlias = numpy.bool
 float16: TypeAlias = numpy.float16
 float32: TypeAlias = numpy.float32
@@ -44,17 +52,72 @@ nan: float
 newaxis: None
 pi: float
 
-def abs(x: _ArrayLike, /) -> _Array:
-    """Elementwise `abs`; the type of the result is NumPy's."""
-
-def acos(x: _ArrayLike, /) -> _Array:
-    """Elementwise `acos`; the type of the result is NumPy's."""
-
-def acosh(x: _ArrayLike, /) -> _Array:
-    """Elementwise `acosh`; the type of the result is NumPy's."""
-
-def add(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
-    """Elementwise `add` with broadcasting; types are promoted as in NumPy."""
+abs: _Unary
+acos: _Unary
+acosh: _Unary
+add: _Binary
+asin: _Unary
+asinh: _Unary
+atan: _Unary
+atan2: _Binary
+atanh: _Unary
+bitwise_and: _Binary
+bitwise_invert: _Unary
+bitwise_left_shift: _Binary
+bitwise_or: _Binary
+bitwise_right_shift: _Binary
+bitwise_xor: _Binary
+ceil: _Unary
+celu: _Unary
+copysign: _Binary
+cos: _Unary
+cosh: _Unary
+divide: _Binary
+erf: _Unary
+erfc: _Unary
+exp: _Unary
+exp2: _Unary
+expm1: _Unary
+floor: _Unary
+floor_divide: _Binary
+fmod: _Binary
+hard_sigmoid: _Unary
+hard_swish: _Unary
+hypot: _Binary
+isfinite: _Unary
+isinf: _Unary
+isnan: _Unary
+log: _Unary
+log10: _Unary
+log1p: _Unary
+log2: _Unary
+log_sigmoid: _Unary
+logaddexp: _Binary
+maximum: _Binary
+minimum: _Binary
+mish: _Unary
+multiply: _Binary
+negative: _Unary
+pow: _Binary
+reciprocal: _Unary
+relu: _Unary
+relu6: _Unary
+remainder: _Binary
+rsqrt: _Unary
+selu: _Unary
+sigmoid: _Unary
+sign: _Unary
+silu: _Unary
+sin: _Unary
+sinh: _Unary
+softplus: _Unary
+softsign: _Unary
+sqrt: _Unary
+square: _Unary
+subtract: _Binary
+tan: _Unary
+tanh: _Unary
+trunc: _Unary
 
 def all(
     x: _ArrayLike,
@@ -110,23 +173,8 @@ def asarray(
 ) -> _Array:
     """The value as an array: the same elements, unless they are converted or `copy` says so."""
 
-def asin(x: _ArrayLike, /) -> _Array:
-    """Elementwise `asin`; the type of the result is NumPy's."""
-
-def asinh(x: _ArrayLike, /) -> _Array:
-    """Elementwise `asinh`; the type of the result is NumPy's."""
-
 def astype(x: _ArrayLike, dtype_: DTypeLike, /, *, copy: builtins.bool = True) -> _Array:
     """The elements converted as C does; without `copy` the array itself, if it has the type."""
-
-def atan(x: _ArrayLike, /) -> _Array:
-    """Elementwise `atan`; the type of the result is NumPy's."""
-
-def atan2(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
-    """Elementwise `atan2` with broadcasting; types are promoted as in NumPy."""
-
-def atanh(x: _ArrayLike, /) -> _Array:
-    """Elementwise `atanh`; the type of the result is NumPy's."""
 
 def attention(
     q: _ArrayLike,
@@ -173,24 +221,6 @@ def batch_norm(
 def bce_loss(p: _ArrayLike, target: _ArrayLike, /, *, reduction: str = "mean") -> _Array:
     """-(target log p + (1 - target) log(1 - p)), no logarithm below -100."""
 
-def bitwise_and(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
-    """Elementwise `bitwise_and` with broadcasting; types are promoted as in NumPy."""
-
-def bitwise_invert(x: _ArrayLike, /) -> _Array:
-    """Elementwise `bitwise_invert`; the type of the result is NumPy's."""
-
-def bitwise_left_shift(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
-    """Elementwise `bitwise_left_shift` with broadcasting; types are promoted as in NumPy."""
-
-def bitwise_or(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
-    """Elementwise `bitwise_or` with broadcasting; types are promoted as in NumPy."""
-
-def bitwise_right_shift(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
-    """Elementwise `bitwise_right_shift` with broadcasting; types are promoted as in NumPy."""
-
-def bitwise_xor(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
-    """Elementwise `bitwise_xor` with broadcasting; types are promoted as in NumPy."""
-
 def broadcast_arrays(*arrays: _ArrayLike) -> list[_Array]:
     """All arrays under the one shape that they broadcast to."""
 
@@ -202,12 +232,6 @@ def can_cast(from_: _ArrayLike, to: DTypeLike, /) -> builtins.bool:
 
 def cbrt(x: _ArrayLike) -> _Array:
     """The number whose third power an element is."""
-
-def ceil(x: _ArrayLike, /) -> _Array:
-    """Elementwise `ceil`; the type of the result is NumPy's."""
-
-def celu(x: _ArrayLike, /) -> _Array:
-    """Elementwise `celu`; the type of the result is NumPy's."""
 
 def clip(x: _ArrayLike, /, min: _ArrayLike | None = None, max: _ArrayLike | None = None) -> _Array:
     """Elements kept between two bounds."""
@@ -233,15 +257,6 @@ def conv(
 
 def copy(a: _ArrayLike, order: str = "K") -> _Array:
     """Another array with these elements; how they lie in memory is ours to choose."""
-
-def copysign(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
-    """Elementwise `copysign` with broadcasting; types are promoted as in NumPy."""
-
-def cos(x: _ArrayLike, /) -> _Array:
-    """Elementwise `cos`; the type of the result is NumPy's."""
-
-def cosh(x: _ArrayLike, /) -> _Array:
-    """Elementwise `cosh`; the type of the result is NumPy's."""
 
 def count_nonzero(
     x: _ArrayLike, /, *, axis: _Axis = None, keepdims: builtins.bool = False
@@ -310,9 +325,6 @@ def diff(
 ) -> _Array:
     """Differences of neighbours along an axis, `n` times over, with more elements at the ends."""
 
-def divide(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
-    """Elementwise `divide` with broadcasting; types are promoted as in NumPy."""
-
 def divmod(x1: _ArrayLike, x2: _ArrayLike) -> tuple[_Array, _Array]:
     """The quotients rounded down, and the remainders."""
 
@@ -339,23 +351,8 @@ def empty_like(x: _ArrayLike, /, *, dtype: DTypeLike | None = None) -> _Array:
 def equal(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
     """Elementwise `equal` with broadcasting, as bool."""
 
-def erf(x: _ArrayLike, /) -> _Array:
-    """Elementwise `erf`; the type of the result is NumPy's."""
-
-def erfc(x: _ArrayLike, /) -> _Array:
-    """Elementwise `erfc`; the type of the result is NumPy's."""
-
-def exp(x: _ArrayLike, /) -> _Array:
-    """Elementwise `exp`; the type of the result is NumPy's."""
-
-def exp2(x: _ArrayLike, /) -> _Array:
-    """Elementwise `exp2`; the type of the result is NumPy's."""
-
 def expand_dims(x: _ArrayLike, /, *, axis: int | Sequence[int] = 0) -> _Array:
     """Dimensions of extent 1 inserted."""
-
-def expm1(x: _ArrayLike, /) -> _Array:
-    """Elementwise `expm1`; the type of the result is NumPy's."""
 
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike | None = None
@@ -371,20 +368,11 @@ def fix(x: _ArrayLike) -> _Array:
 def flip(x: _ArrayLike, /, *, axis: _Axis = None) -> _Array:
     """The order of elements reversed along axes."""
 
-def floor(x: _ArrayLike, /) -> _Array:
-    """Elementwise `floor`; the type of the result is NumPy's."""
-
-def floor_divide(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
-    """Elementwise `floor_divide` with broadcasting; types are promoted as in NumPy."""
-
 def fmax(x1: _ArrayLike, x2: _ArrayLike) -> _Array:
     """The larger of two elements; a number where one of them is NaN."""
 
 def fmin(x1: _ArrayLike, x2: _ArrayLike) -> _Array:
     """The smaller of two elements; a number where one of them is NaN."""
-
-def fmod(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
-    """Elementwise `fmod` with broadcasting; types are promoted as in NumPy."""
 
 def full(shape: _Shape, fill_value: _ArrayLike, *, dtype: DTypeLike | None = None) -> _Array:
     """An array of one value, of its type unless told."""
@@ -408,12 +396,6 @@ def group_norm(
 ) -> _Array:
     """Normalised over groups of the channels (axis 1) and all positions, scaled and shifted."""
 
-def hard_sigmoid(x: _ArrayLike, /) -> _Array:
-    """Elementwise `hard_sigmoid`; the type of the result is NumPy's."""
-
-def hard_swish(x: _ArrayLike, /) -> _Array:
-    """Elementwise `hard_swish`; the type of the result is NumPy's."""
-
 def heaviside(x1: _ArrayLike, x2: _ArrayLike) -> _Array:
     """0 below zero, 1 above, the other operand at zero."""
 
@@ -424,9 +406,6 @@ def huber_loss(
     x: _ArrayLike, target: _ArrayLike, /, *, delta: float = 1.0, reduction: str = "mean"
 ) -> _Array:
     """d² / 2 for distances d below delta, else delta (d - delta / 2)."""
-
-def hypot(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
-    """Elementwise `hypot` with broadcasting; types are promoted as in NumPy."""
 
 def iinfo(type: Any, /) -> Any:
     """The limits of a data type of integers: `bits`, `max`, `min`."""
@@ -453,15 +432,6 @@ def isclose(
 
 def isdtype(dtype: DTypeLike | None, kind: Any) -> builtins.bool:
     """Whether a data type is of a kind ("integral", "real floating", ...), or one of several."""
-
-def isfinite(x: _ArrayLike, /) -> _Array:
-    """Elementwise `isfinite`; the type of the result is NumPy's."""
-
-def isinf(x: _ArrayLike, /) -> _Array:
-    """Elementwise `isinf`; the type of the result is NumPy's."""
-
-def isnan(x: _ArrayLike, /) -> _Array:
-    """Elementwise `isnan`; the type of the result is NumPy's."""
 
 def kl_div(
     x: _ArrayLike,
@@ -512,26 +482,8 @@ def linspace(
     it.
     """
 
-def log(x: _ArrayLike, /) -> _Array:
-    """Elementwise `log`; the type of the result is NumPy's."""
-
-def log10(x: _ArrayLike, /) -> _Array:
-    """Elementwise `log10`; the type of the result is NumPy's."""
-
-def log1p(x: _ArrayLike, /) -> _Array:
-    """Elementwise `log1p`; the type of the result is NumPy's."""
-
-def log2(x: _ArrayLike, /) -> _Array:
-    """Elementwise `log2`; the type of the result is NumPy's."""
-
-def log_sigmoid(x: _ArrayLike, /) -> _Array:
-    """Elementwise `log_sigmoid`; the type of the result is NumPy's."""
-
 def log_softmax(x: _ArrayLike, /, *, axis: int = -1) -> _Array:
     """The logarithm of the softmax."""
-
-def logaddexp(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
-    """Elementwise `logaddexp` with broadcasting; types are promoted as in NumPy."""
 
 def logical_and(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
     """Elementwise `logical_and` of truth values."""
@@ -575,9 +527,6 @@ def max_pool(
 ) -> _Array:
     """The largest element of each window of [N, C, spatial...]; strides are 1 unless told."""
 
-def maximum(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
-    """Elementwise `maximum` with broadcasting; types are promoted as in NumPy."""
-
 def mean(
     x: _ArrayLike,
     /,
@@ -606,20 +555,11 @@ def min(
 ) -> _Array:
     """The smallest element over axes, and `initial`; NaN if there is one."""
 
-def minimum(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
-    """Elementwise `minimum` with broadcasting; types are promoted as in NumPy."""
-
-def mish(x: _ArrayLike, /) -> _Array:
-    """Elementwise `mish`; the type of the result is NumPy's."""
-
 def moveaxis(x: _ArrayLike, source: int, destination: int, /) -> _Array:
     """A dimension moved to another place."""
 
 def mse_loss(x: _ArrayLike, target: _ArrayLike, /, *, reduction: str = "mean") -> _Array:
     """(x - target)²."""
-
-def multiply(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
-    """Elementwise `multiply` with broadcasting; types are promoted as in NumPy."""
 
 def nan_to_num(
     x: _ArrayLike,
@@ -683,9 +623,6 @@ def nanvar(
 ) -> _Array:
     """`var` of the elements that are not NaN."""
 
-def negative(x: _ArrayLike, /) -> _Array:
-    """Elementwise `negative`; the type of the result is NumPy's."""
-
 def not_equal(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
     """Elementwise `not_equal` with broadcasting, as bool."""
 
@@ -708,9 +645,6 @@ def permute_dims(x: _ArrayLike, /, axes: Sequence[int]) -> _Array:
 
 def positive(x: _ArrayLike, /) -> _Array:
     """The array itself."""
-
-def pow(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
-    """Elementwise `pow` with broadcasting; types are promoted as in NumPy."""
 
 def prod(
     x: _ArrayLike,
@@ -736,18 +670,6 @@ def ravel(a: _ArrayLike, order: str = "C") -> _Array:
 def real(val: _ArrayLike) -> _Array:
     """The array itself: there are no complex numbers."""
 
-def reciprocal(x: _ArrayLike, /) -> _Array:
-    """Elementwise `reciprocal`; the type of the result is NumPy's."""
-
-def relu(x: _ArrayLike, /) -> _Array:
-    """Elementwise `relu`; the type of the result is NumPy's."""
-
-def relu6(x: _ArrayLike, /) -> _Array:
-    """Elementwise `relu6`; the type of the result is NumPy's."""
-
-def remainder(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
-    """Elementwise `remainder` with broadcasting; types are promoted as in NumPy."""
-
 def repeat(x: _ArrayLike, repeats: Any, /, *, axis: int | None = None) -> _Array:
     """Each element repeated; `repeats` may say for each how often, as integers known beforehand."""
 
@@ -768,58 +690,25 @@ def roll(x: _ArrayLike, /, shift: int | Sequence[int], *, axis: _Axis = None) ->
 def round(x: _ArrayLike, /, decimals: int = 0) -> _Array:
     """Elements rounded to so many decimals, ties to even; negative: to tens, hundreds, ..."""
 
-def rsqrt(x: _ArrayLike, /) -> _Array:
-    """Elementwise `rsqrt`; the type of the result is NumPy's."""
-
 def select(
     condlist: Sequence[_ArrayLike], choicelist: Sequence[_ArrayLike], default: _ArrayLike = 0
 ) -> _Array:
     """For each element the first choice whose condition holds."""
 
-def selu(x: _ArrayLike, /) -> _Array:
-    """Elementwise `selu`; the type of the result is NumPy's."""
-
-def sigmoid(x: _ArrayLike, /) -> _Array:
-    """Elementwise `sigmoid`; the type of the result is NumPy's."""
-
-def sign(x: _ArrayLike, /) -> _Array:
-    """Elementwise `sign`; the type of the result is NumPy's."""
-
 def signbit(x: _ArrayLike, /) -> _Array:
     """Whether the sign bit is set, of -0.0 and NaN too."""
-
-def silu(x: _ArrayLike, /) -> _Array:
-    """Elementwise `silu`; the type of the result is NumPy's."""
-
-def sin(x: _ArrayLike, /) -> _Array:
-    """Elementwise `sin`; the type of the result is NumPy's."""
 
 def sinc(x: _ArrayLike) -> _Array:
     """sin(pi x) / (pi x), 1 at 0."""
 
-def sinh(x: _ArrayLike, /) -> _Array:
-    """Elementwise `sinh`; the type of the result is NumPy's."""
-
 def softmax(x: _ArrayLike, /, *, axis: int = -1) -> _Array:
     """exp(x) / sum(exp(x)) along an axis, without overflow."""
-
-def softplus(x: _ArrayLike, /) -> _Array:
-    """Elementwise `softplus`; the type of the result is NumPy's."""
-
-def softsign(x: _ArrayLike, /) -> _Array:
-    """Elementwise `softsign`; the type of the result is NumPy's."""
 
 def sort(x: _ArrayLike, /, *, axis: int = -1, descending: builtins.bool = False) -> _Array:
     """The elements in order along an axis."""
 
 def split(x: _ArrayLike, parts: int | Sequence[int], /, *, axis: int = 0) -> list[_Array]:
     """Equal parts along an axis, or parts that end before the given positions (as in NumPy)."""
-
-def sqrt(x: _ArrayLike, /) -> _Array:
-    """Elementwise `sqrt`; the type of the result is NumPy's."""
-
-def square(x: _ArrayLike, /) -> _Array:
-    """Elementwise `square`; the type of the result is NumPy's."""
 
 def squeeze(x: _ArrayLike, /, axis: _Axis = None) -> _Array:
     """Dimensions of extent 1 taken out."""
@@ -838,9 +727,6 @@ def std(
     where: _ArrayLike | None = None,
 ) -> _Array:
     """The standard deviation over axes of the elements chosen."""
-
-def subtract(x1: _ArrayLike, x2: _ArrayLike, /) -> _Array:
-    """Elementwise `subtract` with broadcasting; types are promoted as in NumPy."""
 
 def sum(
     x: _ArrayLike,
@@ -866,12 +752,6 @@ def take(x: _ArrayLike, indices: _ArrayLike, /, *, axis: int | None = None) -> _
 def take_along_axis(x: _ArrayLike, indices: _ArrayLike, /, *, axis: int = -1) -> _Array:
     """For each position along the other axes, the elements at the given indices."""
 
-def tan(x: _ArrayLike, /) -> _Array:
-    """Elementwise `tan`; the type of the result is NumPy's."""
-
-def tanh(x: _ArrayLike, /) -> _Array:
-    """Elementwise `tanh`; the type of the result is NumPy's."""
-
 def tensordot(x1: _ArrayLike, x2: _ArrayLike, /, *, axes: Any = 2) -> _Array:
     """The sum of products over pairs of axes."""
 
@@ -891,9 +771,6 @@ def tril(x: _ArrayLike, /, *, k: int = 0) -> _Array:
 
 def triu(x: _ArrayLike, /, *, k: int = 0) -> _Array:
     """Zeros below the k-th diagonal."""
-
-def trunc(x: _ArrayLike, /) -> _Array:
-    """Elementwise `trunc`; the type of the result is NumPy's."""
 
 def unstack(x: _ArrayLike, /, *, axis: int = 0) -> tuple[_Array, ...]:
     """The slices along an axis."""
