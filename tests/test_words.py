@@ -68,7 +68,7 @@ SHARED_NAMES = {
         "front ends have their own, and do not know each other",
     ),
     **dict.fromkeys(
-        ("Dim", "Frame", "Group", "Node", "Space", "Sums"),
+        ("Frame", "Space", "Sums"),
         "the verifier of schedules has a model of what the others are",
     ),
     **dict.fromkeys(
@@ -76,7 +76,6 @@ SHARED_NAMES = {
         "the loop templates have one, and go away",
     ),
     **dict.fromkeys(("Op", "Tensor"), "of tensor IR, and of graphs"),
-    **dict.fromkeys(("FusionGroup", "Rule"), "one in each of two rooms"),
 }  # fmt: skip
 
 NAMING = {

@@ -28,7 +28,7 @@ from tileloom.expr import (
     evaluate,
 )
 from tileloom.expr.rules import FAMILIES, language
-from tileloom.expr.rules.language import Dispatch, Rule, Wild, WildConstant, c1, f, g, x, y
+from tileloom.expr.rules.language import Dispatch, RewriteRule, Wild, WildConstant, c1, f, g, x, y
 from tileloom.expr.walk import free_vars, substitute
 
 SAMPLES = {
@@ -64,7 +64,7 @@ def same(a: int, b: int) -> bool:
     return a == b
 
 
-def instances(rule: Rule, kind: str) -> Iterator[tuple[Expr, dict[Any, Any]]]:
+def instances(rule: RewriteRule, kind: str) -> Iterator[tuple[Expr, dict[Any, Any]]]:
     """The pattern over constants and variables of a type, with the variables' values."""
     wilds = sorted(
         (v for v in free_vars(rule.pattern) if isinstance(v, Wild)), key=lambda v: v.serial
@@ -85,7 +85,7 @@ def instance(pattern: Expr, parts: Any) -> Expr:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_rule(rule: Rule) -> None:
+def test_rule(rule: RewriteRule) -> None:
     """Both sides agree wherever the left side has a value, and the rule does apply somewhere."""
     with_integers = any(v.dtype.is_int for v in free_vars(rule.pattern))
     fired = 0
@@ -116,7 +116,7 @@ def test_rule(rule: Rule) -> None:
     ],
     ids=lambda rules: str(rules[0].pattern),
 )
-def test_a_wrong_rule_is_caught(wrong: list[Rule]) -> None:
+def test_a_wrong_rule_is_caught(wrong: list[RewriteRule]) -> None:
     with pytest.raises(AssertionError):
         for rule in wrong:
             test_rule(rule)

@@ -6,9 +6,9 @@ from typing import Any
 
 from ..nodes import Expr
 from . import add_sub, boolean, compare, division, floats, min_max, mul, select, vector
-from .language import Dispatch, Rule
+from .language import Dispatch, RewriteRule
 
-FAMILIES: dict[str, tuple[Rule, ...]] = {
+FAMILIES: dict[str, tuple[RewriteRule, ...]] = {
     "add_sub": add_sub.RULES,
     "mul": mul.RULES,
     "division": division.RULES,

@@ -79,7 +79,7 @@ def number(value: Expr) -> Any:
     return (value.value if isinstance(value, Broadcast) else value).value  # type: ignore[attr-defined]
 
 
-class Rule:
+class RewriteRule:
     """`pattern` becomes `result` where the guard holds."""
 
     __slots__ = ("_match", "asks", "guard", "pattern", "result")
@@ -120,12 +120,14 @@ class Rule:
         return f"{self.pattern}  ->  {self.result}"
 
 
-def rule(pattern: Expr, result: Expr, guard: Callable[..., bool] | None = None) -> list[Rule]:
+def rule(
+    pattern: Expr, result: Expr, guard: Callable[..., bool] | None = None
+) -> list[RewriteRule]:
     """The rule, once for every order of the operands of commutative operators in the pattern."""
-    return [Rule(order, result, guard) for order in orders(pattern)]
+    return [RewriteRule(order, result, guard) for order in orders(pattern)]
 
 
-def table(*rules: list[Rule]) -> tuple[Rule, ...]:
+def table(*rules: list[RewriteRule]) -> tuple[RewriteRule, ...]:
     """The rules of one family, in the order in which they are tried."""
     return tuple(itertools.chain.from_iterable(rules))
 
@@ -225,13 +227,13 @@ def _fold_lanes(kind: type[BinaryOp], a: Expr, b: Expr) -> Expr:
 class Dispatch:
     """The rules that can match a node, found by the classes of the node and its first children."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
-        self._rules: dict[type[Expr], list[Rule]] = {}
+    def __init__(self, rules: Sequence[RewriteRule]) -> None:
+        self._rules: dict[type[Expr], list[RewriteRule]] = {}
         for rule in rules:
             self._rules.setdefault(type(rule.pattern), []).append(rule)
-        self._cache: dict[tuple[type[Expr], ...], tuple[Rule, ...]] = {}
+        self._cache: dict[tuple[type[Expr], ...], tuple[RewriteRule, ...]] = {}
 
-    def candidates(self, expr: Expr) -> tuple[Rule, ...]:
+    def candidates(self, expr: Expr) -> tuple[RewriteRule, ...]:
         """The rules worth trying, in order."""
         children = expr.children
         key = (type(expr), *map(type, children[:2]))

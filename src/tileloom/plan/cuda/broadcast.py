@@ -16,7 +16,7 @@ from ...schedule.schedule import Schedule
 from ..domain import Domain, GroupAxis, accesses
 from ..loops import reduces
 from .choose import vector_of
-from .fusion_groups import FusionGroup
+from .fusion_groups import TiledGroup
 from .tile import Tile, next_power, trim
 from .transposed import transposed_reads
 
@@ -24,7 +24,7 @@ from .transposed import transposed_reads
 THREADS, EACH, LEAST = 256, 4, 1 << 16
 
 
-def along_broadcasts(sch: Schedule, fusion: FusionGroup) -> Domain | None:
+def along_broadcasts(sch: Schedule, fusion: TiledGroup) -> Domain | None:
     """The domain with rows along which some operands are constant; None if that does not pay."""
     domain = fusion.domain
     if domain.reduced or len(domain.spatial) < 2 or usual(domain.rows) < LEAST:
@@ -46,7 +46,7 @@ def along_broadcasts(sch: Schedule, fusion: FusionGroup) -> Domain | None:
     )
 
 
-def _constant_along(sch: Schedule, fusion: FusionGroup) -> list[int]:
+def _constant_along(sch: Schedule, fusion: TiledGroup) -> list[int]:
     """Of each operand, along how many of the innermost axes it is constant."""
     found = []
     for name, block in fusion.blocks(sch).items():

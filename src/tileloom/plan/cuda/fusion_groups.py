@@ -28,7 +28,7 @@ LONG, DEEP, LARGE = 16_384, 2048, 1 << 16
 
 
 @dataclass(eq=False)
-class FusionGroup:
+class TiledGroup:
     """Blocks that are tiled alike.
 
     Attributes:
@@ -47,9 +47,9 @@ class FusionGroup:
         """The blocks by name."""
         return {name: sch.get(sch.get_block(name)) for name in self.names}
 
-    def copy(self) -> FusionGroup:
+    def copy(self) -> TiledGroup:
         """The same, to which blocks can be added."""
-        return FusionGroup(list(self.names), self.domain.copy(), self.exported, self.pairs)
+        return TiledGroup(list(self.names), self.domain.copy(), self.exported, self.pairs)
 
     def leaves(self, sch: Schedule, block: Block) -> bool:
         """Whether what a block makes is seen outside of the kernel."""
@@ -61,7 +61,7 @@ class FusionGroup:
         return any(is_product(block) for block in self.blocks(sch).values())
 
 
-def settle(sch: Schedule, target: Target) -> list[FusionGroup]:
+def settle(sch: Schedule, target: Target) -> list[TiledGroup]:
     """The fusions of the function that is worked on, in an order in which they can run.
 
     An elementwise block that is read in other fusions than its own is computed there instead.
@@ -73,10 +73,10 @@ def settle(sch: Schedule, target: Target) -> list[FusionGroup]:
             return fusions
 
 
-def find_fusion_groups(sch: Schedule, target: Target) -> list[FusionGroup]:
+def find_fusion_groups(sch: Schedule, target: Target) -> list[TiledGroup]:
     """The fusions of the function as it is."""
     blocks = blocks_by_name(sch)
-    found: list[FusionGroup] = []
+    found: list[TiledGroup] = []
     for fusion in _Sorter(blocks).run():
         if is_long(fusion.domain, target):
             pairs = find_pairs(sch, fusion.names, fusion.domain)
@@ -94,9 +94,9 @@ class _Sorter:
         self.blocks = blocks
         self.writers = {r.buffer: name for name, block in blocks.items() for r in block.writes}
         self.home: dict[str, int] = {}
-        self.found: list[FusionGroup] = []
+        self.found: list[TiledGroup] = []
 
-    def run(self) -> list[FusionGroup]:
+    def run(self) -> list[TiledGroup]:
         for name in self.blocks:
             self._place(name)
         return self.found
@@ -111,7 +111,7 @@ class _Sorter:
                 self.home[name] = k
                 return
         self.home[name] = len(self.found)
-        self.found.append(FusionGroup([name], domain_of([self.blocks[name]])))
+        self.found.append(TiledGroup([name], domain_of([self.blocks[name]])))
 
     def _candidates(self, name: str) -> list[int]:
         """Groups that run no earlier than what the block needs: with what it reads, first."""
@@ -195,8 +195,8 @@ def is_long(domain: Domain, target: Target) -> bool:
 
 
 def _stages(
-    blocks: Mapping[str, Block], fusion: FusionGroup, pairs: Sequence[tuple[str, str]]
-) -> list[FusionGroup]:
+    blocks: Mapping[str, Block], fusion: TiledGroup, pairs: Sequence[tuple[str, str]]
+) -> list[TiledGroup]:
     """A fusion of few long rows by what must be reduced before; full elementwise blocks apart.
 
     Of `pairs` the second is reduced with the first.
@@ -224,13 +224,13 @@ def _stages(
         shared = shared_domain(own)
         if shared is not None:
             inside = [pair for pair in pairs if pair[1] in own]
-            found.append(FusionGroup(list(own), shared, pairs=inside))
+            found.append(TiledGroup(list(own), shared, pairs=inside))
         else:  # rows that nothing reduces any more
-            found += [FusionGroup([name], domain_of([block])) for name, block in own.items()]
+            found += [TiledGroup([name], domain_of([block])) for name, block in own.items()]
     return found
 
 
-def _inline_across(sch: Schedule, fusions: Sequence[FusionGroup]) -> bool:
+def _inline_across(sch: Schedule, fusions: Sequence[TiledGroup]) -> bool:
     """Compute elementwise blocks where other fusions read them; whether there were any."""
     home = {name: fusion for fusion in fusions for name in fusion.names}
     gone = False
@@ -246,7 +246,7 @@ def _inline_across(sch: Schedule, fusions: Sequence[FusionGroup]) -> bool:
     return gone
 
 
-def _export(sch: Schedule, fusions: Sequence[FusionGroup]) -> None:
+def _export(sch: Schedule, fusions: Sequence[TiledGroup]) -> None:
     for fusion in fusions:
         own = set(fusion.names)
         others = (b for name, b in blocks_by_name(sch).items() if name not in own)
@@ -257,6 +257,6 @@ def _export(sch: Schedule, fusions: Sequence[FusionGroup]) -> None:
 
 
 __all__ = [
-    "FusionGroup", "axes_of_result", "blocks_alone", "find_fusion_groups", "is_long",
+    "TiledGroup", "axes_of_result", "blocks_alone", "find_fusion_groups", "is_long",
     "settle", "shared_domain",
 ]  # fmt: skip

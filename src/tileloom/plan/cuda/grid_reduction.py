@@ -15,7 +15,7 @@ from ..domain import Domain
 from ..loops import reduces
 from .canonical import normalise
 from .choose import vector_of
-from .fusion_groups import FusionGroup, blocks_alone, is_long
+from .fusion_groups import TiledGroup, blocks_alone, is_long
 from .launches import GridLaunch
 from .online import reduce_in_one_pass
 from .registers import keep_results, streams_of
@@ -29,7 +29,7 @@ THREADS, COLUMNS, TOGETHER = 256, 32, 8
 LONGER = 1 << 18
 
 
-def parts_for(sch: Schedule, fusion: FusionGroup, target: Target) -> int:
+def parts_for(sch: Schedule, fusion: TiledGroup, target: Target) -> int:
     """Into how many parts reductions should be cut; 1 where one kernel does."""
     domain = fusion.domain
     if not is_long(domain, target) or not any(map(reduces, fusion.blocks(sch).values())):
@@ -64,7 +64,7 @@ def _threads(domain: Domain) -> int:
     return THREADS if domain.reduces_innermost else TOGETHER
 
 
-def schedule_parts(sch: Schedule, fusion: FusionGroup, parts: int, bits: int) -> list[GridLaunch]:
+def schedule_parts(sch: Schedule, fusion: TiledGroup, parts: int, bits: int) -> list[GridLaunch]:
     """Two kernels: parts of all reductions, then what is made of them.
 
     Args:
@@ -111,7 +111,7 @@ def schedule_parts(sch: Schedule, fusion: FusionGroup, parts: int, bits: int) ->
 
 
 def _stream_part(
-    sch: Schedule, rv: BlockRV, fusion: FusionGroup, sizes: tuple[int, int | None, int], rows: Rows
+    sch: Schedule, rv: BlockRV, fusion: TiledGroup, sizes: tuple[int, int | None, int], rows: Rows
 ) -> list[LoopRV]:
     """A block of threads for each part of a row, read by vectors; threads, then all of them."""
     parts, length, vector = sizes

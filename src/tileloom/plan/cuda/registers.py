@@ -13,11 +13,11 @@ from ...tir import Block, Buffer
 from ..cost import is_costly
 from ..domain import Domain, GroupAxis, accesses
 from ..loops import reduces
-from .fusion_groups import FusionGroup, axes_of_result
+from .fusion_groups import TiledGroup, axes_of_result
 from .tile import LONGEST, Tile
 
 
-def inline_the_rest(sch: Schedule, fusion: FusionGroup, tile: Tile) -> None:
+def inline_the_rest(sch: Schedule, fusion: TiledGroup, tile: Tile) -> None:
     """Compute again what costs less than keeping it; the rest stays in registers."""
     for name in reversed(list(fusion.names)):
         block = sch.get(sch.get_block(name))
@@ -33,7 +33,7 @@ def inline_the_rest(sch: Schedule, fusion: FusionGroup, tile: Tile) -> None:
             fusion.names.remove(name)
 
 
-def keep_results(sch: Schedule, fusion: FusionGroup, tile: Tile) -> None:
+def keep_results(sch: Schedule, fusion: TiledGroup, tile: Tile) -> None:
     """What leaves the kernel is first made in registers, where other blocks read it.
 
     So are sums that one thread makes by itself: it would go to memory with every step.
@@ -58,7 +58,7 @@ def keep_results(sch: Schedule, fusion: FusionGroup, tile: Tile) -> None:
             fusion.names.insert(fusion.names.index(name) + 1, other)
 
 
-def rows_of_inputs(sch: Schedule, fusion: FusionGroup) -> dict[Buffer, list[str]]:
+def rows_of_inputs(sch: Schedule, fusion: TiledGroup) -> dict[Buffer, list[str]]:
     """What blocks read position by position, with neighbours in memory along rows.
 
     Threads can read these by vectors. Each with the names of its readers.
@@ -95,7 +95,7 @@ def _is_rows(buffer: Buffer, axes: Sequence[GroupAxis | None], domain: Domain) -
     )
 
 
-def read_by_vectors(sch: Schedule, fusion: FusionGroup) -> None:
+def read_by_vectors(sch: Schedule, fusion: TiledGroup) -> None:
     """Read inputs into registers first, once for all blocks that need them."""
     for buffer, names in rows_of_inputs(sch, fusion).items():
         first = sch.get_block(names[0])
@@ -107,7 +107,7 @@ def read_by_vectors(sch: Schedule, fusion: FusionGroup) -> None:
         fusion.names.insert(0, name)
 
 
-def streams_of(sch: Schedule, fusion: FusionGroup) -> dict[Buffer, list[GroupAxis | None]]:
+def streams_of(sch: Schedule, fusion: TiledGroup) -> dict[Buffer, list[GroupAxis | None]]:
     """The same inputs with the axes of their dimensions."""
     return {
         buffer: _read_axes(sch.get(sch.get_block(names[0])), buffer, fusion.domain)
@@ -121,7 +121,7 @@ def _read_axes(block: Block, buffer: Buffer, domain: Domain) -> list[GroupAxis |
     return [by_var.get(i) if isinstance(i, Var) else None for i in indices]
 
 
-def flatten(sch: Schedule, name: str, fusion: FusionGroup, vector: int = 1) -> None:
+def flatten(sch: Schedule, name: str, fusion: TiledGroup, vector: int = 1) -> None:
     """Store an intermediate by row and by position in the row, counted in vectors."""
     block = sch.get(sch.get_block(name))
     domain = fusion.domain

@@ -21,7 +21,7 @@ from ..loops import checked_once, reduces
 from .broadcast import along_broadcasts, broadcast_tile
 from .buckets import choose_open_tile
 from .canonical import normalise
-from .fusion_groups import FusionGroup, settle
+from .fusion_groups import TiledGroup, settle
 from .grid_reduction import merged, parts_for, schedule_parts
 from .launches import GridLaunch, bind_launches
 from .online import reduce_in_one_pass
@@ -79,7 +79,7 @@ def schedule_gpu(mod: IRModule | PrimFunc, target: Target) -> Schedule:
 
 
 def _schedule(
-    sch: Schedule, fusion: FusionGroup, target: Target, alone: bool
+    sch: Schedule, fusion: TiledGroup, target: Target, alone: bool
 ) -> tuple[Schedule, list[GridLaunch]]:
     """The kernels of a fusion, with the first of all tiles that fits."""
     bits = widest_bits(fusion.blocks(sch).values())
@@ -93,7 +93,7 @@ def _schedule(
     wide = along_broadcasts(sch, fusion)
     if wide is not None:
         trial = sch.copy()
-        own = FusionGroup(list(fusion.names), wide, fusion.exported)
+        own = TiledGroup(list(fusion.names), wide, fusion.exported)
         try:
             return trial, [_apply(trial, own, broadcast_tile(wide, bits))]
         except ScheduleError:
@@ -111,19 +111,19 @@ def _schedule(
 
 
 def _one_by_one(
-    sch: Schedule, fusion: FusionGroup, target: Target
+    sch: Schedule, fusion: TiledGroup, target: Target
 ) -> tuple[Schedule, list[GridLaunch]]:
     """The blocks of a fusion as kernels of their own."""
     launches: list[GridLaunch] = []
     made = {r.buffer for block in fusion.blocks(sch).values() for r in block.writes}
     for name, block in fusion.blocks(sch).items():
-        only = FusionGroup([name], domain_of([block]), fusion.exported | made)
+        only = TiledGroup([name], domain_of([block]), fusion.exported | made)
         sch, found = _schedule(sch, only, target, alone=False)
         launches += found
     return sch, launches
 
 
-def _choose(sch: Schedule, fusion: FusionGroup, target: Target, alone: bool) -> Tile:
+def _choose(sch: Schedule, fusion: TiledGroup, target: Target, alone: bool) -> Tile:
     blocks = fusion.blocks(sch).values()
     domain = fusion.domain
     if fusion.is_product(sch):
@@ -142,7 +142,7 @@ def _choose(sch: Schedule, fusion: FusionGroup, target: Target, alone: bool) -> 
     return tile if alone or tile.method != "none" or domain.reduced else tile.with_threads(256)
 
 
-def _apply(sch: Schedule, fusion: FusionGroup, tile: Tile) -> GridLaunch:
+def _apply(sch: Schedule, fusion: TiledGroup, tile: Tile) -> GridLaunch:
     domain = fusion.domain
     inline_the_rest(sch, fusion, tile)
     keep_results(sch, fusion, tile)
@@ -175,7 +175,7 @@ def _apply(sch: Schedule, fusion: FusionGroup, tile: Tile) -> GridLaunch:
 
 
 def _tile_block(
-    sch: Schedule, name: str, fusion: FusionGroup, tile: Tile, tags: tuple[str, str], deep: bool
+    sch: Schedule, name: str, fusion: TiledGroup, tile: Tile, tags: tuple[str, str], deep: bool
 ) -> LoopRV:
     """Tile a block and bind its threads; its outermost loop, which is not bound yet."""
     rv = sch.get_block(name)

@@ -11,7 +11,7 @@ from ...schedule.schedule import Schedule
 from ...tir import Buffer
 from ..domain import GroupAxis
 from .canonical import normalise
-from .fusion_groups import FusionGroup
+from .fusion_groups import TiledGroup
 from .registers import flatten
 from .threads import bind_threads, several_at_once
 from .tile import Tile
@@ -20,7 +20,7 @@ Rows = dict[Buffer, list[GroupAxis | None]]
 
 
 def reduce_stream(
-    sch: Schedule, name: str, fusion: FusionGroup, tile: Tile, tags: tuple[str, str], rows: Rows
+    sch: Schedule, name: str, fusion: TiledGroup, tile: Tile, tags: tuple[str, str], rows: Rows
 ) -> list[LoopRV]:
     """Tile a reduction with loops over rows, vectors and the elements of a vector.
 
@@ -61,7 +61,7 @@ def in_registers(
 
 
 def copy_streams(
-    sch: Schedule, rv: BlockRV, fusion: FusionGroup, vector: int, rows: Rows
+    sch: Schedule, rv: BlockRV, fusion: TiledGroup, vector: int, rows: Rows
 ) -> list[BlockRV]:
     """Copies of what a block reads by vectors."""
     return [_copy(sch, rv, buffer, fusion, vector, rows) for buffer in _inputs(sch, rv, rows)]
@@ -72,7 +72,7 @@ def _inputs(sch: Schedule, rv: BlockRV, rows: Rows) -> list[Buffer]:
 
 
 def _copy(
-    sch: Schedule, rv: BlockRV, buffer: Buffer, fusion: FusionGroup, vector: int, rows: Rows
+    sch: Schedule, rv: BlockRV, buffer: Buffer, fusion: TiledGroup, vector: int, rows: Rows
 ) -> BlockRV:
     """A copy of an input in registers, laid out by rows and vectors."""
     number = [region.buffer for region in sch.get(rv).reads].index(buffer)

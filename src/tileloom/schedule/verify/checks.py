@@ -8,7 +8,7 @@ from typing import Any
 from ...expr import REDUCE, IterVar, Var, free_vars
 from .flow import Flow, Update, made_by, reducing_lanes, values_of
 from .in_place import goes_round, started
-from .model import INIT, Access, Dim, Instance, Memory, Model
+from .model import INIT, Access, Instance, LoopDim, Memory, Model
 from .report import Findings
 from .splits import split_variables
 
@@ -48,7 +48,7 @@ def check_domains(model: Model, findings: Findings) -> None:
             findings.at_place("over-run", message, place, beyond, dims[place])
 
 
-def _dims_of(model: Model, place: Instance) -> tuple[Dim, ...]:
+def _dims_of(model: Model, place: Instance) -> tuple[LoopDim, ...]:
     for access in model.accesses:
         if access.place is not None and place in access.place.chain():
             return access.dims[: place.depth]
@@ -385,7 +385,7 @@ def check_races(model: Model, findings: Findings, flow: Flow) -> None:
             _check_lanes(flow, findings, memory)
 
 
-def _check_loop(model: Model, findings: Findings, dim: Dim, under: list[Access]) -> None:
+def _check_loop(model: Model, findings: Findings, dim: LoopDim, under: list[Access]) -> None:
     for k, first in enumerate(under):
         for second in under[k:]:
             if not (first.is_write or second.is_write):
@@ -396,7 +396,7 @@ def _check_loop(model: Model, findings: Findings, dim: Dim, under: list[Access])
             _report_race(model, findings, (first, second), conflict, _loop_title(dim))
 
 
-def _loop_title(dim: Dim) -> str:
+def _loop_title(dim: LoopDim) -> str:
     kind = f"{dim.tag!r}" if dim.tag else dim.loop.kind
     return f"iterations of the {kind} loop {dim.name!r}"
 

@@ -23,13 +23,13 @@ from .values import (
     Constant,
     Element,
     Indirect,
-    Node,
     NotComparable,
     Number,
     Operation,
     Resolved,
     Side,
     Stored,
+    ValueNode,
     stored_node,
 )
 
@@ -103,8 +103,8 @@ def _violation(side: Side, findings: Findings, memory: Memory, found: Different)
 class Obligation:
     """Two expressions in stores, and the pairs of runs for which they must agree."""
 
-    new: Node
-    old: Node
+    new: ValueNode
+    old: ValueNode
     pairs: Any
     above: tuple[object, ...] = ()  # the obligations that it comes from
     guess: bool = False  # whether more pairs are asked about than need be
@@ -155,7 +155,7 @@ class Proof:
 
     # ------------------------------------------------------------------ obligations
 
-    def owe(self, new: Node, old: Node, pairs: Any) -> None:
+    def owe(self, new: ValueNode, old: ValueNode, pairs: Any) -> None:
         """Take an obligation on, unless it is known."""
         pairs = self.new.side.tidy(pairs)
         above = () if self.now is None else (*self.now.above, self.now.key)
@@ -214,7 +214,7 @@ class Proof:
 
     # ------------------------------------------------------------------ values
 
-    def nodes(self, where: Any, new: Node, old: Node) -> None:
+    def nodes(self, where: Any, new: ValueNode, old: ValueNode) -> None:
         """Two expressions have the same value."""
         theirs = self.old.side.resolve(old, where)
         for part, head in self.new.side.resolve(new, where):
@@ -351,7 +351,7 @@ class Proof:
             raise NotComparable(f"an index into {value.read.memory.name!r} that is out of bounds")
         return side.loaded(value.read, reached.intersect_domain(where))
 
-    def numbers(self, side: Side, node: Node, where: Any) -> Any:
+    def numbers(self, side: Side, node: ValueNode, where: Any) -> Any:
         """From questions to what an integer value is."""
         result: Any = None
         sums = self.new if side is self.new.side else self.old

@@ -47,7 +47,7 @@ from ...tir import (
 from ..integer_sets import Integers, Space
 from .frame import Frame, Statement
 from .intrinsics import Readings
-from .model import BODY, INIT, READ, WRITE, Access, Dim, Instance, Memory, Model
+from .model import BODY, INIT, READ, WRITE, Access, Instance, LoopDim, Memory, Model
 from .names import given_vars, note_names
 from .tables import Tables
 
@@ -100,7 +100,7 @@ class _Walk:
         model.parameters = domain
         self.stmt(model.func.body, Frame((), space, domain, True, (), {}))
 
-    def allocate(self, buffer: Buffer, param: int | None, dims: tuple[Dim, ...]) -> None:
+    def allocate(self, buffer: Buffer, param: int | None, dims: tuple[LoopDim, ...]) -> None:
         if self.pointers.setdefault(buffer.data, buffer) is not buffer:
             self.model.doubt(f"buffer {buffer.name!r} shares its memory with another one")
         memory = Memory(len(self.model.memories), buffer, param, len(dims))
@@ -162,7 +162,7 @@ class _Walk:
         low, extent = self.evaluate(loop.min, frame), self.evaluate(loop.extent, frame)
         binding = loop.thread_binding
         tag = binding.thread_tag if binding is not None and loop.kind == THREAD_BINDING else ""
-        dim = Dim(loop.loop_var.with_name(loop.loop_var.name), loop, tag)
+        dim = LoopDim(loop.loop_var.with_name(loop.loop_var.name), loop, tag)
         dims = (*frame.dims, dim)
         space = self.model.integers.space([d.var for d in dims])
         domain = frame.domain.add_dims(self.model.integers.set_dim, 1)
@@ -327,7 +327,7 @@ class _Walk:
     def unbounded(self, frame: Frame, var: Var) -> Frame:
         """One more dimension of instances, of any value."""
         zero, one = const(0, var.dtype), const(1, var.dtype)
-        dim = Dim(var, For(var, zero, one, "serial", Evaluate(const(0))))
+        dim = LoopDim(var, For(var, zero, one, "serial", Evaluate(const(0))))
         dims = (*frame.dims, dim)
         space = self.model.integers.space([d.var for d in dims])
         domain = frame.domain.add_dims(self.model.integers.set_dim, 1)
@@ -352,7 +352,7 @@ class _Walk:
 
     def inside(self, frame: Frame, var: Var, extent: Expr) -> Frame:
         """One more dimension of instances that is not a loop of the program."""
-        dim = Dim(var, For(var, const(0, var.dtype), extent, "serial", Evaluate(const(0))))
+        dim = LoopDim(var, For(var, const(0, var.dtype), extent, "serial", Evaluate(const(0))))
         dims = (*frame.dims, dim)
         space = self.model.integers.space([d.var for d in dims])
         domain = frame.domain.add_dims(self.model.integers.set_dim, 1)

@@ -20,12 +20,12 @@ from .values import (
     Constant,
     Element,
     Indirect,
-    Node,
     NotComparable,
     Number,
     Operation,
     Resolved,
     Stored,
+    ValueNode,
     stored_node,
 )
 
@@ -68,11 +68,11 @@ def is_cut(shape: tuple[Any, ...]) -> bool:
 
 
 def fingerprints(
-    sums: Sums, value: Resolved | Node, where: Any, room: int, above: Above = ()
+    sums: Sums, value: Resolved | ValueNode, where: Any, room: int, above: Above = ()
 ) -> list[Fingerprint]:
     """The fingerprints of a value, with at most `room` leaves each, for all questions."""
     match value:
-        case Node():
+        case ValueNode():
             cases = sums.side.resolve(value, where)
             return [p for w, h in cases for p in fingerprints(sums, h, w, room, above)]
         case Constant(number):

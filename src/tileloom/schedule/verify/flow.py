@@ -9,7 +9,7 @@ from typing import Any
 from ...base.cached import cached_property
 from ...expr import Var, free_vars
 from ..integer_sets import TooHardError
-from .model import BODY, INIT, Access, Dim, Memory, Model
+from .model import BODY, INIT, Access, LoopDim, Memory, Model
 
 
 def complete(model: Model) -> None:
@@ -60,7 +60,7 @@ def _private_dims(model: Model, memory: Memory) -> Callable[[Access], list[int]]
     scope = memory.buffer.scope
     tags = _own_tags(model, memory) if scope == "local" else []
 
-    def inner(depth: int, dim: Dim) -> bool:
+    def inner(depth: int, dim: LoopDim) -> bool:
         if dim.is_lane:
             return depth < memory.depth and scope not in ("local", "shared", "shared.dyn")
         if depth < memory.depth:
@@ -76,7 +76,7 @@ def _private_dims(model: Model, memory: Memory) -> Callable[[Access], list[int]]
     return private
 
 
-def _common_depth(rows: list[tuple[Dim, ...]]) -> int:
+def _common_depth(rows: list[tuple[LoopDim, ...]]) -> int:
     depth = 0
     for column in zip(*rows):
         if any(dim is not column[0] for dim in column):
@@ -99,7 +99,7 @@ def _own_tags(model: Model, memory: Memory) -> list[str]:
     return sorted(shared)
 
 
-def reducing_lanes(access: Access) -> tuple[Dim, ...]:
+def reducing_lanes(access: Access) -> tuple[LoopDim, ...]:
     """The threads over which a block reduces together."""
     if access.place is None:
         return ()

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...expr import And, Expr, Var, substitute
 from ..integer_sets import Space
-from .model import BODY, Dim, Instance, Step
+from .model import BODY, Instance, LoopDim, Step
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class Statement:
 class Frame:
     """Where the walk stands."""
 
-    dims: tuple[Dim, ...]
+    dims: tuple[LoopDim, ...]
     space: Space
     domain: Any
     exact: bool

@@ -22,7 +22,7 @@ BODY, INIT = "body", "init"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Dim:
+class LoopDim:
     """A loop around an access; `var` belongs to this place alone."""
 
     var: Var
@@ -124,7 +124,7 @@ class Access:
     memory: Memory
     place: Instance | None
     role: str
-    dims: tuple[Dim, ...]
+    dims: tuple[LoopDim, ...]
     path: tuple[Step, ...]
     domain: Any
     element: Any
@@ -164,7 +164,7 @@ class Access:
         return "" if self.place is None else self.place.name
 
     @property
-    def inner(self) -> tuple[Dim, ...]:
+    def inner(self) -> tuple[LoopDim, ...]:
         """The loops between its block and itself."""
         return self.dims if self.place is None else self.dims[self.place.depth :]
 

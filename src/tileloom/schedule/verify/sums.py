@@ -20,11 +20,11 @@ from .tidy import tidy_set
 from .values import (
     Constant,
     Element,
-    Node,
     NotComparable,
     Resolved,
     Side,
     Stored,
+    ValueNode,
     maps_of,
     stored_node,
 )
@@ -35,7 +35,7 @@ _DEEPEST = 8
 
 
 @dataclass(slots=True, eq=False)
-class Group:
+class StoreGroup:
     """The stores that combine into a memory with one operation.
 
     Attributes:
@@ -79,7 +79,7 @@ class Sums:
         self.side = side
         self.flow: Flow = side.flow
 
-    def group(self, write: Access) -> Group | None:
+    def group(self, write: Access) -> StoreGroup | None:
         """The group of a store that combines."""
         return self._groups.get(write)
 
@@ -94,8 +94,8 @@ class Sums:
     # ------------------------------------------------------------------ groups
 
     @cached_property
-    def _groups(self) -> dict[Access, Group]:
-        result: dict[Access, Group] = {}
+    def _groups(self) -> dict[Access, StoreGroup]:
+        result: dict[Access, StoreGroup] = {}
         found: dict[tuple[Memory, type[Expr]], list[tuple[Update, Expr]]] = {}
         for write, update in self.flow.updates.items():
             split = _split(update)
@@ -109,8 +109,8 @@ class Sums:
 
     def _build(
         self, memory: Memory, kind: type[Expr], members: list[tuple[Update, Expr]]
-    ) -> Group | None:
-        group = Group(kind, memory, {update.write: term for update, term in members})
+    ) -> StoreGroup | None:
+        group = StoreGroup(kind, memory, {update.write: term for update, term in members})
         others = [w for w in memory.accesses if w.is_write and w not in group.terms]
         if not all(write.exact for write in others):
             return None
@@ -171,7 +171,7 @@ class Sums:
             reached = start.apply_range(group.together[value.write, write])
             if not reached.is_empty():
                 asked = reached.wrap()
-                node = Node(term, write, reached.range_map(), write.statement, write.loads)
+                node = ValueNode(term, write, reached.range_map(), write.statement, write.loads)
                 result += self._flat(group, node, asked, reached.domain_map(), depth)
         for write, base in group.bases[value.write]:
             reached = start.apply_range(base)
@@ -182,7 +182,7 @@ class Sums:
         result += self._given(group, value.write, start)
         return group.kind, result
 
-    def _given(self, group: Group, write: Access, start: Any) -> Iterator[Term]:
+    def _given(self, group: StoreGroup, write: Access, start: Any) -> Iterator[Term]:
         """What reductions start from that accumulate into what was given."""
         param = group.memory.param
         reached = start.intersect_range(group.fresh[write])
@@ -195,7 +195,9 @@ class Sums:
         named = cells.range_map().set_tuple_name(self.flow.model.integers.out_dim, f"G{param}")
         yield Term(Element(param, named), cells.wrap(), cells.domain_map(), True)
 
-    def _flat(self, group: Group, node: Node, asked: Any, owner: Any, depth: int) -> Iterator[Term]:
+    def _flat(
+        self, group: StoreGroup, node: ValueNode, asked: Any, owner: Any, depth: int
+    ) -> Iterator[Term]:
         if depth > _DEEPEST:
             raise NotComparable("reductions of reductions")
         for where, head in self.side.resolve(node, asked):

@@ -1,12 +1,11 @@
 """The values of a program, one step at a time: what an expression in a store is made of.
 
-A value is asked for by a *question*, a point of any set; a `Node` is an expression together with
-the store in which it stands and a map from questions to runs of that store. A run is an instance,
-named by the values of the iteration variables wherever these tell instances apart: what is known
-of them is simpler to say than of loops. `Side.resolve`
-says what it is, as cases: a constant, an element of an argument, the value of another store, an
-operation. Copies are looked through.
-"""
+A value is asked for by a *question*, a point of any set; a `ValueNode` is an expression together
+with the store in which it stands and a map from questions to runs of that store. A run is an
+instance, named by the values of the iteration variables wherever these tell instances apart: what
+is known of them is simpler to say than of loops. `Side.resolve` says what it is, as cases: a
+constant, an element of an argument, the value of another store, an operation. Copies are looked
+through."""
 
 from __future__ import annotations
 
@@ -50,7 +49,7 @@ def placeholder(kind: str, position: int, dtype: DType) -> Var:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class ValueNode:
     """An expression as written in a store, or in what the store stands in."""
 
     expr: Expr
@@ -95,10 +94,10 @@ class Operation:
     """Anything else that is computed from other values."""
 
     shape: Expr  # with a placeholder for each operand
-    node: Node
+    node: ValueNode
 
     @property
-    def operands(self) -> list[Node]:
+    def operands(self) -> list[ValueNode]:
         """The values that it is computed from."""
         return [_part(self.node, child) for child in _operands(self.node.expr)]
 
@@ -109,22 +108,22 @@ class Indirect:
 
     read: Access
     runs: Any  # from questions to runs of the load, for all values of its symbols
-    symbols: tuple[Node, ...]
+    symbols: tuple[ValueNode, ...]
 
 
 Resolved = Constant | Element | Number | Stored | Operation | Indirect
 Case = tuple[Any, Resolved]  # the questions for which it holds
 
 
-def _part(node: Node, expr: Expr) -> Node:
-    return Node(expr, node.write, node.start, node.statement, node.loads)
+def _part(node: ValueNode, expr: Expr) -> ValueNode:
+    return ValueNode(expr, node.write, node.start, node.statement, node.loads)
 
 
-def stored_node(write: Access, start: Any) -> Node:
+def stored_node(write: Access, start: Any) -> ValueNode:
     """The value of a store."""
     if write.value is None:
         raise NotComparable(f"what an intrinsic in block {write.block!r} stores")
-    return Node(write.value, write, start, write.statement, write.loads)
+    return ValueNode(write.value, write, start, write.statement, write.loads)
 
 
 class Side:
@@ -201,7 +200,7 @@ class Side:
 
     # ------------------------------------------------------------------ cases
 
-    def resolve(self, node: Node, where: Any, depth: int = 0) -> list[Case]:
+    def resolve(self, node: ValueNode, where: Any, depth: int = 0) -> list[Case]:
         """What a value is, by cases that cover the questions.
 
         Raises:
@@ -215,7 +214,7 @@ class Side:
                 return self._load(node, where, depth)
             case Var() if expr in site.lets:
                 value, statement = site.lets[expr]
-                inner = Node(value, node.write, node.start, statement.number, statement.loads)
+                inner = ValueNode(value, node.write, node.start, statement.number, statement.loads)
                 return self.resolve(inner, where, depth + 1)
             case IntImm() | FloatImm() | StringImm():
                 return [(where, Constant(expr))]
@@ -234,7 +233,7 @@ class Side:
             return self._variable(node, expr, where, depth)
         return [(where, Operation(_outline(expr), node))]
 
-    def _narrowed(self, node: Node, where: Any, value: Expr, depth: int) -> list[Case]:
+    def _narrowed(self, node: ValueNode, where: Any, value: Expr, depth: int) -> list[Case]:
         """A conversion; one back from a wider type to which it was converted is none."""
         result: list[Case] = []
         for part, head in self.resolve(_part(node, value), where, depth + 1):
@@ -251,7 +250,7 @@ class Side:
             result.append((part, Operation(_outline(node.expr), node)))
         return result
 
-    def _variable(self, node: Node, expr: Var, where: Any, depth: int) -> list[Case]:
+    def _variable(self, node: ValueNode, expr: Var, where: Any, depth: int) -> list[Case]:
         values = node.write.site.values
         if expr in values and values[expr] is not expr:
             return self.resolve(_part(node, values[expr]), where, depth + 1)
@@ -261,7 +260,7 @@ class Side:
         position = params.index(expr)
         return [(where, Operation(placeholder("param", position, expr.dtype), node))]
 
-    def _number(self, node: Node) -> Any | None:
+    def _number(self, node: ValueNode) -> Any | None:
         """From questions to the value of an integer expression, or to whether it holds."""
         site, integers = node.write.site, self.flow.model.integers
         over = site.expr(node.expr)
@@ -277,7 +276,7 @@ class Side:
         return node.start.apply_range(values)
 
     def _choice(
-        self, node: Node, where: Any, parts: tuple[Expr, Expr, Expr], depth: int
+        self, node: ValueNode, where: Any, parts: tuple[Expr, Expr, Expr], depth: int
     ) -> list[Case]:
         condition, yes, no = parts
         site = node.write.site
@@ -296,7 +295,7 @@ class Side:
 
     # ------------------------------------------------------------------ loads
 
-    def _load(self, node: Node, where: Any, depth: int) -> list[Case]:
+    def _load(self, node: ValueNode, where: Any, depth: int) -> list[Case]:
         slot = node.loads.get(node.expr)
         reads = [r for r in self._reads.get(node.statement, ()) if r.slot == slot]
         result: list[Case] = []
