@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import uuid
 from collections.abc import Mapping
 from functools import cache
@@ -22,9 +21,8 @@ from ..runtime.serialized import digest
 @cache
 def stamp() -> str:
     """A string that changes when Tileloom or LLVM does, found without loading either."""
-    parts = [sys.modules[__name__.partition(".")[0]].__version__, package_stamp("llvmlite")]
-    parts += _stamps_below(os.path.dirname(os.path.dirname(__file__)))
-    return cache_key(*sorted(parts))
+    own = _stamps_below(os.path.dirname(os.path.dirname(__file__)))
+    return cache_key(package_stamp("llvmlite"), *sorted(own))
 
 
 def _stamps_below(folder: str) -> list[str]:
