@@ -113,7 +113,7 @@ def test_what_tiles_are() -> None:
     assert (group.rows, group.threads) == (128, (2, 128))
     cut = SimtTile((4, 2), (2, 3), side=2).rows, SimtTile((4, 2), (2, 3), side=2).columns
     assert cut == (Cut(4 * 4 * 2 * 2, 32), Cut(2 * 8 * 2 * 3, 32))
-    assert [one.parts for one in cut] == [2, 3]
+    assert [one.tile // one.part for one in cut] == [2, 3]
     assert SimtTile((4, 2), (2, 3)).threads == (8, 32)
 
 

@@ -241,7 +241,9 @@ class ExprEmitter:
                 # Hashes of data wrap in their own type before they are reduced.
                 return self._remember(expr, True, lambda: self._widen(expr))
             case Add() | Sub() | Mul() | FloorDiv() | FloorMod():
-                return self._remember(expr, True, lambda: self._index_binary(expr))
+                return self._remember(
+                    expr, True, lambda: self.index_operation(expr, self.index, _INT64)
+                )
             case Cast(kind, x) if _keeps_value(x.dtype, kind):
                 return self.index(x)
             case _:
@@ -261,8 +263,11 @@ class ExprEmitter:
         extend = self.builder.zext if expr.dtype.code != "int" else self.builder.sext
         return extend(value, I64)
 
-    def _index_binary(self, expr: BinaryOp) -> ir.Value:
-        b, x, y = self.builder, self.index(expr.a), self.index(expr.b)
+    def index_operation(
+        self, expr: BinaryOp, operand: Callable[[Expr], ir.Value], kind: DType
+    ) -> ir.Value:
+        """An operation of indices in a type in which they do not overflow."""
+        b, x, y = self.builder, operand(expr.a), operand(expr.b)
         match expr:
             case Add():
                 return b.add(x, y, flags=("nsw",))
@@ -273,7 +278,7 @@ class ExprEmitter:
         positive = isinstance(expr.b, IntImm) and expr.b.value > 0
         if positive and self.is_non_negative(expr.a):
             return b.udiv(x, y) if isinstance(expr, FloorDiv) else b.urem(x, y)
-        return arith.binary(b, type(expr), _INT64, x, y)
+        return arith.binary(b, type(expr), kind, x, y)
 
     def is_non_negative(self, expr: Expr) -> bool:
         """Whether an index is known not to be negative."""

@@ -32,18 +32,17 @@ from ..tir import (
     Block,
     Buffer,
     BufferLoad,
-    BufferRegion,
+    BufferRewriter,
     BufferStore,
-    DeclBuffer,
     For,
     IfThenElse,
     LetStmt,
-    MatchBufferRegion,
     PrimFunc,
     Stmt,
     StmtRewriter,
 )
 
+Access = tuple[Buffer, tuple[Expr, ...]]
 _DIVISIONS = (Div, Mod, FloorDiv, FloorMod)
 LIKELY = "tir.likely"
 IF_THEN_ELSE = "tir.if_then_else"
@@ -99,7 +98,7 @@ def _rebuild_call(expr: Call, children: tuple[Expr, ...]) -> Expr:
     return expr.with_children(children)
 
 
-class Replacer(StmtRewriter):
+class Replacer(BufferRewriter):
     """Replaces variables by expressions and buffers by buffers, folding constants on the way.
 
     Both tables may grow while the walk goes on: definitions inside (`fresh=True`) or overrides in a
@@ -121,10 +120,18 @@ class Replacer(StmtRewriter):
         self.buffers[old] = new
         self._done = {}
 
+    def access(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Access | None:
+        """What is loaded or stored instead of an element, whose indices are already rewritten.
+
+        None: the same. Subclasses override it.
+        """
+        new = self.buffers.get(buffer)
+        return None if new is None else (new, indices)
+
     def load(self, expr: BufferLoad) -> Expr:
-        """A load whose indices are already rewritten; subclasses override it."""
-        new = self.buffers.get(expr.buffer)
-        return expr if new is None else BufferLoad(new, expr.indices, expr.predicate)
+        """What stands for a load, whose indices are already rewritten."""
+        new = self.access(expr.buffer, expr.indices)
+        return expr if new is None else BufferLoad(*new, expr.predicate)
 
     def visit_expr(self, expr: Expr) -> Expr:
         if isinstance(expr, Var):
@@ -176,31 +183,13 @@ class Replacer(StmtRewriter):
         self.define_buffer(buffer, new)
         return new
 
-    def visit_region(self, region: BufferRegion) -> BufferRegion:
-        parts = self.all(region.region, self.visit_range)
-        buffer = self.buffers.get(region.buffer, region.buffer)
-        if parts is region.region and buffer is region.buffer:
-            return region
-        return BufferRegion(buffer, parts)
-
-    def visit_match(self, match: MatchBufferRegion) -> MatchBufferRegion:
-        buffer, source = self.visit_buffer(match.buffer), self.visit_region(match.source)
-        if buffer is match.buffer and source is match.source:
-            return match
-        return MatchBufferRegion(buffer, source)
-
-    def visit_Block(self, stmt: Block) -> Stmt:
-        allocated = self.all(stmt.alloc_buffers, self.visit_buffer)
-        result = StmtRewriter.visit_Block(self, stmt)
-        return self.update(result, alloc_buffers=allocated)
-
-    def visit_DeclBuffer(self, stmt: DeclBuffer) -> Stmt:
-        buffer = self.visit_buffer(stmt.buffer)
-        return self.update(stmt, buffer=buffer, body=self.visit(stmt.body))
+    def used_buffer(self, buffer: Buffer) -> Buffer:
+        return self.buffers.get(buffer, buffer)
 
     def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
         result = StmtRewriter.visit_BufferStore(self, stmt)
-        return self.update(result, buffer=self.buffers.get(stmt.buffer, stmt.buffer))
+        new = self.access(stmt.buffer, result.indices) if isinstance(result, BufferStore) else None
+        return result if new is None else self.update(result, buffer=new[0], indices=new[1])
 
 
 class _FreshCopy(Replacer):

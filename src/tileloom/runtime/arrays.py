@@ -154,15 +154,18 @@ def _torch_type(kind: Any) -> DType:
         raise ArgumentError(f"a PyTorch tensor of unsupported type {kind}") from None
 
 
+def byte_strides(found: dlpack.Found, kind: DType) -> tuple[int, ...]:
+    """The strides in bytes of what a capsule says."""
+    if found.strides is None:
+        return compact_strides(found.shape, kind.bytes)
+    return tuple(step * kind.bytes for step in found.strides)
+
+
 def from_dlpack(value: Any) -> ArrayView:
     """The memory of an object that speaks DLPack."""
     found = dlpack.read(value)
     kind = dtype(found.dtype)
-    strides = found.strides
-    if strides is None:
-        steps = compact_strides(found.shape, kind.bytes)
-    else:
-        steps = tuple(step * kind.bytes for step in strides)
+    steps = byte_strides(found, kind)
     return ArrayView(
         found.pointer, found.shape, steps, kind, found.readonly, found.owner, found.device
     )

@@ -27,12 +27,13 @@ from ..tir import (
     SeqStmt,
     Stmt,
     While,
+    buffer_exprs,
 )
 from .names import Names
 from .show_block import axis_lines, implicit_root, unbound_axis_lines
 from .show_buffer import BufferPrinter, declaration, is_simple, type_text
 from .show_expr import ExprPrinter, show_string
-from .survey import Survey, buffer_exprs
+from .survey import Survey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -18,6 +18,7 @@ from ..tir import (
     LetStmt,
     PrimFunc,
     Stmt,
+    buffer_exprs,
     pre_order,
     stmt_exprs,
 )
@@ -142,12 +143,6 @@ class Survey:
                 self.bound.add(node.var)
             elif isinstance(node, Reduce):
                 self.bound.update(axis.var for axis in node.axis)
-
-
-def buffer_exprs(buffer: Buffer) -> tuple[Expr, ...]:
-    """The shape, the strides and the offset."""
-    offset = () if buffer.elem_offset is None else (buffer.elem_offset,)
-    return (*buffer.shape, *buffer.strides, *offset)
 
 
 def own_vars(buffer: Buffer) -> set[Var]:

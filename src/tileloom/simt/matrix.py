@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,29 +84,22 @@ def _memory(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> tuple[Any
     return memory, make_buffer((1,), dtype(kind.dtype), data.name), index, element
 
 
-def _load(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
+def _move(machine: Machine, args: tuple[Expr, ...], lanes: Array, loads: bool) -> None:
     data, *shape, index, pointer, stride, layout = args
     _shape(tuple(shape))
     table, place = _tiles(machine, data, index, lanes)
     memory, buffer, where, element = _memory(machine, (pointer, stride, layout), lanes)
     if machine.stmt is None:
         return
-    found = memory.load(ThreadAccess(machine.batch, lanes, where, buffer, machine.stmt))
-    tiles = np.zeros((len(lanes) // WARP, ELEMENTS), found.dtype)
-    tiles[np.arange(len(lanes))[:, None] // WARP, element] = found
-    table[place] = tiles.reshape(-1, SIDE, SIDE)
-
-
-def _store(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
-    data, *shape, index, pointer, stride, layout = args
-    _shape(tuple(shape))
-    table, place = _tiles(machine, data, index, lanes)
-    memory, buffer, where, element = _memory(machine, (pointer, stride, layout), lanes)
-    if machine.stmt is None:
-        return
-    tiles = table[place].reshape(-1, ELEMENTS)
-    value = tiles[np.arange(len(lanes))[:, None] // WARP, element]
-    memory.store(ThreadAccess(machine.batch, lanes, where, buffer, machine.stmt), value)
+    access = ThreadAccess(machine.batch, lanes, where, buffer, machine.stmt)
+    held = np.arange(len(lanes))[:, None] // WARP, element
+    if loads:
+        found = memory.load(access)
+        tiles = np.zeros((len(lanes) // WARP, ELEMENTS), found.dtype)
+        tiles[held] = found
+        table[place] = tiles.reshape(-1, SIDE, SIDE)
+    else:
+        memory.store(access, table[place].reshape(-1, ELEMENTS)[held])
 
 
 def _multiply(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
@@ -119,7 +113,7 @@ def _multiply(machine: Machine, args: tuple[Expr, ...], lanes: Array) -> None:
 
 HANDLERS: dict[str, Callable[[Machine, tuple[Expr, ...], Array], None]] = {
     "tir.tvm_fill_fragment": _fill,
-    "tir.tvm_load_matrix_sync": _load,
-    "tir.tvm_store_matrix_sync": _store,
+    "tir.tvm_load_matrix_sync": partial(_move, loads=True),
+    "tir.tvm_store_matrix_sync": partial(_move, loads=False),
     "tir.tvm_mma_sync": _multiply,
 }

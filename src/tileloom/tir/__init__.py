@@ -36,8 +36,12 @@ from .nodes import (
     seq,
 )
 from .walk import (
+    BufferRewriter,
     StmtRewriter,
+    all_exprs,
+    buffer_exprs,
     collect,
+    collect_exprs,
     map_exprs,
     pre_order,
     stmt_children,
@@ -82,12 +86,13 @@ room(
 
 __all__ = [
     "Allocate", "AllocateConst", "AssertStmt", "AttrStmt", "Block", "BlockRealize", "Buffer",
-    "BufferLoad", "BufferRegion", "BufferStore", "DeclBuffer", "Evaluate", "FOR_KINDS", "For",
-    "IRModule", "IfThenElse", "LetStmt", "MatchBufferRegion", "PARALLEL", "PrimFunc", "SERIAL",
-    "SeqStmt", "Stmt", "StmtRewriter", "StructureError", "THREAD_BINDING", "UNROLLED",
-    "VECTORIZED", "While", "access_regions", "allocated_buffers", "assert_structural_equal",
-    "buffer_accesses", "collect", "detect_buffer_lca", "infer_block_access", "is_no_op",
-    "make_buffer", "map_exprs", "pre_order", "register_structure", "renewed", "run", "seq",
-    "specialize", "stmt_children", "stmt_exprs", "structural_equal", "structural_hash",
-    "substitute_stmt", "undefined_vars", "union_regions", "used_buffers", "verify",
+    "BufferLoad", "BufferRegion", "BufferRewriter", "BufferStore", "DeclBuffer", "Evaluate",
+    "FOR_KINDS", "For", "IRModule", "IfThenElse", "LetStmt", "MatchBufferRegion", "PARALLEL",
+    "PrimFunc", "SERIAL", "SeqStmt", "Stmt", "StmtRewriter", "StructureError", "THREAD_BINDING",
+    "UNROLLED", "VECTORIZED", "While", "access_regions", "all_exprs", "allocated_buffers",
+    "assert_structural_equal", "buffer_accesses", "buffer_exprs", "collect", "collect_exprs",
+    "detect_buffer_lca", "infer_block_access", "is_no_op", "make_buffer", "map_exprs", "pre_order",
+    "register_structure", "renewed", "run", "seq", "specialize", "stmt_children", "stmt_exprs",
+    "structural_equal", "structural_hash", "substitute_stmt", "undefined_vars", "union_regions",
+    "used_buffers", "verify",
 ]  # fmt: skip

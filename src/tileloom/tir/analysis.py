@@ -22,7 +22,7 @@ from .nodes import (
     Stmt,
     While,
 )
-from .walk import pre_order, stmt_children, stmt_exprs
+from .walk import buffer_exprs, pre_order, stmt_children, stmt_exprs
 
 # ---------------------------------------------------------------------------- names
 
@@ -49,7 +49,7 @@ def undefined_vars(stmt: Stmt | PrimFunc) -> tuple[Var, ...]:
         known = set(stmt.params)
         for buffer in stmt.buffers:
             known.add(buffer.data)
-            known.update(*(free_vars(expr) for expr in _buffer_exprs(buffer)))
+            known.update(*(free_vars(expr) for expr in buffer_exprs(buffer)))
         return tuple(var for var in undefined_vars(stmt.body) if var not in known)
     found: dict[Var, None] = {}
     _undefined(stmt, frozenset(), found)
@@ -66,7 +66,7 @@ def _undefined(stmt: Stmt, known: frozenset[Var], found: dict[Var, None]) -> Non
         _note((stmt.buffer.data,), usable, found)
     if isinstance(stmt, DeclBuffer):
         _note((stmt.buffer.data,), known, found)
-        for expr in _buffer_exprs(stmt.buffer):
+        for expr in buffer_exprs(stmt.buffer):
             _uses(expr, known, found)
     for child in stmt_children(stmt):
         _undefined(child, inner, found)
@@ -88,7 +88,7 @@ def _definitions(stmt: Stmt) -> frozenset[Var]:
             result.update(buffer.data for buffer in stmt.alloc_buffers)
             for match in stmt.match_buffers:
                 result.add(match.buffer.data)
-                result.update(*(free_vars(expr) for expr in _buffer_exprs(match.buffer)))
+                result.update(*(free_vars(expr) for expr in buffer_exprs(match.buffer)))
             return frozenset(result)
     return frozenset()
 
@@ -106,11 +106,6 @@ def _note(variables: Iterable[Var], known: frozenset[Var], found: dict[Var, None
     for var in variables:
         if var not in known:
             found.setdefault(var)
-
-
-def _buffer_exprs(buffer: Buffer) -> tuple[Expr, ...]:
-    offset = () if buffer.elem_offset is None else (buffer.elem_offset,)
-    return (*buffer.shape, *buffer.strides, *offset)
 
 
 # ---------------------------------------------------------------------------- ancestors

@@ -42,6 +42,7 @@ from .nodes import (
     While,
 )
 from .spec_exprs import expr_complaints, index_complaints
+from .walk import buffer_exprs
 
 STAGES = ("blocks", "loops", "flat")
 _THREAD_KEYS = ("thread_extent", "virtual_thread")
@@ -112,7 +113,7 @@ class _Verifier:
                 self.define(buffer.data, buffer)
             self.declare(buffer, binds=True)
         for buffer in func.buffers:
-            for expr in _buffer_exprs(buffer):
+            for expr in buffer_exprs(buffer):
                 self.expr(expr, f"in the declaration of buffer {buffer.name!r}")
         self.stmt(func.body)
 
@@ -127,7 +128,7 @@ class _Verifier:
                 f"buffer {buffer.name!r} has {buffer.ndim} dimensions and {len(buffer.strides)}"
                 " strides"
             )
-        for expr in _buffer_exprs(buffer):
+        for expr in buffer_exprs(buffer):
             if expr.dtype.lanes > 1 or not expr.dtype.is_int:
                 self.fail(
                     f"buffer {buffer.name!r} has a {expr.dtype} in its shape or strides", expr
@@ -256,7 +257,7 @@ class _Verifier:
         for buffer in block.alloc_buffers:
             self.define(buffer.data, buffer)
             self.declare(buffer)
-            for expr in _buffer_exprs(buffer):
+            for expr in buffer_exprs(buffer):
                 self.expr(expr, f"in the shape of buffer {buffer.name!r}")
         for region, role in ((block.reads, "read"), (block.writes, "write")):
             for part in region:
@@ -342,7 +343,7 @@ class _Verifier:
     def declaration(self, stmt: DeclBuffer) -> None:
         with self.inside(f"buffer {stmt.buffer.name!r}"):
             self.declare(stmt.buffer)
-            for expr in _buffer_exprs(stmt.buffer):
+            for expr in buffer_exprs(stmt.buffer):
                 self.expr(expr, f"in the declaration of buffer {stmt.buffer.name!r}")
             self.stmt(stmt.body)
 
@@ -358,11 +359,6 @@ def _line(node: Any) -> str:
     """The first line of a node's text."""
     lines = str(node).splitlines()
     return lines[0] + (" ..." if len(lines) > 1 else "") if lines else ""
-
-
-def _buffer_exprs(buffer: Buffer) -> tuple[Expr, ...]:
-    offset = () if buffer.elem_offset is None else (buffer.elem_offset,)
-    return (*buffer.shape, *buffer.strides, *offset)
 
 
 def _offset(buffer: Buffer) -> bool:

@@ -7,17 +7,11 @@ from collections.abc import Mapping
 from ..base.errors import ArgumentError, ShapeError, UserError
 from ..expr import BinaryOp, Expr, ExprLike, IntImm, Var, as_expr, binary, cast, free_vars, rewrite
 from .nodes import (
-    Block,
     Buffer,
     BufferLoad,
-    BufferRegion,
-    BufferStore,
-    DeclBuffer,
-    MatchBufferRegion,
     PrimFunc,
-    Stmt,
 )
-from .walk import StmtRewriter
+from .walk import BufferRewriter, buffer_exprs
 
 
 def specialize(func: PrimFunc, values: Mapping[Var | Buffer, ExprLike | Buffer]) -> PrimFunc:
@@ -42,7 +36,7 @@ def specialize(func: PrimFunc, values: Mapping[Var | Buffer, ExprLike | Buffer])
     (Buffer(A: float32[8, 4] in global), 16)
     """
     known: dict[Var, Expr] = {}
-    sizes = {v for b in func.buffers for e in _buffer_exprs(b) for v in free_vars(e)}
+    sizes = {v for b in func.buffers for e in buffer_exprs(b) for v in free_vars(e)}
     for key, value in values.items():
         buffer = key if isinstance(key, Buffer) else func.buffer_map.get(key)
         if buffer is not None:
@@ -61,7 +55,7 @@ def specialize(func: PrimFunc, values: Mapping[Var | Buffer, ExprLike | Buffer])
         return func
     walk = _Specializer(known)
     params = tuple(param for param in func.params if param not in known)
-    buffer_map = {param: walk.buffer(buffer) for param, buffer in func.buffer_map.items()}
+    buffer_map = {param: walk.visit_buffer(buffer) for param, buffer in func.buffer_map.items()}
     return func.replace(params=params, buffer_map=buffer_map, body=walk.visit(func.body))
 
 
@@ -99,16 +93,11 @@ def _bind(var: Var, value: Expr, known: dict[Var, Expr], what: str) -> None:
         raise ShapeError(f"{what} is {known[var]}, got {value}")
 
 
-def _buffer_exprs(buffer: Buffer) -> tuple[Expr, ...]:
-    offset = () if buffer.elem_offset is None else (buffer.elem_offset,)
-    return (*buffer.shape, *buffer.strides, *offset)
-
-
 def _substituted(expr: Expr, values: Mapping[Var, Expr]) -> Expr:
     return _Specializer(values).visit_expr(expr)
 
 
-class _Specializer(StmtRewriter):
+class _Specializer(BufferRewriter):
     """Puts values for variables, folding constants, in expressions and in buffers."""
 
     def __init__(self, values: Mapping[Var, Expr]) -> None:
@@ -122,7 +111,7 @@ class _Specializer(StmtRewriter):
         if isinstance(expr, Var):
             return self.values.get(expr)
         if isinstance(expr, BufferLoad):
-            buffer = self.buffer(expr.buffer)
+            buffer = self.visit_buffer(expr.buffer)
             if buffer is expr.buffer:
                 return None
             return BufferLoad(buffer, expr.indices, expr.predicate)
@@ -135,7 +124,7 @@ class _Specializer(StmtRewriter):
                 return None
         return None
 
-    def buffer(self, buffer: Buffer) -> Buffer:
+    def visit_buffer(self, buffer: Buffer) -> Buffer:
         """The buffer with values in its shape, strides and offset."""
         found = self.buffers.get(buffer)
         if found is None:
@@ -148,26 +137,3 @@ class _Specializer(StmtRewriter):
                 found = buffer.replace(shape=shape, strides=strides, elem_offset=offset)
             self.buffers[buffer] = found
         return found
-
-    def visit_region(self, region: BufferRegion) -> BufferRegion:
-        parts, buffer = self.all(region.region, self.visit_range), self.buffer(region.buffer)
-        if parts is region.region and buffer is region.buffer:
-            return region
-        return BufferRegion(buffer, parts)
-
-    def visit_match(self, match: MatchBufferRegion) -> MatchBufferRegion:
-        buffer, source = self.buffer(match.buffer), self.visit_region(match.source)
-        if buffer is match.buffer and source is match.source:
-            return match
-        return MatchBufferRegion(buffer, source)
-
-    def visit_Block(self, stmt: Block) -> Stmt:
-        allocated = self.all(stmt.alloc_buffers, self.buffer)
-        return self.update(StmtRewriter.visit_Block(self, stmt), alloc_buffers=allocated)
-
-    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
-        result = StmtRewriter.visit_BufferStore(self, stmt)
-        return self.update(result, buffer=self.buffer(stmt.buffer))
-
-    def visit_DeclBuffer(self, stmt: DeclBuffer) -> Stmt:
-        return self.update(stmt, buffer=self.buffer(stmt.buffer), body=self.visit(stmt.body))

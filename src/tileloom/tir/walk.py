@@ -10,7 +10,7 @@ from __future__ import annotations
 from operator import is_not
 
 from ..base.late import TYPE_CHECKING
-from ..expr import Expr, IterVar, Range, Var, rewrite, substitute
+from ..expr import Expr, IterVar, Range, Var, post_order, rewrite, substitute
 from .nodes import (
     Allocate,
     AllocateConst,
@@ -18,6 +18,7 @@ from .nodes import (
     AttrStmt,
     Block,
     BlockRealize,
+    Buffer,
     BufferRegion,
     BufferStore,
     DeclBuffer,
@@ -104,6 +105,25 @@ def pre_order(stmt: Stmt) -> Iterator[Stmt]:
 def collect(stmt: Stmt, kind: type[T]) -> list[T]:
     """All statements of one class, in program order."""
     return [node for node in pre_order(stmt) if isinstance(node, kind)]
+
+
+def all_exprs(stmt: Stmt) -> Iterator[Expr]:
+    """The expressions that a statement and all below it hold, in program order."""
+    return (expr for node in pre_order(stmt) for expr in stmt_exprs(node))
+
+
+def collect_exprs(stmt: Stmt, kind: type[T]) -> Iterator[T]:
+    """The expressions of one class in a statement and all below it, parts of others too."""
+    for expr in all_exprs(stmt):
+        for part in post_order(expr):
+            if isinstance(part, kind):
+                yield part
+
+
+def buffer_exprs(buffer: Buffer) -> tuple[Expr, ...]:
+    """The shape, the strides and the offset of a buffer."""
+    offset = () if buffer.elem_offset is None else (buffer.elem_offset,)
+    return (*buffer.shape, *buffer.strides, *offset)
 
 
 _METHODS: dict[type[Stmt], str] = {}
@@ -221,6 +241,42 @@ class StmtRewriter:
 
     def visit_DeclBuffer(self, stmt: DeclBuffer) -> Stmt:
         return self.update(stmt, body=self.visit(stmt.body))
+
+
+class BufferRewriter(StmtRewriter):
+    """Rebuilds a statement over other buffers; loads are a matter of `visit_expr`."""
+
+    def visit_buffer(self, buffer: Buffer) -> Buffer:
+        """The buffer in place of one that is declared or allocated."""
+        return buffer
+
+    def used_buffer(self, buffer: Buffer) -> Buffer:
+        """The buffer in place of one that is stored to, or whose region is named."""
+        return self.visit_buffer(buffer)
+
+    def visit_region(self, region: BufferRegion) -> BufferRegion:
+        parts, buffer = self.all(region.region, self.visit_range), self.used_buffer(region.buffer)
+        if parts is region.region and buffer is region.buffer:
+            return region
+        return BufferRegion(buffer, parts)
+
+    def visit_match(self, match: MatchBufferRegion) -> MatchBufferRegion:
+        buffer, source = self.visit_buffer(match.buffer), self.visit_region(match.source)
+        if buffer is match.buffer and source is match.source:
+            return match
+        return MatchBufferRegion(buffer, source)
+
+    def visit_Block(self, stmt: Block) -> Stmt:
+        allocated = self.all(stmt.alloc_buffers, self.visit_buffer)
+        return self.update(super().visit_Block(stmt), alloc_buffers=allocated)
+
+    def visit_DeclBuffer(self, stmt: DeclBuffer) -> Stmt:
+        buffer = self.visit_buffer(stmt.buffer)
+        return self.update(stmt, buffer=buffer, body=self.visit(stmt.body))
+
+    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
+        result = super().visit_BufferStore(stmt)
+        return self.update(result, buffer=self.used_buffer(stmt.buffer))
 
 
 class _MapExprs(StmtRewriter):

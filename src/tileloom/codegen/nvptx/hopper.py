@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import llvmlite.ir as ir
 
 from ...base.errors import UnsupportedError
-from ...expr import Call, Expr, IntImm, Var, post_order
+from ...expr import Call, Expr, IntImm, Var
 from ...target.instructions import MAP_SCOPE, PATTERN_BYTES, PATTERNED, check_arch
-from ...tir import Stmt, pre_order, stmt_exprs
+from ...tir import Stmt, collect_exprs
 from ..types import I8, I32, I64
 from .pointers import global_address, instruction, pointer, shared_address
 
@@ -67,11 +67,8 @@ def set_cluster(e: KernelEmitter, sizes: Any) -> None:
 
 def shared_alignment(body: Stmt, least: int) -> int:
     """Of what multiple of bytes arrays in shared memory begin."""
-    for stmt in pre_order(body):
-        for expr in stmt_exprs(stmt):
-            if any(isinstance(p, Call) and p.op in PATTERNED for p in post_order(expr)):
-                return PATTERN_BYTES
-    return least
+    uses_patterns = any(call.op in PATTERNED for call in collect_exprs(body, Call))
+    return PATTERN_BYTES if uses_patterns else least
 
 
 def _barrier(e: KernelEmitter, arg: Expr) -> ir.Value:

@@ -18,7 +18,6 @@ import llvmlite.ir as ir
 from ...base.errors import UnsupportedError
 from ...expr import (
     Add,
-    BinaryOp,
     Call,
     Expr,
     FloorDiv,
@@ -266,22 +265,8 @@ class KernelEmitter(StmtEmitter):
     def _narrow(self, expr: Expr) -> ir.Value:
         """An index in its own type, which is taken not to overflow."""
         if isinstance(expr, (Add, Sub, Mul, FloorDiv, FloorMod)) and not reads_memory(expr):
-            return self._narrow_binary(expr)
+            return self.index_operation(expr, self._narrow, expr.dtype)
         return self.value(expr)
-
-    def _narrow_binary(self, expr: BinaryOp) -> ir.Value:
-        b, x, y = self.builder, self._narrow(expr.a), self._narrow(expr.b)
-        match expr:
-            case Add():
-                return b.add(x, y, flags=("nsw",))
-            case Sub():
-                return b.sub(x, y, flags=("nsw",))
-            case Mul():
-                return b.mul(x, y, flags=("nsw",))
-        positive = isinstance(expr.b, IntImm) and expr.b.value > 0
-        if positive and self.is_non_negative(expr.a):
-            return b.udiv(x, y) if isinstance(expr, FloorDiv) else b.urem(x, y)
-        return arith.binary(b, type(expr), expr.dtype, x, y)
 
 
 def _parameter_type(param: Var) -> ir.Type:

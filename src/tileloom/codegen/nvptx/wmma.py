@@ -14,8 +14,8 @@ import llvmlite.ir as ir
 
 from ...base import DType
 from ...base.errors import UnsupportedError
-from ...expr import Call, Expr, IntImm, StringImm, Var, post_order
-from ...tir import Allocate, Stmt, pre_order, stmt_exprs
+from ...expr import Call, Expr, IntImm, StringImm, Var
+from ...tir import Allocate, Stmt, collect_exprs
 from ..types import F32, I32, I64, memory_type, opaque
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def layouts(body: Stmt) -> dict[Var, str]:
         UnsupportedError: an array of fragments is loaded in both ways.
     """
     found: dict[Var, str] = {}
-    for call in _calls(body):
+    for call in collect_exprs(body, Call):
         if call.op == "tir.tvm_load_matrix_sync":
             data, layout = call.args[0], call.args[-1]
             if not isinstance(data, Var) or not isinstance(layout, StringImm):
@@ -74,12 +74,6 @@ def layouts(body: Stmt) -> dict[Var, str]:
             if found.setdefault(data, layout.value) != layout.value:
                 raise UnsupportedError(f"fragments {data.name!r} are loaded in two layouts")
     return found
-
-
-def _calls(body: Stmt) -> Iterable[Call]:
-    for stmt in pre_order(body):
-        for expr in stmt_exprs(stmt):
-            yield from (node for node in post_order(expr) if isinstance(node, Call))
 
 
 def allocate(e: KernelEmitter, stmt: Allocate, scope: str) -> Fragments:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from ...expr import Call, Expr, IntImm, Var, const, free_vars, post_order, rewrite
+from ...expr import Call, Expr, IntImm, Var, const, free_vars, rewrite
 from ...target.instructions import MAP_SCOPE, PATTERNED, SELF_ORDERED
-from ...tir import Stmt, pre_order, stmt_exprs
+from ...tir import Stmt, collect_exprs
 from ..common import loaded_buffers
 
 ACCESS_PTR = "tir.tvm_access_ptr"
@@ -58,12 +58,7 @@ def redirected(call: Call, change: Callable[[Var, Expr], tuple[Expr, Expr] | Non
 
 def written_through(stmt: Stmt) -> set[Var]:
     """The pointers of what calls write: by access pointers that say so, and by copies in bulk."""
-    found: set[Var] = set()
-    for node in pre_order(stmt):
-        for expr in stmt_exprs(node):
-            calls = (part for part in post_order(expr) if isinstance(part, Call))
-            found.update(var for call in calls if (var := _written(call)) is not None)
-    return found
+    return {var for call in collect_exprs(stmt, Call) if (var := _written(call)) is not None}
 
 
 def _written(call: Call) -> Var | None:
@@ -81,22 +76,16 @@ def _written(call: Call) -> Var | None:
 def self_ordered_pointers(stmt: Stmt) -> set[Var]:
     """The pointers that instructions take which no barriers are set for."""
     found: set[Var] = set()
-    for node in pre_order(stmt):
-        for expr in stmt_exprs(node):
-            for part in post_order(expr):
-                if isinstance(part, Call) and part.op in SELF_ORDERED:
-                    found.update(var for var in free_vars(part) if var.dtype.is_handle)
-                    found.update(buffer.data for buffer in loaded_buffers(part))
+    for call in collect_exprs(stmt, Call):
+        if call.op in SELF_ORDERED:
+            found.update(var for var in free_vars(call) if var.dtype.is_handle)
+            found.update(buffer.data for buffer in loaded_buffers(call))
     return found
 
 
 def uses_patterns(stmt: Stmt) -> bool:
     """Whether instructions lay tiles out in shared memory by a pattern of addresses."""
-    for node in pre_order(stmt):
-        for expr in stmt_exprs(node):
-            if any(isinstance(p, Call) and p.op in PATTERNED for p in post_order(expr)):
-                return True
-    return False
+    return any(call.op in PATTERNED for call in collect_exprs(stmt, Call))
 
 
 def is_map(var: Var) -> bool:

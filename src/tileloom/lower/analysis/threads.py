@@ -145,7 +145,7 @@ class KernelBody:
 
 def kernels(stmt: Stmt) -> Iterator[KernelBody]:
     """The launches in a function's body, once its thread loops are attributes."""
-    from_here = _kernel(stmt)
+    from_here = kernel_of(stmt)
     if from_here is not None:
         yield from_here
         return
@@ -153,7 +153,8 @@ def kernels(stmt: Stmt) -> Iterator[KernelBody]:
         yield from kernels(child)
 
 
-def _kernel(stmt: Stmt) -> KernelBody | None:
+def kernel_of(stmt: Stmt) -> KernelBody | None:
+    """The launch that begins with a statement; None if none does."""
     if not isinstance(stmt, AttrStmt) or stmt.attr_key != "thread_extent":
         return None
     threads: dict[str, tuple[Var, Expr]] = {}

@@ -13,9 +13,7 @@ from ...expr.linear import Linear
 from ...tir import (
     Block,
     Buffer,
-    BufferLoad,
     BufferRegion,
-    BufferStore,
     For,
     PrimFunc,
     Stmt,
@@ -24,7 +22,7 @@ from ...tir import (
 from ..analysis.known_bounds import size_bounds
 from ..analysis.linear import linear
 from ..analysis.regions import Accesses, Interval, hulls, thread_number
-from ..common import Replacer, on_body
+from ..common import Access, Replacer, on_body
 
 ALIGN = "buffer_dim_align"
 #: Memory of an unknown size is as large as it may be at most, if that is not more bytes: the stack.
@@ -171,18 +169,11 @@ class _Rebase(Replacer):
         new = self.shrunk.get(buffer)
         return super().visit_buffer(buffer) if new is None else new.buffer
 
-    def load(self, expr: BufferLoad) -> Expr:
-        new = self.shrunk.get(expr.buffer)
+    def access(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Access | None:
+        new = self.shrunk.get(buffer)
         if new is None:
-            return super().load(expr)
-        return BufferLoad(new.buffer, new.shift(expr.indices, self.threads), expr.predicate)
-
-    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
-        result = super().visit_BufferStore(stmt)
-        new = self.shrunk.get(stmt.buffer)
-        if new is None or not isinstance(result, BufferStore):
-            return result
-        return result.replace(buffer=new.buffer, indices=new.shift(result.indices, self.threads))
+            return super().access(buffer, indices)
+        return new.buffer, new.shift(indices, self.threads)
 
     def visit_region(self, region: BufferRegion) -> BufferRegion:
         result = super().visit_region(region)

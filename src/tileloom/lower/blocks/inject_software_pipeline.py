@@ -27,7 +27,6 @@ from ...tir import (
     Block,
     BlockRealize,
     Buffer,
-    BufferLoad,
     BufferRegion,
     BufferStore,
     For,
@@ -41,7 +40,7 @@ from ...tir import (
 )
 from ..analysis.pointers import POINTERS, bare_pointers, redirected
 from ..analysis.row_major import row_major_strides
-from ..common import Replacer, branch, fresh_copy, loaded_buffers, on_body
+from ..common import Access, Replacer, branch, fresh_copy, loaded_buffers, on_body
 from .lower_init_block import PIPELINE_STAGE as STAGE
 from .lower_opaque_block import DOUBLE_BUFFER
 
@@ -331,18 +330,9 @@ class _Versions(Replacer):
         size = row_major_strides(self.table[buffer], index.dtype)[0]
         return data, index + cast(index.dtype, self.slots[buffer]) * size
 
-    def load(self, expr: BufferLoad) -> Expr:
-        slot = self.slots.get(expr.buffer)
-        if slot is None:
-            return expr
-        return BufferLoad(self.table[expr.buffer], (slot, *expr.indices), expr.predicate)
-
-    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
-        result = super().visit_BufferStore(stmt)
-        slot = self.slots.get(stmt.buffer)
-        if slot is None or not isinstance(result, BufferStore):
-            return result
-        return result.replace(buffer=self.table[stmt.buffer], indices=(slot, *result.indices))
+    def access(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Access | None:
+        slot = self.slots.get(buffer)
+        return None if slot is None else (self.table[buffer], (slot, *indices))
 
     def visit_region(self, region: BufferRegion) -> BufferRegion:
         result = super().visit_region(region)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ...base.errors import VerifyError
 from ...expr import Expr, Range, Var, cast
-from ...tir import Block, Buffer, BufferLoad, BufferRegion, BufferStore, PrimFunc, Stmt
+from ...tir import Block, Buffer, BufferRegion, PrimFunc, Stmt
 from ..analysis import lanes
 from ..analysis.linear import constant_difference
 from ..analysis.row_major import flat_index, index_type, row_major_strides
-from ..common import Replacer, on_body
+from ..common import Access, Replacer, on_body
 
 
 def lower_match_buffer(func: PrimFunc) -> PrimFunc:
@@ -72,18 +72,11 @@ class _LowerMatch(Replacer):
                 f"the view {view.name} declares {what} {mine}, but its source has {theirs}"
             )
 
-    def load(self, expr: BufferLoad) -> Expr:
-        region = self.views.get(expr.buffer)
+    def access(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Access | None:
+        region = self.views.get(buffer)
         if region is None:
-            return super().load(expr)
-        return BufferLoad(region.buffer, _shifted(region, expr.indices), expr.predicate)
-
-    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
-        result = super().visit_BufferStore(stmt)
-        region = self.views.get(stmt.buffer)
-        if region is None or not isinstance(result, BufferStore):
-            return result
-        return result.replace(buffer=region.buffer, indices=_shifted(region, result.indices))
+            return super().access(buffer, indices)
+        return region.buffer, _shifted(region, indices)
 
 
 def _shifted(region: BufferRegion, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:

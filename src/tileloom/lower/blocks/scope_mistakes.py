@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...expr import REDUCE, Var, free_vars
-from ...tir import Block, IRModule, PrimFunc
+from ...tir import Block, IRModule, PrimFunc, all_exprs
 from ...tir.analysis import undefined_vars
-from ...tir.walk import collect, pre_order, stmt_exprs
+from ...tir.walk import collect
 
 
 def scope_mistake(program: PrimFunc | IRModule) -> str | None:
@@ -25,8 +25,8 @@ def _mistakes(func: PrimFunc) -> Iterator[str]:
         yield f"{func.name}: the variable {var.name!r} is used outside its scope"
     for block in collect(func.body, Block):
         reduced = {axis.var for axis in block.iter_vars if axis.iter_type == REDUCE}
-        inits = () if block.init is None else pre_order(block.init)
-        used = {var for stmt in inits for expr in stmt_exprs(stmt) for var in free_vars(expr)}
+        inits = () if block.init is None else all_exprs(block.init)
+        used = {var for expr in inits for var in free_vars(expr)}
         for var in sorted(reduced & used, key=lambda var: var.name):
             name = block.name_hint
             yield f"{func.name}: the init of block {name!r} uses {var.name!r}, a reduction's"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ...base.errors import UnsupportedError
-from ...expr import Call, StringImm, post_order
+from ...expr import Call, StringImm
 from ...expr.warp_ops import WARP_ARCHS
 from ...target import Target
 from ...target.instructions import BARRIER_SCOPES, INSTRUCTIONS, check_arch
 from ...target.matrix_units import find_mma
-from ...tir import PrimFunc, pre_order, stmt_exprs
+from ...tir import PrimFunc, collect_exprs
 from ..analysis.pointers import MMA
 from ..analysis.threads import SYNC
 
@@ -19,15 +19,13 @@ def check_instructions(func: PrimFunc, target: Target) -> None:
     Raises:
         UnsupportedError: names the first of them, and the GPU that has it.
     """
-    for stmt in pre_order(func.body):
-        for expr in stmt_exprs(stmt):
-            for node in post_order(expr):
-                if isinstance(node, Call) and node.op in INSTRUCTIONS:
-                    _check(node, target)
-                elif isinstance(node, Call) and node.op == SYNC:
-                    _check_barrier(node)
-                elif isinstance(node, Call) and node.op in WARP_ARCHS:
-                    check_arch(node.op.removeprefix("tir."), WARP_ARCHS[node.op], target)
+    for call in collect_exprs(func.body, Call):
+        if call.op in INSTRUCTIONS:
+            _check(call, target)
+        elif call.op == SYNC:
+            _check_barrier(call)
+        elif call.op in WARP_ARCHS:
+            check_arch(call.op.removeprefix("tir."), WARP_ARCHS[call.op], target)
 
 
 def _check_barrier(call: Call) -> None:

@@ -10,18 +10,15 @@ from ...expr import Expr, IntImm, Range, const
 from ...tir import (
     Block,
     Buffer,
-    BufferLoad,
     BufferRegion,
-    BufferStore,
     PrimFunc,
-    Stmt,
     buffer_accesses,
     collect,
 )
 from ..analysis.linear import linear
 from ..analysis.regions import Accesses
 from ..analysis.threads import storage_rank
-from ..common import Replacer, on_body
+from ..common import Access, Replacer, on_body
 
 _LOCAL = 3
 
@@ -95,18 +92,11 @@ class _Divide(Replacer):
         new = self.dense.get(buffer)
         return super().visit_buffer(buffer) if new is None else new.buffer
 
-    def load(self, expr: BufferLoad) -> Expr:
-        new = self.dense.get(expr.buffer)
+    def access(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Access | None:
+        new = self.dense.get(buffer)
         if new is None:
-            return super().load(expr)
-        return BufferLoad(new.buffer, new.indices(expr.indices), expr.predicate)
-
-    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
-        result = super().visit_BufferStore(stmt)
-        new = self.dense.get(stmt.buffer)
-        if new is None or not isinstance(result, BufferStore):
-            return result
-        return result.replace(buffer=new.buffer, indices=new.indices(result.indices))
+            return super().access(buffer, indices)
+        return new.buffer, new.indices(indices)
 
     def visit_region(self, region: BufferRegion) -> BufferRegion:
         result = super().visit_region(region)

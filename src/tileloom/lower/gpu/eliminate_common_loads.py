@@ -21,13 +21,14 @@ from ...tir import (
     SeqStmt,
     Stmt,
     StmtRewriter,
+    all_exprs,
+    collect_exprs,
     make_buffer,
     pre_order,
     seq,
-    stmt_exprs,
 )
 from ...tir.atomics import has_atomic, written_pointers
-from ..analysis.threads import kernels, storage_rank
+from ..analysis.threads import KernelBody, storage_rank
 from ..blocks import allocate
 from ..common import (
     ADDRESS_OF,
@@ -35,9 +36,9 @@ from ..common import (
     THREAD_EXTENT,
     conjuncts,
     has_load,
-    on_body,
     unlikely_free,
 )
+from .kernels import on_kernels
 
 #: Bytes that a thread keeps: of the values of one load over its loops, and of all of a kernel. More
 #: registers for a thread mean fewer threads, and a second read mostly comes from a cache.
@@ -60,24 +61,16 @@ def eliminate_common_loads(func: PrimFunc) -> PrimFunc:
     Needs: flat code whose thread loops are attributes.
     Ensures: the same values; at most `ALL` bytes more for each thread.
     """
-    roots = {kernel.root for kernel in kernels(func.body)}
     noalias = bool(func.attrs.get("tir.noalias"))
-    return on_body(func, _Kernels(roots, noalias).visit) if roots else func
 
+    def transform(kernel: KernelBody) -> Stmt:
+        written = written_pointers(kernel.root)
+        if not noalias and any(_is_global(data) for data in written):
+            return kernel.root
+        sources = _loaded(kernel.root) - written - exposed_pointers(kernel.root)
+        return _Eliminate(sources).visit(kernel.root) if sources else kernel.root
 
-class _Kernels(StmtRewriter):
-    def __init__(self, roots: Set[Stmt], noalias: bool) -> None:
-        self.roots = roots
-        self.noalias = noalias
-
-    def visit_AttrStmt(self, stmt: AttrStmt) -> Stmt:
-        if stmt not in self.roots:
-            return super().visit_AttrStmt(stmt)
-        written = written_pointers(stmt)
-        if not self.noalias and any(_is_global(data) for data in written):
-            return stmt
-        sources = _loaded(stmt) - written - exposed_pointers(stmt)
-        return _Eliminate(sources).visit(stmt) if sources else stmt
+    return on_kernels(func, transform)
 
 
 def _is_global(data: Var) -> bool:
@@ -86,25 +79,19 @@ def _is_global(data: Var) -> bool:
 
 def _loaded(stmt: Stmt) -> set[Var]:
     """The global memory that is read element by element."""
-    nodes = (node for e in _exprs(stmt) if has_load(e) for node in post_order(e))
-    found = {node.buffer.data for node in nodes if isinstance(node, BufferLoad)}
+    found = {load.buffer.data for load in collect_exprs(stmt, BufferLoad)}
     return {data for data in found if _is_global(data)}
 
 
 def exposed_pointers(stmt: Stmt) -> set[Var]:
     """Memory whose pointer a call gets, which may do with it what it likes."""
     found: set[Var] = set()
-    for expr in _exprs(stmt):
+    for expr in all_exprs(stmt):
         found.update(var for var in free_vars(expr) if var.dtype.is_handle)
         for node in post_order(expr) if has_load(expr) else ():
             if isinstance(node, Call) and node.op == ADDRESS_OF:
                 found.update(a.buffer.data for a in node.args if isinstance(a, BufferLoad))
     return found
-
-
-def _exprs(stmt: Stmt) -> Iterator[Expr]:
-    for node in pre_order(stmt):
-        yield from stmt_exprs(node)
 
 
 _Runs = tuple[tuple[int, int], ...]  # first values and counts of loops

@@ -10,7 +10,6 @@ from ...tir import (
     Allocate,
     AttrStmt,
     Buffer,
-    BufferLoad,
     BufferStore,
     DeclBuffer,
     For,
@@ -28,7 +27,7 @@ from ...tir import (
 )
 from ...tir.atomics import has_atomic
 from ..analysis import lanes
-from ..common import VIRTUAL_THREAD, Replacer, fresh_copy, loaded_buffers, on_body
+from ..common import VIRTUAL_THREAD, Access, Replacer, fresh_copy, loaded_buffers, on_body
 
 MAX_COPIES = 16  # virtual threads whose statements are written out; more of them share a loop
 
@@ -160,20 +159,9 @@ class _Own(Replacer):
         self.spread = spread
         self.var = var
 
-    def _index(self, buffer: Buffer, index: Expr) -> Expr:
-        size, kind = self.spread.sizes[buffer.data], index.dtype.element
-        return lanes.add(self.var.astype(kind) * size.astype(kind), index)
-
-    def load(self, expr: BufferLoad) -> Expr:
-        wide = self.spread.wide(expr.buffer)
-        if wide is expr.buffer:
-            return expr
-        return BufferLoad(wide, (self._index(expr.buffer, expr.indices[0]),), expr.predicate)
-
-    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
-        result = super().visit_BufferStore(stmt)
-        wide = self.spread.wide(stmt.buffer)
-        if wide is stmt.buffer or not isinstance(result, BufferStore):
-            return result
-        index = self._index(stmt.buffer, result.indices[0])
-        return result.replace(buffer=wide, indices=(index,))
+    def access(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Access | None:
+        wide = self.spread.wide(buffer)
+        if wide is buffer:
+            return None
+        size, kind = self.spread.sizes[buffer.data], indices[0].dtype.element
+        return wide, (lanes.add(self.var.astype(kind) * size.astype(kind), indices[0]),)

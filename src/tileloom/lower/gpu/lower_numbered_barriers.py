@@ -9,7 +9,6 @@ from ...base.errors import UserError
 from ...expr import Call, Expr, IntImm, const
 from ...tir import (
     Allocate,
-    AttrStmt,
     Buffer,
     BufferLoad,
     DeclBuffer,
@@ -22,8 +21,9 @@ from ...tir import (
     seq,
 )
 from ..analysis.pointers import BULK
-from ..analysis.threads import kernels
-from ..common import ADDRESS_OF, THREAD_EXTENT, on_body
+from ..analysis.threads import KernelBody
+from ..common import ADDRESS_OF
+from .kernels import inside_threads, on_kernels
 
 _CREATE, _WAIT = "tir.create_barriers", "tir.ptx_wait_barrier"
 #: What a call on a barrier's number becomes.
@@ -49,33 +49,24 @@ def lower_numbered_barriers(func: PrimFunc) -> PrimFunc:
     calls = [node.value for node in collect(func.body, Evaluate)]
     if not any(isinstance(call, Call) and call.op in (_CREATE, *_BY_NUMBER) for call in calls):
         return func
-    roots = {kernel.root for kernel in kernels(func.body)}
-    return on_body(func, _Kernels(roots).visit)
+    return on_kernels(func, _with_names)
 
 
-class _Kernels(StmtRewriter):
-    def __init__(self, roots: set[AttrStmt]) -> None:
-        self.roots = roots
+def _with_names(kernel: KernelBody) -> Stmt:
+    calls = [node.value for node in collect(kernel.root, Evaluate)]
+    made = [call for call in calls if isinstance(call, Call) and call.op == _CREATE]
+    if len(made) != 1 or not isinstance(made[0].args[0], IntImm):
+        raise UserError(
+            f"a kernel with numbered barriers calls create_barriers once, with their number, "
+            f"not {len(made)} times"
+        )
+    buffer = make_buffer((made[0].args[0].value,), "uint64", "barriers", scope="shared")
 
-    def visit_AttrStmt(self, stmt: AttrStmt) -> Stmt:
-        if stmt not in self.roots:
-            return super().visit_AttrStmt(stmt)
-        calls = [node.value for node in collect(stmt, Evaluate)]
-        made = [call for call in calls if isinstance(call, Call) and call.op == _CREATE]
-        if len(made) != 1 or not isinstance(made[0].args[0], IntImm):
-            raise UserError(
-                f"a kernel with numbered barriers calls create_barriers once, with their number, "
-                f"not {len(made)} times"
-            )
-        buffer = make_buffer((made[0].args[0].value,), "uint64", "barriers", scope="shared")
-        return _inside_threads(_Name(buffer).visit(stmt), buffer)
+    def with_barriers(body: Stmt) -> Stmt:
+        inner = DeclBuffer(buffer, body)
+        return Allocate(buffer.data, dtype("uint64"), buffer.shape, const(True), inner)
 
-
-def _inside_threads(stmt: Stmt, buffer: Buffer) -> Stmt:
-    if isinstance(stmt, AttrStmt) and stmt.attr_key == THREAD_EXTENT:
-        return stmt.replace(body=_inside_threads(stmt.body, buffer))
-    inner = DeclBuffer(buffer, stmt)
-    return Allocate(buffer.data, dtype("uint64"), buffer.shape, const(True), inner)
+    return inside_threads(_Name(buffer).visit(kernel.root), with_barriers)
 
 
 class _Name(StmtRewriter):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from ...base.errors import UserError
-from ...expr import Call, Expr, IntImm, Ramp, Var, cast, const, free_vars, post_order
+from ...expr import Call, Expr, IntImm, Ramp, Var, cast, const, free_vars
 from ...expr.analyzer import Analyzer
 from ...target.matrix_units import LANES, Fragment
 from ...tir import (
     Allocate,
-    AttrStmt,
     Buffer,
     BufferLoad,
     BufferStore,
@@ -19,16 +18,17 @@ from ...tir import (
     PrimFunc,
     Stmt,
     collect,
+    collect_exprs,
     make_buffer,
     pre_order,
     seq,
-    stmt_exprs,
 )
 from ..analysis.known_ranges import analyzer_of
 from ..analysis.linear import linear
 from ..analysis.pointers import ACCESS_PTR, MMA_FILL, MMA_STORE, POINTERS, pointers, redirected
-from ..analysis.threads import KernelBody, kernels, pointer_scope, scope_of
-from ..common import Replacer, on_body
+from ..analysis.threads import KernelBody, pointer_scope, scope_of
+from ..common import Access, Replacer
+from .kernels import on_kernels
 
 _GROUP = 4  # warps that multiply together
 _SIDE, _HELD = 16, 8  # of the tile that `mma_store` writes, and a thread's elements of it
@@ -50,39 +50,21 @@ def lower_warp_memory(func: PrimFunc) -> PrimFunc:
     """
     if not _concerned(func.body):
         return func
-    roots = {kernel.root: kernel for kernel in kernels(func.body)}
     known = {b.data: b for b in func.buffers if b.ndim == 1}
     known |= {node.buffer.data: node.buffer for node in collect(func.body, DeclBuffer)}
-    return on_body(func, _Kernels(roots, analyzer_of(func.body), known).visit)
+    analyzer = analyzer_of(func.body)
+
+    def transform(kernel: KernelBody) -> Stmt:
+        lane, lanes = _warp(kernel)
+        return _Lower(lane, lanes, kernel.root, analyzer, known).visit(kernel.root)
+
+    return on_kernels(func, transform)
 
 
 def _concerned(body: Stmt) -> bool:
     if any(scope_of(node) == "warp" for node in collect(body, Allocate)):
         return True
-    return any(call.op in (MMA_FILL, MMA_STORE) for call in _calls(body))
-
-
-def _calls(body: Stmt) -> Iterator[Call]:
-    for stmt in pre_order(body):
-        for expr in stmt_exprs(stmt):
-            yield from (node for node in post_order(expr) if isinstance(node, Call))
-
-
-class _Kernels(Replacer):
-    def __init__(
-        self, roots: Mapping[AttrStmt, KernelBody], analyzer: Analyzer, known: Mapping[Var, Buffer]
-    ) -> None:
-        super().__init__({}, {})
-        self.roots = roots
-        self.analyzer = analyzer
-        self.known = known
-
-    def visit_AttrStmt(self, stmt: AttrStmt) -> Stmt:
-        kernel = self.roots.get(stmt)
-        if kernel is None:
-            return super().visit_AttrStmt(stmt)
-        lane, lanes = _warp(kernel)
-        return _Lower(lane, lanes, stmt, self.analyzer, self.known).visit(stmt)
+    return any(call.op in (MMA_FILL, MMA_STORE) for call in collect_exprs(body, Call))
 
 
 def _warp(kernel: KernelBody) -> tuple[Var, int]:
@@ -101,7 +83,7 @@ def _warp(kernel: KernelBody) -> tuple[Var, int]:
 
 def _stores_squares(body: Stmt) -> bool:
     """Whether single warps store tiles."""
-    return any(call.op == MMA_STORE for call in _calls(body))
+    return any(call.op == MMA_STORE for call in collect_exprs(body, Call))
 
 
 class _Lower(Replacer):
@@ -132,7 +114,7 @@ class _Lower(Replacer):
         for stmt in pre_order(kernel):
             if isinstance(stmt, BufferStore):
                 self._note(stmt.buffer.data, stmt.indices[0])
-        for call in _calls(kernel):
+        for call in collect_exprs(kernel, Call):
             for data, index in pointers(call):
                 if call.op not in (MMA_FILL, MMA_STORE) or self.lane in free_vars(index):
                     self._note(data, index)
@@ -195,18 +177,10 @@ class _Lower(Replacer):
             self.flat[data] = known
         return known
 
-    def load(self, expr: BufferLoad) -> Expr:
-        if expr.buffer.data not in self.local:
-            return super().load(expr)
-        index = self._own(expr.buffer.data, expr.indices[0])
-        return BufferLoad(self.visit_buffer(expr.buffer), (index,), expr.predicate)
-
-    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
-        if stmt.buffer.data not in self.local:
-            return super().visit_BufferStore(stmt)
-        index = self._own(stmt.buffer.data, stmt.indices[0])
-        buffer = self.visit_buffer(stmt.buffer)
-        return stmt.replace(buffer=buffer, indices=(index,), value=self.visit_expr(stmt.value))
+    def access(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Access | None:
+        if buffer.data not in self.local:
+            return super().access(buffer, indices)
+        return self.visit_buffer(buffer), (self._own(buffer.data, indices[0]),)
 
     def concerns(self, expr: Expr) -> bool:
         return True

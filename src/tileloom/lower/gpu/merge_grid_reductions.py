@@ -33,6 +33,7 @@ from ...tir import (
     SeqStmt,
     Stmt,
     StmtRewriter,
+    collect_exprs,
     make_buffer,
     pre_order,
     seq,
@@ -41,7 +42,7 @@ from ...tir import (
 from ...tir.atomics import is_atomic, written_pointers
 from ..analysis.threads import SYNC, KernelBody, kernels, storage_rank, sync
 from ..blocks import allocate
-from ..common import ADDRESS_OF, THREAD_EXTENT, Replacer, conjunction, has_load, on_body
+from ..common import ADDRESS_OF, THREAD_EXTENT, Replacer, conjunction, on_body
 from .eliminate_common_loads import exposed_pointers
 from .grid_parts import GRID_TAG, Around, blocks_of, blocks_of_a_part, places
 from .hoist_barriers import under_condition
@@ -119,9 +120,7 @@ def _merged(first: KernelBody, second: KernelBody) -> Stmt | None:
 
 
 def _loaded(stmt: Stmt) -> set[Var]:
-    exprs = (e for node in pre_order(stmt) for e in stmt_exprs(node) if has_load(e))
-    nodes = (node for expr in exprs for node in post_order(expr))
-    return {node.buffer.data for node in nodes if isinstance(node, BufferLoad)}
+    return {load.buffer.data for load in collect_exprs(stmt, BufferLoad)}
 
 
 def _can_be_atomic(stmts: Sequence[Stmt], memory: Set[Var]) -> bool:

@@ -12,18 +12,16 @@ from ...tir import (
     Allocate,
     AttrStmt,
     Buffer,
-    BufferLoad,
-    BufferStore,
     DeclBuffer,
     PrimFunc,
     Stmt,
-    StmtRewriter,
     collect,
 )
 from ..analysis import lanes
 from ..analysis.pointers import ACCESS_PTR, POINTERS, redirected, uses_patterns
-from ..analysis.threads import kernels, scope_of
-from ..common import THREAD_EXTENT, Replacer, on_body
+from ..analysis.threads import KernelBody, scope_of
+from ..common import Access, Replacer
+from .kernels import inside_threads, on_kernels
 
 DYNAMIC, ALIGNMENT = "shared.dyn", 16  # bytes, of the widest access
 STATIC_BYTES = 48 << 10  # that a kernel may have without asking for them when it is launched
@@ -42,8 +40,7 @@ def merge_shared_memory_allocations(func: PrimFunc) -> PrimFunc:
     Raises:
         UserError: a size is not a constant, or a pointer to the memory is passed on.
     """
-    roots = {kernel.root for kernel in kernels(func.body)}
-    return on_body(func, _Kernels(roots).visit)
+    return on_kernels(func, _with_one_memory)
 
 
 def allocated_bytes(stmt: Allocate) -> int | None:
@@ -61,19 +58,14 @@ def element_bytes(kind: DType) -> int:
     return -(-kind.bits * kind.lanes // 8)
 
 
-class _Kernels(StmtRewriter):
-    def __init__(self, roots: set[AttrStmt]) -> None:
-        self.roots = roots
-
-    def visit_AttrStmt(self, stmt: AttrStmt) -> Stmt:
-        if stmt not in self.roots:
-            return super().visit_AttrStmt(stmt)
-        shared = [node for node in collect(stmt, Allocate) if scope_of(node) in ("shared", DYNAMIC)]
-        found = [node for node in shared if scope_of(node) == DYNAMIC]
-        sizes = [allocated_bytes(node) or 0 for node in shared if node not in found]
-        if sum(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes) > STATIC_BYTES:
-            return _merged(stmt, shared)
-        return _merged(stmt, found) if len(found) > 1 else stmt
+def _with_one_memory(kernel: KernelBody) -> Stmt:
+    root = kernel.root
+    shared = [node for node in collect(root, Allocate) if scope_of(node) in ("shared", DYNAMIC)]
+    found = [node for node in shared if scope_of(node) == DYNAMIC]
+    sizes = [allocated_bytes(node) or 0 for node in shared if node not in found]
+    if sum(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes) > STATIC_BYTES:
+        return _merged(root, shared)
+    return _merged(root, found) if len(found) > 1 else root
 
 
 def _merged(kernel: AttrStmt, found: Sequence[Allocate]) -> Stmt:
@@ -91,13 +83,7 @@ def _merged(kernel: AttrStmt, found: Sequence[Allocate]) -> Stmt:
     body = _Merge(pointer, offsets, total).visit(kernel)
     extents = (const(total),)
     memory = found[0].replace(buffer_var=pointer, dtype=byte, extents=extents, annotations={})
-    return _inside_threads(body, memory)
-
-
-def _inside_threads(stmt: Stmt, memory: Allocate) -> Stmt:
-    if isinstance(stmt, AttrStmt) and stmt.attr_key == THREAD_EXTENT:
-        return stmt.replace(body=_inside_threads(stmt.body, memory))
-    return memory.replace(body=stmt)
+    return inside_threads(body, lambda inner: memory.replace(body=inner))
 
 
 class _Merge(Replacer):
@@ -134,18 +120,10 @@ class _Merge(Replacer):
         start = self.offsets[buffer.data] // element_bytes(buffer.dtype)
         return lanes.add(index, const(start, index.dtype.element))
 
-    def load(self, expr: BufferLoad) -> Expr:
-        if expr.buffer.data not in self.offsets:
-            return expr
-        index = self.shifted(expr.buffer, expr.indices[0])
-        return BufferLoad(self.view(expr.buffer), (index,), expr.predicate)
-
-    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
-        result = super().visit_BufferStore(stmt)
-        if stmt.buffer.data not in self.offsets or not isinstance(result, BufferStore):
-            return result
-        index = self.shifted(stmt.buffer, result.indices[0])
-        return result.replace(buffer=self.view(stmt.buffer), indices=(index,))
+    def access(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Access | None:
+        if buffer.data not in self.offsets:
+            return None
+        return self.view(buffer), (self.shifted(buffer, indices[0]),)
 
     def visit_expr(self, expr: Expr) -> Expr:
         if isinstance(expr, Call) and expr.op in POINTERS:

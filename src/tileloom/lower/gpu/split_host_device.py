@@ -7,20 +7,19 @@ from typing import Any
 from ...expr import Call, Expr, IntImm, StringImm, Var, free_vars
 from ...tir import (
     Allocate,
-    AttrStmt,
     Buffer,
     Evaluate,
     IRModule,
     PrimFunc,
     Stmt,
-    StmtRewriter,
     collect,
     undefined_vars,
     used_buffers,
 )
 from ...tir.atomics import written_pointers
 from ..analysis.pointers import is_map, written_through
-from ..analysis.threads import GRID_TAGS, THREAD_TAGS, KernelBody, kernels, scope_of
+from ..analysis.threads import GRID_TAGS, THREAD_TAGS, KernelBody, scope_of
+from .kernels import on_kernels
 from .merge_shared_memory import DYNAMIC, allocated_bytes
 
 LAUNCH = "tir.launch_kernel"
@@ -43,28 +42,18 @@ def split_host_device(func: PrimFunc) -> IRModule:
 
     Needs: flat code at the end of the GPU pipeline.
     """
-    walk = _Split(func)
-    host = func.replace(body=walk.visit(func.body))
-    name = func.name
-    return IRModule({name: host, **walk.made})
+    made: dict[str, PrimFunc] = {}
 
-
-class _Split(StmtRewriter):
-    def __init__(self, func: PrimFunc) -> None:
-        self.func = func
-        self.roots = {kernel.root: kernel for kernel in kernels(func.body)}
-        self.made: dict[str, PrimFunc] = {}
-
-    def visit_AttrStmt(self, stmt: AttrStmt) -> Stmt:
-        kernel = self.roots.get(stmt)
-        if kernel is None:
-            return super().visit_AttrStmt(stmt)
-        number = f"_{len(self.made)}" if self.made else ""
-        name = f"{self.func.name}_kernel{number}"
-        device, arguments = _device(name, kernel, self.func)
-        self.made[name] = device
+    def launch(kernel: KernelBody) -> Stmt:
+        number = f"_{len(made)}" if made else ""
+        name = f"{func.name}_kernel{number}"
+        device, arguments = _device(name, kernel, func)
+        made[name] = device
         sizes = [kernel.extents[tag] for tag in device.attrs[LAUNCH_PARAMS]]
         return Evaluate(Call("int32", LAUNCH, (StringImm(name), *arguments, *sizes)))
+
+    host = on_kernels(func, launch)
+    return IRModule({func.name: host, **made})
 
 
 #: Attributes of a function that hold of its kernels; of the last, a number of blocks that are to

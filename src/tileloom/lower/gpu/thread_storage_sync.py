@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ...base.errors import UserError
@@ -10,7 +10,6 @@ from ...expr import Call, Expr, IntImm, Range, Var
 from ...expr.analyzer import Analyzer
 from ...expr.warp_ops import NAMED_BARRIERS
 from ...tir import (
-    AttrStmt,
     BufferStore,
     Evaluate,
     For,
@@ -25,9 +24,10 @@ from ...tir import (
     seq,
 )
 from ..analysis.known_ranges import analyzer_of
-from ..analysis.threads import is_sync, is_uniform, kernels, sync
-from ..common import has_load, on_body
+from ..analysis.threads import KernelBody, is_sync, is_uniform, sync
+from ..common import has_load
 from .access_conflicts import ConflictAnalysis
+from .kernels import on_kernels
 from .shared_accesses import SharedAccess, SharedAccessFinder
 
 _MANY = 4096  # pairs of accesses to compare
@@ -60,28 +60,15 @@ def require_barriers(func: PrimFunc) -> PrimFunc:
 
 
 def _with_barriers(func: PrimFunc, strict: bool) -> PrimFunc:
-    roots = {kernel.root: kernel.threads for kernel in kernels(func.body)}
-    if not roots:
-        return func
-    return on_body(func, _Kernels(roots, strict).visit)
+    def transform(kernel: KernelBody) -> Stmt:
+        root = kernel.root
+        if _names_barriers(root):
+            return root
+        own = {v: e for tag, (v, e) in kernel.threads.items() if tag.startswith("threadIdx")}
+        planner = _Planner(own, SharedAccessFinder(root), analyzer_of(root), strict)
+        return planner.plan(root).stmt
 
-
-class _Kernels(StmtRewriter):
-    def __init__(
-        self, roots: Mapping[AttrStmt, Mapping[str, tuple[Var, Expr]]], strict: bool
-    ) -> None:
-        self.roots = roots
-        self.strict = strict
-
-    def visit_AttrStmt(self, stmt: AttrStmt) -> Stmt:
-        threads = self.roots.get(stmt)
-        if threads is None:
-            return super().visit_AttrStmt(stmt)
-        if _names_barriers(stmt):
-            return stmt
-        own = {v: e for tag, (v, e) in threads.items() if tag.startswith("threadIdx")}
-        planner = _Planner(own, SharedAccessFinder(stmt), analyzer_of(stmt), self.strict)
-        return planner.plan(stmt).stmt
+    return on_kernels(func, transform)
 
 
 def _names_barriers(stmt: Stmt) -> bool:

@@ -12,9 +12,8 @@ from ...tir import (
     PrimFunc,
     Stmt,
     StmtRewriter,
+    all_exprs,
     collect,
-    pre_order,
-    stmt_exprs,
 )
 from ...tir.atomics import written_pointers
 from ..analysis.threads import storage_rank
@@ -30,10 +29,7 @@ def eliminate_invariant_loops(func: PrimFunc) -> PrimFunc:
     Needs: flat code.
     Ensures: the same effects.
     """
-    used: set[Var] = set()
-    for node in pre_order(func.body):
-        for expr in stmt_exprs(node):
-            used |= free_vars(expr)
+    used = {var for expr in all_exprs(func.body) for var in free_vars(expr)}
     free = {f.loop_var for f in collect(func.body, For) if f.loop_var not in used}
     noalias = bool(func.attrs.get("tir.noalias"))
     return on_body(func, _Eliminate(free, noalias).visit) if free else func
@@ -56,7 +52,7 @@ class _Eliminate(StmtRewriter):
 
     def same_again(self, body: Stmt) -> bool:
         """Whether a second run changes nothing."""
-        exprs = [expr for node in pre_order(body) for expr in stmt_exprs(node)]
+        exprs = list(all_exprs(body))
         if not all(map(is_pure, exprs)) or any(_has_pointer(expr) for expr in exprs):
             return False
         fresh = {node.buffer_var for node in collect(body, Allocate)}  # new in each iteration

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...expr import GE, GT, LE, LT, CompareOp, Expr, is_pure, logical_not
-from ...tir import IfThenElse, PrimFunc, SeqStmt, Stmt, StmtRewriter, pre_order, seq, stmt_exprs
+from ...tir import (
+    IfThenElse,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+    StmtRewriter,
+    all_exprs,
+    seq,
+)
 from ...tir.atomics import written_pointers
 from ..analysis.conditions import may_trap, negate
 from ..analysis.threads import storage_rank
@@ -83,7 +91,7 @@ class _Fuse(StmtRewriter):
         """Whether a branch may change what a condition reads."""
         if not has_load(condition):
             return False
-        if not all(is_pure(e) for node in pre_order(stmt) for e in stmt_exprs(node)):
+        if not all(map(is_pure, all_exprs(stmt))):
             return True  # a barrier, an atomic call, a function of others
         written = written_pointers(stmt)
         read = {buffer.data for buffer in loaded_buffers(condition)}

@@ -15,6 +15,7 @@ from ...tir import (
     SeqStmt,
     Stmt,
     StmtRewriter,
+    all_exprs,
     pre_order,
     seq,
     stmt_children,
@@ -94,7 +95,7 @@ def _session(stmts: Sequence[Stmt]) -> _Use:
     """What lies between saying sizes and releasing tiles."""
     first = _tile_call(stmts[0])
     body = seq(*stmts[1:-1])
-    others = [e for s in pre_order(body) for e in stmt_exprs(s) if not _is_tile_call(e)]
+    others = [expr for expr in all_exprs(body) if not _is_tile_call(expr)]
     again = any(_is_setup(s) for s in pre_order(body))
     loose = again or not all(map(is_pure, others)) or not _is_set_before(body, set())
     return _Use((first,) if first is not None else (), loose)

@@ -7,7 +7,6 @@ from ...tir import (
     Allocate,
     AttrStmt,
     Buffer,
-    BufferLoad,
     BufferStore,
     DeclBuffer,
     For,
@@ -20,7 +19,7 @@ from ...tir import (
 )
 from ..analysis import lanes
 from ..blocks import DOUBLE_BUFFER
-from ..common import Replacer, branch, fresh_copy, on_body
+from ..common import Access, Replacer, branch, fresh_copy, on_body
 from .storage_rewrite import accessed_pointers
 
 
@@ -140,22 +139,13 @@ class _Half(Replacer):
             known = self.table[buffer] = buffer.replace(shape=(buffer.shape[0] * 2,))
         return known
 
-    def _index(self, buffer: Buffer, index: Expr) -> Expr:
-        kind = index.dtype.element
-        return lanes.add(self.slot.astype(kind) * self.sizes[buffer.data].astype(kind), index)
-
-    def load(self, expr: BufferLoad) -> Expr:
-        if expr.buffer.data not in self.sizes:
-            return expr
-        index = self._index(expr.buffer, expr.indices[0])
-        return BufferLoad(self._double(expr.buffer), (index,), expr.predicate)
-
-    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
-        result = super().visit_BufferStore(stmt)
-        if stmt.buffer.data not in self.sizes or not isinstance(result, BufferStore):
-            return result
-        index = self._index(stmt.buffer, result.indices[0])
-        return result.replace(buffer=self._double(stmt.buffer), indices=(index,))
+    def access(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Access | None:
+        size = self.sizes.get(buffer.data)
+        if size is None:
+            return None
+        kind = indices[0].dtype.element
+        index = lanes.add(self.slot.astype(kind) * size.astype(kind), indices[0])
+        return self._double(buffer), (index,)
 
 
 class _Drop(StmtRewriter):

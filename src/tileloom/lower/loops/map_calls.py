@@ -18,7 +18,7 @@ from ...expr import (
     is_pure,
     rewrite,
 )
-from ...tir import PrimFunc, StmtRewriter, pre_order, stmt_exprs
+from ...tir import PrimFunc, StmtRewriter, all_exprs
 from ..common import on_body
 
 POW = "tir.pow"
@@ -36,8 +36,7 @@ def map_calls(func: PrimFunc) -> PrimFunc:
     Needs: any stage.
     Ensures: none of these powers is left.
     """
-    exprs = (expr for node in pre_order(func.body) for expr in stmt_exprs(node))
-    return on_body(func, _Map().visit) if any(map(_has_power, exprs)) else func
+    return on_body(func, _Map().visit) if any(map(_has_power, all_exprs(func.body))) else func
 
 
 def _square_root(x: Expr) -> Expr:

@@ -39,13 +39,14 @@ from ...tir import (
     SeqStmt,
     Stmt,
     StmtRewriter,
+    collect_exprs,
     make_buffer,
     pre_order,
     stmt_exprs,
 )
 from ..analysis.linear import linear
 from ..analysis.thread_reductions import identity
-from ..common import Replacer, has_load, loaded_buffers, replace_vars
+from ..common import Access, Replacer, has_load, loaded_buffers, replace_vars
 from .body import CannotVectorize, Vectorizer
 from .places import StoredPlaces
 
@@ -271,12 +272,7 @@ def _add_column(
 
 def with_plain_indices(body: Stmt) -> Stmt:
     """A body whose indices have the two halves of a divided number put together again."""
-    divides = any(
-        isinstance(node, FloorMod)
-        for stmt in pre_order(body)
-        for expr in stmt_exprs(stmt)
-        for node in post_order(expr)
-    )
+    divides = next(collect_exprs(body, FloorMod), None) is not None
     return _Plain({}, {}).visit(body) if divides else body
 
 
@@ -284,14 +280,8 @@ class _Plain(Replacer):
     def concerns(self, expr: Expr) -> bool:
         return has_load(expr)
 
-    def load(self, expr: BufferLoad) -> Expr:
-        return BufferLoad(expr.buffer, [_plain(i) for i in expr.indices], expr.predicate)
-
-    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
-        result = super().visit_BufferStore(stmt)
-        if isinstance(result, BufferStore):
-            return result.replace(indices=tuple(map(_plain, result.indices)))
-        return result
+    def access(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Access | None:
+        return buffer, tuple(map(_plain, indices))
 
 
 def _plain(index: Expr) -> Expr:

@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from ...expr import GE, GT, LE, LT, Call, Expr, IntImm, const, post_order, rewrite
-from ...tir import SERIAL, BufferStore, For, SeqStmt, Stmt, StmtRewriter, pre_order, seq, stmt_exprs
+from ...expr import GE, GT, LE, LT, Call, Expr, IntImm, const, rewrite
+from ...tir import (
+    SERIAL,
+    BufferStore,
+    For,
+    SeqStmt,
+    Stmt,
+    StmtRewriter,
+    collect_exprs,
+    pre_order,
+    seq,
+)
 from ..analysis.linear import linear
 from ..common import IF_THEN_ELSE, conjunction, conjuncts, fresh_copy, loaded_buffers, unlikely_free
 from .strips import LANES, TILE
@@ -66,11 +76,9 @@ def _only_copies(body: Stmt) -> bool:
 
 
 def _conditions(body: Stmt) -> Iterator[Expr]:
-    for stmt in pre_order(body):
-        for expr in stmt_exprs(stmt):
-            for node in post_order(expr):
-                if isinstance(node, Call) and node.op == IF_THEN_ELSE:
-                    yield from conjuncts(node.args[0])
+    for call in collect_exprs(body, Call):
+        if call.op == IF_THEN_ELSE:
+            yield from conjuncts(call.args[0])
 
 
 def _turn(loop: For, condition: Expr) -> int | None:

@@ -19,7 +19,7 @@ import numpy as np
 from ...base.dtype import DType, dtype
 from ...base.errors import ArgumentError, DTypeError
 from .. import dlpack
-from ..arrays import ArrayView, compact_strides
+from ..arrays import ArrayView, byte_strides, compact_strides
 from . import api, streams
 from .array import DeviceArray, layout_of
 from .device import GPU, device
@@ -159,11 +159,7 @@ def _dlpack_view(value: Any, stream: int) -> ArrayView:
         raise ArgumentError(f"{_type_name(value)} in {place}")
     found = dlpack.read_on_device(value, stream or 1)
     kind = _named(found.dtype, "array")
-    elements = found.strides
-    if elements is None:
-        steps = compact_strides(found.shape, kind.bytes)
-    else:
-        steps = tuple(step * kind.bytes for step in elements)
+    steps = byte_strides(found, kind)
     readonly = found.readonly or type(value).__module__.startswith("jax")  # JAX's never change
     return ArrayView(found.pointer, found.shape, steps, kind, readonly, found.owner, where)
 

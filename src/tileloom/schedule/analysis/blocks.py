@@ -5,7 +5,7 @@ The functions `..._fault` answer with the condition that does not hold, in words
 
 from __future__ import annotations
 
-from ...expr import OPAQUE, REDUCE, SPATIAL, Var, free_vars, post_order
+from ...expr import OPAQUE, REDUCE, SPATIAL, Var, free_vars
 from ...tir import (
     Block,
     BlockRealize,
@@ -16,8 +16,7 @@ from ...tir import (
     For,
     Stmt,
     collect,
-    pre_order,
-    stmt_exprs,
+    collect_exprs,
 )
 from ...tir.atomics import atomic_buffers
 from ..errors import name_of, refuse
@@ -217,13 +216,8 @@ def leaf_store(block: Block) -> BufferStore | None:
 
 def loaded_points(stmt: Stmt) -> tuple[BufferRegion, ...]:
     """The elements that a statement loads, each once."""
-    found: dict[BufferRegion, None] = {}
-    for node in pre_order(stmt):
-        for expr in stmt_exprs(node):
-            for part in post_order(expr):
-                if isinstance(part, BufferLoad):
-                    found[BufferRegion.point(part.buffer, part.indices)] = None
-    return tuple(found)
+    loads = collect_exprs(stmt, BufferLoad)
+    return tuple(dict.fromkeys(BufferRegion.point(load.buffer, load.indices) for load in loads))
 
 
 def holds_blocks(block: Block) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...expr import REDUCE, SPATIAL, Analyzer, Range, Var, free_vars, post_order
+from ...expr import REDUCE, SPATIAL, Analyzer, Range, Var, free_vars
 from ...tir import (
     Block,
     Buffer,
@@ -10,8 +10,8 @@ from ...tir import (
     BufferStore,
     Stmt,
     access_regions,
+    collect_exprs,
     pre_order,
-    stmt_exprs,
 )
 from ..errors import name_of, refuse
 from ..sref import StmtSRef
@@ -87,13 +87,7 @@ def _extent_shown(part: Range) -> str:
 
 
 def _variables(stmt: Stmt) -> set[Var]:
-    return {
-        part
-        for node in pre_order(stmt)
-        for expr in stmt_exprs(node)
-        for part in post_order(expr)
-        if isinstance(part, Var)
-    }
+    return set(collect_exprs(stmt, Var))
 
 
 def _written(block: Block, stmt: Stmt) -> dict[Buffer, BufferRegion]:

@@ -18,11 +18,11 @@ from ._common import BlockLike, extent, loops_below, wrong
 from .intrinsics.mma import DEFINITIONS, FACTORS, Factor, shared_16x16_to_mma_32x8_layout
 from .product import Operand, Product, as_matrices
 from .product_tiles import (
-    MULTIPROCESSORS,
     bind_rest,
     fetch_ahead,
     fetch_tile,
     pad_to_tiles,
+    quickest_tile,
     typical_product,
 )
 
@@ -141,14 +141,7 @@ def choose_tile(product: Product, target: Target) -> MmaTile:
     product = typical_product(product)
     usual = _TILES[2 * product.kind.startswith("float8") :]
     fitting = [entry for entry in usual if entry[0].shared_bytes <= target.shared_memory]
-
-    def time(entry: tuple[MmaTile, float]) -> float:
-        tile, efficiency = entry
-        blocks = -(-product.rows // tile.rows) * -(-product.columns // tile.columns)
-        waves = -(-blocks * product.matrices // MULTIPROCESSORS)
-        return waves * tile.rows * tile.columns / efficiency
-
-    return min(fitting, key=time)[0]
+    return quickest_tile(fitting, product)
 
 
 # ---------------------------------------------------------------------------- intrinsics

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ...expr import Expr, IndexMap, Var
 from ...expr.extents import is_number, usual
@@ -32,10 +32,27 @@ class Cut:
         """The tile, the part of it, and the place in that part."""
         return [index // self.tile, index % self.tile // self.part, index % self.part]
 
+
+class _Tile(Protocol):
     @property
-    def parts(self) -> int:
-        """How many parts there are."""
-        return self.tile // self.part
+    def rows(self) -> int: ...
+    @property
+    def columns(self) -> int: ...
+
+
+T = TypeVar("T", bound=_Tile)
+
+
+def quickest_tile(tiles: Iterable[tuple[T, float]], product: Product) -> T:
+    """The tile, each given with its efficiency, with which all multiprocessors are done first."""
+
+    def time(entry: tuple[T, float]) -> float:
+        tile, efficiency = entry
+        blocks = -(-product.rows // tile.rows) * -(-product.columns // tile.columns)
+        waves = -(-blocks * product.matrices // MULTIPROCESSORS)
+        return waves * tile.rows * tile.columns / efficiency
+
+    return min(tiles, key=time)[0]
 
 
 def typical_product(product: Product) -> Product:
@@ -210,5 +227,5 @@ def bind_rest(sch: Schedule, threads: int = 256) -> None:
 
 __all__ = [
     "MULTIPROCESSORS", "Cut", "bind_rest", "cut_into_tiles", "fetch_ahead", "fetch_tile",
-    "pad_to_tiles", "typical_product",
+    "pad_to_tiles", "quickest_tile", "typical_product",
 ]  # fmt: skip

@@ -17,11 +17,11 @@ from .intrinsics import wgmma
 from .mma_matmul import units_for
 from .product import Operand, Product, as_matrices
 from .product_tiles import (
-    MULTIPROCESSORS,
     bind_rest,
     fetch_ahead,
     fetch_tile,
     pad_to_tiles,
+    quickest_tile,
     typical_product,
 )
 
@@ -127,15 +127,7 @@ def group_units_for(kind: str, total: str, target: Target) -> str | None:
 
 def choose_tile(product: Product) -> WgmmaTile:
     """The tile with which all multiprocessors are done first."""
-    product = typical_product(product)
-
-    def time(entry: tuple[WgmmaTile, float]) -> float:
-        tile, efficiency = entry
-        blocks = -(-product.rows // tile.rows) * -(-product.columns // tile.columns)
-        waves = -(-blocks * product.matrices // MULTIPROCESSORS)
-        return waves * tile.rows * tile.columns / efficiency
-
-    return min(_TILES, key=time)[0]
+    return quickest_tile(_TILES, typical_product(product))
 
 
 def _bind(sch: Schedule, product: Product, tile: WgmmaTile, name: str) -> tuple[LoopRV, LoopRV]:

@@ -7,11 +7,8 @@ from ...tir import (
     Block,
     Buffer,
     BufferLoad,
-    BufferRegion,
-    BufferStore,
-    MatchBufferRegion,
+    BufferRewriter,
     Stmt,
-    StmtRewriter,
 )
 from ..errors import ScheduleError, refuse
 from ..sref import StmtSRef
@@ -81,7 +78,7 @@ def _contradiction(
     )
 
 
-class ReplaceBuffer(StmtRewriter):
+class ReplaceBuffer(BufferRewriter):
     """One buffer in place of another, in accesses, regions and allocations; its views follow.
 
     Attributes:
@@ -103,21 +100,8 @@ class ReplaceBuffer(StmtRewriter):
     def visit_expr(self, expr: Expr) -> Expr:
         return rewrite(expr, self._rule)
 
-    def visit_BufferStore(self, stmt: BufferStore) -> Stmt:
-        new = super().visit_BufferStore(stmt)
-        if isinstance(new, BufferStore) and new.buffer in self.buffers:
-            return new.replace(buffer=self.buffers[new.buffer])
-        return new
-
-    def visit_region(self, region: BufferRegion) -> BufferRegion:
-        region = super().visit_region(region)
-        new = self.buffers.get(region.buffer)
-        return region if new is None else BufferRegion(new, region.region)
-
-    def visit_match(self, match: MatchBufferRegion) -> MatchBufferRegion:
-        source = self.visit_region(match.source)
-        view = self.buffers.get(match.buffer, match.buffer)
-        return match if source is match.source else MatchBufferRegion(view, source)
+    def visit_buffer(self, buffer: Buffer) -> Buffer:
+        return self.buffers.get(buffer, buffer)
 
     def visit_Block(self, stmt: Block) -> Stmt:
         for match in stmt.match_buffers:
@@ -125,13 +109,9 @@ class ReplaceBuffer(StmtRewriter):
             if source in self.buffers:
                 self.buffers[match.buffer] = _view_of(match.buffer, source, self.buffers[source])
         new = super().visit_Block(stmt)
-        if isinstance(new, Block):
-            allocated = tuple(self.buffers.get(b, b) for b in new.alloc_buffers)
-            if allocated != new.alloc_buffers:
-                new = new.replace(alloc_buffers=allocated)
-            if new is not stmt:
-                check_views(new)
-                self.block_map[stmt] = new
+        if isinstance(new, Block) and new is not stmt:
+            check_views(new)
+            self.block_map[stmt] = new
         return new
 
 

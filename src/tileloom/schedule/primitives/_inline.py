@@ -24,9 +24,9 @@ from ...tir import (
     BufferStore,
     Stmt,
     StmtRewriter,
+    all_exprs,
     infer_block_access,
     pre_order,
-    stmt_exprs,
 )
 from ..analysis.tree import is_one
 from ..errors import ScheduleError, name_of, refuse
@@ -116,11 +116,7 @@ def uses_buffer(block: Block, buffer: Buffer) -> bool:
 def check_plain_uses(block: Block, buffer: Buffer) -> None:
     """Refuse a block that reaches a buffer through its pointer or another name."""
     matched = any(match.source.buffer is buffer for match in block.match_buffers)
-    if matched or any(
-        buffer.data in free_vars(expr)
-        for node in pre_order(block.body)
-        for expr in stmt_exprs(node)
-    ):
+    if matched or any(buffer.data in free_vars(expr) for expr in all_exprs(block.body)):
         how = "gives a part of it another name" if matched else "uses its pointer"
         raise refuse(
             f"{buffer.name!r} cannot be inlined: {name_of(block)} {how}",
@@ -133,9 +129,8 @@ def check_plain_uses(block: Block, buffer: Buffer) -> None:
 def opaque_buffers(block: Block) -> list[Buffer]:
     """The buffers of a block that it reaches through their pointers."""
     pointers: set[Var] = set()
-    for node in pre_order(block.body):
-        for expr in stmt_exprs(node):
-            pointers.update(var for var in free_vars(expr) if var.dtype.is_handle)
+    for expr in all_exprs(block.body):
+        pointers.update(var for var in free_vars(expr) if var.dtype.is_handle)
     if not pointers:
         return []
     regions = (*block.reads, *block.writes)
