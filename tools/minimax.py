@@ -199,14 +199,6 @@ def _recipes() -> dict[str, tuple[Recipe, str]]:
         lambda r: r * r / mp.expm1(r),
     )
     add(
-        "exp_fast",
-        "the same, shorter",
-        lambda r: (mp.exp(r) - 1 - r) / r**2,
-        _REDUCED,
-        both(3, 8),
-        lambda r: r * r / mp.exp(r),
-    )
-    add(
         "exp2",
         "2**r = 1 + r P(r)",
         lambda r: (mp.mpf(2) ** r - 1) / r,

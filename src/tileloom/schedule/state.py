@@ -52,11 +52,11 @@ class ScheduleState:
         self.memo: dict[Any, Any] = {}
         self.sref_of: dict[Stmt, StmtSRef] = {}
         for func in self.mod.functions.values():
-            self._enter(_root_realize(func).block, None)
+            self._enter(_root_realize(func).block)
 
-    def _enter(self, stmt: For | Block, parent: StmtSRef | None) -> None:
-        for node, outer in fresh_nodes(stmt, {}):
-            above = parent if outer is None else self.sref_of[outer]
+    def _enter(self, root: Block) -> None:
+        for node, outer in fresh_nodes(root, {}):
+            above = None if outer is None else self.sref_of[outer]
             self.sref_of[node] = StmtSRef(node, above)
 
     def copy(self) -> tuple[ScheduleState, dict[StmtSRef, StmtSRef]]:

@@ -54,14 +54,14 @@ class Call:
         """The shape of the (first) result."""
         return self.types[0].shape
 
-    def promoted(self, first: int = 0, second: int = 1) -> DType:
-        """The type in which two of the arguments meet, by PyTorch's rules."""
-        a, b = (_example(self.fakes[k]) for k in (first, second))
+    def promoted(self) -> DType:
+        """The type that the first two arguments are promoted to, by PyTorch's rules."""
+        a, b = map(_example, self.fakes[:2])
         return kind_of(torch.result_type(a, b))
 
-    def cast(self, x: Any, kind: DType | str | None = None) -> Tensor:
-        """A tensor or number as a tensor of a type: that of the result, unless given."""
-        return as_tensor(x, self.dtype if kind is None else kind)
+    def cast(self, x: Any) -> Tensor:
+        """A tensor or number as a tensor of the type of the result."""
+        return as_tensor(x, self.dtype)
 
     def to_result(self, x: Tensor) -> Tensor:
         """Broadcast to the shape, and cast to the type, of the result."""

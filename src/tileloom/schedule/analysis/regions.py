@@ -119,15 +119,15 @@ def _is_point(region: BufferRegion) -> bool:
     return all(is_one(part.extent) for part in region.region)
 
 
-def check_declared(state: ScheduleState, block: StmtSRef, buffer: Buffer, what: str) -> None:
-    """Refuse a block that declares more of a buffer than it writes, for what relies on it."""
+def check_declared(state: ScheduleState, block: StmtSRef, buffer: Buffer) -> None:
+    """Refuse a block that declares more of a buffer than it writes, of which a copy is made."""
     declared = (region for region in block.block.writes if region.buffer is buffer)
     sure = (region for region in sure_writes(state, block.block) if region.buffer is buffer)
     for region, written in zip(declared, sure):
         if region is not written:
             raise refuse(
                 f"{name_of(block)} declares that an instance writes more of {buffer.name!r} than "
-                f"the one element that it does, so {what} would touch the rest",
+                f"the one element that it does, so a copy would touch the rest",
                 at=[block],
                 hint="take this step before loop_partition",
             )

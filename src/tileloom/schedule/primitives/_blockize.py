@@ -361,12 +361,12 @@ def _without(predicate: Expr, gone: set[Var], kept: frozenset[Var], block: Block
 # ---------------------------------------------------------------------------- one loop
 
 
-def only_block_of(state: ScheduleState, loop: StmtSRef, what: str) -> StmtSRef:
+def only_block_of(state: ScheduleState, loop: StmtSRef) -> StmtSRef:
     """The one block that a loop holds, with nothing but loops between."""
     blocks = child_blocks(state, loop)
     if len(blocks) != 1:
         raise refuse(
-            f"{name_of(loop)} holds {len(blocks)} blocks; {what} needs exactly one",
+            f"{name_of(loop)} holds {len(blocks)} blocks; blockize needs exactly one",
             at=[loop, *blocks],
             hint="list the blocks instead: blockize([first, second])",
             fast="The loop has more than one child block",
@@ -384,7 +384,7 @@ def blockized(
     state: ScheduleState, loop: StmtSRef, preserve_unit_iters: bool
 ) -> tuple[BlockRealize, dict[Block, Block]]:
     """What runs the new block in place of a loop, and which blocks stand for which old ones."""
-    block_sref = only_block_of(state, loop, "blockize")
+    block_sref = only_block_of(state, loop)
     realize = state.realize(block_sref)
     block = realize.block
     loops = [sref.loop for sref in loops_in_sight(block_sref)]

@@ -69,7 +69,7 @@ def cache_inplace(
             hint="use cache_read",
             fast="The target block does not both read & write target buffer.",
         )
-    check_declared(state, block, buffer, "a copy")
+    check_declared(state, block, buffer)
     check_parts_whole(state, block, buffer)
     made = any(buffer in accessed_buffers(state, g.block)[1] for g in producers(state, block))
     if buffer in scope.block.alloc_buffers and not made:

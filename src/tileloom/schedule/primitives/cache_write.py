@@ -64,7 +64,7 @@ def cache_write(
     buffer, scope = written.buffer, scope_root(block)
     only_writer(state, scope, buffer)
     check_starts(state, block, buffer, "a cache")
-    check_declared(state, block, buffer, "a copy")
+    check_declared(state, block, buffer)
     _check_read_before(state, block, buffer)
     listed = consumers_in(state, block, consumer_blocks)
     others = [s for s in consumers(state, block) if s not in listed]

@@ -256,7 +256,7 @@ def _domain(
     boxes: list[Box] = []
     for block in blocks:
         if not reads:
-            check_declared(state, block, buffer, "a copy")
+            check_declared(state, block, buffer)
         parts, _ = _box(state, block, buffer, reads)
         running = path_domains(block, loop, _shared(storage_scope))
         fixed = {var: domain for var, domain in outer.items() if var not in running}
