@@ -1,4 +1,4 @@
-"""Integer formulas over named sizes, in a normal form: what extents that are not known yet are.
+"""Integer expressions over named sizes, in a normal form: what extents that are not known yet are.
 
 A `Polynomial` is a sum of products of *atoms*. An atom is a name, or a quotient, remainder, least
 or greatest of two polynomials that could not be taken apart. Equal normal forms are equal objects

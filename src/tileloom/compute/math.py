@@ -1,4 +1,4 @@
-"""The scalar functions that formulas are written with: choices and intrinsic calls."""
+"""The scalar functions that tensor expressions are written with: choices and intrinsic calls."""
 
 from __future__ import annotations
 

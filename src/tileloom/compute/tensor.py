@@ -2,7 +2,7 @@
 
 A `Tensor` is one output of an operation: a `PlaceholderOp` (an input) or a `ComputeOp` (an
 expression of the output indices, possibly a reduction). Indexing a tensor gives the expression of
-one element, so programs are written as the formulas they are:
+one element, so programs are written as expressions of elements:
 
 >>> n = 4
 >>> A = placeholder((n, 8), name="A")

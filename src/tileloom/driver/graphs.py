@@ -44,7 +44,7 @@ def compile_graph(
         target: "cpu", "cuda", or a `Target`.
         replaced: the input whose new value an output is, by their positions: the input's array
             is changed, and returned as the output.
-        exact: whether kernels of formulas alone round after every operator, as NumPy does. On
+        exact: whether elementwise kernels round after every operator, as NumPy does. On
             GPUs no kernel does.
         device: "emulator" runs code for a GPU on the CPU.
     """

@@ -35,7 +35,7 @@ class Space:
     """The symbols of one compilation, and what is assumed of them.
 
     Attributes:
-        guards: formulas that must not be negative for the program to be right.
+        guards: size expressions that must not be negative for the program to be right.
         fixed: those that are compiled for one value only, and the values.
     """
 
@@ -210,7 +210,7 @@ class Space:
 
     @contextmanager
     def kept_open(self) -> Iterator[None]:
-        """A scope in which no formula may be taken for its value."""
+        """A scope in which no size expression may be taken for its value."""
         self._is_kept_open = True
         try:
             yield

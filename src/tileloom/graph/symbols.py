@@ -3,8 +3,8 @@
 A `SymInt` stands in a shape where a number would. It is computed with as a number is, and code that
 never heard of it stays right, because whatever it finds out about the number is written down:
 
-* **Equality** is that of formulas. Two extents that are not always equal are different, also where
-  they happen to agree in one call: code that treats extents as different is right for equal ones.
+* **Equality** is that of size expressions. Two extents that are not always equal are different,
+  also where they agree in one call: code that treats extents as different is right for equal ones.
   So of two where one is a multiple of the other and never less, it is greater: `n * k > n`.
 * **Order** (`<`, truth) that the bounds of the sizes prove is answered. What they do not prove is a
   *decision*: while kernels are planned, both answers are followed, each to a kernel of its own with
@@ -54,12 +54,12 @@ def symbol(space: Space, name: str, low: int, high: int, hint: int) -> int:
 
 
 def wrap(space: Space, number: Number) -> int:
-    """A formula as an extent."""
+    """A size expression as an extent."""
     return number if isinstance(number, int) else symbolic_number(SymInt(space, number))
 
 
 class SymInt:
-    """An extent in a shape that is known by its formula alone; see the head of this module.
+    """An extent in a shape that is known by its expression alone; see the head of this module.
 
     >>> batch = symbol(Space(), "batch", 1, 64, 8)
     >>> batch * 4 // 2, batch * 4 >= 4, (batch + 1).hint
@@ -265,7 +265,7 @@ def _number(value: Any) -> Number | None:
 
 
 def expr_of(number: Number, variables: Mapping[str, Expr]) -> Expr:
-    """A formula as an expression over these, in their type."""
+    """A size expression over these, in their type."""
     if isinstance(number, int):
         return const(number)
     total: Expr | None = None
@@ -277,7 +277,7 @@ def expr_of(number: Number, variables: Mapping[str, Expr]) -> Expr:
             else:
                 a, b = expr_of(atom.a, variables), expr_of(atom.b, variables)
                 if atom.op in ("//", "%") and not isinstance(atom.b, int):
-                    b = binary(Max, b, const(1, b.dtype))  # as where formulas are evaluated
+                    b = binary(Max, b, const(1, b.dtype))  # as where polynomials are evaluated
                 part = binary(_BINARY[atom.op], a, b)
             product = part if product is None else product * part
         term = const(factor) if product is None else product if factor == 1 else product * factor

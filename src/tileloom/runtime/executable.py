@@ -27,7 +27,7 @@ Host = Callable[[Sequence[Array]], Sequence[Array]]
 class Value:
     """A tensor that crosses segments: number `slot` of the program.
 
-    In a program for many shapes the extents are formulas (`base.polynomial`).
+    In a program for many shapes the extents are size expressions (`base.polynomial`).
     """
 
     slot: int

@@ -17,7 +17,7 @@ from .serialized import SerializedExecutable, Step, parameter
 
 
 class NativeCode:
-    """The native functions of a program's steps; those for many shapes check what formulas say.
+    """The native functions of a program's steps; those for many shapes check their guards.
 
     Args:
         code: has a function for each step that is not the host's; None if there is none.

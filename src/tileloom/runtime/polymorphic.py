@@ -14,14 +14,14 @@ from .serialized import Code, SerializedExecutable
 
 
 class PolymorphicExecutable:
-    """A program whose shapes are formulas of named sizes, dispatched by shape.
+    """A program whose shapes are expressions of named sizes, dispatched by shape.
 
     Args:
-        serialized: with formulas in shapes.
+        serialized: with size expressions in shapes.
         code: its kernels.
 
     Attributes:
-        guards: formulas that are not negative where the program is right.
+        guards: size expressions that are not negative where the program is right.
     """
 
     def __init__(self, serialized: SerializedExecutable, code: Code) -> None:

@@ -346,7 +346,7 @@ def _step(plain: Sequence[Any]) -> Step:
 
 
 def parameter(name: str, value: Value, access: Any = "r") -> ParamSpec:
-    """A value as what checks arguments takes it; extents that depend on sizes by their formulas."""
+    """A value as what checks arguments takes it; open extents by their expressions."""
     extents: Sequence[Any] = value.shape
     shape = tuple(str(n) if isinstance(n, Polynomial) else n for n in extents)
     return ParamSpec(name, "buffer", value.dtype, shape, access=access)

@@ -293,7 +293,7 @@ def _is_tensor(datum: Datum) -> bool:
 def _sizes(
     labels: Mapping[str, Sequence[int | str]], arrays: Mapping[str, Any]
 ) -> dict[str, int] | None:
-    """The sizes of labels that are no formulas; None if one is wrong about its size."""
+    """The sizes of labels that are no expressions; None if one is wrong about its size."""
     sizes: dict[str, int] = {}
     for name, axes in labels.items():
         sizes |= {dim: n for dim, n in zip(axes, arrays[name].shape) if isinstance(dim, str)}

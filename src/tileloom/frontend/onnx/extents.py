@@ -1,9 +1,10 @@
-"""Values that are computed from extents alone, as formulas: what Shape, Gather, Concat make.
+"""Values that are computed from extents alone: what Shape, Gather, Concat make.
 
 Such a value is an array of objects: numbers, truth values, and extents without a number (`SymInt`).
-Rules say what the ops of the graph do with them. Some results depend on sizes in ways that formulas
-do not say (is the batch larger than 4?). There a rule gives up with `Unknown`, unless the result is
-needed to go on: then the sizes at hand decide, and the answer becomes a guard of the program.
+Rules say what the ops of the graph do with them. Some results depend on sizes in ways that
+expressions do not say (is the batch larger than 4?). There a rule gives up with `Unknown`, unless
+the result is needed to go on: then the sizes at hand decide, and the answer becomes a guard of the
+program.
 
 Elements of floats are whole numbers: an extent that is converted, scaled, and converted back.
 """
@@ -34,7 +35,7 @@ _EXACT = {16: 1 << 8, 32: 1 << 24, 64: 1 << 53}
 
 
 class Unknown(Exception):
-    """The value is no formula of the sizes, or has elements that depend on them otherwise."""
+    """The value is no expression of the sizes, or has elements that depend on them otherwise."""
 
 
 def has_symbols(value: Any) -> bool:
@@ -131,7 +132,7 @@ def evaluate(node: Node, inputs: Sequence[Elements], judge: Judge) -> Elements:
     """The value of a node's only output.
 
     Raises:
-        Unknown: formulas do not tell.
+        Unknown: size expressions do not tell.
     """
     rule = _RULES.get(node.op.name)
     if rule is None or len(node.outputs) != 1 or has_symbols(node.outputs[0].shape):

@@ -1,7 +1,7 @@
 """Values of tensors that depend on constants and extents alone.
 
 Constants are evaluated by the reference interpreter. What depends on extents without a number is
-*open*: its value is an array of formulas (`extents`), or the sizes at hand make it a constant.
+*open*: its value is an array of expressions (`extents`), or the sizes at hand make it a constant.
 """
 
 from __future__ import annotations

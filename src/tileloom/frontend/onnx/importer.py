@@ -1,7 +1,7 @@
 """An ONNX model, for given shapes of its inputs, as a graph of tensors.
 
 Extents of inputs may be symbols (`graph.symbols`). Then what is computed from shapes is computed on
-formulas, by `fold`; a handler that needs a number of one makes the program one for that size.
+size expressions, by `fold`; a handler that needs a number makes the program one for that size.
 
 Where the structure of the result depends on a value that is computed from inputs (a Reshape to a
 computed shape, an If), the import cannot go on. It raises `NeedsValue` with the tensor concerned;

@@ -2,7 +2,7 @@
 
 A dimension without a number has a *label*: the name that the model has for it (`dim_param`), or one
 made of the input's name and the axis. Where labels agree, sizes do. A name such as "past + 1" that
-is a formula of other dimensions of the inputs is no label but that formula.
+is an expression of other dimensions of the inputs is no label but that expression.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _natural(name: str, given: Any) -> int:
 
 
 def evaluate_label(label: str, known: Mapping[str, int]) -> int | None:
-    """The value of a label that is a formula of known ones, else None.
+    """The value of a label that is an expression of known ones, else None.
 
     >>> evaluate_label("past + 1", {"past": 4}), evaluate_label("batch size", {"batch": 4})
     (5, None)

@@ -33,7 +33,7 @@ def assume(space: Space, fact: Any, known: Mapping[Any, int]) -> None:
 
 
 def is_number(fact: Any) -> bool:
-    """Whether an equation says which number a formula of sizes is."""
+    """Whether an equation says which number a size expression is."""
     return isinstance(fact, sympy.Eq) and fact.rhs.is_Integer
 
 

@@ -1,4 +1,4 @@
-"""PyTorch's formulas of sizes as extents: from SymPy to `graph.symbols`."""
+"""PyTorch's size expressions as extents: from SymPy to `graph.symbols`."""
 
 from __future__ import annotations
 

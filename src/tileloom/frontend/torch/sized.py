@@ -78,7 +78,7 @@ class SizedPart:
 
 
 class Numbers:
-    """Formulas of sizes, computed once for each combination."""
+    """Size expressions, computed once for each combination."""
 
     def __init__(self, binding: Binding | None) -> None:
         self.__name__ = named()

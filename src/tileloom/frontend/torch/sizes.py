@@ -1,4 +1,4 @@
-"""The sizes of a traced graph: numbers, or formulas of symbols that callers bind.
+"""The sizes of a traced graph: numbers, or expressions of symbols that callers bind.
 
 PyTorch's symbols become symbols of a `Space`; what its guards say of them holds whenever the graph
 is called, and is told to the space. A symbol is read off an argument that is it, or off a
@@ -83,7 +83,7 @@ class TracedSizes:
         """A size, perhaps a `torch.SymInt`, as an extent.
 
         Raises:
-            UnsupportedError: it depends on data, or is no formula that is known here.
+            UnsupportedError: it depends on data, or is no expression that is known here.
         """
         if isinstance(size, int):
             return size
@@ -103,7 +103,7 @@ class TracedSizes:
         return self._scalars[expression]
 
     def holds(self, value: Any) -> bool:
-        """Whether a value is a symbolic number with a formula here."""
+        """Whether a value is a symbolic number with an expression here."""
         if not isinstance(value, (torch.SymInt, torch.SymFloat)):
             return False
         try:

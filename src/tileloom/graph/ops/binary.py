@@ -87,7 +87,7 @@ def _operator(op: type[BinaryOp]) -> ComputeBody:
     return lambda a, b: binary(op, a, b)
 
 
-# ---------------------------------------------------------------------------- formulas
+# ---------------------------------------------------------------------------- compute rules
 
 
 def _integer_division(op: type[BinaryOp]) -> ComputeBody:

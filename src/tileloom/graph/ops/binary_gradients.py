@@ -110,7 +110,7 @@ def reduce_as(x: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def _matmul(dy: Tensor, a: Tensor, b: Tensor) -> Pair:
-    # Vectors as matrices, so that one formula serves all.
+    # Vectors as matrices, so that one rule serves all.
     left = reshape(a, [1, *a.shape]) if a.ndim == 1 else a
     right = reshape(b, [*b.shape, 1]) if b.ndim == 1 else b
     shape = broadcast_shapes(left.shape[:-2], right.shape[:-2])

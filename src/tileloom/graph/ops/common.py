@@ -1,4 +1,4 @@
-"""What the op families share: definitions, checks of types and axes, broadcasting, formulas."""
+"""What the op families share: definitions, checks, broadcasting, compute rules."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def _infer_constant(types: Types, attrs: Attrs) -> list[TensorType]:
 def _compute_constant(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te.Tensor]:
     value = attrs["value"].reshape(-1)
     if not (value == value[0]).all() and value.size != 1:
-        raise InternalError("only a constant with one value has a formula; others are data")
+        raise InternalError("only a constant with one value has a compute rule; others are data")
     return [fill(types[0], value[0].item(), "constant")]
 
 

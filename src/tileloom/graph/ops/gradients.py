@@ -1,7 +1,7 @@
 """Gradients of functions of one tensor, as compositions.
 
 Each takes the gradient by the result first, then what the function was given or gave: `x` is its
-argument, `y` its result. The formulas are those of MindSpore's graph-kernel expanders and of the
+argument, `y` its result. The rules are those of MindSpore's graph-kernel expanders and of the
 derivatives themselves; at a kink they are what PyTorch says.
 """
 

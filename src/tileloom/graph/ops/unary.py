@@ -50,7 +50,7 @@ def _unary(
 
 
 def in_float32(body: ComputeBody) -> ComputeBody:
-    """The formula computed in float32 where the operands are narrower floats."""
+    """The rule computed in float32 where the operands are narrower floats."""
 
     def widened(*args: Expr) -> Expr:
         kind = args[0].dtype

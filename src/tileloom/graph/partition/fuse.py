@@ -158,7 +158,7 @@ class Fuser:
         return _limits(a, b)
 
     def fuse_horizontally(self, a: NodeGroup, b: NodeGroup) -> NodeGroup | None:
-        """Two that do not depend on each other in one kernel, sharing out the workers."""
+        """Two that do not depend on each other in one kernel, each with a part of the workers."""
         if (a.before | b.before) & (a.bits | b.bits) or self.groups.circle(a, b):
             return None
         if _limits(a, b) is not None:

@@ -148,7 +148,7 @@ class _Pipeline:
         early = [step for step in writers if step.stage == first]
         if count > 1 and max(s.order for s in late) < min(s.order for s in early):
             # The last use of a version comes before the first write of the next. Asynchronous
-            # copies get another one all the same, for threads would have to meet in between.
+            # copies get another one all the same, for threads would need a barrier in between.
             count -= first not in self.asynchronous
         if any(buffer in step.doubled for step in self.steps):
             count = max(count, 2)

@@ -1,4 +1,4 @@
-"""Whether two accesses to shared memory by different threads can meet."""
+"""Whether two accesses to shared memory by different threads can conflict."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _IndexForm:
 
 
 class ConflictAnalysis:
-    """Whether two accesses can meet in one element, made by two threads.
+    """Whether two accesses of two threads can be to one element.
 
     First by the form of the indices, which asks nothing of their ranges; then by counting out who
     touches what, where threads and loops have constant extents.
@@ -77,7 +77,7 @@ class ConflictAnalysis:
     # ------------------------------------------------------------------ by form
 
     def _apart(self, a: _IndexForm, b: _IndexForm) -> bool:
-        """Whether the accesses never meet: constants keep them apart, or `x % n`, `(x + 1) % n`."""
+        """Whether they never conflict: constants keep them apart, or `x % n`, `(x + 1) % n`."""
         difference = a.fixed.plus(b.fixed, -1)
         low, high = difference.const, difference.const
         for part, sign in ((a, 1), (b, -1)):

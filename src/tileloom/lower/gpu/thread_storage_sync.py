@@ -38,8 +38,8 @@ def thread_storage_sync(func: PrimFunc) -> PrimFunc:
 
     Between two accesses of one shared buffer, one of them a write, there is a barrier unless no
     two threads access one element: the form of the indices says so, or who touches what is counted
-    out. Barriers that are there already count. The end of a loop's body meets its beginning again.
-    A kernel with numbered barriers has all barriers that it is to have.
+    out. Barriers that are there already count. A loop's body is followed by itself. A kernel with
+    numbered barriers has all barriers that it is to have.
 
     Needs: flat code whose thread loops are attributes.
     Ensures: `tvm_storage_sync("shared")` in all those places. Some may be under conditions that
@@ -72,7 +72,7 @@ def _with_barriers(func: PrimFunc, strict: bool) -> PrimFunc:
 
 
 def _names_barriers(stmt: Stmt) -> bool:
-    """Whether warps meet at numbered barriers: then the program says who waits for whom."""
+    """Whether warps wait at numbered barriers: then the program says who waits for whom."""
     calls = (node.value for node in collect(stmt, Evaluate))
     return any(isinstance(call, Call) and call.op in NAMED_BARRIERS for call in calls)
 
@@ -179,7 +179,7 @@ class _Planner:
         return self._after(first, part)
 
     def _conflicts_next(self, loop: Var, part: _Part) -> bool:
-        """Whether what comes after the last barrier meets the start of the next iteration."""
+        """Whether what comes after the last barrier conflicts with the next iteration's start."""
         step = loop + 1
         return self._conflict(part.tail, [access.later(loop, step) for access in part.head])
 

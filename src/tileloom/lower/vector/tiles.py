@@ -1,9 +1,9 @@
 """Loops over two axes, in square tiles that are transposed in registers.
 
-A formula may read an array along one axis and write along another, as a transpose does. Two loops,
+A kernel may read an array along one axis and write along another, as a transpose does. Two loops,
 each around nothing but the next, whose outer one is annotated with `vector_tile` and whose inner
 one with `vector_lanes`, run in tiles: what is read along the outer loop is loaded in vectors along
-it, transposed, and used in vectors along the inner loop. So both sides touch whole cache lines.
+it, transposed, and used in vectors along the inner loop. So both sides access whole cache lines.
 """
 
 from __future__ import annotations

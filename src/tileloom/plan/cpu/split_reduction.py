@@ -1,8 +1,8 @@
 """Reductions with few results on a CPU: every worker reduces a part, pass by pass.
 
-Rows that are too few to share are shared out by their length instead. Each reduction is factored:
-parts of it run in parallel, and what they give is reduced by one worker. Elementwise blocks over
-the full domain are nests of their own; none is materialized from pass to pass.
+Rows that are too few for all workers are divided along their length instead. Each reduction is
+factored: parts of it run in parallel, and what they give is reduced by one worker. Elementwise
+blocks over the full domain are nests of their own; none is materialized from pass to pass.
 """
 
 from __future__ import annotations

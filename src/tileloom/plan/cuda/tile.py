@@ -22,7 +22,7 @@ MANY = 1024
 
 @dataclass(frozen=True)
 class Tile:
-    """How a domain of `rows x depth` positions is shared out.
+    """How a domain of `rows x depth` positions is divided among threads.
 
     Attributes:
         spatial_thread: rows, or neighbouring columns, of one thread block.

@@ -42,8 +42,8 @@ def schedule_gpu_product(
 ) -> str:
     """Schedule a product of matrices, and with it all that the function computes before and after.
 
-    What prepares the operands and the formulas of the result become part of one kernel; formulas
-    that cannot (there are several results) become kernels of their own.
+    Prologue and epilogue become part of one kernel; elementwise ops that cannot (there are several
+    results) become kernels of their own.
 
     Args:
         block: the sum of products, whose loops are as they were made: a matrix product, a batch of

@@ -25,7 +25,7 @@ def auto_inline(
     into_producers: bool = True,
     repeat_calls: bool = False,
 ) -> list[str]:
-    """Inline element-wise blocks into what reads them, or else into what they read.
+    """Inline elementwise blocks into what reads them, or else into what they read.
 
     Args:
         blocks: which ones; by default all of the function that is worked on.

@@ -2,7 +2,7 @@
 
 After CUTLASS's kernels for Ampere: tiles of the operands stream into shared memory by asynchronous
 copies, some steps ahead; warps load fragments of them by `ldmatrix` and multiply; the sums stay in
-registers until formulas of the result have been applied to them.
+registers until the epilogue has been applied to them.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def mma_matmul(
     """Make a product of matrices on matrix units, from tiles of 16 by 16.
 
     Any sum of products of two buffers will do (transposed operands, batches, convolutions), of any
-    extents; formulas of the result are computed before it is stored. The operands are float16,
+    extents; the epilogue is computed before the result is stored. The operands are float16,
     bfloat16, float32 (of which the units see 19 bits: tf32), 8-bit floats or 8-bit integers, summed
     up in float32, float16 or int32.
 

@@ -243,9 +243,9 @@ def _position(stmt: Block, buffer: Buffer) -> int:
 def as_matrices(sch: Schedule, block: BlockLike, *, in_pieces: bool = False) -> Product:
     """Let a sum of products run over matrices, and everything around it over their elements.
 
-    Blocks that prepare the operands (padding, conversions) go into their copies; formulas of the
-    result become one block, if there is one result. With `in_pieces` a row of the result lies in
-    one piece; what else is a column becomes a matrix of its own, as images of a convolution do.
+    Blocks that prepare the operands (padding, conversions) go into their copies; elementwise ops on
+    the result become one block, if there is one result. With `in_pieces` a row of the result lies
+    in one piece; what else is a column becomes a matrix of its own, as images of a convolution do.
 
     Raises:
         ScheduleError: the block is no sum of products.
@@ -302,7 +302,7 @@ def as_matrices(sch: Schedule, block: BlockLike, *, in_pieces: bool = False) -> 
 
 
 def _join_results(sch: Schedule, block: BlockRV) -> list[BlockRV]:
-    """Inline the formulas of a result into the last one; the consumers that are left."""
+    """Inline the epilogue of a result into its last block; the consumers that are left."""
     after: list[BlockRV] = []
     work = [block]
     while work:

@@ -82,7 +82,7 @@ def simt_matmul(sch: Schedule, block: BlockLike, tile: SimtTile | None = None) -
     """Make a product of matrices from small squares in registers, in any type.
 
     Any sum of products of two buffers will do (transposed operands, batches, convolutions), of any
-    extents; formulas of the result are computed before it is stored.
+    extents; the epilogue is computed before the result is stored.
 
     Args:
         block: the sum of products, whose loops are as they were made.

@@ -77,8 +77,8 @@ def wgmma_matmul(
 ) -> None:
     """Make a product of matrices on Hopper's matrix units, from tiles of 64 rows.
 
-    Any sum of products of two buffers will do, of any extents, as for `mma_matmul`; formulas of the
-    result are computed before it is stored. The sums are in float32 or int32.
+    Any sum of products of two buffers will do, of any extents, as for `mma_matmul`; the epilogue is
+    computed before the result is stored. The sums are in float32 or int32.
 
     Args:
         block: the sum of products, whose loops are as they were made.

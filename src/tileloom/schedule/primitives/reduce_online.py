@@ -328,7 +328,7 @@ def _sum_of_mean(found: _Online, mean: Expr) -> BufferLoad | None:
 
 
 def _stored_value(found: _Online, load: BufferLoad) -> Expr:
-    """What a block stores at the place of a load, if it is a formula of its indices."""
+    """What a block stores at the place of a load, if it is an expression of its indices."""
     for sref in child_blocks(found.state, found.scope):
         store = leaf_store(sref.block)
         if store is None or store.buffer is not load.buffer or sref.block.init is not None:

@@ -11,7 +11,7 @@ What is proven for a function in blocks form (see `Violation.kind` for what is r
 * a block that writes a result runs for its whole domain; one that accumulates runs once for each
   iteration, over all of the reduction, after its init and before anybody reads the result; any
   other may run repeatedly if it computes the same value again;
-* iterations of parallel, vectorized and thread-bound loops do not meet in memory, except that
+* iterations of parallel, vectorized and thread-bound loops do not conflict in memory, except that
   threads reduce together. A buffer that is used within such a loop alone has a copy for each
   iteration, as lowering makes them;
 * with the original at hand: each element of each result is the same term over the elements of the

@@ -3,7 +3,7 @@
 All stores that combine into one memory with one operation are a *group*. What such a store leaves
 is what the group started from, combined with the terms of all that went before. A term that is the
 result of a reduction with the same operation gives way to the terms of that one, as after
-`rfactor`; the order of terms is free, so a reduction is a bag of them.
+`rfactor`; the order of terms is free, so a reduction is a multiset of them.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ with the store in which it stands and a map from questions to runs of that store
 instance, named by the values of the iteration variables wherever these tell instances apart: what
 is known of them is simpler to say than of loops. `Side.resolve` says what it is, as cases: a
 constant, an element of an argument, the value of another store, an operation. Copies are looked
-through."""
+through.
+"""
 
 from __future__ import annotations
 

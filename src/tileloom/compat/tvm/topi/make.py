@@ -1,4 +1,4 @@
-"""A tensor by the formula of its elements."""
+"""A tensor by the expression of its elements."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ An operand stands in shared memory in cores of 8 by 16 bytes, each 128 bytes in 
 depth along the 16 bytes or, for 16-bit elements, across them; how far apart cores are is free. The
 sums are in memory of scope "warp" of 128 rows, one for each thread.
 
-A product waits for the one before, then meets all threads of the block, so that what threads have
+A product waits for the one before, then for all threads of the block, so that what threads have
 put into shared memory is there to multiply, and then goes on by itself. What follows may overwrite
 the tiles of the product before, but not its own. `wgmma_finish_*` waits for the last one.
 """
