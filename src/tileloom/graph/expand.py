@@ -19,16 +19,14 @@ def expand(graph: Graph, keep: Callable[[Node], bool] = lambda node: False) -> G
     done: dict[Tensor, Tensor] = {}
     for node in graph.nodes:
         _expand_node(node, keep, done)
-    outputs = [done.get(tensor, tensor) for tensor in graph.outputs]
-    return Graph(graph.inputs, outputs, graph.output_names, graph.name)
+    return graph.with_outputs([done.get(tensor, tensor) for tensor in graph.outputs])
 
 
 def _expand_node(node: Node, keep: Callable[[Node], bool], done: dict[Tensor, Tensor]) -> None:
     inputs = [done.get(tensor, tensor) for tensor in node.inputs]
     if node.op.expand is None or keep(node):
-        if any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
-            types = [tensor.type for tensor in node.outputs]
-            fresh = Node(node.op, inputs, node.attrs, types, node.name)
+        fresh = node.over(inputs)
+        if fresh is not node:
             done.update(zip(node.outputs, fresh.outputs, strict=True))
         return
     results = node.op.expand(inputs, node.attrs)

@@ -7,7 +7,7 @@ of the right operand's columns, which for a constant are computed here.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,7 @@ from ..base import dtype
 from . import ops
 from .contractions import matmul_extents, suits_panels
 from .nodes import Graph, Node, Tensor, TensorType
+from .replace import replace_nodes
 from .symbols import is_symbolic
 from .words import words_for
 
@@ -44,19 +45,13 @@ def flip_signs(graph: Graph, machine: Machine, static: Set[Tensor] = frozenset()
     >>> [node.op.name for node in made.nodes]
     ['matmul', 'cast', 'reduce_sum', 'reshape', 'constant', 'mul', 'sub']
     """
-    now: dict[Tensor, Tensor] = {}
-    for node in graph.nodes:
-        inputs = [now.get(tensor, tensor) for tensor in node.inputs]
-        if _flips(node, machine, static):
-            now[node.outputs[0]] = _flipped(node, inputs)
-        elif any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
-            types = [tensor.type for tensor in node.outputs]
-            fresh = Node(node.op, inputs, node.attrs, types, node.name)
-            now.update(zip(node.outputs, fresh.outputs, strict=True))
-    if not now:
-        return graph
-    outputs = [now.get(tensor, tensor) for tensor in graph.outputs]
-    return Graph(graph.inputs, outputs, graph.output_names, graph.name)
+
+    def flip(node: Node, now: Callable[[Tensor], Tensor]) -> Sequence[Tensor] | None:
+        if not _flips(node, machine, static):
+            return None
+        return [_flipped(node, list(map(now, node.inputs)))]
+
+    return replace_nodes(graph, flip)
 
 
 def _flips(node: Node, machine: Machine, static: Set[Tensor]) -> bool:

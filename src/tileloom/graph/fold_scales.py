@@ -8,11 +8,12 @@ where all but X is static. A normalization by fixed statistics then costs one ad
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from .nodes import Graph, Node, Tensor
 from .op import apply1
+from .replace import replace_nodes
 
 #: Narrower weights would be rounded once more.
 _KINDS = frozenset({"float32", "float64"})
@@ -42,21 +43,11 @@ def fold_scales(graph: Graph, static: Set[Tensor]) -> Graph:
     ['reshape', 'reshape', 'mul', 'conv', 'relu']
     """
     chains = {chain.last: chain for chain in _chains(graph, static)}
-    if not chains:
-        return graph
-    now: dict[Tensor, Tensor] = {}
-    for node in graph.nodes:
-        chain = chains.get(node)
-        if chain is not None:
-            now[node.outputs[0]] = _folded(chain, now)
-            continue
-        inputs = [now.get(tensor, tensor) for tensor in node.inputs]
-        if any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
-            types = [tensor.type for tensor in node.outputs]
-            fresh = Node(node.op, inputs, node.attrs, types, node.name)
-            now.update(zip(node.outputs, fresh.outputs, strict=True))
-    outputs = [now.get(tensor, tensor) for tensor in graph.outputs]
-    return Graph(graph.inputs, outputs, graph.output_names, graph.name)
+
+    def fold(node: Node, now: Callable[[Tensor], Tensor]) -> Sequence[Tensor] | None:
+        return [_folded(chains[node], now)] if node in chains else None
+
+    return replace_nodes(graph, fold) if chains else graph
 
 
 def _chains(graph: Graph, static: Set[Tensor]) -> list[_Chain]:
@@ -108,11 +99,11 @@ def _operand(node: Node, tensor: Tensor, static: Set[Tensor]) -> Tensor | None:
     return second if fits else None
 
 
-def _folded(chain: _Chain, now: Mapping[Tensor, Tensor]) -> Tensor:
+def _folded(chain: _Chain, now: Callable[[Tensor], Tensor]) -> Tensor:
     """What stands for the end of a chain."""
     conv, scale, shift = chain.conv, None, None
     for op, operand in chain.steps:
-        given = now.get(operand, operand)
+        given = now(operand)
         vector = apply1("reshape", [given], shape=(given.type.size,))
         if op == "mul":
             scale = vector if scale is None else apply1("mul", [scale, vector])
@@ -121,7 +112,7 @@ def _folded(chain: _Chain, now: Mapping[Tensor, Tensor]) -> Tensor:
             shift = vector if op == "add" else apply1("neg", [vector])
         else:
             shift = apply1(op, [shift, vector])
-    source, weight = (now.get(tensor, tensor) for tensor in conv.inputs)
+    source, weight = map(now, conv.inputs)
     result = apply1("conv", [source, _times(weight, scale)], **conv.attrs)
     if shift is None:
         return result

@@ -141,13 +141,9 @@ def _rebuilt(graph: Graph, now: dict[Tensor, Tensor]) -> Graph:
     """The graph with some tensors replaced."""
     known = dict(now)
     for node in _after(graph, now):
-        inputs = [known.get(tensor, tensor) for tensor in node.inputs]
-        if any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
-            types = [tensor.type for tensor in node.outputs]
-            fresh = Node(node.op, inputs, node.attrs, types, node.name)
-            known.update(zip(node.outputs, fresh.outputs, strict=True))
-    outputs = [known.get(tensor, tensor) for tensor in graph.outputs]
-    return Graph(graph.inputs, outputs, graph.output_names, graph.name)
+        fresh = node.over([known.get(tensor, tensor) for tensor in node.inputs])
+        known.update(zip(node.outputs, fresh.outputs, strict=True))
+    return graph.with_outputs([known.get(tensor, tensor) for tensor in graph.outputs])
 
 
 def _after(graph: Graph, now: dict[Tensor, Tensor]) -> Sequence[Node]:

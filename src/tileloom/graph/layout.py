@@ -273,10 +273,7 @@ class _Choice:
             self._record(out, apply1(node.op.name, inputs, **_renamed(node, perm)), layout)
 
     def _rebuild_as_it_is(self, node: Node) -> None:
-        inputs = [self._natural(tensor) for tensor in node.inputs]
-        same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
-        types = [tensor.type for tensor in node.outputs]
-        fresh = node if same else Node(node.op, inputs, node.attrs, types, node.name)
+        fresh = node.over([self._natural(tensor) for tensor in node.inputs])
         for old, new in zip(node.outputs, fresh.outputs, strict=True):
             self._record(old, new)
 

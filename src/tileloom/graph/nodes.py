@@ -137,6 +137,13 @@ class Node:
             for index, type_ in enumerate(types)
         )
 
+    def over(self, inputs: Sequence[Tensor]) -> Node:
+        """The same of other inputs of the same types; the node itself of its own."""
+        if all(a is b for a, b in zip(inputs, self.inputs, strict=True)):
+            return self
+        types = [tensor.type for tensor in self.outputs]
+        return Node(self.op, inputs, self.attrs, types, self.name)
+
     def __repr__(self) -> str:
         return f"Node({self.op.name}, {list(self.inputs)})"
 
@@ -159,6 +166,10 @@ class Graph:
             tensor.name or f"output{k}" for k, tensor in enumerate(outputs)
         )
         self.name = name
+
+    def with_outputs(self, outputs: Sequence[Tensor]) -> Graph:
+        """The same with other tensors under the names of its outputs."""
+        return Graph(self.inputs, outputs, self.output_names, self.name)
 
     @property
     def nodes(self) -> list[Node]:

@@ -7,7 +7,7 @@ once for many calls (see `hoist.py`) is packed by an op.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 from ..base.panels import pack_panels
@@ -15,6 +15,7 @@ from .contractions import accumulator_of, panel_width, suits_panels
 from .nodes import Graph, Node, Tensor, TensorType
 from .op import REGISTRY, apply1
 from .ops.matmul import packed_type
+from .replace import replace_nodes
 from .to_tir.machine import Machine
 from .words import words_for
 
@@ -34,20 +35,14 @@ def pack_weights(graph: Graph, machine: Machine, static: Set[Tensor] = frozenset
     >>> packed.node.op.name, packed.node.inputs[1]
     ('packed_matmul', Tensor(...: float32[2, 3, 32]))
     """
-    now: dict[Tensor, Tensor] = {}
     panels: dict[Any, Tensor] = {}
-    for node in graph.nodes:
-        inputs = [now.get(tensor, tensor) for tensor in node.inputs]
-        fresh = node
-        if _is_packable(node, static):
-            fresh = _packed(node, inputs[0], machine, panels)
-        elif any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
-            types = [tensor.type for tensor in node.outputs]
-            fresh = Node(node.op, inputs, node.attrs, types, node.name)
-        if fresh is not node:
-            now.update(zip(node.outputs, fresh.outputs, strict=True))
-    outputs = [now.get(tensor, tensor) for tensor in graph.outputs]
-    return Graph(graph.inputs, outputs, graph.output_names, graph.name)
+
+    def pack(node: Node, now: Callable[[Tensor], Tensor]) -> Sequence[Tensor] | None:
+        if not _is_packable(node, static):
+            return None
+        return _packed(node, now(node.inputs[0]), machine, panels).outputs
+
+    return replace_nodes(graph, pack)
 
 
 def _is_packable(node: Node, static: Set[Tensor]) -> bool:

@@ -8,7 +8,7 @@ and these, shifted against each other, are summed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from functools import reduce
 from typing import Any
 
@@ -20,6 +20,7 @@ from .ops.common import product
 from .ops.pad import pad
 from .ops.shape import reshape, strided_slice, transpose
 from .ops.windows import Windows
+from .replace import replace_nodes
 from .symbols import hint, is_symbolic
 
 #: Windows of fewer elements are read faster at once.
@@ -44,21 +45,15 @@ def split_windows(graph: Graph) -> Graph:
     >>> [node.attrs["kernel"] for node in graph.nodes]
     [(5, 1), (1, 5)]
     """
-    now: dict[Tensor, Tensor] = {}
-    for node in graph.nodes:
-        inputs = [now.get(tensor, tensor) for tensor in node.inputs]
-        if node.op.name in ("max_pool", "sum_pool") and _is_pool_to_split(node):
-            now[node.outputs[0]] = _pool_by_rows(node.op.name, inputs[0], node.attrs)
-        elif node.op.name == "conv" and _is_slow_to_pack(node):
-            now[node.outputs[0]] = _conv_by_taps(inputs[0], inputs[1], node.attrs)
-        elif any(a is not b for a, b in zip(inputs, node.inputs, strict=True)):
-            types = [tensor.type for tensor in node.outputs]
-            fresh = Node(node.op, inputs, node.attrs, types, node.name)
-            now.update(zip(node.outputs, fresh.outputs, strict=True))
-    if not now:
-        return graph
-    outputs = [now.get(tensor, tensor) for tensor in graph.outputs]
-    return Graph(graph.inputs, outputs, graph.output_names, graph.name)
+    return replace_nodes(graph, _taken_apart)
+
+
+def _taken_apart(node: Node, now: Callable[[Tensor], Tensor]) -> Sequence[Tensor] | None:
+    if node.op.name in ("max_pool", "sum_pool") and _is_pool_to_split(node):
+        return [_pool_by_rows(node.op.name, now(node.inputs[0]), node.attrs)]
+    if node.op.name == "conv" and _is_slow_to_pack(node):
+        return [_conv_by_taps(now(node.inputs[0]), now(node.inputs[1]), node.attrs)]
+    return None
 
 
 # ---------------------------------------------------------------------------- pooling

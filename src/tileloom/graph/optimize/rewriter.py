@@ -75,8 +75,7 @@ class Rewriter:
                 if new is not old:
                     now[old] = new
                     uses[new] += uses[old]
-        outputs = [now.get(tensor, tensor) for tensor in graph.outputs]
-        return Graph(graph.inputs, outputs, graph.output_names, graph.name)
+        return graph.with_outputs([now.get(tensor, tensor) for tensor in graph.outputs])
 
     def _settle(self, node: Node, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
         """What stands for a node that reads these inputs, as counted in `uses`."""

@@ -153,25 +153,25 @@ def _scale(var: Var, expr: Expr) -> Expr | None:
 
 
 def _nest(loop: For, cuts: Sequence[_Size]) -> Stmt:
-    """A loop as a nest of a loop for each digit between cuts."""
+    """A loop as a nest of a loop for each split between cuts."""
     name, kind = loop.loop_var.name, loop.loop_var.dtype
-    digits = [Var(f"{name}_{k}", kind) for k in reversed(range(len(cuts) - 1))]
-    parts = _Digits(loop.loop_var, digits, cuts)
+    splits = [Var(f"{name}_{k}", kind) for k in reversed(range(len(cuts) - 1))]
+    parts = _Splits(loop.loop_var, splits, cuts)
     body = map_exprs(loop.body, parts.visit)
-    for digit, (low, high) in zip(digits, pairwise(cuts)):
+    for split, (low, high) in zip(splits, pairwise(cuts)):
         extent = (high / low).expr(loop.extent)
-        body = loop.replace(loop_var=digit, extent=extent, body=body, annotations={})
+        body = loop.replace(loop_var=split, extent=extent, body=body, annotations={})
     return body
 
 
-class _Digits:
-    """Puts digits where they are computed from a number."""
+class _Splits:
+    """Puts splits where they are computed from a number."""
 
-    def __init__(self, var: Var, digits: Sequence[Var], cuts: Sequence[_Size]) -> None:
-        self.var, self.digits, self.cuts = var, digits, cuts
+    def __init__(self, var: Var, splits: Sequence[Var], cuts: Sequence[_Size]) -> None:
+        self.var, self.splits, self.cuts = var, splits, cuts
 
     def visit(self, expr: Expr) -> Expr:
-        """The expression of digits that an expression of the number is."""
+        """The expression of splits that an expression of the number is."""
         if self.var not in free_vars(expr):
             return expr
         part = self._slice(expr)
@@ -181,13 +181,13 @@ class _Digits:
         result: Expr = const(0, expr.dtype)
         for k in range(low, high):
             scale = (self.cuts[k] / self.cuts[low]).expr(expr)
-            result = result + self.digits[k] * scale
+            result = result + self.splits[k] * scale
         return result
 
     def _slice(self, expr: Expr) -> tuple[int, int] | None:
-        """Of which neighbouring digits an expression is the number."""
+        """Of which neighbouring splits an expression is the number."""
         if expr is self.var:
-            return 0, len(self.digits)
+            return 0, len(self.splits)
         if not isinstance(expr, FloorDiv | FloorMod):
             return None
         part, by = self._slice(expr.a), _Size.of(expr.b)
