@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .build import binary, cast, logical_not
 from .nodes import (
     BinaryOp,
@@ -22,7 +24,7 @@ from .ops import is_pure_op
 _DIVISIONS = (Div, Mod, FloorDiv, FloorMod)
 
 
-def rebuild(expr: Expr, children: list[Expr]) -> Expr:
+def rebuild(expr: Expr, children: Sequence[Expr]) -> Expr:
     """The node over other children, with constants folded."""
     if isinstance(expr, BinaryOp):
         a, b = children

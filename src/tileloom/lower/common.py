@@ -9,23 +9,16 @@ from ..expr import (
     And,
     BinaryOp,
     Call,
-    Cast,
-    Div,
     Expr,
-    FloorDiv,
-    FloorMod,
     IntImm,
     IterVar,
     Let,
-    Mod,
-    Not,
     Select,
     Var,
     binary,
-    cast,
     free_vars,
-    logical_not,
 )
+from ..expr.rebuild import rebuild as folded
 from ..tir import (
     Allocate,
     AllocateConst,
@@ -43,7 +36,6 @@ from ..tir import (
 )
 
 Access = tuple[Buffer, tuple[Expr, ...]]
-_DIVISIONS = (Div, Mod, FloorDiv, FloorMod)
 LIKELY = "tir.likely"
 IF_THEN_ELSE = "tir.if_then_else"
 ADDRESS_OF = "tir.address_of"
@@ -65,27 +57,12 @@ def true_value(condition: Expr) -> bool | None:
 
 
 def rebuild(expr: Expr, children: tuple[Expr, ...]) -> Expr:
-    """`expr` over other children, with constants folded."""
-    if isinstance(expr, BinaryOp):
-        a, b = children
-        if a.dtype is b.dtype and not _traps(expr, b):
-            kind = expr.result_type(a.dtype)  # which a number keeps, if need be wrapped around
-            return cast(kind, binary(type(expr), a, b))
-    elif isinstance(expr, Select):
-        if isinstance(children[0], IntImm):
-            return children[1] if children[0].value else children[2]
-    elif isinstance(expr, Cast):
-        return cast(expr.dtype, children[0])
-    elif isinstance(expr, Not):
-        return logical_not(children[0])
-    elif isinstance(expr, Call):
-        return _rebuild_call(expr, children)
-    return expr.with_children(children)
-
-
-def _traps(expr: BinaryOp, b: Expr) -> bool:
-    # Folding a division by a constant zero is an error; the program may never reach it.
-    return isinstance(expr, _DIVISIONS) and isinstance(b, IntImm) and b.value == 0
+    """`expr` over other children, with constants and known choices folded."""
+    if isinstance(expr, Select) and isinstance(children[0], IntImm):
+        return children[1] if children[0].value else children[2]
+    if isinstance(expr, BinaryOp) and children[0].dtype is not children[1].dtype:
+        return expr.with_children(children)
+    return _rebuild_call(expr, children) if isinstance(expr, Call) else folded(expr, children)
 
 
 def _rebuild_call(expr: Call, children: tuple[Expr, ...]) -> Expr:

@@ -158,9 +158,7 @@ def _replaced(expr: Expr, table: Mapping[Expr, Expr]) -> Expr:
     known = table.get(expr)
     if known is not None:
         return known
-    children = [_replaced(child, table) for child in expr.children]
-    same = all(a is b for a, b in zip(children, expr.children, strict=True))
-    return expr if same else expr.with_children(children)
+    return expr.with_children([_replaced(child, table) for child in expr.children])
 
 
 def _combiner(

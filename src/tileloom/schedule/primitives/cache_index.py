@@ -234,7 +234,4 @@ def _replaced(expr: Expr, old: Expr, new: Expr) -> Expr:
     """`expr` with one part replaced; from outside in, so that parts of that part stay."""
     if expr is old:
         return new
-    children = [_replaced(child, old, new) for child in expr.children]
-    if all(a is b for a, b in zip(children, expr.children)):
-        return expr
-    return expr.with_children(children)
+    return expr.with_children([_replaced(child, old, new) for child in expr.children])

@@ -65,11 +65,7 @@ class _Normal(StmtRewriter):
     def visit_expr(self, expr: Expr) -> Expr:
         if is_index(expr.dtype.element) or expr.dtype.is_bool:
             return self.analyzer.simplify(expr)
-        children = expr.children
-        new = [self.visit_expr(child) for child in children]
-        if all(a is b for a, b in zip(new, children, strict=True)):
-            return expr
-        return expr.with_children(new)
+        return expr.with_children([self.visit_expr(child) for child in expr.children])
 
     def _knowing(self, domains: Mapping[Var, Range]) -> _Normal:
         inner = self.analyzer.copy()

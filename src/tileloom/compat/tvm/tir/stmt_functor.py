@@ -94,11 +94,7 @@ class _Transform(StmtRewriter):
         return self._around(expr, self._rebuilt)  # type: ignore[no-any-return]
 
     def _rebuilt(self, node: Expr) -> Expr:
-        children = node.children
-        new = [self.visit_expr(child) for child in children]
-        if all(a is b for a, b in zip(new, children, strict=True)):
-            return node
-        return node.with_children(new)
+        return node.with_children([self.visit_expr(child) for child in node.children])
 
     def _around(self, node: Any, below: Callable[[Any], Any]) -> Any:
         if self.names is not None and type(node).__name__ not in self.names:
