@@ -272,7 +272,7 @@ def test_simplification_is_fast() -> None:
     [
         (lambda i, n: Mod(i * n, n), "0", "T.truncmod(i * n, n)"),
         (lambda i, n: Div(i * n, n), "i", "T.truncdiv(i * n, n)"),
-        (lambda i, n: Div(i * n + n, n), "i + 1", "T.truncdiv(i * n + n, n)"),
+        (lambda i, n: Div(i * n + n, n), "i + 1", "i + 1"),
         (lambda i, n: Mod(i * n + 3, n), "3 % n", "T.truncmod(i * n + 3, n)"),
         (lambda i, n: Div(i * 8 + 5, const(4)), "i * 2 + 1", "T.truncdiv(i * 8 + 5, 4)"),
         (lambda i, n: Mod(i * 8 + 5, const(4)), "1", "T.truncmod(i * 8 + 5, 4)"),

@@ -261,6 +261,8 @@ def _divide(a: Number, b: Number) -> tuple[Number, Number]:
         step: Number = 0
         for monomial, amount in _terms(rest):
             over = _without(monomial, lead)
+            if not monomial and over is not None:
+                amount -= amount % factor  # one form for all constants that are as far apart
             if over is not None and amount % factor == 0:
                 step = step + _normal({over: amount // factor})
                 if len(divisors) > 1:

@@ -14,7 +14,6 @@ from ..graph.optimize import OptimizeReport
 from ..graph.partition import Group
 from ..graph.program import MakeKernel, Program, build_program
 from ..graph.simplify import simplify
-from ..graph.symbols import is_symbolic
 from ..graph.to_tir.blocks import block_function
 from ..graph.to_tir.group import group_kernel
 from ..graph.to_tir.machine import Machine
@@ -66,12 +65,10 @@ def is_scheduled(group: Group) -> bool:
 def has_tiles(group: Group, machine: Machine) -> bool:
     """Whether the planner tiles a product of panels.
 
-    Templates of loops are left for convolutions of images whose extents are not known, or of words.
+    Templates of loops are left for convolutions of words.
     """
     node = group.anchor
-    if node.op.kind == "matmul":
-        return True
-    return not any(map(is_symbolic, node.inputs[0].shape[2:])) and words_for(node, machine) is None
+    return node.op.kind == "matmul" or words_for(node, machine) is None
 
 
 def _kernel_maker(machine: Machine, target: Target) -> MakeKernel:

@@ -37,6 +37,7 @@ from .nodes import (
     Sub,
     Var,
 )
+from .polynomials import bounds_of_products, has_product, products_of
 
 
 class ConstIntBound(NamedTuple):
@@ -153,12 +154,22 @@ def _corners(function: Callable[[int, int], int], a: ConstIntBound, b: ConstIntB
 
 def _add(self: BoundAnalyzer, e: Any) -> ConstIntBound:
     a, b = self.of(e.a), self.of(e.b)
-    return _fit(a[0] + b[0], a[1] + b[1], e.dtype)
+    return _sum(self, e, a[0] + b[0], a[1] + b[1])
 
 
 def _sub(self: BoundAnalyzer, e: Any) -> ConstIntBound:
     a, b = self.of(e.a), self.of(e.b)
-    return _fit(a[0] - b[1], a[1] - b[0], e.dtype)
+    return _sum(self, e, a[0] - b[1], a[1] - b[0])
+
+
+def _sum(self: BoundAnalyzer, e: Any, low: int, high: int) -> ConstIntBound:
+    """The bounds of a sum, of which an interval is known."""
+    if low < 0 < high and is_index(e.dtype) and has_product(e):
+        products = products_of(e)
+        found = None if products is None else bounds_of_products(products, self.of)
+        if found is not None:
+            low, high = max(low, found[0]), min(high, found[1])
+    return _fit(low, high, e.dtype)
 
 
 def _mul(self: BoundAnalyzer, e: Any) -> ConstIntBound:

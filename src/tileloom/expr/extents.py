@@ -58,6 +58,11 @@ def limits(extent: int) -> tuple[int, int]:
 
 
 def limits_of_variables(size: Expr) -> dict[Var, tuple[int, int]]:
-    """What is known of the variables of a size."""
+    """What is known of the variables of a size.
+
+    One that can only have one value still counts as a variable: simplified to a number in one
+    place it would not look the same as in another.
+    """
     known = {var: var.memo.get(EXTENT) for var in free_vars(size)}
-    return {var: limits(extent) for var, extent in known.items() if extent is not None}
+    found = {var: limits(extent) for var, extent in known.items() if extent is not None}
+    return {var: (least, max(most, least + 1)) for var, (least, most) in found.items()}

@@ -10,6 +10,7 @@ from .linear import Linear, atom, factors, multiply, quotient
 from .modular import ModularSet
 from .nodes import Expr, Max, Min, Mul, Var
 from .order import order_key
+from .polynomials import bounds_of_products
 
 DEPTH = 3  # how many inequalities a proof may chain
 UNKNOWN = 1 << 200  # beyond every value of every type
@@ -80,6 +81,11 @@ def interval(bounds: BoundAnalyzer, value: Linear) -> ConstIntBound:
         else:
             low += k * most
             high += k * least
+    if low < 0 < high and any(type(term) is Mul for term in value.terms):
+        products = {tuple(factors(term)): k for term, k in value.terms.items()}
+        found = bounds_of_products({**products, (): value.const}, bounds.of)
+        if found is not None:
+            return ConstIntBound(max(low, found[0]), min(high, found[1]))
     return ConstIntBound(low, high)
 
 

@@ -154,9 +154,9 @@ T.Broadcast(n, 4))"""),
 for i in T.vectorized(4):
     if i < n:
         A[i] = T.float32(i // n)""", """
-for i in range(4):
-    if i < n:
-        A[i] = T.Cast("float32", i // n)"""),
+if 0 < n:
+    A.vstore([T.Ramp(0, 1, 4)], T.Cast("float32x4", T.Ramp(0, 1, 4) // \
+T.Broadcast(T.Select(n == 0, 1, n), 4)), predicate=T.Ramp(0, 1, 4) < T.Broadcast(n, 4))"""),
     ("vectorize_loops", """
 for i in T.vectorized(4):
     if i < n:

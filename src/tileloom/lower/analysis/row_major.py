@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...base import DType, dtype
-from ...expr import Expr, FloorDiv, FloorMod, IntImm, cast, const
-from ...expr.analyzer import Analyzer
+from ...expr import Expr, IntImm, cast, const
 from ...tir import Buffer
 from . import lanes
 from .linear import linear, number
+from .rejoin import Part, rejoined
 
 _INT32, _INT64 = dtype("int32"), dtype("int64")
 _INT32_LIMIT = 1 << 31
@@ -98,48 +98,31 @@ def flat_index(buffer: Buffer, indices: Sequence[Expr], narrow: bool = False) ->
     """
     known = all(isinstance(part, IntImm) for part in (*buffer.shape, *buffer.strides))
     kind = _common_type(_INT32 if narrow and not known else index_type(buffer), indices)
-    strides = row_major_strides(buffer, kind)
-    shape: Sequence[Expr] = buffer.shape
-    if not known and not buffer.strides:
-        shape, strides, indices = _joined(shape, strides, indices)
     total = near = number(0)  # near: within 2^31 elements
     if buffer.elem_offset is not None:
         total = linear(cast(kind, buffer.elem_offset))
     vector: Expr | None = None
-    for index, stride, extent in zip(indices, strides, shape, strict=True):
+    for part in rejoined(_parts(buffer, indices, kind)):
+        index, stride = part.index, part.stride
         if index.dtype.lanes > 1:
-            part = lanes.multiply(lanes.convert(index, kind), stride)
-            vector = part if vector is None else lanes.add(vector, part)
-        elif isinstance(stride, IntImm) and _is_near(buffer, extent, stride, index):
+            lane = lanes.multiply(lanes.convert(index, kind), stride)
+            vector = lane if vector is None else lanes.add(vector, lane)
+        elif isinstance(stride, IntImm) and part.near:
             near = near.plus(linear(index), stride.value)
         elif isinstance(stride, IntImm):
             total = total.plus(linear(index), stride.value)
         else:
             total = total.plus(linear(cast(kind, index) * stride))
-    if kind is _INT64 and any(isinstance(term, FloorDiv | FloorMod) for term in near.terms):
-        near = linear(Analyzer().simplify(near.to_expr(_INT32)))  # x // n * n + x % n is x
     scalar = total.plus(near).to_expr(kind)
     return scalar if vector is None else lanes.add(scalar, vector)
 
 
-def _joined(
-    shape: Sequence[Expr], strides: Sequence[Expr], indices: Sequence[Expr]
-) -> tuple[list[Expr], list[Expr], list[Expr]]:
-    """Dimensions that x // n and x % n go through, of n elements the latter, as one that x does.
-
-    That is what is left of matrices whose rows were those of several dimensions.
-    """
-    joined: list[tuple[Expr, Expr, Expr]] = []
-    for extent, stride, index in zip(shape, strides, indices, strict=True):
-        if joined and isinstance(index, FloorMod) and index.b is extent:
-            x, n = index.a, index.b
-            outer, _, before = joined[-1]
-            if isinstance(before, FloorDiv) and before.a is x and before.b is n:
-                joined[-1] = (outer * n, stride, x)
-                continue
-        joined.append((extent, stride, index))
-    extents, steps, places = zip(*joined) if joined else ((), (), ())
-    return list(extents), list(steps), list(places)
+def _parts(buffer: Buffer, indices: Sequence[Expr], kind: DType) -> list[Part]:
+    strides = row_major_strides(buffer, kind)
+    return [
+        Part(index, stride, isinstance(stride, IntImm) and _is_near(buffer, extent, stride, index))
+        for index, stride, extent in zip(indices, strides, buffer.shape, strict=True)
+    ]
 
 
 def _is_near(buffer: Buffer, extent: Expr, stride: IntImm, index: Expr) -> bool:

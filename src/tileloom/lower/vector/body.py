@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...expr import (
+    EQ,
     GE,
     GT,
     LE,
@@ -336,7 +337,7 @@ class Vectorizer:
     def _binary(self, expr: BinaryOp) -> Expr:
         a, b = self.expr(expr.a), self.expr(expr.b)
         if self.mask is not None and may_divide_by_zero(expr):
-            raise CannotVectorize(f"{expr} under a mask")
+            b = _divisor_of_all_lanes(expr, b)
         rule = _ARITHMETIC.get(type(expr))
         if rule is not None and a.dtype.element.is_int:
             return rule(a, b)
@@ -397,6 +398,13 @@ class Vectorizer:
             return Call(a.dtype, IF_THEN_ELSE, (test, a, b))
         a, b = self.masked(test, yes), self.masked(negate(test), no)
         return Select(test, broadcast_to(a, self.lanes), broadcast_to(b, self.lanes))
+
+
+def _divisor_of_all_lanes(expr: BinaryOp, divisor: Expr) -> Expr:
+    """What lanes divide by that are masked, too: if that is zero, none of the others divides."""
+    if divisor.dtype.lanes > 1 or has_load(expr):
+        raise CannotVectorize(f"{expr} under a mask")
+    return Select(EQ(divisor, const(0, divisor.dtype)), const(1, divisor.dtype), divisor)
 
 
 def _together(parts: list[Expr]) -> Expr:

@@ -163,7 +163,18 @@ def runs_all(state: ScheduleState, block: StmtSRef) -> bool:
     domains = domains_above(block)
     points = [Range(value, const(1, value.dtype)) for value in realize.iter_values]
     own = [axis.domain for axis in block.block.iter_vars]
+    if is_one(realize.predicate) and _are_loops(realize.iter_values, domains, own):
+        return True
     if quickly_covered(points, domains, realize.predicate, own, {}):
         return True
     analyzer = where_running(own)  # otherwise there are no instances
     return covers(lower_bound(points, domains, realize.predicate, analyzer), own, analyzer)
+
+
+def _are_loops(values: Sequence[Expr], domains: Mapping[Var, Range], own: Sequence[Range]) -> bool:
+    """Whether each value is a loop of its own, over the very range that is asked for."""
+    loops = [domains.get(value) for value in values if isinstance(value, Var)]
+    return len(set(values)) == len(loops) == len(own) and all(
+        loop is not None and loop.min is asked.min and loop.extent is asked.extent
+        for loop, asked in zip(loops, own, strict=True)
+    )
