@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -70,5 +71,7 @@ def test_bounds_hold_for_all_values() -> None:
         bound = const_int_bound(expr, ranges)
         assert bound.min_value <= min(values) and max(values) <= bound.max_value
         products = products_of(expr)
-        found = products and bounds_of_products(products, lambda x, r=ranges: r[x])
-        assert not found or (found[0] <= min(values) and max(values) <= found[1])
+        found = (
+            bounds_of_products(products, dict[Any, Any](ranges).__getitem__) if products else None
+        )
+        assert found is None or (found[0] <= min(values) and max(values) <= found[1])

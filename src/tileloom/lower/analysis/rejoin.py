@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ...expr import Add, Cast, Expr, FloorDiv, FloorMod, IntImm, Mul, Sub, const
+from ...expr import Add, Cast, Expr, FloorDiv, FloorMod, IntImm, Mul, Sub, binary, const
 from ...expr.linear import Linear
 from .linear import linear
 
@@ -120,9 +120,11 @@ def _replaced(index: Expr, term: Expr, by: Expr | None) -> Expr:
     match index:
         case Add(a, b):
             first = _replaced(a, term, by)
-            return first + b if first is not a else a + _replaced(b, term, by)
+            if first is not a:
+                return binary(Add, first, b)
+            return binary(Add, a, _replaced(b, term, by))
         case Sub(a, b):
-            return _replaced(a, term, by) - b
+            return binary(Sub, _replaced(a, term, by), b)
         case _:
             return index
 
