@@ -23,7 +23,6 @@ _PICKING = {"gather", "gather_elements", "gather_nd", "slice"}
 class KernelTraffic:
     """The bytes that one kernel reads and writes."""
 
-    label: str
     read: int
     written: int
 
@@ -69,7 +68,6 @@ def traffic_of(groups: Iterable[Group]) -> Traffic:
     return Traffic(
         tuple(
             KernelTraffic(
-                group.label,
                 sum(_bytes_read(part.inputs, part.nodes) for part in group.parts),
                 sum(t.type.nbytes for part in group.parts for t in part.outputs),
             )
@@ -87,7 +85,7 @@ def traffic_unfused(graph: Graph) -> Traffic:
             continue
         sources = {_source(tensor) for tensor in node.inputs}
         written = sum(tensor.type.nbytes for tensor in node.outputs)
-        kernels.append(KernelTraffic(node.op.name, _bytes_read(sources, [node]), written))
+        kernels.append(KernelTraffic(_bytes_read(sources, [node]), written))
     return Traffic(tuple(kernels))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..base.errors import OutOfBoundsError, UserError
 from ..base.span import Span
+from ..tir import first_line
 
 
 class KernelDefect(UserError):
@@ -35,15 +36,9 @@ class KernelDefect(UserError):
         self.threads = threads
         places = ", ".join(f"thread {thread} of block {block}" for block, thread in threads[:4])
         more = f" and {len(threads) - 4} more" if len(threads) > 4 else ""
-        text = f"{kind}: {what}\n  by {places}{more}\n  in {_line(statement)}"
+        text = f"{kind}: {what}\n  by {places}{more}\n  in {first_line(statement)}"
         super().__init__(text, span=span, hint=hint)
 
 
 class OutOfBoundsDefect(KernelDefect, OutOfBoundsError):
     """An access out of bounds, under the name that it has on CPUs too."""
-
-
-def _line(statement: object) -> str:
-    """The first line of a statement's text."""
-    first, *rest = str(statement).strip().splitlines() or [""]
-    return f"{first} ..." if rest else first

@@ -435,6 +435,12 @@ def text_of(node: Stmt | PrimFunc | IRModule) -> str:
     return str(script.show(node))
 
 
+def first_line(node: object) -> str:
+    """The first line of a node's text, with dots where there are more."""
+    first, *rest = str(node).strip().splitlines() or [""]
+    return f"{first} ..." if rest else first
+
+
 # ---------------------------------------------------------------------------- building
 
 

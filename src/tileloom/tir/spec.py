@@ -40,6 +40,7 @@ from .nodes import (
     SeqStmt,
     Stmt,
     While,
+    first_line,
 )
 from .spec_exprs import expr_complaints, index_complaints
 from .walk import buffer_exprs
@@ -75,7 +76,7 @@ class _Verifier:
     # ------------------------------------------------------------------ errors and scopes
 
     def fail(self, problem: str, node: Any = None) -> None:
-        shown = "" if node is None else f"\n  at: {_line(node)}"
+        shown = "" if node is None else f"\n  at: {first_line(node)}"
         place = f"\n  in: {' > '.join(self.where)}"
         raise VerifyError(f"not legal at the stage {self.stage!r}: {problem}{place}{shown}")
 
@@ -353,12 +354,6 @@ class _Verifier:
     def sequence(self, stmt: SeqStmt) -> None:
         for part in stmt.seq:
             self.stmt(part)
-
-
-def _line(node: Any) -> str:
-    """The first line of a node's text."""
-    lines = str(node).splitlines()
-    return lines[0] + (" ..." if len(lines) > 1 else "") if lines else ""
 
 
 def _offset(buffer: Buffer) -> bool:

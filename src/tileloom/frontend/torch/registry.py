@@ -40,11 +40,6 @@ def add(name: str, function: Handler) -> None:
     _HANDLERS[name] = function
 
 
-def remove(name: str) -> None:
-    """Leave an overload to PyTorch again."""
-    del _HANDLERS[name]
-
-
 def lookup(name: str) -> Handler | None:
     """The handler of an overload by its full name, "aten.add.Tensor"."""
     return _HANDLERS.get(name)
@@ -55,4 +50,10 @@ def operators() -> list[str]:
     return sorted(_HANDLERS)
 
 
-__all__ = ["Handler", "add", "aten", "lookup", "operators", "remove"]
+__all__ = [
+    "Handler",
+    "add",
+    "aten",
+    "lookup",
+    "operators",
+]

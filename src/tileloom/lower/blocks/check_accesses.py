@@ -18,6 +18,7 @@ from ...tir import (
     Stmt,
     StmtRewriter,
     While,
+    first_line,
     seq,
 )
 from ..analysis import lanes
@@ -25,7 +26,7 @@ from ..analysis.access_walk import AccessWalk
 from ..analysis.guarded_accesses import Access, Guarded, accesses_of
 from ..analysis.known_bounds import under
 from ..common import conjunction, on_body
-from .refuse_out_of_bounds import line_of, text_of
+from .refuse_out_of_bounds import text_of
 
 
 def check_accesses(func: PrimFunc) -> PrimFunc:
@@ -129,5 +130,5 @@ def _mask(masks: list[Expr]) -> tuple[Expr, ...]:
 def _message(stmt: Stmt, access: Access, buffer: Buffer, axis: int, index: Expr) -> str:
     view = "" if buffer is access.buffer else f" of {buffer.name}, of which it is a view,"
     text = bounds_message(text_of(access), f"{index}{view}", axis, buffer.name)
-    place = f"\n  in {line_of(stmt)}"
+    place = f"\n  in {first_line(stmt)}"
     return f"{text}{place}\n{stmt.span.render()}" if stmt.span is not None else text + place

@@ -10,7 +10,7 @@ from ...base.errors import OutOfBoundsError, UnsupportedError, UserError
 from ...expr import Expr, IntImm, Var, free_vars, substitute
 from ...expr.bounds import BoundAnalyzer
 from ...expr.evaluate import evaluate
-from ...tir import IRModule, PrimFunc, Stmt
+from ...tir import IRModule, PrimFunc, Stmt, first_line
 from ..analysis.access_walk import AccessWalk, is_inside
 from ..analysis.guarded_accesses import Access
 from ..analysis.known_bounds import under
@@ -53,7 +53,7 @@ class _Refuse(AccessWalk):
                 count = f"{access.buffer.name} has {_count(extent)}"
                 raise OutOfBoundsError(
                     f"{text_of(access)} is out of bounds: the index {index} of axis {axis} "
-                    f"{reason}, and {count} there\n  in {line_of(stmt)}",
+                    f"{reason}, and {count} there\n  in {first_line(stmt)}",
                     span=stmt.span,
                     hint="mend the index, or guard the access with T.if_then_else or a branch",
                 )
@@ -186,8 +186,3 @@ def _count(extent: Expr) -> str:
 
 def text_of(access: Access) -> str:
     return f"{access.buffer.name}[{', '.join(map(str, access.indices))}]"
-
-
-def line_of(stmt: Stmt) -> str:
-    first, *rest = str(stmt).strip().splitlines() or [""]
-    return f"{first} ..." if rest else first

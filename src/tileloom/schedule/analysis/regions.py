@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ...expr import (
     Analyzer,
@@ -26,6 +26,7 @@ from ...tir import (
     BufferStore,
     For,
     infer_block_access,
+    union_regions,
 )
 from ...tir.analysis_intervals import Intervals
 from ..errors import name_of, refuse
@@ -117,6 +118,15 @@ def _behind_views(block: Block, store: BufferStore) -> tuple[Buffer, Sequence[Ex
 
 def _is_point(region: BufferRegion) -> bool:
     return all(is_one(part.extent) for part in region.region)
+
+
+def united_by_buffer(regions: Iterable[BufferRegion]) -> dict[Buffer, BufferRegion]:
+    """One region for each buffer, which covers all that there are of it."""
+    found: dict[Buffer, BufferRegion] = {}
+    for region in regions:
+        known = found.get(region.buffer)
+        found[region.buffer] = region if known is None else union_regions(known, region)
+    return found
 
 
 def check_declared(state: ScheduleState, block: StmtSRef, buffer: Buffer) -> None:

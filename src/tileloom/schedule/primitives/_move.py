@@ -29,7 +29,6 @@ from ...tir import (
     Stmt,
     seq,
     undefined_vars,
-    union_regions,
 )
 from ..analysis.affine import where_running
 from ..analysis.blocks import (
@@ -38,7 +37,7 @@ from ..analysis.blocks import (
     reduction_loops,
 )
 from ..analysis.cover import check_stage_pipeline, region_cover_fault
-from ..analysis.regions import conjuncts, path_domains, storage_rank, sure_writes
+from ..analysis.regions import conjuncts, path_domains, storage_rank, sure_writes, united_by_buffer
 from ..analysis.scope import accessed_buffers, consumers, producers
 from ..analysis.tree import (
     child_realizes,
@@ -287,7 +286,7 @@ def _iteration_domains(
     inversion = Inversion(stmt.iter_vars, analyzer, [block, loop, *needed])
     own = sure_writes(state, stmt) if forward else stmt.reads
     inexact: list[Buffer] = []
-    for buffer, provided in _by_buffer(own).items():
+    for buffer, provided in united_by_buffer(own).items():
         if not forward and not _exactly_made(state, needed, loop, buffer, outer):
             inexact.append(buffer)
         boxes = [
@@ -310,14 +309,6 @@ def _iteration_domains(
             hint="choose a loop further out, or tile the producer by what is read together",
         )
     return inversion.domains()
-
-
-def _by_buffer(regions: Sequence[BufferRegion]) -> dict[Buffer, BufferRegion]:
-    found: dict[Buffer, BufferRegion] = {}
-    for region in regions:
-        known = found.get(region.buffer)
-        found[region.buffer] = region if known is None else union_regions(known, region)
-    return found
 
 
 def _accessed(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from ...expr import Expr
 from ...tir import (
     Block,
@@ -13,8 +11,8 @@ from ...tir import (
     SeqStmt,
     Stmt,
     seq,
-    union_regions,
 )
+from ..analysis.regions import united_by_buffer
 from ..analysis.tree import (
     loops_in_sight,
     lowest_common_ancestor,
@@ -163,7 +161,8 @@ class _Together:
             block_map.update(renamed.block_map)
             block_map[block] = inner
         name = "outer_" + "".join(f"{sref.block.name_hint}_" for sref in self.blocks)
-        outer = Block(tuple(binder.outer), _united(reads), _united(writes), name, seq(*bodies))
+        read, written = (tuple(united_by_buffer(found).values()) for found in (reads, writes))
+        outer = Block(tuple(binder.outer), read, written, name, seq(*bodies))
         check_tells(self.state, self.blocks, outer)
         if predicate is None:
             raise refuse("blockize needs at least one block")
@@ -197,12 +196,3 @@ class _Together:
         holder = self.place.block
         changed = holder.replace(body=body)
         self.state.replace(self.place, changed, {**block_map, holder: changed})
-
-
-def _united(regions: Sequence[BufferRegion]) -> tuple[BufferRegion, ...]:
-    """One region for each buffer."""
-    found: dict[object, BufferRegion] = {}
-    for region in regions:
-        known = found.get(region.buffer)
-        found[region.buffer] = region if known is None else union_regions(known, region)
-    return tuple(found.values())
