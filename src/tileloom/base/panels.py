@@ -43,6 +43,17 @@ def pack_panels(
     return panels
 
 
+def pack_words(weight: Array, parts: int) -> Array:
+    """Weights [outputs, channels, window...] with so many channels at a time in int32 words.
+
+    >>> pack_words(np.array([[[1], [2], [3]]], "int8"), 4).tolist()
+    [[[197121]]]
+    """
+    last = np.moveaxis(weight, 1, -1)
+    words = _words(last.reshape(-1, last.shape[-1]), parts, 1)
+    return np.ascontiguousarray(np.moveaxis(words.reshape(*last.shape[:-1], -1), -1, 1))
+
+
 def _words(rows: Array, parts: int, unit: int) -> Array:
     """Neighbours in a row as words, filled up with zeros."""
     count, depth = rows.shape

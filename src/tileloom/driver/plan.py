@@ -65,10 +65,12 @@ def is_scheduled(group: Group) -> bool:
 def has_tiles(group: Group, machine: Machine) -> bool:
     """Whether the planner tiles a product of panels.
 
-    Templates of loops are left for convolutions of words.
+    Templates of loops are left for convolutions of words in tile registers, with weights that are
+    not constant, or of images of open extents.
     """
     node = group.anchor
-    return node.op.kind == "matmul" or words_for(node, machine) is None
+    scheduled = node.op.kind == "matmul" or node.op.name == "packed_conv"
+    return scheduled or words_for(node, machine) is None
 
 
 def _kernel_maker(machine: Machine, target: Target) -> MakeKernel:

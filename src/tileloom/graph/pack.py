@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 from typing import Any
 
-from ..base.panels import pack_panels
+from ..base.panels import pack_panels, pack_words
 from .contractions import accumulator_of, panel_width, suits_panels
 from .nodes import Graph, Node, Tensor, TensorType
 from .op import REGISTRY, apply1
+from .ops import constant
 from .ops.matmul import packed_type
 from .replace import replace_nodes
+from .symbols import is_symbolic
 from .to_tir.machine import Machine
-from .words import words_for
+from .words import Words, words_for
 
 
 def pack_weights(graph: Graph, machine: Machine, static: Set[Tensor] = frozenset()) -> Graph:
@@ -38,11 +40,34 @@ def pack_weights(graph: Graph, machine: Machine, static: Set[Tensor] = frozenset
     panels: dict[Any, Tensor] = {}
 
     def pack(node: Node, now: Callable[[Tensor], Tensor]) -> Sequence[Tensor] | None:
+        words = _words_of_constant(node, machine)
+        if words is not None:
+            return _packed_conv(node, now(node.inputs[0]), words, panels).outputs
         if not _is_packable(node, static):
             return None
         return _packed(node, now(node.inputs[0]), machine, panels).outputs
 
     return replace_nodes(graph, pack)
+
+
+def _words_of_constant(node: Node, machine: Machine) -> Words | None:
+    """The words that constant weights of a convolution are put into."""
+    if node.op.name != "conv" or not suits_panels(node) or node.inputs[1].value is None:
+        return None
+    words = words_for(node, machine)
+    tiles = words is None or words.unit > 1 or any(map(is_symbolic, node.inputs[0].shape[2:]))
+    return None if tiles else words
+
+
+def _packed_conv(node: Node, x: Tensor, words: Words, known: dict[Any, Tensor]) -> Node:
+    weight = node.inputs[1]
+    key = weight, words.parts
+    if key not in known:
+        array = pack_words(weight.value, words.parts)  # type: ignore[arg-type]
+        known[key] = constant(array)
+    attrs = {**node.attrs, "words_of": str(weight.dtype), "out_dtype": node.outputs[0].dtype}
+    types = [node.outputs[0].type]
+    return Node(REGISTRY["packed_conv"], [x, known[key]], attrs, types, node.name)
 
 
 def _is_packable(node: Node, static: Set[Tensor]) -> bool:

@@ -112,8 +112,9 @@ def word_product(node: Node, inputs: Sequence[te.Tensor], words: Words, total: D
         raise ValueError(f"{node.op.name} is no product")
     attrs = {**node.attrs, "dot": words.dot, "words_of": None}
     operands = (_conv if node.op.kind == "conv" else _matmul)(node, inputs, words)
-    if around(attrs):
-        attrs["pad_value"] = _repeated(around(attrs), words.parts)
+    padding = around(attrs) ^ (FLIP_SIGNS & 0xFF if node.attrs.get("flips") else 0)
+    if padding:
+        attrs["pad_value"] = _repeated(padding, words.parts)
     result = node.outputs[0].type
     (summed,) = node.op.compute(operands, attrs, [TensorType(result.shape, total)])
     if result.dtype is total:
@@ -163,11 +164,12 @@ def _flipped(words: te.Tensor) -> te.Tensor:
 
 def _conv(node: Node, inputs: Sequence[te.Tensor], words: Words) -> list[te.Tensor]:
     x, weight = inputs
-    steps = -(-weight.static_shape[1] // words.parts)
-    return [
-        _in_words(x, 1, steps, words.parts, node.attrs["groups"]),
-        _in_words(weight, 1, steps, words.parts),
-    ]
+    packed = node.op.name == "packed_conv"
+    steps = weight.static_shape[1] if packed else -(-weight.static_shape[1] // words.parts)
+    image = _in_words(x, 1, steps, words.parts, node.attrs["groups"])
+    if node.attrs.get("flips"):
+        image = _flipped(image)
+    return [image, weight if packed else _in_words(weight, 1, steps, words.parts)]
 
 
 def _in_words(tensor: te.Tensor, axis: int, steps: int, parts: int, groups: int = 1) -> te.Tensor:

@@ -324,6 +324,11 @@ def reduce_axes(sizes: Sequence[int], *counts: int) -> list[Any]:
     ]
 
 
+def flipped_by(kind: DType) -> int:
+    """What flipping the sign bits of bytes, which are of the other kind then, adds to them."""
+    return -128 if kind.is_unsigned else 128
+
+
 def multiplied(attrs: Attrs, kind: DType, x: Any, y: Any) -> Expr:
     """A term of a sum of products: of numbers, or with the attribute `dot` of numbers in words."""
     dot = attrs.get("dot")

@@ -10,7 +10,8 @@ import numpy as np
 from ... import compute as te
 from ...base import DType, dtype
 from ...base.errors import DTypeError, ShapeError
-from ...expr import const
+from ...expr import cast, const, intrin
+from ...expr.dot_ops import WORD_BITS
 from ..nodes import Tensor, TensorType
 from ..op import Array, Attrs, apply1
 from .binary import add
@@ -20,6 +21,7 @@ from .common import (
     check_rank,
     define,
     double,
+    flipped_by,
     multiplied,
     product,
     reduce_axes,
@@ -58,6 +60,8 @@ def _reference(arrays: Sequence[Array], attrs: Attrs, types: Types) -> list[Arra
     result = np.zeros(types[0].shape, x.dtype)
     for group in range(groups):
         part = patches(x[:, group * depth : (group + 1) * depth], windows, outputs, around(attrs))
+        if attrs.get("flips"):
+            part = part + flipped_by(dtype(arrays[0].dtype))
         kernel = weight[group * count : (group + 1) * count]
         axes = [1, *range(part.ndim - windows.rank, part.ndim)]
         total = np.tensordot(part, kernel, (axes, list(range(1, kernel.ndim))))
@@ -83,6 +87,7 @@ def _compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te
     wide = te.accumulator(types[0].dtype)
     source = padded(x, windows, types[0].shape[2:], const(around(attrs), x.dtype))
     c, *ks = reduce_axes((depth, *kernel), product(x.static_shape), types[0].size)
+    offset = flipped_by(x.dtype) if attrs.get("flips") and not attrs.get("dot") else 0
 
     only = [extent == 1 for extent in types[0].shape[2:]]  # one window is read in one piece
 
@@ -91,6 +96,8 @@ def _compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te
         # With one channel in each group the channel follows from the output alone (depthwise).
         channel = c.var if groups == 1 else (o // count) * depth + c
         read = source(n, channel, *window_index(windows, at, ks))
+        if offset:
+            read = cast(wide, read) + offset
         return multiplied(attrs, wide, read, weight(o, c.var, *(k.var for k in ks)))
 
     return [accumulate(types[0], te.sum, value, [c, *ks], "conv")]
@@ -102,6 +109,50 @@ def around(attrs: Attrs) -> int:
 
 
 define("conv", "conv", _infer, _reference, _compute, steps=_steps)
+
+
+# Weights whose channels are in words, as dot products read them: see `graph/pack.py`.
+
+
+def _unpacked(types: Types, attrs: Attrs) -> TensorType:
+    """The type of weights that are given in words."""
+    x, weight = types
+    kind, channels = dtype(attrs["words_of"]), x.shape[1] // attrs["groups"]
+    if weight.dtype != "int32" or -(-channels * kind.bits // WORD_BITS) != weight.shape[1]:
+        raise ShapeError(f"{weight} does not hold {channels} channels of {kind}")
+    return TensorType((weight.shape[0], channels, *weight.shape[2:]), kind)
+
+
+def _packed_infer(types: Types, attrs: Attrs) -> list[TensorType]:
+    check_rank(types[1], 3, "the weight")
+    return _infer([types[0], _unpacked(types, attrs)], attrs)
+
+
+def _packed_reference(arrays: Sequence[Array], attrs: Attrs, types: Types) -> list[Array]:
+    x, words = arrays
+    last = np.ascontiguousarray(np.moveaxis(words, 1, -1)).view(dtype(attrs["words_of"]).numpy)
+    weight = np.moveaxis(last[..., : x.shape[1] // attrs["groups"]], -1, 1)
+    return _reference([x, weight], attrs, types)
+
+
+def _packed_compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te.Tensor]:
+    if attrs.get("words_of") is None:
+        return _compute(inputs, attrs, types)
+    x, words = inputs
+    kind = dtype(attrs["words_of"])
+    parts = WORD_BITS // kind.bits
+    outputs, _, *window = words.static_shape
+
+    def element(o: Any, c: Any, *at: Any) -> Any:
+        bits = words(o, c // parts, *at) >> (c % parts * kind.bits)
+        part = intrin.bitwise_and(bits, (1 << kind.bits) - 1)
+        return intrin.reinterpret(str(kind), cast(f"uint{kind.bits}", part))
+
+    shape = (outputs, x.static_shape[1] // attrs["groups"], *window)
+    return _compute([x, te.compute(shape, element, name="unpacked")], attrs, types)
+
+
+define("packed_conv", "conv", _packed_infer, _packed_reference, _packed_compute, steps=_steps)
 
 
 def conv(

@@ -25,6 +25,7 @@ from .common import (
     define,
     double,
     element,
+    flipped_by,
     multiplied,
     product,
     reduce_axes,
@@ -72,15 +73,10 @@ def _reference(arrays: Sequence[Array], attrs: Attrs, types: Types) -> list[Arra
     kind = types[0].dtype
     a, b = (double(x) if kind.is_float else x.astype(kind.numpy) for x in arrays)
     if attrs.get("flips"):
-        a = a + _flipped_by(dtype(arrays[0].dtype))
+        a = a + flipped_by(dtype(arrays[0].dtype))
     a = a.swapaxes(-1, -2) if attrs["transpose_a"] else a
     b = b.swapaxes(-1, -2) if attrs["transpose_b"] else b
     return [a @ b]
-
-
-def _flipped_by(kind: DType) -> int:
-    """What flipping the sign bits of bytes, which are of the other kind then, adds to them."""
-    return -128 if kind.is_unsigned else 128
 
 
 def _steps(types: Types, attrs: Attrs, outputs: Types) -> int:
@@ -95,7 +91,7 @@ def _compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te
     depth = a.static_shape[-2 if attrs["transpose_a"] else -1]
     (k,) = reduce_axes([depth], product(a.static_shape), product(b.static_shape), types[0].size)
     shape = types[0].shape
-    offset = _flipped_by(a.dtype) if attrs.get("flips") and not attrs.get("dot") else 0
+    offset = flipped_by(a.dtype) if attrs.get("flips") and not attrs.get("dot") else 0
 
     def source(*index: Any) -> Any:
         *batch, i, j = index

@@ -148,6 +148,6 @@ def _is_packed_once(anchor: Node, number: int) -> bool:
     if anchor.op.name == "matmul":
         right, result = anchor.inputs[1].shape, anchor.outputs[0].shape
         return number == 1 and size_of(right[:-2]) == size_of(result[:-2])
-    if anchor.op.name == "conv":
+    if anchor.op.kind == "conv":
         return number == 0 and reads_points(anchor)
     return False

@@ -347,7 +347,8 @@ class _Tiling:
         if self.words or self.offset:
             return True
         often = -(-self.product.columns // self.tiles.width) >= WORTH_COPYING
-        converts = self.sch.get(self.left).reads[0].buffer.dtype is not self._sums().dtype
+        copy: Block = self.sch.get(self.left)
+        converts = copy.reads[0].buffer.dtype is not copy.writes[0].buffer.dtype
         return often and converts and self.product.left.deep
 
     def _lay_out_panels(self) -> None:
