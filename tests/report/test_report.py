@@ -12,15 +12,18 @@ import numpy as np
 import pytest
 
 from tileloom import compute as te
+from tileloom.base import dtype
 from tileloom.base.errors import UserError
 from tileloom.base.settings import override
 from tileloom.graph import ops
-from tileloom.graph.nodes import Graph, Tensor, tensor_type
+from tileloom.graph.nodes import Graph, Tensor, TensorType, tensor_type
+from tileloom.graph.space import Space
+from tileloom.graph.symbols import symbol
 from tileloom.report import to_html, to_text, trace_graph, trace_script
 from tileloom.report.diff import compare
 from tileloom.report.listing import listing
 from tileloom.report.text import moved
-from tileloom.target import Target
+from tileloom.target import Target, target
 from tileloom.tir import IRModule
 
 
@@ -36,6 +39,43 @@ def network() -> Graph:
 @pytest.fixture(scope="module")
 def trace() -> Any:
     return trace_graph(network(), Target.host())
+
+
+def test_the_traces_of_all_kernels() -> None:
+    n: Any = symbol(Space(), "n", 1, 4096, 64)
+    x = Tensor(TensorType((n, 48), dtype("float32")), "x")
+    weight = ops.constant(np.ones((48, 40), "float32"))
+    traced = trace_graph(Graph([x], [ops.matmul(x, weight)]), target("cpu -num-cores=2"))
+    (kernel,) = [k.name for k in traced.kernels]
+    parts = [bucket.kernel for bucket in traced.buckets[kernel]]
+    assert len(parts) > 1 and parts != [kernel]
+    for stage, head in (("trace", "def apply_trace"), ("blocks", "@T.prim_func")):
+        text = traced.kernels_text(stage)
+        assert text == traced.kernel_text(kernel, stage) and text.count(head) == len(parts)
+        for bucket in traced.buckets[kernel]:
+            assert f"# {bucket}\n{traced.kernel_text(bucket.kernel, stage)}" in text
+    assert "call_extern" in traced.kernels_text("tir")
+
+
+def test_kernels_of_the_library_have_no_trace() -> None:
+    x = Tensor(tensor_type((8, 40), "float32"), "x")
+    graph = Graph([x], [ops.cumsum(ops.exp(x), 1)])
+    traced = trace_graph(graph, target("cuda -arch=sm_80"))
+    text = traced.kernels_text("trace")
+    assert text.count("def apply_trace") == 1
+    assert text.endswith("_cumsum was not made by a schedule")
+    with pytest.raises(UserError, match="was not made by a schedule"):
+        traced.kernel_text("kernel1", "trace")
+    assert "tvm_warp_shuffle" in traced.kernels_text("tir")
+
+
+def test_steps_begin_with_the_blocks_that_were_scheduled() -> None:
+    x = Tensor(tensor_type((24, 32), "bfloat16"), "x")
+    graph = Graph([x], [ops.matmul(x, ops.constant(np.ones((32, 40), x.dtype.numpy)))])
+    traced = trace_graph(graph, Target.host())
+    (kernel,) = [k.name for k in traced.kernels]
+    blocks = "\n".join(traced.kernel_steps(kernel).stage("blocks").lines)
+    assert blocks == traced.kernel_text(kernel, "blocks")
 
 
 def test_stages_are_summed_up() -> None:

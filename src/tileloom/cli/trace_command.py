@@ -100,6 +100,5 @@ def shown(trace: ProgramTrace, stage: str | None, kernel: str | None, changes: b
     if stage is not None and (stage not in KERNEL_STAGES or not trace.kernels):
         return "\n".join(trace.stage(stage).lines)
     if stage is not None and trace.module is not None:
-        names = [k.name for k in trace.kernels if not k.host]
-        return "\n\n".join(trace.kernel_text(name, stage) for name in names)
+        return trace.kernels_text(stage)
     return to_text(trace, changes)

@@ -20,7 +20,7 @@ from ..graph.optimize import OptimizeReport, PassRecord
 from ..graph.partition import Group
 from ..graph.program import KernelCall, Program, Segment
 from ..graph.to_tir.blocks import block_function
-from ..graph.variants import Planned
+from ..graph.variants import Bucket, Planned
 from ..lower.pipeline import pipeline_of, run_passes
 from ..plan import TraceRecord
 from ..script.show import show
@@ -31,6 +31,8 @@ from .listing import listing
 #: The stages of a kernel, by the names that the command line takes.
 KERNEL_STAGES = {"blocks": "blocks", "trace": "trace", "tir": "tir", "loops": "loops",
                  "lowered": "flat", "flat": "flat", "llvm": "llvm", "asm": "asm"}  # fmt: skip
+#: Those that kernels have which a schedule made.
+_OF_SCHEDULES = ("blocks", "trace")
 _ABOUT = {
     "imported": "as it came from the front door",
     "expanded": "composite ops replaced by what they are made of",
@@ -88,6 +90,7 @@ class ProgramTrace:
         module: the kernels before lowering.
         groups: the nodes that each kernel stands for.
         planned: how kernels were scheduled, by name.
+        buckets: the functions that a kernel chooses from by sizes, by its name.
     """
 
     name: str
@@ -99,6 +102,7 @@ class ProgramTrace:
     module: IRModule | None = None
     groups: dict[str, Group] = field(default_factory=dict)
     planned: dict[str, Planned] = field(default_factory=dict)
+    buckets: dict[str, list[Bucket]] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
@@ -122,9 +126,30 @@ class ProgramTrace:
         names = ", ".join(stage.name for stage in self.stages)
         raise UserError(f"there is no stage {name!r} here", hint=f"one of {names}")
 
+    def kernels_text(self, stage: str) -> str:
+        """All kernels at a stage; of those that no schedule made, that they have no such one."""
+        texts = []
+        for kernel in self.kernels:
+            if kernel.host:
+                continue
+            planned = self.planned.keys() & {kernel.name, *self._chosen(kernel.name)}
+            if stage in _OF_SCHEDULES and not planned:
+                texts.append(f"# {kernel.name} was not made by a schedule")
+            else:
+                texts.append(self.kernel_text(kernel.name, stage))
+        return "\n\n".join(texts)
+
+    def _chosen(self, kernel: str) -> list[str]:
+        """The functions that a kernel chooses from by sizes."""
+        names = [bucket.kernel for bucket in self.buckets.get(kernel, ())]
+        return [] if names == [kernel] else names
+
     def kernel_text(self, name: str, stage: str = "tir") -> str:
         """A kernel at a stage: blocks, trace (the steps that scheduled them), tir, loops, lowered
         (or flat), llvm, asm.
+
+        What it chooses from by sizes has blocks and a trace each, after a line that says for which
+        sizes.
 
         Raises:
             UserError: there is no such kernel or no such stage.
@@ -133,7 +158,10 @@ class ProgramTrace:
         if stage not in KERNEL_STAGES:
             hint = f"one of {', '.join(KERNEL_STAGES)}"
             raise UserError(f"a kernel has no stage {stage!r}", hint=hint)
-        if stage in ("blocks", "trace"):
+        if stage in _OF_SCHEDULES and self._chosen(func.name):
+            parts = self.buckets[func.name]
+            return "\n\n".join(f"# {p}\n{self.kernel_text(p.kernel, stage)}" for p in parts)
+        if stage in _OF_SCHEDULES:
             planned = self.planned.get(func.name)
             if planned is None:
                 raise UserError(f"the kernel {func.name!r} was not made by a schedule")
@@ -157,17 +185,18 @@ class ProgramTrace:
         found = ProgramTrace(func.name, self.target, module=IRModule({func.name: func}))
         watch = _Watch(found)
         if group is not None:
-            blocks = block_function(group, func.name)[0]
+            planned = None if tactics else self.planned.get(func.name)
+            blocks = block_function(group, func.name)[0] if planned is None else planned.blocks
             watch("blocks", blocks, "each op lowered by itself")
             if tactics:
                 for stage in backend_class(self.target).tactic_stages(blocks):
                     (func,) = stage.module.functions.values()
                     watch(stage.tactic, func, notes=stage.said)
-            elif func.name in self.planned:
-                steps = str(_steps(self.planned[func.name])).splitlines()
+            elif planned is not None:
+                steps = str(_steps(planned)).splitlines()
                 watch("scheduled", func, "by the steps of its trace", steps)
             else:
-                watch("scheduled", func, "in a template of loops")
+                watch("scheduled", func, "by no schedule")
         else:
             watch("tir", func)
         run_passes(func, pipeline_of(self.target), watch)
@@ -232,7 +261,7 @@ def trace_graph(graph: Graph, target: Target) -> ProgramTrace:
     watch("imported", graph)
     program = plan_graph(graph, target, watch, report)
     found.passes = report.passes
-    found.module, found.planned = program.module, program.planned
+    found.module, found.planned, found.buckets = program.module, program.planned, program.buckets
     found.kernels, found.refusals = _kernels(program, found.groups)
     return found
 
