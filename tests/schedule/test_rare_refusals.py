@@ -249,5 +249,5 @@ def test_tiles_that_threads_cannot_share() -> None:
     i, j, k = sch.get_loops(product.block)
     step, _ = sch.split(k, [None, 4])
     sch.reorder(step, i, j)
-    with pytest.raises(ScheduleError, match="a tile of 24 elements cannot be dealt out to 32"):
+    with pytest.raises(ScheduleError, match="a tile of 24 elements cannot be distributed over 32"):
         fetch_tile(sch, product, product.left, step, (1, 32))

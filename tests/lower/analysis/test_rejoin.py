@@ -8,17 +8,17 @@ from collections.abc import Sequence
 import pytest
 
 from tileloom.expr import Expr, Var, as_expr, cast, evaluate
-from tileloom.lower.analysis.rejoin import Part, rejoined
+from tileloom.lower.analysis.rejoin import PositionTerm, rejoined
 
 X, N, M, K = Var("x"), Var("n"), Var("m"), Var("k")
 L, J = Var("l"), Var("j")
 
 
-def parts_of(*pairs: tuple[Expr | int, Expr | int]) -> list[Part]:
-    return [Part(as_expr(index), as_expr(stride)) for index, stride in pairs]
+def parts_of(*pairs: tuple[Expr | int, Expr | int]) -> list[PositionTerm]:
+    return [PositionTerm(as_expr(index), as_expr(stride)) for index, stride in pairs]
 
 
-def total(parts: Sequence[Part]) -> Expr:
+def total(parts: Sequence[PositionTerm]) -> Expr:
     result: Expr = as_expr(0)
     for part in parts:
         result = result + cast("int32", part.index) * cast("int32", part.stride)
@@ -42,7 +42,7 @@ def total(parts: Sequence[Part]) -> Expr:
         (parts_of((cast("int64", X // N), cast("int64", N)), (X % N, 1)), None),
     ],
 )
-def test_what_belongs_together(parts: list[Part], indices: str | None) -> None:
+def test_what_belongs_together(parts: list[PositionTerm], indices: str | None) -> None:
     made = rejoined(parts)
     assert indices is None or str([part.index for part in made]) == indices
 
@@ -61,7 +61,7 @@ def test_what_belongs_together(parts: list[Part], indices: str | None) -> None:
         parts_of((X % 5, 1), (X // 5, 5)),  # the other way round: not how memory goes
     ],
 )
-def test_what_does_not(parts: list[Part]) -> None:
+def test_what_does_not(parts: list[PositionTerm]) -> None:
     assert [part.index for part in rejoined(parts)] == [part.index for part in parts]
 
 
@@ -72,9 +72,9 @@ def test_the_element_is_the_same() -> None:
         width: Expr = rng.choice([as_expr(n), N])
         row = X * rng.randint(1, 9) + J
         parts = [
-            Part(row // (width * m) + K, width * m * step),
-            Part(row % (width * m) // width - L, width * step),
-            Part(row % width + L, as_expr(step)),
+            PositionTerm(row // (width * m) + K, width * m * step),
+            PositionTerm(row % (width * m) // width - L, width * step),
+            PositionTerm(row % width + L, as_expr(step)),
         ]
         made = rejoined(parts)
         assert all(part.index is not old.index for part, old in zip(made, parts, strict=True))
@@ -84,7 +84,7 @@ def test_the_element_is_the_same() -> None:
 
 
 def test_only_what_is_near_stays_near() -> None:
-    far = [Part(X // N, N), Part(X % N, as_expr(1), near=True)]
+    far = [PositionTerm(X // N, N), PositionTerm(X % N, as_expr(1), near=True)]
     assert [part.near for part in rejoined(far)] == [False, False]
-    near = [Part(X // 5, as_expr(5), near=True), Part(X % 5, as_expr(1), near=True)]
+    near = [PositionTerm(X // 5, as_expr(5), near=True), PositionTerm(X % 5, as_expr(1), near=True)]
     assert [part.near for part in rejoined(near)] == [True, True]

@@ -12,7 +12,7 @@ from .linear import linear
 
 
 @dataclass(frozen=True)
-class Part:
+class PositionTerm:
     """What one dimension adds to the position of an element: `index * stride`.
 
     Attributes:
@@ -24,7 +24,7 @@ class Part:
     near: bool = False
 
 
-def rejoined(parts: Sequence[Part]) -> list[Part]:
+def rejoined(parts: Sequence[PositionTerm]) -> list[PositionTerm]:
     """The parts, outermost first, with quotients and remainders of one number put together again.
 
     Where `x // n * stride` meets `x % n * step`, and `stride` is `n * step`, the two are
@@ -32,7 +32,7 @@ def rejoined(parts: Sequence[Part]) -> list[Part]:
 
     >>> from tileloom.expr import Var
     >>> x, n, k = Var("x"), Var("n"), Var("k")
-    >>> parts = rejoined([Part(x // n + k, n), Part(x % n - 1, const(1))])
+    >>> parts = rejoined([PositionTerm(x // n + k, n), PositionTerm(x % n - 1, const(1))])
     >>> [part.index for part in parts]
     [k, x - 1]
     """
@@ -44,7 +44,7 @@ def rejoined(parts: Sequence[Part]) -> list[Part]:
     return result
 
 
-def _rejoin(parts: list[Part], inner: int, remainder: FloorMod) -> None:
+def _rejoin(parts: list[PositionTerm], inner: int, remainder: FloorMod) -> None:
     """Put one remainder together with its quotients, as far as there are any."""
     below = parts[inner]
     step = _factors(below.stride)
@@ -68,7 +68,7 @@ def _rejoin(parts: list[Part], inner: int, remainder: FloorMod) -> None:
         outer, quotient = found
         above, whole = parts[outer], quotient.a
         parts[outer] = replace(above, index=_replaced(above.index, quotient, None))
-        below = Part(
+        below = PositionTerm(
             _replaced(below.index, remainder, whole), below.stride, above.near and below.near
         )
         parts[inner] = below
@@ -156,4 +156,4 @@ def _is_multiple(whole: _Factors, part: _Factors) -> bool:
     return part.number != 0 and whole.number % part.number == 0 and part.others <= whole.others
 
 
-__all__ = ["Part", "rejoined"]
+__all__ = ["PositionTerm", "rejoined"]

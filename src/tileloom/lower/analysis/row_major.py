@@ -9,7 +9,7 @@ from ...expr import Expr, IntImm, cast, const
 from ...tir import Buffer
 from . import lanes
 from .linear import linear, number
-from .rejoin import Part, rejoined
+from .rejoin import PositionTerm, rejoined
 
 _INT32, _INT64 = dtype("int32"), dtype("int64")
 _INT32_LIMIT = 1 << 31
@@ -117,10 +117,12 @@ def flat_index(buffer: Buffer, indices: Sequence[Expr], narrow: bool = False) ->
     return scalar if vector is None else lanes.add(scalar, vector)
 
 
-def _parts(buffer: Buffer, indices: Sequence[Expr], kind: DType) -> list[Part]:
+def _parts(buffer: Buffer, indices: Sequence[Expr], kind: DType) -> list[PositionTerm]:
     strides = row_major_strides(buffer, kind)
     return [
-        Part(index, stride, isinstance(stride, IntImm) and _is_near(buffer, extent, stride, index))
+        PositionTerm(
+            index, stride, isinstance(stride, IntImm) and _is_near(buffer, extent, stride, index)
+        )
         for index, stride, extent in zip(indices, strides, buffer.shape, strict=True)
     ]
 

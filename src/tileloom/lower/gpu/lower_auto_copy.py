@@ -40,10 +40,10 @@ def lower_auto_copy(func: PrimFunc) -> PrimFunc:
     """A block annotated `auto_copy` copies with all threads, neighbours next to each other.
 
     A copy between global and shared memory outside of thread loops: its elements, in row-major
-    order, are dealt out to the threads that the kernel has, `vector_bytes` at a time, in as many
-    rounds as it takes. With `local_stage` a thread first loads all its elements into registers,
-    then stores them. Other copies, one thread's own, keep their loops; the innermost is vectorised
-    if `vector_bytes` asks for it.
+    order, are distributed over the threads that the kernel has, `vector_bytes` at a time, in as
+    many rounds as it takes. With `local_stage` a thread first loads all its elements into
+    registers, then stores them. Other copies, one thread's own, keep their loops; the innermost is
+    vectorised if `vector_bytes` asks for it.
 
     Needs: blocks without iteration variables; buffers compacted; thread loops not yet unified.
     Ensures: the annotations are gone.

@@ -44,7 +44,7 @@ _TOTALS = {"float16": "f16", "float32": "f32", "int32": "i32"}
 
 @dataclass(frozen=True)
 class MmaTile:
-    """How a tile of the result is dealt out.
+    """How a tile of the result is distributed over threads.
 
     Attributes:
         warps: by rows and by columns.
@@ -108,7 +108,7 @@ def mma_matmul(
     Args:
         block: the sum of products, whose loops are as they were made.
         target: a GPU with such units, sm_80 or later.
-        tile: how the result is dealt out; by default chosen by the extents.
+        tile: how the result is distributed; by default chosen by the extents.
 
     Raises:
         ScheduleError: the block is no such sum.
@@ -204,7 +204,7 @@ def _intrinsics(sch: Schedule, product: Product, target: Target) -> _Intrinsics:
 def _bind(
     sch: Schedule, product: Product, tile: MmaTile, names: _Intrinsics, depth: int
 ) -> tuple[LoopRV, LoopRV]:
-    """Deal the loops out; the loop over steps of the depth, and that over warps."""
+    """Distribute the loops; the loop over steps of the depth, and that over warps."""
     *batch, i, j, k = sch.get_loops(product.block)
     i0, i1, i2, ii = sch.split(i, [None, tile.warps[0], tile.squares[0], _SIDE])
     j0, j1, j2, ji = sch.split(j, [None, tile.warps[1], tile.squares[1], _SIDE])

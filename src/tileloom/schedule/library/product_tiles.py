@@ -168,7 +168,7 @@ def fetch_tile(
     while lanes > 1 and total % (lanes * count):
         lanes //= 2
     if total % count:
-        raise wrong(sch, f"a tile of {total} elements cannot be dealt out to {count} threads")
+        raise wrong(sch, f"a tile of {total} elements cannot be distributed over {count} threads")
     turn, y, x, vector = sch.split(flat, [None, *threads, lanes])
     sch.unroll(turn)
     sch.bind(y, "threadIdx.y")

@@ -35,7 +35,7 @@ _LANES = (4, 8)
 
 @dataclass(frozen=True)
 class SimtTile:
-    """How a tile of the result is dealt out.
+    """How a tile of the result is distributed over threads.
 
     `warps` by rows and by columns; each thread makes `squares` by rows and by columns of `side`
     neighbours each, which lie as far apart as all threads' squares are wide. `depth` is that of a
@@ -86,7 +86,7 @@ def simt_matmul(sch: Schedule, block: BlockLike, tile: SimtTile | None = None) -
 
     Args:
         block: the sum of products, whose loops are as they were made.
-        tile: how the result is dealt out; by default chosen by the extents.
+        tile: how the result is distributed; by default chosen by the extents.
 
     Raises:
         ScheduleError: the block is no such sum.
@@ -138,7 +138,7 @@ def _narrow(tile: SimtTile) -> SimtTile:
 
 
 def _bind(sch: Schedule, product: Product, tile: SimtTile) -> tuple[LoopRV, LoopRV]:
-    """Deal the loops out; the loop over steps of the depth, and that over threads of a warp."""
+    """Distribute the loops; the loop over steps of the depth, and that over threads of a warp."""
     loops = cut_into_tiles(sch, product, tile.rows, tile.columns)
     *batch, i, i_square, i_in, j, j_square, j_in, k = loops
     i_warp, i_lane, i_own = sch.split(i_in, [tile.warps[0], _LANES[0], tile.side])

@@ -35,7 +35,7 @@ def tensor_core_conv2d(
         block: `Y[n, h, w, o] += X[n, h * s + r * d, w * s + q * d, c] * W[o, r, q, c]`, the axes of
             either in any order; what pads the image may be a block before it.
         target: a GPU of sm_80 or later.
-        tile: how the result is dealt out, by default chosen by the extents; with `stages=1` the
+        tile: how the result is distributed, by default chosen by the extents; with `stages=1` the
             next tiles are fetched through registers, as in AKG's kernels.
 
     Raises:

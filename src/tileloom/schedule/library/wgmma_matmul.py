@@ -35,7 +35,7 @@ _TOTALS = {"float32": "f32", "int32": "i32"}
 
 @dataclass(frozen=True)
 class WgmmaTile:
-    """How a tile of the result is dealt out.
+    """How a tile of the result is distributed over threads.
 
     Attributes:
         groups: of four warps, each of which makes 64 rows.
@@ -83,7 +83,7 @@ def wgmma_matmul(
     Args:
         block: the sum of products, whose loops are as they were made.
         target: a GPU of sm_90a.
-        tile: how the result is dealt out; by default chosen by the extents.
+        tile: how the result is distributed; by default chosen by the extents.
 
     Raises:
         ScheduleError: the block is no such sum, or the GPU has no such units.
@@ -131,7 +131,7 @@ def choose_tile(product: Product) -> WgmmaTile:
 
 
 def _bind(sch: Schedule, product: Product, tile: WgmmaTile, name: str) -> tuple[LoopRV, LoopRV]:
-    """Deal the loops out; the loop over steps of the depth, and that over groups of warps."""
+    """Distribute the loops; the loop over steps of the depth, and that over groups of warps."""
     *batch, i, j, k = sch.get_loops(product.block)
     i0, i1, ii = sch.split(i, [None, tile.groups, wgmma.ROWS])
     j0, ji = sch.split(j, [None, tile.columns])
