@@ -107,7 +107,7 @@ def _covered(
     for domain in domains.values():
         analyzer.bind_bounds(limits_of_variables(domain.extent))
     produced: list[Box] = []
-    wanted = upper_bound(consumed, domains, realize.predicate, outer)
+    wanted: Box | None = None  # takes long, and is seldom needed
     for producer in _reached(state, producers):
         writer = state.realize(producer)
         running = path_domains(producer, place, buffer.scope)
@@ -118,6 +118,7 @@ def _covered(
             written = _substituted(region.region, where)
             condition = _in_doubt(writer.predicate, realize.predicate, running)
             if not is_one(condition):
+                wanted = wanted or upper_bound(consumed, domains, realize.predicate, outer)
                 condition = _where_read(condition, wanted, buffer, outer)
             if not is_one(condition):
                 condition = left_inside(condition, written, buffer, {**outer, **running})
@@ -131,6 +132,9 @@ def _covered(
     boxes = produced
     if len(produced) > 1:
         boxes = _joined(analyzer, [_inside(analyzer, box, buffer) for box in produced])
+    if not boxes:
+        return False
+    wanted = wanted or upper_bound(consumed, domains, realize.predicate, outer)
     return any(_contains(analyzer, box, wanted, buffer) for box in boxes)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from ...expr import (
     Analyzer,
     Expr,
+    IntImm,
     IterVar,
     Range,
     Var,
@@ -22,6 +23,7 @@ from ...tir import (
     BufferLoad,
     BufferRegion,
     BufferStore,
+    For,
     Stmt,
     StmtRewriter,
     all_exprs,
@@ -71,6 +73,23 @@ class Inliner(StmtRewriter):
         if isinstance(new, BufferStore) and new.buffer is self.buffer and self.store is not None:
             return self.store(new)
         return new
+
+    def visit_For(self, stmt: For) -> Stmt:
+        return stmt if self._is_plain_nest_without(stmt) else super().visit_For(stmt)
+
+    def _is_plain_nest_without(self, stmt: Stmt) -> bool:
+        """Whether loops over numbers run one block whose variables they are, without the buffer."""
+        while (
+            isinstance(stmt, For)
+            and isinstance(stmt.min, IntImm)
+            and isinstance(stmt.extent, IntImm)
+        ):
+            stmt = stmt.body
+        if not isinstance(stmt, BlockRealize) or uses_buffer(stmt.block, self.buffer):
+            return False
+        return is_one(stmt.predicate) and all(
+            isinstance(value, Var | IntImm) for value in stmt.iter_values
+        )
 
     def visit_BlockRealize(self, stmt: BlockRealize) -> Stmt:
         if stmt.block is self.gone:
