@@ -47,6 +47,15 @@ def test_work(value: Callable[[Expr], Expr], wanted: int) -> None:
     assert work(block(value)) == wanted
 
 
+def test_sums_stay_in_registers() -> None:
+    """What a reduction adds to is not loaded each time; what another block made is."""
+    k = te.reduce_axis((0, 20), name="k")
+    x = te.compute((12,), lambda i: te.sum(A[i, k] * A[i, k], axis=k), name="x")
+    y = te.compute((12,), lambda i: x[i] + 1.0, name="y")
+    found = blocks_by_name(Schedule(te.create_prim_func([A, y])))
+    assert work(found["x"]) == 3 and work(found["y"]) == 2
+
+
 def test_indices_cost_nothing() -> None:
     x = te.compute((20, 12), lambda i, j: A[j, (i * 7 + 3) % 20], name="x")
     assert work(blocks_by_name(Schedule(te.create_prim_func([A, x])))["x"]) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..expr import Call, Div, Expr, FloorDiv, FloorMod, IntImm, Mod
+from ..expr import Call, Div, Expr, FloorDiv, FloorMod, IntImm, Mod, post_order
 from ..schedule.analysis.blocks import leaf_store
 from ..target import cost
 from ..tir import Block, BufferLoad, BufferStore, pre_order
@@ -22,7 +22,13 @@ def work(block: Block) -> int:
     10
     """
     stores = (stmt for stmt in pre_order(block.body) if isinstance(stmt, BufferStore))
-    return max(1, sum(_work(store.value) for store in stores))
+    return max(1, sum(_work(store.value) - _keeps(store) for store in stores))
+
+
+def _keeps(store: BufferStore) -> bool:
+    """Whether a store adds to what it stored before, which stays in a register."""
+    loads = (part for part in post_order(store.value) if isinstance(part, BufferLoad))
+    return any(load.buffer is store.buffer and load.indices == store.indices for load in loads)
 
 
 def is_costly(block: Block) -> bool:
