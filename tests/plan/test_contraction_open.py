@@ -70,14 +70,20 @@ CASES: dict[str, Any] = {
 SIZES = [(1, 1), (2, 17), (3, 32), (5, 33), (7, 64), (11, 16), (12, 31), (13, 2), (24, 65), (37, 5)]
 
 
-#: Of many decisions about sizes, so that there is much to compile.
-SLOW = ("extents of images", "extents, every other")
+#: Much to compile, as there is much to decide about sizes; and what is shared as others are.
+SLOW = {
+    1: ("extents of images", "extents, every other"),
+    2: ("extents of images", "extents, every other", "extents, nothing around", "all", "float64",
+        "float16", "rows, a full panel", "rows, packed anew"),
+}  # fmt: skip
+RUNS = [
+    pytest.param(name, workers, marks=[pytest.mark.slow] * (name in slow))
+    for workers, slow in SLOW.items()
+    for name in CASES
+]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in SLOW)) for n in CASES]
-)
+@pytest.mark.parametrize(("name", "workers"), RUNS)
 def test_one_kernel_for_all_sizes(name: str, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole numbers, so that sums are exact, against NumPy."""
 
