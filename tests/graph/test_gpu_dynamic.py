@@ -243,18 +243,18 @@ def test_a_group_without_a_schedule_is_made_for_each_size(monkeypatch: pytest.Mo
     assert "is compiled for each size: there is no such schedule" in text
 
 
-def test_kernels_that_take_more_than_there_is_are_made_for_each_size() -> None:
-    """Sizes that exclude each other, of which the bounds do not tell, have a kernel as others."""
-    run = tl.jit(
-        lambda x: (abs(x), tnp.where(abs(x) > 0, abs(x), x)),
-        dynamic_shapes={"x": {0: tl.Dim("rows", 65, 4096), 1: tl.Dim("columns", 1, 64)}},
-        target="cuda -arch=sm_80",
-        device="emulator",
-    )
-    x = np.arange(-100, 95).reshape(65, 3).astype("float16")
-    for found in run(x):
-        np.testing.assert_array_equal(found, np.abs(x))
-    assert "bytes of local memory" in run.explain(x)
+def test_kernels_that_take_more_than_there_is_are_made_for_each_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refusing(mod: Any, target: Any) -> Any:
+        raise UnsupportedError("it takes 1048576 bytes of local memory")
+
+    run = on_gpu(lambda x: tnp.sum(x * x, axis=1))
+    monkeypatch.setattr(plan_cuda, "check_launches", refusing)
+    check(run, lambda x: (x * x).sum(1), (3, 5))
+    check(run, lambda x: (x * x).sum(1), (7, 33))
+    assert run.compilations == 1
+    assert "bytes of local memory" in run.explain(np.ones((3, 5), "float32"))
 
 
 def test_a_size_that_is_needed_as_a_number_is_no_reason_to_compile_for_one(

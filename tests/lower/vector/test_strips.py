@@ -131,6 +131,28 @@ def test_rows_that_are_added_several_at_a_time(columns: int) -> None:
     assert ("columns" in str(lower(sch.mod["main"]))) is (columns <= 4096)
 
 
+@pytest.mark.parametrize("n", [0, 1, 16, 100, 499, 500, 731])
+def test_rows_of_a_length_that_is_not_known(n: int) -> None:
+    """Many columns are a loop: it does not matter how many there may be."""
+    func = parse("""
+@T.prim_func
+def main(A: T.Buffer((12, 731), "float32"), B: T.Buffer((731,), "float32"), n: T.int32):
+    for k in range(3):
+        for j in T.serial(T.min(n, 500), annotations={"vector_lanes": 16}):
+            for r in T.unroll(4):
+                B[j] = B[j] + A[k * 4 + r, j]
+""")
+    assert isinstance(func, PrimFunc)
+    made = lower(func)
+    assert "columns" in str(made) and str(made).count("vstore") < 4
+    rng = np.random.default_rng(2)
+    rows = rng.integers(-9, 9, (12, 731)).astype("float32")
+    before = rng.integers(-9, 9, 731).astype("float32")
+    after = before.copy()
+    after[: min(n, 500)] += rows.sum(0)[: min(n, 500)]
+    check_lowering(func, [rows, before, n], [None, after, None])
+
+
 def sums_below(init: float, where: str, other: int = 0) -> Any:
     """Rows of 6 x 20 added to rows that begin as `init`, where a condition holds."""
     return parse(f"""

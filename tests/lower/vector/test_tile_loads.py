@@ -68,7 +68,7 @@ def test_a_load_under_two_conditions_has_no_form() -> None:
 @pytest.mark.parametrize(
     ("indices", "parts", "transposed"),
     [
-        ([I + J * 8], 1, True), ([I + J * N], 1, False), ([I * 8 + J], 1, False),
+        ([I + J * 8], 1, True), ([I + J * N], 1, True), ([I * 8 + J], 1, False),
         ([I + J], 1, False), ([I + K], 1, False), ([J * 8], 1, False), ([I * 2 + J * 8], 1, False),
         ([I * 4 + J * 32], 4, True), ([I + J * 32], 4, False), ([I * 4 + J * 4], 4, False),
         ([I * 4 + J], 4, True), ([I + J * 8 + K * 99 + 3], 1, True), ([I + J * -8], 1, True),

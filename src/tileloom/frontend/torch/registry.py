@@ -4,7 +4,7 @@
 ... def frobnicate(call, x): ...
 >>> lookup("aten.frobnicate.default") is frobnicate
 True
->>> remove("aten.frobnicate.default")
+>>> del _HANDLERS["aten.frobnicate.default"]
 """
 
 from __future__ import annotations

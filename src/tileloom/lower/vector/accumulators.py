@@ -234,12 +234,14 @@ def add_columns(accumulator: Accumulator, loop: For, width: int) -> Iterator[Stm
     kind = loop.loop_var.dtype
     known = isinstance(loop.extent, IntImm)
     extent = most_steps(loop)
-    whole = extent // width if known else 0
-    if whole > COLUMNS:
+    count = extent // width if known else -(-extent // width)
+    if count > COLUMNS:
         var = Var("v", kind)
-        body = _add_column(accumulator, loop, width, var * const(width, kind), None)
-        yield For(var, const(0, kind), const(whole, kind), SERIAL, body)
-    for start in range(whole * width if whole > COLUMNS else 0, extent, width):
+        start_of: Expr = var * const(width, kind)
+        left = None if known else loop.extent - start_of
+        body = _add_column(accumulator, loop, width, start_of, left)
+        yield For(var, const(0, kind), const(count, kind), SERIAL, body)
+    for start in range(count * width if count > COLUMNS else 0, extent, width):
         left = None if known and extent - start >= width else loop.extent - const(start, kind)
         yield _add_column(accumulator, loop, width, const(start, kind), left)
 

@@ -152,9 +152,10 @@ class Strips:
         var = Var(f"{self.loop.loop_var.name}_v", self.kind)
         start = var * const(self.width, self.kind)
         piece = self._piece(start, 0, extent - start)
-        count = const(-(-most_steps(self.loop) // self.width), self.kind)
+        count = -(-most_steps(self.loop) // self.width)
         body = IfThenElse(binary(LT, start, extent), piece)
-        return For(var, const(0, self.kind), count, UNROLLED, body)
+        kind = UNROLLED if count <= COLUMNS else SERIAL
+        return For(var, const(0, self.kind), const(count, self.kind), kind, body)
 
     def _known(self, extent: int) -> Stmt:
         blocks, rest = divmod(extent, self.width * self.parts)
