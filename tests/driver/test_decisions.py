@@ -11,11 +11,10 @@ import pytest
 import tileloom
 from tileloom.base.errors import ArgumentError, UserError
 from tileloom.driver import show_stage
-from tileloom.driver.plan import is_scheduled, machine_of, threads_of
+from tileloom.driver.plan import machine_of, threads_of
 from tileloom.driver.plan_cuda import has_kernel
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, TensorType, tensor_type
-from tileloom.graph.partition import partition
 from tileloom.graph.space import Space
 from tileloom.graph.symbols import symbol
 from tileloom.runtime import parallel
@@ -58,24 +57,6 @@ def open_rows() -> Tensor:
 def test_which_nodes_have_kernels_of_their_own(build: Callable[[], Tensor], found: bool) -> None:
     node = build().node
     assert node is not None and has_kernel(node) is found
-
-
-@pytest.mark.parametrize(
-    ("build", "found"),
-    [
-        (lambda: ops.exp(t(8, 8)), True), (lambda: ops.sum(t(8, 8), 1), True),
-        (lambda: ops.matmul(t(64, 64), t(64, 64)), False),
-        (lambda: ops.matmul(t(64, 64), t(64)), True),
-        (lambda: ops.conv(t(1, 32, 9, 9), t(32, 32, 3, 3)), False),
-        (lambda: ops.conv(t(1, 32, 9, 9), t(32, 1, 3, 3), groups=32), True),
-    ],
-)  # fmt: skip
-def test_which_groups_are_scheduled(build: Callable[[], Tensor], found: bool) -> None:
-    result = build()
-    assert result.node is not None
-    inputs = [x for x in result.node.inputs if x.node is None]
-    groups = [g for g in partition(Graph(inputs, [result])) if not g.is_view]
-    assert all(map(is_scheduled, groups)) is found
 
 
 @pytest.mark.parametrize(

@@ -220,7 +220,7 @@ CASES: dict[str, list[Case]] = {
 #: The shapes of their results depend on values: no graph holds them.
 DYNAMIC = {"nonzero", "unique", "compress", "non_max_suppression"}
 #: Made for a machine by `pack_weights`: tests/graph/test_pack.py and test_conv_words.py.
-OF_MACHINES = {"packed_matmul", "packed_conv", "pack_panels"}
+OF_MACHINES = {"packed_matmul", "packed_conv", "pack_panels", "pack_words"}
 
 
 def one_graph(cases: Sequence[Case]) -> tuple[Graph, list[Array]]:

@@ -1,4 +1,4 @@
-"""Convolutions of words: constant weights are packed, signs flipped with what is padded."""
+"""Convolutions of words: weights are packed, signs flipped with what is padded."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import pytest
 from sampling import sampled
 from tileloom.base import dtype
 from tileloom.base.settings import override
-from tileloom.driver import compile_graph, compile_polymorphic, plan, plan_graph
+from tileloom.driver import compile_graph, compile_polymorphic, plan_graph
 from tileloom.graph import ops
 from tileloom.graph.flip_signs import flip_signs
+from tileloom.graph.hoist import hoist
 from tileloom.graph.nodes import Graph, Tensor, TensorType, tensor_type
 from tileloom.graph.pack import pack_weights
 from tileloom.graph.run import run
@@ -30,6 +31,7 @@ NO_TILES = "-amx-bf16,-amx-int8,-amx-tile"
 TARGETS = {
     "dots": (f"cpu -mattr={NO_TILES}", ("avx512vnni", "avx512bf16")),
     "narrow dots": (f"cpu -mattr={NO_TILES},-avx512f,-avx512bf16,-avx512vnni", ("avxvnni",)),
+    "tiles": ("cpu", ("amx-bf16", "amx-int8")),
 }
 KINDS = [
     ("uint8", "int8"), ("int8", "uint8"), ("int8", "int8"), ("uint8", "uint8"),
@@ -58,19 +60,26 @@ def numbers(rng: np.random.Generator, shape: Any, kind: str) -> Array:
     return np.asarray(rng.choice([low, high, *rng.integers(low, high, 3)], shape), kind)
 
 
-def convolution(name: str, kinds: tuple[str, str], pad_value: int) -> tuple[Graph, Array]:
+def convolution(
+    name: str, kinds: tuple[str, str], pad_value: int, known: bool = True
+) -> tuple[Graph, list[Array]]:
+    """A graph and its inputs; the last are the weights, where they are not known."""
     (shape, outputs, window, strides, pads, dilations, groups), (left, right) = CASES[name], kinds
     rng = np.random.default_rng(0)
     weight = numbers(rng, (outputs, shape[1] // groups, *window), right)
     x = Tensor(tensor_type(shape, left), "x")
+    y = ops.constant(weight) if known else Tensor(tensor_type(weight.shape, right), "w")
     rank = len(window)
     padding = [*pads, *pads] if isinstance(pads, tuple) and len(pads) == rank else pads
     result = ops.conv(
-        x, ops.constant(weight), strides=strides, pads=padding, dilations=dilations, groups=groups,
+        x, y, strides=strides, pads=padding, dilations=dilations, groups=groups,
         out_dtype="float32" if left == "bfloat16" else "int32",
         pad_value=0 if left == "bfloat16" else pad_value,
     )  # fmt: skip
-    return Graph([x], [result]), numbers(rng, shape, left)
+    image = numbers(rng, shape, left)
+    return Graph([x], [result]) if known else Graph([x, y], [result]), (
+        [image] if known else [image, weight]
+    )
 
 
 def on(name: str) -> Target:
@@ -81,42 +90,36 @@ def on(name: str) -> Target:
 
 
 @pytest.mark.parametrize(
-    ("case", "kinds", "name"), sampled(every(CASES, KINDS, TARGETS), 7, several=True)
+    ("case", "kinds", "name"), sampled(every(CASES, KINDS, TARGETS), 11, several=True)
 )
-def test_convolutions_are_exact(
-    case: str, kinds: tuple[str, str], name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """By a schedule, in one kernel."""
-
-    def template(*_: Any) -> None:
-        raise AssertionError("no schedule was found")
-
-    monkeypatch.setattr(plan, "group_kernel", template)
+def test_convolutions_are_exact(case: str, kinds: tuple[str, str], name: str) -> None:
+    """In words, of weights that are known and of such that are not."""
     where = on(name)
-    for pad_value in (0, 77):
-        graph, x = convolution(case, kinds, pad_value)
+    for pad_value, known in ((0, True), (77, True), (77, False)):
+        graph, given = convolution(case, kinds, pad_value, known)
         program = plan_graph(graph, where)
-        assert "dot_" in str(program.module) or kinds[0] == "bfloat16"
-        assert all(kernel.trace.as_json()[0] for kernel in program.planned.values())
+        words = ("amx_dot_" if name == "tiles" else "dot_") in str(program.module)
+        assert words or (name == "narrow dots" and kinds[0] == "bfloat16")
         with override(cache=False):
-            [got] = compile_graph(graph, where)(x)
-        [want] = run(graph, [x])
+            [got] = compile_graph(graph, where)(*given)
+        [want] = run(graph, given)
         assert np.array_equal(got, want), pad_value
 
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("kinds", KINDS)
 def test_what_the_graph_becomes_means_the_same(kinds: tuple[str, str], case: str) -> None:
-    for pad_value in (0, 77):
-        graph, x = convolution(case, kinds, pad_value)
+    for pad_value, known in every((0, 77), (True, False)):
+        graph, given = convolution(case, kinds, pad_value, known)
         flipped = flip_signs(graph, MACHINE)
         packed = pack_weights(flipped, MACHINE)
         same = kinds[0] == kinds[1] != "bfloat16"
         assert any(node.attrs.get("flips") for node in flipped.nodes) == same
-        assert "packed_conv" in {node.op.name for node in packed.nodes}
-        [want] = run(graph, [x])
+        names = [node.op.name for node in packed.nodes]
+        assert "packed_conv" in names and ("pack_words" in names) != known
+        [want] = run(graph, given)
         for made in (flipped, packed):
-            [got] = run(made, [x])
+            [got] = run(made, given)
             assert np.array_equal(got, want) and got.dtype == want.dtype
 
 
@@ -128,10 +131,11 @@ def test_where_no_tiles_are_had_plain_loops_unpack_weights(
         raise GroupRefused("no tiles today")
 
     monkeypatch.setattr(schedule, "tile_product", refused)
-    graph, x = convolution("edges", kinds, 77)
-    with override(cache=False):
-        [got] = compile_graph(graph, on("dots"))(x)
-    assert np.array_equal(got, run(graph, [x])[0])
+    for known in (True, False):
+        graph, given = convolution("edges", kinds, 77, known)
+        with override(cache=False):
+            [got] = compile_graph(graph, on("dots"))(*given)
+        assert np.array_equal(got, run(graph, given)[0])
 
 
 def test_images_in_any_number() -> None:
@@ -149,23 +153,71 @@ def test_images_in_any_number() -> None:
         assert np.array_equal(got, run(whole, [images])[0])
 
 
+#: Of an open image: the window, strides and pads.
+OPEN = {"edges": (3, 1, 1), "every other": (3, 2, 1), "points": (1, 1, 0)}
+
+
+@pytest.mark.parametrize(
+    ("case", "kinds", "name"),
+    [
+        pytest.param(*one, marks=[pytest.mark.slow] * (one not in {
+            ("points", ("int8", "int8"), "dots"), ("edges", ("uint8", "int8"), "tiles"),
+        }))
+        for one in every(OPEN, KINDS, TARGETS)
+    ],
+)  # fmt: skip
+def test_images_of_open_extents(case: str, kinds: tuple[str, str], name: str) -> None:
+    where, space, rng = on(name), Space(), np.random.default_rng(0)
+    window, strides, pads = OPEN[case]
+    weight = ops.constant(numbers(rng, (10, 6, window, window), kinds[1]))
+    out, around = ("float32", 0) if kinds[0] == "bfloat16" else ("int32", 77)
+
+    def result(x: Tensor) -> Tensor:
+        return ops.conv(x, weight, strides=strides, pads=pads, out_dtype=out, pad_value=around)
+
+    height, width = symbol(space, "h", 1, 900, 40), symbol(space, "w", 1, 900, 50)
+    x = Tensor(TensorType((2, 6, height, width), dtype(kinds[0])), "x")
+    family = compile_polymorphic(Graph([x], [result(x)]), where)
+    for h, w in ((1, 1), (2, 3), (5, 7), (13, 17), (8, 8), (31, 1), (1, 37), (64, 33)):
+        images = numbers(rng, (2, 6, h, w), kinds[0])
+        own = Tensor(tensor_type(images.shape, kinds[0]), "x")
+        [got] = family.at({"h": h, "w": w})(images)
+        assert np.array_equal(got, run(Graph([own], [result(own)]), [images])[0]), (h, w)
+
+
+def test_weights_that_seldom_change_are_packed_once() -> None:
+    for kinds in KINDS:
+        graph, _ = convolution("groups", kinds, 0, known=False)
+        found = hoist(graph, [1], MACHINE)
+        prepared = [node.op.name for each in found.preparations for node in each.graph.nodes]
+        assert prepared.count("pack_words") == 1
+        assert "pack_words" not in {node.op.name for node in found.graph.nodes}
+
+
 def test_what_keeps_its_weights() -> None:
-    """Weights that change, tiles in registers, images of open extents."""
+    """Machines without words, and weights of open extents."""
     graph, _ = convolution("edges", ("uint8", "int8"), 0)
-    tiles = Machine(features=MACHINE.features | {"amx-int8"})
-    for machine in (tiles, Machine()):
-        made = pack_weights(flip_signs(graph, machine), machine)
+    channels = symbol(Space(), "c", 4, 99, 20)
+    x = Tensor(TensorType((1, channels, 9, 9), dtype("int8")), "x")
+    w = Tensor(TensorType((8, channels, 3, 3), dtype("int8")), "w")
+    opened = Graph([x, w], [ops.conv(x, w, out_dtype="int32")])
+    for other, machine in ((graph, Machine()), (opened, MACHINE)):
+        made = pack_weights(flip_signs(other, machine), machine)
         assert "packed_conv" not in {node.op.name for node in made.nodes}
-    side = symbol(Space(), "s", 3, 99, 20)
-    x = Tensor(TensorType((1, 4, side, 9), dtype("int8")), "x")
-    y = Tensor(tensor_type((1, 4, 9, 9), "int8"), "y")
-    w = Tensor(tensor_type((8, 4, 3, 3), "int8"), "w")
-    known = ops.constant(np.ones((8, 4, 3, 3), "int8"))
-    for inputs, result in (
-        ([x], ops.conv(x, known, out_dtype="int32")),
-        ([y, w], ops.conv(y, w, out_dtype="int32")),
-    ):
-        other = Graph(inputs, [result])
-        assert flip_signs(other, MACHINE) is other
-        made = pack_weights(other, MACHINE)
-        assert "packed_conv" not in {node.op.name for node in made.nodes}
+        assert flip_signs(other, machine) is other
+
+
+def test_weights_of_open_extents_are_exact() -> None:
+    where, space, rng = on("dots"), Space(), np.random.default_rng(0)
+    channels, outputs = symbol(space, "c", 1, 99, 20), symbol(space, "o", 1, 99, 20)
+    x = Tensor(TensorType((1, channels, 6, 7), dtype("int8")), "x")
+    w = Tensor(TensorType((outputs, channels, 3, 3), dtype("int8")), "w")
+    family = compile_polymorphic(Graph([x, w], [ops.conv(x, w, out_dtype="int32")]), where)
+    for c, o in ((1, 1), (5, 4), (7, 33)):
+        image, weight = (numbers(rng, s, "int8") for s in ((1, c, 6, 7), (o, c, 3, 3)))
+        own, kernel = (Tensor(tensor_type(v.shape, "int8")) for v in (image, weight))
+        [got] = family.at({"c": c, "o": o})(image, weight)
+        [want] = run(
+            Graph([own, kernel], [ops.conv(own, kernel, out_dtype="int32")]), [image, weight]
+        )
+        assert np.array_equal(got, want)

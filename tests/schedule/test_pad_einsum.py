@@ -112,8 +112,19 @@ def test_what_stays_may_be_read_anywhere() -> None:
     assert [sch.get(b).name_hint for b in sch.get_producers("C")] == ["B_pad"]
     check_trace(sch, PARITY)
     check_same(sch, PARITY)
-    sch = schedule(PARITY)
-    refused(sch, "other places", "pad_einsum", sch.get_block("C"), [1, 8, 1, 1])
+    sch = schedule(PARITY.replace("vi, vk] *", "vi % 7, vk] *"))
+    refused(sch, "other places", "pad_einsum", sch.get_block("C"), [1, 8, 1, 8])
+
+
+@pytest.mark.parametrize("padding", [[1, 8, 1, 1], [1, 1, 1, 8], [1, 8, 8, 8]])
+def test_what_depends_on_nothing_padded_may_be_anywhere(padding: list[int]) -> None:
+    for index in ("vb % 2", "1", "(vb + 1) // 4"):
+        text = PARITY.replace("vb % 2", index)
+        sch = schedule(text)
+        sch.pad_einsum("C", padding)
+        assert "A_pad" in [sch.get(b).name_hint for b in sch.get_producers("C")]
+        check_trace(sch, text)
+        check_same(sch, text)
 
 
 def test_what_has_room_may_be_read_anywhere() -> None:
@@ -220,6 +231,51 @@ def main(A: T.Buffer((5,), "int32"), B: T.Buffer((5,), "int32"), C: T.Buffer((5,
 """
     sch = schedule(text)
     refused(sch, "divides", "pad_einsum", sch.get_block("C"), [8])
+
+
+WORDS = """
+@T.prim_func
+def main(A: T.Buffer((3, 5), "int32"), B: T.Buffer((5, 4), "int32"), C: T.Buffer((3, 4), "int32")):
+    for i, j, k in T.grid(3, 4, 5):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = 0
+            C[vi, vj] = C[vi, vj] + T.dot_u8s8(0, A[vi, vk], B[vk, vj])
+"""
+BF16 = WORDS.replace('(3, 4), "int32"', '(3, 4), "float32"').replace("= 0", "= T.float32(0)")
+BF16 = BF16.replace("dot_u8s8(0", "dot_bf16(T.float32(0)")
+
+
+@pytest.mark.parametrize(
+    "text", [WORDS, WORDS.replace("u8s8", "o8s8"), WORDS.replace("B[vk", "B[0"), BF16]
+)
+def test_words_of_zeros_add_nothing(text: str) -> None:
+    sch = schedule(text)
+    sch.pad_einsum("C", [1, 1, 4])
+    check_trace(sch, text)
+    rng = np.random.default_rng(0)
+    bits = 1 << 14 if text is BF16 else 1 << 31
+    a, b = (rng.integers(-bits, bits, s, "int32") for s in ((3, 5), (5, 4)))
+    kind = "float32" if text is BF16 else "int32"
+    wanted, got = np.zeros((3, 4), kind), np.zeros((3, 4), kind)
+    run(parse(text), a, b, wanted)
+    run(sch.mod["main"], a, b, got)
+    np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        WORDS.replace("u8s8", "o8s8").replace("B[vk", "B[0"),  # zeros are 128 in offset binary
+        BF16.replace("B[vk", "B[0"),  # zero times infinity
+        WORDS.replace("dot_u8s8(0,", "dot_u8s8(3,"),
+        WORDS.replace("A[vi, vk]", "A[vi, 0]").replace("B[vk", "B[0"),
+    ],
+)
+def test_words_that_may_add_something(text: str) -> None:
+    sch = schedule(text)
+    refused(sch, "may not be zero", "pad_einsum", sch.get_block("C"), [1, 1, 4])
 
 
 def test_infinite_operands() -> None:

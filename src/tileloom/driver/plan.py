@@ -15,7 +15,6 @@ from ..graph.partition import Group
 from ..graph.program import MakeKernel, Program, build_program
 from ..graph.simplify import simplify
 from ..graph.to_tir.blocks import block_function
-from ..graph.to_tir.group import group_kernel
 from ..graph.to_tir.machine import Machine
 from ..graph.variants import MadeKernel, Planned
 from ..graph.words import words_for
@@ -57,34 +56,12 @@ def machine_of(target: Target) -> Machine:
     return Machine(target.vector_bits, threads_of(target), features=frozenset(target.features))
 
 
-def is_scheduled(group: Group) -> bool:
-    """Whether the CPU kernel of a group is made by a schedule; else it is a product of panels."""
-    return group.kind not in ("matmul", "conv") or not suits_panels(group.anchor)
-
-
-def has_tiles(group: Group, machine: Machine) -> bool:
-    """Whether the planner tiles a product of panels.
-
-    Templates of loops are left for convolutions of words in tile registers, with weights that are
-    not constant, or of images of open extents.
-    """
-    node = group.anchor
-    scheduled = node.op.kind == "matmul" or node.op.name == "packed_conv"
-    return scheduled or words_for(node, machine) is None
-
-
 def _kernel_maker(machine: Machine, target: Target) -> MakeKernel:
     """What makes CPU kernels."""
     on = target.with_cores(threads_of(target))
 
-    def from_template(group: Group, name: str, sizes: Sequence[Var]) -> MadeKernel:
-        func, tensors = group_kernel(group, name, machine)
-        return MadeKernel(func.replace(params=(*func.params, *sizes)), tensors)
-
     def kernel(group: Group, name: str, sizes: Sequence[Var]) -> MadeKernel:
-        panels = not is_scheduled(group)
-        if panels and not has_tiles(group, machine):
-            return from_template(group, name, sizes)
+        panels = group.kind in ("matmul", "conv") and suits_panels(group.anchor)
         words = words_for(group.anchor, machine) if panels else None
         blocks, tensors = block_function(group, name, sizes, widens=panels, words=words)
         attrs = {"outputs": len(group.outputs), COMPENSATED: True}

@@ -63,8 +63,7 @@ def _flips(node: Node, machine: Machine, static: Set[Tensor]) -> bool:
     if words is None or not words.flips:
         return False
     if node.op.name == "conv":
-        known = node.inputs[1].value is not None
-        return known and not any(map(is_symbolic, node.inputs[0].shape[2:]))
+        return True
     if node.inputs[1].value is not None or node.inputs[1] in static:
         return True
     sizes = [n for tensor in (*node.inputs, *node.outputs) for n in tensor.shape]

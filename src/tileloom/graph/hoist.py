@@ -94,7 +94,7 @@ def static_tensors(graph: Graph, roots: Set[Tensor]) -> Set[Tensor]:
 def _is_cheap(node: Node, sources: Set[Tensor]) -> bool:
     if any(space_of(t.shape) is not None for t in (*node.inputs, *node.outputs)):
         return False
-    if node.op.name == "pack_panels":  # panels are filled up with zeros
+    if node.op.name in ("pack_panels", "pack_words"):  # which are filled up with zeros
         return True
     made = sum(t.type.nbytes for t in node.outputs)
     if made > max(REPEAT_LIMIT, sum(t.type.nbytes for t in sources)):

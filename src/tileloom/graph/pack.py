@@ -2,7 +2,8 @@
 
 A product packs its right operand into panels of a few vectors' width each time it runs, unless the
 operand is a constant: then the panels are made once, here. A right operand that somebody computes
-once for many calls (see `hoist.py`) is packed by an op.
+once for many calls (see `hoist.py`) is packed by an op. So are the weights of a convolution that
+multiplies words; those that change, in each call.
 """
 
 from __future__ import annotations
@@ -17,13 +18,12 @@ from .op import REGISTRY, apply1
 from .ops import constant
 from .ops.matmul import packed_type
 from .replace import replace_nodes
-from .symbols import is_symbolic
 from .to_tir.machine import Machine
 from .words import Words, words_for
 
 
 def pack_weights(graph: Graph, machine: Machine, static: Set[Tensor] = frozenset()) -> Graph:
-    """The graph with constant right operands of matrix products as packed panels.
+    """The graph with constant right operands of matrix products as packed panels, and words.
 
     Args:
         static: tensors that count as constants; ops pack them.
@@ -40,7 +40,7 @@ def pack_weights(graph: Graph, machine: Machine, static: Set[Tensor] = frozenset
     panels: dict[Any, Tensor] = {}
 
     def pack(node: Node, now: Callable[[Tensor], Tensor]) -> Sequence[Tensor] | None:
-        words = _words_of_constant(node, machine)
+        words = _words_of_conv(node, machine)
         if words is not None:
             return _packed_conv(node, now(node.inputs[0]), words, panels).outputs
         if not _is_packable(node, static):
@@ -50,24 +50,27 @@ def pack_weights(graph: Graph, machine: Machine, static: Set[Tensor] = frozenset
     return replace_nodes(graph, pack)
 
 
-def _words_of_constant(node: Node, machine: Machine) -> Words | None:
-    """The words that constant weights of a convolution are put into."""
-    if node.op.name != "conv" or not suits_panels(node) or node.inputs[1].value is None:
-        return None
-    words = words_for(node, machine)
-    tiles = words is None or words.unit > 1 or any(map(is_symbolic, node.inputs[0].shape[2:]))
-    return None if tiles else words
+def _words_of_conv(node: Node, machine: Machine) -> Words | None:
+    """The words that the weights of a convolution are put into."""
+    packs = node.op.name == "conv" and suits_panels(node)
+    return words_for(node, machine) if packs else None
 
 
 def _packed_conv(node: Node, x: Tensor, words: Words, known: dict[Any, Tensor]) -> Node:
     weight = node.inputs[1]
     key = weight, words.parts
     if key not in known:
-        array = pack_words(weight.value, words.parts)  # type: ignore[arg-type]
-        known[key] = constant(array)
+        known[key] = _in_words(weight, words.parts)
     attrs = {**node.attrs, "words_of": str(weight.dtype), "out_dtype": node.outputs[0].dtype}
     types = [node.outputs[0].type]
     return Node(REGISTRY["packed_conv"], [x, known[key]], attrs, types, node.name)
+
+
+def _in_words(weight: Tensor, parts: int) -> Tensor:
+    """Weights in words: a constant, if they are one."""
+    if weight.value is None:
+        return apply1("pack_words", [weight], parts=parts)
+    return constant(pack_words(weight.value, parts))
 
 
 def _is_packable(node: Node, static: Set[Tensor]) -> bool:

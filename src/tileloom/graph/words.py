@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import compute as te
 from ..base import DType, dtype
-from ..compute import if_then_else
 from ..expr import Call, Expr, cast, const
 from ..expr.build import bitwise
 from ..expr.dot_ops import (
@@ -22,10 +21,10 @@ from ..expr.dot_ops import (
     DOT_OFFSET,
     FLIP_SIGNS,
     ROUND_BF16,
-    WORD,
     WORD_BITS,
 )
 from .contractions import accumulator_of, matmul_extents
+from .in_words import in_words
 from .nodes import Node, TensorType
 from .ops.conv import around
 from .symbols import is_symbolic
@@ -86,11 +85,16 @@ def find_words(
 
 
 def words_for(node: Node, machine: Machine) -> Words | None:
-    """The words that a matrix product or a convolution is made of, if it is."""
-    conv = node.op.kind == "conv"
-    depth = node.inputs[1].shape[1] if conv else matmul_extents(node)[1]
+    """The words that a matrix product or a convolution is made of, if it is.
+
+    Weights of open extents are in none.
+    """
     kinds, total = kinds_of(node), accumulator_of(node)
-    return find_words(*kinds, total, machine, open_depth=is_symbolic(depth))
+    if node.op.kind == "conv":
+        opened = any(map(is_symbolic, node.inputs[1].shape))
+        return None if opened else find_words(*kinds, total, machine)
+    opened = is_symbolic(matmul_extents(node)[1])
+    return find_words(*kinds, total, machine, open_depth=opened)
 
 
 def kinds_of(node: Node) -> tuple[DType, DType]:
@@ -144,13 +148,13 @@ def _matmul(node: Node, inputs: Sequence[te.Tensor], words: Words) -> list[te.Te
     axis = left.ndim - (2 if node.attrs["transpose_a"] else 1)
     steps = -(-left.static_shape[axis] // (words.parts * words.unit)) * words.unit
     packed = node.op.name == "packed_matmul"
-    rows = _in_words(left, axis, right.static_shape[1] if packed else steps, words.parts)
+    rows = in_words(left, axis, right.static_shape[1] if packed else steps, words.parts)
     if words.flips or node.attrs.get("flips"):
         rows = _flipped(rows)
     if packed:
         return [rows, right]
     across = right.ndim - (1 if node.attrs["transpose_b"] else 2)
-    return [rows, _in_words(right, across, steps, words.parts)]
+    return [rows, in_words(right, across, steps, words.parts)]
 
 
 def _flipped(words: te.Tensor) -> te.Tensor:
@@ -166,36 +170,7 @@ def _conv(node: Node, inputs: Sequence[te.Tensor], words: Words) -> list[te.Tens
     x, weight = inputs
     packed = node.op.name == "packed_conv"
     steps = weight.static_shape[1] if packed else -(-weight.static_shape[1] // words.parts)
-    image = _in_words(x, 1, steps, words.parts, node.attrs["groups"])
+    image = in_words(x, 1, steps, words.parts, node.attrs["groups"])
     if node.attrs.get("flips"):
         image = _flipped(image)
-    return [image, weight if packed else _in_words(weight, 1, steps, words.parts)]
-
-
-def _in_words(tensor: te.Tensor, axis: int, steps: int, parts: int, groups: int = 1) -> te.Tensor:
-    """A tensor in words along an axis, so many in each group of it, filled up with zeros."""
-    shape = list(tensor.static_shape)
-    extent = shape[axis] // groups
-    shape[axis] = steps * groups
-    whole = extent // parts
-
-    def word(at: Sequence[Any], step: Any, base: Any, filled: bool) -> Expr:
-        found = []
-        for part in range(parts):
-            k = step * parts + part
-            value: Expr = tensor(*at[:axis], base + k, *at[axis + 1 :])
-            if filled:
-                value = if_then_else(k < extent, value, const(0, tensor.dtype))
-            found.append(value)
-        return Call("int32", WORD, found)
-
-    def element(*at: Any) -> Expr:
-        group, step = (0, at[axis]) if groups == 1 else (at[axis] // steps, at[axis] % steps)
-        base = group * extent
-        if whole == steps:
-            return word(at, step, base, False)
-        rest = const(0, "int32") if extent % parts == 0 else word(at, step, base, True)
-        return if_then_else(step < whole, word(at, step, base, False), rest)
-
-    found: te.Tensor = te.compute(shape, element, name=f"{tensor.name}_words")
-    return found
+    return [image, weight if packed else in_words(weight, 1, steps, words.parts)]

@@ -10,8 +10,10 @@ import numpy as np
 from ... import compute as te
 from ...base import DType, dtype
 from ...base.errors import DTypeError, ShapeError
+from ...base.panels import pack_words
 from ...expr import cast, const, intrin
 from ...expr.dot_ops import WORD_BITS
+from ..in_words import in_words
 from ..nodes import Tensor, TensorType
 from ..op import Array, Attrs, apply1
 from .binary import add
@@ -152,6 +154,21 @@ def _packed_compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> 
     return _compute([x, te.compute(shape, element, name="unpacked")], attrs, types)
 
 
+def _infer_words(types: Types, attrs: Attrs) -> list[TensorType]:
+    check_rank(types[0], 3, "weights to pack")
+    outputs, channels, *window = types[0].shape
+    return [TensorType((outputs, -(-channels // attrs["parts"]), *window), dtype("int32"))]
+
+
+def _words_reference(arrays: Sequence[Array], attrs: Attrs, types: Types) -> list[Array]:
+    return [pack_words(arrays[0], attrs["parts"])]
+
+
+def _words_compute(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> list[te.Tensor]:
+    return [in_words(inputs[0], 1, types[0].shape[1], attrs["parts"])]
+
+
+define("pack_words", "injective", _infer_words, _words_reference, _words_compute)
 define("packed_conv", "conv", _packed_infer, _packed_reference, _packed_compute, steps=_steps)
 
 

@@ -21,6 +21,7 @@ from ...base.sums import SUM_RUN
 from ...expr import FloorDiv, IndexMap, IntImm, Var, post_order
 from ...expr.dot_ops import DOT_OFFSET
 from ...expr.extents import is_number, known_extent, limits, usual
+from ...expr.tile_ops import TILE_ROWS
 from ...schedule.library import as_matrices, find_products
 from ...schedule.library.intrinsics.amx import amx_product
 from ...schedule.library.product import Product
@@ -32,7 +33,7 @@ from ...tir import Block, Buffer, BufferRegion
 from ..domain import GroupRefused, accesses, blocks_by_name
 from ..loops import reduces
 from .nests import LANES, TILE, WORK
-from .tile_registers import APART, UNIT, dot_of, tile_rows, words_in_tiles
+from .tile_registers import APART, UNIT, begins_with_columns, dot_of, tile_rows, words_in_tiles
 
 #: Marks a function of blocks whose product is to be cut into tiles, or refused.
 CONTRACTION = "contraction"
@@ -259,7 +260,11 @@ class _Tiling:
         """The loops over a tile of the result, and over the depth, by tile registers."""
         *_, line, _, depth = self.sch.get_loops(self.block)
         name = amx_product(
-            str(self.words), self.tiles.height, self.tiles.width, int(self.sch.get(depth).extent)
+            str(self.words),
+            self.tiles.height,
+            self.tiles.width,
+            int(self.sch.get(depth).extent),
+            begins_with_columns(self.sch, self.product),
         )
         self.sch.tensorize(line, name)
 
@@ -308,12 +313,13 @@ class _Tiling:
         """
         width, height = self.tiles.width, self.tiles.height if self.words else 1
         wide = self.product.columns % width
+        deep = TILE_ROWS if self.words and is_number(self.product.depth) else 1
         high = (height > 1 and not is_number(self.product.rows)) or self.product.rows % height
-        if not wide and not high:
+        if not wide and not high and not self.product.depth % deep:
             return
         sch, batch = self.sch, [1] * (self.product.batch is not None)
         whole = [region.buffer for region in self._regions()]
-        sch.pad_einsum(self.block, [*batch, height, width, 1])
+        sch.pad_einsum(self.block, [*batch, height, width, deep])
         padded = [old is not now.buffer for old, now in zip(whole, self._regions(), strict=True)]
         if padded[self.product.right.position] and not self.packed:
             self.right = self._behind(self.right, self.product.right.position)
@@ -403,7 +409,8 @@ class _Tiling:
         *_, panel, depth, column = sch.get_loops(self.right)
         vector, lane = sch.split(column, [None, self.lanes])
         if len(self.product.steps) > 1:
-            sch.reorder(panel, *sch.split(depth, self.product.steps), vector, lane)
+            steps = sch.split(depth, [None, *self.product.steps[1:]])
+            sch.reorder(panel, *steps, vector, lane)
             sch.unroll(vector)
             sch.vectorize(lane)
         elif self.product.right.deep:

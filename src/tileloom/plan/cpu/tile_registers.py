@@ -6,7 +6,7 @@ part is a tensor intrinsic (`schedule/library/intrinsics/amx.py`), whose operand
 
 from __future__ import annotations
 
-from ...expr import Call, post_order
+from ...expr import Call, free_vars, post_order
 from ...expr.dot_ops import DOT_BF16, DOT_INT8, DOT_MEANINGS
 from ...expr.extents import is_number, limits
 from ...expr.tile_ops import TILE_BYTES, TILE_ROWS
@@ -24,10 +24,21 @@ _TILED = {DOT_BF16, *DOT_INT8.values()}
 
 def dot_of(sch: Schedule, product: Product) -> str | None:
     """The dot product of words that a product is made of, if it is."""
+    dot = _dot(sch.get(product.block))
+    return None if dot is None else dot.op
+
+
+def begins_with_columns(sch: Schedule, product: Product) -> bool:
+    """Whether the first factor of the dot product is of the columns, as a convolution's image."""
     block: Block = sch.get(product.block)
+    dot, column = _dot(block), block.iter_vars[-2].var
+    return dot is not None and column in free_vars(dot.args[1])
+
+
+def _dot(block: Block) -> Call | None:
     store = leaf_store(block)
     dots = [
-        node.op
+        node
         for node in (post_order(store.value) if store is not None else ())
         if isinstance(node, Call) and node.op in DOT_MEANINGS
     ]
@@ -37,7 +48,8 @@ def dot_of(sch: Schedule, product: Product) -> str | None:
 def words_in_tiles(sch: Schedule, product: Product, target: Target) -> str | None:
     """The kinds of words that a target multiplies in tiles, such as "u8s8"; None for others."""
     dot = dot_of(sch, product)
-    if dot not in _TILED or product.depth % TILE_ROWS or target.vector_bits != 8 * TILE_BYTES:
+    whole = is_number(product.depth) or not product.depth % TILE_ROWS
+    if dot not in _TILED or not whole or target.vector_bits != 8 * TILE_BYTES:
         return None
     feature = "amx-bf16" if dot == DOT_BF16 else "amx-int8"
     return dot.removeprefix("tir.dot_") if target.has(feature) else None
@@ -60,4 +72,4 @@ def tile_rows(rows: int) -> int:
     return 2 * -(-rows // tiles)
 
 
-__all__ = ["APART", "UNIT", "dot_of", "tile_rows", "words_in_tiles"]
+__all__ = ["APART", "UNIT", "begins_with_columns", "dot_of", "tile_rows", "words_in_tiles"]

@@ -29,6 +29,7 @@ from ...expr import (
     free_vars,
     post_order,
 )
+from ...expr.dot_ops import DOT_BF16, DOT_OFFSET, is_bare_dot
 from ...expr.extents import limits_of_variables
 from ...expr.nodes import Div
 from ...tir import (
@@ -65,7 +66,8 @@ def pad_einsum(state: ScheduleState, block: BlockRef, padding: Sequence[int]) ->
     the results back.
 
     Args:
-        block: every buffer that is padded is accessed at iteration variables, or numbers.
+        block: every buffer that is padded is accessed at iteration variables, or at places that
+            depend on none that is padded.
         padding: for each iteration variable, what its domain becomes a multiple of.
 
     >>> import tileloom
@@ -137,7 +139,8 @@ class _Padder:
                 raise self._not_einsum(f"it accesses {region.buffer.name!r} in two ways")
             seen.add(region.buffer)
             for part in region.region:
-                plain = isinstance(part.min, (IntImm, Var)) or self._has_room(region)
+                stays = self.padded.keys().isdisjoint(free_vars(part.min))
+                plain = isinstance(part.min, Var) or stays or self._has_room(region)
                 if not is_one(part.extent) or not plain:
                     raise self._not_einsum(
                         f"it accesses {region.buffer.name!r} at other places than its variables"
@@ -372,6 +375,11 @@ def _vanishes(term: Expr, var: Var) -> bool:
             return _vanishes(a, var) and _vanishes(b, var)
         case Cast(_, value):
             return _vanishes(value, var)
+        case Call(_, _, (_, a, b)) if is_bare_dot(term):
+            left, right = _vanishes(a, var), _vanishes(b, var)
+            if term.op in DOT_OFFSET.values():
+                return right  # a word of zeros is no zero in offset binary
+            return left and right if term.op == DOT_BF16 else left or right
         case Call(_, "tir.if_then_else", (condition, yes, no)):
             return (
                 not any(isinstance(node, BufferLoad) for node in post_order(condition))

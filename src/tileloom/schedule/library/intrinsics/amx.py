@@ -2,8 +2,9 @@
 
 `amx_u8s8_32x32x64` multiplies 32 rows of 64 words with 64 rows of 32 words: the product of 32 by
 256 bytes with 256 by 32 bytes. Rows and columns are one or two tiles, of up to 16 each; the columns
-of a tile and its words along the depth are 16. Sums begin from zero. Each implementation says how
-large its tiles are; where many run, `hoist_tile_setup` says so once.
+of a tile and its words along the depth are 16. Sums begin from zero. The letters are those of the
+dot product, whose first factor is of the rows; with `_columns_first` it is of the columns. Each
+implementation says how large its tiles are; where many run, `hoist_tile_setup` says so once.
 """
 
 from __future__ import annotations
@@ -18,19 +19,22 @@ from ._text import parsed
 
 Pair = tuple[PrimFunc, PrimFunc]
 
-_NAME = re.compile(r"amx_(bf16|[us]8[us]8)_(\d+)x(\d+)x(\d+)")
+_NAME = re.compile(r"amx_(bf16|[us]8[us]8)_(\d+)x(\d+)x(\d+)(_columns_first)?")
 
 
-def amx_product(kinds: str, rows: int, columns: int, words: int) -> str:
+def amx_product(
+    kinds: str, rows: int, columns: int, words: int, columns_first: bool = False
+) -> str:
     """The name of an intrinsic.
 
     Args:
         kinds: of the factors: "bf16", or "u8s8" and the like.
+        columns_first: whether the first factor is of the columns.
 
     >>> amx_product("bf16", 32, 16, 48)
     'amx_bf16_32x16x48'
     """
-    return f"amx_{kinds}_{rows}x{columns}x{words}"
+    return f"amx_{kinds}_{rows}x{columns}x{words}{'_columns_first' * columns_first}"
 
 
 def definition(name: str) -> Callable[[], Pair] | None:
@@ -38,7 +42,7 @@ def definition(name: str) -> Callable[[], Pair] | None:
     found = _NAME.fullmatch(name)
     if found is None:
         return None
-    kinds, (rows, columns, words) = found[1], map(int, found.groups()[1:])
+    kinds, (rows, columns, words) = found[1], map(int, found.groups()[1:4])
     even = rows <= TILE_ROWS or (rows <= 2 * TILE_ROWS and rows % 2 == 0)
     if (
         not rows
@@ -48,10 +52,10 @@ def definition(name: str) -> Callable[[], Pair] | None:
         or not words
     ):
         return None
-    return partial(_product, kinds, rows, columns, words)
+    return partial(_product, kinds, rows, columns, words, found[5] is not None)
 
 
-def _product(kinds: str, rows: int, columns: int, words: int) -> Pair:
+def _product(kinds: str, rows: int, columns: int, words: int, columns_first: bool) -> Pair:
     total, zero = ("float32", "T.float32(0)") if kinds == "bf16" else ("int32", "0")
     head = f"""(a: T.handle, b: T.handle, c: T.handle) -> None:
     ra = T.int32()
@@ -64,6 +68,7 @@ def _product(kinds: str, rows: int, columns: int, words: int) -> Pair:
     with T.block("root"):
         T.reads(A[0:{rows}, 0:{words}], B[0:{words}, 0:{columns}])
         T.writes(C[0:{rows}, 0:{columns}])"""
+    factors = ("B[vk, vj]", "A[vi, vk]") if columns_first else ("A[vi, vk]", "B[vk, vj]")
     desc = f"""
 @T.prim_func
 def desc{head}
@@ -75,9 +80,10 @@ def desc{head}
         for i, j, k in T.grid({rows}, {columns}, {words}):
             with T.block("update"):
                 vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                C[vi, vj] = C[vi, vj] + T.dot_{kinds}({zero}, A[vi, vk], B[vk, vj])
+                C[vi, vj] = C[vi, vj] + T.dot_{kinds}({zero}, {", ".join(factors)})
 """
-    body = "\n".join(f"        {line}" for line in _body(kinds, rows, columns, words))
+    by_rows = kinds[2:] + kinds[:2] if columns_first and kinds != "bf16" else kinds
+    body = "\n".join(f"        {line}" for line in _body(by_rows, rows, columns, words))
     return parsed(desc), parsed(f"\n@T.prim_func\ndef impl{head}\n{body}\n")
 
 
