@@ -19,10 +19,10 @@ from typing import Any
 from tileloom.base.errors import UserError
 from tileloom.frontend.akg.importer import import_composite
 from tileloom.frontend.akg.source import read_source
+from tileloom.graph.blocks import block_function
 from tileloom.graph.expand import expand
 from tileloom.graph.optimize import optimize
 from tileloom.graph.partition import Group, partition
-from tileloom.graph.to_tir.blocks import block_function
 from tileloom.lower import kernels, lower
 from tileloom.plan import schedule_cpu, schedule_gpu
 from tileloom.schedule import Schedule

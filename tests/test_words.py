@@ -52,8 +52,6 @@ RETIRED_NAMES = {
 }
 # Where a retired word stays: paths from src/tileloom, words, and why.
 ALLOWED: tuple[tuple[str, frozenset[str], str], ...] = (
-    ("graph/to_tir/", frozenset(RETIRED), "the loop templates; they go away"),
-    ("graph/inplace_safety.py", frozenset({"digits"}), "works on the templates' loops; goes away"),
     ("codegen/nvptx/hopper.py", frozenset({"cluster"}), "CUDA's clusters of blocks"),
     ("codegen/vmath/huge.py", frozenset({"digits"}), "digits of 2/pi"),
     ("target/description.py", frozenset({"digits"}), "the digits of `sm_90`"),
@@ -68,12 +66,12 @@ SHARED_NAMES = {
         "front ends have their own, and do not know each other",
     ),
     **dict.fromkeys(
-        ("Frame", "Space", "Sums"),
+        ("Frame", "Space"),
         "the verifier of schedules has a model of what the others are",
     ),
     **dict.fromkeys(
-        ("Linear", "Machine", "Operand", "Plan", "Product", "Tiles"),
-        "the loop templates have one, and go away",
+        ("Machine", "Operand", "Product"),
+        "parts that know nothing of each other have their own",
     ),
     **dict.fromkeys(("Op", "Tensor"), "of tensor IR, and of graphs"),
 }  # fmt: skip

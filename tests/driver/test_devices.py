@@ -22,7 +22,7 @@ from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.run import run
 from tileloom.graph.space import Space
 from tileloom.graph.symbols import symbol
-from tileloom.graph.to_tir.whole_vectors import IN_VECTORS
+from tileloom.graph.whole_vectors import IN_VECTORS
 
 WHERE: dict[str, Any] = {"target": "cuda -arch=sm_80", "device": "emulator"}
 BOTH = pytest.mark.parametrize("where", [{}, WHERE], ids=["cpu", "emulator"])

@@ -16,12 +16,12 @@ from tileloom.driver import compile_graph, compile_polymorphic, plan_graph
 from tileloom.graph import ops
 from tileloom.graph.flip_signs import flip_signs
 from tileloom.graph.hoist import hoist
+from tileloom.graph.machine import Machine
 from tileloom.graph.nodes import Graph, Tensor, TensorType, tensor_type
 from tileloom.graph.pack import pack_weights
 from tileloom.graph.run import run
 from tileloom.graph.space import Space
 from tileloom.graph.symbols import symbol
-from tileloom.graph.to_tir.machine import Machine
 from tileloom.plan import GroupRefused
 from tileloom.plan.cpu import schedule
 from tileloom.target import Target, target

@@ -11,9 +11,9 @@ from tileloom.base.settings import override
 from tileloom.driver import compile_graph, plan_graph
 from tileloom.graph import ops
 from tileloom.graph.flip_signs import flip_signs
+from tileloom.graph.machine import Machine
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.run import run
-from tileloom.graph.to_tir.machine import Machine
 from tileloom.plan import GroupRefused
 from tileloom.plan.cpu import schedule
 from tileloom.target import Target, target

@@ -9,9 +9,9 @@ import pytest
 
 from tileloom.graph import ops
 from tileloom.graph.hoist import hoist
+from tileloom.graph.machine import Machine
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.run import run
-from tileloom.graph.to_tir.machine import Machine
 
 MACHINE = Machine(512)
 

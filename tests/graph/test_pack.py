@@ -11,11 +11,11 @@ from tileloom.base.panels import pack_panels
 from tileloom.base.settings import override
 from tileloom.driver import compile_graph, plan_graph
 from tileloom.graph import ops
+from tileloom.graph.machine import Machine
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.op import apply1
 from tileloom.graph.pack import pack_weights
 from tileloom.graph.run import run
-from tileloom.graph.to_tir.machine import Machine
 from tileloom.target import Target
 
 MACHINE = Machine(512)

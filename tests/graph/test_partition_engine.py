@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from graph.random_graphs import random_arrays, random_graph
 from tileloom.driver import compile_graph, plan_graph
 from tileloom.graph import ops
+from tileloom.graph.blocks import block_function
 from tileloom.graph.expand import expand
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.optimize import optimize
@@ -24,7 +25,6 @@ from tileloom.graph.partition.fuse import Fuser
 from tileloom.graph.partition.node_groups import NodeGroup, NodeGroups
 from tileloom.graph.partition.steps import run
 from tileloom.graph.run import run as interpret
-from tileloom.graph.to_tir.blocks import block_function
 from tileloom.plan.cpu.fusion_groups import find_fusion_groups, inline_elementwise
 from tileloom.plan.sizes import Sizes
 from tileloom.schedule import Schedule

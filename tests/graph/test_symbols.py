@@ -18,7 +18,6 @@ from tileloom.graph.space import Space
 from tileloom.graph.symbols import (
     at_least,
     divisor_chain,
-    everywhere_at_least,
     is_symbolic,
     larger,
     polynomial_of,
@@ -194,16 +193,6 @@ def test_constants_prune_buckets() -> None:
 
 def test_a_size_with_one_value_is_a_number(space: Space) -> None:
     assert not is_symbolic(symbol(space, "n", 5, 5, 5))
-
-
-def test_what_holds_everywhere_is_not_what_is_assumed(space: Space) -> None:
-    size = symbol(space, "n", 2, 100, 50)
-    with space.assuming(polynomial_of(size) - 60):
-        assert at_least(size, 60)
-        assert everywhere_at_least(size, 60) is None
-        assert everywhere_at_least(size * 2, 4)
-        assert everywhere_at_least(size, 101) is False
-    assert everywhere_at_least(3, 3)
 
 
 def test_what_a_quotient_says_of_its_dividend(space: Space) -> None:

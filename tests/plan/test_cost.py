@@ -10,10 +10,10 @@ from tileloom import te
 from tileloom.base.errors import UserError
 from tileloom.expr import Expr, intrin
 from tileloom.graph import ops  # noqa: F401 (registers them)
+from tileloom.graph.blocks import block_function
 from tileloom.graph.nodes import Tensor, tensor_type
 from tileloom.graph.op import REGISTRY, apply1
 from tileloom.graph.partition.group import Group
-from tileloom.graph.to_tir.blocks import block_function
 from tileloom.plan.cost import is_costly, widest_bits, work
 from tileloom.plan.domain import blocks_by_name
 from tileloom.schedule import Schedule

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from graph.random_graphs import random_arrays, random_graph
 from plan.test_cpu import CPU
 from tileloom.driver import build
+from tileloom.graph.blocks import block_function
 from tileloom.graph.expand import expand
 from tileloom.graph.nodes import Graph, Tensor
 from tileloom.graph.optimize import optimize
 from tileloom.graph.partition import partition
 from tileloom.graph.partition.group import Group
 from tileloom.graph.run import run
-from tileloom.graph.to_tir.blocks import block_function
 from tileloom.plan import schedule_cpu
 from tileloom.plan.cpu import choices, split_reduction
 from tileloom.schedule import Schedule

@@ -13,12 +13,12 @@ from lower.gpu_programs import gpu_lower
 from tileloom import te
 from tileloom.expr import Var
 from tileloom.graph import ops
+from tileloom.graph.blocks import block_function
 from tileloom.graph.expand import expand
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.optimize import optimize
 from tileloom.graph.partition import partition
 from tileloom.graph.run import run
-from tileloom.graph.to_tir.blocks import block_function
 from tileloom.lower import lower
 from tileloom.lower.analysis.threads import kernels
 from tileloom.lower.gpu.verify_gpu_code import verify_gpu_code

@@ -9,11 +9,11 @@ import pytest
 
 from benchmarks.planning import LIMIT, groups, measure
 from frontend.akg import corpus
+from tileloom.graph.blocks import block_function
 from tileloom.graph.nodes import Tensor
 from tileloom.graph.partition import Group
 from tileloom.graph.partition.group import by_serial
 from tileloom.graph.run import evaluate
-from tileloom.graph.to_tir.blocks import block_function
 from tileloom.lower import lower
 from tileloom.lower.gpu.verify_gpu_code import verify_gpu_code
 from tileloom.plan import schedule_gpu

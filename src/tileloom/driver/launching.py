@@ -74,7 +74,7 @@ class LaunchingBackend:
 
     def compile(self, program: Program) -> CompiledCode:
         """The kernels by name; of those that are made for each size their blocks, and why."""
-        from ..graph.to_tir.whole_vectors import parts_of
+        from ..graph.whole_vectors import parts_of
         from ..script.show import show
         from .plan_cuda import EACH_SIZE
 

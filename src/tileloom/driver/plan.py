@@ -8,14 +8,14 @@ from functools import partial
 from ..base.compiling import compiling
 from ..base.sums import COMPENSATED
 from ..expr import Var
+from ..graph.blocks import block_function
 from ..graph.contractions import suits_panels
+from ..graph.machine import Machine
 from ..graph.nodes import Graph
 from ..graph.optimize import OptimizeReport
 from ..graph.partition import Group
 from ..graph.program import MakeKernel, Program, build_program
 from ..graph.simplify import simplify
-from ..graph.to_tir.blocks import block_function
-from ..graph.to_tir.machine import Machine
 from ..graph.variants import MadeKernel, Planned
 from ..graph.words import words_for
 from ..plan import CONTRACTION, GroupRefused, plan_in_place, plan_kernel

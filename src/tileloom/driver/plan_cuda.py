@@ -12,6 +12,7 @@ from contextlib import suppress
 from ..base.compiling import compiling
 from ..base.errors import UserError
 from ..expr import Var
+from ..graph.blocks import block_function
 from ..graph.contractions import product_extents
 from ..graph.expand import expand
 from ..graph.nodes import Graph, Node, Tensor
@@ -20,9 +21,8 @@ from ..graph.partition import ContractionTactic, Group
 from ..graph.program import Program, build_program
 from ..graph.space import Space
 from ..graph.symbols import hint, is_symbolic, space_of_graph
-from ..graph.to_tir.blocks import block_function
-from ..graph.to_tir.whole_vectors import in_whole_vectors
 from ..graph.variants import MadeKernel, Planned
+from ..graph.whole_vectors import in_whole_vectors
 from ..lower import lower
 from ..lower.gpu import check_launches
 from ..lower.loops import INT32_INDICES

@@ -23,7 +23,7 @@ from .symbols import is_symbolic
 from .words import words_for
 
 if TYPE_CHECKING:
-    from .to_tir.machine import Machine
+    from .machine import Machine
 
 
 #: Rows that make up for adding up columns in a kernel of its own, rather than strip by strip.
@@ -40,7 +40,7 @@ def flip_signs(graph: Graph, machine: Machine, static: Set[Tensor] = frozenset()
         static: tensors that count as constants.
 
     >>> from tileloom.graph.nodes import tensor_type
-    >>> from tileloom.graph.to_tir.machine import Machine
+    >>> from tileloom.graph.machine import Machine
     >>> x, y = (Tensor(tensor_type((64, 64), "int8"), name) for name in "xy")
     >>> graph = Graph([x, y], [ops.matmul(x, y, out_dtype="int32")])
     >>> made = flip_signs(graph, Machine(features=frozenset(["avx512vnni"])))

@@ -19,7 +19,7 @@ from .simplify import simplify
 from .symbols import space_of
 
 if TYPE_CHECKING:
-    from .to_tir.machine import Machine
+    from .machine import Machine
 
 #: Ops that move nothing: what they make of an input is the input's memory.
 _FREE = frozenset({"reshape"})
@@ -61,7 +61,7 @@ def hoist(graph: Graph, static: Collection[int], machine: Machine) -> Hoisted:
 
     >>> from tileloom.graph import ops
     >>> from tileloom.graph.nodes import tensor_type
-    >>> from tileloom.graph.to_tir.machine import Machine
+    >>> from tileloom.graph.machine import Machine
     >>> x, w = (Tensor(tensor_type((8, 40), "float32"), name) for name in "xw")
     >>> found = hoist(Graph([x, w], [ops.matmul(x, ops.transpose(w))]), [1], Machine(512))
     >>> found.kept, [node.op.name for node in found.graph.nodes]

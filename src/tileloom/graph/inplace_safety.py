@@ -239,13 +239,13 @@ def _distance(head: Site, tail: Site, inner: Sequence[For]) -> int | None:
     )
     lane = tail.loops[-1]
     steps = analyzer.simplify(tail.stmt.indices[0] - end - lane.loop_var)
-    digits = analyzer.simplify(head.stmt.indices[0] - row)
+    offset = analyzer.simplify(head.stmt.indices[0] - row)
     distance = analyzer.simplify(end - row)
     domains = {loop.loop_var: loops[loop.loop_var] for loop in inner}
     # As many different numbers as lie between the least and the greatest are all of these.
-    bound, length = analyzer.const_int_bound(digits), _iterations(inner)
+    bound, length = analyzer.const_int_bound(offset), _iterations(inner)
     whole = bound.min_value == 0 and bound.max_value + 1 == length
-    contiguous = whole and bool(detect_iter_map([digits], domains, check_level="bijective"))
+    contiguous = whole and bool(detect_iter_map([offset], domains, check_level="bijective"))
     plain = contiguous and isinstance(steps, IntImm) and steps.value == 0
     if not plain or not isinstance(distance, IntImm) or not _from_zero((*inner, lane)):
         return None

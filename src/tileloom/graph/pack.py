@@ -13,12 +13,12 @@ from typing import Any
 
 from ..base.panels import pack_panels, pack_words
 from .contractions import accumulator_of, panel_width, suits_panels
+from .machine import Machine
 from .nodes import Graph, Node, Tensor, TensorType
 from .op import REGISTRY, apply1
 from .ops import constant
 from .ops.matmul import packed_type
 from .replace import replace_nodes
-from .to_tir.machine import Machine
 from .words import Words, words_for
 
 

@@ -15,8 +15,8 @@ from .pack import pack_weights
 from .split_windows import split_windows
 
 if TYPE_CHECKING:
+    from .machine import Machine
     from .optimize import OptimizeReport
-    from .to_tir.machine import Machine
 
 #: Called with the name of a step and the graph after it.
 Watch = Callable[[str, Graph], None]

@@ -100,16 +100,6 @@ class Space:
                     return False
         return None
 
-    def holds_everywhere(self, number: Number) -> bool | None:
-        """Whether a number is never negative, by the bounds that sizes have from the beginning."""
-        if isinstance(number, int):
-            return number >= 0
-        symbols = self.symbols.values()
-        low, high = number.between(
-            {s.name: s.low for s in symbols}, {s.name: s.high for s in symbols}
-        )
-        return True if low >= 0 else False if high < 0 else None
-
     def between_sizes(self, number: Number) -> tuple[int, int]:
         """Bounds from those of the symbols alone."""
         if isinstance(number, int):

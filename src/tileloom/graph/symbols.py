@@ -321,23 +321,6 @@ def at_least(extent: int, number: int) -> bool | None:
     return extent >= number if found is None else found.is_at_least(number)
 
 
-def everywhere_at_least(extent: int, number: int) -> bool | None:
-    """What `at_least` says, but for what is assumed now: the same on each way through a plan."""
-    found = _symbolic(extent)
-    if found is None:
-        return extent >= number
-    return found.space.holds_everywhere(found.polynomial - number)
-
-
-def wide_expr(extent: int) -> Expr:
-    """An extent as an expression that does not overflow."""
-    found = _symbolic(extent)
-    if found is None:
-        return const(extent, "int64")
-    wide = {name: var.astype("int64") for name, var in found.space.variables.items()}
-    return expr_of(found.polynomial, wide)
-
-
 def smaller(a: int, b: int) -> int:
     """The smaller of two extents, without deciding which that is."""
     return _either(a, b, least)

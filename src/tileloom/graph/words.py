@@ -30,7 +30,7 @@ from .ops.conv import around
 from .symbols import is_symbolic
 
 if TYPE_CHECKING:
-    from .to_tir.machine import Machine
+    from .machine import Machine
 
 #: Words along the depth that the tile registers of x86 (AMX) take at once.
 TILE_WORDS = 16

@@ -15,11 +15,11 @@ from typing import Any
 
 from ..base.errors import UserError
 from ..driver import backend_class, plan_graph, show_stage
+from ..graph.blocks import block_function
 from ..graph.nodes import Graph
 from ..graph.optimize import OptimizeReport, PassRecord
 from ..graph.partition import Group
 from ..graph.program import KernelCall, Program, Segment
-from ..graph.to_tir.blocks import block_function
 from ..graph.variants import Bucket, Planned
 from ..lower.pipeline import pipeline_of, run_passes
 from ..plan import TraceRecord

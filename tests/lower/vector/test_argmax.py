@@ -9,9 +9,9 @@ import pytest
 
 from tileloom.driver import build
 from tileloom.graph import ops
+from tileloom.graph.blocks import block_function
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.partition import partition
-from tileloom.graph.to_tir.blocks import block_function
 from tileloom.lower import lower
 from tileloom.plan import schedule_cpu
 from tileloom.script import tir as T

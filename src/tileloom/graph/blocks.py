@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ... import compute as te
-from ...base import DType
-from ...base.errors import InternalError
-from ...base.sums import COMPENSATED
-from ...expr import Expr, ExprLike, Var, cast, const
-from ...tir import PrimFunc
-from ..contractions import accumulator_of
-from ..nodes import Node, Tensor, TensorType
-from ..partition.group import Group, by_serial
-from ..words import Words, word_product
+from .. import compute as te
+from ..base import DType
+from ..base.errors import InternalError
+from ..base.sums import COMPENSATED
+from ..expr import Expr, ExprLike, Var, cast, const
+from ..tir import PrimFunc
+from .contractions import accumulator_of
+from .nodes import Node, Tensor, TensorType
+from .partition.group import Group, by_serial
+from .words import Words, word_product
 
 
 def block_function(

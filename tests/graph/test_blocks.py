@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tileloom.graph import ops
+from tileloom.graph.blocks import block_function
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
 from tileloom.graph.partition import partition
-from tileloom.graph.to_tir.blocks import block_function
 from tileloom.tir import run
 
 

@@ -7,13 +7,13 @@ for another parameter, and all extents are multiples of their length for everybo
 
 from __future__ import annotations
 
-from ...base.polynomial import Number, Polynomial, quotient
-from ...expr import Var
-from ...expr.extents import EXTENT
-from ...tir import PrimFunc
-from ..nodes import Tensor
-from ..partition.group import Group
-from ..symbols import hint, space_of
+from ..base.polynomial import Number, Polynomial, quotient
+from ..expr import Var
+from ..expr.extents import EXTENT
+from ..tir import PrimFunc
+from .nodes import Tensor
+from .partition.group import Group
+from .symbols import hint, space_of
 
 #: The attribute of a function with such parameters, which come before the symbols: of each the
 #: symbol that it is a part of, and how large a part.
