@@ -125,6 +125,7 @@ def test_one_program_for_all_sizes(name: str) -> None:
             )
 
 
+@pytest.mark.slow
 def test_intermediates_lie_apart_for_every_size() -> None:
     """Places in the scratch memory are found for the sizes of the call."""
     space = Space()

@@ -112,6 +112,7 @@ def test_one_compilation(name: str) -> None:
 SLOW = [(name, arch) for name in ("softmax", "columns_used_again", "largest") for arch in ARCHS]
 
 
+@pytest.mark.slow
 def test_rows_of_whole_vectors_are_read_by_vectors() -> None:
     """Where a row's length is a multiple of 16 bytes, which a predicate says, and it pays."""
     run = on_gpu(tnp.softmax)

@@ -72,9 +72,10 @@ SIZES = [(1, 1), (2, 17), (3, 32), (5, 33), (7, 64), (11, 16), (12, 31), (13, 2)
 
 #: Much to compile, as there is much to decide about sizes; and what is shared as others are.
 SLOW = {
-    1: ("extents of images", "extents, every other"),
-    2: ("extents of images", "extents, every other", "extents, nothing around", "all", "float64",
-        "float16", "rows, a full panel", "rows, packed anew"),
+    1: ("extents of images", "extents, every other", "heads"),
+    2: ("extents of images", "extents, every other", "extents, nothing around", "all", "heads",
+        "transposed", "a square image", "rows", "float64", "float16", "rows, a full panel",
+        "rows, packed anew"),
 }  # fmt: skip
 RUNS = [
     pytest.param(name, workers, marks=[pytest.mark.slow] * (name in slow))

@@ -125,7 +125,7 @@ def agree(got: Any, want: Any) -> None:
             (rearranged, tokens, 1000),
             (running, tokens, 1000),
         ],
-        4,
+        8,
         several=True,
     ),
 )
