@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tileloom.expr import Expr, Var, as_expr, cast, evaluate
+from tileloom.expr import Expr, FloorDiv, FloorMod, Var, as_expr, cast, evaluate
 from tileloom.lower.analysis.rejoin import PositionTerm, rejoined
 
 X, N, M, K = Var("x"), Var("n"), Var("m"), Var("k")
@@ -83,8 +83,7 @@ def test_the_element_is_the_same() -> None:
             assert evaluate(total(made), given) == evaluate(total(parts), given)
 
 
-def test_only_what_is_near_stays_near() -> None:
-    far = [PositionTerm(X // N, N), PositionTerm(X % N, as_expr(1), near=True)]
-    assert [part.near for part in rejoined(far)] == [False, False]
-    near = [PositionTerm(X // 5, as_expr(5), near=True), PositionTerm(X % 5, as_expr(1), near=True)]
-    assert [part.near for part in rejoined(near)] == [True, True]
+def test_a_remainder_of_zero_belongs_to_nothing() -> None:
+    zero = as_expr(0)
+    parts = parts_of((FloorDiv(X + J, zero), zero), (FloorMod(X, zero), 1))
+    assert rejoined(parts) == parts

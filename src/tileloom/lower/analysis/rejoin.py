@@ -13,15 +13,10 @@ from .linear import linear
 
 @dataclass(frozen=True)
 class PositionTerm:
-    """What one dimension adds to the position of an element: `index * stride`.
-
-    Attributes:
-        near: whether that is known to be less than 2^31.
-    """
+    """What one dimension adds to the position of an element: `index * stride`."""
 
     index: Expr
     stride: Expr
-    near: bool = False
 
 
 def rejoined(parts: Sequence[PositionTerm]) -> list[PositionTerm]:
@@ -68,10 +63,7 @@ def _rejoin(parts: list[PositionTerm], inner: int, remainder: FloorMod) -> None:
         outer, quotient = found
         above, whole = parts[outer], quotient.a
         parts[outer] = replace(above, index=_replaced(above.index, quotient, None))
-        below = PositionTerm(
-            _replaced(below.index, remainder, whole), below.stride, above.near and below.near
-        )
-        parts[inner] = below
+        parts[inner] = below = replace(below, index=_replaced(below.index, remainder, whole))
         if not isinstance(whole, FloorMod):
             return
         remainder = whole
@@ -96,7 +88,7 @@ def _is_same_modulo(value: Expr, remainder: FloorMod) -> bool:
     if value is remainder.a:
         return True
     divisor = remainder.b
-    if isinstance(divisor, IntImm):
+    if isinstance(divisor, IntImm) and divisor.value:
         gap = _without_modulo(linear(value)).plus(_without_modulo(linear(remainder.a)), -1)
         return all(k % divisor.value == 0 for k in (gap.const, *gap.terms.values()))
     if not isinstance(value, FloorMod) or value.a is not remainder.a:

@@ -98,40 +98,22 @@ def flat_index(buffer: Buffer, indices: Sequence[Expr], narrow: bool = False) ->
     """
     known = all(isinstance(part, IntImm) for part in (*buffer.shape, *buffer.strides))
     kind = _common_type(_INT32 if narrow and not known else index_type(buffer), indices)
-    total = near = number(0)  # near: within 2^31 elements
+    total = number(0)
     if buffer.elem_offset is not None:
         total = linear(cast(kind, buffer.elem_offset))
     vector: Expr | None = None
-    for part in rejoined(_parts(buffer, indices, kind)):
-        index, stride = part.index, part.stride
+    strides = row_major_strides(buffer, kind)
+    for term in rejoined(list(map(PositionTerm, indices, strides))):
+        index, stride = term.index, term.stride
         if index.dtype.lanes > 1:
             lane = lanes.multiply(lanes.convert(index, kind), stride)
             vector = lane if vector is None else lanes.add(vector, lane)
-        elif isinstance(stride, IntImm) and part.near:
-            near = near.plus(linear(index), stride.value)
         elif isinstance(stride, IntImm):
             total = total.plus(linear(index), stride.value)
         else:
             total = total.plus(linear(cast(kind, index) * stride))
-    scalar = total.plus(near).to_expr(kind)
+    scalar = total.to_expr(kind)
     return scalar if vector is None else lanes.add(scalar, vector)
-
-
-def _parts(buffer: Buffer, indices: Sequence[Expr], kind: DType) -> list[PositionTerm]:
-    strides = row_major_strides(buffer, kind)
-    return [
-        PositionTerm(
-            index, stride, isinstance(stride, IntImm) and _is_near(buffer, extent, stride, index)
-        )
-        for index, stride, extent in zip(indices, strides, buffer.shape, strict=True)
-    ]
-
-
-def _is_near(buffer: Buffer, extent: Expr, stride: IntImm, index: Expr) -> bool:
-    """Whether elements along a dimension, and those inside, are within 2^31 of the first."""
-    if buffer.strides or index.dtype is not _INT32 or not isinstance(extent, IntImm):
-        return False
-    return extent.value * stride.value < _INT32_LIMIT
 
 
 def _common_type(kind: DType, indices: Sequence[Expr]) -> DType:
