@@ -8,12 +8,27 @@ import pytest
 
 from codegen.emitting import loaded, mapped, ramp, stored
 from tileloom.base.errors import InternalError, UnsupportedError
+from tileloom.codegen import jit
 from tileloom.codegen.module import emit_module
 from tileloom.driver import assembly
-from tileloom.expr import GT, Add, Call, Cast, FloorDiv, FloorMod, Max, Mul, Select, Var, const
+from tileloom.expr import (
+    GT,
+    Add,
+    Call,
+    Cast,
+    FloorDiv,
+    FloorMod,
+    Max,
+    Mul,
+    Select,
+    StringImm,
+    Var,
+    const,
+)  # fmt: skip
 from tileloom.expr.nodes import broadcast_to
 from tileloom.lower import lower
-from tileloom.tir import AssertStmt, For, IRModule, PrimFunc, make_buffer, seq
+from tileloom.target import Target
+from tileloom.tir import AssertStmt, Evaluate, For, IRModule, PrimFunc, make_buffer, seq
 from tir.programs import func, loops, matmul, softmax
 
 AARCH64 = "cpu -mtriple=aarch64-linux-gnu"
@@ -119,6 +134,20 @@ def test_messages_are_numbered_through_the_module() -> None:
         for name in "gh"
     }
     assert emit_module(IRModule({"f": plain, **parts})).messages == ("g", "h")
+
+
+def test_what_only_entries_call_is_compiled_once() -> None:
+    a, b = (make_buffer((64,), "float32", name) for name in "AB")
+    kernel = func([a], loops((64,), lambda i: stored(a, i, loaded(a, i) + const(1.0))), "kernel")
+    call = Call("int32", "tir.call_extern", [StringImm("kernel"), b.data])
+    module = IRModule({"kernel": kernel, "main": func([b], seq(Evaluate(call), Evaluate(call)))})
+    for entries, count in ((None, 4), (["main"], 2)):
+        text = emit_module(module, entries=entries).ir_text
+        host = Target.host()
+        functions = set(re.findall(r"^([a-z]\w*):", jit.assembly(text, host), re.MULTILINE))
+        assert {"kernel", "main__packed"} <= functions and len(functions) == count
+        assert text.count("fadd") == 1
+        assert ("fadd" in jit.optimised_ir(text, host).partition("@main")[2]) == (entries is None)
 
 
 def test_what_is_not_flat_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -223,6 +224,12 @@ def test_executables_survive_the_way_to_disk(where: tuple[str, ...]) -> None:
 def test_each_stage_has_text(stage: str) -> None:
     text = show_stage(softmax_graph(), stage)
     assert ("softmax" in text) if stage == "graph" else text
+
+
+def test_kernels_of_a_graph_are_compiled_once() -> None:
+    labels = re.findall(r"^([A-Za-z]\w*):", show_stage(softmax_graph(), "asm"), re.MULTILINE)
+    kernel, entry = sorted(labels)
+    assert kernel.startswith("kernel0") and entry == "main_0__packed"
 
 
 def test_stages_of_tensor_ir() -> None:

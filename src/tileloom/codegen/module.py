@@ -1,11 +1,12 @@
 """A module of flat functions to LLVM IR text.
 
-Every function becomes two: `name(a, b, ..., scalars...)` with one pointer for each buffer, and
-`name__packed(args)` that takes them from an array of addresses (of the data for a buffer, of the
-value for a scalar). One that returns a value takes the address for it last. Both return 0, or the
-number of the assertion that failed. Assertions are numbered through the module, so that a function
-hands on what those that it calls return. In a module whose code checks indices,
-`tileloom_fault(number)` is where the index and the extent of a check that failed are.
+Every function becomes `name(a, b, ..., scalars...)` with one pointer for each buffer, and for calls
+from outside also `name__packed(args)` that takes them from an array of addresses (of the data for a
+buffer, of the value for a scalar). One that returns a value takes the address for it last. Both
+return 0, or the number of the assertion that failed. Assertions are numbered through the module, so
+that a function hands on what those that it calls return. In a module whose code checks indices,
+`tileloom_fault(number)` is where the index and the extent of a check that failed are. What only
+other functions of the module call is internal and not inlined: it is compiled once.
 
 A parallel loop becomes a function of its own that runs a contiguous share of the iterations;
 `tileloom_parallel(body, context, max_workers)` calls it on every worker.
@@ -39,15 +40,29 @@ class EmittedModule:
     messages: Sequence[str]  # the message of assertion k at k - 1
 
 
-def emit_module(module: IRModule, features: Collection[str] = ()) -> EmittedModule:
-    """LLVM IR of all functions of a flat module, for CPUs that have these features of LLVM's."""
+def emit_module(
+    module: IRModule, features: Collection[str] = (), entries: Collection[str] | None = None
+) -> EmittedModule:
+    """LLVM IR of all functions of a flat module, for CPUs that have these features of LLVM's.
+
+    Args:
+        entries: the functions that are called from outside, by `name__packed` alone; by default
+            all are, by both names.
+    """
     out = ir.Module(name="tileloom")
     setattr(out, FEATURES, frozenset(features))
     for name, func in module.functions.items():  # first: they may call each other
         ir.Function(out, ir.FunctionType(I32, _parameter_types(func)), name)
     messages: list[str] = []
     for name, func in module.functions.items():
-        _FunctionEmitter.emit(out.globals[name], func, module.functions, messages)
+        function = out.globals[name]
+        _FunctionEmitter.emit(function, func, module.functions, messages)
+        if entries is not None:
+            function.linkage = "internal"
+        if entries is None or name in entries:
+            _emit_packed(out, function, _parameter_types(func))
+        else:
+            function.attributes.add("noinline")  # where calls follow each other, they stay apart
     _emit_faults(out, len(messages))
     return EmittedModule(str(out), tuple(messages))
 
@@ -115,7 +130,6 @@ class _FunctionEmitter(StmtEmitter):
                     value.add_attribute("noalias")
         self.stmt(func.body)
         self.builder.ret(self.builder.load(self.error, typ=I32))
-        _emit_packed(function.module, function, _parameter_types(func))
 
     def leave(self, number: ir.Value) -> None:
         if self.in_parallel:  # another worker may have failed before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
@@ -73,8 +73,13 @@ class Backend(Protocol):
         """
 
     @staticmethod
-    def llvm_ir(module: IRModule, target: Target) -> str:
-        """LLVM IR text of functions, before LLVM has optimised it."""
+    def llvm_ir(module: IRModule, target: Target, entries: Collection[str] | None = None) -> str:
+        """LLVM IR text of functions, before LLVM has optimised it.
+
+        Args:
+            entries: the functions that are called from outside; None if all may be. Kernels for
+                GPUs are launched one by one, so that all of them are.
+        """
 
     def build(
         self, module: IRModule, checked: bool | None = None, strict_sync: bool = False

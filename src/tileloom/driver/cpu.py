@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..base.errors import UnsupportedError, UserError
@@ -68,12 +68,12 @@ class CpuBackend:
         raise UserError("tactics schedule kernels of graphs for GPUs", hint="--target cuda")
 
     @staticmethod
-    def llvm_ir(module: IRModule, target: Target) -> str:
+    def llvm_ir(module: IRModule, target: Target, entries: Collection[str] | None = None) -> str:
         """LLVM IR text of functions, before LLVM has optimised it."""
         from ..codegen import emit_module
         from ..lower import lower
 
-        return emit_module(lower(_closed(module), target), target.features).ir_text
+        return emit_module(lower(_closed(module), target), target.features, entries).ir_text
 
     def build(
         self, module: IRModule, checked: bool | None = None, strict_sync: bool = False
@@ -87,7 +87,7 @@ class CpuBackend:
         """An object file, after what must be known of it."""
         if not program.module.functions:
             return CompiledCode()
-        data, emitted = object_code(program.module, self.target)
+        data, emitted = object_code(program.module, self.target, entries=program.entries)
         head = [needs_threads(emitted.ir_text), emitted.messages]
         return CompiledCode(json.dumps(head).encode() + b"\n" + data)
 

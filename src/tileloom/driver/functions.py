@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from ..base.compiling import compiling
@@ -105,6 +106,12 @@ def assembly(program: PrimFunc | IRModule, target: Any = "cpu") -> str:
 
 
 @compiling
-def llvm_ir(program: PrimFunc | IRModule, target: Target) -> str:
-    """LLVM IR text, before LLVM has optimised it."""
-    return backend_class(target).llvm_ir(as_module(program), target)
+def llvm_ir(
+    program: PrimFunc | IRModule, target: Target, entries: Collection[str] | None = None
+) -> str:
+    """LLVM IR text, before LLVM has optimised it.
+
+    Args:
+        entries: the functions that are called from outside; by default all.
+    """
+    return backend_class(target).llvm_ir(as_module(program), target, entries)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..base.compiling import compiling
@@ -54,7 +54,7 @@ class LaunchingBackend:
         return schedule_static(blocks)[1]
 
     @staticmethod
-    def llvm_ir(module: IRModule, target: Target) -> str:
+    def llvm_ir(module: IRModule, target: Target, entries: Collection[str] | None = None) -> str:
         """LLVM IR text of the kernels of functions, before LLVM has optimised it."""
         from ..codegen import emit_kernels
         from ..lower import lower

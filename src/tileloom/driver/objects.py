@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from ..base.compiling import compiling
@@ -43,14 +43,22 @@ native.connect(_native_helper)
 
 @compiling
 def object_code(
-    module: IRModule, target: Target, checked: bool | None = None
+    module: IRModule,
+    target: Target,
+    checked: bool | None = None,
+    entries: Collection[str] | None = None,
 ) -> tuple[bytes, EmittedModule]:
-    """Machine code for a module at any stage; the part after emission may come from the cache."""
+    """Machine code for a module at any stage; the part after emission may come from the cache.
+
+    Args:
+        checked: whether code checks its indices; by default as the settings say.
+        entries: the functions that are called from outside; by default all.
+    """
     from ..codegen import emit_module, jit
     from ..lower import lower
 
     wanted = settings().check if checked is None else checked
-    emitted = emit_module(lower(module, target, checked=wanted), target.features)
+    emitted = emit_module(lower(module, target, checked=wanted), target.features, entries)
     key = cache_key(emitted.ir_text, target.key, stamp())
     made = object_cache().get_or_make(
         key, lambda: jit.compile_ir(emitted.ir_text, target), checked_object

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from typing import Any
 
 from ..base.compiling import compiling
@@ -39,6 +40,7 @@ def show_stage(program: Graph | PrimFunc | IRModule, stage: str, target: Any = "
     from ..script.show import show
 
     wanted = parse_target(target)
+    entries: Collection[str] | None = None
     if stage not in STAGES:
         raise UserError(f"there is no stage {stage!r}", hint=f"one of {', '.join(STAGES)}")
     if isinstance(program, Graph):
@@ -47,7 +49,7 @@ def show_stage(program: Graph | PrimFunc | IRModule, stage: str, target: Any = "
         planned = backend_class(wanted).plan_graph(program, wanted)
         if stage == "groups":
             return show_groups(planned)
-        module = planned.module
+        module, entries = planned.module, planned.entries
     elif stage in ("graph", "groups"):
         raise UserError(f"tensor IR has no stage {stage!r}", hint="begin with tir")
     else:
@@ -58,9 +60,9 @@ def show_stage(program: Graph | PrimFunc | IRModule, stage: str, target: Any = "
         case "loops" | "flat":
             return show(lower(module, wanted, stage))
         case "llvm":
-            return jit.optimised_ir(llvm_ir(module, wanted), wanted)
+            return jit.optimised_ir(llvm_ir(module, wanted, entries), wanted)
         case _:
-            return jit.assembly(llvm_ir(module, wanted), wanted)
+            return jit.assembly(llvm_ir(module, wanted, entries), wanted)
 
 
 def print_stages(graph: Graph, target: Target) -> None:

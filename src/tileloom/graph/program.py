@@ -111,6 +111,11 @@ class Program:
         self.module = IRModule({**self.module.functions, name: func}, self.module.attrs)
 
     @property
+    def entries(self) -> frozenset[str]:
+        """The functions of the module that are called from outside: those of native segments."""
+        return frozenset(segment.name for segment in self.segments if segment.calls)
+
+    @property
     def kernel_count(self) -> int:
         """How many kernels one run launches."""
         return sum(len(segment.calls) for segment in self.segments)
