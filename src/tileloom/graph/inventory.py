@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from . import ops
-from .op import REGISTRY
+from .op import REGISTRY, Op
 
 MINDSPORE: Mapping[str, str] = {
     "AdamWeightDecay": "adam_weight_decay", "AddN": "add_n", "ArgMaxWithValue": "argmax_with_value",
@@ -102,19 +102,22 @@ are in `tileloom.graph.ops`. A *composite* op is one node of the graph until `ex
 the ops that its rule is written in; it is defined in one place, with float32 for narrower floats
 inside. A *builder* makes other ops at once. Gradients take the gradient by the result first.
 
-For each op: whether it is composite, and from which level on `regions_of` takes it into a region
-on a CPU (0 arithmetic on elements, 1 also reductions and movement, 2 all that has code; `host` if
-it runs on the host).
+For each op: `composite`, or what a planner may do with it; `host` if it runs on the host.
 """
 
 
 def describe(name: str) -> str:
-    """The kind, the level and the first line of the documentation of an op."""
+    """The kind and the first line of the documentation of an op."""
     op = REGISTRY.get(name) or REGISTRY.get(f"reduce_{name}")
-    kind = "builder" if op is None else "composite" if op.expand is not None else op.kind
-    level = "" if op is None else op.level("cpu")
+    kind = "builder" if op is None else _kind(op)
     about = (getattr(ops, name).__doc__ or "").strip().partition("\n")[0].replace("|", "\\|")
-    return f"`{name}` | {kind} | {'host' if level is None else level} | {about}"
+    return f"`{name}` | {kind} | {about}"
+
+
+def _kind(op: Op) -> str:
+    if op.expand is not None:
+        return "composite"
+    return "host" if op.compute is None else op.kind
 
 
 def page() -> str:
@@ -125,8 +128,8 @@ def page() -> str:
         ("Decompositions of PaddlePaddle", PADDLE),
         ("Backward rules of PaddlePaddle", PADDLE_BACKWARD),
     ):
-        parts.append(f"## {title}\n\n| there | here | kind | level | what it computes |")
-        parts[-1] += "\n|---|---|---|---|---|\n"
+        parts.append(f"## {title}\n\n| there | here | kind | what it computes |")
+        parts[-1] += "\n|---|---|---|---|\n"
         parts[-1] += "\n".join(f"| {a} | {describe(names[a])} |" for a in sorted(names)) + "\n"
     rows = "\n".join(f"| {name} | {why} |" for name, why in LEFT_OUT.items())
     parts.append(f"## Left out\n\n| there | why |\n|---|---|\n{rows}\n")
@@ -134,8 +137,7 @@ def page() -> str:
     used = {*MINDSPORE.values(), *PADDLE.values(), *PADDLE_BACKWARD.values()}
     rest = "\n".join(f"| {describe(name)} |" for name in every if name not in used)
     parts.append(
-        "## Further composite ops\n\n| op | kind | level | what it computes |\n"
-        f"|---|---|---|---|\n{rest}\n"
+        f"## Further composite ops\n\n| op | kind | what it computes |\n|---|---|---|\n{rest}\n"
     )
     return "\n".join(parts)
 

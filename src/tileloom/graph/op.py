@@ -36,20 +36,6 @@ Steps = Callable[[Sequence[TensorType], Attrs, Sequence[TensorType]], int]
 Kind = Literal["elementwise", "injective", "reduction", "matmul", "conv", "opaque"]
 
 
-#: From which level on `aggregate` takes an op, by target; "" stands for any other target, None for
-#: never. Level 0 is arithmetic on elements, 1 also reductions and movement, 2 all that has code.
-Levels = Mapping[str, int | None]
-
-_LEVELS: dict[Kind, Levels] = {
-    "elementwise": {"": 0},
-    "injective": {"": 1},
-    "reduction": {"": 1},
-    "matmul": {"": 2},
-    "conv": {"": 2},
-    "opaque": {"": 2},
-}
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Op:
     """An operator.
@@ -64,7 +50,6 @@ class Op:
         expand: the same as other ops, or None. An op with `expand` is composite: it needs no
             `compute`.
         commutative: whether two inputs may be exchanged (for common-subexpression elimination).
-        levels: from which level on it is aggregated, where that is not what its kind says.
         steps: how many elements the reference reads and makes on its way, where these are not those
             of inputs and outputs.
     """
@@ -76,7 +61,6 @@ class Op:
     compute: Compute | None = None
     expand: Expand | None = None
     commutative: bool = False
-    levels: Levels | None = None
     steps: Steps | None = None
 
     def cost(
@@ -98,20 +82,6 @@ class Op:
             return moved
         simple = reachable(self.expand([Tensor(type_) for type_ in inputs], attrs))
         return moved + sum(cost_of(node) for node in simple)
-
-    def level(self, target: str) -> int | None:
-        """From which level on the op is aggregated for a target; None: it has no code there.
-
-        >>> from tileloom.graph import ops
-        >>> REGISTRY["add"].level("cpu"), REGISTRY["reduce_sum"].level("cpu")
-        (0, 1)
-        >>> REGISTRY["sort"].level("cpu") is None
-        True
-        """
-        if self.compute is None and self.expand is None:
-            return None
-        levels = _LEVELS[self.kind] if self.levels is None else self.levels
-        return levels.get(target, levels.get(""))
 
 
 def cost_of(node: Node) -> int:

@@ -14,7 +14,6 @@ from ..base.polynomial import Number
 from ..expr import Var
 from ..target.cost import DeviceCosts
 from ..tir import IRModule, PrimFunc
-from .aggregate import segments
 from .entry import connect_calls
 from .nodes import Graph, Node, Tensor
 from .partition import ChooseContraction, Group, Partition, contraction_on_cpu, partition
@@ -22,6 +21,7 @@ from .share_code import share_code, signature
 from .space import Space
 from .symbols import bounds_of, space_of_graph
 from .traffic import Traffic, traffic_of, traffic_unfused
+from .turns import segments
 from .variants import Bucket, MadeKernel, Planned, kernel_variants
 
 

@@ -1,6 +1,6 @@
 """A traced graph cut into parts that Tileloom compiles and operators left to PyTorch.
 
-Parts and PyTorch take turns, as few as there can be (`graph.aggregate.Turns`): running part 0,
+Parts and PyTorch take turns, as few as there can be (`graph.turns.Turns`): running part 0,
 PyTorch's operators of level 0, part 1, ... respects all dependences. Views and operators without
 tensor arguments cost nothing or little: each part makes its own of those it reads, and outside
 PyTorch makes them.
@@ -18,8 +18,8 @@ from torch import fx
 
 from ...base.errors import InternalError, TileloomError, UnsupportedError
 from ...graph import ops
-from ...graph.aggregate import Turns
 from ...graph.nodes import Tensor, TensorType
+from ...graph.turns import Turns
 from . import registry
 from .call import Call
 from .layout import order_of

@@ -52,7 +52,7 @@ def _reference(
     return weights / weights.sum(axis=-1, keepdims=True) @ v
 
 
-composite("attention", _attention, _reference, levels={"": 2})
+composite("attention", _attention, _reference)
 
 
 @builder

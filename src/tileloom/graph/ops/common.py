@@ -22,7 +22,6 @@ from ..op import (
     Expand,
     Infer,
     Kind,
-    Levels,
     Op,
     Reference,
     Steps,
@@ -58,7 +57,6 @@ def define(
     compute: Compute | None = None,
     expand: Expand | None = None,
     commutative: bool = False,
-    levels: Levels | None = None,
     steps: Steps | None = None,
 ) -> Op:
     """Register an op; see `Op` for the parts.
@@ -83,7 +81,7 @@ def define(
         return compute(inputs, attrs, types)
 
     rule = None if compute is None else compute_rule
-    return register(Op(name, kind, infer, exact, rule, expand, commutative, levels, steps))
+    return register(Op(name, kind, infer, exact, rule, expand, commutative, steps))
 
 
 _NAMED = re.compile(r"\w+: ")

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...base import DType, dtype
 from ..nodes import Graph, Tensor, TensorType
-from ..op import Array, Attrs, Levels, apply
+from ..op import Array, Attrs, apply
 from ..run import run
 from .choose import cast
 from .common import Operand, Types, define, double, operands
@@ -21,7 +21,6 @@ def composite(
     expansion: Expansion,
     reference: Callable[..., Any] | None = None,
     like: Sequence[int] = (),
-    levels: Levels | None = None,
 ) -> None:
     """Register an op that is defined by other ops.
 
@@ -33,7 +32,6 @@ def composite(
             it the reference is the expansion, in float64.
         like: for each result the operand whose type it has if it is a float; the first operand
             of a float type if nothing is said.
-        levels: see `Op`; 1 if nothing is said.
     """
 
     def expand(tensors: Sequence[Tensor], attrs: Attrs) -> list[Tensor]:
@@ -57,7 +55,7 @@ def composite(
         results = reference(*wide, **attrs)
         return list(results) if isinstance(results, (list, tuple)) else [results]
 
-    define(name, "opaque", infer, evaluate, expand=expand, levels=levels or {"": 1})
+    define(name, "opaque", infer, evaluate, expand=expand)
 
 
 def _interpreted(expansion: Expansion, arrays: Sequence[Array], attrs: Attrs) -> list[Array]:

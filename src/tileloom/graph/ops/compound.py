@@ -59,12 +59,12 @@ def _lerp(x: Tensor, y: Tensor, weight: Tensor) -> Tensor:
     return where(near, add(x, mul(weight, way)), sub(y, mul(way, sub(1.0, weight))))
 
 
-composite("squared_difference", lambda a, b: square(sub(a, b)), levels={"": 0})
-composite("add_n", lambda *xs: fold_left(add, xs), levels={"": 0})
-composite("fused_mul_add", lambda a, b, c: add(mul(a, b), c), levels={"": 0})
-composite("lerp", _lerp, levels={"": 0})
+composite("squared_difference", lambda a, b: square(sub(a, b)))
+composite("add_n", lambda *xs: fold_left(add, xs))
+composite("fused_mul_add", lambda a, b, c: add(mul(a, b), c))
+composite("lerp", _lerp)
 composite("addmm", lambda x, a, b, alpha, beta: (
-    add(scaled(x, beta), scaled(matmul(a, b), alpha))), levels={"": 2})  # fmt: skip
+    add(scaled(x, beta), scaled(matmul(a, b), alpha))))  # fmt: skip
 composite("float_status", lambda x: cast(
     reduce.any(logical_not(isfinite(x))), "float32"))  # fmt: skip
 
@@ -93,9 +93,9 @@ def _signbit(x: Tensor) -> Tensor:
     return less(copysign(full_like(x, 1.0), x) if x.dtype.is_float else x, 0)
 
 
-composite("hypot", _hypot, np.hypot, levels={"": 0})
-composite("logaddexp", _logaddexp, np.logaddexp, levels={"": 0})
-composite("signbit", _signbit, levels={"": 0})
+composite("hypot", _hypot, np.hypot)
+composite("logaddexp", _logaddexp, np.logaddexp)
+composite("signbit", _signbit)
 
 
 def hypot(a: Operand, b: Operand) -> Tensor:
@@ -220,9 +220,9 @@ def _equal_count(a: Tensor, b: Tensor) -> Tensor:
 
 composite("equal_count", _equal_count)
 composite("argmax_with_value", lambda x, axis, keepdims: (
-    reduce.argmax(x, axis, keepdims), reduce.max(x, axis, keepdims)), levels={"": 2})  # fmt: skip
+    reduce.argmax(x, axis, keepdims), reduce.max(x, axis, keepdims)))  # fmt: skip
 composite("argmin_with_value", lambda x, axis, keepdims: (
-    reduce.argmin(x, axis, keepdims), reduce.min(x, axis, keepdims)), levels={"": 2})  # fmt: skip
+    reduce.argmin(x, axis, keepdims), reduce.min(x, axis, keepdims)))  # fmt: skip
 
 
 def equal_count(a: Tensor, b: Tensor) -> Tensor:

@@ -81,7 +81,7 @@ def _hard_swish(dy: Tensor, x: Tensor) -> Tensor:
 def _builder(
     name: str, doc: str, rule: Callable[[Tensor, Tensor], Tensor]
 ) -> Callable[[Tensor, Tensor], Tensor]:
-    composite(name, rule, levels={"": 0})
+    composite(name, rule)
 
     def gradient(dy: Tensor, known: Tensor) -> Tensor:
         return build(name, dy, known)
@@ -144,14 +144,13 @@ def _elu(dy: Tensor, x: Tensor, alpha: float, scale: float, input_scale: float) 
     return mul(dy, where(greater(x, 0.0), full_like(x, scale), below))
 
 
-composite("gelu_grad", _gelu, levels={"": 0})
-composite("softplus_grad", _softplus, levels={"": 0})
-composite("hard_sigmoid_grad", _hard_sigmoid, levels={"": 0})
-composite("elu_grad", _elu, levels={"": 0})
-composite("leaky_relu_grad", lambda dy, x, alpha: where(greater(x, 0.0), dy, mul(dy, alpha)),
-          levels={"": 0})  # fmt: skip
+composite("gelu_grad", _gelu)
+composite("softplus_grad", _softplus)
+composite("hard_sigmoid_grad", _hard_sigmoid)
+composite("elu_grad", _elu)
+composite("leaky_relu_grad", lambda dy, x, alpha: where(greater(x, 0.0), dy, mul(dy, alpha)))
 composite("swiglu_grad", lambda dy, x, gate: (
-    _silu(mul(dy, gate), x), mul(dy, mul(x, sigmoid(x)))), levels={"": 0})  # fmt: skip
+    _silu(mul(dy, gate), x), mul(dy, mul(x, sigmoid(x)))))  # fmt: skip
 
 
 def gelu_grad(dy: Tensor, x: Tensor, approximate: str = "none") -> Tensor:

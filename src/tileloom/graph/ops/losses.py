@@ -127,11 +127,11 @@ def _sigmoid_cross_entropy(x: Tensor, label: Tensor) -> Tensor:
 
 
 composite("bce_loss", _bce)
-composite("log_loss", _log_loss, levels={"": 0})
+composite("log_loss", _log_loss)
 composite("kl_div", _kl_div)
-composite("sigmoid_cross_entropy_with_logits", _sigmoid_cross_entropy, levels={"": 0})
+composite("sigmoid_cross_entropy_with_logits", _sigmoid_cross_entropy)
 composite("sigmoid_cross_entropy_with_logits_grad", lambda dy, x, label: (
-    mul(dy, sub(sigmoid(x), label))), levels={"": 0})  # fmt: skip
+    mul(dy, sub(sigmoid(x), label))))  # fmt: skip
 
 
 def bce_loss(

@@ -115,15 +115,15 @@ def _adagrad(
     return [sub(param, div(mul(rate, grad), add(sqrt(fresh), eps))), fresh]
 
 
-composite("adam", _adam, like=(0, 1, 2), levels={"": 0})
-composite("adam_weight_decay", _adam_weight_decay, like=(0, 1, 2), levels={"": 0})
-composite("adamw", _adamw, like=(0, 1, 2), levels={"": 0})
-composite("adam_apply_one_with_decay", _adam_apply_one_with_decay, like=(1, 2, 3), levels={"": 0})
-composite("lamb_apply_optimizer", _lamb_apply_optimizer, like=(3, 1, 2), levels={"": 0})
-composite("lamb_apply_weight", _lamb_apply_weight, like=(4,), levels={"": 0})
+composite("adam", _adam, like=(0, 1, 2))
+composite("adam_weight_decay", _adam_weight_decay, like=(0, 1, 2))
+composite("adamw", _adamw, like=(0, 1, 2))
+composite("adam_apply_one_with_decay", _adam_apply_one_with_decay, like=(1, 2, 3))
+composite("lamb_apply_optimizer", _lamb_apply_optimizer, like=(3, 1, 2))
+composite("lamb_apply_weight", _lamb_apply_weight, like=(4,))
 composite("lamb", _lamb, like=(0, 1, 2))
-composite("momentum", _momentum, like=(0, 1), levels={"": 0})
-composite("adagrad", _adagrad, like=(0, 1), levels={"": 0})
+composite("momentum", _momentum, like=(0, 1))
+composite("adagrad", _adagrad, like=(0, 1))
 
 
 # ---------------------------------------------------------------------------- builders

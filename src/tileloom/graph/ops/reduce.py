@@ -150,7 +150,7 @@ def _arg(name: str, reference: Callable[..., Any], reducer: te.Reducer) -> None:
         place = te.compute(extents(types[0].shape, ks), lambda *i: value(*i), name=name)[0]
         return [compute_tensor(types[0], lambda *i: place(*i).astype("int64"), f"{name}_cast")]
 
-    define(name, "reduction", _infer_arg, evaluate, compute, levels={"": 2})
+    define(name, "reduction", _infer_arg, evaluate, compute)
 
 
 _arg("argmax", np.argmax, te.argmax)

@@ -218,7 +218,7 @@ def _compute_slice(inputs: Sequence[te.Tensor], attrs: Attrs, types: Types) -> l
 
 
 # A strided slice costs nothing in a kernel that computes with it.
-define("slice", "injective", _infer_slice, _reference_slice, _compute_slice, levels={"": 0})
+define("slice", "injective", _infer_slice, _reference_slice, _compute_slice)
 
 
 def _picked(extent: int, start: int, end: int, step: int) -> tuple[int, int]:

@@ -97,8 +97,8 @@ def _dropout(x: Tensor, mask: Tensor, rate: float) -> Tensor:
     return mul(mul(x, cast(mask, x.dtype)), scale)
 
 
-composite("dropout", _dropout, levels={"": 0})
-composite("dropout_grad", _dropout, levels={"": 0})
+composite("dropout", _dropout)
+composite("dropout_grad", _dropout)
 
 
 def dropout(x: Tensor, mask: Tensor | None = None, rate: float = 0.5) -> Tensor:
@@ -126,7 +126,7 @@ def _bias_add(x: Tensor, bias: Tensor, axis: int) -> Tensor:
     return add(x, reshape(bias, [bias.shape[0], *(1 for _ in x.shape[axis + 1 :])]))
 
 
-composite("bias_add", _bias_add, levels={"": 0})
+composite("bias_add", _bias_add)
 composite("bias_add_grad", lambda dy, axis: (
     reduce.sum(dy, [k for k in range(dy.ndim) if k != axis])))  # fmt: skip
 
