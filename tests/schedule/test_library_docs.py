@@ -6,15 +6,15 @@ import doctest
 from pathlib import Path
 
 import pytest
+from schedule_listing import listing, rewritten
 
 from tileloom.schedule.instruction import kinds
-from tileloom.schedule.listing import listing, rewritten
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "schedules.md"
 
 
 def test_the_list_is_up_to_date() -> None:
-    hint = "run python -m tileloom.schedule.listing docs/schedules.md"
+    hint = "run python tools/schedule_listing.py docs/schedules.md"
     assert rewritten(PAGE.read_text()) == PAGE.read_text(), hint
 
 

@@ -1,7 +1,7 @@
 """ONNX's own node tests, through the backend, compiled and interpreted.
 
 What each case is expected to do is in docs/onnx-operators.md, which
-`python -m tileloom.frontend.onnx.coverage --write` makes.
+`python tools/onnx_coverage.py --write` makes.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx_coverage as coverage
 import pytest
 from onnx import helper
 
 from frontend.onnx.helpers import f32
 from tileloom.base.errors import ArgumentError, UserError
 from tileloom.frontend import onnx as backend
-from tileloom.frontend.onnx import coverage
 
 PAGE = Path(__file__).parents[3] / coverage.PAGE
 VERSION, EXCEPTIONS = coverage.read_page(PAGE.read_text())

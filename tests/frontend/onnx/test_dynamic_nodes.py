@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx_coverage as coverage
 import pytest
 
 from frontend.onnx.helpers import Evaluated
 from tileloom.base.errors import UserError
-from tileloom.frontend.onnx import coverage, load
+from tileloom.frontend.onnx import load
 from tileloom.frontend.onnx.executor import REFERENCE, make_executable
 
 #: The reference of transposed convolutions has no negative pads, which other sizes lead to.

@@ -9,10 +9,10 @@ import onnx
 import pytest
 from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
+from onnx_coverage import compare
 
 from tileloom.base.errors import UnsupportedError
 from tileloom.frontend.onnx import load
-from tileloom.frontend.onnx.coverage import compare
 
 CASES = {
     case.name: case

@@ -5,21 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import graph_ops
 import numpy as np
 import pytest
 
 from graph.ops.checks import check, values
 from graph.ops.test_gradients import compiled
-from tileloom.graph import inventory, ops
+from tileloom.graph import ops
 from tileloom.graph.op import REGISTRY
 
 PAGE = Path(__file__).parents[2] / "docs" / "graph-ops.md"
 ALL = [
     (title, name, here)
     for title, names in (
-        ("MindSpore", inventory.MINDSPORE),
-        ("PaddlePaddle", inventory.PADDLE),
-        ("backward", inventory.PADDLE_BACKWARD),
+        ("MindSpore", graph_ops.MINDSPORE),
+        ("PaddlePaddle", graph_ops.PADDLE),
+        ("backward", graph_ops.PADDLE_BACKWARD),
     )
     for name, here in names.items()
 ]
@@ -28,7 +29,7 @@ ALL = [
 @pytest.mark.parametrize(("source", "name", "here"), ALL, ids=lambda value: str(value))
 def test_is_an_op(source: Any, name: Any, here: Any) -> None:
     assert here in ops.__all__ and callable(getattr(ops, here)), name
-    assert inventory.describe(here).rpartition("| ")[2], f"{here} has no documentation"
+    assert graph_ops.describe(here).rpartition("| ")[2], f"{here} has no documentation"
 
 
 #: What is made of other ops at once, and needs no rule of its own.
@@ -51,7 +52,7 @@ def test_every_gradient_and_loss_is_composite() -> None:
 
 
 def test_page() -> None:
-    assert PAGE.read_text() == inventory.page(), "python -m tileloom.graph.inventory > the page"
+    assert PAGE.read_text() == graph_ops.page(), "python tools/graph_ops.py > the page"
 
 
 def test_addmm_and_float_status(rng: np.random.Generator) -> None:

@@ -1,4 +1,4 @@
-"""The list of primitives in docs/schedules.md: `python -m tileloom.schedule.listing <page>`.
+"""The list of primitives in docs/schedules.md: `python tools/schedule_listing.py <page>`.
 
 A row for each registered primitive and each tactic, made of its signature and the first line of its
 docstring; a test compares the page with this.
@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import Schedule, library
-from .instruction import kinds
+from tileloom.schedule import Schedule, library
+from tileloom.schedule.instruction import kinds
 
-BEGIN = "<!-- primitives: written by `python -m tileloom.schedule.listing docs/schedules.md` -->\n"
+BEGIN = "<!-- primitives: written by `python tools/schedule_listing.py docs/schedules.md` -->\n"
 END = "<!-- end of primitives -->\n"
 
 

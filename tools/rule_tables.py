@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .pipeline import PIPELINE
-from .rule import KINDS, Rule
+from tileloom.graph.optimize.pipeline import PIPELINE
+from tileloom.graph.optimize.rule import KINDS, Rule
 
 _BEGIN, _END = "<!-- rules: generated -->", "<!-- rules: end -->"
 

@@ -1,14 +1,15 @@
 """The page about the optimiser says what the code does.
 
-To bring it up to date: python tests/graph/optimize/test_describe.py
+To bring it up to date: python tests/graph/optimize/test_rule_tables.py
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from rule_tables import with_tables
+
 from tileloom.graph.optimize import RULES
-from tileloom.graph.optimize.describe import with_tables
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "graph.md"
 
