@@ -9,24 +9,12 @@ import numpy as np
 import pytest
 
 from tileloom.driver import compile_graph, plan_graph
-from tileloom.expr import IntImm, Var, as_expr, const
 from tileloom.graph import ops
 from tileloom.graph.inplace import write_in_place
-from tileloom.graph.inplace_safety import guard_tail, is_safe
 from tileloom.graph.nodes import Graph, Node, Tensor, tensor_type
 from tileloom.graph.op import Op
 from tileloom.graph.run import run
 from tileloom.target import Target
-from tileloom.tir import (
-    BufferLoad,
-    BufferStore,
-    For,
-    IfThenElse,
-    PrimFunc,
-    make_buffer,
-    pre_order,
-    seq,
-)
 
 
 def tensor(name: Any, shape: Any = (64, 48), kind: str = "float32") -> Any:
@@ -206,106 +194,3 @@ def test_both_are_kept_in_the_cache(rng: np.random.Generator, tmp_path: Path) ->
             array = np.zeros((64, 48), "float32")
             compile_graph(graph)(array)
             assert (array == 0).all()
-
-
-# ---------------------------------------------------------------------------- kernels
-
-A, B, C = (make_buffer((8,), name=name) for name in "abc")
-I, J, R = Var("i"), Var("j"), Var("r")
-
-
-def loop(body: Any, var: Any = I, extent: int = 8) -> Any:
-    return For(var, IntImm("int32", 0), IntImm("int32", extent), "serial", body)
-
-
-def store(buffer: Any, value: Any, *indices: Any) -> Any:
-    return BufferStore(buffer, as_expr(value, "float32"), tuple(as_expr(i) for i in indices))
-
-
-def load(*indices: Any) -> Any:
-    return BufferLoad(A, [as_expr(index) for index in indices])
-
-
-@pytest.mark.parametrize(
-    ("body", "safe"),
-    [
-        (loop(store(B, load(I) + 1.0, I)), True),
-        (loop(store(B, load(I) * load(I), I)), True),
-        (loop(store(B, load(7 - I), I)), False),
-        (loop(store(B, load(I) + load(0), I)), False),
-        # A nest that ends before the result's begins may read anything.
-        (seq(loop(store(C, load(7 - I), I)), loop(store(B, BufferLoad(C, [I]), I))), True),
-        (seq(loop(store(B, load(I), I)), loop(store(C, load(I), I))), False),
-        # In one nest only the same element, and no later.
-        (loop(seq(store(C, load(I), I), store(B, load(I), I))), True),
-        (loop(seq(store(C, load(7 - I), I), store(B, load(I), I))), False),
-        (loop(seq(store(B, load(I), I), store(C, load(I), I))), False),
-        # Every element once: not in two iterations, nor by two statements.
-        (loop(loop(store(B, load(I) * 2.0, I), J, 2)), False),
-        (loop(seq(store(B, load(I), I), store(B, load(I), I))), False),
-        (loop(loop(store(B, load(I * 4 + J), I * 4 + J), J, 4), I, 2), True),
-        (loop(loop(store(B, load(I * 3 + J), I * 3 + J), J, 5), I, 2), False),
-        (seq(loop(store(B, load(I), I), I, 4), loop(store(B, load(I + 4), I + 4), I, 4)), True),
-        (seq(loop(store(B, load(I), I), I, 5), loop(store(B, load(I + 3), I + 3), I, 5)), False),
-        (loop(IfThenElse(I < 8, store(B, load(I) + 1.0, I)), I, 16), True),
-        (store(A, load(0), 0), False),
-    ],
-)
-def test_what_a_kernel_may_do(body: Any, safe: bool) -> None:
-    assert is_safe(PrimFunc((), body), A, B) is safe
-
-
-def tailed(head: Any, tail: Any, start: int = 3, width: int = 5) -> Any:
-    """A head of 4 elements, and a tail from `start` on."""
-    return PrimFunc((), seq(loop(head, I, 4), loop(tail, J, width)))
-
-
-def test_tails_that_reach_back_are_masked() -> None:
-    plain = tailed(store(B, load(I) * 2.0, I), store(B, load(J + 3) * 2.0, J + 3))
-    assert not is_safe(plain, A, B)
-    guarded = guard_tail(plain, B)
-    assert guarded is not None
-    (mask,) = [stmt for stmt in pre_order(guarded.body) if isinstance(stmt, IfThenElse)]
-    assert str(mask.condition) == "j >= 1"
-    assert is_safe(guarded, A, B, once=True)
-    assert not is_safe(guarded, A, B)
-
-
-@pytest.mark.parametrize(
-    "func",
-    [
-        # A gap, too short a tail, steps of two, another order, a sum, another place, a local.
-        tailed(store(B, load(I), I), store(B, load(J + 5), J + 5), width=3),
-        tailed(store(B, load(I), I), store(B, load(J + 3), J + 3), width=4),
-        tailed(store(B, load(I), I), store(B, load(J * 2), J * 2), width=4),
-        tailed(store(B, load(3 - I), 3 - I), store(B, load(J + 3), J + 3)),
-        tailed(store(B, load(I), I), seq(store(B, load(J + 3), J + 3), store(C, load(J), J))),
-        PrimFunc((), loop(store(B, load(I), I))),
-        # Every other element; a permutation; rows that move from one to the next; not from 0.
-        tailed(store(B, load(I * 2), I * 2), store(B, load(J + 3), J + 3)),
-        tailed(store(B, load(I), I), store(B, load(3 + J * 2 % 5), 3 + J * 2 % 5)),
-        PrimFunc((), loop(tailed(store(B, load(I), I), store(B, load(J + R), J + R)).body, R, 1)),
-        PrimFunc((), loop(tailed(store(B, load(I + R), I + R), store(B, load(J), J)).body, R, 1)),
-    ],
-)
-def test_other_nests_are_not_taken_for_tails(func: Any) -> None:
-    assert guard_tail(func, B) is None
-
-
-def test_nests_that_share_a_loop_do_not_wait_for_each_other() -> None:
-    """What one reads must not be written by another."""
-
-    def kernel(apart: Any) -> Any:
-        parts: Any = seq(loop(store(C, load(7 - I), I)), loop(store(B, BufferLoad(C, [I]), I)))
-        if not apart:
-            return PrimFunc((), parts)
-        condition = IfThenElse(J < 1, parts.seq[0], parts.seq[1])
-        return PrimFunc((), For(J, const(0), const(2), "parallel", condition))
-
-    assert is_safe(kernel(False), A, B)
-    assert not is_safe(kernel(True), A, B)
-
-
-def test_buffers_of_other_shapes_are_not_the_same() -> None:
-    other = make_buffer((2, 4), name="b")
-    assert not is_safe(PrimFunc((), loop(store(C, load(I), I))), A, other)

@@ -5,8 +5,7 @@ running mean. It is written where the input is, with no memory of its own and no
 is read of the input is read before:
 
 - by kernels that run before the one that makes the result;
-- by that kernel, in nests of loops that end before the result's begin;
-- by the statements that make the very element that is read, once for each element.
+- by that kernel, of each element only before it stores that very element (`plan.in_place`).
 
 The kernel that reads and writes the memory has one parameter for it, so that nothing is promised
 of two that would be the same.
@@ -16,11 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..expr import Expr
-from ..tir import Buffer, BufferLoad, IRModule, Stmt
-from ..tir.walk import rewrite_stmt_exprs
+from ..tir import IRModule
 from .entry import connect_calls
-from .inplace_safety import guard_tail, is_safe
 from .nodes import Tensor
 from .program import KernelCall, Program, Segment
 
@@ -107,49 +103,15 @@ def _merge_kernel(
     program: Program, call: KernelCall, homes: Sequence[Tensor], result: Tensor, target: Tensor
 ) -> tuple[str, list[int]] | None:
     """A kernel that reads the input through the result's parameter: its name, what it is passed."""
-    func = program.module.functions[call.kernel]
-    if homes.count(target) != 1 or homes.count(result) != 1:
+    made = program.planned.get(call.kernel)  # None: written as a whole, or chosen by sizes
+    if made is None or homes.count(target) != 1 or homes.count(result) != 1:
         return None
     gone, kept = homes.index(target), homes.index(result)
     stem = call.kernel.partition("_in_place")[0]
     name = f"{stem}_in_place{len(program.module.functions)}"
-    places = [k for k in range(len(func.params)) if k != gone]
-    if call.kernel in program.planned:
-        return (name, places) if _plan_again(program, call.kernel, name, gone, kept) else None
-    if not program.device.has_entries:
-        return None  # what is safe for loops in order need not be so for threads
-    source, sink = (func.buffer_map[func.params[k]] for k in (gone, kept))
-    if not is_safe(func, source, sink):
-        guarded = guard_tail(func, sink)
-        if guarded is None or not is_safe(guarded, source, sink, once=True):
-            return None
-        func = guarded
-    params = tuple(func.params[k] for k in places)
-    body = _replace_buffer(func.body, source, sink)
-    attrs = {key: value for key, value in func.attrs.items() if key != "global_symbol"}
-    if "global_symbol" in func.attrs:
-        attrs["global_symbol"] = name
-    buffers = {param: func.buffer_map[param] for param in params}
-    merged = func.replace(params=params, body=body, buffer_map=buffers, attrs=attrs)
-    program.put(name, merged)
-    return name, places
-
-
-def _plan_again(program: Program, kernel: str, name: str, gone: int, kept: int) -> bool:
-    """Schedule a kernel whose result lies where an operand was; whether that is possible."""
-    blocks = program.planned[kernel].blocks.with_attr("global_symbol", name)
-    planned = program.plan_in_place(blocks, gone, kept)
+    planned = program.plan_in_place(made.blocks.with_attr("global_symbol", name), gone, kept)
     if planned is None:
-        return False
+        return None
     program.planned[name] = planned
     program.put(name, planned.func)
-    return True
-
-
-def _replace_buffer(body: Stmt, old: Buffer, new: Buffer) -> Stmt:
-    def rule(expr: Expr) -> Expr | None:
-        if isinstance(expr, BufferLoad) and expr.buffer is old:
-            return BufferLoad(new, expr.indices, expr.predicate)
-        return None
-
-    return rewrite_stmt_exprs(body, rule)
+    return name, [k for k in range(len(homes)) if k != gone]
