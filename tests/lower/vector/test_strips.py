@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,6 +44,35 @@ def total(n: Any, reduce: Any = te.sum, kind: str = "float32") -> PrimFunc:
     a = te.placeholder((3, n), kind, name="A")
     k = te.reduce_axis((0, n), name="k")
     return te.create_prim_func([a, te.compute((3,), lambda i: reduce(a[i, k], axis=k), name="B")])
+
+
+@pytest.mark.parametrize("lanes", [2, 4, 16])
+@pytest.mark.parametrize("kind", ["int8", "uint16", "int32", "int64"])
+def test_sums_of_integers_wrap(lanes: int, kind: str) -> None:
+    func = annotated(total(37, te.sum, kind), "B", vector_lanes=lanes)
+    value = np.random.default_rng(0).integers(np.iinfo(kind).max, size=(3, 37)).astype(kind)
+    check_lowering(func, [value, np.empty(3, kind)], [None, value.sum(1, dtype=kind)])
+
+
+#: Whose product LLVM joins with its sum, and then sees that elements are 0 to 7.
+SMALL_NUMBERS = """
+import numpy as np
+from tileloom.driver import show_stage
+from tileloom.graph import ops
+from tileloom.graph.nodes import Graph, Tensor, tensor_type
+
+x = Tensor(tensor_type((4, 1), "int32"), "x")
+product = ops.matmul(x, ops.constant(np.arange(-2, 3, dtype="int32")[None]))
+small = ops.relu(ops.reshape(ops.minimum(ops.mul(x, product), 7), (20,)))
+graph = Graph([x], [ops.sum(small, (0,))])
+show_stage(graph, "asm", "cpu -mtriple=x86_64-linux-gnu -mcpu=skylake-avx512")
+"""
+
+
+def test_sums_of_small_integers_do_not_end_the_process() -> None:
+    """As LLVM does where it finds late that it could add bytes."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "src")}
+    subprocess.run([sys.executable, "-c", SMALL_NUMBERS], env=environment, check=True)
 
 
 @pytest.mark.parametrize("n", EXTENTS)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...expr import (
     LT,
+    Add,
     And,
     Call,
     Expr,
@@ -288,14 +289,27 @@ class Strips:
         while width > 1:
             whole = Var("halves", value.dtype)
             halves.append((whole, value))
+            low, high = (Shuffle([whole], picks) for picks in _halves(width, accumulator))
             width //= 2
-            low, high = (Shuffle([whole], range(k, k + width)) for k in (0, width))
             value = accumulator.op(low, high)
         old = BufferLoad(accumulator.store.buffer, accumulator.store.indices)
         stmt: Stmt = accumulator.store.replace(value=accumulator.op(old, value))
         for var, part_value in reversed(halves):
             stmt = LetStmt(var, part_value, stmt)
         return stmt
+
+
+def _halves(lanes: int, accumulator: Accumulator) -> tuple[range, range]:
+    """The lanes of partial results that are joined with each other.
+
+    Of four integers neighbours are added, not the lower two to the upper two. Where every step
+    takes the lower and the upper half, LLVM makes PSADBW of sums of numbers below 256 on AVX-512;
+    if it finds only after legalization of types that they are, it truncates them to vectors that
+    the machine does not have (<8 x i8>) and aborts the process.
+    """
+    if lanes == 4 and accumulator.op is Add and accumulator.parts.dtype.is_int:
+        return range(0, 4, 2), range(1, 4, 2)
+    return range(lanes // 2), range(lanes // 2, lanes)
 
 
 class _Placed(StmtRewriter):
