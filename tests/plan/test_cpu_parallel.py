@@ -90,6 +90,15 @@ def test_reductions_of_the_same_data_share_a_pass_in_parts() -> None:
     assert parallel_loops(sch) == 1
 
 
+@pytest.mark.parametrize("shape", [(20_011, 20), (20, 20_011), (403, 509)])
+def test_tiles_are_shared_along_either_axis(shape: tuple[int, int]) -> None:
+    program = PROGRAMS["transpose"]
+    sch = scheduled(program, shape)
+    loop = sch.get(sch.get_loops(sch.get_child_blocks(sch.get_block("root"))[0])[0])
+    assert loop.kind == "parallel" and int(loop.extent) >= 4 * CPU.cores
+    check(program, sch, shape)
+
+
 def test_small_groups_run_on_one_thread() -> None:
     assert parallel_loops(scheduled(PROGRAMS["softmax"], (8, 64))) == 0
     one = schedule_cpu(PROGRAMS["softmax"].function((4096, 1024)), CPU.with_cores(1))

@@ -177,6 +177,25 @@ def test_chunks_of_long_rows(shape: tuple[int, ...], chunked: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("shape", "cut"),
+    [
+        ((100_003, 20), 0), ((20, 100_003), -1), ((1009, 1013), 0), ((16, 40, 900), None),
+        ((3, 60, 900), -1), ((15, 40, 900), 0),
+    ],
+)  # fmt: skip
+def test_the_longer_axis_of_tiles_is_shared(shape: tuple[int, ...], cut: int | None) -> None:
+    """The result is written along its last axis and read along the one before that."""
+    *rows, across, along = shape
+    a = te.placeholder((*rows, along, across), name="A")
+    (plan,) = planned(a, te.compute(shape, lambda *i: a[(*i[:-2], i[-1], i[-2])], name="B"))
+    assert plan.transposed and plan.parallel
+    assert bool(plan.chunk) == (cut is not None)
+    if cut is not None:
+        pieces = -(-size(plan.inner[cut]) // plan.chunk)
+        assert plan.cut == cut and prod(rows) * pieces >= 4 * CPU.cores
+
+
+@pytest.mark.parametrize(
     ("shape", "cores"),
     [((8, 64, 27, 27), 2), ((60, 10, 12, 40), 2), ((128, 9, 64), 4)],
 )

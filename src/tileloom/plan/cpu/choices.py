@@ -63,6 +63,7 @@ class Plan:
         share: so many runs of blocks are worth a worker; 0 where all are, for sure.
         rows: of a strided reduction, how many rows are added at a time: their elements come from
             memory side by side, and the sums are loaded and stored once for all of them.
+        cut: which group of the inner axes is cut into chunks.
     """
 
     method: Method
@@ -75,11 +76,7 @@ class Plan:
     transposed: bool = False
     share: int = 0
     rows: int = 1
-
-    @property
-    def cut(self) -> int:
-        """Which group of the inner axes is cut into chunks."""
-        return 0 if self.transposed else -1
+    cut: int = -1
 
     @property
     def side(self) -> int:
@@ -87,23 +84,31 @@ class Plan:
         return min(self.lanes, LONGEST)
 
 
-def choose_plan(sch: Schedule, fusion: FusionGroup, target: Target, sizes: Sizes) -> Plan:
-    """The plan of a fusion, whose intermediates have room then or are computed anew."""
+def choose_plan(
+    sch: Schedule, fusion: FusionGroup, target: Target, sizes: Sizes, together: bool = False
+) -> Plan:
+    """The plan of a fusion, whose intermediates have room then or are computed anew.
+
+    Args:
+        together: workers share this fusion with others, whatever there is to do in it.
+    """
     scratch = materialized_bytes(sch, fusion, sizes, SCRATCH_BYTES)
     if scratch is None:
         recompute_materialized(sch, fusion)
         scratch = 0
-    plan = plan_of(sch, fusion, target, sizes)
+    plan = plan_of(sch, fusion, target, sizes, together)
     if plan.method != "strided" or not scratch:
         return plan
     room = SCRATCH_BYTES // scratch // plan.lanes * plan.lanes
     if room >= plan.lanes:
         return replace(plan, chunk=min(room, plan.chunk or size(plan.inner[-1])))
     recompute_materialized(sch, fusion)
-    return plan_of(sch, fusion, target, sizes)
+    return plan_of(sch, fusion, target, sizes, together)
 
 
-def plan_of(sch: Schedule, fusion: FusionGroup, target: Target, sizes: Sizes) -> Plan:
+def plan_of(
+    sch: Schedule, fusion: FusionGroup, target: Target, sizes: Sizes, together: bool = False
+) -> Plan:
     """The plan of a fusion as it is."""
     blocks = [sch.get(sch.get_block(name)) for name in fusion.names]
     domain = fusion.domain
@@ -123,6 +128,7 @@ def plan_of(sch: Schedule, fusion: FusionGroup, target: Target, sizes: Sizes) ->
     if across is not None:
         outer, inner = [g for g in outer if g is not across], [across, *inner]
     amount, share, parallel = _workers(blocks, fusion, target, sizes)
+    parallel |= together
     plan = Plan(method, outer, inner, 0, lanes, parallel, amount, across is not None)
     full = [block for block in blocks if fusion.full(block.name_hint)]
     if method == "strided" and is_constant(reduced[-1]) and all(map(reduces, full)):
@@ -233,10 +239,21 @@ def _workers(
     return expected, max(1, PARALLEL_WORK // 2 * runs // max(1, expected)), parallel
 
 
+def fixed_work(sch: Schedule, fusion: FusionGroup) -> int | None:
+    """Simple operations of a fusion, roughly; None where sizes are open."""
+    total = 0
+    for name in fusion.names:
+        axes = [axis for axis in fusion.domain.axes[name] if axis is not None]
+        if not is_constant(axes):
+            return None
+        total += work(sch.get(sch.get_block(name))) * size(axes)
+    return total
+
+
 def _with_chunks(plan: Plan, target: Target) -> Plan:
     """Cut the last spatial axis, for the sake of the cache or of the workers."""
     if plan.transposed:
-        return replace(plan, chunk=TILES * plan.lanes) if plan.parallel else plan
+        return _with_tiles(plan, target)
     extent = size(plan.inner[-1])
     rows = prod(map(size, plan.outer))
     workers = target.cores if plan.parallel else 1
@@ -254,6 +271,16 @@ def _with_chunks(plan: Plan, target: Target) -> Plan:
         chunk = -(-extent // _pieces(plan, -(-extent // chunk)))
     chunk = -(-chunk // plan.lanes) * plan.lanes
     return replace(plan, chunk=chunk)
+
+
+def _with_tiles(plan: Plan, target: Target) -> Plan:
+    """Cut an axis of the tiles, unless there are rows enough for the workers."""
+    rows, chunk, enough = prod(map(size, plan.outer)), TILES * plan.lanes, 4 * target.cores
+    if not plan.parallel or (rows >= enough and all(map(is_constant, plan.outer))):
+        return plan
+    across, along = (rows * -(-size(group) // chunk) for group in plan.inner)
+    is_short = is_constant(plan.inner[0]) and across < min(enough, along)
+    return replace(plan, chunk=chunk, cut=-1 if is_short else 0)
 
 
 def _pieces(plan: Plan, least: int) -> int:

@@ -100,7 +100,7 @@ def fusion_groups_of(blocks: Iterable[Block], sizes: Sizes) -> list[FusionGroup]
 
 def _place(block: Block, found: list[list[Block]], sizes: Sizes) -> None:
     """Put a block into the fusions that it needs, made one, or into one no earlier than these."""
-    needed = [k for k, blocks in enumerate(found) if _depends(block, blocks)]
+    needed = [k for k, blocks in enumerate(found) if depends(block, blocks)]
     if len(needed) > 1 and all(_may_wait(found, k, needed) for k in needed[:-1]):
         union = [other for k in needed for other in found[k]]
         if _fits([*union, block], sizes):
@@ -118,7 +118,7 @@ def _place(block: Block, found: list[list[Block]], sizes: Sizes) -> None:
 def _may_wait(found: Sequence[Sequence[Block]], k: int, needed: Sequence[int]) -> bool:
     """Whether a fusion may run as late as the last one of some."""
     between = (found[j] for j in range(k + 1, needed[-1]) if j not in needed)
-    return not any(_depends(block, found[k]) for blocks in between for block in blocks)
+    return not any(depends(block, found[k]) for blocks in between for block in blocks)
 
 
 def _fits(blocks: Sequence[Block], sizes: Sizes) -> bool:
@@ -129,7 +129,7 @@ def _fits(blocks: Sequence[Block], sizes: Sizes) -> bool:
     return all(domain.is_regular(block.name_hint) for block in blocks)
 
 
-def _depends(block: Block, others: Iterable[Block]) -> bool:
+def depends(block: Block, others: Iterable[Block]) -> bool:
     """Whether a block needs, overwrites or is needed by what others touch."""
     reads, writes = _accessed(block)
     for other in others:

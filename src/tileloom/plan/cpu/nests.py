@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...expr import Expr
+from ...expr import Expr, IntImm
 from ...expr.extents import known_extent, limits
 from ...schedule.errors import ScheduleError
 from ...schedule.library._common import fused
@@ -165,6 +165,12 @@ def _parallel_loop(sch: Schedule, name: str, plan: Plan, shared: int) -> Paralle
             break
         count += 1
     return ParallelLoop(fused(sch, loops[:count]), plan)
+
+
+def known_length(sch: Schedule, loop: LoopRV) -> int:
+    """How many steps a loop has; 0 if that is open."""
+    extent = sch.get(loop).extent
+    return extent.value if isinstance(extent, IntImm) else 0
 
 
 def _least(extent: Expr) -> int:

@@ -17,6 +17,7 @@ from ..sizes import Sizes
 from .choices import choose_plan
 from .contraction import CONTRACTION, tile_product
 from .fusion_groups import FusionGroup, find_fusion_groups, inline_elementwise
+from .horizontal_fusion import fuse_horizontally, independent_runs, pays_together
 from .nests import ParallelLoop, make_nests, parallelize
 from .split_reduction import in_parts, make_parts
 
@@ -59,9 +60,13 @@ def schedule_cpu(
         return sch
     inline_elementwise(sch)
     loops: list[ParallelLoop] = []
-    for fusion in find_fusion_groups(sch, sizes):
-        sch, found = _scheduled(sch, fusion, target, sizes)
-        loops += found
+    for run in independent_runs(sch, find_fusion_groups(sch, sizes)):
+        together = pays_together(sch, run, target)
+        here: list[ParallelLoop] = []
+        for fusion in run:
+            sch, found = _scheduled(sch, fusion, target, sizes, together)
+            here += found
+        loops += fuse_horizontally(sch, here, target.cores) if together else here
     parallelize(sch, loops)
     ends = {var.name: [low, high] for var, (low, high) in sizes.bounds.items() if high is not None}
     ends |= {var.name: [low, high] for var, (low, high) in _limits(sch).items()}
@@ -79,10 +84,10 @@ def _tiled(sch: Schedule, target: Target) -> Schedule:
 
 
 def _scheduled(
-    sch: Schedule, fusion: FusionGroup, target: Target, sizes: Sizes
+    sch: Schedule, fusion: FusionGroup, target: Target, sizes: Sizes, together: bool
 ) -> tuple[Schedule, list[ParallelLoop]]:
     """The schedule with a fusion cut: in parts if its results are few, else in one nest."""
-    plan = choose_plan(sch, fusion, target, sizes)
+    plan = choose_plan(sch, fusion, target, sizes, together)
     if in_parts(fusion, plan, sizes):
         trial = sch.copy()
         try:
