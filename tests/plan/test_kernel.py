@@ -74,6 +74,12 @@ def test_equal_functions_are_planned_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert [p.func.name for p in (first, second, third)] == ["a", "b", "c"]
     plan_kernel(row_sums("d"), HOST.with_cores(HOST.cores + 1))
     assert calls[-1] == "d"
+    a = te.placeholder((37, 100), name="A")
+    others = [te.compute((37, 100), lambda i, j, n=n: a[i, j] + n, name="B") for n in (1.0, 2.0)]
+    for name, b in zip("ef", others):  # the outlines are equal
+        blocks = te.create_prim_func([a, b]).with_attr("global_symbol", name)
+        assert_structural_equal(plan_kernel(blocks, HOST).blocks, blocks)
+    assert calls[-2:] == ["e", "f"]
 
 
 def test_sizes_of_another_compilation_are_others() -> None:

@@ -268,6 +268,10 @@ def test_wrong_arguments_name_the_method() -> None:
     assert "unroll(loop" in str(found.value)
     with pytest.raises(UserError, match="split: got an unexpected keyword argument 'parts'"):
         sch.split(sch.get_loops("C")[0], [None, 2], parts=3)
+    with pytest.raises(UserError, match="unroll: multiple values for argument 'loop'"):
+        sch.unroll(sch.get_loops("C")[0], loop=sch.get_loops("C")[1])
+    with pytest.raises(UserError, match="unroll: too many positional arguments"):
+        sch.unroll(*sch.get_loops("C"))
 
 
 def test_questions_change_nothing() -> None:

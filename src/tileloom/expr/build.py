@@ -52,6 +52,8 @@ def const(value: Any, dtype_: str | None = None) -> Expr:
     >>> const(3), const(True).dtype, const(1, "float16").dtype
     (3, 'bool', 'float16')
     """
+    if type(value) is int and type(dtype_) is DType and dtype_.is_int and dtype_.lanes == 1:
+        return IntImm(dtype_, value)  # as most are
     if hasattr(value, "__tileloom_expr__"):  # what stands for a number that is not known yet
         made: Expr = value.__tileloom_expr__()
         return made if dtype_ is None else cast(dtype_, made)

@@ -21,8 +21,8 @@ class Range:
     __slots__ = ("extent", "min")
 
     def __init__(self, min_: ExprLike, extent: ExprLike) -> None:
-        self.min = as_expr(min_)
-        self.extent = as_expr(extent)
+        self.min = min_ if isinstance(min_, Expr) else as_expr(min_)
+        self.extent = extent if isinstance(extent, Expr) else as_expr(extent)
 
     @staticmethod
     def from_extent(extent: ExprLike) -> Range:

@@ -88,26 +88,26 @@ def plan_kernel(blocks: PrimFunc, target: Target) -> PlannedKernel:
     >>> structural_equal(again.mod["main"], planned.func)
     True
     """
-    text = "" if _has_open_sizes(blocks) else _text(blocks)
-    known = _PLANNED.pop((text, target), None)
+    outline = _outline(blocks)
+    known = _PLANNED.pop((outline, target), None)
     if known is not None and not structural_equal(
         _without_name(known.blocks), _without_name(blocks)
     ):
-        known = None  # variables of the same name, such as a size of another compilation
+        known = None
     recorded = _recorded(blocks, target)
     if recorded is not None:
         sch = _replayed(blocks, recorded)
     elif known is not None:
-        _PLANNED[text, target] = known  # the last to be thrown out
+        _PLANNED[outline, target] = known  # the last to be thrown out
         return PlannedKernel(blocks, _named(known.func, blocks), known.trace)
     else:
         sch = _PLANNERS[target.kind](blocks, target)
     (func,) = sch.mod.functions.values()
     made = PlannedKernel(blocks, func, sch.trace or Trace())
-    if recorded is None and text:
+    if recorded is None and outline is not None:
         if len(_PLANNED) >= _MOST_PLANNED:
             _PLANNED.pop(next(iter(_PLANNED)))
-        _PLANNED[text, target] = made
+        _PLANNED[outline, target] = made
     return made
 
 
@@ -116,23 +116,24 @@ _PLANNERS: dict[str, Callable[[PrimFunc, Target], Schedule]] = {
     "cuda": schedule_gpu,
 }
 #: What was planned in this process, the longest unused first; each takes some 80 KB.
-_PLANNED: dict[tuple[str, Target], PlannedKernel] = {}
+_PLANNED: dict[tuple[Any, Target], PlannedKernel] = {}
 _MOST_PLANNED = 32
 
 
-def _has_open_sizes(blocks: PrimFunc) -> bool:
-    """Whether planning may decide about sizes, by what is assumed of them at the time."""
-    return not all(
-        isinstance(axis.domain.extent, IntImm)
-        for block in pre_order(blocks.body)
-        if isinstance(block, Block)
-        for axis in block.iter_vars
-    )
+def _outline(blocks: PrimFunc) -> tuple[Any, ...] | None:
+    """What tells most functions apart: the names of blocks and buffers, and the extents.
 
-
-def _text(blocks: PrimFunc) -> str:
-    """Text that is equal for functions that are equal but for their name."""
-    return str(_without_name(blocks))
+    None if sizes are open: planning may decide about them, by what is assumed of them at the time.
+    """
+    parts: list[Any] = [(buffer.name, buffer.dtype) for buffer in blocks.buffers]
+    for block in pre_order(blocks.body):
+        if isinstance(block, Block):
+            extents = [axis.domain.extent for axis in block.iter_vars]
+            if not all(isinstance(extent, IntImm) for extent in extents):
+                return None
+            parts += [block.name_hint, *extents]
+            parts += [buffer.name for buffer in block.alloc_buffers]
+    return tuple(parts)
 
 
 def _without_name(func: PrimFunc) -> PrimFunc:

@@ -86,8 +86,10 @@ class InstructionKind:
         int_bools: whether truth values are 0 and 1 in JSON, as TVM has them for some kinds.
         front: turns what users may pass into the arguments of the step.
         shown: turns the arguments of the step into what Python text passes to the method.
-        front_parameters: those of `front`, else the same as `parameters`.
         check: raises a refusal if the primitive would, and changes nothing.
+        front_parameters: those of `front`, else the same as `parameters`.
+        signature: what users may pass.
+        defaults: the default of each argument of it, if all are passed by position or name.
     """
 
     name: str
@@ -105,6 +107,7 @@ class InstructionKind:
     check: Callable[..., None] | None
     front_parameters: tuple[Parameter, ...]
     signature: inspect.Signature
+    defaults: Mapping[str, Any] | None
 
     @property
     def is_pure(self) -> bool:
@@ -113,7 +116,14 @@ class InstructionKind:
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Arguments:
         """The arguments by name, with defaults filled in."""
-        try:
+        known = self.defaults
+        if known is not None and len(args) <= len(known):
+            found = {**known, **dict(zip(known, args)), **kwargs}
+            given_twice = kwargs and not kwargs.keys().isdisjoint([*known][: len(args)])
+            missing = any(value is inspect.Parameter.empty for value in found.values())
+            if len(found) == len(known) and not given_twice and not missing:
+                return found
+        try:  # which also says what is wrong
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
             usage = f"{self.method}{self.signature}"
@@ -250,6 +260,7 @@ def primitive(
             check=check,
             front_parameters=_read_signature(front)[0] if front else parameters,
             signature=_without_state(front or func),
+            defaults=_defaults(_without_state(front or func)),
         )
         if kind.method in _METHODS:
             raise InternalError(f"two schedule primitives are called {kind.method}")
@@ -262,6 +273,14 @@ def primitive(
 def _without_state(func: Callable[..., Any]) -> inspect.Signature:
     signature = inspect.signature(func)
     return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+def _defaults(signature: inspect.Signature) -> Mapping[str, Any] | None:
+    """The default of each parameter, if all can be given by position or by name."""
+    parameters = signature.parameters.values()
+    if any(p.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD for p in parameters):
+        return None
+    return {p.name: p.default for p in parameters}
 
 
 def _read_signature(

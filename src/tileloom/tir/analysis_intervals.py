@@ -59,6 +59,8 @@ class Intervals:
 
     def of(self, expr: Expr) -> IntSet:
         """The least interval known to hold all values; a fixed expression stays as it is."""
+        if not self.ends and expr.dtype.lanes == 1 and not isinstance(expr, Let):
+            return IntSet(expr, expr)
         match expr:
             case Ramp(base, stride, lanes):
                 return self.union(self.of(base), self.of(base + stride * (lanes - 1)))

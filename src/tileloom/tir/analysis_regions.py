@@ -5,7 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..base.errors import InternalError
-from ..expr import Call, Expr, IterVar, Let, Max, Min, Range, Var, binary, const, substitute
+from ..expr import (
+    BinaryOp,
+    Call,
+    Expr,
+    FloatImm,
+    IntImm,
+    IterVar,
+    Let,
+    Max,
+    Min,
+    Range,
+    Var,
+    binary,
+    const,
+    substitute,
+)
 from ..expr.analyzer import Analyzer
 from ..expr.int_set import EVERYTHING, IntSet, union
 from .analysis_intervals import Intervals
@@ -26,6 +41,7 @@ from .nodes import (
 from .walk import pre_order, stmt_children, stmt_exprs
 
 Regions = tuple[BufferRegion, ...]
+_NUMBERS = (IntImm, FloatImm)
 _CHOICE = "tir.if_then_else"
 _ADDRESS = ("tir.address_of", "tir.tvm_access_ptr")
 
@@ -102,6 +118,7 @@ class _Accesses:
         self.views: dict[Buffer, BufferRegion] = {}
         self.pointers = {buffer.data: buffer for buffer in pointers}
         self.lets: dict[Var, Expr] = {}
+        self.seen: set[Expr] = set()  # with nothing running and nothing defined
 
     # ------------------------------------------------------------------ statements
 
@@ -168,7 +185,15 @@ class _Accesses:
 
     def expr(self, expr: Expr) -> None:
         """The loads of an expression, outer ones first."""
+        if isinstance(expr, _NUMBERS):
+            return
+        if not self.intervals.ends and not self.lets:  # then it is the same each time
+            if expr in self.seen:
+                return
+            self.seen.add(expr)
         match expr:
+            case BinaryOp():
+                pass
             case BufferLoad():
                 self.access(self.reads, expr.buffer, expr.indices)
             case Var() if expr in self.pointers:
@@ -193,6 +218,10 @@ class _Accesses:
 
     def choice(self, condition: Expr, yes: Expr, no: Expr) -> None:
         self.expr(condition)
+        if not self.intervals.ends:  # there is nothing for the condition to narrow
+            self.expr(yes)
+            self.expr(no)
+            return
         condition = substitute(condition, self.lets)
         with self.intervals.under(condition):
             self.expr(yes)

@@ -171,28 +171,31 @@ def choose_tiles(
     space = PANEL_BYTES if usual(rows) > lines else READ_ONCE_BYTES
     room = max(1, min(PANELS, space // (usual(product.depth) * width * 4), expected))
     times = product.matrices if known else 1
-    tasks = {n: _pieces(expected, n, BEGIN_TASK) for n in range(1, room + 1)}
-    most = min(tasks, key=lambda n: (_span(tasks[n], times, workers), -n))
-    return Tiles(lines, width, most)
+    spans = {n: _span(expected, n, BEGIN_TASK, times, workers) for n in range(1, room + 1)}
+    return Tiles(lines, width, min(spans, key=lambda n: (spans[n], -n)))
 
 
 def _height(rows: int, most: int, workers: int) -> int:
     """The height of strips that are done first, if workers share them; the last may have fewer."""
     if not is_number(rows):
         return min(most, limits(rows)[1])
-    strips = {h: _pieces(rows, h, READ_PANEL) for h in range(min(rows, most // 2), most + 1)}
-    return min(rows, min(strips, key=lambda h: (_span(strips[h], 1, workers), -h)))
+    heights = range(min(rows, most // 2), most + 1)
+    spans = {h: _span(rows, h, READ_PANEL, 1, workers) for h in heights}
+    return min(rows, min(spans, key=lambda h: (spans[h], -h)))
 
 
-def _pieces(lines: int, most: int, begin: float) -> list[float]:
-    """What pieces of at most so many lines cost, in lines, with what it takes to begin one."""
-    return [min(most, lines - first) + begin for first in range(0, lines, most)]
+def _span(lines: int, most: int, begin: float, times: int, workers: int) -> float:
+    """How long workers take for lines in pieces, each of which goes to whom is ready first.
 
-
-def _span(tasks: list[float], times: int, workers: int) -> float:
-    """How long workers take for tasks, some times, each of which goes to whom is ready first."""
-    if times * len(tasks) >= EVEN * workers or workers == 1:
-        return times * sum(tasks) / workers
+    Args:
+        most: the lines of a piece, but for the last one.
+        begin: what it takes to begin a piece, in lines.
+        times: how often all the lines are done.
+    """
+    count = -(-lines // most)
+    if times * count >= EVEN * workers or workers == 1:
+        return times * (lines + count * begin) / workers
+    tasks = [min(most, lines - first) + begin for first in range(0, lines, most)]
     shares = [0.0] * workers
     for cost in tasks * times:
         shares[shares.index(min(shares))] += cost
