@@ -125,6 +125,3 @@ class TileLayout:
         if self.across and self.swizzle == 0:
             return near + byte // pitch * self.stride + other // 8 * self.leading
         return near + byte // pitch * self.leading + other // 8 * self.stride
-
-
-__all__ = ["TensorMap", "TileLayout", "swizzled"]

@@ -177,6 +177,3 @@ there:
 def source() -> str:
     """The module's text."""
     return _IR
-
-
-__all__ = ["source"]

@@ -246,6 +246,3 @@ def _emit_packed(module: ir.Module, function: ir.Function, types: list[ir.Type])
         pointer = b.load(slot, typ=PTR)
         values.append(pointer if kind is PTR else load_scalar(b, pointer, kind))
     b.ret(b.call(function, values))
-
-
-__all__ = ["EmittedModule", "PARALLEL_RUNTIME", "emit_module"]

@@ -184,6 +184,3 @@ def check_memory(func: PrimFunc) -> None:
                     f"{one.buffer_var.name!r} would be {size} elements for each thread or block, "
                     "and a kernel has constant sizes of such memory"
                 )
-
-
-__all__ = ["LaunchingBackend", "functions_in", "lowered"]

@@ -54,6 +54,3 @@ def _extent(extent: Any, func: PrimFunc) -> int | str:
     if not hasattr(extent, "value"):
         raise UserError(f"the extent {extent} of a parameter is neither a number nor a variable")
     return int(extent.value)
-
-
-__all__ = ["parameters", "with_symbols"]

@@ -156,9 +156,3 @@ def _unify_all(
         found.update(trial)
         return True
     return False
-
-
-__all__ = [
-    "Combine", "Values", "match_combination", "moments", "neutral", "of_one", "online_softmax",
-    "recognise",
-]  # fmt: skip

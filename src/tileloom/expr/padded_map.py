@@ -213,6 +213,3 @@ def _outside(index: Expr, size: Expr, wide: _Widened, known: Analyzer) -> Expr:
     if not isinstance(over, IntImm):
         last = binary(And, binary(NE, binary(FloorMod, -end, wide.divisor), 0), last)
     return binary(Or, result, last)
-
-
-__all__ = ["PaddedInverse", "padded_inverse"]

@@ -99,6 +99,3 @@ def _product(a: Products, b: Products) -> Products:
         for y, m in b.items():
             result[tuple(sorted((*x, *y), key=order_key))] += k * m
     return {factors: k for factors, k in result.items() if k}
-
-
-__all__ = ["Products", "bounds_of_products", "has_product", "products_of"]

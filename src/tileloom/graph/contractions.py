@@ -69,9 +69,3 @@ def suits_panels(node: Node) -> bool:
 def _multiplies_as_is(node: Node) -> bool:
     """Whether the operands are of the type that is summed in."""
     return all(tensor.dtype is accumulator_of(node) for tensor in node.inputs)
-
-
-__all__ = [
-    "accumulator_of", "matmul_extents", "panel_width", "product_extents", "reads_points",
-    "suits_panels",
-]  # fmt: skip

@@ -85,6 +85,3 @@ def _address(buffer: Buffer, offset: int | Expr) -> Expr:
         offset = const(offset, "int64" if offset >= 1 << 31 else "int32")
     load = BufferLoad(buffer, [offset])
     return Call(dtype("handle"), "tir.address_of", [load])
-
-
-__all__ = ["connect_calls"]

@@ -47,6 +47,3 @@ def in_words(tensor: te.Tensor, axis: int, steps: int, parts: int, groups: int =
 
     found: te.Tensor = te.compute(shape, element, name=f"{tensor.name}_words")
     return found
-
-
-__all__ = ["in_words"]

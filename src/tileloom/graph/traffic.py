@@ -117,6 +117,3 @@ def _accessed(tensor: Tensor, nodes: Sequence[Node]) -> int:
                 return tensor.type.nbytes
             picked += node.outputs[0].type.nbytes
     return min(tensor.type.nbytes, picked) if picked else tensor.type.nbytes
-
-
-__all__ = ["KernelTraffic", "Traffic", "traffic_of", "traffic_unfused"]

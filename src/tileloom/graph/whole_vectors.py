@@ -75,6 +75,3 @@ def parts_of(func: PrimFunc) -> tuple[Number, ...]:
         return ()
     name, lanes = func.attrs[IN_VECTORS]
     return (quotient(Polynomial.symbol(name), lanes),)
-
-
-__all__ = ["in_whole_vectors", "parts_of"]

@@ -68,6 +68,3 @@ def widest_bits(blocks: Iterable[Block]) -> int:
     """The bits of the widest element that blocks read or write; 8 at least."""
     regions = [region for block in blocks for region in (*block.reads, *block.writes)]
     return max(8, *(region.buffer.dtype.bits for region in regions))
-
-
-__all__ = ["is_costly", "widest_bits", "work"]

@@ -210,8 +210,3 @@ def _replayed(blocks: PrimFunc, record: TraceRecord) -> Schedule:
             f"the recorded trace does not apply to the kernel {blocks.name!r}: {error.message}"
         ) from error
     return sch
-
-
-__all__ = [
-    "PlannedKernel", "TraceRecord", "kernel_key", "plan_kernel", "read_traces", "write_traces",
-]  # fmt: skip

@@ -38,6 +38,3 @@ def _sizes(func: PrimFunc) -> set[Var]:
     numbers = {param for param in func.params if param not in func.buffer_map}
     shapes = [size for buffer in func.buffers for size in (*buffer.shape, *buffer.strides)]
     return numbers.union(*(free_vars(size) for size in shapes))
-
-
-__all__ = ["in_sizes_of"]

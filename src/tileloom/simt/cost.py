@@ -411,6 +411,3 @@ def _pressure(stmt: Stmt) -> int:
         loads = {node for node in post_order(store.value) if isinstance(node, BufferLoad)}
         widest = max(widest, sum(max(1, load.dtype.lanes) for load in loads))
     return widest
-
-
-__all__ = ["KernelCost", "MemoryTraffic", "kernel_costs"]

@@ -121,6 +121,3 @@ def _pointed(pointer: Expr, index: Expr, bytes_: int) -> Iterator[tuple[Var, int
             yield data, gcd(_known(start, size), _known(index, size), max(size, bytes_))
     else:
         yield from _of_expr(pointer)
-
-
-__all__ = ["granularity"]

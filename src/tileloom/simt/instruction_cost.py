@@ -75,6 +75,3 @@ def multiplications(call: Call) -> int:
         group = find_wgmma(*names[:4])
         return 64 * group.n * group.k * _WARP // _GROUP
     return 0
-
-
-__all__ = ["Piece", "multiplications", "pieces"]

@@ -274,6 +274,3 @@ def _bytes(given: Any, name: str, kind: np.dtype[Any]) -> Array:
     if not given.flags.c_contiguous:
         raise ArgumentError(f"argument {name!r} is not contiguous")
     return given.reshape(-1).view(np.uint8)
-
-
-__all__ = ["EmulatedKernel", "run_kernels", "sizes_of"]

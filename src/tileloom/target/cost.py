@@ -125,8 +125,3 @@ VECTORS, CYCLES, LANES = 1.25e9, 1.4e9, 64
 def bytes_per_cycle(gpu: Target) -> int:
     """What memory gives to each processor of a GPU in a cycle."""
     return 15 if gpu.sm >= 90 else 10
-
-
-__all__ = [
-    "PARALLEL_WORK", "WORK", "DeviceCosts", "bytes_per_cycle", "is_costly", "work_of",
-]  # fmt: skip

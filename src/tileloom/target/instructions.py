@@ -191,9 +191,3 @@ def table() -> str:
         arguments = entry.arguments or "none"
         rows.append(f"| `T.{entry.name}` | `{entry.ptx}` | {arguments}{result} | {entry.arch} |")
     return "\n".join(rows)
-
-
-__all__ = [
-    "INSTRUCTIONS", "MAP_SCOPE", "PATTERNED", "PATTERN_BYTES", "SELF_ORDERED", "GPUInstruction",
-    "check_arch", "table",
-]  # fmt: skip

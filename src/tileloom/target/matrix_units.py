@@ -314,9 +314,3 @@ def table() -> str:
             f"{', '.join(_GROUP_SUMS[kind])} | sm_90a |"
         )
     return "\n".join(rows)
-
-
-__all__ = [
-    "ELEMENTS", "LANES", "MMA", "FragmentElement", "Fragment", "GroupProduct", "Product", "element",
-    "find_mma", "find_wgmma", "table",
-]  # fmt: skip

@@ -175,9 +175,3 @@ def atomic_complaints(call: Call) -> Iterator[str]:
         yield f"{name} takes single elements, not {kind}"
     if call.op in _INTEGERS_ONLY and kind.is_float:
         yield f"{name} needs integers, got {kind}"
-
-
-__all__ = [
-    "AtomicPlace", "atomic_buffers", "atomic_calls", "atomic_complaints", "atomic_order",
-    "atomic_parts", "atomic_place", "atomic_values", "has_atomic", "is_atomic", "written_pointers",
-]  # fmt: skip

@@ -179,6 +179,3 @@ def _never_fails(expr: Expr) -> bool:
                 if any(isinstance(n, BufferLoad) for i in indices for n in post_order(i)):
                     return False
     return True
-
-
-__all__ = ["guarded_load", "guarded_stores"]

@@ -282,6 +282,3 @@ def _array(stmt: Allocate) -> ir.ArrayType:
             )
         count *= extent.value
     return ir.ArrayType(memory_type(stmt.dtype), max(1, count))
-
-
-__all__ = ["emit_kernels"]

@@ -222,5 +222,3 @@ HANDLERS: dict[str, Callable[[KernelEmitter, tuple[Expr, ...]], None]] = {
     "tir.tvm_store_matrix_sync": _store,
     "tir.tvm_mma_sync": _multiply,
 }
-
-__all__ = ["HANDLERS", "Fragments", "allocate", "layouts"]

@@ -185,6 +185,3 @@ def load(source: Any, *, target: str = "cpu", device: str | None = None) -> Mode
     model = Model(read_source(source), target, device)
     model.executable  # noqa: B018  (compiles now)
     return model
-
-
-__all__ = ["Model", "TensorInfo", "load"]

@@ -181,6 +181,3 @@ def _count_steps() -> None:
 def _count(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
     written = [p for group in optimizer.param_groups for p in group["params"]]
     increment_version([p for p in written if p in _watched])
-
-
-__all__ = ["FrozenPart", "freeze"]

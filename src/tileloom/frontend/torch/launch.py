@@ -106,6 +106,3 @@ def _finish(
         return results
 
     return finish
-
-
-__all__ = ["CARRIERS", "Run", "View", "direct", "maker"]

@@ -130,6 +130,3 @@ def _encoder_layer(
         return x + dense(norm_2(x))
     x = norm_1(source + attention(source))
     return norm_2(x + dense(x))
-
-
-__all__ = ["cells_over_time", "layers"]

@@ -71,6 +71,3 @@ def _tensors(node: fx.Node) -> Iterator[torch.Tensor]:
     for value in values if isinstance(values, (list, tuple)) else [values]:
         if isinstance(value, torch.Tensor):
             yield value
-
-
-__all__ = ["Place", "place_of", "settle"]

@@ -48,12 +48,3 @@ def lookup(name: str) -> Handler | None:
 def operators() -> list[str]:
     """The overloads that are compiled, by name."""
     return sorted(_HANDLERS)
-
-
-__all__ = [
-    "Handler",
-    "add",
-    "aten",
-    "lookup",
-    "operators",
-]

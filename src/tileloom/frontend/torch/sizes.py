@@ -253,9 +253,3 @@ def _within(bound: Any) -> int:
     if bound > LARGEST:
         return LARGEST
     return -LARGEST if bound < -LARGEST else int(bound)
-
-
-__all__ = [
-    "LARGEST", "Binding", "NumbersNeededError", "TracedSizes", "SizeSource", "SizeSymbol", "bind",
-    "need_numbers", "need_numbers_of",
-]  # fmt: skip

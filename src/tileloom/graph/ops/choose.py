@@ -26,8 +26,6 @@ from .common import (
     same_dtype,
 )
 
-__all__ = ["cast", "clip", "where"]
-
 
 def _infer_where(types: Types, attrs: Attrs) -> list[TensorType]:
     check_dtype(types[0], "bool", "the condition")

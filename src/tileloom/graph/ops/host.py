@@ -24,10 +24,6 @@ from .common import (
 )
 from .gather import bounded
 
-__all__ = [
-    "argsort", "det", "inverse", "scatter_elements", "scatter_nd", "sort",
-]  # fmt: skip
-
 
 def _same(types: Types, attrs: Attrs) -> list[TensorType]:
     return [types[0]]

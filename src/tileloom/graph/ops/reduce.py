@@ -31,8 +31,6 @@ from .common import (
 from .rearrange import flip
 from .shape import reshape
 
-__all__ = ["all", "any", "argmax", "argmin", "max", "min", "prod", "sum"]
-
 Axes = int | Sequence[int] | None
 
 

@@ -146,6 +146,3 @@ def _times(a: _Factors, b: _Factors) -> _Factors:
 
 def _is_multiple(whole: _Factors, part: _Factors) -> bool:
     return part.number != 0 and whole.number % part.number == 0 and part.others <= whole.others
-
-
-__all__ = ["PositionTerm", "rejoined"]

@@ -266,6 +266,3 @@ def _value(terms: Sequence[tuple[int, dict[Expr, int], int, int]], at: Mapping[E
         value = constant + sum(at[v] * n for v, n in inner.items())
         total += factor * (value % divisor if divisor else value)
     return total
-
-
-__all__ = ["Places", "Threads", "differences", "values_of"]

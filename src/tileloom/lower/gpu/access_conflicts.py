@@ -262,6 +262,3 @@ def _version_step(difference: Linear) -> int | None:
     if count is not second.b or not isinstance(count, IntImm) or apart is None:
         return None
     return abs(size) if apart % count.value else None
-
-
-__all__ = ["ConflictAnalysis"]

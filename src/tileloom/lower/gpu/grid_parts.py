@@ -129,6 +129,3 @@ def blocks_of_a_part(first: KernelBody, second: KernelBody, needed: Set[Var]) ->
         return None
     expected = np.arange(blocks) // together
     return together if (reader == expected).all() else None
-
-
-__all__ = ["GRID_TAG", "Around", "DeviceAccess", "blocks_of", "blocks_of_a_part", "places"]

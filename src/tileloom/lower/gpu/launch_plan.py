@@ -212,6 +212,3 @@ class _Run:
 
 def _is_launch(value: Any) -> bool:
     return isinstance(value, Call) and value.op == LAUNCH
-
-
-__all__ = ["HostPlan"]

@@ -246,6 +246,3 @@ class _Loads(Replacer):
         if stmt.attr_key == THREAD_EXTENT:
             return self.visit(stmt.body)
         return super().visit_AttrStmt(stmt)
-
-
-__all__ = ["WANTED", "ZEROED", "merge_grid_reductions"]

@@ -222,6 +222,3 @@ def _pointed(pointer: Expr, index: Expr) -> tuple[Var | None, int, Expr]:
         case Call(op=op, args=[kind, Var() as data, start, *_]) if op == ACCESS_PTR:
             return data, kind.dtype.bits, start + index
     return None, 0, index
-
-
-__all__ = ["SharedAccess", "SharedAccessFinder"]

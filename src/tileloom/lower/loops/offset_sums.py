@@ -141,6 +141,3 @@ def _nest(loops: Sequence[For], body: Stmt) -> Stmt:
     for loop in reversed(loops):
         body = loop.replace(body=body)
     return fresh_copy(body, {})
-
-
-__all__ = ["offset_sums"]

@@ -175,6 +175,3 @@ class _Widen(StmtRewriter):
         visit = self.index if isinstance(expr, BufferLoad) else self.visit_expr
         new = tuple([visit(child) for child in children])
         return rebuild(expr, new) if any(map(is_not, new, children)) else expr
-
-
-__all__ = ["widen_index_dtype"]

@@ -433,6 +433,3 @@ class _Tiling:
         sch.unroll(part)
         if not self.words:
             sch.unroll(line)
-
-
-__all__ = ["CONTRACTION", "Tiles", "choose_tiles", "tile_product"]

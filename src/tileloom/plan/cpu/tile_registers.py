@@ -70,6 +70,3 @@ def tile_rows(rows: int) -> int:
         return 2 * TILE_ROWS
     tiles = 2 * -(-rows // (2 * TILE_ROWS))
     return 2 * -(-rows // tiles)
-
-
-__all__ = ["APART", "UNIT", "begins_with_columns", "dot_of", "tile_rows", "words_in_tiles"]

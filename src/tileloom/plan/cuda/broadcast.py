@@ -76,6 +76,3 @@ def broadcast_tile(domain: Domain, bits: int) -> Tile:
     each = min(EACH, -(-vectors // threads))
     parts = -(-vectors // (threads * each))
     return Tile(together, 1, threads, each * vector, "none", vector, parts)
-
-
-__all__ = ["along_broadcasts", "broadcast_tile"]

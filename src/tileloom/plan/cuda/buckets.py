@@ -83,6 +83,3 @@ def _for_rows(rows: int, depth: int, tile_for: Callable[[int, int], Tile]) -> Ti
     if few == many:
         return few
     return many if rows >= LIMIT else few
-
-
-__all__ = ["choose_open_tile"]

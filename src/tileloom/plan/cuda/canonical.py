@@ -88,6 +88,3 @@ def _is_normal(domain: Domain, axes: list[GroupAxis | None], full: bool) -> bool
     """Whether there is one variable for rows, and one for positions if there are any."""
     wanted: list[GroupAxis | None] = [*domain.spatial, *(domain.reduced if full else ())]
     return len(domain.spatial) == 1 and len(domain.reduced) <= 1 and axes == wanted
-
-
-__all__ = ["normalise"]

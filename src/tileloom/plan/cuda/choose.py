@@ -94,6 +94,3 @@ def without_reduction(rows: int, bits: int) -> Tile:
     while vector > 1 and (rows % vector or rows // vector < THREADS * ENOUGH):
         vector //= 2
     return Tile(min(THREADS, max(1, rows)), vector, 1, 1, "none", vector)
-
-
-__all__ = ["choose_tile", "vector_of", "without_reduction"]

@@ -55,6 +55,3 @@ def _combining(tile: Tile) -> float:
     if tile.reduce_thread <= 32:
         return warp
     return warp + BARRIER + SHUFFLE + log2(tile.reduce_thread / 32) * SHUFFLE
-
-
-__all__ = ["estimate"]

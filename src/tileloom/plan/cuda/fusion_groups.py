@@ -254,9 +254,3 @@ def _export(sch: Schedule, fusions: Sequence[TiledGroup]) -> None:
         fusion.exported = {
             r.buffer for block in fusion.blocks(sch).values() for r in block.writes
         } & read
-
-
-__all__ = [
-    "TiledGroup", "axes_of_result", "blocks_alone", "find_fusion_groups", "is_long",
-    "settle", "shared_domain",
-]  # fmt: skip

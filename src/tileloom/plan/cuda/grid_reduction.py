@@ -175,6 +175,3 @@ def _tile_part(sch: Schedule, rv: BlockRV, along: bool, rows: int) -> LoopRV:
     sch.bind(column, "threadIdx.x")
     sch.bind(thread, "threadIdx.y")
     return block
-
-
-__all__ = ["merged", "parts_for", "schedule_parts"]

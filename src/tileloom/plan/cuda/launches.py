@@ -98,6 +98,3 @@ def _accessed(sch: Schedule, launch: GridLaunch) -> tuple[set[Buffer], set[Buffe
         {region.buffer for block in blocks for region in block.reads},
         {region.buffer for block in blocks for region in block.writes},
     )
-
-
-__all__ = ["GridLaunch", "bind_launches"]

@@ -47,6 +47,3 @@ def find_pairs(sch: Schedule, names: Sequence[str], domain: Domain) -> list[tupl
     except ScheduleError:
         return []
     return reduce_in_one_pass(trial, reductions)
-
-
-__all__ = ["find_pairs", "reduce_in_one_pass"]

@@ -87,6 +87,3 @@ def _sizes(sch: Schedule, rv: BlockRV) -> list[int]:
     numbers = [known_extent(axis.domain.extent) or 0 for axis in sch.get(rv).iter_vars]
     sides = (factors.rows, factors.columns, factors.depth)
     return [prod(numbers[k] for k in side) for side in sides]
-
-
-__all__ = ["is_product", "product_alone"]

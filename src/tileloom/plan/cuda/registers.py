@@ -160,9 +160,3 @@ def _flatten(
     kinds = [axis is not None and axis.reduced for axis in axes]
     if kinds != [False, True][: 1 + full] or (full and vector > 1):
         sch.transform_layout(name, ("write", number), index_map)
-
-
-__all__ = [
-    "flatten", "inline_the_rest", "keep_results", "read_by_vectors", "rows_of_inputs",
-    "streams_of",
-]  # fmt: skip

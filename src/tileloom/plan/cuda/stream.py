@@ -82,6 +82,3 @@ def _copy(
     flatten(sch, name, fusion, vector)
     normalise(sch, name, fusion.domain, vector)
     return copy
-
-
-__all__ = ["Rows", "copy_streams", "in_registers", "reduce_stream"]

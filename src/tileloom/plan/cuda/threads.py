@@ -96,6 +96,3 @@ def threads_of(tile: Tile, tags: tuple[str, str]) -> tuple[int, int]:
     """The threads of a block along x and y."""
     sizes = {tags[0]: tile.spatial_thread, tags[1]: tile.reduce_thread}
     return sizes["threadIdx.x"], sizes["threadIdx.y"]
-
-
-__all__ = ["ACROSS_ROWS", "ALONG_ROWS", "several_at_once", "bind_threads", "threads_of"]

@@ -85,6 +85,3 @@ def _share_copy(sch: Schedule, copy: BlockRV) -> None:
     sch.bind(column, "threadIdx.x")
     sch.bind(thread, "threadIdx.y")
     sch.storage_align(copy, 0, axis=-2, factor=SIDE, offset=1)
-
-
-__all__ = ["tile_transposed", "transposed_reads"]

@@ -368,6 +368,3 @@ def _checks(params: tuple[ParamSpec, ...], bound: Bound) -> Checks:
         tuple(places[param.name] for param in full),
         tuple((places[a.name], sizes[a.name], places[b.name], sizes[b.name]) for a, b in pairs),
     )
-
-
-__all__ = ["CudaKernel"]

@@ -209,6 +209,3 @@ def load(device: GPU, ptx: str) -> Module:
 def forget() -> None:
     """Know no modules any more; for tests."""
     _modules.cache_clear()
-
-
-__all__ = ["Function", "Module", "for_driver", "load", "ptx_version"]

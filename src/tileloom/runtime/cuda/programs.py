@@ -126,6 +126,3 @@ class CudaDevice:
                 good.add(layouts)
 
         return check
-
-
-__all__ = ["CudaDevice"]

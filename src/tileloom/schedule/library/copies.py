@@ -118,6 +118,3 @@ def _check_divides(sch: Schedule, loop: LoopRV, lanes: int) -> None:
             f"{sch.get(loop).extent} elements are copied, which vectors of {lanes} do not divide",
             hint="choose a loop at which more is copied, or fewer lanes",
         )
-
-
-__all__ = ["cache_to_shared", "vectorized_load"]

@@ -101,6 +101,3 @@ def _contiguous(region: BufferRegion, values: dict[Var, Expr], loop_var: Var) ->
             return False
         steps.append(step.value)
     return not any(steps[:-1]) and (not steps or steps[-1] in (0, 1))
-
-
-__all__ = ["parallel_vectorize_unroll"]

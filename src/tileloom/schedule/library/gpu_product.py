@@ -106,6 +106,3 @@ def _fills(stmt: Block, found: Factors | None) -> bool:
     sizes = [known_extent(axis.domain.extent) or 0 for axis in stmt.iter_vars]
     groups = (found.rows, found.columns, found.depth)
     return all(prod(sizes[p] for p in group) >= _ROWS for group in groups)
-
-
-__all__ = ["find_products", "on_matrix_units", "schedule_gpu_product"]

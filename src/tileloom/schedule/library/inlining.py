@@ -93,6 +93,3 @@ def _calls(block: Block) -> bool:
     return store is not None and any(
         isinstance(node, Call) and node.op not in _CHEAP for node in post_order(store.value)
     )
-
-
-__all__ = ["auto_inline"]

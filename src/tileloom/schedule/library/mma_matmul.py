@@ -310,6 +310,3 @@ def _fragments(
     sch.tensorize(i1, names.load(which))
     sch.unroll(i0)
     sch.unroll(j0)
-
-
-__all__ = ["MmaTile", "mma_matmul", "units_for"]

@@ -569,6 +569,3 @@ def _conditions(value: Expr) -> list[Expr]:
         for node in post_order(value)
         if isinstance(node, Select) or (isinstance(node, Call) and node.op == _CHOICE)
     ]
-
-
-__all__ = ["Factors", "Operand", "Product", "as_matrices", "find_factors"]

@@ -223,9 +223,3 @@ def bind_rest(sch: Schedule, threads: int = 256) -> None:
         outer, inner = sch.split(fused(sch, loops), [None, threads])
         sch.bind(outer, "blockIdx.x")
         sch.bind(inner, "threadIdx.x")
-
-
-__all__ = [
-    "MULTIPROCESSORS", "Cut", "bind_rest", "cut_into_tiles", "fetch_ahead", "fetch_tile",
-    "pad_to_tiles", "quickest_tile", "typical_product",
-]  # fmt: skip

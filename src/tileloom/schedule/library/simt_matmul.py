@@ -203,6 +203,3 @@ def _by_vectors(sch: Schedule, loops: list[LoopRV], lanes: int) -> None:
         sch.vectorize(last)
     for loop in outer:
         sch.unroll(loop)
-
-
-__all__ = ["SimtTile", "simt_matmul"]

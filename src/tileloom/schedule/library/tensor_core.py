@@ -103,6 +103,3 @@ def _tensorize_tile(sch: Schedule, copy: BlockRV, intrinsic: str) -> None:
     (row, inner), (column, lane) = (sch.split(loop, [None, _SIDE]) for loop in (rows, columns))
     sch.reorder(row, column, inner, lane)
     sch.tensorize(inner, intrinsic)
-
-
-__all__ = ["tensor_core_matmul"]

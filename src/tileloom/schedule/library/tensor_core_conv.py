@@ -64,6 +64,3 @@ def tensor_core_conv2d(
             hint="schedule_gpu_product takes other products too",
         )
     on_matrix_units(sch, rv, target, tile)
-
-
-__all__ = ["tensor_core_conv2d"]

@@ -134,6 +134,3 @@ def _in_registers(sch: Schedule, loops: Sequence[LoopRV], lanes: int) -> None:
     sch.vectorize(last)
     for loop in reversed(outer):
         sch.unroll(loop)
-
-
-__all__ = ["register_tile", "tile"]

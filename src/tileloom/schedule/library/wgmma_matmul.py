@@ -221,6 +221,3 @@ def _fetch(
     axis = -3 if _is_transposed(operand) else -4
     sch.storage_align(copy, 0, axis, core * wide, wide)
     return copy
-
-
-__all__ = ["WgmmaTile", "group_units_for", "wgmma_matmul"]

@@ -326,6 +326,3 @@ def _simple(value: Expr, known: Analyzer) -> Expr:
     if not children or value.dtype.is_int:
         return known.simplify(value)
     return value.with_children([_simple(child, known) for child in children])
-
-
-__all__ = ["check_decompose_padding", "decompose_padding"]

@@ -198,6 +198,3 @@ class _Splits:
         if at is None:
             return None
         return (at, high) if isinstance(expr, FloorDiv) else (low, at)
-
-
-__all__ = ["unfuse"]

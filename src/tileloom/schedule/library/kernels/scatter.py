@@ -109,6 +109,3 @@ def _bounded(name: str, index: str, extent: int) -> str:
     wide = f"T.Cast('int64', {index})"
     inside = f"T.max(T.min({wide} + T.Select({wide} < 0, T.int64({extent}), T.int64(0)), "
     return f"{name}: T.int32 = T.Cast('int32', {inside}T.int64({extent - 1})), T.int64(0)))"
-
-
-__all__ = ["scatter_kernel"]
