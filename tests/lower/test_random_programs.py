@@ -20,7 +20,7 @@ FEW = settings(
 )
 
 
-@settings(FEW, max_examples=100)
+@settings(FEW, max_examples=60)
 @given(RANDOMS)
 def test_loops_to_flat_keeps_results(random: Random) -> None:
     check(loop_program(random))

@@ -72,7 +72,7 @@ SIZES = [(1, 1), (2, 17), (3, 32), (5, 33), (7, 64), (11, 16), (12, 31), (13, 2)
 
 #: Much to compile, as there is much to decide about sizes; and what is shared as others are.
 SLOW = {
-    1: ("extents of images", "extents, every other", "heads"),
+    1: ("extents of images", "extents, every other", "heads", "all", "a square image"),
     2: ("extents of images", "extents, every other", "extents, nothing around", "all", "heads",
         "transposed", "a square image", "rows", "float64", "float16", "rows, a full panel",
         "rows, packed anew"),

@@ -92,7 +92,8 @@ def akg() -> Program:
     return convolution((32, 32, 32, 64), (128, 5, 5), order="chw")
 
 
-@pytest.mark.parametrize("tile", sampled([None, AKG], 2))
+@pytest.mark.slow
+@pytest.mark.parametrize("tile", [None, AKG])
 def test_akg_kernel(tile: MmaTile | None, tmp_path: Path) -> None:
     """The whole convolution: a barrier a step, no bank twice, every result once, no spills."""
     program = akg()

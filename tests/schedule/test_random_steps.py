@@ -62,8 +62,8 @@ def check(sch: Schedule, func: PrimFunc, seed: int, judge: bool) -> str:
 
 def test_some_sequences() -> None:
     accepted: Counter[str] = Counter()
-    for seed in range(24):
-        accepted += try_sequence(seed, judge=seed % 6 == 0)[0]
+    for seed in range(14):
+        accepted += try_sequence(seed, judge=seed % 5 == 0)[0]
     assert len(accepted) >= 12, accepted  # the steps are not all refused
 
 

@@ -410,7 +410,14 @@ def test_scalar_parameters_are_refused() -> None:
 OWN = [name for name in TensorIntrin.names() if not name.startswith("test_")]
 
 
-@pytest.mark.parametrize("name", sampled(OWN, 4))
+#: Large tiles are made of the same instructions as small ones, and take seconds.
+LARGE = [name for name in OWN if name.startswith("wgmma_64x256")]
+REST = [name for name in OWN if name not in LARGE]
+
+
+@pytest.mark.parametrize(
+    "name", [*sampled(REST, 4), *(pytest.param(name, marks=pytest.mark.slow) for name in LARGE)]
+)
 def test_our_own_compute_what_they_describe(name: str) -> None:
     intrin = TensorIntrin.get(name)
     assert intrin is not None

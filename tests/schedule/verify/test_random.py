@@ -169,7 +169,7 @@ def confirm(violation: Violation, outcome: Outcome) -> None:
 
 
 @given(choices())
-@settings(max_examples=120, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 def test_verdicts_agree_with_brute_force(case: Choices) -> None:
     check(case)
 
