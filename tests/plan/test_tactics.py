@@ -221,3 +221,87 @@ def test_a_stage_says_what_was_done() -> None:
     text = str(stages[2])
     assert text.startswith("# factor_reductions\n")
     assert "128 threads, each 1 of 128" in text
+
+
+# ---------------------------------------------------------------------------- what they say
+
+
+def norm(rows: int, columns: int) -> PrimFunc:
+    """Rows divided by their sums: one reduction and one block after it."""
+    x, k = te.placeholder((rows, columns), name="x"), te.reduce_axis((0, columns), name="k")
+    total = te.compute((rows,), lambda i: te.sum(x[i, k], axis=k), name="total")
+    out = te.compute((rows, columns), lambda i, c: x[i, c] / total[i], name="out")
+    return te.create_prim_func([x, out])
+
+
+def two_results(size: int) -> PrimFunc:
+    x = te.placeholder((size, 4), name="x")
+    y = te.compute((size, 4), lambda i, j: x[i, j] + 1.0, name="y")
+    z = te.compute((4, size), lambda i, j: x[j, i] * 2.0, name="z")
+    return te.create_prim_func([x, y, z])
+
+
+#: After which tactic each block is spoken of, and how. Blocks that a tactic has nothing to do with
+#: are left out: the master and other reductions keep their loops, elementwise blocks their order.
+SAID = {
+    "softmax": (
+        softmax(64, 128),
+        {
+            "align_loops": [
+                "top: the others follow its loops [64, 128]",
+                *(f"{name}: its loops are the master's already"
+                  for name in ("wide", "less", "power", "out")),
+            ],
+            "inline_compute": ["wide: inlined", "less: inlined", "power: inlined"],
+            "factor_reductions": ["top: 128 threads, each 1 of 128",
+                                  "total: 128 threads, each 1 of 128"],
+            "fuse_horizontally": [],
+            "bind_axes": ["nest of top_rf: blockIdx.x", "out: threadIdx.x, 128 threads"],
+            "place_storage": ["top.rf: local", "top: local", "total.rf: local", "total: local",
+                              "out: global, a result"],
+        },
+    ),
+    "rows of a prime length": (
+        norm(5, 1031),
+        {
+            "align_loops": ["total: the others follow its loops [5, 1031]",
+                            "out: its loops are the master's already"],
+            "inline_compute": [],
+            "factor_reductions": ["total: 1024 threads take turns over 1031"],
+            "fuse_vertically": ["out with total: 1 loops merged"],
+            "bind_axes": ["nest of total: blockIdx.x", "out: threadIdx.x, 1024 threads"],
+            "place_storage": ["total: local", "out: global, a result"],
+        },
+    ),
+    "short rows": (
+        norm(7, 6),
+        {
+            "factor_reductions": ["total: 6 threads, each 1 of 6"],
+            "fuse_vertically": ["total with total_rf: 1 loops merged",
+                                "out with total: 1 loops merged"],
+            "bind_axes": ["nest of total_rf: blockIdx.x", "out: threadIdx.x, 6 threads"],
+            "place_storage": ["total.rf: local", "total: local", "out: global, a result"],
+        },
+    ),
+    "two results": (
+        two_results(100),
+        {
+            "align_loops": ["y: the others follow its loops [100, 4]", "z: loops [100, 4]"],
+            "inline_compute": [],
+            "factor_reductions": [],
+            "fuse_horizontally": ["z with y: 2 loops merged"],
+            "fuse_vertically": ["z with y: one nest already"],
+            "bind_axes": ["nest of y: blockIdx.x", "y: threadIdx.x, 256 threads",
+                          "z: its threads are bound"],
+            "place_storage": ["y: global, a result", "z: global, a result"],
+        },
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_what_was_done_is_said(name: str) -> None:
+    func, wanted = SAID[name]
+    _, stages = schedule_static(func)
+    found = {stage.tactic: list(stage.said) for stage in stages}
+    assert {tactic: found[tactic] for tactic in wanted} == wanted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product as pairs
 from math import ceil
 from typing import Any
@@ -16,7 +16,7 @@ from tileloom.expr import Call, const, free_vars
 from tileloom.graph.space import Space
 from tileloom.graph.symbols import symbol
 from tileloom.plan import tile_product
-from tileloom.plan.cpu.contraction import LONG_RUN, _height, _pieces, _span
+from tileloom.plan.cpu.contraction import LONG_RUN, _height, _span
 from tileloom.plan.cpu.nests import LANES, TILE, WORK
 from tileloom.schedule import Schedule
 from tileloom.target import Target
@@ -46,8 +46,16 @@ def loops(sch: Schedule, block: Any) -> list[For]:
     return [sch.get(loop) for loop in sch.get_loops(block)]
 
 
+def numbers(sizes: Iterable[Any]) -> list[int]:
+    return [int(size) for size in sizes]
+
+
 def extents(sch: Schedule, block: Any) -> list[int]:
-    return [int(loop.extent) for loop in loops(sch, block)]
+    return numbers(loop.extent for loop in loops(sch, block))
+
+
+def marks(loop: For) -> dict[str, int]:
+    return dict(zip(loop.annotations, numbers(loop.annotations.values()), strict=True))
 
 
 def blocks(sch: Schedule) -> list[str]:
@@ -85,10 +93,10 @@ def test_loops_over_tiles(m: int, n: int, k: int, kind: str, bits: int) -> None:
     assert tasks == ceil(whole / panels), "no task has nothing to do"
     assert [loop.kind for loop in (line, vector, lane)] == ["unrolled", "unrolled", "vectorized"]
     assert {loop.kind for loop in (task, strip, panel, depth)} == {"serial"}
-    assert {key: int(value) for key, value in depth.annotations.items()} == {SUM_RUN: LONG_RUN}
+    assert marks(depth) == {SUM_RUN: LONG_RUN}
     # The last panel is filled up, so that its vectors are whole; the last strip may be short.
     sums = sch.get(sch.get_block("C_update")).writes[0].buffer
-    assert [int(e) for e in sums.shape] == [m, whole * vectors * lanes] and sums.scope == "local"
+    assert numbers(sums.shape) == [m, whole * vectors * lanes] and sums.scope == "local"
     ragged = {task.loop_var, panel.loop_var} if whole % panels else set()
     if m % height:
         ragged |= {strip.loop_var, line.loop_var}
@@ -112,7 +120,7 @@ def test_a_tile_is_started_summed_and_stored_in_one_place(n: int, transposed: bo
     assert lane.kind == "vectorized"
     width = min(32, 16 * ceil(n / 16))
     panels = sch.get(sch.get_block(packs)).writes[0].buffer
-    assert [int(extent) for extent in panels.shape] == [ceil(n / width), 30, width]
+    assert numbers(panels.shape) == [ceil(n / width), 30, width]
 
 
 # ---------------------------------------------------------------------------- workers
@@ -157,28 +165,22 @@ def test_work_that_depends_on_sizes_is_asked_for(low: int, marked: bool) -> None
         for loop in found:
             assert (WORK in loop.annotations) == marked
             if marked:
-                assert int(loop.annotations[WORK]) == PARALLEL_WORK
+                assert marks(loop)[WORK] == PARALLEL_WORK
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 5])
-def test_how_long_workers_take(workers: int) -> None:
-    """The next task goes to the one that is ready first; so many tasks are shared evenly."""
-    for costs in ([3.0], [5.0, 1.0], [2.0, 2.0, 2.0, 2.5], [6.5] * 7 + [1.5]):
-        for times in (1, 2, 3, 100):
-            ready = [0.0] * workers
-            for cost in costs * times:
-                first = min(range(workers), key=ready.__getitem__)
-                ready[first] += cost
-            even = sum(costs) * times / workers
-            many = workers == 1 or len(costs) * times >= 8 * workers
-            assert _span(costs, times, workers) == pytest.approx(even if many else max(ready))
-
-
-def test_pieces_cost_their_lines_and_a_beginning() -> None:
-    for lines, most in pairs((1, 5, 12, 13, 100), (1, 4, 12)):
-        found = _pieces(lines, most, 0.5)
-        assert sum(found) == lines + 0.5 * len(found) and len(found) == ceil(lines / most)
-        assert max(found) == min(lines, most) + 0.5
+@pytest.mark.parametrize("times", [1, 2, 100])
+def test_how_long_workers_take(workers: int, times: int) -> None:
+    """The next piece goes to the one that is ready first; so many pieces are shared evenly."""
+    for lines, most in pairs((1, 5, 12, 13, 30, 100), (1, 4, 12)):
+        costs = [len(range(lines)[k : k + most]) + 0.5 for k in range(0, lines, most)]
+        ready = [0.0] * workers
+        for cost in costs * times:
+            first = min(range(workers), key=ready.__getitem__)
+            ready[first] += cost
+        many = workers == 1 or len(costs) * times >= 8 * workers
+        wanted = sum(costs) * times / workers if many else max(ready)
+        assert _span(lines, most, 0.5, times, workers) == pytest.approx(wanted)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4, 7])
@@ -189,7 +191,7 @@ def test_heights_of_strips(most: int, workers: int) -> None:
         height = _height(rows, most, workers)
         assert 1 <= height <= min(rows, most)
         others = range(min(rows, most // 2), min(rows, most) + 1)
-        times = {h: _span(_pieces(rows, h, 2), 1, workers) for h in others}
+        times = {h: _span(rows, h, 2, 1, workers) for h in others}
         best = min(times.values())
         assert height == max(h for h in others if times[h] == best)
 
@@ -202,7 +204,7 @@ def test_panels_of_rows_are_packed_along_the_columns(bits: int) -> None:
     sch = tiled(matmul(13, 70, 30), cpu(bits))
     _, depth, panel, vector, lane = loops(sch, blocks(sch)[0])
     lanes = bits // 32
-    assert [int(loop.extent) for loop in (depth, panel, vector, lane)] == [
+    assert numbers(loop.extent for loop in (depth, panel, vector, lane)) == [
         30, ceil(70 / (2 * lanes)), 2, lanes,
     ]  # fmt: skip
     assert lane.kind == "vectorized" and not lane.annotations and not depth.annotations
@@ -214,18 +216,18 @@ def test_panels_of_columns_are_packed_in_squares(bits: int) -> None:
     sch = tiled(matmul(13, 70, 30, transposed=True), cpu(bits))
     _, panel, vector, depth, lane = loops(sch, blocks(sch)[0])
     lanes = bits // 32
-    assert [int(loop.extent) for loop in (panel, vector, depth, lane)] == [
+    assert numbers(loop.extent for loop in (panel, vector, depth, lane)) == [
         ceil(70 / (2 * lanes)), 2, 30, lanes,
     ]  # fmt: skip
-    assert {key: int(value) for key, value in depth.annotations.items()} == {TILE: lanes}
-    assert {key: int(value) for key, value in lane.annotations.items()} == {LANES: lanes}
+    assert marks(depth) == {TILE: lanes}
+    assert marks(lane) == {LANES: lanes}
     assert lane.kind == "serial"
 
 
 def test_windows_are_gathered_panel_by_panel() -> None:
     sch = tiled(convolution(1, 3, (8, 8), 8, 3, 1, 1), cpu())
     found = loops(sch, blocks(sch)[0])[-6:]
-    assert [int(loop.extent) for loop in found] == [2, 3, 3, 3, 2, 16]
+    assert numbers(loop.extent for loop in found) == [2, 3, 3, 3, 2, 16]
     assert [loop.kind for loop in found[-2:]] == ["unrolled", "vectorized"]
 
 
@@ -310,7 +312,7 @@ def test_strips_of_words(op: str, feature: str, bits: int, copied: bool, height:
     if copied:
         (copy,) = copies_of_left(sch)
         *_, lane = loops(sch, copy)
-        assert {key: int(n) for key, n in lane.annotations.items()} == {LANES: bits // 32}
+        assert marks(lane) == {LANES: bits // 32}
         apart = sch.get(sch.get_block(copy)).annotations.get("buffer_dim_align")
         assert (apart is not None) == in_tiles
     result = loops(sch, "C_reindex")[-3:]
@@ -328,7 +330,7 @@ def test_tiles_of_words_are_full(m: int, high: int, k: int, filled: int) -> None
     assert depth == filled and rows * strips == high
     (packs,) = (name for name in blocks(sch) if name.startswith("B_"))
     shape = sch.get(sch.get_block(packs)).writes[0].buffer.shape
-    assert [int(extent) for extent in shape] == [2, filled, 32]
+    assert numbers(shape) == [2, filled, 32]
 
 
 @pytest.mark.parametrize(
@@ -370,5 +372,5 @@ def test_strips_are_converted_once_for_many_panels(
     assert bool(strips) == copied
     if copied:
         *_, depth = loops(sch, strips[0])
-        assert {key: int(value) for key, value in depth.annotations.items()} == {LANES: 16}
+        assert marks(depth) == {LANES: 16}
         assert loops(sch, strips[0])[:2] == loops(sch, "C_update")[:2], "strip by strip"

@@ -153,3 +153,12 @@ def test_columns_side_by_side() -> None:
         assert tile.spatial_thread in (min(rows, 32), 64 if rows >= 64 else 32)
         assert tile.spatial_thread <= rows
     assert any(tile.spatial_thread == 64 for tile in found.values())
+
+
+@pytest.mark.parametrize("rows", [1, 5, 100, 4000])
+@pytest.mark.parametrize("parts", [2, 8, 64])
+def test_parts_of_rows_are_rows(rows: int, parts: int) -> None:
+    """Blocks that share a row take as long as blocks for so many shorter rows."""
+    tile = Tile(1, 1, 256, 8, "block", 4)
+    whole = estimate(replace(tile, parts=parts), rows, parts << 13, 32, GPU)
+    assert whole == estimate(tile, rows * parts, 1 << 13, 32, GPU)
