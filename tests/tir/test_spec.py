@@ -19,6 +19,7 @@ from tileloom.expr import (
     IterVar,
     Let,
     Not,
+    Or,
     Ramp,
     Range,
     Reduce,
@@ -313,3 +314,180 @@ def test_launches() -> None:
     refuse(launch.replace(node="x"), "needs an iteration variable", "flat")
     inner = block("B", "S", (4,), lambda v: store(ROW, (X,), 0), values=[X])
     refuse(launch.replace(body=inner), "loop variable 'x' is used inside of a block")
+
+
+# ---------------------------------------------------------------------------- at the edge
+
+
+TWO = Broadcast(const(1), 2)
+ONE_LANE = Ramp(const(0), const(1), 2)
+HALF = Broadcast(const(1.0), 2)
+PAIR = Broadcast(TRUE, 2)
+
+
+@pytest.mark.parametrize(
+    ("stmt", "message"),
+    [
+        # Vectors of two lanes are vectors.
+        (DeclBuffer(make_buffer((TWO,), name="o", data=A.data), NOTHING),
+         "'o' has a int32x2 in its shape"),
+        (DeclBuffer(make_buffer((4,), name="o", data=A.data, strides=(TWO,)), NOTHING),
+         "'o' has a int32x2 in its shape or strides"),
+        (DeclBuffer(make_buffer((4,), name="o", data=A.data, elem_offset=TWO), NOTHING),
+         "'o' has a int32x2 in its shape or strides"),
+        (DeclBuffer(make_buffer((4,), name="o", data=A.data, strides=(1, 1)), NOTHING),
+         "1 dimensions and 2 strides"),
+        (DeclBuffer(make_buffer((4,), name="o", data=X), NOTHING), "of buffer 'o' is a int32"),
+        (For(Var("v", "int32x2"), TWO, TWO, "serial", NOTHING), "has a variable of type int32x2"),
+        (For(Var("b", "bool"), TRUE, TRUE, "serial", NOTHING), "has a variable of type bool"),
+        (BufferStore(A, HALF, (TWO, const(0))), "index 0 of buffer 'A' is a vector; only the last"),
+        (Evaluate(BufferLoad(A, [ONE_LANE, ONE_LANE])), "index 0 of buffer 'A' is a vector"),
+        (Evaluate(BufferLoad(A, [TRUE, const(0)])), "index 0 of buffer 'A' is a bool, not an int"),
+        (Evaluate(BufferLoad(ROW, [ONE_LANE], TRUE)), "has 2 lanes, but its predicate is a bool"),
+        (Evaluate(BufferLoad(ROW, [ONE_LANE], TWO)), "2 lanes, but its predicate is a int32x2"),
+        (Evaluate(BufferLoad(ROW, [const(0)], PAIR)), "has 1 lanes, but its predicate is a boolx2"),
+        (BufferStore(ROW, const(1.0), (ONE_LANE,)), "'Row' is a float32, not a float32x2"),
+        (BufferStore(ROW, HALF, (const(0),)), "to buffer 'Row' is a float32x2, not a float32"),
+        (Evaluate(Select(PAIR, const(1), const(2))), "condition of a Select of int32 is a boolx2"),
+        (Evaluate(Select(const(1), const(1), const(2))), "of a Select of int32 is a int32"),
+        (Evaluate(Cast("float32", TWO)), "from int32x2 to float32 changes the number of lanes"),
+        (Evaluate(Ramp(const(0, "int8"), const(1), 2)), "from a int8 has a stride of int32"),
+        (Evaluate(Shuffle([TWO, HALF], [0])), "a Shuffle joins vectors of several types"),
+        (Evaluate(And(TRUE, TRUE) & Not(const(0))), "'not' needs a bool, got int32"),
+        (Evaluate(Or(const(1), const(0))), "'or' needs bools, got int32"),
+        (Evaluate(Call("float32", "tir.pow", [const(1.0)])), "tir.pow takes 2 arguments, got 1"),
+        (Evaluate(Call("int32", "tir.if_then_else", [const(1), const(1), const(1)])),
+         "the condition of tir.if_then_else is a int32, not a bool"),
+        (Evaluate(Call("int32", "tir.if_then_else", [TRUE, const(1), const(1.0)])),
+         "of int32 chooses between int32 and float32"),
+        (Evaluate(Call("int32", "tir.if_then_else", [TRUE, const(1.0), const(1)])),
+         "of int32 chooses between float32 and int32"),
+        (Evaluate(Call("int64", "tir.if_then_else", [TRUE, const(1), const(1)])),
+         "of int64 chooses between int32 and int32"),
+        (Evaluate(Call("int32", "tir.memory_fence", [const(1)])), "memory_fence is for one"),
+        (Evaluate(Call("int32", "tir.syncwarp", [const(1.0)])), "takes a mask of 32 lanes"),
+        (Evaluate(Call("int32", "tir.atomic_add", [const(1), const(1)])), "takes a pointer to"),
+        (While(HALF < HALF, NOTHING), "condition of a while loop is a boolx2, not a bool"),
+        (AssertStmt(PAIR, "", NOTHING), "condition of an assertion is a boolx2"),
+        (AttrStmt("n", "pragma", X, NOTHING), "variable 'x' is used where it is not defined"),
+        (AttrStmt("n", "pragma", const(1), store(ROW, (X,), 0)), "variable 'x' is used"),
+        (AssertStmt(TRUE, "", store(ROW, (X,), 0)), "variable 'x' is used"),
+        (LetStmt(X, const(1.0), NOTHING), "the value of 'x' is a float32, not a int32"),
+        (Evaluate(Let(X, const(1.0), const(1))), "'x' is a int32"),
+        (seq(LetStmt(X, const(1), NOTHING), LetStmt(X, const(2), NOTHING)), "defined a second"),
+        (seq(LetStmt(X, const(1), Evaluate(X)), store(ROW, (X,), 0)), "'x' is used where"),
+        (IfThenElse(TRUE, LetStmt(X, const(1), Evaluate(X)), Evaluate(X)), "'x' is used"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_what_is_not_legal(stmt: Stmt, message: str) -> None:
+    refuse(stmt, message, "loops")
+    refuse(stmt, message, "blocks")
+
+
+@pytest.mark.parametrize(
+    "stmt",
+    [
+        Evaluate(Select(TRUE, TWO, TWO)),
+        Evaluate(Select(PAIR, TWO, TWO)),
+        Evaluate(Ramp(const(0), const(1), 1)),
+        Evaluate(Broadcast(const(0), 1)),
+        Evaluate(Cast("float32x2", TWO)),
+        Evaluate(Shuffle([TWO, const(3)], [0, 2])),
+        BufferStore(A, HALF, (const(0), ONE_LANE)),
+        BufferStore(A, HALF, (const(0), ONE_LANE), PAIR),
+        BufferStore(ROW, const(1.0), (const(0),), TRUE),
+        Evaluate(BufferLoad(ROW, [const(0, "uint8")])),
+        Evaluate(Call("int32", "tir.call_extern", [])),
+        Evaluate(Call("int32", "tir.unknown", [const(1), const(1)])),
+        For(Var("u", "uint8"), const(0, "uint8"), const(4, "uint8"), "serial", NOTHING),
+        For(Var("z"), const(0), const(0), "parallel", NOTHING),
+        LetStmt(Var("h", "float16"), const(1.0, "float16"), NOTHING),
+        IfThenElse(TRUE, NOTHING, NOTHING),
+        AttrStmt("n", "pragma", const(1.0), NOTHING),
+        seq(LetStmt(X, const(1), Evaluate(X)), AssertStmt(TRUE, "", Evaluate(const(2)))),
+        DeclBuffer(make_buffer((0, 4), name="o", data=A.data, elem_offset=const(0)), NOTHING),
+    ],
+    ids=lambda stmt: str(stmt).strip().split("\n")[0],
+)
+def test_what_is_legal(stmt: Stmt) -> None:
+    verify(of(stmt), "blocks")
+    verify(of(stmt), "loops")
+
+
+@pytest.mark.parametrize("size", [0, 1, 4])
+@pytest.mark.parametrize("kind", range(9))
+def test_domains_of_any_size_and_kind(size: int, kind: int) -> None:
+    node = Block((IterVar(Range(0, size), Var("v"), kind),), (), (), "B", NOTHING)
+    verify(of(realize(node, const(0))))
+
+
+@pytest.mark.parametrize("kind", [-1, 9])
+def test_kinds_that_do_not_exist(kind: int) -> None:
+    node = Block((IterVar(Range(0, 4), Var("v"), kind),), (), (), "B", NOTHING)
+    refuse(realize(node, const(0)), f"of the unknown type {kind}")
+
+
+@pytest.mark.parametrize(
+    ("shape", "fields", "flat"),
+    [
+        ((16,), {}, True),
+        ((16,), {"elem_offset": const(0)}, True),
+        ((16,), {"elem_offset": const(4)}, False),
+        ((16,), {"elem_offset": Var("o")}, False),
+        ((16,), {"strides": (1,)}, False),
+        ((4, 4), {}, False),
+        ((), {}, False),
+    ],
+)
+def test_flat_buffers(shape: Any, fields: Any, flat: bool) -> None:
+    buffer = make_buffer(shape, "float32", "view", **fields)
+    body = store(buffer, (0,) * len(shape), 1)
+    program = func((buffer,), body)
+    verify(program, "loops")
+    if flat:
+        verify(program, "flat")
+    else:
+        refuse(program, "buffer 'view' is not flat", "flat")
+
+
+def test_one_thread_is_launched_around_several_parts() -> None:
+    for key in ("thread_extent", "virtual_thread"):
+        axis = IterVar(None, X, 1, "threadIdx.x")
+        launch = AttrStmt(axis, key, const(4), store(ROW, (X,), 0))
+        verify(of(seq(launch, launch)), "flat")
+        refuse(AttrStmt(IterVar(None, X, 1), key, const(4), NOTHING), "with a thread tag", "flat")
+        refuse(seq(launch, store(ROW, (X,), 0)), "variable 'x' is used", "flat")
+        inside = block("B", "S", (4,), lambda v: store(ROW, (X,), 0), values=[X])
+        refuse(launch.replace(body=inside), "'x' is used inside of a block")
+
+
+def test_messages_name_all_that_is_around() -> None:
+    thread = AttrStmt(IterVar(None, X, 1, "threadIdx.x"), "thread_extent", const(4), Evaluate(
+        Var("missing")))  # fmt: skip
+    p = Var("p", "handle", ("float32", "global"))
+    local = make_buffer((4,), "float32", "local", data=p)
+    inner = IfThenElse(TRUE, While(TRUE, LetStmt(Var("l"), const(1), thread)))
+    memory = Allocate(p, dtype("float32"), (const(4),), TRUE, DeclBuffer(local, inner))
+    with pytest.raises(VerifyError) as caught:
+        verify(of(loops((4,), lambda i: memory)), "loops")
+    path = ["function 'main'", "loop 'i0'", "memory of 'p'", "buffer 'local'", "branch", "while",
+            "let 'l'", "attribute 'thread_extent'"]  # fmt: skip
+    assert f"in: {' > '.join(path)}\n" in str(caught.value)
+    assert str(caught.value).startswith("not legal at the stage 'loops': variable 'missing' is")
+    with pytest.raises(VerifyError) as after:  # the path ends where a statement ends
+        verify(of(seq(loops((4,), lambda i: NOTHING), loops((2,), lambda i: NOTHING), thread)))
+    assert "in: function 'main' > attribute 'thread_extent'\n" in str(after.value)
+
+
+def test_memory_of_constants() -> None:
+    p = Var("p", "handle", ("float32", "global"))
+    data = AllocateConst(p, dtype("float32"), (const(2),), np.zeros(2, "float32"), NOTHING)
+    for stage in ("loops", "flat"):
+        verify(of(data), stage)
+    refuse(data.replace(extents=(const(2), const(1))), "has 2 extents, not one", "flat")
+    refuse(data.replace(extents=(TWO,)), "extent of type int32x2", "loops")
+    memory = Allocate(p, dtype("float32"), (TWO,), TRUE, NOTHING)
+    refuse(memory, "extent of type int32x2", "loops")
+    refuse(memory.replace(extents=(X,)), "variable 'x' is used", "loops")
+    refuse(seq(data, store(make_buffer((2,), data=p, name="q"), (0,), 0)), "'q' is used", "flat")

@@ -332,3 +332,15 @@ def test_two_programs(left: Any, right: Any) -> None:
     a, b = loops(left, "abc"), loops(right, "xyz")
     if alike(a, b):
         assert_structural_equal(a, b)
+
+
+def test_what_a_pointer_points_to_counts() -> None:
+    def through(kind: str, element: str, scope: str) -> PrimFunc:
+        p = Var("p", kind, (element, scope))
+        return PrimFunc((p,), Evaluate(p))
+
+    base = through("handle", "float32", "global")
+    assert alike(base, through("handle", "float32", "global"))
+    assert not alike(base, through("handle", "float16", "global"))
+    assert not alike(base, through("handle", "float32", "shared"))
+    assert not structural_equal(base, PrimFunc((v := Var("p"),), Evaluate(v)))

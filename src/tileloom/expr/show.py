@@ -105,8 +105,9 @@ def _show_call(expr: Expr, names: Callable[[Var], str]) -> str:
             return f"T.Broadcast({args}, {lanes})"
         case Shuffle(_, indices):
             return f"T.Shuffle([{args}], {list(indices)})"
-        case Let(var, _, _):
-            return f"T.Let({show_expr(expr.body, names)}, where={{{names(var)}: {args}}})"
+        case Let(var, value, body):
+            bound = f"{names(var)}: {show_expr(value, names)}"
+            return f"T.Let({show_expr(body, names)}, where={{{bound}}})"
         case _:
             # A load: the node classes of tensor IR and of `compute` are defined above this room.
             source = getattr(expr, "buffer", None) or getattr(expr, "producer", None)

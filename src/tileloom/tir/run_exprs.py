@@ -186,8 +186,11 @@ class ExprCompiler:
         depth = max((part.depth for part in parts), default=0) + 1
         return ", ".join(part.code for part in parts), depth
 
-    def vector_indices(self, exprs: tuple[Expr, ...]) -> str:
-        return "(" + "".join(self.compile(e).code + ", " for e in exprs) + ")"
+    def vector_indices(self, exprs: tuple[Expr, ...]) -> ValueCode:
+        """A tuple of indices that may be vectors; whoever uses it checks them."""
+        parts = [self.compile(e) for e in exprs]
+        depth = max((part.depth for part in parts), default=0) + 1
+        return ValueCode("(" + "".join(f"{part.code}, " for part in parts) + ")", depth=depth)
 
     def load(self, expr: BufferLoad) -> ValueCode:
         buffer, view = expr.buffer, self.view(expr.buffer)
@@ -212,15 +215,15 @@ class ExprCompiler:
         return self.constant(kind, kind)
 
     def vector_load(self, expr: BufferLoad, view: View) -> ValueCode:
-        mask = "None" if expr.predicate is None else self.compile(expr.predicate).code
+        mask = ValueCode("None") if expr.predicate is None else self.compile(expr.predicate)
         if len(expr.indices) != expr.buffer.ndim:
             raise VerifyError(f"wrong number of indices for buffer {expr.buffer.name!r}")
         where = self.vector_indices(expr.indices)
         name = expr.buffer.name
-        code = f"_gather({view.name}, {name!r}, {where}, {mask}, {view.written})"
+        code = f"_gather({view.name}, {name!r}, {where.code}, {mask.code}, {view.written})"
         if expr.dtype.is_int and expr.dtype.bits < 8:
             code = f"{self.constant(support.wrap_lanes)}({code}, {self.dtype(expr.dtype)})"
-        return ValueCode(code, depth=4)
+        return ValueCode(code, depth=max(where.depth, mask.depth) + 2)
 
     # ------------------------------------------------------------------ rules
 

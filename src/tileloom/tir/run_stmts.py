@@ -345,7 +345,7 @@ class StmtCompiler(ExprCompiler):
         value = self.whole(stmt.value).code
         if stmt.value.dtype.lanes > buffer.dtype.lanes or stmt.predicate is not None:
             mask = "None" if stmt.predicate is None else self.compile(stmt.predicate).code
-            where = f"{buffer.name!r}, {self.vector_indices(stmt.indices)}"
+            where = f"{buffer.name!r}, {self.vector_indices(stmt.indices).code}"
             self.emit(f"_scatter({view.name}, {where}, {value}, {mask})")
             if view.written is not None:
                 self.emit(f"_scatter({view.written}, {where}, np.True_, {mask})")

@@ -7,7 +7,6 @@ from typing import Any
 
 from ..expr import (
     And,
-    Broadcast,
     Call,
     Cast,
     Expr,
@@ -87,15 +86,8 @@ def _cast(expr: Cast) -> Complaints:
 
 
 def _ramp(expr: Ramp) -> Complaints:
-    if expr.lanes < 1:
-        yield f"a Ramp has {expr.lanes} lanes"
     if expr.stride.dtype is not expr.base.dtype:
         yield f"a Ramp from a {expr.base.dtype} has a stride of {expr.stride.dtype}"
-
-
-def _broadcast(expr: Broadcast) -> Complaints:
-    if expr.lanes < 1:
-        yield f"a Broadcast has {expr.lanes} lanes"
 
 
 def _shuffle(expr: Shuffle) -> Complaints:
@@ -131,7 +123,6 @@ _RULES: dict[type[Expr], Callable[[Any], Complaints]] = {
     Select: _select,
     Cast: _cast,
     Ramp: _ramp,
-    Broadcast: _broadcast,
     Shuffle: _shuffle,
     Call: _call,
     Reduce: _foreign,

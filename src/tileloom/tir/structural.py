@@ -372,7 +372,9 @@ class _Hasher:
         number = self.numbers.get(var)
         if number is None:
             return hash((6, id(var)))
-        return hash((7, number, _string_token(var.dtype), _string_token(type(var).__name__)))
+        pointee = 0 if var.pointee is None else hash(tuple(map(_string_token, var.pointee)))
+        kind = _string_token(type(var).__name__)
+        return hash((7, number, _string_token(var.dtype), kind, pointee))
 
     def bind(self, var: Var, number: int) -> None:
         if var in self.seen and self.numbers.get(var) != number:
