@@ -62,7 +62,8 @@ def _check(name: str, kind: str, result: Any, exact: Any, bound: Any, *args: Any
 
 @pytest.mark.parametrize("name", UNARY)
 def test_single_precision_over_all_exponents(name: str) -> None:
-    x = np.concatenate([_every_exponent("f32", 150_000), _in_domain(name, "f32", 20_000)])
+    count = 20_000 if name == "gelu" else 150_000  # whose reference is computed one by one
+    x = np.concatenate([_every_exponent("f32", count), _in_domain(name, "f32", count // 8)])
     with np.errstate(all="ignore"):
         exact = UNARY[name][0](x.astype(np.float64))
     _check(name, "f32", kernel(name, "f32", 16)(x), exact, ULPS[name][0], x)

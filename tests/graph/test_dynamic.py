@@ -48,8 +48,8 @@ CASES: dict[str, tuple[Shape, Build]] = {
     "group norm": (images, lambda x: ops.group_norm(
         x, 2, ops.constant(FOUR), ops.constant(FOUR), 1e-5)),
     "mean of an image": (images, lambda x: ops.mean(x, (2, 3))),
-    "channels last": (images, lambda x: ops.mul(ops.transpose(x, (0, 2, 3, 1)), 2.0)),
     "matmul, transposed": (tokens, lambda x: ops.matmul(x, x, transpose_b=True)),
+    "channels last": (images, lambda x: ops.mul(ops.transpose(x, (0, 2, 3, 1)), 2.0)),
     "matmul of depth": (tokens, lambda x: ops.matmul(x, x, transpose_a=True)),
     "matmul in front": (tokens, lambda x: ops.matmul(
         ops.constant(np.ascontiguousarray(WEIGHT.T)), ops.transpose(x, (0, 2, 1)))),

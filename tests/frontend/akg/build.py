@@ -46,6 +46,13 @@ def single(name: str, inputs: Sequence[Any], output: Desc, **attrs: Any) -> Desc
     return graph([op(name, inputs, [output], **attrs)], list(named.values()), [output])
 
 
+def values(description: Desc, *arrays: Any) -> list[Any]:
+    """What a description computes, by the references of its ops."""
+    names = [desc["tensor_name"] for (desc,) in description["input_desc"]]
+    feeds = dict(zip(names, arrays, strict=True))
+    return list(load(description, target="reference").run(None, feeds))
+
+
 def check(description: Desc, feeds: Mapping[str, Any]) -> dict[str, Any]:
     """Compile, run, compare with the reference; the results and the changed inputs by name."""
     model = load(description)

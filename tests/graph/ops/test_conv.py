@@ -149,7 +149,9 @@ def test_windows_of_many_stretches(
     np.testing.assert_array_equal(found, np.maximum(want, 0) + bias)
 
 
-@pytest.mark.parametrize("sizes", [(8, 17), (8, 6, 7), (5, 1)])
+@pytest.mark.parametrize(
+    "sizes", [(8, 17), pytest.param((8, 6, 7), marks=pytest.mark.slow), (5, 1)]
+)
 def test_results_in_other_shapes(sizes: tuple[int, ...], rng: np.random.Generator) -> None:
     x, w = (2, 3, *sizes), (8, 3, *(3 for _ in sizes))
     a, b = rng.integers(-4, 5, x).astype("float32"), rng.integers(-4, 5, w).astype("float32")

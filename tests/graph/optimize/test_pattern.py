@@ -7,10 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graph.optimize.rule_values import build, tensor
 from tileloom.base.errors import InternalError
+from tileloom.graph.nodes import Graph
+from tileloom.graph.op import apply1
+from tileloom.graph.optimize import RULES, OptimizeReport, optimize
 from tileloom.graph.optimize.pattern import (
     MAX_CONSTANT,
+    Any_,
+    Apply_,
     NumberPattern,
+    PatternCase,
+    Term,
     _work,
     cases_of,
     parse_term,
@@ -84,3 +92,38 @@ def test_constants_that_are_a_number(text: str, fits: list[Any], others: list[An
     assert not any(pattern.fits(np.asarray(value)) for value in others)
     assert pattern.fits(np.full(MAX_CONSTANT, fits[0]))
     assert not pattern.fits(np.full(MAX_CONSTANT + 1, fits[0]))
+
+
+def letters(term: Term) -> set[str]:
+    """The names of the tensors of a term."""
+    if isinstance(term, Apply_):
+        return set().union(*map(letters, term.args))
+    return {term.name} if isinstance(term, Any_) else set()
+
+
+OF_CONSTANTS = [
+    pytest.param(rule, case, name, id=f"{rule.id}-{name}")
+    for rule in RULES
+    for case in {c.text: c for _, c in rule.cases if isinstance(c, PatternCase)}.values()
+    for name in sorted(n for n in letters(case.left) if n[0].islower())
+]
+
+
+@pytest.mark.parametrize(("rule", "case", "name"), OF_CONSTANTS)
+def test_constants_are_constants_of_few_elements(rule: Any, case: Any, name: str) -> None:
+    """A rule for constants does not fire for a tensor in the place of one, nor for a large one."""
+    kind = "float32" if "float" in rule.safety else "int32"
+
+    def fires(**instead: Any) -> bool:
+        constant = apply1("constant", (), value=np.full(1, 4, kind))
+        env = {n: constant if n[0].islower() else tensor(kind, 1) for n in letters(case.left)}
+        env |= instead
+        inputs = [t for t in env.values() if t.value is None]
+        report = OptimizeReport()
+        optimize(Graph(inputs, [build(case.left, env, kind)]), f"none,+{rule.id}", report)
+        return report.fired[rule.id] > 0
+
+    assert fires()
+    assert fires(**{name: apply1("constant", (), value=np.full(MAX_CONSTANT, 4, kind))})
+    assert not fires(**{name: apply1("constant", (), value=np.full(MAX_CONSTANT + 1, 4, kind))})
+    assert not fires(**{name: tensor(kind, 1)})

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graph.optimize.rule_examples import EXAMPLES, Example
+from graph.optimize.near_misses import NEAR_MISSES
+from graph.optimize.rule_examples import EXAMPLES
 from graph.optimize.rule_values import (
     CONSTANTS,
     FLOATS,
@@ -223,49 +224,11 @@ def test_exact_rules_change_no_bit_of_compiled_results(kind: str) -> None:
 
 
 def test_every_rule_is_tried() -> None:
-    assert set(EXAMPLES) == {rule.id for rule in CODED}
-
-
-CASES = [(rule, number) for rule in CODED for number in range(len(EXAMPLES.get(rule.id, ())))]
-
-
-@pytest.mark.parametrize(
-    ("rule", "number"), CASES, ids=[f"{rule.id}-{number}" for rule, number in CASES]
-)
-def test_function_holds_in_its_class(rule: Any, number: Any) -> None:
-    example = EXAMPLES[rule.id][number]
-    for kind in example.kinds:
-        safety = rule.safety.get(kind_of(dtype(kind)))
-        if safety is None:
-            continue
-        report = OptimizeReport()
-        graph = example.graph(kind)
-        after = optimize(graph, f"none,+fold,+{rule.id}", report)
-        fired = report.fired[rule.id]
-        assert (fired > 0) is example.fires, f"{fired} times in\n{graph}\nleft\n{after}"
-        if example.after is not None:
-            assert [node.op.name for node in after.nodes] == example.after.split()
-        check(graph, after, safety, example)
-
-
-def check(graph: Graph, after: Graph, safety: str, example: Example) -> None:
-    arrays = [example_values(t, k) for k, t in enumerate(graph.inputs)]
-    # References want axes in one form, which graphs need not have.
-    before, now = run(optimize(graph, "none,+sort-axes"), arrays), run(after, arrays)
-    for a, b in zip(before, now, strict=True):
-        assert a.dtype == b.dtype and a.shape == b.shape
-        if safety == "exact":
-            assert same_bits(a, b).all(), (a, b)
-        else:
-            near = 2e-2 if any(t.dtype.bits < 32 for t in graph.inputs) else 1e-5
-            np.testing.assert_allclose(a.astype("f8"), b.astype("f8"), rtol=near, atol=near)
-
-
-def example_values(t: Tensor, number: int) -> Array:
-    rng = np.random.default_rng(number)
-    if t.dtype.is_float:
-        return np.asarray(rng.standard_normal(t.shape)).astype(t.dtype.numpy)
-    return np.asarray(rng.integers(0, 2 if t.dtype.is_bool else 100, t.shape)).astype(t.dtype.numpy)
+    """By the examples of its family, in the test of the file that it is written in."""
+    assert set(EXAMPLES) == {rule.id for rule in CODED} >= set(NEAR_MISSES)
+    assert {rule.family for rule in CODED} == {
+        "broadcasts", "casts", "products", "reductions", "reshapes", "slices",
+    }  # fmt: skip
 
 
 def test_ids_are_unique_and_numbers_of_the_source_are_all_there() -> None:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graph.optimize.rule_checks import check_example, examples_of
+from graph.optimize.rule_examples import Example
 from tileloom.base import dtype
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, TensorType, tensor_type
@@ -94,6 +96,11 @@ CASES: list[tuple[Callable[[dict[str, Tensor]], Tensor], list[Any]]] = [
     (lambda t: pick(t["c"], 0, 1, 3), [("constant",), ("gather",)]),
     (lambda t: pick(t["c"], 2, 4, axis=1), [("slice", 0, 4, 1)]),
 ]  # fmt: skip
+
+
+@examples_of("slices")
+def test_function_holds_in_its_class(rule: Any, example: Example) -> None:
+    check_example(rule, example)
 
 
 def told(graph: Graph) -> list[Any]:

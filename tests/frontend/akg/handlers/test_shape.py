@@ -9,19 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from frontend.akg.build import graph, op, single, tensor
+from frontend.akg.build import graph, op, single, tensor, values
 from tileloom.akg import load
 from tileloom.base.errors import UnsupportedError, UserError
-
-
-def values(description: Any, *arrays: Any) -> list[Any]:
-    """What a description computes, by the references of its ops."""
-    return list(load(description, target="reference").run(None, feeds_of(description, arrays)))
-
-
-def feeds_of(description: Any, arrays: Any) -> dict[str, Any]:
-    names = [desc["tensor_name"] for (desc,) in description["input_desc"]]
-    return dict(zip(names, arrays, strict=True))
 
 
 def count(*shape: int) -> Any:

@@ -19,7 +19,8 @@ MOST_PATCHES = 1 << 28
 def matmul(call: Call) -> Tensor:
     a, b = (_plain(call, k, side) for k, side in enumerate(("left", "right")))
     kind = call.output.dtype
-    wide = kind if kind.is_float and kind.bits >= a.dtype.bits else None
+    fits = all(kind.is_float == x.dtype.is_float and kind.bits >= x.dtype.bits for x in (a, b))
+    wide = kind if fits else None  # else the product is converted to it
     product = ops.matmul(
         a, b, transpose_a=_transposed(call, "a"), transpose_b=_transposed(call, "b"),
         out_dtype=wide,
