@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tileloom.base.errors import UserError
-from tileloom.base.settings import Settings, override, parse_size, settings, table
+from tileloom.base.settings import Settings, override, parse_size, settings
 
 
 def test_defaults_without_environment() -> None:
@@ -107,6 +107,23 @@ def test_overrides_of_threads_end_in_any_order() -> None:
 def test_settings_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         settings().verify = True  # type: ignore[misc]
+
+
+def table() -> str:
+    """All settings as a Markdown table: variable, default, meaning."""
+    lines = ["| variable | default | meaning |", "|---|---|---|"]
+    for item in dataclasses.fields(Settings):
+        shown = "~/.cache/tileloom" if item.name == "cache_dir" else shown_default(item.default)
+        lines.append(f"| `{item.metadata['variable']}` | {shown} | {item.metadata['meaning']} |")
+    return "\n".join(lines)
+
+
+def shown_default(value: object) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, int) and value >= 1 << 30:
+        return f"{value >> 30}GiB"
+    return str(value) if value not in (None, ()) else "(none)"
 
 
 def test_table_lists_all() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from codegen.vmath_accuracy import ULPS
 from codegen.vmath_kernels import NUMPY, kernel, ulps
 from codegen.vmath_references import BINARY, DOMAIN, HAS_LONG, LONG, UNARY, multiprecision
 from tileloom.codegen import vmath
-from tileloom.codegen.vmath.accuracy import ULPS
 
 EDGES = [
     *(0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, np.inf, -np.inf, np.nan),

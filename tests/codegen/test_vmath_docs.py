@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tileloom.codegen.vmath.accuracy import table
+from codegen.vmath_accuracy import table
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "math.md"
 

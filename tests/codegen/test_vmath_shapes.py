@@ -9,12 +9,12 @@ import llvmlite.ir as ir
 import numpy as np
 import pytest
 
+from codegen.vmath_accuracy import ULPS
 from codegen.vmath_kernels import NUMPY, build_module, kernel, ulps
 from codegen.vmath_references import UNARY
 from sampling import sampled
 from tileloom.base.errors import InternalError
 from tileloom.codegen import vmath
-from tileloom.codegen.vmath.accuracy import ULPS
 
 _TWO = ["pow", "atan2", "hypot", "ldexp", "nextafter", "fmod", "copysign", "min", "max"]
 ARITY = {**dict.fromkeys(_TWO, 2), "fma": 3}

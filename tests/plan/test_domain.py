@@ -10,12 +10,12 @@ import pytest
 from tileloom import te
 from tileloom.expr import Var
 from tileloom.plan import GroupRefused
-from tileloom.plan.domain import blocks_by_name, domain_of, find_domain
+from tileloom.plan.domain import blocks_by_name, domain_of
 from tileloom.schedule import Schedule
 
 
 def domain(*tensors: te.Tensor) -> Any:
-    return find_domain(Schedule(te.create_prim_func(tensors)))
+    return domain_of(list(blocks_by_name(Schedule(te.create_prim_func(tensors))).values()))
 
 
 def rows(shape: Sequence[int]) -> tuple[te.Tensor, te.Tensor]:

@@ -199,20 +199,3 @@ def override(**changes: Any) -> Iterator[Settings]:
             if _current[place] is changed:
                 del _current[place]
                 break
-
-
-def table() -> str:
-    """All settings as a Markdown table: variable, default, meaning."""
-    lines = ["| variable | default | meaning |", "|---|---|---|"]
-    for item in fields(Settings):
-        shown = "~/.cache/tileloom" if item.name == "cache_dir" else _show(item.default)
-        lines.append(f"| `{item.metadata['variable']}` | {shown} | {item.metadata['meaning']} |")
-    return "\n".join(lines)
-
-
-def _show(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(int(value))
-    if isinstance(value, int) and value >= 1 << 30:
-        return f"{value >> 30}GiB"
-    return str(value) if value not in (None, ()) else "(none)"

@@ -8,7 +8,7 @@ from .cpu.schedule import schedule_cpu
 from .cuda.choose import choose_tile
 from .cuda.schedule import schedule_gpu
 from .cuda.tile import Tile
-from .domain import Domain, GroupRefused, find_domain
+from .domain import Domain, GroupRefused
 from .in_place import plan_in_place
 from .kernel import (
     PlannedKernel,
@@ -21,6 +21,6 @@ from .kernel import (
 
 __all__ = [
     "CONTRACTION", "Domain", "GroupRefused", "PlannedKernel", "Tile", "TraceRecord", "choose_tile",
-    "find_domain", "kernel_key", "plan_in_place", "plan_kernel", "read_traces", "schedule_cpu",
+    "kernel_key", "plan_in_place", "plan_kernel", "read_traces", "schedule_cpu",
     "schedule_gpu", "tile_product", "write_traces",
 ]  # fmt: skip

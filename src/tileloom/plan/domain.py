@@ -106,15 +106,6 @@ def accesses(block: Block) -> Iterator[tuple[Buffer, tuple[Expr, ...]]]:
     return buffer_accesses(seq(block.init, block.body))
 
 
-def find_domain(sch: Schedule) -> Domain:
-    """The domain of the function that is worked on.
-
-    Raises:
-        GroupRefused: its blocks share no domain.
-    """
-    return domain_of(list(blocks_by_name(sch).values()))
-
-
 def domain_of(blocks: Sequence[Block], guess: Guess | None = None) -> Domain:
     """The domain of some blocks of a function.
 

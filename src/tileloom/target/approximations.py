@@ -7,7 +7,6 @@ and exp10 the rounding of the product before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from math import log2
 
 from ..base.record import Record
@@ -142,27 +141,6 @@ def approximation(op: str, dtype: str, compute_capability: int) -> Approximation
     """
     found = APPROXIMATIONS.get((op, dtype))
     return found if found is not None and compute_capability >= found.since else None
-
-
-def table() -> str:
-    """The approximations as a table in Markdown.
-
-    >>> print(table().splitlines()[0])
-    | operation | type | from | PTX | largest error | |
-    """
-    return "\n".join(_lines())
-
-
-def _lines() -> Iterator[str]:
-    yield "| operation | type | from | PTX | largest error | |"
-    yield "|---|---|---|---|---|---|"
-    for a in APPROXIMATIONS.values():
-        words = [step.split()[0] for step in a.code.split(";")]
-        if a.packed:
-            words.append(a.packed.split()[0])
-        name = a.op.removeprefix("tir.").replace("/", "x / y")
-        code = ", ".join(f"`{word}`" for word in words)
-        yield f"| {name} | {a.dtype} | sm_{a.since} | {code} | {a.error} | {a.note} |"
 
 
 def _power(value: float) -> str:

@@ -181,13 +181,3 @@ PATTERN_BYTES = 1024
 #: Memory that a barrier within a kernel orders; none orders all blocks.
 BARRIER_SCOPES = ("warp", "shared", "shared.dyn")
 MAP_SCOPE = "grid_constant"
-
-
-def table() -> str:
-    """The instructions as a table of Markdown."""
-    rows = ["| call | instruction | arguments | from |", "|---|---|---|---|"]
-    for entry in _TABLE:
-        result = f" → {entry.result}" if entry.result else ""
-        arguments = entry.arguments or "none"
-        rows.append(f"| `T.{entry.name}` | `{entry.ptx}` | {arguments}{result} | {entry.arch} |")
-    return "\n".join(rows)

@@ -19,7 +19,7 @@ from tileloom.schedule import Schedule
 from tileloom.script import tir as T
 from tileloom.simt import run_kernels
 from tileloom.target import target
-from tileloom.target.approximations import APPROXIMATIONS, Approximation, table
+from tileloom.target.approximations import APPROXIMATIONS, Approximation
 from tileloom.tir import IRModule
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "gpu-math.md"
@@ -40,6 +40,19 @@ def elementwise(kind: str, op: str, vector: int = 1) -> IRModule:
     if vector > 1:
         sch.vectorize(loops[2])
     return sch.mod
+
+
+def table() -> str:
+    """The approximations as a table in Markdown."""
+    lines = ["| operation | type | from | PTX | largest error | |", "|---|---|---|---|---|---|"]
+    for a in APPROXIMATIONS.values():
+        words = [step.split()[0] for step in a.code.split(";")]
+        if a.packed:
+            words.append(a.packed.split()[0])
+        name = a.op.removeprefix("tir.").replace("/", "x / y")
+        code = ", ".join(f"`{word}`" for word in words)
+        lines.append(f"| {name} | {a.dtype} | sm_{a.since} | {code} | {a.error} | {a.note} |")
+    return "\n".join(lines)
 
 
 def updated(text: str) -> str:

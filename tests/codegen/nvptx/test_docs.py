@@ -9,11 +9,23 @@ from tileloom.codegen.nvptx.effects import EFFECTS
 from tileloom.lower.analysis.pointers import MMA_FILL, MMA_STORE
 from tileloom.script.intrinsics import is_intrinsic
 from tileloom.simt.instructions import handled
-from tileloom.target import instructions, matrix_units
+from tileloom.target import matrix_units
 from tileloom.target.instructions import INSTRUCTIONS
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "gpu-instructions.md"
-TABLES = {"instructions": instructions.table, "products": matrix_units.table}
+
+
+def instructions() -> str:
+    """The instructions as a table of Markdown."""
+    rows = ["| call | instruction | arguments | from |", "|---|---|---|---|"]
+    for entry in INSTRUCTIONS.values():
+        result = f" → {entry.result}" if entry.result else ""
+        arguments = entry.arguments or "none"
+        rows.append(f"| `T.{entry.name}` | `{entry.ptx}` | {arguments}{result} | {entry.arch} |")
+    return "\n".join(rows)
+
+
+TABLES = {"instructions": instructions, "products": matrix_units.table}
 
 
 def updated(text: str) -> str:

@@ -14,12 +14,12 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
+from codegen.vmath_accuracy import ULPS
 from codegen.vmath_kernels import NUMPY, host_machine, ulps
 from codegen.vmath_references import HAS_LONG, LONG, UNARY
 from tileloom import te
 from tileloom.codegen.jit import assembly, optimised_ir
 from tileloom.codegen.nvptx import emit_kernels
-from tileloom.codegen.vmath.accuracy import ULPS
 from tileloom.lower import lower
 from tileloom.lower.gpu.split_host_device import split_host_device
 from tileloom.schedule import Schedule

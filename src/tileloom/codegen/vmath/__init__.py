@@ -1,6 +1,6 @@
 """Elementary functions, written inline into LLVM IR for any number of lanes.
 
-`emit` is the one way in. Accuracy is promised in `accuracy.py`, and shown in `docs/math.md`.
+`emit` is the one way in. What accuracy is promised is shown in `docs/math.md`.
 
 >>> import llvmlite.ir as ir
 >>> vector = ir.VectorType(ir.FloatType(), 16)

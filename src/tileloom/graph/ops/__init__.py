@@ -193,9 +193,6 @@ from .optimizers import (
 from .pad import pad
 from .pool import (
     avg_pool,
-    global_avg_pool,
-    global_lp_pool,
-    global_max_pool,
     lp_pool,
     max_pool,
     max_pool_with_indices,
@@ -292,8 +289,8 @@ __all__ = [
     "elu", "elu_grad", "equal", "equal_count", "erf", "erf_grad", "erfc", "exp", "exp2", "exp_grad",
     "expand_dims", "expm1", "extent", "eye", "flatten", "flip", "float_status", "floor",
     "floor_divide", "floor_grad", "fmod", "fold", "full", "full_like", "fused_mul_add", "gather",
-    "gather_elements", "gather_nd", "gelu", "gelu_grad", "global_avg_pool", "global_lp_pool",
-    "global_max_pool", "greater", "greater_equal", "group_norm", "group_norm_grad", "hard_sigmoid",
+    "gather_elements", "gather_nd", "gelu", "gelu_grad",
+    "greater", "greater_equal", "group_norm", "group_norm_grad", "hard_sigmoid",
     "hard_sigmoid_grad", "hard_swish", "hard_swish_grad", "heaviside", "huber_loss",
     "huber_loss_grad", "hypot", "instance_norm", "instance_norm_grad", "inverse", "iota",
     "isfinite", "isinf", "isnan", "kl_div", "kl_div_grad", "l1_loss", "l1_loss_grad", "l1_norm",

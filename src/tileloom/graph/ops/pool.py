@@ -9,11 +9,9 @@ import numpy as np
 
 from ... import compute as te
 from ...base import dtype
-from ...base.errors import ShapeError
 from ...expr import GE, LT, Expr, binary, const
 from ..nodes import Tensor, TensorType
 from ..op import Array, Attrs, apply, apply1
-from . import reduce
 from .binary import div, pow
 from .common import (
     Types,
@@ -330,25 +328,3 @@ def lp_pool(
     """The p-norm of each window."""
     attrs = _attrs(kernel, strides, pads, dilations, ceil_mode)
     return build("lp_pool", x, **attrs, p=float(p))
-
-
-def _spatial_axes(x: Tensor) -> tuple[int, ...]:
-    if x.ndim < 3:
-        raise ShapeError(f"global pooling needs spatial dimensions, got {x.type}")
-    return tuple(range(2, x.ndim))
-
-
-def global_max_pool(x: Tensor) -> Tensor:
-    """The maximum over all spatial dimensions, which stay with extent 1."""
-    return reduce.max(x, _spatial_axes(x), keepdims=True)
-
-
-def global_avg_pool(x: Tensor) -> Tensor:
-    """The mean over all spatial dimensions, which stay with extent 1."""
-    return build("mean", x, axis=_spatial_axes(x), keepdims=True)
-
-
-def global_lp_pool(x: Tensor, p: float = 2.0) -> Tensor:
-    """The p-norm over all spatial dimensions, which stay with extent 1."""
-    total = reduce.sum(pow(absolute(x), float(p)), _spatial_axes(x), keepdims=True)
-    return pow(total, 1.0 / p)

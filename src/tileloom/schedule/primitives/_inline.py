@@ -60,7 +60,6 @@ class Inliner(StmtRewriter):
         self.store = store
         self.finish = finish
         self.block_map: dict[Block, Block] = {}
-        self.in_block = False
 
     def visit_expr(self, expr: Expr) -> Expr:
         return rewrite(expr, self.load)

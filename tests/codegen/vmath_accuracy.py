@@ -1,4 +1,4 @@
-"""What `emit` promises: the largest error of each function, which the tests enforce.
+"""What `codegen.vmath` promises: the largest error of each function, which the tests enforce.
 
 In units of the last place of the exact result, over all finite arguments, subnormal ones and
 results included; half precision is rounded from single. Infinite, zero and NaN results are those of
@@ -62,11 +62,7 @@ ULPS: dict[str, tuple[float, float]] = {
 
 
 def table() -> str:
-    """The promises as a table in Markdown.
-
-    >>> print(table().splitlines()[0])
-    | function | float32 | float64 |
-    """
+    """The promises as a table in Markdown."""
     lines = ["| function | float32 | float64 |", "|---|---|---|"]
     for name, (single, double) in ULPS.items():
         lines.append(f"| {name} | {single:g} | {double:g} |")
