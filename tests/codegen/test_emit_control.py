@@ -147,6 +147,19 @@ def test_parallel_loops_cover_every_iteration_once(extent: int, workers: int) ->
     assert y.tolist() == [*range(1, extent + 1), *[0] * (1000 - extent)]
 
 
+@pytest.mark.parametrize("extent", [0, 1, 2, 1000])
+@pytest.mark.parametrize("workers", [0, 3])
+def test_parallel_loops_of_open_extents(extent: int, workers: int) -> None:
+    n, b = buffers(1, 1000)
+    i = Var("i")
+    notes = {"max_workers": workers} if workers else {}
+    body = stored(b, i, loaded(b, i) + i + 1)
+    loop = For(i, const(0), loaded(n, const(0)), "parallel", body, annotations=notes)
+    y = np.zeros(1000, "i4")
+    build(func([n, b], loop))(np.array([extent], "i4"), y)
+    assert y.tolist() == [*range(1, extent + 1), *[0] * (1000 - extent)]
+
+
 def test_parallel_loops_see_what_is_around_them() -> None:
     """Scalars of all kinds, outer loop variables, let-bound values, allocations, constants."""
     n, f, flag = Var("n", "int64"), Var("f", "float64"), Var("flag", "bool")

@@ -74,6 +74,17 @@ def threads() -> PrimFunc:
     return func([a, b], For(i, const(0), const(64), "parallel", body))
 
 
+@pytest.mark.parametrize(
+    ("extent", "limit", "most"), [(3, 0, 3), (3, 2, 2), (3, 9, 3), (0, 0, 1), (1000, 7, 7)]
+)
+def test_no_more_workers_than_iterations(extent: int, limit: int, most: int) -> None:
+    a, i = make_buffer((1000,), "int32", "A"), Var("i")
+    notes = {"max_workers": limit} if limit else {}
+    loop = For(i, const(0), const(extent), "parallel", stored(a, i, i), annotations=notes)
+    text = emit_module(IRModule({"main": func([a], loop)})).ir_text
+    assert re.findall(r"@.tileloom_parallel.\(.*, i32 (\d+)\)", text) == [str(most)]
+
+
 PROGRAMS = {
     "matmul": lambda: matmul(9, 7, 5),
     "softmax": lambda: softmax(4, 33),

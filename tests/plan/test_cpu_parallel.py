@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,10 @@ from tileloom.expr import free_vars
 from tileloom.expr.evaluate import evaluate
 from tileloom.graph import ops
 from tileloom.graph.nodes import Graph, Tensor, tensor_type
+from tileloom.graph.program import Program as GraphProgram
 from tileloom.graph.space import Space
 from tileloom.graph.symbols import symbol
+from tileloom.graph.variants import Bucket
 from tileloom.lower.blocks import limit_workers
 from tileloom.plan import schedule_cpu
 from tileloom.plan.cpu import choices, split_reduction
@@ -132,6 +135,26 @@ def test_rows_along_two_axes_of_unknown_size_are_shared_as_one() -> None:
 
     assert workers(4, 2048) == workers(2048, 4) > 2 and workers(4, 4) == 1
     assert abs(workers(64, 256) - 2 * workers(64, 128)) <= 1
+
+
+def test_columns_of_unknown_number_are_shared_evenly() -> None:
+    """Few long columns in parts of some rows, if there is much to do; many in narrow blocks."""
+    space = Space()
+    n, m = (symbol(space, name, 1, 1 << 15, 512) for name in ("n", "m"))
+    x = Tensor(tensor_type((n, m), "float32"), "x")
+    program = plan_graph(Graph([x], [ops.log_softmax(x, 0)]), CPU.with_cores(4))
+    lanes = CPU.lanes(32)
+    many, much, little = program.buckets["kernel0_max_sub_exp_sum_log"]
+    assert [str(p) for p in many.predicates] == [f"m - {16 * lanes}"]
+    assert _splits(program, many) == {4 * lanes} and _splits(program, little) == {8 * lanes}
+    rows = choices.CHUNK // (16 * lanes - 1)
+    assert _splits(program, much) == {rows, 8 * lanes}
+
+
+def _splits(program: GraphProgram, bucket: Bucket) -> set[int]:
+    """By what the loops of a kernel are split."""
+    steps = str(program.planned[bucket.kernel].trace)
+    return {int(factor) for factor in re.findall(r"factors=\[None, (\d+)\]", steps)}
 
 
 def test_choices_run_in_vectors_by_themselves() -> None:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import llvmlite.ir as ir
 
 from ..base.faults import FAULTS
-from ..expr import Call, Expr, Var, post_order
+from ..expr import Call, Expr, IntImm, Var, post_order
 from ..expr.effects import CALL_FUNCTION, has_effect
 from ..tir import For, IRModule, PrimFunc, Stmt, pre_order, undefined_vars
 from ..tir.walk import stmt_exprs
@@ -30,6 +30,8 @@ from .returns import load_scalar, store_result
 from .types import I32, I64, PTR, constant, opaque, register_type
 
 PARALLEL_RUNTIME = "tileloom_parallel"
+#: More than any machine has.
+MOST_WORKERS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -148,11 +150,7 @@ class _FunctionEmitter(StmtEmitter):
         values = [self.env[var] for var in captured] + [self.error, low, extent]
         context, kind = self._pack(values)
         runner = _trampoline(self.builder.module, body, kind)
-        limit = stmt.annotations.get("max_workers", 0)
-        if isinstance(limit, Expr):
-            workers = self.builder.trunc(self.index(limit), I32)
-        else:
-            workers = I32(int(limit))
+        workers = self._most_workers(stmt, extent)
         launch = self._external(PARALLEL_RUNTIME, I32, [PTR, PTR, I32])
         self.builder.call(launch, [runner, context, workers])
         if len(self.messages) > known or self.calls_kernels(stmt):
@@ -160,6 +158,16 @@ class _FunctionEmitter(StmtEmitter):
             failed = self.builder.icmp_signed("!=", error, I32(0))
             with self.builder.if_then(failed, likely=False):
                 self._leave(error)
+
+    def _most_workers(self, stmt: For, extent: ir.Value) -> ir.Value:
+        """How many workers a loop may have: as it says, and no more than there are iterations."""
+        limit = stmt.annotations.get("max_workers", 0)
+        if not isinstance(limit, Expr) and isinstance(stmt.extent, IntImm):
+            return I32(min(int(limit) or MOST_WORKERS, max(1, stmt.extent.value)))
+        b, one = self.builder, I64(1)
+        steps = b.select(b.icmp_signed("<", extent, one), one, extent)
+        most = self.index(limit) if isinstance(limit, Expr) else I64(int(limit) or MOST_WORKERS)
+        return b.trunc(b.select(b.icmp_signed("<", steps, most), steps, most), I32)
 
     def calls_kernels(self, stmt: Stmt) -> bool:
         """Whether a function of this module, which may fail, is called inside a statement."""

@@ -134,7 +134,7 @@ def plan_of(
     if method == "strided" and is_constant(reduced[-1]) and all(map(reduces, full)):
         plan = replace(plan, rows=ROWS if size(reduced[-1]) >= 2 * ROWS else 1)
     if method != "contiguous" and inner:
-        plan = _with_chunks(plan, target)
+        plan = _with_chunks(plan, target, sizes)
     return replace(plan, share=share)
 
 
@@ -250,7 +250,7 @@ def fixed_work(sch: Schedule, fusion: FusionGroup) -> int | None:
     return total
 
 
-def _with_chunks(plan: Plan, target: Target) -> Plan:
+def _with_chunks(plan: Plan, target: Target, sizes: Sizes) -> Plan:
     """Cut the last spatial axis, for the sake of the cache or of the workers."""
     if plan.transposed:
         return _with_tiles(plan, target)
@@ -264,13 +264,25 @@ def _with_chunks(plan: Plan, target: Target) -> Plan:
         chunk = CHUNK if not is_constant(plan.inner[-1]) else min(chunk, CHUNK)
     else:
         shares, widest = (workers, WIDEST_ONCE) if plan.rows > 1 else (SHARES, WIDEST)
-        chunk = max(NARROWEST * plan.lanes, min(widest, extent // -(-shares // rows)))
+        chunk = max(_narrowest(plan, sizes), min(widest, extent // -(-shares // rows)))
     if is_constant(plan.inner[-1]):
         if chunk >= extent:
             return plan
         chunk = -(-extent // _pieces(plan, -(-extent // chunk)))
     chunk = -(-chunk // plan.lanes) * plan.lanes
     return replace(plan, chunk=chunk)
+
+
+def _narrowest(plan: Plan, sizes: Sizes) -> int:
+    """The least columns of a block: fewer where it is open how many blocks there are, but not few.
+
+    The shares of workers differ by a block. Whether there are few columns may be decided here.
+    """
+    columns, least = plan.inner[-1], NARROWEST * plan.lanes
+    if is_constant(columns) or plan.outer or not plan.parallel:
+        return least
+    count = prod(sizes.number(axis.size) for axis in columns if axis.size is not None)
+    return least // 2 if count >= 2 * least else least
 
 
 def _with_tiles(plan: Plan, target: Target) -> Plan:

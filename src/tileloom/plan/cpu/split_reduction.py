@@ -37,7 +37,20 @@ def in_parts(fusion: FusionGroup, plan: Plan, sizes: Sizes) -> bool:
     if plan.method == "strided":
         rows //= 4 * plan.lanes
     depth = prod(sizes.number(a.size) for g in _reduced(plan) for a in g if a.size is not None)
-    return is_split(rows, depth, fusion.passes)
+    if not is_split(rows, depth, fusion.passes):
+        return False
+    return known or passes == 1 or _elements(fusion, sizes) >= passes * PARALLEL_WORK // _each(plan)
+
+
+def _elements(fusion: FusionGroup, sizes: Sizes) -> int:
+    """How many positions the domain has, which may be open: a comparison may be a decision."""
+    axes = (*fusion.domain.spatial, *fusion.domain.reduced)
+    return prod(sizes.number(axis.size) for axis in axes if axis.size is not None)
+
+
+def _each(plan: Plan) -> int:
+    """Simple operations at a position of the domain, at least one."""
+    return max(1, plan.work // prod(map(size, (*plan.outer, *plan.inner))))
 
 
 def make_parts(
@@ -79,6 +92,8 @@ def _length(plan: Plan, at: int) -> int:
         is_vector = plan.method == "contiguous" and at == len(groups) - 1
         step = PARTS * plan.lanes
         return -(-length // step) * step if is_vector and length > step else length
+    if plan.method == "strided":
+        inside *= size(plan.inner[-1])
     return max(1, CHUNK // inside)
 
 
@@ -107,6 +122,8 @@ def _factor(sch: Schedule, fusion: FusionGroup, plan: Plan, name: str) -> LoopRV
     _mark(sch, own[-1], plan, not strided)
     combined, *results = sch.get_loops(rv)
     if strided:
+        if len(results) > 1:
+            sch.reorder(*results[:-1], combined, results[-1])
         _mark(sch, results[-1], plan, False)
     else:
         if results:
