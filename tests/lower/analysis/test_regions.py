@@ -9,9 +9,10 @@ import pytest
 
 from tileloom.expr import Analyzer, Expr, IntImm, Max, Min, Var, const, evaluate, intrin
 from tileloom.lower.analysis.linear import linear, number
-from tileloom.lower.analysis.regions import Table, interval, over, union
+from tileloom.lower.analysis.regions import Table, interval, over, own_thread, union
+from tileloom.script import from_source
 from tileloom.script import tir as T
-from tileloom.tir import BufferLoad, make_buffer
+from tileloom.tir import BufferLoad, For, PrimFunc, collect, make_buffer
 
 I, J, N = Var("i"), Var("j"), Var("n")
 ENDS = {I: (2, 6), J: (-1, 1)}
@@ -123,3 +124,47 @@ def test_the_union_of_intervals_holds_both() -> None:
     # Where ends do not compare there is none.
     assert union((known, known), (known, other)) is None
     assert union((known, known), (other, known)) is None
+
+
+def thread_loop(tag: str, low: int = 0, extent: int = 4) -> For:
+    func = from_source(f"""
+from tileloom.script import tir as T
+
+@T.prim_func
+def main(A: T.Buffer((64,), "float32")):
+    for t in T.thread_binding({low}, {low + extent}, "{tag}"):
+        A[t] = T.float32(0)
+""")
+    assert isinstance(func, PrimFunc)
+    (loop,) = collect(func.body, For)
+    return loop
+
+
+@pytest.mark.parametrize(
+    ("scope", "tag", "own"),
+    [
+        ("local", "threadIdx.x", True),
+        ("local", "threadIdx.y", True),
+        ("local", "blockIdx.x", True),
+        ("shared", "threadIdx.x", False),  # a block's
+        ("shared", "blockIdx.x", True),
+        ("warp", "threadIdx.x", False),
+        ("warp", "threadIdx.y", True),
+        ("global", "threadIdx.x", False),
+        ("global", "blockIdx.x", False),
+        ("local", "vthread.x", False),  # of one thread
+    ],
+)
+def test_threads_with_copies_of_their_own(scope: str, tag: str, own: bool) -> None:
+    buffer = make_buffer((8,), "float32", "B", scope=scope)
+    loop = thread_loop(tag)
+    number = own_thread(buffer, loop)
+    assert (number is not None) == own
+    if number is not None:
+        assert number is own_thread(buffer, thread_loop(tag)), "whichever loop is bound to it"
+        assert number.name == tag and number.dtype is loop.loop_var.dtype
+    assert own_thread(buffer, thread_loop(tag, 1)) is None, "the number is not the loop's"
+    serial = loop.replace(kind="serial", thread_binding=None)
+    assert own_thread(buffer, serial) is None
+    assert own_thread(buffer, serial.replace(min=Var("n", "int32"))) is None
+    assert own_thread(buffer, loop.replace(min=Var("n", "int32"))) is None
