@@ -25,6 +25,7 @@ from tileloom.base.errors import InternalError, UserError, VerifyError
 from tileloom.base.settings import override
 from tileloom.expr import REDUCE, Call, IterVar, Range, Var, const
 from tileloom.lower import lower
+from tileloom.lower.analysis.regions import Accesses
 from tileloom.lower.blocks.compact_buffer_region import compact_buffer_region
 from tileloom.lower.blocks.convert_blocks_to_opaque import convert_blocks_to_opaque
 from tileloom.lower.blocks.lower_init_block import lower_init_block
@@ -456,3 +457,27 @@ def test_a_buffer_whose_address_is_taken_stays_whole() -> None:
     allocated: Any
     (allocated,) = collect(opaque(function(loop, A, alloc=(B,))).body, Allocate)
     assert allocated.extents == (8,)
+
+
+@pytest.mark.parametrize(("late", "loops"), [(False, ["i"]), (True, [])])
+def test_what_the_iteration_before_has_left_stays_outside(late: bool, loops: list[str]) -> None:
+    """One element, which each iteration reads before it stores the next."""
+    A, B, C = (make_buffer((n,), "int32", name) for n, name in ((8, "A"), (1, "B"), (8, "C")))
+    v, w, i = axis(8, "v"), axis(8, "w"), Var("i")
+    zero = (const(0),)
+    make = Block((v,), (), points((B, zero)), "make", BufferStore(B, A[v.var], zero))
+    use = Block((w,), points((B, zero)), (), "use", BufferStore(C, B[0], (w.var,)))
+    both = [BlockRealize((i,), TRUE, make), BlockRealize((i,), TRUE, use)]
+    func = function(nest(seq(*(reversed(both) if late else both)), (i, 8)), A, C, alloc=(B,))
+    assert allocation_loops(func) == loops
+
+
+@pytest.mark.parametrize(("first", "extent"), [(0, 8), (2, 5), (-3, 4), (5, 1)])
+def test_what_is_known_of_the_variables_of_blocks(first: int, extent: int) -> None:
+    B = make_buffer((16,), "int32", "B")
+    axis_of_block = IterVar(Range(first, extent), Var("v"), 0)
+    block = Block((axis_of_block,), (), (), "B", BufferStore(B, const(1), (const(0),)))
+    i = Var("i")
+    body = nest(BlockRealize((i + first,), TRUE, block), (i, extent))
+    found = Accesses.of(function(body, alloc=(B,)).body).bounds
+    assert tuple(found.const_int_bound(axis_of_block.var)) == (first, first + extent - 1)

@@ -238,6 +238,18 @@ for i in range(16):
 14), B[i + 1], T.float32(0))""", SAME),
     ("loop_partition", """
 for i in range(16):
+    if T.likely(i < 0):
+        A[i] = 1.0
+B[0] = 2.0""", """
+B[0] = T.float32(2.0)"""),
+    ("loop_partition", """
+for i in range(16):
+    if T.likely(16 <= i):
+        A[i] = 1.0
+B[0] = 2.0""", """
+B[0] = T.float32(2.0)"""),
+    ("loop_partition", """
+for i in range(16):
     if i < 10:
         A[i] = 1.0
     else:

@@ -290,11 +290,21 @@ def main(A: T.Buffer((6,), "float32"), B: T.Buffer((8,), "float32")):
 """
 
 
-def test_views_reach_no_further_than_buffers() -> None:
-    sch = schedule(PADDED)
+@pytest.mark.parametrize(
+    ("place", "inside", "ends"),
+    [
+        ("v - 1", "v >= 1 and v < 7", "-1 to 7"),
+        ("v", "v < 6", "0 to 8"),
+        ("v + 3", "v < 3", "3 to 11"),
+        ("v - 2", "v >= 2", "-2 to 6"),
+    ],
+)
+def test_views_reach_no_further_than_buffers(place: str, inside: str, ends: str) -> None:
+    sch = schedule(PADDED.replace("v - 1", place).replace("v >= 1 and v < 7", inside))
     block = sch.blockize(sch.get_loops("B")[0])
     name = intrinsic_of(sch.get(block))
-    refused(sch, r"from -1 to 7, which is not all in \[0, 6\)", "tensorize", block, name)
+    why = rf"from {ends}, which is not all in \[0, 6\)"
+    refused(sch, why, "tensorize", block, name)
 
 
 def test_a_store_to_a_view_is_not_inlined() -> None:

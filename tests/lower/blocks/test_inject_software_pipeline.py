@@ -15,20 +15,26 @@ import numpy as np
 import pytest
 
 from tileloom.base.errors import UserError
-from tileloom.expr import Var, evaluate
-from tileloom.lower.blocks.inject_software_pipeline import inject_software_pipeline
+from tileloom.expr import Call, Var, const, evaluate
+from tileloom.lower.blocks.inject_software_pipeline import (
+    _versioned,
+    _Versions,
+    inject_software_pipeline,
+)
 from tileloom.script import from_source, show
 from tileloom.tir import (
     AttrStmt,
     Block,
     BlockRealize,
     BufferStore,
+    Evaluate,
     For,
     IfThenElse,
     PrimFunc,
     SeqStmt,
     Stmt,
     collect,
+    make_buffer,
     run,
 )
 
@@ -221,3 +227,19 @@ def test_waits(distance: int, orders: list[int], first: int, lead: int) -> None:
         queue.follow(inject_software_pipeline(parsed(case.text(str(extent), notes))).body, {})
         assert queue.uses == len(queue.committed) == extent
         assert queue.is_exact or extent < lead + distance
+
+
+@pytest.mark.parametrize("shape", [(8,), (4, 6), (2, 3, 5)])
+def test_pointers_are_moved_to_their_version(shape: tuple[int, ...]) -> None:
+    """By as many elements as a version has, for each before it; others stay where they are."""
+    buffer, other = make_buffer(shape, "float16", "B"), make_buffer(shape, "float16", "C")
+    table, slot = {buffer: _versioned(buffer, 3)}, Var("slot")
+    assert table[buffer].static_shape == (3, *shape)
+    size = int(np.prod(shape))
+    for data, moved in ((buffer.data, True), (other.data, False)):
+        fill = Evaluate(Call("handle", "tir.mma_fill", (const(4), data, const(5))))
+        (call,) = (s.value for s in [_Versions(table, {buffer: slot}).visit(fill)])
+        _, pointer, index = call.args
+        assert pointer is data
+        for number in range(3):
+            assert evaluate(index, {slot: number}) == 5 + number * size * moved

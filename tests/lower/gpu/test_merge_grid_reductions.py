@@ -91,7 +91,9 @@ def test_one_launch() -> None:
     assert "zeroed" in str(flat)
 
 
-@pytest.mark.parametrize(("blocks", "together"), [(12, 4), (11, 4), (9, 4), (4, 4), (3, 4)])
+@pytest.mark.parametrize(
+    ("blocks", "together"), [(12, 4), (11, 4), (9, 4), (4, 4), (3, 4), (5, 1), (7, 2)]
+)
 def test_groups_of_blocks(blocks: int, together: int) -> None:
     """Also where the last group is smaller."""
     check(two_kernels(blocks, together))

@@ -72,6 +72,10 @@ STORES = [
     ("A[i] = T.Select(L[i], B[i], T.float32(n))", VECTORS),
     ("L[i] = L[i] and i < n or B[i] > T.float32(0)", VECTORS),
     ("L[i] = not (L[i] or n < 3 and i != 2)", VECTORS),
+    ("L[i] = n < 3 and L[n] or i < n", VECTORS),
+    ("L[i] = n < 3 and L[i + n]", LOOP),  # lanes of it would be read for nothing
+    ("L[i] = n < 3 or L[i + n]", LOOP),
+    ("T.evaluate(0)\nA[i] = B[i]", VECTORS),
     ("L[i] = not (i < n) and not (B[i] < B[i + 8])", VECTORS),
     ("I[i] = i - n * i + (n - i) * 3", VECTORS),
     ("I[i] = i * i + (5 - i) * 2", VECTORS),

@@ -321,10 +321,12 @@ def test_strips_of_words(op: str, feature: str, bits: int, copied: bool, height:
 
 
 @pytest.mark.parametrize(("k", "filled"), [(16, 16), (5, 16), (17, 32), (32, 32)])
-@pytest.mark.parametrize(("m", "high"), [(5, 5), (20, 20), (33, 36)])
-def test_tiles_of_words_are_full(m: int, high: int, k: int, filled: int) -> None:
+@pytest.mark.parametrize(
+    ("m", "n", "high"), [(5, 40, 5), (20, 40, 20), (33, 40, 36), (20, 64, 20), (64, 64, 64)]
+)
+def test_tiles_of_words_are_full(m: int, n: int, high: int, k: int, filled: int) -> None:
     """Along the depth by 16 words; and strips of one height."""
-    sch = tiled(words("tir.dot_s8u8", m, 40, k), cpu(512, 1, "amx-int8"))
+    sch = tiled(words("tir.dot_s8u8", m, n, k), cpu(512, 1, "amx-int8"))
     *_, rows, depth = extents(sch, copies_of_left(sch)[0])
     strips = ceil(m / 32)
     assert depth == filled and rows * strips == high
