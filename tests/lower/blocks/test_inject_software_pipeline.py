@@ -238,8 +238,9 @@ def test_pointers_are_moved_to_their_version(shape: tuple[int, ...]) -> None:
     size = int(np.prod(shape))
     for data, moved in ((buffer.data, True), (other.data, False)):
         fill = Evaluate(Call("handle", "tir.mma_fill", (const(4), data, const(5))))
-        (call,) = (s.value for s in [_Versions(table, {buffer: slot}).visit(fill)])
-        _, pointer, index = call.args
+        made = _Versions(table, {buffer: slot}).visit(fill)
+        assert isinstance(made, Evaluate) and isinstance(made.value, Call)
+        _, pointer, index = made.value.args
         assert pointer is data
         for number in range(3):
             assert evaluate(index, {slot: number}) == 5 + number * size * moved
