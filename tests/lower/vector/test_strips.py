@@ -18,7 +18,15 @@ from tileloom.lower import lower
 from tileloom.schedule import Schedule
 from tileloom.script import parse
 from tileloom.script import tir as T
-from tileloom.tir import PrimFunc, pre_order, stmt_exprs
+from tileloom.tir import (
+    BufferLoad,
+    BufferStore,
+    PrimFunc,
+    collect,
+    collect_exprs,
+    pre_order,
+    stmt_exprs,
+)  # fmt: skip
 from tower import check_lowering
 
 EXTENTS = (1, 2, 3, 7, 15, 16, 17, 63, 64, 65, 100, 129)
@@ -146,7 +154,7 @@ def test_columns_of_sums(columns: int) -> None:
     assert ("columns" in str(lower(sch.mod["main"]))) is (1 < columns <= 384)
 
 
-@pytest.mark.parametrize("columns", [5, 500, 4096, 4100])
+@pytest.mark.parametrize("columns", [5, 256, 384, 500, 4096, 4100])
 def test_rows_that_are_added_several_at_a_time(columns: int) -> None:
     k: Any
     a, k = te.placeholder((8, columns), name="A"), te.reduce_axis((0, 8), name="k")
@@ -161,7 +169,10 @@ def test_rows_that_are_added_several_at_a_time(columns: int) -> None:
     sch.annotate(j, "vector_lanes", 16)
     value = np.random.default_rng(0).integers(-9, 9, (8, columns)).astype("float32")
     check_lowering(sch.mod["main"], [value, np.empty(columns, "float32")], [None, value.sum(0)])
-    assert ("columns" in str(lower(sch.mod["main"]))) is (columns <= 4096)
+    flat = lower(sch.mod["main"])
+    assert ("columns" in str(flat)) is (columns <= 4096)
+    loads = [load for s in collect(flat.body, BufferStore) for load in collect_exprs(s, BufferLoad)]
+    assert sum(load.buffer.name == "A" for load in loads) <= 64
 
 
 @pytest.mark.parametrize("n", [0, 1, 16, 100, 499, 500, 731])

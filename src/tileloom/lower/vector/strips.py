@@ -121,7 +121,9 @@ class Strips:
             self.width = min(self.width, 1 << max(0, loop.extent.value - 1).bit_length())
         most = min(COLUMNS, STATEMENTS // _short_stores(loop.body))
         most = max(WRITTEN_OUT, most) * self.width
-        if isinstance(loop.body, For) and loop.body.kind == UNROLLED:
+        rows = _rows(loop.body)
+        self.written_out = min(COLUMNS, STATEMENTS // rows)
+        if rows > 1:
             most = max(most, NEAR)
         if outer and most_steps(loop) <= most:
             loop, self.columns = keep_columns(loop, outer[-1], self.width)
@@ -155,7 +157,7 @@ class Strips:
         piece = self._piece(start, 0, extent - start)
         count = -(-most_steps(self.loop) // self.width)
         body = IfThenElse(binary(LT, start, extent), piece)
-        kind = UNROLLED if count <= COLUMNS else SERIAL
+        kind = UNROLLED if count <= self.written_out else SERIAL
         return For(var, const(0, self.kind), const(count, self.kind), kind, body)
 
     def _known(self, extent: int) -> Stmt:
@@ -179,7 +181,7 @@ class Strips:
         if known == 1:
             return self._block(const(0, self.kind))
         var = Var(f"{self.loop.loop_var.name}_v", self.kind)
-        most = COLUMNS if self.columns else WRITTEN_OUT // self.parts
+        most = self.written_out if self.columns else WRITTEN_OUT // self.parts
         kind = UNROLLED if known is not None and known <= most else SERIAL
         return For(var, const(0, self.kind), count, kind, self._block(var))
 
@@ -387,6 +389,13 @@ class _Placed(StmtRewriter):
             parts.append(self.visit(stmt.else_case))
         self.conditions = outer
         return seq(*parts)
+
+
+def _rows(body: Stmt) -> int:
+    """How many rows a body adds at a time."""
+    if not isinstance(body, For) or body.kind != UNROLLED:
+        return 1
+    return body.extent.value if isinstance(body.extent, IntImm) else 1
 
 
 def _short_stores(body: Stmt) -> int:
