@@ -25,6 +25,8 @@ SUMS = [
     ("for i in range(8):\n    A[i * 2] = B[i]\n    A[i * 2 + 1] = B[i]", []),
     ("for i in range(8):\n    x: T.int32 = n + 1\n    A[x] = A[x] + B[i]", ["A[x] Add B[i]"]),
     ("for i in range(8):\n    x: T.int32 = i + 1\n    A[x] = B[i]", []),
+    ("for i in range(8):\n    A[n + 1] = A[n + 1] + B[i]\n    A[n] = A[n] + B[i]",
+     ["A[n + 1] Add B[i]", "A[n] Add B[i]"]),
     ("for i in range(8):\n    L = T.allocate([1], 'float32', 'local')\n"
      "    S = T.decl_buffer((1,), data=L, scope='local')\n    S[0] = B[i]\n    A[i] = S[0]", []),
 ]  # fmt: skip
@@ -51,8 +53,12 @@ REFUSED = [
     ("for i in range(8): A[0] = A[0] + (B[i] - A[0])", "all iterations store into A"),
     ("for i in range(8): A[0] = A[1] + B[i]", "all iterations store into A"),
     ("for i in range(8): A[0] = A[0] + A[i]", "all iterations store into A"),
-    ("for i in range(8):\n    A[0] = A[0] + B[i]\n    A[1] = A[1] + B[i]",
-     "two sums in one buffer"),
+    ("for i in range(8):\n    A[n] = A[n] + B[i]\n    A[1] = A[1] + B[i]",
+     "two sums in one place"),
+    ("for i in range(8):\n    A[0] = A[0] + B[i]\n    A[0] = A[0] * B[i]",
+     "two sums in one place"),
+    ("for i in range(8):\n    A[0] = A[0] + B[i]\n    A[1] = A[1] + A[0]",
+     "all iterations store into A"),
     ("for i in range(8):\n    A[0] = A[0] + B[i]\n    A[i + 1] = B[i]",
      "A is read elsewhere than it is written"),
     ("for i in range(8):\n    A[0] = A[0] + B[i]\n    B[i] = A[0]",

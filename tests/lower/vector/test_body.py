@@ -230,6 +230,7 @@ UPDATES = [
     "if i != n:\n    A[i] = B[i]",
     "x: T.float32 = B[i] * T.float32(2)\nS[0] = S[0] + x\nA[i] = x",
     "if i < n:\n    y: T.float32 = B[i + 5 - T.min(n, 5)]\n    A[i] = y",
+    "S[0] = S[0] + B[i]\nS[1] = S[1] + A[i]",
 ]
 ONE_BY_ONE = [
     "A[i] = B[i]\nA[i + 1] = B[i] + T.float32(1)",
@@ -239,7 +240,7 @@ ONE_BY_ONE = [
     "A[i % 3] = A[i % 3] + B[i]",
     "A[i // 4 * 3 + i % 4] = A[i // 4 * 3 + i % 4] + B[i]",
     "x: T.int32 = i // 2\nA[x] = A[x] + B[i]",
-    "S[0] = S[0] + B[i]\nS[1] = S[1] + A[i]",
+    "S[0] = S[0] + B[i]\nS[n] = S[n] + A[i]",
     "S[0] = S[0] + B[i]\nA[i] = S[0]",
     "S[0] = S[0] - B[i]",
     "S[0] = B[i]",

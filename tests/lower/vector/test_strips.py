@@ -175,6 +175,22 @@ def test_rows_that_are_added_several_at_a_time(columns: int) -> None:
     assert sum(load.buffer.name == "A" for load in loads) <= 64
 
 
+@pytest.mark.parametrize("depth", EXTENTS)
+def test_rows_that_are_read_several_at_a_time(depth: int) -> None:
+    i: Any
+    a, k = te.placeholder((8, depth), name="A"), te.reduce_axis((0, depth), name="k")
+    func = te.create_prim_func([a, te.compute((8,), lambda i: te.sum(a[i, k], axis=k), name="B")])
+    sch = Schedule(func)
+    i, loop = sch.get_loops("B")
+    some, row = sch.split(i, [None, 4])
+    sch.reorder(some, loop, row)
+    sch.unroll(row)
+    sch.annotate(loop, "vector_lanes", 16)
+    value = np.random.default_rng(0).integers(-9, 9, (8, depth)).astype("float32")
+    check_lowering(sch.mod["main"], [value, np.empty(8, "float32")], [None, value.sum(1)])
+    assert has_vectors(sch.mod["main"]) == (depth > 1)
+
+
 @pytest.mark.parametrize("n", [0, 1, 16, 100, 499, 500, 731])
 def test_rows_of_a_length_that_is_not_known(n: int) -> None:
     """Many columns are a loop: it does not matter how many there may be."""

@@ -143,7 +143,28 @@ def test_methods(shape: tuple[int, ...], over: int, method: str) -> None:
 )
 def test_rows_that_are_added_at_a_time(depth: int, rows: int) -> None:
     assert sums((depth, 64), 0).rows == rows
-    assert sums((64, depth), 1).rows == 1
+
+
+@pytest.mark.parametrize("cores", [1, 2, 4])
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 6, 8, 30, 32, 64, 101])
+def test_rows_that_are_read_at_a_time(rows: int, cores: int) -> None:
+    """As many as leave no rest, but steps for all workers."""
+    plan = sums((rows, 1 << 16), 1, target=replace(CPU, cores=cores))
+    assert plan.method == "contiguous" and plan.parallel == (cores > 1)
+    steps, rest = divmod(rows, plan.rows)
+    assert rest == 0 and plan.rows in (1, 2, 4)
+    assert plan.rows == 1 or steps >= (4 * cores if cores > 1 else 1)
+    more = 2 * plan.rows
+    assert more > 4 or rows % more or rows // more < (4 * cores if cores > 1 else 1)
+
+
+def test_rows_of_two_passes_are_read_one_by_one() -> None:
+    a = te.placeholder((64, 100), name="A")
+    k, m = te.reduce_axis((0, 100), name="k"), te.reduce_axis((0, 100), name="m")
+    most = te.compute((64,), lambda i: te.max(a[i, k], axis=k), name="M")
+    total = te.compute((64,), lambda i: te.sum(a[i, m] - most[i], axis=m), name="S")
+    (plan,) = planned(a, most, total)
+    assert plan.method == "contiguous" and plan.rows == 1
 
 
 @pytest.mark.parametrize("columns", [8, 64, 1000, 4096, 5000, 100_000])

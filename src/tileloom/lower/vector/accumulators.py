@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 from ...expr import (
     LT,
@@ -29,6 +30,7 @@ from ...expr import (
 from ...expr.analyzer import Analyzer
 from ...tir import (
     SERIAL,
+    UNROLLED,
     Allocate,
     Buffer,
     BufferLoad,
@@ -42,11 +44,12 @@ from ...tir import (
     collect_exprs,
     make_buffer,
     pre_order,
+    seq,
     stmt_exprs,
 )
 from ..analysis.linear import linear
 from ..analysis.thread_reductions import identity
-from ..common import Access, Replacer, has_load, loaded_buffers, replace_vars
+from ..common import Access, Replacer, fresh_copy, has_load, loaded_buffers, replace_vars
 from .body import CannotVectorize, Vectorizer
 from .places import StoredPlaces
 
@@ -102,9 +105,35 @@ def find_accumulators(loop: For) -> Iterator[tuple[BufferStore, type[BinaryOp], 
             case _:
                 pass
     _check_loads(loop, accumulators, places)
-    if len(accumulators) != len(found) or not accumulators.isdisjoint(places):
-        raise CannotVectorize("two sums in one buffer")
+    if not accumulators.isdisjoint(places) or any(
+        a.buffer.data is b.buffer.data and not _differ(a.indices[0], b.indices[0])
+        for (a, *_), (b, *_) in combinations(found, 2)
+    ):
+        raise CannotVectorize("two sums in one place")
     yield from found
+
+
+def _differ(a: Expr, b: Expr) -> bool:
+    gap = linear(a).plus(linear(b), -1)
+    return not gap.terms and gap.const != 0
+
+
+def with_rows_apart(loop: For) -> For:
+    """A loop whose body is a statement for each of several rows, where each row has its sums.
+
+    It takes the place of an unrolled loop over the rows.
+    """
+    rows = loop.body
+    if not isinstance(rows, For) or rows.kind != UNROLLED or not isinstance(rows.extent, IntImm):
+        return loop
+    stores = [stmt for stmt in pre_order(rows.body) if isinstance(stmt, BufferStore)]
+    if any(loop.loop_var in free_vars(index) for store in stores for index in store.indices):
+        return loop
+    var, start = rows.loop_var, rows.min
+    each = [
+        fresh_copy(rows.body, {var: start + const(k, var.dtype)}) for k in range(rows.extent.value)
+    ]
+    return loop.replace(body=seq(*each))
 
 
 def _update(stmt: BufferStore) -> tuple[type[BinaryOp], Expr]:

@@ -60,6 +60,7 @@ from .accumulators import (
     keep_columns,
     most_steps,
     with_plain_indices,
+    with_rows_apart,
 )
 from .body import Vectorizer
 
@@ -114,6 +115,7 @@ class Strips:
     """The loops over the vectors of a loop."""
 
     def __init__(self, loop: For, outer: Sequence[For]) -> None:
+        loop = with_rows_apart(loop)
         self.kind = loop.loop_var.dtype
         self.width = int(loop.annotations[LANES])
         self.columns: Mapping[Stmt, Accumulator] = {}

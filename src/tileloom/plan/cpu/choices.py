@@ -36,10 +36,12 @@ WIDEST, NARROWEST = 1024, 8
 WIDEST_ONCE = 4096
 #: So many chunks of columns are enough for the workers that there may be.
 SHARES = 8
-#: Vectors of partial results in one pass over a row.
+#: Vectors of partial results in one pass over a row, or over several rows.
 PARTS = 4
 #: Rows that a strided reduction adds at a time.
 ROWS = 8
+#: So many steps for each worker are left to share where rows are read several at a time.
+STEPS = 4
 #: Elements that a worker takes at a time from one long row.
 CHUNK = 1 << 14
 #: The longest side of a tile that is transposed, and how many a worker takes at a time.
@@ -61,8 +63,9 @@ class Plan:
         transposed: whether the axes before the innermost ones are read along their own elements, so
             that both are walked in square tiles.
         share: so many runs of blocks are worth a worker; 0 where all are, for sure.
-        rows: of a strided reduction, how many rows are added at a time: their elements come from
-            memory side by side, and the sums are loaded and stored once for all of them.
+        rows: how many rows are read at a time, as memory serves several streams faster than one.
+            A strided reduction then loads and stores the sums once for all of them; a contiguous
+            one has a vector of sums for each.
         cut: which group of the inner axes is cut into chunks.
     """
 
@@ -133,9 +136,22 @@ def plan_of(
     full = [block for block in blocks if fusion.full(block.name_hint)]
     if method == "strided" and is_constant(reduced[-1]) and all(map(reduces, full)):
         plan = replace(plan, rows=ROWS if size(reduced[-1]) >= 2 * ROWS else 1)
+    if method == "contiguous" and len({fusion.levels[block.name_hint] for block in full}) == 1:
+        one_sum = all(reduces(block) and len(block.writes) == 1 for block in full)
+        plan = replace(plan, rows=_rows_at_once(plan, target) if one_sum else 1)
     if method != "contiguous" and inner:
         plan = _with_chunks(plan, target, sizes)
     return replace(plan, share=share)
+
+
+def _rows_at_once(plan: Plan, target: Target) -> int:
+    """How many rows a contiguous reduction reads at a time, without a rest of fewer."""
+    if not plan.outer or not is_constant(plan.outer[-1]):
+        return 1
+    least = STEPS * target.cores if plan.parallel else 1
+    steps = prod(map(size, plan.outer))
+    count, rows = size(plan.outer[-1]), (PARTS, PARTS // 2)
+    return next((n for n in rows if count % n == 0 and steps >= n * least), 1)
 
 
 def size(group: Sequence[GroupAxis]) -> int:

@@ -132,11 +132,20 @@ def _cut(sch: Schedule, fusion: FusionGroup, plan: Plan, name: str, depth: int) 
         if len(inner) > 1:
             sch.reorder(chunk, *inner)
         outer.append(chunk)
-    if plan.rows > 1 and any(axis in own for axis in fusion.domain.reduced):
+    if plan.rows > 1 and plan.method == "contiguous":
+        outer[-1], row = sch.split(outer[-1], [None, plan.rows])
+        _write_out(sch, row, inner)
+    elif plan.rows > 1 and any(axis in own for axis in fusion.domain.reduced):
         inner[-2], row = sch.split(inner[-2], [None, plan.rows])
-        sch.reorder(inner[-1], row)
-        sch.unroll(row)
+        _write_out(sch, row, inner[-1:])
     return len(outer) + len(inner)
+
+
+def _write_out(sch: Schedule, row: LoopRV, around: Sequence[LoopRV]) -> None:
+    """Do several rows in each step of the loops that then are around them, if there are any."""
+    if around:
+        sch.reorder(*around, row)
+        sch.unroll(row)
 
 
 def _merge(sch: Schedule, names: Sequence[str], depths: dict[str, int]) -> bool:
@@ -217,7 +226,7 @@ def _mark_vectors(sch: Schedule, fusion: FusionGroup, plan: Plan, depths: dict[s
         if sch.get_sref(loop) not in marked:
             sch.annotate(loop, LANES, plan.lanes)
             if plan.method == "contiguous":
-                sch.annotate(loop, SUMS, PARTS)
+                sch.annotate(loop, SUMS, PARTS // plan.rows)
             if plan.transposed:
                 sch.annotate(loops[depths[name] - 2], TILE, plan.side)
             marked.add(sch.get_sref(loop))
