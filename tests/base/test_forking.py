@@ -31,7 +31,7 @@ def compile_for_ever():
 
 threading.Thread(target=compile_for_ever, daemon=True).start()
 bad = []
-for k in range(6):
+for k in range(4):
     time.sleep(0.02 + 0.11 * k)
     child = os.fork()
     if child == 0:

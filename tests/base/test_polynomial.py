@@ -53,7 +53,7 @@ def evaluate(formula: Any, values: dict[str, int]) -> Any:
     return plain[op](evaluate(x, values), evaluate(y, values))  # type: ignore[operator]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(formulas, sizes)
 def test_forms_have_the_values_of_their_formulas(formula: Any, values: dict[str, int]) -> None:
     try:
@@ -64,7 +64,7 @@ def test_forms_have_the_values_of_their_formulas(formula: Any, values: dict[str,
     assert value_of(made, values) == want
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(formulas, sizes)
 def test_values_are_between_the_bounds(formula: Any, values: dict[str, int]) -> None:
     try:
@@ -77,7 +77,7 @@ def test_values_are_between_the_bounds(formula: Any, values: dict[str, int]) -> 
     assert low <= want <= high, (made, low, high, want)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(formulas)
 def test_forms_survive_as_data(formula: Any) -> None:
     try:

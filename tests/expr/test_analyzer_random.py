@@ -28,7 +28,7 @@ def check_same(expr: Expr, simple: Expr, environments: Sequence[dict[Var, int]])
             assert value_or_none(simple, env) == expected, (str(expr), str(simple), env)
 
 
-@settings(max_examples=600)
+@settings(max_examples=250)
 @given(SEEDS)
 def test_simplify_keeps_the_value(seed: int) -> None:
     generator = Generator(seed, VARIABLES)
@@ -38,7 +38,7 @@ def test_simplify_keeps_the_value(seed: int) -> None:
     assert Analyzer().simplify(simple) is simple, (str(expr), str(simple))
 
 
-@settings(max_examples=600)
+@settings(max_examples=250)
 @given(SEEDS)
 def test_simplify_in_ranges_keeps_the_value(seed: int) -> None:
     generator = Generator(seed, VARIABLES)
@@ -48,7 +48,7 @@ def test_simplify_in_ranges_keeps_the_value(seed: int) -> None:
     assert bound_analyzer().simplify(simple) is simple, (str(expr), str(simple))
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(SEEDS)
 def test_simplify_under_a_condition(seed: int) -> None:
     generator = Generator(seed, VARIABLES)
@@ -60,7 +60,7 @@ def test_simplify_under_a_condition(seed: int) -> None:
     check_same(expr, simple, [env for env in environments if value_or_none(condition, env)])
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(SEEDS)
 def test_bounds_and_modular_sets_hold_the_value(seed: int) -> None:
     generator = Generator(seed, VARIABLES)
@@ -81,7 +81,7 @@ def test_wrapping_types_keep_the_value(kind: str) -> None:
     variables = [Var(name, kind) for name in "xyz"]
     values = (-128, 127) if kind[0] == "i" else (0, 255)
 
-    @settings(max_examples=150)
+    @settings(max_examples=60)
     @given(SEEDS)
     def check(seed: int) -> None:
         generator = Generator(seed, variables, values)

@@ -8,7 +8,24 @@ from typing import Any
 
 import pytest
 
-from tileloom.expr import EQ, GE, GT, LE, LT, NE, Analyzer, Not, Range, Var, const
+from tileloom.expr import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    NE,
+    Analyzer,
+    And,
+    IntImm,
+    Not,
+    Or,
+    Range,
+    Select,
+    Var,
+    const,
+    evaluate,
+)
 
 I, J = Var("i"), Var("j")
 KINDS: dict[Any, Callable[[int, int], bool]] = {
@@ -98,3 +115,31 @@ def test_constraints_within_constraints() -> None:
         assert known.const_int_bound(I) == (0, 49)
         assert not known.can_prove(I % 5 == 3)
     assert known.const_int_bound(I) == (0, 99)
+
+
+PAIRS = [(a, shift) for a in (LT, LE, EQ, NE, GE, GT) for shift in (-1, 0, 1)]
+
+
+@pytest.mark.parametrize("first", PAIRS, ids=lambda pair: f"{pair[0].__name__}{pair[1]:+}")
+def test_conditions_are_simplified_under_each_other(first: Any) -> None:
+    """Both sides of a conjunction, a disjunction and a choice: what is made of them is the same,
+    and it is a constant where it can be nothing else."""
+    known, points = Analyzer(), [(i, j) for i in range(-3, 4) for j in range(-2, 3)]
+    kind, shift = first
+    a = kind(I, J + shift)
+    for other, move in PAIRS:
+        b = other(I, J + move)
+        left, right = KINDS[kind], KINDS[other]
+        cases: list[Any] = [
+            (And(a, b), lambda p, q: p and q),
+            (Or(a, b), lambda p, q: p or q),
+            (Select(a, b, Not(b)), lambda p, q: q if p else not q),
+            (And(Not(a), b), lambda p, q: not p and q),
+            (Or(Not(a), b), lambda p, q: not p or q),
+        ]
+        for made, meaning in cases:
+            found = known.simplify(made)
+            wanted = [bool(meaning(left(i, j + shift), right(i, j + move))) for i, j in points]
+            assert [bool(evaluate(found, {I: i, J: j})) for i, j in points] == wanted, made
+            if len(set(wanted)) == 1 and NE not in (kind, other) and EQ not in (kind, other):
+                assert isinstance(found, IntImm), made

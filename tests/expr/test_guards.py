@@ -67,7 +67,7 @@ def test_calls_with_effects_keep_their_guards() -> None:
     assert str(found).startswith("i < ")
 
 
-@settings(deadline=None, max_examples=100, phases=[Phase.generate])
+@settings(deadline=None, max_examples=40, phases=[Phase.generate])
 @given(st.randoms(use_true_random=False), st.booleans())
 def test_random_conditions_read_no_more(random: Random, ranges: bool) -> None:
     numbers = [random.randint(-3, 12) for _ in range(12)]

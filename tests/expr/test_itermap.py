@@ -266,7 +266,7 @@ def random_chain(pick: random.Random) -> Any:
     return {v: Range(0, e) for v, e in loops}, values, extents
 
 
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(st.integers(0, 1 << 40))
 def test_random_splits_and_fusions_stay_bijective(seed: int) -> None:
     dom_map, values, extents = random_chain(random.Random(seed))
@@ -308,7 +308,7 @@ def random_predicate(pick: random.Random, index: Expr) -> ExprLike:
     return intrin.all(*conditions) if conditions else True
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(st.integers(0, 1 << 40))
 def test_what_is_accepted_is_true(seed: int) -> None:
     pick = random.Random(seed)
@@ -321,7 +321,7 @@ def test_what_is_accepted_is_true(seed: int) -> None:
         check(result, indices, dom_map, predicate, level)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(st.integers(0, 1 << 40))
 def test_iter_map_simplify_keeps_the_values(seed: int) -> None:
     pick = random.Random(seed)
@@ -368,7 +368,7 @@ def test_subspace_divide_of_predicates() -> None:
     assert not subspace_divide([J * 8 + I], domains(8, 4), [J])
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(st.integers(0, 1 << 40))
 def test_divisions_recompose(seed: int) -> None:
     pick = random.Random(seed)
@@ -415,7 +415,7 @@ def test_rows_that_start_later(binding: Expr, start: Expr, outer: str, inner: st
     assert (str(part.outer), str(part.inner)) == (outer, inner)
 
 
-@settings(max_examples=400)
+@settings(max_examples=160)
 @given(st.integers(0, 1 << 40))
 def test_divisions_are_rows(seed: int) -> None:
     """Outer parts use no inner variable and the reverse; the inner parts stay within a row."""

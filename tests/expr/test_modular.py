@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import itertools
 
-from tileloom.expr import Analyzer, Range, Var, const, evaluate
-from tileloom.expr.modular import EVERYTHING, ModularSet, modular
+from tileloom.expr import (
+    Analyzer,
+    FloorDiv,
+    FloorMod,
+    Max,
+    Min,
+    Range,
+    Var,
+    const,
+    evaluate,
+)
+from tileloom.expr.modular import EVERYTHING, ModularSet, modular, modular_set
 
 I, J = Var("i"), Var("j")
 
@@ -39,3 +49,18 @@ def test_operations_hold_every_value_and_are_as_close_as_they_can_be() -> None:
         assert found == exact, (expr, found)
         for i, j in itertools.product(ones, twos):
             assert evaluate(expr, {I: i, J: j}) in found
+
+
+def test_sets_of_single_nodes() -> None:
+    """Of `i = 4 a + 1`, as the expression stands."""
+    for expr, exact in [
+        (FloorMod(I, const(1)), ModularSet(0, 0)), (FloorMod(I, const(2)), ModularSet(0, 1)),
+        (FloorMod(I, const(6)), ModularSet(2, 1)), (FloorMod(I, const(-4)), EVERYTHING),
+        (FloorDiv(I, const(1)), ModularSet(4, 1)), (FloorDiv(I, const(2)), ModularSet(2, 0)),
+        (FloorDiv(I, const(3)), EVERYTHING), (FloorDiv(I, const(-4)), EVERYTHING),
+        (I << 1, ModularSet(8, 2)), (I << 0, ModularSet(4, 1)), (I >> 1, EVERYTHING),
+        (Min(I, I + 8), ModularSet(4, 1)), (Max(I, const(3)), ModularSet(2, 1)),
+    ]:  # fmt: skip
+        found = modular_set(expr, {I: ModularSet(4, 1)})
+        assert found == exact, (expr, found)
+        assert all(evaluate(expr, {I: i}) in found for i in range(-11, 14, 4))

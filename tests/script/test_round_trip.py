@@ -13,7 +13,7 @@ from tileloom.script import parse, show
 from tileloom.tir import IRModule, assert_structural_equal
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False), st.booleans())
 def test_random_functions_round_trip(random: Random, sugar: bool) -> None:
     func = Programs(random).function()
@@ -23,7 +23,7 @@ def test_random_functions_round_trip(random: Random, sugar: bool) -> None:
     assert show(again, syntax_sugar=sugar) == text
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False))
 def test_random_modules_round_trip(random: Random) -> None:
     functions = {name: Programs(random).function(2) for name in ("main", "other")}
@@ -35,7 +35,7 @@ def test_random_modules_round_trip(random: Random) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False))
 def test_many_random_functions_round_trip(random: Random) -> None:
     func = Programs(random).function(4)
