@@ -145,12 +145,12 @@ def plan_of(
 
 
 def _rows_at_once(plan: Plan, target: Target) -> int:
-    """How many rows a contiguous reduction reads at a time, without a rest of fewer."""
+    """How many rows, neighbours on one axis, a contiguous reduction reads at a time, all alike."""
     if not plan.outer or not is_constant(plan.outer[-1]):
         return 1
     least = STEPS * target.cores if plan.parallel else 1
     steps = prod(map(size, plan.outer))
-    count, rows = size(plan.outer[-1]), (PARTS, PARTS // 2)
+    count, rows = plan.outer[-1][-1].extent, (PARTS, PARTS // 2)
     return next((n for n in rows if count % n == 0 and steps >= n * least), 1)
 
 
