@@ -29,7 +29,7 @@ from .common import (
     elementwise,
     normalize_axis,
 )
-from .composite import build, composite
+from .composite import build, composite, define_composite
 from .shape import strided_slice
 from .unary import abs as absolute
 from .unary import exp, expm1, in_float32, log1p, neg, relu, tanh
@@ -68,6 +68,17 @@ _gated("silu", lambda attrs: "silu")
 _gated("gelu", lambda attrs: "gelu" if attrs["approximate"] == "none" else "gelu_tanh")
 
 
+def gelu(x: Tensor, approximate: str = "none") -> Tensor:
+    """x * Phi(x), exactly ("none") or with tanh for erf ("tanh", and "sigmoid" for the same)."""
+    check_gelu(approximate)
+    return apply1("gelu", (x,), approximate=approximate)
+
+
+def silu(x: Tensor) -> Tensor:
+    """x * sigmoid(x), also called swish."""
+    return apply1("silu", (x,))
+
+
 def _logistic(x: Array) -> Array:
     decay = np.exp(-np.abs(x))
     return np.where(np.isnan(x), x, np.where(x >= 0, 1 / (1 + decay), decay / (1 + decay)))
@@ -85,7 +96,25 @@ def _softplus_reference(x: Array, beta: float = 1.0, threshold: float = math.inf
     return np.where(x * beta > threshold, x, np.logaddexp(0.0, x * beta) / beta)
 
 
-def _elu(x: Tensor, alpha: float, scale: float = 1.0, input_scale: float = 1.0) -> Tensor:
+@composite(_softplus_reference)
+def softplus(x: Tensor, beta: float = 1.0, threshold: float = math.inf) -> Tensor:
+    """log(1 + exp(beta x)) / beta, without overflow; x where beta x is beyond the threshold."""
+    return _softplus(x, beta, threshold)
+
+
+@composite(lambda x: -np.logaddexp(0.0, -x))
+def log_sigmoid(x: Tensor) -> Tensor:
+    """log(sigmoid(x)), without overflow."""
+    return neg(_softplus(neg(x)))
+
+
+@composite(lambda x: x / (1 + np.abs(x)))
+def softsign(x: Tensor) -> Tensor:
+    """x / (1 + |x|)."""
+    return div(x, add(absolute(x), 1.0))
+
+
+def _elu(x: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
     below = minimum(x, 0.0)
     below = mul(expm1(below if input_scale == 1.0 else mul(below, input_scale)), alpha)
     result = where(greater(x, 0.0), x, below)
@@ -96,140 +125,76 @@ def _elu_reference(x: Array, alpha: float, scale: float = 1.0, input_scale: floa
     return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) * input_scale)) * scale
 
 
-def _celu(x: Tensor, alpha: float) -> Tensor:
+@composite(_elu_reference)
+def elu(x: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Tensor:
+    """scale * (x where it is positive, else alpha * (exp(input_scale * x) - 1))."""
+    return _elu(x, alpha, scale, input_scale)
+
+
+@composite(
+    lambda x, alpha: np.maximum(x, 0) + np.minimum(alpha * np.expm1(np.minimum(x, 0) / alpha), 0)
+)
+def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
+    """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)."""
     return add(relu(x), minimum(mul(expm1(div(minimum(x, 0.0), alpha)), alpha), 0.0))
+
+
+@composite(lambda x, alpha, gamma: _elu_reference(x, alpha, gamma))
+def selu(x: Tensor, alpha: float = _SELU_ALPHA, gamma: float = _SELU_GAMMA) -> Tensor:
+    """gamma * elu(x, alpha)."""
+    return _elu(x, alpha, gamma, 1.0)
+
+
+@composite(lambda x, alpha: np.where(x < 0, alpha * x, x))
+def leaky_relu(x: Tensor, alpha: float = 0.01) -> Tensor:
+    """x where it is not negative, else alpha * x."""
+    return where(less(x, 0.0), mul(x, alpha), x)
+
+
+@composite(lambda x, slope: np.where(x < 0, slope * x, x))
+def prelu(x: Tensor, slope: Tensor) -> Tensor:
+    """x where it is not negative, else slope * x."""
+    return where(less(x, 0), mul(x, slope), x)
 
 
 def _hard_sigmoid(x: Tensor, alpha: float, beta: float) -> Tensor:
     return clip(add(mul(x, alpha), beta), 0.0, 1.0)
 
 
-def _activation(name: str, expansion: Callable[..., Tensor], reference: Callable[..., Any]) -> None:
-    composite(name, expansion, reference)
-
-
-_activation("softplus", _softplus, _softplus_reference)
-_activation("log_sigmoid", lambda x: neg(_softplus(neg(x))), lambda x: -np.logaddexp(0.0, -x))
-_activation("softsign", lambda x: div(x, add(absolute(x), 1.0)), lambda x: x / (1 + np.abs(x)))
-_activation("elu", _elu, _elu_reference)
-_activation("celu", _celu, lambda x, alpha: (
-    np.maximum(x, 0) + np.minimum(alpha * np.expm1(np.minimum(x, 0) / alpha), 0)))  # fmt: skip
-_activation(
-    "selu",
-    lambda x, alpha, gamma: _elu(x, alpha, gamma),
-    lambda x, alpha, gamma: _elu_reference(x, alpha, gamma),
-)
-_activation(
-    "leaky_relu",
-    lambda x, alpha: where(less(x, 0.0), mul(x, alpha), x),
-    lambda x, alpha: np.where(x < 0, alpha * x, x),
-)
-_activation(
-    "prelu",
-    lambda x, slope: where(less(x, 0), mul(x, slope), x),
-    lambda x, slope: np.where(x < 0, slope * x, x),
-)
-_activation(
-    "hard_sigmoid",
-    _hard_sigmoid,
-    lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1),
-)
-_activation(
-    "hard_swish",
-    lambda x: mul(x, _hard_sigmoid(x, 1 / 6, 0.5)),
-    lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
-)
-_activation("relu6", lambda x: clip(x, 0.0, 6.0), lambda x: np.clip(x, 0, 6))
-_activation(
-    "heaviside",
-    lambda x, at_zero: where(
-        equal(x, 0.0), at_zero, where(less(x, 0.0), 0.0, where(greater(x, 0.0), 1.0, x))
-    ),
-    np.heaviside,
-)
-_activation("swiglu", lambda x, gate: mul(silu(x), gate),
-          lambda x, gate: x * _logistic(x) * gate)  # fmt: skip
-_activation(
-    "mish",
-    lambda x: mul(x, tanh(_softplus(x))),
-    lambda x: x * np.tanh(np.logaddexp(0.0, x)),
-)
-
-
-def gelu(x: Tensor, approximate: str = "none") -> Tensor:
-    """x * Phi(x), exactly ("none") or with tanh for erf ("tanh", and "sigmoid" for the same)."""
-    check_gelu(approximate)
-    return apply1("gelu", (x,), approximate=approximate)
-
-
-def silu(x: Tensor) -> Tensor:
-    """x * sigmoid(x), also called swish."""
-    return apply1("silu", (x,))
-
-
-def softplus(x: Tensor, beta: float = 1.0, threshold: float = math.inf) -> Tensor:
-    """log(1 + exp(beta x)) / beta, without overflow; x where beta x is beyond the threshold."""
-    return build("softplus", x, beta=float(beta), threshold=float(threshold))
-
-
-def log_sigmoid(x: Tensor) -> Tensor:
-    """log(sigmoid(x)), without overflow."""
-    return build("log_sigmoid", x)
-
-
-def softsign(x: Tensor) -> Tensor:
-    """x / (1 + |x|)."""
-    return build("softsign", x)
-
-
-def elu(x: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0) -> Tensor:
-    """scale * (x where it is positive, else alpha * (exp(input_scale * x) - 1))."""
-    return build("elu", x, alpha=float(alpha), scale=float(scale), input_scale=float(input_scale))
-
-
-def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
-    """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)."""
-    return build("celu", x, alpha=float(alpha))
-
-
-def selu(x: Tensor, alpha: float = _SELU_ALPHA, gamma: float = _SELU_GAMMA) -> Tensor:
-    """gamma * elu(x, alpha)."""
-    return build("selu", x, alpha=float(alpha), gamma=float(gamma))
-
-
-def leaky_relu(x: Tensor, alpha: float = 0.01) -> Tensor:
-    """x where it is not negative, else alpha * x."""
-    return build("leaky_relu", x, alpha=float(alpha))
-
-
-def prelu(x: Tensor, slope: Tensor) -> Tensor:
-    """x where it is not negative, else slope * x."""
-    return build("prelu", x, slope)
-
-
+@composite(lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1))
 def hard_sigmoid(x: Tensor, alpha: float = 0.2, beta: float = 0.5) -> Tensor:
     """alpha * x + beta, between 0 and 1."""
-    return build("hard_sigmoid", x, alpha=float(alpha), beta=float(beta))
+    return _hard_sigmoid(x, alpha, beta)
 
 
+@composite(lambda x: x * np.clip(x / 6 + 0.5, 0, 1))
 def hard_swish(x: Tensor) -> Tensor:
     """x * hard_sigmoid(x, 1/6, 1/2)."""
-    return build("hard_swish", x)
+    return mul(x, _hard_sigmoid(x, 1 / 6, 0.5))
 
 
+@composite(lambda x: x * np.tanh(np.logaddexp(0.0, x)))
 def mish(x: Tensor) -> Tensor:
     """x * tanh(softplus(x))."""
-    return build("mish", x)
+    return mul(x, tanh(_softplus(x)))
 
 
+@composite(lambda x: np.clip(x, 0, 6))
 def relu6(x: Tensor) -> Tensor:
     """x between 0 and 6."""
-    return build("relu6", x)
+    return clip(x, 0.0, 6.0)
 
 
+@composite(np.heaviside)
 def heaviside(x: Tensor, at_zero: Operand) -> Tensor:
     """0 below zero, 1 above, a value given at zero; NaN of NaN."""
-    return build("heaviside", x, at_zero)
+    elsewhere = where(less(x, 0.0), 0.0, where(greater(x, 0.0), 1.0, x))
+    return where(equal(x, 0.0), at_zero, elsewhere)
+
+
+define_composite(
+    "swiglu", lambda x, gate: mul(silu(x), gate), lambda x, gate: x * _logistic(x) * gate
+)
 
 
 @builder

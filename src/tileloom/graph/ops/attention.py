@@ -13,7 +13,7 @@ from ..op import Array
 from .binary import add, less_equal, mul
 from .choose import where
 from .common import builder, like
-from .composite import build, composite
+from .composite import build, define_composite
 from .constants import iota
 from .matmul import matmul
 from .normalize import softmax
@@ -52,7 +52,7 @@ def _reference(
     return weights / weights.sum(axis=-1, keepdims=True) @ v
 
 
-composite("attention", _attention, _reference)
+define_composite("attention", _attention, _reference)
 
 
 @builder

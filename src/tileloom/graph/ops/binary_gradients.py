@@ -12,8 +12,8 @@ from ..nodes import Tensor
 from . import reduce
 from .binary import div, equal, greater_equal, less_equal, logical_and, mul, pow, sub
 from .choose import cast, where
-from .common import broadcast_shapes, builder, normalize_axes
-from .composite import build, build_all, composite
+from .common import broadcast_shapes, normalize_axes
+from .composite import build_all, composite, define_composite
 from .matmul import matmul
 from .rearrange import swapaxes
 from .shape import broadcast_to, reshape
@@ -73,7 +73,7 @@ def _define(name: str, doc: str, rule: Callable[[Tensor, Tensor, Tensor], Pair])
         by_a, by_b = rule(dy, a, b)
         return _reduce_as(by_a, a.shape), _reduce_as(by_b, b.shape)
 
-    composite(name, expansion, like=(1, 2))
+    define_composite(name, expansion, like=(1, 2))
 
     def gradient(dy: Tensor, a: Tensor, b: Tensor) -> Pair:
         by_a, by_b = build_all(name, dy, a, b)
@@ -84,7 +84,6 @@ def _define(name: str, doc: str, rule: Callable[[Tensor, Tensor, Tensor], Pair])
     return gradient
 
 
-composite("reduce_as", _reduce_as)
 add_grad = _define("add_grad", "dy and dy, summed over what was broadcast.", _add)
 sub_grad = _define("sub_grad", "dy and -dy, summed over what was broadcast.", _sub)
 mul_grad = _define("mul_grad", "dy * b and dy * a, summed over what was broadcast.", _mul)
@@ -100,16 +99,18 @@ minimum_grad = _define(
 )  # fmt: skip
 
 
-@builder
-def reduce_as(x: Tensor, shape: Sequence[int]) -> Tensor:
+@composite()
+def reduce_as(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """`x` summed over the dimensions along which a tensor of this shape is broadcast to it."""
-    return build("reduce_as", x, shape=tuple(int(extent) for extent in shape))
+    return _reduce_as(x, shape)
 
 
 # ---------------------------------------------------------------------------- products, reductions
 
 
-def _matmul(dy: Tensor, a: Tensor, b: Tensor) -> Pair:
+@composite(like=(1, 2))
+def matmul_grad(dy: Tensor, a: Tensor, b: Tensor) -> Pair:
+    """dy b^T and a^T dy, summed over what was broadcast."""
     # Vectors as matrices, so that one rule serves all.
     left = reshape(a, [1, *a.shape]) if a.ndim == 1 else a
     right = reshape(b, [*b.shape, 1]) if b.ndim == 1 else b
@@ -120,20 +121,16 @@ def _matmul(dy: Tensor, a: Tensor, b: Tensor) -> Pair:
     return reshape(by_a, a.shape), reshape(by_b, b.shape)
 
 
-composite("matmul_grad", _matmul, like=(1, 2))
+def _kept(shape: Sequence[int], axis: int | Sequence[int] | None) -> list[int]:
+    axes = normalize_axes(axis, len(shape))
+    return [1 if k in axes else extent for k, extent in enumerate(shape)]
 
 
-def matmul_grad(dy: Tensor, a: Tensor, b: Tensor) -> Pair:
-    """dy b^T and a^T dy, summed over what was broadcast."""
-    by_a, by_b = build_all("matmul_grad", dy, a, b)
-    return by_a, by_b
-
-
-def _kept(shape: Sequence[int], axis: Sequence[int]) -> list[int]:
-    return [1 if k in axis else extent for k, extent in enumerate(shape)]
-
-
-def _extreme(dy: Tensor, x: Tensor, y: Tensor, axis: tuple[int, ...], share: bool) -> Tensor:
+@composite()
+def max_grad(
+    dy: Tensor, x: Tensor, y: Tensor, axis: int | Sequence[int] | None = None, share: bool = True
+) -> Tensor:
+    """dy where x is the maximum y (or minimum) over axes; equal ones share it, or all have it."""
     kept = _kept(x.shape, axis)
     chosen = equal(x, reshape(y, kept))
     given = reshape(dy, kept)
@@ -142,17 +139,6 @@ def _extreme(dy: Tensor, x: Tensor, y: Tensor, axis: tuple[int, ...], share: boo
     return where(chosen, broadcast_to(given, x.shape), 0.0)
 
 
-composite("max_grad", _extreme)
-
-
-def max_grad(
-    dy: Tensor, x: Tensor, y: Tensor, axis: int | Sequence[int] | None = None, share: bool = True
-) -> Tensor:
-    """dy where x is the maximum y (or minimum) over axes; equal ones share it, or all have it."""
-    axes = normalize_axes(axis, x.ndim)
-    return build("max_grad", dy, x, y, axis=axes, share=bool(share))
-
-
 def reduce_sum_grad(dy: Tensor, shape: Sequence[int], axis: int | Sequence[int] | None) -> Tensor:
     """dy repeated along the axes that a sum over a tensor of this shape has removed."""
-    return broadcast_to(reshape(dy, _kept(shape, normalize_axes(axis, len(shape)))), shape)
+    return broadcast_to(reshape(dy, _kept(shape, axis)), shape)

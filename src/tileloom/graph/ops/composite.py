@@ -2,21 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from typing import Any
 
 from ...base import DType, dtype
+from ...base.errors import DTypeError
 from ..nodes import Graph, Tensor, TensorType
 from ..op import Array, Attrs, apply
 from ..run import run
 from .choose import cast
-from .common import Operand, Types, define, double, operands
+from .common import (
+    Operand,
+    P,
+    R,
+    Types,
+    builder,
+    define,
+    double,
+    normalize_axes,
+    normalize_axis,
+    operands,
+)
 
 Results = Tensor | Sequence[Tensor]
 Expansion = Callable[..., Results]
 
+#: Parameters of these annotations are operands of an op that `composite` makes.
+_OPERANDS = ("Tensor", "Tensor | None", "Operand")
+_CONVERT: dict[str, Callable[[Any], Any]] = {"bool": bool, "int": int, "float": float}
+
 
 def composite(
+    reference: Callable[..., Any] | None = None, like: Sequence[int] = ()
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make of an expansion an op of its name, and the builder of this op; see `define_composite`.
+
+    What is annotated as a tensor or an operand is one; the other parameters are attributes, which
+    get the type of their annotation. An `axis` is one of the operand with the most dimensions.
+    """
+
+    def decorate(expansion: Callable[P, R]) -> Callable[P, R]:
+        name, signature = expansion.__name__, inspect.signature(expansion)
+        kinds = {key: str(p.annotation) for key, p in signature.parameters.items()}
+        names = [key for key, kind in kinds.items() if kind in _OPERANDS]
+
+        rule: Callable[..., Any] = expansion
+
+        def expand(*tensors: Tensor, **attrs: Any) -> Any:
+            return rule(**dict(zip(names, tensors)), **attrs)
+
+        define_composite(name, expand, reference, like)
+
+        @wraps(expansion)
+        def build_node(*args: P.args, **kwargs: P.kwargs) -> Any:
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            given = {key: bound.arguments.pop(key) for key in names}
+            _check_order(given)
+            rank = max((t.ndim for t in given.values() if isinstance(t, Tensor)), default=0)
+            attrs = {k: _attribute(k, kinds[k], v, rank) for k, v in bound.arguments.items()}
+            results = build_all(name, *given.values(), **attrs)
+            return results[0] if signature.return_annotation == "Tensor" else results
+
+        return builder(build_node)
+
+    return decorate
+
+
+def _check_order(given: Mapping[str, Operand | None]) -> None:
+    """Refuse an operand behind one that is left out: nodes know operands by their places."""
+    missing = None
+    for name, value in given.items():
+        if value is None:
+            missing = name
+        elif missing is not None:
+            raise DTypeError(f"a {name} needs a {missing}")
+
+
+def _attribute(name: str, kind: str, value: Any, rank: int) -> Any:
+    if name == "axis":
+        return normalize_axis(value, rank) if kind == "int" else normalize_axes(value, rank)
+    return _CONVERT[kind](value) if kind in _CONVERT else value
+
+
+def define_composite(
     name: str,
     expansion: Expansion,
     reference: Callable[..., Any] | None = None,

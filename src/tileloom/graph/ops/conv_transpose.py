@@ -20,7 +20,7 @@ from ..nodes import Tensor
 from ..op import Array
 from .binary import add
 from .common import check_rank, product
-from .composite import build, composite
+from .composite import build, define_composite
 from .constants import zeros
 from .conv import add_bias, conv
 from .pad import pad
@@ -232,7 +232,7 @@ def _conv_transpose_reference(
     return result[(slice(None), slice(None), *crop)]
 
 
-composite("conv_transpose", _conv_transpose, _conv_transpose_reference)
+define_composite("conv_transpose", _conv_transpose, _conv_transpose_reference)
 
 
 def conv_transpose(

@@ -12,7 +12,7 @@ from ..nodes import Tensor
 from . import reduce
 from .binary import mul
 from .common import builder, product
-from .composite import build, composite
+from .composite import build, define_composite
 from .matmul import matmul
 from .rearrange import diagonal
 from .shape import reshape, transpose
@@ -141,7 +141,7 @@ def _einsum(*tensors: Tensor, equation: str) -> Tensor:
     return transpose(current.value, [current.labels.index(label) for label in output])
 
 
-composite("einsum", _einsum, lambda *arrays, equation: np.einsum(equation, *arrays))
+define_composite("einsum", _einsum, lambda *arrays, equation: np.einsum(equation, *arrays))
 
 
 @builder

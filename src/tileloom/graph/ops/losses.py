@@ -13,8 +13,8 @@ from ..symbols import is_symbolic
 from . import reduce
 from .binary import add, div, equal, less, maximum, mul, not_equal, sub
 from .choose import cast, where
-from .common import builder, check_dtype
-from .composite import build, build_all, composite
+from .common import check_dtype, product
+from .composite import composite
 from .constants import full_like, iota
 from .normalize import log_softmax
 from .rearrange import expand_dims
@@ -47,53 +47,42 @@ def spread_gradient(dy: Tensor, shape: Sequence[int], reduction: str) -> Tensor:
     check_reduction(reduction)
     if reduction == "none":
         return dy
-    size = 1
-    for extent in shape if reduction == "mean" else shape[:1] if reduction == "batchmean" else ():
-        size *= extent
-    return broadcast_to(div(dy, float(size)) if reduction != "sum" else dy, shape)
+    if reduction != "sum":
+        dy = div(dy, float(product(shape if reduction == "mean" else shape[:1])))
+    return broadcast_to(dy, shape)
 
 
 # ---------------------------------------------------------------------------- of distances
 
 
-def _huber(x: Tensor, target: Tensor, delta: float, reduction: str) -> Tensor:
+@composite()
+def mse_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """(x - target)²."""
+    return _reduced(square(sub(x, target)), reduction)
+
+
+@composite()
+def l1_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """|x - target|."""
+    return _reduced(absolute(sub(x, target)), reduction)
+
+
+@composite()
+def huber_loss(x: Tensor, target: Tensor, delta: float = 1.0, reduction: str = "mean") -> Tensor:
+    """d² / 2 for distances d below delta, else delta * (d - delta / 2)."""
     size = absolute(sub(x, target))
     loss = where(less(size, delta), mul(square(size), 0.5), mul(sub(size, 0.5 * delta), delta))
     return _reduced(loss, reduction)
 
 
-def _smooth_l1(x: Tensor, target: Tensor, beta: float, reduction: str) -> Tensor:
+@composite()
+def smooth_l1_loss(x: Tensor, target: Tensor, beta: float = 1.0, reduction: str = "mean") -> Tensor:
+    """`huber_loss` divided by its delta."""
     size = absolute(sub(x, target))
     if beta == 0:
         return _reduced(size, reduction)
     loss = where(less(size, beta), mul(square(size), 0.5 / beta), sub(size, 0.5 * beta))
     return _reduced(loss, reduction)
-
-
-composite("mse_loss", lambda x, target, reduction: _reduced(square(sub(x, target)), reduction))
-composite("l1_loss", lambda x, target, reduction: _reduced(absolute(sub(x, target)), reduction))
-composite("huber_loss", _huber)
-composite("smooth_l1_loss", _smooth_l1)
-
-
-def mse_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """(x - target)²."""
-    return build("mse_loss", x, target, reduction=reduction)
-
-
-def l1_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """|x - target|."""
-    return build("l1_loss", x, target, reduction=reduction)
-
-
-def huber_loss(x: Tensor, target: Tensor, delta: float = 1.0, reduction: str = "mean") -> Tensor:
-    """d² / 2 for distances d below delta, else delta * (d - delta / 2)."""
-    return build("huber_loss", x, target, delta=float(delta), reduction=reduction)
-
-
-def smooth_l1_loss(x: Tensor, target: Tensor, beta: float = 1.0, reduction: str = "mean") -> Tensor:
-    """`huber_loss` divided by its delta."""
-    return build("smooth_l1_loss", x, target, beta=float(beta), reduction=reduction)
 
 
 # ---------------------------------------------------------------------------- of probabilities
@@ -102,18 +91,26 @@ def smooth_l1_loss(x: Tensor, target: Tensor, beta: float = 1.0, reduction: str 
 LEAST_LOG = -100.0
 
 
-def _bce(p: Tensor, target: Tensor, weight: Tensor | None = None, *, reduction: str) -> Tensor:
+@composite()
+def bce_loss(
+    p: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
+) -> Tensor:
+    """-(target log p + (1 - target) log(1 - p)), no logarithm below -100."""
     yes, no = maximum(log(p), LEAST_LOG), maximum(log(sub(1.0, p)), LEAST_LOG)
     loss = sub(mul(sub(target, 1.0), no), mul(target, yes))
     return _reduced(loss if weight is None else mul(loss, weight), reduction)
 
 
-def _log_loss(p: Tensor, label: Tensor, eps: float) -> Tensor:
+@composite()
+def log_loss(p: Tensor, label: Tensor, eps: float = 1e-4) -> Tensor:
+    """-label log(p + eps) - (1 - label) log(1 - p + eps)."""
     yes, no = log(add(p, eps)), log(sub(1.0 + eps, p))
     return sub(mul(sub(label, 1.0), no), mul(label, yes))
 
 
-def _kl_div(x: Tensor, target: Tensor, log_target: bool, reduction: str) -> Tensor:
+@composite()
+def kl_div(x: Tensor, target: Tensor, log_target: bool = False, reduction: str = "mean") -> Tensor:
+    """target * (log target - x), where x is a logarithm, and maybe the target too."""
     if log_target:
         loss = mul(exp(target), sub(target, x))
     else:  # 0 log 0 is 0
@@ -122,43 +119,16 @@ def _kl_div(x: Tensor, target: Tensor, log_target: bool, reduction: str) -> Tens
     return _reduced(loss, reduction)
 
 
-def _sigmoid_cross_entropy(x: Tensor, label: Tensor) -> Tensor:
+@composite()
+def sigmoid_cross_entropy_with_logits(x: Tensor, label: Tensor) -> Tensor:
+    """max(x, 0) - x * label + log(1 + exp(-|x|))."""
     return add(sub(relu(x), mul(x, label)), log1p(exp(neg(absolute(x)))))
 
 
-composite("bce_loss", _bce)
-composite("log_loss", _log_loss)
-composite("kl_div", _kl_div)
-composite("sigmoid_cross_entropy_with_logits", _sigmoid_cross_entropy)
-composite("sigmoid_cross_entropy_with_logits_grad", lambda dy, x, label: (
-    mul(dy, sub(sigmoid(x), label))))  # fmt: skip
-
-
-def bce_loss(
-    p: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
-) -> Tensor:
-    """-(target log p + (1 - target) log(1 - p)), no logarithm below -100."""
-    return build("bce_loss", p, target, weight, reduction=reduction)
-
-
-def log_loss(p: Tensor, label: Tensor, eps: float = 1e-4) -> Tensor:
-    """-label log(p + eps) - (1 - label) log(1 - p + eps)."""
-    return build("log_loss", p, label, eps=float(eps))
-
-
-def kl_div(x: Tensor, target: Tensor, log_target: bool = False, reduction: str = "mean") -> Tensor:
-    """target * (log target - x), where x is a logarithm, and maybe the target too."""
-    return build("kl_div", x, target, log_target=bool(log_target), reduction=reduction)
-
-
-def sigmoid_cross_entropy_with_logits(x: Tensor, label: Tensor) -> Tensor:
-    """max(x, 0) - x * label + log(1 + exp(-|x|))."""
-    return build("sigmoid_cross_entropy_with_logits", x, label)
-
-
+@composite()
 def sigmoid_cross_entropy_with_logits_grad(dy: Tensor, x: Tensor, label: Tensor) -> Tensor:
     """dy * (sigmoid(x) - label)."""
-    return build("sigmoid_cross_entropy_with_logits_grad", dy, x, label)
+    return mul(dy, sub(sigmoid(x), label))
 
 
 # ---------------------------------------------------------------------------- of classes
@@ -196,26 +166,55 @@ def class_weights(x: Tensor, target: Tensor, weight: Tensor | None, ignored: int
 
 
 def _nll(
-    x: Tensor, target: Tensor, weight: Tensor | None = None, *, reduction: str, ignored: int
-) -> list[Tensor]:
+    x: Tensor, target: Tensor, weight: Tensor | None, reduction: str, ignored: int
+) -> tuple[Tensor, Tensor]:
     each = class_weights(x, target, weight, ignored)
     picked = reduce.sum(where(chosen_class(x, target), x, 0.0), class_axis(x))
     loss = where(equal(each, 0.0), 0.0, neg(mul(picked, each)))
     check_reduction(reduction)
     total = reduce.sum(each)
     if reduction == "none":
-        return [loss, total]
+        return loss, total
     whole = reduce.sum(loss)
-    return [div(whole, total) if reduction == "mean" else whole, total]
+    return div(whole, total) if reduction == "mean" else whole, total
 
 
-def _cross_entropy(
-    x: Tensor, target: Tensor, weight: Tensor | None = None, *,
-    reduction: str, ignored: int, smoothing: float,
+@composite()
+def nll_loss(
+    x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean",
+    ignored: int = -100,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """-x at the target class (axis 1) times its weight; "mean" divides by the sum of the weights.
+
+    Returns:
+        The loss and the sum of the weights.
+    """
+    return _nll(x, target, weight, reduction, ignored)
+
+
+@composite(like=(1,))
+def nll_loss_grad(
+    dy: Tensor, x: Tensor, target: Tensor, total: Tensor, weight: Tensor | None = None,
+    reduction: str = "mean", ignored: int = -100,
 ) -> Tensor:  # fmt: skip
+    """The gradient of `nll_loss` by x; `total` is the sum of the weights."""
+    each = class_weights(x, target, weight, ignored)
+    share = neg(mul(spread_gradient(dy, target.shape, "none" if reduction == "none" else "sum"),
+                    each))  # fmt: skip
+    if reduction == "mean":
+        share = div(share, total)
+    return where(chosen_class(x, target), expand_dims(share, class_axis(x)), 0.0)
+
+
+@composite()
+def cross_entropy(
+    x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean",
+    ignored: int = -100, smoothing: float = 0.0,
+) -> Tensor:  # fmt: skip
+    """`nll_loss` of the log_softmax over classes (axis 1), with smoothed labels."""
     axis = class_axis(x)
     logs = log_softmax(x, axis)
-    loss = _nll(logs, target, weight, reduction=reduction, ignored=ignored)[0]
+    loss = _nll(logs, target, weight, reduction, ignored)[0]
     if smoothing == 0:
         return loss
     each = class_weights(x, target, None, ignored)
@@ -229,85 +228,22 @@ def _cross_entropy(
     return add(mul(loss, 1 - smoothing), mul(even, smoothing / max(x.shape[axis], 1)))
 
 
-def _softmax_cross_entropy(x: Tensor, labels: Tensor) -> list[Tensor]:
+@composite()
+def softmax_cross_entropy_with_logits(x: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """-sum(labels * log_softmax(x)) over the last axis, and its gradient softmax(x) - labels."""
     logs = log_softmax(x, -1)
-    return [neg(reduce.sum(mul(labels, logs), -1)), sub(exp(logs), labels)]
+    return neg(reduce.sum(mul(labels, logs), -1)), sub(exp(logs), labels)
 
 
-def _sparse_softmax_cross_entropy_grad(dy: Tensor, x: Tensor, labels: Tensor) -> Tensor:
+@composite()
+def sparse_softmax_cross_entropy_with_logits(x: Tensor, labels: Tensor) -> Tensor:
+    """-log_softmax(x) at the labels, for each row; classes are along axis 1."""
+    return _nll(log_softmax(x, class_axis(x)), labels, None, "none", -1)[0]
+
+
+@composite(like=(1,))
+def sparse_softmax_cross_entropy_with_logits_grad(dy: Tensor, x: Tensor, labels: Tensor) -> Tensor:
+    """(softmax(x) - one_hot(labels)) * dy."""
     axis = class_axis(x)
     hit = cast(chosen_class(x, labels), x.dtype)
     return mul(sub(exp(log_softmax(x, axis)), hit), expand_dims(dy, axis))
-
-
-def _nll_grad(
-    dy: Tensor, x: Tensor, target: Tensor, total: Tensor, weight: Tensor | None = None, *,
-    reduction: str, ignored: int,
-) -> Tensor:  # fmt: skip
-    each = class_weights(x, target, weight, ignored)
-    share = neg(mul(spread_gradient(dy, target.shape, "none" if reduction == "none" else "sum"),
-                    each))  # fmt: skip
-    if reduction == "mean":
-        share = div(share, total)
-    return where(chosen_class(x, target), expand_dims(share, class_axis(x)), 0.0)
-
-
-composite("nll_loss", _nll)
-composite("nll_loss_grad", _nll_grad, like=(1,))
-composite("cross_entropy", _cross_entropy)
-composite("softmax_cross_entropy_with_logits", _softmax_cross_entropy)
-composite("sparse_softmax_cross_entropy_with_logits", lambda x, labels: (
-    _nll(log_softmax(x, class_axis(x)), labels, reduction="none", ignored=-1)[0]))  # fmt: skip
-composite("sparse_softmax_cross_entropy_with_logits_grad", _sparse_softmax_cross_entropy_grad,
-          like=(1,))  # fmt: skip
-
-
-@builder
-def nll_loss(
-    x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean",
-    ignored: int = -100,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """-x at the target class (axis 1) times its weight; "mean" divides by the sum of the weights.
-
-    Returns:
-        The loss and the sum of the weights.
-    """
-    loss, total = build_all("nll_loss", x, target, weight, reduction=reduction,
-                            ignored=int(ignored))  # fmt: skip
-    return loss, total
-
-
-@builder
-def nll_loss_grad(
-    dy: Tensor, x: Tensor, target: Tensor, total: Tensor, weight: Tensor | None = None,
-    reduction: str = "mean", ignored: int = -100,
-) -> Tensor:  # fmt: skip
-    """The gradient of `nll_loss` by x; `total` is the sum of the weights."""
-    return build("nll_loss_grad", dy, x, target, total, weight, reduction=reduction,
-                 ignored=int(ignored))  # fmt: skip
-
-
-@builder
-def cross_entropy(
-    x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean",
-    ignored: int = -100, smoothing: float = 0.0,
-) -> Tensor:  # fmt: skip
-    """`nll_loss` of the log_softmax over classes (axis 1), with smoothed labels."""
-    return build("cross_entropy", x, target, weight, reduction=reduction, ignored=int(ignored),
-                 smoothing=float(smoothing))  # fmt: skip
-
-
-def softmax_cross_entropy_with_logits(x: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """-sum(labels * log_softmax(x)) over the last axis, and its gradient softmax(x) - labels."""
-    loss, gradient = build_all("softmax_cross_entropy_with_logits", x, labels)
-    return loss, gradient
-
-
-def sparse_softmax_cross_entropy_with_logits(x: Tensor, labels: Tensor) -> Tensor:
-    """-log_softmax(x) at the labels, for each row; classes are along axis 1."""
-    return build("sparse_softmax_cross_entropy_with_logits", x, labels)
-
-
-def sparse_softmax_cross_entropy_with_logits_grad(dy: Tensor, x: Tensor, labels: Tensor) -> Tensor:
-    """(softmax(x) - one_hot(labels)) * dy."""
-    return build("sparse_softmax_cross_entropy_with_logits_grad", dy, x, labels)

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...base.errors import ShapeError
 from ..nodes import Tensor
 from . import reduce
 from .binary import add, div, mul, sub
-from .common import builder, normalize_axis, product
-from .composite import build, build_all, composite
-from .normalize import per_channel
+from .common import builder, product
+from .composite import composite
+from .normalize import check_channels, check_groups, per_channel
 from .shape import reshape
 from .unary import exp, rsqrt, square
 
@@ -26,28 +25,22 @@ def _total(x: Tensor, axis: int | Axes) -> Tensor:
     return reduce.sum(x, axis, keepdims=True)
 
 
-composite("softmax_grad", lambda dy, y, axis: mul(sub(dy, _total(mul(dy, y), axis)), y))
-composite("softmax_grad_ext", lambda dy, y, z, axis: (
-    mul(mul(sub(dy, _total(mul(dy, y), axis)), y), z)))  # fmt: skip
-composite("log_softmax_grad", lambda dy, y, axis: sub(dy, mul(exp(y), _total(dy, axis))))
-
-
-@builder
+@composite()
 def softmax_grad(dy: Tensor, y: Tensor, axis: int = -1) -> Tensor:
     """(dy - sum(dy * y)) * y, of `softmax` with result y."""
-    return build("softmax_grad", dy, y, axis=normalize_axis(axis, y.ndim))
+    return mul(sub(dy, _total(mul(dy, y), axis)), y)
 
 
-@builder
+@composite()
 def softmax_grad_ext(dy: Tensor, y: Tensor, z: Tensor, axis: int = -1) -> Tensor:
     """`softmax_grad` times z."""
-    return build("softmax_grad_ext", dy, y, z, axis=normalize_axis(axis, y.ndim))
+    return mul(mul(sub(dy, _total(mul(dy, y), axis)), y), z)
 
 
-@builder
+@composite()
 def log_softmax_grad(dy: Tensor, y: Tensor, axis: int = -1) -> Tensor:
     """dy - exp(y) * sum(dy), of `log_softmax` with result y."""
-    return build("log_softmax_grad", dy, y, axis=normalize_axis(axis, y.ndim))
+    return sub(dy, mul(exp(y), _total(dy, axis)))
 
 
 # ---------------------------------------------------------------------------- rows
@@ -63,9 +56,11 @@ def _normalized_grad(g: Tensor, normal: Tensor, rstd: Tensor, axes: Axes, count:
     return mul(rstd, sub(sub(g, shift), mul(normal, slope)))
 
 
-def _layer_norm(
-    dy: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, scale: Tensor | None = None, *, axis: int
-) -> list[Tensor]:
+@composite(like=(1, 4, 4))
+def layer_norm_grad(
+    dy: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, scale: Tensor | None = None, axis: int = -1
+) -> tuple[Tensor, ...]:
+    """The gradients of `layer_norm` by x and, with a scale, by scale and bias."""
     axes = list(range(axis, x.ndim))
     shape = [*x.shape[:axis], *(1 for _ in axes)]
     mean, rstd = reshape(mean, shape), reshape(rstd, shape)
@@ -73,15 +68,17 @@ def _layer_norm(
     g = dy if scale is None else mul(dy, scale)
     by_x = _normalized_grad(g, normal, rstd, axes, product(x.shape[axis:]))
     if scale is None:
-        return [by_x]
+        return (by_x,)
     before = list(range(axis))
     by_scale, by_bias = (reduce.sum(v, before) if before else v for v in (mul(dy, normal), dy))
-    return [by_x, by_scale, by_bias]
+    return by_x, by_scale, by_bias
 
 
-def _rms_norm(
-    dy: Tensor, x: Tensor, scale: Tensor | None = None, *, axis: int, eps: float
-) -> list[Tensor]:
+@composite(like=(1, 2))
+def rms_norm_grad(
+    dy: Tensor, x: Tensor, scale: Tensor | None = None, axis: int = -1, eps: float = 1e-5
+) -> tuple[Tensor, ...]:
+    """The gradients of `rms_norm` by x and, with a scale, by the scale."""
     axes = list(range(axis, x.ndim))
     count = float(product(x.shape[axis:]))
     rstd = rsqrt(add(div(_total(square(x), axes), count), eps))
@@ -90,38 +87,22 @@ def _rms_norm(
     slope = div(_total(mul(g, normal), axes), count)
     by_x = mul(rstd, sub(g, mul(normal, slope)))
     if scale is None:
-        return [by_x]
+        return (by_x,)
     before = list(range(axis))
-    return [by_x, reduce.sum(mul(dy, normal), before) if before else mul(dy, normal)]
-
-
-composite("layer_norm_grad", _layer_norm, like=(1, 4, 4))
-composite("rms_norm_grad", _rms_norm, like=(1, 2))
-
-
-@builder
-def layer_norm_grad(
-    dy: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, scale: Tensor | None = None, axis: int = -1
-) -> tuple[Tensor, ...]:
-    """The gradients of `layer_norm` by x and, with a scale, by scale and bias."""
-    return build_all("layer_norm_grad", dy, x, mean, rstd, scale, axis=normalize_axis(axis, x.ndim))
-
-
-@builder
-def rms_norm_grad(
-    dy: Tensor, x: Tensor, scale: Tensor | None = None, axis: int = -1, eps: float = 1e-5
-) -> tuple[Tensor, ...]:
-    """The gradients of `rms_norm` by x and, with a scale, by the scale."""
-    return build_all("rms_norm_grad", dy, x, scale, axis=normalize_axis(axis, x.ndim),
-                     eps=float(eps))  # fmt: skip
+    return by_x, reduce.sum(mul(dy, normal), before) if before else mul(dy, normal)
 
 
 # ---------------------------------------------------------------------------- channels
 
 
-def _batch_norm(
-    dy: Tensor, x: Tensor, scale: Tensor, mean: Tensor, rstd: Tensor, *, training: bool
-) -> list[Tensor]:
+@composite(like=(1, 2, 2))
+def batch_norm_grad(
+    dy: Tensor, x: Tensor, scale: Tensor, mean: Tensor, rstd: Tensor, training: bool = True
+) -> tuple[Tensor, ...]:
+    """The gradients of batch normalisation by x, scale and bias.
+
+    In training `mean` and `rstd` are those of x, else given ones that do not depend on it.
+    """
     axes = [k for k in range(x.ndim) if k != 1]
     scale_, mean, rstd = (per_channel(x, v, "statistics") for v in (scale, mean, rstd))
     normal = mul(sub(x, mean), rstd)
@@ -130,14 +111,15 @@ def _batch_norm(
         by_x = _normalized_grad(g, normal, rstd, axes, product([x.shape[k] for k in axes]))
     else:
         by_x = mul(g, rstd)
-    return [by_x, reduce.sum(mul(dy, normal), axes), reduce.sum(dy, axes)]
+    return by_x, reduce.sum(mul(dy, normal), axes), reduce.sum(dy, axes)
 
 
-def _group_norm(
-    dy: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, scale: Tensor | None = None, *, groups: int
-) -> list[Tensor]:
-    if x.ndim < 2 or groups < 1 or x.shape[1] % groups:
-        raise ShapeError(f"{groups} groups do not divide the channels of {x.type}")
+@composite(like=(1, 4, 4))
+def group_norm_grad(
+    dy: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, groups: int, scale: Tensor | None = None
+) -> tuple[Tensor, ...]:
+    """The gradients of `group_norm` by x and, with a scale, by scale and bias."""
+    check_groups(x, groups)
     n, c = x.shape[:2]
     split = [n, groups, c // groups, product(x.shape[2:])]
     stats = [reshape(v, [n, groups, 1, 1]) for v in (mean, rstd)]
@@ -149,32 +131,9 @@ def _group_norm(
         g = mul(given, reshape(scale, [1, groups, c // groups, 1]))
     by_x = _normalized_grad(g, normal, stats[1], (2, 3), split[2] * split[3])
     if scale is None:
-        return [reshape(by_x, x.shape)]
+        return (reshape(by_x, x.shape),)
     sums = [reshape(reduce.sum(v, (0, 3)), [c]) for v in (mul(given, normal), given)]
-    return [reshape(by_x, x.shape), *sums]
-
-
-composite("batch_norm_grad", _batch_norm, like=(1, 2, 2))
-composite("group_norm_grad", _group_norm, like=(1, 4, 4))
-
-
-@builder
-def batch_norm_grad(
-    dy: Tensor, x: Tensor, scale: Tensor, mean: Tensor, rstd: Tensor, training: bool = True
-) -> tuple[Tensor, ...]:
-    """The gradients of batch normalisation by x, scale and bias.
-
-    In training `mean` and `rstd` are those of x, else given ones that do not depend on it.
-    """
-    return build_all("batch_norm_grad", dy, x, scale, mean, rstd, training=bool(training))
-
-
-@builder
-def group_norm_grad(
-    dy: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, groups: int, scale: Tensor | None = None
-) -> tuple[Tensor, ...]:
-    """The gradients of `group_norm` by x and, with a scale, by scale and bias."""
-    return build_all("group_norm_grad", dy, x, mean, rstd, scale, groups=int(groups))
+    return reshape(by_x, x.shape), *sums
 
 
 @builder
@@ -182,6 +141,5 @@ def instance_norm_grad(
     dy: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, scale: Tensor | None = None
 ) -> tuple[Tensor, ...]:
     """`group_norm_grad` with each channel on its own."""
-    if x.ndim < 2:
-        raise ShapeError(f"needs a batch and a channel dimension, got {x.type}")
+    check_channels(x)
     return group_norm_grad(dy, x, mean, rstd, x.shape[1], scale)

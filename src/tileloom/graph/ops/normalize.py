@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ...base.errors import DTypeError, ShapeError
+from ...base.errors import ShapeError
 from ..nodes import Tensor
 from ..op import Array
 from ..symbols import is_symbolic, symbolic_number
 from . import reduce
 from .binary import add, div, maximum, mul, pow, sub
 from .choose import where
-from .common import builder, check_dtype, extent, normalize_axes, normalize_axis, product
-from .composite import build, composite
+from .common import builder, check_dtype, extent, normalize_axes, product
+from .composite import composite
 from .pool import sum_pool
 from .shape import reshape
 from .unary import abs as absolute
@@ -25,18 +25,18 @@ from .unary import exp, isfinite, log, rsqrt, sqrt, square
 Axes = int | Sequence[int] | None
 
 
-def _count(x: Tensor, axis: tuple[int, ...]) -> float:
+def _count(x: Tensor, axis: Axes) -> float:
     """How many elements there are over axes; symbolic if an extent is."""
-    count = product([x.shape[k] for k in axis])
+    count = product([x.shape[k] for k in normalize_axes(axis, x.ndim)])
     return count if is_symbolic(count) else float(count)
 
 
-def _mean(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
+def _mean(x: Tensor, axis: Axes, keepdims: bool) -> Tensor:
     check_dtype(x.type, "float")
     return div(reduce.sum(x, axis, keepdims), _count(x, axis))
 
 
-def _var(x: Tensor, axis: tuple[int, ...], keepdims: bool, correction: float) -> Tensor:
+def _var(x: Tensor, axis: Axes, keepdims: bool, correction: float) -> Tensor:
     centred = sub(x, _mean(x, axis, True))
     count, total = _count(x, axis), reduce.sum(square(centred), axis, keepdims)
     # With no degrees of freedom left the variance is not defined: 0 / 0.
@@ -55,14 +55,22 @@ def _size(x: Array, axis: tuple[int, ...]) -> np.float64:
     return np.float64(product([x.shape[k] for k in axis]))
 
 
-composite("mean", _mean, lambda x, axis, keepdims: (
-    np.sum(x, axis=axis, keepdims=keepdims) / _size(x, axis)))  # fmt: skip
-composite("var", _var, _var_reference)
-composite(
-    "std",
-    lambda x, **attrs: sqrt(_var(x, **attrs)),
-    lambda x, **attrs: np.sqrt(_var_reference(x, **attrs)),
-)
+@composite(lambda x, axis, keepdims: np.sum(x, axis=axis, keepdims=keepdims) / _size(x, axis))
+def mean(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The arithmetic mean over axes; NaN of nothing."""
+    return _mean(x, axis, keepdims)
+
+
+@composite(_var_reference)
+def var(x: Tensor, axis: Axes = None, keepdims: bool = False, correction: float = 0.0) -> Tensor:
+    """The mean squared distance from the mean; the sum is divided by the count - correction."""
+    return _var(x, axis, keepdims, correction)
+
+
+@composite(lambda x, **attrs: np.sqrt(_var_reference(x, **attrs)))
+def std(x: Tensor, axis: Axes = None, keepdims: bool = False, correction: float = 0.0) -> Tensor:
+    """The square root of `var`."""
+    return sqrt(_var(x, axis, keepdims, correction))
 
 
 # ---------------------------------------------------------------------------- softmax
@@ -74,28 +82,8 @@ def _check_softmax(x: Tensor) -> None:
         raise ShapeError("needs at least one dimension")
 
 
-def _peak(x: Tensor, axis: tuple[int, ...]) -> Tensor:
+def _peak(x: Tensor, axis: Axes) -> Tensor:
     return reduce.max(x, axis, keepdims=True, empty_ok=True)
-
-
-def _softmax(x: Tensor, axis: int) -> Tensor:
-    _check_softmax(x)
-    weights = exp(sub(x, _peak(x, (axis,))))
-    return div(weights, reduce.sum(weights, axis, keepdims=True))
-
-
-def _log_softmax(x: Tensor, axis: int) -> Tensor:
-    _check_softmax(x)
-    shifted = sub(x, _peak(x, (axis,)))
-    return sub(shifted, log(reduce.sum(exp(shifted), axis, keepdims=True)))
-
-
-def _logsumexp(x: Tensor, axis: tuple[int, ...], keepdims: bool) -> Tensor:
-    check_dtype(x.type, "float")
-    peak = _peak(x, axis)
-    peak = where(isfinite(peak), peak, 0.0)
-    result = add(log(reduce.sum(exp(sub(x, peak)), axis, keepdims=True)), peak)
-    return result if keepdims else reshape(result, reduce.reduced_shape(x.shape, axis, False))
 
 
 def _softmax_reference(x: Array, axis: int) -> Any:
@@ -105,6 +93,14 @@ def _softmax_reference(x: Array, axis: int) -> Any:
     return weights / weights.sum(axis=axis, keepdims=True)
 
 
+@composite(_softmax_reference)
+def softmax(x: Tensor, axis: int = -1) -> Tensor:
+    """exp(x) / sum(exp(x)) along an axis, without overflow."""
+    _check_softmax(x)
+    weights = exp(sub(x, _peak(x, (axis,))))
+    return div(weights, reduce.sum(weights, axis, keepdims=True))
+
+
 def _log_softmax_reference(x: Array, axis: int) -> Any:
     if x.size == 0:
         return x
@@ -112,10 +108,23 @@ def _log_softmax_reference(x: Array, axis: int) -> Any:
     return shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True))
 
 
-composite("softmax", _softmax, _softmax_reference)
-composite("log_softmax", _log_softmax, _log_softmax_reference)
-composite("logsumexp", _logsumexp, lambda x, axis, keepdims: (
-    np.logaddexp.reduce(x, axis=axis, keepdims=keepdims)))  # fmt: skip
+@composite(_log_softmax_reference)
+def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
+    """log(softmax(x)), without overflow."""
+    _check_softmax(x)
+    shifted = sub(x, _peak(x, (axis,)))
+    return sub(shifted, log(reduce.sum(exp(shifted), axis, keepdims=True)))
+
+
+@composite(lambda x, axis, keepdims: np.logaddexp.reduce(x, axis=axis, keepdims=keepdims))
+def logsumexp(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """log(sum(exp(x))) over axes, without overflow."""
+    check_dtype(x.type, "float")
+    peak = _peak(x, axis)
+    peak = where(isfinite(peak), peak, 0.0)
+    result = add(log(reduce.sum(exp(sub(x, peak)), axis, keepdims=True)), peak)
+    axes = normalize_axes(axis, x.ndim)
+    return result if keepdims else reshape(result, reduce.reduced_shape(x.shape, axes, False))
 
 
 # ---------------------------------------------------------------------------- normalisation
@@ -141,16 +150,6 @@ def _affine(
     return x if bias is None else plus(x, bias)
 
 
-def _layer_norm(
-    x: Tensor, scale: Tensor | None = None, bias: Tensor | None = None, *, axis: int, eps: float
-) -> Tensor:
-    axes = tuple(range(axis, x.ndim))
-    result: Tensor = _affine(_standardize(x, axes, eps), scale, bias, mul, add)
-    if result.shape != x.shape:
-        raise ShapeError(f"scale and bias do not broadcast to {x.type}")
-    return result
-
-
 def _layer_norm_reference(
     x: Array, scale: Any = None, bias: Any = None, *, axis: int, eps: float
 ) -> Any:
@@ -158,10 +157,19 @@ def _layer_norm_reference(
     return _affine(_standardize_reference(x, axes, eps), scale, bias, np.multiply, np.add)
 
 
-def _rms_norm(x: Tensor, scale: Tensor | None = None, *, axis: int, eps: float) -> Tensor:
+@composite(_layer_norm_reference)
+def layer_norm(
+    x: Tensor,
+    scale: Tensor | None = None,
+    bias: Tensor | None = None,
+    axis: int = -1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """`x` with mean 0 and variance 1 over the axes from `axis` on, then scaled and shifted."""
     axes = tuple(range(axis, x.ndim))
-    power = div(reduce.sum(square(x), axes, keepdims=True), _count(x, axes))
-    result: Tensor = _affine(mul(x, rsqrt(add(power, eps))), scale, None, mul, add)
+    result: Tensor = _affine(_standardize(x, axes, eps), scale, bias, mul, add)
+    if result.shape != x.shape:
+        raise ShapeError(f"scale and bias do not broadcast to {x.type}")
     return result
 
 
@@ -170,22 +178,32 @@ def _rms_norm_reference(x: Array, scale: Any = None, *, axis: int, eps: float) -
     return _affine(x / np.sqrt(power + eps), scale, None, np.multiply, np.add)
 
 
+@composite(_rms_norm_reference)
+def rms_norm(x: Tensor, scale: Tensor | None = None, axis: int = -1, eps: float = 1e-5) -> Tensor:
+    """`x` divided by its root mean square over the axes from `axis` on, then scaled."""
+    axes = tuple(range(axis, x.ndim))
+    power = div(reduce.sum(square(x), axes, keepdims=True), _count(x, axes))
+    result: Tensor = _affine(mul(x, rsqrt(add(power, eps))), scale, None, mul, add)
+    return result
+
+
+def check_channels(x: Tensor) -> None:
+    """Refuse a tensor without channels (axis 1)."""
+    if x.ndim < 2:
+        raise ShapeError(f"needs a batch and a channel dimension, got {x.type}")
+
+
+def check_groups(x: Tensor, groups: int) -> None:
+    """Refuse groups that do not divide the channels."""
+    if x.ndim < 2 or groups < 1 or x.shape[1] % groups:
+        raise ShapeError(f"{groups} groups do not divide the channels of {x.type}")
+
+
 def per_channel(x: Tensor, values: Tensor, what: str) -> Tensor:
     """A vector over the channels (axis 1) in a shape that broadcasts to `x`."""
     if x.ndim < 2 or values.shape != (x.shape[1],):
         raise ShapeError(f"{what} must have one value for each channel of {x.type}: {values.type}")
     return reshape(values, [1, x.shape[1]] + [1] * (x.ndim - 2))
-
-
-def _batch_norm(
-    x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor, *, eps: float
-) -> Tensor:
-    for what, values in {"scale": scale, "bias": bias, "mean": mean, "var": var}.items():
-        per_channel(x, values, what)
-    # As a product and a sum, which fold into a convolution before it.
-    factor = mul(scale, rsqrt(add(var, eps)))
-    shift = sub(bias, mul(mean, factor))
-    return add(mul(x, per_channel(x, factor, "scale")), per_channel(x, shift, "bias"))
 
 
 def _column(x: Array, values: Array) -> Array:
@@ -199,13 +217,17 @@ def _batch_norm_reference(
     return (x - mean) / np.sqrt(var + eps) * scale + bias
 
 
-def _group_norm(x: Tensor, scale: Tensor, bias: Tensor, *, groups: int, eps: float) -> Tensor:
-    if x.ndim < 2 or groups < 1 or x.shape[1] % groups:
-        raise ShapeError(f"{groups} groups do not divide the channels of {x.type}")
-    parts = reshape(x, [x.shape[0], groups, product(x.shape[1:]) // groups])
-    normal = reshape(_standardize(parts, (2,), eps), x.shape)
-    scaled = mul(normal, per_channel(x, scale, "scale"))
-    return add(scaled, per_channel(x, bias, "bias"))
+@composite(_batch_norm_reference)
+def batch_norm(
+    x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor, eps: float = 1e-5
+) -> Tensor:
+    """Each channel (axis 1) normalised with the given statistics (inference)."""
+    for what, values in {"scale": scale, "bias": bias, "mean": mean, "var": var}.items():
+        per_channel(x, values, what)
+    # As a product and a sum, which fold into a convolution before it.
+    factor = mul(scale, rsqrt(add(var, eps)))
+    shift = sub(bias, mul(mean, factor))
+    return add(mul(x, per_channel(x, factor, "scale")), per_channel(x, shift, "bias"))
 
 
 def _group_norm_reference(x: Array, scale: Array, bias: Array, *, groups: int, eps: float) -> Any:
@@ -214,16 +236,21 @@ def _group_norm_reference(x: Array, scale: Array, bias: Array, *, groups: int, e
     return normal * _column(x, scale) + _column(x, bias)
 
 
-def _lrn(x: Tensor, *, size: int, alpha: float, beta: float, bias: float) -> Tensor:
-    """Divided by a power of the sum of squares over neighbouring channels."""
-    check_dtype(x.type, "float")
-    if x.ndim < 2:
-        raise ShapeError(f"needs a batch and a channel dimension, got {x.type}")
-    n, c = x.shape[:2]
-    flat = reshape(square(x), [n, 1, c, product(x.shape[2:])])
-    before = (size - 1) // 2
-    total = sum_pool(flat, (size, 1), pads=(before, 0, size - 1 - before, 0))
-    return div(x, pow(add(mul(reshape(total, x.shape), alpha / size), bias), beta))
+@composite(_group_norm_reference)
+def group_norm(x: Tensor, groups: int, scale: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:
+    """Normalised over groups of channels and all positions, then scaled per channel."""
+    check_groups(x, groups)
+    parts = reshape(x, [x.shape[0], groups, product(x.shape[1:]) // groups])
+    normal = reshape(_standardize(parts, (2,), eps), x.shape)
+    scaled = mul(normal, per_channel(x, scale, "scale"))
+    return add(scaled, per_channel(x, bias, "bias"))
+
+
+@builder
+def instance_norm(x: Tensor, scale: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:
+    """`group_norm` with each channel on its own."""
+    check_channels(x)
+    return group_norm(x, x.shape[1], scale, bias, eps)
 
 
 def _lrn_reference(x: Array, *, size: int, alpha: float, beta: float, bias: float) -> Array:
@@ -234,97 +261,17 @@ def _lrn_reference(x: Array, *, size: int, alpha: float, beta: float, bias: floa
     return x / (bias + alpha / size * total) ** beta
 
 
-composite("layer_norm", _layer_norm, _layer_norm_reference)
-composite("rms_norm", _rms_norm, _rms_norm_reference)
-composite("batch_norm", _batch_norm, _batch_norm_reference)
-composite("group_norm", _group_norm, _group_norm_reference)
-composite("lrn", _lrn, _lrn_reference)
-
-
-# ---------------------------------------------------------------------------- builders
-
-
-@builder
-def mean(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The arithmetic mean over axes; NaN of nothing."""
-    return build("mean", x, axis=normalize_axes(axis, x.ndim), keepdims=bool(keepdims))
-
-
-@builder
-def var(x: Tensor, axis: Axes = None, keepdims: bool = False, correction: float = 0.0) -> Tensor:
-    """The mean squared distance from the mean; the sum is divided by the count - correction."""
-    axes = normalize_axes(axis, x.ndim)
-    return build("var", x, axis=axes, keepdims=bool(keepdims), correction=float(correction))
-
-
-@builder
-def std(x: Tensor, axis: Axes = None, keepdims: bool = False, correction: float = 0.0) -> Tensor:
-    """The square root of `var`."""
-    axes = normalize_axes(axis, x.ndim)
-    return build("std", x, axis=axes, keepdims=bool(keepdims), correction=float(correction))
-
-
-@builder
-def softmax(x: Tensor, axis: int = -1) -> Tensor:
-    """exp(x) / sum(exp(x)) along an axis, without overflow."""
-    return build("softmax", x, axis=normalize_axis(axis, x.ndim))
-
-
-@builder
-def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
-    """log(softmax(x)), without overflow."""
-    return build("log_softmax", x, axis=normalize_axis(axis, x.ndim))
-
-
-@builder
-def logsumexp(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """log(sum(exp(x))) over axes, without overflow."""
-    return build("logsumexp", x, axis=normalize_axes(axis, x.ndim), keepdims=bool(keepdims))
-
-
-@builder
-def layer_norm(
-    x: Tensor,
-    scale: Tensor | None = None,
-    bias: Tensor | None = None,
-    axis: int = -1,
-    eps: float = 1e-5,
-) -> Tensor:
-    """`x` with mean 0 and variance 1 over the axes from `axis` on, then scaled and shifted."""
-    if bias is not None and scale is None:
-        raise DTypeError("a bias needs a scale")
-    return build("layer_norm", x, scale, bias, axis=normalize_axis(axis, x.ndim), eps=float(eps))
-
-
-@builder
-def rms_norm(x: Tensor, scale: Tensor | None = None, axis: int = -1, eps: float = 1e-5) -> Tensor:
-    """`x` divided by its root mean square over the axes from `axis` on, then scaled."""
-    return build("rms_norm", x, scale, axis=normalize_axis(axis, x.ndim), eps=float(eps))
-
-
-def batch_norm(
-    x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor, eps: float = 1e-5
-) -> Tensor:
-    """Each channel (axis 1) normalised with the given statistics (inference)."""
-    return build("batch_norm", x, scale, bias, mean, var, eps=float(eps))
-
-
-def group_norm(x: Tensor, groups: int, scale: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:
-    """Normalised over groups of channels and all positions, then scaled per channel."""
-    return build("group_norm", x, scale, bias, groups=int(groups), eps=float(eps))
-
-
-@builder
-def instance_norm(x: Tensor, scale: Tensor, bias: Tensor, eps: float = 1e-5) -> Tensor:
-    """`group_norm` with each channel on its own."""
-    if x.ndim < 2:
-        raise ShapeError(f"needs a batch and a channel dimension, got {x.type}")
-    return group_norm(x, x.shape[1], scale, bias, eps)
-
-
+@composite(_lrn_reference)
 def lrn(x: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Tensor:
     """Local response normalisation over `size` neighbouring channels."""
-    return build("lrn", x, size=int(size), alpha=float(alpha), beta=float(beta), bias=float(bias))
+    check_dtype(x.type, "float")
+    check_channels(x)
+    n, c = x.shape[:2]
+    flat = reshape(square(x), [n, 1, c, product(x.shape[2:])])
+    before = (size - 1) // 2
+    # The sum of squares over neighbouring channels.
+    total = sum_pool(flat, (size, 1), pads=(before, 0, size - 1 - before, 0))
+    return div(x, pow(add(mul(reshape(total, x.shape), alpha / size), bias), beta))
 
 
 def l1_norm(x: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:

@@ -11,8 +11,10 @@ from . import reduce
 from .binary import add, div, greater, mul, pow, sub
 from .choose import where
 from .common import Operand
-from .composite import build, build_all, composite
+from .composite import composite
 from .unary import sqrt, square
+
+Three = tuple[Tensor, Tensor, Tensor]
 
 
 def _averages(
@@ -23,114 +25,12 @@ def _averages(
     return mean, add(mul(v, beta2), mul(square(grad), 1 - beta2))
 
 
-def _adam(
-    param: Tensor, m: Tensor, v: Tensor, grad: Tensor, power1: Tensor, power2: Tensor, rate: Tensor,
-    *, beta1: float, beta2: float, eps: float, nesterov: bool,
-) -> list[Tensor]:  # fmt: skip
-    mean, spread = _averages(grad, m, v, beta1, beta2)
-    pace = div(mul(rate, sqrt(sub(1.0, power2))), sub(1.0, power1))
-    way = add(mul(mean, beta1), mul(grad, 1 - beta1)) if nesterov else mean
-    return [sub(param, mul(pace, div(way, add(sqrt(spread), eps)))), mean, spread]
-
-
-def _adam_weight_decay(
-    param: Tensor, m: Tensor, v: Tensor, grad: Tensor, rate: Tensor, *,
-    beta1: float, beta2: float, eps: float, decay: float,
-) -> list[Tensor]:  # fmt: skip
-    mean, spread = _averages(grad, m, v, beta1, beta2)
-    update = div(mean, add(sqrt(spread), eps))
-    if decay:
-        update = add(update, mul(param, decay))
-    return [sub(param, mul(update, rate)), mean, spread]
-
-
-def _adamw(
-    param: Tensor, m: Tensor, v: Tensor, grad: Tensor, step: Tensor, rate: Tensor, *,
-    beta1: float, beta2: float, eps: float, decay: float,
-) -> list[Tensor]:  # fmt: skip
-    mean, spread = _averages(grad, m, v, beta1, beta2)
-    shrunk = sub(param, mul(mul(param, decay), rate))
-    size = add(sqrt(div(spread, _correction(step, beta2))), eps)
-    return [sub(shrunk, mul(div(mean, _correction(step, beta1)), div(rate, size))), mean, spread]
-
-
-def _correction(step: Tensor, beta: Operand) -> Tensor:
+def _correction(step: Operand, beta: Operand) -> Tensor:
     """1 - beta^step."""
     return sub(1.0, pow(beta, step))
 
 
-def _adam_apply_one_with_decay(
-    grad: Tensor, v: Tensor, m: Tensor, param: Tensor, rate: Tensor, beta1: Tensor, rest1: Tensor,
-    beta2: Tensor, rest2: Tensor, decay: Tensor, eps: Tensor,
-) -> list[Tensor]:  # fmt: skip
-    spread = add(mul(v, beta2), mul(square(grad), rest2))
-    mean = add(mul(m, beta1), mul(grad, rest1))
-    update = add(div(mean, add(sqrt(spread), eps)), mul(param, decay))
-    return [spread, mean, sub(param, mul(update, rate))]
-
-
-def _lamb_apply_optimizer(
-    grad: Tensor, v: Tensor, m: Tensor, param: Tensor, beta1: Tensor, rest1: Tensor,
-    beta2: Tensor, rest2: Tensor, eps: Tensor, steps: Tensor, use_decay: Tensor, decay: Tensor,
-) -> list[Tensor]:  # fmt: skip
-    spread = add(mul(v, beta2), mul(square(grad), rest2))
-    mean = add(mul(m, beta1), mul(grad, rest1))
-    size = add(sqrt(div(spread, _correction(steps, beta2))), eps)
-    update = div(div(mean, _correction(steps, beta1)), size)
-    return [add(update, mul(mul(use_decay, decay), param)), spread, mean]
-
-
-def _lamb_apply_weight(
-    w_norm: Tensor, g_norm: Tensor, rate: Tensor, update: Tensor, param: Tensor
-) -> Tensor:
-    quotient = where(greater(g_norm, 0.0), div(w_norm, g_norm), 1.0)
-    ratio = where(greater(w_norm, 0.0), quotient, 1.0)
-    return sub(param, mul(mul(ratio, rate), update))
-
-
-def _lamb(
-    param: Tensor, m: Tensor, v: Tensor, grad: Tensor, step: Tensor, rate: Tensor, *,
-    beta1: float, beta2: float, eps: float, decay: float,
-) -> list[Tensor]:  # fmt: skip
-    mean, spread = _averages(grad, m, v, beta1, beta2)
-    size = add(sqrt(div(spread, _correction(step, beta2))), eps)
-    update = add(div(div(mean, _correction(step, beta1)), size), mul(param, decay))
-    w_norm, g_norm = (sqrt(reduce.sum(square(x))) for x in (param, update))
-    return [_lamb_apply_weight(w_norm, g_norm, rate, update, param), mean, spread]
-
-
-def _momentum(
-    param: Tensor, speed: Tensor, grad: Tensor, rate: Tensor, *,
-    momentum: float, nesterov: bool,
-) -> list[Tensor]:  # fmt: skip
-    fresh = add(mul(speed, momentum), grad)
-    way = add(grad, mul(fresh, momentum)) if nesterov else fresh
-    return [sub(param, mul(way, rate)), fresh]
-
-
-def _adagrad(
-    param: Tensor, total: Tensor, grad: Tensor, rate: Tensor, *, eps: float
-) -> list[Tensor]:
-    fresh = add(total, square(grad))
-    return [sub(param, div(mul(rate, grad), add(sqrt(fresh), eps))), fresh]
-
-
-composite("adam", _adam, like=(0, 1, 2))
-composite("adam_weight_decay", _adam_weight_decay, like=(0, 1, 2))
-composite("adamw", _adamw, like=(0, 1, 2))
-composite("adam_apply_one_with_decay", _adam_apply_one_with_decay, like=(1, 2, 3))
-composite("lamb_apply_optimizer", _lamb_apply_optimizer, like=(3, 1, 2))
-composite("lamb_apply_weight", _lamb_apply_weight, like=(4,))
-composite("lamb", _lamb, like=(0, 1, 2))
-composite("momentum", _momentum, like=(0, 1))
-composite("adagrad", _adagrad, like=(0, 1))
-
-
-# ---------------------------------------------------------------------------- builders
-
-Three = tuple[Tensor, Tensor, Tensor]
-
-
+@composite(like=(0, 1, 2))
 def adam(
     param: Tensor, m: Tensor, v: Tensor, grad: Tensor, power1: Operand, power2: Operand,
     rate: Operand, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8,
@@ -141,82 +41,101 @@ def adam(
     Returns:
         The new param, m and v.
     """
-    fresh = build_all("adam", param, m, v, grad, power1, power2, rate, beta1=float(beta1),
-                      beta2=float(beta2), eps=float(eps), nesterov=bool(nesterov))  # fmt: skip
-    return fresh[0], fresh[1], fresh[2]
+    mean, spread = _averages(grad, m, v, beta1, beta2)
+    pace = div(mul(rate, sqrt(sub(1.0, power2))), sub(1.0, power1))
+    way = add(mul(mean, beta1), mul(grad, 1 - beta1)) if nesterov else mean
+    return sub(param, mul(pace, div(way, add(sqrt(spread), eps)))), mean, spread
 
 
+@composite(like=(0, 1, 2))
 def adam_weight_decay(
     param: Tensor, m: Tensor, v: Tensor, grad: Tensor, rate: Operand, beta1: float = 0.9,
     beta2: float = 0.999, eps: float = 1e-8, decay: float = 0.0,
 ) -> Three:  # fmt: skip
     """One step of Adam with decay added to the update and no correction of the first steps."""
-    fresh = build_all("adam_weight_decay", param, m, v, grad, rate, beta1=float(beta1),
-                      beta2=float(beta2), eps=float(eps), decay=float(decay))  # fmt: skip
-    return fresh[0], fresh[1], fresh[2]
+    mean, spread = _averages(grad, m, v, beta1, beta2)
+    update = div(mean, add(sqrt(spread), eps))
+    if decay:
+        update = add(update, mul(param, decay))
+    return sub(param, mul(update, rate)), mean, spread
 
 
+@composite(like=(0, 1, 2))
 def adamw(
     param: Tensor, m: Tensor, v: Tensor, grad: Tensor, step: Operand, rate: Operand,
     beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8, decay: float = 0.01,
 ) -> Three:  # fmt: skip
     """One step of AdamW, the number of which is `step` (the first is 1); new param, m, v."""
-    fresh = build_all("adamw", param, m, v, grad, step, rate, beta1=float(beta1),
-                      beta2=float(beta2), eps=float(eps), decay=float(decay))  # fmt: skip
-    return fresh[0], fresh[1], fresh[2]
+    mean, spread = _averages(grad, m, v, beta1, beta2)
+    shrunk = sub(param, mul(mul(param, decay), rate))
+    size = add(sqrt(div(spread, _correction(step, beta2))), eps)
+    return sub(shrunk, mul(div(mean, _correction(step, beta1)), div(rate, size))), mean, spread
 
 
-def lamb(
-    param: Tensor, m: Tensor, v: Tensor, grad: Tensor, step: Operand, rate: Operand,
-    beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-6, decay: float = 0.01,
-) -> Three:  # fmt: skip
-    """One step of LAMB, the number of which is `step` (the first is 1); new param, m, v."""
-    fresh = build_all("lamb", param, m, v, grad, step, rate, beta1=float(beta1),
-                      beta2=float(beta2), eps=float(eps), decay=float(decay))  # fmt: skip
-    return fresh[0], fresh[1], fresh[2]
-
-
+@composite(like=(1, 2, 3))
 def adam_apply_one_with_decay(
     grad: Tensor, v: Tensor, m: Tensor, param: Tensor, rate: Operand, beta1: Operand,
     rest1: Operand, beta2: Operand, rest2: Operand, decay: Operand, eps: Operand,
 ) -> Three:  # fmt: skip
     """`adam_weight_decay` by MindSpore's operands (rest is 1 - beta); new v, m and param."""
-    fresh = build_all("adam_apply_one_with_decay", grad, v, m, param, rate, beta1, rest1, beta2,
-                      rest2, decay, eps)  # fmt: skip
-    return fresh[0], fresh[1], fresh[2]
+    spread = add(mul(v, beta2), mul(square(grad), rest2))
+    mean = add(mul(m, beta1), mul(grad, rest1))
+    update = add(div(mean, add(sqrt(spread), eps)), mul(param, decay))
+    return spread, mean, sub(param, mul(update, rate))
 
 
+@composite(like=(3, 1, 2))
 def lamb_apply_optimizer(
     grad: Tensor, v: Tensor, m: Tensor, param: Tensor, beta1: Operand, rest1: Operand,
     beta2: Operand, rest2: Operand, eps: Operand, steps: Operand, use_decay: Operand,
     decay: Operand,
 ) -> Three:  # fmt: skip
     """The first half of LAMB by MindSpore's operands (rest is 1 - beta); the update, new v, m."""
-    fresh = build_all("lamb_apply_optimizer", grad, v, m, param, beta1, rest1, beta2, rest2, eps,
-                      steps, use_decay, decay)  # fmt: skip
-    return fresh[0], fresh[1], fresh[2]
+    spread = add(mul(v, beta2), mul(square(grad), rest2))
+    mean = add(mul(m, beta1), mul(grad, rest1))
+    size = add(sqrt(div(spread, _correction(steps, beta2))), eps)
+    update = div(div(mean, _correction(steps, beta1)), size)
+    return add(update, mul(mul(use_decay, decay), param)), spread, mean
 
 
+@composite(like=(4,))
 def lamb_apply_weight(
     w_norm: Tensor, g_norm: Tensor, rate: Operand, update: Tensor, param: Tensor
 ) -> Tensor:
     """The second half of LAMB: param - rate * (w_norm / g_norm, 1 if one is 0) * update."""
-    return build("lamb_apply_weight", w_norm, g_norm, rate, update, param)
+    quotient = where(greater(g_norm, 0.0), div(w_norm, g_norm), 1.0)
+    ratio = where(greater(w_norm, 0.0), quotient, 1.0)
+    return sub(param, mul(mul(ratio, rate), update))
 
 
+@composite(like=(0, 1, 2))
+def lamb(
+    param: Tensor, m: Tensor, v: Tensor, grad: Tensor, step: Operand, rate: Operand,
+    beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-6, decay: float = 0.01,
+) -> Three:  # fmt: skip
+    """One step of LAMB, the number of which is `step` (the first is 1); new param, m, v."""
+    mean, spread = _averages(grad, m, v, beta1, beta2)
+    size = add(sqrt(div(spread, _correction(step, beta2))), eps)
+    update = add(div(div(mean, _correction(step, beta1)), size), mul(param, decay))
+    w_norm, g_norm = (sqrt(reduce.sum(square(x))) for x in (param, update))
+    return lamb_apply_weight(w_norm, g_norm, rate, update, param), mean, spread
+
+
+@composite(like=(0, 1))
 def momentum(
     param: Tensor, speed: Tensor, grad: Tensor, rate: Operand, momentum: float = 0.9,
     nesterov: bool = False,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """One step of gradient descent with momentum; new param and speed."""
-    fresh = build_all("momentum", param, speed, grad, rate, momentum=float(momentum),
-                      nesterov=bool(nesterov))  # fmt: skip
-    return fresh[0], fresh[1]
+    fresh = add(mul(speed, momentum), grad)
+    way = add(grad, mul(fresh, momentum)) if nesterov else fresh
+    return sub(param, mul(way, rate)), fresh
 
 
+@composite(like=(0, 1))
 def adagrad(
     param: Tensor, total: Tensor, grad: Tensor, rate: Operand, eps: float = 1e-10
 ) -> tuple[Tensor, Tensor]:
     """One step of Adagrad; new param and sum of squares."""
-    fresh = build_all("adagrad", param, total, grad, rate, eps=float(eps))
-    return fresh[0], fresh[1]
+    fresh = add(total, square(grad))
+    return sub(param, div(mul(rate, grad), add(sqrt(fresh), eps))), fresh

@@ -26,7 +26,7 @@ from .common import (
     product,
     reduce_axes,
 )
-from .composite import build, composite
+from .composite import build, define_composite
 from .pad import pad_with
 from .unary import abs as absolute
 from .windows import Windows, spread, spread_pads
@@ -266,8 +266,8 @@ def _lp_pool_reference(x: Array, *, p: float, **attrs: Any) -> Array:
     return np.asarray(total ** (1 / p))
 
 
-composite("avg_pool", _avg_pool, _avg_pool_reference)
-composite("lp_pool", _lp_pool, _lp_pool_reference)
+define_composite("avg_pool", _avg_pool, _avg_pool_reference)
+define_composite("lp_pool", _lp_pool, _lp_pool_reference)
 
 
 # ---------------------------------------------------------------------------- builders

@@ -17,7 +17,7 @@ from ..op import Array
 from .binary import add, mul
 from .choose import where
 from .common import builder, check_dtype, constant
-from .composite import build, composite
+from .composite import build, define_composite
 from .gather import gather
 from .rearrange import repeat
 
@@ -159,7 +159,7 @@ def _reference(x: Array, **attrs: Any) -> Array:
     return x
 
 
-composite("resize", _resize, _reference)
+define_composite("resize", _resize, _reference)
 
 
 @builder

@@ -20,8 +20,8 @@ from ..symbols import bounds_of
 from . import reduce
 from .binary import add, less, less_equal, mul
 from .choose import where
-from .common import Scalar, builder, check_dtype, normalize_axis, product
-from .composite import build, composite
+from .common import Scalar, check_dtype, product
+from .composite import composite
 from .constants import iota
 from .pad import pad
 from .rearrange import flip
@@ -57,17 +57,17 @@ def _scan(x: Tensor, fold: Reduce, combine: Combine, neutral: Scalar, exclusive:
     return strided_slice(joined, [0], [extent], [1]) if rest else joined
 
 
-def _expansion(fold: Reduce, combine: Combine, neutral: Scalar) -> Callable[..., Tensor]:
-    def expand(x: Tensor, axis: int, exclusive: bool, reverse: bool) -> Tensor:
-        check_dtype(x.type, "number")
-        if x.type.size == 0:
-            return x
-        given = flip(x, axis) if reverse else x
-        shape = [product(x.shape[:axis]), x.shape[axis], product(x.shape[axis + 1 :])]
-        result = reshape(_scan(reshape(given, shape), fold, combine, neutral, exclusive), x.shape)
-        return flip(result, axis) if reverse else result
-
-    return expand
+def _scan_along(
+    x: Tensor, axis: int, exclusive: bool, reverse: bool, fold: Reduce, combine: Combine,
+    neutral: Scalar,
+) -> Tensor:  # fmt: skip
+    check_dtype(x.type, "number")
+    if x.type.size == 0:
+        return x
+    given = flip(x, axis) if reverse else x
+    shape = [product(x.shape[:axis]), x.shape[axis], product(x.shape[axis + 1 :])]
+    result = reshape(_scan(reshape(given, shape), fold, combine, neutral, exclusive), x.shape)
+    return flip(result, axis) if reverse else result
 
 
 def _reference(function: Callable[..., Any], neutral: int) -> Callable[..., Any]:
@@ -83,19 +83,13 @@ def _reference(function: Callable[..., Any], neutral: int) -> Callable[..., Any]
     return evaluate
 
 
-composite("cumsum", _expansion(reduce.sum, add, 0), _reference(np.cumsum, 0))
-composite("cumprod", _expansion(reduce.prod, mul, 1), _reference(np.cumprod, 1))
-
-
-@builder
+@composite(_reference(np.cumsum, 0))
 def cumsum(x: Tensor, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
     """The running sum along an axis; `exclusive` leaves out the element itself."""
-    return build("cumsum", x, axis=normalize_axis(axis, x.ndim), exclusive=bool(exclusive),
-                 reverse=bool(reverse))  # fmt: skip
+    return _scan_along(x, axis, exclusive, reverse, reduce.sum, add, 0)
 
 
-@builder
+@composite(_reference(np.cumprod, 1))
 def cumprod(x: Tensor, axis: int = 0, exclusive: bool = False, reverse: bool = False) -> Tensor:
     """The running product along an axis; `exclusive` leaves out the element itself."""
-    return build("cumprod", x, axis=normalize_axis(axis, x.ndim), exclusive=bool(exclusive),
-                 reverse=bool(reverse))  # fmt: skip
+    return _scan_along(x, axis, exclusive, reverse, reduce.prod, mul, 1)
