@@ -26,18 +26,18 @@ def aten(*names: str, namespace: str = "aten") -> Callable[[F], F]:
     """Register a handler for overloads: "add.Tensor", "relu.default"."""
 
     def decorate(function: F) -> F:
-        for name in names:
-            add(f"{namespace}.{name}", function)
+        for name in (f"{namespace}.{overload}" for overload in names):
+            if name in _HANDLERS:
+                raise InternalError(f"two handlers for {name}")
+            _HANDLERS[name] = function
         return function
 
     return decorate
 
 
-def add(name: str, function: Handler) -> None:
-    """Register a handler for an overload by its full name."""
-    if name in _HANDLERS:
-        raise InternalError(f"two handlers for {name}")
-    _HANDLERS[name] = function
+def direct(rule: Callable[..., Any]) -> Handler:
+    """A handler that hands its arguments on as they are."""
+    return lambda call, *args, **options: rule(*args, **options)
 
 
 def lookup(name: str) -> Handler | None:

@@ -20,45 +20,27 @@ def plain(call: Call) -> Tensor:
     return _PLAIN[call.op](call.tensor(0))
 
 
-@handler("Elu")
-def elu(call: Call) -> Tensor:
-    return ops.elu(call.tensor(0), call.number("alpha", 1.0))
+#: The numbers that a function takes besides a tensor, and their defaults.
+_WITH_NUMBERS: dict[str, tuple[Callable[..., Tensor], dict[str, float]]] = {
+    "Celu": (ops.celu, {"alpha": 1.0}),
+    "Elu": (ops.elu, {"alpha": 1.0}),
+    "HardSigmoid": (ops.hard_sigmoid, {"alpha": 0.2, "beta": 0.5}),
+    "LeakyRelu": (ops.leaky_relu, {"alpha": 0.01}),
+    "Selu": (ops.selu, {"alpha": 1.67326319217681884765625, "gamma": 1.05070102214813232421875}),
+    "Shrink": (ops.shrink, {"bias": 0.0, "lambd": 0.5}),
+    "ThresholdedRelu": (ops.thresholded_relu, {"alpha": 1.0}),
+}
 
 
-@handler("Celu")
-def celu(call: Call) -> Tensor:
-    return ops.celu(call.tensor(0), call.number("alpha", 1.0))
-
-
-@handler("Selu")
-def selu(call: Call) -> Tensor:
-    alpha = call.number("alpha", 1.67326319217681884765625)
-    return ops.selu(call.tensor(0), alpha, call.number("gamma", 1.05070102214813232421875))
-
-
-@handler("LeakyRelu")
-def leaky_relu(call: Call) -> Tensor:
-    return ops.leaky_relu(call.tensor(0), call.number("alpha", 0.01))
+@handler(*_WITH_NUMBERS)
+def with_numbers(call: Call) -> Tensor:
+    function, defaults = _WITH_NUMBERS[call.op]
+    return function(call.tensor(0), *(call.number(*about) for about in defaults.items()))
 
 
 @handler("PRelu", since=7)
 def prelu(call: Call) -> Tensor:
     return ops.prelu(call.tensor(0), call.tensor(1))
-
-
-@handler("ThresholdedRelu")
-def thresholded_relu(call: Call) -> Tensor:
-    return ops.thresholded_relu(call.tensor(0), call.number("alpha", 1.0))
-
-
-@handler("HardSigmoid")
-def hard_sigmoid(call: Call) -> Tensor:
-    return ops.hard_sigmoid(call.tensor(0), call.number("alpha", 0.2), call.number("beta", 0.5))
-
-
-@handler("Shrink")
-def shrink(call: Call) -> Tensor:
-    return ops.shrink(call.tensor(0), call.number("bias", 0.0), call.number("lambd", 0.5))
 
 
 @handler("Gelu")

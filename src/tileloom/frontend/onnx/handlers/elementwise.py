@@ -22,12 +22,30 @@ _UNARY: dict[str, Callable[[Tensor], Tensor]] = {
     "Reciprocal": ops.reciprocal, "Round": ops.round, "Sigmoid": ops.sigmoid, "Sign": ops.sign,
     "Sin": ops.sin, "Sinh": ops.sinh, "Sqrt": ops.sqrt, "Tan": ops.tan, "Tanh": ops.tanh,
 }  # fmt: skip
+
+
+def _divide(a: Tensor, b: Tensor) -> Tensor:
+    """Integers are divided toward zero."""
+    return ops.div(a, b) if a.dtype.is_float else ops.trunc_div(a, b)
+
+
+def _power(base: Tensor, exponent: Tensor) -> Tensor:
+    """The result has the type of the base."""
+    if base.dtype.is_int and exponent.dtype.is_float:
+        wide = ops.pow(ops.cast(base, "float64"), ops.cast(exponent, "float64"))
+        return ops.cast(wide, base.dtype)
+    return ops.pow(base, ops.cast(exponent, base.dtype))
+
+
 BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "Add": ops.add, "And": ops.logical_and, "BitwiseAnd": ops.bitwise_and,
-    "BitwiseOr": ops.bitwise_or, "BitwiseXor": ops.bitwise_xor, "Greater": ops.greater,
-    "GreaterOrEqual": ops.greater_equal, "Less": ops.less, "LessOrEqual": ops.less_equal,
-    "Mul": ops.mul, "Or": ops.logical_or, "Sub": ops.sub, "Xor": ops.logical_xor,
+    "BitwiseOr": ops.bitwise_or, "BitwiseXor": ops.bitwise_xor, "Div": _divide,
+    "Greater": ops.greater, "GreaterOrEqual": ops.greater_equal, "Less": ops.less,
+    "LessOrEqual": ops.less_equal, "Mul": ops.mul, "Or": ops.logical_or, "Pow": _power,
+    "Sub": ops.sub, "Xor": ops.logical_xor,
 }  # fmt: skip
+#: Of any number of tensors, two by two.
+_FOLDS = {"Max": ops.maximum, "Min": ops.minimum, "Sum": ops.add}
 
 
 @handler(*_UNARY)
@@ -47,33 +65,10 @@ def equal(call: Call) -> Value:
     return ops.equal(call.tensor(0), call.tensor(1))
 
 
-@handler("Div", since=7)
-def div(call: Call) -> Tensor:
-    return divide(call.tensor(0), call.tensor(1))
-
-
-def divide(a: Tensor, b: Tensor) -> Tensor:
-    """Integers are divided toward zero."""
-    return ops.div(a, b) if a.dtype.is_float else ops.trunc_div(a, b)
-
-
 @handler("Mod")
 def mod(call: Call) -> Tensor:
     operation = ops.fmod if call.flag("fmod") else ops.mod
     return operation(call.tensor(0), call.tensor(1))
-
-
-@handler("Pow", since=7)
-def power(call: Call) -> Tensor:
-    return power_of(call.tensor(0), call.tensor(1))
-
-
-def power_of(base: Tensor, exponent: Tensor) -> Tensor:
-    """The result has the type of the base."""
-    if base.dtype.is_int and exponent.dtype.is_float:
-        wide = ops.pow(ops.cast(base, "float64"), ops.cast(exponent, "float64"))
-        return ops.cast(wide, base.dtype)
-    return ops.pow(base, ops.cast(exponent, base.dtype))
 
 
 @handler("BitShift")
@@ -83,19 +78,9 @@ def bit_shift(call: Call) -> Tensor:
     return operation(call.tensor(0), call.tensor(1))
 
 
-@handler("Max")
-def maximum(call: Call) -> Tensor:
-    return reduce(ops.maximum, call.tensors())
-
-
-@handler("Min")
-def minimum(call: Call) -> Tensor:
-    return reduce(ops.minimum, call.tensors())
-
-
-@handler("Sum")
-def total(call: Call) -> Tensor:
-    return reduce(ops.add, call.tensors())
+@handler(*_FOLDS)
+def fold(call: Call) -> Tensor:
+    return reduce(_FOLDS[call.op], call.tensors())
 
 
 @handler("Mean")

@@ -15,18 +15,16 @@ from ..elements import numpy_type
 from ..registry import handler
 from ..values import Value
 from .conversion import convert
-from .elementwise import BINARY, divide, power_of
-from .matmul import general_product
+from .elementwise import BINARY
 from .normalize import normalize_batch
 from .rearrange import pad_by, resolve_shape, scaled_extents
 from .reduction import lp_norm
 
 _LEGACY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    **{name: BINARY[name] for name in ("Add", "Sub", "Mul", "And", "Or", "Greater", "Less", "Xor")},
-    "Div": divide,
-    "Equal": ops.equal,
-    "Pow": power_of,
-}
+    "Equal": ops.equal, **{name: BINARY[name] for name in (
+        "Add", "And", "Div", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor",
+    )},
+}  # fmt: skip
 
 
 def aligned(call: Call, a: Tensor, b: Tensor) -> Tensor:
@@ -55,11 +53,6 @@ def prelu(call: Call) -> Tensor:
     if slope.ndim == 1 and x.ndim > 1 and slope.shape[0] != 1:
         slope = ops.reshape(slope, (slope.shape[0], *(1,) * (x.ndim - 2)))
     return ops.prelu(x, slope)
-
-
-@handler("Gemm")
-def gemm(call: Call) -> Tensor:
-    return general_product(call)
 
 
 @handler("BatchNormalization")

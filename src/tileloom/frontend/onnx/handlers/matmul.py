@@ -14,12 +14,8 @@ def matmul(call: Call) -> Tensor:
     return ops.matmul(call.tensor(0), call.tensor(1))
 
 
-@handler("Gemm", since=7)
+@handler("Gemm")
 def gemm(call: Call) -> Tensor:
-    return general_product(call)
-
-
-def general_product(call: Call) -> Tensor:
     """alpha * a b + beta * c, where c broadcasts."""
     a, b, c = call.tensor(0), call.tensor(1), call.optional(2)
     if a.ndim != 2 or b.ndim != 2:

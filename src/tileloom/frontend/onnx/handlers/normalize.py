@@ -5,11 +5,11 @@ from __future__ import annotations
 from ....base.errors import ShapeError, UserError
 from ....graph import ops
 from ....graph.nodes import Tensor
-from ....graph.ops.common import product
 from ..call import Call
 from ..elements import graph_dtype
 from ..registry import handler
 from ..values import Value
+from .rearrange import as_matrix
 from .reduction import lp_norm
 
 _SOFTMAX = {"Softmax": ops.softmax, "LogSoftmax": ops.log_softmax}
@@ -19,11 +19,7 @@ _SOFTMAX = {"Softmax": ops.softmax, "LogSoftmax": ops.log_softmax}
 def softmax_flat(call: Call) -> Tensor:
     """Before opset 13: of the input seen as a matrix, cut before `axis`."""
     x, axis = call.tensor(0), call.integer("axis", 1)
-    if not -x.ndim <= axis <= x.ndim:
-        raise ShapeError(f"axis {axis} is out of range for {x.ndim} dimensions")
-    cut = axis + x.ndim if axis < 0 else axis
-    flat = ops.reshape(x, (product(x.shape[:cut]), product(x.shape[cut:])))
-    return ops.reshape(_normalized(call.op, flat, 1), x.shape)
+    return ops.reshape(_normalized(call.op, as_matrix(x, axis), 1), x.shape)
 
 
 @handler("Softmax", "LogSoftmax", "Hardmax", since=13)

@@ -80,7 +80,11 @@ def resolve_shape(old: Sequence[int], wanted: Sequence[int]) -> list[int]:
 
 @handler("Flatten")
 def flatten(call: Call) -> Tensor:
-    x, axis = call.tensor(0), call.integer("axis", 1)
+    return as_matrix(call.tensor(0), call.integer("axis", 1))
+
+
+def as_matrix(x: Tensor, axis: int) -> Tensor:
+    """Two dimensions: those before an axis and those from it on."""
     if not -x.ndim <= axis <= x.ndim:
         raise ShapeError(f"axis {axis} is out of range for {x.ndim} dimensions")
     cut = axis % x.ndim if axis < 0 else axis

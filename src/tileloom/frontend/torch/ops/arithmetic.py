@@ -10,7 +10,7 @@ from ....graph import ops
 from ....graph.nodes import Tensor
 from ....graph.symbols import bounds_of
 from ..call import Call, as_tensor
-from ..registry import add, aten
+from ..registry import aten
 
 Rule = Callable[[Tensor, Tensor], Tensor]
 
@@ -50,17 +50,11 @@ def times(call: Call, a: Any, b: Any) -> Tensor:
     return rule(call.cast(a), call.cast(b))
 
 
-@aten("div.Tensor", "div.Scalar")
-def divide(call: Call, a: Any, b: Any) -> Tensor:
-    """a / b."""
-    return ops.div(call.cast(a), call.cast(b))
-
-
 @aten("div.Tensor_mode", "div.Scalar_mode")
 def divide_rounded(call: Call, a: Any, b: Any, rounding_mode: str | None = None) -> Tensor:
     """a / b, rounded down or toward zero."""
     if rounding_mode is None:
-        return divide(call, a, b)
+        return ops.div(call.cast(a), call.cast(b))
     _check_divisor(call, b)
     rule = ops.floor_divide if rounding_mode == "floor" else ops.trunc_div
     return rule(call.cast(a), call.cast(b))
@@ -127,58 +121,43 @@ def fma(call: Call, a: Any, b: Any, c: Any) -> Tensor:
     return ops.add(ops.mul(call.cast(a), call.cast(b)), call.cast(c))
 
 
-@aten("maximum.default")
-def maximum(call: Call, a: Tensor, b: Tensor) -> Tensor:
-    """The larger; NaN if one is."""
-    return ops.maximum(call.cast(a), call.cast(b))
+def _of_numbers(rule: Rule) -> Rule:
+    """Of two the one that is a number."""
+
+    def choose(x: Tensor, y: Tensor) -> Tensor:
+        if not x.dtype.is_float:
+            return rule(x, y)
+        return ops.where(ops.isnan(x), y, ops.where(ops.isnan(y), x, rule(x, y)))
+
+    return choose
 
 
-@aten("minimum.default")
-def minimum(call: Call, a: Tensor, b: Tensor) -> Tensor:
-    """The smaller; NaN if one is."""
-    return ops.minimum(call.cast(a), call.cast(b))
+def _in_result_type(rule: Rule) -> Callable[[Call, Any, Any], Tensor]:
+    return lambda call, a, b: rule(call.cast(a), call.cast(b))
 
 
-@aten("fmax.default")
-def fmax(call: Call, a: Tensor, b: Tensor) -> Tensor:
-    """The larger of those that are numbers."""
-    return _of_numbers(ops.maximum, call.cast(a), call.cast(b))
-
-
-@aten("fmin.default")
-def fmin(call: Call, a: Tensor, b: Tensor) -> Tensor:
-    """The smaller of those that are numbers."""
-    return _of_numbers(ops.minimum, call.cast(a), call.cast(b))
-
-
-def _of_numbers(rule: Rule, x: Tensor, y: Tensor) -> Tensor:
-    if not x.dtype.is_float:
-        return rule(x, y)
-    return ops.where(ops.isnan(x), y, ops.where(ops.isnan(y), x, rule(x, y)))
-
-
-@aten("atan2.default")
-def atan2(call: Call, a: Tensor, b: Tensor) -> Tensor:
-    """The angle of the point (b, a)."""
-    return ops.atan2(call.cast(a), call.cast(b))
-
-
-@aten("hypot.default")
-def hypot(call: Call, a: Tensor, b: Tensor) -> Tensor:
-    """sqrt(a * a + b * b), without overflow."""
-    return ops.hypot(call.cast(a), call.cast(b))
+for _names, _rule in {
+    ("div.Tensor", "div.Scalar"): ops.div,
+    ("maximum.default",): ops.maximum,
+    ("minimum.default",): ops.minimum,
+    ("fmax.default",): _of_numbers(ops.maximum),
+    ("fmin.default",): _of_numbers(ops.minimum),
+    ("atan2.default",): ops.atan2,
+    ("hypot.default",): ops.hypot,
+    ("copysign.Tensor", "copysign.Scalar"): ops.copysign,
+}.items():
+    aten(*_names)(_in_result_type(_rule))
+for _name, _rule in {"left": ops.shift_left, "right": ops.shift_right}.items():
+    for _overload in ("Tensor", "Tensor_Scalar", "Scalar_Tensor"):
+        aten(f"bitwise_{_name}_shift.{_overload}")(_in_result_type(_rule))
+    for _overload in ("Tensor", "Scalar"):
+        aten(f"__{_name[0]}shift__.{_overload}")(_in_result_type(_rule))
 
 
 @aten("signbit.default")
 def signbit(call: Call, x: Tensor) -> Tensor:
     """Whether the sign is that of negative numbers."""
     return ops.signbit(as_tensor(x, "uint8") if x.dtype.is_bool else x)
-
-
-@aten("copysign.Tensor", "copysign.Scalar")
-def copysign(call: Call, a: Any, b: Any) -> Tensor:
-    """|a| with the sign of b."""
-    return ops.copysign(call.cast(a), call.cast(b))
 
 
 @aten("where.self")
@@ -203,7 +182,7 @@ for _name, _rule in {
     "gt": ops.greater, "ge": ops.greater_equal,
 }.items():  # fmt: skip
     for _overload in ("Tensor", "Scalar"):
-        add(f"aten.{_name}.{_overload}", _comparison(_rule))
+        aten(f"{_name}.{_overload}")(_comparison(_rule))
 
 
 def _logical(rule: Rule) -> Callable[[Call, Any, Any], Tensor]:
@@ -213,7 +192,7 @@ def _logical(rule: Rule) -> Callable[[Call, Any, Any], Tensor]:
 for _name, _rule in {
     "and": ops.logical_and, "or": ops.logical_or, "xor": ops.logical_xor,
 }.items():  # fmt: skip
-    add(f"aten.logical_{_name}.default", _logical(_rule))
+    aten(f"logical_{_name}.default")(_logical(_rule))
 
 
 def _bitwise(of_bools: Rule, of_integers: Rule) -> Callable[[Call, Any, Any], Tensor]:
@@ -229,15 +208,4 @@ for _name, _pair in {
     "xor": (ops.logical_xor, ops.bitwise_xor),
 }.items():  # fmt: skip
     for _overload in ("Tensor", "Scalar", "Scalar_Tensor"):
-        add(f"aten.bitwise_{_name}.{_overload}", _bitwise(*_pair))
-
-
-def _shift(rule: Rule) -> Callable[[Call, Any, Any], Tensor]:
-    return lambda call, a, b: rule(call.cast(a), call.cast(b))
-
-
-for _name, _rule in {"left": ops.shift_left, "right": ops.shift_right}.items():
-    for _overload in ("Tensor", "Tensor_Scalar", "Scalar_Tensor"):
-        add(f"aten.bitwise_{_name}_shift.{_overload}", _shift(_rule))
-    for _overload in ("Tensor", "Scalar"):
-        add(f"aten.__{_name[0]}shift__.{_overload}", _shift(_rule))
+        aten(f"bitwise_{_name}.{_overload}")(_bitwise(*_pair))

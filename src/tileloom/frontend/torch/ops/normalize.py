@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ....graph import ops
 from ....graph.nodes import Tensor
 from ..call import Call, as_tensor, wide
-from ..registry import add
+from ..registry import aten
 
 
 def _softmax(rule: Callable[[Tensor, int], Tensor]) -> Callable[..., Tensor]:
@@ -20,5 +20,5 @@ def _softmax(rule: Callable[[Tensor, int], Tensor]) -> Callable[..., Tensor]:
     return along
 
 
-add("aten._softmax.default", _softmax(ops.softmax))
-add("aten._log_softmax.default", _softmax(ops.log_softmax))
+aten("_softmax.default")(_softmax(ops.softmax))
+aten("_log_softmax.default")(_softmax(ops.log_softmax))

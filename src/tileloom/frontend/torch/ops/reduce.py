@@ -26,60 +26,34 @@ def dims_of(x: Tensor, dims: Dims, empty_is_all: bool = True) -> tuple[int, ...]
     return normalize_axes(dims, x.ndim)
 
 
-@aten("sum.dim_IntList", "sum.default")
-def total(
-    call: Call, x: Tensor, dims: Dims = None, keepdim: bool = False, *, dtype: Any = None
-) -> Tensor:
-    """The sum, of integers in 64 bits."""
-    return ops.sum(call.cast(x), dims_of(x, dims), keepdim)
+def _in_result_type(rule: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def reduce(
+        call: Call, x: Tensor, dims: Dims = None, keepdim: bool = False, *, dtype: Any = None
+    ) -> Tensor:
+        return rule(call.cast(x), dims_of(x, dims), keepdim)
+
+    return reduce
 
 
-@aten("mean.dim", "mean.default")
-def mean(
-    call: Call, x: Tensor, dims: Dims = None, keepdim: bool = False, *, dtype: Any = None
-) -> Tensor:
-    """The arithmetic mean."""
-    return ops.mean(call.cast(x), dims_of(x, dims), keepdim)
+aten("sum.dim_IntList", "sum.default")(_in_result_type(ops.sum))
+aten("mean.dim", "mean.default")(_in_result_type(ops.mean))
+aten("prod.dim_int", "prod.default")(_in_result_type(ops.prod))
+aten("amax.default", "max.default")(_in_result_type(ops.max))
+aten("amin.default", "min.default")(_in_result_type(ops.min))
 
 
-@aten("prod.default")
-def product_of_all(call: Call, x: Tensor, *, dtype: Any = None) -> Tensor:
-    """The product of all elements."""
-    return ops.prod(call.cast(x))
+def _of_truth(rule: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Of what is not 0; an empty list of dimensions is none of them where there may be several."""
+
+    def reduce(call: Call, x: Tensor, dims: Dims = None, keepdim: bool = False) -> Tensor:
+        axes = dims_of(x, dims, empty_is_all=not call.name.endswith(".dims"))
+        return call.cast(rule(as_tensor(x, "bool"), axes, keepdim))
+
+    return reduce
 
 
-@aten("prod.dim_int")
-def product_along(
-    call: Call, x: Tensor, dim: int, keepdim: bool = False, *, dtype: Any = None
-) -> Tensor:
-    """The product along a dimension."""
-    return ops.prod(call.cast(x), dims_of(x, dim), keepdim)
-
-
-@aten("amax.default", "max.default")
-def amax(call: Call, x: Tensor, dims: Dims = None, keepdim: bool = False) -> Tensor:
-    """The maximum; NaN if there is one."""
-    return ops.max(x, dims_of(x, dims), keepdim)
-
-
-@aten("amin.default", "min.default")
-def amin(call: Call, x: Tensor, dims: Dims = None, keepdim: bool = False) -> Tensor:
-    """The minimum; NaN if there is one."""
-    return ops.min(x, dims_of(x, dims), keepdim)
-
-
-@aten("any.default", "any.dim", "any.dims")
-def any_of(call: Call, x: Tensor, dims: Dims = None, keepdim: bool = False) -> Tensor:
-    """Whether an element is not 0."""
-    axes = dims_of(x, dims, empty_is_all=call.name != "aten.any.dims")
-    return call.cast(ops.any(as_tensor(x, "bool"), axes, keepdim))
-
-
-@aten("all.default", "all.dim", "all.dims")
-def all_of(call: Call, x: Tensor, dims: Dims = None, keepdim: bool = False) -> Tensor:
-    """Whether no element is 0."""
-    axes = dims_of(x, dims, empty_is_all=call.name != "aten.all.dims")
-    return call.cast(ops.all(as_tensor(x, "bool"), axes, keepdim))
+aten("any.default", "any.dim", "any.dims")(_of_truth(ops.any))
+aten("all.default", "all.dim", "all.dims")(_of_truth(ops.all))
 
 
 # ---------------------------------------------------------------------------- moments

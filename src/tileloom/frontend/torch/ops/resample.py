@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ....graph import ops
 from ....graph.nodes import Tensor
 from ..call import Call
-from ..registry import add
+from ..registry import aten
 
 
 def _scales(x: Tensor, sizes: Sequence[int], given: Sequence[float | None]) -> list[float]:
@@ -37,9 +37,8 @@ def _linear(
 
 
 for _rank in (1, 2, 3):
-    add(f"aten.upsample_nearest{_rank}d.default", _nearest("floor", "asymmetric"))
-    add(
-        f"aten._upsample_nearest_exact{_rank}d.default", _nearest("round_prefer_ceil", "half_pixel")
-    )
+    aten(f"upsample_nearest{_rank}d.default")(_nearest("floor", "asymmetric"))
+    _exact = _nearest("round_prefer_ceil", "half_pixel")
+    aten(f"_upsample_nearest_exact{_rank}d.default")(_exact)
 for _name in ("linear1d", "bilinear2d", "trilinear3d"):
-    add(f"aten.upsample_{_name}.default", _linear)
+    aten(f"upsample_{_name}.default")(_linear)

@@ -11,7 +11,7 @@ from ....graph.nodes import Tensor
 from ....graph.ops.common import product
 from ....graph.symbols import larger, smaller
 from ..call import Call
-from ..registry import aten
+from ..registry import aten, direct
 
 _END = (1 << 63) - 1
 
@@ -25,10 +25,9 @@ def view(call: Call, x: Tensor, *about: Any) -> Tensor:
     return ops.reshape(x, call.shape)
 
 
-@aten("permute.default")
-def permute(call: Call, x: Tensor, dims: Sequence[int]) -> Tensor:
-    """Dimensions in another order."""
-    return ops.transpose(x, dims)
+aten("permute.default")(direct(ops.transpose))
+aten("tril.default")(direct(ops.tril))
+aten("triu.default")(direct(ops.triu))
 
 
 @aten("transpose.int")
@@ -161,18 +160,6 @@ def pad(call: Call, x: Tensor, pads: Sequence[int], value: Any = 0) -> Tensor:
     kind = x.dtype
     fill = bool(value) if kind.is_bool else float(value) if kind.is_float else int(value)
     return ops.pad(x, pairs, value=fill)
-
-
-@aten("tril.default")
-def tril(call: Call, x: Tensor, offset: int = 0) -> Tensor:
-    """On and below a diagonal."""
-    return ops.tril(x, offset)
-
-
-@aten("triu.default")
-def triu(call: Call, x: Tensor, offset: int = 0) -> Tensor:
-    """On and above a diagonal."""
-    return ops.triu(x, offset)
 
 
 @aten("unfold.default")

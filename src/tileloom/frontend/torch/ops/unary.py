@@ -9,7 +9,7 @@ from typing import Any
 from ....graph import ops
 from ....graph.nodes import Tensor
 from ..call import Call, as_tensor
-from ..registry import add, aten
+from ..registry import aten, direct
 
 Rule = Callable[[Tensor], Tensor]
 
@@ -17,10 +17,10 @@ Rule = Callable[[Tensor], Tensor]
 _OF_FLOATS: dict[str, Rule] = {
     "acos": ops.acos, "acosh": ops.acosh, "asin": ops.asin, "asinh": ops.asinh, "atan": ops.atan,
     "atanh": ops.atanh, "cos": ops.cos, "cosh": ops.cosh, "erf": ops.erf, "exp": ops.exp,
-    "exp2": ops.exp2, "expm1": ops.expm1, "log": ops.log, "log10": ops.log10, "log1p": ops.log1p,
-    "log2": ops.log2, "mish": ops.mish, "reciprocal": ops.reciprocal, "rsqrt": ops.rsqrt,
-    "sigmoid": ops.sigmoid, "silu": ops.silu, "sin": ops.sin, "sinh": ops.sinh, "sqrt": ops.sqrt,
-    "tan": ops.tan, "tanh": ops.tanh,
+    "exp2": ops.exp2, "expm1": ops.expm1, "hardswish": ops.hard_swish, "log": ops.log,
+    "log10": ops.log10, "log1p": ops.log1p, "log2": ops.log2, "mish": ops.mish,
+    "reciprocal": ops.reciprocal, "rsqrt": ops.rsqrt, "sigmoid": ops.sigmoid, "silu": ops.silu,
+    "sin": ops.sin, "sinh": ops.sinh, "sqrt": ops.sqrt, "tan": ops.tan, "tanh": ops.tanh,
 }  # fmt: skip
 
 #: Of any numbers, which keep their type.
@@ -35,7 +35,7 @@ def _simple(rule: Rule) -> Callable[[Call, Tensor], Tensor]:
 
 
 for _name, _rule in {**_OF_FLOATS, **_OF_NUMBERS}.items():
-    add(f"aten.{_name}.default", _simple(_rule))
+    aten(f"{_name}.default")(_simple(_rule))
 
 
 @aten("sign.default")
@@ -45,22 +45,13 @@ def sign(call: Call, x: Tensor) -> Tensor:
     return ops.where(ops.isnan(x), 0, result) if x.dtype.is_float else result
 
 
-@aten("isnan.default")
-def isnan(call: Call, x: Tensor) -> Tensor:
-    """Whether x is NaN."""
-    return ops.isnan(x) if x.dtype.is_float else ops.full(x.shape, False, "bool")
+def _classification(rule: Rule, of_integers: bool) -> Callable[[Call, Tensor], Tensor]:
+    return lambda call, x: rule(x) if x.dtype.is_float else ops.full(x.shape, of_integers, "bool")
 
 
-@aten("isinf.default")
-def isinf(call: Call, x: Tensor) -> Tensor:
-    """Whether x is infinite."""
-    return ops.isinf(x) if x.dtype.is_float else ops.full(x.shape, False, "bool")
-
-
-@aten("isfinite.default")
-def isfinite(call: Call, x: Tensor) -> Tensor:
-    """Whether x is neither."""
-    return ops.isfinite(x) if x.dtype.is_float else ops.full(x.shape, True, "bool")
+aten("isnan.default")(_classification(ops.isnan, False))
+aten("isinf.default")(_classification(ops.isinf, False))
+aten("isfinite.default")(_classification(ops.isfinite, True))
 
 
 @aten("logical_not.default")
@@ -95,16 +86,9 @@ def copy(call: Call, x: Tensor, source: Tensor, *rest: Any) -> Tensor:
 # ---------------------------------------------------------------------------- activations
 
 
-@aten("gelu.default")
-def gelu(call: Call, x: Tensor, *, approximate: str = "none") -> Tensor:
-    """x times the normal distribution function."""
-    return ops.gelu(x, approximate)
-
-
-@aten("hardswish.default")
-def hardswish(call: Call, x: Tensor) -> Tensor:
-    """x * hardsigmoid(x)."""
-    return ops.hard_swish(x)
+aten("gelu.default")(direct(ops.gelu))
+aten("leaky_relu.default")(direct(ops.leaky_relu))
+aten("elu.default")(direct(ops.elu))
 
 
 @aten("hardsigmoid.default")
@@ -117,20 +101,6 @@ def hardsigmoid(call: Call, x: Tensor) -> Tensor:
 def hardtanh(call: Call, x: Tensor, low: float = -1.0, high: float = 1.0) -> Tensor:
     """x between two bounds."""
     return ops.clip(x, low, high)
-
-
-@aten("leaky_relu.default")
-def leaky_relu(call: Call, x: Tensor, slope: float = 0.01) -> Tensor:
-    """x, or slope * x where it is not positive."""
-    return ops.leaky_relu(x, slope)
-
-
-@aten("elu.default")
-def elu(
-    call: Call, x: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0
-) -> Tensor:
-    """scale * (x, or alpha * (exp(input_scale * x) - 1) where x is not positive)."""
-    return ops.elu(x, alpha, scale, input_scale)
 
 
 @aten("softplus.default")
