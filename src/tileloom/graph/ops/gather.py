@@ -19,7 +19,7 @@ from ..op import Array, Attrs, apply1
 from .binary import add, equal, less
 from .choose import cast, where
 from .common import (
-    Scalar,
+    Operand,
     Types,
     builder,
     check_dtype,
@@ -208,10 +208,14 @@ def gather_nd(data: Tensor, indices: Tensor, batch_dims: int = 0) -> Tensor:
 
 @builder
 def one_hot(
-    indices: Tensor, depth: int, on: Scalar = 1, off: Scalar = 0,
+    indices: Tensor, depth: int, on: Operand = 1, off: Operand = 0,
     axis: int = -1, dtype_: str = "float32",
 ) -> Tensor:  # fmt: skip
-    """`on` at the index along a new axis, `off` elsewhere; indices out of range have no `on`."""
+    """`on` at the index along a new axis, `off` elsewhere; indices out of range have no `on`.
+
+    Args:
+        dtype_: the type of numbers among `on` and `off`.
+    """
     k = normalize_axis(axis, indices.ndim + 1)
     check_dtype(indices.type, "integer", "the indices")
     wide = cast(indices, "int64")
@@ -219,4 +223,5 @@ def one_hot(
     shape = [1] * (indices.ndim + 1)
     shape[k] = depth
     hit = equal(expand_dims(wrapped, k), iota(shape, k))
-    return where(hit, constant(on, dtype_), constant(off, dtype_))
+    values = (v if isinstance(v, Tensor) else constant(v, dtype_) for v in (on, off))
+    return where(hit, *values)

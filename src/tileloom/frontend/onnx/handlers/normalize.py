@@ -5,6 +5,7 @@ from __future__ import annotations
 from ....base.errors import ShapeError, UserError
 from ....graph import ops
 from ....graph.nodes import Tensor
+from ....graph.ops.common import normalize_axis
 from ..call import Call
 from ..elements import graph_dtype
 from ..registry import handler
@@ -28,12 +29,11 @@ def softmax(call: Call) -> Tensor:
 
 
 def _normalized(op: str, x: Tensor, axis: int) -> Tensor:
-    if not -x.ndim <= axis < x.ndim:
-        raise ShapeError(f"axis {axis} is out of range for {x.ndim} dimensions")
+    axis = normalize_axis(axis, x.ndim)
     if op != "Hardmax":
         return _SOFTMAX[op](x, axis)
     best = ops.argmax(x, axis, True)
-    return ops.cast(ops.equal(ops.iota(x.shape, axis % x.ndim), best), x.dtype)
+    return ops.cast(ops.equal(ops.iota(x.shape, axis), best), x.dtype)
 
 
 @handler("BatchNormalization", since=7)
@@ -108,10 +108,7 @@ def rms_normalization(call: Call) -> Tensor:
 
 
 def _first_axis(call: Call, x: Tensor) -> int:
-    axis = call.integer("axis", -1)
-    if not -x.ndim <= axis < x.ndim:
-        raise ShapeError(f"axis {axis} is out of range for {x.ndim} dimensions")
-    return axis % x.ndim
+    return normalize_axis(call.integer("axis", -1), x.ndim)
 
 
 @handler("LpNormalization")

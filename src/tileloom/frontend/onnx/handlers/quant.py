@@ -10,6 +10,7 @@ import numpy as np
 from ....base.errors import DTypeError, ShapeError, UserError
 from ....graph import ops
 from ....graph.nodes import Tensor
+from ....graph.ops.common import normalize_axis
 from ..call import Call
 from ..elements import integer_range, is_float, is_graph_type, is_integer, numpy_type
 from ..registry import handler
@@ -23,8 +24,7 @@ def along(x: Sequence[int], part: Tensor, axis: int, block: int = 0) -> Tensor:
     rank = len(x)
     if part.type.size == 1 and part.ndim <= 1:
         return ops.reshape(part, (1,) * rank)
-    if not -rank <= axis < rank:
-        raise ShapeError(f"axis {axis} is out of range for {rank} dimensions")
+    normalize_axis(axis, rank)
     if part.ndim == 1:
         if part.shape[0] != x[axis]:
             raise ShapeError(f"a scale of {part.type} does not fit axis {axis} of {list(x)}")

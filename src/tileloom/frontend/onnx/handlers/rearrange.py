@@ -12,7 +12,7 @@ import numpy as np
 from ....base.errors import ShapeError, UserError
 from ....graph import ops
 from ....graph.nodes import Tensor
-from ....graph.ops.common import product
+from ....graph.ops.common import broadcast_shapes, normalize_axis, product
 from ....graph.symbols import is_symbolic, smaller
 from ..call import Call
 from ..extents import DECIDES, cells_of, tensor_of
@@ -92,16 +92,8 @@ def as_matrix(x: Tensor, axis: int) -> Tensor:
 
 
 @handler("Squeeze")
-def squeeze_attribute(call: Call) -> Value:
-    return _squeeze(call, call.optional_ints("axes"))
-
-
-@handler("Squeeze", since=13)
 def squeeze(call: Call) -> Value:
-    return _squeeze(call, call.optional_integers(1))
-
-
-def _squeeze(call: Call, axes: list[int] | None) -> Value:
+    axes = call.optional_integers(1) if call.version >= 13 else call.optional_ints("axes")
     if axes is None:
         axes = [k for k, n in enumerate(shape_of(call, 0)) if DECIDES.is_zero(n - 1)]
     picked = tuple(axes)
@@ -109,35 +101,15 @@ def _squeeze(call: Call, axes: list[int] | None) -> Value:
 
 
 @handler("Unsqueeze")
-def unsqueeze_attribute(call: Call) -> Value:
-    return _unsqueeze(call, call.ints("axes"))
-
-
-@handler("Unsqueeze", since=13)
 def unsqueeze(call: Call) -> Value:
-    return _unsqueeze(call, call.integers(1))
-
-
-def _unsqueeze(call: Call, axes: list[int]) -> Value:
-    return _either(
-        call,
-        lambda x: ops.expand_dims(x, axes),
-        lambda x: np.expand_dims(x, tuple(axes)),
-    )
+    axes = tuple(call.integers(1) if call.version >= 13 else call.ints("axes"))
+    return _either(call, lambda x: ops.expand_dims(x, axes), lambda x: np.expand_dims(x, axes))
 
 
 @handler("Expand")
 def expand(call: Call) -> Tensor:
-    x, wanted = call.tensor(0), call.extents(1)
-    return ops.broadcast_to(x, _broadcast(x.shape, wanted))
-
-
-def _broadcast(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
-    rank = max(len(a), len(b))
-    left, right = [1] * (rank - len(a)) + list(a), [1] * (rank - len(b)) + list(b)
-    if any(m != n and 1 not in (m, n) for m, n in zip(left, right)):
-        raise ShapeError(f"shapes {list(a)} and {list(b)} do not broadcast together")
-    return tuple(n if m == 1 else m for m, n in zip(left, right))
+    x = call.tensor(0)
+    return ops.broadcast_to(x, broadcast_shapes(x.shape, call.extents(1)))
 
 
 @handler("Transpose")
@@ -188,19 +160,10 @@ def concat(call: Call) -> Value:
 
 
 @handler("Split")
-def split_attribute(call: Call) -> tuple[Value, ...]:
-    return _split(call, call.optional_ints("split"))
-
-
-@handler("Split", since=13)
 def split(call: Call) -> tuple[Value, ...]:
-    return _split(call, call.optional_extents(1))
-
-
-def _split(call: Call, sizes: list[int] | None) -> tuple[Value, ...]:
+    sizes = call.optional_extents(1) if call.version >= 13 else call.optional_ints("split")
     x, axis = call.tensor(0), call.integer("axis", 0)
-    if not -x.ndim <= axis < x.ndim:
-        raise ShapeError(f"axis {axis} is out of range for {x.ndim} dimensions")
+    normalize_axis(axis, x.ndim)
     extent = x.shape[axis]
     if sizes is None:
         count = call.integer("num_outputs", len(call.outputs))
@@ -216,24 +179,13 @@ def _split(call: Call, sizes: list[int] | None) -> tuple[Value, ...]:
 
 
 @handler("Slice")
-def slice_attributes(call: Call) -> Value:
-    starts, ends = call.ints("starts"), call.ints("ends")
-    return _slice(call, starts, ends, call.optional_ints("axes"), None)
-
-
-@handler("Slice", since=10)
 def slice_(call: Call) -> Value:
-    axes, steps = call.optional_integers(3), call.optional_integers(4)
-    return _slice(call, call.extents(1), call.extents(2), axes, steps)
-
-
-def _slice(
-    call: Call,
-    starts: list[int],
-    ends: list[int],
-    axes: list[int] | None,
-    steps: list[int] | None,
-) -> Value:
+    if call.version >= 10:
+        starts, ends = call.extents(1), call.extents(2)
+        axes, steps = call.optional_integers(3), call.optional_integers(4)
+    else:
+        starts, ends = call.ints("starts"), call.ints("ends")
+        axes, steps = call.optional_ints("axes"), None
     rank = len(shape_of(call, 0))
     picked = list(range(len(starts))) if axes is None else axes
     strides = [1] * len(starts) if steps is None else steps

@@ -51,18 +51,9 @@ _REDUCTIONS: dict[str, _Reduce] = {
 
 
 @handler(*_REDUCTIONS)
-def reduce_attributes(call: Call) -> Tensor:
-    return _reduce(call, call.optional_ints("axes"))
-
-
-@handler(*sorted(_REDUCTIONS.keys() - {"ReduceSum"}), since=18)
-@handler("ReduceSum", since=13)
-def reduce_inputs(call: Call) -> Tensor:
-    return _reduce(call, call.optional_integers(1))
-
-
-def _reduce(call: Call, axes: list[int] | None) -> Tensor:
-    x = call.tensor(0)
+def reduce(call: Call) -> Tensor:
+    x, by_input = call.tensor(0), call.version >= (13 if call.op == "ReduceSum" else 18)
+    axes = call.optional_integers(1) if by_input else call.optional_ints("axes")
     if not axes:
         axes = [] if call.flag("noop_with_empty_axes") else list(range(x.ndim))
     return _REDUCTIONS[call.op](x, axes, call.flag("keepdims", True))

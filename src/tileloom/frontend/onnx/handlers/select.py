@@ -12,6 +12,7 @@ from ....base.errors import IndexingError, ShapeError
 from ....graph import ops
 from ....graph.checks import Check, out_of_range, tuple_out_of_range
 from ....graph.nodes import Graph, Tensor, as_extent
+from ....graph.ops.common import normalize_axis
 from ....graph.run import run
 from ....graph.symbols import is_symbolic
 from ..call import Call
@@ -124,27 +125,13 @@ def one_hot(call: Call) -> Tensor:
     rank = indices.ndim + 1
     if values.shape != (2,) or not -rank <= axis < rank or depth < 0:
         raise ShapeError(f"cannot make {values.type} one-hot of depth {depth} along axis {axis}")
-    axis %= rank
-    wide = ops.expand_dims(ops.cast(indices, "int64"), axis)
-    shape = [*indices.shape[:axis], depth, *indices.shape[axis:]]
-    classes = ops.iota([depth if k == axis else 1 for k in range(rank)], axis)
-    wrapped = ops.where(ops.less(wide, 0), ops.add(wide, depth), wide)
-    hot = ops.broadcast_to(ops.equal(wrapped, classes), shape)
     off, on = (ops.reshape(part, ()) for part in ops.split(values, [1, 1], 0))
-    return ops.where(hot, on, off)
+    return ops.one_hot(ops.cast(indices, "int64"), depth, on, off, axis)
 
 
 @handler("TopK")
-def top_k_attribute(call: Call) -> tuple[Tensor, ...]:
-    return _top_k(call, call.integer("k"))
-
-
-@handler("TopK", since=10)
 def top_k(call: Call) -> tuple[Tensor, ...]:
-    return _top_k(call, int(call.scalar(1)))
-
-
-def _top_k(call: Call, k: int) -> tuple[Tensor, ...]:
+    k = int(call.scalar(1)) if call.version >= 10 else call.integer("k")
     return ops.topk(call.tensor(0), k, call.integer("axis", -1), call.flag("largest", True))
 
 
@@ -207,10 +194,7 @@ def unique(call: Call) -> tuple[Value, ...]:
     attrs: dict[str, Any] = {"sorted": call.flag("sorted", True)}
     x = call.array(0)
     if "axis" in call.attrs:
-        axis = call.integer("axis")
-        if not -x.ndim <= axis < x.ndim:
-            raise ShapeError(f"axis {axis} is out of range for {x.ndim} dimensions")
-        attrs["axis"] = axis % x.ndim
+        attrs["axis"] = normalize_axis(call.integer("axis"), x.ndim)
     return _constants(ops.fold("unique", [x], **attrs))
 
 

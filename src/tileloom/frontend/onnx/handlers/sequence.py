@@ -7,6 +7,7 @@ import numpy as np
 from ....base.errors import ShapeError, UserError
 from ....graph import ops
 from ....graph.nodes import Tensor
+from ....graph.ops.common import normalize_axis
 from ..call import Call
 from ..registry import handler
 from ..values import Array, Value, constant_of
@@ -59,8 +60,7 @@ def sequence_erase(call: Call) -> list[Value]:
 @handler("SplitToSequence")
 def split_to_sequence(call: Call) -> list[Value]:
     shape, axis = shape_of(call, 0), call.integer("axis", 0)
-    if not -len(shape) <= axis < len(shape):
-        raise ShapeError(f"axis {axis} is out of range for {len(shape)} dimensions")
+    normalize_axis(axis, len(shape))
     extent = shape[axis]
     sizes = [1] * extent
     if call.has(1):
