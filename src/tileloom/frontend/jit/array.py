@@ -283,11 +283,15 @@ def as_type(array: Array, kind: DType) -> Tensor:
 def floating(array: Array) -> DType:
     """The type in which NumPy computes functions of real numbers of this type."""
     kind = array.tensor.dtype
-    if kind.is_float:
-        return dtype("float64") if array.weak else kind
     if array.weak:
         return dtype("float64")
-    return dtype(np.sqrt.resolve_dtypes((kind.numpy, None))[1])
+    return kind if kind.is_float else dtype(np.sqrt.resolve_dtypes((kind.numpy, None))[1])
+
+
+def floats(x: ArrayLike) -> Tensor:
+    """The elements in the type of floats that NumPy computes functions of them in."""
+    array = lift(x)
+    return as_type(array, floating(array))
 
 
 def element_type(spec: Any) -> DType:

@@ -11,21 +11,19 @@ from typing import Any
 from ...base import dtype
 from ...base.errors import UnsupportedError
 from ...graph import ops
-from .array import Array, ArrayLike, as_type, beyond, element_type, floating, lift, promote
+from .array import Array, ArrayLike, as_type, beyond, element_type, floating, floats, lift, promote
 from .inplace import share
 from .powers import power
-from .public import PUBLIC, public
+from .public import PUBLIC, named, public
 
 
 def _unary(name: str, build: Callable[..., Any], *, real: bool, same: bool = True) -> None:
+    @public
+    @named(name, f"Elementwise `{name}`; the type of the result is NumPy's.")
     def function(x: ArrayLike, /) -> Array:
         array = lift(x)
         kind = floating(array) if real else array.tensor.dtype
         return Array(build(as_type(array, kind)), weak=array.weak and same)
-
-    function.__name__ = name
-    function.__doc__ = f"Elementwise `{name}`; the type of the result is NumPy's."
-    public(function)
 
 
 _REAL = (
@@ -84,8 +82,7 @@ def logical_not(x: ArrayLike, /) -> Array:
 @public
 def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit is set, of -0.0 and NaN too."""
-    array = lift(x)
-    return Array(ops.signbit(as_type(array, floating(array))))
+    return Array(ops.signbit(floats(x)))
 
 
 #: What NumPy computes of truth values under the names of arithmetic.
@@ -98,6 +95,8 @@ _OF_SMALL_NUMBERS = frozenset({"pow", "remainder", "floor_divide", "fmod"})
 
 
 def _binary(name: str, build: Callable[..., Any], *, real: bool = False) -> None:
+    @public
+    @named(name, f"Elementwise `{name}` with broadcasting; types are promoted as in NumPy.")
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         a, b = lift(x1), lift(x2)
         kind, compute = promote(a, b), build
@@ -108,10 +107,6 @@ def _binary(name: str, build: Callable[..., Any], *, real: bool = False) -> None
         elif kind.is_bool:
             compute = _OF_TRUTH.get(name, build)
         return Array(compute(as_type(a, kind), as_type(b, kind)), weak=a.weak and b.weak)
-
-    function.__name__ = name
-    function.__doc__ = f"Elementwise `{name}` with broadcasting; types are promoted as in NumPy."
-    public(function)
 
 
 for _name, _build in {
@@ -129,6 +124,8 @@ _binary("atan2", ops.atan2, real=True)
 def _comparison(name: str) -> None:
     build = getattr(ops, name)
 
+    @public
+    @named(name, f"Elementwise `{name}` with broadcasting, as bool.")
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         a, b = lift(x1), lift(x2)
         kind = promote(a, b)
@@ -138,10 +135,6 @@ def _comparison(name: str) -> None:
                 truth = _COMPARE[name](order * side, 0)
                 return Array(ops.full(other.shape, truth, "bool"))
         return Array(build(as_type(a, kind), as_type(b, kind)))
-
-    function.__name__ = name
-    function.__doc__ = f"Elementwise `{name}` with broadcasting, as bool."
-    public(function)
 
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
@@ -155,13 +148,11 @@ for _name in _COMPARE:
 def _logical(name: str) -> None:
     build = getattr(ops, name)
 
+    @public
+    @named(name, f"Elementwise `{name}` of truth values.")
     def function(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         truth = dtype("bool")
         return Array(build(as_type(lift(x1), truth), as_type(lift(x2), truth)))
-
-    function.__name__ = name
-    function.__doc__ = f"Elementwise `{name}` of truth values."
-    public(function)
 
 
 for _name in ("logical_and", "logical_or", "logical_xor"):

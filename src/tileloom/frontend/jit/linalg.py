@@ -9,7 +9,7 @@ from typing import Any
 from ...base.errors import ArgumentError, ShapeError, UnsupportedError
 from ...graph.ops.common import normalize_axis
 from . import numpy_functions
-from .array import Array, ArrayLike, Axis, as_type, floating, lift
+from .array import Array, ArrayLike, Axis, floats, lift
 from .numpy_functions import array_of, only_numpys
 from .public import PUBLIC, eager
 
@@ -66,7 +66,7 @@ def vector_norm(
         ord: any number; infinity is the largest element, 0 how many are not zero.
     """
     array, over = lift(x), {"axis": axis, "keepdims": keepdims}
-    sizes = PUBLIC["abs"](Array(as_type(array, floating(array))))
+    sizes = PUBLIC["abs"](Array(floats(array)))
     if math.isinf(ord):
         return array_of(PUBLIC["max" if ord > 0 else "min"](sizes, **over))
     if ord == 0:

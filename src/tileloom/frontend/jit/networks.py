@@ -8,8 +8,8 @@ from typing import Any
 from ...base.errors import DTypeError
 from ...graph import ops
 from ...graph.nodes import Tensor
-from .array import Array, ArrayLike, Axis, as_type, floating, lift
-from .public import public
+from .array import Array, ArrayLike, Axis, as_type, floats, lift
+from .public import named, public
 from .shapes import together
 
 # ---------------------------------------------------------------------------- activations
@@ -18,37 +18,32 @@ from .shapes import together
 @public
 def gelu(x: ArrayLike, /, *, approximate: str = "none") -> Array:
     """x Phi(x), exactly ("none") or with tanh or a sigmoid for the error function."""
-    return Array(ops.gelu(_floats(x), approximate))
+    return Array(ops.gelu(floats(x), approximate))
 
 
 @public
 def leaky_relu(x: ArrayLike, /, *, alpha: float = 0.01) -> Array:
     """x where it is not negative, else alpha x."""
-    return Array(ops.leaky_relu(_floats(x), alpha))
+    return Array(ops.leaky_relu(floats(x), alpha))
 
 
 @public
 def elu(x: ArrayLike, /, *, alpha: float = 1.0) -> Array:
     """x where it is positive, else alpha (exp(x) - 1)."""
-    return Array(ops.elu(_floats(x), alpha))
+    return Array(ops.elu(floats(x), alpha))
 
 
 @public
 def swiglu(x: ArrayLike, gate: ArrayLike | None = None, /, *, axis: int = -1) -> Array:
     """silu(x) gate; without a gate, of the two halves of x along an axis."""
     if gate is None:
-        return Array(ops.swiglu(_floats(x), axis=axis))
+        return Array(ops.swiglu(floats(x), axis=axis))
     both = _together_floats(x, gate)
     return Array(ops.swiglu(both[0], both[1]))
 
 
-def _floats(x: Any) -> Tensor:
-    array = lift(x)
-    return as_type(array, floating(array))
-
-
 def _together_floats(*arrays: Any) -> list[Tensor]:
-    return together([Array(_floats(x)) for x in arrays])
+    return together([Array(floats(x)) for x in arrays])
 
 
 # ---------------------------------------------------------------------------- normalisation
@@ -65,10 +60,9 @@ def layer_norm(
     eps: float = 1e-5,
 ) -> Array:
     """(x - mean) / sqrt(variance + eps) over the axes from `axis` on, scaled and shifted."""
-    array = lift(x)
-    kind = floating(array)
-    factor, shift = (None if p is None else as_type(lift(p), kind) for p in (scale, bias))
-    return Array(ops.layer_norm(as_type(array, kind), factor, shift, axis=axis, eps=eps))
+    tensor = floats(x)
+    factor, shift = (None if p is None else as_type(lift(p), tensor.dtype) for p in (scale, bias))
+    return Array(ops.layer_norm(tensor, factor, shift, axis=axis, eps=eps))
 
 
 @public
@@ -76,17 +70,15 @@ def rms_norm(
     x: ArrayLike, scale: ArrayLike | None = None, /, *, axis: int = -1, eps: float = 1e-5
 ) -> Array:
     """x / sqrt(mean(x²) + eps) over the axes from `axis` on, scaled."""
-    array = lift(x)
-    kind = floating(array)
-    factor = None if scale is None else as_type(lift(scale), kind)
-    return Array(ops.rms_norm(as_type(array, kind), factor, axis=axis, eps=eps))
+    tensor = floats(x)
+    factor = None if scale is None else as_type(lift(scale), tensor.dtype)
+    return Array(ops.rms_norm(tensor, factor, axis=axis, eps=eps))
 
 
 @public
 def logsumexp(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Array:
     """log(sum(exp(x))) over axes, without overflow."""
-    array = lift(x)
-    return Array(ops.logsumexp(as_type(array, floating(array)), axis, keepdims))
+    return Array(ops.logsumexp(floats(x), axis, keepdims))
 
 
 @public
@@ -107,36 +99,26 @@ def conv(
     return Array(ops.conv(image, kernel, shift, strides, pads, dilations, groups))
 
 
-@public
-def max_pool(
-    x: ArrayLike,
-    kernel: int | Sequence[int],
-    /,
-    *,
-    strides: int | Sequence[int] | None = None,
-    pads: int | Sequence[int] = 0,
-) -> Array:
-    """The largest element of each window of [N, C, spatial...]; strides are 1 unless told."""
-    image = lift(x).tensor
-    return Array(ops.max_pool(image, _window(kernel, image), strides=strides, pads=pads))
+def _pool(name: str, what: str) -> None:
+    build = getattr(ops, name)
+
+    @public
+    @named(name, f"The {what} of each window of [N, C, spatial...]; strides are 1 unless told.")
+    def pool(
+        x: ArrayLike,
+        kernel: int | Sequence[int],
+        /,
+        *,
+        strides: int | Sequence[int] | None = None,
+        pads: int | Sequence[int] = 0,
+    ) -> Array:
+        image = lift(x).tensor
+        window = [kernel] * max(image.ndim - 2, 0) if isinstance(kernel, int) else list(kernel)
+        return Array(build(image, window, strides=strides, pads=pads))
 
 
-def _window(kernel: Any, image: Tensor) -> Sequence[int]:
-    return [kernel] * max(image.ndim - 2, 0) if isinstance(kernel, int) else list(kernel)
-
-
-@public
-def avg_pool(
-    x: ArrayLike,
-    kernel: int | Sequence[int],
-    /,
-    *,
-    strides: int | Sequence[int] | None = None,
-    pads: int | Sequence[int] = 0,
-) -> Array:
-    """The mean of each window of [N, C, spatial...]; strides are 1 unless told."""
-    image = lift(x).tensor
-    return Array(ops.avg_pool(image, _window(kernel, image), strides=strides, pads=pads))
+_pool("max_pool", "largest element")
+_pool("avg_pool", "mean")
 
 
 @public
@@ -193,7 +175,7 @@ def batch_norm(
 @public
 def dropout(x: ArrayLike, mask: ArrayLike, /, *, rate: float = 0.5) -> Array:
     """x / (1 - rate) where the mask holds, else 0."""
-    return Array(ops.dropout(_floats(x), lift(mask).tensor, rate))
+    return Array(ops.dropout(floats(x), lift(mask).tensor, rate))
 
 
 # ---------------------------------------------------------------------------- losses
@@ -211,7 +193,7 @@ def cross_entropy(
     smoothing: float = 0.0,
 ) -> Array:
     """-log softmax(x) at the target classes; classes are along axis 1 (0 of a vector)."""
-    logits, classes = _floats(x), lift(target).tensor
+    logits, classes = floats(x), lift(target).tensor
     if not classes.dtype.is_int:
         raise DTypeError(f"cross_entropy: the targets must be integers, got {classes.type}")
     weights = None if weight is None else as_type(lift(weight), logits.dtype)

@@ -12,9 +12,9 @@ from ...base import dtype
 from ...base.errors import ArgumentError, ShapeError
 from ...graph import ops
 from ...graph.ops.common import normalize_axis
-from .array import Array, ArrayLike, as_type, floating, lift, promote
+from .array import Array, ArrayLike, as_type, floats, lift, promote
 from .inplace import share, write
-from .public import PUBLIC
+from .public import PUBLIC, named
 
 #: By NumPy's names, or the array API's where NumPy's function can more.
 OWN: dict[str, Callable[..., Any]] = {}
@@ -34,19 +34,18 @@ def array_of(value: Any) -> Array:
 def _real(x: Any) -> tuple[Array, Any]:
     """An array, and its tensor in the type of floats that NumPy computes it in."""
     array = lift(x)
-    return array, as_type(array, floating(array))
+    return array, floats(array)
 
 
 # ---------------------------------------------------------------------------- elementwise
 
 
 def _elementwise(name: str, compute: Callable[[Any], Any], what: str) -> None:
+    @only_numpys
+    @named(name, what)
     def function(x: ArrayLike) -> Array:
         array, tensor = _real(x)
         return Array(compute(tensor), weak=array.weak)
-
-    function.__name__, function.__doc__ = name, what
-    only_numpys(function)
 
 
 _elementwise("cbrt", ops.cbrt, "The number whose third power an element is.")
@@ -80,6 +79,8 @@ def heaviside(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 
 def _extreme_number(name: str, best: str, what: str) -> None:
+    @only_numpys
+    @named(name, f"The {what} of two elements; a number where one of them is NaN.")
     def function(x1: ArrayLike, x2: ArrayLike) -> Array:
         a, b = lift(x1), lift(x2)
         found = array_of(PUBLIC[best](a, b))
@@ -87,10 +88,6 @@ def _extreme_number(name: str, best: str, what: str) -> None:
             return found
         x, y = (as_type(side, found.tensor.dtype) for side in (a, b))
         return Array(ops.where(ops.isnan(x), y, ops.where(ops.isnan(y), x, found.tensor)))
-
-    function.__name__ = name
-    function.__doc__ = f"The {what} of two elements; a number where one of them is NaN."
-    only_numpys(function)
 
 
 _extreme_number("fmax", "maximum", "larger")

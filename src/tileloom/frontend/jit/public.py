@@ -40,6 +40,16 @@ def public(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def named(name: str, doc: str) -> Callable[[_Function], _Function]:
+    """Have a function that another function makes a name and a docstring of its own."""
+
+    def decorate(function: _Function) -> _Function:
+        function.__name__, function.__doc__ = name, doc
+        return function
+
+    return decorate
+
+
 def eager(
     function: Callable[..., Any],
     outside: Callable[..., Any] | None = None,

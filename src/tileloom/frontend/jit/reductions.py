@@ -10,8 +10,8 @@ from ...base import DType, dtype
 from ...base.errors import ArgumentError, DTypeError, ShapeError
 from ...graph import ops
 from ...graph.nodes import Tensor
-from .array import Array, ArrayLike, Axis, as_type, element_type, floating, lift
-from .public import public
+from .array import Array, ArrayLike, Axis, as_type, element_type, floats, lift
+from .public import named, public
 
 
 def _axes(axis: Axis) -> tuple[int, ...] | None:
@@ -103,6 +103,8 @@ def prod(
 def _extreme(name: str, combine: Callable[[Tensor, Tensor], Tensor], what: str) -> None:
     reduce = getattr(ops, name)
 
+    @public
+    @named(name, f"The {what} element over axes, and `initial`; NaN if there is one.")
     def function(
         x: ArrayLike,
         /,
@@ -117,10 +119,6 @@ def _extreme(name: str, combine: Callable[[Tensor, Tensor], Tensor], what: str) 
             return found
 
         return _fold(lift(x).tensor, build, combine, None, (axis, keepdims, initial, where))
-
-    function.__name__ = name
-    function.__doc__ = f"The {what} element over axes, and `initial`; NaN if there is one."
-    public(function)
 
 
 _extreme("max", ops.maximum, "largest")
@@ -223,16 +221,14 @@ def count_nonzero(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False)
 def _arg(name: str) -> None:
     build = getattr(ops, name)
 
+    @public
+    @named(name, f"The index of the first `{name[3:]}` along an axis (of all elements: None).")
     def function(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
         tensor = lift(x).tensor
         if axis is None:
             flat = build(ops.reshape(tensor, (tensor.type.size,)), axis=0)
             return Array(ops.reshape(flat, (1,) * tensor.ndim if keepdims else ()))
         return Array(build(tensor, axis=axis, keepdims=keepdims))
-
-    function.__name__ = name
-    function.__doc__ = f"The index of the first `{name[3:]}` along an axis (of all elements: None)."
-    public(function)
 
 
 _arg("argmax")
@@ -243,6 +239,8 @@ _arg("argmin")
 
 
 def _running(name: str, build: Callable[..., Tensor], neutral: int, what: str) -> None:
+    @public
+    @named(name, f"Running {what} along an axis; `include_initial` puts {neutral} first.")
     def function(
         x: ArrayLike,
         /,
@@ -263,10 +261,6 @@ def _running(name: str, build: Callable[..., Tensor], neutral: int, what: str) -
             result = ops.concat([first, result], axis or 0)
         return Array(result)
 
-    function.__name__ = name
-    function.__doc__ = f"Running {what} along an axis; `include_initial` puts {neutral} first."
-    public(function)
-
 
 _running("cumulative_sum", ops.cumsum, 0, "sums")
 _running("cumulative_prod", ops.cumprod, 1, "products")
@@ -278,12 +272,10 @@ _running("cumulative_prod", ops.cumprod, 1, "products")
 @public
 def softmax(x: ArrayLike, /, *, axis: int = -1) -> Array:
     """exp(x) / sum(exp(x)) along an axis, without overflow."""
-    array = lift(x)
-    return Array(ops.softmax(as_type(array, floating(array)), axis))
+    return Array(ops.softmax(floats(x), axis))
 
 
 @public
 def log_softmax(x: ArrayLike, /, *, axis: int = -1) -> Array:
     """The logarithm of the softmax."""
-    array = lift(x)
-    return Array(ops.log_softmax(as_type(array, floating(array)), axis))
+    return Array(ops.log_softmax(floats(x), axis))

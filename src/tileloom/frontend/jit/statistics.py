@@ -8,9 +8,9 @@ from typing import Any
 from ...base.errors import ArgumentError, ShapeError
 from ...graph import ops
 from ...graph.ops.common import normalize_axes
-from .array import Array, ArrayLike, Axis, as_type, floating, lift
+from .array import Array, ArrayLike, Axis, floats, lift
 from .numpy_functions import array_of, only_numpys
-from .public import PUBLIC
+from .public import PUBLIC, named
 
 
 @only_numpys
@@ -50,6 +50,8 @@ def _numbers(a: Any) -> tuple[Array, Any]:
 
 
 def _sum_without_nan(name: str) -> None:
+    @only_numpys
+    @named(f"nan{name}", f"`{name}` of the elements that are not NaN.")
     def ignoring(
         a: ArrayLike, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False
     ) -> Array:
@@ -58,12 +60,10 @@ def _sum_without_nan(name: str) -> None:
             PUBLIC[name](array, axis=axis, dtype=dtype, keepdims=keepdims, where=numbers)
         )
 
-    ignoring.__name__ = f"nan{name}"
-    ignoring.__doc__ = f"`{name}` of the elements that are not NaN."
-    only_numpys(ignoring)
-
 
 def _spread_without_nan(name: str) -> None:
+    @only_numpys
+    @named(f"nan{name}", f"`{name}` of the elements that are not NaN.")
     def ignoring(
         a: ArrayLike, axis: Axis = None, dtype: Any = None, *, correction: float = 0.0,
         keepdims: bool = False,
@@ -71,10 +71,6 @@ def _spread_without_nan(name: str) -> None:
         array, numbers = _numbers(a)
         options = {"correction": correction, "keepdims": keepdims, "where": numbers}
         return array_of(PUBLIC[name](array, axis=axis, dtype=dtype, **options))
-
-    ignoring.__name__ = f"nan{name}"
-    ignoring.__doc__ = f"`{name}` of the elements that are not NaN."
-    only_numpys(ignoring)
 
 
 for _name in ("sum", "prod", "mean"):
@@ -84,6 +80,8 @@ for _name in ("var", "std"):
 
 
 def _extreme_without_nan(name: str, worst: float) -> None:
+    @only_numpys
+    @named(f"nan{name}", f"`{name}` of the elements that are not NaN.")
     def ignoring(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
         array, numbers = _numbers(a)
         if numbers is None:
@@ -92,10 +90,6 @@ def _extreme_without_nan(name: str, worst: float) -> None:
         result = PUBLIC[name](kept, axis=axis, keepdims=keepdims).tensor
         known = PUBLIC["any"](numbers, axis=axis, keepdims=keepdims).tensor
         return Array(ops.where(known, result, math.nan))
-
-    ignoring.__name__ = f"nan{name}"
-    ignoring.__doc__ = f"`{name}` of the elements that are not NaN."
-    only_numpys(ignoring)
 
 
 _extreme_without_nan("max", -math.inf)
@@ -109,7 +103,7 @@ _extreme_without_nan("min", math.inf)
 def median(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """The middle of the elements in order, or the mean of the two in the middle; NaN if any is."""
     array = lift(a)
-    tensor = as_type(array, floating(array))
+    tensor = floats(array)
     axes = normalize_axes(axis, array.ndim)
     others = [k for k in range(array.ndim) if k not in axes]
     kept = [tensor.shape[k] for k in others]
