@@ -28,7 +28,7 @@ _NEAREST: dict[str, Callable[[Array], Array]] = {
     "floor": np.floor,
     "ceil": np.ceil,
 }
-_COORDINATES = (
+COORDINATES = (
     "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
     "tf_crop_and_resize", "tf_half_pixel_for_nn",
 )  # fmt: skip
@@ -102,7 +102,7 @@ def outside(extent: int, axis: Axis, attrs: dict[str, Any]) -> Array:
 def _check(x: Tensor, attrs: dict[str, Any]) -> None:
     check_dtype(x.type, "any" if attrs["mode"] == "nearest" else "float")
     for name, allowed in {
-        "mode": _MODES, "nearest": tuple(_NEAREST), "coordinates": _COORDINATES,
+        "mode": _MODES, "nearest": tuple(_NEAREST), "coordinates": COORDINATES,
     }.items():  # fmt: skip
         if attrs[name] not in allowed:
             raise UserError(f"unknown {name} {attrs[name]!r}", hint=f"one of {', '.join(allowed)}")

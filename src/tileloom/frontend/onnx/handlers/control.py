@@ -108,12 +108,12 @@ def _moved(x: Tensor, axis: int) -> Tensor:
 
 
 def _scan(
-    call: Call, state: list[Value], pieces: list[list[Tensor]]
+    call: Call, state: list[Value], pieces: list[list[Tensor]], label: str = ""
 ) -> tuple[list[Value], list[list[Tensor]]]:
     graph = call.graph("body")
     lines: list[list[Tensor]] = [[] for _ in graph.output[len(state) :]]
     for step, parts in enumerate(zip(*pieces)):
-        results = call.services.run_graph(graph, [*state, *parts], str(step))
+        results = call.services.run_graph(graph, [*state, *parts], f"{label}{step}")
         state = results[: len(state)]
         for line, value in zip(lines, results[len(state) :]):
             line.append(_tensor(value))
@@ -125,7 +125,7 @@ def scan_batched(call: Call) -> tuple[Value, ...]:
     """Opset 8 had a batch dimension in front of everything."""
     if call.has(0):
         call.unsupported("sequence_lens of Scan in opset 8")
-    body, count = call.graph("body"), call.integer("num_scan_inputs")
+    count = call.integer("num_scan_inputs")
     states = len(call.inputs) - 1 - count
     if count < 1 or states < 0 or any(call.ints("directions", [0] * count)):
         call.unsupported("this Scan of opset 8")
@@ -136,13 +136,7 @@ def scan_batched(call: Call) -> tuple[Value, ...]:
     everything: list[list[Tensor]] = []
     for b in range(batch):
         items = [ops.squeeze(ops.strided_slice(x, [b], [b + 1], [0]), 0) for x in tensors]
-        state: list[Value] = list(items[:states])
-        lines: list[list[Tensor]] = [[] for _ in body.output[states:]]
-        for step, parts in enumerate(zip(*(ops.unstack(x, 0) for x in items[states:]))):
-            results = call.services.run_graph(body, [*state, *parts], f"{b}/{step}")
-            state = results[:states]
-            for line, value in zip(lines, results[states:]):
-                line.append(_tensor(value))
-        stacked = [_stacked(line) for line in lines]
-        everything.append([*map(_tensor, state), *stacked])
+        pieces = [ops.unstack(x, 0) for x in items[states:]]
+        state, lines = _scan(call, list(items[:states]), pieces, f"{b}/")
+        everything.append([*map(_tensor, state), *map(_stacked, lines)])
     return tuple(ops.stack(list(parts), 0) for parts in zip(*everything))

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ....base.errors import ShapeError, UserError
+from ....base.errors import ShapeError
 from ....graph import ops
 from ....graph.nodes import Tensor
 from ....graph.symbols import larger
 from ..call import Call
 from ..registry import handler
 from ..values import Array
+from .resize import sample
 
 
 def windows(call: Call, x: Tensor, kernel: Sequence[int]) -> tuple[list[int], ...]:
@@ -145,8 +146,9 @@ def deform_conv(call: Call) -> Tensor:
     places = ops.reshape(offset, (n, shifts, taps, 2, rows, columns))
     base = _window_places(kernel, strides, pads, dilations, (rows, columns))
     moved = ops.add(places, ops.constant(base, x.dtype))
-    y, z = (ops.squeeze(part, 3) for part in ops.split(moved, [1, 1], 3))
-    samples = bilinear(_by_group(x, shifts), y, z)  # [n * shifts, c / shifts, taps, rows, cols]
+    flat = (n * shifts, taps * rows * columns)
+    y, z = (ops.reshape(part, flat) for part in ops.split(moved, [1, 1], 3))
+    samples = sample(_by_group(x, shifts), [y, z], "linear", "zeros", corners=False)
     samples = ops.reshape(samples, (n, shifts, c // shifts, taps, rows, columns))
     mask = call.optional(4)
     if mask is not None:
@@ -173,43 +175,6 @@ def _window_places(
     )
     result: Array = (taps[:, :, None, None] + places)[None, None]
     return result
-
-
-def bilinear(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
-    """`x` [m, c, h, w] sampled at rows `y` and columns `z` [m..., places]; 0 outside."""
-    m, c, h, w = x.shape
-    places = y.type.size // larger(1, m)
-    rows, columns = ops.reshape(y, (m, places)), ops.reshape(z, (m, places))
-    top, left = ops.floor(rows), ops.floor(columns)
-    flat = ops.reshape(x, (m, c, h * w))
-    total: Tensor | None = None
-    for down in (0, 1):
-        for right in (0, 1):
-            i, j = ops.add(top, down), ops.add(left, right)
-            weight = ops.mul(_closeness(rows, i), _closeness(columns, j))
-            part = ops.mul(_fetch(flat, i, j, h, w), ops.expand_dims(weight, 1))
-            total = part if total is None else ops.add(total, part)
-    if total is None:
-        raise UserError("no samples")
-    return ops.reshape(total, (m, c, *y.shape[1:])) if y.shape[0] == m else total
-
-
-def _closeness(place: Tensor, cell: Tensor) -> Tensor:
-    return ops.sub(1.0, ops.abs(ops.sub(place, cell)))
-
-
-def _fetch(flat: Tensor, i: Tensor, j: Tensor, h: int, w: int) -> Tensor:
-    """Elements (i, j) of flattened images, 0 where they lie outside."""
-    inside = ops.logical_and(
-        ops.logical_and(ops.greater_equal(i, 0), ops.less(i, h)),
-        ops.logical_and(ops.greater_equal(j, 0), ops.less(j, w)),
-    )
-    row = ops.cast(ops.clip(i, 0, max(h - 1, 0)), "int64")
-    column = ops.cast(ops.clip(j, 0, max(w - 1, 0)), "int64")
-    index = ops.expand_dims(ops.add(ops.mul(row, w), column), 1)
-    shape = (flat.shape[0], flat.shape[1], index.shape[2])
-    found = ops.gather_elements(flat, ops.broadcast_to(index, shape), 2)
-    return ops.where(ops.expand_dims(inside, 1), found, 0)
 
 
 def _apply_weight(

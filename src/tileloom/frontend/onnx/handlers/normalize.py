@@ -66,23 +66,14 @@ def instance_normalization(call: Call) -> Tensor:
 
 
 @handler("GroupNormalization", since=18)
-def group_normalization_by_group(call: Call) -> Tensor:
-    """Opset 18 had one scale for each group."""
+def group_normalization(call: Call) -> Tensor:
     x, scale, bias = call.tensor(0), call.tensor(1), call.tensor(2)
     groups = call.integer("num_groups")
     if x.ndim < 3 or groups < 1 or x.shape[1] % groups:
         raise ShapeError(f"{groups} groups do not fit {x.type}")
-    each = x.shape[1] // groups
-    scale, bias = ops.repeat(scale, each, 0), ops.repeat(bias, each, 0)
+    if call.version < 21:  # one scale for each group
+        scale, bias = (ops.repeat(each, x.shape[1] // groups, 0) for each in (scale, bias))
     return ops.group_norm(x, groups, scale, bias, call.number("epsilon", 1e-5))
-
-
-@handler("GroupNormalization", since=21)
-def group_normalization(call: Call) -> Tensor:
-    x, groups = call.tensor(0), call.integer("num_groups")
-    if x.ndim < 3 or groups < 1 or x.shape[1] % groups:
-        raise ShapeError(f"{groups} groups do not fit {x.type}")
-    return ops.group_norm(x, groups, call.tensor(1), call.tensor(2), call.number("epsilon", 1e-5))
 
 
 @handler("LayerNormalization")

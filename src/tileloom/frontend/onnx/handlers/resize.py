@@ -10,14 +10,10 @@ from ....base.errors import ShapeError
 from ....graph import ops
 from ....graph.nodes import Tensor
 from ....graph.ops.common import product
+from ....graph.ops.resize import COORDINATES
 from ..call import Call
 from ..registry import handler
 from .rearrange import scaled_extents
-
-_COORDINATES = (
-    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-    "tf_crop_and_resize", "tf_half_pixel_for_nn",
-)  # fmt: skip
 
 
 @handler("Resize", since=10)
@@ -40,7 +36,7 @@ def resize(call: Call) -> Tensor:
     x = call.tensor(0)
     axes = [axis % max(x.ndim, 1) for axis in call.ints("axes", list(range(x.ndim)))]
     sizes, scales = _sizes(call, x, axes)
-    coordinates = call.choice("coordinate_transformation_mode", "half_pixel", _COORDINATES)
+    coordinates = call.choice("coordinate_transformation_mode", "half_pixel", COORDINATES)
     roi = None
     if coordinates == "tf_crop_and_resize":
         roi = _roi(call, x, axes)
@@ -120,7 +116,7 @@ def grid_sample(call: Call) -> Tensor:
         part = ops.strided_slice(grid, [rank - 1 - k], [rank - k], [-1])
         line = ops.cast(ops.reshape(part, (x.shape[0], -1)), kind)
         places.append(_unnormalize(line, x.shape[2 + k], corners))
-    result = _sample(x, places, mode, padding, corners)
+    result = sample(x, places, mode, padding, corners)
     return ops.reshape(result, (*x.shape[:2], *grid.shape[1:-1]))
 
 
@@ -130,7 +126,7 @@ def _unnormalize(place: Tensor, extent: int, corners: bool) -> Tensor:
     return ops.mul(ops.sub(ops.mul(ops.add(place, 1.0), float(extent)), 1.0), 0.5)
 
 
-def _sample(x: Tensor, places: list[Tensor], mode: str, padding: str, corners: bool) -> Tensor:
+def sample(x: Tensor, places: list[Tensor], mode: str, padding: str, corners: bool) -> Tensor:
     """Tensor-product interpolation; all taps of all axes are combined."""
     extents = tuple(int(extent) for extent in x.shape[2:])
     if mode != "cubic":

@@ -17,17 +17,12 @@ _LONGEST = 1 << 13
 
 
 @handler("DFT", since=17)
-def dft_attribute(call: Call) -> Tensor:
-    return _dft(call, call.integer("axis", 1))
-
-
-@handler("DFT", since=20)
 def dft(call: Call) -> Tensor:
-    return _dft(call, int(call.scalar(2)) if call.has(2) else -2)
-
-
-def _dft(call: Call, axis: int) -> Tensor:
     x = call.tensor(0)
+    if call.version < 20:
+        axis = call.integer("axis", 1)
+    else:
+        axis = int(call.scalar(2)) if call.has(2) else -2
     if x.ndim < 2 or not -x.ndim <= axis < x.ndim or x.shape[-1] not in (1, 2):
         raise ShapeError(f"axis {axis} of {x.type} cannot be transformed")
     axis %= x.ndim
